@@ -1,0 +1,120 @@
+"""The one exception hierarchy of Hermetic.
+
+::
+
+    HermeticError                    has a code, a message and a fix; `hermetic explain CODE` has a page for each
+    ├── InputError                   what a person typed is wrong (exit 2)
+    │   ├── ConfigurationInvalid     HRM-CFG-001  the operator's configuration file
+    │   └── ManifestInvalid          HRM-API-001  a ModelDeployment given to the command line
+    ├── Unreachable                  HRM-NET-001  the API server (or a file) cannot be reached (exit 4)
+    └── ApiRefused                   the API server answered no; carries the HTTP status and its Status reason
+        ├── Conflict                 HRM-KUB-409  somebody wrote first: look again, then retry
+        ├── NotFound                 HRM-KUB-404  the object, its namespace or its kind is not there
+        ├── Forbidden                HRM-KUB-403  RBAC, quota, admission, or a namespace that is going away
+        ├── Throttled                HRM-KUB-429  the API server asks for patience; carries retry_after in seconds
+        ├── Rejected                 HRM-KUB-422  the object is invalid, retrying the same bytes cannot help
+        └── ServerTrouble            HRM-KUB-500  5xx and everything else that may pass by itself
+
+Raise at the edge (kube/, cli/, controller/settings), translate once (plan/refusals), never swallow.
+"""
+
+from __future__ import annotations
+
+
+class HermeticError(Exception):
+    """A failure that a person can act on: `code` is stable, `fix` says what to do next."""
+
+    code = "HRM-GEN-001"
+
+    def __init__(self, message: str, *, fix: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.fix = fix
+
+
+class InputError(HermeticError):
+    """What a person typed cannot be used as it stands."""
+
+    code = "HRM-INP-001"
+
+
+class ConfigurationInvalid(InputError):
+    """The operator's configuration file is missing, unreadable or says something impossible."""
+
+    code = "HRM-CFG-001"
+
+
+class ManifestInvalid(InputError):
+    """A manifest given on the command line does not describe an acceptable ModelDeployment."""
+
+    code = "HRM-API-001"
+
+
+class Unreachable(HermeticError):
+    """No answer came from where one was expected: connection refused, timeout, TLS failure, missing file."""
+
+    code = "HRM-NET-001"
+
+
+class ApiRefused(HermeticError):
+    """The API server answered, and the answer was no.
+
+    `status` is the HTTP status, `reason` the machine-readable reason of the Status body ("" where none came),
+    `causes` the pairs (type, message) of its details: quota and terminating namespaces are told apart by them.
+    """
+
+    code = "HRM-KUB-000"
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        status: int,
+        reason: str = "",
+        causes: tuple[tuple[str, str], ...] = (),
+        fix: str = "",
+    ) -> None:
+        super().__init__(message, fix=fix)
+        self.status = status
+        self.reason = reason
+        self.causes = causes
+
+
+class Conflict(ApiRefused):
+    """409: a precondition (resourceVersion, uid) or a field manager stood against the write."""
+
+    code = "HRM-KUB-409"
+
+
+class NotFound(ApiRefused):
+    """404."""
+
+    code = "HRM-KUB-404"
+
+
+class Forbidden(ApiRefused):
+    """403: RBAC, ResourceQuota, an admission policy, Pod Security or a terminating namespace."""
+
+    code = "HRM-KUB-403"
+
+
+class Throttled(ApiRefused):
+    """429; `retry_after` is what the server asked for, in seconds."""
+
+    code = "HRM-KUB-429"
+
+    def __init__(self, message: str, *, retry_after: float, reason: str = "") -> None:
+        super().__init__(message, status=429, reason=reason)
+        self.retry_after = retry_after
+
+
+class Rejected(ApiRefused):
+    """400, 413, 415 or 422: the same bytes will be refused again."""
+
+    code = "HRM-KUB-422"
+
+
+class ServerTrouble(ApiRefused):
+    """5xx: the server is ill or restarting."""
+
+    code = "HRM-KUB-500"

@@ -1,0 +1,64 @@
+"""Every Kubernetes kind that Hermetic reads or writes, with its REST coordinates: no discovery calls, ever."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """One kind: `group` is "" for the core group; `plural` is the resource name in URLs and RBAC rules."""
+
+    group: str
+    version: str
+    kind: str
+    plural: str
+    namespaced: bool = True
+
+    @property
+    def api_version(self) -> str:
+        return f"{self.group}/{self.version}" if self.group else self.version
+
+    def path(self, namespace: str | None = None, name: str = "") -> str:
+        """The URL path of the collection, or of one object when a name is given."""
+        root = f"/apis/{self.group}/{self.version}" if self.group else f"/api/{self.version}"
+        scope = f"/namespaces/{namespace}" if self.namespaced and namespace else ""
+        return f"{root}{scope}/{self.plural}" + (f"/{name}" if name else "")
+
+
+GROUP = "hermetic.dev"
+VERSION = "v1alpha1"
+
+MODEL_DEPLOYMENT = Kind(GROUP, VERSION, "ModelDeployment", "modeldeployments")
+EGRESS_AUDIT = Kind(GROUP, VERSION, "EgressAudit", "egressaudits", namespaced=False)
+EGRESS_ATTESTATION = Kind(GROUP, VERSION, "EgressAttestation", "egressattestations", namespaced=False)
+
+SERVICE_ACCOUNT = Kind("", "v1", "ServiceAccount", "serviceaccounts")
+SERVICE = Kind("", "v1", "Service", "services")
+PERSISTENT_VOLUME_CLAIM = Kind("", "v1", "PersistentVolumeClaim", "persistentvolumeclaims")
+PERSISTENT_VOLUME = Kind("", "v1", "PersistentVolume", "persistentvolumes", namespaced=False)
+DEPLOYMENT = Kind("apps", "v1", "Deployment", "deployments")
+NETWORK_POLICY = Kind("networking.k8s.io", "v1", "NetworkPolicy", "networkpolicies")
+POD_DISRUPTION_BUDGET = Kind("policy", "v1", "PodDisruptionBudget", "poddisruptionbudgets")
+
+POD = Kind("", "v1", "Pod", "pods")
+NODE = Kind("", "v1", "Node", "nodes", namespaced=False)
+CORE_EVENT = Kind("", "v1", "Event", "events")
+EVENT = Kind("events.k8s.io", "v1", "Event", "events")
+LEASE = Kind("coordination.k8s.io", "v1", "Lease", "leases")
+
+# What one ModelDeployment owns, in the order in which it is written: what a pod needs stands before the pod.
+CHILDREN = (
+    SERVICE_ACCOUNT,
+    NETWORK_POLICY,
+    PERSISTENT_VOLUME,
+    PERSISTENT_VOLUME_CLAIM,
+    POD_DISRUPTION_BUDGET,
+    SERVICE,
+    DEPLOYMENT,
+)
+
+BY_KIND = {
+    kind.kind: kind
+    for kind in (MODEL_DEPLOYMENT, EGRESS_AUDIT, EGRESS_ATTESTATION, *CHILDREN, POD, NODE, CORE_EVENT, LEASE)
+}

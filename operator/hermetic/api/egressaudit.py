@@ -1,0 +1,231 @@
+"""EgressAudit and EgressAttestation: what is asked of the proof of isolation, and the evidence that comes from outside."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, StringConstraints
+
+from hermetic.api.conditions import Condition
+from hermetic.api.rules import ApiModel, Rule, immutable
+from hermetic.api.values import PinnedImage, list_of, matches
+
+Digest = Annotated[str, StringConstraints(max_length=71, pattern=r"^sha256:[a-f0-9]{64}$")]
+KeyName = Annotated[
+    str,
+    StringConstraints(max_length=63),
+    matches(r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$", "must be lower-case letters, digits, '-' and '.'"),
+]
+Verdict = Literal["Pass", "Fail", "Unknown"]
+
+
+class TrustedKey(ApiModel):
+    """A public key whose attestations count."""
+
+    name: KeyName
+    """Name of the key, shown wherever its evidence is used."""
+    public_key: Annotated[
+        str,
+        StringConstraints(max_length=2048),
+        Rule(
+            cel="self.contains('-----BEGIN PUBLIC KEY-----') && !self.contains('PRIVATE')",
+            message="must be a PEM public key ('-----BEGIN PUBLIC KEY-----'); a private key never belongs in the cluster",
+            holds=lambda pem: "-----BEGIN PUBLIC KEY-----" in pem and "PRIVATE" not in pem,
+        ),
+    ]
+    """PEM of an Ed25519 or P-256 public key."""
+
+
+class Probe(ApiModel):
+    """The active probe from inside the node subnets."""
+
+    interval_seconds: Annotated[int, Field(ge=300, le=86400)] = 3600
+    """Seconds between probes, 300 to 86400. Default: 3600."""
+    image: PinnedImage
+    """Image of the probe by digest."""
+
+
+class AcceptedRisk(ApiModel):
+    """A finding that somebody answers for, until a date."""
+
+    check: Annotated[str, StringConstraints(min_length=1, max_length=64, pattern=r"^[a-z0-9-]+$")]
+    """Id of the check, for example 'peering-any'."""
+    resource: Annotated[str, StringConstraints(min_length=1, max_length=1024)]
+    """ARM id or glob of the resource, not case-sensitive."""
+    reason: Annotated[str, StringConstraints(min_length=8, max_length=1024)]
+    """Why the risk is accepted."""
+    owner: Annotated[str, StringConstraints(min_length=1, max_length=256)]
+    """Who answers for it."""
+    expires: Annotated[
+        str,
+        StringConstraints(max_length=10),
+        matches(r"^20[0-9]{2}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])$", "must be a date YYYY-MM-DD"),
+    ]
+    """Last day (UTC) on which the exception counts, YYYY-MM-DD."""
+
+
+class EgressAuditSpec(ApiModel):
+    """What to look at, how often, and whose evidence counts."""
+
+    cluster: Annotated[
+        str,
+        StringConstraints(max_length=512),
+        matches(
+            r"(?i)^/subscriptions/[0-9a-f-]{36}/resourceGroups/[^/]+/providers/Microsoft\.ContainerService/managedClusters/[^/]+$",
+            "must be the ARM id of the AKS cluster: /subscriptions/…/managedClusters/NAME",
+        ),
+        immutable("cluster"),
+    ]
+    """ARM id of this cluster. Immutable."""
+    profile: Literal["Sealed", "Filtered"] = "Sealed"
+    """Sealed: no way out at all. Filtered: one declared firewall is allowed, and judged. Default: Sealed."""
+    trusted_keys: Annotated[list[TrustedKey], Field(max_length=16, json_schema_extra=list_of("map", "name"))] = []
+    """Public keys whose attestations count. Default: none, so no attestation counts."""
+    max_evidence_age_seconds: Annotated[int, Field(ge=300, le=604800)] = 86400
+    """Oldest attestation that still counts, in seconds, 300 to 604800. Default: 86400 (a day)."""
+    probe: Probe | None = None
+    """The active probe. Default: none."""
+    exceptions: Annotated[
+        list[AcceptedRisk], Field(max_length=256, json_schema_extra=list_of("map", "check", "resource"))
+    ] = []
+    """Findings that are accepted, each with reason, owner and last day. Default: none."""
+
+
+class Counts(ApiModel):
+    """Findings by verdict."""
+
+    pass_: Annotated[int, Field(ge=0, alias="pass")] = 0
+    """Looked at and fine."""
+    fail: Annotated[int, Field(ge=0)] = 0
+    """Looked at and open."""
+    unknown: Annotated[int, Field(ge=0)] = 0
+    """Could not be seen well enough."""
+    excepted: Annotated[int, Field(ge=0)] = 0
+    """Accepted by an exception that has not expired."""
+    not_applicable: Annotated[int, Field(ge=0)] = 0
+    """Not a question here."""
+
+
+class AzureEvidence(ApiModel):
+    """The newest attestation that counts."""
+
+    digest: Digest
+    """SHA-256 of the attestation's payload."""
+    observed_at: datetime
+    """When Azure was looked at."""
+    expires_at: datetime
+    """When the attestation stops counting."""
+    signed_by: KeyName
+    """The trusted key that signed it."""
+
+
+class KubernetesEvidence(ApiModel):
+    """The newest look at the cluster's own objects."""
+
+    observed_at: datetime
+    """When they were looked at."""
+
+
+class ProbeEvidence(ApiModel):
+    """The newest run of the active probe."""
+
+    observed_at: datetime
+    """When it ended."""
+    nodes: Annotated[int, Field(ge=0)]
+    """Nodes it ran on."""
+
+
+class Evidence(ApiModel):
+    """What the verdict rests on."""
+
+    azure: AzureEvidence | None = None
+    """The attestation from outside."""
+    kubernetes: KubernetesEvidence | None = None
+    """The cluster's own objects."""
+    probe: ProbeEvidence | None = None
+    """The active probe."""
+
+
+class EgressAuditStatus(ApiModel):
+    """The verdict, and what it rests on."""
+
+    observed_generation: Annotated[int, Field(ge=-1)] = -1
+    """The metadata.generation that this status is about; -1 until it was first judged."""
+    conditions: Annotated[list[Condition], Field(max_length=16, json_schema_extra=list_of("map", "type"))] = []
+    """Ready and what it is made of."""
+    verdict: Verdict | None = None
+    """Pass, Fail or Unknown; absent until it was first judged."""
+    message: Annotated[str, StringConstraints(max_length=2048)] | None = None
+    """The worst finding in one sentence."""
+    counts: Counts | None = None
+    """Findings by verdict."""
+    evidence: Evidence | None = None
+    """What the verdict rests on."""
+
+
+class EgressAudit(ApiModel):
+    """The proof that this cluster's node subnets have no way out. One per cluster, named 'cluster'."""
+
+    RULES = (
+        Rule(
+            cel="self.metadata.name == 'cluster'",
+            message="must be 'cluster': there is one EgressAudit per cluster",
+            field=".metadata.name",
+        ),
+    )
+
+    api_version: Literal["hermetic.dev/v1alpha1"]
+    kind: Literal["EgressAudit"]
+    metadata: dict[str, Any]
+    spec: EgressAuditSpec
+    """What to look at, how often, and whose evidence counts."""
+    status: EgressAuditStatus = EgressAuditStatus()
+    """The verdict, and what it rests on."""
+
+
+class EnvelopeSignature(ApiModel):
+    """One signature over the payload."""
+
+    keyid: Annotated[str, StringConstraints(max_length=256)] = ""
+    """A hint at the key; never trusted."""
+    sig: Annotated[str, StringConstraints(min_length=1, max_length=1024, pattern=r"^[A-Za-z0-9+/=_-]+$")]
+    """The signature in base64."""
+
+
+class Envelope(ApiModel):
+    """A DSSE envelope around an in-toto Statement."""
+
+    payload_type: Literal["application/vnd.in-toto+json"]
+    """Media type of the payload."""
+    payload: Annotated[str, StringConstraints(min_length=1, max_length=900_000, pattern=r"^[A-Za-z0-9+/=_-]+$")]
+    """The statement in base64."""
+    signatures: Annotated[
+        list[EnvelopeSignature], Field(min_length=1, max_length=8, json_schema_extra=list_of("atomic"))
+    ]
+    """Signatures over payload type and payload."""
+
+
+class EgressAttestationSpec(ApiModel):
+    """The signed result of an audit made outside the cluster."""
+
+    envelope: Envelope
+    """The DSSE envelope as `hermetic audit --attestation` writes it."""
+
+
+class EgressAttestation(ApiModel):
+    """Signed evidence from outside. It cannot be changed, only replaced by a newer one."""
+
+    RULES = (
+        Rule(
+            cel="self.spec == oldSelf.spec",
+            message="`spec` is immutable: apply a new EgressAttestation instead",
+            field=".spec",
+        ),
+    )
+
+    api_version: Literal["hermetic.dev/v1alpha1"]
+    kind: Literal["EgressAttestation"]
+    metadata: dict[str, Any]
+    spec: EgressAttestationSpec
+    """The signed result of an audit made outside the cluster."""

@@ -1,0 +1,92 @@
+"""`spec.endpoint`: who may reach the model, and on what address."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field, StringConstraints
+
+from hermetic.api.rules import ApiModel, Rule
+from hermetic.api.values import Labels, ObjectName, PrivateAddress, SourceRange, list_of, matches
+
+
+class InternalLoadBalancer(ApiModel):
+    """A private address of the cluster's virtual network. A public one is never asked for."""
+
+    subnet: (
+        Annotated[
+            str,
+            StringConstraints(max_length=80),
+            matches(
+                r"^[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9_])?$", "must be the name of a subnet, not its resource id"
+            ),
+        ]
+        | None
+    ) = None
+    """Subnet (of the cluster's virtual network) that the address comes from. Default: the node subnet."""
+    address: PrivateAddress | None = None
+    """The private IPv4 address to take, for example '10.13.76.40'. Default: any free one of the subnet. The oldest of
+    several deployments that ask for the same address gets it."""
+    allowed_source_ranges: Annotated[list[SourceRange], Field(max_length=64, json_schema_extra=list_of("set"))] = []
+    """Client networks that may connect. Default: every private range (RFC 1918 and 100.64.0.0/10)."""
+    idle_timeout_minutes: Annotated[int, Field(ge=4, le=30)] = 30
+    """Minutes after which the load balancer drops a silent connection, 4 to 30. Default: 30, for long streams."""
+
+
+class ClientSelector(ApiModel):
+    """Pods of this cluster that may connect; both selectors must match."""
+
+    RULES = (
+        Rule(
+            cel="has(self.namespaceSelector) || has(self.podSelector)",
+            message="must set `namespaceSelector`, `podSelector` or both",
+            holds=lambda client: client.namespace_selector is not None or client.pod_selector is not None,
+        ),
+    )
+
+    namespace_selector: MatchLabels | None = None
+    """Namespaces the pods are in. Default: the namespace of the ModelDeployment."""
+    pod_selector: MatchLabels | None = None
+    """The pods themselves. Default: every pod of the selected namespaces."""
+
+
+class MatchLabels(ApiModel):
+    """Labels that must all be there with these values."""
+
+    match_labels: Labels = {}
+    """Label keys and values. An empty map selects everything."""
+
+
+class Tls(ApiModel):
+    """Serve HTTPS with the certificate of a Secret, which the kubelet mounts; the operator never reads it."""
+
+    secret_name: ObjectName
+    """A Secret of type kubernetes.io/tls in the same namespace (keys 'tls.crt' and 'tls.key')."""
+
+
+class ApiKey(ApiModel):
+    """Ask clients for a bearer token on /v1; the operator never reads it."""
+
+    secret_name: ObjectName
+    """A Secret in the same namespace."""
+    key: Annotated[str, StringConstraints(min_length=1, max_length=253, pattern=r"^[-._a-zA-Z0-9]+$")] = "token"
+    """Key of that Secret that holds the token. Default: 'token'."""
+
+
+class Endpoint(ApiModel):
+    """The private endpoint of the model."""
+
+    port: Annotated[int, Field(ge=1024, le=65535)] = 8000
+    """TCP port of the pod and of the Service, 1024 to 65535. Default: 8000."""
+    internal_load_balancer: InternalLoadBalancer | None = None
+    """Put an internal load balancer in front ('{}' takes every default). Left out, the model is reachable inside the
+    cluster only."""
+    allowed_clients: Annotated[list[ClientSelector], Field(max_length=32, json_schema_extra=list_of("atomic"))] = []
+    """Pods of this cluster that may connect. Default: none but the load balancer's clients."""
+    tls: Tls | None = None
+    """Serve HTTPS. Default: HTTP."""
+    api_key: ApiKey | None = None
+    """Ask for an API key (vLLM only: NIM checks none). It guards only the paths below /v1: keep the network closed."""
+
+
+ClientSelector.model_rebuild()

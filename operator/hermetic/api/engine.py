@@ -1,0 +1,113 @@
+"""`spec.engine`: vLLM or NVIDIA NIM, and how each is tuned."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field, StringConstraints
+
+from hermetic.api.reserved import NO_CONTROL_CHARACTER, NO_RESERVED_FLAG, NO_RESERVED_VARIABLE, NO_URL
+from hermetic.api.rules import ApiModel, Rule, exactly_one, member_is_immutable
+from hermetic.api.values import AbsolutePath, PinnedImage, list_of, matches
+
+Argument = Annotated[
+    str, StringConstraints(min_length=1, max_length=1024), NO_RESERVED_FLAG, NO_URL, NO_CONTROL_CHARACTER
+]
+Arguments = Annotated[list[Argument], Field(max_length=64, json_schema_extra=list_of("atomic"))]
+
+
+class EnvironmentVariable(ApiModel):
+    """One literal variable for the engine's container."""
+
+    name: Annotated[
+        str,
+        StringConstraints(min_length=1, max_length=128),
+        matches(
+            r"^[A-Za-z_][A-Za-z0-9_]*$", "must be a C identifier: letters, digits and '_', not starting with a digit"
+        ),
+        NO_RESERVED_VARIABLE,
+    ]
+    """Name of the variable. Names that carry credentials, proxies or offline switches are refused."""
+    value: Annotated[str, StringConstraints(max_length=4096), NO_CONTROL_CHARACTER] = ""
+    """Literal value, at most 4096 characters. It is readable by everybody who may read the object: no secrets."""
+
+
+Environment = Annotated[list[EnvironmentVariable], Field(max_length=64, json_schema_extra=list_of("map", "name"))]
+
+
+class Vllm(ApiModel):
+    """vLLM's OpenAI-compatible server, started as `vllm serve`."""
+
+    image: PinnedImage
+    """Serving image by digest, from a registry on the operator's allow list, for example
+    'contoso.azurecr.io/vllm/vllm-openai@sha256:…'."""
+    version: Annotated[
+        str,
+        StringConstraints(max_length=32),
+        matches(r"^[0-9]+\.[0-9]+\.[0-9]+$", "must be a vLLM release such as '0.32.0'"),
+    ]
+    """vLLM release inside the image, for example '0.32.0'. It decides which flags may be rendered: an unknown flag ends
+    the engine at once."""
+    max_model_length: Annotated[int, Field(ge=1, le=10_000_000)] | None = None
+    """Longest context in tokens (prompt and answer together). Default: what the model's config.json says."""
+    gpu_memory_utilization_percent: Annotated[int, Field(ge=10, le=98)] | None = None
+    """Share of each GPU's memory that vLLM may take, in percent. Default: vLLM's own, 92."""
+    kv_cache_dtype: Annotated[str, StringConstraints(max_length=32, pattern=r"^[a-z0-9_]+$")] | None = None
+    """Number format of the key-value cache, for example 'fp8'. Default: 'auto', the model's own."""
+    tensor_parallel_size: Annotated[int, Field(ge=1, le=16)] | None = None
+    """GPUs that share each layer. Default: `accelerator.count` divided by `pipelineParallelSize`."""
+    pipeline_parallel_size: Annotated[int, Field(ge=1, le=16)] = 1
+    """Stages that the layers are split into, on the GPUs of one pod. Default: 1."""
+    extra_args: Arguments = []
+    """Further arguments of `vllm serve`, passed as they are, never through a shell. Flags that the version does not know
+    and reserved flags are refused."""
+    extra_env: Environment = []
+    """Further environment variables. Reserved names are refused."""
+
+
+class Nim(ApiModel):
+    """An NVIDIA NIM for large language models."""
+
+    RULES = (
+        Rule(
+            cel="!(has(self.profile) && has(self.modelPath))",
+            message="must not set both `profile` (a staged NIM cache) and `modelPath` (a staged model folder)",
+            holds=lambda nim: nim.profile is None or nim.model_path is None,
+        ),
+        Rule(
+            cel="!has(self.extraArgs) || self.extraArgs.size() == 0 || self.line.startsWith('2.')",
+            message="`extraArgs` needs a NIM of line 2: line 1 takes its settings from the environment only",
+            holds=lambda nim: not nim.extra_args or nim.line.startswith("2."),
+        ),
+    )
+
+    image: PinnedImage
+    """NIM image by digest, from a registry on the operator's allow list."""
+    line: Annotated[
+        str,
+        StringConstraints(max_length=8),
+        matches(r"^[12]\.[0-9]{1,3}$", "must be a NIM release line: '1.0' to '1.15', or '2.0' and later of line 2"),
+    ]
+    """NIM release line of the image, for example '1.15' or '2.1'. It decides start command and variables."""
+    profile: Annotated[str, StringConstraints(min_length=1, max_length=128, pattern=r"^[A-Za-z0-9_.-]+$")] | None = None
+    """Model profile (id or name) that the staged NIM cache holds. The cache is linked read-only into a writable one.
+    Without it the weights are served as a model folder."""
+    model_path: AbsolutePath | None = None
+    """Model folder inside the container. Weights are mounted at '/weights', which is the default."""
+    max_model_length: Annotated[int, Field(ge=1, le=10_000_000)] | None = None
+    """Longest context in tokens. Default: what the model or profile says."""
+    extra_args: Arguments = []
+    """Arguments for the engine behind a NIM of line 2, passed as they are. Reserved flags are refused."""
+    extra_env: Environment = []
+    """Further environment variables. Reserved names are refused."""
+
+
+class Engine(ApiModel):
+    """Exactly one inference engine."""
+
+    RULES = (exactly_one("vllm", "nim"), member_is_immutable("vllm", "nim"))
+
+    vllm: Vllm | None = None
+    """Serve with vLLM."""
+    nim: Nim | None = None
+    """Serve with NVIDIA NIM."""

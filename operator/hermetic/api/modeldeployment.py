@@ -1,0 +1,216 @@
+"""ModelDeployment: one model, served privately."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, StringConstraints
+
+from hermetic.api.conditions import Condition
+from hermetic.api.endpoint import Endpoint
+from hermetic.api.engine import Engine
+from hermetic.api.rules import ApiModel, Rule, immutable
+from hermetic.api.values import LabelValue, Quantity, list_of, matches
+from hermetic.api.weights import Weights
+
+# 46 leaves room for the suffixes of ReplicaSet and Pod (17 characters) within a host name of 63.
+NAME_PATTERN = r"^[a-z]([-a-z0-9]{0,44}[a-z0-9])?$"
+NAME_RULE = Rule(
+    cel=f"self.metadata.name.matches('{NAME_PATTERN}')",
+    message="must be 1 to 46 lower-case letters, digits or '-', starting with a letter and ending with a letter or digit: "
+    "the names of Service and pods are made from it",
+    field=".metadata.name",
+    show='"\'" + self.metadata.name + "\'"',
+)
+SERVED_NAME = r"^[A-Za-z0-9]([A-Za-z0-9._:/-]*[A-Za-z0-9])?$"
+ServedName = Annotated[
+    str,
+    StringConstraints(min_length=1, max_length=253),
+    matches(SERVED_NAME, "must be a model name as clients send it: letters, digits, '.', '_', ':', '/' and '-'"),
+]
+
+
+class Model(ApiModel):
+    """What clients call the model."""
+
+    name: Annotated[ServedName, immutable("name")]
+    """Name on /v1/models and in requests, for example 'meta/llama-3.1-8b-instruct'. Immutable."""
+    aliases: Annotated[list[ServedName], Field(max_length=16, json_schema_extra=list_of("set"))] = []
+    """Further names that clients may use (vLLM only). Default: none."""
+
+
+class Toleration(ApiModel):
+    """A taint that the pods accept."""
+
+    key: Annotated[str, StringConstraints(max_length=316)] | None = None
+    """Key of the taint. Default: every key (then `operator` must be 'Exists')."""
+    operator: Literal["Equal", "Exists"] = "Equal"
+    """How `value` is compared. Default: Equal."""
+    value: LabelValue | None = None
+    """Value of the taint."""
+    effect: Literal["NoSchedule", "PreferNoSchedule", "NoExecute"] | None = None
+    """Effect of the taint. Default: every effect."""
+
+
+class Accelerator(ApiModel):
+    """The GPUs of one replica, all on one node."""
+
+    resource: Annotated[
+        str,
+        StringConstraints(max_length=64),
+        matches(
+            r"^(nvidia\.com/(gpu|mig-[0-9]g\.[0-9]+gb)|amd\.com/gpu)$",
+            "must be 'nvidia.com/gpu', 'nvidia.com/mig-<profile>' or 'amd.com/gpu'",
+        ),
+    ] = "nvidia.com/gpu"
+    """Extended resource to ask for. Default: nvidia.com/gpu."""
+    count: Annotated[int, Field(ge=1, le=16)] = 1
+    """GPUs of each replica, 1 to 16. Default: 1."""
+    instance_types: Annotated[
+        list[Annotated[str, StringConstraints(max_length=63, pattern=r"^[A-Za-z0-9_]+$")]],
+        Field(max_length=16, json_schema_extra=list_of("set")),
+    ] = []
+    """VM sizes that may run the pods, for example 'Standard_NC24ads_A100_v4'. Default: every node that has the GPUs."""
+    tolerations: Annotated[list[Toleration], Field(max_length=16, json_schema_extra=list_of("atomic"))] = [
+        Toleration(key="sku", value="gpu", effect="NoSchedule"),
+    ]
+    """Taints that the pods accept. Default: 'sku=gpu:NoSchedule', which the AKS documentation suggests for GPU pools."""
+
+
+class Resources(ApiModel):
+    """CPU, memory and scratch space of one replica."""
+
+    cpu: Quantity = "4"
+    """CPUs asked for (no limit is set: start-up is bound by CPU). Default: 4."""
+    memory: Quantity | None = None
+    """Memory asked for, and its limit. At least the size of the weights divided by 0.9, plus 16Gi: below that vLLM stops
+    reading ahead from NFS. Default: 16Gi asked for and no limit."""
+    shared_memory: Quantity | None = None
+    """Size limit of /dev/shm; it counts against `memory`. Default: 2Gi for up to 2 GPUs, 8Gi for more."""
+    scratch: Quantity = "20Gi"
+    """Size limit of the writable cache (compiled kernels) on the node's disk. Default: 20Gi."""
+
+
+class Isolation(ApiModel):
+    """What the deployment asks of the proof that the node subnet has no way out."""
+
+    enforcement: Literal["Enforce", "Report", "Off"] = "Enforce"
+    """Enforce: no pod is created without fresh evidence of isolation. Report: say so, and start. "Off" (quote it, YAML
+    reads a bare Off as false): do not look. Default: Enforce."""
+    max_evidence_age_seconds: Annotated[int, Field(ge=300, le=604800)] = 86400
+    """Oldest evidence that still counts, in seconds, 300 to 604800. Default: 86400 (a day)."""
+
+
+class ModelDeploymentSpec(ApiModel):
+    """The model to serve, and how."""
+
+    RULES = (
+        Rule(
+            cel="!has(self.engine.vllm) || self.accelerator.count == self.engine.vllm.pipelineParallelSize * "
+            "(has(self.engine.vllm.tensorParallelSize) ? self.engine.vllm.tensorParallelSize : "
+            "self.accelerator.count / self.engine.vllm.pipelineParallelSize)",
+            message="`accelerator.count` must equal `engine.vllm.tensorParallelSize` times `pipelineParallelSize`",
+            holds=lambda spec: _gpus_are_all_used(spec),
+            field=".accelerator.count",
+        ),
+        Rule(
+            cel="!(has(self.endpoint.apiKey) && has(self.engine.nim))",
+            message="`endpoint.apiKey` needs engine `vllm`: a NIM does not check API keys",
+            holds=lambda spec: spec.endpoint.api_key is None or spec.engine.nim is None,
+            field=".endpoint.apiKey",
+        ),
+        Rule(
+            cel="!has(self.model.aliases) || self.model.aliases.size() == 0 || has(self.engine.vllm)",
+            message="`model.aliases` needs engine `vllm`: a NIM serves one name",
+            holds=lambda spec: not spec.model.aliases or spec.engine.vllm is not None,
+            field=".model.aliases",
+        ),
+        Rule(
+            cel="!has(self.engine.nim) || !has(self.weights.bakedImage) || !has(self.engine.nim.profile)",
+            message="`engine.nim.profile` needs staged weights: a baked image brings its own model folder",
+            holds=lambda spec: (
+                spec.engine.nim is None or spec.weights.baked_image is None or spec.engine.nim.profile is None
+            ),
+            field=".engine.nim.profile",
+        ),
+    )
+
+    model: Model
+    """What clients call the model."""
+    engine: Engine
+    """The inference engine: exactly one of vllm and nim. The choice is immutable."""
+    weights: Weights
+    """Where the staged weights are read from: exactly one source. The kind of source is immutable."""
+    accelerator: Accelerator = Accelerator()
+    """The GPUs of one replica. Default: one nvidia.com/gpu."""
+    resources: Resources = Resources()
+    """CPU, memory and scratch space of one replica."""
+    replicas: Annotated[int, Field(ge=0, le=256)] = 1
+    """Pods that serve the model, 0 to 256. Default: 1. With an autoscaler, leave it out of Git."""
+    startup_budget_seconds: Annotated[int, Field(ge=60, le=14400)] = 1200
+    """Seconds that a pod may take until it serves, 60 to 14400; loading from a slow share dominates. Default: 1200."""
+    drain_seconds: Annotated[int, Field(ge=0, le=3600)] = 120
+    """Seconds that requests in flight may take to finish when a pod is stopped, 0 to 3600. Default: 120."""
+    endpoint: Endpoint = Endpoint()
+    """Who may reach the model, and on what address."""
+    isolation: Isolation = Isolation()
+    """What is asked of the proof of isolation."""
+
+
+def _gpus_are_all_used(spec: ModelDeploymentSpec) -> bool:
+    vllm, count = spec.engine.vllm, spec.accelerator.count
+    if vllm is None:
+        return True
+    tensor = vllm.tensor_parallel_size or count // vllm.pipeline_parallel_size
+    return tensor * vllm.pipeline_parallel_size == count
+
+
+class EndpointStatus(ApiModel):
+    """Where the model answers."""
+
+    url: Annotated[str, StringConstraints(max_length=512)]
+    """Base URL for OpenAI clients, for example 'http://10.13.76.40:8000/v1'."""
+    address: Annotated[str, StringConstraints(max_length=253)]
+    """The private address, or the in-cluster DNS name when there is no load balancer."""
+
+
+class PlanStatus(ApiModel):
+    """What Hermetic decided from the spec."""
+
+    engine: Annotated[str, StringConstraints(max_length=16)]
+    """Engine as people write it: 'vLLM' or 'NIM'."""
+    tensor_parallel_size: Annotated[int, Field(ge=1)]
+    """GPUs that share each layer."""
+    startup_budget_seconds: Annotated[int, Field(ge=1)]
+    """Seconds that a pod may take until it serves."""
+
+
+class ModelDeploymentStatus(ApiModel):
+    """What was observed, last in the same write as the conditions it vouches for."""
+
+    observed_generation: Annotated[int, Field(ge=-1)] = -1
+    """The metadata.generation that this status is about; -1 until it was first seen."""
+    conditions: Annotated[list[Condition], Field(max_length=16, json_schema_extra=list_of("map", "type"))] = []
+    """Ready and what it is made of."""
+    endpoint: EndpointStatus | None = None
+    """Where the model answers; absent until it has an address."""
+    replicas: Annotated[int, Field(ge=0)] | None = None
+    """Pods that serve."""
+    selector: Annotated[str, StringConstraints(max_length=256)] | None = None
+    """Label selector of the pods, for autoscalers."""
+    plan: PlanStatus | None = None
+    """What Hermetic decided from the spec."""
+
+
+class ModelDeployment(ApiModel):
+    """One model, served by vLLM or NVIDIA NIM behind a private address, from weights that were staged beforehand."""
+
+    RULES = (NAME_RULE,)
+
+    api_version: Literal["hermetic.dev/v1alpha1"]
+    kind: Literal["ModelDeployment"]
+    metadata: dict[str, Any]
+    spec: ModelDeploymentSpec
+    """The model to serve, and how."""
+    status: ModelDeploymentStatus = ModelDeploymentStatus()
+    """What was observed."""

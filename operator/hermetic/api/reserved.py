@@ -1,0 +1,154 @@
+"""What a user may not pass to an engine, and why: flags and variables that belong to Hermetic or that open a way out."""
+
+from __future__ import annotations
+
+from hermetic.api.rules import Rule
+
+_OURS = "rendered by Hermetic from the spec"
+_OUT = "would let the pod fetch from outside or run code from outside the image"
+_OPEN = "would open a second way into the pod"
+
+# vLLM flags. argparse accepts any unambiguous prefix, so prefixes of these are refused as well.
+VLLM_FLAGS: dict[str, str] = {
+    "--model": _OURS,
+    "--served-model-name": _OURS,
+    "--host": _OURS,
+    "--port": _OURS,
+    "--max-model-len": "set spec.engine.vllm.maxModelLength",
+    "--gpu-memory-utilization": "set spec.engine.vllm.gpuMemoryUtilizationPercent",
+    "--kv-cache-dtype": "set spec.engine.vllm.kvCacheDtype",
+    "--tensor-parallel-size": "set spec.engine.vllm.tensorParallelSize",
+    "--pipeline-parallel-size": "set spec.engine.vllm.pipelineParallelSize",
+    "--shutdown-timeout": "set spec.drainSeconds",
+    "--api-key": "set spec.endpoint.apiKey",
+    "--ssl-keyfile": "set spec.endpoint.tls",
+    "--ssl-certfile": "set spec.endpoint.tls",
+    "--ssl-ca-certs": "set spec.endpoint.tls",
+    "--ssl-cert-reqs": "set spec.endpoint.tls",
+    "--ssl-ciphers": "set spec.endpoint.tls",
+    "--allowed-media-domains": "media from URLs is refused in a sealed cluster; send data: URLs",
+    "--allowed-local-media-path": _OUT,
+    "--enable-offline-docs": _OURS,
+    "--config": "would bring in flags that nobody checked",
+    "--config-format": _OUT,
+    "--download-dir": _OUT,
+    "--hf-token": _OUT,
+    "--hf-config-path": _OUT,
+    "--revision": _OUT,
+    "--code-revision": _OUT,
+    "--tokenizer-revision": _OUT,
+    "--trust-remote-code": "code comes in the image, never with the weights",
+    "--tool-server": _OUT,
+    "--middleware": _OUT,
+    "--worker-cls": _OUT,
+    "--worker-extension-cls": _OUT,
+    "--logits-processors": _OUT,
+    "--tool-parser-plugin": _OUT,
+    "--reasoning-parser-plugin": _OUT,
+    "--io-processor-plugin": _OUT,
+    "--otlp-traces-endpoint": _OUT,
+    "--collect-detailed-traces": _OUT,
+    "--grpc": _OPEN,
+    "--uds": _OPEN,
+    "--headless": _OPEN,
+    "--nnodes": _OPEN,
+    "--node-rank": _OPEN,
+    "--master-addr": _OPEN,
+    "--master-port": _OPEN,
+    "--data-parallel-address": _OPEN,
+    "--kv-transfer-config": _OPEN,
+    "--ec-transfer-config": _OPEN,
+    "--kv-events-config": _OPEN,
+}
+SHORT_FLAGS: dict[str, str] = {"-tp": "--tensor-parallel-size", "-pp": "--pipeline-parallel-size", "-r": "--node-rank"}
+
+# Whole flags of vLLM that happen to be a prefix of a reserved one and are harmless themselves. Held against the
+# derived tables by a test.
+NOT_AN_ABBREVIATION: tuple[str, ...] = ()
+
+ENVIRONMENT: dict[str, str] = {
+    **dict.fromkeys(
+        ("HF_TOKEN", "HUGGING_FACE_HUB_TOKEN", "NGC_API_KEY", "NGC_CLI_API_KEY", "MODELSCOPE_API_TOKEN"), _OUT
+    ),
+    **dict.fromkeys(("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY"), _OUT),
+    **dict.fromkeys(("http_proxy", "https_proxy", "all_proxy", "no_proxy"), _OUT),
+    **dict.fromkeys(("HF_ENDPOINT", "HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE", "HF_DATASETS_OFFLINE"), _OURS),
+    **dict.fromkeys(("HF_HUB_DISABLE_TELEMETRY", "HF_HUB_DISABLE_XET", "HF_HOME", "HF_HUB_CACHE"), _OURS),
+    **dict.fromkeys(("HF_MODULES_CACHE", "TRANSFORMERS_CACHE"), _OURS),
+    **dict.fromkeys(("VLLM_NO_USAGE_STATS", "DO_NOT_TRACK", "VLLM_DO_NOT_TRACK", "VLLM_USAGE_STATS_SERVER"), _OURS),
+    **dict.fromkeys(("FLASHINFER_NO_DOWNLOAD", "VLLM_MEDIA_URL_ALLOW_REDIRECTS", "VLLM_HOST_IP", "VLLM_PORT"), _OURS),
+    **dict.fromkeys(("VLLM_ENGINE_READY_TIMEOUT_S", "VLLM_CACHE_ROOT", "VLLM_CONFIG_ROOT", "VLLM_API_KEY"), _OURS),
+    **dict.fromkeys(("HOME", "USER", "LOGNAME", "TMPDIR", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "PATH"), _OURS),
+    **dict.fromkeys(("TRITON_CACHE_DIR", "FLASHINFER_WORKSPACE_BASE", "DG_JIT_CACHE_DIR", "CUDA_CACHE_PATH"), _OURS),
+    **dict.fromkeys(("NUMBA_CACHE_DIR", "OUTLINES_CACHE_DIR", "TORCHINDUCTOR_CACHE_DIR"), _OURS),
+    **dict.fromkeys(("VLLM_SERVER_DEV_MODE", "VLLM_ALLOW_RUNTIME_LORA_UPDATING", "VLLM_PLUGINS"), _OPEN),
+    **dict.fromkeys(("VLLM_ALLOW_INSECURE_SERIALIZATION", "VLLM_ALLOW_LONG_MAX_MODEL_LEN"), _OPEN),
+    **dict.fromkeys(("VLLM_USE_MODELSCOPE", "VLLM_LORA_RESOLVER_HF_REPO_LIST", "VLLM_RPC_BASE_PATH"), _OUT),
+    **dict.fromkeys(("LD_PRELOAD", "LD_LIBRARY_PATH", "PYTHONPATH", "PYTHONSTARTUP", "PYTHONHOME"), _OUT),
+    **dict.fromkeys(("BASH_ENV", "ENV"), _OUT),
+    **dict.fromkeys(("NIM_CACHE_PATH", "NIM_SERVER_PORT", "NIM_HTTP_API_PORT", "NIM_MODEL_NAME"), _OURS),
+    **dict.fromkeys(("NIM_MODEL_PATH", "NIM_MODEL_PROFILE", "NIM_SERVED_MODEL_NAME", "NIM_MAX_MODEL_LEN"), _OURS),
+    **dict.fromkeys(("NIM_DISABLE_MODEL_DOWNLOAD", "NIM_TELEMETRY_MODE", "NIM_TENSOR_PARALLEL_SIZE"), _OURS),
+    **dict.fromkeys(("NIM_SSL_MODE", "NIM_SSL_KEY_PATH", "NIM_SSL_CERTS_PATH", "NIM_SSL_CA_CERTS_PATH"), _OURS),
+    **dict.fromkeys(("NIM_PASSTHROUGH_ARGS", "NIM_HEALTH_PORT", "NIM_SAGEMAKER_MODE"), _OPEN),
+    **dict.fromkeys(("NIM_REPOSITORY_OVERRIDE", "NIM_PROXY_CONNECTIVITY_TARGETS", "NIM_ENABLE_OTEL"), _OUT),
+    **dict.fromkeys(("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"), _OUT),
+    **dict.fromkeys(("OTEL_EXPORTER_OTLP_METRICS_ENDPOINT", "NIM_OTEL_EXPORTER_OTLP_ENDPOINT"), _OUT),
+}
+
+
+def reserved_flag(argument: str) -> str:
+    """The reserved flag that this argument names, in full, as `--flag=value` or abbreviated; "" when it names none."""
+    name = argument.split("=", 1)[0].replace("_", "-")
+    if name in SHORT_FLAGS or name[:3] in SHORT_FLAGS:
+        return SHORT_FLAGS.get(name) or SHORT_FLAGS[name[:3]]
+    if len(name) < 3 or not name.startswith("--") or name in NOT_AN_ABBREVIATION:
+        return ""
+    return next((flag for flag in VLLM_FLAGS if flag.startswith(name)), "")
+
+
+def why_flag_is_reserved(argument: str) -> str:
+    """One clause for the error message; the argument must name a reserved flag."""
+    return VLLM_FLAGS[reserved_flag(argument)]
+
+
+def _words(names: tuple[str, ...] | dict[str, str]) -> str:
+    return "[" + ", ".join(f"'{name}'" for name in names) + "]"
+
+
+def _looks_like_url(argument: str) -> bool:
+    return "://" in argument
+
+
+NO_RESERVED_FLAG = Rule(
+    cel=(
+        f"!(self.startsWith('--') && self.size() > 2 && {_words(VLLM_FLAGS)}"
+        ".exists(flag, flag.startsWith(self.split('=')[0].replace('_', '-'))))"
+        f" && !{_words(SHORT_FLAGS)}.exists(flag, self.startsWith(flag))"
+    ),
+    message=(
+        "is a reserved flag, or an abbreviation of one: Hermetic renders it from the spec or it would open a way out; "
+        "`hermetic explain HRM-API-001` lists the reserved flags with their reasons"
+    ),
+    holds=lambda argument: not reserved_flag(argument),
+    show='"\'" + self + "\'"',
+)
+NO_URL = Rule(
+    cel="!self.contains('://')",
+    message="must not hold a URL: nothing may be fetched in a sealed cluster; stage the file and give its path",
+    holds=lambda argument: not _looks_like_url(argument),
+)
+NO_CONTROL_CHARACTER = Rule(
+    cel=r"self.matches(r'^[^\x00-\x1f\x7f]*$')",
+    message="must not hold control characters (newline, tab, NUL)",
+    holds=lambda text: not any(ord(character) < 32 or ord(character) == 127 for character in text),
+)
+NO_RESERVED_VARIABLE = Rule(
+    cel=f"!(self in {_words(ENVIRONMENT)})",
+    message=(
+        "is a reserved variable: it would open a way out or belongs to Hermetic; credentials and proxies have no place in "
+        "a serving pod, in no form; `hermetic explain HRM-API-001` lists the reserved variables"
+    ),
+    holds=lambda name: name not in ENVIRONMENT,
+    show='"\'" + self + "\'"',
+)

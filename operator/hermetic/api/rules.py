@@ -1,0 +1,124 @@
+"""One rule, two judges: the CEL that the API server runs and the Python that `hermetic validate` runs.
+
+A rule is written once, next to the field or model that it guards. The CRD generator copies `cel` and `message` into
+`x-kubernetes-validations`; pydantic calls `holds`. A corpus test holds the two verdicts against each other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from pydantic import BaseModel, ConfigDict, GetCoreSchemaHandler, GetJsonSchemaHandler, model_validator
+from pydantic.alias_generators import to_camel
+from pydantic_core import CoreSchema, PydanticCustomError, core_schema
+
+VALIDATIONS = "x-kubernetes-validations"
+
+
+@dataclass(frozen=True)
+class Rule:
+    """What must hold of a value; `message` says what would be accepted.
+
+    `cel` judges `self` on the API server. `holds` is the same in Python, or None for a transition rule (`oldSelf`),
+    which only the API server can judge. `field` is the CEL fieldPath (".image") that the error should name.
+    `show` is a CEL expression for the value to print in the message, for rules on values that the server would not
+    print by itself.
+    """
+
+    cel: str
+    message: str
+    holds: Callable[[Any], bool] | None = None
+    field: str = ""
+    show: str = ""
+
+    def as_validation(self) -> dict[str, str]:
+        """The entry for `x-kubernetes-validations`."""
+        entry = {"rule": self.cel, "message": self.message}
+        if self.show:
+            entry["messageExpression"] = f"{self.show} + {_cel_string(': ' + self.message)}"
+        if self.field:
+            entry["fieldPath"] = self.field
+        if self.holds is None:
+            entry["reason"] = "FieldValueForbidden"
+        return entry
+
+    def check(self, value: Any) -> Any:
+        """Return the value, or raise what pydantic turns into an error with the field's path."""
+        if self.holds is not None and not self.holds(value):
+            raise PydanticCustomError("rule", "{message}", {"message": self.message, "field": self.field})
+        return value
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        return core_schema.no_info_after_validator_function(self.check, handler(source))
+
+    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        return with_rules(handler(schema), (self,))
+
+
+def with_rules(schema: dict[str, Any], rules: tuple[Rule, ...]) -> dict[str, Any]:
+    """The JSON schema with the rules added to those it has."""
+    return {**schema, VALIDATIONS: [*schema.get(VALIDATIONS, []), *(rule.as_validation() for rule in rules)]}
+
+
+def exactly_one(*fields: str) -> Rule:
+    """Of optional siblings exactly one is set: the union of this API."""
+    present = " + ".join(f"(has(self.{to_camel(field)}) ? 1 : 0)" for field in fields)
+    names = ", ".join(f"`{to_camel(field)}`" for field in fields)
+    return Rule(
+        cel=f"{present} == 1",
+        message=f"must set exactly one of {names}",
+        holds=lambda model: sum(getattr(model, field) is not None for field in fields) == 1,
+    )
+
+
+def member_is_immutable(*fields: str) -> Rule:
+    """Which member of a union is set is chosen once; what it says may change."""
+    same = " && ".join(f"has(self.{to_camel(f)}) == has(oldSelf.{to_camel(f)})" for f in fields)
+    names = ", ".join(f"`{to_camel(field)}`" for field in fields)
+    return Rule(
+        cel=same, message=f"the choice among {names} is immutable; delete the object and create it anew to change it"
+    )
+
+
+def immutable(name: str) -> Rule:
+    """The value may not change once set."""
+    return Rule(
+        cel="self == oldSelf",
+        message=f"`{name}` is immutable; delete the object and create it anew to change it",
+    )
+
+
+class ApiModel(BaseModel):
+    """Frozen, camelCase outside and snake_case inside, refusing unknown fields; `RULES` judge the model as a whole."""
+
+    model_config = ConfigDict(
+        frozen=True,
+        extra="forbid",
+        alias_generator=to_camel,
+        validate_by_name=True,
+        validate_by_alias=True,
+        use_attribute_docstrings=True,
+    )
+
+    RULES: ClassVar[tuple[Rule, ...]] = ()
+
+    @model_validator(mode="after")
+    def _every_rule_holds(self) -> ApiModel:
+        for rule in type(self).RULES:
+            rule.check(self)
+        return self
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        produced = handler(schema)
+        if not cls.RULES:
+            return produced
+        resolved = handler.resolve_ref_schema(produced)
+        resolved.update(with_rules(resolved, cls.RULES))
+        return produced
+
+
+def _cel_string(text: str) -> str:
+    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"

@@ -1,0 +1,127 @@
+"""`spec.weights`: where the staged model is read from, always read-only."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field, StringConstraints
+
+from hermetic.api.rules import ApiModel, Rule, exactly_one, member_is_immutable
+from hermetic.api.values import AbsolutePath, HostName, ObjectName, PinnedImage, RelativePath, list_of, matches
+
+MountOption = Annotated[
+    str,
+    StringConstraints(min_length=1, max_length=64),
+    matches(
+        r"^(nconnect=([1-9]|1[0-6])|noresvport|actimeo=[0-9]{1,5}|nocto|[rw]size=[0-9]{4,7}|timeo=[0-9]{1,5}|hard)$",
+        "must be one of nconnect=1..16, noresvport, actimeo=N, nocto, rsize=N, wsize=N, timeo=N, hard; "
+        "'ro' is always set",
+    ),
+]
+
+
+class AzureFiles(ApiModel):
+    """A folder of an Azure Files NFS share."""
+
+    RULES = (
+        Rule(
+            cel="has(self.account) || has(self.server)",
+            message="must set `account` (storage account) or `server` (host name of a Microsoft.FileShares share)",
+            holds=lambda share: share.account is not None or share.server is not None,
+        ),
+    )
+
+    account: (
+        Annotated[
+            str,
+            StringConstraints(max_length=24),
+            matches(r"^[a-z0-9]{3,24}$", "must be a storage account name: 3 to 24 lower-case letters and digits"),
+        ]
+        | None
+    ) = None
+    """Storage account that holds the share. Leave it out for a share of its own (Microsoft.FileShares): then `server`
+    names it."""
+    server: HostName | None = None
+    """Host name or address to mount from. Default: '<account>.file.core.windows.net', which the private DNS zone must
+    resolve to the private endpoint."""
+    share: Annotated[
+        str,
+        StringConstraints(max_length=63),
+        matches(
+            r"^[a-z0-9](-?[a-z0-9]){2,62}$",
+            "must be a share name: 3 to 63 lower-case letters, digits and single '-', starting and ending with neither",
+        ),
+    ]
+    """Name of the NFS share."""
+    folder: RelativePath | None = None
+    """Folder of the share that holds the model. Only this folder is mounted. Default: the whole share."""
+    resource_group: Annotated[str, StringConstraints(max_length=90, pattern=r"^[-\w._()]*[-\w_()]$")] | None = None
+    """Resource group of the storage account; only a name for people, nothing is looked up."""
+    encrypt_in_transit: bool = True
+    """Mount over TLS (needs AKS 1.33 or later). Default: true. All mounts of one server on a node must agree."""
+    mount_options: Annotated[list[MountOption], Field(max_length=8, json_schema_extra=list_of("atomic"))] = [
+        "nconnect=4",
+        "noresvport",
+        "actimeo=30",
+    ]
+    """NFS mount options beside 'ro', which is always set. Default: nconnect=4, noresvport, actimeo=30."""
+
+
+class Nfs(ApiModel):
+    """A folder of any other NFS server, mounted through the driver nfs.csi.k8s.io."""
+
+    server: HostName
+    """Host name or address of the NFS server."""
+    path: AbsolutePath
+    """Exported path, for example '/export/models'."""
+    folder: RelativePath | None = None
+    """Folder below the exported path that holds the model. Default: the exported path itself."""
+    mount_options: Annotated[list[MountOption], Field(max_length=8, json_schema_extra=list_of("atomic"))] = [
+        "nconnect=4",
+    ]
+    """NFS mount options beside 'ro', which is always set. Default: nconnect=4."""
+
+
+class PersistentVolumeClaim(ApiModel):
+    """A claim that exists already in the same namespace."""
+
+    claim_name: ObjectName
+    """Name of the claim. It is always mounted read-only."""
+    folder: RelativePath | None = None
+    """Folder of the volume that holds the model. Default: the whole volume."""
+
+
+class BakedImage(ApiModel):
+    """Weights inside the serving image itself."""
+
+    path: AbsolutePath
+    """Folder inside the serving image that holds the model, for example '/models/phi-4'."""
+
+
+class ImageVolume(ApiModel):
+    """Weights as an OCI image of their own, mounted as a volume (Kubernetes 1.35 or later, containerd 2.1 or later)."""
+
+    reference: PinnedImage
+    """OCI image by digest, from a registry on the operator's allow list."""
+    path: RelativePath | None = None
+    """Folder inside that image that holds the model. Default: its root."""
+
+
+SOURCES = ("azure_files", "nfs", "persistent_volume_claim", "baked_image", "image_volume")
+
+
+class Weights(ApiModel):
+    """Exactly one source of staged weights."""
+
+    RULES = (exactly_one(*SOURCES), member_is_immutable(*SOURCES))
+
+    azure_files: AzureFiles | None = None
+    """Read from an Azure Files NFS share."""
+    nfs: Nfs | None = None
+    """Read from another NFS server."""
+    persistent_volume_claim: PersistentVolumeClaim | None = None
+    """Read from a claim that the platform team made."""
+    baked_image: BakedImage | None = None
+    """Read from the serving image itself."""
+    image_volume: ImageVolume | None = None
+    """Read from an OCI image mounted as a volume."""

@@ -1,0 +1,78 @@
+"""What the API server's refusals mean: HTTP status and Status body in, one leaf of `errors` out."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from http import HTTPStatus
+from typing import Any
+
+from hermetic.errors import ApiRefused, Conflict, Forbidden, NotFound, Rejected, ServerTrouble, Throttled
+
+PATIENCE_WITHOUT_WORD = 1.0
+"""Seconds to wait after a 429 that names no time."""
+
+LONGEST_PATIENCE = 600.0
+"""Seconds; a broken proxy must not be able to park an object for a day."""
+
+# 401 stands with 403: in both cases nothing but the credentials or their rights can help.
+_LEAVES: Mapping[int, type[ApiRefused]] = {
+    HTTPStatus.BAD_REQUEST: Rejected,
+    HTTPStatus.UNAUTHORIZED: Forbidden,
+    HTTPStatus.FORBIDDEN: Forbidden,
+    HTTPStatus.NOT_FOUND: NotFound,
+    HTTPStatus.METHOD_NOT_ALLOWED: Rejected,
+    HTTPStatus.NOT_ACCEPTABLE: Rejected,
+    HTTPStatus.CONFLICT: Conflict,
+    HTTPStatus.REQUEST_ENTITY_TOO_LARGE: Rejected,
+    HTTPStatus.UNSUPPORTED_MEDIA_TYPE: Rejected,
+    HTTPStatus.UNPROCESSABLE_ENTITY: Rejected,
+}
+
+# The API server (1.36) answers the apply of an unknown field or a wrong type with 500 and no reason; it is for good.
+_INVALID_UNDER_ANY_STATUS = "failed to create typed patch object"
+
+
+def refusal(request: str, status: int, headers: Mapping[str, str], body: bytes) -> ApiRefused:
+    """The error that an answer outside 2xx stands for.
+
+    `request` ("PATCH /api/v1/...") is named only where the answer has no Status body, as what comes from a load
+    balancer or a proxy has none: the API server's own messages already name the object.
+    """
+    answer = _status_body(body)
+    details = answer.get("details") if isinstance(answer.get("details"), dict) else {}
+    message = str(answer.get("message") or f"{request}: HTTP {status} without a Status body: {_excerpt(body)}")
+    reason = str(answer.get("reason") or "")
+    if status == HTTPStatus.TOO_MANY_REQUESTS:
+        return Throttled(message, retry_after=_patience(headers, details or {}), reason=reason)
+    leaf = Rejected if _INVALID_UNDER_ANY_STATUS in message else _LEAVES.get(status, ServerTrouble)
+    return leaf(message, status=status, reason=reason, causes=_causes(details or {}))
+
+
+def _status_body(body: bytes) -> dict[str, Any]:
+    try:
+        answer = json.loads(body)
+    except ValueError:  # UnicodeDecodeError is one too
+        return {}
+    return answer if isinstance(answer, dict) and answer.get("kind") == "Status" else {}
+
+
+def _excerpt(body: bytes) -> str:
+    return " ".join(body[:200].decode(errors="replace").split()) or "(empty)"
+
+
+def _causes(details: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
+    return tuple((str(cause.get("reason", "")), str(cause.get("message", ""))) for cause in details.get("causes") or ())
+
+
+def _patience(headers: Mapping[str, str], details: Mapping[str, Any]) -> float:
+    """Seconds to wait: Retry-After, else the Status details, else one; never negative, never longer than sane."""
+    for word in (headers.get("Retry-After"), details.get("retryAfterSeconds")):
+        try:
+            seconds = float(word)  # type: ignore[arg-type]  # None and dates land in the except
+        except (TypeError, ValueError):
+            continue
+        if math.isfinite(seconds) and seconds > 0:
+            return min(seconds, LONGEST_PATIENCE)
+    return PATIENCE_WITHOUT_WORD

@@ -1,0 +1,153 @@
+"""How to reach the API server: from inside a pod, or through a kubeconfig and one of its contexts.
+
+The client library reads the formats (exec plug-ins included) and is imported only when a connection is looked for, so
+that commands that never talk to a cluster do not pay for it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from hermetic.errors import InputError, Unreachable
+
+SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
+
+
+@dataclass(frozen=True, slots=True)
+class Connection:
+    """Where the API server is and how to prove who we are.
+
+    `authorization` gives the value of the Authorization header as of now ("" with a client certificate, or for an
+    anonymous caller); it is asked before every request, so that a rotated token is used at once. `namespace` is the
+    pod's own, or the context's ("" where it names none).
+    """
+
+    server: str
+    authorization: Callable[[], Awaitable[str]]
+    ca_file: str | None = None
+    certificate_file: str | None = None
+    key_file: str | None = None
+    verify: bool = True
+    tls_server_name: str | None = None
+    proxy: str | None = None
+    namespace: str = ""
+
+
+async def find_connection(
+    *,
+    kubeconfig: str | None = None,
+    context: str | None = None,
+    environ: Mapping[str, str] = os.environ,
+    service_account: Path = SERVICE_ACCOUNT,
+) -> Connection:
+    """The connection a caller means: what was named, else $KUBECONFIG, else the pod we are in, else ~/.kube/config.
+
+    Raises InputError for a kubeconfig or context that cannot be used, Unreachable for files that are not there.
+    """
+    named = kubeconfig or environ.get("KUBECONFIG")
+    if not named and not context and environ.get("KUBERNETES_SERVICE_HOST"):
+        return from_pod(environ, service_account)
+    return await from_kubeconfig(named or str(Path.home() / ".kube" / "config"), context)
+
+
+def from_pod(environ: Mapping[str, str], service_account: Path = SERVICE_ACCOUNT) -> Connection:
+    """The connection that Kubernetes gives to a pod: two environment variables and the mounted service account."""
+    from kubernetes.aio.client import Configuration
+    from kubernetes.aio.config import ConfigException
+    from kubernetes.aio.config.incluster_config import InClusterConfigLoader
+
+    token_file, found = service_account / "token", Configuration()
+    try:
+        InClusterConfigLoader(
+            token_filename=str(token_file),
+            cert_filename=str(service_account / "ca.crt"),
+            try_refresh_token=False,
+            environ=environ,
+        ).load_and_set(found)
+    except (ConfigException, OSError) as error:
+        raise Unreachable(
+            f"this process looks like a pod's, but its service account is incomplete: {error}",
+            fix="set automountServiceAccountToken on the operator's pod, or pass --kubeconfig",
+        ) from error
+
+    # The library reads the file at most once a minute and keeps a trailing newline: too late after a revoked token,
+    # and not a header. Reading it for every request costs 20 microseconds.
+    async def authorization() -> str:
+        return f"Bearer {_mounted(token_file)}"
+
+    namespace_file = service_account / "namespace"
+    return Connection(
+        server=found.host,
+        authorization=authorization,
+        ca_file=found.ssl_ca_cert,
+        namespace=_mounted(namespace_file) if namespace_file.is_file() else "",
+    )
+
+
+async def from_kubeconfig(path: str, context: str | None = None) -> Connection:
+    """The connection of one context (the current one by default); `path` may be a list, as $KUBECONFIG may."""
+    from kubernetes.aio.client import Configuration
+    from kubernetes.aio.config import load_kube_config
+
+    if not _any_file(path):
+        raise Unreachable(f"no kubeconfig at {path}", fix="pass --kubeconfig PATH or set KUBECONFIG")
+    found = Configuration()
+    try:
+        loader = await load_kube_config(
+            config_file=path, context=context, client_configuration=found, persist_config=False
+        )
+    # The library answers bad files with its own exception, bare lookups, YAML errors and base64 errors alike.
+    except Exception as error:
+        chosen = f"context {context!r} of " if context else ""
+        raise InputError(
+            f"{chosen}the kubeconfig {path} cannot be used: {error}",
+            fix="`kubectl config get-contexts` lists what it holds",
+        ) from error
+    # A plug-in that fails is only logged by the library, and the caller would go on as nobody.
+    if found.host.startswith("https") and not found.api_key and not found.cert_file:
+        raise Unreachable(
+            f"the kubeconfig {path} gives no credentials: its user holds none, or its credential plug-in failed",
+            fix="`kubectl get --raw /version` with the same kubeconfig shows what the plug-in says",
+        )
+    return Connection(
+        server=found.host,
+        authorization=_authorization(loader, found, path),
+        ca_file=found.ssl_ca_cert,
+        certificate_file=found.cert_file,
+        key_file=found.key_file,
+        verify=found.verify_ssl,
+        tls_server_name=found.tls_server_name,
+        proxy=found.proxy,
+        namespace=str(loader.current_context["context"].get("namespace") or ""),
+    )
+
+
+def _authorization(loader: Any, found: Any, path: str) -> Callable[[], Awaitable[str]]:
+    """The token of a kubeconfig user; one that an exec plug-in gave for a time is asked for again when that is over."""
+
+    async def authorization() -> str:
+        if hasattr(loader, "exec_plugin_expiry"):  # only a plug-in that says when its token ends needs to be run again
+            if not await loader.load_from_exec_plugin():
+                raise Unreachable(
+                    f"the credential plug-in of the kubeconfig {path} gave no new token",
+                    fix="run its command by hand; it writes the reason to its standard error",
+                )
+            return str(loader.token)
+        return str(found.api_key.get("BearerToken", ""))
+
+    return authorization
+
+
+def _any_file(paths: str) -> bool:
+    return any(Path(path).expanduser().is_file() for path in paths.split(os.pathsep) if path)
+
+
+def _mounted(file: Path) -> str:
+    try:
+        return file.read_text(encoding="utf-8").strip()
+    except OSError as error:
+        raise Unreachable(f"the service account's {file.name} cannot be read: {error}") from error

@@ -1,0 +1,150 @@
+"""A small JSON client of the API server for the test bed's own needs: blocking, standard library only.
+
+Paths are API paths (`/api/v1/namespaces/default/pods`); objects are plain dicts. Not a product client: it
+understands client certificates and bearer tokens, and raises ApiError for every answer that is not 2xx.
+"""
+
+from __future__ import annotations
+
+import base64
+import http.client
+import json
+import ssl
+import tempfile
+import urllib.parse
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from testbed.errors import ApiError, BedError
+
+Json = dict[str, Any]
+
+APPLY = "application/apply-patch+yaml"
+MERGE = "application/merge-patch+json"
+
+
+@dataclass(frozen=True)
+class Access:
+    """Where an API server is, how to trust it, and who we are to it."""
+
+    server: str
+    tls: ssl.SSLContext
+    token: str | None
+
+    @classmethod
+    def of(cls, kubeconfig: Path) -> Access:
+        """Reads the current context. Users that run a program to log in are refused by name."""
+        config = yaml.safe_load(kubeconfig.read_text())
+        context = _named(config["contexts"], config["current-context"])["context"]
+        cluster = _named(config["clusters"], context["cluster"])["cluster"]
+        user = _named(config["users"], context["user"])["user"]
+        if unknown := {"exec", "auth-provider"} & user.keys():
+            raise BedError(
+                f"{kubeconfig}: user {context['user']!r} logs in by {', '.join(unknown)}, which is not supported"
+            )
+        authority = _material(cluster, "certificate-authority")
+        tls = ssl.create_default_context(cadata=authority.decode() if authority else None)
+        certificate, key = _material(user, "client-certificate"), _material(user, "client-key")
+        if certificate and key:
+            # the ssl module reads client certificates from files only
+            with tempfile.NamedTemporaryFile() as pair:
+                pair.write(certificate + b"\n" + key)
+                pair.flush()
+                tls.load_cert_chain(pair.name)
+        return cls(cluster["server"], tls, user.get("token"))
+
+
+class Api:
+    """One API server. Every call opens its own connection, so it may be used from any thread."""
+
+    def __init__(self, kubeconfig: Path, user_agent: str = "hermetic-testbed") -> None:
+        self._access = Access.of(kubeconfig)
+        self._user_agent = user_agent
+
+    def get(self, path: str, **query: str) -> Json:
+        return self._call("GET", _with_query(path, query))
+
+    def create(self, path: str, manifest: Json) -> Json:
+        return self._call("POST", path, manifest)
+
+    def replace(self, path: str, manifest: Json) -> Json:
+        return self._call("PUT", path, manifest)
+
+    def merge(self, path: str, patch: Json) -> Json:
+        """Merge-patches an object or, with a path that ends in /status, its status."""
+        return self._call("PATCH", path, patch, MERGE)
+
+    def apply(self, path: str, manifest: Json, field_manager: str = "testbed") -> Json:
+        """Server-side apply, taking over fields from others."""
+        query = {"fieldManager": field_manager, "force": "true"}
+        return self._call("PATCH", _with_query(path, query), manifest, APPLY)
+
+    def delete(self, path: str) -> Json:
+        return self._call("DELETE", path)
+
+    def text(self, path: str) -> str:
+        """A GET whose answer is not JSON, `/healthz` for one."""
+        with self._open("GET", path) as answer:
+            return answer.read().decode()
+
+    def watch(self, path: str, resource_version: str, seconds: int = 240) -> Iterator[Json]:
+        """Events after `resource_version` until the server ends the watch; an ERROR event raises ApiError."""
+        query = {"watch": "true", "resourceVersion": resource_version, "timeoutSeconds": str(seconds)}
+        with self._open("GET", _with_query(path, query), timeout=seconds + 10) as answer:
+            for line in answer:
+                event: Json = json.loads(line)
+                if event["type"] == "ERROR":
+                    raise _error(event["object"].get("code", 0), json.dumps(event["object"]).encode())
+                yield event
+
+    def _call(self, method: str, path: str, body: Json | None = None, content: str = "application/json") -> Json:
+        with self._open(method, path, body, content) as answer:
+            decoded: Json = json.loads(answer.read())
+            return decoded
+
+    def _open(
+        self, method: str, path: str, body: Json | None = None, content: str = "application/json", timeout: float = 30
+    ) -> http.client.HTTPResponse:
+        address = urllib.parse.urlsplit(self._access.server)
+        connection = http.client.HTTPSConnection(
+            address.hostname or "", address.port or 443, context=self._access.tls, timeout=timeout
+        )
+        headers = {"Accept": "application/json", "User-Agent": self._user_agent, "Connection": "close"}
+        if body is not None:
+            headers["Content-Type"] = content
+        if self._access.token:
+            headers["Authorization"] = f"Bearer {self._access.token}"
+        # with `Connection: close` the answer owns the socket: closing the answer closes everything
+        connection.request(method, path, None if body is None else json.dumps(body), headers)
+        answer = connection.getresponse()
+        if answer.status >= 300:
+            with answer:
+                raise _error(answer.status, answer.read())
+        return answer
+
+
+def _error(status: int, body: bytes) -> ApiError:
+    try:
+        answer = json.loads(body)
+        return ApiError(status, answer.get("reason", ""), answer.get("message", ""))
+    except (ValueError, AttributeError):
+        return ApiError(status, "", body.decode(errors="replace")[:500])
+
+
+def _named(entries: list[Json], name: str) -> Json:
+    return next(entry for entry in entries if entry["name"] == name)
+
+
+def _material(holder: Json, field: str) -> bytes | None:
+    """The inline data of a kubeconfig field, else the content of the file that it names."""
+    if inline := holder.get(f"{field}-data"):
+        return base64.b64decode(inline)
+    return Path(holder[field]).read_bytes() if field in holder else None
+
+
+def _with_query(path: str, query: dict[str, str]) -> str:
+    return f"{path}?{urllib.parse.urlencode(query)}" if query else path

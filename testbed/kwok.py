@@ -1,0 +1,47 @@
+"""Fake nodes: kwok plays the kubelet of every node that carries the annotation `kwok.x-k8s.io/node: fake`."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+
+from testbed.errors import BuildError
+from testbed.programs import MODULES, go_environment
+
+MODULE = "sigs.k8s.io/kwok"
+OWN_STAGES = Path(__file__).resolve().parent / "stages"
+
+# kwok built as a module has no stages of its own; these come from its module folder
+STOCK_STAGES = (
+    "node/fast/node-initialize.yaml",
+    "node/heartbeat-with-lease/node-heartbeat-with-lease.yaml",
+    "pod/fast/pod-ready.yaml",
+    "pod/fast/pod-complete.yaml",
+    "pod/fast/pod-delete.yaml",
+)
+
+FLAGS = (
+    "--manage-nodes-with-annotation-selector=kwok.x-k8s.io/node=fake",
+    "--cidr=10.0.0.0/24",
+    "--node-ip=10.0.0.1",
+    "--node-lease-duration-seconds=40",
+)
+
+
+def write_stages(path: Path) -> Path:
+    """Writes kwok's configuration: the stock life of nodes and pods, then our own fates."""
+    stock = _module_folder() / "kustomize" / "stage"
+    files = [stock / name for name in STOCK_STAGES] + sorted(OWN_STAGES.glob("*.yaml"))
+    path.write_text("\n---\n".join(file.read_text() for file in files))
+    return path
+
+
+def _module_folder() -> Path:
+    """Where Go keeps kwok's sources; fetches them when only the built program came out of a cache."""
+    command = ["go", "mod", "download", "-C", str(MODULES / "kwok"), "-json", MODULE]
+    answer = subprocess.run(command, env=go_environment(), capture_output=True, text=True, check=False)
+    module = json.loads(answer.stdout or "{}")
+    if "Dir" not in module:
+        raise BuildError(f"no sources of {MODULE}: {module.get('Error') or answer.stderr.strip()}")
+    return Path(module["Dir"])

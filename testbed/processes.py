@@ -1,0 +1,104 @@
+"""Child programs that never outlive us, write one log each, and are waited for by state."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import os
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+
+from testbed.errors import ComponentError
+
+POLL_SECONDS = 0.05
+# below the kernel's range for outgoing connections (32768 and up), so nobody takes a port between choice and use
+FIRST_PORT, PORTS = 20000, 10000
+
+
+class Component:
+    """One program with its log file.
+
+    It is killed by the kernel when the thread that started it ends: start components from a thread that lives
+    as long as they should, the main thread as a rule.
+    """
+
+    def __init__(
+        self, name: str, command: Sequence[str | Path], log: Path, environment: Mapping[str, str] | None = None
+    ) -> None:
+        self.name = name
+        self.log = log
+        self._command = ["setpriv", "--pdeathsig", "KILL", *map(str, command)]
+        self._environment = None if environment is None else {**os.environ, **environment}
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        """Starts the program; its log is appended to, so a restart keeps what came before."""
+        with self.log.open("ab") as log:
+            self._process = subprocess.Popen(
+                self._command, env=self._environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log
+            )
+
+    @property
+    def pid(self) -> int | None:
+        return None if self._process is None else self._process.pid
+
+    @property
+    def exit_code(self) -> int | None:
+        """None while it runs or before it was started."""
+        return None if self._process is None else self._process.poll()
+
+    def stop(self, how: signal.Signals = signal.SIGTERM, timeout: float = 10.0) -> None:
+        """Sends the signal and waits; what is still there after `timeout` seconds is killed."""
+        if self._process is None or self._process.poll() is not None:
+            return
+        self._process.send_signal(how)
+        try:
+            self._process.wait(timeout)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+
+    def tail(self, lines: int = 40) -> str:
+        """The end of the log; empty when there is none yet."""
+        with contextlib.suppress(FileNotFoundError):
+            return "\n".join(self.log.read_text(errors="replace").splitlines()[-lines:])
+        return ""
+
+
+def wait_until(what: str, ready: Callable[[], bool], components: Iterable[Component], timeout: float = 60.0) -> None:
+    """Polls until `ready()`; raises ComponentError with log tails when a component died or the time is over."""
+    watched = list(components)
+    deadline = time.monotonic() + timeout
+    while not ready():
+        for component in watched:
+            if component.exit_code is not None:
+                raise ComponentError(
+                    f"{component.name} ended with {component.exit_code} while waiting for {what}\n{component.tail()}"
+                )
+        if time.monotonic() > deadline:
+            tails = "\n".join(f"--- {component.name}\n{component.tail()}" for component in watched)
+            raise ComponentError(f"no {what} after {timeout:.0f} s\n{tails}")
+        time.sleep(POLL_SECONDS)
+
+
+def _candidates() -> Iterable[int]:
+    # processes with neighbouring ids (parallel test workers) start in different stretches
+    start = os.getpid() * 16 % PORTS
+    return itertools.cycle(FIRST_PORT + (start + offset) % PORTS for offset in range(PORTS))
+
+
+_ports = iter(_candidates())
+
+
+def free_port(address: str = "127.0.0.1") -> int:
+    """A TCP port that nothing listens on now and that this process has not given out before."""
+    for port in itertools.islice(_ports, PORTS):
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind((address, port))
+            return port
+    raise ComponentError(f"no free port from {FIRST_PORT} to {FIRST_PORT + PORTS - 1}")

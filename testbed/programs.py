@@ -1,0 +1,219 @@
+"""Builds the Go programs of the test bed, once per version of their sources.
+
+Each family is a Go module folder under `modules/` whose go.mod and go.sum pin every dependency. Its programs
+land in `${XDG_CACHE_HOME:-~/.cache}/hermetic/<family>-<key>/`, where the key is a hash of the sources and the
+build flags: a changed pin builds anew, an unchanged one is never built twice. Old keys may be deleted at will.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import fcntl
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from testbed.console import say
+from testbed.errors import BuildError, CannotRunError
+
+MODULES = Path(__file__).resolve().parent / "modules"
+MINIMUM_GO = (1, 26)
+GO_ENVIRONMENT = {"GOTOOLCHAIN": "local", "GOWORK": "off", "CGO_ENABLED": "0"}
+PROGRESS_SECONDS = 15.0
+
+KUBERNETES_VERSION = "v1.36.4"
+CONTAINERD_VERSION = "v2.2.9"
+
+
+@dataclass(frozen=True)
+class Family:
+    """Programs that share one go.mod. `package` is what `go build` is given, `stamps` what -X sets."""
+
+    name: str
+    programs: tuple[str, ...]
+    package: str = "tool"
+    tags: str = ""
+    stamps: tuple[str, ...] = ()
+
+    @property
+    def sources(self) -> Path:
+        return MODULES / self.name
+
+    @property
+    def flags(self) -> tuple[str, ...]:
+        linker = " ".join(("-s", "-w", *(f"-X {stamp}" for stamp in self.stamps)))
+        tags = ("-tags", self.tags) if self.tags else ()
+        return ("-trimpath", "-buildvcs=false", *tags, "-ldflags", linker)
+
+    @property
+    def key(self) -> str:
+        """Changes when a pin, our own source or a flag does."""
+        digest = hashlib.sha256("\0".join((*self.flags, self.package)).encode())
+        for source in sorted(self.sources.glob("go.*")) + sorted(self.sources.glob("*.go")):
+            digest.update(source.name.encode() + b"\0" + source.read_bytes())
+        return digest.hexdigest()[:16]
+
+
+# Without these /version says v0.0.0, and every version range and skew check above it breaks.
+KUBERNETES_STAMPS = (
+    f"k8s.io/component-base/version.gitVersion={KUBERNETES_VERSION}",
+    "k8s.io/component-base/version.gitMajor=1",
+    "k8s.io/component-base/version.gitMinor=36",
+    "k8s.io/component-base/version.gitTreeState=clean",
+    "k8s.io/component-base/version.buildDate=2026-01-01T00:00:00Z",
+    f"k8s.io/client-go/pkg/version.gitVersion={KUBERNETES_VERSION}",
+)
+
+FAMILIES = {
+    family.name: family
+    for family in (
+        Family(
+            "kubernetes",
+            ("kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl", "kubelet", "kube-proxy"),
+            stamps=KUBERNETES_STAMPS,
+        ),
+        Family("etcd", ("etcd",), package="go.etcd.io/etcd/server/v3"),
+        Family("kwok", ("kwok",)),
+        Family(
+            "containerd",
+            ("containerd", "containerd-shim-runc-v2", "ctr"),
+            tags="no_btrfs,no_devmapper,no_zfs",
+            stamps=(f"github.com/containerd/containerd/v2/version.Version={CONTAINERD_VERSION}",),
+        ),
+        Family("coredns", ("coredns",), package="."),
+    )
+}
+
+CONTROL_PLANE_FAMILIES = ("kubernetes", "etcd", "kwok")
+
+
+def programs(*families: str) -> dict[str, Path]:
+    """Builds what is not yet built and returns the path of every program of the families, by program name."""
+    return {
+        program: folder / program
+        for family in map(FAMILIES.__getitem__, families or FAMILIES)
+        for folder in (_built(family),)
+        for program in family.programs
+    }
+
+
+def go_environment() -> dict[str, str]:
+    """The environment for `go` here: this toolchain and these module files, whatever the caller's settings say."""
+    return {**os.environ, **GO_ENVIRONMENT}
+
+
+def cache_folder() -> Path:
+    """Where built programs live, outside any checkout."""
+    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(base) / "hermetic"
+
+
+def require_go() -> None:
+    """Raises CannotRunError unless a Go that can build the programs is installed."""
+    needed = ".".join(map(str, MINIMUM_GO))
+    if shutil.which("go") is None:
+        raise CannotRunError(f"Go is not installed: building Kubernetes for the test bed needs Go >= {needed}")
+    answer = subprocess.run(
+        ["go", "env", "GOVERSION"], env=go_environment(), capture_output=True, text=True, check=True
+    )
+    found = re.match(r"go(\d+)\.(\d+)", answer.stdout)
+    if found is None or (int(found[1]), int(found[2])) < MINIMUM_GO:
+        raise CannotRunError(f"Go {answer.stdout.strip()} is too old: the test bed needs Go >= {needed}")
+
+
+def _built(family: Family) -> Path:
+    """The folder of a family's programs. Safe against other builders, in this and in other processes."""
+    folder = cache_folder() / f"{family.name}-{family.key}"
+    if folder.is_dir():
+        return folder
+    require_go()
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with _only_builder(family):
+        if not folder.is_dir():
+            for abandoned in folder.parent.glob(f".{family.name}-partial-*"):
+                shutil.rmtree(abandoned, ignore_errors=True)
+            _build_into(folder, family)
+    return folder
+
+
+@contextlib.contextmanager
+def _only_builder(family: Family) -> Iterator[None]:
+    with (cache_folder() / f".{family.name}.lock").open("w") as lock:
+        started = time.monotonic()
+        reported = started - PROGRESS_SECONDS
+        while True:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if time.monotonic() - reported >= PROGRESS_SECONDS:
+                    reported = time.monotonic()
+                    say(f"{family.name}: another process is building it, waiting ({reported - started:.0f} s)")
+                time.sleep(0.2)
+        yield
+
+
+def _build_into(folder: Path, family: Family) -> None:
+    """Builds beside the final place and renames, so that a half-built folder is never taken for a whole one."""
+    partial = Path(tempfile.mkdtemp(prefix=f".{family.name}-partial-", dir=folder.parent))
+    try:
+        output = f"{partial}/{family.programs[0] if len(family.programs) == 1 else ''}"
+        _run_go(
+            family, ["go", "build", "-C", str(family.sources), *family.flags, "-o", output, family.package], partial
+        )
+        missing = [program for program in family.programs if not (partial / program).is_file()]
+        if missing:
+            raise BuildError(f"{family.name}: go build made no {', '.join(missing)}")
+        partial.chmod(0o755)
+        partial.rename(folder)
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+
+
+def _run_go(family: Family, command: list[str], folder: Path) -> None:
+    log = folder / "build.log"
+    started = time.monotonic()
+    say(f"{family.name}: building {', '.join(family.programs)} (a cold build takes minutes; it is kept for next time)")
+    with log.open("wb") as output:
+        # its own process group, so that an interrupt ends the compilers too
+        build = subprocess.Popen(
+            ["setpriv", "--pdeathsig", "KILL", *command],
+            env=go_environment(), stdout=output, stderr=output, start_new_session=True,
+        )  # fmt: skip
+    try:
+        while True:
+            try:
+                code = build.wait(PROGRESS_SECONDS)
+                break
+            except subprocess.TimeoutExpired:
+                say(f"{family.name}: still building ({time.monotonic() - started:.0f} s)")
+    except BaseException:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(build.pid, 9)
+        build.wait()
+        raise
+    if code != 0:
+        end = "\n".join(log.read_text(errors="replace").splitlines()[-40:])
+        raise BuildError(f"{family.name}: go build ended with {code}\n{end}")
+    say(f"{family.name}: built in {time.monotonic() - started:.0f} s")
+
+
+def main(arguments: list[str]) -> int:
+    """`python -m testbed programs [FAMILY ...]`: builds, then prints one `name path` line per program."""
+    parser = argparse.ArgumentParser(prog="python -m testbed programs", description=programs.__doc__)
+    parser.add_argument("families", nargs="*", metavar="FAMILY", help=f"of {', '.join(FAMILIES)} (default: all)")
+    chosen = parser.parse_args(arguments).families
+    unknown = sorted(set(chosen) - set(FAMILIES))
+    if unknown:
+        parser.error(f"no such family: {', '.join(unknown)} (there are {', '.join(FAMILIES)})")
+    for program, path in programs(*chosen).items():
+        print(program, path)
+    return 0

@@ -41,13 +41,13 @@ def refusal(request: str, status: int, headers: Mapping[str, str], body: bytes) 
     balancer or a proxy has none: the API server's own messages already name the object.
     """
     answer = _status_body(body)
-    details = answer.get("details") if isinstance(answer.get("details"), dict) else {}
+    details = _mapping(answer.get("details"))
     message = str(answer.get("message") or f"{request}: HTTP {status} without a Status body: {_excerpt(body)}")
     reason = str(answer.get("reason") or "")
     if status == HTTPStatus.TOO_MANY_REQUESTS:
-        return Throttled(message, retry_after=_patience(headers, details or {}), reason=reason)
+        return Throttled(message, retry_after=_patience(headers, details), reason=reason)
     leaf = Rejected if _INVALID_UNDER_ANY_STATUS in message else _LEAVES.get(status, ServerTrouble)
-    return leaf(message, status=status, reason=reason, causes=_causes(details or {}))
+    return leaf(message, status=status, reason=reason, causes=_causes(details))
 
 
 def _status_body(body: bytes) -> dict[str, Any]:
@@ -63,7 +63,13 @@ def _excerpt(body: bytes) -> str:
 
 
 def _causes(details: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
-    return tuple((str(cause.get("reason", "")), str(cause.get("message", ""))) for cause in details.get("causes") or ())
+    causes = details.get("causes")
+    known = [cause for cause in causes if isinstance(cause, dict)] if isinstance(causes, list) else []
+    return tuple((str(cause.get("reason", "")), str(cause.get("message", ""))) for cause in known)
+
+
+def _mapping(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, dict) else {}
 
 
 def _patience(headers: Mapping[str, str], details: Mapping[str, Any]) -> float:

@@ -104,7 +104,7 @@ async def from_kubeconfig(path: str, context: str | None = None) -> Connection:
     except Exception as error:
         chosen = f"context {context!r} of " if context else ""
         raise InputError(
-            f"{chosen}the kubeconfig {path} cannot be used: {error}",
+            f"{chosen}the kubeconfig {path} cannot be used: {type(error).__name__}: {error}",
             fix="`kubectl config get-contexts` lists what it holds",
         ) from error
     # A plug-in that fails is only logged by the library, and the caller would go on as nobody.

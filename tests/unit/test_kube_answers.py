@@ -1,0 +1,105 @@
+"""What each refusal of an API server becomes."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from hermetic.errors import ApiRefused, Conflict, Forbidden, NotFound, Rejected, ServerTrouble, Throttled
+from hermetic.kube.answers import refusal
+
+REQUEST = "PATCH /api/v1/namespaces/models/services/llama"
+
+
+def status_body(reason: str = "", message: str = "no", details: Any = None) -> bytes:
+    return json.dumps({"kind": "Status", "reason": reason, "message": message, "details": details}).encode()
+
+
+@pytest.mark.parametrize(
+    ("status", "leaf"),
+    [
+        (302, ServerTrouble),
+        (400, Rejected),
+        (401, Forbidden),
+        (403, Forbidden),
+        (404, NotFound),
+        (405, Rejected),
+        (406, Rejected),
+        (408, ServerTrouble),
+        (409, Conflict),
+        (410, ServerTrouble),
+        (413, Rejected),
+        (415, Rejected),
+        (418, ServerTrouble),
+        (422, Rejected),
+        (429, Throttled),
+        (500, ServerTrouble),
+        (502, ServerTrouble),
+        (503, ServerTrouble),
+        (504, ServerTrouble),
+    ],
+)
+def test_every_status_becomes_its_own_leaf_of_the_error_tree(status: int, leaf: type[ApiRefused]) -> None:
+    refused = refusal(REQUEST, status, {}, status_body("SomeReason", "because"))
+    assert type(refused) is leaf
+    assert (refused.status, refused.reason, refused.message) == (status, "SomeReason", "because")
+
+
+def test_causes_are_kept_so_that_a_terminating_namespace_is_told_from_missing_rights() -> None:
+    cause = {"reason": "NamespaceTerminating", "message": "namespace models is being terminated", "field": "x"}
+    refused = refusal(REQUEST, 403, {}, status_body("Forbidden", details={"causes": [cause]}))
+    assert refused.causes == (("NamespaceTerminating", "namespace models is being terminated"),)
+
+
+def test_an_apply_the_schema_cannot_take_is_final_although_the_server_says_500() -> None:
+    message = "failed to create typed patch object (models/llama; /v1, Kind=Service): .spec.x: field not declared"
+    assert type(refusal(REQUEST, 500, {}, status_body("", message))) is Rejected
+
+
+def test_a_refusal_without_a_status_body_names_the_request_and_shows_the_answer() -> None:
+    refused = refusal(REQUEST, 502, {}, b"<html>Bad  gateway\n</html>")
+    assert refused.message == f"{REQUEST}: HTTP 502 without a Status body: <html>Bad gateway </html>"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"\xff\xfe",
+        b"[]",
+        b"null",
+        b"{",
+        b'{"kind":"Status","details":[1]}',
+        b'{"kind":"Status","details":{"causes":null}}',
+        b'{"kind":"Status","details":{"causes":["what"]}}',
+        b'{"kind":"Status","details":{"causes":7}}',
+    ],
+)
+def test_a_broken_refusal_is_still_the_leaf_of_its_status(body: bytes) -> None:
+    refused = refusal(REQUEST, 409, {}, body)
+    assert type(refused) is Conflict
+    assert refused.causes == ()
+
+
+@pytest.mark.parametrize(
+    ("header", "details", "seconds"),
+    [
+        ("7", None, 7.0),
+        ("7", {"retryAfterSeconds": 3}, 7.0),
+        (None, {"retryAfterSeconds": 3}, 3.0),
+        (None, None, 1.0),
+        ("0", None, 1.0),
+        ("-5", None, 1.0),
+        ("nan", None, 1.0),
+        ("Sat, 21 Nov 2026 12:00:00 GMT", None, 1.0),
+        ("99999999", None, 600.0),
+    ],
+)
+def test_the_patience_a_throttled_answer_asks_for_is_read_and_bounded(
+    header: str | None, details: dict[str, Any] | None, seconds: float
+) -> None:
+    refused = refusal(REQUEST, 429, {"Retry-After": header} if header else {}, status_body(details=details))
+    assert isinstance(refused, Throttled)
+    assert refused.retry_after == seconds

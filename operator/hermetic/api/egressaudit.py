@@ -1,4 +1,4 @@
-"""EgressAudit and EgressAttestation: what is asked of the proof of isolation, and the evidence that comes from outside."""
+"""EgressAudit and EgressAttestation: what the proof of isolation must show, and the evidence from outside."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class TrustedKey(ApiModel):
         StringConstraints(max_length=2048),
         Rule(
             cel="self.contains('-----BEGIN PUBLIC KEY-----') && !self.contains('PRIVATE')",
-            message="must be a PEM public key ('-----BEGIN PUBLIC KEY-----'); a private key never belongs in the cluster",
+            message="must be a PEM public key ('-----BEGIN PUBLIC KEY-----'); no private key belongs in the cluster",
             holds=lambda pem: "-----BEGIN PUBLIC KEY-----" in pem and "PRIVATE" not in pem,
         ),
     ]
@@ -80,15 +80,13 @@ class EgressAuditSpec(ApiModel):
     """ARM id of this cluster. Immutable."""
     profile: Literal["Sealed", "Filtered"] = "Sealed"
     """Sealed: no way out at all. Filtered: one declared firewall is allowed, and judged. Default: Sealed."""
-    trusted_keys: Annotated[list[TrustedKey], Field(max_length=16, json_schema_extra=list_of("map", "name"))] = []
+    trusted_keys: Annotated[list[TrustedKey], Field(max_length=16), list_of("map", "name")] = []
     """Public keys whose attestations count. Default: none, so no attestation counts."""
     max_evidence_age_seconds: Annotated[int, Field(ge=300, le=604800)] = 86400
     """Oldest attestation that still counts, in seconds, 300 to 604800. Default: 86400 (a day)."""
     probe: Probe | None = None
     """The active probe. Default: none."""
-    exceptions: Annotated[
-        list[AcceptedRisk], Field(max_length=256, json_schema_extra=list_of("map", "check", "resource"))
-    ] = []
+    exceptions: Annotated[list[AcceptedRisk], Field(max_length=256), list_of("map", "check", "resource")] = []
     """Findings that are accepted, each with reason, owner and last day. Default: none."""
 
 
@@ -152,7 +150,7 @@ class EgressAuditStatus(ApiModel):
 
     observed_generation: Annotated[int, Field(ge=-1)] = -1
     """The metadata.generation that this status is about; -1 until it was first judged."""
-    conditions: Annotated[list[Condition], Field(max_length=16, json_schema_extra=list_of("map", "type"))] = []
+    conditions: Annotated[list[Condition], Field(max_length=16), list_of("map", "type")] = []
     """Ready and what it is made of."""
     verdict: Verdict | None = None
     """Pass, Fail or Unknown; absent until it was first judged."""
@@ -200,9 +198,7 @@ class Envelope(ApiModel):
     """Media type of the payload."""
     payload: Annotated[str, StringConstraints(min_length=1, max_length=900_000, pattern=r"^[A-Za-z0-9+/=_-]+$")]
     """The statement in base64."""
-    signatures: Annotated[
-        list[EnvelopeSignature], Field(min_length=1, max_length=8, json_schema_extra=list_of("atomic"))
-    ]
+    signatures: Annotated[list[EnvelopeSignature], Field(min_length=1, max_length=8), list_of("atomic")]
     """Signatures over payload type and payload."""
 
 

@@ -27,7 +27,7 @@ class InternalLoadBalancer(ApiModel):
     address: PrivateAddress | None = None
     """The private IPv4 address to take, for example '10.13.76.40'. Default: any free one of the subnet. The oldest of
     several deployments that ask for the same address gets it."""
-    allowed_source_ranges: Annotated[list[SourceRange], Field(max_length=64, json_schema_extra=list_of("set"))] = []
+    allowed_source_ranges: Annotated[list[SourceRange], Field(max_length=64), list_of("set")] = []
     """Client networks that may connect. Default: every private range (RFC 1918 and 100.64.0.0/10)."""
     idle_timeout_minutes: Annotated[int, Field(ge=4, le=30)] = 30
     """Minutes after which the load balancer drops a silent connection, 4 to 30. Default: 30, for long streams."""
@@ -81,7 +81,7 @@ class Endpoint(ApiModel):
     internal_load_balancer: InternalLoadBalancer | None = None
     """Put an internal load balancer in front ('{}' takes every default). Left out, the model is reachable inside the
     cluster only."""
-    allowed_clients: Annotated[list[ClientSelector], Field(max_length=32, json_schema_extra=list_of("atomic"))] = []
+    allowed_clients: Annotated[list[ClientSelector], Field(max_length=32), list_of("atomic")] = []
     """Pods of this cluster that may connect. Default: none but the load balancer's clients."""
     tls: Tls | None = None
     """Serve HTTPS. Default: HTTP."""

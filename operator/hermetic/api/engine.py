@@ -13,7 +13,7 @@ from hermetic.api.values import AbsolutePath, PinnedImage, list_of, matches
 Argument = Annotated[
     str, StringConstraints(min_length=1, max_length=1024), NO_RESERVED_FLAG, NO_URL, NO_CONTROL_CHARACTER
 ]
-Arguments = Annotated[list[Argument], Field(max_length=64, json_schema_extra=list_of("atomic"))]
+Arguments = Annotated[list[Argument], Field(max_length=64), list_of("atomic")]
 
 
 class EnvironmentVariable(ApiModel):
@@ -32,7 +32,7 @@ class EnvironmentVariable(ApiModel):
     """Literal value, at most 4096 characters. It is readable by everybody who may read the object: no secrets."""
 
 
-Environment = Annotated[list[EnvironmentVariable], Field(max_length=64, json_schema_extra=list_of("map", "name"))]
+Environment = Annotated[list[EnvironmentVariable], Field(max_length=64), list_of("map", "name")]
 
 
 class Vllm(ApiModel):
@@ -59,8 +59,8 @@ class Vllm(ApiModel):
     pipeline_parallel_size: Annotated[int, Field(ge=1, le=16)] = 1
     """Stages that the layers are split into, on the GPUs of one pod. Default: 1."""
     extra_args: Arguments = []
-    """Further arguments of `vllm serve`, passed as they are, never through a shell. Flags that the version does not know
-    and reserved flags are refused."""
+    """Further arguments of `vllm serve`, passed as they are, never through a shell. Reserved flags and flags that the
+    version does not know are refused. Default: none."""
     extra_env: Environment = []
     """Further environment variables. Reserved names are refused."""
 

@@ -17,8 +17,8 @@ from hermetic.api.weights import Weights
 NAME_PATTERN = r"^[a-z]([-a-z0-9]{0,44}[a-z0-9])?$"
 NAME_RULE = Rule(
     cel=f"self.metadata.name.matches('{NAME_PATTERN}')",
-    message="must be 1 to 46 lower-case letters, digits or '-', starting with a letter and ending with a letter or digit: "
-    "the names of Service and pods are made from it",
+    message="must be 1 to 46 lower-case letters, digits or '-', starting with a letter and ending with a letter or "
+    "digit: the names of Service and pods are made from it",
     field=".metadata.name",
     show='"\'" + self.metadata.name + "\'"',
 )
@@ -35,7 +35,7 @@ class Model(ApiModel):
 
     name: Annotated[ServedName, immutable("name")]
     """Name on /v1/models and in requests, for example 'meta/llama-3.1-8b-instruct'. Immutable."""
-    aliases: Annotated[list[ServedName], Field(max_length=16, json_schema_extra=list_of("set"))] = []
+    aliases: Annotated[list[ServedName], Field(max_length=16), list_of("set")] = []
     """Further names that clients may use (vLLM only). Default: none."""
 
 
@@ -68,13 +68,14 @@ class Accelerator(ApiModel):
     """GPUs of each replica, 1 to 16. Default: 1."""
     instance_types: Annotated[
         list[Annotated[str, StringConstraints(max_length=63, pattern=r"^[A-Za-z0-9_]+$")]],
-        Field(max_length=16, json_schema_extra=list_of("set")),
+        Field(max_length=16),
+        list_of("set"),
     ] = []
     """VM sizes that may run the pods, for example 'Standard_NC24ads_A100_v4'. Default: every node that has the GPUs."""
-    tolerations: Annotated[list[Toleration], Field(max_length=16, json_schema_extra=list_of("atomic"))] = [
+    tolerations: Annotated[list[Toleration], Field(max_length=16), list_of("atomic")] = [
         Toleration(key="sku", value="gpu", effect="NoSchedule"),
     ]
-    """Taints that the pods accept. Default: 'sku=gpu:NoSchedule', which the AKS documentation suggests for GPU pools."""
+    """Taints that the pods accept. Default: 'sku=gpu:NoSchedule', the taint of GPU pools in the AKS documentation."""
 
 
 class Resources(ApiModel):
@@ -83,8 +84,8 @@ class Resources(ApiModel):
     cpu: Quantity = "4"
     """CPUs asked for (no limit is set: start-up is bound by CPU). Default: 4."""
     memory: Quantity | None = None
-    """Memory asked for, and its limit. At least the size of the weights divided by 0.9, plus 16Gi: below that vLLM stops
-    reading ahead from NFS. Default: 16Gi asked for and no limit."""
+    """Memory asked for, and its limit. At least the size of the weights divided by 0.9, plus 16Gi: below that vLLM
+    stops reading ahead from NFS. Default: 16Gi asked for and no limit."""
     shared_memory: Quantity | None = None
     """Size limit of /dev/shm; it counts against `memory`. Default: 2Gi for up to 2 GPUs, 8Gi for more."""
     scratch: Quantity = "20Gi"
@@ -101,6 +102,14 @@ class Isolation(ApiModel):
     """Oldest evidence that still counts, in seconds, 300 to 604800. Default: 86400 (a day)."""
 
 
+def _gpus_are_all_used(spec: ModelDeploymentSpec) -> bool:
+    vllm, count = spec.engine.vllm, spec.accelerator.count
+    if vllm is None:
+        return True
+    tensor = vllm.tensor_parallel_size or count // vllm.pipeline_parallel_size
+    return tensor * vllm.pipeline_parallel_size == count
+
+
 class ModelDeploymentSpec(ApiModel):
     """The model to serve, and how."""
 
@@ -110,7 +119,7 @@ class ModelDeploymentSpec(ApiModel):
             "(has(self.engine.vllm.tensorParallelSize) ? self.engine.vllm.tensorParallelSize : "
             "self.accelerator.count / self.engine.vllm.pipelineParallelSize)",
             message="`accelerator.count` must equal `engine.vllm.tensorParallelSize` times `pipelineParallelSize`",
-            holds=lambda spec: _gpus_are_all_used(spec),
+            holds=_gpus_are_all_used,
             field=".accelerator.count",
         ),
         Rule(
@@ -151,18 +160,13 @@ class ModelDeploymentSpec(ApiModel):
     """Seconds that a pod may take until it serves, 60 to 14400; loading from a slow share dominates. Default: 1200."""
     drain_seconds: Annotated[int, Field(ge=0, le=3600)] = 120
     """Seconds that requests in flight may take to finish when a pod is stopped, 0 to 3600. Default: 120."""
+    rollout: Literal["Replace", "Surge"] = "Replace"
+    """How a change reaches the pods. Replace: one pod makes room for its successor, no spare GPU is needed, and a
+    single replica pauses. Surge: the successor serves first, which needs spare GPUs. Default: Replace."""
     endpoint: Endpoint = Endpoint()
     """Who may reach the model, and on what address."""
     isolation: Isolation = Isolation()
     """What is asked of the proof of isolation."""
-
-
-def _gpus_are_all_used(spec: ModelDeploymentSpec) -> bool:
-    vllm, count = spec.engine.vllm, spec.accelerator.count
-    if vllm is None:
-        return True
-    tensor = vllm.tensor_parallel_size or count // vllm.pipeline_parallel_size
-    return tensor * vllm.pipeline_parallel_size == count
 
 
 class EndpointStatus(ApiModel):
@@ -190,7 +194,7 @@ class ModelDeploymentStatus(ApiModel):
 
     observed_generation: Annotated[int, Field(ge=-1)] = -1
     """The metadata.generation that this status is about; -1 until it was first seen."""
-    conditions: Annotated[list[Condition], Field(max_length=16, json_schema_extra=list_of("map", "type"))] = []
+    conditions: Annotated[list[Condition], Field(max_length=16), list_of("map", "type")] = []
     """Ready and what it is made of."""
     endpoint: EndpointStatus | None = None
     """Where the model answers; absent until it has an address."""

@@ -1,4 +1,4 @@
-"""What a user may not pass to an engine, and why: flags and variables that belong to Hermetic or that open a way out."""
+"""What a user may not pass to an engine, and why: flags and variables that are Hermetic's own or open a way out."""
 
 from __future__ import annotations
 
@@ -146,8 +146,8 @@ NO_CONTROL_CHARACTER = Rule(
 NO_RESERVED_VARIABLE = Rule(
     cel=f"!(self in {_words(ENVIRONMENT)})",
     message=(
-        "is a reserved variable: it would open a way out or belongs to Hermetic; credentials and proxies have no place in "
-        "a serving pod, in no form; `hermetic explain HRM-API-001` lists the reserved variables"
+        "is a reserved variable: it would open a way out or belongs to Hermetic; credentials and proxies have no place "
+        "in a serving pod, in no form; `hermetic explain HRM-API-001` lists the reserved variables"
     ),
     holds=lambda name: name not in ENVIRONMENT,
     show='"\'" + self + "\'"',

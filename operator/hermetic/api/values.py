@@ -3,15 +3,28 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from ipaddress import IPv4Address, ip_address, ip_network
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field, StringConstraints, WithJsonSchema
+from pydantic import (
+    BeforeValidator,
+    Field,
+    GetCoreSchemaHandler,
+    GetJsonSchemaHandler,
+    StringConstraints,
+    WithJsonSchema,
+)
+from pydantic.alias_generators import to_snake
+from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
 from hermetic.api.rules import Rule
 
 DIGEST = re.compile(r"@sha256:[a-f0-9]{64}$")
-REFERENCE = r"^[a-z0-9]+([.-][a-z0-9]+)*(:[0-9]{1,5})?(/[a-z0-9]+([._-]+[a-z0-9]+)*)+(:[A-Za-z0-9_][A-Za-z0-9._-]{0,127})?@sha256:[a-f0-9]{64}$"
+REFERENCE = (
+    r"^[a-z0-9]+([.-][a-z0-9]+)*(:[0-9]{1,5})?(/[a-z0-9]+([._-]+[a-z0-9]+)*)+(:[A-Za-z0-9_][A-Za-z0-9._-]{0,127})?"
+    r"@sha256:[a-f0-9]{64}$"
+)
 QUANTITY = r"^[0-9]+(\.[0-9]{1,3})?(m|k|Ki|M|Mi|G|Gi|T|Ti)?$"
 PRIVATE_RANGES = ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10")
 
@@ -24,7 +37,7 @@ def matches(pattern: str, message: str) -> Rule:
     return Rule(
         cel=f"self.matches({_raw(pattern)})",
         message=message,
-        holds=lambda text: compiled.search(text) is not None,
+        holds=lambda text: compiled.fullmatch(text) is not None,
         show='"\'" + self + "\'"',
     )
 
@@ -123,7 +136,7 @@ SourceRange = Annotated[
     StringConstraints(min_length=1, max_length=43),
     Rule(
         cel="isCIDR(self) && cidr(self) == cidr(self).masked() && cidr(self).prefixLength() > 0",
-        message="must be a CIDR without host bits, such as '10.0.0.0/8'; the whole internet ('/0') is not a source range",
+        message="must be a CIDR without host bits, such as '10.0.0.0/8'; the whole internet ('/0') is no source range",
         holds=_is_narrow_range,
     ),
 ]
@@ -139,12 +152,54 @@ Quantity = Annotated[
     StringConstraints(max_length=20, pattern=QUANTITY),
     WithJsonSchema({"x-kubernetes-int-or-string": True, "maxLength": 20, "pattern": QUANTITY}),
 ]
-LabelKey = Annotated[str, StringConstraints(min_length=1, max_length=316)]
+LABEL_KEY = (
+    r"^([a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?(\.[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?)*/)?"
+    r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$"
+)
 LabelValue = Annotated[str, StringConstraints(max_length=63, pattern=r"^(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?$")]
-Labels = Annotated[dict[LabelKey, LabelValue], Field(max_length=16)]
+Labels = Annotated[
+    dict[str, LabelValue],
+    Field(max_length=16),
+    Rule(
+        cel=f"self.all(key, key.size() <= 316 && key.matches({_raw(LABEL_KEY)}))",
+        message="must have label keys such as 'team' or 'example.com/team': at most 63 letters, digits, '-', '_' or "
+        "'.' after an optional DNS name and '/'",
+        holds=lambda labels: all(len(key) <= 316 and re.fullmatch(LABEL_KEY, key) for key in labels),
+    ),
+]
 
 
-def list_of(kind: str, *keys: str) -> dict[str, Any]:
-    """How server-side apply merges a list: "atomic", "set", or "map" with its keys; for `json_schema_extra`."""
-    extra: dict[str, Any] = {"x-kubernetes-list-type": kind}
-    return {**extra, "x-kubernetes-list-map-keys": list(keys)} if keys else extra
+@dataclass(frozen=True)
+class ListOf:
+    """How server-side apply merges a list, and which of its items may not appear twice."""
+
+    kind: Literal["atomic", "set", "map"]
+    keys: tuple[str, ...]
+
+    def check(self, items: list[Any]) -> list[Any]:
+        """Return the items, or raise on the first that repeats an earlier one, as the API server does."""
+        if self.kind == "atomic":
+            return items
+        seen = set()
+        for item in items:
+            identity = tuple(getattr(item, to_snake(key)) for key in self.keys) or item
+            if identity in seen:
+                raise PydanticCustomError("duplicate", "must not say {item} twice", {"item": _in_words(identity)})
+            seen.add(identity)
+        return items
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        return core_schema.no_info_after_validator_function(self.check, handler(source))
+
+    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        said = {**handler(schema), "x-kubernetes-list-type": self.kind}
+        return {**said, "x-kubernetes-list-map-keys": list(self.keys)} if self.keys else said
+
+
+def list_of(kind: Literal["atomic", "set", "map"], *keys: str) -> ListOf:
+    """How server-side apply merges a list: "atomic", "set", or "map" with the keys of its items."""
+    return ListOf(kind, keys)
+
+
+def _in_words(identity: Any) -> str:
+    return ", ".join(f"'{part}'" for part in identity) if isinstance(identity, tuple) else f"'{identity}'"

@@ -59,7 +59,7 @@ class AzureFiles(ApiModel):
     """Resource group of the storage account; only a name for people, nothing is looked up."""
     encrypt_in_transit: bool = True
     """Mount over TLS (needs AKS 1.33 or later). Default: true. All mounts of one server on a node must agree."""
-    mount_options: Annotated[list[MountOption], Field(max_length=8, json_schema_extra=list_of("atomic"))] = [
+    mount_options: Annotated[list[MountOption], Field(max_length=8), list_of("atomic")] = [
         "nconnect=4",
         "noresvport",
         "actimeo=30",
@@ -76,7 +76,7 @@ class Nfs(ApiModel):
     """Exported path, for example '/export/models'."""
     folder: RelativePath | None = None
     """Folder below the exported path that holds the model. Default: the exported path itself."""
-    mount_options: Annotated[list[MountOption], Field(max_length=8, json_schema_extra=list_of("atomic"))] = [
+    mount_options: Annotated[list[MountOption], Field(max_length=8), list_of("atomic")] = [
         "nconnect=4",
     ]
     """NFS mount options beside 'ro', which is always set. Default: nconnect=4."""

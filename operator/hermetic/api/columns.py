@@ -1,0 +1,74 @@
+"""What `kubectl get` prints of each kind; columns of priority 1 appear with `-o wide`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+WIDE = 1
+
+
+@dataclass(frozen=True)
+class Column:
+    """One printer column. `path` is a JSONPath below the object, `kind` string, integer, boolean or date."""
+
+    name: str
+    path: str
+    description: str
+    kind: str = "string"
+    priority: int = 0
+
+    def as_printer_column(self) -> dict[str, Any]:
+        column: dict[str, Any] = {
+            "name": self.name,
+            "type": self.kind,
+            "description": self.description,
+            "jsonPath": self.path,
+        }
+        return {**column, "priority": self.priority} if self.priority else column
+
+
+def _condition(kind: str, field: str) -> str:
+    return f'.status.conditions[?(@.type=="{kind}")].{field}'
+
+
+_READY = Column("Ready", _condition("Ready", "status"), "Whether everything holds: True, False or Unknown.")
+_REASON = Column("Reason", _condition("Ready", "reason"), "Why, in one word; `hermetic explain REASON` says more.")
+_MESSAGE = Column("Message", _condition("Ready", "message"), "Why, in one sentence.", priority=WIDE)
+_AGE = Column("Age", ".metadata.creationTimestamp", "Time since the object was created.", kind="date")
+
+DEPLOYMENT_COLUMNS = (
+    Column("Engine", ".status.plan.engine", "Inference engine: vLLM or NIM."),
+    Column("Model", ".spec.model.name", "Name that clients send in requests."),
+    _READY,
+    _REASON,
+    Column("Endpoint", ".status.endpoint.url", "Private base URL for OpenAI clients."),
+    Column("GPUs", ".spec.accelerator.count", "GPUs of each replica.", kind="integer"),
+    _AGE,
+    Column("Replicas", ".status.replicas", "Pods that serve.", kind="integer", priority=WIDE),
+    Column("Isolation", _condition("IsolationVerified", "status"), "Whether isolation is proven.", priority=WIDE),
+    Column("Weights", _condition("WeightsVerified", "status"), "Whether the weights are verified.", priority=WIDE),
+    Column("Image", ".spec.engine.*.image", "Serving image by digest.", priority=WIDE),
+    _MESSAGE,
+)
+
+AUDIT_COLUMNS = (
+    Column("Verdict", ".status.verdict", "Pass, Fail or Unknown."),
+    Column("Pass", ".status.counts.pass", "Findings looked at and fine.", kind="integer"),
+    Column("Fail", ".status.counts.fail", "Findings looked at and open.", kind="integer"),
+    Column("Unknown", ".status.counts.unknown", "Findings that could not be seen well enough.", kind="integer"),
+    Column("Excepted", ".status.counts.excepted", "Findings that somebody answers for.", kind="integer"),
+    Column("Evidence", ".status.evidence.azure.observedAt", "Age of the evidence from outside.", kind="date"),
+    _READY,
+    _REASON,
+    _AGE,
+    Column("Kubernetes", ".status.evidence.kubernetes.observedAt", "Age of the look inside.", "date", WIDE),
+    Column("Probe", ".status.evidence.probe.observedAt", "Age of the newest active probe.", "date", WIDE),
+    Column("Signed-By", ".status.evidence.azure.signedBy", "Trusted key that signed the evidence.", priority=WIDE),
+    _MESSAGE,
+)
+
+ATTESTATION_COLUMNS = (
+    Column("Key-Hint", ".spec.envelope.signatures[*].keyid", "Key that the envelope names; a hint, never trusted."),
+    _AGE,
+)

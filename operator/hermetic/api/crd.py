@@ -1,0 +1,142 @@
+"""The CustomResourceDefinitions, made from the models.
+
+`python -m hermetic.api.crd [DIRECTORY]` writes one file per kind, into `crds/` unless told otherwise.
+Short names: mdep (ModelDeployment), eaudit (EgressAudit), eattest (EgressAttestation).
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+from pydantic import BaseModel
+
+from hermetic.api.columns import ATTESTATION_COLUMNS, AUDIT_COLUMNS, DEPLOYMENT_COLUMNS, Column
+from hermetic.api.egressaudit import EgressAttestation, EgressAudit
+from hermetic.api.modeldeployment import ModelDeployment
+from hermetic.api.rules import VALIDATIONS
+from hermetic.api.schema import Schema, structural_schema, without_defaults
+from hermetic.kinds import EGRESS_ATTESTATION, EGRESS_AUDIT, MODEL_DEPLOYMENT, Kind
+
+HEADER = "# Generated from the models in operator/hermetic/api by `python -m hermetic.api.crd`. Do not edit.\n"
+
+# Flux and kstatus read "not seen yet" from this, so an object is never taken for ready before its first reconcile.
+UNSEEN = {"observedGeneration": -1}
+
+
+@dataclass(frozen=True)
+class Definition:
+    """What a CRD says beside its schema. A scalable kind has spec.replicas, status.replicas and status.selector."""
+
+    kind: Kind
+    model: type[BaseModel]
+    short_name: str
+    columns: tuple[Column, ...]
+    scalable: bool = False
+
+    @property
+    def name(self) -> str:
+        return f"{self.kind.plural}.{self.kind.group}"
+
+
+DEFINITIONS = (
+    Definition(MODEL_DEPLOYMENT, ModelDeployment, "mdep", DEPLOYMENT_COLUMNS, scalable=True),
+    Definition(EGRESS_AUDIT, EgressAudit, "eaudit", AUDIT_COLUMNS),
+    Definition(EGRESS_ATTESTATION, EgressAttestation, "eattest", ATTESTATION_COLUMNS),
+)
+
+
+def crd(definition: Definition) -> dict[str, Any]:
+    """The CustomResourceDefinition as the YAML file says it."""
+    schema = _root_schema(definition)
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": definition.name},
+        "spec": {
+            "group": definition.kind.group,
+            "scope": "Namespaced" if definition.kind.namespaced else "Cluster",
+            "names": _names(definition),
+            "versions": [
+                {
+                    "name": definition.kind.version,
+                    "served": True,
+                    "storage": True,
+                    "subresources": _subresources(definition, schema),
+                    "additionalPrinterColumns": [column.as_printer_column() for column in definition.columns],
+                    "schema": {"openAPIV3Schema": schema},
+                }
+            ],
+        },
+    }
+
+
+def as_yaml(definition: Definition) -> str:
+    """The file as it is checked in: equal models give equal bytes."""
+    return HEADER + yaml.safe_dump(crd(definition), sort_keys=False, allow_unicode=True, width=120)
+
+
+def file_name(definition: Definition) -> str:
+    return f"{definition.name}.yaml"
+
+
+def _names(definition: Definition) -> dict[str, Any]:
+    return {
+        "kind": definition.kind.kind,
+        "listKind": f"{definition.kind.kind}List",
+        "plural": definition.kind.plural,
+        "singular": definition.kind.kind.lower(),
+        "shortNames": [definition.short_name],
+        # `all` is for what namespace users work with; cluster-scoped evidence stays out of `kubectl get all`.
+        "categories": ["all", "hermetic"] if definition.kind.namespaced else ["hermetic"],
+    }
+
+
+def _root_schema(definition: Definition) -> Schema:
+    schema = structural_schema(definition.model)
+    fields = dict(schema["properties"])
+    fields["apiVersion"] = {"description": f"Always '{definition.kind.api_version}'.", "type": "string"}
+    fields["kind"] = {"description": f"Always '{definition.kind.kind}'.", "type": "string"}
+    fields["metadata"] = _metadata(schema)
+    if "status" in fields:
+        fields["status"] = without_defaults(fields["status"])
+        fields["status"]["default"] = UNSEEN
+    return {**schema, "required": ["spec"], "properties": fields}
+
+
+def _metadata(schema: Schema) -> Schema:
+    """The API server knows metadata by itself; only a rule that points at the name needs the name to be there."""
+    if any(rule.get("fieldPath") == ".metadata.name" for rule in schema.get(VALIDATIONS, ())):
+        return {"type": "object", "properties": {"name": {"type": "string"}}}
+    return {"type": "object"}
+
+
+def _subresources(definition: Definition, schema: Schema) -> dict[str, Any]:
+    subresources: dict[str, Any] = {}
+    if "status" in schema["properties"]:
+        subresources["status"] = {}
+    if definition.scalable:
+        subresources["scale"] = {
+            "specReplicasPath": ".spec.replicas",
+            "statusReplicasPath": ".status.replicas",
+            "labelSelectorPath": ".status.selector",
+        }
+    return subresources
+
+
+def write_all(directory: Path) -> list[Path]:
+    """Write every definition; returns the files in the order of DEFINITIONS."""
+    written = []
+    for definition in DEFINITIONS:
+        path = directory / file_name(definition)
+        path.write_text(as_yaml(definition), encoding="utf-8")
+        written.append(path)
+    return written
+
+
+if __name__ == "__main__":
+    for written_file in write_all(Path(sys.argv[1] if len(sys.argv) > 1 else "crds")):
+        sys.stdout.write(f"{written_file}\n")

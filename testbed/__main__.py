@@ -11,7 +11,9 @@ COMMANDS = {
     "programs": "testbed.programs",
     "controlplane": "testbed.controlplane",
     "cloud-provider": "testbed.cloud_provider",
-    "node": "testbed.node",
+    "node": "testbed.node.command",
+    "packages": "testbed.packages",
+    "images": "testbed.images.command",
 }
 
 

@@ -1,0 +1,1 @@
+"""CSI node plug-ins that serve volumes from a local folder."""

@@ -1,0 +1,93 @@
+"""`python -m testbed node`: a real node with its control plane in the foreground, air-gapped by construction.
+
+The first line on stdout is one JSON object, printed when a first pod has run:
+
+    kubeconfig        for programs on this machine
+    insideKubeconfig  for programs that run inside, by one of the two prefixes:
+    enter, client     argument prefixes: on the node, and on a machine in the same virtual network
+    node, version, folder, shares, csiCalls, unhealthyGpus, kubectl, ctr, times, pid
+
+SIGTERM and SIGINT end it; so does SIGKILL. Nothing is left behind. Exit 77: this machine cannot run a node.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from testbed.errors import CannotRunError
+from testbed.node import preflight
+from testbed.node.real_node import REPOSITORY
+from testbed.node.wanted import GPU_NODE_LABELS, Wanted
+from testbed.programs import programs
+
+CANNOT_RUN = 77
+
+
+def main(arguments: list[str]) -> int:
+    parser = argparse.ArgumentParser(
+        prog="python -m testbed node", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--preflight", action="store_true", help="only say whether this machine can run it")
+    parser.add_argument("--folder", type=Path, help="everything goes there and stays (default: temporary)")
+    parser.add_argument("--images", type=Path, action="append", default=[], help="an image tar, or a folder of them")
+    parser.add_argument("--shares", type=Path, help="folder that backs the shares (default: in the folder)")
+    parser.add_argument("--gpus", type=int, default=0, help="how many GPUs the node pretends to have")
+    parser.add_argument("--gpu-resource", default="nvidia.com/gpu")
+    parser.add_argument("--label", action="append", default=[], metavar="KEY=VALUE", help="a further node label")
+    parser.add_argument("--audit-user", action="append", metavar="USER", help="record this user's API requests")
+    chosen = parser.parse_args(arguments)
+    try:
+        check(chosen.folder)
+        if chosen.preflight:
+            print("ok")
+            return 0
+        programs()
+    except CannotRunError as error:
+        print(f"CANNOT RUN: {error}", file=sys.stderr)
+        return CANNOT_RUN
+    return run(_wanted(chosen), keep_folder=chosen.folder is not None)
+
+
+def check(folder: Path | None = None) -> None:
+    """Raises CannotRunError with every reason at once."""
+    if found := preflight.reasons(folder):
+        raise CannotRunError("; ".join(found))
+
+
+def run(wanted: Wanted, *, keep_folder: bool) -> int:
+    """Hands the node to a keeper and waits. The keeper notices how we end by the pipe between us."""
+    keeper = subprocess.Popen(
+        [sys.executable, "-m", "testbed.node.keeper", wanted.to_json(), "keep" if keep_folder else "remove"],
+        stdin=subprocess.PIPE, start_new_session=True, env={**os.environ, "PYTHONPATH": str(REPOSITORY)},
+    )  # fmt: skip
+    pipe = keeper.stdin
+    assert pipe is not None
+    for asked_to_end in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(asked_to_end, lambda _number, _frame: pipe.close())
+    return keeper.wait()
+
+
+def _wanted(chosen: argparse.Namespace) -> Wanted:
+    folder = Path(tempfile.mkdtemp(prefix="hermetic-node-")) if chosen.folder is None else chosen.folder.resolve()
+    folder.mkdir(parents=True, exist_ok=True)
+    shares = folder / "shares" if chosen.shares is None else chosen.shares.resolve()
+    shares.mkdir(parents=True, exist_ok=True)
+    return Wanted(
+        folder=folder,
+        shares=shares,
+        images=tuple(tar for given in chosen.images for tar in _tars(given.resolve())),
+        gpus=chosen.gpus,
+        gpu_resource=chosen.gpu_resource,
+        labels={**GPU_NODE_LABELS, **dict(label.split("=", 1) for label in chosen.label)},
+        audit_users=None if chosen.audit_user is None else tuple(chosen.audit_user),
+    )
+
+
+def _tars(given: Path) -> list[Path]:
+    return sorted(given.glob("*.tar")) if given.is_dir() else [given]

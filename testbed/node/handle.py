@@ -1,0 +1,129 @@
+"""A running node as tests and the demo use it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from testbed.csi.shares import fault_file
+from testbed.errors import BedError
+from testbed.node import command
+from testbed.node.real_node import REPOSITORY
+from testbed.programs import programs
+
+STOP_SECONDS = 60
+CALL_SECONDS = 60.0
+
+
+@dataclass(frozen=True)
+class RunningNode:
+    """`said` is the JSON object that `python -m testbed node` printed; its fields are explained there."""
+
+    said: Mapping[str, Any]
+
+    @property
+    def name(self) -> str:
+        return str(self.said["node"])
+
+    @property
+    def kubeconfig(self) -> Path:
+        return Path(self.said["kubeconfig"])
+
+    @property
+    def inside_kubeconfig(self) -> Path:
+        return Path(self.said["insideKubeconfig"])
+
+    @property
+    def folder(self) -> Path:
+        return Path(self.said["folder"])
+
+    @property
+    def shares(self) -> Path:
+        return Path(self.said["shares"])
+
+    def kubectl(self, *arguments: str, manifest: Any = None, check: bool = True) -> str:
+        """What kubectl printed. `manifest` goes to its standard input as JSON. Raises BedError with what it said."""
+        call = [self.said["kubectl"], "--kubeconfig", self.said["kubeconfig"], *arguments]
+        given = None if manifest is None else json.dumps(manifest)
+        done = subprocess.run(call, input=given, capture_output=True, text=True, check=False)
+        if check and done.returncode != 0:
+            raise BedError(f"kubectl {' '.join(arguments)}: {done.stderr.strip()}")
+        return done.stdout
+
+    def inside(self, *arguments: str, timeout: float = CALL_SECONDS) -> subprocess.CompletedProcess[str]:
+        """Runs a program on the node, where pods, Services and load balancers have addresses."""
+        return _ran([*self.said["enter"], *arguments], timeout)
+
+    def from_client(self, *arguments: str, timeout: float = CALL_SECONDS) -> subprocess.CompletedProcess[str]:
+        """Runs a program on the machine of the virtual network that is outside the cluster."""
+        return _ran([*self.said["client"], *arguments], timeout)
+
+    def import_images(self, archive: Path) -> None:
+        """Gives the node further images while it runs."""
+        done = self.inside(self.said["ctr"], "--namespace=k8s.io", "images", "import", str(archive.resolve()))
+        if done.returncode != 0:
+            raise BedError(f"{archive} could not be imported: {done.stderr.strip()}")
+
+    def csi_calls(self) -> list[dict[str, Any]]:
+        """Every call that the CSI plug-ins got so far, oldest first."""
+        log = Path(self.said["csiCalls"])
+        return [json.loads(line) for line in log.read_text().splitlines()] if log.exists() else []
+
+    @contextmanager
+    def broken_share(self, share: str, **fault: Any) -> Iterator[None]:
+        """`account/share` fails while the block runs; see testbed.csi.shares for what a fault can say."""
+        file = fault_file(self.shares, PurePosixPath(share))
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(json.dumps(fault))
+        try:
+            yield
+        finally:
+            file.unlink()
+
+    @contextmanager
+    def unhealthy_gpu(self, device: str = "GPU-0") -> Iterator[None]:
+        marker = Path(self.said["unhealthyGpus"], device)
+        marker.touch()
+        try:
+            yield
+        finally:
+            marker.unlink()
+
+    def logs(self, lines: int = 20) -> str:
+        """The ends of all logs, for a test that failed."""
+        files = sorted([*self.folder.glob("*.log"), *self.folder.glob("controlplane/*.log")])
+        return "\n".join(f"--- {file.stem}\n{_end(file, lines)}" for file in files)
+
+
+@contextmanager
+def running_node(*options: str) -> Iterator[RunningNode]:
+    """Starts `python -m testbed node OPTIONS` and ends it. Raises CannotRunError, or BedError when it fails."""
+    command.check()
+    programs()
+    # a test run that is killed takes its node along
+    start = ["setpriv", "--pdeathsig", "TERM", sys.executable, "-m", "testbed", "node", *options]
+    process = subprocess.Popen(start, cwd=REPOSITORY, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    with process.stdout:
+        try:
+            first_line = process.stdout.readline()
+            if not first_line:
+                raise BedError(f"the node ended with {process.wait(STOP_SECONDS)} before it was usable")
+            yield RunningNode(json.loads(first_line))
+        finally:
+            process.terminate()
+            process.wait(STOP_SECONDS)
+
+
+def _ran(call: list[str], timeout: float) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(call, capture_output=True, text=True, check=False, timeout=timeout)
+
+
+def _end(file: Path, lines: int) -> str:
+    return "\n".join(file.read_text(errors="replace").splitlines()[-lines:])

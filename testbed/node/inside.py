@@ -1,0 +1,78 @@
+"""Process 1 of the node's pid namespace: reaps orphans, while its only child brings the node up and watches it.
+
+When this process ends, by itself or killed, the kernel ends everything in the namespace.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import sys
+import time
+from pathlib import Path
+from typing import NoReturn
+
+from testbed.errors import BedError
+from testbed.node.forwarder import forward
+from testbed.node.real_node import RealNode
+from testbed.node.wanted import Wanted
+
+WATCH_SECONDS = 0.5
+
+
+def main(arguments: list[str]) -> int:
+    """`inside WANTED CGROUP LISTENER`: WANTED as JSON, LISTENER the number of an inherited listening socket."""
+    child = os.fork()
+    if child == 0:
+        # never back into the caller's frames: this is another process now
+        os._exit(_run(arguments))
+    return _reap_until(child)
+
+
+def _reap_until(child: int) -> int:
+    signal.signal(signal.SIGTERM, lambda _number, _frame: os._exit(0))
+    while True:
+        ended, status = os.waitpid(-1, 0)
+        if ended == child:
+            return os.waitstatus_to_exitcode(status)
+
+
+def _run(arguments: list[str]) -> int:
+    wanted, cgroup = Wanted.from_json(arguments[0]), arguments[1]
+    node = RealNode(wanted, cgroup)
+    try:
+        node.start()
+        with socket.socket(fileno=int(arguments[2])) as listener:
+            _announce(node, listener)
+            _watch(node)
+    except BedError as error:
+        print(f"error: {error}", file=sys.stderr, flush=True)
+        return 1
+
+
+def _announce(node: RealNode, listener: socket.socket) -> None:
+    """Opens the way in from the machine's loopback, then says on stdout that the node is usable."""
+    outside = _kubeconfig_outside(node.plane.kubeconfig, node.wanted.folder, listener.getsockname()[1])
+    forward(listener, int(node.plane.server.rsplit(":", 1)[1]))
+    print(json.dumps({"kubeconfig": str(outside), **node.described()}), flush=True)
+
+
+def _kubeconfig_outside(inside: Path, folder: Path, port: int) -> Path:
+    config = json.loads(inside.read_text())
+    config["clusters"][0]["cluster"]["server"] = f"https://127.0.0.1:{port}"
+    outside = folder / "kubeconfig"
+    outside.touch(mode=0o600)
+    outside.write_text(json.dumps(config, indent=1))
+    return outside
+
+
+def _watch(node: RealNode) -> NoReturn:
+    while True:
+        node.raise_if_dead()
+        time.sleep(WATCH_SECONDS)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

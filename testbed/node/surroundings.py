@@ -1,0 +1,82 @@
+"""The mounts, links and routes of the node's namespaces, laid before any of its programs starts.
+
+Everything here lives in namespaces of our own and is gone with the last process in them.
+"""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+from testbed.controlplane import SERVICE_NETWORK
+from testbed.node.addresses import (
+    CLIENT_ADDRESS,
+    CLIENT_GATEWAY,
+    CLIENT_PREFIX,
+    LOAD_BALANCER_NETWORK,
+    NODE_ADDRESS,
+)
+
+CLIENT_NAMESPACE = "client"
+
+# The kubelet sets these for the whole machine. It finds files in their place that already say what it wants.
+KERNEL_SETTINGS = {
+    "vm/overcommit_memory": 1,
+    "vm/panic_on_oom": 0,
+    "kernel/panic": 10,
+    "kernel/panic_on_oops": 1,
+    "kernel/keys/root_maxkeys": 1_000_000,
+    "kernel/keys/root_maxbytes": 25_000_000,
+}
+
+# A route is needed before nftables can rewrite an address; a bridge without ports swallows what nothing rewrites.
+LINKS = f"""
+link set lo up
+link add vnet0 type bridge
+address add {NODE_ADDRESS}/32 dev vnet0
+link set vnet0 up
+route add {SERVICE_NETWORK} dev vnet0
+route add {LOAD_BALANCER_NETWORK} dev vnet0
+netns add {CLIENT_NAMESPACE}
+link add client0 type veth peer name eth0 netns {CLIENT_NAMESPACE}
+address add {CLIENT_GATEWAY}/{CLIENT_PREFIX} dev client0
+link set client0 up
+-n {CLIENT_NAMESPACE} link set lo up
+-n {CLIENT_NAMESPACE} address add {CLIENT_ADDRESS}/{CLIENT_PREFIX} dev eth0
+-n {CLIENT_NAMESPACE} link set eth0 up
+-n {CLIENT_NAMESPACE} route add default via {CLIENT_GATEWAY}
+"""
+
+
+def lay_mounts(folder: Path) -> None:
+    """Gives the node a /run, a /var/log and state folders of its own, all under `folder`."""
+    _run("mount", "--make-rshared", "/")  # the kubelet's mounts must reach the containers; the peer group is ours alone
+    _run("mount", "-t", "tmpfs", "tmpfs", "/run")
+    for name in ("lock", "state/upper", "state/work"):
+        Path("/run", name).mkdir(parents=True)
+    # an overlay, so that the mount points need not be made on the machine itself
+    layers = "lowerdir=/var/lib,upperdir=/run/state/upper,workdir=/run/state/work"
+    _run("mount", "-t", "overlay", "overlay", "-o", layers, "/var/lib")
+    for source, target in (("kubelet", "/var/lib/kubelet"), ("containerd", "/var/lib/containerd"), ("log", "/var/log")):
+        bind(folder / source, Path(target))
+    for name, value in KERNEL_SETTINGS.items():
+        setting = folder / "kernel" / name.replace("/", ".")
+        setting.parent.mkdir(exist_ok=True)
+        setting.write_text(f"{value}\n")
+        _run("mount", "--bind", str(setting), f"/proc/sys/{name}")
+
+
+def bind(source: Path, target: Path) -> None:
+    source.mkdir(parents=True, exist_ok=True)
+    target.mkdir(parents=True, exist_ok=True)
+    _run("mount", "--bind", str(source), str(target))
+
+
+def lay_network() -> None:
+    for line in LINKS.strip().splitlines():
+        _run("ip", *line.split())
+    Path("/proc/sys/net/ipv4/ip_forward").write_text("1")
+
+
+def _run(*command: str) -> None:
+    subprocess.run(command, check=True, capture_output=True, text=True)

@@ -1,0 +1,235 @@
+"""Who writes: one Lease in the operator's namespace, held by one process at a time.
+
+A rival's lease has ended when *we* have seen no change of it for as long as it is granted, by our own monotonic clock:
+no two clocks are ever compared. The holder is stricter with itself: it stops writing when 20 s have passed since the
+start of its last renewal, while nobody may take over before 30 s have passed since that renewal reached the server.
+
+    lease = LeaderLease(api, namespace=..., identity=..., clock=clock)
+    await lease.acquire()
+    keeper = asyncio.create_task(lease.keep())      # returns, and sets `lost`, when somebody else may lead
+    ...                                             # write only while `lease.held`
+    keeper.cancel(); await lease.release()          # after the last write
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeVar
+
+import structlog
+
+from hermetic.errors import Conflict, HermeticError, NotFound, Unreachable
+from hermetic.kinds import LEASE
+from hermetic.ports import Clock, Manifest
+
+LEASE_NAME = "hermetic"
+
+T = TypeVar("T")
+log = structlog.get_logger(__name__)
+
+
+class LeaseApi(Protocol):
+    """What a Lease needs of an API server. Every write carries a resourceVersion: Conflict means to look again."""
+
+    async def get_lease(self, namespace: str, name: str) -> Manifest:
+        """The Lease, or NotFound."""
+        ...
+
+    async def create_lease(self, lease: Manifest) -> Manifest:
+        """POST; Conflict when there is one already."""
+        ...
+
+    async def replace_lease(self, lease: Manifest) -> Manifest:
+        """PUT; Conflict when the resourceVersion is not the latest, NotFound when it was deleted."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class LeaseTiming:
+    """Seconds. `deadline` < `duration`: the difference is what writes in flight have to land."""
+
+    duration: float = 30.0
+    renew_every: float = 10.0
+    deadline: float = 20.0
+    poll_every: float = 2.0
+    release_within: float = 5.0
+
+
+class LeaderLease:
+    """The Lease as one candidate sees it; for one turn of leading, a second turn takes a second object.
+
+    `identity` must be unique among processes that can run at the same time: a restarted container may share it with
+    its predecessor and then takes over at once, a second replica may not.
+    """
+
+    def __init__(
+        self,
+        api: LeaseApi,
+        *,
+        namespace: str,
+        identity: str,
+        clock: Clock,
+        sleep: Callable[[float], Coroutine[Any, Any, None]] = asyncio.sleep,
+        timing: LeaseTiming | None = None,
+    ) -> None:
+        self.lost = asyncio.Event()
+        self._api = api
+        self._namespace = namespace
+        self._identity = identity
+        self._clock = clock
+        self._sleep = sleep
+        self._timing = timing or LeaseTiming()
+        self._lease: Manifest = {}
+        self._observed_at = 0.0
+        self._held_until: float | None = None
+
+    @property
+    def held(self) -> bool:
+        """Whether this process may write now; false from the moment the deadline passes, even if nobody told us yet."""
+        return self._held_until is not None and self._clock.monotonic() < self._held_until
+
+    async def acquire(self) -> None:
+        """Return when the Lease is ours; until then look every 2 s, whatever the API server says."""
+        told = ""
+        while True:
+            try:
+                hindrance = await self._within(self._timing.deadline, self._take_if_free())
+            except HermeticError as error:
+                hindrance = error.message
+            if not hindrance:
+                log.info("lease acquired", identity=self._identity, namespace=self._namespace)
+                return
+            if hindrance != told:
+                log.info("waiting for the lease", identity=self._identity, because=hindrance)
+                told = hindrance
+            await self._sleep(self._timing.poll_every)
+
+    async def keep(self) -> None:
+        """Renew every 10 s; return with `lost` set when somebody else holds it or no renewal got through in time."""
+        while self.held:
+            await self._sleep(self._timing.renew_every)
+            await self._renew()
+        self._held_until = None
+        self.lost.set()
+        log.error("lease lost", identity=self._identity, holder=_holder(self._lease))
+
+    async def release(self) -> None:
+        """Let go, so that the next one need not wait for the end; `held` is false from here on.
+
+        Never raises: the process is going away, and a Lease that could not be released ends by itself.
+        """
+        self._held_until = None
+        try:
+            if await self._within(self._timing.release_within, self._let_go()):
+                log.info("lease released", identity=self._identity)
+        except HermeticError as error:
+            log.warning("lease not released", identity=self._identity, because=error.message)
+
+    async def _take_if_free(self) -> str:
+        """What still stands in the way, or "" when the Lease is now ours."""
+        asked_at = self._clock.monotonic()
+        try:
+            self._observe(await self._api.get_lease(self._namespace, LEASE_NAME))
+        except NotFound:
+            self._won(await self._api.create_lease(self._claim({})), asked_at)
+            return ""
+        rival = _holder(self._lease)
+        if rival not in ("", self._identity) and self._clock.monotonic() < self._observed_at + self._granted():
+            return f"held by {rival}"
+        self._won(await self._api.replace_lease(self._claim(self._lease)), asked_at)
+        return ""
+
+    async def _renew(self) -> None:
+        """Try until the deadline; every answer but a rival's name leaves hope."""
+        while self.held:
+            try:
+                await self._within(self._left(), self._renew_once())
+            except HermeticError as error:
+                log.warning("lease not renewed", identity=self._identity, because=error.message)
+                await self._sleep(min(self._timing.poll_every, self._left()))
+            else:
+                return
+
+    async def _renew_once(self) -> None:
+        asked_at = self._clock.monotonic()
+        try:
+            renewed = await self._api.replace_lease(self._claim(self._lease))
+        except NotFound:
+            renewed = await self._api.create_lease(self._claim({}))
+        except Conflict:
+            # An annotation, or an earlier renewal of ours whose answer got lost, is no reason to step down.
+            self._observe(await self._api.get_lease(self._namespace, LEASE_NAME))
+            if _holder(self._lease) != self._identity:
+                self._held_until = None
+                return
+            renewed = await self._api.replace_lease(self._claim(self._lease))
+        self._won(renewed, asked_at)
+
+    async def _let_go(self) -> bool:
+        try:
+            lease = await self._api.get_lease(self._namespace, LEASE_NAME)
+        except NotFound:
+            return False
+        if _holder(lease) != self._identity:
+            return False
+        spec = lease["spec"] | {"holderIdentity": "", "renewTime": self._stamp(), "leaseDurationSeconds": 1}
+        await self._api.replace_lease(lease | {"spec": spec})
+        return True
+
+    def _left(self) -> float:
+        """Seconds until the deadline."""
+        return max(0.0, (self._held_until or 0.0) - self._clock.monotonic())
+
+    def _won(self, lease: Manifest, asked_at: float) -> None:
+        self._observe(lease)
+        self._held_until = asked_at + self._timing.deadline
+
+    def _observe(self, lease: Manifest) -> None:
+        """Remember the Lease, and when we first saw its holder say this: a label is no sign of life."""
+        if _sign_of_life(lease) != _sign_of_life(self._lease):
+            self._observed_at = self._clock.monotonic()
+        self._lease = lease
+
+    def _granted(self) -> float:
+        """Seconds that the present holder was given: its own word, as replicas may be configured differently."""
+        return float((self._lease.get("spec") or {}).get("leaseDurationSeconds") or self._timing.duration)
+
+    def _claim(self, lease: Manifest) -> Manifest:
+        """The Lease with us as its holder from now on; everything that others wrote into it stays."""
+        spec, now = dict(lease.get("spec") or {}), self._stamp()
+        if spec.get("holderIdentity") != self._identity:
+            spec["acquireTime"] = now
+            spec["leaseTransitions"] = int(spec.get("leaseTransitions") or 0) + (1 if lease else 0)
+        spec |= {
+            "holderIdentity": self._identity,
+            "leaseDurationSeconds": max(1, round(self._timing.duration)),
+            "renewTime": now,
+        }
+        head = {"apiVersion": LEASE.api_version, "kind": LEASE.kind}
+        return head | {"metadata": {"namespace": self._namespace, "name": LEASE_NAME}} | lease | {"spec": spec}
+
+    def _stamp(self) -> str:
+        return self._clock.now().strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+    async def _within(self, seconds: float, attempt: Awaitable[T]) -> T:
+        """The attempt's result, or Unreachable when it takes longer by the clock we were given."""
+        work, timer = asyncio.ensure_future(attempt), asyncio.ensure_future(self._sleep(seconds))
+        try:
+            await asyncio.wait((work, timer), return_when=asyncio.FIRST_COMPLETED)
+            if not work.done():
+                raise Unreachable(f"the Lease {self._namespace}/{LEASE_NAME}: no answer within {seconds:.0f} s")
+            return work.result()
+        finally:
+            work.cancel()
+            timer.cancel()
+            await asyncio.gather(work, timer, return_exceptions=True)
+
+
+def _sign_of_life(lease: Manifest) -> tuple[str, str]:
+    return _holder(lease), str((lease.get("spec") or {}).get("renewTime"))
+
+
+def _holder(lease: Manifest) -> str:
+    return str((lease.get("spec") or {}).get("holderIdentity") or "")

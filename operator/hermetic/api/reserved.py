@@ -99,7 +99,7 @@ ENVIRONMENT: dict[str, str] = {
 
 def reserved_flag(argument: str) -> str:
     """The reserved flag that this argument names, in full, as `--flag=value` or abbreviated; "" when it names none."""
-    name = argument.split("=", 1)[0].replace("_", "-")
+    name = argument.split("=", 1)[0].split(".", 1)[0].replace("_", "-")
     if name in SHORT_FLAGS or name[:3] in SHORT_FLAGS:
         return SHORT_FLAGS.get(name) or SHORT_FLAGS[name[:3]]
     if len(name) < 3 or not name.startswith("--") or name in NOT_AN_ABBREVIATION:
@@ -123,7 +123,7 @@ def _looks_like_url(argument: str) -> bool:
 NO_RESERVED_FLAG = Rule(
     cel=(
         f"!(self.startsWith('--') && self.size() > 2 && {_words(VLLM_FLAGS)}"
-        ".exists(flag, flag.startsWith(self.split('=')[0].replace('_', '-'))))"
+        ".exists(flag, flag.startsWith(self.split('=')[0].split('.')[0].replace('_', '-'))))"
         f" && !{_words(SHORT_FLAGS)}.exists(flag, self.startsWith(flag))"
     ),
     message=(

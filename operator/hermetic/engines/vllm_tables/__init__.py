@@ -32,7 +32,8 @@ class Flag:
     """One flag of `vllm serve`.
 
     `value` says what follows it: nothing, exactly one value, at most one, or at least one. `negations` switch a boolean
-    off (`--no-enforce-eager`). `type` is int, float, size (an integer that may end in k, M, ...), json or text.
+    off (`--no-enforce-eager`). `type` is int, float, size (an integer that may end in k, M, ...), json, object (a JSON
+    object) or text.
     `choices` is empty where vLLM takes anything of that type.
     """
 

@@ -1,0 +1,326 @@
+"""Every reason that a condition or event can carry, and what it means: the text behind `hermetic explain`."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class Reason(StrEnum):
+    """A reason and its page: what it means, what to do, and whether only a person can mend it (`needs_human`)."""
+
+    meaning: str
+    remedy: str
+    needs_human: bool
+
+    def __new__(cls, value: str, meaning: str, remedy: str, needs_human: bool = False) -> Reason:
+        member = str.__new__(cls, value)
+        member._value_ = value
+        member.meaning = meaning
+        member.remedy = remedy
+        member.needs_human = needs_human
+        return member
+
+    # Ready and progress
+    SERVING = "Serving", "Every replica serves and the endpoint is private.", "Nothing to do."
+    SCALED_TO_ZERO = "ScaledToZero", "spec.replicas is 0: nothing runs, as asked.", "Raise spec.replicas to serve."
+    STARTING = (
+        "Starting",
+        "Pods are starting: images are pulled, weights are loaded, kernels are compiled.",
+        "Wait; the startup budget (spec.startupBudgetSeconds) bounds it.",
+    )
+    ROLLING_OUT = (
+        "RollingOut",
+        "A change is being rolled out; the previous pods serve until the new ones do.",
+        "Wait; watch it with 'kubectl rollout status deployment/NAME'.",
+    )
+    UNAVAILABLE = (
+        "Unavailable",
+        "Replicas that served do not serve now.",
+        "Look at the pods' events and logs; the message names the first trouble that was found.",
+    )
+    TERMINATING = "Terminating", "The object is being deleted.", "Wait for the garbage collector."
+    PROGRESSING_WITH_RETRY = (
+        "ProgressingWithRetry",
+        "Something that may pass by itself stands in the way; it is retried with growing pauses.",
+        "Read the message of Ready; if it does not pass, mend what it names.",
+    )
+
+    # Spec and policy: nothing but a change by a person helps
+    SPEC_INVALID = (
+        "SpecInvalid",
+        "The stored object does not satisfy the rules of this version of Hermetic.",
+        "Run 'hermetic validate -f FILE' and correct the fields it names.",
+        True,
+    )
+    REGISTRY_NOT_ALLOWED = (
+        "RegistryNotAllowed",
+        "The image's registry is not on the operator's allow list for this namespace.",
+        "Add the line that the message shows to `registries` of the operator's configuration, or use an allowed registry.",
+        True,
+    )
+    SHARE_NOT_ALLOWED = (
+        "ShareNotAllowed",
+        "The share is not on the operator's allow list for this namespace.",
+        "Add the line that the message shows to `shares` of the operator's configuration, or use an allowed share.",
+        True,
+    )
+    VOLUME_CREATION_OFF = (
+        "VolumeCreationOff",
+        "The operator is configured not to create PersistentVolumes.",
+        "Print what to create with 'hermetic render --volumes', have it created, and use weights.persistentVolumeClaim.",
+        True,
+    )
+    ENGINE_VERSION_UNSUPPORTED = (
+        "EngineVersionUnsupported",
+        "Hermetic has no table of flags for this release of the engine.",
+        "Use a release that the message lists.",
+        True,
+    )
+    ENGINE_FLAG_UNKNOWN = (
+        "EngineFlagUnknown",
+        "The engine of this version does not know the flag and would end with exit code 2.",
+        "Correct or remove the argument in extraArgs, or change the engine's version.",
+        True,
+    )
+    ENGINE_FLAG_RESERVED = (
+        "EngineFlagReserved",
+        "An argument reaches, in this version's own reading, a flag that belongs to Hermetic or opens a way out.",
+        "Remove the argument; 'hermetic explain HRM-API-001' lists the reserved flags with their reasons.",
+        True,
+    )
+    IMAGE_VOLUME_UNSUPPORTED = (
+        "ImageVolumeUnsupported",
+        "The cluster cannot mount OCI images as volumes (Kubernetes 1.35 and containerd 2.1 are needed).",
+        "Upgrade the node pool, or bake the weights into the image, or stage them on a share.",
+        True,
+    )
+    MEMORY_TOO_SMALL = (
+        "MemoryTooSmall",
+        "The memory limit cannot hold /dev/shm and a working engine.",
+        "Raise spec.resources.memory or lower spec.resources.sharedMemory.",
+        True,
+    )
+    ENDPOINT_CONFLICT = (
+        "EndpointConflict",
+        "An older ModelDeployment asks for the same load balancer address.",
+        "Choose another address, or leave `address` out.",
+        True,
+    )
+    CHILD_NOT_OWNED = (
+        "ChildNotOwned",
+        "An object of the name that Hermetic needs exists already and belongs to somebody else.",
+        "Rename the ModelDeployment or remove the object; it is never overwritten.",
+        True,
+    )
+
+    # Images and weights
+    PINNED_BY_DIGEST = "PinnedByDigest", "Every image is named by its digest.", "Nothing to do."
+    INTEGRITY_NOT_CHECKED = (
+        "IntegrityNotChecked",
+        "The weights are read as they were staged; no digest or signature is checked for this kind of source.",
+        "Use a baked image or an image volume for weights that are pinned by digest.",
+    )
+
+    # Isolation
+    ISOLATION_PROVEN = "IsolationProven", "Fresh evidence says that the node subnets have no way out.", "Nothing to do."
+    ISOLATION_NOT_ENFORCED = (
+        "IsolationNotEnforced",
+        "spec.isolation.enforcement is Off: nobody looks.",
+        "Set enforcement to Report or Enforce.",
+    )
+    ISOLATION_EVIDENCE_MISSING = (
+        "IsolationEvidenceMissing",
+        "There is no evidence that the node subnets have no way out.",
+        "Apply an EgressAudit named 'cluster', audit from the jump box with "
+        "'hermetic audit --azure CLUSTER --sign KEY --attestation FILE', and apply the attestation.",
+        True,
+    )
+    ISOLATION_EVIDENCE_PENDING = (
+        "IsolationEvidencePending",
+        "The EgressAudit has not been judged yet.",
+        "Wait for its verdict: 'kubectl get egressaudit cluster'.",
+    )
+    ISOLATION_EVIDENCE_STALE = (
+        "IsolationEvidenceStale",
+        "The evidence is older than allowed.",
+        "Audit again from the jump box and apply the new attestation.",
+        True,
+    )
+    ISOLATION_UNKNOWN = (
+        "IsolationUnknown",
+        "The audit could not see enough to say that there is no way out.",
+        "See 'kubectl describe egressaudit cluster' for what could not be read, and give the audit that permission.",
+        True,
+    )
+    ISOLATION_BROKEN = (
+        "IsolationBroken",
+        "The audit found a way out of the node subnets.",
+        "Close the path that the message draws, then audit again.",
+        True,
+    )
+
+    # Endpoint
+    PRIVATE_ADDRESS = "PrivateAddress", "The endpoint has a private address.", "Nothing to do."
+    CLUSTER_INTERNAL = (
+        "ClusterInternal",
+        "The endpoint is reachable inside the cluster only, as asked.",
+        "Nothing to do.",
+    )
+    ENDPOINT_NOT_CREATED = (
+        "EndpointNotCreated",
+        "The endpoint's Service does not exist yet.",
+        "Read the message of Ready.",
+    )
+    LOAD_BALANCER_PENDING = (
+        "LoadBalancerPending",
+        "The load balancer has no address yet.",
+        "Wait; if it stays, look at the events of the Service: subnet, address and the cluster identity's rights on the subnet.",
+    )
+    PUBLIC_ADDRESS = (
+        "PublicAddress",
+        "The load balancer was given a public address; the Service has been removed.",
+        "Find what changed the Service's annotations or the cloud provider, then edit the ModelDeployment to try again.",
+        True,
+    )
+
+    # Pods and what stands in their way
+    IMAGE_PULL_FAILED = (
+        "ImagePullFailed",
+        "The node cannot pull the image.",
+        "Check that the digest exists in the private registry, and that the kubelet identity may pull from it.",
+    )
+    UNSCHEDULABLE = (
+        "Unschedulable",
+        "No node can take the pod now.",
+        "The message names the resource, the pool and the shortfall; add nodes or ask for less.",
+    )
+    VOLUME_NOT_BOUND = (
+        "VolumeNotBound",
+        "The claim for the weights is not bound.",
+        "Look at 'kubectl describe pvc'; the claim and its volume must name each other.",
+    )
+    REFERENCE_NOT_FOUND = (
+        "ReferenceNotFound",
+        "A Secret or claim that the spec names does not exist; the pod starts as soon as it does.",
+        "Create it in the namespace of the ModelDeployment.",
+    )
+    MOUNT_FAILED = (
+        "MountFailed",
+        "The node cannot mount the weights.",
+        "Check share, folder, private endpoint and root squash; the pod starts as soon as the mount works.",
+    )
+    CONTAINER_CONFIG_INVALID = (
+        "ContainerConfigInvalid",
+        "The kubelet refuses the container's configuration.",
+        "Read the message; usually a key is missing in a Secret.",
+    )
+    OUT_OF_MEMORY = (
+        "OutOfMemory",
+        "The kernel ended the engine, or a child of it, for using more memory than its limit.",
+        "Raise spec.resources.memory; /dev/shm and the page cache of the weights count against it.",
+        True,
+    )
+    CRASH_LOOP = (
+        "CrashLoop",
+        "The engine ends again and again.",
+        "Read 'kubectl logs --previous'; the message holds its last words.",
+        True,
+    )
+    STARTUP_BUDGET_EXCEEDED = (
+        "StartupBudgetExceeded",
+        "The pod did not serve within spec.startupBudgetSeconds.",
+        "Raise the budget if the share is slow, or read the engine's log for what it waits for.",
+        True,
+    )
+    MODEL_PATH_MISSING = "ModelPathMissing", "The model folder is not there.", "Check weights.folder or path.", True
+    MODEL_INCOMPLETE = (
+        "ModelIncomplete",
+        "The model folder lacks files, or a file is cut short.",
+        "Stage the model again, whole.",
+        True,
+    )
+    MODEL_UNREADABLE = (
+        "ModelUnreadable",
+        "The weights are there, but the engine's user may not read them.",
+        "Make them world-readable: 'chmod -R a+rX' on the share.",
+        True,
+    )
+    REMOTE_CODE_REQUIRED = (
+        "RemoteCodeRequired",
+        "The model wants to run code that comes with its weights.",
+        "Put that code into the image, or use a model that the engine supports by itself.",
+        True,
+    )
+    CONTEXT_TOO_LONG = (
+        "ContextTooLong",
+        "maxModelLength exceeds what the model supports.",
+        "Lower maxModelLength.",
+        True,
+    )
+    TENSOR_PARALLEL_INVALID = (
+        "TensorParallelInvalid",
+        "The model cannot be split over this number of GPUs.",
+        "Choose a tensorParallelSize that divides the model's attention heads.",
+        True,
+    )
+    GPU_MEMORY_TOO_SMALL = (
+        "GpuMemoryTooSmall",
+        "The model with its key-value cache does not fit the GPU.",
+        "Lower maxModelLength, use kvCacheDtype fp8, more GPUs, or a larger GPU.",
+        True,
+    )
+    GPU_BUSY = "GpuBusy", "Somebody else holds the GPU's memory.", "Find the process on the node.", True
+    CACHE_UNWRITABLE = (
+        "CacheUnwritable",
+        "The engine cannot write its caches.",
+        "Report it: this is Hermetic's fault.",
+        True,
+    )
+    SHARED_MEMORY_TOO_SMALL = (
+        "SharedMemoryTooSmall",
+        "/dev/shm is too small for this many GPUs.",
+        "Raise spec.resources.sharedMemory.",
+        True,
+    )
+    ENGINE_ARGUMENTS_REFUSED = (
+        "EngineArgumentsRefused",
+        "The engine does not know an argument.",
+        "Check that `version` is what the image holds.",
+        True,
+    )
+    DRIVER_TOO_OLD = "DriverTooOld", "The node's GPU driver is too old for the image.", "Upgrade the node image.", True
+    FETCH_ATTEMPTED = (
+        "FetchAttempted",
+        "The engine looked for something outside the staged folder.",
+        "Stage everything the model names (tokenizer, draft model, adapters) and give local paths.",
+        True,
+    )
+
+    # What the API server said
+    QUOTA_EXCEEDED = "QuotaExceeded", "A ResourceQuota of the namespace is used up.", "Raise the quota or ask for less."
+    ADMISSION_DENIED = (
+        "AdmissionDenied",
+        "An admission policy of the cluster refuses an object that Hermetic needs.",
+        "Read the policy's message; exempt the object or change the spec.",
+        True,
+    )
+    POD_SECURITY_VIOLATION = (
+        "PodSecurityViolation",
+        "The namespace's Pod Security level refuses the pod.",
+        "Read the rule that the message quotes.",
+        True,
+    )
+    NAMESPACE_TERMINATING = "NamespaceTerminating", "The namespace is being deleted.", "Nothing to do."
+    PERMISSION_LOST = (
+        "PermissionLost",
+        "The operator's account may not do what it must.",
+        "Apply the RBAC of manifests/ again; the message names verb and resource.",
+        True,
+    )
+    OBJECT_REFUSED = "ObjectRefused", "The API server refuses an object as invalid.", "Read the message.", True
+    API_SERVER_TROUBLE = "ApiServerTrouble", "The API server is ill or overloaded.", "Wait; writes are retried."
+    DRIFT_CONTESTED = (
+        "DriftContested",
+        "Somebody changes a field back as often as Hermetic corrects it.",
+        "Find the other writer in metadata.managedFields and stop it, or exempt the object from its policy.",
+    )

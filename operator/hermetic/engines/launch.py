@@ -1,0 +1,57 @@
+"""What an engine needs of its container, whichever engine it is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+WEIGHTS = "/weights"
+TLS = "/tls"
+
+# Endpoint removal must reach kube-proxy and the load balancer's probe (5 s, two failures) before the engine stops taking
+# requests; measured propagation is below that, the rest is margin.
+PROPAGATION_SECONDS = 20
+TEARDOWN_SECONDS = 30
+
+
+@dataclass(frozen=True, slots=True)
+class WritableFolder:
+    """An emptyDir that the engine writes to: volume `name`, mounted at `path`."""
+
+    name: Literal["cache", "tmp", "nim-cache"]
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """How one engine is started: every list in the order in which it appears in the pod."""
+
+    engine: Literal["vLLM", "NIM"]
+    image: str
+    command: tuple[str, ...]
+    args: tuple[str, ...]
+    env: tuple[dict[str, Any], ...]
+    live_path: str
+    ready_path: str
+    writable: tuple[WritableFolder, ...]
+    user: int
+    group: int
+    read_only_root: bool
+    sleep_before_stop_seconds: int
+    grace_seconds: int
+    links_staged_cache: bool = False
+
+
+def literal(name: str, value: str) -> dict[str, Any]:
+    """An environment variable with a literal value."""
+    return {"name": name, "value": value}
+
+
+def from_secret(name: str, secret: str, key: str) -> dict[str, Any]:
+    """An environment variable that the kubelet fills from a Secret; the operator only names it."""
+    return {"name": name, "valueFrom": {"secretKeyRef": {"name": secret, "key": key}}}
+
+
+def pod_address(name: str) -> dict[str, Any]:
+    """An environment variable with the pod's own address."""
+    return {"name": name, "valueFrom": {"fieldRef": {"apiVersion": "v1", "fieldPath": "status.podIP"}}}

@@ -1,0 +1,80 @@
+"""NVIDIA NIM: the spec as environment variables of its line, served from a model folder or a staged cache."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from hermetic.api.engine import Nim
+from hermetic.api.modeldeployment import ModelDeploymentSpec
+from hermetic.engines.launch import (
+    PROPAGATION_SECONDS,
+    TEARDOWN_SECONDS,
+    TLS,
+    Launch,
+    WritableFolder,
+    literal,
+    pod_address,
+)
+from hermetic.engines.model_path import model_path
+from hermetic.engines.offline import OFFLINE
+
+CACHE = "/opt/nim/.cache"
+
+
+def launch(spec: ModelDeploymentSpec, nim: Nim) -> Launch:
+    """The container of a NIM.
+
+    The NIM cache is always writable and its own: a read-only cache is not known to work. A staged cache (`profile`) is
+    linked into it; a model folder is read where it is mounted.
+    """
+    line_two = nim.line.startswith("2.")
+    return Launch(
+        engine="NIM",
+        image=nim.image,
+        command=("nim-serve",) if line_two else (),
+        args=tuple(nim.extra_args),
+        env=tuple(_environment(spec, nim)),
+        live_path="/v1/health/live",
+        ready_path="/v1/health/ready",
+        writable=(WritableFolder("nim-cache", CACHE), WritableFolder("tmp", "/tmp")),  # noqa: S108
+        user=1000,
+        group=0 if line_two else 1000,
+        # Line 1 and 2 write beside their cache (proxy, workspace); no document promises a read-only root.
+        read_only_root=False,
+        # A NIM has no documented drain: it keeps serving until what was in flight had its time.
+        sleep_before_stop_seconds=PROPAGATION_SECONDS + spec.drain_seconds,
+        grace_seconds=PROPAGATION_SECONDS + spec.drain_seconds + TEARDOWN_SECONDS,
+        links_staged_cache=nim.profile is not None,
+    )
+
+
+def _environment(spec: ModelDeploymentSpec, nim: Nim) -> Iterator[dict[str, Any]]:
+    yield from OFFLINE
+    yield literal("NIM_TELEMETRY_MODE", "0")
+    yield literal("NIM_DISABLE_MODEL_DOWNLOAD", "1")
+    yield literal("NIM_CACHE_PATH", CACHE)
+    yield literal("OUTLINES_CACHE_DIR", "/tmp/outlines")  # noqa: S108
+    yield literal("NIM_SERVER_PORT", str(spec.endpoint.port))
+    yield literal("NIM_HTTP_API_PORT", str(spec.endpoint.port))
+    yield literal("NIM_SERVED_MODEL_NAME", spec.model.name)
+    yield literal("NIM_LOG_LEVEL", "INFO")
+    yield pod_address("VLLM_HOST_IP")
+    yield from _model(spec, nim)
+    if nim.max_model_length is not None:
+        yield literal("NIM_MAX_MODEL_LEN", str(nim.max_model_length))
+    if spec.endpoint.tls is not None:
+        yield literal("NIM_SSL_MODE", "TLS")
+        yield literal("NIM_SSL_KEY_PATH", f"{TLS}/tls.key")
+        yield literal("NIM_SSL_CERTS_PATH", f"{TLS}/tls.crt")
+    for variable in nim.extra_env:
+        yield literal(variable.name, variable.value)
+
+
+def _model(spec: ModelDeploymentSpec, nim: Nim) -> Iterator[dict[str, Any]]:
+    if nim.profile is not None:
+        yield literal("NIM_MODEL_PROFILE", nim.profile)
+        return
+    folder = nim.model_path or model_path(spec.weights)
+    yield literal("NIM_MODEL_PATH" if nim.line.startswith("2.") else "NIM_MODEL_NAME", folder)
+    yield literal("NIM_TENSOR_PARALLEL_SIZE", str(spec.accelerator.count))

@@ -1,0 +1,110 @@
+"""vLLM: the spec as `vllm serve PATH --flags`, each flag only where the version knows it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from hermetic.api.engine import Vllm
+from hermetic.api.modeldeployment import ModelDeploymentSpec
+from hermetic.engines.launch import (
+    PROPAGATION_SECONDS,
+    TEARDOWN_SECONDS,
+    TLS,
+    Launch,
+    WritableFolder,
+    from_secret,
+    literal,
+    pod_address,
+)
+from hermetic.engines.model_path import model_path
+from hermetic.engines.offline import OFFLINE, cache_folders
+from hermetic.engines.vllm_tables import VllmTable, table_for
+
+HOME = "/home/hermetic"
+
+
+def launch(spec: ModelDeploymentSpec, vllm: Vllm) -> Launch:
+    """The container of a vLLM server. Raises ValueError for a version that has no table (a gate asks before)."""
+    table = table_for(vllm.version)
+    return Launch(
+        engine="vLLM",
+        image=vllm.image,
+        # The command, not the image's entrypoint: it is right for upstream, NVIDIA's and ROCm's images alike.
+        command=("vllm", "serve"),
+        args=(model_path(spec.weights), *_rendered_flags(spec, vllm, table), *vllm.extra_args),
+        env=_environment(spec, vllm, table),
+        live_path="/health",
+        ready_path="/health",
+        writable=(WritableFolder("cache", HOME), WritableFolder("tmp", "/tmp")),  # noqa: S108
+        user=2000,
+        group=0,
+        read_only_root=True,
+        sleep_before_stop_seconds=PROPAGATION_SECONDS,
+        grace_seconds=PROPAGATION_SECONDS + spec.drain_seconds + TEARDOWN_SECONDS,
+    )
+
+
+def tensor_parallel_size(spec: ModelDeploymentSpec, vllm: Vllm) -> int:
+    """GPUs that share each layer: as asked, else all GPUs of a pipeline stage."""
+    return vllm.tensor_parallel_size or spec.accelerator.count // vllm.pipeline_parallel_size
+
+
+def unknown_flags(vllm: Vllm) -> tuple[str, ...]:
+    """The arguments of extraArgs that this version would refuse."""
+    table = table_for(vllm.version)
+    return tuple(
+        argument
+        for argument in vllm.extra_args
+        if argument.startswith("-") and not _is_number(argument) and not table.knows(argument)
+    )
+
+
+def _is_number(argument: str) -> bool:
+    return argument.lstrip("-").replace(".", "", 1).isdigit()
+
+
+def _rendered_flags(spec: ModelDeploymentSpec, vllm: Vllm, table: VllmTable) -> tuple[str, ...]:
+    known = [flag for flag in _flags(spec, vllm) if table.knows(flag[0])]
+    return tuple(word for flag in known for word in flag)
+
+
+def _flags(spec: ModelDeploymentSpec, vllm: Vllm) -> Iterator[tuple[str, ...]]:
+    yield ("--served-model-name", spec.model.name, *spec.model.aliases)
+    yield ("--port", str(spec.endpoint.port))
+    yield ("--tensor-parallel-size", str(tensor_parallel_size(spec, vllm)))
+    if vllm.pipeline_parallel_size > 1:
+        yield ("--pipeline-parallel-size", str(vllm.pipeline_parallel_size))
+    if vllm.max_model_length is not None:
+        yield ("--max-model-len", str(vllm.max_model_length))
+    if vllm.gpu_memory_utilization_percent is not None:
+        yield ("--gpu-memory-utilization", f"{vllm.gpu_memory_utilization_percent / 100:.2f}")
+    if vllm.kv_cache_dtype is not None:
+        yield ("--kv-cache-dtype", vllm.kv_cache_dtype)
+    yield ("--shutdown-timeout", str(spec.drain_seconds))
+    # An empty list means every domain: one name that cannot exist closes the server-side fetch of media URLs.
+    yield ("--allowed-media-domains", "media.invalid")
+    yield ("--enable-offline-docs",)
+    yield ("--sse-keep-alive-interval", "30")
+    yield ("--disable-access-log-for-endpoints", "/health,/metrics,/ping")
+    if spec.endpoint.tls is not None:
+        yield ("--ssl-keyfile", f"{TLS}/tls.key")
+        yield ("--ssl-certfile", f"{TLS}/tls.crt")
+
+
+def _environment(spec: ModelDeploymentSpec, vllm: Vllm, table: VllmTable) -> tuple[dict[str, Any], ...]:
+    ours = [
+        *OFFLINE,
+        *cache_folders(HOME),
+        # Without it vLLM opens a socket towards a public address to learn its own.
+        pod_address("VLLM_HOST_IP"),
+        literal("VLLM_ENGINE_READY_TIMEOUT_S", str(spec.startup_budget_seconds)),
+    ]
+    known = [
+        variable
+        for variable in ours
+        if not variable["name"].startswith("VLLM_") or variable["name"] in table.environment
+    ]
+    if spec.endpoint.api_key is not None:
+        known.append(from_secret("VLLM_API_KEY", spec.endpoint.api_key.secret_name, spec.endpoint.api_key.key))
+    return (*known, *(literal(variable.name, variable.value) for variable in vllm.extra_env))

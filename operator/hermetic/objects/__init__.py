@@ -1,0 +1,1 @@
+"""Pure: one builder per child kind, each returning the dict that the YAML would be."""

@@ -1,0 +1,30 @@
+"""The workload."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hermetic.api.modeldeployment import ModelDeploymentSpec
+from hermetic.engines.launch import Launch
+from hermetic.objects.names import Owner, metadata, selector
+from hermetic.objects.pod import pod_template
+
+REPLACE = {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1}}
+SURGE = {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}}
+
+
+def deployment(owner: Owner, spec: ModelDeploymentSpec, launch: Launch) -> dict[str, Any]:
+    """A Deployment whose progress deadline outlasts the slowest start and drain that the spec allows."""
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": metadata(owner, launch.engine),
+        "spec": {
+            "replicas": spec.replicas,
+            "revisionHistoryLimit": 2,
+            "progressDeadlineSeconds": spec.startup_budget_seconds + launch.grace_seconds + 60,
+            "selector": {"matchLabels": selector(owner)},
+            "strategy": SURGE if spec.rollout == "Surge" else REPLACE,
+            "template": pod_template(owner, spec, launch),
+        },
+    }

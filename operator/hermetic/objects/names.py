@@ -1,0 +1,89 @@
+"""Names, labels and annotations: every one of them, in one place."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from hermetic.kinds import MODEL_DEPLOYMENT
+
+MODEL_LABEL = "hermetic.dev/modeldeployment"
+NAMESPACE_LABEL = "hermetic.dev/namespace"
+OWNER_UID_LABEL = "hermetic.dev/owner-uid"
+MANAGED_BY = ("app.kubernetes.io/managed-by", "hermetic")
+INTENT_ANNOTATION = "hermetic.dev/intent"
+
+# What every watch and list of children asks the API server for.
+CHILD_SELECTOR = "=".join(MANAGED_BY)
+
+
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """The identity of one ModelDeployment. `uid` distinguishes it from another of the same name, before or after."""
+
+    namespace: str
+    name: str
+    uid: str
+
+    @property
+    def key(self) -> tuple[str, str]:
+        return (self.namespace, self.name)
+
+
+def selector(owner: Owner) -> dict[str, str]:
+    """The labels by which the pods of one deployment are found; they never change."""
+    return {MODEL_LABEL: owner.name}
+
+
+def labels(owner: Owner, engine: str) -> dict[str, str]:
+    """The labels of every child and pod. None depends on anything that changes without the spec."""
+    return {
+        "app.kubernetes.io/name": engine.lower(),
+        "app.kubernetes.io/instance": owner.name,
+        "app.kubernetes.io/component": "model-server",
+        MANAGED_BY[0]: MANAGED_BY[1],
+        **selector(owner),
+    }
+
+
+def metadata(owner: Owner, engine: str, name: str = "") -> dict[str, Any]:
+    """Metadata of a namespaced child: owned, so that the garbage collector removes it with the ModelDeployment."""
+    return {
+        "name": name or owner.name,
+        "namespace": owner.namespace,
+        "labels": labels(owner, engine),
+        "ownerReferences": [
+            {
+                "apiVersion": MODEL_DEPLOYMENT.api_version,
+                "kind": MODEL_DEPLOYMENT.kind,
+                "name": owner.name,
+                "uid": owner.uid,
+                "controller": True,
+            }
+        ],
+    }
+
+
+def volume_names(owner: Owner, source: dict[str, Any]) -> tuple[str, str]:
+    """(PersistentVolume, claim) for this source and this very object.
+
+    A volume cannot be changed, and a released one cannot be bound again: another source, or another object of the same
+    name, gets names of its own.
+    """
+    suffix = digest({"uid": owner.uid, "source": source})[:10]
+    return (f"hermetic-{owner.namespace}-{owner.name}-{suffix}", f"{owner.name}-weights-{suffix}")
+
+
+def digest(value: Any) -> str:
+    """SHA-256 of a JSON value, independent of the order of keys, in hex."""
+    text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def with_intent(manifest: dict[str, Any]) -> dict[str, Any]:
+    """The manifest with a digest of itself in an annotation: a field that is no longer wanted shows as a changed digest."""
+    meta = manifest["metadata"]
+    annotations = {**meta.get("annotations", {}), INTENT_ANNOTATION: digest(manifest)[:16]}
+    return {**manifest, "metadata": {**meta, "annotations": annotations}}

@@ -1,0 +1,154 @@
+"""The serving pod: restricted in every field, offline, with time to start and time to drain."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hermetic.api.modeldeployment import ModelDeploymentSpec, Toleration
+from hermetic.engines.launch import WEIGHTS, Launch
+from hermetic.objects.names import Owner, labels, selector
+from hermetic.objects.volumes import Mounted, mounted_volumes
+
+STARTUP_PERIOD_SECONDS = 5
+
+
+def pod_template(owner: Owner, spec: ModelDeploymentSpec, launch: Launch) -> dict[str, Any]:
+    """The template of a Deployment. It depends on the spec alone, so that an upgrade of Hermetic restarts nobody."""
+    mounted = mounted_volumes(owner, spec, launch)
+    return {
+        "metadata": {"labels": labels(owner, launch.engine)},
+        "spec": {
+            "serviceAccountName": owner.name,
+            "automountServiceAccountToken": False,
+            # A Service called 'vllm' would otherwise put VLLM_PORT=tcp://... into the engine's environment.
+            "enableServiceLinks": False,
+            "securityContext": {
+                "runAsNonRoot": True,
+                "runAsUser": launch.user,
+                "runAsGroup": launch.group,
+                "seccompProfile": {"type": "RuntimeDefault"},
+            },
+            "terminationGracePeriodSeconds": launch.grace_seconds,
+            **_placement(owner, spec),
+            **_cache_link(launch, mounted),
+            "containers": [_engine(spec, launch, mounted)],
+            "volumes": [item.volume for item in mounted],
+        },
+    }
+
+
+def _engine(spec: ModelDeploymentSpec, launch: Launch, mounted: tuple[Mounted, ...]) -> dict[str, Any]:
+    command = {"command": list(launch.command)} if launch.command else {}
+    arguments = {"args": list(launch.args)} if launch.args else {}
+    return {
+        "name": "engine",
+        "image": launch.image,
+        "imagePullPolicy": "IfNotPresent",
+        **command,
+        **arguments,
+        "env": list(launch.env),
+        "ports": [{"name": "http", "containerPort": spec.endpoint.port, "protocol": "TCP"}],
+        "resources": _resources(spec),
+        "securityContext": _locked(read_only_root=launch.read_only_root),
+        **_probes(spec, launch),
+        # Endpoints must have let go of the pod before the engine hears of its end.
+        "lifecycle": {"preStop": {"sleep": {"seconds": launch.sleep_before_stop_seconds}}},
+        # The engine's last words are the diagnosis.
+        "terminationMessagePolicy": "FallbackToLogsOnError",
+        "volumeMounts": [item.mount for item in mounted],
+    }
+
+
+def _locked(*, read_only_root: bool) -> dict[str, Any]:
+    return {
+        "allowPrivilegeEscalation": False,
+        "capabilities": {"drop": ["ALL"]},
+        "readOnlyRootFilesystem": read_only_root,
+        "runAsNonRoot": True,
+        "seccompProfile": {"type": "RuntimeDefault"},
+    }
+
+
+def _resources(spec: ModelDeploymentSpec) -> dict[str, Any]:
+    wanted, gpus = spec.resources, str(spec.accelerator.count)
+    limits = {spec.accelerator.resource: gpus}
+    if wanted.memory is not None:
+        limits["memory"] = wanted.memory
+    return {
+        "requests": {
+            "cpu": wanted.cpu,
+            "memory": wanted.memory or "16Gi",
+            "ephemeral-storage": wanted.scratch,
+            spec.accelerator.resource: gpus,
+        },
+        # No CPU limit: start-up is bound by CPU. No memory limit unless asked for: the page cache that reads ahead from
+        # NFS is charged to the pod, and a limit below the weights' size switches that off.
+        "limits": limits,
+    }
+
+
+def _probes(spec: ModelDeploymentSpec, launch: Launch) -> dict[str, Any]:
+    scheme = "HTTPS" if spec.endpoint.tls is not None else "HTTP"
+
+    def get(path: str) -> dict[str, Any]:
+        return {"httpGet": {"path": path, "port": "http", "scheme": scheme}, "timeoutSeconds": 5}
+
+    attempts = -(-spec.startup_budget_seconds // STARTUP_PERIOD_SECONDS)
+    return {
+        "startupProbe": {
+            **get(launch.ready_path),
+            "periodSeconds": STARTUP_PERIOD_SECONDS,
+            "failureThreshold": attempts,
+        },
+        "readinessProbe": {**get(launch.ready_path), "periodSeconds": 5, "failureThreshold": 2},
+        # The process that answers can stall under load for longer than one period.
+        "livenessProbe": {**get(launch.live_path), "periodSeconds": 15, "failureThreshold": 4},
+    }
+
+
+def _cache_link(launch: Launch, mounted: tuple[Mounted, ...]) -> dict[str, Any]:
+    if not launch.links_staged_cache:
+        return {}
+    needed = {"weights", "nim-cache"}
+    target = next(item.mount["mountPath"] for item in mounted if item.mount["name"] == "nim-cache")
+    return {
+        "initContainers": [
+            {
+                "name": "link-cache",
+                "image": launch.image,
+                "imagePullPolicy": "IfNotPresent",
+                # A writable tree of links: the staged files stay where they are, read-only.
+                "command": ["cp", "-Rs", f"{WEIGHTS}/.", f"{target}/"],
+                "resources": {"requests": {"cpu": "100m", "memory": "64Mi"}, "limits": {"memory": "256Mi"}},
+                "securityContext": _locked(read_only_root=True),
+                "terminationMessagePolicy": "FallbackToLogsOnError",
+                "volumeMounts": [item.mount for item in mounted if item.mount["name"] in needed],
+            }
+        ]
+    }
+
+
+def _placement(owner: Owner, spec: ModelDeploymentSpec) -> dict[str, Any]:
+    placement: dict[str, Any] = {
+        "tolerations": [_toleration(toleration) for toleration in spec.accelerator.tolerations],
+        "topologySpreadConstraints": [
+            {
+                "maxSkew": 1,
+                "topologyKey": "kubernetes.io/hostname",
+                "whenUnsatisfiable": "ScheduleAnyway",
+                "labelSelector": {"matchLabels": selector(owner)},
+            }
+        ],
+    }
+    if spec.accelerator.instance_types:
+        placement["affinity"] = {"nodeAffinity": _on_instance_types(spec.accelerator.instance_types)}
+    return placement
+
+
+def _toleration(toleration: Toleration) -> dict[str, Any]:
+    return toleration.model_dump(by_alias=True, exclude_none=True)
+
+
+def _on_instance_types(types: list[str]) -> dict[str, Any]:
+    sizes = {"key": "node.kubernetes.io/instance-type", "operator": "In", "values": list(types)}
+    return {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [{"matchExpressions": [sizes]}]}}

@@ -1,0 +1,88 @@
+"""The endpoint: an internal load balancer, or an address inside the cluster."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hermetic.api.endpoint import Endpoint, InternalLoadBalancer
+from hermetic.objects.names import Owner, metadata, selector
+
+PREFIX = "service.beta.kubernetes.io/"
+INTERNAL = PREFIX + "azure-load-balancer-internal"
+
+# Annotations that would give the Service a public side. None is ever rendered; a live one is taken away.
+PUBLIC_SIDE = tuple(
+    PREFIX + name
+    for name in (
+        "azure-pip-name",
+        "azure-pip-name-ipv6",
+        "azure-pip-prefix-id",
+        "azure-pip-prefix-id-ipv6",
+        "azure-pip-tags",
+        "azure-pip-ip-tags",
+        "azure-dns-label-name",
+        "azure-additional-public-ips",
+        "azure-load-balancer-resource-group",
+        "azure-allowed-service-tags",
+        "azure-disable-load-balancer-nsg-rule",
+        "azure-pls-create",
+    )
+)
+
+
+def load_balancer_service(
+    owner: Owner, engine: str, endpoint: Endpoint, balancer: InternalLoadBalancer, *, health_path: str
+) -> dict[str, Any]:
+    """A LoadBalancer Service that is private by construction."""
+    return {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": {**metadata(owner, engine), "annotations": _annotations(balancer, health_path)},
+        "spec": {
+            "type": "LoadBalancer",
+            # Client addresses stay visible to the NetworkPolicy, and nodes without a ready pod leave the rotation.
+            "externalTrafficPolicy": "Local",
+            **_source_ranges(balancer),
+            **_selection(owner, endpoint),
+        },
+    }
+
+
+def cluster_service(owner: Owner, engine: str, endpoint: Endpoint) -> dict[str, Any]:
+    """A Service that is reachable inside the cluster only."""
+    return {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": metadata(owner, engine),
+        "spec": {"type": "ClusterIP", **_selection(owner, endpoint)},
+    }
+
+
+def _selection(owner: Owner, endpoint: Endpoint) -> dict[str, Any]:
+    return {
+        "selector": selector(owner),
+        "ports": [{"name": "http", "protocol": "TCP", "port": endpoint.port, "targetPort": endpoint.port}],
+    }
+
+
+def _annotations(balancer: InternalLoadBalancer, health_path: str) -> dict[str, str]:
+    annotations = {
+        # Exactly "true": the cloud provider takes every other value for public.
+        INTERNAL: "true",
+        PREFIX + "azure-load-balancer-tcp-idle-timeout": str(balancer.idle_timeout_minutes),
+        # The default path '/' answers 404 and would take every node out of rotation.
+        PREFIX + "azure-load-balancer-health-probe-request-path": health_path,
+    }
+    if balancer.subnet is not None:
+        annotations[PREFIX + "azure-load-balancer-internal-subnet"] = balancer.subnet
+    if balancer.address is not None:
+        annotations[PREFIX + "azure-load-balancer-ipv4"] = balancer.address
+    if balancer.allowed_source_ranges:
+        # The default rule lets the whole virtual network in, so that source ranges alone would do nothing.
+        annotations[PREFIX + "azure-deny-all-except-load-balancer-source-ranges"] = "true"
+    return annotations
+
+
+def _source_ranges(balancer: InternalLoadBalancer) -> dict[str, Any]:
+    ranges = balancer.allowed_source_ranges
+    return {"loadBalancerSourceRanges": list(ranges)} if ranges else {}

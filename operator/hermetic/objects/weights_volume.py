@@ -1,0 +1,143 @@
+"""The share as a PersistentVolume and the claim that is bound to it beforehand: always CSI, read-only, kept."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from hermetic.api.weights import AzureFiles, Nfs, Weights
+from hermetic.objects.names import MODEL_LABEL, NAMESPACE_LABEL, OWNER_UID_LABEL, Owner, labels, metadata, volume_names
+
+AZURE_FILES_DRIVER = "file.csi.azure.com"
+NFS_DRIVER = "nfs.csi.k8s.io"
+
+# Nominal: a pre-bound claim never provisions, and a quota on storage should not be spent on a share that exists.
+CAPACITY = "1Gi"
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """A share as its CSI driver wants to hear of it."""
+
+    driver: str
+    handle: str
+    attributes: dict[str, str]
+    mount_options: tuple[str, ...]
+
+
+def share_of(weights: Weights) -> Share | None:
+    """The share that a volume must be made for; None for every source that brings its own."""
+    if weights.azure_files is not None:
+        return _azure_files(weights.azure_files)
+    if weights.nfs is not None:
+        return _nfs(weights.nfs)
+    return None
+
+
+def storage_account(share: AzureFiles) -> str:
+    """The first element of the export: the account, or the first label of a FileShares host name."""
+    if share.account is not None:
+        return share.account
+    assert share.server is not None  # noqa: S101 - guarded by the rule of AzureFiles
+    return share.server.split(".", 1)[0]
+
+
+def persistent_volume(owner: Owner, engine: str, share: Share) -> dict[str, Any]:
+    """The share as a volume. Its owner is a label and a uid: a namespaced object cannot own it."""
+    volume, claim = volume_names(owner, _identity(share))
+    return {
+        "apiVersion": "v1",
+        "kind": "PersistentVolume",
+        "metadata": {
+            "name": volume,
+            "labels": {
+                **labels(owner, engine),
+                MODEL_LABEL: owner.name,
+                NAMESPACE_LABEL: owner.namespace,
+                OWNER_UID_LABEL: owner.uid,
+            },
+        },
+        "spec": {
+            "capacity": {"storage": CAPACITY},
+            "accessModes": ["ReadOnlyMany"],
+            "persistentVolumeReclaimPolicy": "Retain",
+            "storageClassName": "",
+            "volumeMode": "Filesystem",
+            "claimRef": {
+                "apiVersion": "v1",
+                "kind": "PersistentVolumeClaim",
+                "namespace": owner.namespace,
+                "name": claim,
+            },
+            # 'ro' is what makes the mount read-only; the volume's own flag does not.
+            "mountOptions": ["ro", *share.mount_options],
+            "csi": {
+                "driver": share.driver,
+                # One handle per volume: two folders of one share must not meet in one staging path.
+                "volumeHandle": f"{share.handle}#{volume}",
+                "readOnly": True,
+                "volumeAttributes": share.attributes,
+            },
+        },
+    }
+
+
+def persistent_volume_claim(owner: Owner, engine: str, share: Share) -> dict[str, Any]:
+    """The claim that only this volume can satisfy."""
+    volume, claim = volume_names(owner, _identity(share))
+    return {
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "metadata": metadata(owner, engine, claim),
+        "spec": {
+            "accessModes": ["ReadOnlyMany"],
+            "storageClassName": "",
+            "volumeMode": "Filesystem",
+            "volumeName": volume,
+            "resources": {"requests": {"storage": CAPACITY}},
+        },
+    }
+
+
+def claim_name(owner: Owner, share: Share) -> str:
+    """Name of the claim that the pods mount."""
+    return volume_names(owner, _identity(share))[1]
+
+
+def _identity(share: Share) -> dict[str, Any]:
+    return {
+        "driver": share.driver,
+        "handle": share.handle,
+        "attributes": share.attributes,
+        "mountOptions": list(share.mount_options),
+    }
+
+
+def _azure_files(share: AzureFiles) -> Share:
+    account = storage_account(share)
+    attributes = {
+        "protocol": "nfs",
+        "storageAccount": account,
+        "shareName": share.share,
+        # The driver's default is a chmod after the mount, which fails on a read-only or root-squashed share.
+        "mountPermissions": "0",
+        "fsGroupChangePolicy": "None",
+        "encryptInTransit": "true" if share.encrypt_in_transit else "false",
+    }
+    optional = {"server": share.server, "folderName": share.folder, "resourceGroup": share.resource_group}
+    return Share(
+        driver=AZURE_FILES_DRIVER,
+        handle=f"{share.resource_group or ''}#{account}#{share.share}",
+        attributes={**attributes, **{key: value for key, value in optional.items() if value is not None}},
+        mount_options=tuple(share.mount_options),
+    )
+
+
+def _nfs(share: Nfs) -> Share:
+    exported = share.path if share.folder is None else f"{share.path}/{share.folder}"
+    return Share(
+        driver=NFS_DRIVER,
+        handle=f"{share.server}#{exported.lstrip('/')}",
+        attributes={"server": share.server, "share": exported, "mountPermissions": "0"},
+        mount_options=tuple(share.mount_options),
+    )

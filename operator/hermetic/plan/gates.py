@@ -1,0 +1,230 @@
+"""What must hold before a pod may be created: a chain of small questions, in the order in which people read the answers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal
+
+from hermetic.api.conditions import ConditionType
+from hermetic.api.configuration import AllowedShare
+from hermetic.api.modeldeployment import ModelDeploymentSpec
+from hermetic.api.quantities import parse_quantity
+from hermetic.api.reasons import Reason
+from hermetic.api.reserved import VLLM_FLAGS
+from hermetic.api.weights import AzureFiles
+from hermetic.engines import vllm
+from hermetic.engines.starting import image
+from hermetic.engines.vllm_tables import UnsupportedVersion, supported_minors, table_for
+from hermetic.objects.volumes import shared_memory_limit
+from hermetic.objects.weights_volume import share_of, storage_account
+from hermetic.plan.world import World
+
+
+@dataclass(frozen=True, slots=True)
+class Holds:
+    """The question is answered with yes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Blocks:
+    """The question is answered with no, or (`truth` Unknown) cannot be answered; `condition` is the one it decides."""
+
+    reason: Reason
+    message: str
+    condition: ConditionType | None = None
+    truth: Literal["False", "Unknown"] = "False"
+
+
+Verdict = Holds | Blocks
+Gate = Callable[[ModelDeploymentSpec, World, datetime], Verdict]
+HOLDS = Holds()
+
+
+def registry_is_allowed(spec: ModelDeploymentSpec, world: World, now: datetime) -> Verdict:
+    """Every image comes from a registry that this namespace may use."""
+    references = [image(spec)]
+    if spec.weights.image_volume is not None:
+        references.append(spec.weights.image_volume.reference)
+    for reference in references:
+        host, _, repository = reference.partition("/")
+        if not _registry_allowed(world, host, repository):
+            line = f"- {{host: {host}, namespaces: [{world.owner.namespace}]}}"
+            return Blocks(
+                Reason.REGISTRY_NOT_ALLOWED,
+                f"registry '{host}' of image '{reference}' may not be used in namespace '{world.owner.namespace}'; "
+                f"the operator's configuration would need, under `registries`: {line}",
+                ConditionType.IMAGES_PINNED,
+            )
+    return HOLDS
+
+
+def _registry_allowed(world: World, host: str, repository: str) -> bool:
+    return any(
+        allowed.host == host
+        and _covers(allowed.namespaces, world.owner.namespace)
+        and (not allowed.repositories or any(repository.startswith(prefix) for prefix in allowed.repositories))
+        for allowed in world.policy.registries
+    )
+
+
+def _covers(namespaces: list[str], namespace: str) -> bool:
+    return "*" in namespaces or namespace in namespaces
+
+
+def share_is_allowed(spec: ModelDeploymentSpec, world: World, now: datetime) -> Verdict:
+    """The share is one that this namespace may read, and the operator may make volumes at all."""
+    if share_of(spec.weights) is None:
+        return HOLDS
+    if not world.policy.volumes.create:
+        return Blocks(
+            Reason.VOLUME_CREATION_OFF,
+            "`volumes.create` is off in the operator's configuration: use `weights.persistentVolumeClaim`; "
+            "'hermetic render --volumes' prints what the platform team should create",
+            ConditionType.WEIGHTS_VERIFIED,
+        )
+    if any(_share_allowed(spec, allowed, world.owner.namespace) for allowed in world.policy.shares):
+        return HOLDS
+    return Blocks(
+        Reason.SHARE_NOT_ALLOWED,
+        f"{_share_in_words(spec)} may not be read in namespace '{world.owner.namespace}'; the operator's configuration "
+        f"would need, under `shares`: {_line_for_share(spec, world.owner.namespace)}",
+        ConditionType.WEIGHTS_VERIFIED,
+    )
+
+
+def _share_allowed(spec: ModelDeploymentSpec, allowed: AllowedShare, namespace: str) -> bool:
+    if not _covers(allowed.namespaces, namespace):
+        return False
+    files, nfs = spec.weights.azure_files, spec.weights.nfs
+    if files is not None:
+        # The name of an account proves nothing when the spec may name any host to mount from.
+        named = allowed.account == storage_account(files) and allowed.share == files.share
+        return named and (files.server is None or files.server == allowed.server)
+    return nfs is not None and allowed.server == nfs.server and allowed.path == nfs.path
+
+
+def _share_in_words(spec: ModelDeploymentSpec) -> str:
+    files, nfs = spec.weights.azure_files, spec.weights.nfs
+    if files is not None:
+        return f"share '{files.share}' of '{storage_account(files)}'" + (f" at '{files.server}'" if files.server else "")
+    return f"share '{nfs.server}:{nfs.path}'" if nfs is not None else "the share"
+
+
+def _line_for_share(spec: ModelDeploymentSpec, namespace: str) -> str:
+    files, nfs = spec.weights.azure_files, spec.weights.nfs
+    if files is not None:
+        return f"- {{{_azure_line(files)}, namespaces: [{namespace}]}}"
+    return f"- {{server: {nfs.server}, path: {nfs.path}, namespaces: [{namespace}]}}" if nfs is not None else ""
+
+
+def _azure_line(files: AzureFiles) -> str:
+    server = f", server: {files.server}" if files.server else ""
+    return f"account: {storage_account(files)}, share: {files.share}{server}"
+
+
+def engine_flags_are_known(spec: ModelDeploymentSpec, world: World, now: datetime) -> Verdict:
+    """The engine's version has a table, knows every extra argument, and none of them reaches a reserved flag."""
+    engine = spec.engine.vllm
+    if engine is None:
+        return HOLDS
+    try:
+        table = table_for(engine.version)
+    except UnsupportedVersion:
+        return Blocks(
+            Reason.ENGINE_VERSION_UNSUPPORTED,
+            f"`engine.vllm.version` '{engine.version}' is not supported; use a release of {', '.join(supported_minors())}",
+        )
+    if unknown := vllm.unknown_flags(engine):
+        return Blocks(
+            Reason.ENGINE_FLAG_UNKNOWN,
+            f"`engine.vllm.extraArgs` holds {_quoted(unknown)}, which vLLM {table.version} does not know",
+        )
+    for argument in engine.extra_args:
+        reached = [flag.name for flag in table.understood_as(argument) if flag.name in VLLM_FLAGS]
+        if reached and argument.startswith("-"):
+            return Blocks(
+                Reason.ENGINE_FLAG_RESERVED,
+                f"`engine.vllm.extraArgs` holds '{argument}', which vLLM takes for '{reached[0]}': {VLLM_FLAGS[reached[0]]}",
+            )
+    return HOLDS
+
+
+def _quoted(words: tuple[str, ...]) -> str:
+    return ", ".join(f"'{word}'" for word in words)
+
+
+def image_volumes_are_supported(spec: ModelDeploymentSpec, world: World, now: datetime) -> Verdict:
+    """API server and nodes are new enough to mount an OCI image."""
+    if spec.weights.image_volume is None:
+        return HOLDS
+    fallback = "bake the weights into the serving image (`weights.bakedImage`) or stage them on a share"
+    if world.server_version < (1, 35):
+        found = ".".join(map(str, world.server_version))
+        return Blocks(
+            Reason.IMAGE_VOLUME_UNSUPPORTED,
+            f"`weights.imageVolume` needs Kubernetes 1.35 or later, this API server is {found}; {fallback}",
+            ConditionType.WEIGHTS_VERIFIED,
+        )
+    candidates = [node for node in world.nodes if node.gpus.get(spec.accelerator.resource, 0) > 0]
+    if candidates and not any(_mounts_images(node.runtime_version) for node in candidates):
+        return Blocks(
+            Reason.IMAGE_VOLUME_UNSUPPORTED,
+            f"`weights.imageVolume` needs containerd 2.1 or later, the GPU nodes run {candidates[0].runtime_version}; "
+            f"{fallback}",
+            ConditionType.WEIGHTS_VERIFIED,
+        )
+    return HOLDS
+
+
+def _mounts_images(runtime: str) -> bool:
+    name, _, version = runtime.partition("://")
+    numbers = version.split(".")
+    if name != "containerd" or len(numbers) < 2 or not (numbers[0].isdigit() and numbers[1].isdigit()):
+        return name == "cri-o"
+    return (int(numbers[0]), int(numbers[1])) >= (2, 1)
+
+
+def memory_holds_shared_memory(spec: ModelDeploymentSpec, world: World, now: datetime) -> Verdict:
+    """The memory limit is larger than /dev/shm, which counts against it."""
+    memory, shared = spec.resources.memory, shared_memory_limit(spec)
+    if memory is None or parse_quantity(memory) > parse_quantity(shared):
+        return HOLDS
+    return Blocks(
+        Reason.MEMORY_TOO_SMALL,
+        f"`resources.memory` '{memory}' must exceed `resources.sharedMemory` '{shared}', which counts against it",
+    )
+
+
+def address_is_free(spec: ModelDeploymentSpec, world: World, now: datetime) -> Verdict:
+    """No older ModelDeployment asks for the same load balancer address."""
+    balancer = spec.endpoint.internal_load_balancer
+    if balancer is None or balancer.address is None or not world.address_holder:
+        return HOLDS
+    return Blocks(
+        Reason.ENDPOINT_CONFLICT,
+        f"`endpoint.internalLoadBalancer.address` '{balancer.address}' is asked for by the older ModelDeployment "
+        f"'{world.address_holder}'; choose another or leave it out",
+        ConditionType.ENDPOINT_PRIVATE,
+    )
+
+
+# Questions about the spec itself; then, apart, the one about the world outside.
+GATES: tuple[Gate, ...] = (
+    registry_is_allowed,
+    share_is_allowed,
+    engine_flags_are_known,
+    image_volumes_are_supported,
+    memory_holds_shared_memory,
+    address_is_free,
+)
+
+
+def first_block(spec: ModelDeploymentSpec, world: World, now: datetime) -> Blocks | None:
+    """The first gate that does not hold, or None."""
+    for gate in GATES:
+        verdict = gate(spec, world, now)
+        if isinstance(verdict, Blocks):
+            return verdict
+    return None

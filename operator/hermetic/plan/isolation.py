@@ -1,0 +1,79 @@
+"""The gate that the product exists for: no pod without fresh evidence that there is no way out."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+from hermetic.api.conditions import ConditionType
+from hermetic.api.modeldeployment import ModelDeploymentSpec
+from hermetic.api.reasons import Reason
+from hermetic.plan.gates import HOLDS, Blocks, Holds
+from hermetic.plan.world import Evidence, World
+
+# The verdict rests on all three or it is not one: configuration, cluster and packets.
+NEEDED_SOURCES = frozenset({"azure", "kubernetes", "probe"})
+
+
+def isolation_is_proven(spec: ModelDeploymentSpec, world: World, now: datetime) -> Holds | Blocks:
+    """Evidence is there, complete, fresh, and says Pass. Everything else is Unknown, or False when a path was found."""
+    evidence = world.evidence
+    if evidence is None:
+        return _unknown(
+            Reason.ISOLATION_EVIDENCE_MISSING,
+            "there is no EgressAudit named 'cluster': no evidence that the node subnets have no way out",
+        )
+    if evidence.verdict == "Fail":
+        found = evidence.message or "the audit found a way out of the node subnets"
+        return Blocks(Reason.ISOLATION_BROKEN, found, ConditionType.ISOLATION_VERIFIED)
+    if evidence.verdict is None:
+        return _unknown(Reason.ISOLATION_EVIDENCE_PENDING, "the EgressAudit 'cluster' has not been judged yet")
+    if evidence.verdict == "Unknown":
+        return _unknown(
+            Reason.ISOLATION_UNKNOWN, evidence.message or "the audit could not see enough to rule out a way out"
+        )
+    if missing := NEEDED_SOURCES - evidence.sources:
+        return _unknown(
+            Reason.ISOLATION_EVIDENCE_MISSING, f"the verdict lacks evidence from: {', '.join(sorted(missing))}"
+        )
+    return _fresh(evidence, allowed_age(spec, world), now)
+
+
+def allowed_age(spec: ModelDeploymentSpec, world: World) -> timedelta:
+    """A deployment may ask for fresher evidence than the cluster demands, never for older."""
+    return timedelta(seconds=min(spec.isolation.max_evidence_age_seconds, world.policy.max_evidence_age_seconds))
+
+
+def closes_at(spec: ModelDeploymentSpec, world: World) -> datetime | None:
+    """When the evidence stops counting for this deployment; None without evidence."""
+    evidence = world.evidence
+    if evidence is None or evidence.observed_at is None:
+        return None
+    by_age = evidence.observed_at + allowed_age(spec, world)
+    return by_age if evidence.expires_at is None else min(by_age, evidence.expires_at)
+
+
+def _fresh(evidence: Evidence, allowed: timedelta, now: datetime) -> Holds | Blocks:
+    if evidence.observed_at is None:
+        return _unknown(Reason.ISOLATION_EVIDENCE_MISSING, "the evidence does not say when it was observed")
+    if evidence.observed_at > now + timedelta(minutes=5):
+        return _unknown(Reason.ISOLATION_UNKNOWN, "the evidence is dated in the future: check the auditor's clock")
+    if evidence.expires_at is not None and now >= evidence.expires_at:
+        return _unknown(
+            Reason.ISOLATION_EVIDENCE_STALE, f"the evidence expired at {evidence.expires_at:%Y-%m-%dT%H:%M:%SZ}"
+        )
+    # A moment in the message, not an age: an age would be another message, and another write, every second.
+    if now >= evidence.observed_at + allowed:
+        return _unknown(
+            Reason.ISOLATION_EVIDENCE_STALE,
+            f"the evidence was observed at {evidence.observed_at:%Y-%m-%dT%H:%M:%SZ}, and "
+            f"{_hours(allowed)} is the oldest allowed",
+        )
+    return HOLDS
+
+
+def _hours(age: timedelta) -> str:
+    return f"{age.total_seconds() / 3600:g} h"
+
+
+def _unknown(reason: Reason, message: str) -> Blocks:
+    return Blocks(reason, message, ConditionType.ISOLATION_VERIFIED, truth="Unknown")

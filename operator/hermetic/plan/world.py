@@ -1,0 +1,81 @@
+"""One frozen look at everything that a decision about one ModelDeployment may rest on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from hermetic.api.configuration import Configuration
+from hermetic.api.egressaudit import Verdict
+from hermetic.kinds import Kind
+from hermetic.objects.names import Owner
+
+ChildKey = tuple[str, str]  # (kind, name)
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What the EgressAudit says. `verdict` is None until it was judged at its present generation.
+
+    `observed_at` and `expires_at` are those of the attestation from outside; `sources` are the looks that were taken:
+    of "azure", "kubernetes" and "probe".
+    """
+
+    verdict: Verdict | None
+    message: str = ""
+    observed_at: datetime | None = None
+    expires_at: datetime | None = None
+    sources: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """What scheduling and image volumes need to know of a node."""
+
+    name: str
+    pool: str
+    instance_type: str
+    runtime_version: str
+    gpus: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Warned:
+    """The newest warning event about an object."""
+
+    reason: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """Everything that was seen, at one moment, without asking again.
+
+    `children` holds the live objects that carry our label, by (kind, name); `pods` slim projections of the pods;
+    `warnings` the newest warning event by the uid of what it is about; `address_holder` the name of an older
+    ModelDeployment that asks for the same load balancer address, or "".
+    """
+
+    owner: Owner
+    generation: int
+    policy: Configuration
+    deleting: bool = False
+    status: Mapping[str, Any] = field(default_factory=dict)
+    children: Mapping[ChildKey, Mapping[str, Any]] = field(default_factory=dict)
+    pods: tuple[Mapping[str, Any], ...] = ()
+    warnings: Mapping[str, Warned] = field(default_factory=dict)
+    nodes: tuple[Node, ...] = ()
+    evidence: Evidence | None = None
+    address_holder: str = ""
+    server_version: tuple[int, int] = (1, 36)
+    contested: frozenset[ChildKey] = frozenset()
+
+    def child(self, kind: Kind, name: str = "") -> Mapping[str, Any] | None:
+        """The live child of this kind, by default the one that bears the ModelDeployment's own name."""
+        return self.children.get((kind.kind, name or self.owner.name))
+
+    def condition(self, kind: str) -> Mapping[str, Any] | None:
+        """The condition of this type as the status holds it now."""
+        return next((c for c in self.status.get("conditions", ()) if c.get("type") == kind), None)

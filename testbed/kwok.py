@@ -6,11 +6,14 @@ import json
 import subprocess
 from pathlib import Path
 
+import yaml
+
 from testbed.errors import BuildError
+from testbed.fates import own_stages, unless_fated
 from testbed.programs import MODULES, go_environment
 
 MODULE = "sigs.k8s.io/kwok"
-OWN_STAGES = Path(__file__).resolve().parent / "stages"
+FAKE = {"kwok.x-k8s.io/node": "fake"}
 
 # kwok built as a module has no stages of its own; these come from its module folder
 STOCK_STAGES = (
@@ -30,10 +33,10 @@ FLAGS = (
 
 
 def write_stages(path: Path) -> Path:
-    """Writes kwok's configuration: the stock life of nodes and pods, then our own fates."""
+    """Writes kwok's configuration: the stock life of nodes and pods, and our own fates."""
     stock = _module_folder() / "kustomize" / "stage"
-    files = [stock / name for name in STOCK_STAGES] + sorted(OWN_STAGES.glob("*.yaml"))
-    path.write_text("\n---\n".join(file.read_text() for file in files))
+    quiet = [unless_fated(yaml.safe_load((stock / name).read_text())) for name in STOCK_STAGES]
+    path.write_text(yaml.safe_dump_all([*quiet, *own_stages()], sort_keys=False, width=1000))
     return path
 
 

@@ -1,0 +1,178 @@
+"""The cluster that tests run against, and what they leave behind when they fail.
+
+    cluster        path of an administrator's kubeconfig: HERMETIC_TEST_KUBECONFIG, or the embedded control plane
+    controlplane   the embedded control plane itself, for tests that read its audit log or stop its parts
+    namespace      a fresh namespace per test
+    kubectl, api   two ways to talk to the cluster
+
+Under pytest-xdist every worker has a control plane of its own, so nothing cluster-wide is shared.
+A skip is a failure when CI=true or HERMETIC_REQUIRE_ALL=1: a layer that silently stops running protects nothing.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+# the test bed is a folder of this repository, not an installed package
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from testbed.api import Api
+from testbed.console import say
+from testbed.controlplane import ControlPlane, Settings
+from testbed.errors import ApiError, BedError, CannotRunError
+from testbed.kubectl import Kubectl
+from testbed.processes import wait_until
+from testbed.programs import CONTROL_PLANE_FAMILIES, FAMILIES, programs
+
+PROGRAMS_FOR = {"cluster": CONTROL_PLANE_FAMILIES, "controlplane": CONTROL_PLANE_FAMILIES, "node": tuple(FAMILIES)}
+LOG_LINES = 40
+
+_logs = pytest.StashKey[dict[str, Path]]()
+_log_sizes = pytest.StashKey[dict[str, int]]()
+
+
+def required() -> bool:
+    """Whether every layer must run here."""
+    return os.environ.get("CI", "").lower() in {"1", "true"} or os.environ.get("HERMETIC_REQUIRE_ALL") == "1"
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.stash[_logs] = {}
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Builds programs before the first test: a cold build takes longer than any test may."""
+    used = {name for item in session.items for name in getattr(item, "fixturenames", ())}
+    families = {family for name in used & PROGRAMS_FOR.keys() for family in PROGRAMS_FOR[name]}
+    if not families or session.config.option.collectonly:
+        return
+    capture = session.config.pluginmanager.getplugin("capturemanager")
+    with capture.global_and_fixture_disabled():
+        try:
+            programs(*sorted(families))
+        except BedError as error:
+            # the fixture that needs them says it again, test by test
+            say(str(error))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_setup(item: pytest.Item) -> Iterator[None]:
+    item.stash[_log_sizes] = {name: _size(log) for name, log in item.config.stash[_logs].items()}
+    return (yield)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Iterator[pytest.TestReport]:
+    report = yield
+    if report.skipped and required() and not hasattr(report, "wasxfail"):
+        reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
+        report.outcome = "failed"
+        report.longrepr = f"{reason} (a skip is a failure here: CI or HERMETIC_REQUIRE_ALL is set)"
+    if report.failed:
+        report.sections.extend(_log_sections(item))
+    return report
+
+
+def _log_sections(item: pytest.Item) -> Iterator[tuple[str, str]]:
+    """The end of what every component logged during this test."""
+    before = item.stash.get(_log_sizes, {})
+    for name, log in item.config.stash[_logs].items():
+        if not log.is_file():
+            continue
+        with log.open("rb") as lines:
+            lines.seek(before.get(name, 0))
+            written = lines.read().decode(errors="replace").splitlines()
+        if written:
+            yield f"log of {name}", "\n".join(written[-LOG_LINES:])
+
+
+def _size(log: Path) -> int:
+    return log.stat().st_size if log.is_file() else 0
+
+
+@pytest.fixture(scope="session")
+def component_logs(pytestconfig: pytest.Config) -> dict[str, Path]:
+    """Log files shown when a test fails, by name; fixtures that start a program add theirs."""
+    return pytestconfig.stash[_logs]
+
+
+@pytest.fixture(scope="session")
+def controlplane(component_logs: dict[str, Path]) -> Iterator[ControlPlane]:
+    """The embedded control plane, with everybody's requests in its audit log."""
+    if os.environ.get("HERMETIC_TEST_KUBECONFIG"):
+        pytest.skip("needs the embedded control plane, and HERMETIC_TEST_KUBECONFIG names another cluster")
+    try:
+        plane = ControlPlane(Settings(audit_users=()))
+        plane.start()
+    except CannotRunError as reason:
+        pytest.skip(str(reason))
+    logs = {component.name: component.log for component in plane.components}
+    component_logs.update(logs)
+    yield plane
+    plane.stop()
+    for name in logs:
+        del component_logs[name]
+
+
+@pytest.fixture(scope="session")
+def cluster(request: pytest.FixtureRequest) -> Path:
+    """Kubeconfig of an administrator of the cluster under test."""
+    if existing := os.environ.get("HERMETIC_TEST_KUBECONFIG"):
+        return Path(existing)
+    plane: ControlPlane = request.getfixturevalue("controlplane")
+    return plane.kubeconfig
+
+
+@pytest.fixture(scope="session")
+def kubectl(cluster: Path) -> Kubectl:
+    """`kubectl("get", "nodes")`; `kubectl.json(...)`; `kubectl.within(namespace)(...)`."""
+    return Kubectl(programs("kubernetes")["kubectl"], cluster)
+
+
+@pytest.fixture(scope="session")
+def api(cluster: Path) -> Api:
+    """A plain JSON client, for tests that poll or count; cheaper than a process per question."""
+    return Api(cluster)
+
+
+@pytest.fixture
+def make_namespace(request: pytest.FixtureRequest, api: Api) -> Iterator[Callable[[str], str]]:
+    """Makes namespaces named after the test, with an optional suffix (a fate, for one), and deletes them all after."""
+    slug = re.sub(r"[^a-z0-9]+", "-", request.node.name.removeprefix("test_").lower()).strip("-")[:24].rstrip("-")
+    made: list[str] = []
+
+    def make(suffix: str = "") -> str:
+        name = f"t-{slug}-{secrets.token_hex(3)}{suffix}"
+        api.create("/api/v1/namespaces", {"metadata": {"name": name, "labels": {"hermetic.test/namespace": "true"}}})
+        made.append(name)
+        # pods are refused until the controller-manager has made it
+        wait_until("service account", lambda: _has_account(api, name), ())
+        return name
+
+    yield make
+    for name in made:
+        # deletion goes on by itself; waiting for it would cost every test a second
+        api.delete(f"/api/v1/namespaces/{name}")
+
+
+@pytest.fixture
+def namespace(make_namespace: Callable[[], str]) -> str:
+    """A fresh namespace with its default service account."""
+    return make_namespace()
+
+
+def _has_account(api: Api, namespace: str) -> bool:
+    try:
+        api.get(f"/api/v1/namespaces/{namespace}/serviceaccounts/default")
+    except ApiError as error:
+        if error.status != 404:
+            raise
+        return False
+    return True

@@ -1,0 +1,38 @@
+"""Everything in this folder needs a real API server; fake GPU nodes are made here."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from testbed.api import Api
+from testbed.fleet import Pool, add_nodes, remove_nodes
+
+HERE = Path(__file__).resolve().parent
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if item.path.is_relative_to(HERE):
+            item.add_marker(pytest.mark.controlplane)
+
+
+@pytest.fixture
+def fleet(api: Api) -> Iterator[Callable[..., list[str]]]:
+    """`fleet(Pool("gpu", "Standard_NC24ads_A100_v4"), 3)`: nodes of a pool, gone after the test.
+
+    The pool's name gets a random end, so that a test never meets nodes that an earlier one is still losing.
+    """
+    made: list[str] = []
+
+    def add(pool: Pool, count: int = 1) -> list[str]:
+        names = add_nodes(api, replace(pool, name=f"{pool.name}{secrets.token_hex(2)}"), count)
+        made.extend(names)
+        return names
+
+    yield add
+    remove_nodes(api, made)

@@ -7,7 +7,7 @@ from typing import Annotated
 from pydantic import Field, StringConstraints
 
 from hermetic.api.rules import ApiModel, Rule
-from hermetic.api.values import AbsolutePath, DnsLabel, HostName, matches
+from hermetic.api.values import AbsolutePath, DnsLabel, HostName, SourceRange, matches
 
 Namespaces = Annotated[
     list[Annotated[str, matches(r"^(\*|[a-z0-9]([-a-z0-9]*[a-z0-9])?)$", "must be a namespace, or '*' for every one")]],
@@ -88,6 +88,9 @@ class Configuration(ApiModel):
     """PersistentVolumes for shares."""
     lease: Lease = Lease()
     """The lease that makes this process the only writer."""
+    additional_private_ranges: Annotated[list[SourceRange], Field(max_length=32)] = []
+    """Address ranges of your virtual networks outside RFC 1918 and 100.64.0.0/10 that are private all the same. A load
+    balancer address in none of them is taken for public. Default: none."""
     workers: Annotated[int, Field(ge=1, le=64)] = 8
     """Deployments reconciled at the same time, 1 to 64. Default: 8."""
     max_requests_in_flight: Annotated[int, Field(ge=1, le=100)] = 20

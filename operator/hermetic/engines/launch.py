@@ -8,8 +8,8 @@ from typing import Any, Literal
 WEIGHTS = "/weights"
 TLS = "/tls"
 
-# Endpoint removal must reach kube-proxy and the load balancer's probe (5 s, two failures) before the engine stops taking
-# requests; measured propagation is below that, the rest is margin.
+# Endpoint removal must reach kube-proxy and the load balancer's probe (5 s, two failures) before the engine stops
+# taking requests; the rest is margin.
 PROPAGATION_SECONDS = 20
 TEARDOWN_SECONDS = 30
 

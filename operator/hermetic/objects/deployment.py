@@ -6,7 +6,7 @@ from typing import Any
 
 from hermetic.api.modeldeployment import ModelDeploymentSpec
 from hermetic.engines.launch import Launch
-from hermetic.objects.names import Owner, metadata, selector
+from hermetic.objects.names import TEMPLATE_ANNOTATION, Owner, digest, metadata, selector
 from hermetic.objects.pod import pod_template
 
 REPLACE = {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1}}
@@ -15,16 +15,21 @@ SURGE = {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1, "maxUnavailab
 
 def deployment(owner: Owner, spec: ModelDeploymentSpec, launch: Launch) -> dict[str, Any]:
     """A Deployment whose progress deadline outlasts the slowest start and drain that the spec allows."""
+    template = pod_template(owner, spec, launch)
     return {
         "apiVersion": "apps/v1",
         "kind": "Deployment",
-        "metadata": metadata(owner, launch.engine),
+        # The digest tells, across restarts and upgrades, whether applying this would make new pods.
+        "metadata": {
+            **metadata(owner, launch.engine),
+            "annotations": {TEMPLATE_ANNOTATION: digest(template)[:16]},
+        },
         "spec": {
             "replicas": spec.replicas,
             "revisionHistoryLimit": 2,
             "progressDeadlineSeconds": spec.startup_budget_seconds + launch.grace_seconds + 60,
             "selector": {"matchLabels": selector(owner)},
             "strategy": SURGE if spec.rollout == "Surge" else REPLACE,
-            "template": pod_template(owner, spec, launch),
+            "template": template,
         },
     }

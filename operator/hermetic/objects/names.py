@@ -14,6 +14,7 @@ NAMESPACE_LABEL = "hermetic.dev/namespace"
 OWNER_UID_LABEL = "hermetic.dev/owner-uid"
 MANAGED_BY = ("app.kubernetes.io/managed-by", "hermetic")
 INTENT_ANNOTATION = "hermetic.dev/intent"
+TEMPLATE_ANNOTATION = "hermetic.dev/pod-template"
 
 # What every watch and list of children asks the API server for.
 CHILD_SELECTOR = "=".join(MANAGED_BY)
@@ -83,7 +84,7 @@ def digest(value: Any) -> str:
 
 
 def with_intent(manifest: dict[str, Any]) -> dict[str, Any]:
-    """The manifest with a digest of itself in an annotation: a field that is no longer wanted shows as a changed digest."""
+    """The manifest with a digest of itself in an annotation: a field that was dropped shows as another digest."""
     meta = manifest["metadata"]
     annotations = {**meta.get("annotations", {}), INTENT_ANNOTATION: digest(manifest)[:16]}
     return {**manifest, "metadata": {**meta, "annotations": annotations}}

@@ -1,10 +1,9 @@
-"""What must hold before a pod may be created: a chain of small questions, in the order in which people read the answers."""
+"""What must hold before a pod may be created: a chain of small questions, in the order in which people read answers."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Literal
 
 from hermetic.api.conditions import ConditionType
@@ -38,11 +37,11 @@ class Blocks:
 
 
 Verdict = Holds | Blocks
-Gate = Callable[[ModelDeploymentSpec, World, datetime], Verdict]
+Gate = Callable[[ModelDeploymentSpec, World], Verdict]
 HOLDS = Holds()
 
 
-def registry_is_allowed(spec: ModelDeploymentSpec, world: World, now: datetime) -> Verdict:
+def registry_is_allowed(spec: ModelDeploymentSpec, world: World) -> Verdict:
     """Every image comes from a registry that this namespace may use."""
     references = [image(spec)]
     if spec.weights.image_volume is not None:
@@ -73,7 +72,7 @@ def _covers(namespaces: list[str], namespace: str) -> bool:
     return "*" in namespaces or namespace in namespaces
 
 
-def share_is_allowed(spec: ModelDeploymentSpec, world: World, now: datetime) -> Verdict:
+def share_is_allowed(spec: ModelDeploymentSpec, world: World) -> Verdict:
     """The share is one that this namespace may read, and the operator may make volumes at all."""
     if share_of(spec.weights) is None:
         return HOLDS
@@ -108,7 +107,9 @@ def _share_allowed(spec: ModelDeploymentSpec, allowed: AllowedShare, namespace: 
 def _share_in_words(spec: ModelDeploymentSpec) -> str:
     files, nfs = spec.weights.azure_files, spec.weights.nfs
     if files is not None:
-        return f"share '{files.share}' of '{storage_account(files)}'" + (f" at '{files.server}'" if files.server else "")
+        return f"share '{files.share}' of '{storage_account(files)}'" + (
+            f" at '{files.server}'" if files.server else ""
+        )
     return f"share '{nfs.server}:{nfs.path}'" if nfs is not None else "the share"
 
 
@@ -124,7 +125,7 @@ def _azure_line(files: AzureFiles) -> str:
     return f"account: {storage_account(files)}, share: {files.share}{server}"
 
 
-def engine_flags_are_known(spec: ModelDeploymentSpec, world: World, now: datetime) -> Verdict:
+def engine_flags_are_known(spec: ModelDeploymentSpec, _: World) -> Verdict:
     """The engine's version has a table, knows every extra argument, and none of them reaches a reserved flag."""
     engine = spec.engine.vllm
     if engine is None:
@@ -134,7 +135,8 @@ def engine_flags_are_known(spec: ModelDeploymentSpec, world: World, now: datetim
     except UnsupportedVersion:
         return Blocks(
             Reason.ENGINE_VERSION_UNSUPPORTED,
-            f"`engine.vllm.version` '{engine.version}' is not supported; use a release of {', '.join(supported_minors())}",
+            f"`engine.vllm.version` '{engine.version}' is not supported; "
+            f"use a release of {', '.join(supported_minors())}",
         )
     if unknown := vllm.unknown_flags(engine):
         return Blocks(
@@ -146,7 +148,8 @@ def engine_flags_are_known(spec: ModelDeploymentSpec, world: World, now: datetim
         if reached and argument.startswith("-"):
             return Blocks(
                 Reason.ENGINE_FLAG_RESERVED,
-                f"`engine.vllm.extraArgs` holds '{argument}', which vLLM takes for '{reached[0]}': {VLLM_FLAGS[reached[0]]}",
+                f"`engine.vllm.extraArgs` holds '{argument}', which vLLM takes for '{reached[0]}': "
+                f"{VLLM_FLAGS[reached[0]]}",
             )
     return HOLDS
 
@@ -155,7 +158,7 @@ def _quoted(words: tuple[str, ...]) -> str:
     return ", ".join(f"'{word}'" for word in words)
 
 
-def image_volumes_are_supported(spec: ModelDeploymentSpec, world: World, now: datetime) -> Verdict:
+def image_volumes_are_supported(spec: ModelDeploymentSpec, world: World) -> Verdict:
     """API server and nodes are new enough to mount an OCI image."""
     if spec.weights.image_volume is None:
         return HOLDS
@@ -186,7 +189,7 @@ def _mounts_images(runtime: str) -> bool:
     return (int(numbers[0]), int(numbers[1])) >= (2, 1)
 
 
-def memory_holds_shared_memory(spec: ModelDeploymentSpec, world: World, now: datetime) -> Verdict:
+def memory_holds_shared_memory(spec: ModelDeploymentSpec, _: World) -> Verdict:
     """The memory limit is larger than /dev/shm, which counts against it."""
     memory, shared = spec.resources.memory, shared_memory_limit(spec)
     if memory is None or parse_quantity(memory) > parse_quantity(shared):
@@ -197,7 +200,7 @@ def memory_holds_shared_memory(spec: ModelDeploymentSpec, world: World, now: dat
     )
 
 
-def address_is_free(spec: ModelDeploymentSpec, world: World, now: datetime) -> Verdict:
+def address_is_free(spec: ModelDeploymentSpec, world: World) -> Verdict:
     """No older ModelDeployment asks for the same load balancer address."""
     balancer = spec.endpoint.internal_load_balancer
     if balancer is None or balancer.address is None or not world.address_holder:
@@ -221,10 +224,10 @@ GATES: tuple[Gate, ...] = (
 )
 
 
-def first_block(spec: ModelDeploymentSpec, world: World, now: datetime) -> Blocks | None:
+def first_block(spec: ModelDeploymentSpec, world: World) -> Blocks | None:
     """The first gate that does not hold, or None."""
     for gate in GATES:
-        verdict = gate(spec, world, now)
+        verdict = gate(spec, world)
         if isinstance(verdict, Blocks):
             return verdict
     return None

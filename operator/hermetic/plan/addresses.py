@@ -1,0 +1,32 @@
+"""Which addresses of a Service are private."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from ipaddress import ip_address, ip_network
+from typing import Any
+
+from hermetic.api.configuration import Configuration
+from hermetic.api.values import PRIVATE_RANGES
+
+UNIQUE_LOCAL = "fc00::/7"
+
+
+def load_balancer_addresses(service: Mapping[str, Any]) -> tuple[str, ...]:
+    """Every address or host name that the load balancer has given so far."""
+    ingress = service.get("status", {}).get("loadBalancer", {}).get("ingress") or ()
+    return tuple(entry.get("ip") or entry.get("hostname") or "" for entry in ingress)
+
+
+def public_addresses(service: Mapping[str, Any], policy: Configuration) -> tuple[str, ...]:
+    """Those that are not known to be private. A host name is not: it can point anywhere."""
+    return tuple(address for address in load_balancer_addresses(service) if not _is_private(address, policy))
+
+
+def _is_private(text: str, policy: Configuration) -> bool:
+    try:
+        address = ip_address(text)
+    except ValueError:
+        return False
+    ranges = (ip_network(cidr) for cidr in (*PRIVATE_RANGES, UNIQUE_LOCAL, *policy.additional_private_ranges))
+    return any(address.version == net.version and address in net for net in ranges)

@@ -1,0 +1,208 @@
+"""The heart: from a spec and a look at the world to what must be written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from hermetic.api.conditions import ConditionType
+from hermetic.api.modeldeployment import ModelDeploymentSpec
+from hermetic.api.reasons import Reason
+from hermetic.kinds import BY_KIND, DEPLOYMENT, PERSISTENT_VOLUME, SERVICE, Kind
+from hermetic.objects.names import OWNER_UID_LABEL, TEMPLATE_ANNOTATION, Owner, with_intent
+from hermetic.objects.rendering import render
+from hermetic.objects.service import PUBLIC_SIDE
+from hermetic.plan.addresses import public_addresses
+from hermetic.plan.drift import differs, holds_template
+from hermetic.plan.gates import Blocks, Holds, first_block
+from hermetic.plan.isolation import closes_at, isolation_is_proven
+from hermetic.plan.world import World
+
+Manifest = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Condemned:
+    """A live object that must go: deleted only if it is still the very one that was looked at."""
+
+    kind: Kind
+    namespace: str | None
+    name: str
+    uid: str
+    resource_version: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What must be written, in order, and what stands against writing more.
+
+    `blocked` is the first thing that keeps pods from being created; `isolation` the verdict of the isolation gate,
+    which with enforcement Report is told without blocking; `held` says that a change of the workload waits for it.
+    """
+
+    apply: tuple[Manifest, ...] = ()
+    delete: tuple[Condemned, ...] = ()
+    blocked: Blocks | None = None
+    isolation: Holds | Blocks | None = None
+    held: bool = False
+    requeue_at: datetime | None = None
+
+
+def plan(spec: ModelDeploymentSpec, world: World, now: datetime) -> Plan:
+    """Everything that has to be written so that the world is as the spec says. Deterministic; no I/O.
+
+    Planning again on the world that results yields nothing to write.
+    """
+    if world.deleting:
+        return Plan()
+    if (block := first_block(spec, world)) is not None:
+        return Plan(blocked=block)
+    desired = render(world.owner, spec)
+    if (stranger := _first_stranger(desired, world)) is not None:
+        return Plan(blocked=stranger)
+    isolation = None if spec.isolation.enforcement == "Off" else isolation_is_proven(spec, world, now)
+    closed = isolation if spec.isolation.enforcement == "Enforce" and isinstance(isolation, Blocks) else None
+    wanted = desired if closed is None else tuple(_behind_closed_gate(desired, world, spec.replicas))
+    wanted, public = _private_only(wanted, world)
+    return Plan(
+        apply=tuple(_to_apply(wanted, world)),
+        delete=(*public, *_surplus(desired, world)),
+        blocked=closed,
+        isolation=isolation,
+        held=closed is not None and len(wanted) < len(desired),
+        requeue_at=_next_look(spec, world, now),
+    )
+
+
+def _next_look(spec: ModelDeploymentSpec, world: World, now: datetime) -> datetime | None:
+    """The moment at which evidence that counts now stops counting, without any event to say so."""
+    closes = closes_at(spec, world)
+    return closes if closes is not None and closes > now and spec.isolation.enforcement != "Off" else None
+
+
+def _first_stranger(desired: tuple[Manifest, ...], world: World) -> Blocks | None:
+    """An object of a name that we need, which somebody else owns: it is never overwritten."""
+    for manifest in desired:
+        live = world.children.get(_key(manifest))
+        if live is not None and not _is_ours(live, world.owner):
+            return Blocks(
+                Reason.CHILD_NOT_OWNED,
+                f"{manifest['kind']} '{manifest['metadata']['name']}' exists and is not owned by this ModelDeployment; "
+                "rename the ModelDeployment or remove that object",
+            )
+    return None
+
+
+def _is_ours(live: Manifest, owner: Owner) -> bool:
+    if live["kind"] == PERSISTENT_VOLUME.kind:
+        return bool(live["metadata"].get("labels", {}).get(OWNER_UID_LABEL) == owner.uid)
+    references = live["metadata"].get("ownerReferences") or ()
+    return any(reference.get("controller") and reference.get("uid") == owner.uid for reference in references)
+
+
+def _behind_closed_gate(desired: tuple[Manifest, ...], world: World, replicas: int) -> Iterator[Manifest]:
+    """What may still be written while isolation is not proven: walls around pods that run, and fewer of them.
+
+    Nothing at all before the first pod. A running workload keeps its template; a change that would make new pods waits.
+    """
+    live = world.child(DEPLOYMENT)
+    if live is None:
+        return
+    for manifest in desired:
+        if manifest["kind"] != DEPLOYMENT.kind or replicas == 0:
+            yield manifest
+        elif _same_template(manifest, live):
+            yield _with_replicas(manifest, min(replicas, live["spec"].get("replicas", 1)))
+
+
+def _same_template(manifest: Manifest, live: Manifest) -> bool:
+    """Whether applying the manifest would create no new pods."""
+    marked = (live["metadata"].get("annotations") or {}).get(TEMPLATE_ANNOTATION)
+    return marked == manifest["metadata"]["annotations"][TEMPLATE_ANNOTATION] and holds_template(manifest, live)
+
+
+def _with_replicas(manifest: Manifest, replicas: int) -> Manifest:
+    if manifest["spec"]["replicas"] == replicas:
+        return manifest
+    return with_intent({**manifest, "spec": {**manifest["spec"], "replicas": replicas}})
+
+
+def _private_only(wanted: tuple[Manifest, ...], world: World) -> tuple[tuple[Manifest, ...], tuple[Condemned, ...]]:
+    """Without the Service, once the load balancer gave it a public address: it stays away until the spec changes."""
+    live = world.child(SERVICE)
+    if live is not None and public_addresses(live, world.policy):
+        gone = _condemn(live, "the load balancer gave it a public address")
+        return tuple(m for m in wanted if m["kind"] != SERVICE.kind), (gone,)
+    if live is None and was_given_a_public_address(world):
+        return tuple(m for m in wanted if m["kind"] != SERVICE.kind), ()
+    return wanted, ()
+
+
+def was_given_a_public_address(world: World) -> bool:
+    """Whether this very generation of the spec already ended in a public address."""
+    condition = world.condition(ConditionType.ENDPOINT_PRIVATE)
+    return (
+        condition is not None
+        and condition.get("reason") == Reason.PUBLIC_ADDRESS
+        and condition.get("observedGeneration") == world.generation
+    )
+
+
+def _to_apply(wanted: tuple[Manifest, ...], world: World) -> Iterator[Manifest]:
+    for manifest in wanted:
+        live = world.children.get(_key(manifest))
+        if live is None:
+            yield manifest
+        elif live["metadata"].get("deletionTimestamp") or _key(manifest) in world.contested:
+            continue
+        elif (cleansed := _without_public_side(manifest, live)) is not None:
+            yield cleansed
+        elif differs(manifest, live):
+            yield manifest
+
+
+def _without_public_side(manifest: Manifest, live: Manifest) -> Manifest | None:
+    """Take over annotations that would open a public side; the next look drops them: by then nobody else owns them."""
+    if manifest["kind"] != SERVICE.kind:
+        return None
+    present = live["metadata"].get("annotations") or {}
+    foreign = {name: "" for name in PUBLIC_SIDE if present.get(name)}
+    if not foreign:
+        return None
+    metadata = manifest["metadata"]
+    annotations = {**metadata["annotations"], **foreign}
+    return with_intent({**manifest, "metadata": {**metadata, "annotations": annotations}})
+
+
+def _surplus(desired: tuple[Manifest, ...], world: World) -> Iterator[Condemned]:
+    """Children of ours that the spec no longer asks for; volumes are left to the sweep, which waits for their claims."""
+    wanted = {_key(manifest) for manifest in desired}
+    for key, live in world.children.items():
+        if key in wanted or live["metadata"].get("deletionTimestamp") or not _is_ours(live, world.owner):
+            continue
+        if live["kind"] != PERSISTENT_VOLUME.kind:
+            yield _condemn(live, "the spec no longer asks for it")
+
+
+def _condemn(live: Manifest, why: str) -> Condemned:
+    metadata = live["metadata"]
+    return Condemned(
+        kind=BY_KIND[live["kind"]],
+        namespace=metadata.get("namespace"),
+        name=metadata["name"],
+        uid=metadata["uid"],
+        resource_version=metadata["resourceVersion"],
+        why=why,
+    )
+
+
+def _key(manifest: Manifest) -> tuple[str, str]:
+    return (manifest["kind"], manifest["metadata"]["name"])
+
+
+def unreadable(message: str) -> Plan:
+    """The plan for a stored object that this version cannot read: touch nothing, say why."""
+    return Plan(blocked=Blocks(Reason.SPEC_INVALID, message))

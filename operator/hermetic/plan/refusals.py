@@ -1,0 +1,68 @@
+"""What the API server's no means to the person who reads the status: the one table from errors to reasons."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from hermetic.api.reasons import Reason
+from hermetic.errors import ApiRefused, Conflict, Forbidden, HermeticError, NotFound, Rejected
+
+_RBAC = re.compile(r'cannot (?P<verb>\w+) resource "(?P<resource>[\w./-]+)"')
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """One write that was refused: the object in words, and what to say about it."""
+
+    subject: str
+    reason: Reason
+    message: str
+
+
+def refusal(subject: str, error: HermeticError) -> Refusal:
+    """The reason for an error that came back for `subject`, for example "Deployment 'llama'"."""
+    reason, message = _translate(error)
+    return Refusal(subject, reason, f"{subject}: {message}"[:1024])
+
+
+def _translate(error: HermeticError) -> tuple[Reason, str]:
+    match error:
+        case Forbidden():
+            return _forbidden(error)
+        case Rejected():
+            return _rejected(error)
+        case Conflict():
+            return Reason.PROGRESSING_WITH_RETRY, "somebody else wrote at the same moment; trying again"
+        case NotFound():
+            return Reason.PROGRESSING_WITH_RETRY, error.message
+        case _:
+            return Reason.API_SERVER_TROUBLE, error.message
+
+
+def _forbidden(error: ApiRefused) -> tuple[Reason, str]:
+    if any(kind == "NamespaceTerminating" for kind, _ in error.causes):
+        return Reason.NAMESPACE_TERMINATING, "the namespace is being deleted"
+    return refused_pod(error.message)
+
+
+def refused_pod(text: str) -> tuple[Reason, str]:
+    """Reason and message for the words of a 403, which a ReplicaSet repeats when its pods are refused."""
+    if "being terminated" in text:
+        return Reason.NAMESPACE_TERMINATING, "the namespace is being deleted"
+    if "exceeded quota" in text:
+        return Reason.QUOTA_EXCEEDED, text
+    if "violates PodSecurity" in text:
+        return Reason.POD_SECURITY_VIOLATION, text
+    if (denied := _RBAC.search(text)) is not None:
+        return (
+            Reason.PERMISSION_LOST,
+            f"the operator may not '{denied['verb']}' resource '{denied['resource']}'; apply the RBAC of manifests/",
+        )
+    return Reason.ADMISSION_DENIED, text
+
+
+def _rejected(error: ApiRefused) -> tuple[Reason, str]:
+    if "ValidatingAdmissionPolicy" in error.message or "denied the request" in error.message:
+        return Reason.ADMISSION_DENIED, error.message
+    return Reason.OBJECT_REFUSED, error.message

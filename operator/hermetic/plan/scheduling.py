@@ -1,0 +1,32 @@
+"""Why no node takes the pod, with the arithmetic: which resource, which pool, how short."""
+
+from __future__ import annotations
+
+from hermetic.api.modeldeployment import ModelDeploymentSpec
+from hermetic.plan.world import Node, World
+
+
+def unschedulable(spec: ModelDeploymentSpec, world: World, said: str) -> str:
+    """A sentence that names resource, pool and shortfall, and then quotes the scheduler (`said`)."""
+    quote = f"; the scheduler says: {said[:300]}" if said else ""
+    return _shortfall(spec, world.nodes) + quote
+
+
+def _shortfall(spec: ModelDeploymentSpec, nodes: tuple[Node, ...]) -> str:
+    resource, wanted = spec.accelerator.resource, spec.accelerator.count
+    needs = f"needs {wanted} {resource} on one node"
+    offering = [node for node in nodes if node.gpus.get(resource, 0) > 0]
+    if not offering:
+        return f"{needs}, but no node offers any: is the device plug-in running on the GPU pool?"
+    sizes = spec.accelerator.instance_types
+    eligible = [node for node in offering if not sizes or node.instance_type in sizes]
+    if not eligible:
+        there = ", ".join(sorted({node.instance_type for node in offering}))
+        return f"{needs} of size {' or '.join(sizes)}, but the nodes that offer it are of size {there}"
+    largest = max(eligible, key=lambda node: node.gpus[resource])
+    where = f"pool '{largest.pool}' ({largest.instance_type})"
+    if largest.gpus[resource] < wanted:
+        short = wanted - largest.gpus[resource]
+        return f"{needs}, but the largest node, of {where}, has {largest.gpus[resource]}: {short} short"
+    total = sum(node.gpus[resource] for node in eligible)
+    return f"{needs}; {where} and its like have {total} in all, and none that is free and fits"

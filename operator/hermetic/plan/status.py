@@ -1,0 +1,256 @@
+"""What to say: from spec, world and plan to the one status that is written. Nobody else writes reasons."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from hermetic.api.conditions import ConditionType
+from hermetic.api.modeldeployment import ModelDeploymentSpec
+from hermetic.api.reasons import Reason
+from hermetic.engines.starting import engine_name, tensor_parallel_size
+from hermetic.kinds import DEPLOYMENT, SERVICE
+from hermetic.objects.names import selector
+from hermetic.plan.addresses import load_balancer_addresses, public_addresses
+from hermetic.plan.gates import Blocks
+from hermetic.plan.planning import Plan, was_given_a_public_address
+from hermetic.plan.refusals import Refusal
+from hermetic.plan.trouble import trouble
+from hermetic.plan.world import World
+
+Status = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """One condition before it has times and generations: what, whether, why."""
+
+    type: ConditionType
+    status: str
+    reason: Reason
+    message: str
+
+
+def status(spec: ModelDeploymentSpec, world: World, plan: Plan, refusals: tuple[Refusal, ...], now: datetime) -> Status:
+    """The whole status, last conditions first: `world` is the world after the plan was carried out."""
+    parts = [
+        _images_pinned(plan),
+        _weights_verified(spec, plan),
+        _isolation_verified(spec, plan),
+        _endpoint_private(spec, world),
+        _available(spec, world),
+    ]
+    ready = _ready(spec, world, plan, refusals, parts)
+    said = [ready, *_kstatus(ready), *parts]
+    found = {
+        "observedGeneration": world.generation,
+        "conditions": [_dated(one, world, now) for one in said],
+        "replicas": _serving(world),
+        "selector": ",".join(f"{key}={value}" for key, value in selector(world.owner).items()),
+        "plan": {
+            "engine": engine_name(spec),
+            "tensorParallelSize": tensor_parallel_size(spec),
+            "startupBudgetSeconds": spec.startup_budget_seconds,
+        },
+    }
+    endpoint = _endpoint(spec, world)
+    return {**found, "endpoint": endpoint} if endpoint else found
+
+
+def status_unreadable(world: World, message: str, now: datetime) -> Status:
+    """The status of an object whose spec this version cannot read."""
+    ready = Said(ConditionType.READY, "False", Reason.SPEC_INVALID, message[:2000])
+    return {
+        "observedGeneration": world.generation,
+        "conditions": [_dated(one, world, now) for one in (ready, *_kstatus(ready))],
+    }
+
+
+def same_status(new: Mapping[str, Any], old: Mapping[str, Any]) -> bool:
+    """Whether writing `new` over `old` would change nothing."""
+    return _comparable(new) == _comparable(old)
+
+
+def _comparable(found: Mapping[str, Any]) -> Mapping[str, Any]:
+    return {**found, "conditions": {c["type"]: dict(c) for c in found.get("conditions") or ()}}
+
+
+def _images_pinned(plan: Plan) -> Said:
+    blocked = _blocks(plan, ConditionType.IMAGES_PINNED)
+    if blocked is not None:
+        return _from_block(ConditionType.IMAGES_PINNED, blocked)
+    return Said(
+        ConditionType.IMAGES_PINNED, "True", Reason.PINNED_BY_DIGEST, "every image is named by digest and allowed here"
+    )
+
+
+def _weights_verified(spec: ModelDeploymentSpec, plan: Plan) -> Said:
+    kind = ConditionType.WEIGHTS_VERIFIED
+    blocked = _blocks(plan, kind)
+    if blocked is not None:
+        return _from_block(kind, blocked)
+    if spec.weights.baked_image is not None or spec.weights.image_volume is not None:
+        return Said(kind, "True", Reason.PINNED_BY_DIGEST, "the weights are part of an image that is named by digest")
+    return Said(
+        kind, "Unknown", Reason.INTEGRITY_NOT_CHECKED, "the weights are read as staged; no digest of them is checked"
+    )
+
+
+def _isolation_verified(spec: ModelDeploymentSpec, plan: Plan) -> Said:
+    kind = ConditionType.ISOLATION_VERIFIED
+    if spec.isolation.enforcement == "Off":
+        return Said(kind, "Unknown", Reason.ISOLATION_NOT_ENFORCED, "`isolation.enforcement` is Off: nobody looked")
+    if isinstance(plan.isolation, Blocks):
+        return _from_block(kind, plan.isolation)
+    if plan.isolation is None:
+        return Said(kind, "Unknown", Reason.ISOLATION_EVIDENCE_PENDING, "not looked at until the spec is acceptable")
+    return Said(kind, "True", Reason.ISOLATION_PROVEN, "fresh evidence says that the node subnets have no way out")
+
+
+def _endpoint_private(spec: ModelDeploymentSpec, world: World) -> Said:
+    kind, service = ConditionType.ENDPOINT_PRIVATE, world.child(SERVICE)
+    if service is not None and (public := public_addresses(service, world.policy)):
+        return Said(
+            kind,
+            "False",
+            Reason.PUBLIC_ADDRESS,
+            f"the load balancer gave the public address '{public[0]}'; Service removed",
+        )
+    if service is None and was_given_a_public_address(world):
+        before = world.condition(kind) or {}
+        return Said(kind, "False", Reason.PUBLIC_ADDRESS, before.get("message", ""))
+    if service is None:
+        return Said(kind, "Unknown", Reason.ENDPOINT_NOT_CREATED, "the Service does not exist yet")
+    if spec.endpoint.internal_load_balancer is None:
+        return Said(kind, "True", Reason.CLUSTER_INTERNAL, "reachable inside the cluster only")
+    if not load_balancer_addresses(service):
+        return Said(kind, "Unknown", Reason.LOAD_BALANCER_PENDING, "the internal load balancer has no address yet")
+    return Said(kind, "True", Reason.PRIVATE_ADDRESS, "the load balancer's address is private")
+
+
+def _available(spec: ModelDeploymentSpec, world: World) -> Said:
+    kind = ConditionType.AVAILABLE
+    if spec.replicas == 0:
+        return Said(kind, "False", Reason.SCALED_TO_ZERO, "`replicas` is 0")
+    serving = _serving(world)
+    if serving >= spec.replicas:
+        return Said(kind, "True", Reason.SERVING, f"{_of(spec.replicas, spec.replicas)} serve")
+    reason = Reason.STARTING if serving == 0 else Reason.UNAVAILABLE
+    return Said(kind, "False", reason, f"{_of(serving, spec.replicas)} serve")
+
+
+def _of(count: int, total: int) -> str:
+    return f"{count} of {total} replicas"
+
+
+def _serving(world: World) -> int:
+    return int((world.child(DEPLOYMENT) or {}).get("status", {}).get("availableReplicas") or 0)
+
+
+def _ready(
+    spec: ModelDeploymentSpec, world: World, plan: Plan, refusals: tuple[Refusal, ...], parts: list[Said]
+) -> Said:
+    """The summary: the first thing that fails, in the order in which a person would want to hear of it."""
+    if refusals:
+        return _not_ready(refusals[0].reason, refusals[0].message)
+    if plan.blocked is not None:
+        kept = "; the pods that run keep serving" if _serving(world) else ""
+        held = "; the change of the pods waits for it" if plan.held and kept else ""
+        return _not_ready(plan.blocked.reason, plan.blocked.message + kept + held)
+    endpoint = next(part for part in parts if part.type is ConditionType.ENDPOINT_PRIVATE)
+    if endpoint.status == "False":
+        return _not_ready(endpoint.reason, endpoint.message)
+    if contested := sorted(world.contested):
+        kind, name = contested[0]
+        return _not_ready(Reason.DRIFT_CONTESTED, f"{kind} '{name}' is changed back as often as it is corrected")
+    if _settled(spec, world):
+        return _settled_verdict(spec, endpoint)
+    return _not_settled(spec, world)
+
+
+def _settled_verdict(spec: ModelDeploymentSpec, endpoint: Said) -> Said:
+    if spec.replicas == 0:
+        return Said(ConditionType.READY, "True", Reason.SCALED_TO_ZERO, "scaled to zero, as asked")
+    if endpoint.status != "True":
+        return _not_ready(endpoint.reason, endpoint.message)
+    return Said(ConditionType.READY, "True", Reason.SERVING, f"{_of(spec.replicas, spec.replicas)} serve")
+
+
+def _not_settled(spec: ModelDeploymentSpec, world: World) -> Said:
+    found = trouble(spec, world)
+    if found is not None:
+        return _not_ready(found.reason, found.message)
+    if not _serving(world):
+        return _not_ready(Reason.STARTING, f"{_of(0, spec.replicas)} serve; pods are starting")
+    return _not_ready(Reason.ROLLING_OUT, f"{_of(_serving(world), spec.replicas)} serve; a change is being rolled out")
+
+
+def _settled(spec: ModelDeploymentSpec, world: World) -> bool:
+    """Whether every pod is of the present template and serves, and no older one is left."""
+    live = world.child(DEPLOYMENT)
+    if live is None:
+        return False
+    found, wanted = live.get("status") or {}, live["spec"].get("replicas", 1)
+    return bool(
+        found.get("observedGeneration", 0) >= live["metadata"].get("generation", 1)
+        and wanted == spec.replicas
+        and (found.get("updatedReplicas") or 0) == wanted
+        and (found.get("replicas") or 0) == wanted
+        and (found.get("availableReplicas") or 0) == wanted
+    )
+
+
+def _not_ready(reason: Reason, message: str) -> Said:
+    return Said(ConditionType.READY, "False", reason, message[:2000])
+
+
+def _kstatus(ready: Said) -> Iterator[Said]:
+    """Exactly one of Reconciling and Stalled while Ready is not True, neither while it is."""
+    if ready.status == "True":
+        return
+    if ready.reason.needs_human:
+        yield Said(ConditionType.STALLED, "True", ready.reason, ready.message)
+    else:
+        reason = ready.reason if ready.reason in PROGRESS else Reason.PROGRESSING_WITH_RETRY
+        yield Said(ConditionType.RECONCILING, "True", reason, ready.message)
+
+
+PROGRESS = frozenset({Reason.STARTING, Reason.ROLLING_OUT, Reason.LOAD_BALANCER_PENDING})
+
+
+def _blocks(plan: Plan, kind: ConditionType) -> Blocks | None:
+    return plan.blocked if plan.blocked is not None and plan.blocked.condition is kind else None
+
+
+def _from_block(kind: ConditionType, block: Blocks) -> Said:
+    return Said(kind, block.truth, block.reason, block.message[:2000])
+
+
+def _dated(said: Said, world: World, now: datetime) -> dict[str, Any]:
+    before = world.condition(said.type)
+    unchanged = before is not None and before.get("status") == said.status
+    moment = before["lastTransitionTime"] if unchanged and before is not None else now.strftime("%Y-%m-%dT%H:%M:%SZ")
+    return {
+        "type": said.type.value,
+        "status": said.status,
+        "reason": said.reason.value,
+        "message": said.message,
+        "lastTransitionTime": moment,
+        "observedGeneration": world.generation,
+    }
+
+
+def _endpoint(spec: ModelDeploymentSpec, world: World) -> dict[str, str] | None:
+    service = world.child(SERVICE)
+    if service is None or public_addresses(service, world.policy):
+        return None
+    address = f"{world.owner.name}.{world.owner.namespace}.svc"
+    if spec.endpoint.internal_load_balancer is not None:
+        addresses = load_balancer_addresses(service)
+        if not addresses:
+            return None
+        address = addresses[0]
+    scheme = "https" if spec.endpoint.tls is not None else "http"
+    return {"url": f"{scheme}://{address}:{spec.endpoint.port}/v1", "address": address}

@@ -1,0 +1,165 @@
+"""What keeps pods from serving, translated from what the kubelet, the scheduler and the engine say."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from hermetic.api.modeldeployment import ModelDeploymentSpec
+from hermetic.api.reasons import Reason
+from hermetic.engines.failure import diagnose, telling_line
+from hermetic.kinds import DEPLOYMENT
+from hermetic.plan.refusals import refused_pod
+from hermetic.plan.scheduling import unschedulable
+from hermetic.plan.world import Warned, World
+
+Pod = Mapping[str, Any]
+Status = Mapping[str, Any]
+
+PULL_TROUBLE = frozenset(
+    {
+        "ErrImagePull",
+        "ImagePullBackOff",
+        "InvalidImageName",
+        "ErrImageNeverPull",
+        "ImageInspectError",
+        "RegistryUnavailable",
+    }
+)
+CONFIG_TROUBLE = frozenset({"CreateContainerConfigError", "CreateContainerError", "RunContainerError"})
+MOUNT_TROUBLE = frozenset({"FailedMount", "FailedAttachVolume", "FailedMapVolume"})
+_PULL_PREFIX = re.compile(r"^Back-off pulling image \"[^\"]*\"(: (ErrImagePull: )?)?")
+
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """Why pods do not serve."""
+
+    reason: Reason
+    message: str
+
+
+def trouble(spec: ModelDeploymentSpec, world: World) -> Trouble | None:
+    """The first trouble of the newest pods that do not serve, else what the Deployment itself reports; None for none."""
+    waiting = sorted(
+        (pod for pod in world.pods if not _serves(pod) and not pod["metadata"].get("deletionTimestamp")),
+        key=lambda pod: (pod["metadata"].get("creationTimestamp", ""), pod["metadata"]["name"]),
+        reverse=True,
+    )
+    for pod in waiting:
+        if (found := _of_pod(spec, world, pod)) is not None:
+            return found
+    return _of_deployment(spec, world)
+
+
+def _serves(pod: Pod) -> bool:
+    conditions = pod.get("status", {}).get("conditions") or ()
+    return any(c.get("type") == "Ready" and c.get("status") == "True" for c in conditions)
+
+
+def _of_pod(spec: ModelDeploymentSpec, world: World, pod: Pod) -> Trouble | None:
+    for status in _containers(pod):
+        found = _of_container(spec, status)
+        if found is not None:
+            return found
+    return _of_scheduling(spec, world, pod) or _of_mounting(world, pod)
+
+
+def _containers(pod: Pod) -> Iterator[Status]:
+    status = pod.get("status", {})
+    yield from status.get("initContainerStatuses") or ()
+    yield from status.get("containerStatuses") or ()
+
+
+def _of_container(spec: ModelDeploymentSpec, status: Status) -> Trouble | None:
+    waiting = status.get("state", {}).get("waiting") or {}
+    reason, message = waiting.get("reason", ""), waiting.get("message", "")
+    if reason in PULL_TROUBLE:
+        return Trouble(Reason.IMAGE_PULL_FAILED, _pull_message(status.get("image", ""), message))
+    if reason in CONFIG_TROUBLE:
+        missing = "not found" in message
+        return Trouble(Reason.REFERENCE_NOT_FOUND if missing else Reason.CONTAINER_CONFIG_INVALID, message[:300])
+    ended = status.get("state", {}).get("terminated") or status.get("lastState", {}).get("terminated")
+    return _of_end(spec, status, ended) if ended and (ended.get("exitCode") or status.get("restartCount")) else None
+
+
+def _pull_message(image: str, message: str) -> str:
+    # The kubelet alternates between the error and the back-off: without the prefix both say the same.
+    cause = _PULL_PREFIX.sub("", message).strip()
+    return f"image '{image}' cannot be pulled" + (f": {cause[:300]}" if cause else "")
+
+
+def _of_end(spec: ModelDeploymentSpec, status: Status, ended: Status) -> Trouble | None:
+    """The container ended: of memory, of a cause that the engine named, of slowness, or of something unknown."""
+    words, code = ended.get("message", ""), ended.get("exitCode", 0)
+    if ended.get("reason") == "OOMKilled":
+        limit = spec.resources.memory or "the node's memory"
+        return Trouble(Reason.OUT_OF_MEMORY, f"container '{status['name']}' used more memory than {limit}")
+    if (cause := diagnose(words)) is not None:
+        return Trouble(cause, f"container '{status['name']}' ended with exit code {code}: {telling_line(words)}")
+    if _lasted(ended) >= spec.startup_budget_seconds and not status.get("started"):
+        return Trouble(
+            Reason.STARTUP_BUDGET_EXCEEDED,
+            f"container '{status['name']}' did not serve within `startupBudgetSeconds` {spec.startup_budget_seconds}",
+        )
+    # One unexplained end may be an accident; the kubelet starts the container again by itself.
+    if status.get("restartCount", 0) < 2:
+        return None
+    last = telling_line(words)
+    tail = f": {last}" if last else ""
+    return Trouble(Reason.CRASH_LOOP, f"container '{status['name']}' ends again and again, exit code {code}{tail}")
+
+
+def _lasted(ended: Status) -> float:
+    try:
+        began, over = (datetime.fromisoformat(ended[key]) for key in ("startedAt", "finishedAt"))
+    except (KeyError, TypeError, ValueError):
+        return 0.0
+    return (over - began).total_seconds()
+
+
+def _of_scheduling(spec: ModelDeploymentSpec, world: World, pod: Pod) -> Trouble | None:
+    conditions = pod.get("status", {}).get("conditions") or ()
+    for condition in conditions:
+        if condition.get("type") != "PodScheduled" or condition.get("reason") != "Unschedulable":
+            continue
+        said = condition.get("message", "")
+        if "persistentvolumeclaim" in said and "not found" in said:
+            return Trouble(Reason.REFERENCE_NOT_FOUND, said[:300])
+        if "unbound immediate PersistentVolumeClaims" in said:
+            return Trouble(Reason.VOLUME_NOT_BOUND, said[:300])
+        return Trouble(Reason.UNSCHEDULABLE, unschedulable(spec, world, said))
+    return None
+
+
+def _of_mounting(world: World, pod: Pod) -> Trouble | None:
+    warned = world.warnings.get(pod["metadata"].get("uid", ""))
+    if warned is None or warned.reason not in MOUNT_TROUBLE:
+        return None
+    return _mount_trouble(warned)
+
+
+def _mount_trouble(warned: Warned) -> Trouble:
+    missing = re.search(r'(secret|configmap) "([^"]+)" not found', warned.message)
+    if missing is not None:
+        return Trouble(Reason.REFERENCE_NOT_FOUND, f"{missing[1]} '{missing[2]}' does not exist in the namespace")
+    return Trouble(Reason.MOUNT_FAILED, warned.message[:400])
+
+
+def _of_deployment(spec: ModelDeploymentSpec, world: World) -> Trouble | None:
+    deployment = world.child(DEPLOYMENT)
+    conditions = (deployment or {}).get("status", {}).get("conditions") or ()
+    for condition in conditions:
+        if condition.get("type") == "ReplicaFailure" and condition.get("status") == "True":
+            reason, message = refused_pod(condition.get("message", ""))
+            return Trouble(reason, message[:500])
+    for condition in conditions:
+        if condition.get("reason") == "ProgressDeadlineExceeded":
+            return Trouble(
+                Reason.STARTUP_BUDGET_EXCEEDED,
+                f"no pod served within `startupBudgetSeconds` {spec.startup_budget_seconds}, and none says why",
+            )
+    return None

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from enum import StrEnum
 from typing import Annotated, Literal
 
 from pydantic import Field, StringConstraints
 
 from hermetic.api.rules import ApiModel
+from hermetic.api.values import Timestamp
 
 Truth = Literal["True", "False", "Unknown"]
 
@@ -37,7 +37,7 @@ class Condition(ApiModel):
     """One word for programs; `hermetic explain REASON` says what it means and what to do."""
     message: Annotated[str, StringConstraints(max_length=2048)] = ""
     """One sentence for people."""
-    last_transition_time: datetime
+    last_transition_time: Timestamp
     """When `status` last changed."""
     observed_generation: Annotated[int, Field(ge=0)]
     """The metadata.generation that this was said about."""

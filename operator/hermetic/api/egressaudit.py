@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, StringConstraints
 
 from hermetic.api.conditions import Condition
 from hermetic.api.rules import ApiModel, Rule, immutable
-from hermetic.api.values import PinnedImage, list_of, matches
+from hermetic.api.values import PinnedImage, Timestamp, list_of, matches
 
 Digest = Annotated[str, StringConstraints(max_length=71, pattern=r"^sha256:[a-f0-9]{64}$")]
 KeyName = Annotated[
@@ -110,9 +109,9 @@ class AzureEvidence(ApiModel):
 
     digest: Digest
     """SHA-256 of the attestation's payload."""
-    observed_at: datetime
+    observed_at: Timestamp
     """When Azure was looked at."""
-    expires_at: datetime
+    expires_at: Timestamp
     """When the attestation stops counting."""
     signed_by: KeyName
     """The trusted key that signed it."""
@@ -121,14 +120,14 @@ class AzureEvidence(ApiModel):
 class KubernetesEvidence(ApiModel):
     """The newest look at the cluster's own objects."""
 
-    observed_at: datetime
+    observed_at: Timestamp
     """When they were looked at."""
 
 
 class ProbeEvidence(ApiModel):
     """The newest run of the active probe."""
 
-    observed_at: datetime
+    observed_at: Timestamp
     """When it ended."""
     nodes: Annotated[int, Field(ge=0)]
     """Nodes it ran on."""
@@ -169,7 +168,9 @@ class EgressAudit(ApiModel):
         Rule(
             cel="self.metadata.name == 'cluster'",
             message="must be 'cluster': there is one EgressAudit per cluster",
+            holds=lambda audit: audit.metadata.get("name") == "cluster",
             field=".metadata.name",
+            show="'\\'' + self.metadata.name + '\\''",
         ),
     )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, StringConstraints
@@ -10,13 +11,14 @@ from hermetic.api.conditions import Condition
 from hermetic.api.endpoint import Endpoint
 from hermetic.api.engine import Engine
 from hermetic.api.rules import ApiModel, Rule, immutable
-from hermetic.api.values import LabelValue, Quantity, list_of, matches
+from hermetic.api.values import LabelValue, Quantity, list_of, matches, name_of
 from hermetic.api.weights import Weights
 
 # 46 leaves room for the suffixes of ReplicaSet and Pod (17 characters) within a host name of 63.
 NAME_PATTERN = r"^[a-z]([-a-z0-9]{0,44}[a-z0-9])?$"
 NAME_RULE = Rule(
     cel=f"self.metadata.name.matches('{NAME_PATTERN}')",
+    holds=lambda deployment: re.fullmatch(NAME_PATTERN, name_of(deployment.metadata)) is not None,
     message="must be 1 to 46 lower-case letters, digits or '-', starting with a letter and ending with a letter or "
     "digit: the names of Service and pods are made from it",
     field=".metadata.name",
@@ -118,7 +120,8 @@ class ModelDeploymentSpec(ApiModel):
             cel="!has(self.engine.vllm) || self.accelerator.count == self.engine.vllm.pipelineParallelSize * "
             "(has(self.engine.vllm.tensorParallelSize) ? self.engine.vllm.tensorParallelSize : "
             "self.accelerator.count / self.engine.vllm.pipelineParallelSize)",
-            message="`accelerator.count` must equal `engine.vllm.tensorParallelSize` times `pipelineParallelSize`",
+            message="must equal `engine.vllm.tensorParallelSize` times `pipelineParallelSize`, or be a multiple of "
+            "`pipelineParallelSize` where `tensorParallelSize` is left out",
             holds=_gpus_are_all_used,
             field=".accelerator.count",
         ),

@@ -16,6 +16,7 @@ VLLM_FLAGS: dict[str, str] = {
     "--port": _OURS,
     "--max-model-len": "set spec.engine.vllm.maxModelLength",
     "--gpu-memory-utilization": "set spec.engine.vllm.gpuMemoryUtilizationPercent",
+    "--device-memory-utilization": "set spec.engine.vllm.gpuMemoryUtilizationPercent",
     "--kv-cache-dtype": "set spec.engine.vllm.kvCacheDtype",
     "--tensor-parallel-size": "set spec.engine.vllm.tensorParallelSize",
     "--pipeline-parallel-size": "set spec.engine.vllm.pipelineParallelSize",
@@ -29,6 +30,8 @@ VLLM_FLAGS: dict[str, str] = {
     "--allowed-media-domains": "media from URLs is refused in a sealed cluster; send data: URLs",
     "--allowed-local-media-path": _OUT,
     "--enable-offline-docs": _OURS,
+    "--disable-offline-docs": _OURS,
+    "--no-enable-offline-docs": _OURS,
     "--config": "would bring in flags that nobody checked",
     "--config-format": _OUT,
     "--download-dir": _OUT,
@@ -60,11 +63,18 @@ VLLM_FLAGS: dict[str, str] = {
     "--ec-transfer-config": _OPEN,
     "--kv-events-config": _OPEN,
 }
-SHORT_FLAGS: dict[str, str] = {"-tp": "--tensor-parallel-size", "-pp": "--pipeline-parallel-size", "-r": "--node-rank"}
+# A value may stick to a short flag, and "-t" is understood as "-tp": whatever starts like one of these is refused.
+SHORT_FLAGS: dict[str, str] = {
+    "-t": "--tensor-parallel-size",
+    "-pp": "--pipeline-parallel-size",
+    "-n": "--nnodes",
+    "-r": "--node-rank",
+    "-dpa": "--data-parallel-address",
+}
 
 # Whole flags of vLLM that happen to be a prefix of a reserved one and are harmless themselves. Held against the
 # derived tables by a test.
-NOT_AN_ABBREVIATION: tuple[str, ...] = ()
+NOT_AN_ABBREVIATION: tuple[str, ...] = ("--reasoning-parser", "--tokenizer")
 
 ENVIRONMENT: dict[str, str] = {
     **dict.fromkeys(
@@ -98,11 +108,14 @@ ENVIRONMENT: dict[str, str] = {
 
 
 def reserved_flag(argument: str) -> str:
-    """The reserved flag that this argument names, in full, as `--flag=value` or abbreviated; "" when it names none."""
+    """The reserved flag that this argument names, in full or abbreviated; "" when it names none.
+
+    vLLM reads `--flag=value`, `--flag.key value` (one key of a JSON value) and '_' for '-'.
+    """
+    if not argument.startswith("--"):
+        return next((flag for short, flag in SHORT_FLAGS.items() if argument.startswith(short)), "")
     name = argument.split("=", 1)[0].split(".", 1)[0].replace("_", "-")
-    if name in SHORT_FLAGS or name[:3] in SHORT_FLAGS:
-        return SHORT_FLAGS.get(name) or SHORT_FLAGS[name[:3]]
-    if len(name) < 3 or not name.startswith("--") or name in NOT_AN_ABBREVIATION:
+    if name == "--" or name in NOT_AN_ABBREVIATION:
         return ""
     return next((flag for flag in VLLM_FLAGS if flag.startswith(name)), "")
 
@@ -122,16 +135,15 @@ def _looks_like_url(argument: str) -> bool:
 
 NO_RESERVED_FLAG = Rule(
     cel=(
-        f"!(self.startsWith('--') && self.size() > 2 && {_words(VLLM_FLAGS)}"
-        ".exists(flag, flag.startsWith(self.split('=')[0].split('.')[0].replace('_', '-'))))"
+        "!(self.startsWith('--') && [self.split('=')[0].split('.')[0].replace('_', '-')].exists(name, name != '--' && "
+        f"!(name in {_words(NOT_AN_ABBREVIATION)}) && {_words(VLLM_FLAGS)}.exists(flag, flag.startsWith(name))))"
         f" && !{_words(SHORT_FLAGS)}.exists(flag, self.startsWith(flag))"
     ),
     message=(
-        "is a reserved flag, or an abbreviation of one: Hermetic renders it from the spec or it would open a way out; "
-        "`hermetic explain HRM-API-001` lists the reserved flags with their reasons"
+        "is a reserved flag, or an abbreviation of one: Hermetic renders it from the spec, or it would open a way out; "
+        "set the field of the spec instead (`hermetic explain HRM-API-001` lists the reserved flags)"
     ),
     holds=lambda argument: not reserved_flag(argument),
-    show='"\'" + self + "\'"',
 )
 NO_URL = Rule(
     cel="!self.contains('://')",
@@ -146,9 +158,8 @@ NO_CONTROL_CHARACTER = Rule(
 NO_RESERVED_VARIABLE = Rule(
     cel=f"!(self in {_words(ENVIRONMENT)})",
     message=(
-        "is a reserved variable: it would open a way out or belongs to Hermetic; credentials and proxies have no place "
-        "in a serving pod, in no form; `hermetic explain HRM-API-001` lists the reserved variables"
+        "is a reserved variable: it would open a way out, or Hermetic sets it; credentials and proxies are accepted in "
+        "no form, any other variable is (`hermetic explain HRM-API-001` lists the reserved ones)"
     ),
     holds=lambda name: name not in ENVIRONMENT,
-    show='"\'" + self + "\'"',
 )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 from pydantic import BaseModel, ConfigDict, GetCoreSchemaHandler, GetJsonSchemaHandler, model_validator
 from pydantic.alias_generators import to_camel
@@ -23,8 +23,8 @@ class Rule:
 
     `cel` judges `self` on the API server. `holds` is the same in Python, or None for a transition rule (`oldSelf`),
     which only the API server can judge. `field` is the CEL fieldPath (".image") that the error should name.
-    `show` is a CEL expression for the value to print in the message, for rules on values that the server would not
-    print by itself.
+    `show` is a CEL expression for the value to put before the message: the API server prints the value of a string or
+    a number by itself, but not what an object or a transition is about.
     """
 
     cel: str
@@ -64,37 +64,42 @@ def with_rules(schema: dict[str, Any], rules: tuple[Rule, ...]) -> dict[str, Any
 
 def exactly_one(*fields: str) -> Rule:
     """Of optional siblings exactly one is set: the union of this API."""
-    present = " + ".join(f"(has(self.{to_camel(field)}) ? 1 : 0)" for field in fields)
-    names = ", ".join(f"`{to_camel(field)}`" for field in fields)
     return Rule(
-        cel=f"{present} == 1",
-        message=f"must set exactly one of {names}",
+        cel=f"{_number_set(fields)} == 1",
+        message=f"must set exactly one of {_in_backquotes(fields)}",
         holds=lambda model: sum(getattr(model, field) is not None for field in fields) == 1,
+        show=f"'found' + ({_number_set(fields)} == 0 ? ' none' : '') + {_names_set('self', fields)}",
     )
 
 
 def member_is_immutable(*fields: str) -> Rule:
     """Which member of a union is set is chosen once; what it says may change."""
-    same = " && ".join(f"has(self.{to_camel(f)}) == has(oldSelf.{to_camel(f)})" for f in fields)
-    names = ", ".join(f"`{to_camel(field)}`" for field in fields)
     return Rule(
-        cel=same, message=f"the choice among {names} is immutable; delete the object and create it anew to change it"
+        cel=" && ".join(f"has(self.{to_camel(field)}) == has(oldSelf.{to_camel(field)})" for field in fields),
+        message=f"the choice among {_in_backquotes(fields)} is immutable; "
+        "delete the object and create it anew to change it",
+        show=f"'from' + {_names_set('oldSelf', fields)} + ' to' + {_names_set('self', fields)}",
     )
 
 
 def immutable(name: str) -> Rule:
-    """The value may not change once set."""
+    """The string may not change once set."""
     return Rule(
         cel="self == oldSelf",
         message=f"`{name}` is immutable; delete the object and create it anew to change it",
+        show="'\\'' + oldSelf + '\\' to \\'' + self + '\\''",
     )
 
 
 class ApiModel(BaseModel):
-    """Frozen, camelCase outside and snake_case inside, refusing unknown fields; `RULES` judge the model as a whole."""
+    """Frozen, camelCase outside and snake_case inside, refusing unknown fields; `RULES` judge the model as a whole.
+
+    Values are read as the API server reads JSON: null means absent, 2.0 is an integer, "2" and true are not.
+    """
 
     model_config = ConfigDict(
         frozen=True,
+        strict=True,
         extra="forbid",
         alias_generator=to_camel,
         validate_by_name=True,
@@ -103,6 +108,23 @@ class ApiModel(BaseModel):
     )
 
     RULES: ClassVar[tuple[Rule, ...]] = ()
+
+    @classmethod
+    def model_validate(cls, obj: Any, **options: Any) -> Self:
+        """The model of a manifest, which says camelCase only; raises pydantic.ValidationError."""
+        return super().model_validate(obj, **{"by_name": False, **options})
+
+    @model_validator(mode="before")
+    @classmethod
+    def _as_the_api_server_reads_it(cls, typed: Any) -> Any:
+        if not isinstance(typed, dict):
+            return typed
+        known = cls.model_fields.keys() | {field.alias for field in cls.model_fields.values()}
+        return {
+            name: int(value) if isinstance(value, float) and value.is_integer() else value
+            for name, value in typed.items()
+            if value is not None or name not in known
+        }
 
     @model_validator(mode="after")
     def _every_rule_holds(self) -> ApiModel:
@@ -118,6 +140,20 @@ class ApiModel(BaseModel):
         resolved = handler.resolve_ref_schema(produced)
         resolved.update(with_rules(resolved, cls.RULES))
         return produced
+
+
+def _number_set(fields: tuple[str, ...]) -> str:
+    """CEL: how many of the fields are set."""
+    return "(" + " + ".join(f"(has(self.{to_camel(field)}) ? 1 : 0)" for field in fields) + ")"
+
+
+def _names_set(variable: str, fields: tuple[str, ...]) -> str:
+    """CEL: which of the fields are set, each after a space. Joining a list would cost more than the server grants."""
+    return " + ".join(f"(has({variable}.{to_camel(field)}) ? ' `{to_camel(field)}`' : '')" for field in fields)
+
+
+def _in_backquotes(fields: tuple[str, ...]) -> str:
+    return ", ".join(f"`{to_camel(field)}`" for field in fields)
 
 
 def _cel_string(text: str) -> str:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from ipaddress import IPv4Address, ip_address, ip_network
+from ipaddress import IPv4Address, IPv6Network, ip_address, ip_network
 from typing import Annotated, Any, Literal
 
 from pydantic import (
+    AwareDatetime,
     BeforeValidator,
     Field,
     GetCoreSchemaHandler,
@@ -29,6 +30,7 @@ QUANTITY = r"^[0-9]+(\.[0-9]{1,3})?(m|k|Ki|M|Mi|G|Gi|T|Ti)?$"
 PRIVATE_RANGES = ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10")
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+_PREFIX_LENGTH = re.compile(r"/(0|[1-9][0-9]{0,2})\Z")
 
 
 def matches(pattern: str, message: str) -> Rule:
@@ -38,7 +40,6 @@ def matches(pattern: str, message: str) -> Rule:
         cel=f"self.matches({_raw(pattern)})",
         message=message,
         holds=lambda text: compiled.fullmatch(text) is not None,
-        show='"\'" + self + "\'"',
     )
 
 
@@ -64,10 +65,14 @@ def _is_private_address(text: str) -> bool:
 
 
 def _is_narrow_range(text: str) -> bool:
+    if not _PREFIX_LENGTH.search(text):
+        return False
     try:
-        return ip_network(text).prefixlen > 0
+        network = ip_network(text)
     except ValueError:
         return False
+    mapped = isinstance(network, IPv6Network) and network.network_address.ipv4_mapped is not None
+    return network.prefixlen > 0 and not mapped
 
 
 _PATH_PARTS = "split('/').exists(part, part == '' || part == '.' || part == '..')"
@@ -152,6 +157,7 @@ Quantity = Annotated[
     StringConstraints(max_length=20, pattern=QUANTITY),
     WithJsonSchema({"x-kubernetes-int-or-string": True, "maxLength": 20, "pattern": QUANTITY}),
 ]
+Timestamp = Annotated[AwareDatetime, Field(strict=False)]
 LABEL_KEY = (
     r"^([a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?(\.[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?)*/)?"
     r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$"
@@ -167,6 +173,12 @@ Labels = Annotated[
         holds=lambda labels: all(len(key) <= 316 and re.fullmatch(LABEL_KEY, key) for key in labels),
     ),
 ]
+
+
+def name_of(metadata: dict[str, Any]) -> str:
+    """The name of an object, or the like of it where the API server is asked to make one."""
+    name = metadata.get("name") or f"{metadata.get('generateName', '')}xxxxx"
+    return name if isinstance(name, str) else ""
 
 
 @dataclass(frozen=True)

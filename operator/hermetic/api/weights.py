@@ -55,7 +55,9 @@ class AzureFiles(ApiModel):
     """Name of the NFS share."""
     folder: RelativePath | None = None
     """Folder of the share that holds the model. Only this folder is mounted. Default: the whole share."""
-    resource_group: Annotated[str, StringConstraints(max_length=90, pattern=r"^[-\w._()]*[-\w_()]$")] | None = None
+    resource_group: (
+        Annotated[str, StringConstraints(max_length=90, pattern=r"^[-A-Za-z0-9_.()]*[-A-Za-z0-9_()]$")] | None
+    ) = None
     """Resource group of the storage account; only a name for people, nothing is looked up."""
     encrypt_in_transit: bool = True
     """Mount over TLS (needs AKS 1.33 or later). Default: true. All mounts of one server on a node must agree."""

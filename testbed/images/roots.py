@@ -16,7 +16,6 @@ from pathlib import Path
 from testbed.images.layers import PROGRAM, SCRATCH_FOLDER, Entry, Layer, files_under, folder, layer, link, text
 
 PYTHON = f"python{sys.version_info.major}.{sys.version_info.minor}"
-SITE_PACKAGES = "/opt/site-packages"
 UNUSED = {
     "__pycache__", "dist-packages", "ensurepip", "idlelib", "lib2to3", "site-packages", "test", "tests", "tkinter",
     "turtledemo",
@@ -40,6 +39,7 @@ def busybox_layer() -> Layer:
         [
             *(link(f"bin/{applet}", "busybox") for applet in applets),
             Entry("bin/busybox", PROGRAM, busybox.read_bytes()),
+            link("usr/bin/env", "../../bin/busybox"),
             text("etc/passwd", "root:x:0:0:root:/root:/bin/sh\n"),
             text("etc/group", "root:x:0:\n"),
             *(folder(name) for name in ("dev", "etc", "proc", "root", "run", "sys", "usr", "usr/bin", "var")),
@@ -59,7 +59,7 @@ def python_layer() -> Layer:
             link("usr/local/bin/python3", PYTHON),
             link("usr/bin/python3", f"../local/bin/{PYTHON}"),
             *files_under(library, f"usr/local/lib/{PYTHON}", _is_used),
-            *_shared_libraries([executable, *library.rglob("lib-dynload/*.so")]),
+            *shared_libraries([executable, *library.rglob("lib-dynload/*.so")]),
         ]
     )
 
@@ -68,7 +68,7 @@ def _is_used(path: Path) -> bool:
     return UNUSED.isdisjoint(path.parts) and not path.parts[0].startswith("config-") and path.suffix != ".pyc"
 
 
-def _shared_libraries(programs: Iterable[Path]) -> list[Entry]:
+def shared_libraries(programs: Iterable[Path]) -> list[Entry]:
     """The libraries at the paths the loader finds them at; those from elsewhere (an rpath) go beside the C library."""
     listing = subprocess.run(["ldd", *map(str, programs)], capture_output=True, text=True, check=False).stdout
     found = dict(re.findall(r"^\s+(\S+) => (/\S+)", listing, re.MULTILINE))

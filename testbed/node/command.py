@@ -21,9 +21,11 @@ import tempfile
 from pathlib import Path
 
 from testbed.errors import CannotRunError
+from testbed.fleet import SIZES
 from testbed.node import preflight
+from testbed.node.machine import labels_of
 from testbed.node.real_node import REPOSITORY
-from testbed.node.wanted import GPU_NODE_LABELS, Wanted
+from testbed.node.wanted import DEFAULT_SIZE, Wanted
 from testbed.programs import programs
 
 CANNOT_RUN = 77
@@ -37,8 +39,8 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--folder", type=Path, help="everything goes there and stays (default: temporary)")
     parser.add_argument("--images", type=Path, action="append", default=[], help="an image tar, or a folder of them")
     parser.add_argument("--shares", type=Path, help="folder that backs the shares (default: in the folder)")
-    parser.add_argument("--gpus", type=int, default=0, help="how many GPUs the node pretends to have")
-    parser.add_argument("--gpu-resource", default="nvidia.com/gpu")
+    parser.add_argument("--size", choices=SIZES, default=DEFAULT_SIZE, help="the Azure size the node takes itself for")
+    parser.add_argument("--gpus", type=int, help="how many GPUs it advertises (default: those of the size)")
     parser.add_argument("--label", action="append", default=[], metavar="KEY=VALUE", help="a further node label")
     parser.add_argument("--audit-user", action="append", metavar="USER", help="record this user's API requests")
     chosen = parser.parse_args(arguments)
@@ -82,9 +84,9 @@ def _wanted(chosen: argparse.Namespace) -> Wanted:
         folder=folder,
         shares=shares,
         images=tuple(tar for given in chosen.images for tar in _tars(given.resolve())),
-        gpus=chosen.gpus,
-        gpu_resource=chosen.gpu_resource,
-        labels={**GPU_NODE_LABELS, **dict(label.split("=", 1) for label in chosen.label)},
+        size_name=chosen.size,
+        gpus=SIZES[chosen.size].gpus if chosen.gpus is None else chosen.gpus,
+        labels={**labels_of(SIZES[chosen.size]), **dict(label.split("=", 1) for label in chosen.label)},
         audit_users=None if chosen.audit_user is None else tuple(chosen.audit_user),
     )
 

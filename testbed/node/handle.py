@@ -13,6 +13,7 @@ from typing import Any
 
 from testbed.csi.shares import fault_file
 from testbed.errors import BedError
+from testbed.kubectl import Kubectl
 from testbed.node import command
 from testbed.node.real_node import REPOSITORY
 from testbed.programs import programs
@@ -47,14 +48,10 @@ class RunningNode:
     def shares(self) -> Path:
         return Path(self.said["shares"])
 
-    def kubectl(self, *arguments: str, manifest: Any = None, check: bool = True) -> str:
-        """What kubectl printed. `manifest` goes to its standard input as JSON. Raises BedError with what it said."""
-        call = [self.said["kubectl"], "--kubeconfig", self.said["kubeconfig"], *arguments]
-        given = None if manifest is None else json.dumps(manifest)
-        done = subprocess.run(call, input=given, capture_output=True, text=True, check=False)
-        if check and done.returncode != 0:
-            raise BedError(f"kubectl {' '.join(arguments)}: {done.stderr.strip()}")
-        return done.stdout
+    @property
+    def kubectl(self) -> Kubectl:
+        """As administrator, from this machine."""
+        return Kubectl(Path(self.said["kubectl"]), self.kubeconfig)
 
     def inside(self, *arguments: str, timeout: float = CALL_SECONDS) -> subprocess.CompletedProcess[str]:
         """Runs a program on the node, where pods, Services and load balancers have addresses."""
@@ -95,10 +92,9 @@ class RunningNode:
         finally:
             marker.unlink()
 
-    def logs(self, lines: int = 20) -> str:
-        """The ends of all logs, for a test that failed."""
-        files = sorted([*self.folder.glob("*.log"), *self.folder.glob("controlplane/*.log")])
-        return "\n".join(f"--- {file.stem}\n{_end(file, lines)}" for file in files)
+    def log_files(self) -> list[Path]:
+        """One per program: those of the node, then those of the control plane."""
+        return sorted(self.folder.glob("*.log")) + sorted(self.folder.glob("controlplane/*.log"))
 
 
 @contextmanager
@@ -123,7 +119,3 @@ def running_node(*options: str) -> Iterator[RunningNode]:
 
 def _ran(call: list[str], timeout: float) -> subprocess.CompletedProcess[str]:
     return subprocess.run(call, capture_output=True, text=True, check=False, timeout=timeout)
-
-
-def _end(file: Path, lines: int) -> str:
-    return "\n".join(file.read_text(errors="replace").splitlines()[-lines:])

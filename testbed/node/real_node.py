@@ -19,6 +19,7 @@ from testbed.images.recipes import pause_image
 from testbed.node import config, surroundings
 from testbed.node.addresses import NODE, NODE_ADDRESS
 from testbed.node.canary import run_canary
+from testbed.node.machine import pose_as
 from testbed.node.wanted import Wanted
 from testbed.packages import SEARCH
 from testbed.processes import Component, wait_until
@@ -66,6 +67,7 @@ class RealNode:
         """Raises ComponentError with the log tails of what did not come up."""
         surroundings.lay_mounts(self._folder)
         surroundings.lay_network()
+        pose_as(self.wanted.size, self._folder / "machine")
         self._start_containerd()
         with ThreadPoolExecutor(1) as beside:
             imported = beside.submit(self._import_images)
@@ -172,7 +174,7 @@ class RealNode:
             self._start_python("cloud-provider", "testbed", "cloud-provider", f"--kubeconfig={self.plane.kubeconfig}")
         if self.wanted.gpus:
             self._start_python(
-                "device-plugin", "testbed.device_plugin", self.wanted.gpu_resource, str(self.wanted.gpus),
+                "device-plugin", "testbed.device_plugin", self.wanted.size.resource, str(self.wanted.gpus),
                 f"--unhealthy={self.wanted.unhealthy_gpus}",
             )  # fmt: skip
 
@@ -204,7 +206,7 @@ class RealNode:
 
     def _gpus_advertised(self) -> bool:
         allocatable = self._api.get(f"/api/v1/nodes/{NODE}")["status"]["allocatable"]
-        return int(allocatable.get(self.wanted.gpu_resource, 0)) == self.wanted.gpus
+        return int(allocatable.get(self.wanted.size.resource, 0)) == self.wanted.gpus
 
     def _note(self, event: str) -> None:
         self._times[event] = round(time.monotonic() - self._started, 2)

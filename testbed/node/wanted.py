@@ -8,24 +8,22 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Self
 
-GPU_NODE_LABELS = {
-    "hermetic.test/real": "true",
-    "kubernetes.azure.com/agentpool": "gpu",
-    "kubernetes.azure.com/accelerator": "nvidia",
-    "node.kubernetes.io/instance-type": "Standard_NC24ads_A100_v4",
-}
+from testbed.fleet import SIZES, Size
+
+DEFAULT_SIZE = "Standard_NC96ads_A100_v4"
 
 
 @dataclass(frozen=True)
 class Wanted:
-    """`folder` holds everything of the node; `images` are tars to import before the first pod."""
+    """`folder` holds everything of the node; `images` are tars to import before the first pod; `size` is an Azure size
+    that the node takes itself for, with `gpus` of its GPUs working."""
 
     folder: Path
     shares: Path
     images: tuple[Path, ...] = ()
+    size_name: str = DEFAULT_SIZE
     gpus: int = 0
-    gpu_resource: str = "nvidia.com/gpu"
-    labels: Mapping[str, str] = field(default_factory=lambda: dict(GPU_NODE_LABELS))
+    labels: Mapping[str, str] = field(default_factory=dict)
     audit_users: tuple[str, ...] | None = None
 
     def to_json(self) -> str:
@@ -40,10 +38,14 @@ class Wanted:
             shares=Path(given["shares"]),
             images=tuple(map(Path, given["images"])),
             gpus=given["gpus"],
-            gpu_resource=given["gpu_resource"],
+            size_name=given["size_name"],
             labels=given["labels"],
             audit_users=None if users is None else tuple(users),
         )
+
+    @property
+    def size(self) -> Size:
+        return SIZES[self.size_name]
 
     @property
     def csi_calls(self) -> Path:

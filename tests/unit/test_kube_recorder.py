@@ -1,0 +1,174 @@
+"""Kubernetes Events: said once, within the API server's limits, and never at the cost of a reconcile."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hermetic.errors import Forbidden, HermeticError, Unreachable
+from hermetic.kube.recorder import REMEMBERED, EventRecorder, shortened
+
+START = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
+A_DEPLOYMENT = {
+    "apiVersion": "hermetic.dev/v1alpha1",
+    "kind": "ModelDeployment",
+    "metadata": {"namespace": "models", "name": "llama", "uid": "u-1"},
+}
+
+
+@dataclass
+class Clock:
+    seconds: float = 0.0
+
+    def now(self) -> datetime:
+        return START + timedelta(seconds=self.seconds)
+
+    def monotonic(self) -> float:
+        return self.seconds
+
+
+@dataclass
+class Posted:
+    """Keeps what was posted; `trouble` is raised instead."""
+
+    events: list[dict[str, Any]] = field(default_factory=list)
+    trouble: HermeticError | None = None
+
+    async def create_event(self, event: dict[str, Any]) -> None:
+        if self.trouble is not None:
+            raise self.trouble
+        self.events.append(event)
+
+    @property
+    def notes(self) -> list[str]:
+        return [event["note"] for event in self.events]
+
+
+@pytest.fixture
+def posted() -> Posted:
+    return Posted()
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def recorder(posted: Posted, clock: Clock) -> EventRecorder:
+    return EventRecorder(posted, instance="hermetic-6c9f", clock=clock)
+
+
+async def say(recorder: EventRecorder, note: str, *, uid: str = "u-1", reason: str = "Gated") -> None:
+    metadata = {"namespace": "models", "name": "llama", "uid": uid}
+    regarding = A_DEPLOYMENT | {"metadata": metadata}
+    await recorder.record(regarding, severity="Warning", reason=reason, action="Gate", note=note)
+
+
+async def test_an_event_has_the_shape_that_kubectl_describe_shows(posted: Posted, recorder: EventRecorder) -> None:
+    await recorder.record(A_DEPLOYMENT, severity="Normal", reason="Applied", action="Apply", note="7 objects")
+    (event,) = posted.events
+    name = event["metadata"].pop("name")
+    assert name.startswith("llama.")
+    assert event == {
+        "apiVersion": "events.k8s.io/v1",
+        "kind": "Event",
+        "metadata": {"namespace": "models"},
+        "eventTime": "2026-11-21T12:00:00.000000Z",
+        "reportingController": "hermetic.dev/operator",
+        "reportingInstance": "hermetic-6c9f",
+        "regarding": {
+            "apiVersion": "hermetic.dev/v1alpha1",
+            "kind": "ModelDeployment",
+            "namespace": "models",
+            "name": "llama",
+            "uid": "u-1",
+        },
+        "type": "Normal",
+        "reason": "Applied",
+        "action": "Apply",
+        "note": "7 objects",
+    }
+
+
+async def test_an_event_about_a_cluster_scoped_object_lives_in_default(posted: Posted, recorder: EventRecorder) -> None:
+    audit = {"apiVersion": "hermetic.dev/v1alpha1", "kind": "EgressAudit", "metadata": {"name": "a", "uid": "u"}}
+    await recorder.record(audit, severity="Normal", reason="Passed", action="Audit", note="all closed")
+    assert posted.events[0]["metadata"]["namespace"] == "default"
+    assert "namespace" not in posted.events[0]["regarding"]
+
+
+async def test_the_longest_names_still_make_valid_events(posted: Posted, clock: Clock) -> None:
+    recorder = EventRecorder(posted, instance="p" * 253, clock=clock)
+    longest = A_DEPLOYMENT | {"metadata": {"namespace": "models", "name": "n" * 253, "uid": "u"}}
+    await recorder.record(longest, severity="Normal", reason="Applied", action="Apply", note="x")
+    assert len(posted.events[0]["metadata"]["name"]) == 253
+    assert len(posted.events[0]["reportingInstance"]) == 128
+
+
+async def test_the_same_thing_is_said_once_in_ten_minutes(
+    posted: Posted, recorder: EventRecorder, clock: Clock
+) -> None:
+    for clock.seconds in (0, 1, 599):
+        await say(recorder, "no evidence")
+    assert posted.notes == ["no evidence"]
+    clock.seconds = 600
+    await say(recorder, "no evidence")
+    assert posted.notes == ["no evidence"] * 2
+
+
+async def test_another_object_reason_or_note_is_another_thing(posted: Posted, recorder: EventRecorder) -> None:
+    await say(recorder, "no evidence")
+    await say(recorder, "no evidence", uid="u-2")
+    await say(recorder, "no evidence", reason="Blocked")
+    await say(recorder, "evidence expired")
+    assert len(posted.events) == 4
+    assert len({event["metadata"]["name"] for event in posted.events}) == 4
+
+
+async def test_what_was_said_is_remembered_within_bounds(posted: Posted, recorder: EventRecorder) -> None:
+    for number in range(REMEMBERED + 10):
+        await say(recorder, f"note {number}")
+    assert len(recorder._said) == REMEMBERED
+    await say(recorder, f"note {REMEMBERED}")
+    assert len(posted.events) == REMEMBERED + 10  # the newest are the ones still known
+
+
+@pytest.mark.parametrize("trouble", [Unreachable("away"), Forbidden("no rights", status=403)])
+async def test_an_event_that_cannot_be_posted_is_counted_and_fails_nothing(
+    posted: Posted, clock: Clock, trouble: HermeticError
+) -> None:
+    failures: list[str] = []
+    recorder = EventRecorder(posted, instance="hermetic-6c9f", clock=clock, on_failure=failures.append)
+    posted.trouble = trouble
+    await say(recorder, "no evidence")
+    assert failures == [trouble.code]
+    posted.trouble = None
+    await say(recorder, "no evidence")  # it was never said, so it may be said now
+    assert posted.notes == ["no evidence"]
+
+
+@given(st.text(max_size=2000))
+def test_a_note_fits_the_api_and_is_cut_between_characters(note: str) -> None:
+    short = shortened(note)
+    assert len(short.encode()) <= 1024
+    assert short == note or note.startswith(short.removesuffix("…"))
+
+
+@pytest.mark.parametrize(
+    ("note", "expected"),
+    [
+        ("a" * 1024, "a" * 1024),
+        ("a" * 1025, "a" * 1021 + "…"),
+        ("é" * 600, "é" * 510 + "…"),
+        ("🚦" * 300, "🚦" * 255 + "…"),
+        ("lone \ud800 surrogate", "lone ? surrogate"),
+    ],
+)
+def test_the_cut_is_where_it_hurts_least(note: str, expected: str) -> None:
+    assert shortened(note) == expected

@@ -247,6 +247,7 @@ async def test_a_user_without_credentials_is_not_taken_for_an_anonymous_one(tmp_
         await from_kubeconfig(str(missing))
 
 
+@pytest.mark.filterwarnings("ignore:datetime:DeprecationWarning")  # the library's, from Python 3.12 on
 async def test_a_plug_in_gives_the_token_and_is_not_run_again_while_it_lasts(tmp_path: Path) -> None:
     later = (NOW + datetime.timedelta(hours=1)).strftime("%Y-%m-%dT%H:%M:%SZ")
     user = plug_in(tmp_path, {"token": "one", "expirationTimestamp": later})
@@ -254,6 +255,7 @@ async def test_a_plug_in_gives_the_token_and_is_not_run_again_while_it_lasts(tmp
     assert [await connection.authorization() for _ in range(2)] == ["Bearer one", "Bearer one"]
 
 
+@pytest.mark.filterwarnings("ignore:datetime:DeprecationWarning")  # the library's, from Python 3.12 on
 async def test_a_plug_in_is_run_again_when_its_token_has_ended(tmp_path: Path) -> None:
     over = (NOW - datetime.timedelta(minutes=1)).strftime("%Y-%m-%dT%H:%M:%SZ")
     user = plug_in(tmp_path, {"token": "one", "expirationTimestamp": over}, {"token": "two"})

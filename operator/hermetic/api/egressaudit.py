@@ -48,7 +48,11 @@ class Probe(ApiModel):
 class AcceptedRisk(ApiModel):
     """A finding that somebody answers for, until a date."""
 
-    check: Annotated[str, StringConstraints(min_length=1, max_length=64, pattern=r"^[a-z0-9-]+$")]
+    check: Annotated[
+        str,
+        StringConstraints(min_length=1, max_length=64),
+        matches(r"^[a-z0-9-]+$", "must be the id of a check, such as 'peering-any'"),
+    ]
     """Id of the check, for example 'peering-any'."""
     resource: Annotated[str, StringConstraints(min_length=1, max_length=1024)]
     """ARM id or glob of the resource, not case-sensitive."""

@@ -69,7 +69,14 @@ class ApiKey(ApiModel):
 
     secret_name: ObjectName
     """A Secret in the same namespace."""
-    key: Annotated[str, StringConstraints(min_length=1, max_length=253, pattern=r"^[-._a-zA-Z0-9]+$")] = "token"
+    key: Annotated[
+        str,
+        StringConstraints(min_length=1, max_length=253),
+        matches(
+            r"^\.?[-_a-zA-Z0-9][-._a-zA-Z0-9]*$",
+            "must be a key of a Secret: letters, digits, '-', '_' or '.', not starting with '..'",
+        ),
+    ] = "token"
     """Key of that Secret that holds the token. Default: 'token'."""
 
 

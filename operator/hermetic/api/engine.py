@@ -52,7 +52,14 @@ class Vllm(ApiModel):
     """Longest context in tokens (prompt and answer together). Default: what the model's config.json says."""
     gpu_memory_utilization_percent: Annotated[int, Field(ge=10, le=98)] | None = None
     """Share of each GPU's memory that vLLM may take, in percent. Default: vLLM's own, 92."""
-    kv_cache_dtype: Annotated[str, StringConstraints(max_length=32, pattern=r"^[a-z0-9_]+$")] | None = None
+    kv_cache_dtype: (
+        Annotated[
+            str,
+            StringConstraints(max_length=32),
+            matches(r"^[a-z0-9_]+$", "must be a number format of vLLM, such as 'auto', 'fp8' or 'fp8_e5m2'"),
+        ]
+        | None
+    ) = None
     """Number format of the key-value cache, for example 'fp8'. Default: 'auto', the model's own."""
     tensor_parallel_size: Annotated[int, Field(ge=1, le=16)] | None = None
     """GPUs that share each layer. Default: `accelerator.count` divided by `pipelineParallelSize`."""
@@ -89,7 +96,14 @@ class Nim(ApiModel):
         matches(r"^[12]\.[0-9]{1,3}$", "must be a NIM release line: '1.0' to '1.15', or '2.0' and later of line 2"),
     ]
     """NIM release line of the image, for example '1.15' or '2.1'. It decides start command and variables."""
-    profile: Annotated[str, StringConstraints(min_length=1, max_length=128, pattern=r"^[A-Za-z0-9_.-]+$")] | None = None
+    profile: (
+        Annotated[
+            str,
+            StringConstraints(min_length=1, max_length=128),
+            matches(r"^[A-Za-z0-9_.-]+$", "must be the id or name of a profile: letters, digits, '-', '_' and '.'"),
+        ]
+        | None
+    ) = None
     """Model profile (id or name) that the staged NIM cache holds. The cache is linked read-only into a writable one.
     Without it the weights are served as a model folder."""
     model_path: AbsolutePath | None = None

@@ -11,7 +11,7 @@ from hermetic.api.conditions import Condition
 from hermetic.api.endpoint import Endpoint
 from hermetic.api.engine import Engine
 from hermetic.api.rules import ApiModel, Rule, immutable
-from hermetic.api.values import LabelValue, Quantity, list_of, matches, name_of
+from hermetic.api.values import LabelKey, LabelValue, Quantity, list_of, matches, name_of
 from hermetic.api.weights import Weights
 
 # 46 leaves room for the suffixes of ReplicaSet and Pod (17 characters) within a host name of 63.
@@ -44,7 +44,22 @@ class Model(ApiModel):
 class Toleration(ApiModel):
     """A taint that the pods accept."""
 
-    key: Annotated[str, StringConstraints(max_length=316)] | None = None
+    RULES = (
+        Rule(
+            cel="has(self.key) || self.operator == 'Exists'",
+            message="must set `key`, or `operator` 'Exists' to accept every taint",
+            holds=lambda toleration: toleration.key is not None or toleration.operator == "Exists",
+        ),
+        Rule(
+            cel="!has(self.value) || self.value == '' || self.operator == 'Equal'",
+            message="must not be set with `operator` 'Exists', which accepts every value",
+            holds=lambda toleration: not toleration.value or toleration.operator == "Equal",
+            field=".value",
+            show="'\\'' + self.value + '\\''",
+        ),
+    )
+
+    key: LabelKey | None = None
     """Key of the taint. Default: every key (then `operator` must be 'Exists')."""
     operator: Literal["Equal", "Exists"] = "Equal"
     """How `value` is compared. Default: Equal."""
@@ -69,7 +84,13 @@ class Accelerator(ApiModel):
     count: Annotated[int, Field(ge=1, le=16)] = 1
     """GPUs of each replica, 1 to 16. Default: 1."""
     instance_types: Annotated[
-        list[Annotated[str, StringConstraints(max_length=63, pattern=r"^[A-Za-z0-9_]+$")]],
+        list[
+            Annotated[
+                str,
+                StringConstraints(min_length=1, max_length=63),
+                matches(r"^[A-Za-z0-9_]+$", "must be a VM size such as 'Standard_NC24ads_A100_v4'"),
+            ]
+        ],
         Field(max_length=16),
         list_of("set"),
     ] = []

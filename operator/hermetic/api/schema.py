@@ -39,7 +39,6 @@ _KEYWORDS = (
     VALIDATIONS,
 )
 _SAID_BY_PRUNING = "additionalProperties"
-_INT32 = range(-(2**31), 2**31)
 
 
 class NotStructural(TypeError):
@@ -98,8 +97,6 @@ class _Inliner:
     def _converted(self, node: Schema, path: str) -> Schema:
         if "description" in node:
             node["description"] = _on_one_line(node["description"])
-        if node.get("type") == "integer":
-            node["format"] = _integer_format(node)
         if "properties" in node:
             node["properties"] = {
                 name: self.convert(field, f"{path}.{name}".lstrip(".")) for name, field in node["properties"].items()
@@ -163,11 +160,6 @@ def _without_empty(value: Any) -> Any:
         kept = {key: _without_empty(item) for key, item in value.items()}
         return {key: item for key, item in kept.items() if item not in ({}, [])}
     return value
-
-
-def _integer_format(node: Schema) -> str:
-    bounded = "minimum" in node and "maximum" in node
-    return "int32" if bounded and node["minimum"] in _INT32 and node["maximum"] in _INT32 else "int64"
 
 
 def _on_one_line(text: str) -> str:

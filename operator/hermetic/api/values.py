@@ -30,6 +30,7 @@ QUANTITY = r"^[0-9]+(\.[0-9]{1,3})?(m|k|Ki|M|Mi|G|Gi|T|Ti)?$"
 PRIVATE_RANGES = ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10")
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+_INT64 = range(-(2**63), 2**63)
 _PREFIX_LENGTH = re.compile(r"/(0|[1-9][0-9]{0,2})\Z")
 
 
@@ -148,21 +149,43 @@ SourceRange = Annotated[
 
 
 def _as_text(value: Any) -> Any:
-    return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
+    """An integer of JSON as the text of a quantity; what the API server does not take for an integer stays as it is."""
+    return str(value) if isinstance(value, int) and not isinstance(value, bool) and value in _INT64 else value
+
+
+def _without_nulls(value: Any) -> Any:
+    return {key: item for key, item in value.items() if item is not None} if isinstance(value, dict) else value
 
 
 Quantity = Annotated[
     str,
     BeforeValidator(_as_text),
-    StringConstraints(max_length=20, pattern=QUANTITY),
-    WithJsonSchema({"x-kubernetes-int-or-string": True, "maxLength": 20, "pattern": QUANTITY}),
+    StringConstraints(max_length=20),
+    WithJsonSchema({"x-kubernetes-int-or-string": True, "maxLength": 20}),
+    Rule(
+        cel=f"type(self) == int ? self >= 0 : self.matches({_raw(QUANTITY)})",
+        message="must be a quantity such as '16Gi', '1500Mi' or '4'",
+        holds=lambda text: re.fullmatch(QUANTITY, text) is not None,
+    ),
 ]
 Timestamp = Annotated[AwareDatetime, Field(strict=False)]
 LABEL_KEY = (
     r"^([a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?(\.[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?)*/)?"
     r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$"
 )
-LabelValue = Annotated[str, StringConstraints(max_length=63, pattern=r"^(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?$")]
+LabelKey = Annotated[
+    str,
+    StringConstraints(min_length=1, max_length=316),
+    matches(LABEL_KEY, "must be a label key such as 'sku' or 'example.com/sku'"),
+]
+LabelValue = Annotated[
+    str,
+    StringConstraints(max_length=63),
+    matches(
+        r"^(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?$",
+        "must be letters, digits, '-', '_' or '.', starting and ending with a letter or digit, or be empty",
+    ),
+]
 Labels = Annotated[
     dict[str, LabelValue],
     Field(max_length=16),
@@ -172,6 +195,7 @@ Labels = Annotated[
         "'.' after an optional DNS name and '/'",
         holds=lambda labels: all(len(key) <= 316 and re.fullmatch(LABEL_KEY, key) for key in labels),
     ),
+    BeforeValidator(_without_nulls),
 ]
 
 

@@ -56,7 +56,12 @@ class AzureFiles(ApiModel):
     folder: RelativePath | None = None
     """Folder of the share that holds the model. Only this folder is mounted. Default: the whole share."""
     resource_group: (
-        Annotated[str, StringConstraints(max_length=90, pattern=r"^[-A-Za-z0-9_.()]*[-A-Za-z0-9_()]$")] | None
+        Annotated[
+            str,
+            StringConstraints(max_length=90),
+            matches(r"^[-A-Za-z0-9_.()]*[-A-Za-z0-9_()]$", "must be the name of a resource group, not its id"),
+        ]
+        | None
     ) = None
     """Resource group of the storage account; only a name for people, nothing is looked up."""
     encrypt_in_transit: bool = True

@@ -1,0 +1,87 @@
+"""What is wrong with a manifest, said as the API server says it: field, value, and what would be accepted."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import ValidationError
+from pydantic_core import ErrorDetails
+
+_LONGEST_VALUE = 80
+_NOTHING = object()
+_SUBJECT = re.compile(r"^(Input|String|List|Dictionary|Value) should ")
+_INSTEAD = {
+    "missing": "is required",
+    "extra_forbidden": "is not a field of this object; `kubectl explain` lists those that are",
+    "model_type": "must be an object",
+    "dict_type": "must be an object",
+    "list_type": "must be a list",
+    "string_type": "must be a string; put it in quotes",
+    "int_type": "must be an integer, without quotes",
+    "bool_type": "must be true or false, without quotes",
+}
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One reason to refuse: `path` as in `spec.engine.vllm.extraArgs[0]`, `value` as JSON ("" where there is none)."""
+
+    path: str
+    value: str
+    message: str
+
+    def __str__(self) -> str:
+        return ": ".join(part for part in (self.path, self.value, self.message) if part)
+
+
+def problems_of(refusal: ValidationError) -> tuple[Problem, ...]:
+    """Every problem that pydantic found, in the order of the fields."""
+    return tuple(_problem(error) for error in refusal.errors(include_url=False))
+
+
+def _problem(error: ErrorDetails) -> Problem:
+    field: str = error.get("ctx", {}).get("field", "")
+    return Problem(
+        path=_path(error["loc"]) + field if error["loc"] else field.lstrip("."),
+        value=_shown(_value(error, field)),
+        message=_message(error),
+    )
+
+
+def _path(location: tuple[int | str, ...]) -> str:
+    return "".join(_steps(location)).lstrip(".")
+
+
+def _steps(location: tuple[int | str, ...]) -> Iterator[str]:
+    for step in location:
+        if isinstance(step, int):
+            yield f"[{step}]"
+        else:
+            yield f".{step}" if re.fullmatch(r"\w+", step) else f"['{step}']"
+
+
+def _value(error: ErrorDetails, field: str) -> Any:
+    """What was typed at the field: nothing where it is missing, nor where the whole object is at fault."""
+    value = _NOTHING if error["type"] == "missing" else error["input"]
+    for name in field.split(".")[1:]:
+        value = value.get(name, _NOTHING) if isinstance(value, dict) else _NOTHING
+    return value
+
+
+def _shown(value: Any) -> str:
+    if value is _NOTHING:
+        return ""
+    text = json.dumps(value, ensure_ascii=False, default=str)
+    return text if len(text) <= _LONGEST_VALUE else f"{text[: _LONGEST_VALUE - 1]}…"
+
+
+def _message(error: ErrorDetails) -> str:
+    if error["type"] == "literal_error":
+        hint = "; YAML reads a bare On, Off, Yes or No as true or false: put it in quotes"
+        accepted = f"must be {error['ctx']['expected']}"
+        return accepted + hint if isinstance(error["input"], bool) else accepted
+    return _INSTEAD.get(error["type"]) or _SUBJECT.sub("must ", error["msg"])

@@ -59,11 +59,23 @@ def lay_mounts(folder: Path) -> None:
     _run("mount", "-t", "overlay", "overlay", "-o", layers, "/var/lib")
     for source, target in (("kubelet", "/var/lib/kubelet"), ("containerd", "/var/lib/containerd"), ("log", "/var/log")):
         bind(folder / source, Path(target))
+    _use_cluster_names(folder)
     for name, value in KERNEL_SETTINGS.items():
         setting = folder / "kernel" / name.replace("/", ".")
         setting.parent.mkdir(exist_ok=True)
         setting.write_text(f"{value}\n")
         _run("mount", "--bind", str(setting), f"/proc/sys/{name}")
+
+
+def _use_cluster_names(folder: Path) -> None:
+    """The node asks its own CoreDNS. The machine's resolver is out of reach anyway and does not belong in messages."""
+    names = folder / "resolv.conf"
+    names.write_text(f"nameserver {NODE_ADDRESS}\n")
+    resolver = Path("/etc/resolv.conf").resolve()
+    resolver.parent.mkdir(parents=True, exist_ok=True)  # below the /run that has just become ours
+    if not resolver.exists():
+        resolver.touch()
+    _run("mount", "--bind", str(names), str(resolver))
 
 
 def bind(source: Path, target: Path) -> None:

@@ -10,14 +10,19 @@ from __future__ import annotations
 
 import subprocess
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from testbed.api import Api
-from testbed.errors import CannotRunError
-from testbed.kubectl import Kubectl
+from testbed.errors import CannotRunError, ComponentError
+from testbed.images.oci import Image, write_archive
+from testbed.images.roots import busybox_layer
+from testbed.kubectl import Kubectl, Manifest
 from testbed.node.handle import RunningNode, running_node
+from testbed.processes import wait_until
 
 HERE = Path(__file__).resolve().parent
 ACCOUNT = "contosomodels"
@@ -80,3 +85,89 @@ def share(node: RunningNode, namespace: str) -> Path:
     folder = node.shares / ACCOUNT / namespace
     folder.mkdir(parents=True)
     return folder
+
+
+@pytest.fixture(scope="session")
+def toolbox(node: RunningNode, tmp_path_factory: pytest.TempPathFactory) -> Image:
+    """An image with a shell and the usual small programs, given to the node while it runs."""
+    image = Image("contoso.azurecr.io/tools/toolbox", "1", (busybox_layer(),), command=("/bin/sleep", "3600"))
+    archive = tmp_path_factory.mktemp("images") / "toolbox.tar"
+    write_archive(archive, [image])
+    node.import_images(archive)
+    return image
+
+
+@dataclass(frozen=True)
+class Pod:
+    """A pod of a test, asked by name."""
+
+    name: str
+    kubectl: Kubectl
+
+    def until(self, condition: str, seconds: int = 60) -> Pod:
+        """`Ready`, or `jsonpath=...` as kubectl wait takes it."""
+        wanted = condition if "=" in condition else f"condition={condition}"
+        self.kubectl("wait", f"pod/{self.name}", f"--for={wanted}", f"--timeout={seconds}s")
+        return self
+
+    def shell(self, script: str) -> str:
+        """Runs a shell script in the container; both outputs, whatever the exit status."""
+        return self.kubectl("exec", self.name, "--", "sh", "-c", f"({script}) 2>&1 || true")
+
+    def status(self) -> Any:
+        return self.kubectl.json("get", "pod", self.name)["status"]
+
+    def warnings(self) -> list[str]:
+        """`Reason: message` of every warning event about the pod so far."""
+        chosen = f"--field-selector=type=Warning,involvedObject.name={self.name}"
+        events = self.kubectl.json("get", "events", chosen)["items"]
+        return [f"{event['reason']}: {event['message']}" for event in events]
+
+    def until_warned(self, *words: str, seconds: float = 60) -> str:
+        """Waits for a warning that has all the words, and returns it."""
+        seen: list[str] = []
+
+        def warned() -> bool:
+            seen[:] = self.warnings()
+            return any(all(word in warning for word in words) for warning in seen)
+
+        try:
+            wait_until(f"a warning with {words}", warned, (), seconds)
+        except ComponentError as error:
+            raise AssertionError(f"{error}\nseen: {seen}") from error
+        return next(warning for warning in seen if all(word in warning for word in words))
+
+
+@pytest.fixture
+def start_pod(kubectl: Kubectl, namespace: str, toolbox: Image) -> Callable[..., Pod]:
+    """`start_pod("reader", container={...}, volumes=[...])`: one container of the toolbox image, on the real node.
+
+    What is given is laid over the container and the pod's spec; nothing is waited for.
+    """
+    ours = kubectl.within(namespace)
+
+    def start(name: str, container: Manifest | None = None, **spec: Any) -> Pod:
+        ours.apply(
+            {
+                "apiVersion": "v1",
+                "kind": "Pod",
+                "metadata": {"name": name, "namespace": namespace, "labels": {"app": name}},
+                "spec": {
+                    "nodeSelector": {"hermetic.test/real": "true"},
+                    "terminationGracePeriodSeconds": 0,
+                    "automountServiceAccountToken": False,
+                    "containers": [
+                        {
+                            "name": "main",
+                            "image": toolbox.by_digest,
+                            "imagePullPolicy": "IfNotPresent",
+                            **(container or {}),
+                        }
+                    ],
+                    **spec,
+                },
+            }
+        )
+        return Pod(name, ours)
+
+    return start

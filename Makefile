@@ -1,0 +1,44 @@
+# The commands of this repository. `make help` lists them; docs and CI call nothing else.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+INSTALLED := $(VENV)/.installed
+
+# stdout is data (`make controlplane` prints one line of JSON): no chatter of make around it.
+# Only `make -C` says where it enters before it reads this; add -s there.
+MAKEFLAGS += --no-print-directory
+.SILENT:
+.DEFAULT_GOAL := help
+
+.PHONY: help
+help: ## show this list
+	grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
+
+# ---------------------------------------------------------------- install
+
+.PHONY: install
+install: $(INSTALLED) ## create .venv with the locked dependencies; the CLI is .venv/bin/hermetic
+
+$(INSTALLED): requirements-dev.lock pyproject.toml
+	$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit("Python %d.%d is too old: 3.11 or newer is needed" % sys.version_info[:2])'
+	$(PYTHON) -c 'import ensurepip, venv' || { echo 'Python cannot make virtual environments: apt-get install python3-venv' >&2; exit 1; }
+	echo 'installing the locked dependencies into $(VENV)' >&2
+	$(PYTHON) -m venv $(VENV) >&2
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-dev.lock >&2
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable . >&2
+	touch $@
+
+# ---------------------------------------------------------------- test bed
+
+.PHONY: programs
+programs: $(INSTALLED) ## build Kubernetes, etcd, kwok, containerd and CoreDNS (minutes when cold, cached outside the checkout)
+	$(BIN)/python -m testbed programs
+
+.PHONY: controlplane
+controlplane: $(INSTALLED) ## run the embedded control plane until SIGTERM; first line of stdout is JSON
+	exec setpriv --pdeathsig TERM $(BIN)/python -m testbed controlplane
+
+# ---------------------------------------------------------------- develop: check, test, bench
+
+# ---------------------------------------------------------------- show: demo, audit-demo

@@ -191,7 +191,7 @@ class EnvelopeSignature(ApiModel):
     """One signature over the payload."""
 
     keyid: Annotated[str, StringConstraints(max_length=256)] = ""
-    """A hint at the key; never trusted."""
+    """A hint at the key; never trusted. Default: empty."""
     sig: Annotated[str, StringConstraints(min_length=1, max_length=1024, pattern=r"^[A-Za-z0-9+/=_-]+$")]
     """The signature in base64."""
 

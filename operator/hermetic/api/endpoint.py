@@ -28,7 +28,8 @@ class InternalLoadBalancer(ApiModel):
     """The private IPv4 address to take, for example '10.13.76.40'. Default: any free one of the subnet. The oldest of
     several deployments that ask for the same address gets it."""
     allowed_source_ranges: Annotated[list[SourceRange], Field(max_length=64), list_of("set")] = []
-    """Client networks that may connect. Default: every private range (RFC 1918 and 100.64.0.0/10)."""
+    """Client networks that may connect, as CIDR, at most 64. Default: every private range (RFC 1918 and
+    100.64.0.0/10)."""
     idle_timeout_minutes: Annotated[int, Field(ge=4, le=30)] = 30
     """Minutes after which the load balancer drops a silent connection, 4 to 30. Default: 30, for long streams."""
 
@@ -54,7 +55,7 @@ class MatchLabels(ApiModel):
     """Labels that must all be there with these values."""
 
     match_labels: Labels = {}
-    """Label keys and values. An empty map selects everything."""
+    """Label keys and values, at most 16. Default: empty, which selects everything."""
 
 
 class Tls(ApiModel):
@@ -86,14 +87,15 @@ class Endpoint(ApiModel):
     port: Annotated[int, Field(ge=1024, le=65535)] = 8000
     """TCP port of the pod and of the Service, 1024 to 65535. Default: 8000."""
     internal_load_balancer: InternalLoadBalancer | None = None
-    """Put an internal load balancer in front ('{}' takes every default). Left out, the model is reachable inside the
-    cluster only."""
+    """Put an internal load balancer in front; '{}' takes every default. Default: none, and the model is reachable
+    inside the cluster only."""
     allowed_clients: Annotated[list[ClientSelector], Field(max_length=32), list_of("atomic")] = []
     """Pods of this cluster that may connect. Default: none but the load balancer's clients."""
     tls: Tls | None = None
     """Serve HTTPS. Default: HTTP."""
     api_key: ApiKey | None = None
-    """Ask for an API key (vLLM only: NIM checks none). It guards only the paths below /v1: keep the network closed."""
+    """Ask for an API key (vLLM only: a NIM checks none). It guards the paths below /v1 only: keep the network closed.
+    Default: none."""
 
 
 ClientSelector.model_rebuild()

@@ -29,7 +29,8 @@ class EnvironmentVariable(ApiModel):
     ]
     """Name of the variable. Names that carry credentials, proxies or offline switches are refused."""
     value: Annotated[str, StringConstraints(max_length=4096), NO_CONTROL_CHARACTER] = ""
-    """Literal value, at most 4096 characters. It is readable by everybody who may read the object: no secrets."""
+    """Literal value, at most 4096 characters. Everybody who may read the object can read it: no secrets. Default:
+    empty."""
 
 
 Environment = Annotated[list[EnvironmentVariable], Field(max_length=64), list_of("map", "name")]
@@ -49,9 +50,10 @@ class Vllm(ApiModel):
     """vLLM release inside the image, for example '0.32.0'. It decides which flags may be rendered: an unknown flag ends
     the engine at once."""
     max_model_length: Annotated[int, Field(ge=1, le=10_000_000)] | None = None
-    """Longest context in tokens (prompt and answer together). Default: what the model's config.json says."""
+    """Longest context in tokens (prompt and answer together), 1 to 10,000,000. Default: what the model's config.json
+    says."""
     gpu_memory_utilization_percent: Annotated[int, Field(ge=10, le=98)] | None = None
-    """Share of each GPU's memory that vLLM may take, in percent. Default: vLLM's own, 92."""
+    """Share of each GPU's memory that vLLM may take, in percent, 10 to 98. Default: vLLM's own, 92."""
     kv_cache_dtype: (
         Annotated[
             str,
@@ -62,14 +64,15 @@ class Vllm(ApiModel):
     ) = None
     """Number format of the key-value cache, for example 'fp8'. Default: 'auto', the model's own."""
     tensor_parallel_size: Annotated[int, Field(ge=1, le=16)] | None = None
-    """GPUs that share each layer. Default: `accelerator.count` divided by `pipelineParallelSize`."""
+    """GPUs that share each layer, 1 to 16. Default: `accelerator.count` divided by `pipelineParallelSize`."""
     pipeline_parallel_size: Annotated[int, Field(ge=1, le=16)] = 1
-    """Stages that the layers are split into, on the GPUs of one pod. Default: 1."""
+    """Stages that the layers are split into, on the GPUs of one pod, 1 to 16. Default: 1."""
     extra_args: Arguments = []
     """Further arguments of `vllm serve`, passed as they are, never through a shell. Reserved flags and flags that the
     version does not know are refused. Default: none."""
     extra_env: Environment = []
-    """Further environment variables. Reserved names are refused."""
+    """Further environment variables, for example '{name: VLLM_LOGGING_LEVEL, value: INFO}'. Reserved names are refused.
+    Default: none."""
 
 
 class Nim(ApiModel):
@@ -105,15 +108,17 @@ class Nim(ApiModel):
         | None
     ) = None
     """Model profile (id or name) that the staged NIM cache holds. The cache is linked read-only into a writable one.
-    Without it the weights are served as a model folder."""
+    Default: none, and the weights are served as a model folder."""
     model_path: AbsolutePath | None = None
-    """Model folder inside the container. Weights are mounted at '/weights', which is the default."""
+    """Model folder inside the container. Default: where the weights are: '/weights', or the path of a baked image."""
     max_model_length: Annotated[int, Field(ge=1, le=10_000_000)] | None = None
-    """Longest context in tokens. Default: what the model or profile says."""
+    """Longest context in tokens (prompt and answer together), 1 to 10,000,000. Default: what the model or profile
+    says."""
     extra_args: Arguments = []
-    """Arguments for the engine behind a NIM of line 2, passed as they are. Reserved flags are refused."""
+    """Arguments for the engine behind a NIM of line 2, passed as they are. Reserved flags are refused. Default:
+    none."""
     extra_env: Environment = []
-    """Further environment variables. Reserved names are refused."""
+    """Further environment variables. Reserved names are refused. Default: none."""
 
 
 class Engine(ApiModel):
@@ -122,6 +127,6 @@ class Engine(ApiModel):
     RULES = (exactly_one("vllm", "nim"), member_is_immutable("vllm", "nim"))
 
     vllm: Vllm | None = None
-    """Serve with vLLM."""
+    """Serve with vLLM's OpenAI-compatible server: '{image: REGISTRY/REPOSITORY@sha256:…, version: "0.32.0"}'."""
     nim: Nim | None = None
-    """Serve with NVIDIA NIM."""
+    """Serve with an NVIDIA NIM for large language models: '{image: REGISTRY/REPOSITORY@sha256:…, line: "2.1"}'."""

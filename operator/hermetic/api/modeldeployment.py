@@ -64,7 +64,7 @@ class Toleration(ApiModel):
     operator: Literal["Equal", "Exists"] = "Equal"
     """How `value` is compared. Default: Equal."""
     value: LabelValue | None = None
-    """Value of the taint."""
+    """Value of the taint. Default: empty."""
     effect: Literal["NoSchedule", "PreferNoSchedule", "NoExecute"] | None = None
     """Effect of the taint. Default: every effect."""
 
@@ -105,10 +105,10 @@ class Resources(ApiModel):
     """CPU, memory and scratch space of one replica."""
 
     cpu: Quantity = "4"
-    """CPUs asked for (no limit is set: start-up is bound by CPU). Default: 4."""
+    """CPUs asked for, for example '4' or '500m'; no limit is set, because starting is bound by CPU. Default: 4."""
     memory: Quantity | None = None
-    """Memory asked for, and its limit. At least the size of the weights divided by 0.9, plus 16Gi: below that vLLM
-    stops reading ahead from NFS. Default: 16Gi asked for and no limit."""
+    """Memory asked for, and its limit, for example '96Gi'. At least the size of the weights divided by 0.9, plus 16Gi:
+    below that vLLM stops reading ahead from NFS. Default: 16Gi asked for and no limit."""
     shared_memory: Quantity | None = None
     """Size limit of /dev/shm; it counts against `memory`. Default: 2Gi for up to 2 GPUs, 8Gi for more."""
     scratch: Quantity = "20Gi"
@@ -169,7 +169,7 @@ class ModelDeploymentSpec(ApiModel):
     )
 
     model: Model
-    """What clients call the model."""
+    """What clients call the model: '{name: meta/llama-3.1-8b-instruct}'."""
     engine: Engine
     """The inference engine: exactly one of vllm and nim. The choice is immutable."""
     weights: Weights
@@ -177,7 +177,7 @@ class ModelDeploymentSpec(ApiModel):
     accelerator: Accelerator = Accelerator()
     """The GPUs of one replica. Default: one nvidia.com/gpu."""
     resources: Resources = Resources()
-    """CPU, memory and scratch space of one replica."""
+    """CPU, memory and scratch space of one replica. Default: 4 CPUs, 16Gi, 20Gi of scratch space."""
     replicas: Annotated[int, Field(ge=0, le=256)] = 1
     """Pods that serve the model, 0 to 256. Default: 1. With an autoscaler, leave it out of Git."""
     startup_budget_seconds: Annotated[int, Field(ge=60, le=14400)] = 1200
@@ -188,9 +188,9 @@ class ModelDeploymentSpec(ApiModel):
     """How a change reaches the pods. Replace: one pod makes room for its successor, no spare GPU is needed, and a
     single replica pauses. Surge: the successor serves first, which needs spare GPUs. Default: Replace."""
     endpoint: Endpoint = Endpoint()
-    """Who may reach the model, and on what address."""
+    """Who may reach the model, and on what address. Default: port 8000, inside the cluster only, no client pods."""
     isolation: Isolation = Isolation()
-    """What is asked of the proof of isolation."""
+    """What is asked of the proof of isolation. Default: enforced, with evidence of the last day."""
 
 
 class EndpointStatus(ApiModel):

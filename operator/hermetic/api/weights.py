@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated
 
 from pydantic import Field, StringConstraints
@@ -29,6 +30,13 @@ class AzureFiles(ApiModel):
             message="must set `account` (storage account) or `server` (host name of a Microsoft.FileShares share)",
             holds=lambda share: share.account is not None or share.server is not None,
         ),
+        Rule(
+            cel="has(self.account) || !has(self.server) || !self.server.matches(r'^[0-9.]+$')",
+            message="must be the host name of a Microsoft.FileShares share when `account` is left out, not an address",
+            holds=lambda share: share.account is not None or not re.fullmatch(r"[0-9.]+", share.server or ""),
+            field=".server",
+            show="'\\'' + self.server + '\\''",
+        ),
     )
 
     account: (
@@ -39,8 +47,8 @@ class AzureFiles(ApiModel):
         ]
         | None
     ) = None
-    """Storage account that holds the share. Leave it out for a share of its own (Microsoft.FileShares): then `server`
-    names it."""
+    """Storage account that holds the share, for example 'contosomodels'. Default: none, for a share without a storage
+    account (Microsoft.FileShares), whose host name `server` then gives."""
     server: HostName | None = None
     """Host name or address to mount from. Default: '<account>.file.core.windows.net', which the private DNS zone must
     resolve to the private endpoint."""
@@ -49,12 +57,14 @@ class AzureFiles(ApiModel):
         StringConstraints(max_length=63),
         matches(
             r"^[a-z0-9](-?[a-z0-9]){2,62}$",
-            "must be a share name: 3 to 63 lower-case letters, digits and single '-', starting and ending with neither",
+            "must be a share name: 3 to 63 lower-case letters, digits and single '-', starting and ending with a "
+            "letter or digit",
         ),
     ]
-    """Name of the NFS share."""
+    """Name of the NFS share, for example 'models'."""
     folder: RelativePath | None = None
-    """Folder of the share that holds the model. Only this folder is mounted. Default: the whole share."""
+    """Folder of the share that holds the model, for example 'llama-3-1-8b/fp8'. Only this folder is mounted. Default:
+    the whole share."""
     resource_group: (
         Annotated[
             str,
@@ -63,15 +73,15 @@ class AzureFiles(ApiModel):
         ]
         | None
     ) = None
-    """Resource group of the storage account; only a name for people, nothing is looked up."""
+    """Resource group of the storage account; a name for people, nothing is looked up. Default: none."""
     encrypt_in_transit: bool = True
-    """Mount over TLS (needs AKS 1.33 or later). Default: true. All mounts of one server on a node must agree."""
+    """Mount over TLS, which needs AKS 1.33 or later; all mounts of one server on a node must agree. Default: true."""
     mount_options: Annotated[list[MountOption], Field(max_length=8), list_of("atomic")] = [
         "nconnect=4",
         "noresvport",
         "actimeo=30",
     ]
-    """NFS mount options beside 'ro', which is always set. Default: nconnect=4, noresvport, actimeo=30."""
+    """NFS mount options beside 'ro', which is always set; at most 8. Default: nconnect=4, noresvport, actimeo=30."""
 
 
 class Nfs(ApiModel):
@@ -86,7 +96,7 @@ class Nfs(ApiModel):
     mount_options: Annotated[list[MountOption], Field(max_length=8), list_of("atomic")] = [
         "nconnect=4",
     ]
-    """NFS mount options beside 'ro', which is always set. Default: nconnect=4."""
+    """NFS mount options beside 'ro', which is always set; at most 8. Default: nconnect=4."""
 
 
 class PersistentVolumeClaim(ApiModel):
@@ -123,12 +133,17 @@ class Weights(ApiModel):
     RULES = (exactly_one(*SOURCES), member_is_immutable(*SOURCES))
 
     azure_files: AzureFiles | None = None
-    """Read from an Azure Files NFS share."""
+    """Read from an Azure Files NFS share, through the driver file.csi.azure.com:
+    '{account: contosomodels, share: models, folder: llama-3-1-8b/fp8}'. The share must be on the operator's
+    allow list."""
     nfs: Nfs | None = None
-    """Read from another NFS server."""
+    """Read from any other NFS server, through the driver nfs.csi.k8s.io:
+    '{server: nas.contoso.internal, path: /export/models}'. The share must be on the operator's allow
+    list."""
     persistent_volume_claim: PersistentVolumeClaim | None = None
-    """Read from a claim that the platform team made."""
+    """Read from a claim that exists already in the same namespace: '{claimName: llama-weights}'."""
     baked_image: BakedImage | None = None
-    """Read from the serving image itself."""
+    """Read from the serving image itself, which holds the model: '{path: /models/phi-4}'."""
     image_volume: ImageVolume | None = None
-    """Read from an OCI image mounted as a volume."""
+    """Read from an OCI image of its own, mounted as a volume: '{reference: REGISTRY/REPOSITORY@sha256:…}'. Needs
+    Kubernetes 1.35 or later and containerd 2.1 or later; `bakedImage` works on every version."""

@@ -6,6 +6,7 @@
     ├── InputError                   what a person typed is wrong (exit 2)
     │   ├── ConfigurationInvalid     HRM-CFG-001  the operator's configuration file
     │   └── ManifestInvalid          HRM-API-001  a ModelDeployment given to the command line
+    ├── NotLeading                   HRM-RUN-001  another process holds the Lease: this one must not write
     ├── Unreachable                  HRM-NET-001  the API server (or a file) cannot be reached (exit 4)
     └── ApiRefused                   the API server answered no; carries the HTTP status and its Status reason
         ├── Conflict                 HRM-KUB-409  somebody wrote first: look again, then retry
@@ -54,6 +55,12 @@ class Unreachable(HermeticError):
     """No answer came from where one was expected: connection refused, timeout, TLS failure, missing file."""
 
     code = "HRM-NET-001"
+
+
+class NotLeading(HermeticError):
+    """This process does not hold the Lease (any more), so the write was not sent."""
+
+    code = "HRM-RUN-001"
 
 
 class ApiRefused(HermeticError):

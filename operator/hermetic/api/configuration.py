@@ -69,10 +69,8 @@ class Volumes(ApiModel):
 class Lease(ApiModel):
     """The lease that makes this process the only writer."""
 
-    name: DnsLabel = "hermetic"
-    """Name of the Lease. Default: hermetic."""
     namespace: DnsLabel = "hermetic-system"
-    """Namespace of the Lease. Default: hermetic-system."""
+    """Namespace of the Lease 'hermetic', the operator's own. Default: hermetic-system."""
 
 
 class Configuration(ApiModel):

@@ -55,13 +55,13 @@ class Reason(StrEnum):
     REGISTRY_NOT_ALLOWED = (
         "RegistryNotAllowed",
         "The image's registry is not on the operator's allow list for this namespace.",
-        "Add the line that the message shows to `registries` of the operator's configuration, or use an allowed registry.",
+        "Add the line of the message to `registries` in the operator's configuration, or use an allowed registry.",
         True,
     )
     SHARE_NOT_ALLOWED = (
         "ShareNotAllowed",
         "The share is not on the operator's allow list for this namespace.",
-        "Add the line that the message shows to `shares` of the operator's configuration, or use an allowed share.",
+        "Add the line of the message to `shares` in the operator's configuration, or use an allowed share.",
         True,
     )
     VOLUME_CREATION_OFF = (
@@ -324,3 +324,6 @@ class Reason(StrEnum):
         "Somebody changes a field back as often as Hermetic corrects it.",
         "Find the other writer in metadata.managedFields and stop it, or exempt the object from its policy.",
     )
+
+
+REASONS: dict[str, Reason] = {reason.value: reason for reason in Reason}

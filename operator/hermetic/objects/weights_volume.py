@@ -104,6 +104,11 @@ def claim_name(owner: Owner, share: Share) -> str:
     return volume_names(owner, _identity(share))[1]
 
 
+def volume_name(owner: Owner, share: Share) -> str:
+    """Name of the volume that the claim is bound to."""
+    return volume_names(owner, _identity(share))[0]
+
+
 def _identity(share: Share) -> dict[str, Any]:
     return {
         "driver": share.driver,

@@ -165,7 +165,7 @@ def _to_apply(wanted: tuple[Manifest, ...], world: World) -> Iterator[Manifest]:
 
 
 def _without_public_side(manifest: Manifest, live: Manifest) -> Manifest | None:
-    """Take over annotations that would open a public side; the next look drops them: by then nobody else owns them."""
+    """Take over annotations that would open a public side; the next look drops them: they are ours by then."""
     if manifest["kind"] != SERVICE.kind:
         return None
     present = live["metadata"].get("annotations") or {}
@@ -178,7 +178,7 @@ def _without_public_side(manifest: Manifest, live: Manifest) -> Manifest | None:
 
 
 def _surplus(desired: tuple[Manifest, ...], world: World) -> Iterator[Condemned]:
-    """Children of ours that the spec no longer asks for; volumes are left to the sweep, which waits for their claims."""
+    """Take annotations that open a public side over from whoever set them; the next look then drops them."""
     wanted = {_key(manifest) for manifest in desired}
     for key, live in world.children.items():
         if key in wanted or live["metadata"].get("deletionTimestamp") or not _is_ours(live, world.owner):

@@ -43,7 +43,7 @@ class Trouble:
 
 
 def trouble(spec: ModelDeploymentSpec, world: World) -> Trouble | None:
-    """The first trouble of the newest pods that do not serve, else what the Deployment itself reports; None for none."""
+    """The first trouble of the newest pods that do not serve, else what the Deployment itself reports."""
     waiting = sorted(
         (pod for pod in world.pods if not _serves(pod) and not pod["metadata"].get("deletionTimestamp")),
         key=lambda pod: (pod["metadata"].get("creationTimestamp", ""), pod["metadata"]["name"]),

@@ -1,0 +1,54 @@
+"""Which changes of the status are worth an Event: at most one per condition change."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from hermetic.api.conditions import ConditionType
+from hermetic.api.reasons import REASONS
+
+ANNOUNCED = (ConditionType.READY, ConditionType.ISOLATION_VERIFIED, ConditionType.ENDPOINT_PRIVATE)
+ACTIONS = {
+    ConditionType.READY: "Reconcile",
+    ConditionType.ISOLATION_VERIFIED: "JudgeIsolation",
+    ConditionType.ENDPOINT_PRIVATE: "CheckEndpoint",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Announcement:
+    """One Event to be posted."""
+
+    severity: Literal["Normal", "Warning"]
+    reason: str
+    action: str
+    note: str
+
+
+def announcements(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[Announcement]:
+    """The changes of announced conditions. What Ready repeats of another condition is said once."""
+    old = {c["type"]: c for c in before.get("conditions") or ()}
+    said: set[str] = set()
+    for condition in after.get("conditions") or ():
+        kind = condition["type"]
+        if kind not in ANNOUNCED or not _changed(old.get(kind), condition) or condition["reason"] in said:
+            continue
+        if kind != ConditionType.READY and condition["status"] == "Unknown" and kind not in old:
+            continue  # nothing was known before either
+        said.add(condition["reason"])
+        yield Announcement(
+            severity="Warning" if _is_bad(condition) else "Normal",
+            reason=condition["reason"],
+            action=ACTIONS[ConditionType(kind)],
+            note=condition["message"] or REASONS[condition["reason"]].meaning,
+        )
+
+
+def _changed(old: Mapping[str, Any] | None, new: Mapping[str, Any]) -> bool:
+    return old is None or (old["status"], old["reason"]) != (new["status"], new["reason"])
+
+
+def _is_bad(condition: Mapping[str, Any]) -> bool:
+    return condition["status"] != "True" and REASONS[condition["reason"]].needs_human

@@ -1,0 +1,18 @@
+"""The only place that reads a clock."""
+
+from __future__ import annotations
+
+import time
+from datetime import UTC, datetime
+
+
+class SystemClock:
+    """Wall time, and a monotonic reading that goes on while the machine sleeps."""
+
+    def now(self) -> datetime:
+        """Now, in UTC."""
+        return datetime.now(UTC)
+
+    def monotonic(self) -> float:
+        """Seconds since boot, suspended time included: a lease must not look younger after a frozen VM."""
+        return time.clock_gettime(time.CLOCK_BOOTTIME)

@@ -1,0 +1,30 @@
+"""/healthz, /readyz and /metrics."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from aiohttp import web
+
+
+async def serve_health(
+    port: int, *, trouble: Callable[[], str], ready: Callable[[], bool], metrics: Callable[[], bytes]
+) -> web.AppRunner:
+    """Serve on every address until the runner is cleaned up. `trouble` says why we should be restarted, "" for not."""
+
+    async def healthz(_: web.Request) -> web.Response:
+        wrong = trouble()
+        return web.Response(text=wrong or "ok", status=500 if wrong else 200)
+
+    async def readyz(_: web.Request) -> web.Response:
+        return web.Response(text="ok" if ready() else "not primed yet", status=200 if ready() else 503)
+
+    async def exposition(_: web.Request) -> web.Response:
+        return web.Response(body=metrics(), content_type="text/plain", charset="utf-8")
+
+    app = web.Application()
+    app.add_routes([web.get("/healthz", healthz), web.get("/readyz", readyz), web.get("/metrics", exposition)])
+    runner = web.AppRunner(app, access_log=None)
+    await runner.setup()
+    await web.TCPSite(runner, None, port).start()
+    return runner

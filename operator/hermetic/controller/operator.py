@@ -1,0 +1,195 @@
+"""The work: workers that empty the queue, and the full look that repairs what a watch has missed."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import structlog
+
+from hermetic.api.conditions import ConditionType
+from hermetic.controller.reconciler import Outcome, Reconciler
+from hermetic.controller.sweeper import Sweeper
+from hermetic.controller.telemetry import Telemetry
+from hermetic.controller.workqueue import WorkQueue
+from hermetic.errors import HermeticError, NotLeading, Throttled
+from hermetic.kinds import BY_KIND, MODEL_DEPLOYMENT, PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM
+from hermetic.kube.relist import WATCHED, relist
+from hermetic.kube.store import Key, Store
+from hermetic.ports import Clock, KubeApi
+
+log = structlog.get_logger(__name__)
+
+# Not a deployment: namespaces are never empty.
+SWEEP: Key = ("", "persistentvolumes")
+SWEEPING_KINDS = frozenset((MODEL_DEPLOYMENT, PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM))
+
+
+class Operator:
+    """Everything between an event and a write. It does not know who delivers the events."""
+
+    def __init__(  # noqa: PLR0913 - the composition root hands in each part once
+        self,
+        *,
+        api: KubeApi,
+        store: Store,
+        queue: WorkQueue[Key],
+        reconciler: Reconciler,
+        sweeper: Sweeper,
+        telemetry: Telemetry,
+        clock: Clock,
+        namespaces: tuple[str, ...],
+        resync_seconds: int,
+    ) -> None:
+        self._api = api
+        self._store = store
+        self._queue = queue
+        self._reconciler = reconciler
+        self._sweeper = sweeper
+        self._telemetry = telemetry
+        self._clock = clock
+        self._namespaces = namespaces
+        self._resync_seconds = resync_seconds
+        self._primed_at: float | None = None
+
+    # ------------------------------------------------------------------ what the shell calls
+
+    def see(self, manifest: Mapping[str, Any], *, gone: bool) -> None:
+        """An event came in: keep what it says, and have those looked at whom it concerns. Never fails, never waits."""
+        concerned = self._store.drop(manifest) if gone else self._store.put(manifest)
+        self._enqueue(concerned)
+        if BY_KIND[manifest["kind"]] in SWEEPING_KINDS and (gone or manifest["kind"] == PERSISTENT_VOLUME.kind):
+            self._queue.add(SWEEP, routine=True)
+
+    async def prime(self) -> None:
+        """List everything before the first decision, then have every deployment looked at once."""
+        self._store.server_version = await self._api.server_version()
+        await self._relist()
+        for key in self._store.deployments():
+            self._queue.add(key, routine=True)
+
+    async def work(self, workers: int) -> None:
+        """Reconcile until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            for _ in range(workers):
+                group.create_task(self._worker())
+            group.create_task(self._resync())
+
+    def stop_taking(self) -> None:
+        """Begin nothing new; what is in hand goes on."""
+        self._queue.pause(float("inf"))
+
+    async def drained(self) -> None:
+        """Wait until nothing is in hand."""
+        await self._queue.hands_free()
+
+    # ------------------------------------------------------------------ health
+
+    @property
+    def deployments(self) -> int:
+        """How many ModelDeployments are known."""
+        return self._store.count(MODEL_DEPLOYMENT)
+
+    @property
+    def primed(self) -> bool:
+        """Whether everything was listed at least once."""
+        return self._primed_at is not None
+
+    def trouble(self) -> str:
+        """Why this process should be restarted, in words; "" when it should not."""
+        if self._queue.oldest_age() > STUCK_SECONDS and self._queue.in_progress:
+            return f"the oldest piece of work is {self._queue.oldest_age():.0f} s old"
+        if self._primed_at is not None and self._clock.monotonic() - self._primed_at > 3 * self._resync_seconds + 60:
+            return f"everything was last listed {self._clock.monotonic() - self._primed_at:.0f} s ago"
+        return ""
+
+    # ------------------------------------------------------------------ the loops
+
+    async def _worker(self) -> None:
+        while True:
+            key = await self._queue.get()
+            try:
+                await self._handle(key)
+            finally:
+                self._queue.done(key)
+
+    async def _handle(self, key: Key) -> None:
+        started = self._clock.monotonic()
+        try:
+            outcome = await self._one(key)
+        except NotLeading:
+            return  # this process is on its way out
+        except Throttled as error:
+            self._queue.pause(error.retry_after)
+            self._queue.add_after(key, error.retry_after)
+            self._report(key, started, "retried", because=error.message)
+        except HermeticError as error:
+            again = self._queue.add_failed(key)
+            self._report(key, started, "retried", because=error.message, code=error.code, again_in=round(again, 1))
+        except Exception as error:
+            again = self._queue.add_failed(key)
+            log.exception("reconcile failed", ns=key[0], name=key[1], again_in=round(again, 1))
+            self._report(key, started, "retried", because=repr(error), again_in=round(again, 1))
+        else:
+            self._settle(key, outcome, started)
+
+    async def _one(self, key: Key) -> Outcome:
+        if key == SWEEP:
+            return Outcome(wrote=[f"-PersistentVolume/{name}" for name in await self._sweeper.sweep()])
+        return await self._reconciler.reconcile(key)
+
+    def _settle(self, key: Key, outcome: Outcome, started: float) -> None:
+        if outcome.refusals:
+            again = self._queue.add_failed(key)
+            first = outcome.refusals[0]
+            self._report(
+                key, started, "refused", wrote=outcome.wrote, reason=first.reason, because=first.message,
+                again_in=round(again, 1),
+            )  # fmt: skip
+            return
+        self._queue.forget_failures(key)
+        if outcome.look_again_in is not None:
+            self._queue.add_after(key, outcome.look_again_in)
+        self._report(key, started, "written" if outcome.wrote else "unchanged", wrote=outcome.wrote)
+
+    def _report(self, key: Key, started: float, result: str, **facts: Any) -> None:
+        seconds = self._clock.monotonic() - started
+        self._telemetry.reconciles.labels(result=result).inc()
+        self._telemetry.duration.observe(seconds)
+        log.info("reconcile", ns=key[0], name=key[1], result=result, ms=round(seconds * 1000, 1), **facts)
+
+    async def _resync(self) -> None:
+        while True:
+            await asyncio.sleep(self._resync_seconds)
+            with contextlib.suppress(HermeticError):  # tried again next time; `trouble` tells when it never works
+                await self._relist()
+                for key in self._store.deployments():
+                    self._queue.add(key, routine=True)
+                self._queue.add(SWEEP, routine=True)
+
+    async def _relist(self) -> None:
+        for watched in WATCHED:
+            self._enqueue(await relist(self._api, self._store, watched, self._namespaces))
+        self._primed_at = self._clock.monotonic()
+        self._telemetry.last_relist.set(self._clock.now().timestamp())
+        self._count_conditions()
+
+    def _count_conditions(self) -> None:
+        counts: dict[tuple[str, str], int] = {(kind.value, "True"): 0 for kind in ConditionType}
+        for key in self._store.deployments():
+            seen = self._store.manifest(key) or {}
+            for condition in (seen.get("status") or {}).get("conditions") or ():
+                pair = (condition["type"], condition["status"])
+                counts[pair] = counts.get(pair, 0) + 1
+        self._telemetry.conditions.clear()
+        for (kind, truth), count in counts.items():
+            self._telemetry.conditions.labels(condition=kind, status=truth).set(count)
+
+    def _enqueue(self, keys: Iterable[Key]) -> None:
+        for key in keys:
+            self._queue.add(key)
+
+
+STUCK_SECONDS = 300.0

@@ -1,0 +1,168 @@
+"""One reconcile, start to end: look, decide, write what differs, say what is."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import structlog
+from pydantic import ValidationError
+
+from hermetic.api.modeldeployment import ModelDeploymentSpec
+from hermetic.controller.announcements import announcements
+from hermetic.controller.contests import Contests
+from hermetic.errors import ApiRefused, Conflict, HermeticError, NotFound, ServerTrouble, Throttled
+from hermetic.kinds import DEPLOYMENT, MODEL_DEPLOYMENT
+from hermetic.kube.recorder import EventRecorder
+from hermetic.kube.store import Key, Store
+from hermetic.objects.names import INTENT_ANNOTATION
+from hermetic.plan.planning import Condemned, Manifest, Plan, plan, unreadable
+from hermetic.plan.refusals import Refusal, refusal
+from hermetic.plan.status import same_status, status, status_unreadable
+from hermetic.plan.world import World
+from hermetic.ports import Clock, KubeApi
+
+log = structlog.get_logger(__name__)
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What one reconcile wrote, what was refused, and when to look again without being told (seconds)."""
+
+    wrote: list[str] = field(default_factory=list)
+    refusals: tuple[Refusal, ...] = ()
+    look_again_in: float | None = None
+
+
+class Reconciler:
+    """Brings one ModelDeployment at a time to where its spec wants it. Raises what may pass by itself."""
+
+    def __init__(self, api: KubeApi, store: Store, recorder: EventRecorder, clock: Clock) -> None:
+        self._api = api
+        self._store = store
+        self._recorder = recorder
+        self._clock = clock
+        self._contests = Contests()
+
+    async def reconcile(self, key: Key) -> Outcome:
+        """Look, decide, write, say. Reads nothing from the API server."""
+        world = self._look(key)
+        if world is None:
+            self._contests.forget(key)
+            return Outcome()
+        outcome = Outcome()
+        spec = self._read_spec(key)
+        if isinstance(spec, str):
+            await self._say(key, world, status_unreadable(world, spec, self._clock.now()), outcome, unreadable(spec))
+            return outcome
+        decided = plan(spec, world, self._clock.now())
+        outcome.refusals = await self._carry_out(key, world, decided, outcome)
+        after = self._look(key)
+        if after is None or after.deleting:
+            return outcome
+        said = status(spec, after, decided, outcome.refusals, self._clock.now())
+        await self._say(key, after, said, outcome, decided)
+        outcome.look_again_in = self._look_again_in(key, decided)
+        return outcome
+
+    def _look(self, key: Key) -> World | None:
+        return self._store.snapshot(key, contested=self._contests.contested(key, self._clock.monotonic()))
+
+    def _read_spec(self, key: Key) -> ModelDeploymentSpec | str:
+        """The spec, or in words why this version cannot read it."""
+        seen = self._store.manifest(key) or {}
+        try:
+            # A newer CRD may know more fields than this version: it does its part all the same.
+            return ModelDeploymentSpec.model_validate(seen.get("spec") or {}, extra="ignore")
+        except ValidationError as error:
+            first = error.errors(include_url=False)[0]
+            where = ".".join(str(part) for part in ("spec", *first["loc"]))
+            return f"`{where}`: {first['msg']}"
+
+    async def _carry_out(self, key: Key, world: World, decided: Plan, outcome: Outcome) -> tuple[Refusal, ...]:
+        """Apply in two waves, the workload last and only behind its walls; then delete what is surplus."""
+        walls = [manifest for manifest in decided.apply if manifest["kind"] != DEPLOYMENT.kind]
+        workload = [manifest for manifest in decided.apply if manifest["kind"] == DEPLOYMENT.kind]
+        refused = await self._apply_all(key, world, walls, outcome)
+        if not refused:
+            refused = await self._apply_all(key, world, workload, outcome)
+        if not refused:
+            for condemned in decided.delete:
+                await self._delete(condemned, outcome)
+        return refused
+
+    async def _apply_all(
+        self, key: Key, world: World, manifests: Sequence[Manifest], outcome: Outcome
+    ) -> tuple[Refusal, ...]:
+        answers = await asyncio.gather(
+            *(self._apply(key, world, manifest, outcome) for manifest in manifests), return_exceptions=True
+        )
+        refused: list[Refusal] = []
+        for manifest, answer in zip(manifests, answers, strict=True):
+            if isinstance(answer, HermeticError) and _is_final(answer):
+                refused.append(refusal(f"{manifest['kind']} '{manifest['metadata']['name']}'", answer))
+            elif isinstance(answer, BaseException):
+                raise answer
+        return tuple(refused)
+
+    async def _apply(self, key: Key, world: World, manifest: Manifest, outcome: Outcome) -> None:
+        child = (manifest["kind"], manifest["metadata"]["name"])
+        live = world.children.get(child)
+        if live is not None and _same_intent(manifest, live):
+            self._contests.corrected(key, child, self._clock.monotonic())
+        self._store.put(await self._api.apply(dict(manifest)))
+        outcome.wrote.append("/".join(child))
+
+    async def _delete(self, condemned: Condemned, outcome: Outcome) -> None:
+        await self._api.delete(
+            condemned.kind,
+            namespace=condemned.namespace,
+            name=condemned.name,
+            uid=condemned.uid,
+            resource_version=condemned.resource_version,
+        )
+        outcome.wrote.append(f"-{condemned.kind.kind}/{condemned.name}")
+        log.info("deleted", kind=condemned.kind.kind, ns=condemned.namespace, name=condemned.name, why=condemned.why)
+
+    async def _say(self, key: Key, world: World, said: dict[str, Any], outcome: Outcome, decided: Plan) -> None:
+        """Write the status if it says something new, and an Event for each condition that changed."""
+        if decided.blocked is not None:
+            log.debug("blocked", reason=decided.blocked.reason, key=key)
+        if same_status(said, world.status):
+            return
+        namespace, name = key
+        manifest = {
+            "apiVersion": MODEL_DEPLOYMENT.api_version,
+            "kind": MODEL_DEPLOYMENT.kind,
+            "metadata": {"namespace": namespace, "name": name},
+            "status": said,
+        }
+        try:
+            live = await self._api.apply_status(manifest)
+        except NotFound:
+            return  # deleted meanwhile: nobody is left to read it
+        self._store.put(live)
+        outcome.wrote.append("status")
+        for one in announcements(world.status, said):
+            await self._recorder.record(
+                live, severity=one.severity, reason=one.reason, action=one.action, note=one.note
+            )
+
+    def _look_again_in(self, key: Key, decided: Plan) -> float | None:
+        moments = [self._contests.next_look(key, self._clock.monotonic())]
+        if decided.requeue_at is not None:
+            # One second late rather than one early: at the very moment the evidence must no longer count.
+            moments.append((decided.requeue_at - self._clock.now()).total_seconds() + 1)
+        return min((moment for moment in moments if moment is not None), default=None)
+
+
+def _same_intent(manifest: Manifest, live: Manifest) -> bool:
+    annotations = live["metadata"].get("annotations") or {}
+    return bool(annotations.get(INTENT_ANNOTATION) == manifest["metadata"]["annotations"][INTENT_ANNOTATION])
+
+
+def _is_final(error: HermeticError) -> bool:
+    """Whether the answer is worth telling a person; everything else is tried again first."""
+    return isinstance(error, ApiRefused) and not isinstance(error, (Conflict, Throttled, ServerTrouble))

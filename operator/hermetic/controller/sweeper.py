@@ -1,0 +1,70 @@
+"""The sweep of PersistentVolumes: they cannot be owned by a namespaced object, so nobody else removes them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import structlog
+from pydantic import ValidationError
+
+from hermetic.api.weights import Weights
+from hermetic.errors import Conflict
+from hermetic.kinds import PERSISTENT_VOLUME
+from hermetic.kube.store import Key, Store
+from hermetic.objects.names import Owner
+from hermetic.objects.weights_volume import share_of, volume_name
+from hermetic.plan.volume_sweep import volumes_to_remove
+from hermetic.ports import KubeApi
+
+log = structlog.get_logger(__name__)
+
+
+class Sweeper:
+    """Removes volumes of ours whose claim and owner are gone; the share and its data stay."""
+
+    def __init__(self, api: KubeApi, store: Store) -> None:
+        self._api = api
+        self._store = store
+
+    async def sweep(self) -> list[str]:
+        """Remove what has served its time; returns the names."""
+        removed = []
+        volumes = list(self._store.volumes())
+        for volume in volumes_to_remove(volumes, self._claims(volumes), self._wanted()):
+            metadata = volume["metadata"]
+            try:
+                await self._api.delete(
+                    PERSISTENT_VOLUME,
+                    namespace=None,
+                    name=metadata["name"],
+                    uid=metadata["uid"],
+                    resource_version=metadata["resourceVersion"],
+                )
+            except Conflict:
+                continue  # it changed since we looked; its event brings us back
+            removed.append(metadata["name"])
+            log.info("deleted", kind="PersistentVolume", name=metadata["name"], why="nothing of ours uses it any more")
+        return removed
+
+    def _claims(self, volumes: list[dict[str, Any]]) -> dict[tuple[str, str], str]:
+        found = {}
+        for volume in volumes:
+            claim = volume["spec"].get("claimRef") or {}
+            key = (claim.get("namespace", ""), claim.get("name", ""))
+            live = self._store.claim(*key)
+            if live is not None:
+                found[key] = live["metadata"]["uid"]
+        return found
+
+    def _wanted(self) -> dict[str, frozenset[str]]:
+        return dict(self._wanted_by(key) for key in self._store.deployments())
+
+    def _wanted_by(self, key: Key) -> tuple[str, frozenset[str]]:
+        manifest = self._store.manifest(key) or {"metadata": {"uid": ""}}
+        uid = manifest["metadata"]["uid"]
+        try:
+            weights = Weights.model_validate((manifest.get("spec") or {}).get("weights") or {}, extra="ignore")
+        except ValidationError:
+            return uid, frozenset()
+        share = share_of(weights)
+        return uid, frozenset({volume_name(Owner(*key, uid), share)} if share is not None else ())

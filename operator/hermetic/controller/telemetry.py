@@ -1,0 +1,85 @@
+"""Metrics and logs: bounded labels, one log line per reconcile."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from collections.abc import Callable
+
+import structlog
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+
+from hermetic import __version__
+
+RESULTS = ("unchanged", "written", "refused", "retried")
+
+
+class Telemetry:
+    """Every metric that the operator exposes."""
+
+    def __init__(self) -> None:
+        self.registry = CollectorRegistry()
+        self.reconciles = Counter("hermetic_reconcile", "Reconciles by result", ["result"], registry=self.registry)
+        self.duration = Histogram(
+            "hermetic_reconcile_duration_seconds", "Seconds per reconcile", registry=self.registry
+        )
+        self.requests = Counter(
+            "hermetic_api_requests",
+            "Requests to the API server by verb, resource and HTTP status",
+            ["verb", "resource", "code"],
+            registry=self.registry,
+        )
+        self.conditions = Gauge(
+            "hermetic_model_condition",
+            "Deployments by condition and status",
+            ["condition", "status"],
+            registry=self.registry,
+        )
+        self.leader = Gauge("hermetic_leader", "1 while this process may write", registry=self.registry)
+        self.last_relist = Gauge(
+            "hermetic_last_relist_timestamp_seconds", "When everything was last listed", registry=self.registry
+        )
+        build = Gauge("hermetic_build_info", "Version of the operator", ["version"], registry=self.registry)
+        build.labels(version=__version__).set(1)
+
+    def watch_queue(self, depth: Callable[[], float], age: Callable[[], float]) -> None:
+        """Report the queue's depth and the age of its oldest key whenever somebody scrapes."""
+        Gauge("hermetic_workqueue_depth", "Keys that wait", registry=self.registry).set_function(depth)
+        Gauge(
+            "hermetic_workqueue_oldest_age_seconds",
+            "Age of the oldest key in the queue or in work",
+            registry=self.registry,
+        ).set_function(age)
+
+    def count_request(self, verb: str, resource: str, status: int) -> None:
+        """One request to the API server, with its HTTP status or 0 when no answer came."""
+        self.requests.labels(verb=verb, resource=resource, code=str(status)).inc()
+
+    def render(self) -> bytes:
+        """The exposition text."""
+        return generate_latest(self.registry)
+
+
+def configure_logging() -> None:
+    """JSON lines on standard output; kopf speaks up only when something is wrong."""
+    structlog.configure(
+        processors=[
+            structlog.contextvars.merge_contextvars,
+            structlog.processors.add_log_level,
+            structlog.processors.TimeStamper(fmt="iso", utc=True, key="ts"),
+            structlog.processors.format_exc_info,
+            structlog.processors.JSONRenderer(),
+        ],
+        logger_factory=structlog.PrintLoggerFactory(sys.stdout),
+    )
+    handler = logging.StreamHandler(sys.stdout)
+    handler.setFormatter(
+        structlog.stdlib.ProcessorFormatter(
+            foreign_pre_chain=[
+                structlog.processors.add_log_level,
+                structlog.processors.TimeStamper(fmt="iso", utc=True, key="ts"),
+            ],
+            processor=structlog.processors.JSONRenderer(),
+        )
+    )
+    logging.basicConfig(level=logging.WARNING, handlers=[handler], force=True)

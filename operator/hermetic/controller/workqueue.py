@@ -1,0 +1,154 @@
+"""A queue of keys: each key at most once, never in two hands at a time, people's changes before routine.
+
+Level-triggered work needs nothing else: what happened is in the store, the queue only says where to look.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+import itertools
+import random
+from collections import deque
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass, field
+from typing import Generic, TypeVar
+
+K = TypeVar("K", bound=Hashable)
+
+BASE_DELAY = 0.5
+LONGEST_DELAY = 300.0
+
+
+@dataclass(order=True, slots=True)
+class _Later(Generic[K]):
+    due: float
+    order: int
+    key: K = field(compare=False)
+
+
+class WorkQueue(Generic[K]):
+    """Deduplicating, with delays, back-off per key and two lanes. Times are seconds of `monotonic`."""
+
+    def __init__(self, monotonic: Callable[[], float], jitter: Callable[[], float] = random.random) -> None:
+        self._monotonic = monotonic
+        self._jitter = jitter
+        self._lanes: tuple[deque[K], deque[K]] = (deque(), deque())
+        self._queued: dict[K, float] = {}
+        self._working: dict[K, float] = {}
+        self._dirty: dict[K, bool] = {}
+        self._later: list[_Later[K]] = []
+        self._due: dict[K, float] = {}
+        self._failures: dict[K, int] = {}
+        self._count = itertools.count()
+        self._changed = asyncio.Event()
+        self._hands_free = asyncio.Event()
+        self._hands_free.set()
+        self._paused_until = 0.0
+
+    def __len__(self) -> int:
+        return len(self._queued)
+
+    @property
+    def in_progress(self) -> int:
+        """Keys that are being worked on."""
+        return len(self._working)
+
+    def oldest_age(self) -> float:
+        """Seconds that the oldest key has waited or been worked on; 0 when there is none."""
+        began = min(itertools.chain(self._queued.values(), self._working.values()), default=None)
+        return 0.0 if began is None else float(self._monotonic() - began)
+
+    def add(self, key: K, *, routine: bool = False) -> None:
+        """Have the key worked on; `routine` lets others go first. A key in work is taken again afterwards."""
+        if key in self._working:
+            self._dirty[key] = routine and self._dirty.get(key, True)
+            return
+        if key in self._queued:
+            return
+        self._queued[key] = self._monotonic()
+        self._lanes[routine].append(key)
+        self._changed.set()
+
+    def add_after(self, key: K, seconds: float) -> None:
+        """Have the key worked on after a while; the earliest of several wishes counts."""
+        due = self._monotonic() + seconds
+        if key in self._due and self._due[key] <= due:
+            return
+        self._due[key] = due
+        heapq.heappush(self._later, _Later(due, next(self._count), key))
+        self._changed.set()
+
+    def add_failed(self, key: K) -> float:
+        """Have a key that failed worked on again, later each time; returns the delay in seconds."""
+        failures = self._failures[key] = self._failures.get(key, 0) + 1
+        ceiling = min(LONGEST_DELAY, BASE_DELAY * 2 ** min(failures - 1, 20))
+        delay = float(ceiling * (0.5 + 0.5 * self._jitter()))
+        self.add_after(key, delay)
+        return delay
+
+    def forget_failures(self, key: K) -> None:
+        """The key succeeded: its next failure starts from the shortest delay."""
+        self._failures.pop(key, None)
+
+    def pause(self, seconds: float) -> None:
+        """Hand out nothing for a while: the API server asked for patience."""
+        self._paused_until = max(self._paused_until, self._monotonic() + seconds)
+
+    async def get(self) -> K:
+        """The next key; it is in work until `done` is called."""
+        while True:
+            self._release_due()
+            key = self._next() if self._monotonic() >= self._paused_until else None
+            if key is not None:
+                self._working[key] = self._monotonic()
+                self._hands_free.clear()
+                return key
+            self._changed.clear()
+            await self._sleep_until_something_changes()
+
+    def done(self, key: K) -> None:
+        """The key is out of work; it is queued again if somebody asked meanwhile."""
+        self._working.pop(key, None)
+        if not self._working:
+            self._hands_free.set()
+        routine = self._dirty.pop(key, None)
+        if routine is not None:
+            self.add(key, routine=routine)
+        else:
+            self._changed.set()
+
+    async def hands_free(self) -> None:
+        """Wait until no key is in work."""
+        await self._hands_free.wait()
+
+    def idle(self) -> bool:
+        """Whether nothing is queued or in work; keys that wait for their time do not count."""
+        return not self._queued and not self._working
+
+    def _next(self) -> K | None:
+        for lane in self._lanes:
+            if lane:
+                key = lane.popleft()
+                del self._queued[key]
+                return key
+        return None
+
+    def _release_due(self) -> None:
+        now = self._monotonic()
+        while self._later and self._later[0].due <= now:
+            later = heapq.heappop(self._later)
+            if self._due.get(later.key) == later.due:
+                del self._due[later.key]
+                self.add(later.key)
+
+    async def _sleep_until_something_changes(self) -> None:
+        wakes = [later.due for later in self._later[:1]]
+        if self._queued:
+            wakes.append(self._paused_until)
+        timeout = max(0.0, min(wakes) - self._monotonic()) if wakes else None
+        try:
+            async with asyncio.timeout(timeout):
+                await self._changed.wait()
+        except TimeoutError:
+            return

@@ -1,0 +1,88 @@
+"""What is kept of each object: the fields that a decision may rest on, and nothing of the rest."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from pydantic import ValidationError
+
+from hermetic.api.egressaudit import EgressAuditStatus
+from hermetic.plan.world import Evidence, Node, Warned
+
+LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
+GPU_RESOURCES = ("nvidia.com/", "amd.com/")
+
+
+def lean(manifest: Mapping[str, Any]) -> dict[str, Any]:
+    """The object without what nobody reads: managed fields and kubectl's copy of it."""
+    metadata = {key: value for key, value in manifest["metadata"].items() if key != "managedFields"}
+    if LAST_APPLIED in (metadata.get("annotations") or {}):
+        metadata["annotations"] = {k: v for k, v in metadata["annotations"].items() if k != LAST_APPLIED}
+    return {**manifest, "metadata": metadata}
+
+
+def lean_pod(pod: Mapping[str, Any]) -> dict[str, Any]:
+    """Identity and state of a pod; its spec is the template's."""
+    metadata, status = pod["metadata"], pod.get("status") or {}
+    kept = ("name", "namespace", "uid", "resourceVersion", "labels", "creationTimestamp", "deletionTimestamp")
+    return {
+        "kind": "Pod",
+        "metadata": {key: metadata[key] for key in kept if key in metadata},
+        "status": {
+            key: status[key]
+            for key in ("phase", "conditions", "containerStatuses", "initContainerStatuses")
+            if key in status
+        },
+    }
+
+
+def node(manifest: Mapping[str, Any]) -> Node:
+    """The pool, size, runtime and GPUs of a node."""
+    metadata, status = manifest["metadata"], manifest.get("status") or {}
+    labels = metadata.get("labels") or {}
+    return Node(
+        name=metadata["name"],
+        pool=labels.get("kubernetes.azure.com/agentpool") or labels.get("agentpool") or "",
+        instance_type=labels.get("node.kubernetes.io/instance-type", ""),
+        runtime_version=(status.get("nodeInfo") or {}).get("containerRuntimeVersion", ""),
+        gpus={
+            resource: int(count)
+            for resource, count in (status.get("allocatable") or {}).items()
+            if resource.startswith(GPU_RESOURCES) and str(count).isdigit()
+        },
+    )
+
+
+def warned(event: Mapping[str, Any]) -> Warned:
+    """Reason and message of a warning event."""
+    return Warned(reason=event.get("reason") or "", message=event.get("message") or event.get("note") or "")
+
+
+def evidence(audit: Mapping[str, Any]) -> Evidence:
+    """What an EgressAudit says of its present spec; a status that cannot be read says nothing."""
+    generation = audit["metadata"].get("generation", 0)
+    try:
+        found = EgressAuditStatus.model_validate(audit.get("status") or {}, extra="ignore")
+    except ValidationError:
+        return Evidence(verdict=None)
+    # A verdict about an earlier spec (other keys, other exceptions) is no verdict about this one.
+    if found.observed_generation != generation or audit["metadata"].get("deletionTimestamp"):
+        return Evidence(verdict=None)
+    looks = found.evidence
+    azure = looks.azure if looks is not None else None
+    present = {
+        name for name in ("azure", "kubernetes", "probe") if looks is not None and getattr(looks, name) is not None
+    }
+    return Evidence(
+        verdict=found.verdict,
+        message=found.message or "",
+        observed_at=_aware(azure.observed_at) if azure is not None else None,
+        expires_at=_aware(azure.expires_at) if azure is not None else None,
+        sources=frozenset(present),
+    )
+
+
+def _aware(moment: datetime) -> datetime:
+    return moment if moment.tzinfo is not None else moment.astimezone()

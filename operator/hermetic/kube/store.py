@@ -1,0 +1,285 @@
+"""Everything that was seen of the cluster, by kind and name; it does not care who feeds it.
+
+Objects are kept as compact JSON: a thousand deployments with their children fit in a few tens of megabytes, and a
+reconcile parses only its own. An object is taken only when its resourceVersion is newer than the one that is known, and
+never again after it was seen to go.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import OrderedDict, defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from hermetic.api.conditions import ConditionType
+from hermetic.api.configuration import Configuration
+from hermetic.kinds import (
+    BY_KIND,
+    CHILDREN,
+    CORE_EVENT,
+    EGRESS_AUDIT,
+    MODEL_DEPLOYMENT,
+    NODE,
+    PERSISTENT_VOLUME,
+    PERSISTENT_VOLUME_CLAIM,
+    POD,
+    Kind,
+)
+from hermetic.kube.projections import evidence, lean, lean_pod, node, warned
+from hermetic.objects.names import MODEL_LABEL, NAMESPACE_LABEL, Owner
+from hermetic.plan.world import ChildKey, Evidence, Node, Warned, World
+
+Key = tuple[str, str]  # (namespace, name) of a ModelDeployment
+Name = tuple[str, str]  # (namespace or "", name) of any object
+Manifest = Mapping[str, Any]
+
+REMEMBERED_DEPARTURES = 20_000
+REMEMBERED_WARNINGS = 5_000
+CHILD_KINDS = frozenset(kind.kind for kind in CHILDREN)
+
+
+@dataclass(slots=True)
+class _Entry:
+    uid: str
+    version: int
+    body: bytes
+    owner: Key | None
+
+
+class Store:
+    """The cluster as it was last seen. Not safe for threads; every method returns at once."""
+
+    def __init__(self, policy: Configuration) -> None:
+        self.server_version: tuple[int, int] = (0, 0)
+        self._policy = policy
+        self._entries: dict[Kind, dict[Name, _Entry]] = defaultdict(dict)
+        self._owned: dict[Key, set[tuple[Kind, Name]]] = defaultdict(set)
+        self._nodes: dict[str, Node] = {}
+        self._evidence: Evidence | None = None
+        self._pods: dict[str, Key] = {}
+        self._warnings: OrderedDict[str, tuple[int, Warned]] = OrderedDict()
+        self._gone: OrderedDict[str, None] = OrderedDict()
+
+    def put(self, manifest: Manifest) -> frozenset[Key]:
+        """Take an object in; returns the deployments that should look again (none when nothing was learnt)."""
+        kind, metadata = BY_KIND[manifest["kind"]], manifest["metadata"]
+        if metadata["uid"] in self._gone:
+            return frozenset()
+        if kind is CORE_EVENT:
+            return self._put_warning(manifest)
+        name = _name(metadata)
+        known = self._entries[kind].get(name)
+        version = int(metadata["resourceVersion"])
+        if known is not None and known.uid == metadata["uid"] and known.version >= version:
+            return frozenset()
+        if kind is NODE:
+            return self._put_node(manifest, name, version)
+        return self._put_entry(kind, name, manifest, version)
+
+    def drop(self, manifest: Manifest) -> frozenset[Key]:
+        """Forget an object that was seen to go; returns the deployments that should look again."""
+        kind, metadata = BY_KIND[manifest["kind"]], manifest["metadata"]
+        self._remember_departure(metadata["uid"])
+        if kind is CORE_EVENT:
+            return frozenset()
+        name = _name(metadata)
+        known = self._entries[kind].get(name)
+        if known is None or known.uid != metadata["uid"]:
+            return frozenset()
+        return self._forget(kind, name)
+
+    def sweep(self, kind: Kind, listed: set[str], version: int) -> frozenset[Key]:
+        """After a full list at `version`: forget what it did not hold, unless it is younger than the list."""
+        if kind is CORE_EVENT:
+            return frozenset()
+        stale = [
+            name for name, entry in self._entries[kind].items() if entry.uid not in listed and entry.version <= version
+        ]
+        return frozenset(key for name in stale for key in self._forget(kind, name))
+
+    def deployments(self) -> Iterator[Key]:
+        """The key of every ModelDeployment."""
+        yield from self._entries[MODEL_DEPLOYMENT]
+
+    def manifest(self, key: Key) -> dict[str, Any] | None:
+        """The ModelDeployment as it was last seen."""
+        entry = self._entries[MODEL_DEPLOYMENT].get(key)
+        return None if entry is None else json.loads(entry.body)
+
+    def snapshot(self, key: Key, *, contested: frozenset[ChildKey] = frozenset()) -> World | None:
+        """One frozen look at everything that concerns this deployment; None when it is gone."""
+        seen = self.manifest(key)
+        if seen is None:
+            return None
+        metadata = seen["metadata"]
+        owned = [(kind, json.loads(self._entries[kind][name].body)) for kind, name in self._owned_by(key)]
+        pods = tuple(body for kind, body in owned if kind is POD)
+        return World(
+            owner=Owner(key[0], key[1], metadata["uid"]),
+            generation=metadata.get("generation", 0),
+            policy=self._policy,
+            deleting=bool(metadata.get("deletionTimestamp")),
+            status=seen.get("status") or {},
+            children={(kind.kind, body["metadata"]["name"]): body for kind, body in owned if kind is not POD},
+            pods=pods,
+            warnings=self._warnings_about(pods),
+            nodes=tuple(self._nodes.values()),
+            evidence=self._evidence,
+            address_holder=self._address_holder(seen),
+            server_version=self.server_version,
+            contested=contested,
+        )
+
+    def volumes(self) -> Iterator[dict[str, Any]]:
+        """Every PersistentVolume that carries our label."""
+        for entry in self._entries[PERSISTENT_VOLUME].values():
+            yield json.loads(entry.body)
+
+    def claim(self, namespace: str, name: str) -> dict[str, Any] | None:
+        """One claim of ours."""
+        entry = self._entries[PERSISTENT_VOLUME_CLAIM].get((namespace, name))
+        return None if entry is None else json.loads(entry.body)
+
+    def count(self, kind: Kind) -> int:
+        """How many objects of a kind are known."""
+        return len(self._entries[kind])
+
+    # ------------------------------------------------------------------ taking in
+
+    def _put_entry(self, kind: Kind, name: Name, manifest: Manifest, version: int) -> frozenset[Key]:
+        owner = _owner(kind, manifest)
+        before = self._entries[kind].get(name)
+        if before is not None and before.owner is not None and before.owner != owner:
+            self._owned[before.owner].discard((kind, name))
+        body = lean_pod(manifest) if kind is POD else lean(manifest)
+        self._entries[kind][name] = _Entry(manifest["metadata"]["uid"], version, _compact(body), owner)
+        if kind is EGRESS_AUDIT:
+            return self._see_evidence(evidence(manifest))
+        if owner is not None and kind is not MODEL_DEPLOYMENT:
+            self._owned[owner].add((kind, name))
+        if owner is not None and kind is POD:
+            self._pods[manifest["metadata"]["uid"]] = owner
+        return self._concerned(kind, owner, manifest)
+
+    def _put_node(self, manifest: Manifest, name: Name, version: int) -> frozenset[Key]:
+        seen = node(manifest)
+        self._entries[NODE][name] = _Entry(manifest["metadata"]["uid"], version, b"", None)
+        if self._nodes.get(seen.name) == seen:  # a heartbeat
+            return frozenset()
+        self._nodes[seen.name] = seen
+        return self._waiting()
+
+    def _put_warning(self, event: Manifest) -> frozenset[Key]:
+        about = (event.get("involvedObject") or event.get("regarding") or {}).get("uid")
+        version = int(event["metadata"]["resourceVersion"])
+        if not about or self._warnings.get(about, (-1,))[0] >= version:
+            return frozenset()
+        # A warning may overtake its pod, so those of strangers are kept for a while too.
+        self._warnings[about] = (version, warned(event))
+        while len(self._warnings) > REMEMBERED_WARNINGS:
+            self._warnings.popitem(last=False)
+        return frozenset({self._pods[about]} if about in self._pods else ())
+
+    def _see_evidence(self, seen: Evidence | None) -> frozenset[Key]:
+        if seen == self._evidence:
+            return frozenset()
+        self._evidence = seen
+        return frozenset(self.deployments())
+
+    # ------------------------------------------------------------------ letting go
+
+    def _forget(self, kind: Kind, name: Name) -> frozenset[Key]:
+        entry = self._entries[kind].pop(name)
+        self._remember_departure(entry.uid)
+        self._warnings.pop(entry.uid, None)
+        self._pods.pop(entry.uid, None)
+        if kind is NODE:
+            self._nodes.pop(name[1], None)
+            return self._waiting()
+        if kind is EGRESS_AUDIT:
+            return self._see_evidence(None)
+        if entry.owner is not None:
+            self._owned[entry.owner].discard((kind, name))
+            if not self._owned[entry.owner]:
+                del self._owned[entry.owner]
+        return self._concerned(kind, entry.owner, json.loads(entry.body))
+
+    def _remember_departure(self, uid: str) -> None:
+        """A late answer to our own write must not bring an object back that was seen to go."""
+        self._gone[uid] = None
+        while len(self._gone) > REMEMBERED_DEPARTURES:
+            self._gone.popitem(last=False)
+
+    # ------------------------------------------------------------------ who is concerned
+
+    def _concerned(self, kind: Kind, owner: Key | None, manifest: Manifest) -> frozenset[Key]:
+        if kind is MODEL_DEPLOYMENT:
+            return frozenset({_name(manifest["metadata"]), *self._rivals(manifest)})
+        return frozenset() if owner is None else frozenset({owner})
+
+    def _waiting(self) -> frozenset[Key]:
+        """Deployments for which another node could make a difference."""
+        return frozenset(key for key in self.deployments() if not self._is_ready(key))
+
+    def _is_ready(self, key: Key) -> bool:
+        seen = self.manifest(key) or {}
+        conditions = (seen.get("status") or {}).get("conditions") or ()
+        return any(c["type"] == ConditionType.READY and c["status"] == "True" for c in conditions)
+
+    def _owned_by(self, key: Key) -> list[tuple[Kind, Name]]:
+        return sorted(self._owned.get(key, ()), key=lambda item: (item[0].kind, item[1]))
+
+    def _warnings_about(self, pods: tuple[Manifest, ...]) -> dict[str, Warned]:
+        uids = (pod["metadata"]["uid"] for pod in pods)
+        return {uid: self._warnings[uid][1] for uid in uids if uid in self._warnings}
+
+    def _rivals(self, manifest: Manifest) -> Iterator[Key]:
+        """Other deployments that ask for the same load balancer address."""
+        address = _requested_address(manifest)
+        if not address:
+            return
+        marker = f'"address":"{address}"'.encode()
+        for key, entry in self._entries[MODEL_DEPLOYMENT].items():
+            if key != _name(manifest["metadata"]) and marker in entry.body:
+                other = json.loads(entry.body)
+                if _requested_address(other) == address:
+                    yield key
+
+    def _address_holder(self, manifest: Manifest) -> str:
+        rivals = [self.manifest(key) for key in self._rivals(manifest)]
+        older = [other for other in rivals if other is not None and _age(other) < _age(manifest)]
+        if not older:
+            return ""
+        metadata = min(older, key=_age)["metadata"]
+        return f"{metadata['namespace']}/{metadata['name']}"
+
+
+def _name(metadata: Mapping[str, Any]) -> Name:
+    return (metadata.get("namespace") or "", metadata["name"])
+
+
+def _owner(kind: Kind, manifest: Manifest) -> Key | None:
+    metadata = manifest["metadata"]
+    labels = metadata.get("labels") or {}
+    if kind is MODEL_DEPLOYMENT:
+        return _name(metadata)
+    if MODEL_LABEL not in labels or (kind.kind not in CHILD_KINDS and kind is not POD):
+        return None
+    namespace = labels.get(NAMESPACE_LABEL, "") if kind is PERSISTENT_VOLUME else metadata.get("namespace", "")
+    return (namespace, labels[MODEL_LABEL])
+
+
+def _requested_address(manifest: Manifest) -> str:
+    endpoint = (manifest.get("spec") or {}).get("endpoint") or {}
+    return str((endpoint.get("internalLoadBalancer") or {}).get("address") or "")
+
+
+def _age(manifest: Manifest) -> tuple[str, str, str]:
+    metadata = manifest["metadata"]
+    return (metadata.get("creationTimestamp", ""), metadata["namespace"], metadata["name"])
+
+
+def _compact(body: Manifest) -> bytes:
+    return json.dumps(body, separators=(",", ":"), ensure_ascii=False).encode()

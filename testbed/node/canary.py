@@ -19,19 +19,18 @@ CANARY: Json = {
     "spec": {
         "nodeName": NODE,
         "restartPolicy": "Never",
+        "terminationGracePeriodSeconds": 0,
         "automountServiceAccountToken": False,
-        "containers": [
-            {"name": "canary", "image": PAUSE_IMAGE, "imagePullPolicy": "Never", "command": ["/bin/true"]},
-        ],
+        "containers": [{"name": "canary", "image": PAUSE_IMAGE, "imagePullPolicy": "Never"}],
     },
 }
 
 
 def run_canary(api: Api, components: Sequence[Component]) -> None:
-    """Raises ComponentError with the pod's own warnings when it does not run through."""
+    """Raises ComponentError with the pod's own warnings when it does not come to run."""
     api.create(PODS, CANARY)
     try:
-        wait_until("finished first pod", lambda: _phase(api) in {"Succeeded", "Failed"}, components, SECONDS)
+        wait_until("running first pod", lambda: _phase(api) in {"Running", "Failed"}, components, SECONDS)
     except ComponentError as error:
         if warnings := _warnings(api):
             raise ComponentError(f"the node is Ready, but no pod runs on it\n{warnings}") from error

@@ -26,6 +26,7 @@ from testbed.node import preflight
 from testbed.node.machine import labels_of
 from testbed.node.real_node import REPOSITORY
 from testbed.node.wanted import DEFAULT_SIZE, Wanted
+from testbed.packages import SEARCH
 from testbed.programs import programs
 
 CANNOT_RUN = 77
@@ -36,7 +37,7 @@ def main(arguments: list[str]) -> int:
         prog="python -m testbed node", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--preflight", action="store_true", help="only say whether this machine can run it")
-    parser.add_argument("--folder", type=Path, help="everything goes there and stays (default: temporary)")
+    parser.add_argument("--folder", type=Path, help="an empty folder, kept (default: temporary)")
     parser.add_argument("--images", type=Path, action="append", default=[], help="an image tar, or a folder of them")
     parser.add_argument("--shares", type=Path, help="folder that backs the shares (default: in the folder)")
     parser.add_argument("--size", choices=SIZES, default=DEFAULT_SIZE, help="the Azure size the node takes itself for")
@@ -44,6 +45,10 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--label", action="append", default=[], metavar="KEY=VALUE", help="a further node label")
     parser.add_argument("--audit-user", action="append", metavar="USER", help="record this user's API requests")
     chosen = parser.parse_args(arguments)
+    if chosen.folder is not None:
+        chosen.folder.mkdir(parents=True, exist_ok=True)
+        if any(chosen.folder.iterdir()):
+            parser.error(f"{chosen.folder} is not empty")
     try:
         check(chosen.folder)
         if chosen.preflight:
@@ -66,7 +71,8 @@ def run(wanted: Wanted, *, keep_folder: bool) -> int:
     """Hands the node to a keeper and waits. The keeper notices how we end by the pipe between us."""
     keeper = subprocess.Popen(
         [sys.executable, "-m", "testbed.node.keeper", wanted.to_json(), "keep" if keep_folder else "remove"],
-        stdin=subprocess.PIPE, start_new_session=True, env={**os.environ, "PYTHONPATH": str(REPOSITORY)},
+        stdin=subprocess.PIPE, start_new_session=True,
+        env={**os.environ, "PYTHONPATH": str(REPOSITORY), "PATH": f"{os.environ['PATH']}:{SEARCH}"},
     )  # fmt: skip
     pipe = keeper.stdin
     assert pipe is not None
@@ -77,7 +83,6 @@ def run(wanted: Wanted, *, keep_folder: bool) -> int:
 
 def _wanted(chosen: argparse.Namespace) -> Wanted:
     folder = Path(tempfile.mkdtemp(prefix="hermetic-node-")) if chosen.folder is None else chosen.folder.resolve()
-    folder.mkdir(parents=True, exist_ok=True)
     shares = folder / "shares" if chosen.shares is None else chosen.shares.resolve()
     shares.mkdir(parents=True, exist_ok=True)
     return Wanted(

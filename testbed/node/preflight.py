@@ -9,7 +9,7 @@ import tempfile
 from pathlib import Path
 
 from testbed.node.cgroups import missing_controllers
-from testbed.packages import missing_packages, what_to_install
+from testbed.packages import SEARCH, missing_packages, what_to_install
 
 CAPABILITIES = {"NET_ADMIN": 12, "SYS_PTRACE": 19, "SYS_ADMIN": 21, "MKNOD": 27}
 
@@ -49,7 +49,8 @@ def _trial(folder: Path | None) -> list[str]:
     scratch = tempfile.mkdtemp(prefix="hermetic-preflight-", dir=folder)
     try:
         command = ["unshare", "--net", "--mount", "--pid", "--fork", "--mount-proc", "sh", "-c", TRIAL, scratch]
-        trial = subprocess.run(command, capture_output=True, text=True, check=False)
+        environment = {**os.environ, "PATH": f"{os.environ['PATH']}:{SEARCH}"}
+        trial = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
     if trial.returncode == 0:

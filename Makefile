@@ -39,6 +39,14 @@ programs: $(INSTALLED) ## build Kubernetes, etcd, kwok, containerd and CoreDNS (
 controlplane: $(INSTALLED) ## run the embedded control plane until SIGTERM; first line of stdout is JSON
 	exec setpriv --pdeathsig TERM $(BIN)/python -m testbed controlplane
 
+.PHONY: packages
+packages: $(INSTALLED) ## install the Debian packages of the real node (as root; else say which, and its tests skip)
+	$(BIN)/python -m testbed packages || test -z "$$CI"
+
+.PHONY: node
+node: packages ## run a real node with its control plane until SIGTERM (root); first line of stdout is JSON
+	exec setpriv --pdeathsig TERM $(BIN)/python -m testbed node
+
 # ---------------------------------------------------------------- develop: check, test, bench
 
 # ---------------------------------------------------------------- show: demo, audit-demo

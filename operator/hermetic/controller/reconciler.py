@@ -17,11 +17,10 @@ from hermetic.errors import ApiRefused, Conflict, HermeticError, NotFound, Serve
 from hermetic.kinds import DEPLOYMENT, MODEL_DEPLOYMENT
 from hermetic.kube.recorder import EventRecorder
 from hermetic.kube.store import Key, Store
-from hermetic.objects.names import INTENT_ANNOTATION
-from hermetic.plan.planning import Condemned, Manifest, Plan, plan, unreadable
+from hermetic.plan.planning import Change, Condemned, Plan, plan
 from hermetic.plan.refusals import Refusal, refusal
 from hermetic.plan.status import same_status, status, status_unreadable
-from hermetic.plan.world import World
+from hermetic.plan.world import ChildKey, World
 from hermetic.ports import Clock, KubeApi
 
 log = structlog.get_logger(__name__)
@@ -55,15 +54,15 @@ class Reconciler:
         outcome = Outcome()
         spec = self._read_spec(key)
         if isinstance(spec, str):
-            await self._say(key, world, status_unreadable(world, spec, self._clock.now()), outcome, unreadable(spec))
+            await self._say(key, world, status_unreadable(world, spec, self._clock.now()), outcome)
             return outcome
         decided = plan(spec, world, self._clock.now())
-        outcome.refusals = await self._carry_out(key, world, decided, outcome)
+        outcome.refusals = await self._carry_out(key, decided, outcome)
         after = self._look(key)
         if after is None or after.deleting:
             return outcome
         said = status(spec, after, decided, outcome.refusals, self._clock.now())
-        await self._say(key, after, said, outcome, decided)
+        await self._say(key, after, said, outcome)
         outcome.look_again_in = self._look_again_in(key, decided)
         return outcome
 
@@ -81,39 +80,36 @@ class Reconciler:
             where = ".".join(str(part) for part in ("spec", *first["loc"]))
             return f"`{where}`: {first['msg']}"
 
-    async def _carry_out(self, key: Key, world: World, decided: Plan, outcome: Outcome) -> tuple[Refusal, ...]:
+    async def _carry_out(self, key: Key, decided: Plan, outcome: Outcome) -> tuple[Refusal, ...]:
         """Apply in two waves, the workload last and only behind its walls; then delete what is surplus."""
-        walls = [manifest for manifest in decided.apply if manifest["kind"] != DEPLOYMENT.kind]
-        workload = [manifest for manifest in decided.apply if manifest["kind"] == DEPLOYMENT.kind]
-        refused = await self._apply_all(key, world, walls, outcome)
+        walls = [change for change in decided.apply if change.manifest["kind"] != DEPLOYMENT.kind]
+        workload = [change for change in decided.apply if change.manifest["kind"] == DEPLOYMENT.kind]
+        refused = await self._apply_all(key, walls, outcome)
         if not refused:
-            refused = await self._apply_all(key, world, workload, outcome)
+            refused = await self._apply_all(key, workload, outcome)
         if not refused:
             for condemned in decided.delete:
                 await self._delete(condemned, outcome)
         return refused
 
-    async def _apply_all(
-        self, key: Key, world: World, manifests: Sequence[Manifest], outcome: Outcome
-    ) -> tuple[Refusal, ...]:
+    async def _apply_all(self, key: Key, changes: Sequence[Change], outcome: Outcome) -> tuple[Refusal, ...]:
         answers = await asyncio.gather(
-            *(self._apply(key, world, manifest, outcome) for manifest in manifests), return_exceptions=True
+            *(self._apply(key, change, outcome) for change in changes), return_exceptions=True
         )
         refused: list[Refusal] = []
-        for manifest, answer in zip(manifests, answers, strict=True):
+        for change, answer in zip(changes, answers, strict=True):
             if isinstance(answer, HermeticError) and _is_final(answer):
-                refused.append(refusal(f"{manifest['kind']} '{manifest['metadata']['name']}'", answer))
+                kind, name = _child(change)
+                refused.append(refusal(f"{kind} '{name}'", answer))
             elif isinstance(answer, BaseException):
                 raise answer
         return tuple(refused)
 
-    async def _apply(self, key: Key, world: World, manifest: Manifest, outcome: Outcome) -> None:
-        child = (manifest["kind"], manifest["metadata"]["name"])
-        live = world.children.get(child)
-        if live is not None and _same_intent(manifest, live):
-            self._contests.corrected(key, child, self._clock.monotonic())
-        self._store.put(await self._api.apply(dict(manifest)))
-        outcome.wrote.append("/".join(child))
+    async def _apply(self, key: Key, change: Change, outcome: Outcome) -> None:
+        if change.why == "drifted":
+            self._contests.corrected(key, _child(change), self._clock.monotonic())
+        self._store.put(await self._api.apply(dict(change.manifest)))
+        outcome.wrote.append(f"{'/'.join(_child(change))} ({change.why})")
 
     async def _delete(self, condemned: Condemned, outcome: Outcome) -> None:
         await self._api.delete(
@@ -123,13 +119,10 @@ class Reconciler:
             uid=condemned.uid,
             resource_version=condemned.resource_version,
         )
-        outcome.wrote.append(f"-{condemned.kind.kind}/{condemned.name}")
-        log.info("deleted", kind=condemned.kind.kind, ns=condemned.namespace, name=condemned.name, why=condemned.why)
+        outcome.wrote.append(f"-{condemned.kind.kind}/{condemned.name} ({condemned.why})")
 
-    async def _say(self, key: Key, world: World, said: dict[str, Any], outcome: Outcome, decided: Plan) -> None:
+    async def _say(self, key: Key, world: World, said: dict[str, Any], outcome: Outcome) -> None:
         """Write the status if it says something new, and an Event for each condition that changed."""
-        if decided.blocked is not None:
-            log.debug("blocked", reason=decided.blocked.reason, key=key)
         if same_status(said, world.status):
             return
         namespace, name = key
@@ -158,9 +151,8 @@ class Reconciler:
         return min((moment for moment in moments if moment is not None), default=None)
 
 
-def _same_intent(manifest: Manifest, live: Manifest) -> bool:
-    annotations = live["metadata"].get("annotations") or {}
-    return bool(annotations.get(INTENT_ANNOTATION) == manifest["metadata"]["annotations"][INTENT_ANNOTATION])
+def _child(change: Change) -> ChildKey:
+    return (change.manifest["kind"], change.manifest["metadata"]["name"])
 
 
 def _is_final(error: HermeticError) -> bool:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import structlog
 from pydantic import ValidationError
 
 from hermetic.api.weights import Weights
@@ -15,8 +14,6 @@ from hermetic.objects.names import Owner
 from hermetic.objects.weights_volume import share_of, volume_name
 from hermetic.plan.volume_sweep import volumes_to_remove
 from hermetic.ports import KubeApi
-
-log = structlog.get_logger(__name__)
 
 
 class Sweeper:
@@ -43,7 +40,6 @@ class Sweeper:
             except Conflict:
                 continue  # it changed since we looked; its event brings us back
             removed.append(metadata["name"])
-            log.info("deleted", kind="PersistentVolume", name=metadata["name"], why="nothing of ours uses it any more")
         return removed
 
     def _claims(self, volumes: list[dict[str, Any]]) -> dict[tuple[str, str], str]:

@@ -133,9 +133,11 @@ class Store:
         )
 
     def volumes(self) -> Iterator[dict[str, Any]]:
-        """Every PersistentVolume that carries our label."""
+        """Every PersistentVolume of ours for a namespace that we look after: of others we cannot see who needs them."""
+        watched = self._policy.watch_namespaces
         for entry in self._entries[PERSISTENT_VOLUME].values():
-            yield json.loads(entry.body)
+            if entry.owner is not None and (not watched or entry.owner[0] in watched):
+                yield json.loads(entry.body)
 
     def claim(self, namespace: str, name: str) -> dict[str, Any] | None:
         """One claim of ours."""

@@ -28,11 +28,14 @@ MERGED_LISTS: Mapping[str, Mapping[str, str]] = {
 QUANTITIES = frozenset({"requests", "limits", "capacity"})
 
 
-def differs(desired: Mapping[str, Any], live: Mapping[str, Any]) -> bool:
-    """Whether the desired manifest has to be applied again."""
+def is_of_another_intent(desired: Mapping[str, Any], live: Mapping[str, Any]) -> bool:
+    """Whether the live object was last applied from another manifest than the desired one."""
     annotations = live.get("metadata", {}).get("annotations") or {}
-    if annotations.get(INTENT_ANNOTATION) != desired["metadata"]["annotations"][INTENT_ANNOTATION]:
-        return True
+    return bool(annotations.get(INTENT_ANNOTATION) != desired["metadata"]["annotations"][INTENT_ANNOTATION])
+
+
+def has_drifted(desired: Mapping[str, Any], live: Mapping[str, Any]) -> bool:
+    """Whether a value that we set is another one now."""
     return not _holds(desired, live, MERGED_LISTS.get(desired["kind"], {}), "")
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, Literal
 
 from hermetic.api.conditions import ConditionType
 from hermetic.api.modeldeployment import ModelDeploymentSpec
@@ -15,12 +15,20 @@ from hermetic.objects.names import OWNER_UID_LABEL, TEMPLATE_ANNOTATION, Owner, 
 from hermetic.objects.rendering import render
 from hermetic.objects.service import PUBLIC_SIDE
 from hermetic.plan.addresses import public_addresses
-from hermetic.plan.drift import differs, holds_template
+from hermetic.plan.drift import has_drifted, holds_template, is_of_another_intent
 from hermetic.plan.gates import Blocks, Holds, first_block
 from hermetic.plan.isolation import closes_at, isolation_is_proven
 from hermetic.plan.world import World
 
 Manifest = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A manifest to apply, and why: it is not there, we want something else of it, or somebody else changed it."""
+
+    manifest: Manifest
+    why: Literal["absent", "changed", "drifted"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +51,7 @@ class Plan:
     which with enforcement Report is told without blocking; `held` says that a change of the workload waits for it.
     """
 
-    apply: tuple[Manifest, ...] = ()
+    apply: tuple[Change, ...] = ()
     delete: tuple[Condemned, ...] = ()
     blocked: Blocks | None = None
     isolation: Holds | Blocks | None = None
@@ -151,17 +159,19 @@ def was_given_a_public_address(world: World) -> bool:
     )
 
 
-def _to_apply(wanted: tuple[Manifest, ...], world: World) -> Iterator[Manifest]:
+def _to_apply(wanted: tuple[Manifest, ...], world: World) -> Iterator[Change]:
     for manifest in wanted:
         live = world.children.get(_key(manifest))
         if live is None:
-            yield manifest
+            yield Change(manifest, "absent")
         elif live["metadata"].get("deletionTimestamp") or _key(manifest) in world.contested:
             continue
         elif (cleansed := _without_public_side(manifest, live)) is not None:
-            yield cleansed
-        elif differs(manifest, live):
-            yield manifest
+            yield Change(cleansed, "drifted")
+        elif is_of_another_intent(manifest, live):
+            yield Change(manifest, "changed")
+        elif has_drifted(manifest, live):
+            yield Change(manifest, "drifted")
 
 
 def _without_public_side(manifest: Manifest, live: Manifest) -> Manifest | None:
@@ -201,8 +211,3 @@ def _condemn(live: Manifest, why: str) -> Condemned:
 
 def _key(manifest: Manifest) -> tuple[str, str]:
     return (manifest["kind"], manifest["metadata"]["name"])
-
-
-def unreadable(message: str) -> Plan:
-    """The plan for a stored object that this version cannot read: touch nothing, say why."""
-    return Plan(blocked=Blocks(Reason.SPEC_INVALID, message))

@@ -1,0 +1,156 @@
+"""Hermetic on a cluster: CRDs, RBAC and policies applied as a user would, and the operator run as its own account.
+
+The operator runs as a process of this machine with the token of its ServiceAccount: what it may do is what the
+manifests grant.
+"""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import signal
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from testbed.api import Api
+from testbed.certificates import write_private
+from testbed.errors import ApiError, ComponentError
+from testbed.kubectl import Kubectl
+from testbed.processes import Component, free_port, wait_until
+
+REPOSITORY = Path(__file__).resolve().parent.parent
+ACCOUNT = "system:serviceaccount:hermetic-system:hermetic-operator"
+TOKENS = "/api/v1/namespaces/hermetic-system/serviceaccounts/hermetic-operator/token"
+
+# What the samples use: one registry and two shares, for every namespace.
+CONFIGURATION: dict[str, Any] = {
+    "registries": [{"host": "contoso.azurecr.io", "namespaces": ["*"]}],
+    "shares": [
+        {"account": "contosomodels", "share": "models", "namespaces": ["*"]},
+        {"account": "contosomodels", "share": "nim", "namespaces": ["*"]},
+        {"server": "nfs.contoso.internal", "path": "/export/models", "namespaces": ["*"]},
+    ],
+}
+
+
+def install(kubectl: Kubectl) -> None:
+    """Apply CRDs, RBAC and policies with kubectl, and wait until the CRDs are served."""
+    kubectl("apply", "--server-side", "--filename", _rendered(kubectl))
+    kubectl(
+        "wait", "--for=condition=Established", "--timeout=30s", "crd", "--selector=app.kubernetes.io/part-of=hermetic"
+    )
+
+
+def _rendered(kubectl: Kubectl) -> str:
+    rendered = kubectl("kustomize", str(REPOSITORY / "manifests" / "base"))
+    file = kubectl.kubeconfig.parent / "hermetic-install.yaml"
+    file.write_text(rendered)
+    return str(file)
+
+
+def operator_kubeconfig(api: Api, admin: Path, path: Path, server: str | None = None) -> Path:
+    """A kubeconfig that is the operator's ServiceAccount and nothing more; `server` may be a proxy's."""
+    token = api.create(TOKENS, {"spec": {"expirationSeconds": 36000}})["status"]["token"]
+    config = yaml.safe_load(admin.read_text())
+    config["users"] = [{"name": config["users"][0]["name"], "user": {"token": token}}]
+    if server is not None:
+        config["clusters"][0]["cluster"]["server"] = server
+    return write_private(path, json.dumps(config).encode())
+
+
+@dataclass
+class OperatorProcess:
+    """One `hermetic run`, with its configuration, log and health port in a folder."""
+
+    folder: Path
+    kubeconfig: Path
+    configuration: dict[str, Any] = field(default_factory=lambda: dict(CONFIGURATION))
+    name: str = "hermetic"
+
+    def __post_init__(self) -> None:
+        self.port = free_port()
+        self.config_file = self.folder / f"{self.name}.yaml"
+        self.config_file.write_text(yaml.safe_dump({**self.configuration, "httpPort": self.port}))
+        self.component = Component(
+            self.name,
+            [sys.executable, "-m", "hermetic", "run", "--config", self.config_file],
+            self.folder / f"{self.name}.log",
+            # The identity survives a restart, as that of a restarted container does.
+            {
+                "KUBECONFIG": str(self.kubeconfig),
+                "POD_NAME": self.name,
+                "POD_UID": str(self.folder),
+                "PYTHONUNBUFFERED": "1",
+                "USER": os.environ.get("USER", "hermetic"),
+            },
+        )
+
+    def start(self, timeout: float = 60.0) -> None:
+        """Start, and return when everything was listed."""
+        self.component.start()
+        wait_until("operator ready", self.ready, [self.component], timeout)
+
+    def ready(self) -> bool:
+        """Whether /readyz says yes."""
+        return self._get("/readyz")[0] == 200
+
+    def metrics(self) -> str:
+        """The exposition text."""
+        return self._get("/metrics")[1]
+
+    def stop(self, how: signal.Signals = signal.SIGTERM) -> int | None:
+        """End it; returns the exit code."""
+        self.component.stop(how, timeout=15.0)
+        return self.component.exit_code
+
+    def log_lines(self) -> list[dict[str, Any]]:
+        """Every structured line so far."""
+        lines = self.component.log.read_text(errors="replace").splitlines()
+        return [json.loads(line) for line in lines if line.startswith("{")]
+
+    def _get(self, path: str) -> tuple[int, str]:
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=5)
+        try:
+            connection.request("GET", path)
+            answer = connection.getresponse()
+            return answer.status, answer.read().decode()
+        except OSError:
+            return 0, ""
+        finally:
+            connection.close()
+
+
+def wait_for(what: str, look: Callable[[], Any], operator: OperatorProcess | None = None, timeout: float = 60.0) -> Any:
+    """Poll until `look` returns something true, and return that. A dead operator ends the wait with its log."""
+    found: list[Any] = []
+
+    def seen() -> bool:
+        try:
+            value = look()
+        except ApiError as error:
+            if error.status != 404:
+                raise
+            return False
+        if value:
+            found.append(value)
+        return bool(value)
+
+    wait_until(what, seen, [operator.component] if operator else [], timeout)
+    return found[-1]
+
+
+__all__ = [
+    "ACCOUNT",
+    "CONFIGURATION",
+    "ComponentError",
+    "OperatorProcess",
+    "install",
+    "operator_kubeconfig",
+    "wait_for",
+]

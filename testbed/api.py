@@ -1,7 +1,8 @@
 """A small JSON client of the API server for the test bed's own needs: blocking, standard library only.
 
 Paths are API paths (`/api/v1/namespaces/default/pods`); objects are plain dicts. Not a product client: it
-understands client certificates and bearer tokens, and raises ApiError for every answer that is not 2xx.
+understands client certificates and bearer tokens, raises ApiError for every answer that is not 2xx, and OSError
+when there was no whole answer.
 """
 
 from __future__ import annotations
@@ -95,7 +96,7 @@ class Api:
         """Events after `resource_version` until the server ends the watch; an ERROR event raises ApiError."""
         query = {"watch": "true", "resourceVersion": resource_version, "timeoutSeconds": str(seconds)}
         with self._open("GET", _with_query(path, query), timeout=seconds + 10) as answer:
-            for line in answer:
+            for line in _lines(answer):
                 event: Json = json.loads(line)
                 if event["type"] == "ERROR":
                     raise _error(event["object"].get("code", 0), json.dumps(event["object"]).encode())
@@ -103,7 +104,7 @@ class Api:
 
     def _call(self, method: str, path: str, body: Json | None = None, content: str = "application/json") -> Json:
         with self._open(method, path, body, content) as answer:
-            decoded: Json = json.loads(answer.read())
+            decoded: Json = json.loads(b"".join(_lines(answer)))
             return decoded
 
     def _open(
@@ -119,12 +120,22 @@ class Api:
         if self._access.token:
             headers["Authorization"] = f"Bearer {self._access.token}"
         # with `Connection: close` the answer owns the socket: closing the answer closes everything
-        connection.request(method, path, None if body is None else json.dumps(body), headers)
-        answer = connection.getresponse()
+        try:
+            connection.request(method, path, None if body is None else json.dumps(body), headers)
+            answer = connection.getresponse()
+        except http.client.HTTPException as error:
+            raise ConnectionError(f"no answer: {error!r}") from error
         if answer.status >= 300:
             with answer:
                 raise _error(answer.status, answer.read())
         return answer
+
+
+def _lines(answer: http.client.HTTPResponse) -> Iterator[bytes]:
+    try:
+        yield from answer
+    except http.client.HTTPException as error:
+        raise ConnectionError(f"the answer was cut off: {error!r}") from error
 
 
 def _error(status: int, body: bytes) -> ApiError:

@@ -1,4 +1,4 @@
-"""Everything in this folder needs a real API server; fake GPU nodes are made here."""
+"""Everything in this folder needs a real API server; fake GPU nodes and load balancers are made here."""
 
 from __future__ import annotations
 
@@ -9,8 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from testbed import cloud_provider as azure
 from testbed.api import Api
 from testbed.fleet import Pool, add_nodes, remove_nodes
+from testbed.processes import Component
 
 HERE = Path(__file__).resolve().parent
 
@@ -36,3 +38,16 @@ def fleet(api: Api) -> Iterator[Callable[..., list[str]]]:
 
     yield add
     remove_nodes(api, made)
+
+
+@pytest.fixture(scope="session")
+def cloud_provider(
+    cluster: Path, component_logs: dict[str, Path], tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Component]:
+    """The stand-in that gives LoadBalancer Services their addresses."""
+    component = azure.component(cluster, tmp_path_factory.mktemp("cloud-provider") / "cloud-provider.log")
+    component.start()
+    component_logs[component.name] = component.log
+    yield component
+    component.stop()
+    del component_logs[component.name]

@@ -1,0 +1,166 @@
+"""The command line of `vllm serve`, parsed by argparse from the derived table: what vLLM refuses is refused here.
+
+vLLM's parser does more than argparse: underscores count as dashes, `-O3` is a level, `--model` moves to the front, and
+`--config.key value` becomes one JSON object. That comes first, then argparse sees what it would see inside of vLLM.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from .tables import Table
+
+Parsed = dict[str, Any]
+UNITS = {"k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
+USAGE = "vllm serve [model_tag] [options]"
+
+
+def parse(argv: Sequence[str], table: Table) -> Parsed:
+    """`argv` after the program's name, starting with `serve`. Exits with 2 and argparse's words on a bad one.
+
+    The result holds every flag that was given, by its long name without dashes, and `model`.
+    """
+    words = _nested_as_json(_normalised(_model_in_front(list(argv)), table))
+    given = vars(_parser(table).parse_args(words))
+    given.pop("command", None)
+    return {name: value for name, value in given.items() if value is not None}
+
+
+def _model_in_front(words: list[str]) -> list[str]:
+    for place, word in enumerate(words):
+        if word == "--model" and place + 1 < len(words):
+            return [words[0], words[place + 1], *words[1:place], *words[place + 2 :]]
+        if word.startswith("--model="):
+            return [words[0], word.removeprefix("--model="), *words[1:place], *words[place + 1 :]]
+    return words
+
+
+def _normalised(words: list[str], table: Table) -> list[str]:
+    normal: list[str] = []
+    for place, word in enumerate(words):
+        shorthand = next((prefix for prefix in table.shorthands if word.startswith(prefix)), None)
+        if word.startswith("--"):
+            option, equals, value = word.partition("=")
+            name, dot, keys = option.partition(".")
+            normal.append(f"{name.replace('_', '-')}{dot}{keys}{equals}{value}")
+        elif shorthand and word != shorthand:
+            normal += [table.shorthands[shorthand], word.removeprefix(shorthand).removeprefix("=")]
+        elif shorthand and words[place + 1 : place + 2] and words[place + 1] in {"0", "1", "2", "3"}:
+            normal.append(table.shorthands[shorthand])
+        else:
+            normal.append(word)
+    return normal
+
+
+def _nested_as_json(words: list[str]) -> list[str]:
+    """`--a.b 1 --a.c=x` as `--a {"b": 1, "c": "x"}`, put after everything else."""
+    plain: list[str] = []
+    nested: dict[str, dict[str, Any]] = {}
+    waiting = iter(words)
+    for word in waiting:
+        option, equals, value = word.partition("=")
+        if not (word.startswith("-") and "." in option) or re.fullmatch(r"-[\d.]+", word):
+            plain.append(word)
+            continue
+        name, *keys = option.split(".")
+        _put(nested.setdefault(name, {}), keys, value if equals else next(waiting, ""))
+    return [*plain, *(word for name, held in nested.items() for word in (name, json.dumps(held)))]
+
+
+def _put(held: dict[str, Any], keys: list[str], value: str) -> None:
+    *path, last = keys
+    for key in path:
+        held = held.setdefault(key, {})
+    if last.endswith("+"):
+        held.setdefault(last[:-1], []).extend(value.split(","))
+        return
+    try:
+        held[last] = json.loads(value)
+    except json.JSONDecodeError:
+        held[last] = value
+
+
+def _parser(table: Table) -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="vllm", description="hermetic engine stand-in for the vLLM CLI")
+    parser.add_argument("-v", "--version", action="version", version=table.version)
+    commands = parser.add_subparsers(dest="command", required=True)
+    serve = commands.add_parser("serve", usage=USAGE)
+    serve.add_argument("model", nargs="?")
+    for name, shape in table.flags.items():
+        if name not in {"--help", "--model"}:
+            _add(serve, name, shape)
+    return parser
+
+
+def _add(parser: argparse.ArgumentParser, name: str, shape: dict[str, Any]) -> None:
+    spellings = [name, *shape.get("aliases", ())]
+    destination = name.removeprefix("--")
+    negations = shape.get("negations", ())
+    if shape["value"] == "none":
+        parser.add_argument(*spellings, *negations, dest=destination, action=Switch, off=negations)
+        return
+    parser.add_argument(
+        *spellings,
+        dest=destination,
+        nargs={"one": None, "optional": "?", "many": "+"}[shape["value"]],
+        const=True if shape["value"] == "optional" else None,
+        action="append" if shape.get("repeats") else "store",
+        type=_converter(shape.get("type", "text")),
+        choices=shape.get("choices"),
+    )
+
+
+class Switch(argparse.Action):
+    """A flag without a value: on by its name, off by one of its negations."""
+
+    def __init__(self, option_strings: Sequence[str], dest: str, off: Sequence[str] = (), **rest: Any) -> None:
+        super().__init__(option_strings, dest, nargs=0, **rest)
+        self.off = frozenset(off)
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,  # noqa: ARG002 - argparse's signature
+        namespace: argparse.Namespace,
+        values: Any,  # noqa: ARG002 - argparse's signature
+        option_string: str | None = None,
+    ) -> None:
+        setattr(namespace, self.dest, option_string not in self.off)
+
+
+def _converter(kind: str) -> Callable[[str], Any]:
+    converters: dict[str, Callable[[str], Any]] = {
+        "int": int,
+        "float": float,
+        "size": _size,
+        "json": json.loads,
+        "object": _object,
+        "text": str,
+    }
+    converter = converters[kind]
+
+    def convert(value: str) -> Any:
+        return None if value in {"", "None"} and kind != "text" else converter(value)
+
+    convert.__name__ = kind  # argparse names it in "invalid int value"
+    return convert
+
+
+def _size(value: str) -> int:
+    if value.lower() == "auto":
+        return -1
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)([kKmMgGtT])", value)
+    if match is None:
+        return int(value)
+    number, unit = match.groups()
+    return int(float(number) * UNITS[unit]) if unit.islower() else int(number) * UNITS[unit]
+
+
+def _object(value: str) -> dict[str, Any]:
+    held = json.loads(value)
+    if not isinstance(held, dict):
+        raise argparse.ArgumentTypeError(f"expected a JSON object, got {value}")
+    return held

@@ -1,0 +1,67 @@
+"""What the image's programs run: `vllm` and the two ways in which a NIM starts."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from .failures import StartFailure, report
+from .nim_face import metric_prefix, nim_routes, nim_settings
+from .orders import read_orders
+from .process import STOP_SIGNALS, Life, live
+from .surroundings import OWN_VARIABLE, check_environment, check_writable
+from .tables import Table, table_of
+from .vllm_face import vllm_routes, vllm_settings
+
+LINE_VARIABLE = "NIM_STAND_IN_LINE"
+INTERRUPTED = 130
+
+
+def vllm(argv: Sequence[str]) -> int:
+    """`vllm ARGV`: exit code 2 for arguments that vLLM refuses, 1 for a start that fails, 0 after SIGTERM."""
+    table = _table()
+    settings = vllm_settings(argv, table)
+
+    def begin() -> Life:
+        check_environment(table, strict=bool(settings.parsed.get("fail-on-environ-validation")))
+        check_writable()
+        return Life(settings, vllm_routes, "vllm:", live_while_loading=False)
+
+    return _run(begin, settings.model)
+
+
+def nim(argv: Sequence[str]) -> int:
+    """`nim-serve ARGV`, or line 1's start script: told by NIM_* variables."""
+    line = os.environ.get(LINE_VARIABLE, "2.1")
+    table = _table()
+
+    def begin() -> Life:
+        settings = nim_settings(argv, table, line)
+        check_environment(table, strict=False)
+        return Life(settings, nim_routes, metric_prefix(line), live_while_loading=line.startswith("2."))
+
+    return _run(begin, os.environ.get("NIM_MODEL_PATH") or os.environ.get("NIM_MODEL_NAME") or "")
+
+
+def _table() -> Table:
+    return table_of(os.environ[OWN_VARIABLE])
+
+
+def _run(begin: Callable[[], Life], model: str) -> int:
+    signal.pthread_sigmask(signal.SIG_BLOCK, STOP_SIGNALS)
+    try:
+        return live(begin())
+    except StartFailure as trouble:
+        report(trouble.failure, full=read_orders(Path(model)).traceback == "full")
+        return 1
+    except KeyboardInterrupt:
+        return INTERRUPTED
+
+
+def main() -> int:
+    """Chooses by the name of the program that was started."""
+    program, *argv = sys.argv
+    return vllm(argv) if Path(program).name == "vllm" else nim(argv)

@@ -1,0 +1,154 @@
+"""The routes that both faces share: models, completions, and what only a stand-in would tell about itself."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import os
+import time
+from collections.abc import Iterator
+
+from . import NAME
+from .answers import Asked, first_event, last_events, read_request, whole_answer, word_event
+from .engine import Aborted, Engine, Phase, Refused
+from .settings import Settings
+from .web import Exchange, Route, Routes
+
+GUARDED = ("/v1", "/v2", "/inference", "/cohere")
+SECRET_WORDS = ("KEY", "TOKEN", "SECRET", "PASSWORD")
+
+
+def guard_of(settings: Settings) -> Route | None:
+    """vLLM's key check: paths under /v1, /v2, /inference and /cohere only, everything else stays open."""
+    if not settings.api_keys:
+        return None
+    accepted = [hashlib.sha256(key.encode()).digest() for key in settings.api_keys]
+
+    def check(exchange: Exchange) -> None:
+        scheme, _, key = exchange.headers.get("Authorization", "").partition(" ")
+        given = hashlib.sha256(key.encode()).digest()
+        matches = [hmac.compare_digest(given, one) for one in accepted]
+        guarded = exchange.route.startswith(GUARDED) and exchange.command != "OPTIONS"
+        if guarded and not (scheme.lower() == "bearer" and any(matches)):
+            exchange.send_json(401, {"error": "Unauthorized"})
+
+    return check
+
+
+class OpenAi:
+    """What is served under /v1."""
+
+    def __init__(self, settings: Settings, engine: Engine, max_model_len: int) -> None:
+        self._settings = settings
+        self._engine = engine
+        self._limit = max_model_len
+        self._since = int(time.time())
+
+    def routes(self) -> Routes:
+        return {
+            ("GET", "/v1/models"): self.models,
+            ("POST", "/v1/chat/completions"): lambda exchange: self.complete(exchange, chat=True),
+            ("POST", "/v1/completions"): lambda exchange: self.complete(exchange, chat=False),
+            ("GET", "/stand-in/arguments"): self.arguments,
+            ("GET", "/stand-in/environment"): self.environment,
+        }
+
+    def models(self, exchange: Exchange) -> None:
+        if self._engine.phase is Phase.LOADING:
+            exchange.send_json(503, _error(Refused(503, "ServiceUnavailableError", "The engine is not ready yet.")))
+            return
+        cards = [
+            {
+                "id": name,
+                "object": "model",
+                "created": self._since,
+                "owned_by": "vllm",
+                "root": self._settings.model,
+                "parent": None,
+                "max_model_len": self._limit,
+            }
+            for name in self._settings.served_names
+        ]
+        exchange.send_json(200, {"object": "list", "data": cards})
+
+    def arguments(self, exchange: Exchange) -> None:
+        """How the process was started, and as whom."""
+        settings = self._settings
+        exchange.send_json(
+            200,
+            {
+                "stand_in": NAME,
+                "face": settings.face,
+                "engine_version": settings.engine_version,
+                "argv": list(settings.argv),
+                "parsed": dict(settings.parsed),
+                "uid": os.getuid(),
+                "gid": os.getgid(),
+                "groups": os.getgroups(),
+            },
+        )
+
+    def environment(self, exchange: Exchange) -> None:
+        """The environment; of what looks like a secret only that it is there."""
+        shown = {
+            name: "(set)" if any(word in name.upper() for word in SECRET_WORDS) else value
+            for name, value in sorted(os.environ.items())
+        }
+        exchange.send_json(200, shown)
+
+    def complete(self, exchange: Exchange, *, chat: bool) -> None:
+        """One completion, whole or streamed. A stream that the engine leaves is cut off, without [DONE]."""
+        try:
+            names = self._settings.served_names
+            asked = read_request(exchange.body, chat=chat, served=names, limit=self._limit)
+            with self._engine.request():
+                self._deliver(exchange, asked)
+        except Refused as refused:
+            exchange.send_json(refused.status, _error(refused))
+        except Aborted:
+            self._engine.metrics.add("request_success", label="abort")
+            exchange.close_connection = True
+            if not exchange.status:
+                words = "The server had an error while processing your request."
+                exchange.send_json(500, _error(Refused(500, "InternalServerError", words)))
+
+    def _deliver(self, exchange: Exchange, asked: Asked) -> None:
+        if asked.stream:
+            exchange.send_events(self._events(asked))
+        else:
+            for _ in self._words(asked):
+                continue
+            exchange.send_json(200, whole_answer(asked))
+
+    def _events(self, asked: Asked) -> Iterator[bytes]:
+        yield from first_event(asked)
+        for word in self._words(asked, idle=self._settings.keep_alive_comment_seconds):
+            yield b": keep-alive\n\n" if word is None else word_event(asked, word)
+        yield from last_events(asked)
+
+    def _words(self, asked: Asked, idle: float = 0.0) -> Iterator[str | None]:
+        """The words at the engine's pace, observed as vLLM observes tokens."""
+        metrics, began = self._engine.metrics, time.monotonic()
+        last = began
+        metrics.add("prompt_tokens", asked.prompt_tokens)
+        metrics.add("prefix_cache_queries", asked.prompt_tokens)
+        metrics.observe("request_queue_time_seconds", 0.0)
+        for word in self._engine.paced(list(asked.words), idle):
+            now = time.monotonic()
+            if word is not None:
+                first = last == began
+                metrics.observe("time_to_first_token_seconds" if first else "inter_token_latency_seconds", now - last)
+                metrics.add("generation_tokens")
+                metrics.observe("iteration_tokens_total", 1)
+                last = now
+            yield word
+        seconds = time.monotonic() - began
+        for name in ("e2e_request_latency_seconds", "request_inference_time_seconds", "request_decode_time_seconds"):
+            metrics.observe(name, seconds)
+        metrics.observe("request_prefill_time_seconds", 0.0)
+        metrics.observe("request_time_per_output_token_seconds", seconds / len(asked.words))
+        metrics.add("request_success", label=asked.finish_reason)
+
+
+def _error(refused: Refused) -> dict[str, object]:
+    return {"error": {"message": str(refused), "type": refused.kind, "param": None, "code": refused.status}}

@@ -1,0 +1,50 @@
+"""What the server needs to know, whichever face it wears."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+
+@dataclass(frozen=True)
+class Tls:
+    """PEM files as the engine was told them; `client_certificates` is the ssl module's verify mode (0, 1, 2)."""
+
+    key: str
+    certificate: str
+    authorities: str | None = None
+    client_certificates: int = 0
+
+
+@dataclass(frozen=True)
+class EngineSettings:
+    """What the engine itself is told, whoever passes it on."""
+
+    max_model_len: int | None = None
+    tensor_parallel_size: int = 1
+    max_queued_requests: int | None = None
+    trust_remote_code: bool = False
+    reads_weights: bool = True
+
+
+@dataclass(frozen=True)
+class Settings:
+    """One start of the stand-in."""
+
+    face: Literal["vLLM", "NIM"]
+    engine_version: str
+    argv: tuple[str, ...]
+    model: str
+    served_names: tuple[str, ...]
+    host: str = ""
+    port: int = 8000
+    api_keys: tuple[str, ...] = ()
+    tls: Tls | None = None
+    shutdown_timeout: float = 0.0
+    keep_alive_comment_seconds: float = 0.0
+    idle_connection_seconds: float = 5.0
+    quiet_paths: frozenset[str] = frozenset()
+    engine: EngineSettings = EngineSettings()
+    line: str = ""
+    parsed: Mapping[str, Any] = field(default_factory=dict)

@@ -1,0 +1,85 @@
+"""vLLM as a pod sees it: `vllm serve PATH --flags`, /health, /metrics, and nothing on the port before it is ready."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+
+from .arguments import Parsed, parse
+from .engine import Engine, Phase
+from .openai_routes import OpenAi
+from .settings import EngineSettings, Settings, Tls
+from .tables import Table
+from .web import Exchange, Routes
+
+DEFAULT_MODEL = "Qwen/Qwen3-0.6B"
+
+
+def vllm_settings(argv: Sequence[str], table: Table) -> Settings:
+    """The settings that the command line says. Exits with 2 for what vLLM would refuse."""
+    parsed = parse(argv, table)
+    model = str(parsed.get("model") or DEFAULT_MODEL)
+    keys = parsed.get("api-key") or [os.environ.get("VLLM_API_KEY", "")]
+    quiet = str(parsed.get("disable-access-log-for-endpoints", "")).split(",")
+    return Settings(
+        face="vLLM",
+        engine_version=table.version,
+        argv=("vllm", *argv),
+        model=model,
+        served_names=tuple(parsed.get("served-model-name") or [model]),
+        host=parsed.get("host", ""),
+        port=parsed.get("port", 8000),
+        api_keys=tuple(key for key in keys if key),
+        tls=_tls(parsed),
+        shutdown_timeout=parsed.get("shutdown-timeout", 0),
+        keep_alive_comment_seconds=parsed.get("sse-keep-alive-interval", 0),
+        idle_connection_seconds=float(os.environ.get("VLLM_HTTP_TIMEOUT_KEEP_ALIVE", "5")),
+        quiet_paths=frozenset(path.strip() for path in quiet if path.strip()),
+        parsed=parsed,
+        engine=engine_settings(parsed),
+    )
+
+
+def engine_settings(parsed: Parsed) -> EngineSettings:
+    """What the flags tell the engine itself."""
+    return EngineSettings(
+        max_model_len=parsed.get("max-model-len"),
+        tensor_parallel_size=parsed.get("tensor-parallel-size", 1),
+        max_queued_requests=parsed.get("max-num-queued-reqs"),
+        trust_remote_code=bool(parsed.get("trust-remote-code")),
+        reads_weights=parsed.get("load-format") != "dummy",
+    )
+
+
+def _tls(parsed: Parsed) -> Tls | None:
+    if "ssl-certfile" not in parsed:
+        return None
+    certificate = str(parsed["ssl-certfile"])
+    return Tls(
+        parsed.get("ssl-keyfile", certificate), certificate, parsed.get("ssl-ca-certs"), parsed.get("ssl-cert-reqs", 0)
+    )
+
+
+def vllm_routes(settings: Settings, engine: Engine, openai: OpenAi) -> Routes:
+    """Without a key: everything that is not under /v1, full inference by /invocations included, as in vLLM."""
+
+    def health(exchange: Exchange) -> None:
+        exchange.send_bytes(503 if engine.phase is Phase.DEAD else 200)
+
+    def invocations(exchange: Exchange) -> None:
+        openai.complete(exchange, chat=b'"messages"' in exchange.body)
+
+    def metrics(exchange: Exchange) -> None:
+        page = engine.metrics.text(engine.running, 0)
+        exchange.send_bytes(200, page.encode(), "text/plain; version=0.0.4; charset=utf-8")
+
+    return {
+        **openai.routes(),
+        ("GET", "/health"): health,
+        ("GET", "/ping"): health,
+        ("POST", "/ping"): health,
+        ("POST", "/invocations"): invocations,
+        ("GET", "/metrics"): metrics,
+        ("GET", "/version"): lambda exchange: exchange.send_json(200, {"version": settings.engine_version}),
+        ("GET", "/load"): lambda exchange: exchange.send_json(200, {"server_load": engine.running}),
+    }

@@ -17,7 +17,7 @@ from testbed.errors import ApiError, ComponentError
 from testbed.images.oci import write_archive
 from testbed.images.recipes import pause_image
 from testbed.node import config, surroundings
-from testbed.node.addresses import NODE, NODE_ADDRESS
+from testbed.node.addresses import LOAD_BALANCER_NETWORK, NODE, NODE_ADDRESS
 from testbed.node.canary import run_canary
 from testbed.node.machine import pose_as
 from testbed.node.wanted import Wanted
@@ -170,8 +170,10 @@ class RealNode:
         self._start_python(
             "csi", "testbed.csi", f"--node={NODE}", f"--shares={self.wanted.shares}", f"--calls={self.wanted.csi_calls}"
         )
-        if (REPOSITORY / "testbed/cloud_provider.py").exists():
-            self._start_python("cloud-provider", "testbed", "cloud-provider", f"--kubeconfig={self.plane.kubeconfig}")
+        self._start_python(
+            "cloud-provider", "testbed", "cloud-provider",
+            f"--kubeconfig={self.plane.kubeconfig}", f"--private-range={LOAD_BALANCER_NETWORK}",
+        )  # fmt: skip
         if self.wanted.gpus:
             self._start_python(
                 "device-plugin", "testbed.device_plugin", self.wanted.size.resource, str(self.wanted.gpus),

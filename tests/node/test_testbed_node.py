@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import pytest
 
 RESTRICTED = {
@@ -53,7 +55,7 @@ def test_no_address_outside_the_virtual_network_can_be_reached(start_pod, node, 
     pod = start_pod("probe").until("Ready")
     attempt = f"import socket; print(socket.socket().connect_ex(('{address}', 443)))"
 
-    assert node.inside("python3", "-c", attempt).stdout == "101\n"  # ENETUNREACH
+    assert node.inside(sys.executable, "-c", attempt).stdout == "101\n"  # ENETUNREACH
     assert "Network is unreachable" in pod.shell(f"nc -w 2 {address} 443")
 
 

@@ -42,9 +42,8 @@ CONFIGURATION: dict[str, Any] = {
 def install(kubectl: Kubectl) -> None:
     """Apply CRDs, RBAC and policies with kubectl, and wait until the CRDs are served."""
     kubectl("apply", "--server-side", "--filename", _rendered(kubectl))
-    kubectl(
-        "wait", "--for=condition=Established", "--timeout=30s", "crd", "--selector=app.kubernetes.io/part-of=hermetic"
-    )
+    crds = [f"crd/{path.stem}" for path in (REPOSITORY / "crds").glob("*.hermetic.dev.yaml")]
+    kubectl("wait", "--for=condition=Established", "--timeout=30s", *crds)
 
 
 def _rendered(kubectl: Kubectl) -> str:

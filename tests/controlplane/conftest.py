@@ -12,6 +12,9 @@ import pytest
 from testbed import cloud_provider as azure
 from testbed.api import Api
 from testbed.fleet import Pool, add_nodes, remove_nodes
+from tests.controlplane.operating import installed, operator, start_operator
+
+__all__ = ["installed", "operator", "start_operator"]
 from testbed.processes import Component
 
 HERE = Path(__file__).resolve().parent

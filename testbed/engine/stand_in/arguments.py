@@ -103,14 +103,15 @@ def _add(parser: argparse.ArgumentParser, name: str, shape: dict[str, Any]) -> N
     if shape["value"] == "none":
         parser.add_argument(*spellings, *negations, dest=destination, action=Switch, off=negations)
         return
+    convert = _converter(shape.get("type", "text"))
     parser.add_argument(
         *spellings,
         dest=destination,
         nargs={"one": None, "optional": "?", "many": "+"}[shape["value"]],
         const=True if shape["value"] == "optional" else None,
         action="append" if shape.get("repeats") else "store",
-        type=_converter(shape.get("type", "text")),
-        choices=shape.get("choices"),
+        type=convert,
+        choices=[convert(choice) for choice in shape["choices"]] if "choices" in shape else None,
     )
 
 

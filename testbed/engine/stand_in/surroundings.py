@@ -51,7 +51,8 @@ def check_writable() -> None:
 
 
 def _cache_root() -> Path:
-    cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    # os.path leaves the ~ where a user has no home, as vLLM does; pathlib would raise.
+    cache = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")  # noqa: PTH111
     return Path(os.environ.get("VLLM_CACHE_ROOT") or Path(cache) / "vllm")
 
 

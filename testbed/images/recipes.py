@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from functools import cache
 from pathlib import Path
 
-from testbed.images.layers import layer
+from testbed.engine import VLLM_ENTRYPOINT, image_files, nim_entrypoint, nim_environment, vllm_environment
+from testbed.images.layers import Entry, Layer, folder, layer
 from testbed.images.model import model_entries
 from testbed.images.oci import Image
 from testbed.images.packages import SITE_PACKAGES, package_entries
@@ -44,3 +47,45 @@ def operator_image(project: str, sources: Path) -> Image:
 def model_image(name: str) -> Image:
     """A model and nothing else, for image volumes: its files lie in a folder of its name."""
     return Image(f"{REGISTRY}/models/{name}", TAG, (layer(model_entries(name)),))
+
+
+def vllm_image(version: str = "0.32.0") -> Image:
+    """The engine stand-in with vLLM's face: `vllm serve` is on the PATH and refuses what that version refuses."""
+    return Image(
+        f"{REGISTRY}/vllm/vllm-openai",
+        f"v{version}",
+        _engine_layers(),
+        entrypoint=VLLM_ENTRYPOINT,
+        environment=vllm_environment(version),
+    )
+
+
+def nim_image(line: str = "2.1", model: str = "meta/llama-3.1-8b-instruct") -> Image:
+    """The engine stand-in with the face of a NIM of this line."""
+    return Image(
+        f"{REGISTRY}/nim/{model}",
+        line,
+        (*_engine_layers(), layer([folder("opt/nim/.cache", 0o777)])),
+        entrypoint=nim_entrypoint(line),
+        environment=nim_environment(line),
+    )
+
+
+def baked_image(name: str, version: str = "0.32.0") -> Image:
+    """A vLLM image that has its model inside, under /models."""
+    return Image(
+        f"{REGISTRY}/models/{name}-vllm",
+        f"v{version}",
+        (*_engine_layers(), layer(model_entries(f"models/{name}"))),
+        entrypoint=VLLM_ENTRYPOINT,
+        environment=vllm_environment(version),
+    )
+
+
+@cache
+def _engine_layers() -> tuple[Layer, ...]:
+    return (busybox_layer(), python_layer(), layer(_engine_entries()))
+
+
+def _engine_entries() -> Iterable[Entry]:
+    return (Entry(path, mode, content) for path, content, mode in image_files())

@@ -3,6 +3,8 @@ boundary: Azure Files by a CSI plug-in, GPUs by a device plug-in, the cloud's lo
 
     node           the running node: run programs on it (`inside`) or beside it (`from_client`), break its parts
     inside         `inside("curl", URL)` returns what the program printed
+    start_pod      one-container pods, to look at the node from within
+    share, share_volume                       a share of the test's own behind the CSI plug-ins, and a volume of it
     kubectl, api, namespace, make_namespace   as everywhere, on this node's cluster
 """
 
@@ -10,17 +12,18 @@ from __future__ import annotations
 
 import subprocess
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from testbed.api import Api
+from testbed.csi.shares import AZURE_FILES, NFS
 from testbed.errors import CannotRunError, ComponentError
 from testbed.images.oci import Image, write_archive
 from testbed.images.roots import busybox_layer
-from testbed.kubectl import Kubectl, Manifest
+from testbed.kubectl import Kubectl, KubectlError, Manifest
 from testbed.node.handle import RunningNode, running_node
 from testbed.processes import wait_until
 
@@ -87,6 +90,76 @@ def share(node: RunningNode, namespace: str) -> Path:
     return folder
 
 
+@pytest.fixture
+def share_volume(kubectl: Kubectl, namespace: str, share: Path) -> Iterator[Callable[..., Manifest]]:
+    """Makes a PersistentVolume and a claim of the test's own share, and returns the pod's volume `weights`.
+
+    By default read-only is said in the mount options and the claim. Further attributes go to the driver.
+    """
+    name = f"weights-{namespace}"
+    made: list[str] = []
+
+    def make(
+        options: tuple[str, ...] = ("ro", "nconnect=4", "noresvport"),
+        claim_read_only: bool = True,
+        driver: str = AZURE_FILES,
+        **attributes: str,
+    ) -> Manifest:
+        drivers = {
+            AZURE_FILES: {
+                "protocol": "nfs",
+                "storageAccount": ACCOUNT,
+                "shareName": share.name,
+                "mountPermissions": "0",
+            },
+            NFS: {"server": ACCOUNT, "share": f"/{share.name}"},
+        }
+        csi = {
+            "driver": driver,
+            "volumeHandle": f"rg#{ACCOUNT}#{share.name}#{name}",
+            "readOnly": True,
+            "volumeAttributes": {**drivers[driver], **attributes},
+        }
+        kubectl.within(namespace).apply(_persistent_volume(name, namespace, options, csi), _claim(name))
+        made.append(name)
+        return {"name": "weights", "persistentVolumeClaim": {"claimName": "weights", "readOnly": claim_read_only}}
+
+    yield make
+    for volume in made:
+        kubectl("delete", "persistentvolume", volume, "--wait=false")
+
+
+def _persistent_volume(name: str, namespace: str, options: tuple[str, ...], csi: Manifest) -> Manifest:
+    return {
+        "apiVersion": "v1",
+        "kind": "PersistentVolume",
+        "metadata": {"name": name},
+        "spec": {
+            "capacity": {"storage": "1Gi"},
+            "accessModes": ["ReadOnlyMany"],
+            "storageClassName": "",
+            "persistentVolumeReclaimPolicy": "Retain",
+            "claimRef": {"namespace": namespace, "name": "weights"},
+            "mountOptions": list(options),
+            "csi": csi,
+        },
+    }
+
+
+def _claim(volume: str) -> Manifest:
+    return {
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "metadata": {"name": "weights"},
+        "spec": {
+            "accessModes": ["ReadOnlyMany"],
+            "storageClassName": "",
+            "volumeName": volume,
+            "resources": {"requests": {"storage": "1Gi"}},
+        },
+    }
+
+
 @pytest.fixture(scope="session")
 def toolbox(node: RunningNode, tmp_path_factory: pytest.TempPathFactory) -> Image:
     """An image with a shell and the usual small programs, given to the node while it runs."""
@@ -107,7 +180,11 @@ class Pod:
     def until(self, condition: str, seconds: int = 60) -> Pod:
         """`Ready`, or `jsonpath=...` as kubectl wait takes it."""
         wanted = condition if "=" in condition else f"condition={condition}"
-        self.kubectl("wait", f"pod/{self.name}", f"--for={wanted}", f"--timeout={seconds}s")
+        patient = replace(self.kubectl, timeout=seconds + 10)
+        try:
+            patient("wait", f"pod/{self.name}", f"--for={wanted}", f"--timeout={seconds}s")
+        except KubectlError as error:
+            raise AssertionError("\n".join([str(error), *self.warnings()])) from error
         return self
 
     def shell(self, script: str) -> str:

@@ -9,71 +9,21 @@ from typing import Any
 
 import pytest
 
+from testbed.csi.shares import AZURE_FILES, NFS
 from testbed.images.model import stage_model
 
-AZURE_FILES, NFS = "file.csi.azure.com", "nfs.csi.k8s.io"
 READ_ONLY = "Read-only file system"
 
 
 @pytest.fixture
-def mount(kubectl, namespace, share, start_pod):
-    """Starts a pod with a volume of the test's own share at /weights; each way to say read-only can be left out."""
-    volumes = []
+def mount(start_pod, share_volume):
+    """Starts a pod with the test's own share at /weights; each way to say read-only can be left out."""
 
-    def start(
-        options: tuple[str, ...] = ("ro", "nconnect=4", "noresvport"),
-        claim_read_only: bool = True,
-        mount_read_only: bool = True,
-        driver: str = AZURE_FILES,
-        **attributes: str,
-    ):
-        volumes.append(f"weights-{namespace}")
-        kubectl.apply(*_volume(namespace, share.name, driver, options, attributes))
-        return start_pod(
-            "reader",
-            {"volumeMounts": [{"name": "weights", "mountPath": "/weights", "readOnly": mount_read_only}]},
-            volumes=[
-                {"name": "weights", "persistentVolumeClaim": {"claimName": "weights", "readOnly": claim_read_only}}
-            ],
-        )
+    def start(mount_read_only: bool = True, **how: Any):
+        mounted = [{"name": "weights", "mountPath": "/weights", "readOnly": mount_read_only}]
+        return start_pod("reader", {"volumeMounts": mounted}, volumes=[share_volume(**how)])
 
-    yield start
-    for volume in volumes:
-        kubectl("delete", "pv", volume, "--wait=false")
-
-
-def _volume(namespace: str, share: str, driver: str, options: tuple[str, ...], attributes: dict[str, str]) -> Any:
-    azure = {"protocol": "nfs", "storageAccount": "contosomodels", "shareName": share, "mountPermissions": "0"}
-    nfs = {"server": "contosomodels", "share": f"/{share}"}
-    name = f"weights-{namespace}"
-    claim = {"accessModes": ["ReadOnlyMany"], "storageClassName": "", "volumeName": name}
-    return (
-        {
-            "apiVersion": "v1",
-            "kind": "PersistentVolume",
-            "metadata": {"name": name},
-            "spec": {
-                "capacity": {"storage": "1Gi"},
-                "accessModes": ["ReadOnlyMany"],
-                "storageClassName": "",
-                "persistentVolumeReclaimPolicy": "Retain",
-                "claimRef": {"namespace": namespace, "name": "weights"},
-                "mountOptions": list(options),
-                "csi": {
-                    "driver": driver,
-                    "volumeHandle": f"rg#contosomodels#{share}#{name}",
-                    "readOnly": True,
-                    "volumeAttributes": {**(azure if driver == AZURE_FILES else nfs), **attributes},
-                },
-            },
-        },
-        {
-            "apiVersion": "v1",
-            "kind": "PersistentVolumeClaim",
-            "metadata": {"name": "weights", "namespace": namespace},
-            "spec": {**claim, "resources": {"requests": {"storage": "1Gi"}}},
-        },
-    )
+    return start
 
 
 @pytest.mark.parametrize("driver", [AZURE_FILES, NFS])

@@ -89,6 +89,7 @@ class RealNode:
             "shares": str(self.wanted.shares),
             "csiCalls": str(self.wanted.csi_calls),
             "unhealthyGpus": str(self.wanted.unhealthy_gpus),
+            "auditLog": None if self.wanted.audit_users is None else str(self.plane.audit_log),
             "kubectl": str(self.plane.kubectl),
             "ctr": str(self._programs["ctr"]),
             "times": self._times,

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import sys
 
 import pytest
+
+from testbed.fleet import Pool, add_nodes, remove_nodes
 
 RESTRICTED = {
     "allowPrivilegeEscalation": False,
@@ -70,6 +73,20 @@ def test_the_api_server_is_reachable_from_pods_by_its_service(start_pod):
     pod = start_pod("caller").until("Ready")
 
     assert pod.shell("nc -w 2 kubernetes.default 443 < /dev/null && echo open") == "open\n"
+
+
+def test_fake_nodes_live_beside_the_real_one(kubectl, api, namespace):
+    (fake,) = add_nodes(api, Pool("beside", taints=()))
+    try:
+        ours = kubectl.within(namespace)
+        ours("run", "imagined", "--image=nowhere.example/nothing:1", f"--overrides={_on(fake)}")
+        ours("wait", "pod/imagined", "--for=condition=Ready", "--timeout=30s")
+    finally:
+        remove_nodes(api, [fake])
+
+
+def _on(node: str) -> str:
+    return json.dumps({"spec": {"nodeSelector": {"kubernetes.io/hostname": node}}})
 
 
 def test_a_process_that_outgrows_its_memory_limit_is_killed_and_said_so(start_pod):

@@ -104,7 +104,7 @@ class Api:
 
     def _call(self, method: str, path: str, body: Json | None = None, content: str = "application/json") -> Json:
         with self._open(method, path, body, content) as answer:
-            decoded: Json = json.loads(b"".join(_lines(answer)))
+            decoded: Json = json.loads(b"".join(iter(lambda: _read(answer), b"")))
             return decoded
 
     def _open(
@@ -132,8 +132,16 @@ class Api:
 
 
 def _lines(answer: http.client.HTTPResponse) -> Iterator[bytes]:
+    """Whole lines as they come. Iterating over the answer would take a broken stream for one that ended."""
+    rest = b""
+    while chunk := _read(answer):
+        *lines, rest = (rest + chunk).split(b"\n")
+        yield from lines
+
+
+def _read(answer: http.client.HTTPResponse) -> bytes:
     try:
-        yield from answer
+        return answer.read1(1 << 16)
     except http.client.HTTPException as error:
         raise ConnectionError(f"the answer was cut off: {error!r}") from error
 

@@ -147,6 +147,10 @@ class ControlPlane:
         path = self._folder / f"{name or user.replace(':', '-')}.kubeconfig"
         return write_kubeconfig(path, self.server, self.authority, self._authority.client(user, groups))
 
+    def client_credential(self, user: str, *groups: str) -> Credential:
+        """A fresh client certificate, for programs that take no kubeconfig."""
+        return self._authority.client(user, groups)
+
     def server_credential(self, name: str, *hosts: str) -> Credential:
         """A server certificate of this cluster's authority, for stand-ins that speak TLS."""
         return self._authority.server(name, hosts)

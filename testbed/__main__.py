@@ -14,6 +14,7 @@ COMMANDS = {
     "node": "testbed.node.command",
     "packages": "testbed.packages",
     "images": "testbed.images.command",
+    "demo": "testbed.demo.play",
 }
 
 

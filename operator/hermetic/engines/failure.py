@@ -11,7 +11,7 @@ SIGNATURES: tuple[tuple[re.Pattern[str], Reason], ...] = tuple(
     (re.compile(pattern, re.IGNORECASE | re.DOTALL), reason)
     for pattern, reason in (
         (r"unrecognized arguments", Reason.ENGINE_ARGUMENTS_REFUSED),
-        (r"repo id must be in the form", Reason.MODEL_PATH_MISSING),
+        (r"repo id must (be in the form|use alphanumeric)", Reason.MODEL_PATH_MISSING),
         (r"outgoing traffic has been disabled", Reason.FETCH_ATTEMPTED),
         (r"invalid repository id or local directory", Reason.MODEL_INCOMPLETE),
         (r"cannot find any model weights with", Reason.MODEL_INCOMPLETE),

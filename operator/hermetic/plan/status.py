@@ -182,9 +182,18 @@ def _not_settled(spec: ModelDeploymentSpec, world: World) -> Said:
     found = trouble(spec, world)
     if found is not None:
         return _not_ready(found.reason, found.message)
-    if not _serving(world):
-        return _not_ready(Reason.STARTING, f"{_of(0, spec.replicas)} serve; pods are starting")
-    return _not_ready(Reason.ROLLING_OUT, f"{_of(_serving(world), spec.replicas)} serve; a change is being rolled out")
+    serving = _of(_serving(world), spec.replicas)
+    if _has_older_pods(world):
+        return _not_ready(Reason.ROLLING_OUT, f"{serving} serve; a change is being rolled out")
+    return _not_ready(Reason.STARTING, f"{serving} serve; pods are starting")
+
+
+def _has_older_pods(world: World) -> bool:
+    """Whether pods of an earlier template are still there, or the Deployment has not yet heard of the present one."""
+    live = world.child(DEPLOYMENT) or {"metadata": {}}
+    found = live.get("status") or {}
+    unheard = found.get("observedGeneration", 0) < live["metadata"].get("generation", 1)
+    return bool(found.get("replicas") and (unheard or found["replicas"] > (found.get("updatedReplicas") or 0)))
 
 
 def _settled(spec: ModelDeploymentSpec, world: World) -> bool:

@@ -109,8 +109,13 @@ def _of_end(spec: ModelDeploymentSpec, status: Status, ended: Status) -> Trouble
     if status.get("restartCount", 0) < 2:
         return None
     last = telling_line(words)
+    # The kubelet keeps 2 KiB of last words, and a worker's root cause stands further up than that.
     tail = f": {last}" if last else ""
-    return Trouble(Reason.CRASH_LOOP, f"container '{status['name']}' ends again and again, exit code {code}{tail}")
+    return Trouble(
+        Reason.CRASH_LOOP,
+        f"container '{status['name']}' ends again and again, exit code {code}{tail}; "
+        "'kubectl logs --previous' shows what came before",
+    )
 
 
 def _lasted(ended: Status) -> float:

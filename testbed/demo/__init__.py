@@ -1,0 +1,1 @@
+"""`make demo`: the whole way from `kubectl apply` to an answer, on this machine."""

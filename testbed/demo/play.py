@@ -1,0 +1,181 @@
+"""`python -m testbed demo`: from `kubectl apply` of a ModelDeployment to a private endpoint that answers.
+
+Ends after success with DEMO_EXIT=1; otherwise it leaves everything up until Ctrl-C and says what to try.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+from pathlib import Path
+from typing import Any
+
+from testbed.demo.evidence import an_audit, judge
+from testbed.demo.stage import HERMETIC, Stage, set_stage, statuses
+from testbed.demo.telling import chapter, tell, watch_phases
+from testbed.errors import BedError
+from testbed.installation import REPOSITORY, wait_for
+
+SERVED = ("vllm-azure-files", "nim-model-store", "baked-image", "image-volume")
+LLAMA = "llama-3-1-8b"
+LOAD_SECONDS = 75
+
+
+def main(arguments: list[str]) -> int:
+    """Play the demo; returns the exit code."""
+    if arguments:
+        print(__doc__)
+        return 2
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    with tempfile.TemporaryDirectory(prefix="hermetic-demo-") as folder, set_stage(Path(folder)) as stage:
+        _play(stage)
+        if os.environ.get("DEMO_EXIT") != "1":
+            _leave_open(stage)
+    return 0
+
+
+def _play(stage: Stage) -> None:
+    chapter("What is stood in for here; everything else is real")
+    for stand_in in stage.stand_ins:
+        tell(stand_in)
+    _hold_back(stage)
+    _open_the_gate(stage)
+    if stage.node is not None:
+        _ask(stage)
+        _roll_under_load(stage)
+    _lose_isolation(stage)
+    _delete(stage)
+
+
+def _hold_back(stage: Stage) -> None:
+    chapter("Five deployments are applied. Nobody has proved that the nodes have no way out: nothing is started")
+    stage.kubectl("create", "namespace", "inference")
+    stage.kubectl("label", "namespace", "inference", "pod-security.kubernetes.io/enforce=restricted")
+    for name in (*SERVED, "refused"):
+        stage.kubectl.apply(stage.estate.sample(name))
+    held = {"IsolationEvidenceMissing", "RegistryNotAllowed"}
+    _expect(watch_phases(lambda: statuses(stage), lambda seen: len(seen) == 5 and set(seen.values()) <= held, 60))
+    pods = stage.kubectl.json("get", "pods", "-n", "inference")["items"]
+    tell(f"pods in namespace inference: {len(pods)}; 'hermetic status {LLAMA}' says:")
+    print(_hermetic(stage, "status", LLAMA, "-n", "inference"))
+
+
+def _open_the_gate(stage: Stage) -> None:
+    chapter("The evidence arrives (written by hand here). The gate opens, and pods start")
+    stage.kubectl.apply(an_audit())
+    judge(stage.api, "Pass")
+
+    def settled(seen: dict[str, str]) -> bool:
+        return sum(reason == "Serving" for reason in seen.values()) == len(SERVED)
+
+    _expect(watch_phases(lambda: statuses(stage), settled, 180))
+    print(stage.kubectl("get", "mdep", "-A"))
+
+
+def _ask(stage: Stage) -> None:
+    url = _endpoint(stage)
+    chapter(f"An OpenAI chat call from a machine of the virtual network, through the internal load balancer: {url}")
+    question = {"model": "meta/llama-3.1-8b-instruct", "messages": [{"role": "user", "content": "Are you private?"}]}
+    call = ("curl", "-sS", "--max-time", "20", f"{url}/chat/completions", "-H", "Content-Type: application/json")
+    answer = json.loads(stage.from_client(*call, "-d", json.dumps(question)))
+    tell(f"answer: {answer['choices'][0]['message']['content']}")
+
+
+def _roll_under_load(stage: Stage) -> None:
+    chapter("A rolling update while about 80 requests a second come in, each on a connection of its own")
+    url, report = _endpoint(stage), {}
+    load = (sys.executable, str(REPOSITORY / "testbed" / "load.py"), url, "--model", "meta/llama-3.1-8b-instruct")
+
+    def send() -> None:
+        report.update(json.loads(stage.from_client(*load, "--seconds", str(LOAD_SECONDS), timeout=LOAD_SECONDS + 60)))
+
+    sender = threading.Thread(target=send)
+    sender.start()
+    patch = {"spec": {"engine": {"vllm": {"maxModelLength": 4096}}}}
+    stage.kubectl("patch", "mdep", LLAMA, "-n", "inference", "--type=merge", "-p", json.dumps(patch))
+    _expect(watch_phases(lambda: _only(stage, LLAMA), _rolled_out(stage), 150))
+    sender.join()
+    lost = sum(report["lost"].values())
+    tell(f"sent {report['sent']}, answered {report['answered']}, lost {lost} {report['lost'] or ''}")
+    _expect(lost == 0)
+
+
+def _lose_isolation(stage: Stage) -> None:
+    chapter("A way out is found (by hand here). What runs keeps running and says so; nothing new starts")
+    judge(stage.api, "Fail", "node subnet -> nat gateway -> internet (planted for this demo)")
+    _expect(watch_phases(lambda: statuses(stage), lambda seen: _all_but_refused(seen) == {"IsolationBroken"}, 60))
+    pods = stage.kubectl.json("get", "pods", "-n", "inference")["items"]
+    tell(f"pods in namespace inference, still running: {len(pods)}")
+    judge(stage.api, "Pass")
+    _expect(watch_phases(lambda: statuses(stage), lambda seen: _all_but_refused(seen) == {"Serving"}, 60))
+
+
+def _delete(stage: Stage) -> None:
+    chapter("One deployment is deleted, and leaves nothing but its data")
+    stage.kubectl("delete", "mdep", "llama-3-1-8b-nim", "-n", "inference", "--wait=true")
+    chosen = "--selector=hermetic.dev/modeldeployment=llama-3-1-8b-nim"
+    kinds = "deployments,services,serviceaccounts,networkpolicies,persistentvolumeclaims,pods"
+
+    def left() -> list[Any]:
+        namespaced = stage.kubectl.json("get", kinds, "-n", "inference", chosen)["items"]
+        return [*namespaced, *stage.kubectl.json("get", "persistentvolumes", chosen)["items"]]
+
+    wait_for("nothing left", lambda: not left(), timeout=180)
+    tell("left of it in the cluster: 0 objects; its folder on the share is untouched")
+
+
+def _leave_open(stage: Stage) -> None:
+    kubeconfig = stage.kubectl.kubeconfig
+    chapter("Everything stays up until Ctrl-C. To try next, in another terminal:")
+    print(f"  export KUBECONFIG={kubeconfig}")
+    print(f"  {stage.kubectl.program} get mdep -A -o wide")
+    print(f"  {HERMETIC} status -A")
+    print(f"  {HERMETIC} explain IsolationEvidenceMissing")
+    if stage.node is not None:
+        print(f"  {' '.join(stage.node.said['client'])} curl -s {_endpoint(stage)}/models")
+    sys.stdout.flush()
+    try:
+        signal.pause()
+    except KeyboardInterrupt:
+        tell("ending")
+
+
+def _hermetic(stage: Stage, *arguments: str) -> str:
+    command = [HERMETIC, *arguments, "--kubeconfig", str(stage.kubectl.kubeconfig)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    return done.stdout + done.stderr
+
+
+def _only(stage: Stage, name: str) -> list[dict[str, Any]]:
+    return [item for item in statuses(stage) if item["metadata"]["name"] == name]
+
+
+def _rolled_out(stage: Stage) -> Any:
+    def done(_: dict[str, str]) -> bool:
+        item = _only(stage, LLAMA)[0]
+        conditions = {c["type"]: c for c in item["status"]["conditions"]}
+        return bool(
+            item["status"]["observedGeneration"] == item["metadata"]["generation"]
+            and conditions["Ready"]["status"] == "True"
+            and conditions["Ready"]["observedGeneration"] == item["metadata"]["generation"]
+        )
+
+    return done
+
+
+def _all_but_refused(seen: dict[str, str]) -> set[str]:
+    return {reason for name, reason in seen.items() if name != "registry-not-allowed"}
+
+
+def _endpoint(stage: Stage) -> str:
+    return str(_only(stage, LLAMA)[0]["status"]["endpoint"]["url"])
+
+
+def _expect(happened: bool) -> None:
+    if not happened:
+        raise BedError("the demo did not go as it should; what was last seen is above")

@@ -1,0 +1,112 @@
+"""Where the demo is played: on a real node where this machine can run one, else on nodes that kwok plays."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from testbed import cloud_provider
+from testbed.api import Api
+from testbed.controlplane import ControlPlane
+from testbed.demo.estate import Estate, overlay, stage_weights
+from testbed.demo.telling import tell
+from testbed.errors import CannotRunError
+from testbed.fleet import Pool, add_nodes
+from testbed.installation import OperatorProcess, install, operator_kubeconfig
+from testbed.kubectl import Kubectl
+from testbed.node.handle import RunningNode, running_node
+
+HERMETIC = str(Path(sys.executable).parent / "hermetic")
+
+
+@dataclass
+class Stage:
+    """A cluster with Hermetic on it; `node` is None where kwok plays the nodes and nothing can be asked of a pod."""
+
+    kubectl: Kubectl
+    api: Api
+    estate: Estate
+    node: RunningNode | None
+    stand_ins: list[str] = field(default_factory=list)
+
+    def from_client(self, *arguments: str, timeout: float = 60.0) -> str:
+        """Run a program on the machine of the virtual network that is outside the cluster."""
+        assert self.node is not None
+        done = self.node.from_client(*arguments, timeout=timeout)
+        if done.returncode != 0:
+            raise CannotRunError(f"{arguments[0]}: {done.stderr.strip()}")
+        return done.stdout
+
+
+@contextmanager
+def set_stage(folder: Path) -> Iterator[Stage]:
+    """The best stage that this machine can set; says which, and why not the better one."""
+    with ExitStack() as stack:
+        try:
+            yield _real(folder, stack)
+        except _NoRealNode as reason:
+            tell(f"no real node on this machine ({reason}): kwok plays the nodes, up to 'scheduled and Ready'")
+            yield _played(folder, stack)
+
+
+class _NoRealNode(Exception):
+    pass
+
+
+def _real(folder: Path, stack: ExitStack) -> Stage:
+    shares = folder / "shares"
+    stage_weights(shares)
+    try:
+        tell("making images: operator, vLLM and NIM stand-ins, baked model, model volume")
+        estate = Estate.prepare(folder)
+        tell("starting etcd, kube-apiserver, scheduler, containerd, kubelet, kube-proxy, CoreDNS")
+        options = ("--images", str(estate.archive), "--shares", str(shares), "--gpus", "8")
+        node = stack.enter_context(running_node(*options))
+    except CannotRunError as reason:
+        raise _NoRealNode(str(reason)) from reason
+    kubectl = node.kubectl
+    tell("installing Hermetic: kubectl apply -k overlay/ (CRDs, RBAC, policies, operator by digest)")
+    kubectl("apply", "--server-side", "--kustomize", str(overlay(estate, folder / "install")))
+    kubectl("--namespace", "hermetic-system", "rollout", "status", "deployment/hermetic-operator", "--timeout=90s")
+    return Stage(kubectl, Api(node.kubeconfig), estate, node, STAND_INS_REAL)
+
+
+def _played(folder: Path, stack: ExitStack) -> Stage:
+    tell("starting etcd, kube-apiserver, controller-manager, scheduler, kwok")
+    plane = stack.enter_context(ControlPlane())
+    kubectl, api = Kubectl(plane.kubectl, plane.kubeconfig), Api(plane.kubeconfig)
+    add_nodes(api, Pool("gpu", "Standard_NC96ads_A100_v4"), 2)
+    balancers = cloud_provider.component(plane.kubeconfig, folder / "cloud-provider.log")
+    balancers.start()
+    stack.callback(balancers.stop)
+    tell("installing Hermetic: CRDs, RBAC, policies; the operator runs as a process with its ServiceAccount's token")
+    install(kubectl)
+    operator = OperatorProcess(folder, operator_kubeconfig(api, plane.kubeconfig, folder / "operator.kubeconfig"))
+    operator.start()
+    stack.callback(operator.stop)
+    return Stage(kubectl, api, Estate.prepare(folder), None, STAND_INS_PLAYED)
+
+
+STAND_INS_REAL = [
+    "GPUs: a device plug-in that offers devices which are not there",
+    "Azure Files: a CSI plug-in on the kubelet's socket that mounts local folders",
+    "Azure load balancer: a controller that assigns by the same annotations; kube-proxy really answers",
+    "vLLM and NIM: one server that takes the same arguments and gives canned answers",
+    "Azure audit: its result is written by hand here, and says so",
+]
+STAND_INS_PLAYED = [
+    "nodes and pods: kwok (no container runs, so nothing can be asked)",
+    *STAND_INS_REAL[2:3],
+    STAND_INS_REAL[4],
+]
+
+
+def statuses(stage: Stage) -> list[dict[str, Any]]:
+    """Every ModelDeployment with its conditions."""
+    found: list[dict[str, Any]] = json.loads(stage.kubectl("get", "mdep", "-A", "-o", "json"))["items"]
+    return found

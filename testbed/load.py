@@ -1,0 +1,95 @@
+"""A steady load of chat requests, and what became of each: `python -m testbed.load URL --model NAME --seconds 60`.
+
+One JSON object on stdout: {"sent": N, "answered": N, "lost": {"what happened": N}, "pods": {...}}. With `--keep-alive`
+every worker keeps its connection for as long as the server lets it; without, each request opens its own.
+"""
+
+from __future__ import annotations
+
+import argparse
+import collections
+import http.client
+import json
+import threading
+import time
+import urllib.parse
+
+TIMEOUT_SECONDS = 30.0
+
+
+class Load:
+    """Workers that each send a request, wait for the answer and pause, so that the rate stays bounded."""
+
+    def __init__(self, url: str, model: str, *, keep_alive: bool, long_tokens: int) -> None:
+        self._address = urllib.parse.urlsplit(url)
+        self._model = model
+        self._keep_alive = keep_alive
+        self._long_tokens = long_tokens
+        self._lock = threading.Lock()
+        self.sent = 0
+        self.outcomes: collections.Counter[str] = collections.Counter()
+
+    def run(self, seconds: float, workers: int, rate: float) -> None:
+        """Send for `seconds` at about `rate` requests a second in all."""
+        end = time.monotonic() + seconds
+        threads = [threading.Thread(target=self._work, args=(number, end, workers / rate)) for number in range(workers)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+
+    def _work(self, number: int, end: float, period: float) -> None:
+        connection: http.client.HTTPConnection | None = None
+        due = time.monotonic() + period * number / 16
+        while due < end:
+            time.sleep(max(0.0, due - time.monotonic()))
+            due = max(due + period, time.monotonic())
+            connection, outcome = self._ask(connection, tokens=self._long_tokens if number % 4 == 0 else 4)
+            with self._lock:
+                self.sent += 1
+                self.outcomes[outcome] += 1
+
+    def _ask(
+        self, connection: http.client.HTTPConnection | None, tokens: int
+    ) -> tuple[http.client.HTTPConnection | None, str]:
+        """One request; returns the connection to use next, and "200" or what went wrong."""
+        host, port = self._address.hostname or "", self._address.port or 80
+        connection = connection or http.client.HTTPConnection(host, port, timeout=TIMEOUT_SECONDS)
+        body = json.dumps(
+            {"model": self._model, "max_tokens": tokens, "messages": [{"role": "user", "content": "Are you there?"}]}
+        )
+        headers = {"Content-Type": "application/json"} | ({} if self._keep_alive else {"Connection": "close"})
+        try:
+            connection.request("POST", f"{self._address.path}/chat/completions", body, headers)
+            answer = connection.getresponse()
+            text = answer.read()
+        except (OSError, http.client.HTTPException) as error:
+            connection.close()
+            return None, type(error).__name__
+        if answer.status != 200 or b"choices" not in text:
+            connection.close()
+            return None, str(answer.status)
+        if self._keep_alive and not answer.will_close:
+            return connection, "200"
+        connection.close()
+        return None, "200"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("url", help="base URL, up to and including /v1")
+    parser.add_argument("--model", required=True)
+    parser.add_argument("--seconds", type=float, default=60.0)
+    parser.add_argument("--rate", type=float, default=80.0, help="requests a second, in all")
+    parser.add_argument("--workers", type=int, default=16)
+    parser.add_argument("--long-tokens", type=int, default=30, help="tokens of every fourth worker's answers")
+    parser.add_argument("--keep-alive", action="store_true")
+    chosen = parser.parse_args()
+    load = Load(chosen.url, chosen.model, keep_alive=chosen.keep_alive, long_tokens=chosen.long_tokens)
+    load.run(chosen.seconds, chosen.workers, chosen.rate)
+    lost = {outcome: count for outcome, count in load.outcomes.items() if outcome != "200"}
+    print(json.dumps({"sent": load.sent, "answered": load.outcomes["200"], "lost": lost}), flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,45 @@
+"""The audit log is read as far as it is whole, from where the reader left off."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from testbed import audit
+
+
+def line(verb: str, user: str = "operator", **target: str) -> str:
+    return json.dumps({
+        "verb": verb,
+        "requestURI": "/readyz",
+        "user": {"username": user},
+        "objectRef": target or None,
+        "responseStatus": {"code": 200},
+        "userAgent": "tests",
+    }) + "\n"  # fmt: skip
+
+
+def test_requests_after_an_offset_are_read_and_an_unfinished_line_is_left(tmp_path: Path) -> None:
+    log = tmp_path / "audit.log"
+    log.write_text(line("create", resource="pods", namespace="team", name="model"))
+    offset = log.stat().st_size
+    with log.open("a") as more:
+        more.write(line("patch", resource="deployments", subresource="status", namespace="team", name="model"))
+        more.write(line("get"))
+        more.write('{"verb": "unfin')
+
+    seen = list(audit.requests(log, offset))
+
+    assert [(request.verb, request.resource, request.is_write) for request in seen] == [
+        ("patch", "deployments/status", True),
+        ("get", "/readyz", False),
+    ]
+
+
+def test_policy_names_users_or_takes_everybody(tmp_path: Path) -> None:
+    some = json.loads(audit.write_policy(tmp_path / "some", ("operator",)).read_text())
+    everybody = json.loads(audit.write_policy(tmp_path / "all", ()).read_text())
+
+    assert [rule.get("users") for rule in some["rules"]] == [["operator"], None]
+    assert some["rules"][-1]["level"] == "None"
+    assert [rule["level"] for rule in everybody["rules"]] == ["Metadata"]

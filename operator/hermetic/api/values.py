@@ -14,10 +14,11 @@ from pydantic import (
     GetCoreSchemaHandler,
     GetJsonSchemaHandler,
     StringConstraints,
+    ValidationError,
     WithJsonSchema,
 )
 from pydantic.alias_generators import to_snake
-from pydantic_core import CoreSchema, PydanticCustomError, core_schema
+from pydantic_core import CoreSchema, InitErrorDetails, PydanticCustomError, core_schema
 
 from hermetic.api.rules import Rule
 
@@ -213,15 +214,15 @@ class ListOf:
     keys: tuple[str, ...]
 
     def check(self, items: list[Any]) -> list[Any]:
-        """Return the items, or raise on the first that repeats an earlier one, as the API server does."""
+        """Return the items, or raise on every one that repeats an earlier one, as the API server does."""
         if self.kind == "atomic":
             return items
-        seen = set()
-        for item in items:
-            identity = tuple(getattr(item, to_snake(key)) for key in self.keys) or item
-            if identity in seen:
-                raise PydanticCustomError("duplicate", "must not say {item} twice", {"item": _in_words(identity)})
-            seen.add(identity)
+        identities = [tuple(getattr(item, to_snake(key)) for key in self.keys) or item for item in items]
+        repeated = [place for place, identity in enumerate(identities) if identity in identities[:place]]
+        if repeated:
+            raise ValidationError.from_exception_data(
+                "list", [_said_twice(place, _in_words(identities[place])) for place in repeated]
+            )
         return items
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
@@ -237,5 +238,10 @@ def list_of(kind: Literal["atomic", "set", "map"], *keys: str) -> ListOf:
     return ListOf(kind, keys)
 
 
+def _said_twice(place: int, words: str) -> InitErrorDetails:
+    problem = PydanticCustomError("duplicate", "must not stand here twice")
+    return InitErrorDetails(type=problem, loc=(place,), input=words)
+
+
 def _in_words(identity: Any) -> str:
-    return ", ".join(f"'{part}'" for part in identity) if isinstance(identity, tuple) else f"'{identity}'"
+    return ", ".join(map(str, identity)) if isinstance(identity, tuple) else str(identity)

@@ -54,9 +54,9 @@ class AzureFiles(ApiModel):
     resolve to the private endpoint."""
     share: Annotated[
         str,
-        StringConstraints(max_length=63),
+        StringConstraints(min_length=3, max_length=63),
         matches(
-            r"^[a-z0-9](-?[a-z0-9]){2,62}$",
+            r"^[a-z0-9]+(-[a-z0-9]+)*$",
             "must be a share name: 3 to 63 lower-case letters, digits and single '-', starting and ending with a "
             "letter or digit",
         ),

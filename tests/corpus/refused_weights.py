@@ -1,0 +1,97 @@
+"""Folders, shares and claims that nothing may be read from."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.corpus.cases import ABSOLUTE, OBJECT_NAME, RELATIVE, REQUIRED, SHARE, Invalid, case
+
+
+def _folder(what: str, folder: str, says: str = RELATIVE, **more: Any) -> Invalid:
+    return case(f"folder {what}", f"{SHARE}.folder", folder, says, rows=(25,), **more)
+
+
+WEIGHTS = (
+    _folder("upwards", "../../etc"),
+    _folder("upwards inside", "a/../b"),
+    _folder("absolute", "/etc"),
+    _folder("empty", "", "must have at least 1 character", server_says="should be at least 1 chars long", prints=None),
+    _folder("of 5 kB", "x" * 5000, "must have at most 1024 characters", server_says="Too long"),
+    _folder("with a space behind", "a "),
+    _folder("with a space before", " a"),
+    _folder("with a hard space behind", "a\u00a0", prints=None),
+    _folder("with a newline behind", "a\n"),
+    _folder("ending in a slash", "a/"),
+    _folder("of one dot", "."),
+    case(
+        "NFS path relative",
+        "spec.weights",
+        {"nfs": {"server": "nas", "path": "export"}},
+        ABSOLUTE,
+        blames="spec.weights.nfs.path",
+        prints="export",
+        rows=(25,),
+    ),
+    case(
+        "NFS path root",
+        "spec.weights",
+        {"nfs": {"server": "nas", "path": "/"}},
+        "must have at least 2 characters",
+        server_says="should be at least 2 chars long",
+        blames="spec.weights.nfs.path",
+        rows=(25,),
+    ),
+    case(
+        "baked path upwards",
+        "spec.weights",
+        {"bakedImage": {"path": "/a/../b"}},
+        ABSOLUTE,
+        blames="spec.weights.bakedImage.path",
+        prints="/a/../b",
+        rows=(25,),
+    ),
+    case("share in capitals", f"{SHARE}.share", "Models", "must be a share name: 3 to 63"),
+    case("share with two dashes", f"{SHARE}.share", "a--b", "must be a share name: 3 to 63"),
+    case("share missing", f"{SHARE}.share", None, **REQUIRED, rows=(44,)),
+    case("account with a dash", f"{SHARE}.account", "a-b", "must be a storage account name: 3 to 24"),
+    case("server with a scheme", f"{SHARE}.server", "nfs://nas", "must be a host name or an IPv4 address"),
+    case(
+        "mount option rw",
+        f"{SHARE}.mountOptions",
+        ["rw"],
+        "must be one of nconnect=1..16",
+        blames=f"{SHARE}.mountOptions[0]",
+        prints="rw",
+    ),
+    case(
+        "17 connections",
+        f"{SHARE}.mountOptions",
+        ["nconnect=17"],
+        "must be one of nconnect=1..16",
+        blames=f"{SHARE}.mountOptions[0]",
+        prints="nconnect=17",
+    ),
+    case(
+        "resource group by id",
+        f"{SHARE}.resourceGroup",
+        "/subscriptions/x",
+        "must be the name of a resource group, not its id",
+    ),
+    case(
+        "encryption in quotes",
+        f"{SHARE}.encryptInTransit",
+        "true",
+        "must be true or false, without quotes",
+        server_says="must be of type boolean",
+        prints=None,
+    ),
+    case(
+        "claim of a namespace",
+        "spec.weights",
+        {"persistentVolumeClaim": {"claimName": "ns/claim"}},
+        OBJECT_NAME,
+        blames="spec.weights.persistentVolumeClaim.claimName",
+        prints="ns/claim",
+        rows=(21,),
+    ),
+)

@@ -1,0 +1,79 @@
+"""What must be accepted, by `hermetic validate` and by the API server: (name, manifest)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.corpus.manifests import (
+    ABSENT,
+    BASES,
+    DIGEST,
+    Manifest,
+    changed,
+    nim_on_azure_files,
+    vllm_on_azure_files,
+    vllm_with_everything_said,
+)
+
+_VLLM = "spec.engine.vllm"
+_SHARE = "spec.weights.azureFiles"
+_BALANCER = "spec.endpoint.internalLoadBalancer"
+
+
+def _vllm(name: str, changes: dict[str, Any]) -> tuple[str, Manifest]:
+    return name, changed(vllm_on_azure_files(), changes)
+
+
+VALID: tuple[tuple[str, Manifest], ...] = (
+    *((base.__name__, base()) for base in BASES),
+    _vllm("zero replicas", {"spec.replicas": 0}),
+    _vllm("most replicas", {"spec.replicas": 256}),
+    _vllm("null is absent", {"spec.replicas": None, "spec.accelerator": None, f"{_VLLM}.kvCacheDtype": None}),
+    _vllm(
+        "null in labels is absent", {"spec.endpoint.allowedClients": [{"podSelector": {"matchLabels": {"a": None}}}]}
+    ),
+    _vllm("no endpoint at all", {"spec.endpoint": ABSENT}),
+    _vllm("empty lists", {f"{_VLLM}.extraArgs": [], f"{_VLLM}.extraEnv": [], f"{_BALANCER}.allowedSourceRanges": []}),
+    _vllm("name of 46 letters", {"metadata.name": "a" * 46}),
+    _vllm("name of one letter", {"metadata.name": "a"}),
+    _vllm("image with port and tag", {f"{_VLLM}.image": f"registry.local:5000/vllm:v1@{DIGEST}"}),
+    _vllm("image with underscores", {f"{_VLLM}.image": f"r.io/a_b/c__d/e-f@{DIGEST}"}),
+    _vllm("shell text stays text", {f"{_VLLM}.extraArgs": ["$(HOME)", "`id`", "; rm -rf /", "--seed=$((1))", "a b"]}),
+    _vllm(
+        "flags that look reserved",
+        {f"{_VLLM}.extraArgs": ["--reasoning-parser", "--tokenizer=x", "--no-x", "-q", "-1"]},
+    ),
+    _vllm("values with dashes", {f"{_VLLM}.extraArgs": ["--seed", "1", "--", "--override-generation-config={}"]}),
+    _vllm("variables that look reserved", {f"{_VLLM}.extraEnv": [{"name": "HF_TOKENS"}, {"name": "hf_token"}]}),
+    _vllm("emoji in a value", {f"{_VLLM}.extraEnv": [{"name": "NOTE", "value": "weights ⚖️ are heavy"}]}),
+    _vllm("folder with emoji", {f"{_SHARE}.folder": "modèles/🦙 llama/v1"}),
+    _vllm("folder with dots in names", {f"{_SHARE}.folder": "a..b/.c/d."}),
+    _vllm("folder of 1024 characters", {f"{_SHARE}.folder": "é" * 1024}),
+    _vllm("share of 3 characters", {f"{_SHARE}.share": "a-1"}),
+    _vllm("share of 63 characters", {f"{_SHARE}.share": "a" * 63}),
+    _vllm("last private address", {f"{_BALANCER}.address": "100.127.255.255"}),
+    _vllm("IPv6 source range", {f"{_BALANCER}.allowedSourceRanges": ["fd00::/8", "10.1.2.3/32", "10.0.0.0/9"]}),
+    _vllm("source range of one bit", {f"{_BALANCER}.allowedSourceRanges": ["128.0.0.0/1"]}),
+    _vllm("pipeline of four stages", {"spec.accelerator.count": 8, f"{_VLLM}.pipelineParallelSize": 4}),
+    _vllm("quantities as numbers", {"spec.resources": {"cpu": 0, "memory": 2**40, "scratch": "0.5Ti"}}),
+    _vllm("MIG slices", {"spec.accelerator.resource": "nvidia.com/mig-1g.10gb"}),
+    _vllm("AMD", {"spec.accelerator.resource": "amd.com/gpu"}),
+    _vllm("hidden key of a Secret", {"spec.endpoint.apiKey": {"secretName": "a.b-c", "key": ".key_1"}}),
+    _vllm("clients everywhere", {"spec.endpoint.allowedClients": [{"namespaceSelector": {}}]}),
+    _vllm("every taint", {"spec.accelerator.tolerations": [{"operator": "Exists", "effect": "NoExecute"}]}),
+    _vllm("taint of a domain", {"spec.accelerator.tolerations": [{"key": "nvidia.com/gpu", "value": ""}]}),
+    _vllm("no taint", {"spec.accelerator.tolerations": []}),
+    _vllm("isolation off", {"spec.isolation": {"enforcement": "Off"}}),
+    _vllm("metadata of others", {"metadata.labels": {"team": "a"}, "metadata.annotations": {"x": "y"}}),
+    (
+        "NIM of line 1 without arguments",
+        changed(
+            nim_on_azure_files(),
+            {"spec.engine.nim": {**nim_on_azure_files()["spec"]["engine"]["nim"], "line": "1.0", "extraArgs": []}},
+        ),
+    ),
+    (
+        "largest numbers",
+        changed(vllm_with_everything_said(), {f"{_VLLM}.maxModelLength": 10_000_000, "spec.drainSeconds": 3600}),
+    ),
+)

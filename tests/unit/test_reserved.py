@@ -1,0 +1,53 @@
+"""Reserved flags stay reserved however vLLM lets them be written, and harmless flags of vLLM stay usable."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from hermetic.api import reserved
+from hermetic.api.reserved import NOT_AN_ABBREVIATION, SHORT_FLAGS, VLLM_FLAGS, reserved_flag
+
+TABLES = Path(reserved.__file__).resolve().parents[1] / "engines" / "vllm_tables"
+
+
+def flags_of_every_version() -> dict[str, set[str]]:
+    """Every flag of every supported vLLM release, with its other spellings."""
+    flags: dict[str, set[str]] = {}
+    for table in sorted(TABLES.glob("*.json")):
+        for flag, said in json.loads(table.read_text(encoding="utf-8"))["flags"].items():
+            flags.setdefault(flag, set()).update(said.get("aliases", ()), said.get("negations", ()))
+    return flags
+
+
+FLAGS = flags_of_every_version()
+
+
+def test_reserved_flags_are_flags_of_vllm() -> None:
+    spellings = FLAGS.keys() | {alias for aliases in FLAGS.values() for alias in aliases}
+    assert VLLM_FLAGS.keys() <= spellings
+    assert set(SHORT_FLAGS.values()) <= VLLM_FLAGS.keys()
+
+
+def test_flags_that_start_a_reserved_one_are_told_apart() -> None:
+    prefixes = {flag for flag in FLAGS if flag not in VLLM_FLAGS and any(each.startswith(flag) for each in VLLM_FLAGS)}
+    assert prefixes == set(NOT_AN_ABBREVIATION)
+
+
+def test_only_reserved_flags_are_refused() -> None:
+    assert {flag for flag in FLAGS if reserved_flag(flag)} == FLAGS.keys() & VLLM_FLAGS.keys()
+
+
+def test_every_spelling_of_a_reserved_flag_is_refused_unless_it_turns_something_off() -> None:
+    aliases = {alias for flag in FLAGS.keys() & VLLM_FLAGS.keys() for alias in FLAGS[flag]}
+    assert {alias for alias in aliases if not reserved_flag(alias)} == {"--no-trust-remote-code"}
+
+
+@pytest.mark.parametrize("flag", sorted(VLLM_FLAGS))
+def test_reserved_flags_are_found_with_values_underscores_and_keys(flag: str) -> None:
+    underscored = "--" + flag[2:].replace("-", "_")
+    assert reserved_flag(flag) == flag
+    for spelling in (f"{flag}=x", underscored, f"{underscored}=a-b", f"{flag}.key", f"{flag}.key=x"):
+        assert reserved_flag(spelling), spelling

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from testbed.node.cgroups import MOUNT, PREFIX
+from testbed.node.cgroups import MOUNT, root_of
 from testbed.node.handle import running_node
 from testbed.node.real_node import REPOSITORY
 from testbed.processes import wait_until
@@ -22,8 +22,9 @@ def _settings() -> dict[str, str]:
     return {name: Path("/proc/sys", name).read_text() for name in SETTINGS}
 
 
-def _cgroups() -> set[str]:
-    return {path.name for path in [*MOUNT.glob(f"*/{PREFIX}*"), *MOUNT.glob(f"{PREFIX}*")]}
+def _cgroups_of(keeper: int) -> list[Path]:
+    name = root_of(keeper).lstrip("/")
+    return [*MOUNT.glob(f"*/{name}"), *MOUNT.glob(name)]
 
 
 def _processes_in(namespace: str) -> list[str]:
@@ -49,7 +50,7 @@ def _parent(pid: int) -> int:
 @pytest.fixture
 def before(node):  # noqa: ARG001 # it runs all the while
     """What the machine looks like while only the session's node runs."""
-    return _settings(), _cgroups(), Path("/var/lib/kubelet").exists()
+    return _settings(), Path("/var/lib/kubelet").exists()
 
 
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGKILL])
@@ -60,14 +61,14 @@ def test_nothing_is_left_of_a_node_that_was_ended(before, start_pod, how):
         namespace = str(Path(f"/proc/{first_process}/ns/pid").readlink())
         assert len(_processes_in(namespace)) > 10
         assert _settings() == before[0]
-        unshare = _parent(first_process)
-        owner = _parent(_parent(unshare))
-        os.kill(owner, how)
+        keeper = _parent(_parent(first_process))
+        assert _cgroups_of(keeper)
+        os.kill(_parent(keeper), how)
         wait_until("end of every process", lambda: not _processes_in(namespace), ())
         wait_until("removal of the folder", lambda: not second.folder.exists(), ())
-        wait_until("removal of the control groups", lambda: _cgroups() == before[1], ())
+        wait_until("removal of the control groups", lambda: not _cgroups_of(keeper), ())
 
-    assert (_settings(), _cgroups(), Path("/var/lib/kubelet").exists()) == before
+    assert (_settings(), Path("/var/lib/kubelet").exists()) == before
     assert _mounts_of(second.folder) == []
 
 

@@ -1,6 +1,6 @@
 """The CustomResourceDefinitions, made from the models.
 
-`python -m hermetic.api.crd [DIRECTORY]` writes one file per kind, into `crds/` unless told otherwise.
+`python -m hermetic.api.crd [--check] [DIRECTORY]` writes one file per kind, into `crds/` unless told otherwise.
 Short names: mdep (ModelDeployment), eaudit (EgressAudit), eattest (EgressAttestation).
 """
 
@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import yaml
@@ -16,6 +15,7 @@ from pydantic import BaseModel
 
 from hermetic.api.columns import ATTESTATION_COLUMNS, AUDIT_COLUMNS, DEPLOYMENT_COLUMNS, Column
 from hermetic.api.egressaudit import EgressAttestation, EgressAudit
+from hermetic.api.generated import write_or_check
 from hermetic.api.modeldeployment import ModelDeployment
 from hermetic.api.rules import VALIDATIONS
 from hermetic.api.schema import Schema, structural_schema, without_defaults
@@ -127,16 +127,5 @@ def _subresources(definition: Definition, schema: Schema) -> dict[str, Any]:
     return subresources
 
 
-def write_all(directory: Path) -> list[Path]:
-    """Write every definition; returns the files in the order of DEFINITIONS."""
-    written = []
-    for definition in DEFINITIONS:
-        path = directory / file_name(definition)
-        path.write_text(as_yaml(definition), encoding="utf-8")
-        written.append(path)
-    return written
-
-
 if __name__ == "__main__":
-    for written_file in write_all(Path(sys.argv[1] if len(sys.argv) > 1 else "crds")):
-        sys.stdout.write(f"{written_file}\n")
+    sys.exit(write_or_check({file_name(each): as_yaml(each) for each in DEFINITIONS}, "crds"))

@@ -140,8 +140,8 @@ NO_RESERVED_FLAG = Rule(
         f" && !{_words(SHORT_FLAGS)}.exists(flag, self.startsWith(flag))"
     ),
     message=(
-        "is a reserved flag, or an abbreviation of one: Hermetic renders it from the spec, or it would open a way out; "
-        "set the field of the spec instead (`hermetic explain HRM-API-001` lists the reserved flags)"
+        "must not be a reserved flag or an abbreviation of one: Hermetic renders it from the spec, or it would open a "
+        "way out; set the field of the spec instead (`hermetic explain HRM-API-001` lists the reserved flags)"
     ),
     holds=lambda argument: not reserved_flag(argument),
 )
@@ -158,8 +158,8 @@ NO_CONTROL_CHARACTER = Rule(
 NO_RESERVED_VARIABLE = Rule(
     cel=f"!(self in {_words(ENVIRONMENT)})",
     message=(
-        "is a reserved variable: it would open a way out, or Hermetic sets it; credentials and proxies are accepted in "
-        "no form, any other variable is (`hermetic explain HRM-API-001` lists the reserved ones)"
+        "must not be a reserved variable: it would open a way out, or Hermetic sets it; credentials and proxies are "
+        "accepted in no form, any other variable is (`hermetic explain HRM-API-001` lists the reserved ones)"
     ),
     holds=lambda name: name not in ENVIRONMENT,
 )

@@ -1,8 +1,8 @@
 """Everything that was seen of the cluster, by kind and name; it does not care who feeds it.
 
 Objects are kept as compact JSON: a thousand deployments with their children fit in a few tens of megabytes, and a
-reconcile parses only its own. An object is taken only when its resourceVersion is newer than the one that is known, and
-never again after it was seen to go.
+reconcile parses only its own. An object is taken only when its resourceVersion is newer than what is known of its
+name, and than the moment at which it was seen to go.
 """
 
 from __future__ import annotations
@@ -60,20 +60,20 @@ class Store:
         self._evidence: Evidence | None = None
         self._pods: dict[str, Key] = {}
         self._warnings: OrderedDict[str, tuple[int, Warned]] = OrderedDict()
-        self._gone: OrderedDict[str, None] = OrderedDict()
+        self._gone: OrderedDict[str, int] = OrderedDict()
 
     def put(self, manifest: Manifest) -> frozenset[Key]:
         """Take an object in; returns the deployments that should look again (none when nothing was learnt)."""
         kind, metadata = BY_KIND[manifest["kind"]], manifest["metadata"]
-        if metadata["uid"] in self._gone:
-            return frozenset()
         if kind is CORE_EVENT:
             return self._put_warning(manifest)
-        name = _name(metadata)
+        name, version = _name(metadata), int(metadata["resourceVersion"])
         known = self._entries[kind].get(name)
-        version = int(metadata["resourceVersion"])
-        if known is not None and known.uid == metadata["uid"] and known.version >= version:
+        # Versions grow across objects of one kind: late news of a predecessor is older than its successor.
+        if (known is not None and known.version >= version) or self._gone.get(metadata["uid"], -1) >= version:
             return frozenset()
+        if known is not None and known.uid != metadata["uid"]:
+            self._depart(known, version)
         if kind is NODE:
             return self._put_node(manifest, name, version)
         return self._put_entry(kind, name, manifest, version)
@@ -81,14 +81,14 @@ class Store:
     def drop(self, manifest: Manifest) -> frozenset[Key]:
         """Forget an object that was seen to go; returns the deployments that should look again."""
         kind, metadata = BY_KIND[manifest["kind"]], manifest["metadata"]
-        self._remember_departure(metadata["uid"])
         if kind is CORE_EVENT:
             return frozenset()
-        name = _name(metadata)
+        name, version = _name(metadata), int(metadata["resourceVersion"])
+        self._remember_departure(metadata["uid"], version)
         known = self._entries[kind].get(name)
-        if known is None or known.uid != metadata["uid"]:
+        if known is None or known.uid != metadata["uid"] or known.version > version:
             return frozenset()
-        return self._forget(kind, name)
+        return self._forget(kind, name, version)
 
     def sweep(self, kind: Kind, listed: set[str], version: int) -> frozenset[Key]:
         """After a full list at `version`: forget what it did not hold, unless it is younger than the list."""
@@ -97,7 +97,7 @@ class Store:
         stale = [
             name for name, entry in self._entries[kind].items() if entry.uid not in listed and entry.version <= version
         ]
-        return frozenset(key for name in stale for key in self._forget(kind, name))
+        return frozenset(key for name in stale for key in self._forget(kind, name, version))
 
     def deployments(self) -> Iterator[Key]:
         """The key of every ModelDeployment."""
@@ -153,8 +153,9 @@ class Store:
     def _put_entry(self, kind: Kind, name: Name, manifest: Manifest, version: int) -> frozenset[Key]:
         owner = _owner(kind, manifest)
         before = self._entries[kind].get(name)
-        if before is not None and before.owner is not None and before.owner != owner:
-            self._owned[before.owner].discard((kind, name))
+        concerned = frozenset() if before is None else self._concerned(kind, before)
+        if before is not None and before.owner != owner:
+            self._disown(before.owner, kind, name)
         body = lean_pod(manifest) if kind is POD else lean(manifest)
         self._entries[kind][name] = _Entry(manifest["metadata"]["uid"], version, _compact(body), owner)
         if kind is EGRESS_AUDIT:
@@ -163,7 +164,7 @@ class Store:
             self._owned[owner].add((kind, name))
         if owner is not None and kind is POD:
             self._pods[manifest["metadata"]["uid"]] = owner
-        return self._concerned(kind, owner, manifest)
+        return concerned | self._concerned(kind, self._entries[kind][name])
 
     def _put_node(self, manifest: Manifest, name: Name, version: int) -> frozenset[Key]:
         seen = node(manifest)
@@ -192,34 +193,46 @@ class Store:
 
     # ------------------------------------------------------------------ letting go
 
-    def _forget(self, kind: Kind, name: Name) -> frozenset[Key]:
+    def _forget(self, kind: Kind, name: Name, version: int) -> frozenset[Key]:
         entry = self._entries[kind].pop(name)
-        self._remember_departure(entry.uid)
-        self._warnings.pop(entry.uid, None)
-        self._pods.pop(entry.uid, None)
+        self._depart(entry, version)
         if kind is NODE:
             self._nodes.pop(name[1], None)
             return self._waiting()
         if kind is EGRESS_AUDIT:
             return self._see_evidence(None)
-        if entry.owner is not None:
-            self._owned[entry.owner].discard((kind, name))
-            if not self._owned[entry.owner]:
-                del self._owned[entry.owner]
-        return self._concerned(kind, entry.owner, json.loads(entry.body))
+        self._disown(entry.owner, kind, name)
+        return self._concerned(kind, entry)
 
-    def _remember_departure(self, uid: str) -> None:
-        """A late answer to our own write must not bring an object back that was seen to go."""
-        self._gone[uid] = None
+    def _disown(self, owner: Key | None, kind: Kind, name: Name) -> None:
+        if owner is None:
+            return
+        self._owned[owner].discard((kind, name))
+        if not self._owned[owner]:
+            del self._owned[owner]
+
+    def _depart(self, entry: _Entry, version: int) -> None:
+        self._remember_departure(entry.uid, version)
+        self._warnings.pop(entry.uid, None)
+        self._pods.pop(entry.uid, None)
+
+    def _remember_departure(self, uid: str, version: int) -> None:
+        """A late answer to our own write must not bring an object back that was seen to go.
+
+        Only what is older than the departure is late: an object that lost its labels goes as well, and may come back.
+        """
+        self._gone[uid] = version
+        self._gone.move_to_end(uid)
         while len(self._gone) > REMEMBERED_DEPARTURES:
             self._gone.popitem(last=False)
 
     # ------------------------------------------------------------------ who is concerned
 
-    def _concerned(self, kind: Kind, owner: Key | None, manifest: Manifest) -> frozenset[Key]:
-        if kind is MODEL_DEPLOYMENT:
-            return frozenset({_name(manifest["metadata"]), *self._rivals(manifest)})
-        return frozenset() if owner is None else frozenset({owner})
+    def _concerned(self, kind: Kind, entry: _Entry) -> frozenset[Key]:
+        if entry.owner is None:
+            return frozenset()
+        rivals = self._rivals(json.loads(entry.body)) if kind is MODEL_DEPLOYMENT else ()
+        return frozenset({entry.owner, *rivals})
 
     def _waiting(self) -> frozenset[Key]:
         """Deployments for which another node could make a difference."""
@@ -263,11 +276,17 @@ def _name(metadata: Mapping[str, Any]) -> Name:
 
 
 def _owner(kind: Kind, manifest: Manifest) -> Key | None:
+    """Whose object this is: the controller that it names, else (volumes, pods, strangers) what its labels say."""
     metadata = manifest["metadata"]
     labels = metadata.get("labels") or {}
     if kind is MODEL_DEPLOYMENT:
         return _name(metadata)
-    if MODEL_LABEL not in labels or (kind.kind not in CHILD_KINDS and kind is not POD):
+    if kind.kind not in CHILD_KINDS and kind is not POD:
+        return None
+    for reference in metadata.get("ownerReferences") or ():
+        if reference.get("controller") and reference["kind"] == MODEL_DEPLOYMENT.kind:
+            return (metadata["namespace"], reference["name"])
+    if MODEL_LABEL not in labels:
         return None
     namespace = labels.get(NAMESPACE_LABEL, "") if kind is PERSISTENT_VOLUME else metadata.get("namespace", "")
     return (namespace, labels[MODEL_LABEL])

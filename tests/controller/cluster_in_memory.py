@@ -1,0 +1,197 @@
+"""A KubeApi for units of queue, store and reconciler: one process, no HTTP, no controllers but the ones a test plays.
+
+It has of a real API server what the reconciler relies on: uids, growing resourceVersions, generations that follow the
+spec, server-side apply of one manager that leaves foreign fields alone, preconditions, list selectors on labels and
+names, and a watch. Everything about schemas, admission and RBAC is the business of the tests on a real one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import itertools
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from hermetic.errors import Conflict, NotFound
+from hermetic.kinds import BY_KIND, Kind
+
+Manifest = dict[str, Any]
+Coordinates = tuple[str, str, str]  # (kind, namespace or "", name)
+See = Callable[..., None]
+Fault = Callable[[str, Coordinates], Awaitable[None]]
+
+
+async def _no_fault(_verb: str, _where: Coordinates) -> None:
+    """Everything goes well."""
+
+
+@dataclass
+class ClusterInMemory:
+    """`see` hears every change, as a watch would; `fault(verb, where)` runs before a write and may raise or wait.
+
+    `done` runs after a write is stored and before the caller hears of it: raising there is an unknown outcome.
+    """
+
+    see: See = lambda _manifest, *, gone: None
+    fault: Fault = _no_fault
+    done: Fault = _no_fault
+    objects: dict[Coordinates, Manifest] = field(default_factory=dict)
+    writes: list[tuple[str, Coordinates]] = field(default_factory=list)
+    lists: Counter[str] = field(default_factory=Counter)
+    events: list[Manifest] = field(default_factory=list)
+    _applied: dict[Coordinates, Manifest] = field(default_factory=dict)
+    _versions: Any = field(default_factory=lambda: itertools.count(1))
+    _uids: Any = field(default_factory=lambda: itertools.count(1))
+
+    # ------------------------------------------------------------------ KubeApi
+
+    async def pages(
+        self, kind: Kind, *, namespace: str | None = None, label_selector: str = "", field_selector: str = ""
+    ) -> AsyncIterator[tuple[list[Manifest], str]]:
+        self.lists[kind.plural] += 1
+        await self.fault("list", (kind.kind, namespace or "", ""))
+        found = [
+            copy.deepcopy(manifest)
+            for (name, home, _), manifest in sorted(self.objects.items())
+            if name == kind.kind
+            and namespace in (None, home)
+            and _selected(manifest, label_selector)
+            and _named(manifest, field_selector)
+        ]
+        yield found, str(next(self._versions))
+
+    async def apply(self, manifest: Manifest) -> Manifest:
+        where = _coordinates(manifest)
+        await self._before("patch", where)
+        self._demand(where, manifest["metadata"])
+        ours = copy.deepcopy(manifest)
+        for precondition in ("uid", "resourceVersion"):
+            ours["metadata"].pop(precondition, None)
+        live = _without(self.objects.get(where, {}), self._applied.get(where, {}))
+        self._applied[where] = ours
+        return await self._after("patch", where, _merged(live, ours))
+
+    async def apply_status(self, manifest: Manifest) -> Manifest:
+        where = _coordinates(manifest)
+        await self._before("patch status", where)
+        if where not in self.objects:
+            raise NotFound("not found", status=404, reason="NotFound")
+        live = {**self.objects[where], "status": copy.deepcopy(manifest["status"])}
+        return await self._after("patch status", where, live)
+
+    async def delete(
+        self, kind: Kind, *, namespace: str | None, name: str, uid: str, resource_version: str = ""
+    ) -> None:
+        where = (kind.kind, namespace or "", name)
+        await self._before("delete", where)
+        live = self.objects.get(where)
+        if live is None:
+            return
+        if live["metadata"]["uid"] != uid or resource_version not in ("", live["metadata"]["resourceVersion"]):
+            raise Conflict("precondition failed", status=409, reason="Conflict")
+        self.remove(*where)
+        await self.done("delete", where)
+
+    async def create_event(self, event: Manifest) -> None:
+        await self.fault("create", ("Event", event["metadata"]["namespace"], event["metadata"]["name"]))
+        self.events.append(event)
+
+    async def server_version(self) -> tuple[int, int]:
+        return (1, 36)
+
+    # ------------------------------------------------------------------ what others do
+
+    def put(self, manifest: Manifest, *, seen: bool = True) -> Manifest:
+        """Somebody else creates an object or replaces it; with `seen=False` the watch misses it."""
+        where = _coordinates(manifest)
+        return self._store(where, copy.deepcopy(manifest), seen=seen)
+
+    def edit(self, where: Coordinates, change: Callable[[Manifest], object], *, seen: bool = True) -> Manifest:
+        """Somebody else edits an object."""
+        edited = copy.deepcopy(self.objects[where])
+        change(edited)
+        return self._store(where, edited, seen=seen)
+
+    def remove(self, kind: str, namespace: str, name: str, *, seen: bool = True) -> None:
+        """Somebody deletes an object."""
+        gone = self.objects.pop((kind, namespace, name))
+        self._applied.pop((kind, namespace, name), None)
+        gone["metadata"]["resourceVersion"] = str(next(self._versions))
+        if seen:
+            self.see(gone, gone=True)
+
+    def of_kind(self, kind: str) -> list[Manifest]:
+        """The objects of a kind, by name."""
+        return [manifest for (name, _, _), manifest in sorted(self.objects.items()) if name == kind]
+
+    # ------------------------------------------------------------------ inside
+
+    async def _before(self, verb: str, where: Coordinates) -> None:
+        self.writes.append((verb, where))
+        await asyncio.sleep(0.001)
+        await self.fault(verb, where)
+
+    async def _after(self, verb: str, where: Coordinates, live: Manifest) -> Manifest:
+        stored = self._store(where, live)
+        await self.done(verb, where)
+        return copy.deepcopy(stored)
+
+    def _demand(self, where: Coordinates, metadata: Manifest) -> None:
+        live = self.objects.get(where, {}).get("metadata", {})
+        if "resourceVersion" in metadata and live and live["resourceVersion"] != metadata["resourceVersion"]:
+            raise Conflict("the object has been modified", status=409, reason="Conflict")
+        if "uid" in metadata and live.get("uid") != metadata["uid"]:
+            raise Conflict("uid mismatch", status=409, reason="Conflict")
+
+    def _store(self, where: Coordinates, manifest: Manifest, *, seen: bool = True) -> Manifest:
+        before = self.objects.get(where)
+        old = before["metadata"] if before else {}
+        metadata = manifest["metadata"]
+        metadata["uid"] = old.get("uid") or f"uid-{next(self._uids)}"
+        metadata["creationTimestamp"] = old.get("creationTimestamp") or "2026-11-21T12:00:00Z"
+        same_spec = before is not None and before.get("spec") == manifest.get("spec")
+        metadata["generation"] = old.get("generation", 0) + (0 if same_spec else 1)
+        metadata["resourceVersion"] = old.get("resourceVersion", "0")
+        if before == manifest:
+            return before
+        metadata["resourceVersion"] = str(next(self._versions))
+        self.objects[where] = manifest
+        if seen:
+            self.see(copy.deepcopy(manifest), gone=False)
+        return manifest
+
+
+def _coordinates(manifest: Manifest) -> Coordinates:
+    kind, metadata = BY_KIND[manifest["kind"]], manifest["metadata"]
+    return (kind.kind, metadata.get("namespace", "") if kind.namespaced else "", metadata["name"])
+
+
+def _selected(manifest: Manifest, selector: str) -> bool:
+    labels = manifest["metadata"].get("labels") or {}
+    return all(
+        labels.get(key) == value for key, _, value in (term.partition("=") for term in selector.split(",") if term)
+    )
+
+
+def _named(manifest: Manifest, selector: str) -> bool:
+    return not selector.startswith("metadata.name=") or selector == f"metadata.name={manifest['metadata']['name']}"
+
+
+def _merged(live: Any, ours: Any) -> Any:
+    """Maps are merged, everything else is replaced."""
+    if isinstance(live, dict) and isinstance(ours, dict):
+        return {**live, **{key: _merged(live.get(key), value) for key, value in ours.items()}}
+    return copy.deepcopy(ours)
+
+
+def _without(live: Any, dropped: Any) -> Any:
+    """What remains of the live object when what we applied last time is taken out."""
+    if not isinstance(live, dict):
+        return live
+    kept = {key: _without(value, dropped[key]) if key in dropped else value for key, value in live.items()}
+    return {
+        key: value for key, value in kept.items() if key not in dropped or (isinstance(dropped[key], dict) and value)
+    }

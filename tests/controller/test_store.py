@@ -1,0 +1,170 @@
+"""What the store believes, whoever tells it in whatever order."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from hermetic.api.configuration import Configuration
+from hermetic.kinds import DEPLOYMENT, POD, SERVICE
+from hermetic.kube.relist import Watched, relist
+from hermetic.kube.store import Store
+from tests.controller.cluster_in_memory import ClusterInMemory
+from tests.controller.virtual_time import virtually
+from tests.scenarios import a_baked_model
+
+Manifest = dict[str, Any]
+
+LLAMA = ("team-a", "llama")
+LABELS = {"app.kubernetes.io/managed-by": "hermetic", "hermetic.dev/modeldeployment": "llama"}
+
+
+def the_model(name: str = "llama", *, address: str | None = None, version: int = 1, uid: str = "") -> Manifest:
+    balancer = {"address": address} if address else {}
+    manifest = a_baked_model(name, endpoint={"internalLoadBalancer": balancer})
+    manifest["metadata"] |= {
+        "namespace": "team-a",
+        "uid": uid or f"uid-of-{name}",
+        "resourceVersion": str(version),
+        "generation": 1,
+        "creationTimestamp": f"2026-11-21T12:00:{len(name):02}Z",
+    }
+    return manifest
+
+
+def a_child(kind: str = "Deployment", *, version: int, uid: str = "uid-1", **metadata: Any) -> Manifest:
+    head = {"name": "llama", "namespace": "team-a", "uid": uid, "resourceVersion": str(version), "labels": LABELS}
+    return {"apiVersion": "apps/v1", "kind": kind, "metadata": head | metadata, "spec": {"version": version}}
+
+
+@pytest.fixture
+def store() -> Store:
+    store = Store(Configuration())
+    store.put(the_model())
+    return store
+
+
+def version_of(store: Store, kind: str = "Deployment") -> str | None:
+    world = store.snapshot(LLAMA)
+    assert world is not None
+    live = world.children.get((kind, "llama"))
+    return None if live is None else str(live["metadata"]["resourceVersion"])
+
+
+def test_an_older_version_never_replaces_a_newer_one(store: Store) -> None:
+    store.put(a_child(version=5))
+
+    assert store.put(a_child(version=4)) == frozenset()
+    assert store.put(a_child(version=5)) == frozenset()
+
+    assert version_of(store) == "5"
+
+
+def test_a_late_answer_does_not_bring_back_what_was_seen_to_go(store: Store) -> None:
+    store.put(a_child(version=5))
+    store.drop(a_child(version=8))
+
+    assert store.put(a_child(version=7)) == frozenset()
+
+    assert version_of(store) is None
+
+
+def test_an_object_that_left_the_selection_is_taken_in_again_when_it_returns(store: Store) -> None:
+    store.put(a_child(version=5))
+    store.drop(a_child(version=6))  # what a watch says when our label was taken away
+
+    assert store.put(a_child(version=7)) == {LLAMA}
+
+    assert version_of(store) == "7"
+
+
+def test_late_news_of_leaving_the_selection_does_not_undo_the_correction(store: Store) -> None:
+    store.put(a_child(version=5))
+    store.put(a_child(version=7))  # the answer to our own write
+
+    assert store.drop(a_child(version=6)) == frozenset()
+
+    assert version_of(store) == "7"
+
+
+def test_late_news_of_a_predecessor_does_not_hide_its_successor(store: Store) -> None:
+    store.put(a_child(version=5, uid="old"))
+    store.put(a_child(version=9, uid="new"))
+
+    # events of different objects come in any order, even when they bear one name
+    assert store.put(a_child(version=6, uid="old", deletionTimestamp="2026-11-21T12:00:00Z")) == frozenset()
+    assert store.drop(a_child(version=8, uid="old")) == frozenset()
+
+    assert version_of(store) == "9"
+
+
+def test_the_owner_is_told_when_its_label_is_taken_from_a_child(store: Store) -> None:
+    store.put(a_child(version=5))
+
+    assert store.put(a_child(version=6, labels={"app.kubernetes.io/managed-by": "hermetic"})) == {LLAMA}
+
+    assert version_of(store) is None
+
+
+def test_a_child_belongs_to_the_controller_that_it_names_whatever_its_labels_say(store: Store) -> None:
+    reference = {"kind": "ModelDeployment", "name": "llama", "uid": "uid-of-llama", "controller": True}
+    mislabelled = {**LABELS, "hermetic.dev/modeldeployment": "other"}
+
+    assert store.put(a_child(version=5, labels=mislabelled, ownerReferences=[reference])) == {LLAMA}
+
+    assert version_of(store) == "5"
+
+
+def test_whoever_waits_for_an_address_is_told_when_it_becomes_free(store: Store) -> None:
+    store.put(the_model("first", address="10.0.0.9", version=2))
+    store.put(the_model("second", address="10.0.0.9", version=3))
+    second = store.snapshot(("team-a", "second"))
+    assert second is not None
+    assert second.address_holder == "team-a/first"
+
+    concerned = store.put(the_model("first", address="10.0.0.10", version=4))
+
+    assert ("team-a", "second") in concerned
+    after = store.snapshot(("team-a", "second"))
+    assert after is not None
+    assert after.address_holder == ""
+
+
+def test_a_relist_forgets_what_vanished_unseen_and_tells_its_owner(store: Store) -> None:
+    cluster = ClusterInMemory()
+    kept, lost = a_child(version=1, name="kept", uid="a"), a_child(version=2, name="lost", uid="b")
+    for child in (kept, lost):
+        store.put(cluster.put(child))
+    cluster.remove("Deployment", "team-a", "lost", seen=False)
+
+    concerned = virtually(lambda: relist(cluster, store, Watched(DEPLOYMENT)))
+
+    world = store.snapshot(LLAMA)
+    assert world is not None
+    assert [name for _, name in world.children] == ["kept"]
+    assert concerned == {LLAMA}
+
+
+def test_a_relist_keeps_what_is_younger_than_itself(store: Store) -> None:
+    store.put(a_child(version=50))
+
+    assert store.sweep(DEPLOYMENT, set(), 49) == frozenset()
+    assert version_of(store) == "50"
+
+
+def test_a_warning_that_overtakes_its_pod_is_kept_for_it(store: Store) -> None:
+    about = {"involvedObject": {"kind": "Pod", "uid": "uid-1"}, "reason": "FailedMount", "message": "no such share"}
+    event = {"apiVersion": "v1", "kind": "Event", "metadata": {"name": "e", "uid": "e", "resourceVersion": "3"}}
+
+    assert store.put(event | about) == frozenset()
+    store.put(a_child(POD.kind, version=4))
+
+    world = store.snapshot(LLAMA)
+    assert world is not None
+    assert world.warnings["uid-1"].message == "no such share"
+
+
+def test_a_strangers_object_with_our_labels_is_seen_so_that_it_is_not_overwritten(store: Store) -> None:
+    assert store.put(a_child(SERVICE.kind, version=4)) == {LLAMA}
+    assert version_of(store, SERVICE.kind) == "4"

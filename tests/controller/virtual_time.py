@@ -1,0 +1,57 @@
+"""An event loop whose clock jumps: hours of back-off, truces and resyncs pass in no time, in their true order."""
+
+from __future__ import annotations
+
+import asyncio
+import selectors
+from collections.abc import Callable, Coroutine
+from datetime import UTC, datetime, timedelta
+from typing import Any, TypeVar
+
+START = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
+
+T = TypeVar("T")
+
+
+class _JumpingSelector(selectors.DefaultSelector):
+    """Instead of waiting it moves the clock to the moment at which waiting would have ended."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.seconds = 0.0
+
+    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
+        ready = super().select(0)
+        if ready or timeout == 0:
+            return ready
+        if timeout is None:
+            raise RuntimeError("every task waits for something that nobody will ever do")
+        self.seconds += timeout
+        return []
+
+
+class VirtualLoop(asyncio.SelectorEventLoop):
+    """A loop without waiting."""
+
+    def __init__(self) -> None:
+        self._jumping = _JumpingSelector()
+        super().__init__(self._jumping)
+
+    def time(self) -> float:
+        return self._jumping.seconds
+
+
+class VirtualClock:
+    """The running loop's time as `ports.Clock`."""
+
+    def now(self) -> datetime:
+        return START + timedelta(seconds=self.monotonic())
+
+    def monotonic(self) -> float:
+        return asyncio.get_running_loop().time()
+
+
+def virtually(scenario: Callable[[], Coroutine[Any, Any, T]]) -> T:
+    """Runs the scenario to its end in a loop of its own."""
+    with asyncio.Runner(loop_factory=VirtualLoop) as runner:
+        return runner.run(scenario())

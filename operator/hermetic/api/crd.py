@@ -76,7 +76,18 @@ def crd(definition: Definition) -> dict[str, Any]:
 
 def as_yaml(definition: Definition) -> str:
     """The file as it is checked in: equal models give equal bytes."""
-    return HEADER + yaml.safe_dump(crd(definition), sort_keys=False, allow_unicode=True, width=120)
+    return HEADER + yaml.dump(crd(definition), Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=120)
+
+
+class _Dumper(yaml.SafeDumper):
+    """Shows a text of several paragraphs as it is meant to be read."""
+
+
+def _represent_text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style="|" if "\n" in text else None)
+
+
+_Dumper.add_representer(str, _represent_text)
 
 
 def file_name(definition: Definition) -> str:

@@ -127,6 +127,10 @@ class Engine(ApiModel):
     RULES = (exactly_one("vllm", "nim"), member_is_immutable("vllm", "nim"))
 
     vllm: Vllm | None = None
-    """Serve with vLLM's OpenAI-compatible server: '{image: REGISTRY/REPOSITORY@sha256:…, version: "0.32.0"}'."""
+    """Serve with vLLM's OpenAI-compatible server.
+
+    vllm: {image: contoso.azurecr.io/vllm@sha256:…, version: "0.32.0"}"""
     nim: Nim | None = None
-    """Serve with an NVIDIA NIM for large language models: '{image: REGISTRY/REPOSITORY@sha256:…, line: "2.1"}'."""
+    """Serve with an NVIDIA NIM for large language models.
+
+    nim: {image: contoso.azurecr.io/nim/llama@sha256:…, line: "2.1"}"""

@@ -169,7 +169,9 @@ class ModelDeploymentSpec(ApiModel):
     )
 
     model: Model
-    """What clients call the model: '{name: meta/llama-3.1-8b-instruct}'."""
+    """What clients call the model.
+
+    model: {name: meta/llama-3.1-8b-instruct}"""
     engine: Engine
     """The inference engine: exactly one of vllm and nim. The choice is immutable."""
     weights: Weights

@@ -99,7 +99,7 @@ def _chapter(definition: Definition) -> Chapter:
         name=definition.name,
         short_name=definition.short_name,
         scope="namespaced" if definition.kind.namespaced else "cluster-scoped",
-        description=_prose(schema["description"]),
+        description=_described(schema),
         rules=tuple(_rules(schema)),
         tables=tuple(tables),
         columns=tuple(PrintedColumn(each.name, each.description, bool(each.priority)) for each in definition.columns),
@@ -115,7 +115,7 @@ def _tables(heading: str, schema: Schema) -> Iterator[Table]:
     required = schema.get("required", ())
     yield Table(
         heading=heading,
-        description=_prose(schema.get("description", "")),
+        description=_described(schema),
         rules=tuple(_rules(schema)),
         rows=tuple(_row(heading, name, field, name in required) for name, field in schema["properties"].items()),
     )
@@ -128,7 +128,7 @@ def _row(heading: str, name: str, field: Schema, required: bool) -> Row:
         field=name,
         type=_type(field, f"{heading}.{name}"),
         default="*required*" if required else _default(field),
-        description=_prose(field.get("description", "")),
+        description=_described(field),
         accepted="<br>".join([*_bounds(field), *([] if "properties" in field else _rules(field))]),
     )
 
@@ -184,9 +184,15 @@ def _rules(schema: Schema) -> Iterator[str]:
         yield _prose(f"`{blamed}` {rule['message']}" if blamed and not said_already else rule["message"])
 
 
+def _described(schema: Schema) -> str:
+    """What the schema says of itself: a paragraph of prose, then examples in YAML."""
+    prose, *examples = schema.get("description", "").split("\n\n")
+    return "<br>".join([_prose(prose), *(f"`{example}`" for example in examples)])
+
+
 def _prose(text: str) -> str:
     """Markdown that shows the text as it is; what stands in backquotes needs no help."""
-    pieces = text.replace("\n\n", " ").split("`")
+    pieces = text.split("`")
     return "`".join(piece if place % 2 else piece.translate(_MARKUP) for place, piece in enumerate(pieces))
 
 

@@ -163,7 +163,7 @@ def _without_empty(value: Any) -> Any:
 
 
 def _on_one_line(text: str) -> str:
-    """The docstring without the line breaks that only the source's width asked for."""
+    """The docstring without the line breaks that only the source's width asked for; paragraphs stay apart."""
     return "\n\n".join(" ".join(paragraph.split()) for paragraph in text.split("\n\n"))
 
 

@@ -133,17 +133,25 @@ class Weights(ApiModel):
     RULES = (exactly_one(*SOURCES), member_is_immutable(*SOURCES))
 
     azure_files: AzureFiles | None = None
-    """Read from an Azure Files NFS share, through the driver file.csi.azure.com:
-    '{account: contosomodels, share: models, folder: llama-3-1-8b/fp8}'. The share must be on the operator's
-    allow list."""
+    """Read from an Azure Files NFS share, through the driver file.csi.azure.com. The share must be on the operator's
+    allow list.
+
+    azureFiles: {account: contosomodels, share: models, folder: llama/fp8}"""
     nfs: Nfs | None = None
-    """Read from any other NFS server, through the driver nfs.csi.k8s.io:
-    '{server: nas.contoso.internal, path: /export/models}'. The share must be on the operator's allow
-    list."""
+    """Read from any other NFS server, through the driver nfs.csi.k8s.io. The share must be on the operator's allow
+    list.
+
+    nfs: {server: nas.contoso.internal, path: /export, folder: llama/fp8}"""
     persistent_volume_claim: PersistentVolumeClaim | None = None
-    """Read from a claim that exists already in the same namespace: '{claimName: llama-weights}'."""
+    """Read from a claim that exists already in the same namespace.
+
+    persistentVolumeClaim: {claimName: llama-weights}"""
     baked_image: BakedImage | None = None
-    """Read from the serving image itself, which holds the model: '{path: /models/phi-4}'."""
+    """Read from the serving image itself, which holds the model.
+
+    bakedImage: {path: /models/phi-4}"""
     image_volume: ImageVolume | None = None
-    """Read from an OCI image of its own, mounted as a volume: '{reference: REGISTRY/REPOSITORY@sha256:…}'. Needs
-    Kubernetes 1.35 or later and containerd 2.1 or later; `bakedImage` works on every version."""
+    """Read from an OCI image of its own, mounted as a volume. Needs Kubernetes 1.35 or later and containerd 2.1 or
+    later; `bakedImage` works on every version.
+
+    imageVolume: {reference: contoso.azurecr.io/models/phi-4@sha256:…}"""

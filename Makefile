@@ -49,4 +49,30 @@ node: packages ## run a real node with its control plane until SIGTERM (root); f
 
 # ---------------------------------------------------------------- develop: check, test, bench
 
+.PHONY: check
+check: $(INSTALLED) ## format, lint, types, import directions, generated files (seconds)
+	$(BIN)/ruff format --check --quiet .
+	$(BIN)/ruff check --quiet .
+	$(BIN)/mypy
+	$(BIN)/mypy --strict -p testbed -p bench
+	$(BIN)/lint-imports --no-logo
+	$(BIN)/python -m hermetic.api.crd --check
+	$(BIN)/python -m hermetic.api.reference --check
+
+.PHONY: generate
+generate: $(INSTALLED) ## write what is generated: CRDs and their reference
+	$(BIN)/python -m hermetic.api.crd
+	$(BIN)/python -m hermetic.api.reference
+
+# The layers one after another, the cheap ones first: a typo should not cost a cluster.
+.PHONY: test
+test: check packages programs ## every test layer: pure, real API server, real node
+	$(BIN)/python -m pytest tests/unit tests/property tests/golden tests/controller tests/network --numprocesses 2
+	$(BIN)/python -m pytest tests/controlplane --numprocesses 2
+	$(BIN)/python -m pytest tests/node
+
 # ---------------------------------------------------------------- show: demo, audit-demo
+
+.PHONY: demo
+demo: packages programs ## from kubectl apply to a private endpoint that answers; DEMO_EXIT=1 ends it after success
+	exec setpriv --pdeathsig TERM $(BIN)/python -m testbed demo

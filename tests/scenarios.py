@@ -10,6 +10,7 @@ Manifest = dict[str, Any]
 
 DIGEST = "3f1c" * 16
 VLLM_IMAGE = f"contoso.azurecr.io/vllm/vllm-openai@sha256:{DIGEST}"
+BAKED_IMAGE = f"contoso.azurecr.io/models/phi-4-vllm@sha256:{DIGEST}"
 NIM_IMAGE = f"contoso.azurecr.io/nim/meta/llama-3.1-8b-instruct@sha256:{DIGEST}"
 CLUSTER = (
     "/subscriptions/00000000-0000-0000-0000-000000000001/resourceGroups/rg-gpu"
@@ -43,7 +44,8 @@ def a_nim_model(name: str = "nim", **spec: Any) -> Manifest:
 
 def a_baked_model(name: str = "phi", **spec: Any) -> Manifest:
     """vLLM with the weights inside the serving image: the fewest children."""
-    return a_share_model(name, weights={"bakedImage": {"path": "/models/phi-4"}}, **spec)
+    engine = {"vllm": {"image": BAKED_IMAGE, "version": "0.32.0"}}
+    return a_share_model(name, **{"engine": engine, "weights": {"bakedImage": {"path": "/models/phi-4"}}, **spec})
 
 
 def an_image_volume_model(name: str = "phi-volume", **spec: Any) -> Manifest:

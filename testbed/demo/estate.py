@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 from dataclasses import dataclass
@@ -37,10 +38,14 @@ class Estate:
 
     def sample(self, name: str, **spec: Any) -> dict[str, Any]:
         """A sample from manifests/samples with the digests of the images that exist here."""
-        text = (SAMPLES / f"{name}.yaml").read_text()
-        manifest: dict[str, Any] = yaml.safe_load(PINNED.sub(self._digest_here, text))
+        manifest = self.with_digests(yaml.safe_load((SAMPLES / f"{name}.yaml").read_text()))
         manifest["spec"].update(spec)
         return manifest
+
+    def with_digests(self, manifest: dict[str, Any]) -> dict[str, Any]:
+        """The manifest with every image that exists here named by its digest."""
+        found: dict[str, Any] = json.loads(PINNED.sub(self._digest_here, json.dumps(manifest)))
+        return found
 
     def _digest_here(self, found: re.Match[str]) -> str:
         image = self.images.get(found["repository"])

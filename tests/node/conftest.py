@@ -26,6 +26,9 @@ from testbed.images.roots import busybox_layer
 from testbed.kubectl import Kubectl, KubectlError, Manifest
 from testbed.node.handle import RunningNode, running_node
 from testbed.processes import wait_until
+from tests.node.serving import deploy, estate, hermetic, share_model, weights
+
+__all__ = ["deploy", "estate", "hermetic", "share_model", "weights"]
 
 HERE = Path(__file__).resolve().parent
 ACCOUNT = "contosomodels"

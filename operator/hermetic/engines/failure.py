@@ -8,7 +8,7 @@ from hermetic.api.reasons import Reason
 
 # Root cause first: the generic line comes last in every log, and the first match wins.
 SIGNATURES: tuple[tuple[re.Pattern[str], Reason], ...] = tuple(
-    (re.compile(pattern, re.IGNORECASE | re.DOTALL), reason)
+    (re.compile(pattern, re.IGNORECASE), reason)
     for pattern, reason in (
         (r"unrecognized arguments", Reason.ENGINE_ARGUMENTS_REFUSED),
         (r"repo id must (be in the form|use alphanumeric)", Reason.MODEL_PATH_MISSING),
@@ -17,7 +17,7 @@ SIGNATURES: tuple[tuple[re.Pattern[str], Reason], ...] = tuple(
         (r"cannot find any model weights with", Reason.MODEL_INCOMPLETE),
         (r"incomplete metadata, file not fully covered", Reason.MODEL_INCOMPLETE),
         (r"couldn't instantiate the backend tokenizer", Reason.MODEL_INCOMPLETE),
-        (r"no such file or directory:[^\n]*\.safetensors", Reason.MODEL_UNREADABLE),
+        (r"no such file or directory:.*\.safetensors", Reason.MODEL_UNREADABLE),
         (r"contains custom code which must be executed", Reason.REMOTE_CODE_REQUIRED),
         (r"greater than the derived max_model_len", Reason.CONTEXT_TOO_LONG),
         (r"must be divisible by tensor parallel size", Reason.TENSOR_PARALLEL_INVALID),
@@ -25,6 +25,7 @@ SIGNATURES: tuple[tuple[re.Pattern[str], Reason], ...] = tuple(
         (r"no available memory for the cache blocks", Reason.GPU_MEMORY_TOO_SMALL),
         (r"cuda out of memory|outofmemoryerror", Reason.GPU_MEMORY_TOO_SMALL),
         (r"free memory on device.*less than desired gpu memory", Reason.GPU_BUSY),
+        (r"permission denied: '?/weights", Reason.MODEL_UNREADABLE),
         (r"(permissionerror|read-only file system).*(cache|\.config|/home)", Reason.CACHE_UNWRITABLE),
         (r"insufficient space in /dev/shm", Reason.SHARED_MEMORY_TOO_SMALL),
         (r"cuda driver version is insufficient|error 803", Reason.DRIVER_TOO_OLD),

@@ -1,0 +1,102 @@
+"""An engine's last words, as collected from real failures, become one reason each."""
+
+from __future__ import annotations
+
+import pytest
+
+from hermetic.api.reasons import Reason
+from hermetic.engines.failure import SIGNATURES, diagnose, telling_line
+from testbed.fates import CRASHES, WRAPPER
+
+LAST_WORDS = {
+    "huggingface_hub.errors.HFValidationError: Repo id must be in the form 'repo_name' or 'namespace/repo_name': "
+    "'/weights'. Use `repo_type` argument if needed.": Reason.MODEL_PATH_MISSING,
+    "huggingface_hub.errors.LocalEntryNotFoundError: Cannot find the requested files in the disk cache and outgoing "
+    "traffic has been disabled. To enable hf.co look-ups and downloads online, set 'local_files_only' to False.": (
+        Reason.FETCH_ATTEMPTED
+    ),
+    "ValueError: Invalid repository ID or local directory specified: '/weights'.": Reason.MODEL_INCOMPLETE,
+    "RuntimeError: Cannot find any model weights with `/weights`": Reason.MODEL_INCOMPLETE,
+    "FileNotFoundError: No such file or directory: /weights/model-00001-of-00002.safetensors": Reason.MODEL_UNREADABLE,
+    "PermissionError: [Errno 13] Permission denied: '/weights/config.json'": Reason.MODEL_UNREADABLE,
+    "safetensors_rust.SafetensorError: Error while deserializing header: incomplete metadata, file not fully covered": (
+        Reason.MODEL_INCOMPLETE
+    ),
+    "ValueError: Couldn't instantiate the backend tokenizer from one of: ...": Reason.MODEL_INCOMPLETE,
+    "ValueError: The repository /weights contains custom code which must be executed to correctly load the model.": (
+        Reason.REMOTE_CODE_REQUIRED
+    ),
+    "ValueError: User-specified max_model_len (300000) is greater than the derived max_model_len "
+    "(max_position_embeddings=131072).": Reason.CONTEXT_TOO_LONG,
+    "ValueError: Total number of attention heads (28) must be divisible by tensor parallel size (8).": (
+        Reason.TENSOR_PARALLEL_INVALID
+    ),
+    "ValueError: To serve at least one request with the model's max seq len (131072), 16.0 GiB KV cache is needed, "
+    "which is larger than the available KV cache memory (9.31 GiB). Based on the available memory, the estimated "
+    "maximum model length is 76272.": Reason.GPU_MEMORY_TOO_SMALL,
+    "ValueError: No available memory for the cache blocks. Try increasing `gpu_memory_utilization`.": (
+        Reason.GPU_MEMORY_TOO_SMALL
+    ),
+    "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.": Reason.GPU_MEMORY_TOO_SMALL,
+    "ValueError: Free memory on device cuda:0 (3.1/79.2 GiB) on startup is less than desired GPU memory utilization "
+    "(0.92, 72.9 GiB).": Reason.GPU_BUSY,
+    "PermissionError: [Errno 13] Permission denied: '/home/hermetic/.cache/vllm/torch_compile_cache/x'": (
+        Reason.CACHE_UNWRITABLE
+    ),
+    "OSError: [Errno 30] Read-only file system: '/root/.cache/vllm/torch_compile_cache'": Reason.CACHE_UNWRITABLE,
+    "RuntimeError: Insufficient space in /dev/shm: 160 MiB required": Reason.SHARED_MEMORY_TOO_SMALL,
+    "RuntimeError: CUDA driver version is insufficient for CUDA runtime version": Reason.DRIVER_TOO_OLD,
+    "RuntimeError: Unexpected error from cudaGetDeviceCount(). Error 803: system has unsupported display driver": (
+        Reason.DRIVER_TOO_OLD
+    ),
+    "vllm: error: unrecognized arguments: --no-such-flag": Reason.ENGINE_ARGUMENTS_REFUSED,
+}
+
+
+@pytest.mark.parametrize(("words", "reason"), LAST_WORDS.items(), ids=[line.split(":")[0] for line in LAST_WORDS])
+def test_last_words_become_their_reason(words, reason):
+    assert diagnose(words) is reason
+    assert reason.needs_human, "nothing of this passes by itself"
+
+
+@pytest.mark.parametrize(("words", "reason"), LAST_WORDS.items(), ids=[line.split(":")[0] for line in LAST_WORDS])
+def test_cause_is_found_under_the_wrapper_that_says_nothing(words, reason):
+    log = f'Traceback (most recent call last):\n  File "x.py", line 1, in main\n{words}\n{WRAPPER}\n'
+    assert diagnose(log) is reason
+    assert telling_line(log) == words[:300]
+
+
+def test_every_signature_is_shown_by_a_line():
+    assert {reason for _, reason in SIGNATURES} == set(LAST_WORDS.values())
+    for pattern, reason in SIGNATURES:
+        assert any(pattern.search(words) for words in LAST_WORDS if LAST_WORDS[words] is reason), pattern.pattern
+
+
+HARMLESS = "PermissionError: [Errno 13] Permission denied: '/proc/self/x'\nINFO: GPU KV cache size: 81,920 tokens"
+
+
+@pytest.mark.parametrize(
+    "words", ["", "\n\n", WRAPPER, "AssertionError: something new", "INFO: Started server", HARMLESS]
+)
+def test_words_that_nobody_has_seen_are_not_explained_away(words):
+    assert diagnose(words) is None
+
+
+@pytest.mark.parametrize(
+    ("words", "line"),
+    [
+        ("", ""),
+        (f"ValueError: new\n{WRAPPER}", "ValueError: new"),
+        ('Traceback (most recent call last):\n  File "a.py", line 3\n    raise X\nKeyError: 3\n', "KeyError: 3"),
+        (WRAPPER, WRAPPER),
+        ("x" * 1000, "x" * 300),
+    ],
+    ids=["nothing", "wrapper last", "traceback", "wrapper only", "long"],
+)
+def test_telling_line_is_the_last_that_says_something(words, line):
+    assert telling_line(words) == line
+
+
+@pytest.mark.parametrize("fate", [fate for fate in CRASHES if fate not in {"crash-loop", "oom-killed"}])
+def test_fates_of_the_test_bed_speak_words_that_are_understood(fate):
+    assert diagnose(CRASHES[fate].message) is not None

@@ -1,0 +1,149 @@
+"""One deployment per shape that can be rendered: what unit, property and golden tests and a real API server all see."""
+
+from __future__ import annotations
+
+from tests.scenarios import (
+    NIM_IMAGE,
+    VLLM_IMAGE,
+    Manifest,
+    a_baked_model,
+    a_nim_model,
+    a_share_model,
+    an_image_volume_model,
+    changed,
+)
+
+OWNER_UID = "7d3f9c52-0f5e-4c0f-9d0a-6f1f3f8f2b11"
+
+
+def everything_said() -> Manifest:
+    """Every optional part of a vLLM deployment, as a careful user would write it."""
+    return a_share_model(
+        "llama-3-3-70b",
+        model={"name": "meta/llama-3.3-70b-instruct", "aliases": ["llama-70b"]},
+        engine={
+            "vllm": {
+                "image": VLLM_IMAGE,
+                "version": "0.32.0",
+                "maxModelLength": 32768,
+                "gpuMemoryUtilizationPercent": 92,
+                "kvCacheDtype": "fp8",
+                "tensorParallelSize": 2,
+                "pipelineParallelSize": 2,
+                "extraArgs": ["--enable-prefix-caching"],
+                "extraEnv": [{"name": "VLLM_LOGGING_LEVEL", "value": "INFO"}],
+            }
+        },
+        weights={
+            "azureFiles": {
+                "account": "contosomodels",
+                "server": "contosomodels.privatelink.file.core.windows.net",
+                "share": "models",
+                "folder": "llama-3-3-70b/bf16",
+                "resourceGroup": "rg-models",
+                "encryptInTransit": True,
+                "mountOptions": ["nconnect=4", "noresvport", "actimeo=30", "nocto"],
+            }
+        },
+        accelerator={
+            "resource": "nvidia.com/gpu",
+            "count": 4,
+            "instanceTypes": ["Standard_NC96ads_A100_v4"],
+            "tolerations": [{"key": "sku", "value": "gpu", "effect": "NoSchedule"}],
+        },
+        resources={"cpu": "16", "memory": "400Gi", "sharedMemory": "16Gi", "scratch": "50Gi"},
+        replicas=2,
+        startupBudgetSeconds=1800,
+        drainSeconds=120,
+        rollout="Surge",
+        endpoint={
+            "port": 8443,
+            "internalLoadBalancer": {
+                "subnet": "ilb",
+                "address": "10.13.76.40",
+                "allowedSourceRanges": ["10.0.0.0/8"],
+                "idleTimeoutMinutes": 30,
+            },
+            "allowedClients": [{"namespaceSelector": {"matchLabels": {"hermetic.dev/client": "true"}}}],
+            "tls": {"secretName": "llama-tls"},
+            "apiKey": {"secretName": "llama-key", "key": "token"},
+        },
+        isolation={"enforcement": "Enforce", "maxEvidenceAgeSeconds": 86400},
+    )
+
+
+def with_tls_and_api_key() -> Manifest:
+    """The short form, served over HTTPS to holders of a key."""
+    return a_share_model(
+        "guarded",
+        endpoint={
+            "internalLoadBalancer": {},
+            "tls": {"secretName": "guarded-tls"},
+            "apiKey": {"secretName": "guarded-key"},
+        },
+    )
+
+
+def on_a_slice() -> Manifest:
+    """A small model on a MIG slice, reachable inside the cluster only."""
+    return a_baked_model(
+        "slice",
+        accelerator={"resource": "nvidia.com/mig-1g.10gb"},
+        endpoint={"allowedClients": [{"podSelector": {"matchLabels": {"app": "chat"}}}]},
+    )
+
+
+def on_amd() -> Manifest:
+    """Eight MI300X of one node."""
+    return a_share_model("rocm", accelerator={"resource": "amd.com/gpu", "count": 8}, resources={"memory": "1500Gi"})
+
+
+def from_a_nim_cache() -> Manifest:
+    """A NIM of line 1 with a pinned profile of a staged cache."""
+    nim = _nim(line="1.15", profile="vllm-bf16-tp2")
+    return changed(a_nim_model("nim-profile"), engine={"nim": nim}, accelerator={"count": 2})
+
+
+def a_guarded_nim() -> Manifest:
+    """A NIM of line 2 over HTTPS, with everything a NIM can be told."""
+    nim = _nim(
+        line="2.1",
+        modelPath="/weights/llama-3-1-8b",
+        maxModelLength=8192,
+        extraArgs=["--enable-prefix-caching"],
+        extraEnv=[{"name": "NIM_JSONL_LOGGING", "value": "1"}],
+    )
+    endpoint = {"internalLoadBalancer": {}, "tls": {"secretName": "nim-tls"}}
+    return changed(a_nim_model("nim-guarded"), engine={"nim": nim}, endpoint=endpoint)
+
+
+def from_another_nfs_server() -> Manifest:
+    """Any NFS server, through its own CSI driver."""
+    nfs = {"server": "nfs.contoso.internal", "path": "/export/models", "folder": "phi-4"}
+    return a_share_model("nas", weights={"nfs": nfs})
+
+
+def from_a_claim() -> Manifest:
+    """A claim that the platform team made."""
+    claim = {"claimName": "staged-weights", "folder": "llama/fp8"}
+    return a_share_model("claimed", weights={"persistentVolumeClaim": claim})
+
+
+def _nim(**fields: object) -> Manifest:
+    return {"image": NIM_IMAGE, **fields}
+
+
+RENDERINGS: dict[str, Manifest] = {
+    "share": a_share_model(),
+    "everything-said": everything_said(),
+    "tls-and-api-key": with_tls_and_api_key(),
+    "nim-model-store": a_nim_model(),
+    "nim-profile": from_a_nim_cache(),
+    "nim-guarded": a_guarded_nim(),
+    "baked-image": a_baked_model(),
+    "image-volume": an_image_volume_model(),
+    "mig-slice": on_a_slice(),
+    "amd": on_amd(),
+    "nfs": from_another_nfs_server(),
+    "claim": from_a_claim(),
+}

@@ -1,0 +1,296 @@
+"""How a vLLM server is started by every version: exact arguments, exact environment, nothing that calls out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from hermetic.api.engine import Vllm
+from hermetic.api.reserved import ENVIRONMENT, VLLM_FLAGS
+from hermetic.engines.starting import launch
+from hermetic.engines.vllm import unknown_flags
+from hermetic.engines.vllm_tables import supported_minors, table_for
+from tests.renderings import RENDERINGS
+from tests.scenarios import VLLM_IMAGE, a_baked_model, a_share_model, an_image_volume_model
+from tests.worlds import spec_of
+
+every_version = pytest.mark.parametrize("minor", supported_minors())
+
+
+def a_model_of_version(minor: str, manifest: dict[str, Any]) -> dict[str, Any]:
+    vllm = {**manifest["spec"]["engine"]["vllm"], "version": f"{minor}.0"}
+    return {**manifest, "spec": {**manifest["spec"], "engine": {"vllm": vllm}}}
+
+
+def arguments(manifest: dict[str, Any]) -> list[str]:
+    return list(launch(spec_of(manifest)).args)
+
+
+def environment(manifest: dict[str, Any]) -> dict[str, Any]:
+    return {variable["name"]: variable for variable in launch(spec_of(manifest)).env}
+
+
+def value_after(flag: str, words: list[str]) -> str:
+    return words[words.index(flag) + 1]
+
+
+VLLM_MANIFESTS = {name: m for name, m in RENDERINGS.items() if "vllm" in m["spec"]["engine"]}
+every_manifest = pytest.mark.parametrize("manifest", VLLM_MANIFESTS.values(), ids=list(VLLM_MANIFESTS))
+
+
+# ---------------------------------------------------------------------- every version's own table
+
+
+@every_version
+@every_manifest
+def test_every_rendered_flag_is_one_that_the_version_knows_with_values_it_takes(minor, manifest):
+    table, (model, *words) = table_for(minor), arguments(a_model_of_version(minor, manifest))
+    assert not model.startswith("-")
+    for flag, values in _as_flags(words):
+        known = table.flag(flag)
+        assert known is not None, f"vLLM {table.version} does not know {flag}"
+        _assert_arity(known.value, flag, values)
+        assert not known.choices or set(values) <= set(known.choices)
+
+
+def _as_flags(words: list[str]) -> list[tuple[str, list[str]]]:
+    found: list[tuple[str, list[str]]] = []
+    for word in words:
+        if word.startswith("--"):
+            found.append((word, []))
+        else:
+            found[-1][1].append(word)
+    return found
+
+
+def _assert_arity(arity: str, flag: str, values: list[str]) -> None:
+    allowed = {"none": range(1), "one": range(1, 2), "optional": range(2), "many": range(1, 1000)}[arity]
+    assert len(values) in allowed, f"{flag} takes {arity}, got {values}"
+
+
+@every_version
+@every_manifest
+def test_every_rendered_vllm_variable_is_one_that_the_version_reads(minor, manifest):
+    table = table_for(minor)
+    rendered = {name for name in environment(a_model_of_version(minor, manifest)) if name.startswith("VLLM_")}
+    assert rendered <= table.environment | _user_variables(manifest)
+    # what keeps the engine from calling out must not be dropped for any version
+    assert {"VLLM_NO_USAGE_STATS", "VLLM_DO_NOT_TRACK", "VLLM_HOST_IP", "VLLM_MEDIA_URL_ALLOW_REDIRECTS"} <= rendered
+
+
+def _user_variables(manifest: dict[str, Any]) -> set[str]:
+    return {variable["name"] for variable in manifest["spec"]["engine"]["vllm"].get("extraEnv", ())}
+
+
+@every_version
+def test_api_key_variable_exists_in_every_version_so_that_no_version_serves_without_asking(minor):
+    assert "VLLM_API_KEY" in table_for(minor).environment
+
+
+@every_version
+def test_media_guard_and_drain_are_rendered_for_every_version(minor):
+    words = arguments(a_model_of_version(minor, a_share_model()))
+    assert value_after("--allowed-media-domains", words) == "media.invalid"
+    assert value_after("--shutdown-timeout", words) == "120"
+
+
+@every_version
+def test_word_of_a_user_cannot_become_a_value_of_a_flag_of_ours(minor):
+    """`--allowed-media-domains media.invalid evil.example` would open a domain: the last flag of ours takes no more."""
+    for endpoint in ({}, {"tls": {"secretName": "s"}}):
+        words = arguments(a_model_of_version(minor, a_share_model(endpoint=endpoint)))
+        last, values = _as_flags(words[1:])[-1]
+        arity = table_for(minor).flags[last].value
+        assert arity == "none" or (arity == "one" and len(values) == 1)
+
+
+def test_younger_flag_is_left_out_for_a_version_that_does_not_know_it():
+    assert "--sse-keep-alive-interval" not in arguments(a_model_of_version("0.28", a_share_model()))
+    assert value_after("--sse-keep-alive-interval", arguments(a_model_of_version("0.29", a_share_model()))) == "30"
+
+
+# ---------------------------------------------------------------------- exact values
+
+
+def test_short_form_starts_the_server_with_exactly_these_arguments():
+    assert arguments(a_share_model()) == [
+        "/weights",
+        "--served-model-name",
+        "meta/llama-3.1-8b-instruct",
+        "--port",
+        "8000",
+        "--tensor-parallel-size",
+        "1",
+        "--shutdown-timeout",
+        "120",
+        "--allowed-media-domains",
+        "media.invalid",
+        "--enable-offline-docs",
+        "--sse-keep-alive-interval",
+        "30",
+        "--disable-access-log-for-endpoints",
+        "/health,/metrics,/ping",
+    ]
+
+
+def test_what_the_spec_says_reaches_the_engine():
+    words = arguments(RENDERINGS["everything-said"])
+    assert words[words.index("--served-model-name") + 1 :][:2] == ["meta/llama-3.3-70b-instruct", "llama-70b"]
+    assert value_after("--port", words) == "8443"
+    assert value_after("--tensor-parallel-size", words) == "2"
+    assert value_after("--pipeline-parallel-size", words) == "2"
+    assert value_after("--max-model-len", words) == "32768"
+    assert value_after("--gpu-memory-utilization", words) == "0.92"
+    assert value_after("--kv-cache-dtype", words) == "fp8"
+    assert value_after("--ssl-keyfile", words) == "/tls/tls.key"
+    assert value_after("--ssl-certfile", words) == "/tls/tls.crt"
+    assert words[-1] == "--enable-prefix-caching"
+
+
+@pytest.mark.parametrize(("percent", "text"), [(10, "0.10"), (29, "0.29"), (57, "0.57"), (98, "0.98")])
+def test_percent_becomes_the_fraction_that_was_meant(percent, text):
+    vllm = {"image": VLLM_IMAGE, "version": "0.32.0", "gpuMemoryUtilizationPercent": percent}
+    assert value_after("--gpu-memory-utilization", arguments(a_share_model(engine={"vllm": vllm}))) == text
+
+
+@pytest.mark.parametrize(
+    ("fields", "gpus", "tensor"),
+    [
+        ({}, 8, "8"),
+        ({"pipelineParallelSize": 2}, 8, "4"),
+        ({"tensorParallelSize": 2, "pipelineParallelSize": 4}, 8, "2"),
+    ],
+)
+def test_tensor_parallel_size_is_what_is_left_of_the_gpus(fields, gpus, tensor):
+    vllm = {"image": VLLM_IMAGE, "version": "0.32.0", **fields}
+    words = arguments(a_share_model(engine={"vllm": vllm}, accelerator={"count": gpus}))
+    assert value_after("--tensor-parallel-size", words) == tensor
+
+
+@pytest.mark.parametrize(
+    ("manifest", "path"),
+    [
+        (a_share_model(), "/weights"),
+        (a_baked_model(), "/models/phi-4"),
+        (an_image_volume_model(), "/weights/phi-4"),
+        (RENDERINGS["claim"], "/weights"),
+    ],
+    ids=["share", "baked", "image volume", "claim"],
+)
+def test_model_is_named_by_an_absolute_path_never_by_an_id(manifest, path):
+    assert arguments(manifest)[0] == path
+
+
+def test_server_is_started_by_name_whatever_the_image_s_entrypoint():
+    assert launch(spec_of(a_share_model())).command == ("vllm", "serve")
+
+
+# ---------------------------------------------------------------------- sealed
+
+OFFLINE = {
+    "HF_HUB_OFFLINE": "1",
+    "TRANSFORMERS_OFFLINE": "1",
+    "HF_DATASETS_OFFLINE": "1",
+    "HF_HUB_DISABLE_TELEMETRY": "1",
+    "HF_HUB_DISABLE_XET": "1",
+    "DO_NOT_TRACK": "1",
+    "VLLM_DO_NOT_TRACK": "1",
+    "VLLM_NO_USAGE_STATS": "1",
+    "FLASHINFER_NO_DOWNLOAD": "1",
+    "VLLM_MEDIA_URL_ALLOW_REDIRECTS": "0",
+}
+CACHES = {
+    "HOME": "/home/hermetic",
+    "USER": "hermetic",
+    "LOGNAME": "hermetic",
+    "TMPDIR": "/tmp",
+    "XDG_CACHE_HOME": "/home/hermetic/.cache",
+    "XDG_CONFIG_HOME": "/home/hermetic/.config",
+    "HF_HOME": "/home/hermetic/hf",
+    "VLLM_CACHE_ROOT": "/home/hermetic/.cache/vllm",
+    "VLLM_CONFIG_ROOT": "/home/hermetic/.config/vllm",
+    "TRITON_CACHE_DIR": "/home/hermetic/.cache/triton",
+    "FLASHINFER_WORKSPACE_BASE": "/home/hermetic",
+    "DG_JIT_CACHE_DIR": "/home/hermetic/.cache/deep_gemm",
+    "CUDA_CACHE_PATH": "/home/hermetic/.cache/cuda",
+    "NUMBA_CACHE_DIR": "/home/hermetic/.cache/numba",
+    "OUTLINES_CACHE_DIR": "/home/hermetic/.cache/outlines",
+}
+
+
+@every_version
+def test_environment_is_exactly_the_offline_one(minor):
+    """Exact values: several of these switches take every other value, "true" included, for off."""
+    found = environment(a_model_of_version(minor, a_share_model()))
+    literal = {name: variable["value"] for name, variable in found.items() if "value" in variable}
+    assert literal == {**OFFLINE, **CACHES, "VLLM_ENGINE_READY_TIMEOUT_S": "1200"}
+    assert found["VLLM_HOST_IP"]["valueFrom"]["fieldRef"]["fieldPath"] == "status.podIP"
+    assert found.keys() == literal.keys() | {"VLLM_HOST_IP"}
+
+
+def test_every_cache_lies_in_a_writable_volume():
+    started = launch(spec_of(a_share_model()))
+    writable = [folder.path for folder in started.writable]
+    folders = {v["value"] for v in started.env if v.get("value", "").startswith("/")}
+    assert all(any(path == root or path.startswith(f"{root}/") for root in writable) for path in folders)
+
+
+def test_ready_timeout_of_the_engine_follows_the_startup_budget():
+    assert environment(a_share_model(startupBudgetSeconds=3000))["VLLM_ENGINE_READY_TIMEOUT_S"]["value"] == "3000"
+
+
+def test_api_key_is_named_never_read():
+    assert environment(RENDERINGS["tls-and-api-key"])["VLLM_API_KEY"] == {
+        "name": "VLLM_API_KEY",
+        "valueFrom": {"secretKeyRef": {"name": "guarded-key", "key": "token"}},
+    }
+
+
+@every_manifest
+def test_names_of_the_environment_are_unique(manifest):
+    names = [variable["name"] for variable in launch(spec_of(manifest)).env]
+    assert len(names) == len(set(names))
+
+
+def test_every_variable_of_ours_is_reserved():
+    ours = environment(a_share_model()).keys() | {"VLLM_API_KEY"}
+    assert ours <= ENVIRONMENT.keys()
+
+
+def test_every_flag_of_ours_is_reserved_or_harmless_to_say_again():
+    ours = {word for m in VLLM_MANIFESTS.values() for word in arguments(m) if word.startswith("--")}
+    said_by_users = {word for m in VLLM_MANIFESTS.values() for word in m["spec"]["engine"]["vllm"].get("extraArgs", ())}
+    harmless = {"--sse-keep-alive-interval", "--disable-access-log-for-endpoints"}
+    assert ours - said_by_users <= VLLM_FLAGS.keys() | harmless
+
+
+# ---------------------------------------------------------------------- extra arguments
+
+
+def a_vllm(*extra_args: str, version: str = "0.32.0") -> Vllm:
+    return Vllm.model_validate({"image": VLLM_IMAGE, "version": version, "extraArgs": list(extra_args)})
+
+
+@pytest.mark.parametrize(
+    "extra",
+    [
+        ("--enable-prefix-caching",),
+        ("--no-enable-prefix-caching",),
+        ("--max_num_seqs", "64"),
+        ("--max-num-seqs=64",),
+        ("--max-num-seq", "64"),
+        ("-O3",),
+        ("--seed", "-1"),
+        ("--hf-overrides", '{"rope_scaling": {"factor": -2}}'),
+        ("--hf-overrides.rope_scaling.factor", "2"),
+    ],
+    ids=" ".join,
+)
+def test_arguments_that_vllm_understands_are_passed_on(extra):
+    assert unknown_flags(a_vllm(*extra)) == ()
+
+
+@pytest.mark.parametrize("argument", ["--no-such-flag", "--max-num", "--", "-d", "--max-num-seqsx=3"])
+def test_arguments_that_vllm_refuses_or_finds_ambiguous_are_named(argument):
+    assert unknown_flags(a_vllm(argument)) == (argument,)

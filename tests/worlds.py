@@ -1,0 +1,110 @@
+"""Worlds to decide about: frozen snapshots as the operator would have taken them, and what becomes of them."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from hermetic.api.configuration import Configuration
+from hermetic.api.modeldeployment import ModelDeployment, ModelDeploymentSpec
+from hermetic.objects.names import Owner
+from hermetic.objects.rendering import render
+from hermetic.plan.planning import Plan
+from hermetic.plan.world import ChildKey, Evidence, Node, World
+from testbed.installation import CONFIGURATION
+from tests.renderings import OWNER_UID
+from tests.scenarios import Manifest
+
+NOW = datetime(2026, 11, 24, 12, tzinfo=UTC)
+OWNER = Owner("inference", "llama", OWNER_UID)
+POLICY = Configuration.model_validate(CONFIGURATION)
+EVERY_SOURCE = frozenset({"azure", "kubernetes", "probe"})
+
+
+def spec_of(manifest: Manifest) -> ModelDeploymentSpec:
+    """The spec of a manifest that a user could apply; raises ValidationError for any other."""
+    return ModelDeployment.model_validate(manifest).spec
+
+
+def owner_of(manifest: Manifest, namespace: str = "inference") -> Owner:
+    return Owner(namespace, manifest["metadata"]["name"], OWNER_UID)
+
+
+def rendered(manifest: Manifest) -> dict[str, Manifest]:
+    """What a manifest is made of, by kind."""
+    return {child["kind"]: child for child in render(owner_of(manifest), spec_of(manifest))}
+
+
+def evidence(verdict: Any = "Pass", *, age: timedelta = timedelta(hours=1), **fields: Any) -> Evidence:
+    """Complete evidence, observed `age` before NOW and good for a day; `fields` replaces parts of it."""
+    observed = NOW - age
+    complete = {"observed_at": observed, "expires_at": observed + timedelta(days=1), "sources": EVERY_SOURCE}
+    return Evidence(verdict, **{**complete, **fields})
+
+
+def a_world(owner: Owner = OWNER, **seen: Any) -> World:
+    """An empty cluster with proven isolation, in which this deployment was just created; `seen` replaces parts."""
+    return World(**{"owner": owner, "generation": 1, "policy": POLICY, "evidence": evidence(), **seen})
+
+
+def carried_out(world: World, plan: Plan) -> World:
+    """The world once the API server has taken every write of the plan."""
+    children = dict(world.children)
+    for change in plan.apply:
+        key = (change.manifest["kind"], change.manifest["metadata"]["name"])
+        children[key] = living(change.manifest, children.get(key))
+    for condemned in plan.delete:
+        del children[(condemned.kind.kind, condemned.name)]
+    return replace(world, children=children)
+
+
+def living(manifest: Mapping[str, Any], before: Mapping[str, Any] | None = None) -> Manifest:
+    """The live object after an apply: what was said, with what the API server adds to it."""
+    live: Manifest = copy.deepcopy(dict(manifest))
+    known = (before or {}).get("metadata", {})
+    live["metadata"]["uid"] = known.get("uid", f"uid-of-{live['kind']}-{live['metadata']['name']}")
+    live["metadata"]["resourceVersion"] = str(int(known.get("resourceVersion", "100")) + 1)
+    live["metadata"]["generation"] = known.get("generation", 0) + 1
+    if before is not None and "status" in before:
+        live["status"] = copy.deepcopy(before["status"])
+    return live
+
+
+def children_of(manifest: Manifest) -> dict[ChildKey, Manifest]:
+    """Every child, alive and as it should be."""
+    return {(c["kind"], c["metadata"]["name"]): living(c) for c in render(owner_of(manifest), spec_of(manifest))}
+
+
+def serving(world: World, replicas: int, **status: Any) -> World:
+    """The same world, in which so many pods of the present template serve."""
+    counts = {"replicas": replicas, "updatedReplicas": replicas, "availableReplicas": replicas}
+    return reporting_of(world, "Deployment", {"observedGeneration": 99, **counts, **status})
+
+
+def addressed(world: World, *addresses: str) -> World:
+    """The same world, in which the load balancer has given these addresses."""
+    return reporting_of(world, "Service", {"loadBalancer": {"ingress": [{"ip": address} for address in addresses]}})
+
+
+def reporting_of(world: World, kind: str, status: Mapping[str, Any]) -> World:
+    """The same world, in which the child of this kind has this status."""
+    key = (kind, world.owner.name)
+    changed = {**world.children[key], "status": dict(status)}
+    return replace(world, children={**world.children, key: changed})
+
+
+def an_a100_node(name: str = "gpu-0", *, gpus: int = 1, pool: str = "gpu", **fields: Any) -> Node:
+    known = {"instance_type": "Standard_NC24ads_A100_v4", "runtime_version": "containerd://2.2.4"}
+    return Node(name=name, pool=pool, **{**known, "gpus": {"nvidia.com/gpu": gpus}, **fields})
+
+
+def conditions(status: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """The conditions of a status by type."""
+    return {condition["type"]: condition for condition in status["conditions"]}
+
+
+def messages(said: Iterable[Mapping[str, Any]]) -> list[str]:
+    return [one["message"] for one in said]

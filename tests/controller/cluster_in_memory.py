@@ -24,6 +24,10 @@ See = Callable[..., None]
 Fault = Callable[[str, Coordinates], Awaitable[None]]
 
 
+def _unwatched(_manifest: Manifest, *, gone: bool) -> None:
+    """Nobody watches."""
+
+
 async def _no_fault(_verb: str, _where: Coordinates) -> None:
     """Everything goes well."""
 
@@ -35,7 +39,7 @@ class ClusterInMemory:
     `done` runs after a write is stored and before the caller hears of it: raising there is an unknown outcome.
     """
 
-    see: See = lambda _manifest, *, gone: None
+    see: See = _unwatched
     fault: Fault = _no_fault
     done: Fault = _no_fault
     objects: dict[Coordinates, Manifest] = field(default_factory=dict)

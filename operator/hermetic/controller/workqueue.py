@@ -9,7 +9,7 @@ import asyncio
 import heapq
 import itertools
 import random
-from collections import deque
+from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
@@ -33,8 +33,9 @@ class WorkQueue(Generic[K]):
     def __init__(self, monotonic: Callable[[], float], jitter: Callable[[], float] = random.random) -> None:
         self._monotonic = monotonic
         self._jitter = jitter
-        self._lanes: tuple[deque[K], deque[K]] = (deque(), deque())
-        self._queued: dict[K, float] = {}
+        # Of each lane: the keys that wait in it, and since when.
+        self._urgent: OrderedDict[K, float] = OrderedDict()
+        self._routine: OrderedDict[K, float] = OrderedDict()
         self._working: dict[K, float] = {}
         self._dirty: dict[K, bool] = {}
         self._later: list[_Later[K]] = []
@@ -47,7 +48,7 @@ class WorkQueue(Generic[K]):
         self._paused_until = 0.0
 
     def __len__(self) -> int:
-        return len(self._queued)
+        return len(self._urgent) + len(self._routine)
 
     @property
     def in_progress(self) -> int:
@@ -56,19 +57,19 @@ class WorkQueue(Generic[K]):
 
     def oldest_age(self) -> float:
         """Seconds that the oldest key has waited or been worked on; 0 when there is none."""
-        began = min(itertools.chain(self._queued.values(), self._working.values()), default=None)
+        began = min(
+            itertools.chain(self._urgent.values(), self._routine.values(), self._working.values()), default=None
+        )
         return 0.0 if began is None else float(self._monotonic() - began)
 
     def add(self, key: K, *, routine: bool = False) -> None:
         """Have the key worked on; `routine` lets others go first. A key in work is taken again afterwards."""
         if key in self._working:
             self._dirty[key] = routine and self._dirty.get(key, True)
-            return
-        if key in self._queued:
-            return
-        self._queued[key] = self._monotonic()
-        self._lanes[routine].append(key)
-        self._changed.set()
+        elif key not in self._urgent and not (routine and key in self._routine):
+            waiting_since = self._routine.pop(key, self._monotonic())
+            (self._routine if routine else self._urgent)[key] = waiting_since
+            self._changed.set()
 
     def add_after(self, key: K, seconds: float) -> None:
         """Have the key worked on after a while; the earliest of several wishes counts."""
@@ -122,16 +123,10 @@ class WorkQueue(Generic[K]):
         """Wait until no key is in work."""
         await self._hands_free.wait()
 
-    def idle(self) -> bool:
-        """Whether nothing is queued or in work; keys that wait for their time do not count."""
-        return not self._queued and not self._working
-
     def _next(self) -> K | None:
-        for lane in self._lanes:
+        for lane in (self._urgent, self._routine):
             if lane:
-                key = lane.popleft()
-                del self._queued[key]
-                return key
+                return lane.popitem(last=False)[0]
         return None
 
     def _release_due(self) -> None:
@@ -144,7 +139,7 @@ class WorkQueue(Generic[K]):
 
     async def _sleep_until_something_changes(self) -> None:
         wakes = [later.due for later in self._later[:1]]
-        if self._queued:
+        if len(self):
             wakes.append(self._paused_until)
         timeout = max(0.0, min(wakes) - self._monotonic()) if wakes else None
         try:

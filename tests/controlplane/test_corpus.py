@@ -22,7 +22,7 @@ from tests.corpus.manifests import Manifest
 from tests.corpus.mutations import mutated
 from tests.corpus.updates import ALLOWED_UPDATES, FORBIDDEN_UPDATES, Update
 from tests.corpus.valid import VALID
-from tests.corpus.verdicts import COLLECTION, Judge, verdict_of_pydantic
+from tests.corpus.verdicts import COLLECTION, Answer, Judge, verdict_of_pydantic
 from tests.corpus.yaml_traps import TRAPS, Trap
 
 
@@ -99,7 +99,7 @@ def test_everything_else_can_change(judge: Judge, namespace: str, update: Update
     assert answer.accepted, answer.message
 
 
-def _updated(judge: Judge, namespace: str, update: Update):
+def _updated(judge: Judge, namespace: str, update: Update) -> Answer:
     collection = COLLECTION.replace("/default/", f"/{namespace}/")
     created = judge.ask("POST", collection, update.before)
     assert created.accepted, created.message

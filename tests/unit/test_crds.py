@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any
@@ -45,7 +47,23 @@ def test_checked_in_crds_equal_the_models(definition: Definition) -> None:
 
 
 def test_no_crd_is_checked_in_that_no_model_stands_behind() -> None:
-    assert {path.name for path in CRDS.iterdir()} - {"kustomization.yaml"} == {file_name(definition) for definition in DEFINITIONS}
+    assert {path.name for path in CRDS.glob("*.hermetic.dev.yaml")} == {
+        file_name(definition) for definition in DEFINITIONS
+    }
+
+
+def test_checking_tells_stale_files_from_current_ones(tmp_path: Path) -> None:
+    def generator(*arguments: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", "hermetic.api.crd", *arguments, str(tmp_path)]
+        return subprocess.run(command, capture_output=True, text=True, check=False)
+
+    missing = generator("--check")
+    assert missing.returncode == 1
+    assert missing.stderr.count("is not what the models say\nfix: make generate") == len(DEFINITIONS)
+    assert generator().stdout.split() == [str(tmp_path / file_name(definition)) for definition in DEFINITIONS]
+    assert generator("--check").returncode == 0
+    (tmp_path / file_name(DEFINITIONS[0])).write_text("kind: Other\n")
+    assert generator("--check").returncode == 1
 
 
 def test_short_names_and_categories_are_distinct() -> None:

@@ -1,0 +1,145 @@
+"""Requests lost while a served model is rolled over, on the real node: with Hermetic's drain, and without it.
+
+The engine is the stand-in, which drains as vLLM does. The control is the same pods without the pause before SIGTERM and
+without a shutdown timeout, so that the measurement is known to see losses.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from hermetic.api.modeldeployment import ModelDeploymentSpec
+from hermetic.objects.names import Owner
+from hermetic.objects.rendering import render
+from testbed.api import Api
+from testbed.demo.estate import Estate, overlay, stage_weights
+from testbed.installation import REPOSITORY, wait_for
+from testbed.kubectl import Kubectl
+from testbed.node.handle import RunningNode, running_node
+
+NAMESPACE = "inference"
+NAME = "llama-3-1-8b"
+SERVED = "meta/llama-3.1-8b-instruct"
+LOAD_SECONDS = 75
+RATE = 70
+SMALL = {"cpu": "100m", "memory": "512Mi", "sharedMemory": "64Mi", "scratch": "256Mi"}
+
+
+def measure() -> dict[str, Any]:
+    """Three rolling updates of two replicas: ours, ours with kept-alive connections, and the control."""
+    with tempfile.TemporaryDirectory(prefix="hermetic-bench-") as folder:
+        estate, shares = Estate.prepare(Path(folder)), Path(folder) / "shares"
+        stage_weights(shares)
+        options = ("--images", str(estate.archive), "--shares", str(shares), "--gpus", "4")
+        with running_node(*options) as node:
+            return _measured(node, estate, Path(folder))
+
+
+def _measured(node: RunningNode, estate: Estate, folder: Path) -> dict[str, Any]:
+    kubectl, api = node.kubectl, Api(node.kubeconfig)
+    kubectl("create", "namespace", NAMESPACE)
+    kubectl("apply", "--server-side", "--kustomize", str(overlay(estate, folder / "install")))
+    kubectl("--namespace", "hermetic-system", "rollout", "status", "deployment/hermetic-operator", "--timeout=120s")
+    manifest = estate.sample("vllm-azure-files", resources=SMALL, drainSeconds=20, isolation={"enforcement": "Report"})
+    kubectl.apply(manifest)
+    url = _served(api)
+    ours = _rolled(node, url, lambda: _set_length(kubectl, 4096), lambda: _is_ready(api))
+    kept = _rolled(node, url, lambda: _set_length(kubectl, 2048), lambda: _is_ready(api), "--keep-alive")
+    kubectl("--namespace", NAMESPACE, "delete", "mdep", NAME, "--wait=true")
+    wait_for("the end of the pods", lambda: not _pods(kubectl), timeout=180)
+    control = _control(node, kubectl, manifest)
+    return {"drained": ours, "drainedKeepAlive": kept, "control": control, "loadSeconds": LOAD_SECONDS}
+
+
+def _control(node: RunningNode, kubectl: Kubectl, manifest: dict[str, Any]) -> dict[str, Any]:
+    """The same objects as a user without an operator would apply them, and none of our drain."""
+    spec = ModelDeploymentSpec.model_validate(manifest["spec"])
+    owner = Owner(NAMESPACE, NAME, "00000000-0000-0000-0000-000000000000")
+    objects = [_without_drain(copy.deepcopy(dict(one))) for one in render(owner, spec)]
+    kubectl.apply(*objects)
+    rollout = ("--namespace", NAMESPACE, "rollout", "status", f"deployment/{NAME}", "--timeout=100s")
+    kubectl(*rollout)
+    url = f"http://{manifest['spec']['endpoint']['internalLoadBalancer']['address']}:8000/v1"
+    _until_it_answers(node, url)
+
+    def roll() -> None:
+        kubectl("--namespace", NAMESPACE, "set", "env", f"deployment/{NAME}", "ROLLED=1")
+
+    def done() -> bool:
+        return bool("successfully" in kubectl(*rollout))
+
+    return _rolled(node, url, roll, done)
+
+
+def _without_drain(one: dict[str, Any]) -> dict[str, Any]:
+    one["metadata"].pop("ownerReferences", None)
+    if one["kind"] != "Deployment":
+        return one
+    pod = one["spec"]["template"]["spec"]
+    engine = pod["containers"][0]
+    del engine["lifecycle"]
+    flag = engine["args"].index("--shutdown-timeout")
+    engine["args"][flag + 1] = "0"
+    return one
+
+
+def _rolled(
+    node: RunningNode, url: str, roll: Callable[[], None], done: Callable[[], bool], *options: str
+) -> dict[str, Any]:
+    """Load from start to end of a rolling update, and what became of it."""
+    _until_it_answers(node, url)
+    report: dict[str, Any] = {}
+    load = (sys.executable, str(REPOSITORY / "testbed" / "load.py"), url, "--model", SERVED, "--rate", str(RATE))
+
+    def send() -> None:
+        sent = node.from_client(*load, "--seconds", str(LOAD_SECONDS), *options, timeout=LOAD_SECONDS + 90)
+        report.update(json.loads(sent.stdout))
+
+    sender = threading.Thread(target=send)
+    sender.start()
+    began = time.monotonic()
+    roll()
+    wait_for("the end of the rolling update", done, timeout=240)
+    report["rolledInSeconds"] = round(time.monotonic() - began, 1)
+    sender.join()
+    return report
+
+
+def _served(api: Api) -> str:
+    wait_for("Ready", lambda: _is_ready(api), timeout=180)
+    return str(_live(api)["status"]["endpoint"]["url"])
+
+
+def _is_ready(api: Api) -> bool:
+    live = _live(api)
+    conditions = {c["type"]: c for c in live.get("status", {}).get("conditions", [])}
+    ready, generation = conditions.get("Ready", {}), live["metadata"]["generation"]
+    return ready.get("status") == "True" and ready.get("observedGeneration") == generation
+
+
+def _live(api: Api) -> dict[str, Any]:
+    return api.get(f"/apis/hermetic.dev/v1alpha1/namespaces/{NAMESPACE}/modeldeployments/{NAME}")
+
+
+def _set_length(kubectl: Kubectl, length: int) -> None:
+    patch = {"spec": {"engine": {"vllm": {"maxModelLength": length}}}}
+    kubectl("--namespace", NAMESPACE, "patch", "mdep", NAME, "--type=merge", "-p", json.dumps(patch))
+
+
+def _until_it_answers(node: RunningNode, url: str) -> None:
+    def answers() -> bool:
+        return node.from_client("curl", "-sf", "--max-time", "2", f"{url}/models").returncode == 0
+
+    wait_for("an answer on the load balancer's address", answers, timeout=60)
+
+
+def _pods(kubectl: Kubectl) -> list[Any]:
+    return list(kubectl.json("--namespace", NAMESPACE, "get", "pods")["items"])

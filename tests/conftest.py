@@ -133,7 +133,10 @@ def cluster(request: pytest.FixtureRequest) -> Path:
 @pytest.fixture(scope="session")
 def kubectl(cluster: Path) -> Kubectl:
     """`kubectl("get", "nodes")`; `kubectl.json(...)`; `kubectl.within(namespace)(...)`."""
-    return Kubectl(programs("kubernetes")["kubectl"], cluster)
+    try:
+        return Kubectl(programs("kubernetes")["kubectl"], cluster)
+    except CannotRunError as reason:
+        pytest.skip(str(reason))
 
 
 @pytest.fixture(scope="session")

@@ -89,6 +89,19 @@ def test_built_program_is_found_without_building_again(
     assert capsys.readouterr().err == ""
 
 
+def test_long_build_shows_that_it_is_alive(
+    little: Family, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(builds, "PROGRESS_SECONDS", 0.05)
+
+    programs(little.name)
+
+    said = capsys.readouterr().err.splitlines()
+    assert "little: building little" in said[0]
+    assert "little: still building (0 s)" in said[1]
+    assert "little: built in" in said[-1]
+
+
 def test_changed_source_is_built_beside_the_old_one(little: Family) -> None:
     before = programs(little.name)["little"]
 

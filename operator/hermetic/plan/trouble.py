@@ -11,6 +11,7 @@ from typing import Any
 from hermetic.api.modeldeployment import ModelDeploymentSpec
 from hermetic.api.reasons import Reason
 from hermetic.engines.failure import diagnose, telling_line
+from hermetic.engines.starting import launch
 from hermetic.kinds import DEPLOYMENT
 from hermetic.plan.refusals import refused_pod
 from hermetic.plan.scheduling import unschedulable
@@ -31,6 +32,7 @@ PULL_TROUBLE = frozenset(
 )
 CONFIG_TROUBLE = frozenset({"CreateContainerConfigError", "CreateContainerError", "RunContainerError"})
 MOUNT_TROUBLE = frozenset({"FailedMount", "FailedAttachVolume", "FailedMapVolume"})
+PROBE_SLACK_SECONDS = 30
 _PULL_PREFIX = re.compile(r"^Back-off pulling image \"[^\"]*\"(: (ErrImagePull: )?)?")
 
 
@@ -100,7 +102,7 @@ def _of_end(spec: ModelDeploymentSpec, status: Status, ended: Status) -> Trouble
         return Trouble(Reason.OUT_OF_MEMORY, f"container '{status['name']}' used more memory than {limit}")
     if (cause := diagnose(words)) is not None:
         return Trouble(cause, f"container '{status['name']}' ended with exit code {code}: {telling_line(words)}")
-    if _lasted(ended) >= spec.startup_budget_seconds and not status.get("started"):
+    if _was_ended_for_slowness(spec, ended) and not status.get("started"):
         return Trouble(
             Reason.STARTUP_BUDGET_EXCEEDED,
             f"container '{status['name']}' did not serve within `startupBudgetSeconds` {spec.startup_budget_seconds}",
@@ -116,6 +118,12 @@ def _of_end(spec: ModelDeploymentSpec, status: Status, ended: Status) -> Trouble
         f"container '{status['name']}' ends again and again, exit code {code}{tail}; "
         "'kubectl logs --previous' shows what came before",
     )
+
+
+def _was_ended_for_slowness(spec: ModelDeploymentSpec, ended: Status) -> bool:
+    """Whether it lived as long as its startup probe allows and then took its leave; one that served lived longer."""
+    latest = spec.startup_budget_seconds + launch(spec).grace_seconds + PROBE_SLACK_SECONDS
+    return spec.startup_budget_seconds <= _lasted(ended) <= latest
 
 
 def _lasted(ended: Status) -> float:
@@ -142,9 +150,14 @@ def _of_scheduling(spec: ModelDeploymentSpec, world: World, pod: Pod) -> Trouble
 
 def _of_mounting(world: World, pod: Pod) -> Trouble | None:
     warned = world.warnings.get(pod["metadata"].get("uid", ""))
-    if warned is None or warned.reason not in MOUNT_TROUBLE:
+    # A container that has run has its volumes: an older warning tells of what is over.
+    if warned is None or warned.reason not in MOUNT_TROUBLE or any(map(_has_run, _containers(pod))):
         return None
     return _mount_trouble(warned)
+
+
+def _has_run(status: Status) -> bool:
+    return bool(status.get("state", {}).keys() & {"running", "terminated"}) or bool(status.get("lastState"))
 
 
 def _mount_trouble(warned: Warned) -> Trouble:

@@ -170,12 +170,12 @@ def image_volumes_are_supported(spec: ModelDeploymentSpec, world: World) -> Verd
             f"`weights.imageVolume` needs Kubernetes 1.35 or later, this API server is {found}; {fallback}",
             ConditionType.WEIGHTS_VERIFIED,
         )
-    candidates = [node for node in world.nodes if node.gpus.get(spec.accelerator.resource, 0) > 0]
-    if candidates and not any(_mounts_images(node.runtime_version) for node in candidates):
+    runtimes = {node.runtime_version for node in world.nodes if node.gpus.get(spec.accelerator.resource, 0) > 0}
+    if runtimes and not any(_mounts_images(runtime) for runtime in runtimes):
         return Blocks(
             Reason.IMAGE_VOLUME_UNSUPPORTED,
-            f"`weights.imageVolume` needs containerd 2.1 or later, the GPU nodes run {candidates[0].runtime_version}; "
-            f"{fallback}",
+            "`weights.imageVolume` needs containerd 2.1 or later, the GPU nodes run "
+            f"{', '.join(sorted(runtimes))}; {fallback}",
             ConditionType.WEIGHTS_VERIFIED,
         )
     return HOLDS

@@ -23,7 +23,8 @@ def _shortfall(spec: ModelDeploymentSpec, nodes: tuple[Node, ...]) -> str:
     if not eligible:
         there = ", ".join(sorted({node.instance_type for node in offering}))
         return f"{needs} of size {' or '.join(sizes)}, but the nodes that offer it are of size {there}"
-    largest = max(eligible, key=lambda node: node.gpus[resource])
+    # The order of nodes in memory differs between runs: the sentence, which is written to the status, must not.
+    largest = min(eligible, key=lambda node: (-node.gpus[resource], node.pool, node.instance_type))
     where = f"pool '{largest.pool}' ({largest.instance_type})"
     if largest.gpus[resource] < wanted:
         short = wanted - largest.gpus[resource]

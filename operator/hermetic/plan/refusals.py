@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from hermetic.api.reasons import Reason
 from hermetic.errors import ApiRefused, Conflict, Forbidden, HermeticError, NotFound, Rejected
 
+# A refused pod is named by chance, another name at each attempt: the same refusal must read the same.
+_CHANCE_NAME = re.compile(r'^pods "[^"]*" is forbidden: ')
 _RBAC = re.compile(r'cannot (?P<verb>\w+) resource "(?P<resource>[\w./-]+)"')
 
 
@@ -50,6 +52,7 @@ def refused_pod(text: str) -> tuple[Reason, str]:
     """Reason and message for the words of a 403, which a ReplicaSet repeats when its pods are refused."""
     if "being terminated" in text:
         return Reason.NAMESPACE_TERMINATING, "the namespace is being deleted"
+    text = _CHANCE_NAME.sub("pods are refused: ", text)
     if "exceeded quota" in text:
         return Reason.QUOTA_EXCEEDED, text
     if "violates PodSecurity" in text:

@@ -38,7 +38,11 @@ class Reason(StrEnum):
         "Replicas that served do not serve now.",
         "Look at the pods' events and logs; the message names the first trouble that was found.",
     )
-    TERMINATING = "Terminating", "The object is being deleted.", "Wait for the garbage collector."
+    WORKLOAD_NOT_CREATED = (
+        "WorkloadNotCreated",
+        "The Deployment does not exist yet: something stands before the first pod.",
+        "Read the message of Ready.",
+    )
     PROGRESSING_WITH_RETRY = (
         "ProgressingWithRetry",
         "Something that may pass by itself stands in the way; it is retried with growing pauses.",
@@ -67,7 +71,8 @@ class Reason(StrEnum):
     VOLUME_CREATION_OFF = (
         "VolumeCreationOff",
         "The operator is configured not to create PersistentVolumes.",
-        "Print what to create with 'hermetic render --volumes', have it created, and use weights.persistentVolumeClaim.",
+        "Print what to create with 'hermetic render --volumes', have it created, and use "
+        "weights.persistentVolumeClaim.",
         True,
     )
     ENGINE_VERSION_UNSUPPORTED = (
@@ -174,12 +179,14 @@ class Reason(StrEnum):
     LOAD_BALANCER_PENDING = (
         "LoadBalancerPending",
         "The load balancer has no address yet.",
-        "Wait; if it stays, look at the events of the Service: subnet, address and the cluster identity's rights on the subnet.",
+        "Wait; if it stays, look at the events of the Service: subnet, address and the cluster identity's rights on "
+        "the subnet.",
     )
     PUBLIC_ADDRESS = (
         "PublicAddress",
         "The load balancer was given a public address; the Service has been removed.",
-        "Find what changed the Service's annotations or the cloud provider, then edit the ModelDeployment to try again.",
+        "Find what changed the Service's annotations or the cloud provider, then edit the ModelDeployment to try "
+        "again.",
         True,
     )
 
@@ -278,7 +285,7 @@ class Reason(StrEnum):
     )
     SHARED_MEMORY_TOO_SMALL = (
         "SharedMemoryTooSmall",
-        "/dev/shm is too small for this many GPUs.",
+        "/dev/shm is too small for this many GPUs.",  # noqa: S108 - a name in a sentence
         "Raise spec.resources.sharedMemory.",
         True,
     )

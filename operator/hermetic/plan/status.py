@@ -17,10 +17,11 @@ from hermetic.plan.addresses import load_balancer_addresses, public_addresses
 from hermetic.plan.gates import Blocks
 from hermetic.plan.planning import Plan, was_given_a_public_address
 from hermetic.plan.refusals import Refusal
-from hermetic.plan.trouble import trouble
+from hermetic.plan.trouble import Trouble, trouble
 from hermetic.plan.world import World
 
 Status = dict[str, Any]
+OURS = frozenset(kind.value for kind in ConditionType)
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,17 +35,18 @@ class Said:
 
 
 def status(spec: ModelDeploymentSpec, world: World, plan: Plan, refusals: tuple[Refusal, ...], now: datetime) -> Status:
-    """The whole status, last conditions first: `world` is the world after the plan was carried out."""
+    """The whole status: `world` is the world after the plan was carried out."""
+    found = trouble(spec, world)
     parts = [
         _images_pinned(plan),
         _weights_verified(spec, plan),
         _isolation_verified(spec, plan),
         _endpoint_private(spec, world),
-        _available(spec, world),
+        _available(spec, world, found),
     ]
-    ready = _ready(spec, world, plan, refusals, parts)
+    ready = _ready(spec, world, plan, refusals, parts, found)
     said = [ready, *_kstatus(ready), *parts]
-    found = {
+    whole = {
         "observedGeneration": world.generation,
         "conditions": [_dated(one, world, now) for one in said],
         "replicas": _serving(world),
@@ -56,7 +58,7 @@ def status(spec: ModelDeploymentSpec, world: World, plan: Plan, refusals: tuple[
         },
     }
     endpoint = _endpoint(spec, world)
-    return {**found, "endpoint": endpoint} if endpoint else found
+    return {**whole, "endpoint": endpoint} if endpoint else whole
 
 
 def status_unreadable(world: World, message: str, now: datetime) -> Status:
@@ -69,12 +71,12 @@ def status_unreadable(world: World, message: str, now: datetime) -> Status:
 
 
 def same_status(new: Mapping[str, Any], old: Mapping[str, Any]) -> bool:
-    """Whether writing `new` over `old` would change nothing."""
+    """Whether writing `new` over `old` would change nothing; conditions that somebody else added stay his."""
     return _comparable(new) == _comparable(old)
 
 
 def _comparable(found: Mapping[str, Any]) -> Mapping[str, Any]:
-    return {**found, "conditions": {c["type"]: dict(c) for c in found.get("conditions") or ()}}
+    return {**found, "conditions": {c["type"]: dict(c) for c in found.get("conditions") or () if c["type"] in OURS}}
 
 
 def _images_pinned(plan: Plan) -> Said:
@@ -130,13 +132,17 @@ def _endpoint_private(spec: ModelDeploymentSpec, world: World) -> Said:
     return Said(kind, "True", Reason.PRIVATE_ADDRESS, "the load balancer's address is private")
 
 
-def _available(spec: ModelDeploymentSpec, world: World) -> Said:
+def _available(spec: ModelDeploymentSpec, world: World, found: Trouble | None) -> Said:
     kind = ConditionType.AVAILABLE
     if spec.replicas == 0:
         return Said(kind, "False", Reason.SCALED_TO_ZERO, "`replicas` is 0")
     serving = _serving(world)
     if serving >= spec.replicas:
         return Said(kind, "True", Reason.SERVING, f"{_of(spec.replicas, spec.replicas)} serve")
+    if world.child(DEPLOYMENT) is None:
+        return Said(kind, "False", Reason.WORKLOAD_NOT_CREATED, "the Deployment does not exist yet")
+    if found is not None:
+        return Said(kind, "False", found.reason, found.message[:2000])
     reason = Reason.STARTING if serving == 0 else Reason.UNAVAILABLE
     return Said(kind, "False", reason, f"{_of(serving, spec.replicas)} serve")
 
@@ -150,7 +156,12 @@ def _serving(world: World) -> int:
 
 
 def _ready(
-    spec: ModelDeploymentSpec, world: World, plan: Plan, refusals: tuple[Refusal, ...], parts: list[Said]
+    spec: ModelDeploymentSpec,
+    world: World,
+    plan: Plan,
+    refusals: tuple[Refusal, ...],
+    parts: list[Said],
+    found: Trouble | None,
 ) -> Said:
     """The summary: the first thing that fails, in the order in which a person would want to hear of it."""
     if refusals:
@@ -167,7 +178,7 @@ def _ready(
         return _not_ready(Reason.DRIFT_CONTESTED, f"{kind} '{name}' is changed back as often as it is corrected")
     if _settled(spec, world):
         return _settled_verdict(spec, endpoint)
-    return _not_settled(spec, world)
+    return _not_settled(spec, world, found)
 
 
 def _settled_verdict(spec: ModelDeploymentSpec, endpoint: Said) -> Said:
@@ -178,8 +189,7 @@ def _settled_verdict(spec: ModelDeploymentSpec, endpoint: Said) -> Said:
     return Said(ConditionType.READY, "True", Reason.SERVING, f"{_of(spec.replicas, spec.replicas)} serve")
 
 
-def _not_settled(spec: ModelDeploymentSpec, world: World) -> Said:
-    found = trouble(spec, world)
+def _not_settled(spec: ModelDeploymentSpec, world: World, found: Trouble | None) -> Said:
     if found is not None:
         return _not_ready(found.reason, found.message)
     serving = _of(_serving(world), spec.replicas)

@@ -19,6 +19,13 @@ POLL_SECONDS = 0.05
 FIRST_PORT, PORTS = 20000, 10000
 
 
+def bound_to_us(command: Sequence[str]) -> list[str]:
+    """The command in a form that the kernel kills when the thread that starts it ends, whatever ends it."""
+    # a parent that dies before the signal is arranged would never be noticed: hence the look at who the parent is
+    unless_orphaned = f'[ "$PPID" = {os.getpid()} ] && exec "$0" "$@"'
+    return ["setpriv", "--pdeathsig", "KILL", "sh", "-c", unless_orphaned, *command]
+
+
 class Component:
     """One program with its log file.
 
@@ -31,7 +38,7 @@ class Component:
     ) -> None:
         self.name = name
         self.log = log
-        self._command = ["setpriv", "--pdeathsig", "KILL", *map(str, command)]
+        self._command = list(map(str, command))
         self._environment = None if environment is None else {**os.environ, **environment}
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -39,7 +46,7 @@ class Component:
         """Starts the program; its log is appended to, so a restart keeps what came before."""
         with self.log.open("ab") as log:
             self._process = subprocess.Popen(
-                self._command, env=self._environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log
+                bound_to_us(self._command), env=self._environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log
             )
 
     @property

@@ -23,6 +23,7 @@ from pathlib import Path
 
 from testbed.console import say
 from testbed.errors import BuildError, CannotRunError
+from testbed.processes import bound_to_us
 
 MODULES = Path(__file__).resolve().parent / "modules"
 MINIMUM_GO = (1, 26)
@@ -185,7 +186,7 @@ def _run_go(family: Family, command: list[str], folder: Path) -> None:
     with log.open("wb") as output:
         # its own process group, so that an interrupt ends the compilers too
         build = subprocess.Popen(
-            ["setpriv", "--pdeathsig", "KILL", *command],
+            bound_to_us(command),
             env=go_environment(), stdout=output, stderr=output, start_new_session=True,
         )  # fmt: skip
     try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import signal
 import subprocess
 import sys
@@ -11,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from testbed.errors import ComponentError
-from testbed.processes import Component, free_port, wait_until
+from testbed.processes import Component, bound_to_us, free_port, wait_until
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 
@@ -73,6 +74,16 @@ print(child.pid, flush=True); time.sleep(300)
     while child.exists() and time.monotonic() < deadline:
         time.sleep(0.01)
     assert not child.exists()
+
+
+def test_program_started_as_its_parent_dies_does_not_start(tmp_path: Path) -> None:
+    # the command's parent is the shell below and not us: just what an orphan finds
+    marker = tmp_path / "marker"
+    orphan = shlex.join(bound_to_us(["touch", str(marker)]))
+
+    subprocess.run(["sh", "-c", f"{orphan}; true"], check=True)
+
+    assert not marker.exists()
 
 
 def test_ports_are_free_and_not_given_twice() -> None:

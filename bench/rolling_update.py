@@ -122,7 +122,7 @@ def _is_ready(api: Api) -> bool:
     live = _live(api)
     conditions = {c["type"]: c for c in live.get("status", {}).get("conditions", [])}
     ready, generation = conditions.get("Ready", {}), live["metadata"]["generation"]
-    return ready.get("status") == "True" and ready.get("observedGeneration") == generation
+    return bool(ready.get("status") == "True" and ready.get("observedGeneration") == generation)
 
 
 def _live(api: Api) -> dict[str, Any]:

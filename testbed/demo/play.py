@@ -82,9 +82,9 @@ def _ask(stage: Stage) -> None:
     chapter(f"An OpenAI chat call from a machine of the virtual network, through the internal load balancer: {url}")
     question = {"model": "meta/llama-3.1-8b-instruct", "messages": [{"role": "user", "content": "Are you private?"}]}
     # kube-proxy learns of a new address within a second or two; a client would try again as well
-    call = ("curl", "-sS", "--max-time", "20", "--retry", "10", "--retry-delay", "1", "--retry-connrefused")
-    call = (*call, f"{url}/chat/completions", "-H", "Content-Type: application/json")
-    answer = json.loads(stage.from_client(*call, "-d", json.dumps(question)))
+    patiently = ("curl", "-sS", "--max-time", "20", "--retry", "10", "--retry-delay", "1", "--retry-connrefused")
+    body = ("-H", "Content-Type: application/json", "-d", json.dumps(question))
+    answer = json.loads(stage.from_client(*patiently, *body, f"{url}/chat/completions"))
     tell(f"answer: {answer['choices'][0]['message']['content']}")
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any
 
 from pydantic import ValidationError
@@ -46,22 +46,19 @@ def problems_of(refusal: ValidationError) -> tuple[Problem, ...]:
 def _problem(error: ErrorDetails) -> Problem:
     field: str = error.get("ctx", {}).get("field", "")
     return Problem(
-        path=_path(error["loc"]) + field if error["loc"] else field.lstrip("."),
+        path=reduce(child_path, error["loc"], "") + field if error["loc"] else field.lstrip("."),
         value=_shown(_value(error, field)),
         message=_message(error),
     )
 
 
-def _path(location: tuple[int | str, ...]) -> str:
-    return "".join(_steps(location)).lstrip(".")
-
-
-def _steps(location: tuple[int | str, ...]) -> Iterator[str]:
-    for step in location:
-        if isinstance(step, int):
-            yield f"[{step}]"
-        else:
-            yield f".{step}" if re.fullmatch(r"\w+", step) else f"['{step}']"
+def child_path(path: str, step: int | str) -> str:
+    """The path of a field or list item below `path`, which is "" for the object itself."""
+    if isinstance(step, int):
+        return f"{path}[{step}]"
+    if re.fullmatch(r"\w+", step) is None:
+        return f"{path}['{step}']"
+    return f"{path}.{step}" if path else step
 
 
 def _value(error: ErrorDetails, field: str) -> Any:

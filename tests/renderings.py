@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from testbed.installation import CONFIGURATION
 from tests.scenarios import (
     NIM_IMAGE,
     VLLM_IMAGE,
@@ -13,6 +14,16 @@ from tests.scenarios import (
     changed,
 )
 
+# A share that is mounted from a host name of its own must be listed with it.
+SHARES = [
+    *CONFIGURATION["shares"],
+    {
+        "account": "contosomodels",
+        "share": "models",
+        "server": "contosomodels.privatelink.file.core.windows.net",
+        "namespaces": ["*"],
+    },
+]
 OWNER_UID = "7d3f9c52-0f5e-4c0f-9d0a-6f1f3f8f2b11"
 
 

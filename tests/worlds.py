@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -15,12 +15,12 @@ from hermetic.objects.rendering import render
 from hermetic.plan.planning import Plan
 from hermetic.plan.world import ChildKey, Evidence, Node, World
 from testbed.installation import CONFIGURATION
-from tests.renderings import OWNER_UID
+from tests.renderings import OWNER_UID, SHARES
 from tests.scenarios import Manifest
 
 NOW = datetime(2026, 11, 24, 12, tzinfo=UTC)
 OWNER = Owner("inference", "llama", OWNER_UID)
-POLICY = Configuration.model_validate(CONFIGURATION)
+POLICY = Configuration.model_validate({**CONFIGURATION, "shares": SHARES})
 EVERY_SOURCE = frozenset({"azure", "kubernetes", "probe"})
 
 
@@ -78,9 +78,9 @@ def children_of(manifest: Manifest) -> dict[ChildKey, Manifest]:
     return {(c["kind"], c["metadata"]["name"]): living(c) for c in render(owner_of(manifest), spec_of(manifest))}
 
 
-def serving(world: World, replicas: int, **status: Any) -> World:
+def serving(world: World, pods: int, /, **status: Any) -> World:
     """The same world, in which so many pods of the present template serve."""
-    counts = {"replicas": replicas, "updatedReplicas": replicas, "availableReplicas": replicas}
+    counts = {"replicas": pods, "updatedReplicas": pods, "availableReplicas": pods}
     return reporting_of(world, "Deployment", {"observedGeneration": 99, **counts, **status})
 
 
@@ -104,7 +104,3 @@ def an_a100_node(name: str = "gpu-0", *, gpus: int = 1, pool: str = "gpu", **fie
 def conditions(status: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     """The conditions of a status by type."""
     return {condition["type"]: condition for condition in status["conditions"]}
-
-
-def messages(said: Iterable[Mapping[str, Any]]) -> list[str]:
-    return [one["message"] for one in said]

@@ -1,0 +1,304 @@
+"""What must hold before a pod may be created: each gate both ways, and the message that names the way out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from hermetic.api.conditions import ConditionType
+from hermetic.api.configuration import Configuration
+from hermetic.api.reasons import Reason
+from hermetic.api.reserved import VLLM_FLAGS, reserved_flag
+from hermetic.engines.vllm_tables import supported_minors, table_for
+from hermetic.plan.gates import GATES, HOLDS, Blocks, engine_flags_are_known, first_block
+from tests.renderings import RENDERINGS
+from tests.scenarios import DIGEST, VLLM_IMAGE, a_baked_model, a_share_model, an_image_volume_model, changed
+from tests.worlds import POLICY, a_world, an_a100_node, spec_of
+
+
+def blocked(manifest: dict[str, Any], **seen: Any) -> Blocks:
+    found = first_block(spec_of(manifest), a_world(**seen))
+    assert found is not None, "nothing blocks"
+    return found
+
+
+def allowing(**lists: Any) -> Configuration:
+    return Configuration.model_validate({**POLICY.model_dump(by_alias=True, exclude_none=True), **lists})
+
+
+@pytest.mark.parametrize("manifest", RENDERINGS.values(), ids=list(RENDERINGS))
+def test_every_sample_passes_every_gate(manifest):
+    assert first_block(spec_of(manifest), a_world(nodes=(an_a100_node(),))) is None
+
+
+def test_first_gate_that_does_not_hold_is_the_one_that_is_told():
+    unknown_everything = a_share_model(
+        engine={"vllm": {"image": f"evil.example/x/y@sha256:{DIGEST}", "version": "0.1.0"}},
+        weights={"azureFiles": {"account": "stranger", "share": "secrets"}},
+    )
+    spec, world = spec_of(unknown_everything), a_world()
+    failing = [gate for gate in GATES if gate(spec, world) != HOLDS]
+    assert len(failing) == 3
+    assert first_block(spec, world) == failing[0](spec, world)
+
+
+# ---------------------------------------------------------------------- registries
+
+ELSEWHERE = f"ghcr.io/vllm/vllm-openai@sha256:{DIGEST}"
+
+
+def test_image_of_an_unlisted_registry_is_refused_with_the_line_to_add():
+    block = blocked(a_share_model(engine={"vllm": {"image": ELSEWHERE, "version": "0.32.0"}}))
+    assert (block.reason, block.condition) == (Reason.REGISTRY_NOT_ALLOWED, ConditionType.IMAGES_PINNED)
+    assert "- {host: ghcr.io, namespaces: [inference]}" in block.message
+    assert ELSEWHERE in block.message
+
+
+def test_line_to_add_is_one_that_the_configuration_understands():
+    import yaml
+
+    block = blocked(a_share_model(engine={"vllm": {"image": ELSEWHERE, "version": "0.32.0"}}))
+    line = block.message.split("`registries`: ")[1]
+    policy = allowing(registries=yaml.safe_load(line))
+    manifest = a_baked_model(engine={"vllm": {"image": ELSEWHERE, "version": "0.32.0"}})
+    assert first_block(spec_of(manifest), a_world(policy=policy)) is None
+
+
+def test_registry_of_an_image_volume_counts_too():
+    reference = f"docker.io/models/phi@sha256:{DIGEST}"
+    block = blocked(changed(an_image_volume_model(), weights={"imageVolume": {"reference": reference}}))
+    assert block.reason is Reason.REGISTRY_NOT_ALLOWED
+    assert "docker.io" in block.message
+
+
+@pytest.mark.parametrize(
+    ("allowed", "holds"),
+    [
+        ({"namespaces": ["*"]}, True),
+        ({"namespaces": ["inference"]}, True),
+        ({"namespaces": ["other", "inference"]}, True),
+        ({"namespaces": ["infer"]}, False),
+        ({"namespaces": ["*"], "repositories": ["vllm/"]}, True),
+        ({"namespaces": ["*"], "repositories": ["nim/"]}, False),
+    ],
+    ids=str,
+)
+def test_registry_is_allowed_by_host_namespace_and_repository(allowed, holds):
+    policy = allowing(registries=[{"host": "contoso.azurecr.io", **allowed}])
+    assert (first_block(spec_of(a_share_model()), a_world(policy=policy)) is None) == holds
+
+
+@pytest.mark.parametrize(
+    "host", ["contoso.azurecr.io.evil.example", "xcontoso.azurecr.io", "azurecr.io", "contoso.azurecr.io:443"]
+)
+def test_host_of_a_registry_is_compared_whole(host):
+    image = f"{host}/vllm/vllm-openai@sha256:{DIGEST}"
+    assert blocked(a_share_model(engine={"vllm": {"image": image, "version": "0.32.0"}})).reason is (
+        Reason.REGISTRY_NOT_ALLOWED
+    )
+
+
+# ---------------------------------------------------------------------- shares
+
+
+def a_model_of(**weights: Any) -> dict[str, Any]:
+    return a_share_model(weights=weights)
+
+
+@pytest.mark.parametrize(
+    "weights",
+    [
+        {"azureFiles": {"account": "contosomodels", "share": "finance"}},
+        {"azureFiles": {"account": "stranger", "share": "models"}},
+        {"azureFiles": {"account": "contosomodels", "share": "models", "server": "evil.example"}},
+        {"nfs": {"server": "nfs.contoso.internal", "path": "/export"}},
+        {"nfs": {"server": "nfs.contoso.internal", "path": "/export/models/private"}},
+        {"nfs": {"server": "10.0.0.4", "path": "/export/models"}},
+    ],
+    ids=str,
+)
+def test_share_that_is_not_listed_exactly_is_refused_with_the_line_to_add(weights):
+    import yaml
+
+    block = blocked(a_model_of(**weights))
+    assert (block.reason, block.condition) == (Reason.SHARE_NOT_ALLOWED, ConditionType.WEIGHTS_VERIFIED)
+    line = block.message.split("`shares`: ")[1]
+    policy = allowing(shares=yaml.safe_load(line))
+    assert first_block(spec_of(a_model_of(**weights)), a_world(policy=policy)) is None
+    other = allowing(shares=yaml.safe_load(line.replace("[inference]", "[other]")))
+    assert blocked(a_model_of(**weights), policy=other).reason is Reason.SHARE_NOT_ALLOWED
+
+
+def test_folder_below_an_allowed_share_is_allowed():
+    weights = {"azureFiles": {"account": "contosomodels", "share": "models", "folder": "any/where"}}
+    assert first_block(spec_of(a_model_of(**weights)), a_world()) is None
+
+
+def test_share_is_read_from_another_host_only_when_that_host_is_listed():
+    server = "contosomodels.blob.contoso.internal"
+    weights = {"azureFiles": {"account": "contosomodels", "share": "models", "server": server}}
+    listed = {"account": "contosomodels", "share": "models", "server": server, "namespaces": ["*"]}
+    assert blocked(a_model_of(**weights)).reason is Reason.SHARE_NOT_ALLOWED
+    assert first_block(spec_of(a_model_of(**weights)), a_world(policy=allowing(shares=[listed]))) is None
+
+
+@pytest.mark.parametrize("source", ["baked-image", "image-volume", "claim"])
+def test_source_that_needs_no_volume_of_ours_needs_no_share(source):
+    policy = allowing(shares=[], volumes={"create": False})
+    assert first_block(spec_of(RENDERINGS[source]), a_world(policy=policy)) is None
+
+
+@pytest.mark.parametrize("source", ["share", "nfs"])
+def test_operator_that_may_not_make_volumes_says_what_to_do_instead(source):
+    block = blocked(RENDERINGS[source], policy=allowing(volumes={"create": False}))
+    assert block.reason is Reason.VOLUME_CREATION_OFF
+    assert "persistentVolumeClaim" in block.message
+    assert "hermetic render --volumes" in block.message
+
+
+# ---------------------------------------------------------------------- engine flags
+
+
+def with_arguments(*extra_args: str, version: str = "0.32.0") -> dict[str, Any]:
+    return a_baked_model(engine={"vllm": {"image": VLLM_IMAGE, "version": version, "extraArgs": list(extra_args)}})
+
+
+def test_version_without_a_table_is_refused_with_those_that_have_one():
+    block = blocked(with_arguments(version="0.9.2"))
+    assert block.reason is Reason.ENGINE_VERSION_UNSUPPORTED
+    assert "0.24" in block.message
+    assert "0.33" in block.message
+
+
+def test_unknown_argument_is_refused_with_its_name_and_the_version():
+    block = blocked(with_arguments("--enable-prefix-caching", "--no-such-flag=3"))
+    assert block.reason is Reason.ENGINE_FLAG_UNKNOWN
+    assert "'--no-such-flag=3'" in block.message
+    assert "vLLM 0.32" in block.message
+
+
+def test_argument_that_a_younger_version_knows_is_unknown_to_an_older():
+    assert blocked(with_arguments("--max-num-queued-reqs", "8", version="0.28.0")).reason is Reason.ENGINE_FLAG_UNKNOWN
+    assert first_block(spec_of(with_arguments("--max-num-queued-reqs", "8", version="0.29.0")), a_world()) is None
+
+
+@pytest.mark.parametrize("minor", supported_minors())
+def test_nothing_that_a_version_takes_for_a_reserved_flag_gets_through(minor):
+    """Every spelling and abbreviation by which vLLM's own parser reaches a reserved flag."""
+    table = table_for(minor)
+    for prefix in _ways_to_reach_reserved_flags(table):
+        if reserved_flag(prefix):
+            continue  # the API server refuses it
+        verdict = engine_flags_are_known(spec_of(with_arguments(prefix, version=f"{minor}.0")), a_world())
+        assert isinstance(verdict, Blocks), f"vLLM {table.version} takes {prefix} for a reserved flag"
+
+
+def _ways_to_reach_reserved_flags(table: Any) -> set[str]:
+    spellings = {s for name in VLLM_FLAGS.keys() & table.flags.keys() for s in table.flags[name].spellings}
+    prefixes = {spelling[:length] for spelling in spellings for length in range(2, len(spelling) + 1)}
+    reaching = {p for p in prefixes if any(flag.name in VLLM_FLAGS for flag in table.understood_as(p))}
+    return reaching | {p.replace("-", "_").replace("__", "--", 1) for p in reaching if p.startswith("--")}
+
+
+@pytest.mark.parametrize("word", ["-p", "-pp", "-p2"])
+def test_short_forms_of_reserved_flags_are_refused_by_the_version_s_own_reading(word):
+    if reserved_flag(word):
+        return
+    assert blocked(with_arguments(word)).reason in {Reason.ENGINE_FLAG_RESERVED, Reason.ENGINE_FLAG_UNKNOWN}
+
+
+def test_values_that_look_like_flags_are_left_to_the_engine():
+    assert first_block(spec_of(with_arguments("--seed", "-1", "--max-num-seqs", "64")), a_world()) is None
+
+
+# ---------------------------------------------------------------------- image volumes, memory, address
+
+
+@pytest.mark.parametrize(("version", "holds"), [((1, 34), False), ((1, 35), True), ((1, 36), True), ((2, 0), True)])
+def test_image_volumes_need_a_young_api_server(version, holds):
+    found = first_block(spec_of(an_image_volume_model()), a_world(server_version=version))
+    assert (found is None) == holds
+    if found is not None:
+        assert found.reason is Reason.IMAGE_VOLUME_UNSUPPORTED
+        assert "1.34" in found.message
+        assert "bakedImage" in found.message
+
+
+@pytest.mark.parametrize(
+    ("runtime", "holds"),
+    [
+        ("containerd://2.1.0", True),
+        ("containerd://2.2.4", True),
+        ("containerd://3.0.0-rc.1", True),
+        ("containerd://2.0.7", False),
+        ("containerd://1.7.28", False),
+        ("cri-o://1.33.0", True),
+        ("docker://28.0", False),
+        ("containerd://unknown", False),
+        ("", False),
+    ],
+)
+def test_image_volumes_need_a_young_runtime_on_a_node_with_the_gpus(runtime, holds):
+    nodes = (an_a100_node(runtime_version=runtime),)
+    assert (first_block(spec_of(an_image_volume_model()), a_world(nodes=nodes)) is None) == holds
+
+
+def test_one_node_that_mounts_images_is_enough_and_no_node_is_no_obstacle():
+    old, young = an_a100_node("old", runtime_version="containerd://1.7.2"), an_a100_node("young")
+    without_gpu = an_a100_node("cpu", gpus=0)
+    spec = spec_of(an_image_volume_model())
+    assert first_block(spec, a_world(nodes=(old, young))) is None
+    assert first_block(spec, a_world(nodes=())) is None
+    assert first_block(spec, a_world(nodes=(old, without_gpu))) is not None
+
+
+def test_what_is_said_about_runtimes_does_not_depend_on_the_order_of_nodes():
+    nodes = tuple(an_a100_node(str(n), runtime_version=f"containerd://1.{n}.0") for n in range(3))
+    assert blocked(an_image_volume_model(), nodes=nodes) == blocked(an_image_volume_model(), nodes=nodes[::-1])
+
+
+@pytest.mark.parametrize(
+    ("memory", "shared", "gpus", "holds"),
+    [
+        (None, None, 1, True),
+        ("96Gi", None, 1, True),
+        ("2Gi", None, 1, False),
+        ("3Gi", None, 1, True),
+        ("8Gi", None, 8, False),
+        ("16Gi", "16Gi", 1, False),
+        ("17179869185", "16Gi", 1, True),
+        ("17G", "16Gi", 1, False),
+    ],
+)
+def test_memory_must_exceed_the_shared_memory_that_counts_against_it(memory, shared, gpus, holds):
+    resources = {k: v for k, v in {"memory": memory, "sharedMemory": shared}.items() if v}
+    found = first_block(spec_of(a_baked_model(resources=resources, accelerator={"count": gpus})), a_world())
+    assert (found is None) == holds
+    if found is not None:
+        assert found.reason is Reason.MEMORY_TOO_SMALL
+        assert f"'{memory}'" in found.message
+
+
+def test_address_that_an_older_deployment_asks_for_is_not_asked_for_again():
+    endpoint = {"internalLoadBalancer": {"address": "10.13.76.40"}}
+    block = blocked(a_baked_model(endpoint=endpoint), address_holder="team-a/older")
+    assert (block.reason, block.condition) == (Reason.ENDPOINT_CONFLICT, ConditionType.ENDPOINT_PRIVATE)
+    assert "'team-a/older'" in block.message
+    assert "'10.13.76.40'" in block.message
+
+
+def test_every_block_of_a_gate_needs_a_human():
+    """A gate that passes by itself would be a wait, not a gate."""
+    told = {
+        Reason.REGISTRY_NOT_ALLOWED,
+        Reason.SHARE_NOT_ALLOWED,
+        Reason.VOLUME_CREATION_OFF,
+        Reason.ENGINE_VERSION_UNSUPPORTED,
+        Reason.ENGINE_FLAG_UNKNOWN,
+        Reason.ENGINE_FLAG_RESERVED,
+        Reason.IMAGE_VOLUME_UNSUPPORTED,
+        Reason.MEMORY_TOO_SMALL,
+        Reason.ENDPOINT_CONFLICT,
+    }
+    assert all(reason.needs_human for reason in told)

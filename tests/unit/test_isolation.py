@@ -1,0 +1,121 @@
+"""The gate that the product exists for: everything but complete, fresh evidence that says Pass keeps it closed."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from itertools import combinations
+
+import pytest
+
+from hermetic.api.conditions import ConditionType
+from hermetic.api.configuration import Configuration
+from hermetic.api.reasons import Reason
+from hermetic.plan.gates import HOLDS, Blocks
+from hermetic.plan.isolation import allowed_age, closes_at, isolation_is_proven
+from tests.scenarios import a_share_model
+from tests.worlds import EVERY_SOURCE, NOW, a_world, evidence, spec_of
+
+SECOND = timedelta(seconds=1)
+DAY = timedelta(days=1)
+
+
+def judged(seen, *, now=NOW, policy=None, **isolation):
+    world = a_world(evidence=seen, **({"policy": policy} if policy else {}))
+    return isolation_is_proven(spec_of(a_share_model(isolation=isolation)), world, now)
+
+
+def test_complete_fresh_evidence_that_says_pass_opens_the_gate():
+    assert judged(evidence("Pass")) == HOLDS
+
+
+@pytest.mark.parametrize(
+    ("seen", "reason", "truth"),
+    [
+        (None, Reason.ISOLATION_EVIDENCE_MISSING, "Unknown"),
+        (evidence(None), Reason.ISOLATION_EVIDENCE_PENDING, "Unknown"),
+        (evidence("Unknown"), Reason.ISOLATION_UNKNOWN, "Unknown"),
+        (evidence("Fail"), Reason.ISOLATION_BROKEN, "False"),
+        (evidence("Pass", age=2 * DAY), Reason.ISOLATION_EVIDENCE_STALE, "Unknown"),
+        (evidence("Pass", observed_at=None), Reason.ISOLATION_EVIDENCE_MISSING, "Unknown"),
+        (evidence("Pass", age=-timedelta(hours=1)), Reason.ISOLATION_UNKNOWN, "Unknown"),
+    ],
+    ids=["nothing", "not judged", "unknown", "fail", "old", "undated", "from the future"],
+)
+def test_anything_else_closes_it_and_says_why(seen, reason, truth):
+    verdict = judged(seen)
+    assert isinstance(verdict, Blocks)
+    assert (verdict.reason, verdict.truth) == (reason, truth)
+    assert verdict.condition is ConditionType.ISOLATION_VERIFIED
+    assert verdict.message
+
+
+SUBSETS = [frozenset(some) for size in range(3) for some in combinations(sorted(EVERY_SOURCE), size)]
+
+
+@pytest.mark.parametrize("sources", SUBSETS, ids=str)
+def test_a_pass_without_every_look_is_no_pass_and_names_what_is_missing(sources):
+    verdict = judged(evidence("Pass", sources=sources))
+    assert isinstance(verdict, Blocks)
+    assert verdict.reason is Reason.ISOLATION_EVIDENCE_MISSING
+    assert all(missing in verdict.message for missing in EVERY_SOURCE - sources)
+
+
+@pytest.mark.parametrize("sources", SUBSETS, ids=str)
+def test_a_fail_counts_whoever_saw_it_however_old(sources):
+    verdict = judged(evidence("Fail", sources=sources, age=30 * DAY, message="node subnet -> NAT gateway -> internet"))
+    assert isinstance(verdict, Blocks)
+    assert verdict.reason is Reason.ISOLATION_BROKEN
+    assert verdict.message == "node subnet -> NAT gateway -> internet"
+
+
+@pytest.mark.parametrize(("age", "open_"), [(DAY - SECOND, True), (DAY, False), (DAY + SECOND, False)])
+def test_evidence_counts_to_the_second(age, open_):
+    assert (judged(evidence(age=age, expires_at=None)) == HOLDS) == open_
+
+
+@pytest.mark.parametrize(("left", "open_"), [(SECOND, True), (timedelta(), False), (-SECOND, False)])
+def test_evidence_that_expires_closes_the_gate_at_that_second(left, open_):
+    assert (judged(evidence(expires_at=NOW + left)) == HOLDS) == open_
+
+
+@pytest.mark.parametrize(
+    ("cluster", "deployment", "allowed"),
+    [(86400, 86400, 86400), (86400, 3600, 3600), (3600, 86400, 3600), (3600, 604800, 3600), (604800, 604800, 604800)],
+)
+def test_a_deployment_may_ask_for_fresher_evidence_than_the_cluster_never_for_older(cluster, deployment, allowed):
+    policy = Configuration.model_validate({"maxEvidenceAgeSeconds": cluster})
+    spec = spec_of(a_share_model(isolation={"maxEvidenceAgeSeconds": deployment}))
+    assert allowed_age(spec, a_world(policy=policy)) == timedelta(seconds=allowed)
+
+
+def test_a_clock_that_is_a_little_ahead_is_forgiven():
+    assert judged(evidence(age=-timedelta(minutes=4))) == HOLDS
+
+
+def test_message_of_stale_evidence_names_a_moment_so_that_it_does_not_change_every_second():
+    seen = evidence(age=2 * DAY, expires_at=None)
+    first, later = judged(seen), judged(seen, now=NOW + timedelta(minutes=17))
+    assert first == later
+    assert isinstance(first, Blocks)
+    assert "2026-11-22T12:00:00Z" in first.message
+    assert "24 h" in first.message
+
+
+def test_evidence_closes_at_the_earlier_of_its_age_and_its_end():
+    spec = spec_of(a_share_model())
+    observed = NOW - timedelta(hours=1)
+    by_age = a_world(evidence=evidence(expires_at=NOW + 10 * DAY))
+    by_end = a_world(evidence=evidence(expires_at=NOW + SECOND))
+    assert closes_at(spec, by_age) == observed + DAY
+    assert closes_at(spec, by_end) == NOW + SECOND
+    assert closes_at(spec, a_world(evidence=None)) is None
+
+
+def test_gate_is_closed_from_the_moment_that_was_announced():
+    spec = spec_of(a_share_model())
+    for seen in (evidence(expires_at=NOW + 10 * DAY), evidence(expires_at=NOW + SECOND)):
+        world = a_world(evidence=seen)
+        closing = closes_at(spec, world)
+        assert closing is not None
+        assert isolation_is_proven(spec, world, closing - SECOND) == HOLDS
+        assert isinstance(isolation_is_proven(spec, world, closing), Blocks)

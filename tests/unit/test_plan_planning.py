@@ -1,0 +1,264 @@
+"""What is written: only what differs, walls before pods, and behind a closed gate nothing that makes a pod."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from hermetic.objects.service import PUBLIC_SIDE
+from hermetic.plan.planning import Plan, plan
+from hermetic.plan.world import World
+from tests.renderings import RENDERINGS
+from tests.scenarios import Manifest, a_baked_model, a_share_model, changed, reporting
+from tests.worlds import NOW, a_world, addressed, carried_out, children_of, evidence, owner_of, serving, spec_of
+
+CLOSED = {
+    "nothing is known": None,
+    "a way out was found": evidence("Fail"),
+    "not enough was seen": evidence("Unknown"),
+    "a look is missing": evidence(sources=frozenset({"azure"})),
+}
+every_closed_gate = pytest.mark.parametrize("seen", CLOSED.values(), ids=list(CLOSED))
+
+
+def planned(manifest: Manifest, world: World) -> Plan:
+    return plan(spec_of(manifest), world, NOW)
+
+
+def written(decided: Plan) -> list[tuple[str, str]]:
+    return [(change.manifest["kind"], change.why) for change in decided.apply]
+
+
+def running(manifest: Manifest, pods: int = 1, **seen: Any) -> World:
+    return serving(a_world(owner_of(manifest), children=children_of(manifest), **seen), pods)
+
+
+def edited(world: World, kind: str, edit: Callable[[dict[str, Any]], Any]) -> World:
+    children = copy.deepcopy(dict(world.children))
+    edit(next(child for child in children.values() if child["kind"] == kind))
+    return replace(world, children=children)
+
+
+def without(world: World, kind: str) -> World:
+    return replace(world, children={key: child for key, child in world.children.items() if key[0] != kind})
+
+
+# ---------------------------------------------------------------------- open gate
+
+
+def test_new_deployment_gets_every_child_walls_first_and_the_workload_last():
+    assert written(planned(a_share_model(), a_world())) == [
+        (kind, "absent")
+        for kind in (
+            "ServiceAccount",
+            "NetworkPolicy",
+            "PersistentVolume",
+            "PersistentVolumeClaim",
+            "Service",
+            "Deployment",
+        )
+    ]
+
+
+@pytest.mark.parametrize("manifest", RENDERINGS.values(), ids=list(RENDERINGS))
+def test_nothing_is_written_where_everything_is_as_it_should_be(manifest):
+    decided = planned(manifest, running(manifest))
+    assert (decided.apply, decided.delete, decided.blocked) == ((), (), None)
+
+
+@pytest.mark.parametrize(
+    ("change", "kinds"),
+    [
+        ({"replicas": 3}, ["PodDisruptionBudget", "Deployment"]),
+        ({"drainSeconds": 7}, ["Deployment"]),
+        ({"endpoint": {"internalLoadBalancer": {"subnet": "ilb"}}}, ["Service"]),
+        ({"endpoint": {"internalLoadBalancer": {"allowedSourceRanges": ["10.0.0.0/8"]}}}, ["NetworkPolicy", "Service"]),
+        ({"isolation": {"enforcement": "Off"}}, []),
+    ],
+    ids=str,
+)
+def test_change_of_the_spec_writes_only_the_children_that_it_concerns(change, kinds):
+    decided = planned(changed(a_share_model(), **change), running(a_share_model()))
+    assert [kind for kind, _ in written(decided)] == kinds
+
+
+@pytest.mark.parametrize("kind", ["ServiceAccount", "NetworkPolicy", "Service", "PersistentVolumeClaim", "Deployment"])
+def test_child_that_is_gone_comes_back_alone(kind):
+    assert written(planned(a_share_model(), without(running(a_share_model()), kind))) == [(kind, "absent")]
+
+
+def test_child_that_is_going_is_left_to_go():
+    world = edited(running(a_share_model()), "Service", lambda s: s["metadata"].update(deletionTimestamp="now"))
+    assert written(planned(a_share_model(), world)) == []
+
+
+def test_disruption_budget_goes_with_the_second_replica_under_its_uid():
+    two, one = a_share_model(replicas=2), a_share_model(replicas=1)
+    decided = planned(one, running(two, 2))
+    (gone,) = decided.delete
+    live = next(child for child in children_of(two).values() if child["kind"] == "PodDisruptionBudget")
+    assert (gone.kind.kind, gone.uid, gone.resource_version) == (
+        "PodDisruptionBudget",
+        live["metadata"]["uid"],
+        live["metadata"]["resourceVersion"],
+    )
+
+
+def test_claim_of_an_earlier_source_is_deleted_and_its_volume_left_to_the_sweep():
+    files = a_share_model()["spec"]["weights"]["azureFiles"]
+    another = changed(a_share_model(), weights={"azureFiles": {**files, "folder": "another"}})
+    decided = planned(another, running(a_share_model()))
+    assert [gone.kind.kind for gone in decided.delete] == ["PersistentVolumeClaim"]
+
+
+def test_stranger_s_object_of_our_name_stops_everything_and_is_never_written():
+    for kind in ("Service", "Deployment", "NetworkPolicy", "ServiceAccount"):
+        stranger = [{"kind": "ModelDeployment", "name": "other", "uid": "other", "controller": True}]
+        world = edited(running(a_share_model()), kind, lambda c, o=stranger: c["metadata"].update(ownerReferences=o))
+        decided = planned(a_share_model(), world)
+        assert (decided.apply, decided.delete) == ((), ())
+        assert decided.blocked is not None
+        assert decided.blocked.reason == "ChildNotOwned"
+        assert f"{kind} 'llama'" in decided.blocked.message
+
+
+def test_deployment_that_is_being_deleted_is_left_alone():
+    assert planned(a_share_model(), replace(running(a_share_model()), deleting=True, children={})) == Plan()
+
+
+def test_spec_that_a_gate_refuses_changes_nothing_that_runs():
+    elsewhere = changed(a_share_model(), weights={"azureFiles": {"account": "stranger", "share": "models"}})
+    decided = planned(elsewhere, running(a_share_model()))
+    assert (decided.apply, decided.delete) == ((), ())
+    assert decided.blocked is not None
+
+
+# ---------------------------------------------------------------------- closed gate
+
+
+@every_closed_gate
+def test_behind_a_closed_gate_nothing_at_all_is_created(seen):
+    for manifest in (a_share_model(), a_share_model(replicas=0)):
+        decided = planned(manifest, a_world(evidence=seen))
+        assert (decided.apply, decided.delete) == ((), ())
+        assert decided.blocked is not None
+        assert decided.held
+
+
+@every_closed_gate
+def test_behind_a_closed_gate_running_pods_keep_everything_they_have(seen):
+    decided = planned(a_share_model(), running(a_share_model(), evidence=seen))
+    assert (decided.apply, decided.delete) == ((), ())
+    assert not decided.held
+
+
+@every_closed_gate
+def test_behind_a_closed_gate_a_new_template_waits_and_the_walls_do_not(seen):
+    wanted = changed(a_share_model(), drainSeconds=7, endpoint={"internalLoadBalancer": {"subnet": "ilb"}})
+    decided = planned(wanted, running(a_share_model(), evidence=seen))
+    assert written(decided) == [("Service", "changed")]
+    assert decided.held
+
+
+@every_closed_gate
+@pytest.mark.parametrize(("live", "asked", "applied"), [(1, 3, None), (3, 1, 1), (3, 0, 0), (3, 3, None), (2, 5, None)])
+def test_behind_a_closed_gate_there_may_be_fewer_pods_never_more(seen, live, asked, applied):
+    world = running(a_baked_model("llama", replicas=live), live, evidence=seen)
+    decided = planned(a_baked_model("llama", replicas=asked), world)
+    replicas = [c.manifest["spec"]["replicas"] for c in decided.apply if c.manifest["kind"] == "Deployment"]
+    assert replicas in ([], [live]) if applied is None else replicas == [applied]
+    assert planned(a_baked_model("llama", replicas=asked), carried_out(world, decided)).apply == ()
+
+
+@every_closed_gate
+def test_behind_a_closed_gate_a_deleted_workload_is_not_recreated(seen):
+    world = without(running(a_share_model(), evidence=seen), "Deployment")
+    decided = planned(a_share_model(), world)
+    assert (decided.apply, decided.delete) == ((), ())
+
+
+@every_closed_gate
+def test_behind_a_closed_gate_a_template_that_somebody_else_changed_is_not_rolled_again(seen):
+    def another_image(deployment: dict[str, Any]) -> None:
+        deployment["spec"]["template"]["spec"]["containers"][0]["image"] = "another"
+
+    world = edited(running(a_share_model(), evidence=seen), "Deployment", another_image)
+    assert "Deployment" not in [kind for kind, _ in written(planned(a_share_model(), world))]
+
+
+@every_closed_gate
+def test_behind_a_closed_gate_a_hole_in_the_walls_is_mended(seen):
+    def opened(policy: dict[str, Any]) -> None:
+        policy["spec"]["egress"] = [{}]
+
+    world = edited(running(a_share_model(), evidence=seen), "NetworkPolicy", opened)
+    assert written(planned(a_share_model(), world)) == [("NetworkPolicy", "drifted")]
+
+
+@every_closed_gate
+@pytest.mark.parametrize("enforcement", ["Report", "Off"])
+def test_report_and_off_do_not_hold_anything(seen, enforcement):
+    manifest = a_share_model(isolation={"enforcement": enforcement})
+    decided = planned(manifest, a_world(evidence=seen))
+    assert decided.blocked is None
+    assert [kind for kind, _ in written(decided)][-1] == "Deployment"
+
+
+def test_next_look_is_when_the_evidence_ends_and_only_where_somebody_looks():
+    assert planned(a_share_model(), a_world()).requeue_at == evidence().expires_at
+    assert planned(reporting(a_share_model()), a_world()).requeue_at == evidence().expires_at
+    assert planned(a_share_model(isolation={"enforcement": "Off"}), a_world()).requeue_at is None
+    assert planned(a_share_model(), a_world(evidence=None)).requeue_at is None
+    assert planned(a_share_model(), a_world(evidence=evidence(expires_at=NOW))).requeue_at is None
+
+
+# ---------------------------------------------------------------------- public sides
+
+
+def annotated(world: World, **annotations: str) -> World:
+    return edited(world, "Service", lambda service: service["metadata"]["annotations"].update(annotations))
+
+
+@pytest.mark.parametrize("name", PUBLIC_SIDE)
+def test_annotation_that_opens_a_public_side_is_gone_after_two_looks(name):
+    """The first look takes it over from whoever set it, the second drops it."""
+    manifest = a_share_model()
+    world = annotated(running(manifest), **{name: "true"})
+    first = planned(manifest, world)
+    assert written(first) == [("Service", "drifted")]
+    assert first.apply[0].manifest["metadata"]["annotations"][name] == ""
+    second = planned(manifest, carried_out(world, first))
+    assert written(second) == [("Service", "changed")]
+    assert name not in second.apply[0].manifest["metadata"]["annotations"]
+
+
+@pytest.mark.parametrize("value", ["false", "True", "yes", ""])
+def test_internal_annotation_that_is_not_exactly_true_is_corrected(value):
+    name = "service.beta.kubernetes.io/azure-load-balancer-internal"
+    decided = planned(a_share_model(), annotated(running(a_share_model()), **{name: value}))
+    assert written(decided) == [("Service", "drifted")]
+
+
+def test_service_with_a_public_address_is_deleted_and_nothing_else_is():
+    world = addressed(running(a_share_model()), "203.0.113.7")
+    decided = planned(a_share_model(), world)
+    assert decided.apply == ()
+    assert [(gone.kind.kind, gone.name) for gone in decided.delete] == [("Service", "llama")]
+    assert decided.blocked is None
+
+
+def test_service_stays_away_until_the_spec_changes():
+    gone = {
+        "type": "EndpointPrivate",
+        "status": "False",
+        "reason": "PublicAddress",
+        "observedGeneration": 4,
+        "lastTransitionTime": "2026-11-24T12:00:00Z",
+    }
+    world = without(running(a_share_model(), generation=4, status={"conditions": [gone]}), "Service")
+    assert written(planned(a_share_model(), world)) == []
+    assert written(planned(a_share_model(), replace(world, generation=5))) == [("Service", "absent")]

@@ -1,0 +1,323 @@
+"""What is said: conditions that people, kubectl and Flux can trust, whatever the world looks like."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from hermetic.api.modeldeployment import ModelDeploymentStatus
+from hermetic.api.reasons import Reason
+from hermetic.plan.gates import Blocks
+from hermetic.plan.planning import Plan, plan
+from hermetic.plan.refusals import Refusal
+from hermetic.plan.status import same_status, status, status_unreadable
+from hermetic.plan.world import World
+from tests.renderings import RENDERINGS
+from tests.scenarios import DIGEST, a_baked_model, a_share_model, changed, reporting
+from tests.worlds import (
+    NOW,
+    a_world,
+    addressed,
+    carried_out,
+    children_of,
+    conditions,
+    evidence,
+    owner_of,
+    reporting_of,
+    serving,
+    spec_of,
+)
+
+LATER = NOW + timedelta(minutes=5)
+
+
+def said(manifest: dict[str, Any], world: World, *refusals: Refusal, now=NOW) -> dict[str, Any]:
+    """What is said after one reconcile of this world, plan and all."""
+    spec = spec_of(manifest)
+    decided = plan(spec, world, now)
+    return status(spec, carried_out(world, decided), decided, refusals, now)
+
+
+def a_running_world(manifest: dict[str, Any], replicas: int = 1, **seen: Any) -> World:
+    world = a_world(owner_of(manifest), children=children_of(manifest), **seen)
+    world = serving(world, replicas)
+    return addressed(world, "10.13.76.40") if "internalLoadBalancer" in manifest["spec"]["endpoint"] else world
+
+
+def with_condition(world: World, kind: str, **fields: Any) -> World:
+    """The same world, whose status says this already."""
+    known = {"type": kind, "lastTransitionTime": "2026-01-01T00:00:00Z", "message": "", **fields}
+    return replace(world, status={"conditions": [known]})
+
+
+def truth(found: dict[str, Any]) -> dict[str, tuple[str, str]]:
+    return {kind: (c["status"], c["reason"]) for kind, c in conditions(found).items()}
+
+
+# ---------------------------------------------------------------------- the ways of Ready
+
+
+def test_everything_that_holds_is_ready_with_an_endpoint():
+    found = said(a_share_model(), a_running_world(a_share_model()))
+    assert truth(found) == {
+        "Ready": ("True", "Serving"),
+        "ImagesPinned": ("True", "PinnedByDigest"),
+        "WeightsVerified": ("Unknown", "IntegrityNotChecked"),
+        "IsolationVerified": ("True", "IsolationProven"),
+        "EndpointPrivate": ("True", "PrivateAddress"),
+        "Available": ("True", "Serving"),
+    }
+    assert found["endpoint"] == {"url": "http://10.13.76.40:8000/v1", "address": "10.13.76.40"}
+    assert found["replicas"] == 1
+    assert found["selector"] == "hermetic.dev/modeldeployment=llama"
+    assert found["plan"] == {"engine": "vLLM", "tensorParallelSize": 1, "startupBudgetSeconds": 1200}
+
+
+def test_new_deployment_is_reconciling_with_every_condition_said():
+    found = said(a_share_model(), a_world())
+    assert truth(found) == {
+        "Ready": ("False", "Starting"),
+        "Reconciling": ("True", "Starting"),
+        "ImagesPinned": ("True", "PinnedByDigest"),
+        "WeightsVerified": ("Unknown", "IntegrityNotChecked"),
+        "IsolationVerified": ("True", "IsolationProven"),
+        "EndpointPrivate": ("Unknown", "LoadBalancerPending"),
+        "Available": ("False", "Starting"),
+    }
+    assert "endpoint" not in found
+
+
+@pytest.mark.parametrize("source", ["baked-image", "image-volume"])
+def test_weights_in_an_image_are_pinned_by_its_digest(source):
+    assert truth(said(RENDERINGS[source], a_world()))["WeightsVerified"] == ("True", "PinnedByDigest")
+
+
+def test_pods_that_serve_without_an_address_are_not_ready():
+    manifest = a_share_model()
+    world = serving(a_world(children=children_of(manifest)), 1)
+    found = truth(said(manifest, world))
+    assert found["Ready"] == ("False", "LoadBalancerPending")
+    assert found["Reconciling"] == ("True", "LoadBalancerPending")
+    assert found["Available"] == ("True", "Serving")
+
+
+def test_without_a_load_balancer_the_endpoint_is_the_service_s_name():
+    manifest = a_share_model(endpoint={"port": 9000})
+    found = said(manifest, a_running_world(manifest))
+    assert truth(found)["EndpointPrivate"] == ("True", "ClusterInternal")
+    assert found["endpoint"] == {"url": "http://llama.inference.svc:9000/v1", "address": "llama.inference.svc"}
+
+
+def test_endpoint_speaks_https_with_a_certificate():
+    manifest = RENDERINGS["tls-and-api-key"]
+    assert said(manifest, a_running_world(manifest))["endpoint"]["url"] == "https://10.13.76.40:8000/v1"
+
+
+def test_scaled_to_zero_is_ready_as_asked_and_not_available():
+    manifest = a_share_model(replicas=0)
+    found = truth(said(manifest, a_running_world(manifest, 0)))
+    assert found["Ready"] == ("True", "ScaledToZero")
+    assert found["Available"] == ("False", "ScaledToZero")
+
+
+NOT_SETTLED = {
+    "the Deployment has not heard of it": {"observedGeneration": 0},
+    "an older pod is left": {"replicas": 2},
+    "not every pod is of the present template": {"updatedReplicas": 0},
+    "not every pod serves": {"availableReplicas": 0},
+}
+
+
+@pytest.mark.parametrize("counts", NOT_SETTLED.values(), ids=list(NOT_SETTLED))
+def test_ready_only_when_every_pod_is_of_this_template_and_serves(counts):
+    manifest = a_baked_model("llama", endpoint={})
+    world = serving(a_world(children=children_of(manifest)), 1, **counts)
+    found = truth(said(manifest, world))
+    assert found["Ready"][0] == "False"
+    assert "Reconciling" in found
+
+
+def test_ready_only_when_as_many_serve_as_are_asked_for():
+    """A scale-up that is decided but not yet carried out is not served by the pods of before."""
+    manifest = changed(a_baked_model("llama", endpoint={}), replicas=3)
+    before = changed(manifest, replicas=1)
+    world = serving(a_world(children=children_of(before)), 1)
+    assert truth(status(spec_of(manifest), world, Plan(), (), NOW))["Ready"][0] == "False"
+
+
+# ---------------------------------------------------------------------- what stands in the way
+
+
+def test_refusal_of_the_api_server_is_told_before_anything_else():
+    found = said(a_share_model(), a_world(), Refusal("Deployment 'llama'", Reason.QUOTA_EXCEEDED, "Deployment: quota"))
+    assert truth(found)["Ready"] == ("False", "QuotaExceeded")
+    assert truth(found)["Reconciling"] == ("True", "ProgressingWithRetry")
+
+
+def test_closed_gate_stalls_with_the_words_of_the_gate():
+    found = conditions(said(a_share_model(), a_world(evidence=None)))
+    gate = found["IsolationVerified"]
+    assert (gate["status"], gate["reason"]) == ("Unknown", "IsolationEvidenceMissing")
+    assert found["Ready"]["message"] == found["Stalled"]["message"] == gate["message"]
+    assert found["Available"]["reason"] == "WorkloadNotCreated"
+
+
+def test_closed_gate_says_that_what_runs_keeps_serving_and_what_waits():
+    manifest = a_share_model()
+    world = a_running_world(manifest, evidence=evidence("Fail", message="route to the internet"))
+    assert conditions(said(manifest, world))["Ready"]["message"] == (
+        "route to the internet; the pods that run keep serving"
+    )
+    changed_model = changed(manifest, drainSeconds=7)
+    assert conditions(said(changed_model, world))["Ready"]["message"] == (
+        "route to the internet; the pods that run keep serving; the change of the pods waits for it"
+    )
+
+
+def test_report_says_what_is_open_and_is_ready_all_the_same():
+    manifest = reporting(a_share_model())
+    found = truth(said(manifest, a_running_world(manifest, evidence=evidence("Fail", message="a way out"))))
+    assert found["Ready"] == ("True", "Serving")
+    assert found["IsolationVerified"] == ("False", "IsolationBroken")
+
+
+def test_off_says_that_nobody_looked():
+    manifest = a_share_model(isolation={"enforcement": "Off"})
+    found = truth(said(manifest, a_running_world(manifest, evidence=evidence("Fail"))))
+    assert found["Ready"] == ("True", "Serving")
+    assert found["IsolationVerified"] == ("Unknown", "IsolationNotEnforced")
+
+
+def test_spec_that_a_gate_refuses_says_so_and_does_not_pretend_to_have_looked_further():
+    elsewhere = {"vllm": {"image": f"ghcr.io/x/y@sha256:{DIGEST}", "version": "0.32.0"}}
+    found = truth(said(a_share_model(engine=elsewhere), a_world()))
+    assert found["Ready"] == found["ImagesPinned"] == ("False", "RegistryNotAllowed")
+    assert found["Stalled"] == ("True", "RegistryNotAllowed")
+    assert found["IsolationVerified"] == ("Unknown", "IsolationEvidencePending")
+
+
+def test_trouble_of_pods_is_told_by_available_and_repeated_by_ready():
+    manifest = a_baked_model("llama")
+    stuck = {"type": "ReplicaFailure", "status": "True", "message": "exceeded quota: gpus"}
+    world = reporting_of(a_world(children=children_of(manifest)), "Deployment", {"conditions": [stuck]})
+    found = conditions(said(manifest, world))
+    assert found["Available"]["reason"] == found["Ready"]["reason"] == "QuotaExceeded"
+    assert found["Available"]["message"] == found["Ready"]["message"]
+
+
+def test_spec_that_this_version_cannot_read_is_said_with_its_field():
+    found = status_unreadable(a_world(), "`spec.replicas`: must be an integer", NOW)
+    assert truth(found) == {"Ready": ("False", "SpecInvalid"), "Stalled": ("True", "SpecInvalid")}
+    assert found["observedGeneration"] == 1
+
+
+# ---------------------------------------------------------------------- public addresses
+
+
+@pytest.mark.parametrize("address", ["203.0.113.9", "20.1.2.3", "fe80::1", "169.254.169.254", "2001:db8::1"])
+def test_public_address_is_critical_and_not_published(address):
+    manifest = a_share_model()
+    spec, world = spec_of(manifest), addressed(a_running_world(manifest), address)
+    decided = plan(spec, world, NOW)
+    assert [(gone.kind.kind, gone.name) for gone in decided.delete] == [("Service", "llama")]
+    found = status(spec, world, decided, (), NOW)
+    assert truth(found)["EndpointPrivate"] == truth(found)["Ready"] == ("False", "PublicAddress")
+    assert truth(found)["Stalled"] == ("True", "PublicAddress")
+    assert f"'{address}'" in conditions(found)["Ready"]["message"]
+    assert "endpoint" not in found
+
+
+@pytest.mark.parametrize("address", ["10.0.0.1", "172.31.255.255", "192.168.1.1", "100.64.0.1", "fd00::1"])
+def test_private_address_is_private(address):
+    manifest = a_share_model()
+    found = said(manifest, addressed(a_running_world(manifest), address))
+    assert truth(found)["EndpointPrivate"] == ("True", "PrivateAddress")
+
+
+def test_one_public_address_among_private_ones_is_one_too_many():
+    manifest = a_share_model()
+    world = addressed(a_running_world(manifest), "10.0.0.1", "203.0.113.9")
+    assert plan(spec_of(manifest), world, NOW).delete
+
+
+def after_the_service_is_gone(manifest: dict[str, Any], generation: int) -> World:
+    children = {key: child for key, child in children_of(manifest).items() if key[0] != "Service"}
+    world = serving(a_world(children=children, generation=generation), 1)
+    message = "the load balancer gave the public address '203.0.113.9'; Service removed"
+    return with_condition(
+        world, "EndpointPrivate", status="False", reason="PublicAddress", observedGeneration=1, message=message
+    )
+
+
+def test_removed_service_stays_away_and_keeps_its_explanation_while_the_spec_is_the_same():
+    manifest = a_share_model()
+    found = said(manifest, after_the_service_is_gone(manifest, generation=1))
+    assert truth(found)["EndpointPrivate"] == ("False", "PublicAddress")
+    assert "203.0.113.9" in conditions(found)["Ready"]["message"]
+
+
+def test_removed_service_comes_back_for_a_spec_that_changed():
+    manifest = a_share_model()
+    found = said(manifest, after_the_service_is_gone(manifest, generation=2))
+    assert truth(found)["EndpointPrivate"] == ("Unknown", "LoadBalancerPending")
+
+
+# ---------------------------------------------------------------------- times, generations, and what is new
+
+
+def test_transition_time_moves_only_with_the_status():
+    manifest = a_share_model()
+    first = said(manifest, a_running_world(manifest, evidence=None))
+    again = said(manifest, replace(a_running_world(manifest, evidence=evidence("Fail")), status=first), now=LATER)
+    before, after = conditions(first), conditions(again)
+    assert before["Ready"]["reason"] != after["Ready"]["reason"]
+    assert after["Ready"]["lastTransitionTime"] == before["Ready"]["lastTransitionTime"] == "2026-11-24T12:00:00Z"
+    assert after["IsolationVerified"]["lastTransitionTime"] == "2026-11-24T12:05:00Z"
+
+
+@pytest.mark.parametrize("generation", [1, 7])
+def test_every_condition_and_the_status_vouch_for_one_generation(generation):
+    found = said(a_share_model(), a_world(generation=generation))
+    assert found["observedGeneration"] == generation
+    assert {c["observedGeneration"] for c in found["conditions"]} == {generation}
+
+
+@pytest.mark.parametrize("manifest", RENDERINGS.values(), ids=list(RENDERINGS))
+@pytest.mark.parametrize("seen", [evidence(), None], ids=["open gate", "closed gate"])
+def test_status_is_one_that_the_api_accepts_and_is_new_only_once(manifest, seen):
+    world = a_world(owner_of(manifest), evidence=seen)
+    found = said(manifest, world)
+    ModelDeploymentStatus.model_validate(found)
+    assert not same_status(found, {})
+    again = said(manifest, replace(world, status=found), now=LATER)
+    assert same_status(again, found)
+
+
+def test_order_in_which_the_api_server_keeps_conditions_is_nothing_new():
+    found = said(a_share_model(), a_world())
+    assert same_status(found, {**found, "conditions": found["conditions"][::-1]})
+
+
+def test_condition_that_somebody_else_keeps_in_the_status_is_nothing_new():
+    found = said(a_share_model(), a_world())
+    theirs = {"type": "Suspended", "status": "False", "reason": "No", "message": ""}
+    assert same_status(found, {**found, "conditions": [*found["conditions"], theirs]})
+
+
+def test_condition_of_ours_that_is_left_over_or_was_changed_is_written_again():
+    found = said(a_share_model(), a_world())
+    stalled = {"type": "Stalled", "status": "True", "reason": "CrashLoop", "message": ""}
+    assert not same_status(found, {**found, "conditions": [*found["conditions"], stalled]})
+    forged = [{**c, "status": "True"} for c in found["conditions"]]
+    assert not same_status(found, {**found, "conditions": forged})
+    assert not same_status(found, {**found, "replicas": 9})
+    assert not same_status(found, {**found, "endpoint": {"url": "x", "address": "y"}})
+
+
+def test_longest_message_fits_a_condition():
+    block = Blocks(Reason.ISOLATION_BROKEN, "x" * 9000)
+    found = status(spec_of(a_share_model()), a_world(), Plan(blocked=block, isolation=block), (), NOW)
+    ModelDeploymentStatus.model_validate(found)

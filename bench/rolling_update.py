@@ -55,6 +55,8 @@ def _measured(node: RunningNode, estate: Estate, folder: Path) -> dict[str, Any]
     kept = _rolled(node, url, lambda: _set_length(kubectl, 2048), lambda: _is_ready(api), "--keep-alive")
     kubectl("--namespace", NAMESPACE, "delete", "mdep", NAME, "--wait=true")
     wait_for("the end of the pods", lambda: not _pods(kubectl), timeout=180)
+    # A volume without a ModelDeployment is one that the operator removes.
+    kubectl("--namespace", "hermetic-system", "scale", "deployment/hermetic-operator", "--replicas=0")
     control = _control(node, kubectl, manifest)
     return {"drained": ours, "drainedKeepAlive": kept, "control": control, "loadSeconds": LOAD_SECONDS}
 
@@ -65,7 +67,7 @@ def _control(node: RunningNode, kubectl: Kubectl, manifest: dict[str, Any]) -> d
     owner = Owner(NAMESPACE, NAME, "00000000-0000-0000-0000-000000000000")
     objects = [_without_drain(copy.deepcopy(dict(one))) for one in render(owner, spec)]
     kubectl.apply(*objects)
-    rollout = ("--namespace", NAMESPACE, "rollout", "status", f"deployment/{NAME}", "--timeout=100s")
+    rollout = ("--namespace", NAMESPACE, "rollout", "status", f"deployment/{NAME}", "--timeout=55s")
     kubectl(*rollout)
     url = f"http://{manifest['spec']['endpoint']['internalLoadBalancer']['address']}:8000/v1"
     _until_it_answers(node, url)

@@ -23,44 +23,52 @@ from __future__ import annotations
 
 
 class HermeticError(Exception):
-    """A failure that a person can act on: `code` is stable, `fix` says what to do next."""
+    """Something failed that a person can act on."""
 
     code = "HRM-GEN-001"
+    """Stable for ever; `hermetic explain` shows the docstring and the remedy of the class."""
+    remedy = "Read the message: it names what failed."
+    """What to do where the place that raises knows nothing better (`fix`)."""
 
     def __init__(self, message: str, *, fix: str = "") -> None:
         super().__init__(message)
         self.message = message
-        self.fix = fix
+        self.fix = fix or self.remedy
 
 
 class InputError(HermeticError):
     """What a person typed cannot be used as it stands."""
 
     code = "HRM-INP-001"
+    remedy = "Correct what the message names; --help of the command shows an example."
 
 
 class ConfigurationInvalid(InputError):
     """The operator's configuration file is missing, unreadable or says something impossible."""
 
     code = "HRM-CFG-001"
+    remedy = "Correct the file; every key is described in docs/configuration.md."
 
 
 class ManifestInvalid(InputError):
     """A manifest given on the command line does not describe an acceptable ModelDeployment."""
 
     code = "HRM-API-001"
+    remedy = "Correct the fields that the message names; docs/api.md describes each of them."
 
 
 class Unreachable(HermeticError):
     """No answer came from where one was expected: connection refused, timeout, TLS failure, missing file."""
 
     code = "HRM-NET-001"
+    remedy = "Check that what the message names is there, is up and can be reached from here."
 
 
 class NotLeading(HermeticError):
     """This process does not hold the Lease (any more), so the write was not sent."""
 
     code = "HRM-RUN-001"
+    remedy = "Nothing: the process that holds the Lease does the work."
 
 
 class ApiRefused(HermeticError):
@@ -71,6 +79,7 @@ class ApiRefused(HermeticError):
     """
 
     code = "HRM-KUB-000"
+    remedy = "Read the message: it is the API server's own."
 
     def __init__(
         self,
@@ -91,24 +100,28 @@ class Conflict(ApiRefused):
     """409: a precondition (resourceVersion, uid) or a field manager stood against the write."""
 
     code = "HRM-KUB-409"
+    remedy = "Try again; if it stays, find the other writer in metadata.managedFields."
 
 
 class NotFound(ApiRefused):
-    """404."""
+    """404: the object, its namespace or its kind is not there."""
 
     code = "HRM-KUB-404"
+    remedy = "Check name and namespace, and that the CRDs are installed: 'kubectl get crd'."
 
 
 class Forbidden(ApiRefused):
     """403: RBAC, ResourceQuota, an admission policy, Pod Security or a terminating namespace."""
 
     code = "HRM-KUB-403"
+    remedy = "Ask for the verb and resource that the message names, or read the policy that it quotes."
 
 
 class Throttled(ApiRefused):
-    """429; `retry_after` is what the server asked for, in seconds."""
+    """429: the API server asks for patience; `retry_after` is what it asked for, in seconds."""
 
     code = "HRM-KUB-429"
+    remedy = "Wait and try again; if it stays, look at the API server's flow control."
 
     def __init__(self, message: str, *, retry_after: float, reason: str = "") -> None:
         super().__init__(message, status=429, reason=reason)
@@ -119,9 +132,11 @@ class Rejected(ApiRefused):
     """400, 413, 415 or 422: the same bytes will be refused again."""
 
     code = "HRM-KUB-422"
+    remedy = "Correct the object; check that CRDs and Hermetic are of the same release."
 
 
 class ServerTrouble(ApiRefused):
     """5xx: the server is ill or restarting."""
 
     code = "HRM-KUB-500"
+    remedy = "Try again; if it stays, look at the API server's log."

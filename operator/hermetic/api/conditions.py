@@ -14,16 +14,24 @@ Truth = Literal["True", "False", "Unknown"]
 
 
 class ConditionType(StrEnum):
-    """Every type that can appear, in the order in which they are written."""
+    """Every type that can appear, in the order in which they are written, and what it means that it is True."""
 
-    READY = "Ready"
-    RECONCILING = "Reconciling"
-    STALLED = "Stalled"
-    IMAGES_PINNED = "ImagesPinned"
-    WEIGHTS_VERIFIED = "WeightsVerified"
-    ISOLATION_VERIFIED = "IsolationVerified"
-    ENDPOINT_PRIVATE = "EndpointPrivate"
-    AVAILABLE = "Available"
+    meaning: str
+
+    def __new__(cls, value: str, meaning: str = "") -> ConditionType:
+        member = str.__new__(cls, value)
+        member._value_ = value
+        member.meaning = meaning
+        return member
+
+    READY = "Ready", "Everything that was asked for holds; its message is that of the first thing that does not."
+    RECONCILING = "Reconciling", "Work is going on, or something that may pass by itself is waited for."
+    STALLED = "Stalled", "Nothing but a person helps; there only while Ready is not True."
+    IMAGES_PINNED = "ImagesPinned", "Every image is named by digest and comes from a registry that may be used here."
+    WEIGHTS_VERIFIED = "WeightsVerified", "The weights are exactly those that were published."
+    ISOLATION_VERIFIED = "IsolationVerified", "Fresh evidence says that the node subnets have no way out."
+    ENDPOINT_PRIVATE = "EndpointPrivate", "The address that clients use is private."
+    AVAILABLE = "Available", "As many replicas serve as were asked for."
 
 
 class Condition(ApiModel):

@@ -16,7 +16,7 @@ _NOTHING = object()
 _SUBJECT = re.compile(r"^(Input|String|List|Dictionary|Value) should ")
 _INSTEAD = {
     "missing": "is required",
-    "extra_forbidden": "is not a field of this object; `kubectl explain` lists those that are",
+    "extra_forbidden": "is not a field of this object",
     "model_type": "must be an object",
     "dict_type": "must be an object",
     "list_type": "must be a list",

@@ -57,28 +57,7 @@ def persistent_volume(owner: Owner, engine: str, share: Share) -> dict[str, Any]
                 OWNER_UID_LABEL: owner.uid,
             },
         },
-        "spec": {
-            "capacity": {"storage": CAPACITY},
-            "accessModes": ["ReadOnlyMany"],
-            "persistentVolumeReclaimPolicy": "Retain",
-            "storageClassName": "",
-            "volumeMode": "Filesystem",
-            "claimRef": {
-                "apiVersion": "v1",
-                "kind": "PersistentVolumeClaim",
-                "namespace": owner.namespace,
-                "name": claim,
-            },
-            # 'ro' is what makes the mount read-only; the volume's own flag does not.
-            "mountOptions": ["ro", *share.mount_options],
-            "csi": {
-                "driver": share.driver,
-                # One handle per volume: two folders of one share must not meet in one staging path.
-                "volumeHandle": f"{share.handle}#{volume}",
-                "readOnly": True,
-                "volumeAttributes": share.attributes,
-            },
-        },
+        "spec": _volume_spec(share, volume, owner.namespace, claim),
     }
 
 
@@ -89,13 +68,64 @@ def persistent_volume_claim(owner: Owner, engine: str, share: Share) -> dict[str
         "apiVersion": "v1",
         "kind": "PersistentVolumeClaim",
         "metadata": metadata(owner, engine, claim),
-        "spec": {
-            "accessModes": ["ReadOnlyMany"],
-            "storageClassName": "",
-            "volumeMode": "Filesystem",
-            "volumeName": volume,
-            "resources": {"requests": {"storage": CAPACITY}},
+        "spec": _claim_spec(volume),
+    }
+
+
+def platform_volumes(namespace: str, name: str, share: Share) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Volume and claim for somebody else to create and keep: theirs alone, so without owner and without our labels.
+
+    The names depend on the share only: printing them again for the same share asks for nothing new.
+    """
+    volume, claim = volume_names(Owner(namespace, name, uid=""), _identity(share))
+    return (
+        {
+            "apiVersion": "v1",
+            "kind": "PersistentVolume",
+            "metadata": {"name": volume},
+            "spec": _volume_spec(share, volume, namespace, claim),
         },
+        {
+            "apiVersion": "v1",
+            "kind": "PersistentVolumeClaim",
+            "metadata": {"name": claim, "namespace": namespace},
+            "spec": _claim_spec(volume),
+        },
+    )
+
+
+def _volume_spec(share: Share, volume: str, namespace: str, claim: str) -> dict[str, Any]:
+    return {
+        "capacity": {"storage": CAPACITY},
+        "accessModes": ["ReadOnlyMany"],
+        "persistentVolumeReclaimPolicy": "Retain",
+        "storageClassName": "",
+        "volumeMode": "Filesystem",
+        "claimRef": {
+            "apiVersion": "v1",
+            "kind": "PersistentVolumeClaim",
+            "namespace": namespace,
+            "name": claim,
+        },
+        # 'ro' is what makes the mount read-only; the volume's own flag does not.
+        "mountOptions": ["ro", *share.mount_options],
+        "csi": {
+            "driver": share.driver,
+            # One handle per volume: two folders of one share must not meet in one staging path.
+            "volumeHandle": f"{share.handle}#{volume}",
+            "readOnly": True,
+            "volumeAttributes": share.attributes,
+        },
+    }
+
+
+def _claim_spec(volume: str) -> dict[str, Any]:
+    return {
+        "accessModes": ["ReadOnlyMany"],
+        "storageClassName": "",
+        "volumeMode": "Filesystem",
+        "volumeName": volume,
+        "resources": {"requests": {"storage": CAPACITY}},
     }
 
 

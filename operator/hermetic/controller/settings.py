@@ -2,44 +2,55 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
-import yaml
 from pydantic import ValidationError
 
 from hermetic.api.configuration import Configuration
+from hermetic.api.kubernetes_yaml import Document, NotReadable, dump, read_documents
+from hermetic.api.problems import problems_of
 from hermetic.errors import ConfigurationInvalid
 
 
 def load_configuration(path: Path) -> Configuration:
     """The configuration in a YAML file. Raises ConfigurationInvalid naming file, field, value and what is accepted."""
     try:
-        text = path.read_text(encoding="utf-8")
+        text = path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
-        raise ConfigurationInvalid(f"{path}: {error}", fix="name a readable file with --config") from error
+        raise ConfigurationInvalid(f"{path}: {error}", fix="name a readable UTF-8 file with --config") from error
     try:
-        found = yaml.safe_load(text)
-    except yaml.YAMLError as error:
-        raise ConfigurationInvalid(f"{path}: not YAML: {_in_one_line(error)}", fix="correct the file") from error
+        documents = list(read_documents(text))
+    except NotReadable as error:
+        raise ConfigurationInvalid(f"{path}:{error.place}: is not YAML: {error.message}") from error
+    if not documents:  # a file of comments says what no file says
+        return Configuration()
+    return _configuration(path, documents)
+
+
+def _configuration(path: Path, documents: list[Document]) -> Configuration:
+    document = documents[0]
+    if len(documents) > 1:
+        raise ConfigurationInvalid(f"{path}:{documents[1].place('')}: must be one document, not {len(documents)}")
+    if document.faults:
+        raise ConfigurationInvalid("; ".join(f"{path}:{fault.place}: {fault.message}" for fault in document.faults))
     try:
-        return Configuration.model_validate({} if found is None else found)
-    except ValidationError as error:
-        problems = "; ".join(_problem(one) for one in error.errors(include_url=False))
-        raise ConfigurationInvalid(
-            f"{path}: {problems}", fix="every key is described in docs/configuration.md"
-        ) from error
+        return Configuration.model_validate(document.value)
+    except ValidationError as refusal:
+        raise ConfigurationInvalid("; ".join(_problems(path, document, refusal))) from refusal
+
+
+def _problems(path: Path, document: Document, refusal: ValidationError) -> Iterator[str]:
+    for problem in problems_of(refusal):
+        yield f"{path}:{document.place(problem.path)}: {problem}"
 
 
 def dump_configuration(configuration: Configuration) -> str:
     """The effective values as YAML, defaults included."""
-    return yaml.safe_dump(configuration.model_dump(by_alias=True, mode="json", exclude_none=True), sort_keys=False)
+    return dump(effective(configuration))
 
 
-def _problem(error: object) -> str:
-    assert isinstance(error, dict)  # noqa: S101 - pydantic's ErrorDetails
-    where = ".".join(str(part) for part in error["loc"]) or "the file"
-    return f"`{where}`: {error['msg']} (found {error.get('input')!r:.80})"
-
-
-def _in_one_line(error: yaml.YAMLError) -> str:
-    return " ".join(str(error).split())
+def effective(configuration: Configuration) -> dict[str, Any]:
+    """The effective values, defaults included, by the names that the file uses."""
+    return configuration.model_dump(by_alias=True, mode="json", exclude_none=True)

@@ -130,7 +130,7 @@ def test_whatever_is_written_is_read_back_by_every_reader(value: object) -> None
 
 def test_nothing_is_abbreviated_and_keys_keep_their_order() -> None:
     shared = {"b": 1, "a": 2}
-    assert dump({"z": shared, "y": shared}) == "z:\n  b: 1\n  a: 2\ny:\n  b: 1\n  a: 2\n"
+    assert dump({"two": shared, "one": shared}) == "two:\n  b: 1\n  a: 2\none:\n  b: 1\n  a: 2\n"
 
 
 def test_long_and_foreign_text_stays_on_its_line_as_it_is() -> None:

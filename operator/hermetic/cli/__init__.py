@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import difflib
 import importlib
 from typing import Any
 
 import click
 
 from hermetic import __version__
-from hermetic.cli.failures import report_failures
+from hermetic.cli.failures import reader_may_leave, report_failures
 
 COMMANDS = {
     "run": "Run the operator (what the image starts).",
+    "render": "Print the objects that the operator would apply.",
+    "validate": "Check manifests without a cluster.",
+    "status": "Show what serves, what does not, and what mends it.",
+    "explain": "Explain error codes, reasons and conditions, offline.",
 }
 
 
@@ -22,9 +27,11 @@ class LazyCommands(click.Group):
         """The names, in the order of a day's work."""
         return list(COMMANDS)
 
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Import the command's own module."""
         if cmd_name not in COMMANDS:
+            if not ctx.resilient_parsing and not cmd_name.startswith("-"):
+                ctx.fail(f"there is no command '{cmd_name}'{_did_you_mean(cmd_name)}")
             return None
         command: click.Command = importlib.import_module(f"hermetic.cli.{cmd_name}").command
         return command
@@ -34,8 +41,28 @@ class LazyCommands(click.Group):
         with formatter.section("Commands"):
             formatter.write_dl(list(COMMANDS.items()))
 
+    def make_context(self, *arguments: Any, **options: Any) -> click.Context:
+        """--help and --version print from here."""
+        with reader_may_leave():
+            return super().make_context(*arguments, **options)
 
-@click.group(cls=LazyCommands, context_settings={"help_option_names": ["-h", "--help"]})
+    def invoke(self, ctx: click.Context) -> Any:
+        """The commands themselves print from here."""
+        with reader_may_leave():
+            return super().invoke(ctx)
+
+
+def _did_you_mean(name: str) -> str:
+    near = difflib.get_close_matches(name, COMMANDS, n=1)
+    return f"; did you mean '{near[0]}'?" if near else f"; there are {', '.join(COMMANDS)}"
+
+
+@click.group(
+    cls=LazyCommands,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog="'hermetic COMMAND --help' shows an example of each. Exit codes: 0 done, 1 failed, 2 wrong input, "
+    "3 could not see enough, 4 not reachable, 130 interrupted.",
+)
 @click.version_option(__version__, prog_name="hermetic")
 def commands() -> None:
     """GPU inference in clusters that must never reach the internet."""

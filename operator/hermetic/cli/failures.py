@@ -2,39 +2,95 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import sys
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NoReturn
 
 import click
 
-from hermetic.errors import HermeticError, InputError, Unreachable
+from hermetic.errors import ApiRefused, HermeticError, InputError, Unreachable
 
 DONE, FAILED, USAGE, UNKNOWN, UNREACHABLE, INTERRUPTED = 0, 1, 2, 3, 4, 130
 
 
-def report_failures(command: Callable[[], Any]) -> None:
+class Several(HermeticError):
+    """Everything that is wrong, when it is more than one thing; at least one error."""
+
+    def __init__(self, errors: Sequence[HermeticError]) -> None:
+        super().__init__(f"{len(errors)} problems")
+        self.errors = tuple(errors)
+
+
+class ReaderGone(Exception):
+    """Whoever read standard output has closed it."""
+
+
+@contextlib.contextmanager
+def reader_may_leave() -> Iterator[None]:
+    """`hermetic render | head` is no failure. click by itself would answer it with exit code 1."""
+    try:
+        yield
+    except BrokenPipeError as error:
+        raise ReaderGone from error
+
+
+def report_failures(command: Callable[[], Any]) -> NoReturn:
     """Run a command and exit: 0 done, 1 failed, 2 bad input, 3 unknown, 4 unreachable, 130 interrupted."""
     try:
-        code = command()
-    except click.ClickException as error:
-        error.show()
-        code = USAGE
-    except (click.Abort, KeyboardInterrupt):
-        code = INTERRUPTED
-    except HermeticError as error:
-        click.echo(f"error: {error.code}: {error.message}", err=True)
-        if error.fix:
-            click.echo(f"fix: {error.fix}", err=True)
-        code = exit_code(error)
-    except BrokenPipeError:
-        sys.stderr.close()  # whoever read us has gone: nobody is left to tell
+        with reader_may_leave():
+            code = _exit_code_of(command)
+            sys.stdout.flush()
+            sys.stderr.flush()
+    except ReaderGone:
+        _write_to_nobody()
         code = DONE
-    sys.exit(code if isinstance(code, int) else DONE)
+    sys.exit(code)
+
+
+def _exit_code_of(command: Callable[[], Any]) -> int:
+    try:
+        code = command()
+    except click.UsageError as error:
+        help_of = error.ctx.command_path if error.ctx is not None else "hermetic"
+        _tell(InputError(error.format_message().rstrip("."), fix=f"'{help_of} --help' shows what it takes"))
+        return USAGE
+    except (click.Abort, KeyboardInterrupt):
+        return INTERRUPTED
+    except HermeticError as error:
+        return _report(error)
+    return code if isinstance(code, int) else DONE
+
+
+def _report(error: HermeticError) -> int:
+    """Tell every error; a fix that several in a row share is told once. Returns the exit code."""
+    errors = error.errors if isinstance(error, Several) else (error,)
+    for one, following in zip(errors, (*errors[1:], None), strict=True):
+        _tell(one, with_fix=following is None or following.fix != one.fix)
+    return min(exit_code(one) for one in errors)
+
+
+def _tell(error: HermeticError, *, with_fix: bool = True) -> None:
+    click.echo(f"error: {error.code}: {_on_one_line(error.message)}", err=True)
+    if with_fix:
+        click.echo(f"fix: {_on_one_line(error.fix)}", err=True)
+
+
+def _on_one_line(text: str) -> str:
+    return " ".join(text.split())
 
 
 def exit_code(error: HermeticError) -> int:
-    """The exit code of an error's kind."""
+    """The exit code of an error's kind. A refusal is no verdict: it must not look like one that failed."""
     if isinstance(error, InputError):
         return USAGE
-    return UNREACHABLE if isinstance(error, Unreachable) else FAILED
+    return UNREACHABLE if isinstance(error, Unreachable | ApiRefused) else FAILED
+
+
+def _write_to_nobody() -> None:
+    """What is still buffered has no reader: without this the interpreter would complain about it at its end."""
+    nobody = os.open(os.devnull, os.O_WRONLY)
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError, ValueError):  # a stream that is no file, as in tests
+            os.dup2(nobody, stream.fileno())

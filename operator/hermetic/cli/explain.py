@@ -1,0 +1,91 @@
+"""`hermetic explain`: what a code, a reason, a condition or a reserved name means, and what to do."""
+
+from __future__ import annotations
+
+import difflib
+import textwrap
+from collections.abc import Iterator
+from typing import Any
+
+import click
+
+from hermetic.cli.options import common_options
+from hermetic.cli.output import say, write_json
+from hermetic.cli.pages import Page, Sort, page_of, pages
+from hermetic.errors import InputError
+
+SCHEMA = "hermetic.dev/explanation/v1"
+WIDTH = 100
+
+
+@click.command(
+    "explain",
+    context_settings={"ignore_unknown_options": True},  # a reserved flag is a name like any other here
+    epilog="Example: hermetic explain IsolationEvidenceStale\n\n"
+    "Example: hermetic explain HRM-API-001\n\n"
+    "Example: hermetic explain --trust-remote-code",
+)
+@click.argument("name", required=False, metavar="[NAME]")
+@common_options(cluster=False)
+def command(name: str | None, output: str) -> None:
+    """Explain an error code, a reason, a condition, or a reserved flag or variable. Works offline.
+
+    Without NAME: everything that can be explained.
+    """
+    if name is None:
+        _list_all(output)
+        return
+    page = page_of(name)
+    if page is None:
+        raise InputError(f"nothing is called '{name}'{_did_you_mean(name)}", fix="hermetic explain lists every name")
+    if output == "json":
+        write_json({"schema": SCHEMA, **_as_json(page)})
+    else:
+        say("\n".join(_as_text(page)))
+
+
+def _list_all(output: str) -> None:
+    if output == "json":
+        write_json({"schema": SCHEMA, "pages": [_as_json(page) for page in pages().values()]})
+        return
+    for sort in Sort:
+        of_sort = [page for page in pages().values() if page.sort is sort]
+        widest = max(len(page.name) for page in of_sort)
+        say(f"{sort.value}s")
+        for page in of_sort:
+            say(f"  {page.name.ljust(widest)}  {page.meaning}")
+
+
+def _as_text(page: Page) -> Iterator[str]:
+    yield f"{page.name} ({page.sort.value})"
+    yield from _paragraph("", page.meaning)
+    if page.remedy:
+        yield from _paragraph("What to do", page.remedy)
+    for title, text in (page.more or {}).items():
+        yield from _paragraph(title, text)
+
+
+def _paragraph(title: str, text: str) -> Iterator[str]:
+    yield ""
+    if title:
+        yield f"{title}:"
+    for line in text.splitlines():
+        yield textwrap.fill(
+            line, WIDTH, initial_indent="  ", subsequent_indent="    ", break_on_hyphens=False, break_long_words=False
+        )
+
+
+def _as_json(page: Page) -> dict[str, Any]:
+    return {
+        "name": page.name,
+        "sort": page.sort.value,
+        "meaning": page.meaning,
+        "remedy": page.remedy,
+        "more": dict(page.more or {}),
+    }
+
+
+def _did_you_mean(name: str) -> str:
+    names = {each.casefold(): each for each in pages()}
+    near = difflib.get_close_matches(name.casefold(), names, n=3, cutoff=0.6)
+    return f"; did you mean {' or '.join(names[each] for each in near)}?" if near else ""

@@ -1,0 +1,164 @@
+"""Is this manifest acceptable? The schema and its rules, then the gates that need no cluster."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import ConfigDict, Field, ValidationError
+
+from hermetic.api.configuration import Configuration
+from hermetic.api.modeldeployment import NAME_RULE, ModelDeployment, ModelDeploymentSpec
+from hermetic.api.problems import Problem, problems_of
+from hermetic.api.rules import ApiModel
+from hermetic.api.values import DnsLabel, LabelValue
+from hermetic.cli.manifests import Finding, Typed
+from hermetic.kinds import EGRESS_ATTESTATION, EGRESS_AUDIT, GROUP, MODEL_DEPLOYMENT
+from hermetic.objects.names import Owner
+from hermetic.plan.gates import (
+    Blocks,
+    Gate,
+    engine_flags_are_known,
+    memory_holds_shared_memory,
+    registry_is_allowed,
+    share_is_allowed,
+)
+from hermetic.plan.world import World
+
+KINDS = (MODEL_DEPLOYMENT.kind, EGRESS_AUDIT.kind, EGRESS_ATTESTATION.kind)
+NO_UID = "00000000-0000-0000-0000-000000000000"
+
+GATES_OF_THE_SPEC: tuple[Gate, ...] = (engine_flags_are_known, memory_holds_shared_memory)
+GATES_OF_THE_PLATFORM: tuple[Gate, ...] = (registry_is_allowed, share_is_allowed)
+
+
+class Metadata(ApiModel):
+    """What is read of an object's metadata here; the API server knows the rest."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    name: str = ""
+    namespace: DnsLabel | None = None
+    uid: str | None = None
+    labels: dict[str, LabelValue] = Field(default_factory=dict)
+    annotations: dict[str, str] = Field(default_factory=dict)
+
+
+class _WithMetadata(ApiModel):
+    model_config = ConfigDict(extra="ignore")
+
+    metadata: Metadata
+
+
+class _WithModelName(ApiModel):
+    RULES = (NAME_RULE,)
+
+    model_config = ConfigDict(extra="ignore")
+
+    metadata: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    """A manifest that nothing stands against; `spec` is that of a ModelDeployment, None for the other kinds."""
+
+    typed: Typed
+    kind: str
+    owner: Owner
+    spec: ModelDeploymentSpec | None
+
+
+def judge(
+    typed: Sequence[Typed], *, namespace: str, policy: Configuration | None = None
+) -> tuple[list[Accepted], list[Finding]]:
+    """Everything that is acceptable, and everything that stands against the rest.
+
+    `namespace` is that of manifests which name none; with a `policy` its allow lists are asked as well.
+    """
+    accepted: list[Accepted] = []
+    findings: list[Finding] = []
+    for one in typed:
+        verdict = _judged(one, namespace, policy)
+        if isinstance(verdict, Accepted):
+            findings.extend(_repeats(verdict, accepted))
+            accepted.append(verdict)
+        else:
+            findings.extend(verdict)
+    return accepted, findings
+
+
+def _judged(typed: Typed, namespace: str, policy: Configuration | None) -> Accepted | list[Finding]:
+    kind = _kind(typed)
+    if isinstance(kind, Problem):
+        return [_found(typed, kind)]
+    if problems := _problems(kind, typed.value):
+        return [_found(typed, problem) for problem in problems]
+    metadata = Metadata.model_validate(typed.value["metadata"])
+    owner = Owner(metadata.namespace or namespace, metadata.name, metadata.uid or NO_UID)
+    if kind != MODEL_DEPLOYMENT.kind:
+        return Accepted(typed, kind, owner, None)
+    spec = ModelDeployment.model_validate(typed.value).spec
+    return list(_blocks(typed, owner, spec, policy)) or Accepted(typed, kind, owner, spec)
+
+
+def _kind(typed: Typed) -> str | Problem:
+    if not isinstance(typed.value, dict):
+        return Problem("", "", "must be an object with `apiVersion`, `kind`, `metadata` and `spec`")
+    kind, version = typed.value.get("kind"), typed.value.get("apiVersion")
+    if kind in KINDS:
+        return str(kind)
+    near = difflib.get_close_matches(str(kind), KINDS, n=1)
+    meant = f"; did you mean '{near[0]}'?" if near and GROUP in str(version) else ""
+    return Problem("kind", str(kind), f"must be one of {', '.join(KINDS)}{meant}")
+
+
+def _problems(kind: str, value: dict[str, Any]) -> list[Problem]:
+    """What the schema and its rules have against it, and what the API server would have against its metadata.
+
+    The name is judged by itself as well: rules about an object as a whole are asked only when its fields are fine.
+    """
+    found = list(_refusals(_WithMetadata, value))
+    if kind == MODEL_DEPLOYMENT.kind:
+        found += _refusals(_WithModelName, value)
+    found += _refusals(_model(kind), value)
+    first = {problem.path: problem for problem in reversed(found)}
+    return [problem for problem in found if first[problem.path] is problem]
+
+
+def _refusals(model: type[ApiModel], value: Any) -> tuple[Problem, ...]:
+    try:
+        model.model_validate(value)
+    except ValidationError as refusal:
+        return problems_of(refusal)
+    return ()
+
+
+def _model(kind: str) -> type[ApiModel]:
+    if kind == MODEL_DEPLOYMENT.kind:
+        return ModelDeployment
+    # Building these models takes longer than reading a file: only who has such a manifest should pay.
+    from hermetic.api.egressaudit import EgressAttestation, EgressAudit
+
+    return EgressAudit if kind == EGRESS_AUDIT.kind else EgressAttestation
+
+
+def _blocks(typed: Typed, owner: Owner, spec: ModelDeploymentSpec, policy: Configuration | None) -> Iterator[Finding]:
+    world = World(owner=owner, generation=0, policy=policy or Configuration())
+    for gate in (*GATES_OF_THE_SPEC, *(GATES_OF_THE_PLATFORM if policy is not None else ())):
+        verdict = gate(spec, world)
+        if isinstance(verdict, Blocks):
+            yield typed.finding(verdict.message, reason=verdict.reason.value, fix=verdict.reason.remedy)
+
+
+def _repeats(one: Accepted, accepted: Sequence[Accepted]) -> Iterator[Finding]:
+    """kubectl would let the last of two manifests for one object win, without a word."""
+    for other in accepted:
+        if (other.kind, other.owner.key) == (one.kind, one.owner.key):
+            first = f"must not be described twice: first at {other.typed.where()}"
+            yield one.typed.finding(first, path="metadata.name", value=one.owner.name)
+
+
+def _found(typed: Typed, problem: Problem) -> Finding:
+    return typed.finding(problem.message, path=problem.path, value=problem.value)

@@ -1,0 +1,48 @@
+"""The options that every command takes, and how they are meant."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import click
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+def common_options(*, cluster: bool) -> Callable[[Function], Function]:
+    """--kubeconfig, --context, -o and --no-color.
+
+    A command that works offline (`cluster` False) accepts the first two for the sake of scripts that always pass them,
+    and has no use for them.
+    """
+
+    def decorated(function: Function) -> Function:
+        for option in (
+            click.option("--no-color", is_flag=True, expose_value=False, callback=_choose_color, help="Plain text."),
+            click.option(
+                "--output",
+                "-o",
+                type=click.Choice(["text", "json"]),
+                default="text",
+                help="Form of the data on stdout.",
+            ),
+            click.option("--context", help="Context of the kubeconfig.", hidden=not cluster, expose_value=cluster),
+            click.option(
+                "--kubeconfig",
+                help="Kubeconfig file. Default: $KUBECONFIG, the pod's service account, or ~/.kube/config.",
+                hidden=not cluster,
+                expose_value=cluster,
+            ),
+        ):
+            function = option(function)
+        return function
+
+    return decorated
+
+
+def _choose_color(ctx: click.Context, _: click.Parameter, unwanted: bool) -> None:
+    """NO_COLOR (when it is not empty) and TERM=dumb say the same as --no-color."""
+    if unwanted or os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
+        ctx.color = False

@@ -1,0 +1,94 @@
+"""What mends a ModelDeployment that is not ready: one sentence, and the commands to type with all names filled in."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from hermetic.api.reasons import REASONS, Reason
+
+_AUDIT_AGAIN = frozenset({Reason.ISOLATION_EVIDENCE_MISSING, Reason.ISOLATION_EVIDENCE_STALE})
+_AUDIT = (
+    "hermetic audit --azure {cluster} --sign KEY --attestation attestation.yaml",
+    "kubectl apply --filename attestation.yaml",
+)
+_DESCRIBE_AUDIT = ("kubectl describe egressaudits.hermetic.dev cluster",)
+_DESCRIBE_POD = ("kubectl describe pod {pod} --namespace {namespace}",)
+_LOGS = ("kubectl logs {pod} --namespace {namespace} --container engine --previous",)
+_DESCRIBE_SERVICE = ("kubectl describe service {name} --namespace {namespace}",)
+_ROLLOUT = ("kubectl rollout status deployment/{name} --namespace {namespace}",)
+_AS_IT_STANDS = "kubectl get modeldeployments.hermetic.dev {name} --namespace {namespace} --output yaml"
+
+_COMMANDS: dict[Reason, tuple[str, ...]] = {
+    **dict.fromkeys(_AUDIT_AGAIN, _AUDIT),
+    **dict.fromkeys(
+        (Reason.ISOLATION_EVIDENCE_PENDING, Reason.ISOLATION_UNKNOWN, Reason.ISOLATION_BROKEN), _DESCRIBE_AUDIT
+    ),
+    **dict.fromkeys((Reason.STARTING, Reason.ROLLING_OUT), _ROLLOUT),
+    **dict.fromkeys((Reason.LOAD_BALANCER_PENDING, Reason.PUBLIC_ADDRESS), _DESCRIBE_SERVICE),
+    **dict.fromkeys(
+        (
+            Reason.UNAVAILABLE,
+            Reason.IMAGE_PULL_FAILED,
+            Reason.UNSCHEDULABLE,
+            Reason.REFERENCE_NOT_FOUND,
+            Reason.MOUNT_FAILED,
+            Reason.CONTAINER_CONFIG_INVALID,
+            Reason.OUT_OF_MEMORY,
+        ),
+        _DESCRIBE_POD,
+    ),
+    **dict.fromkeys(
+        (
+            Reason.CRASH_LOOP,
+            Reason.STARTUP_BUDGET_EXCEEDED,
+            Reason.MODEL_PATH_MISSING,
+            Reason.MODEL_INCOMPLETE,
+            Reason.MODEL_UNREADABLE,
+            Reason.REMOTE_CODE_REQUIRED,
+            Reason.CONTEXT_TOO_LONG,
+            Reason.TENSOR_PARALLEL_INVALID,
+            Reason.GPU_MEMORY_TOO_SMALL,
+            Reason.GPU_BUSY,
+            Reason.CACHE_UNWRITABLE,
+            Reason.SHARED_MEMORY_TOO_SMALL,
+            Reason.ENGINE_ARGUMENTS_REFUSED,
+            Reason.DRIVER_TOO_OLD,
+            Reason.FETCH_ATTEMPTED,
+        ),
+        _LOGS,
+    ),
+    Reason.VOLUME_NOT_BOUND: ("kubectl describe persistentvolumeclaims --namespace {namespace}",),
+    Reason.SPEC_INVALID: (f"{_AS_IT_STANDS} | hermetic validate --file -",),
+    Reason.VOLUME_CREATION_OFF: (f"{_AS_IT_STANDS} | hermetic render --volumes --file -",),
+    Reason.PERMISSION_LOST: ("kubectl apply --server-side --kustomize manifests/rbac",),
+    Reason.QUOTA_EXCEEDED: ("kubectl describe resourcequotas --namespace {namespace}",),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Remedy:
+    """What to do, and the commands for it in their order."""
+
+    advice: str
+    commands: tuple[str, ...] = ()
+
+
+def remedy_for(reason: str, namespace: str, name: str, pod: str, cluster: str) -> Remedy | None:
+    """The remedy for a reason; None for one that this release does not know.
+
+    `pod` is one that does not serve ("" when there is none), `cluster` the ARM id that the EgressAudit names ("" when
+    there is none to be seen).
+    """
+    known = REASONS.get(reason)
+    if known is None:
+        return None
+    blanks = {"namespace": namespace, "name": name, "pod": pod, "cluster": cluster or "CLUSTER_ARM_ID"}
+    commands = tuple(command.format(**blanks) for command in _COMMANDS.get(known, ()) if pod or "{pod}" not in command)
+    return Remedy(_advice(known, cluster), commands)
+
+
+def _advice(reason: Reason, cluster: str) -> str:
+    if reason not in _AUDIT_AGAIN:
+        return reason.remedy
+    audit = "on the jump box audit again, then apply the attestation"
+    return audit if cluster else f"apply an EgressAudit named 'cluster' that names this cluster; {audit}"

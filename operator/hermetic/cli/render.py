@@ -1,0 +1,110 @@
+"""`hermetic render`: exactly the objects that the operator would apply."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import click
+
+from hermetic.api.kubernetes_yaml import dump
+from hermetic.cli.judging import NO_UID, Accepted, judge
+from hermetic.cli.manifests import Finding, Typed, read_manifests
+from hermetic.cli.options import common_options
+from hermetic.cli.output import note, write, write_json
+from hermetic.errors import InputError
+from hermetic.objects.rendering import render
+from hermetic.objects.weights_volume import platform_volumes, share_of
+
+Manifest = Mapping[str, Any]
+
+
+@click.command(
+    "render",
+    epilog="Example: hermetic render -f llama.yaml\n\n"
+    "Example: kubectl get mdep llama -n inference -o yaml | hermetic render -f -\n\n"
+    "Example: hermetic render -f llama.yaml --volumes | kubectl apply -f -",
+)
+@click.option("--file", "-f", "files", multiple=True, metavar="FILE", help="File, folder or '-'. May be repeated.")
+@click.option("--namespace", "-n", default="default", help="Namespace of manifests that name none. Default: default.")
+@click.option(
+    "--volumes",
+    is_flag=True,
+    help="Print only the PersistentVolume and the claim that the platform team should create where the operator may "
+    "not (`volumes.create: false`).",
+)
+@common_options(cluster=False)
+def command(files: tuple[str, ...], namespace: str, volumes: bool, output: str) -> None:
+    """Print the objects that the operator would apply, in the order in which it applies them.
+
+    Nothing is printed unless every manifest is valid. No cluster is asked. The uid of an object decides the names of
+    its volumes: a manifest that was read from the cluster gives exactly what is applied there.
+    """
+    if not files:
+        raise InputError("no file is named", fix="hermetic render -f FILE")
+    deployments = _deployments(files, namespace)
+    printed = [manifest for one in deployments for manifest in (_volumes(one) if volumes else _objects(one))]
+    if not volumes:
+        _tell_missing_uids(deployments)
+    if output == "json":
+        write_json({"apiVersion": "v1", "kind": "List", "items": printed})
+    else:
+        write(_as_documents(printed))
+
+
+def _deployments(files: Iterable[str], namespace: str) -> list[Accepted]:
+    reading = read_manifests(tuple(files))
+    accepted, findings = judge([_without_status(one) for one in reading.typed], namespace=namespace)
+    reading.findings += [*findings, *(_nameless(one) for one in accepted if not one.owner.name)]
+    reading.raise_findings()
+    for one in accepted:
+        if one.spec is None:
+            note(f"{one.typed.where()}: {one.kind}: nothing is rendered of it")
+    return [one for one in accepted if one.spec is not None]
+
+
+def _without_status(typed: Typed) -> Typed:
+    """The status of a live object is no input, and may be of another release."""
+    if not isinstance(typed.value, dict) or "status" not in typed.value:
+        return typed
+    value = {key: item for key, item in typed.value.items() if key != "status"}
+    return Typed(typed.source, typed.document, value, typed.within)
+
+
+def _nameless(one: Accepted) -> Finding:
+    return one.typed.finding(
+        "is required: everything is named after it",
+        path="metadata.name",
+        fix="only the API server fills in `generateName`",
+    )
+
+
+def _objects(one: Accepted) -> tuple[Manifest, ...]:
+    assert one.spec is not None  # noqa: S101 - only ModelDeployments come here
+    return render(one.owner, one.spec)
+
+
+def _volumes(one: Accepted) -> Iterator[Manifest]:
+    assert one.spec is not None  # noqa: S101 - only ModelDeployments come here
+    share = share_of(one.spec.weights)
+    if share is None:
+        note(f"{one.typed.where()}: {one.owner.name} reads from no share: there is no volume to create")
+        return
+    volume, claim = platform_volumes(one.owner.namespace, one.owner.name, share)
+    name = claim["metadata"]["name"]
+    note(f"{one.owner.name} reads it with 'weights: {{persistentVolumeClaim: {{claimName: {name}}}}}'")
+    yield volume
+    yield claim
+
+
+def _tell_missing_uids(deployments: list[Accepted]) -> None:
+    without = [one.owner.name for one in deployments if one.owner.uid == NO_UID]
+    if without:
+        note(
+            f"no metadata.uid in {', '.join(without)}: owner references say {NO_UID}, and the names of volumes are "
+            "others than those in a cluster"
+        )
+
+
+def _as_documents(manifests: Iterable[Manifest]) -> str:
+    return "---\n".join(dump(manifest) for manifest in manifests)

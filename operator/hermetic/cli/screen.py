@@ -1,0 +1,88 @@
+"""Reports on a screen: coloured and wrapped where somebody looks at a terminal that is wide enough, else plain."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+
+import click
+
+from hermetic.cli.output import say
+from hermetic.cli.status_report import Report
+from hermetic.cli.status_text import COLUMNS, Line, blocked, headline, lines, table
+
+# Below this, columns are narrower than words: a terminal wraps plain lines better by itself.
+NARROW = 60
+_STYLES = {"good": "green", "bad": "bold red", "unsure": "yellow", "plain": ""}
+_STYLE_OF_TRUTH = {"True": "green", "False": "bold red"}
+
+
+def show_one(report: Report, now: datetime) -> None:
+    """One deployment in full."""
+    shown = list(lines(report, now))
+    if _is_wide_terminal():
+        _grid(headline(report), shown)
+        return
+    say(headline(report))
+    for line in shown:
+        say(f"  {line.label:<18}  {line.word:<7}  {line.text}".rstrip())
+
+
+def show_many(reports: Sequence[Report]) -> None:
+    """A table, and below it what stands in the way."""
+    rows = [tuple(cell or "-" for cell in row) for row in table(reports)]
+    if _is_wide_terminal():
+        _table(rows)
+    else:
+        widths = [max(map(len, column)) for column in zip(COLUMNS, *rows, strict=True)]
+        for row in (COLUMNS, *rows):
+            say("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+    for line in blocked(reports):
+        say(line)
+
+
+def _is_wide_terminal() -> bool:
+    if not sys.stdout.isatty():
+        return False
+    from rich.console import Console
+
+    return Console().width >= NARROW
+
+
+def _grid(title: str, shown: Iterable[Line]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    grid = Table.grid(padding=(0, 2))
+    for _ in range(3):
+        grid.add_column(overflow="fold")
+    for line in shown:
+        grid.add_row(Text(f"  {line.label}"), Text(line.word, style=_STYLES[line.tone]), Text(line.text))
+    console = Console(no_color=_no_color(), highlight=False)
+    console.print(Text(title, style="bold"), soft_wrap=True)
+    console.print(grid)
+
+
+def _table(rows: Iterable[Sequence[str]]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    shown = Table(*COLUMNS, box=None, pad_edge=False, header_style="bold")
+    for column in shown.columns:
+        column.overflow = "fold"
+    for row in rows:
+        styles = (
+            _STYLE_OF_TRUTH.get(cell, "yellow") if name == "READY" else ""
+            for name, cell in zip(COLUMNS, row, strict=True)
+        )
+        shown.add_row(*(Text(cell, style=style) for cell, style in zip(row, styles, strict=True)))
+    Console(no_color=_no_color(), highlight=False).print(shown)
+
+
+def _no_color() -> bool | None:
+    """True with --no-color; None leaves the choice to the environment."""
+    context = click.get_current_context(silent=True)
+    return True if context is not None and context.color is False else None

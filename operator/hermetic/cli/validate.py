@@ -1,0 +1,90 @@
+"""`hermetic validate`: would the API server and the operator take this manifest?"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from hermetic.cli.judging import Accepted, judge
+from hermetic.cli.manifests import Finding, read_manifests
+from hermetic.cli.options import common_options
+from hermetic.cli.output import say, write_json
+from hermetic.errors import InputError
+
+SCHEMA = "hermetic.dev/validation/v1"
+
+
+@click.command(
+    "validate",
+    epilog="Example: hermetic validate -f llama.yaml\n\n"
+    "Example: hermetic validate -f manifests/*.yaml --config config.yaml -o json",
+)
+@click.option("--file", "-f", "named", multiple=True, metavar="FILE", help="File, folder or '-'. May be repeated.")
+@click.argument("more", nargs=-1, metavar="[FILE]...")
+@click.option(
+    "--config",
+    type=click.Path(path_type=Path),
+    help="The operator's configuration: asks its lists of allowed registries and shares as well.",
+)
+@click.option("--namespace", "-n", default="default", help="Namespace of manifests that name none. Default: default.")
+@common_options(cluster=False)
+def command(named: tuple[str, ...], more: tuple[str, ...], config: Path | None, namespace: str, output: str) -> None:
+    """Check manifests without a cluster.
+
+    Every field, every rule across fields, and the engine's arguments against the release that `version` names; with
+    --config also registries and shares. Every problem is listed, with the place in the file.
+    """
+    if not named and not more:
+        raise InputError("no file is named", fix="hermetic validate -f FILE")
+    policy = _policy(config)
+    reading = read_manifests((*named, *more))
+    accepted, findings = judge(reading.typed, namespace=namespace, policy=policy)
+    reading.findings += findings
+    if output == "json":
+        write_json(_report(accepted, reading.in_reading_order()))
+    else:
+        for one in accepted:
+            say(f"{one.typed.where()}: {one.kind} {_name(one)} is valid")
+    reading.raise_findings()
+
+
+def _policy(config: Path | None) -> Any:
+    if config is None:
+        return None
+    from hermetic.controller.settings import load_configuration
+
+    return load_configuration(config)
+
+
+def _name(one: Accepted) -> str:
+    return f"{one.owner.namespace}/{one.owner.name}" if one.spec is not None else one.owner.name
+
+
+def _report(accepted: list[Accepted], findings: list[Finding]) -> dict[str, Any]:
+    return {
+        "schema": SCHEMA,
+        "valid": not findings,
+        "accepted": [
+            {"file": one.typed.source, "document": one.typed.document.number, "kind": one.kind, "name": _name(one)}
+            for one in accepted
+        ],
+        "problems": [_problem(finding) for finding in findings],
+    }
+
+
+def _problem(finding: Finding) -> dict[str, Any]:
+    error, place = finding.as_error(), finding.place
+    return {
+        "code": error.code,
+        "file": finding.source,
+        "document": finding.document,
+        "line": place.line if place is not None else 0,
+        "column": place.column if place is not None else 0,
+        "reason": finding.reason,
+        "field": finding.field,
+        "value": finding.value,
+        "message": finding.message,
+        "fix": error.fix,
+    }

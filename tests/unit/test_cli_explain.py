@@ -1,0 +1,125 @@
+"""`hermetic explain` has a page for everything that Hermetic calls by a name, and docs/reasons.md says the same."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+
+from hermetic import errors
+from hermetic.api.conditions import ConditionType
+from hermetic.api.configuration import Configuration
+from hermetic.api.kubernetes_yaml import dump
+from hermetic.api.reasons import Reason
+from hermetic.api.reserved import ENVIRONMENT, VLLM_FLAGS
+from hermetic.cli.failures import exit_code
+from hermetic.cli.reference import EXAMPLE, configuration_markdown, reasons_markdown
+from tests.commandline import hermetic
+
+DOCS = Path(__file__).resolve().parents[2] / "docs"
+ERRORS = [each for each in vars(errors).values() if isinstance(each, type) and issubclass(each, errors.HermeticError)]
+
+
+@pytest.mark.parametrize("error", ERRORS, ids=lambda error: error.__name__)
+def test_every_error_code_is_explained_with_a_remedy(error: type[errors.HermeticError]) -> None:
+    ran = hermetic("explain", error.code)
+    assert ran.code == 0
+    assert ran.out.startswith(f"{error.code} (error)\n")
+    assert error.remedy.split(";")[0].split(":")[0] in " ".join(ran.out.split())
+
+
+def test_codes_of_errors_are_distinct_and_of_one_form() -> None:
+    codes = [error.code for error in ERRORS]
+    assert len(set(codes)) == len(codes)
+    for code in codes:
+        family, subject, number = code.split("-")
+        assert (family, len(subject), len(number)) == ("HRM", 3, 3)
+
+
+@pytest.mark.parametrize("reason", list(Reason), ids=lambda reason: reason.value)
+def test_every_reason_is_explained_with_meaning_and_remedy(reason: Reason) -> None:
+    words = " ".join(hermetic("explain", reason.value).out.split())
+    assert reason.meaning in words
+    assert reason.remedy in words
+
+
+@pytest.mark.parametrize("condition", list(ConditionType), ids=lambda condition: condition.value)
+def test_every_condition_is_explained(condition: ConditionType) -> None:
+    assert condition.meaning in " ".join(hermetic("explain", condition.value).out.split())
+
+
+def test_the_page_of_invalid_manifests_lists_every_reserved_name_with_its_cause() -> None:
+    words = " ".join(hermetic("explain", "HRM-API-001").out.split())
+    for reserved in (VLLM_FLAGS, ENVIRONMENT):
+        for name, cause in reserved.items():
+            assert name in words
+            assert cause in words
+
+
+@pytest.mark.parametrize(
+    ("typed", "page"),
+    [
+        ("isolationevidencestale", "IsolationEvidenceStale (reason)"),
+        ("hrm-api-001", "HRM-API-001 (error)"),
+        ("ready", "Ready (condition)"),
+        ("--trust-remote-code", "--trust-remote-code (reserved flag)"),
+        ("--trust_remote_code=true", "--trust-remote-code (reserved flag)"),
+        ("--trust-rem", "--trust-remote-code (reserved flag)"),
+        ("-tp", "--tensor-parallel-size (reserved flag)"),
+        ("HF_TOKEN", "HF_TOKEN (reserved variable)"),
+    ],
+)
+def test_names_are_found_however_they_are_typed(typed: str, page: str) -> None:
+    assert hermetic("explain", typed).out.splitlines()[0] == page
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"), [("IsolationStale", "IsolationEvidenceStale"), ("HRM-API-002", "HRM-API-001")]
+)
+def test_what_nothing_is_called_is_bad_input_and_something_close_is_offered(typed: str, meant: str) -> None:
+    ran = hermetic("explain", typed)
+    assert (ran.code, ran.out) == (2, "")
+    assert f"nothing is called '{typed}'; did you mean" in ran.err
+    assert meant in ran.err
+
+
+def test_what_is_like_nothing_gets_no_offer() -> None:
+    assert hermetic("explain", "xyzzy").errors == ["error: HRM-INP-001: nothing is called 'xyzzy'"]
+
+
+def test_without_a_name_everything_is_listed() -> None:
+    listed = hermetic("explain").out
+    names = [*(error.code for error in ERRORS), *Reason, *ConditionType, *VLLM_FLAGS, *ENVIRONMENT]
+    assert [name for name in names if f"\n  {name} " not in listed] == []
+
+
+def test_json_holds_the_same_pages() -> None:
+    page = json.loads(hermetic("explain", "CrashLoop", "-o", "json").out)
+    assert (page["schema"], page["name"], page["sort"]) == ("hermetic.dev/explanation/v1", "CrashLoop", "reason")
+    assert page["meaning"] == Reason.CRASH_LOOP.meaning
+    listed = json.loads(hermetic("explain", "-o", "json").out)["pages"]
+    assert {each["name"] for each in listed} >= {"CrashLoop", "HRM-API-001", "Ready", "HF_TOKEN"}
+
+
+def test_a_refusal_never_looks_like_a_verdict() -> None:
+    assert exit_code(errors.Forbidden("no", status=403)) == 4
+    assert exit_code(errors.ManifestInvalid("no")) == 2
+
+
+@pytest.mark.parametrize(
+    ("file", "text"), [("reasons.md", reasons_markdown), ("configuration.md", configuration_markdown)]
+)
+def test_checked_in_pages_equal_the_code(file: str, text) -> None:
+    assert (DOCS / file).read_text(encoding="utf-8") == text(), "run `python -m hermetic.cli.reference`"
+
+
+def test_the_example_of_the_configuration_is_one() -> None:
+    Configuration.model_validate(yaml.safe_load(dump(EXAMPLE)))
+
+
+def test_every_key_of_the_configuration_has_a_row() -> None:
+    page = configuration_markdown()
+    names = [field.alias for field in Configuration.model_fields.values()]
+    assert [name for name in names if f"| `{name}` |" not in page] == []

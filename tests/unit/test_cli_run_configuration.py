@@ -1,0 +1,89 @@
+"""`hermetic run` starts with a configuration that is right, or ends with exit code 2 and says what is wrong where."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+
+from hermetic.api.configuration import Configuration
+from tests.commandline import hermetic
+
+
+def test_print_config_shows_every_default() -> None:
+    ran = hermetic("run", "--print-config")
+    assert ran.code == 0
+    printed = yaml.safe_load(ran.out)
+    assert printed.keys() == {field.alias for field in Configuration.model_fields.values()}
+    assert Configuration.model_validate(printed) == Configuration()
+
+
+def test_print_config_shows_what_the_file_changes(tmp_path: Path) -> None:
+    (tmp_path / "config.yaml").write_text("workers: 3\nshares: [{account: abc, share: models, namespaces: ['*']}]\n")
+    ran = hermetic("run", "--config", tmp_path / "config.yaml", "--print-config", "-o", "json")
+    printed = json.loads(ran.out)
+    assert printed["workers"] == 3
+    assert printed["shares"] == [{"account": "abc", "share": "models", "namespaces": ["*"]}]
+    assert printed["resyncSeconds"] == 600
+
+
+def test_what_is_printed_is_a_configuration_file(tmp_path: Path) -> None:
+    first = hermetic("run", "--print-config").out
+    (tmp_path / "config.yaml").write_text(first)
+    assert hermetic("run", "--config", tmp_path / "config.yaml", "--print-config").out == first
+
+
+def test_a_file_of_comments_is_every_default(tmp_path: Path) -> None:
+    (tmp_path / "config.yaml").write_text("# nothing is allowed\n")
+    ran = hermetic("run", "--config", tmp_path / "config.yaml", "--print-config")
+    assert ran.out == hermetic("run", "--print-config").out
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("workers: 0\n", "config.yaml:1:1: workers: 0: must be greater than or equal to 1"),
+        ("workers: '3'\n", 'config.yaml:1:1: workers: "3": must be an integer, without quotes'),
+        ("\nregistries:\n- host: X\n", 'config.yaml:3:3: registries[0].host: "X": must be a registry host'),
+        ("registries:\n- host: a.io\n", "config.yaml:2:3: registries[0].namespaces: is required"),
+        ("registry: []\n", "config.yaml:1:1: registry: []: is not a field"),
+        ("shares: [{account: abc, namespaces: ['*']}]\n", "config.yaml:1:10: shares[0]: "),
+        ("workers: 1\nworkers: 2\n", "config.yaml:2:1: key 'workers' stands here twice, first in line 1"),
+        ("workers: [1\n", "config.yaml:2:1: is not YAML: while parsing a flow sequence"),
+        ("workers: .nan\n", "config.yaml:1:10: '.nan' is a number that JSON cannot say"),
+        ("volumes: {create: 'no'}\n", 'config.yaml:1:11: volumes.create: "no": must be true or false, without quotes'),
+        ("workers: 1\n---\nworkers: 2\n", "config.yaml:3:1: must be one document, not 2"),
+        ("- workers\n", 'config.yaml:1:1: ["workers"]: must be an object'),
+    ],
+)
+def test_a_bad_file_ends_with_path_place_and_reason(tmp_path: Path, text: str, says: str) -> None:
+    (tmp_path / "config.yaml").write_text(text)
+    ran = hermetic("run", "--config", tmp_path / "config.yaml")
+    assert (ran.code, ran.out) == (2, "")
+    assert ran.errors[0].startswith(f"error: HRM-CFG-001: {tmp_path}/{says}")
+    assert ran.fixes == ["fix: Correct the file; every key is described in docs/configuration.md."]
+
+
+def test_every_problem_of_the_file_is_told_at_once(tmp_path: Path) -> None:
+    (tmp_path / "config.yaml").write_text("workers: 0\nhttpPort: 80\n")
+    (error,) = hermetic("run", "--config", tmp_path / "config.yaml").errors
+    assert "workers: 0:" in error
+    assert "httpPort: 80:" in error
+
+
+@pytest.mark.parametrize("content", [None, b"\xff\xfe"], ids=["missing", "not UTF-8"])
+def test_a_file_that_cannot_be_read_is_named(tmp_path: Path, content: bytes | None) -> None:
+    if content is not None:
+        (tmp_path / "config.yaml").write_bytes(content)
+    ran = hermetic("run", "--config", tmp_path / "config.yaml")
+    assert ran.code == 2
+    assert f"{tmp_path}/config.yaml" in ran.errors[0]
+    assert ran.fixes == ["fix: name a readable UTF-8 file with --config"]
+
+
+def test_no_cluster_is_told_as_not_reachable(tmp_path: Path) -> None:
+    ran = hermetic("run", "--kubeconfig", tmp_path / "none")
+    assert ran.code == 4
+    assert ran.errors == [f"error: HRM-NET-001: no kubeconfig at {tmp_path}/none"]

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hermetic.api.configuration import Configuration
-from hermetic.api.egressaudit import Verdict
 from hermetic.kinds import Kind
 from hermetic.objects.names import Owner
+
+if TYPE_CHECKING:  # `hermetic render` comes by here, and the models of the audit take 20 ms to build
+    from hermetic.api.egressaudit import Verdict
 
 ChildKey = tuple[str, str]  # (kind, name)
 

@@ -2,24 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
-from kubernetes import client
 from pydantic import ValidationError
 
+from tests.kubernetes_models import MODELS
 from tests.renderings import RENDERINGS
 from tests.worlds import rendered
-
-MODELS: dict[str, Any] = {
-    "ServiceAccount": client.V1ServiceAccount,
-    "NetworkPolicy": client.V1NetworkPolicy,
-    "PersistentVolume": client.V1PersistentVolume,
-    "PersistentVolumeClaim": client.V1PersistentVolumeClaim,
-    "PodDisruptionBudget": client.V1PodDisruptionBudget,
-    "Service": client.V1Service,
-    "Deployment": client.V1Deployment,
-}
 
 
 @pytest.mark.parametrize("manifest", RENDERINGS.values(), ids=list(RENDERINGS))

@@ -1,0 +1,48 @@
+"""What is kept as reviewed text: the name of each file and the deployment that it shows."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import yaml
+
+from hermetic.objects.names import TEMPLATE_ANNOTATION
+from tests.renderings import RENDERINGS
+from tests.scenarios import Manifest
+from tests.worlds import rendered
+
+FOLDER = Path(__file__).resolve().parent
+TEMPLATES = FOLDER / "pod-templates.yaml"
+SCENARIOS = {
+    name: RENDERINGS[name]
+    for name in (
+        "share",
+        "everything-said",
+        "tls-and-api-key",
+        "nim-model-store",
+        "nim-profile",
+        "baked-image",
+        "image-volume",
+        "mig-slice",
+        "amd",
+        "nfs",
+    )
+}
+
+
+def file_of(scenario: str) -> Path:
+    return FOLDER / f"{scenario}.yaml"
+
+
+def as_text(manifest: Manifest) -> str:
+    """Every child in the order in which it is applied, as the YAML that a reviewer reads."""
+    children = rendered(manifest).values()
+    return yaml.safe_dump_all(children, sort_keys=False, width=120, explicit_start=True)
+
+
+def template_digests() -> dict[str, str]:
+    """The digest of every scenario's pod template, as the Deployment is marked with it."""
+    return {
+        name: rendered(manifest)["Deployment"]["metadata"]["annotations"][TEMPLATE_ANNOTATION]
+        for name, manifest in RENDERINGS.items()
+    }

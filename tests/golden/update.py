@@ -1,0 +1,32 @@
+"""Write the golden files anew, for a reviewer to read the difference.
+
+    python -m tests.golden.update                        what is rendered
+    python -m tests.golden.update --restart-every-pod    the digests of pod templates as well
+
+Another digest means that an upgrade of the operator replaces every pod of every user: never in passing.
+"""
+
+from __future__ import annotations
+
+import sys
+
+import yaml
+
+from tests.golden.scenarios import SCENARIOS, TEMPLATES, as_text, file_of, template_digests
+
+RESTART = "--restart-every-pod"
+
+
+def main(arguments: list[str]) -> int:
+    if unknown := [word for word in arguments if word != RESTART]:
+        sys.stderr.write(f"unknown: {' '.join(unknown)}\n\n{__doc__}")
+        return 2
+    for name, manifest in SCENARIOS.items():
+        file_of(name).write_text(as_text(manifest))
+    if RESTART in arguments:
+        TEMPLATES.write_text(yaml.safe_dump(template_digests(), sort_keys=True))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,99 @@
+"""Whatever the world looks like: the same decision again, nothing left after it, and no pod behind a closed gate."""
+
+from __future__ import annotations
+
+import json
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hermetic.objects.names import TEMPLATE_ANNOTATION
+from hermetic.plan.gates import Blocks
+from hermetic.plan.isolation import isolation_is_proven
+from hermetic.plan.planning import Plan, plan
+from tests.property.manifests import manifests, shuffled, worlds
+from tests.worlds import NOW, carried_out, spec_of
+
+with_worlds = manifests().flatmap(lambda manifest: st.tuples(st.just(manifest), worlds(manifest)))
+
+
+def writes(decided: Plan) -> str:
+    applied = [(change.manifest, change.why) for change in decided.apply]
+    deleted = sorted((gone.kind.kind, gone.name, gone.uid) for gone in decided.delete)
+    return json.dumps([applied, deleted], sort_keys=True)
+
+
+@given(with_worlds)
+def test_same_world_gives_the_same_plan(seen):
+    manifest, world = seen
+    assert plan(spec_of(manifest), world, NOW) == plan(spec_of(manifest), world, NOW)
+
+
+@given(with_worlds, st.randoms())
+def test_order_in_which_things_were_seen_does_not_matter(seen, random):
+    manifest, world = seen
+    spec = spec_of(manifest)
+    assert writes(plan(spec, world, NOW)) == writes(plan(spec, shuffled(world, random), NOW))
+
+
+@given(with_worlds)
+def test_once_the_plan_is_carried_out_there_is_nothing_left_to_write(seen):
+    manifest, world = seen
+    spec = spec_of(manifest)
+    after = world
+    # A Service of which the address was public is gone; whether it comes back is the status's to say.
+    for _ in range(2):
+        after = carried_out(after, plan(spec, after, NOW))
+    left = plan(spec, after, NOW)
+    assert left.delete == ()
+    assert [change.manifest["kind"] for change in left.apply if change.manifest["kind"] != "Service"] == []
+
+
+@given(manifests().flatmap(lambda manifest: st.tuples(st.just(manifest), worlds(manifest, public=False))))
+def test_without_public_addresses_one_round_is_enough(seen):
+    manifest, world = seen
+    spec = spec_of(manifest)
+    left = plan(spec, carried_out(world, plan(spec, world, NOW)), NOW)
+    assert (left.apply, left.delete) == ((), ())
+
+
+@given(with_worlds)
+def test_no_write_makes_a_pod_while_isolation_is_not_proven(seen):
+    manifest, world = seen
+    spec = spec_of(manifest)
+    if spec.isolation.enforcement != "Enforce" or not isinstance(isolation_is_proven(spec, world, NOW), Blocks):
+        return
+    live = world.children.get(("Deployment", world.owner.name))
+    for change in plan(spec, world, NOW).apply:
+        if change.manifest["kind"] != "Deployment":
+            assert live is not None
+            continue
+        replicas = change.manifest["spec"]["replicas"]
+        assert live is not None
+        assert replicas <= live["spec"]["replicas"]
+        mark = change.manifest["metadata"]["annotations"][TEMPLATE_ANNOTATION]
+        assert replicas == 0 or live["metadata"]["annotations"][TEMPLATE_ANNOTATION] == mark
+
+
+@given(with_worlds)
+def test_only_what_is_ours_is_deleted_and_never_a_volume(seen):
+    manifest, world = seen
+    for gone in plan(spec_of(manifest), world, NOW).delete:
+        live = world.children[(gone.kind.kind, gone.name)]
+        assert gone.kind.kind != "PersistentVolume"
+        assert any(reference["uid"] == world.owner.uid for reference in live["metadata"]["ownerReferences"])
+        assert (gone.uid, gone.resource_version) == (live["metadata"]["uid"], live["metadata"]["resourceVersion"])
+
+
+@given(with_worlds)
+def test_workload_comes_last(seen):
+    manifest, world = seen
+    kinds = [change.manifest["kind"] for change in plan(spec_of(manifest), world, NOW).apply]
+    assert "Deployment" not in kinds[:-1]
+
+
+@given(with_worlds)
+def test_next_look_lies_ahead(seen):
+    manifest, world = seen
+    next_look = plan(spec_of(manifest), world, NOW).requeue_at
+    assert next_look is None or next_look > NOW

@@ -1,0 +1,109 @@
+"""Whatever a user may write: the pod stays restricted and sealed, names fit, and the bytes depend on the spec alone."""
+
+from __future__ import annotations
+
+import json
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hermetic.engines.vllm_tables import table_for
+from hermetic.objects.names import Owner
+from hermetic.objects.rendering import render
+from hermetic.objects.service import PUBLIC_SIDE
+from tests.kubernetes_models import MODELS
+from tests.pod_security import violations
+from tests.property.manifests import manifests
+from tests.renderings import OWNER_UID
+from tests.scenarios import Manifest, changed
+from tests.worlds import rendered, spec_of
+
+
+def pod_of(manifest: Manifest) -> Manifest:
+    return rendered(manifest)["Deployment"]["spec"]["template"]["spec"]
+
+
+@given(manifests())
+def test_every_pod_is_restricted(manifest):
+    assert violations(pod_of(manifest)) == []
+
+
+@given(manifests())
+def test_every_child_is_one_that_kubernetes_accepts(manifest):
+    for kind, child in rendered(manifest).items():
+        MODELS[kind].model_validate(child)
+
+
+@given(manifests())
+def test_every_pod_is_sealed(manifest):
+    pod = pod_of(manifest)
+    (engine,) = pod["containers"]
+    environment = {variable["name"]: variable.get("value") for variable in engine["env"]}
+    assert environment["HF_HUB_OFFLINE"] == environment["DO_NOT_TRACK"] == environment["VLLM_NO_USAGE_STATS"] == "1"
+    assert not {name.upper() for name in environment} & {"HF_TOKEN", "NGC_API_KEY", "HTTP_PROXY", "HTTPS_PROXY"}
+    assert len(environment) == len(engine["env"]), "a name that is set twice"
+    assert pod["automountServiceAccountToken"] is False
+    assert pod["enableServiceLinks"] is False
+    assert all(mount.get("readOnly") for mount in engine["volumeMounts"] if mount["name"] in {"weights", "tls"})
+
+
+@given(manifests())
+def test_every_policy_lets_nothing_out_and_nobody_unnamed_in(manifest):
+    policy = rendered(manifest)["NetworkPolicy"]["spec"]
+    assert (policy["policyTypes"], policy["egress"]) == (["Ingress", "Egress"], [])
+    assert all(rule["from"] and rule["ports"] for rule in policy["ingress"])
+
+
+@given(manifests())
+def test_every_load_balancer_is_private(manifest):
+    service = rendered(manifest)["Service"]
+    annotations = service["metadata"]["annotations"]
+    assert service["spec"]["type"] in {"ClusterIP", "LoadBalancer"}
+    if service["spec"]["type"] == "LoadBalancer":
+        assert annotations["service.beta.kubernetes.io/azure-load-balancer-internal"] == "true"
+    assert not set(annotations) & set(PUBLIC_SIDE)
+
+
+@given(manifests())
+def test_every_flag_is_known_to_the_version(manifest):
+    vllm = manifest["spec"]["engine"].get("vllm")
+    if vllm is None:
+        return
+    table = table_for(vllm["version"])
+    words = [word for word in pod_of(manifest)["containers"][0]["args"] if word.startswith("-")]
+    assert all(table.knows(word) for word in words)
+
+
+@given(manifests(), st.from_regex(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?", fullmatch=True))
+def test_every_name_and_label_fits(manifest, namespace):
+    for child in render(Owner(namespace, manifest["metadata"]["name"], OWNER_UID), spec_of(manifest)):
+        assert len(child["metadata"]["name"]) <= (63 if child["kind"] == "Service" else 253)
+        assert all(len(value) <= 63 for value in child["metadata"]["labels"].values())
+    assert all(len(volume["name"]) <= 63 for volume in pod_of(manifest)["volumes"])
+
+
+@given(manifests())
+def test_rendering_is_a_function_of_the_spec(manifest):
+    assert json.dumps(rendered(manifest)) == json.dumps(rendered(json.loads(json.dumps(manifest))))
+
+
+@given(
+    manifests(), st.integers(0, 9), st.sampled_from(["Enforce", "Report", "Off"]), st.sampled_from(["Replace", "Surge"])
+)
+def test_pods_are_the_same_whatever_their_number_and_whatever_is_asked_of_the_proof(manifest, replicas, asked, rollout):
+    other = changed(manifest, replicas=replicas, isolation={"enforcement": asked}, rollout=rollout)
+    other["metadata"]["labels"] = {"team": "somebody"}
+    before, after = rendered(manifest)["Deployment"], rendered(other)["Deployment"]
+    mark = "hermetic.dev/pod-template"
+    assert before["spec"]["template"] == after["spec"]["template"]
+    assert before["metadata"]["annotations"][mark] == after["metadata"]["annotations"][mark]
+
+
+@given(manifests())
+def test_secrets_are_named_in_the_pod_and_nowhere_else(manifest):
+    """Labels, annotations and Services are read by more people than pods are."""
+    endpoint = manifest["spec"]["endpoint"]
+    named = {endpoint[part]["secretName"] for part in ("tls", "apiKey") if part in endpoint}
+    for kind, child in rendered(manifest).items():
+        text = json.dumps(child)
+        assert all((name in text) == (kind == "Deployment") for name in named)

@@ -71,6 +71,10 @@ test: check packages programs ## every test layer: pure, real API server, real n
 	$(BIN)/python -m pytest tests/controlplane --numprocesses 2
 	$(BIN)/python -m pytest tests/node
 
+.PHONY: bench
+bench: packages programs ## measure against an idiomatic kopf operator; writes bench/results/ and docs/figures.md
+	$(BIN)/python -m bench
+
 # ---------------------------------------------------------------- show: demo, audit-demo
 
 .PHONY: demo

@@ -1,0 +1,55 @@
+"""`python -m bench [NAME...]`: measure what is named, or everything, and write the results and their page."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+from bench import burst, restart, results, rolling_update, writes
+from bench.machine import load_average
+from bench.report import write_page
+from testbed.errors import CannotRunError
+
+FIGURES: dict[str, Callable[[], dict[str, Any]]] = {
+    "writes": writes.measure,
+    "burst": burst.measure,
+    "restart": restart.measure,
+    "rolling-update": rolling_update.measure,
+}
+
+
+def main(arguments: list[str]) -> int:
+    """Exit code 1 when this machine cannot measure something that was asked for."""
+    parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"of: {', '.join(FIGURES)} (default: all)")
+    parser.add_argument("--page", action="store_true", help="only write the page, from the results there are")
+    options = parser.parse_args(arguments)
+    if unknown := set(options.names) - FIGURES.keys():
+        parser.error(f"unknown: {', '.join(sorted(unknown))}")
+    measured = [_measure(name) for name in (() if options.page else options.names or FIGURES)]
+    print(write_page())
+    return 0 if all(measured) else 1
+
+
+def _measure(name: str) -> bool:
+    _say(f"{name} ...")
+    load, began = load_average(), time.monotonic()
+    try:
+        figures = FIGURES[name]()
+    except CannotRunError as reason:
+        _say(f"{name} cannot be measured here: {reason}")
+        return False
+    path = results.save(name, figures, load)
+    _say(f"{path.name} after {time.monotonic() - began:.0f} s")
+    return True
+
+
+def _say(message: str) -> None:
+    print(f"bench: {message}", file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

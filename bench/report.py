@@ -1,0 +1,175 @@
+"""The results as the tables of docs/figures.md: ours beside the peer's, and the goal beside both."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from bench import burst, restart, results, writes
+from bench.workload import CHILDREN
+from testbed.installation import REPOSITORY
+
+PAGE = REPOSITORY / "docs" / "figures.md"
+
+Row = tuple[str, ...]
+
+HEAD = f"""# Figures
+
+`make bench` measures these and writes this page; the numbers as taken are in `bench/results/`.
+
+One model is a vLLM deployment on an Azure Files share behind an internal load balancer: {len(CHILDREN)} children. The
+API server, its controllers and the scheduler are real; nodes, kubelets and the load balancer's addresses are played
+(kwok and a stand-in). The peer is an operator as kopf's documentation teaches to write one (`bench/peer/`), with kopf's
+default settings, that makes the same children from the same builders. Both run as accounts of their own on the same
+API server, one at a time, without Hermetic's admission policies, which would keep the peer from writing a status.
+Requests are those of the API server's audit log for that account; Events and Leases are counted apart, watches not at
+all.
+"""
+
+
+def write_page() -> str:
+    """Write the page from the results there are, and return it."""
+    page = "\n".join([HEAD, *(part for section in SECTIONS for part in section())])
+    PAGE.parent.mkdir(exist_ok=True)
+    PAGE.write_text(page)
+    return page
+
+
+def _writes() -> Iterator[str]:
+    found = results.load("writes")
+    if found is None:
+        return
+    ours, peers = found["figures"]["hermetic"], found["figures"]["kopf"]
+    yield "## Requests to the API server\n"
+    yield f"Median of {writes.SAMPLES} models per act; every model {_scatter(ours)}. Events in brackets.\n"
+    yield _table(
+        ("per model", "goal", "Hermetic writes", "kopf writes", "Hermetic reads", "kopf reads"),
+        [(act, _goal(act), *_pair(ours[act], peers[act])) for act in writes.ACTS],
+    )
+    yield f"With {writes.MODELS} models, one run.\n"
+    names = {"rest": f"{writes.REST_SECONDS} s of rest", "restart": "restart"}
+    yield _table(
+        ("in all", "goal", "Hermetic writes", "kopf writes", "Hermetic reads", "kopf reads"),
+        [(label, "0", *_pair(ours[act], peers[act])) for act, label in names.items()],
+    )
+    yield _leases(ours["rest"])
+    yield _taken(found)
+
+
+def _goal(act: str) -> str:
+    settled = len(CHILDREN) + 3
+    return {"create": f"<= {settled}", "label change": "0", "apply again": "0"}.get(act, "changed children + 1 to 3")
+
+
+def _scatter(ours: dict[str, Any]) -> str:
+    varied = [act for act in writes.ACTS if ours[act]["most_writes"] != ours[act]["writes"]]
+    return f"alike but in: {', '.join(varied)}" if varied else "alike"
+
+
+def _pair(ours: dict[str, Any], peers: dict[str, Any]) -> Row:
+    return (_counted(ours), _counted(peers), f"{ours['reads']:g}", f"{peers['reads']:g}")
+
+
+def _counted(found: dict[str, Any]) -> str:
+    events = f" [+{found['events']:g}]" if found["events"] else ""
+    refused = f", {found['refused']:g} refused" if found["refused"] else ""
+    return f"{found['writes']:g}{refused}{events}"
+
+
+def _leases(rest: dict[str, Any]) -> str:
+    return f"Hermetic renewed its Lease {rest['leases']} times in the {writes.REST_SECONDS} s; the peer has none.\n"
+
+
+def _burst() -> Iterator[str]:
+    found = results.load("burst")
+    if found is None:
+        return
+    ours, peers = (found["figures"][name]["median"] for name in ("hermetic", "kopf"))
+    yield f"## {burst.MODELS} models at once\n"
+    yield f"Median of {burst.ROUNDS} rounds, which the two take in turns. Ratio: how much better Hermetic is.\n"
+    rows = [
+        _compared("seconds until all children are written", "written_seconds", ours, peers, ">= 1.5x"),
+        _compared("seconds until all models serve", "settled_seconds", ours, peers, ">= 1.5x"),
+        _compared("apply to children written, p50 (s)", "p50_seconds", ours, peers),
+        _compared("apply to children written, p99 (s)", "p99_seconds", ours, peers),
+        _compared("seconds until the user's applies are taken", "applied_seconds", ours, peers),
+        _compared("processor seconds of the operator", "cpu_seconds", ours, peers),
+        _compared("writes", "writes", ours, peers, f"<= {burst.MODELS * (len(CHILDREN) + 3)}"),
+        _compared("Events", "events", ours, peers),
+        _compared("resident memory before (MiB)", "rss_before", ours, peers),
+        _compared("resident memory, peak (MiB)", "peak_rss", ours, peers),
+    ]
+    yield _table(("", "goal", "Hermetic", "kopf", "ratio"), rows)
+    yield _taken(found)
+
+
+def _compared(label: str, key: str, ours: dict[str, Any], peers: dict[str, Any], goal: str = "") -> Row:
+    ratio = f"{peers[key] / ours[key]:.1f}x" if ours[key] and peers[key] else ""
+    return (label, goal, f"{ours[key]:g}", f"{peers[key]:g}", ratio)
+
+
+def _restart() -> Iterator[str]:
+    found = results.load("restart")
+    if found is None:
+        return
+    taken = found["figures"]["restarts"]
+    filled = found["figures"]["fill"]
+    yield f"## Restart with {restart.MODELS} models\n"
+    yield f"Median of {len(taken)} restarts of Hermetic; the peer's restart is in the table above, with fewer models.\n"
+    rows = [
+        ("seconds until /readyz says yes", "", _middle(taken, "seconds_to_ready")),
+        ("seconds until idle", "", _middle(taken, "seconds_to_idle")),
+        ("processor seconds", "", _middle(taken, "cpu_seconds")),
+        ("writes", "0", _middle(taken, "writes")),
+        ("reads", "", _middle(taken, "reads")),
+        ("resident memory at rest (MiB)", "<= 150", _middle(taken, "rss")),
+        ("resident memory, peak (MiB)", "", _middle(taken, "peak_rss")),
+    ]
+    yield _table(("", "goal", "Hermetic"), rows)
+    yield (
+        f"Making the {restart.MODELS} took {filled['settled_seconds']:g} s until all served, {filled['cpu_seconds']:g}"
+        f" processor seconds of the operator and {filled['peak_rss']:g} MiB at its peak (one run).\n"
+    )
+    yield _taken(found)
+
+
+def _middle(taken: list[dict[str, Any]], key: str) -> str:
+    values = sorted(one[key] for one in taken)
+    return f"{values[len(values) // 2]:g}"
+
+
+def _rolling_update() -> Iterator[str]:
+    found = results.load("rolling-update")
+    if found is None:
+        return
+    yield "## Requests lost in a rolling update\n"
+    yield "A served model on the real node under steady load, one run each.\n"
+    yield _table(
+        ("", "goal", "sent", "lost"),
+        [
+            (label, goal, f"{found['figures'][key]['sent']:g}", f"{found['figures'][key]['lost']:g}")
+            for key, label, goal in (
+                ("drained", "Hermetic's pods", "0"),
+                ("drainedKeepAlive", "the same, connections kept alive", "0"),
+                ("control", "the same pods without the drain", "some"),
+            )
+        ],
+    )
+    yield _taken(found)
+
+
+def _taken(found: results.Result) -> str:
+    machine, packages = found["machine"], found["machine"]["packages"]
+    return (
+        f"<sub>{machine['cores']} cores ({machine['processor']}), {machine['memoryGiB']} GiB, Linux"
+        f" {machine['kernel']}; Kubernetes {machine['kubernetes']}, Python {machine['python']}, kopf {packages['kopf']}, kubernetes"
+        f" {packages['kubernetes']}; load average before: {found['loadBefore']}</sub>\n"
+    )
+
+
+def _table(head: Row, rows: Sequence[Row]) -> str:
+    lines = [head, tuple("---" for _ in head), *rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines) + "\n"
+
+
+SECTIONS = (_writes, _burst, _restart, _rolling_update)

@@ -14,6 +14,8 @@ from hermetic.cli.status_text import COLUMNS, Line, blocked, headline, lines, ta
 
 # Below this, columns are narrower than words: a terminal wraps plain lines better by itself.
 NARROW = 60
+LABEL_WIDTH, WORD_WIDTH = 18, 7
+COMMAND_INDENT = "    "
 _STYLES = {"good": "green", "bad": "bold red", "unsure": "yellow", "plain": ""}
 _STYLE_OF_TRUTH = {"True": "green", "False": "bold red"}
 
@@ -22,11 +24,14 @@ def show_one(report: Report, now: datetime) -> None:
     """One deployment in full."""
     shown = list(lines(report, now))
     if _is_wide_terminal():
-        _grid(headline(report), shown)
+        _show_wide(headline(report), shown)
         return
     say(headline(report))
     for line in shown:
-        say(f"  {line.label:<18}  {line.word:<7}  {line.text}".rstrip())
+        if line.command:
+            say(f"{COMMAND_INDENT}{line.text}")
+        else:
+            say(f"  {line.label:<{LABEL_WIDTH}}  {line.word:<{WORD_WIDTH}}  {line.text}".rstrip())
 
 
 def show_many(reports: Sequence[Report]) -> None:
@@ -50,19 +55,24 @@ def _is_wide_terminal() -> bool:
     return Console().width >= NARROW
 
 
-def _grid(title: str, shown: Iterable[Line]) -> None:
+def _show_wide(title: str, shown: Iterable[Line]) -> None:
+    """Prose wraps within its column; a command stays one line of the terminal, however long."""
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
-    grid = Table.grid(padding=(0, 2))
-    for _ in range(3):
-        grid.add_column(overflow="fold")
-    for line in shown:
-        grid.add_row(Text(f"  {line.label}"), Text(line.word, style=_STYLES[line.tone]), Text(line.text))
     console = Console(no_color=_no_color(), highlight=False)
     console.print(Text(title, style="bold"), soft_wrap=True)
-    console.print(grid)
+    for line in shown:
+        if line.command:
+            console.print(Text(COMMAND_INDENT + line.text), soft_wrap=True)
+            continue
+        row = Table.grid(padding=(0, 2))
+        row.add_column(width=LABEL_WIDTH + 2)
+        row.add_column(width=WORD_WIDTH)
+        row.add_column(overflow="fold")
+        row.add_row(Text(f"  {line.label}"), Text(line.word, style=_STYLES[line.tone]), Text(line.text))
+        console.print(row)
 
 
 def _table(rows: Iterable[Sequence[str]]) -> None:

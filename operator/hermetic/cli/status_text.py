@@ -9,7 +9,6 @@ from typing import Literal
 
 from hermetic.api.conditions import ConditionType
 from hermetic.api.reasons import Reason
-from hermetic.cli.remedies import Remedy
 from hermetic.cli.status_report import Observed, Report
 
 Tone = Literal["plain", "good", "bad", "unsure"]
@@ -31,12 +30,16 @@ COLUMNS = ("NAMESPACE", "NAME", "ENGINE", "GPUS", "SERVING", "READY", "REASON", 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One line about a deployment: what is looked at, the answer in a word, the rest."""
+    """One line about a deployment: what is looked at, the answer in a word, the rest.
+
+    A `command` must stay in one piece, or nobody can copy it.
+    """
 
     label: str
     word: str
     text: str
     tone: Tone = "plain"
+    command: bool = False
 
 
 def headline(report: Report) -> str:
@@ -88,7 +91,9 @@ def blocked(reports: Sequence[Report]) -> Iterator[str]:
         yield ""
         yield f"{reason}: {first.namespace}/{first.name}{others}"
         yield f"  {first.ready.message}"
-        yield from (f"  {line}" for line in _remedy(first.remedy))
+        if first.remedy is not None:
+            yield f"  fix: {first.remedy.advice}"
+            yield from (f"    {command}" for command in first.remedy.commands)
 
 
 def ago(moment: datetime, now: datetime) -> str:
@@ -102,19 +107,13 @@ def ago(moment: datetime, now: datetime) -> str:
 
 def _with_remedy(label: str, one: Observed, text: str, report: Report, *, here: bool) -> Iterator[Line]:
     word, tone = _WORDS.get(one.truth, _WORDS["Unknown"])
-    if one.reason == Reason.ISOLATION_EVIDENCE_STALE:
+    if label == _LABELS[ConditionType.ISOLATION_VERIFIED] and one.reason == Reason.ISOLATION_EVIDENCE_STALE:
         word = "STALE"
     effect = f"  <- {report.blocks}" if here and report.blocks else ""
     yield Line(label, word, text + effect, tone)
-    if here:
-        yield from (Line("", "", line) for line in _remedy(report.remedy))
-
-
-def _remedy(remedy: Remedy | None) -> Iterator[str]:
-    if remedy is None:
-        return
-    yield f"fix: {remedy.advice}"
-    yield from (f"     {command}" for command in remedy.commands)
+    if here and report.remedy is not None:
+        yield Line("", "", f"fix: {report.remedy.advice}")
+        yield from (Line("", "", command, command=True) for command in report.remedy.commands)
 
 
 def _is_cause(one: Observed, ready: Observed) -> bool:

@@ -1,0 +1,262 @@
+"""`hermetic status` says of a deployment what holds, what blocks it and what mends it; it reads the cluster elsewhere.
+
+tests/controlplane/test_cli_status.py asks a real API server.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import sys
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from hermetic.api.reasons import Reason
+from hermetic.cli import screen
+from hermetic.cli.remedies import remedy_for
+from hermetic.cli.status_report import BLOCKING_NEW_PODS, NOT_SEEN, Report, report
+from hermetic.cli.status_text import ago, blocked, headline, lines, table
+from hermetic.plan.gates import GATES
+from tests.renderings import RENDERINGS
+from tests.scenarios import CLUSTER, Manifest, a_nim_model, a_share_model, a_verdict, an_egress_audit
+
+NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
+
+
+def seen(
+    manifest: Manifest, ready: str = "True", reason: str = "Serving", message: str = "", **status: Any
+) -> Manifest:
+    """The deployment after the operator has looked at it; `conditions` are further ones."""
+    conditions = [condition("Ready", ready, reason, message), *status.pop("conditions", ())]
+    metadata = {**manifest["metadata"], "namespace": "inference", "uid": "u", "generation": 3}
+    return {
+        **manifest,
+        "metadata": metadata,
+        "status": {"observedGeneration": 3, "conditions": conditions, **status},
+    }
+
+
+def condition(kind: str, truth: str, reason: str, message: str = "") -> Manifest:
+    return {"type": kind, "status": truth, "reason": reason, "message": message, "observedGeneration": 3}
+
+
+def a_pod(name: str, *, ready: bool = False, waiting: str = "", **metadata: Any) -> Manifest:
+    state = {"waiting": {"reason": waiting}} if waiting else {"running": {}}
+    return {
+        "metadata": {"name": name, "namespace": "inference", **metadata},
+        "spec": {"nodeName": "aks-gpu-1"},
+        "status": {
+            "phase": "Running" if ready else "Pending",
+            "conditions": [{"type": "Ready", "status": "True" if ready else "False"}],
+            "containerStatuses": [{"name": "engine", "restartCount": 3, "state": state}],
+        },
+    }
+
+
+def plain(one: Report) -> str:
+    return "\n".join([headline(one), *(f"{line.label}|{line.word}|{line.text}" for line in lines(one, NOW))])
+
+
+def stale(pods: list[Manifest]) -> Report:
+    message = "the evidence was observed at 2026-11-19T10:00:00Z, and 24 h is the oldest allowed"
+    conditions = [
+        condition("ImagesPinned", "True", "PinnedByDigest", "every image is named by digest and allowed here"),
+        condition("IsolationVerified", "Unknown", "IsolationEvidenceStale", message),
+        condition("Available", "True", "Serving", "2 of 2 replicas serve"),
+    ]
+    deployment = seen(a_share_model(replicas=2), "False", "IsolationEvidenceStale", message, conditions=conditions)
+    audit = {**an_egress_audit(), "status": a_verdict("Pass")}
+    audit["status"]["evidence"]["azure"]["observedAt"] = "2026-11-19T10:00:00Z"
+    return report(deployment, pods, audit)
+
+
+def test_stale_evidence_is_told_as_the_design_shows_it() -> None:
+    shown = plain(stale([a_pod("a", ready=True), a_pod("b", ready=True)]))
+    assert shown.splitlines() == [
+        "llama  vLLM 0.32.0  1 x nvidia.com/gpu  weights from contosomodels/models/llama-3-1-8b/fp8",
+        "ready|NO|IsolationEvidenceStale",
+        "images pinned|yes|every image is named by digest and allowed here",
+        "isolation verified|STALE|the evidence was observed at 2026-11-19T10:00:00Z, and 24 h is the oldest allowed "
+        "(evidence observed 26 h ago)  <- blocks new pods; the 2 that run keep serving",
+        "||fix: on the jump box audit again, then apply the attestation",
+        f"||hermetic audit --azure {CLUSTER} --sign KEY --attestation attestation.yaml",
+        "||kubectl apply --filename attestation.yaml",
+        "serving|yes|2 of 2 replicas serve",
+    ]
+
+
+def test_nothing_is_kept_serving_where_nothing_runs() -> None:
+    assert "<- blocks new pods\n" in plain(stale([]))
+
+
+def test_a_deployment_that_serves_has_no_remedy() -> None:
+    deployment = seen(a_share_model(), message="1 of 1 replicas serve", endpoint={"url": "http://10.0.0.4:8000/v1"})
+    shown = plain(report(deployment, [a_pod("a", ready=True)], None))
+    assert "ready|yes|Serving: 1 of 1 replicas serve" in shown
+    assert "http://10.0.0.4:8000/v1" in shown
+    assert "fix:" not in shown
+
+
+def test_trouble_of_a_pod_names_the_pod_and_the_command_that_shows_it() -> None:
+    deployment = seen(a_share_model(), "False", "ImagePullFailed", "image 'x' cannot be pulled")
+    shown = plain(report(deployment, [a_pod("llama-1", waiting="ImagePullBackOff")], None))
+    assert "ready|NO|ImagePullFailed: image 'x' cannot be pulled" in shown
+    assert "kubectl describe pod llama-1 --namespace inference" in shown
+    assert "pod llama-1: ImagePullBackOff, 3 restarts, on aks-gpu-1" in shown
+
+
+def test_a_status_about_an_earlier_spec_proves_nothing() -> None:
+    deployment = seen(a_share_model())
+    deployment["metadata"]["generation"] = 4
+    one = report(deployment, [], None)
+    assert (one.ready.truth, one.ready.reason) == ("Unknown", NOT_SEEN)
+    assert "the last change yet (generation 4; it saw 3)" in one.ready.message
+
+
+@pytest.mark.parametrize("status", [{}, {"observedGeneration": -1}, None])
+def test_a_deployment_that_nobody_has_looked_at_asks_for_the_operator(status: Manifest | None) -> None:
+    manifest = a_share_model()
+    manifest["metadata"] |= {"namespace": "inference", "generation": 1}
+    one = report({**manifest, "status": status}, [], None)
+    assert "the operator has not looked at it yet" in one.ready.message
+    assert one.remedy is not None
+    assert one.remedy.commands == ("kubectl get pods --namespace hermetic-system",)
+
+
+def test_a_deployment_on_its_way_out_is_told_as_such() -> None:
+    deployment = seen(a_share_model())
+    deployment["metadata"]["deletionTimestamp"] = "2026-11-20T11:00:00Z"
+    assert "ready|NO|BeingDeleted: since 2026-11-20T11:00:00Z" in plain(report(deployment, [], None))
+
+
+def test_reasons_of_a_later_release_are_shown_as_they_are() -> None:
+    one = report(seen(a_share_model(), "False", "SomethingNew", "it is new"), [], None)
+    assert "ready|NO|SomethingNew: it is new" in plain(one)
+    assert one.remedy is None
+
+
+def test_pods_that_end_are_not_counted_as_serving() -> None:
+    pods = [a_pod("a", ready=True), a_pod("b", ready=True, deletionTimestamp="2026-11-20T11:00:00Z")]
+    assert report(seen(a_share_model()), pods, None).serving == 1
+
+
+@pytest.mark.parametrize("manifest", RENDERINGS.values(), ids=RENDERINGS.keys())
+def test_every_shape_has_a_headline_of_engine_gpus_and_weights(manifest: Manifest) -> None:
+    told = headline(report(seen(manifest), [], None))
+    assert "vLLM 0.32.0" in told or "NIM " in told
+    assert " x " in told
+    assert "weights from " in told
+    assert "None" not in told
+
+
+@pytest.mark.parametrize("reason", list(Reason), ids=lambda reason: reason.value)
+def test_every_reason_has_advice_and_commands_without_blanks(reason: Reason) -> None:
+    remedy = remedy_for(reason.value, "inference", "llama", "llama-1", CLUSTER)
+    assert remedy is not None
+    assert remedy.advice
+    for command in remedy.commands:
+        assert command.split()[0] in {"kubectl", "hermetic"}
+        assert "{" not in command
+
+
+def test_without_an_audit_the_advice_is_to_make_one_first() -> None:
+    remedy = remedy_for(Reason.ISOLATION_EVIDENCE_MISSING, "inference", "llama", "", "")
+    assert remedy is not None
+    assert remedy.advice.startswith("apply an EgressAudit named 'cluster'")
+    assert "CLUSTER_ARM_ID" in remedy.commands[0]
+
+
+def test_without_a_pod_no_command_asks_for_one() -> None:
+    remedy = remedy_for(Reason.UNSCHEDULABLE, "inference", "llama", "", "")
+    assert remedy is not None
+    assert remedy.commands == ()
+
+
+def test_every_gate_has_reasons_that_block_pods() -> None:
+    source = "".join(__import__("inspect").getsource(gate) for gate in GATES)
+    asked = {reason for reason in Reason if f"Reason.{reason.name}" in source}
+    assert asked
+    assert asked <= BLOCKING_NEW_PODS
+
+
+def test_what_blocks_many_is_told_once() -> None:
+    held = [
+        seen(a_share_model(f"llama-{number}"), "False", "IsolationEvidenceMissing", "no audit") for number in range(3)
+    ]
+    serving = seen(a_nim_model())
+    told = list(blocked([report(each, [], None) for each in (*held, serving)]))
+    assert told[1] == "IsolationEvidenceMissing: inference/llama-0 and 2 more"
+    assert sum("fix:" in line for line in told) == 1
+
+
+def test_a_table_has_one_row_each() -> None:
+    (row,) = table(
+        [report(seen(a_nim_model(), endpoint={"url": "http://10.0.0.4:8000/v1"}), [a_pod("a", ready=True)], None)]
+    )
+    assert row == ("inference", "nim", "NIM-2.1", "1", "1/1", "True", "Serving", "http://10.0.0.4:8000/v1")
+
+
+@pytest.mark.parametrize(
+    ("age", "said"),
+    [
+        (timedelta(seconds=-5), "0 s ago"),
+        (timedelta(seconds=59), "59 s ago"),
+        (timedelta(minutes=2), "2 min ago"),
+        (timedelta(hours=26), "26 h ago"),
+        (timedelta(days=3), "3 d ago"),
+    ],
+)
+def test_ages_are_told_in_one_unit(age: timedelta, said: str) -> None:
+    assert ago(NOW - age, NOW) == said
+
+
+class Terminal(io.StringIO):
+    """A screen of a given width."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def on_a_terminal(monkeypatch: pytest.MonkeyPatch, columns: int, **environ: str) -> str:
+    """Everything that status can show, on a screen of this width."""
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stdout", terminal)
+    for name in ("NO_COLOR", "FORCE_COLOR", "TERM", "COLORTERM"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in {"TERM": "xterm-256color", "COLUMNS": str(columns), **environ}.items():
+        monkeypatch.setenv(name, value)
+    one = stale([a_pod("a", ready=True), a_pod("b", waiting="[bold]CrashLoopBackOff")])
+    screen.show_one(one, NOW)
+    screen.show_many([one])
+    return terminal.getvalue()
+
+
+def test_a_terminal_shows_colours_and_wraps_below_the_column(monkeypatch: pytest.MonkeyPatch) -> None:
+    shown = on_a_terminal(monkeypatch, 100)
+    assert "\x1b[" in shown
+    detail = on_a_terminal(monkeypatch, 100, NO_COLOR="1").split("NAMESPACE")[0]
+    prose = [line for line in detail.splitlines() if not line.startswith(screen.COMMAND_INDENT + "hermetic audit")]
+    assert max(map(len, prose)) <= 100
+
+
+def test_commands_stay_in_one_piece_to_be_copied(monkeypatch: pytest.MonkeyPatch) -> None:
+    command = f"hermetic audit --azure {CLUSTER} --sign KEY --attestation attestation.yaml"
+    assert on_a_terminal(monkeypatch, 80, NO_COLOR="1").count(f"\n{screen.COMMAND_INDENT}{command}\n") == 2
+
+
+def test_no_color_is_obeyed(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "\x1b[3" not in on_a_terminal(monkeypatch, 100, NO_COLOR="1")
+    assert "\x1b[" not in on_a_terminal(monkeypatch, 100, TERM="dumb")
+
+
+def test_words_of_the_cluster_are_never_taken_for_markup(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "[bold]CrashLoopBackOff" in on_a_terminal(monkeypatch, 120)
+
+
+def test_a_terminal_of_twenty_columns_loses_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    shown = on_a_terminal(monkeypatch, 20)
+    assert "\x1b[" not in shown
+    assert f"hermetic audit --azure {CLUSTER} --sign KEY" in shown
+    assert os.environ["COLUMNS"] == "20"

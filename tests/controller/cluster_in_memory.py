@@ -47,7 +47,7 @@ class ClusterInMemory:
     lists: Counter[str] = field(default_factory=Counter)
     events: list[Manifest] = field(default_factory=list)
     _applied: dict[Coordinates, Manifest] = field(default_factory=dict)
-    _versions: Any = field(default_factory=lambda: itertools.count(1))
+    _versions: Any = field(default_factory=lambda: itertools.count(2))  # as etcd's first write
     _uids: Any = field(default_factory=lambda: itertools.count(1))
 
     # ------------------------------------------------------------------ KubeApi

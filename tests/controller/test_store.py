@@ -19,6 +19,8 @@ Manifest = dict[str, Any]
 LLAMA = ("team-a", "llama")
 LABELS = {"app.kubernetes.io/managed-by": "hermetic", "hermetic.dev/modeldeployment": "llama"}
 
+OURS = {"kind": "ModelDeployment", "name": "llama", "uid": "uid-of-llama", "controller": True}
+
 
 def the_model(name: str = "llama", *, address: str | None = None, version: int = 1, uid: str = "") -> Manifest:
     balancer = {"address": address} if address else {}
@@ -79,6 +81,16 @@ def test_an_object_that_left_the_selection_is_taken_in_again_when_it_returns(sto
     assert version_of(store) == "7"
 
 
+def test_an_object_outside_the_selection_is_taken_in_when_it_was_looked_up(store: Store) -> None:
+    store.put(a_child(version=5))
+    stripped = a_child(version=6, labels={}, ownerReferences=[OURS])
+    store.drop(stripped)
+
+    assert store.put(stripped) == {LLAMA}
+
+    assert version_of(store) == "6"
+
+
 def test_late_news_of_leaving_the_selection_does_not_undo_the_correction(store: Store) -> None:
     store.put(a_child(version=5))
     store.put(a_child(version=7))  # the answer to our own write
@@ -108,10 +120,9 @@ def test_the_owner_is_told_when_its_label_is_taken_from_a_child(store: Store) ->
 
 
 def test_a_child_belongs_to_the_controller_that_it_names_whatever_its_labels_say(store: Store) -> None:
-    reference = {"kind": "ModelDeployment", "name": "llama", "uid": "uid-of-llama", "controller": True}
     mislabelled = {**LABELS, "hermetic.dev/modeldeployment": "other"}
 
-    assert store.put(a_child(version=5, labels=mislabelled, ownerReferences=[reference])) == {LLAMA}
+    assert store.put(a_child(version=5, labels=mislabelled, ownerReferences=[OURS])) == {LLAMA}
 
     assert version_of(store) == "5"
 

@@ -14,14 +14,14 @@ from hermetic.api.modeldeployment import ModelDeploymentSpec
 from hermetic.controller.announcements import announcements
 from hermetic.controller.contests import Contests
 from hermetic.errors import ApiRefused, Conflict, HermeticError, NotFound, ServerTrouble, Throttled
-from hermetic.kinds import DEPLOYMENT, MODEL_DEPLOYMENT
+from hermetic.kinds import BY_KIND, DEPLOYMENT, MODEL_DEPLOYMENT
 from hermetic.kube.recorder import EventRecorder
 from hermetic.kube.store import Key, Store
-from hermetic.plan.planning import Change, Condemned, Plan, plan
+from hermetic.plan.planning import Change, Condemned, Plan, is_ours, obstacle, plan
 from hermetic.plan.refusals import Refusal, refusal
 from hermetic.plan.status import same_status, status, status_unreadable
-from hermetic.plan.world import ChildKey, World
-from hermetic.ports import Clock, KubeApi
+from hermetic.plan.world import World
+from hermetic.ports import Clock, KubeApi, Manifest
 
 log = structlog.get_logger(__name__)
 
@@ -67,7 +67,7 @@ class Reconciler:
         return outcome
 
     def _look(self, key: Key) -> World | None:
-        return self._store.snapshot(key, contested=self._contests.contested(key, self._clock.monotonic()))
+        return self._store.snapshot(key, truces=self._contests.truces(key, self._clock.monotonic()))
 
     def _read_spec(self, key: Key) -> ModelDeploymentSpec | str:
         """The spec, or in words why this version cannot read it."""
@@ -99,17 +99,40 @@ class Reconciler:
         refused: list[Refusal] = []
         for change, answer in zip(changes, answers, strict=True):
             if isinstance(answer, HermeticError) and _is_final(answer):
-                kind, name = _child(change)
-                refused.append(refusal(f"{kind} '{name}'", answer))
+                refused.append(refusal(_subject(change), answer))
             elif isinstance(answer, BaseException):
                 raise answer
+            elif answer is not None:
+                refused.append(answer)
         return tuple(refused)
 
-    async def _apply(self, key: Key, change: Change, outcome: Outcome) -> None:
-        if change.why == "drifted":
-            self._contests.corrected(key, _child(change), self._clock.monotonic())
-        self._store.put(await self._api.apply(dict(change.manifest)))
-        outcome.wrote.append(f"{'/'.join(_child(change))} ({change.why})")
+    async def _apply(self, key: Key, change: Change, outcome: Outcome) -> Refusal | None:
+        try:
+            live = await self._api.apply(_cautious(change))
+        except Conflict as conflict:
+            if change.why != "absent":
+                raise
+            return await self._in_the_way(key, change, conflict)
+        self._contests.applied(key, change, self._clock.monotonic())
+        self._store.put(live)
+        outcome.wrote.append(f"{change.manifest['kind']}/{change.manifest['metadata']['name']} ({change.why})")
+        return None
+
+    async def _in_the_way(self, key: Key, change: Change, conflict: Conflict) -> Refusal | None:
+        """Something bears the name that no watch of ours shows: news that is still on its way, or a stranger.
+
+        Raises the conflict when looking again will help. The one read of a reconcile, and only then.
+        """
+        manifest, world = change.manifest, self._look(key)
+        kind, name = BY_KIND[manifest["kind"]], manifest["metadata"]["name"]
+        namespace = manifest["metadata"].get("namespace")
+        async for items, _ in self._api.pages(kind, namespace=namespace, field_selector=f"metadata.name={name}"):
+            for live in items:
+                if world is not None and not is_ours(live, world.owner):
+                    found = obstacle(live, world.owner)
+                    return Refusal(_subject(change), found.reason, found.message)
+                self._store.put(live)
+        raise conflict
 
     async def _delete(self, condemned: Condemned, outcome: Outcome) -> None:
         await self._api.delete(
@@ -151,8 +174,20 @@ class Reconciler:
         return min((moment for moment in moments if moment is not None), default=None)
 
 
-def _child(change: Change) -> ChildKey:
-    return (change.manifest["kind"], change.manifest["metadata"]["name"])
+def _subject(change: Change) -> str:
+    return f"{change.manifest['kind']} '{change.manifest['metadata']['name']}'"
+
+
+def _cautious(change: Change) -> Manifest:
+    """The manifest as it is sent. What is absent may only be created: apply would take a stranger's object over.
+
+    The API server takes no notice of a resourceVersion on what does not exist, and refuses (409) any but the latest on
+    what does; no object ever has version 1.
+    """
+    manifest = dict(change.manifest)
+    if change.why != "absent":
+        return manifest
+    return {**manifest, "metadata": {**manifest["metadata"], "resourceVersion": "1"}}
 
 
 def _is_final(error: HermeticError) -> bool:

@@ -70,7 +70,7 @@ class Store:
         name, version = _name(metadata), int(metadata["resourceVersion"])
         known = self._entries[kind].get(name)
         # Versions grow across objects of one kind: late news of a predecessor is older than its successor.
-        if (known is not None and known.version >= version) or self._gone.get(metadata["uid"], -1) >= version:
+        if (known is not None and known.version >= version) or self._gone.get(metadata["uid"], -1) > version:
             return frozenset()
         if known is not None and known.uid != metadata["uid"]:
             self._depart(known, version)
@@ -108,7 +108,7 @@ class Store:
         entry = self._entries[MODEL_DEPLOYMENT].get(key)
         return None if entry is None else json.loads(entry.body)
 
-    def snapshot(self, key: Key, *, contested: frozenset[ChildKey] = frozenset()) -> World | None:
+    def snapshot(self, key: Key, *, truces: Mapping[ChildKey, frozenset[str]] | None = None) -> World | None:
         """One frozen look at everything that concerns this deployment; None when it is gone."""
         seen = self.manifest(key)
         if seen is None:
@@ -129,7 +129,7 @@ class Store:
             evidence=self._evidence,
             address_holder=self._address_holder(seen),
             server_version=self.server_version,
-            contested=contested,
+            truces=truces or {},
         )
 
     def volumes(self) -> Iterator[dict[str, Any]]:

@@ -28,10 +28,14 @@ MERGED_LISTS: Mapping[str, Mapping[str, str]] = {
 QUANTITIES = frozenset({"requests", "limits", "capacity"})
 
 
+def intent(manifest: Mapping[str, Any]) -> str:
+    """The digest of the manifest that an object was applied from; "" when it carries none."""
+    return str((manifest["metadata"].get("annotations") or {}).get(INTENT_ANNOTATION, ""))
+
+
 def is_of_another_intent(desired: Mapping[str, Any], live: Mapping[str, Any]) -> bool:
     """Whether the live object was last applied from another manifest than the desired one."""
-    annotations = live.get("metadata", {}).get("annotations") or {}
-    return bool(annotations.get(INTENT_ANNOTATION) != desired["metadata"]["annotations"][INTENT_ANNOTATION])
+    return intent(live) != intent(desired)
 
 
 def has_drifted(desired: Mapping[str, Any], live: Mapping[str, Any]) -> bool:

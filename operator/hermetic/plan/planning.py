@@ -10,15 +10,15 @@ from typing import Any, Literal
 from hermetic.api.conditions import ConditionType
 from hermetic.api.modeldeployment import ModelDeploymentSpec
 from hermetic.api.reasons import Reason
-from hermetic.kinds import BY_KIND, DEPLOYMENT, PERSISTENT_VOLUME, SERVICE, Kind
+from hermetic.kinds import BY_KIND, DEPLOYMENT, MODEL_DEPLOYMENT, PERSISTENT_VOLUME, SERVICE, Kind
 from hermetic.objects.names import OWNER_UID_LABEL, TEMPLATE_ANNOTATION, Owner, with_intent
 from hermetic.objects.rendering import render
 from hermetic.objects.service import PUBLIC_SIDE
 from hermetic.plan.addresses import public_addresses
-from hermetic.plan.drift import has_drifted, holds_template, is_of_another_intent
+from hermetic.plan.drift import has_drifted, holds_template, intent, is_of_another_intent
 from hermetic.plan.gates import Blocks, Holds, first_block
 from hermetic.plan.isolation import closes_at, isolation_is_proven
-from hermetic.plan.world import World
+from hermetic.plan.world import ChildKey, World
 
 Manifest = Mapping[str, Any]
 
@@ -48,7 +48,8 @@ class Plan:
     """What must be written, in order, and what stands against writing more.
 
     `blocked` is the first thing that keeps pods from being created; `isolation` the verdict of the isolation gate,
-    which with enforcement Report is told without blocking; `held` says that a change of the workload waits for it.
+    which with enforcement Report is told without blocking; `held` says that a change of the workload waits for it;
+    `contested` names the children that somebody else changes back as often as they are corrected.
     """
 
     apply: tuple[Change, ...] = ()
@@ -56,6 +57,7 @@ class Plan:
     blocked: Blocks | None = None
     isolation: Holds | Blocks | None = None
     held: bool = False
+    contested: tuple[ChildKey, ...] = ()
     requeue_at: datetime | None = None
 
 
@@ -69,18 +71,20 @@ def plan(spec: ModelDeploymentSpec, world: World, now: datetime) -> Plan:
     if (block := first_block(spec, world)) is not None:
         return Plan(blocked=block)
     desired = render(world.owner, spec)
-    if (stranger := _first_stranger(desired, world)) is not None:
-        return Plan(blocked=stranger)
+    if (obstacle := _first_obstacle(desired, world)) is not None:
+        return Plan(blocked=obstacle)
     isolation = None if spec.isolation.enforcement == "Off" else isolation_is_proven(spec, world, now)
     closed = isolation if spec.isolation.enforcement == "Enforce" and isinstance(isolation, Blocks) else None
     wanted = desired if closed is None else tuple(_behind_closed_gate(desired, world, spec.replicas))
     wanted, public = _private_only(wanted, world)
+    to_apply, contested = _to_apply(wanted, world)
     return Plan(
-        apply=tuple(_to_apply(wanted, world)),
+        apply=to_apply,
         delete=(*public, *_surplus(desired, world)),
         blocked=closed,
         isolation=isolation,
         held=closed is not None and len(wanted) < len(desired),
+        contested=contested,
         requeue_at=_next_look(spec, world, now),
     )
 
@@ -91,24 +95,35 @@ def _next_look(spec: ModelDeploymentSpec, world: World, now: datetime) -> dateti
     return closes if closes is not None and closes > now and spec.isolation.enforcement != "Off" else None
 
 
-def _first_stranger(desired: tuple[Manifest, ...], world: World) -> Blocks | None:
-    """An object of a name that we need, which somebody else owns: it is never overwritten."""
-    for manifest in desired:
-        live = world.children.get(_key(manifest))
-        if live is not None and not _is_ours(live, world.owner):
-            return Blocks(
-                Reason.CHILD_NOT_OWNED,
-                f"{manifest['kind']} '{manifest['metadata']['name']}' exists and is not owned by this ModelDeployment; "
-                "rename the ModelDeployment or remove that object",
-            )
-    return None
+def _first_obstacle(desired: tuple[Manifest, ...], world: World) -> Blocks | None:
+    """An object of a name that we need, which is not ours."""
+    found = (world.children.get(_key(manifest)) for manifest in desired)
+    return next((obstacle(live, world.owner) for live in found if live and not is_ours(live, world.owner)), None)
 
 
-def _is_ours(live: Manifest, owner: Owner) -> bool:
+def obstacle(live: Manifest, owner: Owner) -> Blocks:
+    """What to say of an object that is in the way: it is never overwritten, but some go away by themselves."""
+    subject = f"{live['kind']} '{live['metadata']['name']}'"
+    if any(one["kind"] == MODEL_DEPLOYMENT.kind and one["name"] == owner.name for one in _controllers(live)):
+        return Blocks(
+            Reason.PROGRESSING_WITH_RETRY,
+            f"{subject} belongs to an earlier ModelDeployment of this name and is still being removed",
+        )
+    return Blocks(
+        Reason.CHILD_NOT_OWNED,
+        f"{subject} exists and is not owned by this ModelDeployment; rename the ModelDeployment or remove that object",
+    )
+
+
+def is_ours(live: Manifest, owner: Owner) -> bool:
+    """Whether this very ModelDeployment made the object, and not another of its name."""
     if live["kind"] == PERSISTENT_VOLUME.kind:
-        return bool(live["metadata"].get("labels", {}).get(OWNER_UID_LABEL) == owner.uid)
-    references = live["metadata"].get("ownerReferences") or ()
-    return any(reference.get("controller") and reference.get("uid") == owner.uid for reference in references)
+        return bool((live["metadata"].get("labels") or {}).get(OWNER_UID_LABEL) == owner.uid)
+    return any(reference.get("uid") == owner.uid for reference in _controllers(live))
+
+
+def _controllers(live: Manifest) -> Iterator[Mapping[str, Any]]:
+    return (one for one in live["metadata"].get("ownerReferences") or () if one.get("controller"))
 
 
 def _behind_closed_gate(desired: tuple[Manifest, ...], world: World, replicas: int) -> Iterator[Manifest]:
@@ -159,19 +174,24 @@ def was_given_a_public_address(world: World) -> bool:
     )
 
 
-def _to_apply(wanted: tuple[Manifest, ...], world: World) -> Iterator[Change]:
-    for manifest in wanted:
-        live = world.children.get(_key(manifest))
-        if live is None:
-            yield Change(manifest, "absent")
-        elif live["metadata"].get("deletionTimestamp") or _key(manifest) in world.contested:
-            continue
-        elif (cleansed := _without_public_side(manifest, live)) is not None:
-            yield Change(cleansed, "drifted")
-        elif is_of_another_intent(manifest, live):
-            yield Change(manifest, "changed")
-        elif has_drifted(manifest, live):
-            yield Change(manifest, "drifted")
+def _to_apply(wanted: tuple[Manifest, ...], world: World) -> tuple[tuple[Change, ...], tuple[ChildKey, ...]]:
+    """What to apply, and which children are left as others want them while a truce lasts."""
+    due = [change for manifest in wanted if (change := _change(manifest, world.children.get(_key(manifest))))]
+    # Only repetition is barred: what the spec newly asks for is applied even then.
+    barred = [change for change in due if intent(change.manifest) in world.truces.get(_key(change.manifest), ())]
+    return tuple(c for c in due if c not in barred), tuple(_key(change.manifest) for change in barred)
+
+
+def _change(manifest: Manifest, live: Manifest | None) -> Change | None:
+    if live is None:
+        return Change(manifest, "absent")
+    if live["metadata"].get("deletionTimestamp"):
+        return None
+    if (cleansed := _without_public_side(manifest, live)) is not None:
+        return Change(cleansed, "drifted")
+    if is_of_another_intent(manifest, live):
+        return Change(manifest, "changed")
+    return Change(manifest, "drifted") if has_drifted(manifest, live) else None
 
 
 def _without_public_side(manifest: Manifest, live: Manifest) -> Manifest | None:
@@ -188,10 +208,10 @@ def _without_public_side(manifest: Manifest, live: Manifest) -> Manifest | None:
 
 
 def _surplus(desired: tuple[Manifest, ...], world: World) -> Iterator[Condemned]:
-    """Take annotations that open a public side over from whoever set them; the next look then drops them."""
+    """Objects of ours that the spec no longer asks for. Volumes are left to the sweep."""
     wanted = {_key(manifest) for manifest in desired}
     for key, live in world.children.items():
-        if key in wanted or live["metadata"].get("deletionTimestamp") or not _is_ours(live, world.owner):
+        if key in wanted or live["metadata"].get("deletionTimestamp") or not is_ours(live, world.owner):
             continue
         if live["kind"] != PERSISTENT_VOLUME.kind:
             yield _condemn(live, "the spec no longer asks for it")

@@ -173,8 +173,8 @@ def _ready(
     endpoint = next(part for part in parts if part.type is ConditionType.ENDPOINT_PRIVATE)
     if endpoint.status == "False":
         return _not_ready(endpoint.reason, endpoint.message)
-    if contested := sorted(world.contested):
-        kind, name = contested[0]
+    if plan.contested:
+        kind, name = plan.contested[0]
         return _not_ready(Reason.DRIFT_CONTESTED, f"{kind} '{name}' is changed back as often as it is corrected")
     if _settled(spec, world):
         return _settled_verdict(spec, endpoint)

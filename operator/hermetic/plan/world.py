@@ -57,7 +57,8 @@ class World:
 
     `children` holds the live objects that carry our label, by (kind, name); `pods` slim projections of the pods;
     `warnings` the newest warning event by the uid of what it is about; `address_holder` the name of an older
-    ModelDeployment that asks for the same load balancer address, or "".
+    ModelDeployment that asks for the same load balancer address, or "". `truces` holds, by child, the digests of what
+    is not applied again for a while, because somebody changes it back each time.
     """
 
     owner: Owner
@@ -72,7 +73,7 @@ class World:
     evidence: Evidence | None = None
     address_holder: str = ""
     server_version: tuple[int, int] = (1, 36)
-    contested: frozenset[ChildKey] = frozenset()
+    truces: Mapping[ChildKey, frozenset[str]] = field(default_factory=dict)
 
     def child(self, kind: Kind, name: str = "") -> Mapping[str, Any] | None:
         """The live child of this kind, by default the one that bears the ModelDeployment's own name."""

@@ -1,0 +1,96 @@
+"""The operator's own parts, put together around a cluster in memory, in virtual time."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Iterator
+from typing import Any
+
+from hermetic.api.configuration import Configuration
+from hermetic.controller.operator import Operator
+from hermetic.controller.reconciler import Reconciler
+from hermetic.controller.sweeper import Sweeper
+from hermetic.controller.telemetry import Telemetry
+from hermetic.controller.workqueue import WorkQueue
+from hermetic.kube.recorder import EventRecorder
+from hermetic.kube.store import Key, Store
+from tests.controller.cluster_in_memory import ClusterInMemory, Coordinates, Manifest
+from tests.controller.virtual_time import VirtualClock
+from tests.scenarios import a_baked_model, reporting
+
+NAMESPACE = "team-a"
+RESYNC_SECONDS = 600
+POLICY: dict[str, Any] = {
+    "registries": [{"host": "contoso.azurecr.io", "namespaces": ["*"]}],
+    "shares": [{"account": "contosomodels", "share": "models", "namespaces": ["*"]}],
+    "resyncSeconds": RESYNC_SECONDS,
+}
+MOMENT = 1.0  # of virtual time: longer than any write takes
+
+
+@contextlib.asynccontextmanager
+async def running(cluster: ClusterInMemory, *, workers: int = 8) -> AsyncIterator[Operator]:
+    """The operator at work on the cluster, primed; what it was told of before it started is listed, not watched."""
+    configuration, clock = Configuration.model_validate(POLICY), VirtualClock()
+    store, telemetry = Store(configuration), Telemetry()
+    queue: WorkQueue[Key] = WorkQueue(clock.monotonic, jitter=lambda: 1.0)
+    recorder = EventRecorder(cluster, instance="tests", clock=clock)
+    operator = Operator(
+        api=cluster,
+        store=store,
+        queue=queue,
+        reconciler=Reconciler(cluster, store, recorder, clock),
+        sweeper=Sweeper(cluster, store),
+        telemetry=telemetry,
+        clock=clock,
+        namespaces=(),
+        resync_seconds=RESYNC_SECONDS,
+    )
+    await operator.prime()
+    cluster.see = operator.see
+    work = asyncio.ensure_future(operator.work(workers))
+    try:
+        yield operator
+    finally:
+        work.cancel()
+        await asyncio.gather(work, return_exceptions=True)
+
+
+async def rest(seconds: float = MOMENT) -> None:
+    """Let the operator do what there is to do."""
+    await asyncio.sleep(seconds)
+
+
+def a_model(name: str = "llama", **spec: Any) -> Manifest:
+    """A deployment with four children that needs no evidence."""
+    manifest = reporting(a_baked_model(name, **spec))
+    manifest["metadata"]["namespace"] = NAMESPACE
+    return manifest
+
+
+def where(kind: str, name: str = "llama") -> Coordinates:
+    """The coordinates of a child."""
+    return (kind, NAMESPACE, name)
+
+
+def written(cluster: ClusterInMemory, name: str = "llama") -> list[str]:
+    """What was written of one deployment so far, events apart: `Service`, `status`, `-PodDisruptionBudget`."""
+    return list(_words(cluster, name))
+
+
+def _words(cluster: ClusterInMemory, name: str) -> Iterator[str]:
+    for verb, (kind, _, of) in cluster.writes:
+        if of == name:
+            yield {"patch": kind, "patch status": "status", "delete": f"-{kind}"}[verb]
+
+
+def ready(cluster: ClusterInMemory, name: str = "llama") -> Manifest:
+    """The Ready condition, {} before there is one."""
+    conditions = cluster.objects[where("ModelDeployment", name)].get("status", {}).get("conditions", ())
+    return next((one for one in conditions if one["type"] == "Ready"), {})
+
+
+def reason(cluster: ClusterInMemory, name: str = "llama") -> str:
+    """The reason of Ready."""
+    return str(ready(cluster, name).get("reason", ""))

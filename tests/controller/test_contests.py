@@ -1,0 +1,166 @@
+"""A rival that writes our fields: corrected three times, then left alone for a while, never fought at its own pace."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from hermetic.controller.contests import Contests
+from hermetic.plan.planning import Change
+from tests.controller.cluster_in_memory import ClusterInMemory, Coordinates, Manifest
+from tests.controller.running import a_model, ready, reason, rest, running, where, written
+from tests.controller.virtual_time import virtually
+
+KEY = ("team-a", "llama")
+CHILD = ("Service", "llama")
+OURS = Change(
+    {"kind": "Service", "metadata": {"name": "llama", "annotations": {"hermetic.dev/intent": "a"}}}, "drifted"
+)
+
+
+def a_rival(
+    cluster: ClusterInMemory, place: Coordinates, change: Callable[[Manifest], object], every: float = 0.02
+) -> asyncio.Task[None]:
+    """Somebody who changes the object back as soon as it looks different, 50 times a second."""
+
+    async def insist() -> None:
+        while True:
+            cluster.edit(place, change)
+            await asyncio.sleep(every)
+
+    return asyncio.ensure_future(insist())
+
+
+def three_replicas(found: Manifest) -> None:
+    found["spec"]["replicas"] = 3
+
+
+def the_same_as_kubectl_replace(found: Manifest) -> None:
+    """The whole object as the rival once saved it, our own annotations included."""
+    found["metadata"]["annotations"]["hermetic.dev/intent"] = "of long ago"
+    found["spec"]["replicas"] = 3
+
+
+def test_three_corrections_in_a_minute_make_a_truce_that_doubles_up_to_ten_minutes() -> None:
+    contests, now, truces = Contests(), 0.0, []
+    for _ in range(6):
+        for _ in range(3):
+            assert contests.truces(KEY, now) == {}
+            contests.applied(KEY, OURS, now)
+        assert contests.truces(KEY, now) == {CHILD: {"a"}}
+        truces.append(contests.next_look(KEY, now))
+        now += truces[-1] or 0.0
+    assert truces == [60, 120, 240, 480, 600, 600]
+
+
+def test_corrections_far_apart_are_no_contest() -> None:
+    contests = Contests()
+    for now in range(0, 3600, 31):
+        contests.applied(KEY, OURS, float(now))
+        assert contests.truces(KEY, float(now)) == {}
+
+
+def test_a_quarrel_that_is_over_is_forgotten() -> None:
+    contests = Contests()
+    for _ in range(3):
+        contests.applied(KEY, OURS, 0.0)
+    for _ in range(3):
+        contests.applied(KEY, OURS, 10_000.0)
+    assert contests.next_look(KEY, 10_000.0) == 60.0, "the next one starts with the shortest truce"
+
+
+def test_a_rival_is_corrected_at_most_three_times_a_minute_and_named() -> None:
+    async def scenario() -> None:
+        cluster = ClusterInMemory()
+        async with running(cluster):
+            cluster.put(a_model())
+            await rest()
+            rival = a_rival(cluster, where("Deployment"), three_replicas)
+            before = written(cluster).count("Deployment")
+            await rest(59)
+            assert written(cluster).count("Deployment") - before == 3
+            assert reason(cluster) == "DriftContested"
+            assert "Deployment 'llama' is changed back" in ready(cluster)["message"]
+            rival.cancel()
+            rival = a_rival(cluster, where("Deployment"), three_replicas, every=1.0)
+            await rest(3600 - 59)
+            assert written(cluster).count("Deployment") - before <= 3 * 9, "truces grow to ten minutes"
+            rival.cancel()
+            await rest(601)
+            assert cluster.objects[where("Deployment")]["spec"]["replicas"] == 1
+            assert reason(cluster) == "Starting"
+
+    virtually(scenario)
+
+
+def test_a_rival_that_replaces_the_whole_object_is_no_faster() -> None:
+    async def scenario() -> None:
+        cluster = ClusterInMemory()
+        async with running(cluster):
+            cluster.put(a_model())
+            await rest()
+            a_rival(cluster, where("Deployment"), the_same_as_kubectl_replace)
+            before = written(cluster).count("Deployment")
+            await rest(59)
+            assert written(cluster).count("Deployment") - before == 3
+            assert reason(cluster) == "DriftContested"
+
+    virtually(scenario)
+
+
+def test_a_rival_that_deletes_is_no_faster_either() -> None:
+    async def scenario() -> None:
+        cluster = ClusterInMemory()
+        async with running(cluster):
+            cluster.put(a_model())
+            await rest()
+
+            async def delete() -> None:
+                while True:
+                    if where("Service") in cluster.objects:
+                        cluster.remove(*where("Service"))
+                    await asyncio.sleep(0.02)
+
+            rival = asyncio.ensure_future(delete())
+            before = written(cluster).count("Service")
+            await rest(59)
+            assert written(cluster).count("Service") - before == 3
+            assert reason(cluster) == "DriftContested"
+            rival.cancel()
+            await rest(61)
+            assert where("Service") in cluster.objects
+
+    virtually(scenario)
+
+
+def test_a_change_of_the_spec_is_applied_even_in_a_truce() -> None:
+    async def scenario() -> None:
+        cluster = ClusterInMemory()
+        async with running(cluster):
+            cluster.put(a_model())
+            await rest()
+            rival = a_rival(cluster, where("Deployment"), three_replicas)
+            await rest(10)
+            assert reason(cluster) == "DriftContested"
+            rival.cancel()
+            cluster.edit(where("ModelDeployment"), lambda found: found["spec"].update(replicas=2))
+            await rest()
+            assert cluster.objects[where("Deployment")]["spec"]["replicas"] == 2
+            assert reason(cluster) == "Starting"
+
+    virtually(scenario)
+
+
+def test_the_other_children_are_corrected_while_one_is_contested() -> None:
+    async def scenario() -> None:
+        cluster = ClusterInMemory()
+        async with running(cluster):
+            cluster.put(a_model())
+            await rest()
+            a_rival(cluster, where("Deployment"), three_replicas)
+            await rest(10)
+            cluster.edit(where("NetworkPolicy"), lambda found: found["spec"].update(egress=[{}]))
+            await rest()
+            assert cluster.objects[where("NetworkPolicy")]["spec"]["egress"] == []
+
+    virtually(scenario)

@@ -1,0 +1,205 @@
+"""One deployment at a time: what is written, what is left alone, and who is believed."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+
+from hermetic.errors import ServerTrouble, Unreachable
+from tests.controller.cluster_in_memory import ClusterInMemory, Coordinates, Manifest
+from tests.controller.running import a_model, ready, reason, rest, running, where, written
+from tests.controller.virtual_time import virtually
+
+CHILDREN = Counter({"ServiceAccount": 1, "NetworkPolicy": 1, "Service": 1, "Deployment": 1})
+
+
+def test_a_create_writes_each_child_once_and_the_status_once() -> None:
+    async def scenario() -> None:
+        cluster = ClusterInMemory()
+        async with running(cluster):
+            cluster.put(a_model())
+            await rest()
+            assert Counter(written(cluster)) == CHILDREN + Counter({"status": 1})
+            assert written(cluster)[-2:] == ["Deployment", "status"], "walls first, the workload behind them"
+            assert sum(cluster.lists.values()) == len(cluster.lists), "nothing was read but the first lists"
+
+    virtually(scenario)
+
+
+def test_nothing_is_written_at_rest_or_on_resync() -> None:
+    async def scenario() -> None:
+        cluster = ClusterInMemory()
+        async with running(cluster):
+            cluster.put(a_model())
+            await rest()
+            before = len(cluster.writes)
+            await rest(4 * 600)
+            assert cluster.lists["deployments"] == 5
+            assert len(cluster.writes) == before
+
+    virtually(scenario)
+
+
+def test_nothing_is_written_after_a_restart() -> None:
+    async def scenario() -> None:
+        cluster = ClusterInMemory()
+        async with running(cluster):
+            cluster.put(a_model())
+            await rest()
+        before = len(cluster.writes)
+        async with running(cluster):
+            await rest()
+        assert len(cluster.writes) == before
+
+    virtually(scenario)
+
+
+def test_a_strangers_object_is_never_taken_over() -> None:
+    async def scenario() -> None:
+        cluster = ClusterInMemory()
+        theirs: Manifest = {
+            "apiVersion": "v1",
+            "kind": "Service",
+            "metadata": {"name": "llama", "namespace": "team-a"},
+            "spec": {"selector": {"app": "somebody-elses"}},
+        }
+        before = dict(cluster.put(theirs))
+        async with running(cluster):
+            cluster.put(a_model())
+            await rest(30)
+            assert cluster.objects[where("Service")] == before
+            assert reason(cluster) == "ChildNotOwned"
+            assert "Service 'llama' exists and is not owned" in ready(cluster)["message"]
+            assert where("Deployment") not in cluster.objects, "no workload without its own door"
+
+            cluster.remove("Service", "team-a", "llama")
+            await rest(300)
+            assert "hermetic.dev/modeldeployment" in cluster.objects[where("Service")]["metadata"]["labels"]
+            assert reason(cluster) == "Starting"
+
+    virtually(scenario)
+
+
+def test_children_of_an_earlier_deployment_of_the_same_name_are_waited_for() -> None:
+    async def scenario() -> None:
+        cluster = ClusterInMemory()
+        async with running(cluster):
+            cluster.put(a_model())
+            await rest()
+            cluster.remove("ModelDeployment", "team-a", "llama")
+            cluster.put(a_model())
+            await rest()
+            assert reason(cluster) == "ProgressingWithRetry"
+            assert "still being removed" in ready(cluster)["message"]
+            for kind in CHILDREN:  # as the garbage collector does
+                cluster.remove(kind, "team-a", "llama")
+            await rest()
+            assert reason(cluster) == "Starting"
+            owner = cluster.objects[where("ModelDeployment")]["metadata"]["uid"]
+            for kind in CHILDREN:
+                assert cluster.objects[where(kind)]["metadata"]["ownerReferences"][0]["uid"] == owner
+
+    virtually(scenario)
+
+
+def test_a_write_whose_answer_is_lost_is_not_repeated() -> None:
+    async def scenario() -> None:
+        cluster = ClusterInMemory()
+        lost: list[Coordinates] = []
+
+        async def losing(verb: str, place: Coordinates) -> None:
+            if verb == "patch" and place not in lost:
+                lost.append(place)
+                raise Unreachable("no answer in time")
+
+        cluster.done = losing
+        async with running(cluster):
+            cluster.put(a_model())
+            await rest(60)
+            assert set(lost) == {where(kind) for kind in CHILDREN}
+            assert Counter(written(cluster)) == CHILDREN + Counter({"status": 1})
+
+    virtually(scenario)
+
+
+def test_what_the_watch_shows_late_is_taken_in_and_not_taken_for_a_stranger() -> None:
+    async def scenario() -> None:
+        cluster = ClusterInMemory()
+
+        async def losing(verb: str, place: Coordinates) -> None:
+            if (verb, place[0]) == ("patch", "Service") and written(cluster).count("Service") == 1:
+                raise Unreachable("no answer in time")
+
+        cluster.done = losing
+        async with running(cluster) as operator:
+
+            def all_but_services(manifest: Manifest, *, gone: bool) -> None:
+                if manifest["kind"] != "Service":
+                    operator.see(manifest, gone=gone)
+
+            cluster.see = all_but_services
+            cluster.put(a_model())
+            await rest(60)
+            assert reason(cluster) == "Starting"
+            assert written(cluster).count("Service") == 2, "the second was refused, and the third not needed"
+
+    virtually(scenario)
+
+
+def test_a_child_that_lost_our_labels_gets_them_back_and_is_left_in_peace() -> None:
+    async def scenario() -> None:
+        cluster = ClusterInMemory()
+        async with running(cluster) as operator:
+            cluster.put(a_model())
+            await rest()
+            stripped = cluster.edit(where("Deployment"), lambda found: found["metadata"]["labels"].clear(), seen=False)
+            operator.see(stripped, gone=True)  # it left the selection of our watch
+            await rest(60)
+            assert cluster.objects[where("Deployment")]["metadata"]["labels"]["app.kubernetes.io/managed-by"]
+            writes = len(cluster.writes)
+            await rest(3600)
+            assert len(cluster.writes) == writes
+
+    virtually(scenario)
+
+
+def test_a_failed_wall_keeps_the_workload_from_being_created() -> None:
+    async def scenario() -> None:
+        cluster = ClusterInMemory()
+
+        async def no_policies(verb: str, place: Coordinates) -> None:
+            if (verb, place[0]) == ("patch", "NetworkPolicy"):
+                raise ServerTrouble("etcd is ill", status=500)
+
+        cluster.fault = no_policies
+        async with running(cluster):
+            cluster.put(a_model())
+            await rest(600)
+            assert "Deployment" not in written(cluster)
+            cluster.fault = ClusterInMemory().fault
+            await rest(600)
+            assert where("Deployment") in cluster.objects
+
+    virtually(scenario)
+
+
+def test_a_deployment_deleted_meanwhile_gets_no_children_and_no_status() -> None:
+    async def scenario() -> None:
+        cluster = ClusterInMemory()
+        hold = asyncio.Event()
+
+        async def slow(verb: str, place: Coordinates) -> None:
+            if (verb, place[0]) == ("patch", "Service"):
+                await hold.wait()
+
+        cluster.fault = slow
+        async with running(cluster):
+            cluster.put(a_model())
+            await rest()
+            cluster.remove("ModelDeployment", "team-a", "llama")
+            hold.set()
+            await rest(600)
+            assert "status" not in written(cluster)
+            assert written(cluster).count("Deployment") <= 1
+
+    virtually(scenario)

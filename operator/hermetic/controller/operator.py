@@ -13,8 +13,8 @@ from hermetic.api.conditions import ConditionType
 from hermetic.controller.reconciler import Outcome, Reconciler
 from hermetic.controller.sweeper import Sweeper
 from hermetic.controller.telemetry import Telemetry
-from hermetic.controller.workqueue import WorkQueue
-from hermetic.errors import HermeticError, NotLeading, Throttled
+from hermetic.controller.workqueue import LONGEST_DELAY, WorkQueue
+from hermetic.errors import HermeticError, NotLeading, ServerTrouble, Throttled, Unreachable
 from hermetic.kinds import BY_KIND, MODEL_DEPLOYMENT, PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM
 from hermetic.kube.relist import WATCHED, relist
 from hermetic.kube.store import Key, Store
@@ -25,6 +25,12 @@ log = structlog.get_logger(__name__)
 # Not a deployment: namespaces are never empty.
 SWEEP: Key = ("", "persistentvolumes")
 SWEEPING_KINDS = frozenset((MODEL_DEPLOYMENT, PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM))
+
+STUCK_SECONDS = 300.0
+PRIME_AGAIN_SECONDS = 2.0
+OUTAGE_SECONDS = 30.0
+# Bad gateway, service unavailable, gateway timeout: what stands in front of an API server that is not there.
+AWAY = frozenset({502, 503, 504})
 
 
 class Operator:
@@ -64,9 +70,14 @@ class Operator:
             self._queue.add(SWEEP, routine=True)
 
     async def prime(self) -> None:
-        """List everything before the first decision, then have every deployment looked at once."""
-        self._store.server_version = await self._api.server_version()
-        await self._relist()
+        """List everything before the first decision, however long it takes; then look at every deployment once."""
+        while not self.primed:
+            try:
+                self._store.server_version = await self._api.server_version()
+                await self._relist()
+            except HermeticError as error:
+                log.warning("not primed yet", because=error.message, code=error.code, again_in=PRIME_AGAIN_SECONDS)
+                await asyncio.sleep(PRIME_AGAIN_SECONDS)
         for key in self._store.deployments():
             self._queue.add(key, routine=True)
 
@@ -126,7 +137,7 @@ class Operator:
             self._queue.add_after(key, error.retry_after)
             self._report(key, started, "retried", because=error.message)
         except HermeticError as error:
-            again = self._queue.add_failed(key)
+            again = self._queue.add_failed(key, longest=_patience(error))
             self._report(key, started, "retried", because=error.message, code=error.code, again_in=round(again, 1))
         except Exception as error:
             again = self._queue.add_failed(key)
@@ -192,4 +203,7 @@ class Operator:
             self._queue.add(key)
 
 
-STUCK_SECONDS = 300.0
+def _patience(error: HermeticError) -> float:
+    """The longest pause after an error: short when the server is away, for then it is not this object's fault."""
+    away = isinstance(error, Unreachable) or (isinstance(error, ServerTrouble) and error.status in AWAY)
+    return OUTAGE_SECONDS if away else LONGEST_DELAY

@@ -80,10 +80,10 @@ class WorkQueue(Generic[K]):
         heapq.heappush(self._later, _Later(due, next(self._count), key))
         self._changed.set()
 
-    def add_failed(self, key: K) -> float:
+    def add_failed(self, key: K, *, longest: float = LONGEST_DELAY) -> float:
         """Have a key that failed worked on again, later each time; returns the delay in seconds."""
         failures = self._failures[key] = self._failures.get(key, 0) + 1
-        ceiling = min(LONGEST_DELAY, BASE_DELAY * 2 ** min(failures - 1, 20))
+        ceiling = min(longest, BASE_DELAY * 2 ** min(failures - 1, 20))
         delay = float(ceiling * (0.5 + 0.5 * self._jitter()))
         self.add_after(key, delay)
         return delay

@@ -1,0 +1,229 @@
+"""The whole of it around a cluster in memory: fairness, repair of what was missed, patience, and when to give up."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from collections.abc import Callable
+
+import pytest
+
+from hermetic.errors import HermeticError, ServerTrouble, Throttled, Unreachable
+from tests.controller.cluster_in_memory import ClusterInMemory, Coordinates
+from tests.controller.running import RESYNC_SECONDS, a_model, reason, rest, running, where, written
+from tests.controller.virtual_time import virtually
+
+
+def test_one_poisoned_object_among_200_backs_off_and_holds_up_nobody() -> None:
+    async def scenario() -> None:
+        cluster = ClusterInMemory()
+        attempts: list[float] = []
+
+        async def poisoned(verb: str, place: Coordinates) -> None:
+            if (verb, place) == ("patch", where("Deployment", "model-100")):
+                attempts.append(asyncio.get_running_loop().time())
+                raise ServerTrouble("etcd cannot take this one", status=500)
+
+        cluster.fault = poisoned
+        async with running(cluster):
+            for number in range(200):
+                cluster.put(a_model(f"model-{number}"))
+            await rest(5)
+            settled = [number for number in range(200) if reason(cluster, f"model-{number}") == "Starting"]
+            assert settled == [number for number in range(200) if number != 100]
+            await rest(3600)
+            pauses = [later - earlier for earlier, later in itertools.pairwise(attempts)]
+            assert max(pauses) == pytest.approx(300, abs=1), "five minutes is the longest pause"
+            assert len(attempts) < 30
+            cluster.fault = ClusterInMemory().fault
+            await rest(301)
+            assert reason(cluster, "model-100") == "Starting"
+
+    virtually(scenario)
+
+
+def test_what_a_watch_never_told_is_repaired_by_the_next_full_look() -> None:
+    async def scenario() -> None:
+        cluster = ClusterInMemory()
+        async with running(cluster):
+            cluster.put(a_model())
+            await rest()
+            cluster.remove(*where("Service"), seen=False)
+            cluster.edit(where("NetworkPolicy"), lambda found: found["spec"].update(egress=[{}]), seen=False)
+            cluster.put(a_model("unseen"), seen=False)
+            await rest(RESYNC_SECONDS + 5)
+            assert where("Service") in cluster.objects
+            assert cluster.objects[where("NetworkPolicy")]["spec"]["egress"] == []
+            assert reason(cluster, "unseen") == "Starting"
+
+    virtually(scenario)
+
+
+def test_events_twice_late_and_out_of_order_change_nothing() -> None:
+    async def scenario() -> None:
+        cluster = ClusterInMemory()
+        told: list[object] = []
+        async with running(cluster) as operator:
+
+            def recording(manifest: dict[str, object], *, gone: bool) -> None:
+                told.append(manifest)
+                operator.see(manifest, gone=gone)
+
+            cluster.see = recording
+            cluster.put(a_model())
+            await rest()
+            cluster.edit(where("ModelDeployment"), lambda found: found["spec"].update(replicas=2))
+            await rest()
+            writes = len(cluster.writes)
+            for manifest in [*reversed(told), *told]:
+                operator.see(manifest, gone=False)  # type: ignore[arg-type]
+            await rest(60)
+            assert len(cluster.writes) == writes
+            assert cluster.objects[where("Deployment")]["spec"]["replicas"] == 2
+
+    virtually(scenario)
+
+
+def test_retry_after_is_honoured_to_the_second_by_every_worker() -> None:
+    async def scenario() -> None:
+        cluster = ClusterInMemory()
+        asked: list[float] = []
+
+        async def throttling(_verb: str, _place: Coordinates) -> None:
+            asked.append(asyncio.get_running_loop().time())
+            if len(asked) == 1:
+                raise Throttled("too many requests", retry_after=7)
+
+        async with running(cluster, workers=1):
+            cluster.fault = throttling
+            for number in range(3):
+                cluster.put(a_model(f"model-{number}"))
+            await rest(60)
+            first, *later = asked
+            in_flight = [at for at in later if at < first + 0.1]
+            assert len(in_flight) == 2, "the other walls of the same deployment were on their way already"
+            assert min(at for at in later if at not in in_flight) == pytest.approx(first + 7, abs=0.01)
+            assert [reason(cluster, f"model-{number}") for number in range(3)] == ["Starting"] * 3
+
+    virtually(scenario)
+
+
+@pytest.mark.parametrize(
+    "outage", [lambda: Unreachable("refused"), lambda: ServerTrouble("no leader", status=503)], ids=["refused", "503"]
+)
+def test_an_outage_of_ten_minutes_is_over_for_everybody_within_half_a_minute(
+    outage: Callable[[], HermeticError],
+) -> None:
+    async def scenario() -> None:
+        cluster = ClusterInMemory()
+
+        async def away(verb: str, _place: Coordinates) -> None:
+            if verb != "list":
+                raise outage()
+
+        async with running(cluster):
+            cluster.fault = away
+            for number in range(20):
+                cluster.put(a_model(f"model-{number}"))
+            await rest(600)
+            cluster.fault = ClusterInMemory().fault
+            await rest(31)
+            assert {reason(cluster, f"model-{number}") for number in range(20)} == {"Starting"}
+
+    virtually(scenario)
+
+
+def test_an_api_server_that_is_away_at_start_is_waited_for() -> None:
+    async def scenario() -> None:
+        cluster = ClusterInMemory()
+        failures = iter(range(5))
+
+        async def away(verb: str, _place: Coordinates) -> None:
+            if verb == "list" and next(failures, None) is not None:
+                raise ServerTrouble("starting", status=503)
+
+        cluster.fault = away
+        cluster.put(a_model())
+        async with running(cluster) as operator:
+            assert operator.primed
+            await rest()
+            assert reason(cluster) == "Starting"
+
+    virtually(scenario)
+
+
+def test_it_asks_to_be_restarted_when_it_can_no_longer_look() -> None:
+    async def scenario() -> None:
+        cluster = ClusterInMemory()
+
+        async def away(_verb: str, _place: Coordinates) -> None:
+            raise ServerTrouble("gone", status=503)
+
+        async with running(cluster) as operator:
+            assert operator.trouble() == ""
+            cluster.fault = away
+            await rest(3 * RESYNC_SECONDS)
+            assert operator.trouble() == ""
+            await rest(RESYNC_SECONDS)
+            assert "everything was last listed" in operator.trouble()
+
+    virtually(scenario)
+
+
+def test_it_asks_to_be_restarted_when_a_write_never_ends() -> None:
+    async def scenario() -> None:
+        cluster = ClusterInMemory()
+
+        async def silence(verb: str, _place: Coordinates) -> None:
+            if verb == "patch":
+                await asyncio.Event().wait()
+
+        cluster.fault = silence
+        async with running(cluster) as operator:
+            cluster.put(a_model())
+            await rest(200)
+            assert operator.trouble() == ""
+            await rest(200)
+            assert "the oldest piece of work is" in operator.trouble()
+
+    virtually(scenario)
+
+
+def test_a_bug_in_one_reconcile_is_retried_and_kills_nobody() -> None:
+    async def scenario() -> None:
+        cluster = ClusterInMemory()
+
+        async def broken(verb: str, place: Coordinates) -> None:
+            if (verb, place) == ("patch", where("Service", "broken")):
+                raise KeyError("a bug")
+
+        cluster.fault = broken
+        async with running(cluster):
+            cluster.put(a_model("broken"))
+            cluster.put(a_model("sound"))
+            await rest(60)
+            assert reason(cluster, "sound") == "Starting"
+            assert 3 < written(cluster, "broken").count("Service") < 15
+            cluster.fault = ClusterInMemory().fault
+            await rest(300)
+            assert reason(cluster, "broken") == "Starting"
+
+    virtually(scenario)
+
+
+def test_an_event_that_cannot_be_posted_costs_no_reconcile() -> None:
+    async def scenario() -> None:
+        cluster = ClusterInMemory()
+
+        async def mute(verb: str, _place: Coordinates) -> None:
+            if verb == "create":
+                raise HermeticError("events are full")
+
+        cluster.fault = mute
+        async with running(cluster):
+            cluster.put(a_model())
+            await rest(60)
+            assert reason(cluster) == "Starting"
+            assert written(cluster).count("status") == 1
+
+    virtually(scenario)

@@ -20,7 +20,7 @@ def facts(kubernetes_version: str) -> dict[str, Any]:
         "cores": os.cpu_count(),
         "processor": _processor(),
         "memoryGiB": round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 1024**3, 1),
-        "kernel": platform.release(),
+        "kernel": platform.release().split("-", 1)[0],
         "python": platform.python_version(),
         "kubernetes": kubernetes_version,
         "packages": {name: version(name) for name in PACKAGES},

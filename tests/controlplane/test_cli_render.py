@@ -1,0 +1,147 @@
+"""What `hermetic render` prints of a live ModelDeployment is what the operator applied: every field, and no other.
+
+The API server keeps the book: metadata.managedFields names, for the manager `hermetic`, every field of its last apply.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import yaml
+
+from hermetic.api.quantities import parse_quantity
+from hermetic.kinds import BY_KIND
+from testbed.api import Api
+from testbed.installation import OperatorProcess, wait_for
+from testbed.kubectl import Kubectl
+from tests.commandline import hermetic
+from tests.controlplane.operating import StartOperator
+from tests.renderings import RENDERINGS, SHARES
+from tests.scenarios import Manifest, reporting
+
+QUANTITIES = {"requests", "limits", "capacity", "sizeLimit"}
+IDENTITY = {"": {"apiVersion", "kind"}, "metadata": {"name", "namespace"}}
+
+
+@pytest.fixture
+def operator(start_operator: StartOperator) -> OperatorProcess:
+    return start_operator(shares=SHARES)
+
+
+def test_rendered_objects_are_field_for_field_what_was_applied(
+    operator: OperatorProcess, kubectl: Kubectl, api: Api, namespace: str
+) -> None:
+    within = kubectl.within(namespace)
+    within.apply(*(reporting(manifest) for manifest in RENDERINGS.values()))
+    names = [manifest["metadata"]["name"] for manifest in RENDERINGS.values()]
+    for name in names:
+        path = f"/apis/apps/v1/namespaces/{namespace}/deployments/{name}"
+        wait_for(f"Deployment {name}", lambda path=path: api.get(path), operator)
+
+    shown = within("get", "modeldeployments.hermetic.dev", "--output", "yaml")
+    ran = hermetic("render", "-f", "-", stdin=shown)
+
+    assert (ran.code, ran.err) == (0, "")
+    rendered = list(yaml.safe_load_all(ran.out))
+    assert {each["metadata"]["name"] for each in rendered if each["kind"] == "Deployment"} == set(names)
+    differences = [difference for each in rendered for difference in compared(each, live(api, each))]
+    assert not differences, "\n".join(differences)
+    assert applied_by_hermetic(api, namespace) == {(each["kind"], each["metadata"]["name"]) for each in rendered}
+
+
+def live(api: Api, rendered: Manifest) -> Manifest:
+    metadata = rendered["metadata"]
+    return api.get(BY_KIND[rendered["kind"]].path(metadata.get("namespace"), metadata["name"]))
+
+
+def applied_by_hermetic(api: Api, namespace: str) -> set[tuple[str, str]]:
+    """Every object of this namespace, or volume for it, that the operator has applied."""
+    found: set[tuple[str, str]] = set()
+    for name in (
+        "ServiceAccount",
+        "NetworkPolicy",
+        "PersistentVolume",
+        "PersistentVolumeClaim",
+        "PodDisruptionBudget",
+        "Service",
+        "Deployment",
+    ):
+        for item in api.get(BY_KIND[name].path(namespace))["items"]:
+            of_us = BY_KIND[name].namespaced or (item["spec"].get("claimRef") or {}).get("namespace") == namespace
+            if of_us and any(entry["manager"] == "hermetic" for entry in item["metadata"].get("managedFields", ())):
+                found.add((name, item["metadata"]["name"]))
+    return found
+
+
+def compared(rendered: Manifest, found: Manifest) -> Iterator[str]:
+    """What differs between a rendered object and the fields of the live one that `hermetic` owns."""
+    (entry,) = (each for each in found["metadata"]["managedFields"] if each["manager"] == "hermetic")
+    if entry["operation"] != "Apply" or entry.get("subresource"):
+        yield f"{rendered['kind']}: {entry['operation']} of {entry.get('subresource') or 'the object'}"
+    where = f"{rendered['kind']}/{rendered['metadata']['name']}"
+    for difference in fields_differ(rendered, found, entry["fieldsV1"], ""):
+        yield f"{where}{difference}"
+
+
+def fields_differ(rendered: Manifest, found: Any, owned: Manifest, path: str) -> Iterator[str]:
+    """`owned` is a node of fieldsV1: 'f:NAME' per field, '.' for the object itself."""
+    keys = {key.removeprefix("f:") for key in owned if key != "."}
+    wanted = rendered.keys() - IDENTITY.get(path.lstrip("."), set())
+    yield from (f"{path}.{key}: rendered, and not owned" for key in sorted(wanted - keys))
+    yield from (f"{path}.{key}: owned, and not rendered" for key in sorted(keys - wanted))
+    for key in sorted(wanted & keys):
+        yield from value_differs(rendered[key], (found or {}).get(key), owned[f"f:{key}"], f"{path}.{key}")
+
+
+def value_differs(rendered: Any, found: Any, owned: Manifest, path: str) -> Iterator[str]:
+    if not owned:  # a leaf, or a list or object that is one value to the API server
+        if not same(rendered, found, path):
+            yield f"{path}: rendered {rendered!r}, live {found!r}"
+    elif isinstance(rendered, dict):
+        yield from fields_differ(rendered, found, owned, path)
+    else:
+        yield from items_differ(rendered, found or [], owned, path)
+
+
+def items_differ(rendered: list[Any], found: list[Any], owned: Manifest, path: str) -> Iterator[str]:
+    """Items are told apart by their value ('v:…'), or by the fields that are their key ('k:{…}')."""
+    left = dict(owned)
+    left.pop(".", None)
+    for item in rendered:
+        mark = next((key for key in left if is_of(item, key)), None)
+        if mark is None:
+            yield f"{path}: item {item!r} rendered, and not owned"
+            continue
+        below = left.pop(mark)
+        match = next((each for each in found if is_of(each, mark)), None)
+        if match is None:
+            yield f"{path}: {item!r} is not there"
+        elif mark.startswith("k:"):
+            yield from value_differs(item, match, below, f"{path}[{mark}]")
+    yield from (f"{path}[{mark}]: owned, and not rendered" for mark in left)
+
+
+def is_of(item: Any, mark: str) -> bool:
+    sort, _, text = mark.partition(":")
+    key = json.loads(text)
+    if sort == "v":
+        return bool(item == key)
+    return isinstance(item, dict) and all(item.get(name) == value for name, value in key.items())
+
+
+def same(rendered: Any, found: Any, path: str) -> bool:
+    """Equal; or both empty, which the API server leaves out; or the same quantity, which it writes in its own form."""
+    if rendered == found or (rendered in ([], "") and found is None):
+        return True
+    if isinstance(rendered, dict) and isinstance(found, dict):
+        return rendered.keys() <= found.keys() and all(
+            same(rendered[key], found[key], f"{path}.{key}") for key in rendered
+        )
+    if isinstance(rendered, list) and isinstance(found, list) and len(rendered) == len(found):
+        return all(same(a, b, path) for a, b in zip(rendered, found, strict=True))
+    if not QUANTITIES & set(path.split(".")):
+        return False
+    return parse_quantity(rendered) == parse_quantity(found)

@@ -1,0 +1,175 @@
+"""`hermetic status` on a real API server: what blocks, what mends it, and what an account with few rights sees."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from testbed.api import Api
+from testbed.errors import ApiError
+from testbed.installation import OperatorProcess, wait_for
+from testbed.kubectl import Kubectl
+from tests.commandline import Ran, hermetic_process
+from tests.scenarios import CLUSTER, a_baked_model, a_share_model, a_verdict, an_egress_audit, changed, reporting
+
+AUDITS = "/apis/hermetic.dev/v1alpha1/egressaudits"
+DEPLOYMENTS = "/apis/hermetic.dev/v1alpha1/namespaces/{}/modeldeployments/{}"
+
+
+@pytest.fixture
+def no_audit(api: Api) -> Iterator[None]:
+    """Whatever evidence a test leaves is taken away: there is one EgressAudit per cluster."""
+    yield
+    try:
+        api.delete(f"{AUDITS}/cluster")
+    except ApiError as error:
+        if error.status != 404:
+            raise
+
+
+def ready_with(api: Api, namespace: str, name: str, reason: str, operator: OperatorProcess) -> None:
+    def seen() -> bool:
+        found = api.get(DEPLOYMENTS.format(namespace, name)).get("status", {})
+        return any(c["type"] == "Ready" and c["reason"] == reason for c in found.get("conditions", ()))
+
+    wait_for(f"{name} {reason}", seen, operator)
+
+
+def status(cluster: Path, *arguments: str) -> Ran:
+    return hermetic_process("status", *arguments, "--kubeconfig", cluster)
+
+
+def deployments(ran: Ran) -> list[dict[str, Any]]:
+    assert ran.code == 0, ran.err
+    found = json.loads(ran.out)
+    assert found["schema"] == "hermetic.dev/status/v1"
+    return found["deployments"]
+
+
+@pytest.mark.usefixtures("installed", "no_audit")
+def test_what_blocks_is_told_with_the_commands_that_mend_it(
+    operator: OperatorProcess, kubectl: Kubectl, api: Api, cluster: Path, namespace: str
+) -> None:
+    kubectl.within(namespace).apply(a_share_model(), changed(a_baked_model(), isolation={"enforcement": "Off"}))
+    ready_with(api, namespace, "llama", "IsolationEvidenceMissing", operator)
+    ready_with(api, namespace, "phi", "Unschedulable", operator)
+
+    one = status(cluster, "llama", "-n", namespace)
+    assert (one.code, one.err) == (0, "")
+    lines = one.out.splitlines()
+    assert lines[0] == "llama  vLLM 0.32.0  1 x nvidia.com/gpu  weights from contosomodels/models/llama-3-1-8b/fp8"
+    blamed = next(place for place, line in enumerate(lines) if line.startswith("  isolation verified  unknown"))
+    assert lines[blamed].endswith("<- blocks new pods")
+    assert "fix: apply an EgressAudit named 'cluster' that names this cluster" in lines[blamed + 1]
+    assert lines[blamed + 2] == "    hermetic audit --azure CLUSTER_ARM_ID --sign KEY --attestation attestation.yaml"
+
+    both = status(cluster, "-n", namespace)
+    assert [line.split()[:2] for line in both.out.splitlines()[1:3]] == [[namespace, "llama"], [namespace, "phi"]]
+    assert f"Unschedulable: {namespace}/phi" in both.out
+    assert "needs 1 nvidia.com/gpu on one node" in both.out
+
+    by_name = {each["name"]: each for each in deployments(status(cluster, "-A", "-o", "json"))}
+    assert by_name["llama"]["blocks"] == "blocks new pods"
+    assert by_name["llama"]["pods"] == []
+    (pod,) = by_name["phi"]["pods"]
+    assert pod["state"] == "Unschedulable"
+    assert by_name["phi"]["commands"] == [f"kubectl describe pod {pod['name']} --namespace {namespace}"]
+
+
+@pytest.mark.usefixtures("installed", "no_audit")
+def test_the_command_names_the_cluster_that_the_audit_names(
+    operator: OperatorProcess, kubectl: Kubectl, api: Api, cluster: Path, namespace: str
+) -> None:
+    kubectl.apply(an_egress_audit())
+    verdict = a_verdict("Pass")
+    verdict["evidence"]["azure"] |= {"observedAt": "2026-01-01T00:00:00Z", "expiresAt": "2036-01-01T00:00:00Z"}
+    api.merge(f"{AUDITS}/cluster/status", {"status": verdict})
+    kubectl.within(namespace).apply(a_share_model())
+    ready_with(api, namespace, "llama", "IsolationEvidenceStale", operator)
+
+    (found,) = deployments(status(cluster, "llama", "-n", namespace, "-o", "json"))
+    assert found["commands"][0] == f"hermetic audit --azure {CLUSTER} --sign KEY --attestation attestation.yaml"
+    assert found["evidenceObservedAt"] == "2026-01-01T00:00:00Z"
+    shown = status(cluster, "llama", "-n", namespace).out
+    assert "isolation verified  STALE" in shown
+    assert "d ago)  <- blocks new pods" in shown
+
+
+@pytest.mark.usefixtures("installed")
+def test_without_an_operator_nothing_is_taken_for_seen(kubectl: Kubectl, cluster: Path, namespace: str) -> None:
+    kubectl.within(namespace).apply(reporting(a_share_model()))
+    (found,) = deployments(status(cluster, "-n", namespace, "-o", "json"))
+    assert (found["ready"], found["reason"]) == ("Unknown", "NotSeenYet")
+    assert found["commands"] == ["kubectl get pods --namespace hermetic-system"]
+
+
+@pytest.mark.usefixtures("installed")
+def test_a_name_that_is_not_there_is_not_reachable(cluster: Path, namespace: str) -> None:
+    ran = status(cluster, "nobody", "-n", namespace)
+    assert (ran.code, ran.out) == (4, "")
+    assert ran.errors == [f"error: HRM-KUB-404: there is no ModelDeployment 'nobody' in namespace '{namespace}'"]
+
+
+@pytest.mark.usefixtures("installed")
+def test_an_empty_namespace_is_no_failure(cluster: Path, namespace: str) -> None:
+    ran = status(cluster, "-n", namespace)
+    assert (ran.code, ran.out, ran.err) == (0, "", "# no ModelDeployment here\n")
+
+
+@pytest.mark.usefixtures("installed")
+def test_the_namespace_of_the_context_is_the_default(
+    kubectl: Kubectl, cluster: Path, namespace: str, tmp_path: Path
+) -> None:
+    kubectl.within(namespace).apply(a_share_model())
+    config = yaml.safe_load(cluster.read_text())
+    config["contexts"].append({"name": "here", "context": {**config["contexts"][0]["context"], "namespace": namespace}})
+    (tmp_path / "kubeconfig").write_text(yaml.safe_dump(config))
+    ran = status(tmp_path / "kubeconfig", "--context", "here", "-o", "json")
+    assert [each["namespace"] for each in deployments(ran)] == [namespace]
+    assert status(tmp_path / "kubeconfig", "--context", "nowhere").code == 2
+
+
+@pytest.mark.usefixtures("installed")
+def test_who_may_see_the_deployments_only_sees_them_and_is_told_of_the_rest(
+    kubectl: Kubectl, api: Api, cluster: Path, namespace: str, tmp_path: Path
+) -> None:
+    kubectl.within(namespace).apply(a_share_model())
+    reader = an_account(api, cluster, namespace, tmp_path / "reader", ["modeldeployments"])
+    ran = status(reader, "-n", namespace, "-o", "json")
+    assert [each["name"] for each in deployments(ran)] == ["llama"]
+    assert [line.split(" cannot be seen: ")[0] for line in ran.err.splitlines()] == ["# pods", "# egressaudits"]
+
+
+@pytest.mark.usefixtures("installed")
+def test_who_may_see_nothing_is_told_so_and_it_is_no_verdict(
+    api: Api, cluster: Path, namespace: str, tmp_path: Path
+) -> None:
+    stranger = an_account(api, cluster, namespace, tmp_path / "stranger", [])
+    ran = status(stranger, "-n", namespace)
+    assert (ran.code, ran.out) == (4, "")
+    assert "error: HRM-KUB-403: modeldeployments.hermetic.dev is forbidden" in ran.errors[0]
+
+
+def an_account(api: Api, cluster: Path, namespace: str, path: Path, resources: list[str]) -> Path:
+    """A kubeconfig of a new ServiceAccount that may list these resources of hermetic.dev in its namespace."""
+    name, rbac = path.name, f"/apis/rbac.authorization.k8s.io/v1/namespaces/{namespace}"
+    accounts = f"/api/v1/namespaces/{namespace}/serviceaccounts"
+    api.create(accounts, {"metadata": {"name": name}})
+    rules = [{"apiGroups": ["hermetic.dev"], "resources": resources, "verbs": ["list"]}] if resources else []
+    api.create(f"{rbac}/roles", {"metadata": {"name": name}, "rules": rules})
+    binding = {
+        "metadata": {"name": name},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": name},
+        "subjects": [{"kind": "ServiceAccount", "name": name, "namespace": namespace}],
+    }
+    api.create(f"{rbac}/rolebindings", binding)
+    token = api.create(f"{accounts}/{name}/token", {"spec": {"expirationSeconds": 3600}})["status"]["token"]
+    config = yaml.safe_load(cluster.read_text())
+    config["users"] = [{"name": config["users"][0]["name"], "user": {"token": token}}]
+    path.write_text(yaml.safe_dump(config))
+    return path

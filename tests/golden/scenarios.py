@@ -6,7 +6,7 @@ from pathlib import Path
 
 import yaml
 
-from hermetic.objects.names import TEMPLATE_ANNOTATION
+from hermetic.objects.names import digest
 from tests.renderings import RENDERINGS
 from tests.scenarios import Manifest
 from tests.worlds import rendered
@@ -41,8 +41,5 @@ def as_text(manifest: Manifest) -> str:
 
 
 def template_digests() -> dict[str, str]:
-    """The digest of every scenario's pod template, as the Deployment is marked with it."""
-    return {
-        name: rendered(manifest)["Deployment"]["metadata"]["annotations"][TEMPLATE_ANNOTATION]
-        for name, manifest in RENDERINGS.items()
-    }
+    """The digest of every scenario's pod template, to the last label: Kubernetes replaces pods for any difference."""
+    return {name: digest(rendered(manifest)["Deployment"]["spec"]["template"]) for name, manifest in RENDERINGS.items()}

@@ -10,9 +10,10 @@ from typing import Any
 from hypothesis import strategies as st
 
 from hermetic.engines.vllm_tables import supported_minors
+from hermetic.objects.names import TEMPLATE_LABEL
 from hermetic.plan.world import Warned, World
 from tests.scenarios import DIGEST, NIM_IMAGE, VLLM_IMAGE, Manifest
-from tests.worlds import NOW, a_world, addressed, an_a100_node, children_of, evidence, owner_of, serving
+from tests.worlds import NOW, a_world, addressed, an_a100_node, children_of, evidence, owner_of, rendered, serving
 
 # Searched for afterwards in everything that is written: no such text may leave the place it was said in.
 SECRET_NAMES = ("tls-secret-name", "key-secret-name")
@@ -238,7 +239,8 @@ pod_conditions = st.sampled_from(
 
 
 @st.composite
-def pods(draw: st.DrawFn) -> Manifest:
+def pods(draw: st.DrawFn, mark: str) -> Manifest:
+    """A pod of the present template, or of an earlier one."""
     number = draw(st.integers(0, 99))
     container = {
         "name": "engine",
@@ -250,7 +252,12 @@ def pods(draw: st.DrawFn) -> Manifest:
     stamp = f"2026-11-24T11:00:{number % 60:02d}Z"
     return {
         "kind": "Pod",
-        "metadata": {"name": f"pod-{number}", "uid": f"pod-uid-{number}", "creationTimestamp": stamp},
+        "metadata": {
+            "name": f"pod-{number}",
+            "uid": f"pod-uid-{number}",
+            "creationTimestamp": stamp,
+            "labels": {TEMPLATE_LABEL: draw(st.sampled_from([mark, mark, "earlier"]))},
+        },
         "status": {"conditions": draw(pod_conditions), "containerStatuses": draw(st.just([container]) | st.just([]))},
     }
 
@@ -285,6 +292,7 @@ addresses = st.lists(st.sampled_from(["10.0.0.4", "203.0.113.7"]), max_size=2)
 @st.composite
 def worlds(draw: st.DrawFn, manifest: Manifest, *, public: bool = True) -> World:
     """A world in which any of the children may live, some changed by others, with pods and nodes in any state."""
+    mark = rendered(manifest)["Deployment"]["metadata"]["annotations"][TEMPLATE_LABEL]
     children = {key: child for key, child in children_of(manifest).items() if draw(st.booleans())}
     for child in children.values():
         if draw(st.booleans()):
@@ -294,7 +302,7 @@ def worlds(draw: st.DrawFn, manifest: Manifest, *, public: bool = True) -> World
         children=children,
         evidence=draw(evidences),
         generation=draw(st.integers(1, 3)),
-        pods=tuple(draw(st.lists(pods(), max_size=3, unique_by=lambda pod: pod["metadata"]["name"]))),
+        pods=tuple(draw(st.lists(pods(mark), max_size=3, unique_by=lambda pod: pod["metadata"]["name"]))),
         nodes=tuple(draw(st.lists(nodes, max_size=3, unique_by=lambda node: node.name))),
         warnings=draw(warnings),
     )

@@ -202,7 +202,8 @@ def test_spec_that_a_gate_refuses_says_so_and_does_not_pretend_to_have_looked_fu
 def test_trouble_of_pods_is_told_by_available_and_repeated_by_ready():
     manifest = a_baked_model("llama")
     stuck = {"type": "ReplicaFailure", "status": "True", "message": "exceeded quota: gpus"}
-    world = reporting_of(a_world(children=children_of(manifest)), "Deployment", {"conditions": [stuck]})
+    world = a_world(children=children_of(manifest))
+    world = reporting_of(world, "Deployment", {"observedGeneration": 1, "conditions": [stuck]})
     found = conditions(said(manifest, world))
     assert found["Available"]["reason"] == found["Ready"]["reason"] == "QuotaExceeded"
     assert found["Available"]["message"] == found["Ready"]["message"]

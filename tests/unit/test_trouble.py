@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from hermetic.api.reasons import Reason
+from hermetic.objects.names import TEMPLATE_LABEL
 from hermetic.plan.trouble import Trouble, trouble
 from hermetic.plan.world import Warned
 from testbed.fates import CRASHES
@@ -40,7 +41,16 @@ def ended(code: int = 1, message: str = "", *, lasted: float = 20, reason: str =
 
 
 def found(*pods: dict[str, Any], spec: dict[str, Any] | None = None, **seen: Any) -> Trouble | None:
-    return trouble(spec_of(a_baked_model("llama", **(spec or {}))), a_world(pods=pods, **seen))
+    manifest = a_baked_model("llama", **(spec or {}))
+    children = children_of(manifest)
+    mark = children["Deployment", "llama"]["spec"]["template"]["metadata"]["labels"][TEMPLATE_LABEL]
+    present = tuple(_of_template(pod, mark) for pod in pods)
+    return trouble(spec_of(manifest), a_world(**{"pods": present, "children": children, **seen}))
+
+
+def _of_template(pod: dict[str, Any], mark: str) -> dict[str, Any]:
+    labels = {TEMPLATE_LABEL: mark, **pod["metadata"].get("labels", {})}
+    return {**pod, "metadata": {**pod["metadata"], "labels": labels}}
 
 
 def of_container(*statuses: dict[str, Any], **seen: Any) -> Trouble | None:
@@ -236,9 +246,10 @@ def test_other_warnings_are_told_by_the_state_itself(reason):
 # ---------------------------------------------------------------------- what the Deployment says
 
 
-def of_deployment(*conditions: dict[str, Any]) -> Trouble | None:
+def of_deployment(*conditions: dict[str, Any], generation: int = 1) -> Trouble | None:
     manifest = a_baked_model("llama")
-    world = reporting_of(a_world(OWNER, children=children_of(manifest)), "Deployment", {"conditions": list(conditions)})
+    said = {"observedGeneration": generation, "conditions": list(conditions)}
+    world = reporting_of(a_world(OWNER, children=children_of(manifest)), "Deployment", said)
     return trouble(spec_of(manifest), world)
 
 
@@ -274,6 +285,11 @@ def test_deadline_of_the_deployment_is_the_last_resort():
     assert reason_of(of_deployment(stuck, replica_failure("exceeded quota"))) is Reason.QUOTA_EXCEEDED
 
 
+def test_what_the_deployment_said_of_an_earlier_generation_is_over():
+    stuck = {"type": "Progressing", "status": "False", "reason": "ProgressDeadlineExceeded"}
+    assert of_deployment(stuck, generation=0) is None
+
+
 def test_deployment_that_progresses_is_no_trouble():
     assert of_deployment({"type": "Progressing", "status": "True", "reason": "NewReplicaSetAvailable"}) is None
 
@@ -303,8 +319,17 @@ def test_pod_without_trouble_lets_the_next_speak():
     assert reason_of(found(loading, a_pod("b", containerStatuses=[PULLING]))) is Reason.IMAGE_PULL_FAILED
 
 
+def test_pod_of_an_earlier_template_is_leaving_whatever_ails_it():
+    """The change that mends a crash must not be called stuck for the crash that it mends."""
+    earlier = a_pod("a", containerStatuses=[LOOPING])
+    earlier["metadata"]["labels"] = {TEMPLATE_LABEL: "another"}
+    assert found(earlier) is None
+    assert reason_of(found(earlier, a_pod("b", containerStatuses=[PULLING]))) is Reason.IMAGE_PULL_FAILED
+
+
 def test_no_pod_no_deployment_no_trouble():
     assert found() is None
+    assert found(a_pod(containerStatuses=[PULLING]), children={}) is None
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from typing import Any
 
 from hermetic.api.modeldeployment import ModelDeploymentSpec
 from hermetic.engines.launch import Launch
-from hermetic.objects.names import TEMPLATE_ANNOTATION, Owner, digest, metadata, selector
+from hermetic.objects.names import TEMPLATE_ANNOTATION, TEMPLATE_LABEL, Owner, digest, metadata, selector
 from hermetic.objects.pod import pod_template
 
 REPLACE = {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1}}
@@ -16,13 +16,14 @@ SURGE = {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1, "maxUnavailab
 def deployment(owner: Owner, spec: ModelDeploymentSpec, launch: Launch) -> dict[str, Any]:
     """A Deployment whose progress deadline outlasts the slowest start and drain that the spec allows."""
     template = pod_template(owner, spec, launch)
+    mark = digest(template)[:16]
     return {
         "apiVersion": "apps/v1",
         "kind": "Deployment",
         # The digest tells, across restarts and upgrades, whether applying this would make new pods.
         "metadata": {
             **metadata(owner, launch.engine),
-            "annotations": {TEMPLATE_ANNOTATION: digest(template)[:16]},
+            "annotations": {TEMPLATE_ANNOTATION: mark},
         },
         "spec": {
             "replicas": spec.replicas,
@@ -30,6 +31,11 @@ def deployment(owner: Owner, spec: ModelDeploymentSpec, launch: Launch) -> dict[
             "progressDeadlineSeconds": spec.startup_budget_seconds + launch.grace_seconds + 60,
             "selector": {"matchLabels": selector(owner)},
             "strategy": SURGE if spec.rollout == "Surge" else REPLACE,
-            "template": template,
+            "template": _labelled(template, mark),
         },
     }
+
+
+def _labelled(template: dict[str, Any], mark: str) -> dict[str, Any]:
+    """The template whose pods say which one they are of: what ails those of an earlier one is no news."""
+    return {**template, "metadata": {"labels": {**template["metadata"]["labels"], TEMPLATE_LABEL: mark}}}

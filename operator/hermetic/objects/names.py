@@ -15,6 +15,7 @@ OWNER_UID_LABEL = "hermetic.dev/owner-uid"
 MANAGED_BY = ("app.kubernetes.io/managed-by", "hermetic")
 INTENT_ANNOTATION = "hermetic.dev/intent"
 TEMPLATE_ANNOTATION = "hermetic.dev/pod-template"
+TEMPLATE_LABEL = TEMPLATE_ANNOTATION
 
 # What every watch and list of children asks the API server for.
 CHILD_SELECTOR = "=".join(MANAGED_BY)

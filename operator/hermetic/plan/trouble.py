@@ -13,6 +13,7 @@ from hermetic.api.reasons import Reason
 from hermetic.engines.failure import diagnose, telling_line
 from hermetic.engines.starting import launch
 from hermetic.kinds import DEPLOYMENT
+from hermetic.objects.names import TEMPLATE_LABEL
 from hermetic.plan.refusals import refused_pod
 from hermetic.plan.scheduling import unschedulable
 from hermetic.plan.world import Warned, World
@@ -47,7 +48,7 @@ class Trouble:
 def trouble(spec: ModelDeploymentSpec, world: World) -> Trouble | None:
     """The first trouble of the newest pods that do not serve, else what the Deployment itself reports."""
     waiting = sorted(
-        (pod for pod in world.pods if not _serves(pod) and not pod["metadata"].get("deletionTimestamp")),
+        (pod for pod in _present_pods(world) if not _serves(pod) and not pod["metadata"].get("deletionTimestamp")),
         key=lambda pod: (pod["metadata"].get("creationTimestamp", ""), pod["metadata"]["name"]),
         reverse=True,
     )
@@ -55,6 +56,17 @@ def trouble(spec: ModelDeploymentSpec, world: World) -> Trouble | None:
         if (found := _of_pod(spec, world, pod)) is not None:
             return found
     return _of_deployment(spec, world)
+
+
+def _present_pods(world: World) -> Iterator[Pod]:
+    """Pods of the template that the Deployment has now. Those of an earlier one are leaving, whatever ails them."""
+    template = (world.child(DEPLOYMENT) or {}).get("spec", {}).get("template", {})
+    mark = _label(template)
+    return (pod for pod in world.pods if mark and _label(pod) == mark)
+
+
+def _label(labelled: Mapping[str, Any]) -> str:
+    return str((labelled.get("metadata", {}).get("labels") or {}).get(TEMPLATE_LABEL, ""))
 
 
 def _serves(pod: Pod) -> bool:
@@ -168,8 +180,11 @@ def _mount_trouble(warned: Warned) -> Trouble:
 
 
 def _of_deployment(spec: ModelDeploymentSpec, world: World) -> Trouble | None:
-    deployment = world.child(DEPLOYMENT)
-    conditions = (deployment or {}).get("status", {}).get("conditions") or ()
+    deployment = world.child(DEPLOYMENT) or {"metadata": {}}
+    found = deployment.get("status") or {}
+    if found.get("observedGeneration", 0) < deployment["metadata"].get("generation", 1):
+        return None  # it speaks of what was asked before
+    conditions = found.get("conditions") or ()
     for condition in conditions:
         if condition.get("type") == "ReplicaFailure" and condition.get("status") == "True":
             reason, message = refused_pod(condition.get("message", ""))

@@ -20,7 +20,7 @@ from testbed.kubectl import Kubectl
 from tests.commandline import hermetic
 from tests.controlplane.operating import StartOperator
 from tests.renderings import RENDERINGS, SHARES
-from tests.scenarios import Manifest, reporting
+from tests.scenarios import Manifest, a_share_model, reporting
 
 QUANTITIES = {"requests", "limits", "capacity", "sizeLimit"}
 IDENTITY = {"": {"apiVersion", "kind"}, "metadata": {"name", "namespace"}}
@@ -49,7 +49,31 @@ def test_rendered_objects_are_field_for_field_what_was_applied(
     assert {each["metadata"]["name"] for each in rendered if each["kind"] == "Deployment"} == set(names)
     differences = [difference for each in rendered for difference in compared(each, live(api, each))]
     assert not differences, "\n".join(differences)
+    assert all(list(compared(altered, live(api, altered))) for altered in altered_copies(rendered)), "sees nothing"
     assert applied_by_hermetic(api, namespace) == {(each["kind"], each["metadata"]["name"]) for each in rendered}
+
+
+def altered_copies(rendered: list[Manifest]) -> Iterator[Manifest]:
+    """A Deployment with one field more, one field less, another value, and an item less: each must be noticed."""
+    deployment = next(each for each in rendered if each["kind"] == "Deployment")
+    spec = deployment["spec"]
+    pod = spec["template"]["spec"]
+    yield {**deployment, "spec": {**spec, "minReadySeconds": 1}}
+    yield {**deployment, "spec": {key: value for key, value in spec.items() if key != "replicas"}}
+    yield {**deployment, "spec": {**spec, "revisionHistoryLimit": 3}}
+    fewer = {**spec["template"], "spec": {**pod, "volumes": pod["volumes"][1:]}}
+    yield {**deployment, "spec": {**spec, "template": fewer}}
+
+
+def test_volumes_for_the_platform_team_bind_to_each_other(kubectl: Kubectl, api: Api, namespace: str) -> None:
+    ran = hermetic("render", "--volumes", "-n", namespace, "-f", "-", stdin=json.dumps(a_share_model()))
+    volume, claim = yaml.safe_load_all(ran.out)
+    kubectl.within(namespace)("apply", "--filename=-", stdin=ran.out)
+    path = f"/api/v1/namespaces/{namespace}/persistentvolumeclaims/{claim['metadata']['name']}"
+    try:
+        wait_for("claim bound", lambda: api.get(path)["status"].get("phase") == "Bound")
+    finally:
+        api.delete(f"/api/v1/persistentvolumes/{volume['metadata']['name']}")
 
 
 def live(api: Api, rendered: Manifest) -> Manifest:

@@ -51,7 +51,7 @@ def command(
     wanted = Wanted(name or "", namespace, all_namespaces)
     reports = asyncio.run(_look(wanted, kubeconfig, context))
     if output == "json":
-        write_json({"schema": SCHEMA, "deployments": [_as_json(one) for one in reports]})
+        write_json({"schema": SCHEMA, "deployments": [as_json(one) for one in reports]})
     elif name:
         from hermetic.cli.screen import show_one
 
@@ -130,7 +130,8 @@ def _reports(deployments: Sequence[Manifest], pods: Sequence[Manifest], audits: 
     return [report(each, of.get(key, ()), audit) for key, each in keyed]
 
 
-def _as_json(one: Report) -> dict[str, Any]:
+def as_json(one: Report) -> dict[str, Any]:
+    """One deployment as programs read it."""
     remedy = one.remedy
     return {
         "namespace": one.namespace,

@@ -58,11 +58,13 @@ check: $(INSTALLED) ## format, lint, types, import directions, generated files (
 	$(BIN)/lint-imports --no-logo
 	$(BIN)/python -m hermetic.api.crd --check
 	$(BIN)/python -m hermetic.api.reference --check
+	$(BIN)/python -m hermetic.cli.reference --check
 
 .PHONY: generate
-generate: $(INSTALLED) ## write what is generated: CRDs and their reference
+generate: $(INSTALLED) ## write what is generated: CRDs, their reference, reasons, configuration
 	$(BIN)/python -m hermetic.api.crd
 	$(BIN)/python -m hermetic.api.reference
+	$(BIN)/python -m hermetic.cli.reference
 
 # The layers one after another, the cheap ones first: a typo should not cost a cluster.
 .PHONY: test

@@ -59,8 +59,8 @@ class Reconciler:
         decided = plan(spec, world, self._clock.now())
         outcome.refusals = await self._carry_out(key, decided, outcome)
         after = self._look(key)
-        if after is None or after.deleting:
-            return outcome
+        if after is None or after.deleting or not _is_same_wish(world, after):
+            return outcome  # whoever changed it queued it: what was decided must not be said of what is wished now
         said = status(spec, after, decided, outcome.refusals, self._clock.now())
         await self._say(key, after, said, outcome)
         outcome.look_again_in = self._look_again_in(key, decided)
@@ -188,6 +188,11 @@ def _cautious(change: Change) -> Manifest:
     if change.why != "absent":
         return manifest
     return {**manifest, "metadata": {**manifest["metadata"], "resourceVersion": "1"}}
+
+
+def _is_same_wish(before: World, after: World) -> bool:
+    """Whether both are of one generation of one object."""
+    return (before.owner, before.generation) == (after.owner, after.generation)
 
 
 def _is_final(error: HermeticError) -> bool:

@@ -12,10 +12,11 @@ import pytest
 from testbed import cloud_provider as azure
 from testbed.api import Api
 from testbed.fleet import Pool, add_nodes, remove_nodes
+from testbed.processes import Component
+from tests.controlplane.deployments import deployments, hermetic
 from tests.controlplane.operating import installed, operator, start_operator
 
-__all__ = ["installed", "operator", "start_operator"]
-from testbed.processes import Component
+__all__ = ["deployments", "hermetic", "installed", "operator", "start_operator"]
 
 HERE = Path(__file__).resolve().parent
 

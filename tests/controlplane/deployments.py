@@ -1,0 +1,118 @@
+"""Fixtures and words for tests that follow ModelDeployments: one operator per module, looking after every namespace."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from testbed.api import Api
+from testbed.errors import ApiError
+from testbed.installation import CONFIGURATION, OperatorProcess, operator_kubeconfig, wait_for
+from testbed.kubectl import Kubectl
+from tests.renderings import SHARES
+from tests.scenarios import VLLM_IMAGE, Manifest, changed
+
+MODELS = "/apis/hermetic.dev/v1alpha1/namespaces/{}/modeldeployments"
+FATED_IMAGE = VLLM_IMAGE.replace("vllm-openai", "fate-{}")
+
+
+@dataclass(frozen=True)
+class Deployments:
+    """The ModelDeployments of one namespace: applied as a user would, waited for by what their status says."""
+
+    api: Api
+    kubectl: Kubectl
+    namespace: str
+    operator: OperatorProcess
+
+    @property
+    def collection(self) -> str:
+        return MODELS.format(self.namespace)
+
+    def apply(self, *manifests: Manifest) -> None:
+        self.kubectl.within(self.namespace).apply(*manifests)
+
+    def get(self, name: str) -> Manifest:
+        return self.api.get(f"{self.collection}/{name}")
+
+    def change(self, name: str, **spec: Any) -> None:
+        """Merge-patch fields of the spec, as another user would."""
+        self.api.merge(f"{self.collection}/{name}", {"spec": spec})
+
+    def condition(self, name: str, kind: str = "Ready") -> dict[str, Any]:
+        conditions = self.get(name).get("status", {}).get("conditions") or []
+        return next((condition for condition in conditions if condition["type"] == kind), {})
+
+    def until(self, name: str, reason: str, kind: str = "Ready", timeout: float = 60.0) -> dict[str, Any]:
+        """Wait until the condition gives this reason for the present generation; returns it."""
+
+        def said() -> dict[str, Any] | None:
+            found, generation = self.condition(name, kind), self.get(name)["metadata"]["generation"]
+            return found if (found.get("reason"), found.get("observedGeneration")) == (reason, generation) else None
+
+        return self.wait(f"{kind} of {name} says {reason}", said, timeout)
+
+    def wait(self, what: str, look: Callable[[], Any], timeout: float = 60.0) -> Any:
+        return wait_for(what, look, self.operator, timeout)
+
+    def child(self, group: str, plural: str, name: str) -> Manifest | None:
+        """A child as it lives, or None: `child("apps/v1", "deployments", "llama")`."""
+        root = f"/apis/{group}" if "/" in group else f"/api/{group}"
+        try:
+            return self.api.get(f"{root}/namespaces/{self.namespace}/{plural}/{name}")
+        except ApiError as error:
+            if error.status != 404:
+                raise
+            return None
+
+    def workload(self, name: str) -> Manifest | None:
+        return self.child("apps/v1", "deployments", name)
+
+    def pods(self, name: str) -> list[Manifest]:
+        selector = f"hermetic.dev/modeldeployment={name}"
+        found: list[Manifest] = self.api.get(f"/api/v1/namespaces/{self.namespace}/pods", labelSelector=selector)[
+            "items"
+        ]
+        return found
+
+    def events(self, name: str) -> list[Manifest]:
+        """The Events of the operator about this deployment."""
+        path = f"/apis/events.k8s.io/v1/namespaces/{self.namespace}/events"
+        found = self.api.get(path)["items"]
+        return [event for event in found if event.get("regarding", {}).get("kind") == "ModelDeployment"
+                and event["regarding"]["name"] == name]  # fmt: skip
+
+
+def fated(manifest: Manifest, fate: str) -> Manifest:
+    """The same vLLM deployment with an image to which kwok plays this fate."""
+    vllm = {**manifest["spec"]["engine"]["vllm"], "image": FATED_IMAGE.format(fate)}
+    return changed(manifest, engine={"vllm": vllm})
+
+
+@pytest.fixture(scope="module")
+def hermetic(
+    installed: None,  # noqa: ARG001
+    api: Api,
+    cluster: Path,
+    tmp_path_factory: pytest.TempPathFactory,
+    component_logs: dict[str, Path],
+) -> Iterator[OperatorProcess]:
+    """The operator as its ServiceAccount, for every namespace, as long as the tests of one module run."""
+    folder = tmp_path_factory.mktemp("hermetic")
+    kubeconfig = operator_kubeconfig(api, cluster, folder / "operator.kubeconfig")
+    process = OperatorProcess(folder, kubeconfig, {**CONFIGURATION, "shares": SHARES}, "hermetic")
+    component_logs["hermetic"] = process.component.log
+    process.start()
+    yield process
+    process.stop()
+    del component_logs["hermetic"]
+
+
+@pytest.fixture
+def deployments(hermetic: OperatorProcess, api: Api, kubectl: Kubectl, namespace: str) -> Deployments:
+    """This test's namespace, looked after by the module's operator."""
+    return Deployments(api, kubectl, namespace, hermetic)

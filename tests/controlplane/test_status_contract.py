@@ -1,0 +1,265 @@
+"""The status as Flux and `kubectl wait` read it, at every single revision of a ModelDeployment's life."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import pairwise
+from typing import Any
+
+import pytest
+
+from testbed.api import Api
+from testbed.errors import ApiError
+from testbed.fleet import Pool
+from testbed.kubectl import Kubectl
+from testbed.processes import Component
+from tests.controlplane.deployments import FATED_IMAGE, Deployments, fated
+from tests.controlplane.kstatus import (
+    condition_of,
+    contradictions,
+    course,
+    kstatus,
+    newest,
+    revisions,
+    waits_for,
+)
+from tests.scenarios import VLLM_IMAGE, a_baked_model, a_share_model, changed, reporting
+
+Fleet = Callable[..., list[str]]
+
+
+@pytest.fixture
+def balanced(deployments: Deployments, cloud_provider: Component, fleet: Fleet) -> Deployments:  # noqa: ARG001
+    """A namespace with GPU nodes to spare and load balancers that get addresses."""
+    fleet(Pool("gpu"), 4)
+    return deployments
+
+
+def gone(deployments: Deployments, name: str) -> bool:
+    try:
+        deployments.get(name)
+    except ApiError as error:
+        return error.status == 404
+    return False
+
+
+def vllm(image: str) -> dict[str, Any]:
+    return {"vllm": {"image": image, "version": "0.32.0"}}
+
+
+# ---------------------------------------------------------------------- a whole life
+
+
+def test_at_no_revision_of_its_life_does_a_deployment_lie(balanced: Deployments):
+    """Create, progress, fail, recover, update, scale to zero and back, delete."""
+    since = newest(balanced.api, balanced.collection)
+    balanced.apply(fated(reporting(a_share_model()), "slow-start"))
+    balanced.until("llama", "Starting")
+    balanced.until("llama", "Serving")
+    balanced.change("llama", engine=vllm(FATED_IMAGE.format("crash-loop-kv-cache")))
+    balanced.until("llama", "GpuMemoryTooSmall")
+    balanced.change("llama", engine=vllm(VLLM_IMAGE))
+    balanced.until("llama", "Serving")
+    balanced.change("llama", drainSeconds=7)
+    balanced.until("llama", "Serving")
+    balanced.change("llama", replicas=0)
+    balanced.until("llama", "ScaledToZero")
+    balanced.change("llama", replicas=2)
+    balanced.until("llama", "Serving")
+    _delete_slowly(balanced)
+
+    seen = revisions(balanced.api, balanced.collection, since, "llama")
+
+    assert [line for one in seen for line in contradictions(one)] == []
+    assert course(seen) == [
+        *("InProgress", "Current"),
+        *("InProgress", "Failed"),
+        *("InProgress", "Current"),
+        *("InProgress", "Current"),
+        *("InProgress", "Current"),
+        *("InProgress", "Current"),
+        "Terminating",
+    ]
+    assert kstatus(seen[0]) == "InProgress", "nobody has looked yet, and that is not ready"
+    _transition_times_move_exactly_with_the_status(seen)
+    _current_only_while_the_workload_is(balanced, seen, since)
+
+
+def _delete_slowly(balanced: Deployments) -> None:
+    """Delete it while somebody else holds it for a moment, so that a revision shows it going."""
+    path = f"{balanced.collection}/llama"
+    balanced.api.merge(path, {"metadata": {"finalizers": ["example.com/held"]}})
+    balanced.api.delete(path)
+    balanced.api.merge(path, {"metadata": {"finalizers": None}})
+    balanced.wait("the deployment is gone", lambda: gone(balanced, "llama"))
+
+
+def _transition_times_move_exactly_with_the_status(seen: list[dict[str, Any]]) -> None:
+    for before, after in pairwise(seen):
+        for kind in ("Ready", "ImagesPinned", "WeightsVerified", "IsolationVerified", "EndpointPrivate", "Available"):
+            old, new = condition_of(before, kind), condition_of(after, kind)
+            if old is not None and new is not None and old["status"] == new["status"]:
+                assert old["lastTransitionTime"] == new["lastTransitionTime"], kind
+
+
+def _current_only_while_the_workload_is(balanced: Deployments, seen: list[dict[str, Any]], since: str) -> None:
+    """At every revision that says Current, the Deployment was of that very spec, rolled out and serving."""
+    workloads = revisions(balanced.api, f"/apis/apps/v1/namespaces/{balanced.namespace}/deployments", since, "llama")
+    for one in seen:
+        if kstatus(one) != "Current":
+            continue
+        moment = int(one["metadata"]["resourceVersion"])
+        known = [w for w in workloads if int(w["metadata"]["resourceVersion"]) < moment]
+        assert known, "Current before there was a Deployment"
+        assert _settled(one["spec"], known[-1]), one["metadata"]["resourceVersion"]
+
+
+def _settled(spec: dict[str, Any], workload: dict[str, Any]) -> bool:
+    status, pod = workload.get("status", {}), workload["spec"]["template"]["spec"]
+    counts = [status.get(name, 0) for name in ("replicas", "updatedReplicas", "availableReplicas")]
+    return (
+        status.get("observedGeneration") == workload["metadata"]["generation"]
+        and counts == [spec["replicas"]] * 3
+        and pod["containers"][0]["image"] == spec["engine"]["vllm"]["image"]
+        and pod["terminationGracePeriodSeconds"] == 50 + spec["drainSeconds"]
+    )
+
+
+def test_ready_is_never_said_of_a_spec_that_came_in_the_middle(balanced: Deployments):
+    """A change that arrives while an earlier one is being written must not be vouched for with it."""
+    since = newest(balanced.api, balanced.collection)
+    balanced.apply(reporting(a_baked_model("llama", endpoint={})))
+    balanced.until("llama", "Serving")
+    for drain in range(30):
+        balanced.change("llama", drainSeconds=drain)
+        if drain % 3 == 0:
+            balanced.wait("the change is seen", lambda d=drain: _grace(balanced) == 50 + d)
+    balanced.until("llama", "Serving")
+
+    seen = revisions(balanced.api, balanced.collection, since, "llama")
+    assert [line for one in seen for line in contradictions(one)] == []
+    _current_only_while_the_workload_is(balanced, seen, since)
+
+
+def _grace(balanced: Deployments) -> int:
+    workload = balanced.workload("llama")
+    return workload["spec"]["template"]["spec"]["terminationGracePeriodSeconds"] if workload else 0
+
+
+def test_before_any_operator_looked_a_deployment_is_in_progress(
+    installed: None,  # noqa: ARG001
+    api: Api,
+    kubectl: Kubectl,
+    namespace: str,
+):
+    """Without the default of the CRD, kstatus would take an object without status for ready."""
+    collection = f"/apis/hermetic.dev/v1alpha1/namespaces/{namespace}/modeldeployments"
+    since = newest(api, collection)
+    kubectl.within(namespace).apply(reporting(a_baked_model()))
+
+    first = revisions(api, collection, since, "phi")[0]
+
+    assert first["status"] == {"observedGeneration": -1}
+    assert kstatus(first) == "InProgress"
+
+
+# ---------------------------------------------------------------------- kubectl wait
+
+
+def test_kubectl_wait_right_after_an_apply_waits_for_the_new_spec(balanced: Deployments):
+    kubectl = balanced.kubectl.within(balanced.namespace)
+    for drain in (11, 12, 13):
+        manifest = reporting(a_baked_model("llama", endpoint={}, drainSeconds=drain))
+        kubectl.apply(manifest)
+        kubectl("wait", "--for=condition=Ready", "--timeout=60s", "mdep/llama")
+        assert _grace(balanced) == 50 + drain, "said Ready of the spec before"
+        assert not waits_for(balanced.get("llama"), "Ready")
+
+
+def test_kubectl_wait_for_delete_and_for_the_address_work_as_documented(balanced: Deployments):
+    kubectl = balanced.kubectl.within(balanced.namespace)
+    kubectl.apply(reporting(a_baked_model("llama")))
+    kubectl("wait", "--for=jsonpath={.status.endpoint.address}", "--timeout=60s", "mdep/llama")
+    address = balanced.get("llama")["status"]["endpoint"]["address"]
+    assert address.startswith("10.13.76.")
+    kubectl("delete", "mdep", "llama", "--wait=false")
+    kubectl("wait", "--for=delete", "--timeout=60s", "mdep/llama")
+
+
+# ---------------------------------------------------------------------- what Ready repeats, and Events
+
+
+def test_ready_repeats_the_first_condition_that_fails(balanced: Deployments):
+    """An image that may not be used comes before isolation that is not proven."""
+    enforced = a_baked_model("llama")
+    elsewhere = changed(enforced, engine=vllm(VLLM_IMAGE.replace("contoso.azurecr.io", "ghcr.io")))
+    balanced.apply(elsewhere)
+    ready = balanced.until("llama", "RegistryNotAllowed")
+    assert ready["message"] == balanced.condition("llama", "ImagesPinned")["message"]
+
+    balanced.apply(enforced)
+    ready = balanced.until("llama", "IsolationEvidenceMissing")
+    assert ready["message"] == balanced.condition("llama", "IsolationVerified")["message"]
+    assert balanced.condition("llama", "ImagesPinned")["status"] == "True"
+
+
+def test_every_condition_change_is_told_by_one_event_at_most(balanced: Deployments):
+    since = newest(balanced.api, balanced.collection)
+    balanced.apply(fated(reporting(a_baked_model("llama", endpoint={})), "slow-start"))
+    balanced.until("llama", "Serving")
+    balanced.change("llama", replicas=0)
+    balanced.until("llama", "ScaledToZero")
+
+    changes = _changes(revisions(balanced.api, balanced.collection, since, "llama"))
+    events = balanced.wait("the last event", lambda: _reasons(balanced) and balanced.events("llama"))
+
+    assert len(events) <= len(changes)
+    assert len({(event["reason"], event["note"]) for event in events}) == len(events), "said twice"
+    assert all(event["type"] == "Normal" for event in events)
+
+
+def _reasons(balanced: Deployments) -> bool:
+    return "ScaledToZero" in {event["reason"] for event in balanced.events("llama")}
+
+
+def _changes(seen: list[dict[str, Any]]) -> list[tuple[str, str, str]]:
+    """Every (type, status, reason) of an announced condition that differs from the revision before."""
+    found: list[tuple[str, str, str]] = []
+    last: dict[str, tuple[str, str, str]] = {}
+    for one in seen:
+        for kind in ("Ready", "IsolationVerified", "EndpointPrivate"):
+            condition = condition_of(one, kind)
+            said = (kind, condition["status"], condition["reason"]) if condition else None
+            if said and said != last.get(kind):
+                last[kind] = said
+                found.append(said)
+    return found
+
+
+# ---------------------------------------------------------------------- at rest
+
+
+def test_crash_loop_costs_a_handful_of_status_writes_however_often_it_turns(balanced: Deployments):
+    since = newest(balanced.api, balanced.collection)
+    balanced.apply(fated(reporting(a_baked_model("llama", endpoint={})), "crash-loop-kv-cache"))
+    balanced.until("llama", "GpuMemoryTooSmall")
+    balanced.wait("the fifth restart", lambda: _restarts(balanced) == 5)
+    seen = revisions(balanced.api, balanced.collection, since, "llama")
+    written = len(seen) - 1
+    assert written <= 3, [condition_of(one, "Ready") for one in seen]
+    assert [line for one in seen for line in contradictions(one)] == []
+
+
+def test_unexplained_crash_loop_settles_on_one_message(balanced: Deployments):
+    since = newest(balanced.api, balanced.collection)
+    balanced.apply(fated(reporting(a_baked_model("llama", endpoint={})), "crash-loop"))
+    balanced.until("llama", "CrashLoop")
+    balanced.wait("the fifth restart", lambda: _restarts(balanced) == 5)
+    seen = revisions(balanced.api, balanced.collection, since, "llama")
+    assert len(seen) - 1 <= 3, [condition_of(one, "Ready") for one in seen]
+    assert course(seen) == ["InProgress", "Failed"]
+
+
+def _restarts(balanced: Deployments) -> int:
+    statuses = [s for pod in balanced.pods("llama") for s in pod["status"].get("containerStatuses", ())]
+    return max((status["restartCount"] for status in statuses), default=0)

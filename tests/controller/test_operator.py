@@ -9,6 +9,7 @@ from collections.abc import Callable
 import pytest
 
 from hermetic.errors import HermeticError, ServerTrouble, Throttled, Unreachable
+from hermetic.kinds import SERVICE
 from tests.controller.cluster_in_memory import ClusterInMemory, Coordinates
 from tests.controller.running import RESYNC_SECONDS, a_model, reason, rest, running, where, written
 from tests.controller.virtual_time import virtually
@@ -225,5 +226,21 @@ def test_an_event_that_cannot_be_posted_costs_no_reconcile() -> None:
             await rest(60)
             assert reason(cluster) == "Starting"
             assert written(cluster).count("status") == 1
+
+    virtually(scenario)
+
+
+def test_a_watch_that_lost_its_place_hides_no_deletion() -> None:
+    async def scenario() -> None:
+        cluster = ClusterInMemory()
+        async with running(cluster) as operator:
+            cluster.put(a_model())
+            await rest()
+            cluster.remove(*where("Service"), seen=False)
+            operator.listed_again(SERVICE)
+            await rest()
+            assert where("Service") in cluster.objects
+            assert cluster.lists["services"] == 2
+            assert cluster.lists["deployments"] == 1
 
     virtually(scenario)

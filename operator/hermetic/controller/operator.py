@@ -15,15 +15,16 @@ from hermetic.controller.sweeper import Sweeper
 from hermetic.controller.telemetry import Telemetry
 from hermetic.controller.workqueue import LONGEST_DELAY, WorkQueue
 from hermetic.errors import HermeticError, NotLeading, ServerTrouble, Throttled, Unreachable
-from hermetic.kinds import BY_KIND, MODEL_DEPLOYMENT, PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM
-from hermetic.kube.relist import WATCHED, relist
+from hermetic.kinds import BY_KIND, MODEL_DEPLOYMENT, PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM, Kind
+from hermetic.kube.relist import WATCHED, Watched, relist
 from hermetic.kube.store import Key, Store
 from hermetic.ports import Clock, KubeApi
 
 log = structlog.get_logger(__name__)
 
-# Not a deployment: namespaces are never empty.
-SWEEP: Key = ("", "persistentvolumes")
+# Not deployments: namespaces are never empty.
+SWEEP: Key = ("", "sweep persistentvolumes")
+LOOKS: dict[Key, Watched] = {("", f"list {watched.kind.plural}"): watched for watched in WATCHED}
 SWEEPING_KINDS = frozenset((MODEL_DEPLOYMENT, PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM))
 
 STUCK_SECONDS = 300.0
@@ -68,6 +69,12 @@ class Operator:
         self._enqueue(concerned)
         if BY_KIND[manifest["kind"]] in SWEEPING_KINDS and (gone or manifest["kind"] == PERSISTENT_VOLUME.kind):
             self._queue.add(SWEEP, routine=True)
+
+    def listed_again(self, kind: Kind) -> None:
+        """A watch had lost its place: what was deleted meanwhile is missing from what it shows. Look ourselves."""
+        for key, watched in LOOKS.items():
+            if watched.kind is kind:
+                self._queue.add(key)
 
     async def prime(self) -> None:
         """List everything before the first decision, however long it takes; then look at every deployment once."""
@@ -149,6 +156,9 @@ class Operator:
     async def _one(self, key: Key) -> Outcome:
         if key == SWEEP:
             return Outcome(wrote=[f"-PersistentVolume/{name}" for name in await self._sweeper.sweep()])
+        if key in LOOKS:
+            self._enqueue(await relist(self._api, self._store, LOOKS[key], self._namespaces))
+            return Outcome()
         return await self._reconciler.reconcile(key)
 
     def _settle(self, key: Key, outcome: Outcome, started: float) -> None:

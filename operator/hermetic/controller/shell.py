@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
-from collections.abc import Awaitable, Callable, Collection
+import itertools
+import random
+from collections.abc import Awaitable, Callable, Collection, Iterator
 from typing import Any
 
+import aiohttp
 import kopf
 
+from hermetic import __version__
+from hermetic.controller.pace import Pace
+from hermetic.kinds import Kind
 from hermetic.kube.connection import Connection
 from hermetic.kube.relist import WATCHED, Watched
 
@@ -49,20 +55,34 @@ class NoDiffBase(kopf.DiffBaseStorage):
         """Nothing is stored."""
 
 
+class Patience:
+    """Pauses between attempts to list or watch: short at first, then up to ten seconds, spread, and without end.
+
+    kopf ends the process when they are used up. An API server that is away comes back; a lost permission too.
+    """
+
+    def __iter__(self) -> Iterator[float]:
+        for pause in itertools.chain((0.2, 1.0, 3.0), itertools.repeat(10.0)):
+            yield pause * random.uniform(0.5, 1.0)  # noqa: S311 - nothing secret about it
+
+
 @dataclasses.dataclass(frozen=True, slots=True)
-class Lifecycle:
-    """What the shell calls when kopf has started, and before it ends."""
+class Audience:
+    """Who is called: when kopf has started, for every event (`see(manifest, gone=...)`), when a kind was listed anew
+    because its watch had lost its place, and before kopf ends."""
 
     started: Callable[[], Awaitable[None]]
+    see: See
+    listed_again: Callable[[Kind], None]
     stopping: Callable[[], Awaitable[None]]
 
 
 async def watch(
-    see: See, lifecycle: Lifecycle, connection: Connection, *, namespaces: Collection[str], stop: asyncio.Event
+    audience: Audience, connection: Connection, *, namespaces: Collection[str], stop: asyncio.Event
 ) -> None:
-    """Run kopf until `stop` is set or a signal comes; `see(manifest, gone=...)` gets every event of every kind."""
+    """Run kopf until `stop` is set or a signal comes."""
     registry = kopf.OperatorRegistry()
-    _register(registry, see, lifecycle, connection)
+    _register(registry, audience, connection, namespaces)
     await kopf.operator(
         registry=registry,
         settings=_settings(),
@@ -73,21 +93,25 @@ async def watch(
     )
 
 
-def _register(registry: kopf.OperatorRegistry, see: See, lifecycle: Lifecycle, connection: Connection) -> None:
+def _register(
+    registry: kopf.OperatorRegistry, audience: Audience, connection: Connection, namespaces: Collection[str]
+) -> None:
+    pace = _pace(audience, namespaces)
+
     @kopf.on.startup(registry=registry)
     async def started(**_: Any) -> None:
-        await lifecycle.started()
+        await audience.started()
 
     @kopf.on.cleanup(registry=registry)
     async def stopping(**_: Any) -> None:
-        await lifecycle.stopping()
+        await audience.stopping()
 
     @kopf.on.login(registry=registry)
-    async def login(**_: Any) -> kopf.ConnectionInfo:
-        return await _credentials(connection)
+    async def login(**_: Any) -> kopf.AiohttpSession:
+        return await _session(connection, pace)
 
     for watched in WATCHED:
-        _register_kind(registry, see, watched)
+        _register_kind(registry, audience.see, watched)
 
 
 def _register_kind(registry: kopf.OperatorRegistry, see: See, watched: Watched) -> None:
@@ -101,10 +125,22 @@ def _register_kind(registry: kopf.OperatorRegistry, see: See, watched: Watched) 
         see(manifest, gone=event["type"] == "DELETED")
 
 
-async def _credentials(connection: Connection) -> kopf.ConnectionInfo:
+def _pace(audience: Audience, namespaces: Collection[str]) -> Pace:
+    scopes = [*namespaces, None]
+    kinds = {watched.kind.path(namespace): watched.kind for watched in WATCHED for namespace in scopes}
+
+    def listed_again(path: str) -> None:
+        if path in kinds:
+            audience.listed_again(kinds[path])
+
+    return Pace(listed_again)
+
+
+async def _session(connection: Connection, pace: Pace) -> kopf.AiohttpSession:
+    """A session as kopf would make it from the same credentials, at our pace."""
     authorization = await connection.authorization()
     scheme, _, token = authorization.partition(" ")
-    return kopf.ConnectionInfo(
+    credentials = kopf.ConnectionInfo(
         server=connection.server,
         ca_path=connection.ca_file,
         insecure=not connection.verify,
@@ -112,8 +148,14 @@ async def _credentials(connection: Connection) -> kopf.ConnectionInfo:
         token=token or None,
         certificate_path=connection.certificate_file,
         private_key_path=connection.key_file,
-        default_namespace=connection.namespace or None,
     )
+    session = aiohttp.ClientSession(
+        connector=aiohttp.TCPConnector(limit=0, ssl=credentials.as_ssl_context()),
+        headers={**credentials.as_http_headers(), "User-Agent": f"hermetic/{__version__} (watch)"},
+        proxy=connection.proxy,
+        trace_configs=[pace.trace()],
+    )
+    return kopf.AiohttpSession(aiohttp_session=session, server=connection.server)
 
 
 def _settings() -> kopf.OperatorSettings:
@@ -122,12 +164,13 @@ def _settings() -> kopf.OperatorSettings:
     settings.persistence.diffbase_storage = NoDiffBase()
     settings.posting.enabled = False
     settings.scanning.disabled = True
+    settings.watching.chunk_size = 500
     settings.watching.connect_timeout = 5
     settings.watching.server_timeout = 290
     settings.watching.client_timeout = 300
     settings.networking.connect_timeout = 5
     settings.networking.request_timeout = 30
-    settings.networking.error_backoffs = (0.2, 1, 3)
+    settings.networking.error_backoffs = Patience()
     settings.process.ultimate_exiting_timeout = 20
     for watched in WATCHED:
         resource = (watched.kind.group, watched.kind.version, watched.kind.plural)

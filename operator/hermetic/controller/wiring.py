@@ -18,7 +18,7 @@ from hermetic.controller.fence import FencedApi
 from hermetic.controller.http import serve_health
 from hermetic.controller.operator import Operator
 from hermetic.controller.reconciler import Reconciler
-from hermetic.controller.shell import Lifecycle, watch
+from hermetic.controller.shell import Audience, watch
 from hermetic.controller.sweeper import Sweeper
 from hermetic.controller.telemetry import Telemetry
 from hermetic.controller.workqueue import WorkQueue
@@ -111,20 +111,27 @@ async def _lead(parts: Parts, configuration: Configuration, connection: Connecti
     async def started() -> None:
         await parts.operator.prime()
         work.append(asyncio.create_task(parts.operator.work(configuration.workers)))
+        work[0].add_done_callback(lambda _: stop.set())
         log.info("ready", deployments=parts.operator.deployments)
 
     async def stopping() -> None:
+        # A signal is kopf's to see by now, and whoever waits for our own flag would hold up the end.
+        stop.set()
         await _drain(parts.operator, work)
 
     try:
-        lifecycle = Lifecycle(started=started, stopping=stopping)
-        await watch(parts.operator.see, lifecycle, connection, namespaces=configuration.watch_namespaces, stop=stop)
+        operator = parts.operator
+        audience = Audience(started, operator.see, operator.listed_again, stopping)
+        await watch(audience, connection, namespaces=configuration.watch_namespaces, stop=stop)
     finally:
         parts.telemetry.leader.set(0)
         keeper.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await keeper
         await parts.lease.release()
+    for task in work:
+        if not task.cancelled():
+            task.result()  # work ends by itself only when it is broken: the process says so and fails
 
 
 async def _drain(operator: Operator, work: list[asyncio.Task[None]]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,7 @@ from tests.corpus.invalid import INVALID
 from tests.corpus.manifests import Manifest
 from tests.corpus.valid import VALID
 from tests.corpus.yaml_traps import TRAPS, Trap
-from tests.scenarios import a_baked_model, a_share_model, an_egress_audit, changed
+from tests.scenarios import NIM_IMAGE, a_baked_model, a_share_model, an_egress_audit, changed
 
 SAMPLES = Path(__file__).resolve().parents[2] / "manifests" / "samples"
 
@@ -92,6 +93,21 @@ def test_every_problem_of_every_document_and_file_is_listed_in_reading_order(tmp
         assert told.startswith(beginning)
 
 
+def test_every_broken_rule_of_one_object_is_told_with_what_was_typed() -> None:
+    manifest = a_baked_model(model={"name": "phi", "aliases": ["small"]}, endpoint={"apiKey": {"secretName": "key"}})
+    nim = {"image": NIM_IMAGE, "line": "1.0", "profile": "tp2", "modelPath": "/x", "extraArgs": ["--x"]}
+    both = hermetic("validate", "-f", "-", stdin=typed(changed(manifest, engine={"nim": nim})))
+    assert [error.split(": ", 3)[3][:30] for error in both.errors] == ['spec.engine.nim: {"image": "co'] * 2
+    nim = {"image": NIM_IMAGE, "line": "2.1", "profile": "tp2"}
+    three = hermetic("validate", "-f", "-", stdin=typed(changed(manifest, engine={"nim": nim})))
+    fields = [": ".join(error.split(": ")[3:5]) for error in three.errors]
+    assert sorted(fields) == [
+        'spec.endpoint.apiKey: {"secretName"',
+        'spec.engine.nim.profile: "tp2"',
+        'spec.model.aliases: ["small"]',
+    ]
+
+
 def test_the_form_of_an_error_is_that_of_the_contract() -> None:
     text = typed(changed(a_baked_model(), replicas=300))
     where = f"standard input:{line_of(text, 'replicas')}:3"
@@ -161,6 +177,11 @@ def test_what_kubectl_get_prints_of_several_objects_is_understood() -> None:
         ("kind: ModelDeployment\nmetadata: {labels: {a: 1}}\n", "metadata.labels.a: 1: must be a string"),
         (b"name: \xff\n", "standard input:1:7: is not UTF-8: byte 0xff"),
         ("\ufeffkind: x".encode("utf-16"), "is not UTF-8"),
+        (
+            "a: &a [x, x]\n" + "".join(f"{b}: &{b} [*{a}, *{a}]\n" for a, b in pairwise("abcdefghijklmopqrstuvwx")),
+            "aliases",
+        ),
+        ("[" * 100_000, "nested more than 100 deep"),
     ],
 )
 def test_whatever_is_no_manifest_is_refused_in_words(text: str | bytes, says: str) -> None:

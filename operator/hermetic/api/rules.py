@@ -10,9 +10,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
-from pydantic import BaseModel, ConfigDict, GetCoreSchemaHandler, GetJsonSchemaHandler, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    GetCoreSchemaHandler,
+    GetJsonSchemaHandler,
+    ValidationError,
+    model_validator,
+)
 from pydantic.alias_generators import to_camel
-from pydantic_core import CoreSchema, PydanticCustomError, core_schema
+from pydantic_core import CoreSchema, InitErrorDetails, PydanticCustomError, core_schema
 
 VALIDATIONS = "x-kubernetes-validations"
 
@@ -46,9 +53,17 @@ class Rule:
 
     def check(self, value: Any) -> Any:
         """Return the value, or raise what pydantic turns into an error with the field's path."""
-        if self.holds is not None and not self.holds(value):
-            raise PydanticCustomError("rule", "{message}", {"message": self.message, "field": self.field})
+        if self.is_broken_by(value):
+            raise self.as_problem()
         return value
+
+    def is_broken_by(self, value: Any) -> bool:
+        """Whether the value, which is of the right type, does not satisfy the rule."""
+        return self.holds is not None and not self.holds(value)
+
+    def as_problem(self) -> PydanticCustomError:
+        """What pydantic is told: the message, and the field that it blames."""
+        return PydanticCustomError("rule", "{message}", {"message": self.message, "field": self.field})
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
         return core_schema.no_info_after_validator_function(self.check, handler(source))
@@ -128,8 +143,14 @@ class ApiModel(BaseModel):
 
     @model_validator(mode="after")
     def _every_rule_holds(self) -> ApiModel:
-        for rule in type(self).RULES:
-            rule.check(self)
+        broken = [rule for rule in type(self).RULES if rule.is_broken_by(self)]
+        if len(broken) == 1:
+            raise broken[0].as_problem()
+        if broken:  # all of them at once, as the API server tells them
+            typed = self.model_dump(mode="json", by_alias=True, exclude_unset=True)
+            raise ValidationError.from_exception_data(
+                type(self).__name__, [InitErrorDetails(type=rule.as_problem(), input=typed) for rule in broken]
+            )
         return self
 
     @classmethod

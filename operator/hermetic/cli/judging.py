@@ -123,8 +123,7 @@ def _problems(kind: str, value: dict[str, Any]) -> list[Problem]:
     if kind == MODEL_DEPLOYMENT.kind:
         found += _refusals(_WithModelName, value)
     found += _refusals(_model(kind), value)
-    first = {problem.path: problem for problem in reversed(found)}
-    return [problem for problem in found if first[problem.path] is problem]
+    return list({(problem.path, problem.message): problem for problem in found}.values())
 
 
 def _refusals(model: type[ApiModel], value: Any) -> tuple[Problem, ...]:

@@ -247,12 +247,32 @@ def test_commands_stay_in_one_piece_to_be_copied(monkeypatch: pytest.MonkeyPatch
 
 
 def test_no_color_is_obeyed(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert "\x1b[3" not in on_a_terminal(monkeypatch, 100, NO_COLOR="1")
+    assert "\x1b[" not in on_a_terminal(monkeypatch, 100, NO_COLOR="1")
     assert "\x1b[" not in on_a_terminal(monkeypatch, 100, TERM="dumb")
 
 
 def test_words_of_the_cluster_are_never_taken_for_markup(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "[bold]CrashLoopBackOff" in on_a_terminal(monkeypatch, 120)
+
+
+@pytest.mark.parametrize("columns", [20, 120])
+def test_last_words_of_an_engine_cannot_drive_the_terminal(monkeypatch: pytest.MonkeyPatch, columns: int) -> None:
+    deployment = seen(a_share_model(), "False", "CrashLoop", "ended: \x1b]0;owned\x07\x9b31m\r")
+    monkeypatch.setattr(sys, "stdout", Terminal())
+    monkeypatch.setenv("NO_COLOR", "1")
+    monkeypatch.setenv("COLUMNS", str(columns))
+    screen.show_one(report(deployment, [], None), NOW)
+    assert isinstance(sys.stdout, Terminal)
+    assert not {"\x1b", "\x07", "\x9b", "\r"} & set(sys.stdout.getvalue())
+
+
+def test_a_terminal_that_lacks_letters_gets_them_escaped(monkeypatch: pytest.MonkeyPatch) -> None:
+    written = io.BytesIO()
+    screen_of_old = io.TextIOWrapper(written, encoding="ascii", write_through=True)
+    monkeypatch.setattr(screen_of_old, "isatty", lambda: True, raising=False)
+    monkeypatch.setattr(sys, "stdout", screen_of_old)
+    screen.show_one(report(seen(a_share_model(), message="modèles 🦙"), [], None), NOW)
+    assert b"mod\\xe8les \\U0001f999" in written.getvalue()
 
 
 def test_a_terminal_of_twenty_columns_loses_nothing(monkeypatch: pytest.MonkeyPatch) -> None:

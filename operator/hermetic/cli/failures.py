@@ -10,6 +10,7 @@ from typing import Any, NoReturn
 
 import click
 
+from hermetic.cli.output import printable
 from hermetic.errors import ApiRefused, HermeticError, InputError, Unreachable
 
 DONE, FAILED, USAGE, UNKNOWN, UNREACHABLE, INTERRUPTED = 0, 1, 2, 3, 4, 130
@@ -78,7 +79,7 @@ def _tell(error: HermeticError, *, with_fix: bool = True) -> None:
 
 
 def _on_one_line(text: str) -> str:
-    return " ".join(text.split())
+    return printable(" ".join(text.split()))
 
 
 def exit_code(error: HermeticError) -> int:

@@ -42,7 +42,11 @@ def common_options(*, cluster: bool) -> Callable[[Function], Function]:
     return decorated
 
 
+def color_is_unwanted() -> bool:
+    """What the environment says; an empty NO_COLOR says nothing."""
+    return bool(os.environ.get("NO_COLOR")) or os.environ.get("TERM") == "dumb"
+
+
 def _choose_color(ctx: click.Context, _: click.Parameter, unwanted: bool) -> None:
-    """NO_COLOR (when it is not empty) and TERM=dumb say the same as --no-color."""
-    if unwanted or os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
+    if unwanted or color_is_unwanted():
         ctx.color = False

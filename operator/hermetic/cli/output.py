@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from typing import Any
 
 import click
+
+_OBEYED = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
 def write(text: str) -> None:
@@ -21,12 +24,17 @@ def write_json(value: Any) -> None:
     write(json.dumps(value, indent=2, ensure_ascii=False) + "\n")
 
 
+def printable(text: str) -> str:
+    """The text without what a terminal would obey: an engine's last words are shown here, and anybody's error."""
+    return _OBEYED.sub("?", text)
+
+
 def note(text: str) -> None:
     """Something that a person should know and a program need not: a comment, should both streams end in one file."""
-    click.echo(f"# {text}", err=True)
+    click.echo(f"# {printable(text)}", err=True)
 
 
 def say(text: str) -> None:
     """Words for people, in what the terminal can show."""
     encoding = sys.stdout.encoding or "utf-8"
-    click.echo(text.encode(encoding, errors="backslashreplace").decode(encoding))
+    click.echo(printable(text).encode(encoding, errors="backslashreplace").decode(encoding))

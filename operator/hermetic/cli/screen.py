@@ -5,12 +5,17 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Sequence
 from datetime import datetime
+from typing import TYPE_CHECKING
 
 import click
 
-from hermetic.cli.output import say
+from hermetic.cli.options import color_is_unwanted
+from hermetic.cli.output import printable, say
 from hermetic.cli.status_report import Report
 from hermetic.cli.status_text import COLUMNS, Line, blocked, headline, lines, table
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 # Below this, columns are narrower than words: a terminal wraps plain lines better by itself.
 NARROW = 60
@@ -48,35 +53,31 @@ def show_many(reports: Sequence[Report]) -> None:
 
 
 def _is_wide_terminal() -> bool:
-    if not sys.stdout.isatty():
-        return False
-    from rich.console import Console
-
-    return Console().width >= NARROW
+    # rich gives up where the terminal cannot show a letter; plain text escapes it.
+    shows_everything = (sys.stdout.encoding or "utf-8").lower() in {"utf-8", "utf8"}
+    return sys.stdout.isatty() and shows_everything and _console().width >= NARROW
 
 
 def _show_wide(title: str, shown: Iterable[Line]) -> None:
     """Prose wraps within its column; a command stays one line of the terminal, however long."""
-    from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
-    console = Console(no_color=_no_color(), highlight=False)
-    console.print(Text(title, style="bold"), soft_wrap=True)
+    console = _console()
+    console.print(Text(printable(title), style="bold"), soft_wrap=True)
     for line in shown:
         if line.command:
-            console.print(Text(COMMAND_INDENT + line.text), soft_wrap=True)
+            console.print(Text(COMMAND_INDENT + printable(line.text)), soft_wrap=True)
             continue
         row = Table.grid(padding=(0, 2))
         row.add_column(width=LABEL_WIDTH + 2)
         row.add_column(width=WORD_WIDTH)
         row.add_column(overflow="fold")
-        row.add_row(Text(f"  {line.label}"), Text(line.word, style=_STYLES[line.tone]), Text(line.text))
+        row.add_row(Text(f"  {line.label}"), Text(line.word, style=_STYLES[line.tone]), Text(printable(line.text)))
         console.print(row)
 
 
 def _table(rows: Iterable[Sequence[str]]) -> None:
-    from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
@@ -88,11 +89,14 @@ def _table(rows: Iterable[Sequence[str]]) -> None:
             _STYLE_OF_TRUTH.get(cell, "yellow") if name == "READY" else ""
             for name, cell in zip(COLUMNS, row, strict=True)
         )
-        shown.add_row(*(Text(cell, style=style) for cell, style in zip(row, styles, strict=True)))
-    Console(no_color=_no_color(), highlight=False).print(shown)
+        shown.add_row(*(Text(printable(cell), style=style) for cell, style in zip(row, styles, strict=True)))
+    _console().print(shown)
 
 
-def _no_color() -> bool | None:
-    """True with --no-color; None leaves the choice to the environment."""
+def _console() -> Console:
+    """The terminal; with --no-color, NO_COLOR or TERM=dumb without any escape sequence, bold included."""
+    from rich.console import Console
+
     context = click.get_current_context(silent=True)
-    return True if context is not None and context.color is False else None
+    plain = color_is_unwanted() or (context is not None and context.color is False)
+    return Console(color_system=None if plain else "auto", highlight=False)

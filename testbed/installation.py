@@ -53,9 +53,12 @@ def _rendered(kubectl: Kubectl) -> str:
     return str(file)
 
 
-def operator_kubeconfig(api: Api, admin: Path, path: Path, server: str | None = None) -> Path:
-    """A kubeconfig that is the operator's ServiceAccount and nothing more; `server` may be a proxy's."""
-    token = api.create(TOKENS, {"spec": {"expirationSeconds": 36000}})["status"]["token"]
+def operator_kubeconfig(api: Api, admin: Path, path: Path, server: str | None = None, *, tokens: str = TOKENS) -> Path:
+    """A kubeconfig that is the operator's ServiceAccount and nothing more; `server` may be a proxy's.
+
+    `tokens` is the API path that gives tokens of another account.
+    """
+    token = api.create(tokens, {"spec": {"expirationSeconds": 36000}})["status"]["token"]
     config = yaml.safe_load(admin.read_text())
     config["users"] = [{"name": config["users"][0]["name"], "user": {"token": token}}]
     if server is not None:

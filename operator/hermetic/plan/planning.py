@@ -10,7 +10,16 @@ from typing import Any, Literal
 from hermetic.api.conditions import ConditionType
 from hermetic.api.modeldeployment import ModelDeploymentSpec
 from hermetic.api.reasons import Reason
-from hermetic.kinds import BY_KIND, DEPLOYMENT, MODEL_DEPLOYMENT, PERSISTENT_VOLUME, SERVICE, Kind
+from hermetic.kinds import (
+    BY_KIND,
+    DEPLOYMENT,
+    MODEL_DEPLOYMENT,
+    PERSISTENT_VOLUME,
+    PERSISTENT_VOLUME_CLAIM,
+    POD_DISRUPTION_BUDGET,
+    SERVICE,
+    Kind,
+)
 from hermetic.objects.names import OWNER_UID_LABEL, TEMPLATE_ANNOTATION, Owner, with_intent
 from hermetic.objects.rendering import render
 from hermetic.objects.service import PUBLIC_SIDE
@@ -21,6 +30,9 @@ from hermetic.plan.isolation import closes_at, isolation_is_proven
 from hermetic.plan.world import ChildKey, World
 
 Manifest = Mapping[str, Any]
+
+# What a change of the spec can make superfluous; everything else lives as long as its ModelDeployment.
+DISPENSABLE = frozenset({PERSISTENT_VOLUME_CLAIM.kind, POD_DISRUPTION_BUDGET.kind})
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,9 +223,8 @@ def _surplus(desired: tuple[Manifest, ...], world: World) -> Iterator[Condemned]
     """Objects of ours that the spec no longer asks for. Volumes are left to the sweep."""
     wanted = {_key(manifest) for manifest in desired}
     for key, live in world.children.items():
-        if key in wanted or live["metadata"].get("deletionTimestamp") or not is_ours(live, world.owner):
-            continue
-        if live["kind"] != PERSISTENT_VOLUME.kind:
+        gone = live["metadata"].get("deletionTimestamp")
+        if live["kind"] in DISPENSABLE and key not in wanted and not gone and is_ours(live, world.owner):
             yield _condemn(live, "the spec no longer asks for it")
 
 

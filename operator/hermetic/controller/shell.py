@@ -20,6 +20,8 @@ from hermetic.kube.relist import WATCHED, Watched
 
 See = Callable[..., None]
 
+LAST_SECONDS = 1.0
+
 
 class NoProgress(kopf.ProgressStorage):
     """Stores nothing: there are no handlers whose progress could matter, and nothing is written into objects."""
@@ -81,16 +83,38 @@ async def watch(
     audience: Audience, connection: Connection, *, namespaces: Collection[str], stop: asyncio.Event
 ) -> None:
     """Run kopf until `stop` is set or a signal comes."""
-    registry = kopf.OperatorRegistry()
+    registry, stopped = kopf.OperatorRegistry(), asyncio.Event()
     _register(registry, audience, connection, namespaces)
-    await kopf.operator(
-        registry=registry,
-        settings=_settings(),
-        standalone=True,
-        clusterwide=not namespaces,
-        namespaces=namespaces,
-        stop_flag=stop,
+
+    @kopf.on.cleanup(registry=registry)
+    async def stopping(**_: Any) -> None:
+        await audience.stopping()
+        stopped.set()
+
+    running = asyncio.ensure_future(
+        kopf.operator(
+            registry=registry,
+            settings=_settings(),
+            standalone=True,
+            clusterwide=not namespaces,
+            namespaces=namespaces,
+            stop_flag=stop,
+        )
     )
+    await _ended(running, stopped)
+
+
+async def _ended(running: asyncio.Future[None], stopped: asyncio.Event) -> None:
+    """Wait for kopf's end. A request of its own that nobody answers would hold it up for five seconds more."""
+    cleaned_up: asyncio.Future[Any] = asyncio.ensure_future(stopped.wait())
+    await asyncio.wait((running, cleaned_up), return_when=asyncio.FIRST_COMPLETED)
+    cleaned_up.cancel()
+    await asyncio.wait((running,), timeout=LAST_SECONDS)
+    if not running.done():
+        running.cancel()
+        await asyncio.wait((running,))
+    if not running.cancelled():
+        running.result()
 
 
 def _register(
@@ -101,10 +125,6 @@ def _register(
     @kopf.on.startup(registry=registry)
     async def started(**_: Any) -> None:
         await audience.started()
-
-    @kopf.on.cleanup(registry=registry)
-    async def stopping(**_: Any) -> None:
-        await audience.stopping()
 
     @kopf.on.login(registry=registry)
     async def login(**_: Any) -> kopf.AiohttpSession:

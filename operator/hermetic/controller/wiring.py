@@ -24,13 +24,15 @@ from hermetic.controller.telemetry import Telemetry
 from hermetic.controller.workqueue import WorkQueue
 from hermetic.kube.client import KubernetesApi
 from hermetic.kube.connection import Connection, find_connection
-from hermetic.kube.lease import LeaderLease
+from hermetic.kube.lease import LeaderLease, LeaseTiming
 from hermetic.kube.recorder import EventRecorder
 from hermetic.kube.store import Key, Store
 
 log = structlog.get_logger(__name__)
 
-DRAIN_SECONDS = 5.0
+# Together less than the ten seconds that are promised for the end, even when the API server never answers.
+DRAIN_SECONDS = 4.0
+RELEASE_SECONDS = 3.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +50,13 @@ def assemble(configuration: Configuration, connection: Connection, telemetry: Te
     clock = SystemClock()
     limit = asyncio.Semaphore(configuration.max_requests_in_flight)
     api = KubernetesApi(connection, limit=limit, on_request=telemetry.count_request)
-    lease = LeaderLease(api, namespace=configuration.lease.namespace, identity=_identity(), clock=clock)
+    lease = LeaderLease(
+        api,
+        namespace=configuration.lease.namespace,
+        identity=_identity(),
+        clock=clock,
+        timing=LeaseTiming(release_within=RELEASE_SECONDS),
+    )
     fenced = FencedApi(api, may_write=lambda: lease.held)
     store = Store(configuration)
     queue: WorkQueue[Key] = WorkQueue(clock.monotonic)

@@ -52,7 +52,7 @@ def test_anything_else_closes_it_and_says_why(seen, reason, truth):
 SUBSETS = [frozenset(some) for size in range(3) for some in combinations(sorted(EVERY_SOURCE), size)]
 
 
-@pytest.mark.parametrize("sources", SUBSETS, ids=str)
+@pytest.mark.parametrize("sources", SUBSETS, ids=lambda some: "+".join(sorted(some)) or "none")
 def test_a_pass_without_every_look_is_no_pass_and_names_what_is_missing(sources):
     verdict = judged(evidence("Pass", sources=sources))
     assert isinstance(verdict, Blocks)
@@ -60,7 +60,7 @@ def test_a_pass_without_every_look_is_no_pass_and_names_what_is_missing(sources)
     assert all(missing in verdict.message for missing in EVERY_SOURCE - sources)
 
 
-@pytest.mark.parametrize("sources", SUBSETS, ids=str)
+@pytest.mark.parametrize("sources", SUBSETS, ids=lambda some: "+".join(sorted(some)) or "none")
 def test_a_fail_counts_whoever_saw_it_however_old(sources):
     verdict = judged(evidence("Fail", sources=sources, age=30 * DAY, message="node subnet -> NAT gateway -> internet"))
     assert isinstance(verdict, Blocks)

@@ -36,7 +36,8 @@ class Said:
 
 def status(spec: ModelDeploymentSpec, world: World, plan: Plan, refusals: tuple[Refusal, ...], now: datetime) -> Status:
     """The whole status: `world` is the world after the plan was carried out."""
-    found = trouble(spec, world)
+    # Where no replicas are asked for, a pod that does not serve is on its way out and in no trouble.
+    found = trouble(spec, world) if spec.replicas else None
     parts = [
         _images_pinned(plan),
         _weights_verified(spec, plan),
@@ -192,6 +193,8 @@ def _settled_verdict(spec: ModelDeploymentSpec, endpoint: Said) -> Said:
 def _not_settled(spec: ModelDeploymentSpec, world: World, found: Trouble | None) -> Said:
     if found is not None:
         return _not_ready(found.reason, found.message)
+    if spec.replicas == 0:
+        return _not_ready(Reason.ROLLING_OUT, "scaling to zero; pods are ending")
     serving = _of(_serving(world), spec.replicas)
     if _has_older_pods(world):
         return _not_ready(Reason.ROLLING_OUT, f"{serving} serve; a change is being rolled out")

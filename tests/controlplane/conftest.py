@@ -13,10 +13,10 @@ from testbed import cloud_provider as azure
 from testbed.api import Api
 from testbed.fleet import Pool, add_nodes, remove_nodes
 from testbed.processes import Component
-from tests.controlplane.deployments import deployments, hermetic
+from tests.controlplane.deployments import deployments, gpu_nodes, hermetic, served
 from tests.controlplane.operating import installed, operator, start_operator
 
-__all__ = ["deployments", "hermetic", "installed", "operator", "start_operator"]
+__all__ = ["deployments", "gpu_nodes", "hermetic", "installed", "operator", "served", "start_operator"]
 
 HERE = Path(__file__).resolve().parent
 

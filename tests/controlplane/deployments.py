@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import secrets
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +13,7 @@ import pytest
 
 from testbed.api import Api
 from testbed.errors import ApiError
+from testbed.fleet import Pool, add_nodes, remove_nodes
 from testbed.installation import CONFIGURATION, OperatorProcess, operator_kubeconfig, wait_for
 from testbed.kubectl import Kubectl
 from tests.renderings import SHARES
@@ -87,6 +90,18 @@ class Deployments:
                 and event["regarding"]["name"] == name]  # fmt: skip
 
 
+@contextlib.contextmanager
+def module_namespace(api: Api, name: str, **labels: str) -> Iterator[str]:
+    """A namespace for all tests of a module; the fixture `namespace` is for one test."""
+    full = f"t-{name}-{secrets.token_hex(3)}"
+    metadata = {"name": full, "labels": {"hermetic.test/namespace": "true", **labels}}
+    api.create("/api/v1/namespaces", {"metadata": metadata})
+    account = f"/api/v1/namespaces/{full}/serviceaccounts/default"
+    wait_for("service account", lambda: api.get(account))
+    yield full
+    api.delete(f"/api/v1/namespaces/{full}")
+
+
 def fated(manifest: Manifest, fate: str) -> Manifest:
     """The same vLLM deployment with an image to which kwok plays this fate."""
     vllm = {**manifest["spec"]["engine"]["vllm"], "image": FATED_IMAGE.format(fate)}
@@ -116,3 +131,17 @@ def hermetic(
 def deployments(hermetic: OperatorProcess, api: Api, kubectl: Kubectl, namespace: str) -> Deployments:
     """This test's namespace, looked after by the module's operator."""
     return Deployments(api, kubectl, namespace, hermetic)
+
+
+@pytest.fixture(scope="module")
+def gpu_nodes(api: Api) -> Iterator[None]:
+    """Twenty nodes of one GPU each, as long as the tests of one module run."""
+    names = add_nodes(api, Pool(f"gpu{secrets.token_hex(2)}"), 20)
+    yield
+    remove_nodes(api, names)
+
+
+@pytest.fixture
+def served(deployments: Deployments, gpu_nodes: None) -> Deployments:  # noqa: ARG001
+    """This test's namespace, in a cluster with GPUs to spare."""
+    return deployments

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from itertools import groupby
 from typing import Any, Literal
@@ -42,13 +43,20 @@ def condition_of(seen: Seen, kind: str) -> Mapping[str, Any] | None:
     return next((condition for condition in conditions if condition["type"] == kind), None)
 
 
-def revisions(api: Api, collection: str, since: str, name: str) -> list[dict[str, Any]]:
-    """Every revision of one object after a resourceVersion, in order: the API server's own record, none left out.
+def history(api: Api, collection: str, since: str) -> dict[str, list[dict[str, Any]]]:
+    """Every revision of every object after a resourceVersion, in order, by name: the API server's own record.
 
-    Raises ApiError (410) when the record does not reach back that far.
+    Raises ApiError (410) when the record does not reach back that far: nothing is ever left out in silence.
     """
-    events = api.watch(collection, since, seconds=1)
-    return [event["object"] for event in events if event["object"]["metadata"]["name"] == name]
+    found: dict[str, list[dict[str, Any]]] = defaultdict(list)
+    for event in api.watch(collection, since, seconds=1):
+        found[event["object"]["metadata"]["name"]].append(event["object"])
+    return found
+
+
+def revisions(api: Api, collection: str, since: str, name: str) -> list[dict[str, Any]]:
+    """The history of one object."""
+    return history(api, collection, since)[name]
 
 
 def newest(api: Api, collection: str) -> str:

@@ -14,9 +14,21 @@ from testbed.api import Api
 from testbed.fleet import Pool, add_nodes, remove_nodes
 from testbed.processes import Component
 from tests.controlplane.deployments import deployments, gpu_nodes, hermetic, served
+from tests.controlplane.faulty import behind, proxy, start_behind
 from tests.controlplane.operating import installed, operator, start_operator
 
-__all__ = ["deployments", "gpu_nodes", "hermetic", "installed", "operator", "served", "start_operator"]
+__all__ = [
+    "behind",
+    "deployments",
+    "gpu_nodes",
+    "hermetic",
+    "installed",
+    "operator",
+    "proxy",
+    "served",
+    "start_behind",
+    "start_operator",
+]
 
 HERE = Path(__file__).resolve().parent
 

@@ -216,12 +216,22 @@ def _settled(spec: ModelDeploymentSpec, world: World) -> bool:
         return False
     found, wanted = live.get("status") or {}, live["spec"].get("replicas", 1)
     return bool(
-        found.get("observedGeneration", 0) >= live["metadata"].get("generation", 1)
+        (found.get("observedGeneration", 0) >= live["metadata"].get("generation", 1) or _was_ready(world))
         and wanted == spec.replicas
         and (found.get("updatedReplicas") or 0) == wanted
         and (found.get("replicas") or 0) == wanted
         and (found.get("availableReplicas") or 0) == wanted
     )
+
+
+def _was_ready(world: World) -> bool:
+    """Whether this very generation was Ready already.
+
+    Then a Deployment that its controller has not looked at yet is no news: a mere annotation makes a generation of it.
+    What matters of the change shows in the numbers a moment later.
+    """
+    ready = world.condition(ConditionType.READY) or {}
+    return (ready.get("status"), ready.get("observedGeneration")) == ("True", world.generation)
 
 
 def _not_ready(reason: Reason, message: str) -> Said:

@@ -45,7 +45,7 @@ def found(*pods: dict[str, Any], spec: dict[str, Any] | None = None, **seen: Any
     children = children_of(manifest)
     mark = children["Deployment", "llama"]["spec"]["template"]["metadata"]["labels"][TEMPLATE_LABEL]
     present = tuple(_of_template(pod, mark) for pod in pods)
-    return trouble(spec_of(manifest), a_world(**{"pods": present, "children": children, **seen}))
+    return trouble(spec_of(manifest), a_world(**{"pods": present, "children": children, **seen}), NOW)
 
 
 def _of_template(pod: dict[str, Any], mark: str) -> dict[str, Any]:
@@ -250,7 +250,7 @@ def of_deployment(*conditions: dict[str, Any], generation: int = 1) -> Trouble |
     manifest = a_baked_model("llama")
     said = {"observedGeneration": generation, "conditions": list(conditions)}
     world = reporting_of(a_world(OWNER, children=children_of(manifest)), "Deployment", said)
-    return trouble(spec_of(manifest), world)
+    return trouble(spec_of(manifest), world, NOW)
 
 
 def replica_failure(message: str) -> dict[str, Any]:
@@ -339,3 +339,15 @@ def test_no_pod_no_deployment_no_trouble():
 )
 def test_bare_status_of_a_young_pod_is_read_without_complaint(status):
     assert found(a_pod(**status)) is None
+
+
+@pytest.mark.parametrize(
+    ("seconds_ago", "told"), [(0, False), (2, False), (3, True), (3600, True), (-3600, True)],
+    ids=["now", "just now", "long enough", "long ago", "by a clock that is ahead"],
+)  # fmt: skip
+def test_a_pod_that_the_scheduler_has_only_just_refused_is_no_news(seconds_ago: int, told: bool) -> None:
+    pod = unschedulable_pod("0/3 nodes are available: pod has unbound immediate PersistentVolumeClaims.")
+    moment = (NOW - timedelta(seconds=seconds_ago)).strftime("%Y-%m-%dT%H:%M:%SZ")
+    pod["status"]["conditions"][0]["lastTransitionTime"] = moment
+    seen = found(pod)
+    assert (seen is not None) is told

@@ -27,6 +27,7 @@ from hermetic.plan.addresses import public_addresses
 from hermetic.plan.drift import has_drifted, holds_template, intent, is_of_another_intent
 from hermetic.plan.gates import Blocks, Holds, first_block
 from hermetic.plan.isolation import closes_at, isolation_is_proven
+from hermetic.plan.scheduling import patience_ends
 from hermetic.plan.world import ChildKey, World
 
 Manifest = Mapping[str, Any]
@@ -102,9 +103,10 @@ def plan(spec: ModelDeploymentSpec, world: World, now: datetime) -> Plan:
 
 
 def _next_look(spec: ModelDeploymentSpec, world: World, now: datetime) -> datetime | None:
-    """The moment at which evidence that counts now stops counting, without any event to say so."""
-    closes = closes_at(spec, world)
-    return closes if closes is not None and closes > now and spec.isolation.enforcement != "Off" else None
+    """The moment at which something changes without any event to say so: evidence ends, or patience with a pod."""
+    closes = closes_at(spec, world) if spec.isolation.enforcement != "Off" else None
+    moments = (closes, *(patience_ends(pod) for pod in world.pods))
+    return min((moment for moment in moments if moment is not None and moment > now), default=None)
 
 
 def _first_obstacle(desired: tuple[Manifest, ...], world: World) -> Blocks | None:

@@ -2,8 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from typing import Any
+
 from hermetic.api.modeldeployment import ModelDeploymentSpec
 from hermetic.plan.world import Node, World
+
+# A first attempt often fails and the second succeeds: the claim is bound a moment after its pod was made.
+PATIENCE = timedelta(seconds=3)
+
+
+def is_being_placed(pod: Mapping[str, Any], now: datetime) -> bool:
+    """Whether the scheduler has failed so lately that it deserves another try before anybody is told."""
+    until = patience_ends(pod)
+    return until is not None and now < until <= now + 2 * PATIENCE  # a clock far ahead of ours buys no silence
+
+
+def patience_ends(pod: Mapping[str, Any]) -> datetime | None:
+    """When a pod that no node takes is worth a word; None for a pod that has a node."""
+    for condition in pod.get("status", {}).get("conditions") or ():
+        if condition.get("type") == "PodScheduled" and condition.get("reason") == "Unschedulable":
+            since = condition.get("lastTransitionTime")
+            return datetime.fromisoformat(since) + PATIENCE if since else None
+    return None
 
 
 def unschedulable(spec: ModelDeploymentSpec, world: World, said: str) -> str:

@@ -37,7 +37,7 @@ class Said:
 def status(spec: ModelDeploymentSpec, world: World, plan: Plan, refusals: tuple[Refusal, ...], now: datetime) -> Status:
     """The whole status: `world` is the world after the plan was carried out."""
     # Where no replicas are asked for, a pod that does not serve is on its way out and in no trouble.
-    found = trouble(spec, world) if spec.replicas else None
+    found = trouble(spec, world, now) if spec.replicas else None
     parts = [
         _images_pinned(plan),
         _weights_verified(spec, plan),

@@ -15,7 +15,7 @@ from hermetic.engines.starting import launch
 from hermetic.kinds import DEPLOYMENT
 from hermetic.objects.names import TEMPLATE_LABEL
 from hermetic.plan.refusals import refused_pod
-from hermetic.plan.scheduling import unschedulable
+from hermetic.plan.scheduling import is_being_placed, unschedulable
 from hermetic.plan.world import Warned, World
 
 Pod = Mapping[str, Any]
@@ -45,10 +45,10 @@ class Trouble:
     message: str
 
 
-def trouble(spec: ModelDeploymentSpec, world: World) -> Trouble | None:
+def trouble(spec: ModelDeploymentSpec, world: World, now: datetime) -> Trouble | None:
     """The first trouble of the newest pods that do not serve, else what the Deployment itself reports."""
     waiting = sorted(
-        (pod for pod in _present_pods(world) if not _serves(pod) and not pod["metadata"].get("deletionTimestamp")),
+        (pod for pod in _present_pods(world) if _has_had_its_chance(pod, now)),
         key=lambda pod: (pod["metadata"].get("creationTimestamp", ""), pod["metadata"]["name"]),
         reverse=True,
     )
@@ -56,6 +56,10 @@ def trouble(spec: ModelDeploymentSpec, world: World) -> Trouble | None:
         if (found := _of_pod(spec, world, pod)) is not None:
             return found
     return _of_deployment(spec, world)
+
+
+def _has_had_its_chance(pod: Pod, now: datetime) -> bool:
+    return not (_serves(pod) or pod["metadata"].get("deletionTimestamp") or is_being_placed(pod, now))
 
 
 def _present_pods(world: World) -> Iterator[Pod]:

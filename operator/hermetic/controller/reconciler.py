@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,7 +14,7 @@ from hermetic.api.modeldeployment import ModelDeploymentSpec
 from hermetic.controller.announcements import announcements
 from hermetic.controller.contests import Contests
 from hermetic.errors import ApiRefused, Conflict, HermeticError, NotFound, ServerTrouble, Throttled
-from hermetic.kinds import BY_KIND, DEPLOYMENT, MODEL_DEPLOYMENT
+from hermetic.kinds import BY_KIND, DEPLOYMENT, MODEL_DEPLOYMENT, PERSISTENT_VOLUME_CLAIM
 from hermetic.kube.recorder import EventRecorder
 from hermetic.kube.store import Key, Store
 from hermetic.plan.planning import Change, Condemned, Plan, is_ours, obstacle, plan
@@ -81,16 +81,13 @@ class Reconciler:
             return f"`{where}`: {first['msg']}"
 
     async def _carry_out(self, key: Key, decided: Plan, outcome: Outcome) -> tuple[Refusal, ...]:
-        """Apply in two waves, the workload last and only behind its walls; then delete what is surplus."""
-        walls = [change for change in decided.apply if change.manifest["kind"] != DEPLOYMENT.kind]
-        workload = [change for change in decided.apply if change.manifest["kind"] == DEPLOYMENT.kind]
-        refused = await self._apply_all(key, walls, outcome)
-        if not refused:
-            refused = await self._apply_all(key, workload, outcome)
-        if not refused:
-            for condemned in decided.delete:
-                await self._delete(condemned, outcome)
-        return refused
+        """Apply in waves, the workload last and only behind its walls; then delete what is surplus."""
+        for wave in _waves(decided.apply):
+            if refused := await self._apply_all(key, wave, outcome):
+                return refused
+        for condemned in decided.delete:
+            await self._delete(condemned, outcome)
+        return ()
 
     async def _apply_all(self, key: Key, changes: Sequence[Change], outcome: Outcome) -> tuple[Refusal, ...]:
         answers = await asyncio.gather(
@@ -172,6 +169,15 @@ class Reconciler:
             # One second late rather than one early: at the very moment the evidence must no longer count.
             moments.append((decided.requeue_at - self._clock.now()).total_seconds() + 1)
         return min((moment for moment in moments if moment is not None), default=None)
+
+
+def _waves(changes: Sequence[Change]) -> Iterator[list[Change]]:
+    """What may be written at the same time. A claim that is seen before its volume is looked at again only after the
+    fifteen seconds of Kubernetes' own resync."""
+    last = (PERSISTENT_VOLUME_CLAIM.kind, DEPLOYMENT.kind)
+    yield [change for change in changes if change.manifest["kind"] not in last]
+    for kind in last:
+        yield [change for change in changes if change.manifest["kind"] == kind]
 
 
 def _subject(change: Change) -> str:

@@ -33,10 +33,8 @@ def announcements(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterat
     said: set[str] = set()
     for condition in after.get("conditions") or ():
         kind = condition["type"]
-        if kind not in ANNOUNCED or not _changed(old.get(kind), condition) or condition["reason"] in said:
+        if kind not in ANNOUNCED or not _is_news(old.get(kind), condition) or condition["reason"] in said:
             continue
-        if kind != ConditionType.READY and condition["status"] == "Unknown" and kind not in old:
-            continue  # nothing was known before either
         said.add(condition["reason"])
         yield Announcement(
             severity="Warning" if _is_bad(condition) else "Normal",
@@ -46,8 +44,13 @@ def announcements(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterat
         )
 
 
-def _changed(old: Mapping[str, Any] | None, new: Mapping[str, Any]) -> bool:
-    return old is None or (old["status"], old["reason"]) != (new["status"], new["reason"])
+def _is_news(old: Mapping[str, Any] | None, new: Mapping[str, Any]) -> bool:
+    """Whether somebody would want to be told: not that a new deployment starts as every one does."""
+    if old is None:
+        return new["type"] == ConditionType.READY and _is_bad(new)
+    if new["type"] == ConditionType.ENDPOINT_PRIVATE and new["status"] != "False":
+        return False
+    return (old["status"], old["reason"]) != (new["status"], new["reason"])
 
 
 def _is_bad(condition: Mapping[str, Any]) -> bool:

@@ -38,6 +38,10 @@ def test_volume_goes_when_its_claim_and_its_owner_are_gone():
     assert removed(a_volume(phase="Available", claim_uid=""), claims={})
 
 
+def test_volume_that_is_still_bound_as_far_as_we_know_waits_for_the_news_of_its_release():
+    assert not removed(a_volume(), claims={})
+
+
 def test_volume_that_waits_for_its_claim_stays_while_its_owner_wants_it():
     assert not removed(a_volume(phase="Available", claim_uid=""), claims={}, wanted=WANTED)
 
@@ -50,7 +54,7 @@ def test_released_volume_goes_even_when_it_is_wanted_because_it_can_never_be_bou
 def test_volume_of_an_earlier_spec_goes_once_its_claim_is_gone():
     earlier = {OWNER_UID: frozenset({"hermetic-inference-llama-another"})}
     assert not removed(a_volume(), wanted=earlier)
-    assert removed(a_volume(), claims={}, wanted=earlier)
+    assert removed(a_volume(phase="Released"), claims={}, wanted=earlier)
 
 
 def test_volume_of_somebody_else_is_never_touched():

@@ -85,8 +85,7 @@ class Operator:
             except HermeticError as error:
                 log.warning("not primed yet", because=error.message, code=error.code, again_in=PRIME_AGAIN_SECONDS)
                 await asyncio.sleep(PRIME_AGAIN_SECONDS)
-        for key in self._store.deployments():
-            self._queue.add(key, routine=True)
+        self._look_at_everything()
 
     async def work(self, workers: int) -> None:
         """Reconcile until cancelled."""
@@ -186,9 +185,11 @@ class Operator:
             await asyncio.sleep(self._resync_seconds)
             with contextlib.suppress(HermeticError):  # tried again next time; `trouble` tells when it never works
                 await self._relist()
-                for key in self._store.deployments():
-                    self._queue.add(key, routine=True)
-                self._queue.add(SWEEP, routine=True)
+                self._look_at_everything()
+
+    def _look_at_everything(self) -> None:
+        for key in (*self._store.deployments(), SWEEP):
+            self._queue.add(key, routine=True)
 
     async def _relist(self) -> None:
         for watched in WATCHED:

@@ -22,13 +22,17 @@ class Sweeper:
     def __init__(self, api: KubeApi, store: Store) -> None:
         self._api = api
         self._store = store
+        self._removed: set[str] = set()
 
     async def sweep(self) -> list[str]:
-        """Remove what has served its time; returns the names."""
+        """Remove what has served its time, each volume once; returns the names."""
         removed = []
         volumes = list(self._store.volumes())
+        self._removed &= {volume["metadata"]["uid"] for volume in volumes}
         for volume in volumes_to_remove(volumes, self._claims(volumes), self._wanted()):
             metadata = volume["metadata"]
+            if metadata["uid"] in self._removed:
+                continue  # it is on its way: the watch has not shown us yet
             try:
                 await self._api.delete(
                     PERSISTENT_VOLUME,
@@ -39,6 +43,7 @@ class Sweeper:
                 )
             except Conflict:
                 continue  # it changed since we looked; its event brings us back
+            self._removed.add(metadata["uid"])
             removed.append(metadata["name"])
         return removed
 

@@ -21,10 +21,15 @@ def volumes_to_remove(
     the names of the volumes that its spec asks for. A volume whose claim lives stays: pods may read it.
     """
     for volume in volumes:
-        if volume["metadata"].get("deletionTimestamp") or OWNER_UID_LABEL not in volume["metadata"].get("labels", {}):
+        if OWNER_UID_LABEL not in (volume["metadata"].get("labels") or {}) or _is_in_transition(volume):
             continue
         if _is_stranded(volume, claims) or (not _has_claim(volume, claims) and not _is_wanted(volume, wanted)):
             yield volume
+
+
+def _is_in_transition(volume: Manifest) -> bool:
+    """On its way out already, or bound as far as we know: its release is news of its own, and that version counts."""
+    return bool(volume["metadata"].get("deletionTimestamp")) or (volume.get("status") or {}).get("phase") == "Bound"
 
 
 def _has_claim(volume: Manifest, claims: Mapping[tuple[str, str], str]) -> bool:

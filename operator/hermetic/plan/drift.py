@@ -12,6 +12,17 @@ from typing import Any
 from hermetic.api.quantities import parse_quantity
 from hermetic.objects.names import INTENT_ANNOTATION
 
+# Values that the API server keeps as one: a key that somebody adds to a selector has changed what we select.
+WHOLE = frozenset(
+    {
+        "selector",
+        "podSelector",
+        "labelSelector",
+        "nodeSelector",
+        "requiredDuringSchedulingIgnoredDuringExecution",
+    }
+)
+
 # Lists that the API server merges by a key, per kind; every other list is one value and must be equal.
 MERGED_LISTS: Mapping[str, Mapping[str, str]] = {
     "Deployment": {
@@ -40,7 +51,8 @@ def is_of_another_intent(desired: Mapping[str, Any], live: Mapping[str, Any]) ->
 
 def has_drifted(desired: Mapping[str, Any], live: Mapping[str, Any]) -> bool:
     """Whether a value that we set is another one now."""
-    return not _holds(desired, live, MERGED_LISTS.get(desired["kind"], {}), "")
+    merged = {"ownerReferences": "uid", **MERGED_LISTS.get(desired["kind"], {})}
+    return not _holds(desired, live, merged, "")
 
 
 def holds_template(desired: Mapping[str, Any], live: Mapping[str, Any]) -> bool:
@@ -61,6 +73,8 @@ def _holds(wanted: Any, found: Any, merged: Mapping[str, str], name: str) -> boo
 def _holds_fields(wanted: Mapping[str, Any], found: Any, merged: Mapping[str, str], name: str) -> bool:
     if not isinstance(found, Mapping):
         return not wanted and found is None
+    if name in WHOLE:
+        return bool(_said(wanted) == _said(found))
     if name in QUANTITIES:
         return all(_same_quantity(value, found.get(key)) for key, value in wanted.items())
     return all(_holds(value, found.get(key), merged, key) for key, value in wanted.items())
@@ -71,10 +85,19 @@ def _holds_items(wanted: Sequence[Any], found: Any, merged: Mapping[str, str], n
         return not wanted
     key = merged.get(name)
     if key is None:
-        same_length = len(wanted) == len(found)
-        return same_length and all(_holds(a, b, merged, "") for a, b in zip(wanted, found, strict=True))
+        return bool(_said(wanted) == _said(found))
     by_key = {item.get(key): item for item in found}
     return all(item[key] in by_key and _holds(item, by_key[item[key]], merged, "") for item in wanted)
+
+
+def _said(value: Any) -> Any:
+    """The value without what says nothing. An empty selector does say something: everything."""
+    if isinstance(value, Mapping):
+        said = {key: _said(inner) for key, inner in value.items()}
+        return {key: inner for key, inner in said.items() if inner not in (None, "", [])}
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return [_said(inner) for inner in value]
+    return value
 
 
 def _same_quantity(wanted: Any, found: Any) -> bool:

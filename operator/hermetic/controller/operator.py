@@ -15,7 +15,18 @@ from hermetic.controller.sweeper import Sweeper
 from hermetic.controller.telemetry import Telemetry
 from hermetic.controller.workqueue import LONGEST_DELAY, WorkQueue
 from hermetic.errors import HermeticError, NotLeading, ServerTrouble, Throttled, Unreachable
-from hermetic.kinds import BY_KIND, MODEL_DEPLOYMENT, PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM, Kind
+from hermetic.kinds import (
+    BY_KIND,
+    CHILDREN,
+    CORE_EVENT,
+    MODEL_DEPLOYMENT,
+    NODE,
+    PERSISTENT_VOLUME,
+    PERSISTENT_VOLUME_CLAIM,
+    POD,
+    SERVICE,
+    Kind,
+)
 from hermetic.kube.relist import WATCHED, Watched, relist
 from hermetic.kube.store import Key, Store
 from hermetic.ports import Clock, KubeApi
@@ -26,6 +37,8 @@ log = structlog.get_logger(__name__)
 SWEEP: Key = ("", "sweep persistentvolumes")
 LOOKS: dict[Key, Watched] = {("", f"list {watched.kind.plural}"): watched for watched in WATCHED}
 SWEEPING_KINDS = frozenset((MODEL_DEPLOYMENT, PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM))
+# What follows from our own writes lets new deployments go first. A Service does not: its address may be public.
+AFTERMATH = frozenset((*CHILDREN, POD, CORE_EVENT, NODE)) - {SERVICE}
 
 STUCK_SECONDS = 300.0
 PRIME_AGAIN_SECONDS = 2.0
@@ -66,7 +79,7 @@ class Operator:
     def see(self, manifest: Mapping[str, Any], *, gone: bool) -> None:
         """An event came in: keep what it says, and have those looked at whom it concerns. Never fails, never waits."""
         concerned = self._store.drop(manifest) if gone else self._store.put(manifest)
-        self._enqueue(concerned)
+        self._enqueue(concerned, routine=BY_KIND[manifest["kind"]] in AFTERMATH)
         if BY_KIND[manifest["kind"]] in SWEEPING_KINDS and (gone or manifest["kind"] == PERSISTENT_VOLUME.kind):
             self._queue.add(SWEEP, routine=True)
 
@@ -209,9 +222,9 @@ class Operator:
         for (kind, truth), count in counts.items():
             self._telemetry.conditions.labels(condition=kind, status=truth).set(count)
 
-    def _enqueue(self, keys: Iterable[Key]) -> None:
+    def _enqueue(self, keys: Iterable[Key], *, routine: bool = False) -> None:
         for key in keys:
-            self._queue.add(key)
+            self._queue.add(key, routine=routine)
 
 
 def _patience(error: HermeticError) -> float:

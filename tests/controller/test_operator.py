@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 import pytest
 
+from hermetic.controller.operator import Operator
 from hermetic.errors import HermeticError, ServerTrouble, Throttled, Unreachable
 from hermetic.kinds import SERVICE
 from tests.controller.cluster_in_memory import ClusterInMemory, Coordinates
@@ -210,6 +211,32 @@ def test_a_bug_in_one_reconcile_is_retried_and_kills_nobody() -> None:
             assert reason(cluster, "broken") == "Starting"
 
     virtually(scenario)
+
+
+def test_a_child_that_talks_much_is_looked_at_once() -> None:
+    async def scenario() -> None:
+        cluster = ClusterInMemory()
+        async with running(cluster) as operator:
+            cluster.put(a_model())
+            await rest()
+            before = looks(operator)
+            for generation in range(10):
+                cluster.edit(where("Deployment"), lambda d, g=generation: d.update(status={"observedGeneration": g}))
+                await rest(0.005)
+            await rest()
+            assert looks(operator) == before + 1
+
+    virtually(scenario)
+
+
+def looks(operator: Operator) -> float:
+    """How often it looked at a deployment, whatever came of it."""
+    return sum(
+        sample.value
+        for metric in operator._telemetry.reconciles.collect()
+        for sample in metric.samples
+        if sample.name == "hermetic_reconcile_total"
+    )
 
 
 def test_an_event_that_cannot_be_posted_costs_no_reconcile() -> None:

@@ -63,6 +63,17 @@ def test_what_people_changed_goes_before_routine() -> None:
     virtually(scenario)
 
 
+def test_routine_stays_routine_when_its_time_has_come() -> None:
+    async def scenario() -> None:
+        queue = a_queue()
+        queue.add_after("told", 1, routine=True)
+        queue.add_after("wished", 1)
+        await asyncio.sleep(2)
+        assert [await queue.get() for _ in range(2)] == ["wished", "told"]
+
+    virtually(scenario)
+
+
 def test_a_key_that_waits_as_routine_moves_up_when_a_person_changes_it() -> None:
     async def scenario() -> None:
         queue = a_queue()

@@ -17,13 +17,10 @@ from hermetic.controller.workqueue import LONGEST_DELAY, WorkQueue
 from hermetic.errors import HermeticError, NotLeading, ServerTrouble, Throttled, Unreachable
 from hermetic.kinds import (
     BY_KIND,
-    CHILDREN,
-    CORE_EVENT,
+    EGRESS_AUDIT,
     MODEL_DEPLOYMENT,
-    NODE,
     PERSISTENT_VOLUME,
     PERSISTENT_VOLUME_CLAIM,
-    POD,
     SERVICE,
     Kind,
 )
@@ -37,11 +34,15 @@ log = structlog.get_logger(__name__)
 SWEEP: Key = ("", "sweep persistentvolumes")
 LOOKS: dict[Key, Watched] = {("", f"list {watched.kind.plural}"): watched for watched in WATCHED}
 SWEEPING_KINDS = frozenset((MODEL_DEPLOYMENT, PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM))
-# What follows from our own writes lets new deployments go first. A Service does not: its address may be public.
-AFTERMATH = frozenset((*CHILDREN, POD, CORE_EVENT, NODE)) - {SERVICE}
+WISHES = frozenset((MODEL_DEPLOYMENT, EGRESS_AUDIT))
 
 STUCK_SECONDS = 300.0
 PRIME_AGAIN_SECONDS = 2.0
+# A child that comes up says so in five or six events: one look after the last of them is enough, and behind what people
+# wish. A Service does not wait behind that: it may have been given a public address.
+GATHER_SECONDS = 0.1
+# A sweep looks at every volume, so a thousand that come or go at once should not each ask for one.
+SWEEP_SECONDS = 2.0
 OUTAGE_SECONDS = 30.0
 # Bad gateway, service unavailable, gateway timeout: what stands in front of an API server that is not there.
 AWAY = frozenset({502, 503, 504})
@@ -78,10 +79,14 @@ class Operator:
 
     def see(self, manifest: Mapping[str, Any], *, gone: bool) -> None:
         """An event came in: keep what it says, and have those looked at whom it concerns. Never fails, never waits."""
-        concerned = self._store.drop(manifest) if gone else self._store.put(manifest)
-        self._enqueue(concerned, routine=BY_KIND[manifest["kind"]] in AFTERMATH)
-        if BY_KIND[manifest["kind"]] in SWEEPING_KINDS and (gone or manifest["kind"] == PERSISTENT_VOLUME.kind):
-            self._queue.add(SWEEP, routine=True)
+        concerned, kind = self._store.drop(manifest) if gone else self._store.put(manifest), BY_KIND[manifest["kind"]]
+        for key in concerned:
+            if kind in WISHES:
+                self._queue.add(key)
+            else:
+                self._queue.add_after(key, GATHER_SECONDS, routine=kind is not SERVICE)
+        if kind in SWEEPING_KINDS and (gone or kind is PERSISTENT_VOLUME):
+            self._queue.add_after(SWEEP, SWEEP_SECONDS, routine=True)
 
     def listed_again(self, kind: Kind) -> None:
         """A watch had lost its place: what was deleted meanwhile is missing from what it shows. Look ourselves."""
@@ -222,9 +227,9 @@ class Operator:
         for (kind, truth), count in counts.items():
             self._telemetry.conditions.labels(condition=kind, status=truth).set(count)
 
-    def _enqueue(self, keys: Iterable[Key], *, routine: bool = False) -> None:
+    def _enqueue(self, keys: Iterable[Key]) -> None:
         for key in keys:
-            self._queue.add(key, routine=routine)
+            self._queue.add(key)
 
 
 def _patience(error: HermeticError) -> float:

@@ -25,6 +25,7 @@ class _Later(Generic[K]):
     due: float
     order: int
     key: K = field(compare=False)
+    routine: bool = field(compare=False)
 
 
 class WorkQueue(Generic[K]):
@@ -71,13 +72,13 @@ class WorkQueue(Generic[K]):
             (self._routine if routine else self._urgent)[key] = waiting_since
             self._changed.set()
 
-    def add_after(self, key: K, seconds: float) -> None:
+    def add_after(self, key: K, seconds: float, *, routine: bool = False) -> None:
         """Have the key worked on after a while; the earliest of several wishes counts."""
         due = self._monotonic() + seconds
         if key in self._due and self._due[key] <= due:
             return
         self._due[key] = due
-        heapq.heappush(self._later, _Later(due, next(self._count), key))
+        heapq.heappush(self._later, _Later(due, next(self._count), key, routine))
         self._changed.set()
 
     def add_failed(self, key: K, *, longest: float = LONGEST_DELAY) -> float:
@@ -135,7 +136,7 @@ class WorkQueue(Generic[K]):
             later = heapq.heappop(self._later)
             if self._due.get(later.key) == later.due:
                 del self._due[later.key]
-                self.add(later.key)
+                self.add(later.key, routine=later.routine)
 
     async def _sleep_until_something_changes(self) -> None:
         wakes = [later.due for later in self._later[:1]]

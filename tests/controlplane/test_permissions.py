@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from testbed.api import Api
 from testbed.audit import Audited, requests
 from testbed.cloud_provider import PLANT_PUBLIC
 from testbed.controlplane import ControlPlane
+from testbed.errors import ApiError
 from testbed.fleet import Pool
 from testbed.installation import ACCOUNT, OperatorProcess, wait_for
 from testbed.kubectl import Kubectl
@@ -20,6 +22,7 @@ from testbed.processes import Component
 from tests.controlplane.operating import StartOperator
 from tests.scenarios import a_share_model, an_egress_audit, reporting
 
+LEASE = "/apis/coordination.k8s.io/v1/namespaces/hermetic-system/leases/hermetic"
 RBAC = Path(__file__).parents[2] / "manifests" / "rbac"
 Grant = tuple[str, str]  # (verb, resource)
 
@@ -63,6 +66,8 @@ def test_every_grant_is_used_and_nothing_is_asked_for_in_vain(
     controlplane: ControlPlane, start_operator: StartOperator, kubectl: Kubectl, api: Api, namespace: str
 ) -> None:
     since = controlplane.audit_log.stat().st_size
+    with contextlib.suppress(ApiError):
+        api.delete(LEASE)  # of an earlier operator of this session: its making is part of a whole life
     operator = start_operator()
     _live_a_whole_life(operator, kubectl.within(namespace), api, namespace)
     assert operator.stop() == 0  # watches are recorded when they end

@@ -135,12 +135,13 @@ def test_pod_that_pod_security_refuses_is_told_with_the_rule(served: Deployments
         served.wait("the mutation is in force", lambda: _is_mutated(served))
         served.apply(reporting(a_baked_model("llama", endpoint={})))
         ready = served.until("llama", "PodSecurityViolation")
+        judged = kstatus(served.get("llama"))  # while it lasts: without the mutation the next pod is admitted
     finally:
         for kind in ("mutatingadmissionpolicybinding", "mutatingadmissionpolicy"):
             served.kubectl("delete", kind, name, "--ignore-not-found", "--wait=false")
     assert 'violates PodSecurity "restricted' in ready["message"]
     assert "host namespaces" in ready["message"]
-    assert kstatus(served.get("llama")) == "Failed"
+    assert judged == "Failed"
 
 
 def a_mutation(name: str, namespace: str) -> tuple[Manifest, Manifest]:

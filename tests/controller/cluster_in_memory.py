@@ -28,6 +28,10 @@ def _unwatched(_manifest: Manifest, *, gone: bool) -> None:
     """Nobody watches."""
 
 
+def _as_it_is(_manifest: Manifest) -> None:
+    """Nothing is changed on admission."""
+
+
 async def _no_fault(_verb: str, _where: Coordinates) -> None:
     """Everything goes well."""
 
@@ -36,12 +40,14 @@ async def _no_fault(_verb: str, _where: Coordinates) -> None:
 class ClusterInMemory:
     """`see` hears every change, as a watch would; `fault(verb, where)` runs before a write and may raise or wait.
 
-    `done` runs after a write is stored and before the caller hears of it: raising there is an unknown outcome.
+    `done` runs after a write is stored and before the caller hears of it: raising there is an unknown outcome. `admit`
+    may change what is about to be stored, as a mutating webhook does.
     """
 
     see: See = _unwatched
     fault: Fault = _no_fault
     done: Fault = _no_fault
+    admit: Callable[[Manifest], None] = _as_it_is
     objects: dict[Coordinates, Manifest] = field(default_factory=dict)
     writes: list[tuple[str, Coordinates]] = field(default_factory=list)
     lists: Counter[str] = field(default_factory=Counter)
@@ -76,7 +82,9 @@ class ClusterInMemory:
             ours["metadata"].pop(precondition, None)
         live = _without(self.objects.get(where, {}), self._applied.get(where, {}))
         self._applied[where] = ours
-        return await self._after("patch", where, _merged(live, ours))
+        merged = _merged(live, ours)
+        self.admit(merged)
+        return await self._after("patch", where, merged)
 
     async def apply_status(self, manifest: Manifest) -> Manifest:
         where = _coordinates(manifest)

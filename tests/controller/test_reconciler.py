@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 
-from hermetic.errors import ServerTrouble, Unreachable
+from hermetic.errors import Forbidden, ServerTrouble, Unreachable
 from tests.controller.cluster_in_memory import ClusterInMemory, Coordinates, Manifest
 from tests.controller.running import a_model, ready, reason, rest, running, where, written
 from tests.controller.virtual_time import virtually
@@ -201,5 +201,88 @@ def test_a_deployment_deleted_meanwhile_gets_no_children_and_no_status() -> None
             await rest(600)
             assert "status" not in written(cluster)
             assert written(cluster).count("Deployment") <= 1
+
+    virtually(scenario)
+
+
+def test_a_namespace_that_goes_away_is_told_once_and_written_to_no_more() -> None:
+    async def scenario() -> None:
+        cluster = ClusterInMemory()
+
+        async def ending(verb: str, _place: Coordinates) -> None:
+            if verb == "patch":
+                raise Forbidden("being terminated", status=403, causes=(("NamespaceTerminating", "it is going"),))
+
+        async with running(cluster):
+            cluster.put(a_model())
+            await rest()
+            cluster.fault = ending
+            for kind in CHILDREN:  # as the namespace controller does
+                cluster.remove(kind, "team-a", "llama")
+                await rest(5)
+            await rest(3600)
+            assert reason(cluster) == "NamespaceTerminating"
+            assert len(written(cluster)) - CHILDREN.total() - 1 == 2, "one refused write and one word about it"
+
+            cluster.fault = ClusterInMemory().fault
+            cluster.remove("ModelDeployment", "team-a", "llama")
+            cluster.put(a_model())  # in a namespace of the same name
+            await rest()
+            assert reason(cluster) == "Starting"
+
+    virtually(scenario)
+
+
+def test_annotations_that_open_a_public_side_are_taken_over_and_dropped_without_further_notice() -> None:
+    async def scenario() -> None:
+        cluster = ClusterInMemory()
+        async with running(cluster):
+            cluster.put(a_model())
+            await rest()
+            public = "service.beta.kubernetes.io/azure-pip-name"
+            cluster.edit(where("Service"), lambda found: found["metadata"]["annotations"].update({public: "pip-1"}))
+            await rest()
+            assert public not in cluster.objects[where("Service")]["metadata"]["annotations"]
+            assert written(cluster).count("Service") == 3, "once to own it, once without it"
+
+    virtually(scenario)
+
+
+def test_what_is_surplus_is_deleted_once_however_late_the_watch_tells() -> None:
+    async def scenario() -> None:
+        cluster = ClusterInMemory()
+        async with running(cluster) as operator:
+            cluster.put(a_model(replicas=2))
+            await rest()
+
+            def late(manifest: Manifest, *, gone: bool) -> None:
+                if not gone:
+                    operator.see(manifest, gone=gone)
+
+            cluster.see = late
+            cluster.edit(where("ModelDeployment"), lambda found: found["spec"].update(replicas=1))
+            await rest()
+            for number in range(5):
+                cluster.edit(where("Deployment"), lambda found, n=number: found.update(status={"replicas": n}))
+                await rest()
+            assert written(cluster).count("-PodDisruptionBudget") == 1
+
+    virtually(scenario)
+
+
+def test_a_webhook_that_changes_what_we_write_is_a_quarrel_like_any_other() -> None:
+    async def scenario() -> None:
+        cluster = ClusterInMemory()
+
+        def mutate(manifest: Manifest) -> None:
+            if manifest["kind"] == "NetworkPolicy":
+                manifest["spec"]["egress"] = [{}]
+
+        cluster.admit = mutate
+        async with running(cluster):
+            cluster.put(a_model())
+            await rest(30)
+            assert written(cluster).count("NetworkPolicy") == 4
+            assert reason(cluster) == "DriftContested"
 
     virtually(scenario)

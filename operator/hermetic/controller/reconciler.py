@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import structlog
 from pydantic import ValidationError
 
 from hermetic.api.modeldeployment import ModelDeploymentSpec
+from hermetic.api.reasons import Reason
 from hermetic.controller.announcements import announcements
 from hermetic.controller.contests import Contests
 from hermetic.errors import ApiRefused, Conflict, HermeticError, NotFound, ServerTrouble, Throttled
@@ -44,12 +45,16 @@ class Reconciler:
         self._recorder = recorder
         self._clock = clock
         self._contests = Contests()
+        self._doomed: dict[Key, str] = {}
+        self._deleted: dict[Key, frozenset[str]] = {}
 
     async def reconcile(self, key: Key) -> Outcome:
         """Look, decide, write, say. Reads nothing from the API server."""
         world = self._look(key)
         if world is None:
-            self._contests.forget(key)
+            self._forget(key)
+            return Outcome()
+        if self._doomed.get(key) == world.owner.uid:
             return Outcome()
         outcome = Outcome()
         spec = self._read_spec(key)
@@ -61,10 +66,21 @@ class Reconciler:
         after = self._look(key)
         if after is None or after.deleting or not _is_same_wish(world, after):
             return outcome  # whoever changed it queued it: what was decided must not be said of what is wished now
+        # Taking over what somebody else set is half the way, and a mutating webhook may have changed what we wrote.
+        left = plan(spec, after, self._clock.now()) if outcome.wrote and not outcome.refusals else Plan()
+        decided = replace(decided, contested=decided.contested or left.contested)
         said = status(spec, after, decided, outcome.refusals, self._clock.now())
         await self._say(key, after, said, outcome)
-        outcome.look_again_in = self._look_again_in(key, decided)
+        if any(refused.reason is Reason.NAMESPACE_TERMINATING for refused in outcome.refusals):
+            # There is no way back: whatever is written from now on is refused, until the object itself is gone.
+            self._doomed[key] = world.owner.uid
+        outcome.look_again_in = 0.0 if left.apply else self._look_again_in(key, decided)
         return outcome
+
+    def _forget(self, key: Key) -> None:
+        self._contests.forget(key)
+        self._doomed.pop(key, None)
+        self._deleted.pop(key, None)
 
     def _look(self, key: Key) -> World | None:
         return self._store.snapshot(key, truces=self._contests.truces(key, self._clock.monotonic()))
@@ -86,7 +102,10 @@ class Reconciler:
             if refused := await self._apply_all(key, wave, outcome):
                 return refused
         for condemned in decided.delete:
-            await self._delete(condemned, outcome)
+            if condemned.uid not in self._deleted.get(key, ()):
+                await self._delete(condemned, outcome)
+        # Told once is enough: until the watch shows it, the object still looks as if it were to be deleted.
+        self._deleted[key] = frozenset(condemned.uid for condemned in decided.delete)
         return ()
 
     async def _apply_all(self, key: Key, changes: Sequence[Change], outcome: Outcome) -> tuple[Refusal, ...]:

@@ -1,0 +1,153 @@
+"""What the network and the API server can do to an operator, through a proxy that does it on purpose."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+from testbed.api import Api
+from testbed.controlplane import ControlPlane
+from testbed.errors import ApiError
+from testbed.faults import Answer, DropAfter, DropBefore, Fault
+from testbed.installation import wait_for
+from tests.controlplane.faulty import Behind
+from tests.controlplane.test_crash_at_every_write import world_of
+from tests.scenarios import a_baked_model, a_share_model, changed, reporting
+
+StartBehind = Callable[..., Behind]
+CHILDREN = r"/(deployments|services|serviceaccounts|networkpolicies|persistentvolume)"
+MANY = 200
+
+
+def children_stand(behind: Behind, name: str = "phi") -> bool:
+    return bool(behind.workload(name)) and behind.condition(name).get("observedGeneration") == 1
+
+
+def test_writes_that_were_done_but_not_answered_are_done_once(behind: Behind) -> None:
+    behind.proxy.inject(Fault(DropAfter(), methods=("PATCH",), path=CHILDREN, times=6))
+    behind.apply(reporting(a_share_model()))
+
+    behind.wait("every child", lambda: _stands_whole(behind))
+    assert all(len(items) == 1 for items in world_of(behind.api, behind.namespace).values())
+
+
+def _stands_whole(behind: Behind) -> bool:
+    return all(world_of(behind.api, behind.namespace).values()) and bool(behind.condition("llama"))
+
+
+def test_connections_that_break_at_random_only_cost_time(behind: Behind) -> None:
+    behind.proxy.inject(Fault(DropBefore(), methods=("PATCH",), path=CHILDREN, probability=0.4, times=12))
+    behind.proxy.inject(Fault(Answer(500), methods=("PATCH",), path=CHILDREN, probability=0.4, times=12))
+    behind.apply(reporting(a_share_model()))
+
+    behind.wait("every child", lambda: _stands_whole(behind), 120)
+
+
+def test_patience_that_the_api_server_asks_for_is_given(behind: Behind) -> None:
+    behind.proxy.inject(Fault(Answer(429, retry_after=3), methods=("PATCH",), path="/deployments/phi", times=1))
+    behind.apply(reporting(a_baked_model()))
+    behind.wait("the refusal", lambda: any(line.get("again_in") or line.get("because") for line in _of(behind, "phi")))
+    refused = time.monotonic()
+    behind.wait("the workload", lambda: behind.workload("phi"))
+
+    assert time.monotonic() - refused > 1.5, "it did not wait"
+    assert len(behind.writes_to("/deployments/phi")) == 2
+
+
+def _of(behind: Behind, name: str) -> list[dict[str, Any]]:
+    return [line for line in behind.reconciles(name) if line["result"] == "retried"]
+
+
+def test_a_poisoned_object_does_not_hold_the_others_up(behind: Behind) -> None:
+    behind.proxy.inject(Fault(Answer(500), methods=("PATCH",), path="/serviceaccounts/poisoned"))
+    behind.apply(reporting(a_baked_model("poisoned")), *(reporting(a_baked_model(f"m{n}")) for n in range(MANY - 1)))
+
+    def others_stand() -> bool:
+        found = behind.api.get(behind.collection)["items"]
+        return sum("status" in one and bool(one["status"].get("conditions")) for one in found) >= MANY - 1
+
+    behind.wait("the others", others_stand, 120)
+    assert behind.workload("poisoned") is None
+    waits = [line["again_in"] for line in _of(behind, "poisoned")]
+    assert waits, "it was never tried"
+    assert len(waits) < 12, "it is tried with growing pauses"
+
+    behind.proxy.lift()
+    behind.wait("the poisoned one", lambda: behind.workload("poisoned"), 120)
+
+
+def test_what_happens_while_the_watches_are_cut_is_not_missed(behind: Behind) -> None:
+    behind.apply(reporting(a_baked_model()))
+    behind.wait("the workload", lambda: children_stand(behind))
+    for expired in (False, True):
+        behind.proxy.cut_watches(expired=expired)
+        _comes_back(behind, f"/api/v1/namespaces/{behind.namespace}/serviceaccounts/phi")
+
+
+def _comes_back(behind: Behind, path: str) -> None:
+    gone = _uid(behind.api, path)
+    behind.api.delete(path)
+    behind.wait("another of its name", lambda: _uid(behind.api, path) not in {"", gone}, 90)
+
+
+def _uid(api: Api, path: str) -> str:
+    try:
+        return str(api.get(path)["metadata"]["uid"])
+    except ApiError as error:
+        if error.status != 404:
+            raise
+        return ""
+
+
+def test_an_api_server_that_restarts_in_the_middle_finds_the_work_done(
+    behind: Behind, controlplane: ControlPlane
+) -> None:
+    behind.proxy.at_write(3, controlplane.stop_apiserver)
+    behind.apply(reporting(a_share_model()))
+    wait_for("a dead API server", lambda: not _answers(behind.api))
+    controlplane.start_apiserver()
+    behind.wait("every child", lambda: _stands_whole(behind), 120)
+    assert all(len(items) == 1 for items in world_of(behind.api, behind.namespace).values())
+
+
+def _answers(api: Api) -> bool:
+    try:
+        api.get("/version")
+    except (OSError, ApiError):
+        return False
+    return True
+
+
+def test_a_rival_that_writes_all_the_time_neither_stops_us_nor_makes_us_write(behind: Behind) -> None:
+    behind.apply(reporting(a_baked_model()))
+    behind.wait("the workload", lambda: children_stand(behind))
+    mark = len(behind.writes_to("/modeldeployments/phi|/deployments/phi|/services/phi"))
+    for number in range(100):
+        behind.api.merge(f"{behind.collection}/phi", {"metadata": {"annotations": {"rival": str(number)}}})
+    behind.change("phi", rollout="Surge")
+    behind.wait(
+        "the change", lambda: (behind.workload("phi") or {})["spec"]["strategy"]["rollingUpdate"]["maxSurge"] == 1
+    )
+
+    live = behind.get("phi")
+    assert live["metadata"]["annotations"]["rival"] == "99", "what the rival wrote stays"
+    written = len(behind.writes_to("/modeldeployments/phi|/deployments/phi|/services/phi")) - mark
+    assert written <= 4, "one Deployment and the words about it"
+
+
+def test_a_deployment_that_is_made_anew_under_its_name_adopts_nothing(behind: Behind) -> None:
+    behind.apply(reporting(a_share_model()))
+    behind.wait("every child", lambda: _stands_whole(behind))
+    first = behind.get("llama")["metadata"]["uid"]
+    behind.api.delete(f"{behind.collection}/llama")
+    behind.apply(changed(reporting(a_share_model()), drainSeconds=7))
+
+    def of_the_second() -> bool:
+        second = behind.get("llama")["metadata"]["uid"]
+        owners = [
+            one["uid"] for one in (behind.workload("llama") or {"metadata": {}})["metadata"].get("ownerReferences", [])
+        ]
+        return second != first and owners == [second]
+
+    behind.wait("children of the second", of_the_second, 120)

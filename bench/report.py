@@ -86,7 +86,8 @@ def _burst() -> Iterator[str]:
         return
     ours, peers = (found["figures"][name]["median"] for name in ("hermetic", "kopf"))
     yield f"## {burst.MODELS} models at once\n"
-    yield f"Median of {burst.ROUNDS} rounds, which the two take in turns. Ratio: how much better Hermetic is.\n"
+    rounds = len(found["figures"]["hermetic"]["rounds"])
+    yield f"Median of {rounds} rounds, which the two take in turns. Ratio: how much better Hermetic is.\n"
     rows = [
         _compared("seconds until all children are written", "written_seconds", ours, peers, ">= 1.5x"),
         _compared("seconds until all models serve", "settled_seconds", ours, peers, ">= 1.5x"),
@@ -147,13 +148,18 @@ def _rolling_update() -> Iterator[str]:
     yield _table(
         ("", "goal", "sent", "lost"),
         [
-            (label, goal, f"{found['figures'][key]['sent']:g}", f"{found['figures'][key]['lost']:g}")
+            (label, goal, str(found["figures"][key]["sent"]), str(sum(found["figures"][key]["lost"].values())))
             for key, label, goal in (
-                ("drained", "Hermetic's pods", "0"),
-                ("drainedKeepAlive", "the same, connections kept alive", "0"),
+                ("drained", "Hermetic's pods, a connection for each request", "0 of >= 4000"),
+                ("drainedKeepAlive", "Hermetic's pods, connections kept alive", ""),
                 ("control", "the same pods without the drain", "some"),
             )
         ],
+    )
+    yield (
+        "A connection that is kept alive stays with its pod to the end: what is sent on it after the engine was told to"
+        " stop is lost, as with vLLM itself. Clients that keep connections must repeat a request that got no answer or"
+        " a 500.\n"
     )
     yield _taken(found)
 
@@ -162,8 +168,8 @@ def _taken(found: results.Result) -> str:
     machine, packages = found["machine"], found["machine"]["packages"]
     return (
         f"<sub>{machine['cores']} cores ({machine['processor']}), {machine['memoryGiB']} GiB, Linux"
-        f" {machine['kernel']}; Kubernetes {machine['kubernetes']}, Python {machine['python']}, kopf {packages['kopf']}, kubernetes"
-        f" {packages['kubernetes']}; load average before: {found['loadBefore']}</sub>\n"
+        f" {machine['kernel']}; Kubernetes {machine['kubernetes']}, Python {machine['python']}, kopf"
+        f" {packages['kopf']}, kubernetes {packages['kubernetes']}; load average before: {found['loadBefore']}</sub>\n"
     )
 
 

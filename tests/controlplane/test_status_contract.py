@@ -234,32 +234,3 @@ def _changes(seen: list[dict[str, Any]]) -> list[tuple[str, str, str]]:
                 last[kind] = said
                 found.append(said)
     return found
-
-
-# ---------------------------------------------------------------------- at rest
-
-
-def test_crash_loop_costs_a_handful_of_status_writes_however_often_it_turns(balanced: Deployments):
-    since = newest(balanced.api, balanced.collection)
-    balanced.apply(fated(reporting(a_baked_model("llama", endpoint={})), "crash-loop-kv-cache"))
-    balanced.until("llama", "GpuMemoryTooSmall")
-    balanced.wait("the fifth restart", lambda: _restarts(balanced) == 5)
-    seen = revisions(balanced.api, balanced.collection, since, "llama")
-    written = len(seen) - 1
-    assert written <= 3, [condition_of(one, "Ready") for one in seen]
-    assert [line for one in seen for line in contradictions(one)] == []
-
-
-def test_unexplained_crash_loop_settles_on_one_message(balanced: Deployments):
-    since = newest(balanced.api, balanced.collection)
-    balanced.apply(fated(reporting(a_baked_model("llama", endpoint={})), "crash-loop"))
-    balanced.until("llama", "CrashLoop")
-    balanced.wait("the fifth restart", lambda: _restarts(balanced) == 5)
-    seen = revisions(balanced.api, balanced.collection, since, "llama")
-    assert len(seen) - 1 <= 3, [condition_of(one, "Ready") for one in seen]
-    assert course(seen) == ["InProgress", "Failed"]
-
-
-def _restarts(balanced: Deployments) -> int:
-    statuses = [s for pod in balanced.pods("llama") for s in pod["status"].get("containerStatuses", ())]
-    return max((status["restartCount"] for status in statuses), default=0)

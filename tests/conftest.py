@@ -27,6 +27,7 @@ from testbed.api import Api
 from testbed.console import say
 from testbed.controlplane import ControlPlane, Settings
 from testbed.errors import ApiError, BedError, CannotRunError
+from testbed.fault_proxy import SEED_VARIABLE
 from testbed.kubectl import Kubectl
 from testbed.processes import wait_until
 from testbed.programs import CONTROL_PLANE_FAMILIES, FAMILIES, programs
@@ -43,8 +44,15 @@ def required() -> bool:
     return os.environ.get("CI", "").lower() in {"1", "true"} or os.environ.get("HERMETIC_REQUIRE_ALL") == "1"
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    told = "repeat what chance did in an earlier run: a fault test prints its seed"
+    parser.addoption("--replay", metavar="SEED", help=told)
+
+
 def pytest_configure(config: pytest.Config) -> None:
     config.stash[_logs] = {}
+    if seed := config.getoption("--replay"):
+        os.environ[SEED_VARIABLE] = seed
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:

@@ -264,7 +264,7 @@ def test_a_watch_that_lost_its_place_hides_no_deletion() -> None:
             cluster.put(a_model())
             await rest()
             cluster.remove(*where("Service"), seen=False)
-            operator.listed_again(SERVICE)
+            operator.started_over(SERVICE)
             await rest()
             assert where("Service") in cluster.objects
             assert cluster.lists["services"] == 2

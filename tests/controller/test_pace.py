@@ -45,15 +45,22 @@ def test_an_ordinary_reconnect_does_not_wait() -> None:
     virtually(scenario)
 
 
-def test_only_a_second_list_is_news() -> None:
+def test_a_watch_that_follows_a_list_is_news_and_one_that_goes_on_is_none() -> None:
+    """What was deleted between our own list and kopf's shows in neither: somebody looks once the watch is open."""
+
     async def scenario() -> None:
         heard: list[str] = []
         pace = Pace(heard.append)
-        for url in (f"{PODS}?limit=500", f"{PODS}?limit=500&continue=abc", f"{PODS}?watch=true", f"{PODS}?watch=true"):
+        beginning = (f"{PODS}?limit=500", f"{PODS}?limit=500&continue=abc")
+        for url in beginning:
             await ask(pace, url)
         assert heard == []
-        await ask(pace, f"{PODS}?limit=500")
+        for url in (f"{PODS}?watch=true", f"{PODS}?watch=true"):
+            await ask(pace, url)
         assert heard == ["/api/v1/namespaces/team-a/pods"]
+        for url in (*beginning, f"{PODS}?watch=true"):
+            await ask(pace, url)
+        assert len(heard) == 2
 
     virtually(scenario)
 

@@ -88,8 +88,8 @@ class Operator:
         if kind in SWEEPING_KINDS and (gone or kind is PERSISTENT_VOLUME):
             self._queue.add_after(SWEEP, SWEEP_SECONDS, routine=True)
 
-    def listed_again(self, kind: Kind) -> None:
-        """A watch had lost its place: what was deleted meanwhile is missing from what it shows. Look ourselves."""
+    def started_over(self, kind: Kind) -> None:
+        """A watch began anew from a list: what was deleted since our own is missing from both. Look ourselves."""
         for key, watched in LOOKS.items():
             if watched.kind is kind:
                 self._queue.add(key)

@@ -1,7 +1,8 @@
 """The pace at which kopf may ask, and when it starts over: its own loops have no brake and tell nobody.
 
-A watch that breaks as soon as it opens would be opened again at once, for ever. And when the API server has forgotten
-where a watch was (410 Gone), kopf lists what exists, but never learns what was deleted meanwhile: we must compare.
+A watch that breaks as soon as it opens would be opened again at once, for ever. And whenever kopf lists before it
+watches (at its start, and when the API server has forgotten where a watch was, 410 Gone), it learns what exists, but
+never what was deleted since we looked: we must compare, once its watch is open.
 """
 
 from __future__ import annotations
@@ -18,10 +19,11 @@ Look = tuple[str, bool]  # (path of the collection, whether it is watched)
 
 
 class Pace:
-    """One list and one watch per collection and second; `listed_again(path)` is called for every list but the first."""
+    """One list and one watch per collection and second; `started_over(path)` is called for a watch after a list."""
 
-    def __init__(self, listed_again: Callable[[str], None]) -> None:
-        self._listed_again = listed_again
+    def __init__(self, started_over: Callable[[str], None]) -> None:
+        self._started_over = started_over
+        self._listed: set[str] = set()
         self._begun: dict[Look, float] = {}
 
     def trace(self) -> aiohttp.TraceConfig:
@@ -35,8 +37,14 @@ class Pace:
         if "continue" in query:
             return  # the next page of a list that has begun
         look, now = (request.url.path, "watch" in query), asyncio.get_running_loop().time()
-        if look in self._begun and "watch" not in query:
-            self._listed_again(request.url.path)
+        self._note(*look)
         begins = max(now, self._begun.get(look, -SECONDS_BETWEEN) + SECONDS_BETWEEN)
         self._begun[look] = begins
         await asyncio.sleep(begins - now)
+
+    def _note(self, path: str, watched: bool) -> None:
+        if not watched:
+            self._listed.add(path)
+        elif path in self._listed:
+            self._listed.remove(path)
+            self._started_over(path)

@@ -70,12 +70,12 @@ class Patience:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Audience:
-    """Who is called: when kopf has started, for every event (`see(manifest, gone=...)`), when a kind was listed anew
-    because its watch had lost its place, and before kopf ends."""
+    """Who is called: when kopf has started, for every event (`see(manifest, gone=...)`), when the watch of a kind
+    started over from a list, and before kopf ends."""
 
     started: Callable[[], Awaitable[None]]
     see: See
-    listed_again: Callable[[Kind], None]
+    started_over: Callable[[Kind], None]
     stopping: Callable[[], Awaitable[None]]
 
 
@@ -149,11 +149,11 @@ def _pace(audience: Audience, namespaces: Collection[str]) -> Pace:
     scopes = [*namespaces, None]
     kinds = {watched.kind.path(namespace): watched.kind for watched in WATCHED for namespace in scopes}
 
-    def listed_again(path: str) -> None:
+    def started_over(path: str) -> None:
         if path in kinds:
-            audience.listed_again(kinds[path])
+            audience.started_over(kinds[path])
 
-    return Pace(listed_again)
+    return Pace(started_over)
 
 
 async def _session(connection: Connection, pace: Pace) -> kopf.AiohttpSession:

@@ -129,7 +129,7 @@ async def _lead(parts: Parts, configuration: Configuration, connection: Connecti
 
     try:
         operator = parts.operator
-        audience = Audience(started, operator.see, operator.listed_again, stopping)
+        audience = Audience(started, operator.see, operator.started_over, stopping)
         await watch(audience, connection, namespaces=configuration.watch_namespaces, stop=stop)
     finally:
         parts.telemetry.leader.set(0)

@@ -45,7 +45,7 @@ def _children(behind: Behind) -> dict[str, int]:
         "persistentvolumeclaims": "/api/v1/namespaces/{}/persistentvolumeclaims",
         "persistentvolumes": "/api/v1/persistentvolumes",
     }
-    chosen = {name: "app.kubernetes.io/managed-by=hermetic" for name in paths}
+    chosen = dict.fromkeys(paths, "app.kubernetes.io/managed-by=hermetic")
     chosen["persistentvolumes"] = f"hermetic.dev/namespace={behind.namespace}"
     return {
         name: len(behind.api.get(path.format(behind.namespace), labelSelector=chosen[name])["items"])

@@ -94,6 +94,10 @@ class Operator:
             if watched.kind is kind:
                 self._queue.add(key)
 
+    async def look(self, watched: Watched) -> None:
+        """List a kind anew and have those looked at whom it concerns."""
+        self._enqueue(await relist(self._api, self._store, watched, self._namespaces))
+
     async def prime(self) -> None:
         """List everything before the first decision, however long it takes; then look at every deployment once."""
         while not self.primed:
@@ -174,7 +178,7 @@ class Operator:
         if key == SWEEP:
             return Outcome(wrote=[f"-PersistentVolume/{name}" for name in await self._sweeper.sweep()])
         if key in LOOKS:
-            self._enqueue(await relist(self._api, self._store, LOOKS[key], self._namespaces))
+            await self.look(LOOKS[key])
             return Outcome()
         return await self._reconciler.reconcile(key)
 
@@ -211,7 +215,7 @@ class Operator:
 
     async def _relist(self) -> None:
         for watched in WATCHED:
-            self._enqueue(await relist(self._api, self._store, watched, self._namespaces))
+            await self.look(watched)
         self._primed_at = self._clock.monotonic()
         self._telemetry.last_relist.set(self._clock.now().timestamp())
         self._count_conditions()

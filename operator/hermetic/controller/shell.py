@@ -16,7 +16,7 @@ from hermetic import __version__
 from hermetic.controller.pace import Pace
 from hermetic.kinds import Kind
 from hermetic.kube.connection import Connection
-from hermetic.kube.relist import WATCHED, Watched
+from hermetic.kube.relist import WISHES, Watched
 
 See = Callable[..., None]
 
@@ -130,7 +130,7 @@ def _register(
     async def login(**_: Any) -> kopf.AiohttpSession:
         return await _session(connection, pace)
 
-    for watched in WATCHED:
+    for watched in WISHES:
         _register_kind(registry, audience.see, watched)
 
 
@@ -147,7 +147,7 @@ def _register_kind(registry: kopf.OperatorRegistry, see: See, watched: Watched) 
 
 def _pace(audience: Audience, namespaces: Collection[str]) -> Pace:
     scopes = [*namespaces, None]
-    kinds = {watched.kind.path(namespace): watched.kind for watched in WATCHED for namespace in scopes}
+    kinds = {watched.kind.path(namespace): watched.kind for watched in WISHES for namespace in scopes}
 
     def started_over(path: str) -> None:
         if path in kinds:
@@ -184,7 +184,7 @@ def _settings() -> kopf.OperatorSettings:
     settings.persistence.diffbase_storage = NoDiffBase()
     settings.posting.enabled = False
     settings.scanning.disabled = True
-    settings.watching.chunk_size = 500
+    settings.watching.chunk_size = 100
     settings.watching.connect_timeout = 5
     settings.watching.server_timeout = 290
     settings.watching.client_timeout = 300
@@ -192,7 +192,7 @@ def _settings() -> kopf.OperatorSettings:
     settings.networking.request_timeout = 30
     settings.networking.error_backoffs = Patience()
     settings.process.ultimate_exiting_timeout = 20
-    for watched in WATCHED:
+    for watched in WISHES:
         resource = (watched.kind.group, watched.kind.version, watched.kind.plural)
         if watched.label_selector:
             settings.watching.label_selectors[resource] = watched.label_selector

@@ -24,6 +24,7 @@ from hermetic.controller.telemetry import Telemetry
 from hermetic.controller.workqueue import WorkQueue
 from hermetic.kube.client import KubernetesApi
 from hermetic.kube.connection import Connection, find_connection
+from hermetic.kube.following import Following
 from hermetic.kube.lease import LeaderLease, LeaseTiming
 from hermetic.kube.recorder import EventRecorder
 from hermetic.kube.store import Key, Store
@@ -40,6 +41,7 @@ class Parts:
     """One operator process, put together."""
 
     operator: Operator
+    following: Following
     lease: LeaderLease
     api: KubernetesApi
     telemetry: Telemetry
@@ -73,7 +75,10 @@ def assemble(configuration: Configuration, connection: Connection, telemetry: Te
         namespaces=tuple(configuration.watch_namespaces),
         resync_seconds=configuration.resync_seconds,
     )
-    return Parts(operator, lease, api, telemetry)
+    following = Following(
+        api, store, see=operator.see, look=operator.look, namespaces=tuple(configuration.watch_namespaces)
+    )
+    return Parts(operator, following, lease, api, telemetry)
 
 
 async def run(configuration: Configuration, *, kubeconfig: str | None, context: str | None) -> None:
@@ -118,7 +123,7 @@ async def _lead(parts: Parts, configuration: Configuration, connection: Connecti
 
     async def started() -> None:
         await parts.operator.prime()
-        work.append(asyncio.create_task(parts.operator.work(configuration.workers)))
+        work.append(asyncio.create_task(_work(parts, configuration.workers)))
         work[0].add_done_callback(lambda _: stop.set())
         log.info("ready", deployments=parts.operator.deployments)
 
@@ -140,6 +145,12 @@ async def _lead(parts: Parts, configuration: Configuration, connection: Connecti
     for task in work:
         if not task.cancelled():
             task.result()  # work ends by itself only when it is broken: the process says so and fails
+
+
+async def _work(parts: Parts, workers: int) -> None:
+    async with asyncio.TaskGroup() as group:
+        group.create_task(parts.following.run())
+        group.create_task(parts.operator.work(workers))
 
 
 async def _drain(operator: Operator, work: list[asyncio.Task[None]]) -> None:

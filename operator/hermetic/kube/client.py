@@ -24,11 +24,12 @@ from hermetic.kube.answers import refusal
 from hermetic.kube.connection import Connection
 from hermetic.ports import Manifest
 
-PAGE_SIZE = 500
+PAGE_SIZE = 100  # a page of pods is parsed to ten megabytes, and memory that was needed once is never given back
 FIELD_MANAGER = "hermetic"
 STATUS_FIELD_MANAGER = "hermetic-status"
 REQUESTS_IN_FLIGHT = 20
 LIST_RESTARTS = 3
+WATCH_SECONDS = 290
 NO_ANSWER = 0
 
 JSON = "application/json"
@@ -41,10 +42,12 @@ status (0 when no answer came)."""
 
 @dataclass(frozen=True, slots=True)
 class Timeouts:
-    """Seconds: to a TLS connection, and to the last byte of the answer."""
+    """Seconds: to a TLS connection, to the last byte of the answer, and of silence in a watch (the API server sends a
+    bookmark every minute)."""
 
     connect: float = 5.0
     request: float = 30.0
+    silence: float = 75.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +85,9 @@ class KubernetesApi:
         self._limit = limit or asyncio.Semaphore(REQUESTS_IN_FLIGHT)
         self._on_request = on_request or (lambda _verb, _resource, _status: None)
         self._timeout = aiohttp.ClientTimeout(total=timeouts.request, connect=timeouts.connect)
+        self._watch_timeout = aiohttp.ClientTimeout(
+            total=WATCH_SECONDS + 10, connect=timeouts.connect, sock_read=timeouts.silence
+        )
 
     async def __aenter__(self) -> Self:
         return self
@@ -98,7 +104,7 @@ class KubernetesApi:
     async def pages(
         self, kind: Kind, *, namespace: str | None = None, label_selector: str = "", field_selector: str = ""
     ) -> AsyncIterator[tuple[list[Manifest], str]]:
-        """List in pages of 500; yields (items, resourceVersion of the list).
+        """List in pages of 100; yields (items, resourceVersion of the list).
 
         When the server forgets the list half-way (410), it is listed again from the start: the resourceVersion, which
         all pages of one list share, is then a new one.
@@ -114,10 +120,41 @@ class KubernetesApi:
                     raise
                 continuation, restarts = "", restarts + 1
                 continue
-            yield [_listed(kind, item) for item in page.get("items") or ()], page["metadata"]["resourceVersion"]
+            yield [_as_listed(kind, item) for item in page.get("items") or ()], page["metadata"]["resourceVersion"]
             continuation = page["metadata"].get("continue") or ""
             if not continuation:
                 return
+
+    async def watch(
+        self,
+        kind: Kind,
+        *,
+        since: str,
+        namespace: str | None = None,
+        label_selector: str = "",
+        field_selector: str = "",
+    ) -> AsyncIterator[tuple[str, Manifest]]:
+        """Events after resourceVersion `since` as (type, object), BOOKMARK included; ends after five minutes at most.
+
+        ServerTrouble with status 410 means that the server has forgotten `since`, and that it must be listed anew.
+        """
+        query = (
+            ("watch", "true"), ("allowWatchBookmarks", "true"), ("timeoutSeconds", str(WATCH_SECONDS)),
+            ("resourceVersion", since), ("labelSelector", label_selector), ("fieldSelector", field_selector),
+        )  # fmt: skip
+        request = _Request("GET", "watch", kind.plural, kind.path(namespace), query)
+        answer = await self._ask(request, within=self._watch_timeout)
+        try:
+            async for line in _lines(answer.response.content):
+                event = _decoded(request, answer.status, line)
+                if event["type"] == "ERROR":
+                    status = event["object"]
+                    raise refusal(str(request), status.get("code", 0), answer.headers, json.dumps(status).encode())
+                yield event["type"], _as_listed(kind, event["object"])
+        except (aiohttp.ClientError, OSError) as error:
+            raise _unreachable(request, self._connection.server, error) from error
+        finally:
+            answer.response.close()
 
     async def apply(self, manifest: Manifest) -> Manifest:
         """Server-side apply as `hermetic`, force; returns the live object.
@@ -193,7 +230,16 @@ class KubernetesApi:
             return await self._exchange(request)
 
     async def _exchange(self, request: _Request) -> Manifest:
-        """One request and its answer, counted whatever comes of it."""
+        """One request and its whole answer."""
+        answer = await self._ask(request, within=self._timeout)
+        try:
+            body = await answer.read()
+        except (aiohttp.ClientError, OSError) as error:
+            raise _unreachable(request, self._connection.server, error) from error
+        return _decoded(request, answer.status, body)
+
+    async def _ask(self, request: _Request, *, within: aiohttp.ClientTimeout) -> Any:
+        """One request, counted whatever comes of it; returns the answer, whose body is still to be read."""
         status = NO_ANSWER
         try:
             answer = await self._http.call_api(
@@ -201,16 +247,17 @@ class KubernetesApi:
                 self._url(request),
                 header_params=await self._headers(request),
                 body=request.body,
-                _request_timeout=self._timeout,
+                _request_timeout=within,
             )
-            status, body = answer.status, await answer.read()
+            status = answer.status
+            refused = None if 200 <= status < 300 else await answer.read()
         except (aiohttp.ClientError, OSError) as error:  # TimeoutError is an OSError
             raise _unreachable(request, self._connection.server, error) from error
         finally:
             self._on_request(request.verb, request.resource, status)
-        if not 200 <= status < 300:
-            raise refusal(str(request), status, answer.headers, body)
-        return _decoded(request, status, body)
+        if refused is not None:
+            raise refusal(str(request), status, answer.headers, refused)
+        return answer
 
     def _url(self, request: _Request) -> str:
         query = urlencode([pair for pair in request.query if pair[1]], quote_via=quote)
@@ -274,10 +321,19 @@ def _decoded(request: _Request, status: int, body: bytes) -> Manifest:
     return answer
 
 
-def _listed(kind: Kind, item: Manifest) -> Manifest:
+def _as_listed(kind: Kind, item: Manifest) -> Manifest:
     """One item as a GET would have shown it: lists leave out what every item has in common."""
     item["apiVersion"], item["kind"] = kind.api_version, kind.kind
     return _lean(item)
+
+
+async def _lines(content: aiohttp.StreamReader) -> AsyncIterator[bytes]:
+    """Whole lines; what stands behind the last line break when the stream ends was cut off and is dropped."""
+    rest = b""
+    async for chunk in content.iter_any():
+        *whole, rest = (rest + chunk).split(b"\n")
+        for line in whole:
+            yield line
 
 
 def _lean(manifest: Manifest) -> Manifest:

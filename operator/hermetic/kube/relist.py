@@ -29,14 +29,16 @@ class Watched:
     field_selector: str = ""
 
 
-# Evidence and deployments last: when they are in, everything that a decision needs is.
-WATCHED: tuple[Watched, ...] = (
+# What follows from wishes and machines, by the thousand; and what people and auditors wish and say, which kopf watches.
+FOLLOWED: tuple[Watched, ...] = (
     Watched(NODE),
     *(Watched(kind, label_selector=CHILD_SELECTOR) for kind in (*CHILDREN, POD)),
     Watched(CORE_EVENT, field_selector=WARNINGS_ABOUT_PODS),
-    Watched(EGRESS_AUDIT),
-    Watched(MODEL_DEPLOYMENT),
 )
+WISHES: tuple[Watched, ...] = (Watched(EGRESS_AUDIT), Watched(MODEL_DEPLOYMENT))
+
+# Wishes last: when they are in, everything that a decision needs is.
+WATCHED: tuple[Watched, ...] = (*FOLLOWED, *WISHES)
 
 
 async def relist(api: KubeApi, store: Store, watched: Watched, namespaces: tuple[str, ...] = ()) -> frozenset[Key]:
@@ -44,7 +46,7 @@ async def relist(api: KubeApi, store: Store, watched: Watched, namespaces: tuple
     concerned: set[Key] = set()
     listed: set[str] = set()
     versions: list[int] = []
-    for namespace in _scopes(watched.kind, namespaces):
+    for namespace in scopes(watched.kind, namespaces):
         pages = api.pages(
             watched.kind,
             namespace=namespace,
@@ -53,11 +55,13 @@ async def relist(api: KubeApi, store: Store, watched: Watched, namespaces: tuple
         )
         async for items, version in pages:
             versions.append(int(version))
+            store.note_listed(watched.kind, namespace, version)
             for item in items:
                 listed.add(item["metadata"]["uid"])
                 concerned |= store.put(item)
     return frozenset(concerned | store.sweep(watched.kind, listed, min(versions, default=0)))
 
 
-def _scopes(kind: Kind, namespaces: tuple[str, ...]) -> tuple[str | None, ...]:
+def scopes(kind: Kind, namespaces: tuple[str, ...]) -> tuple[str | None, ...]:
+    """The namespaces in which a kind is listed and watched one by one, or None for everywhere at once."""
     return namespaces if namespaces and kind.namespaced else (None,)

@@ -54,6 +54,7 @@ class Store:
     def __init__(self, policy: Configuration) -> None:
         self.server_version: tuple[int, int] = (0, 0)
         self._policy = policy
+        self._listed_at: dict[tuple[Kind, str | None], str] = {}
         self._entries: dict[Kind, dict[Name, _Entry]] = defaultdict(dict)
         self._owned: dict[Key, set[tuple[Kind, Name]]] = defaultdict(set)
         self._nodes: dict[str, Node] = {}
@@ -98,6 +99,14 @@ class Store:
             name for name, entry in self._entries[kind].items() if entry.uid not in listed and entry.version <= version
         ]
         return frozenset(key for name in stale for key in self._forget(kind, name, version))
+
+    def note_listed(self, kind: Kind, namespace: str | None, version: str) -> None:
+        """A full list of a kind (in a namespace, None: everywhere) was as of this resourceVersion."""
+        self._listed_at[kind, namespace] = version
+
+    def listed_at(self, kind: Kind, namespace: str | None) -> str:
+        """The resourceVersion of the newest full list; "" before the first."""
+        return self._listed_at.get((kind, namespace), "")
 
     def deployments(self) -> Iterator[Key]:
         """The key of every ModelDeployment."""

@@ -1,0 +1,185 @@
+"""Following children and machines: nothing is missed, whatever breaks, and nothing is asked for too often."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import itertools
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from hermetic.api.configuration import Configuration
+from hermetic.errors import HermeticError, ServerTrouble, Throttled, Unreachable
+from hermetic.kinds import DEPLOYMENT, NODE, Kind
+from hermetic.kube.following import Following
+from hermetic.kube.relist import FOLLOWED, Watched
+from hermetic.kube.store import Store
+from tests.controller.virtual_time import virtually
+
+Event = tuple[str, dict[str, Any]]
+Script = list[list[Event | Exception]]
+
+
+def an_event(version: int, what: str = "MODIFIED") -> Event:
+    return what, {"kind": "Deployment", "metadata": {"name": f"at-{version}", "resourceVersion": str(version)}}
+
+
+@dataclass
+class Server:
+    """Each watch of Deployments plays the next part of the script, and stays open after the last; others stay open."""
+
+    script: Script
+    asked: list[tuple[float, str]] = field(default_factory=list)
+    scopes: list[tuple[str, str | None]] = field(default_factory=list)
+
+    async def watch(
+        self,
+        kind: Kind,
+        *,
+        since: str,
+        namespace: str | None = None,
+        label_selector: str = "",
+        field_selector: str = "",
+    ) -> AsyncIterator[Event]:
+        self.scopes.append((kind.plural, namespace))
+        if kind is DEPLOYMENT:
+            assert label_selector == "app.kubernetes.io/managed-by=hermetic"
+            assert not field_selector
+            self.asked.append((round(asyncio.get_running_loop().time(), 3), since))
+            for event in self.script.pop(0) if self.script else ():
+                if isinstance(event, Exception):
+                    raise event
+                yield event
+            if self.script:
+                return
+        await asyncio.Event().wait()
+
+
+@dataclass
+class Follower:
+    """What came of following."""
+
+    server: Server
+    namespaces: tuple[str, ...] = ()
+    outages: int = 0  # looks that fail before one succeeds
+    seen: list[tuple[str, bool]] = field(default_factory=list)
+    looked: list[str] = field(default_factory=list)
+    store: Store = field(default_factory=lambda: Store(Configuration()))
+
+    def see(self, manifest: dict[str, Any], *, gone: bool) -> None:
+        if manifest["metadata"]["name"] == "at-666":
+            raise KeyError("spec")
+        self.seen.append((manifest["metadata"]["name"], gone))
+
+    async def look(self, watched: Watched) -> None:
+        if self.outages:
+            self.outages -= 1
+            raise Unreachable("away")
+        self.looked.append(watched.kind.plural)
+        self._note(watched.kind, "100")
+
+    def _note(self, kind: Kind, version: str) -> None:
+        for namespace in self.namespaces or (None,):
+            self.store.note_listed(kind, namespace if kind.namespaced else None, version)
+
+    async def follow(self, seconds: float) -> None:
+        for watched in FOLLOWED:
+            self._note(watched.kind, "7")
+        following = Following(self.server, self.store, see=self.see, look=self.look, namespaces=self.namespaces)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await following.run()
+
+
+def followed(script: Script, *, seconds: float = 60, namespaces: tuple[str, ...] = (), outages: int = 0) -> Follower:
+    follower = Follower(Server(script), namespaces, outages)
+    virtually(lambda: follower.follow(seconds))
+    return follower
+
+
+def test_it_takes_up_where_everything_was_listed_and_tells_what_came_and_went() -> None:
+    found = followed([[an_event(8, "ADDED"), an_event(9), an_event(10, "BOOKMARK"), an_event(11, "DELETED")]])
+    assert found.seen == [("at-8", False), ("at-9", False), ("at-11", True)]
+    assert found.server.asked == [(0, "7")]
+    assert not found.looked
+
+
+def test_every_namespace_is_followed_and_machines_once() -> None:
+    found = followed([], namespaces=("team-a", "team-b"))
+    assert {scope for scope in found.server.scopes if scope[0] == DEPLOYMENT.plural} == {
+        (DEPLOYMENT.plural, "team-a"),
+        (DEPLOYMENT.plural, "team-b"),
+    }
+    assert [scope for scope in found.server.scopes if scope[0] == NODE.plural] == [(NODE.plural, None)]
+
+
+@pytest.mark.parametrize("last", ["MODIFIED", "BOOKMARK"])
+def test_a_broken_watch_goes_on_after_the_last_thing_it_told(last: str) -> None:
+    found = followed([[an_event(8), an_event(9, last), Unreachable("cut off")], [an_event(10)]])
+    assert [since for _, since in found.server.asked] == ["7", "9"]
+    assert not found.looked
+    assert found.seen[-1] == ("at-10", False)
+
+
+def test_a_place_that_the_server_forgot_is_found_again_by_a_full_look() -> None:
+    forgotten = ServerTrouble("too old resource version", status=410, reason="Expired")
+    found = followed([[an_event(8), forgotten], [an_event(101)]])
+    assert found.looked == [DEPLOYMENT.plural]
+    assert [since for _, since in found.server.asked] == ["7", "100"]
+    assert found.seen[-1] == ("at-101", False)
+
+
+def test_a_look_that_fails_is_taken_again() -> None:
+    found = followed([[ServerTrouble("gone", status=410)], [an_event(101)]], outages=1)
+    assert found.looked == [DEPLOYMENT.plural]
+    assert found.seen == [("at-101", False)]
+
+
+def pauses(found: Follower) -> Iterator[float]:
+    moments = [moment for moment, _ in found.server.asked]
+    return (later - earlier for earlier, later in itertools.pairwise(moments))
+
+
+def test_a_watch_that_ends_as_soon_as_it_opens_is_opened_once_a_second() -> None:
+    found = followed([[] for _ in range(1000)], seconds=30)
+    assert len(found.server.asked) == pytest.approx(30, abs=1)
+
+
+def test_a_server_that_stays_away_is_asked_less_and_less_but_always_again() -> None:
+    found = followed([[Unreachable("away")] for _ in range(1000)], seconds=3600)
+    assert max(pauses(found)) <= 10
+    assert 3600 / 10 <= len(found.server.asked) <= 3600 / 5 + 5
+
+
+def test_the_server_may_ask_for_patience() -> None:
+    found = followed([[Throttled("later", retry_after=42)], []])
+    assert list(pauses(found)) == [42]
+
+
+@pytest.mark.parametrize("bad", [an_event(666), an_event(666, "ADDED")])
+def test_an_object_that_nobody_understands_hides_no_other(bad: Event) -> None:
+    found = followed([[bad, an_event(667)]])
+    assert found.seen == [("at-667", False)]
+
+
+def test_a_burst_leaves_room_for_the_writes() -> None:
+    turns: list[int] = []
+
+    async def scenario() -> None:
+        follower = Follower(Server([[an_event(number) for number in range(8, 108)]]))
+        following = asyncio.ensure_future(follower.follow(1))
+        while len(follower.seen) < 100:
+            turns.append(len(follower.seen))
+            await asyncio.sleep(0)
+        await following
+
+    virtually(scenario)
+    assert len(set(turns)) > 50
+
+
+def test_it_ends_only_when_it_is_told_to() -> None:
+    found = followed([[HermeticError("what is this")], [an_event(8)]])
+    assert found.seen == [("at-8", False)]

@@ -1,122 +1,151 @@
-"""The operator is killed at every write of a create, before and after the API server has it, and started again.
+"""Killed at any write, before it reached the API server or after it was done there: the end is the same as without.
 
-The world that results must be the one of the undisturbed run: no orphan, no duplicate, nothing left half done.
+The writes of one life (create, move to another folder, delete) are counted by the proxy, the operator's process is
+killed at the n-th, and started again as a restarted container is. Then everything in the namespace is compared with
+what an undisturbed run left: no orphan, no duplicate, no field that differs.
 """
 
 from __future__ import annotations
 
 import signal
-import threading
-from typing import Any
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 
 from testbed.api import Api
+from testbed.controlplane import ControlPlane
 from testbed.fault_proxy import FaultProxy
-from testbed.installation import OperatorProcess, wait_for
+from testbed.installation import CONFIGURATION, OperatorProcess, operator_kubeconfig, wait_for
 from testbed.kubectl import Kubectl
-from tests.controlplane.operating import StartOperator
-from tests.scenarios import Manifest, a_share_model, reporting
+from testbed.processes import wait_until
+from tests.controlplane.deployments import Deployments, module_namespace
+from tests.controlplane.end_state import end_state
+from tests.scenarios import Manifest, a_share_model, changed, reporting
 
-# six children and the first word about them
-WRITES = 7
-COLLECTIONS = {
-    "deployments": "/apis/apps/v1/namespaces/{}/deployments",
-    "services": "/api/v1/namespaces/{}/services",
-    "serviceaccounts": "/api/v1/namespaces/{}/serviceaccounts",
-    "networkpolicies": "/apis/networking.k8s.io/v1/namespaces/{}/networkpolicies",
-    "persistentvolumeclaims": "/api/v1/namespaces/{}/persistentvolumeclaims",
-}
-OURS = {"labelSelector": "app.kubernetes.io/managed-by=hermetic"}
-ASSIGNED = (
-    "clusterIP",
-    "clusterIPs",
-    "healthCheckNodePort",
-    "nodePort",
-    "volumeName",
-    "claimRef",
-    "claimName",
-    "volumeHandle",
-    "hermetic.dev/pod-template",
+# no pods: their pace is not the operator's, and everything that is written is written without them too
+CREATED = reporting(a_share_model(replicas=0))
+MOVED = changed(
+    CREATED,
+    weights={"azureFiles": {"account": "contosomodels", "share": "models", "folder": "llama-3-1-8b/bf16"}},
+    endpoint={"internalLoadBalancer": {"idleTimeoutMinutes": 9}},
 )
 
 
-def world_of(api: Api, namespace: str) -> dict[str, Any]:
-    """Every object that the operator made for the namespace, without what differs from run to run."""
-    found = {
-        plural: [_masked(item) for item in api.get(path.format(namespace), **OURS)["items"]]
-        for plural, path in COLLECTIONS.items()
-    }
-    chosen = f"hermetic.dev/namespace={namespace}"
-    volumes = api.get("/api/v1/persistentvolumes", labelSelector=chosen)["items"]
-    return {**found, "persistentvolumes": [_masked(item) for item in volumes]}
+@dataclass(frozen=True)
+class Rig:
+    """One operator behind one proxy for the whole module, looking after every namespace."""
+
+    proxy: FaultProxy
+    operator: OperatorProcess
+    api: Api
+    kubectl: Kubectl
+
+    def deployments(self, namespace: str) -> Deployments:
+        return Deployments(self.api, self.kubectl, namespace, self.operator)
+
+    def killed_at(self, write: int, *, after: bool, namespace: str, act: Callable[[], object]) -> None:
+        """Does something that makes the operator write, kills it at the n-th write for this namespace, restarts it."""
+        process = self.operator.component
+        # the name of a volume holds its namespace too
+        path = rf"^(?!.*/(leases|events)(/|\?|$)).*{namespace}"
+        self.proxy.at_write(write, lambda: process.stop(signal.SIGKILL), path, after=after)
+        act()
+        wait_until(f"kill at write {write}", lambda: process.exit_code is not None, ())
+        self.operator.start()
 
 
-def _masked(item: Manifest) -> Any:
-    labels = {k: v for k, v in item["metadata"]["labels"].items() if k not in {"hermetic.dev/owner-uid"}}
-    labels.pop("hermetic.dev/namespace", None)
-    owners = [{"kind": one["kind"], "name": one["name"]} for one in item["metadata"].get("ownerReferences", [])]
-    return {"labels": labels, "owners": owners, "spec": _without_assigned(item.get("spec"))}
+@pytest.fixture(scope="module")
+def rig(
+    controlplane: ControlPlane,
+    installed: None,  # noqa: ARG001
+    api: Api,
+    kubectl: Kubectl,
+    tmp_path_factory: pytest.TempPathFactory,
+    component_logs: dict[str, Path],
+) -> Iterator[Rig]:
+    folder = tmp_path_factory.mktemp("crash")
+    with FaultProxy(controlplane) as proxy:
+        kubeconfig = operator_kubeconfig(api, controlplane.kubeconfig, folder / "operator.kubeconfig", proxy.server)
+        operator = OperatorProcess(folder, kubeconfig, dict(CONFIGURATION), "crashing")
+        component_logs["crashing"] = operator.component.log
+        operator.start()
+        yield Rig(proxy, operator, api, kubectl)
+        operator.stop()
+        del component_logs["crashing"]
 
 
-def _without_assigned(value: Any) -> Any:
-    """Without names and numbers that hold a uid or that the API server gives."""
-    if isinstance(value, dict):
-        return {key: _without_assigned(item) for key, item in value.items() if key not in ASSIGNED}
-    return [_without_assigned(item) for item in value] if isinstance(value, list) else value
+@pytest.fixture(scope="module")
+def undisturbed(rig: Rig) -> dict[str, dict[str, Manifest]]:
+    """What is there after each act when nobody is killed."""
+    with module_namespace(rig.api, "undisturbed") as namespace:
+        deployments = rig.deployments(namespace)
+        deployments.apply(CREATED)
+        created = settled(deployments, volumes=1)
+        deployments.apply(MOVED)
+        moved = settled(deployments, volumes=1)
+        assert created != moved
+        return {"created": created, "moved": moved}
 
 
-def is_complete(api: Api, namespace: str) -> bool:
-    """Whether the status speaks of the present generation and every child is there."""
-    live = api.get(f"/apis/hermetic.dev/v1alpha1/namespaces/{namespace}/modeldeployments/llama")
-    seen = live.get("status", {}).get("observedGeneration") == live["metadata"]["generation"]
-    found = world_of(api, namespace)
-    return seen and all(len(items) == 1 for items in found.values())
+def settled(deployments: Deployments, *, volumes: int) -> dict[str, Manifest]:
+    """Wait until the spec is carried out and the old volume gone; returns what is there."""
+    deployments.until("llama", "ScaledToZero")
+
+    def bound() -> dict[str, Manifest] | None:
+        found = end_state(deployments.api, deployments.namespace)
+        phases = [item["status"]["phase"] for name, item in found.items() if name.startswith("persistentvolume")]
+        return found if phases == ["Bound"] * 2 * volumes else None
+
+    return deployments.wait("every claim bound", bound)  # type: ignore[no-any-return]
 
 
-@pytest.fixture
-def undisturbed(start_operator: StartOperator, api: Api, kubectl: Kubectl, namespace: str) -> dict[str, Any]:
-    """The world after a create that nothing disturbs; its operator and its deployment are gone again."""
-    operator = start_operator()
-    kubectl.within(namespace).apply(reporting(a_share_model()))
-    wait_for("the undisturbed world", lambda: is_complete(api, namespace), operator)
-    world = world_of(api, namespace)
-    _remove(api, namespace)
-    operator.stop()
-    return world
+def ends_as(deployments: Deployments, expected: dict[str, Manifest]) -> None:
+    """The state comes to be the expected one; when it does not, the difference is what the test shows."""
+    try:
+        deployments.wait(
+            "the undisturbed end state",
+            lambda: end_state(deployments.api, deployments.namespace) == expected,
+        )
+    finally:
+        assert end_state(deployments.api, deployments.namespace) == expected
 
 
-def _remove(api: Api, namespace: str) -> None:
-    api.delete(f"/apis/hermetic.dev/v1alpha1/namespaces/{namespace}/modeldeployments/llama")
-    wait_for("the end of it all", lambda: not any(world_of(api, namespace).values()))
+moments = pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
 
 
-def _kill_at(proxy: FaultProxy, number: int, operator: OperatorProcess, *, after: bool) -> threading.Event:
-    killed = threading.Event()
+@moments
+@pytest.mark.parametrize("write", range(1, 8))
+def test_a_create_that_is_killed_ends_in_the_same_world(
+    rig: Rig, undisturbed: dict[str, dict[str, Manifest]], namespace: str, write: int, after: bool
+) -> None:
+    deployments = rig.deployments(namespace)
 
-    def kill() -> None:
-        operator.stop(signal.SIGKILL)
-        killed.set()
+    rig.killed_at(write, after=after, namespace=namespace, act=lambda: deployments.apply(CREATED))
 
-    proxy.at_write(number, kill, after=after)
-    return killed
+    ends_as(deployments, undisturbed["created"])
 
 
-@pytest.mark.timeout(900)
-def test_a_kill_at_any_write_of_a_create_ends_in_the_undisturbed_world(
-    undisturbed: dict[str, Any], start_operator: StartOperator, proxy: FaultProxy, api: Api, kubectl: Kubectl,
-    namespace: str,
-) -> None:  # fmt: skip
-    operator = start_operator(server=proxy.server, wait=False)
-    for number in range(1, WRITES + 1):
-        for after in (False, True):
-            operator.start()
-            killed = _kill_at(proxy, number, operator, after=after)
-            kubectl.within(namespace).apply(reporting(a_share_model()))
-            assert killed.wait(30), f"write {number} never came"
-            operator.start()
-            wait_for(f"the world after a kill at write {number}", lambda: is_complete(api, namespace), operator)
-            moment = "after" if after else "before"
-            assert world_of(api, namespace) == undisturbed, f"killed {moment} write {number}"
-            _remove(api, namespace)
-            operator.stop()
+@pytest.mark.parametrize("write", range(1, 8))
+def test_a_change_that_is_killed_ends_in_the_same_world(
+    rig: Rig, undisturbed: dict[str, dict[str, Manifest]], namespace: str, write: int
+) -> None:
+    deployments = rig.deployments(namespace)
+    deployments.apply(CREATED)
+    settled(deployments, volumes=1)
+
+    rig.killed_at(write, after=True, namespace=namespace, act=lambda: deployments.apply(MOVED))
+
+    ends_as(deployments, undisturbed["moved"])
+
+
+@moments
+def test_a_delete_that_is_killed_leaves_nothing(rig: Rig, namespace: str, after: bool) -> None:
+    deployments = rig.deployments(namespace)
+    deployments.apply(CREATED)
+    settled(deployments, volumes=1)
+
+    rig.killed_at(1, after=after, namespace=namespace, act=lambda: rig.api.delete(f"{deployments.collection}/llama"))
+
+    wait_for("nothing left", lambda: end_state(rig.api, namespace) == {}, rig.operator)

@@ -1,0 +1,184 @@
+"""What an audit found, in the words that every report, the attestation and the gate share.
+
+One `Finding` per (check, resource) looked at, one `Report` per audit. Nothing here knows how a verdict came about:
+checks make findings, exceptions turn some of them into `Excepted`, formats read them.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from enum import StrEnum
+
+from hermetic.audit.topology import Topology
+
+
+class Verdict(StrEnum):
+    """The answer of one check about one resource. What could not be seen is Unknown, never Pass."""
+
+    PASS = "Pass"  # noqa: S105 - a verdict
+    FAIL = "Fail"
+    UNKNOWN = "Unknown"
+    EXCEPTED = "Excepted"
+    NOT_APPLICABLE = "NotApplicable"
+
+    @property
+    def rank(self) -> int:
+        """0 for the worst; what a reader must look at first comes first."""
+        return _WORST_FIRST.index(self)
+
+
+_WORST_FIRST = (Verdict.FAIL, Verdict.UNKNOWN, Verdict.EXCEPTED, Verdict.PASS, Verdict.NOT_APPLICABLE)
+
+
+class Severity(StrEnum):
+    """How bad a Fail is: critical and high close the gate, medium and low warn, info is inventory."""
+
+    CRITICAL = "critical"
+    HIGH = "high"
+    MEDIUM = "medium"
+    LOW = "low"
+    INFO = "info"
+
+    @property
+    def rank(self) -> int:
+        """0 for critical, 4 for info."""
+        return tuple(Severity).index(self)
+
+    @property
+    def decides(self) -> bool:
+        """Whether a finding of this severity can turn the overall verdict."""
+        return self in {Severity.CRITICAL, Severity.HIGH}
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """One answer that a finding rests on.
+
+    `request` is method and real path with its api-version ("GET /subscriptions/...?api-version=2025-05-01"), or what
+    was read in the cluster; `status` the HTTP status, None where no answer came; `sha256` the digest of the body in
+    hexadecimal, None where there was no body.
+    """
+
+    request: str
+    status: int | None = None
+    sha256: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AcceptedException:
+    """Somebody's word that one Fail or Unknown is acceptable until a day: `expiry` is YYYY-MM-DD."""
+
+    reason: str
+    owner: str
+    expiry: str
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """The verdict of one check about one resource.
+
+    `check` is an id of the truth table, `resource` the ARM id (or Kubernetes reference) of the thing to change,
+    `reason` a CamelCase word, `message` a sentence, `remedy` what to do. `paths` are drawn hop by hop:
+    "node subnet -> nat gateway -> internet". `exception` is there exactly when the verdict is Excepted.
+    """
+
+    check: str
+    resource: str
+    verdict: Verdict
+    severity: Severity
+    reason: str = ""
+    message: str = ""
+    remedy: str = ""
+    paths: tuple[str, ...] = ()
+    evidence: tuple[Evidence, ...] = ()
+    exception: AcceptedException | None = None
+
+    @property
+    def closes_the_gate(self) -> bool:
+        """A critical or high Fail."""
+        return self.verdict is Verdict.FAIL and self.severity.decides
+
+
+@dataclass(frozen=True, slots=True)
+class CheckPage:
+    """What is told about a check beside its findings: the same page that `hermetic explain CHECK` prints."""
+
+    id: str
+    title: str
+    severity: Severity
+    why: str
+    reads: tuple[str, ...]
+    remedy: str
+    source: str
+    family: str
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """One audit, whole: equal reports give equal bytes in every format.
+
+    `cluster` is the ARM id (or what the kubeconfig names), `sources` those that were asked (azure, kube, probe),
+    `not_asked` the check ids that a source left out would have answered, by source. `notes` are sentences about the
+    audit itself, such as an exception that has expired. Times are aware, in UTC.
+    Raises ValueError for a time of another zone or of none: reports of two machines must compare.
+    """
+
+    cluster: str
+    sources: tuple[str, ...]
+    profile: str
+    started_at: datetime
+    finished_at: datetime
+    findings: tuple[Finding, ...]
+    not_asked: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+    tool_version: str = ""
+    topology: Topology | None = None
+
+    def __post_init__(self) -> None:
+        for moment in (self.started_at, self.finished_at):
+            if moment.utcoffset() != timedelta(0):
+                raise ValueError(f"{moment} is not a time in UTC")
+
+    @property
+    def summary(self) -> dict[Verdict, int]:
+        """How many findings have each verdict; every verdict is there, in the order of the contract."""
+        counted = Counter(finding.verdict for finding in self.findings)
+        return {verdict: counted[verdict] for verdict in Verdict}
+
+    @property
+    def verdict(self) -> Verdict:
+        """The verdict of the whole: Fail, Unknown or Pass."""
+        return overall(self.findings)
+
+
+def overall(findings: Iterable[Finding]) -> Verdict:
+    """Fail on any critical or high Fail; else Unknown on any critical or high Unknown; else Pass.
+
+    No finding at all is Unknown: nothing was looked at.
+    """
+    deciding = {finding.verdict if finding.severity.decides else None for finding in findings}
+    if Verdict.FAIL in deciding:
+        return Verdict.FAIL
+    return Verdict.UNKNOWN if Verdict.UNKNOWN in deciding or not deciding else Verdict.PASS
+
+
+def worst_first(findings: Iterable[Finding]) -> list[Finding]:
+    """Fails by severity, then Unknowns, then the rest; the same order whatever order they came in."""
+    return sorted(findings, key=lambda finding: (finding.verdict.rank, finding.severity.rank, identity(finding)))
+
+
+def by_check(findings: Iterable[Finding]) -> list[Finding]:
+    """By check, then resource: two reports of one estate can be compared line by line."""
+    return sorted(findings, key=identity)
+
+
+def identity(finding: Finding) -> tuple[str, ...]:
+    """What tells findings apart, in words that sort. ARM ids differ in case and mean the same."""
+    return (finding.check, finding.resource.lower(), finding.resource, finding.verdict, *_rest(finding))
+
+
+def _rest(finding: Finding) -> tuple[str, ...]:
+    return (finding.severity, finding.reason, finding.message, finding.remedy, *finding.paths, repr(finding.evidence))

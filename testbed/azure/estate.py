@@ -1,0 +1,162 @@
+"""An estate: the ARM resources that a stand-in serves, and what its caller may see of them. See the package's docstring."""
+
+from __future__ import annotations
+
+import copy
+import fnmatch
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from testbed.azure import embedded
+from testbed.azure.ids import name_of, parent_of, type_of
+
+Body = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Site:
+    """The ids of the pieces that every baseline has, by the part they play; empty where a variant lacks one."""
+
+    cluster: str
+    node_group: str  # resource group of the nodes
+    vnet: str
+    system_subnet: str
+    gpu_subnet: str
+    pod_subnet: str
+    api_subnet: str
+    endpoint_subnet: str
+    route_table: str
+    node_rules: str  # network security group of the node subnets
+    gpu_scale_set: str
+    balancer: str  # the internal load balancer of the cluster's Services
+    sentinel: str  # a virtual machine's interface in the GPU subnet
+    registry: str
+    storage: str
+    share: str
+    dns_policy: str
+    watcher: str
+    peering: str = ""  # from the cluster's network to the hub
+    hub: str = ""
+    firewall: str = ""
+
+
+@dataclass(frozen=True)
+class Denied:
+    """What the caller may not do: an action (glob) at a scope and below."""
+
+    scope: str
+    action: str
+
+    def covers(self, identifier: str, action: str) -> bool:
+        scope, wanted = self.scope.lower().rstrip("/"), identifier.lower().rstrip("/")
+        below = wanted == scope or wanted.startswith(scope + "/")
+        return below and fnmatch.fnmatch(action.lower(), self.action.lower())
+
+
+@dataclass
+class Estate:
+    """Resources by folded id, and what is known beside them."""
+
+    site: Site
+    resources: dict[str, Body] = field(default_factory=dict)
+    policy: dict[str, Any] = field(default_factory=dict)
+    profile: str = "sealed"
+    denied: list[Denied] = field(default_factory=list)
+    answers: dict[tuple[str, str], Any] = field(default_factory=dict)
+    graph: dict[str, Body | None] = field(default_factory=dict)
+    # who shows `defaultOutboundConnectivityEnabled` of scale set interfaces is unconfirmed: any of "arm", "graph"
+    scale_set_outbound_shown_by: frozenset[str] = frozenset({"arm", "graph"})
+
+    @property
+    def cluster(self) -> str:
+        return self.site.cluster
+
+    def __contains__(self, identifier: str) -> bool:
+        return self.find(identifier) is not None
+
+    def __getitem__(self, identifier: str) -> Body:
+        body = self.find(identifier)
+        if body is None:
+            raise KeyError(identifier)
+        return body
+
+    def find(self, identifier: str) -> Body | None:
+        """The stored body itself, of a resource or of a child inside its parent."""
+        own = self.resources.get(identifier.lower().rstrip("/"))
+        if own is not None:
+            return own
+        parent = self.resources.get(parent_of(identifier).lower())
+        if parent is None:
+            return None
+        return embedded.find(parent, type_of(identifier).rpartition("/")[2], name_of(identifier))
+
+    def properties(self, identifier: str) -> Body:
+        """Of the resource, to read or to change; agent pools keep theirs flat beside the name."""
+        body = self[identifier]
+        if type_of(identifier).lower() in embedded.FLAT:
+            return body
+        properties: Body = body.setdefault("properties", {})
+        return properties
+
+    def add(self, identifier: str, properties: Body | None = None, **rest: Any) -> str:
+        """A new resource, or a new child inside its parent; `rest` are fields beside `properties` (sku, identity)."""
+        parent = self.resources.get(parent_of(identifier).lower())
+        kind = type_of(identifier)
+        key = embedded.key_of(parent["type"], kind.rpartition("/")[2]) if parent else None
+        if parent and key:
+            flat = kind.lower() in embedded.FLAT
+            child = {"name": name_of(identifier), **(properties or {})} if flat else _child(identifier, properties)
+            held = parent.setdefault("properties", {})
+            held[key] = [*(held.get(key) or ()), child]
+            return identifier
+        self.resources[identifier.lower()] = {
+            "id": identifier,
+            "name": name_of(identifier),
+            "type": kind,
+            **rest,
+            "properties": {"provisioningState": "Succeeded", **(properties or {})},
+        }
+        return identifier
+
+    def remove(self, identifier: str) -> None:
+        """The resource with all that lies below it."""
+        folded = identifier.lower().rstrip("/")
+        parent = self.resources.get(parent_of(identifier).lower())
+        key = embedded.key_of(parent["type"], type_of(identifier).rpartition("/")[2]) if parent else None
+        if parent and key:
+            kept = [child for child in parent["properties"][key] if child["name"].lower() != name_of(folded)]
+            parent["properties"][key] = kept
+            return
+        del self.resources[folded]
+        for below in [other for other in self.resources if other.startswith(folded + "/")]:
+            del self.resources[below]
+
+    def of_type(self, kind: str) -> Iterator[Body]:
+        """Resources of exactly this type, in the order of their ids; children inside a parent are not among them."""
+        wanted = kind.lower()
+        return (body for _, body in sorted(self.resources.items()) if body["type"].lower() == wanted)
+
+    def deny(self, scope: str, action: str = "*") -> None:
+        self.denied.append(Denied(scope, action))
+
+    def answer(self, identifier: str, action: str, value: Any) -> None:
+        """What a POST action answers from now on: `estate.answer(nic, "effectiveRouteTable", {"value": [...]})`."""
+        self.answers[identifier.lower(), action.lower()] = value
+
+    def in_graph(self, identifier: str, body: Body | None) -> None:
+        self.graph[identifier.lower()] = body
+
+    def may(self, identifier: str, action: str) -> bool:
+        return not any(denial.covers(identifier, action) for denial in self.denied)
+
+    def copy(self) -> Estate:
+        return copy.deepcopy(self)
+
+
+def _child(identifier: str, properties: Body | None) -> Body:
+    return {
+        "id": identifier,
+        "name": name_of(identifier),
+        "properties": {"provisioningState": "Succeeded", **(properties or {})},
+    }

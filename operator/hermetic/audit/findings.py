@@ -69,11 +69,15 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class AcceptedException:
-    """Somebody's word that one Fail or Unknown is acceptable until a day: `expiry` is YYYY-MM-DD."""
+    """Somebody's word that one Fail or Unknown is acceptable until a day: `expiry` is YYYY-MM-DD.
+
+    `accepted` is the verdict that stood before: an accepted Fail is a known way out, an accepted Unknown is not.
+    """
 
     reason: str
     owner: str
     expiry: str
+    accepted: Verdict = Verdict.FAIL
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,4 +185,5 @@ def identity(finding: Finding) -> tuple[str, ...]:
 
 
 def _rest(finding: Finding) -> tuple[str, ...]:
-    return (finding.severity, finding.reason, finding.message, finding.remedy, *finding.paths, repr(finding.evidence))
+    unsorted = repr((finding.paths, finding.evidence, finding.exception))
+    return (finding.severity, finding.reason, finding.message, finding.remedy, unsorted)

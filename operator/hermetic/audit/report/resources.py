@@ -1,0 +1,73 @@
+"""What a reader calls a resource: an ARM id is 150 characters, of which a person reads the last ten."""
+
+from __future__ import annotations
+
+_WORDS = {
+    "managedclusters": "cluster",
+    "agentpools": "pool",
+    "virtualnetworks": "VNet",
+    "subnets": "subnet",
+    "routetables": "route table",
+    "networksecuritygroups": "NSG",
+    "securityrules": "rule",
+    "loadbalancers": "load balancer",
+    "natgateways": "NAT gateway",
+    "publicipaddresses": "public IP",
+    "publicipprefixes": "public IP prefix",
+    "networkinterfaces": "NIC",
+    "virtualmachinescalesets": "scale set",
+    "virtualmachines": "VM",
+    "virtualnetworkpeerings": "peering",
+    "virtualnetworkgateways": "gateway",
+    "azurefirewalls": "firewall",
+    "bastionhosts": "Bastion",
+    "privateendpoints": "private endpoint",
+    "privatednszones": "private DNS zone",
+    "dnsresolvers": "DNS resolver",
+    "storageaccounts": "storage account",
+    "registries": "registry",
+    "virtualhubs": "virtual hub",
+    "connectedclusters": "connected cluster",
+    "routes": "route",
+}
+
+
+def is_arm_id(resource: str) -> bool:
+    """Whether the resource is one of Azure's; everything else is a Kubernetes object or a probe's target."""
+    return resource.lower().startswith("/subscriptions/")
+
+
+def short_name(resource: str) -> str:
+    """ "vnet-spoke/nodes" of a subnet's ARM id; anything else as it is."""
+    return "/".join(name for _, name in _named(resource)) or resource
+
+
+def sort_of(resource: str) -> str:
+    """ "subnet" of a subnet's ARM id; "resource group" or "subscription" where the id ends there, else ""."""
+    if not is_arm_id(resource):
+        return ""
+    if named := _named(resource):
+        kind = named[-1][0]
+        return _WORDS.get(kind.lower(), kind)
+    return "resource group" if "/resourcegroups/" in resource.lower() else "subscription"
+
+
+def readable(resource: str) -> str:
+    """ "subnet vnet-spoke/nodes" of a subnet's ARM id; anything else as it is."""
+    sort = sort_of(resource)
+    return f"{sort} {_last_resort(resource)}" if sort else resource
+
+
+def _last_resort(resource: str) -> str:
+    named = short_name(resource)
+    return resource.rstrip("/").rpartition("/")[2] if named == resource else named
+
+
+def _named(resource: str) -> list[tuple[str, str]]:
+    """Pairs (type, name) after the last provider: [("virtualNetworks", "vnet-spoke"), ("subnets", "nodes")]."""
+    if not is_arm_id(resource):
+        return []
+    words = [word for word in resource.split("/") if word]
+    starts = [place for place, word in enumerate(words) if word.lower() == "providers"]
+    types_and_names = words[starts[-1] + 2 :] if starts else []
+    return list(zip(types_and_names[::2], types_and_names[1::2], strict=False))

@@ -70,7 +70,7 @@ generate: $(INSTALLED) ## write what is generated: CRDs, their reference, reason
 .PHONY: test
 test: check packages programs ## every test layer: pure, real API server, real node
 	$(BIN)/python -m pytest tests/unit tests/property tests/golden tests/controller tests/network --numprocesses 2
-	$(BIN)/python -m pytest tests/controlplane --numprocesses 2
+	$(BIN)/python -m pytest tests/controlplane --numprocesses 2 --dist loadfile
 	$(BIN)/python -m pytest tests/node
 
 .PHONY: bench

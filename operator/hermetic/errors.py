@@ -5,7 +5,13 @@
     HermeticError                    has a code, a message and a fix; `hermetic explain CODE` has a page for each
     ├── InputError                   what a person typed is wrong (exit 2)
     │   ├── ConfigurationInvalid     HRM-CFG-001  the operator's configuration file
-    │   └── ManifestInvalid          HRM-API-001  a ModelDeployment given to the command line
+    │   ├── ManifestInvalid          HRM-API-001  a ModelDeployment given to the command line
+    │   ├── KeyUnusable              HRM-ATT-002  a file that should hold a key does not
+    │   ├── ReportUnusable           HRM-ATT-003  a report that must not be signed
+    │   └── ReportTooLarge           HRM-ATT-004  a report that does not fit into an EgressAttestation
+    ├── AttestationRefused           HRM-ATT-001  signed evidence that does not count; carries the refusal's word
+    ├── ChainBroken                  HRM-ATT-005  attestations that do not follow each other without a gap
+    ├── FactDamaged                  HRM-AUD-001  an answer holds a field that cannot be read: its check is Unknown
     ├── NotLeading                   HRM-RUN-001  another process holds the Lease: this one must not write
     ├── Unreachable                  HRM-NET-001  the API server (or a file) cannot be reached (exit 4)
     └── ApiRefused                   the API server answered no; carries the HTTP status and its Status reason
@@ -20,6 +26,8 @@ Raise at the edge (kube/, cli/, controller/settings), translate once (plan/refus
 """
 
 from __future__ import annotations
+
+from typing import Any
 
 
 class HermeticError(Exception):
@@ -57,11 +65,66 @@ class ManifestInvalid(InputError):
     remedy = "Correct the fields that the message names; docs/api.md describes each of them."
 
 
+class KeyUnusable(InputError):
+    """What should be a key is none that Hermetic signs or verifies with: an Ed25519 or P-256 key in PEM."""
+
+    code = "HRM-ATT-002"
+    remedy = "Give a PEM file as docs/attestation.md makes them: 'openssl genpkey -algorithm ed25519'."
+
+
+class ReportUnusable(InputError):
+    """The report cannot be signed as it stands: it contradicts itself, lacks a field, or is too old to count."""
+
+    code = "HRM-ATT-003"
+    remedy = "Audit again with this release and sign that report."
+
+
+class ReportTooLarge(InputError):
+    """What must be signed in full (all that is not Pass) does not fit into an EgressAttestation."""
+
+    code = "HRM-ATT-004"
+    remedy = "Mend what the report finds, beginning with the check that has most findings, and audit again."
+
+
+class AttestationRefused(HermeticError):
+    """Signed evidence does not count. `refusal` is the reason in one word, which `hermetic explain` knows."""
+
+    code = "HRM-ATT-001"
+    remedy = "Read the reason: 'hermetic explain REASON' tells what it means and what to do."
+
+    def __init__(self, message: str, *, refusal: str = "", fix: str = "") -> None:
+        super().__init__(message, fix=fix)
+        self.refusal = refusal
+
+
+class ChainBroken(HermeticError):
+    """Attestations of one cluster do not follow each other: one is missing, doubled, refused or out of order."""
+
+    code = "HRM-ATT-005"
+    remedy = "Bring what is missing from where it was signed; 'hermetic explain NAME' tells what each finding means."
+
+
 class Unreachable(HermeticError):
     """No answer came from where one was expected: connection refused, timeout, TLS failure, missing file."""
 
     code = "HRM-NET-001"
     remedy = "Check that what the message names is there, is up and can be reached from here."
+
+
+class FactDamaged(HermeticError):
+    """A field of an answer is of the wrong type, or missing where it must be.
+
+    `resource` names what it belongs to, `evidence` the exchanges that brought it. Never leaves the audit: the check
+    that needed the field says Unknown.
+    """
+
+    code = "HRM-AUD-001"
+    remedy = "Audit again; when it stays, something between here and Azure changes answers: read the evidence."
+
+    def __init__(self, message: str, *, resource: str, evidence: tuple[Any, ...]) -> None:
+        super().__init__(message)
+        self.resource = resource
+        self.evidence = evidence
 
 
 class NotLeading(HermeticError):

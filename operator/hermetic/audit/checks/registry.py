@@ -1,0 +1,12 @@
+"""All families in the order of the truth table."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from hermetic.audit.checks import outbound
+from hermetic.audit.findings import CheckPage
+from hermetic.audit.judging import Check
+
+CHECKS: tuple[Check, ...] = (*outbound.CHECKS,)
+PAGES: Mapping[str, CheckPage] = {check.page.id: check.page for check in CHECKS}

@@ -1,0 +1,55 @@
+"""ARM ids: compared without regard to case, taken apart by position."""
+
+from __future__ import annotations
+
+import re
+
+_ID = re.compile(r"^/subscriptions/[^/]+(/.*)?$", re.IGNORECASE)
+_SUBSCRIPTION = re.compile(r"^/subscriptions/([^/]+)", re.IGNORECASE)
+_GROUP = re.compile(r"^(/subscriptions/[^/]+/resourceGroups/[^/]+)(/|$)", re.IGNORECASE)
+
+
+def is_arm_id(text: str) -> bool:
+    """Whether it starts as an ARM id does."""
+    return _ID.match(text) is not None and not text.endswith("/")
+
+
+def same_id(one: str, other: str) -> bool:
+    """ARM does not mind case, nor a slash at the end."""
+    return one.rstrip("/").lower() == other.rstrip("/").lower()
+
+
+def subscription_of(arm_id: str) -> str:
+    """The bare subscription id in lower case; "" where there is none."""
+    found = _SUBSCRIPTION.match(arm_id)
+    return found[1].lower() if found else ""
+
+
+def group_of(arm_id: str) -> str:
+    """/subscriptions/…/resourceGroups/… as written; "" where there is none."""
+    found = _GROUP.match(arm_id)
+    return found[1] if found else ""
+
+
+def parent_of(arm_id: str) -> str:
+    """The id without its last type and name: the virtual network of a subnet."""
+    return arm_id.rsplit("/", 2)[0]
+
+
+def name_of(arm_id: str) -> str:
+    """The last segment."""
+    return arm_id.rstrip("/").rsplit("/", 1)[-1]
+
+
+def type_of(arm_id: str) -> str:
+    """The resource type, as written: Microsoft.Network/virtualNetworks/subnets; "" for scopes above resources."""
+    start = arm_id.lower().rfind("/providers/")
+    if start < 0:
+        return ""
+    namespace, *rest = arm_id[start + len("/providers/") :].split("/")
+    return "/".join((namespace, *rest[::2]))
+
+
+def is_below(arm_id: str, scope: str) -> bool:
+    """Whether the resource is in this subscription or group, or is a child of this resource."""
+    return arm_id.lower().startswith(scope.rstrip("/").lower() + "/")

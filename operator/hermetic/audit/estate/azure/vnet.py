@@ -1,0 +1,206 @@
+"""Virtual networks, subnets, peerings and network interfaces."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from hermetic.audit.estate.azure.versions import COMPUTE, NETWORK, SCALE_SET_CHILDREN
+from hermetic.audit.estate.resource import Part, Reference, Resource
+
+
+class Delegation(Part):
+    """A subnet lent to a service."""
+
+    service_name: str | None = None
+
+
+class ServiceEndpoint(Part):
+    """A direct way from a subnet to a service of Azure."""
+
+    service: str | None = None
+    locations: list[str] = []
+
+
+class Subnet(Resource):
+    """Microsoft.Network/virtualNetworks/subnets."""
+
+    TYPE: ClassVar[str] = "Microsoft.Network/virtualNetworks/subnets"
+    API_VERSION: ClassVar[str] = NETWORK
+
+    address_prefix: str | None = None
+    address_prefixes: list[str] | None = None
+    default_outbound_access: bool | None = None
+    """None (absent, null) means that default outbound access is on."""
+    nat_gateway: Reference | None = None
+    service_gateway: Reference | None = None
+    route_table: Reference | None = None
+    network_security_group: Reference | None = None
+    service_endpoints: list[ServiceEndpoint] = []
+    service_endpoint_policies: list[Reference] = []
+    delegations: list[Delegation] = []
+    private_endpoint_network_policies: str | None = None
+    sharing_scope: str | None = None
+
+    @property
+    def prefixes(self) -> tuple[str, ...]:
+        """Singular and plural together, as CIDRs."""
+        return tuple(
+            dict.fromkeys((*((self.address_prefix,) if self.address_prefix else ()), *(self.address_prefixes or ())))
+        )
+
+
+class AddressSpace(Part):
+    """The prefixes of a virtual network."""
+
+    address_prefixes: list[str] = []
+
+
+class DhcpOptions(Part):
+    """What machines of a virtual network are told; no server means Azure's own resolver."""
+
+    dns_servers: list[str] = []
+
+
+class Peering(Resource):
+    """Microsoft.Network/virtualNetworks/virtualNetworkPeerings, seen from our side."""
+
+    TYPE: ClassVar[str] = "Microsoft.Network/virtualNetworks/virtualNetworkPeerings"
+    API_VERSION: ClassVar[str] = NETWORK
+
+    peering_state: str | None = None
+    remote_virtual_network: Reference | None = None
+    remote_address_space: AddressSpace | None = None
+    use_remote_gateways: bool | None = None
+    allow_forwarded_traffic: bool | None = None
+    allow_gateway_transit: bool | None = None
+    allow_virtual_network_access: bool | None = None
+    peer_complete_vnets: bool | None = None
+    local_subnet_names: list[str] = []
+    remote_subnet_names: list[str] = []
+    enable_only_ipv6_peering: bool | None = None
+
+
+class VirtualNetwork(Resource):
+    """Microsoft.Network/virtualNetworks."""
+
+    TYPE: ClassVar[str] = "Microsoft.Network/virtualNetworks"
+    API_VERSION: ClassVar[str] = NETWORK
+
+    address_space: AddressSpace | None = None
+    dhcp_options: DhcpOptions | None = None
+    subnets: list[Reference] = []
+    default_public_nat_gateway: Reference | None = None
+    flow_logs: list[Reference] = []
+
+
+class IpConfiguration(Part):
+    """One address of a network interface."""
+
+    name: str = ""
+    primary: bool | None = None
+    private_ip_address: str | None = None
+    subnet: Reference | None = None
+    public_ip_address: Reference | None = None
+    gateway_load_balancer: Reference | None = None
+    load_balancer_backend_address_pools: list[Reference] = []
+    application_security_groups: list[Reference] = []
+
+
+class NicDns(Part):
+    """DNS servers of one interface."""
+
+    dns_servers: list[str] = []
+
+
+class NicFields(Resource):
+    """What all network interfaces have, wherever they are read."""
+
+    ip_configurations: list[IpConfiguration] = []
+    network_security_group: Reference | None = None
+    enable_ip_forwarding: bool | None = None
+    default_outbound_connectivity_enabled: bool | None = None
+    """None: this api-version does not tell."""
+    virtual_machine: Reference | None = None
+    private_endpoint: Reference | None = None
+    dns_settings: NicDns | None = None
+
+    @property
+    def subnet_ids(self) -> tuple[str, ...]:
+        """Subnets that it has an address in."""
+        return tuple(dict.fromkeys(one.subnet.id for one in self.ip_configurations if one.subnet is not None))
+
+
+class NetworkInterface(NicFields):
+    """Microsoft.Network/networkInterfaces: of machines that stand alone, and of private endpoints."""
+
+    TYPE: ClassVar[str] = "Microsoft.Network/networkInterfaces"
+    API_VERSION: ClassVar[str] = NETWORK
+
+
+class ScaleSetNic(NicFields):
+    """Network interface of an instance of a scale set."""
+
+    TYPE: ClassVar[str] = "Microsoft.Compute/virtualMachineScaleSets/networkInterfaces"
+    API_VERSION: ClassVar[str] = SCALE_SET_CHILDREN
+
+
+class ModelIpConfiguration(Part):
+    """One address of the model of a scale set; with `public_ip_address_configuration`, a public one each."""
+
+    name: str = ""
+    subnet: Reference | None = None
+    public_ip_address_configuration: Part | None = None
+    load_balancer_backend_address_pools: list[Reference] = []
+
+
+class ModelNic(Part):
+    """One network interface of the model of a scale set."""
+
+    name: str = ""
+    ip_configurations: list[ModelIpConfiguration] = []
+    network_security_group: Reference | None = None
+    enable_ip_forwarding: bool | None = None
+
+
+class ModelNetwork(Part):
+    """networkProfile of a scale set's model."""
+
+    network_interface_configurations: list[ModelNic] = []
+
+
+class MachineProfile(Part):
+    """virtualMachineProfile of a scale set."""
+
+    network_profile: ModelNetwork | None = None
+
+
+class Sku(Part):
+    """Size and number."""
+
+    name: str | None = None
+    tier: str | None = None
+    capacity: int | None = None
+
+
+class ScaleSet(Resource):
+    """Microsoft.Compute/virtualMachineScaleSets."""
+
+    TYPE: ClassVar[str] = "Microsoft.Compute/virtualMachineScaleSets"
+    API_VERSION: ClassVar[str] = COMPUTE
+
+    sku: Sku | None = None
+    virtual_machine_profile: MachineProfile | None = None
+
+    @property
+    def nics(self) -> tuple[ModelNic, ...]:
+        """The interfaces of its model."""
+        profile = self.virtual_machine_profile
+        network = profile.network_profile if profile else None
+        return tuple(network.network_interface_configurations) if network else ()
+
+    @property
+    def subnet_ids(self) -> tuple[str, ...]:
+        """Subnets that its model has an address in."""
+        return tuple(
+            dict.fromkeys(one.subnet.id for nic in self.nics for one in nic.ip_configurations if one.subnet is not None)
+        )

@@ -1,0 +1,71 @@
+"""The estate: one immutable snapshot of what was seen, asked in typed words.
+
+What a check asks for and nobody has answered yet is `NotAsked`, and is noted in `wanted`. So collecting is: judge,
+fetch what was wanted, judge again, until nothing is wanted. No collector has to know what checks need, and no check can
+be forgotten by a collector.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, TypeVar, cast
+
+from hermetic.audit.estate.look import Listing, Seen
+from hermetic.audit.estate.questions import Answer, Problem, Question, Source, Trouble, fixed_json
+from hermetic.audit.estate.resource import Resource
+
+R = TypeVar("R", bound=Resource)
+
+UNASKED = Answer(problem=Problem(Trouble.NOT_ASKED, "nobody asked for it"))
+
+
+class Estate:
+    """Everything that was answered about one cluster.
+
+    `cluster` is its ARM id, `sources` who was asked. Reading never changes what an estate says; `wanted` gathers the
+    questions that were put to it and have no answer.
+    """
+
+    def __init__(self, cluster: str, sources: Iterable[Source], answers: Mapping[Question, Answer]) -> None:
+        self.cluster = cluster
+        self.sources = frozenset(sources)
+        self.wanted: dict[tuple[str, ...], Question] = {}
+        self._answers = {question.key: answer for question, answer in answers.items()}
+        self._read: dict[tuple[object, ...], object] = {}
+
+    def one(self, kind: type[R], target: str) -> Seen[R]:
+        """The resource of this id."""
+        return self._one(kind, Question(kind.SOURCE, "get", kind.TYPE, target, kind.API_VERSION))
+
+    def asked(self, kind: type[R], target: str, body: Mapping[str, Any] | None = None) -> Seen[R]:
+        """The result of the kind's POST action on the resource of this id."""
+        text = "" if body is None else fixed_json(body)
+        return self._one(kind, Question(kind.SOURCE, "post", kind.TYPE, target, kind.API_VERSION, kind.ACTION, text))
+
+    def every(self, kind: type[R], scope: str) -> Listing[R]:
+        """All resources of a kind: in a subscription, in a resource group, or below a parent resource."""
+        question = Question(kind.SOURCE, "list", kind.TYPE, scope, kind.API_VERSION)
+        memo = (kind, question.key)
+        if memo not in self._read:
+            answer = self._answer(question)
+            items = tuple(kind.read(body) for body in answer.bodies)
+            self._read[memo] = Listing(scope, items, answer.evidence, answer.problem)
+        return cast("Listing[R]", self._read[memo])
+
+    def _one(self, kind: type[R], question: Question) -> Seen[R]:
+        memo = (kind, question.key)
+        if memo not in self._read:
+            answer = self._answer(question)
+            value = kind.read(answer.bodies[0]) if answer.bodies else None
+            evidence = value.evidence if value is not None else answer.evidence
+            self._read[memo] = Seen(question.target, value, evidence, answer.problem)
+        return cast("Seen[R]", self._read[memo])
+
+    def _answer(self, question: Question) -> Answer:
+        if question.source not in self.sources:
+            return Answer(problem=Problem(Trouble.NOT_ASKED, f"{question.source} was not asked"))
+        found = self._answers.get(question.key)
+        if found is None:
+            self.wanted[question.key] = question
+            return UNASKED
+        return found

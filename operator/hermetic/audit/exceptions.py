@@ -1,0 +1,76 @@
+"""Findings that somebody answers for, until a day: `hermetic audit --exceptions`, and EgressAudit's list."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from datetime import date
+from fnmatch import fnmatchcase
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, field_validator
+
+from hermetic.audit.findings import AcceptedException, Finding, Verdict
+
+Said = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
+
+
+class AcceptedRisk(BaseModel):
+    """One exception. All five are required; `resource` is an ARM id or a glob of one, not case-sensitive."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    check: Said
+    resource: Said
+    reason: Said
+    owner: Said
+    expiry: str
+    """Last day (UTC) on which it counts, YYYY-MM-DD."""
+
+    @field_validator("expiry", mode="before")
+    @classmethod
+    def _a_day(cls, value: object) -> str:
+        # YAML reads an unquoted 2026-12-31 as a date.
+        text = value.isoformat() if isinstance(value, date) else str(value)
+        if len(text) != len("2026-12-31"):
+            raise ValueError(f"{text!r} is not a day YYYY-MM-DD")
+        return date.fromisoformat(text).isoformat()
+
+    def accepts(self, finding: Finding) -> bool:
+        """Whether it is about this finding. A Fail or an Unknown may be accepted, nothing else needs it."""
+        return (
+            finding.verdict in {Verdict.FAIL, Verdict.UNKNOWN}
+            and self.check == finding.check
+            and fnmatchcase(finding.resource.lower().rstrip("/"), self.resource.lower().rstrip("/"))
+        )
+
+    def has_expired(self, today: date) -> bool:
+        """Whether its last day is over."""
+        return date.fromisoformat(self.expiry) < today
+
+
+class Exceptions(BaseModel):
+    """All of them."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    exceptions: tuple[AcceptedRisk, ...] = Field(default=())
+
+    def applied(self, findings: Iterable[Finding], today: date) -> tuple[tuple[Finding, ...], tuple[str, ...]]:
+        """The findings with what is accepted marked so, and a sentence for each exception that counts for nothing."""
+        valid = [one for one in self.exceptions if not one.has_expired(today)]
+        settled = tuple(self._settled(finding, valid) for finding in findings)
+        return settled, tuple(_expired(one) for one in self.exceptions if one.has_expired(today))
+
+    @staticmethod
+    def _settled(finding: Finding, valid: list[AcceptedRisk]) -> Finding:
+        by = next((one for one in valid if one.accepts(finding)), None)
+        if by is None:
+            return finding
+        return replace(finding, verdict=Verdict.EXCEPTED, exception=AcceptedException(by.reason, by.owner, by.expiry))
+
+
+def _expired(one: AcceptedRisk) -> str:
+    return (
+        f"the exception of {one.owner} for {one.check} on {one.resource} ended on {one.expiry} and counts for nothing"
+    )

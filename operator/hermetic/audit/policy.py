@@ -1,0 +1,55 @@
+"""What is allowed at all: the policy file of `hermetic audit --policy`, and the profile."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, model_validator
+from pydantic.alias_generators import to_camel
+
+from hermetic.audit.estate.arm_ids import is_arm_id, same_id, subscription_of
+
+Profile = Literal["sealed", "filtered"]
+
+
+class Policy(BaseModel):
+    """Every key is optional; what is not listed is not allowed. Ids are compared without regard to case."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", alias_generator=to_camel, validate_by_name=True)
+
+    profile: Profile = "sealed"
+    """Sealed: no way out. Filtered: one declared firewall is allowed, and judged. From --profile, not from the file."""
+    own_subscriptions: tuple[str, ...] = ()
+    """Subscription ids that are ours, beside those of the cluster and its virtual network."""
+    allowed_peerings: tuple[str, ...] = ()
+    """ARM ids of remote virtual networks, or of peerings."""
+    allowed_dns_servers: tuple[str, ...] = ()
+    """IP addresses of DNS servers that a virtual network may name."""
+    allowed_private_link_services: tuple[str, ...] = ()
+    """ARM ids of resources that a private endpoint may lead to although they are not in our subscriptions."""
+    sentinel_nics: tuple[str, ...] = ()
+    """ARM ids of network interfaces of virtual machines in the cluster's subnets, asked for effective routes."""
+    firewall: str = ""
+    """ARM id of the one Azure Firewall that the profile `filtered` allows."""
+
+    @model_validator(mode="after")
+    def _filtered_needs_a_firewall(self) -> Policy:
+        if self.profile == "filtered" and not self.firewall:
+            raise ValueError("--profile filtered needs `firewall`: the ARM id of the Azure Firewall that is allowed")
+        for name, ids in (
+            ("sentinelNics", self.sentinel_nics),
+            ("firewall", (self.firewall,) if self.firewall else ()),
+        ):
+            for one in ids:
+                if not is_arm_id(one):
+                    raise ValueError(f"`{name}`: {one!r} is not an ARM id (/subscriptions/…)")
+        return self
+
+    def allows_peering(self, *ids: str) -> bool:
+        """Whether a peering or its remote network is on the list."""
+        return any(same_id(one, allowed) for one in ids for allowed in self.allowed_peerings)
+
+    def owns(self, subscription: str, *of_the_cluster: str) -> bool:
+        """Whether a subscription (bare id or /subscriptions/…) is one of ours."""
+        ours = {subscription_of(one) or one.lower() for one in (*self.own_subscriptions, *of_the_cluster)}
+        return (subscription_of(subscription) or subscription.lower()) in ours

@@ -1,0 +1,199 @@
+"""What belongs to the cluster: its pools, subnets, networks, interfaces, and the subscriptions that are looked into.
+
+Every subnet counts that a pool, the API server profile or an interface of an instance touches, named or not. Where a
+list that would show more could not be read, the scope says so, and nobody can conclude from it that there is no more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from hermetic.audit.estate.arm_ids import group_of, parent_of, same_id, subscription_of
+from hermetic.audit.estate.azure.aks import AgentPool, ManagedCluster
+from hermetic.audit.estate.azure.vnet import (
+    NetworkInterface,
+    NicFields,
+    Peering,
+    ScaleSet,
+    ScaleSetNic,
+    Subnet,
+    VirtualNetwork,
+)
+from hermetic.audit.estate.estate import Estate
+from hermetic.audit.estate.look import Listing, Look, Missing, Seen, merged
+from hermetic.audit.estate.questions import Problem, Trouble
+from hermetic.audit.judging import Judgement, cannot_say
+from hermetic.audit.policy import Policy
+
+NODE, POD, API_SERVER, INSTANCE = "node", "pod", "apiServer", "instance"
+
+
+@dataclass(frozen=True, slots=True)
+class ScopedSubnet:
+    """A subnet of the cluster, why it is one, and what was seen of it."""
+
+    id: str
+    roles: frozenset[str]
+    seen: Seen[Subnet]
+
+    @property
+    def is_for_the_api_server_only(self) -> bool:
+        """The one kind of subnet to which default outbound access does not apply."""
+        return self.roles == {API_SERVER}
+
+
+def cluster_of(estate: Estate) -> Seen[ManagedCluster]:
+    """The cluster itself."""
+    return estate.one(ManagedCluster, estate.cluster)
+
+
+def pools_of(estate: Estate) -> Listing[AgentPool]:
+    """Its pools. A cluster without one cannot be: that is an answer that was cut."""
+    cluster = cluster_of(estate)
+    profiles = cluster.value.agent_pool_profiles if cluster.value is not None else None
+    problem = cluster.problem
+    if problem is None and not profiles:
+        problem = Problem(
+            Trouble.UNREADABLE, f"{estate.cluster}: no agent pool in the answer, and every cluster has one"
+        )
+    return Listing(estate.cluster, tuple(profiles or ()), cluster.evidence, problem)
+
+
+def node_group_of(estate: Estate) -> str:
+    """/subscriptions/…/resourceGroups/… of the nodes; "" while the cluster is not readable."""
+    cluster = cluster_of(estate).value
+    if cluster is None or not cluster.node_resource_group:
+        return ""
+    return f"/subscriptions/{subscription_of(estate.cluster)}/resourceGroups/{cluster.node_resource_group}"
+
+
+def scale_sets_of(estate: Estate) -> Listing[ScaleSet]:
+    """The scale sets in the node resource group."""
+    group = node_group_of(estate)
+    return estate.every(ScaleSet, group) if group else _not_yet(estate)
+
+
+def instance_nics_of(estate: Estate) -> Listing[NicFields]:
+    """Interfaces of every node: of scale set instances, and of machines that stand alone in the node resource group.
+
+    A scale set with instances and no interface cannot be: that list is a problem, not an empty truth.
+    """
+    sets = scale_sets_of(estate)
+    group = node_group_of(estate)
+    alone: Listing[NetworkInterface] = estate.every(NetworkInterface, group) if group else _not_yet(estate)
+    standing = alone.where(lambda nic: nic.virtual_machine is not None or nic.private_endpoint is None)
+    found = [merged(group, *(_nics_of_set(estate, one) for one in sets))] if sets.items else []
+    whole: Listing[NicFields] = merged(group or estate.cluster, *found, standing)
+    return Listing(whole.target, whole.items, (*sets.evidence, *whole.evidence), sets.problem or whole.problem)
+
+
+def _nics_of_set(estate: Estate, scale_set: ScaleSet) -> Listing[NicFields]:
+    nics = estate.every(ScaleSetNic, scale_set.id)
+    problem = nics.problem
+    if problem is None and not nics.items and scale_set.sku is not None and (scale_set.sku.capacity or 0) > 0:
+        detail = f"{scale_set.id}: {scale_set.sku.capacity} instances, and a list without any network interface"
+        problem = Problem(Trouble.UNREADABLE, detail)
+    return Listing(scale_set.id, nics.items, nics.evidence, problem)
+
+
+def subnets_of(estate: Estate) -> tuple[tuple[ScopedSubnet, ...], tuple[Look, ...]]:
+    """The subnets of the cluster in a fixed order, and the looks that decide whether there may be more."""
+    roles: dict[str, tuple[str, set[str]]] = {}
+    for role, subnet_id in _named_subnets(estate):
+        roles.setdefault(subnet_id.lower(), (subnet_id, set()))[1].add(role)
+    subnets = tuple(
+        ScopedSubnet(subnet_id, frozenset(why), estate.one(Subnet, subnet_id))
+        for _, (subnet_id, why) in sorted(roles.items())
+    )
+    return subnets, (pools_of(estate), scale_sets_of(estate), instance_nics_of(estate))
+
+
+def _named_subnets(estate: Estate) -> Iterator[tuple[str, str]]:
+    cluster = cluster_of(estate).value
+    for pool in pools_of(estate):
+        if pool.vnet_subnet_id:
+            yield NODE, pool.vnet_subnet_id
+        if pool.pod_subnet_id:
+            yield POD, pool.pod_subnet_id
+    access = cluster.api_server_access_profile if cluster else None
+    if access is not None and access.subnet_id:
+        yield API_SERVER, access.subnet_id
+    for thing in (*scale_sets_of(estate), *instance_nics_of(estate)):
+        for subnet_id in thing.subnet_ids:
+            yield INSTANCE, subnet_id
+
+
+def each_subnet(estate: Estate, judge: Callable[[ScopedSubnet, Subnet], Iterable[Judgement]]) -> Iterator[Judgement]:
+    """Judge every subnet of the cluster; what could not be seen, or may be missing from the list, is Unknown."""
+    subnets, looks = subnets_of(estate)
+    for subnet in subnets:
+        if subnet.seen.value is None:
+            yield cannot_say(subnet.id, "SubnetNotSeen", "the subnet could not be read", subnet.seen)
+        else:
+            yield from judge(subnet, subnet.seen.value)
+    yield from whole_or_unknown(estate.cluster, "the subnets of the cluster", *looks)
+    if not subnets:
+        yield cannot_say(estate.cluster, "NoSubnetSeen", "no subnet of the cluster was seen", *looks)
+
+
+def whole_or_unknown(resource: str, what: str, *looks: Look) -> Iterator[Judgement]:
+    """One Unknown where a list that a check goes by is not whole, nothing where it is."""
+    broken = next((look for look in looks if look.problem is not None), None)
+    if broken is not None:
+        yield cannot_say(resource, "ScopeIncomplete", f"{what}: the list is not whole", broken)
+
+
+def network_ids_of(estate: Estate) -> tuple[str, ...]:
+    """Ids of the virtual networks that the cluster's subnets are in, sorted."""
+    subnets, _ = subnets_of(estate)
+    return tuple(sorted({parent_of(subnet.id).lower(): parent_of(subnet.id) for subnet in subnets}.values()))
+
+
+def networks_of(estate: Estate) -> tuple[Seen[VirtualNetwork], ...]:
+    """The virtual networks of the cluster."""
+    return tuple(estate.one(VirtualNetwork, one) for one in network_ids_of(estate))
+
+
+def peerings_of(estate: Estate) -> Listing[Peering]:
+    """Every peering of the cluster's networks, connected or not."""
+    ids = network_ids_of(estate)
+    return merged(estate.cluster, *(estate.every(Peering, one) for one in ids)) if ids else _not_yet(estate)
+
+
+def peer_ids_of(estate: Estate) -> tuple[str, ...]:
+    """Ids of the networks at the other end of each peering, sorted."""
+    remote = {one.remote_virtual_network.id for one in peerings_of(estate) if one.remote_virtual_network is not None}
+    return tuple(sorted({one.lower(): one for one in remote}.values()))
+
+
+def subscriptions_of(estate: Estate, policy: Policy) -> tuple[str, ...]:
+    """/subscriptions/… of the cluster, its networks, their peers, and those that the policy calls ours; sorted."""
+    ids = {subscription_of(one) for one in (estate.cluster, *network_ids_of(estate), *peer_ids_of(estate))}
+    ids |= {subscription_of(one) or one.lower() for one in policy.own_subscriptions}
+    return tuple(f"/subscriptions/{one}" for one in sorted(ids - {""}))
+
+
+def groups_of(estate: Estate) -> tuple[str, ...]:
+    """The resource groups of the cluster, its nodes and its networks; sorted."""
+    groups = (group_of(estate.cluster), node_group_of(estate), *(group_of(one) for one in network_ids_of(estate)))
+    return tuple(sorted({one.lower(): one for one in groups if one}.values()))
+
+
+def is_of_the_cluster(estate: Estate, subnet_id: str) -> bool:
+    """Whether a subnet is one of the cluster's."""
+    return any(same_id(subnet_id, one.id) for one in subnets_of(estate)[0])
+
+
+def _not_yet(estate: Estate) -> Listing[Any]:
+    cluster = cluster_of(estate)
+    problem = cluster.problem or Problem(
+        Trouble.UNREADABLE, f"{estate.cluster}: names no node resource group or subnet"
+    )
+    return Listing(estate.cluster, (), cluster.evidence, problem)
+
+
+def missing(what: str) -> Missing:
+    """A look at something that there is no way to look at."""
+    return Missing(Problem(Trouble.UNREADABLE, what))

@@ -1,0 +1,109 @@
+"""OpenReports (openreports.io/v1alpha1 ClusterReport), for the dashboards that already read policy reports.
+
+Its five words are fewer than our verdicts, so the exact one stands in `properties.verdict`. Azure resources are no
+Kubernetes objects: their ids stand in `properties.armId`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from hermetic.audit.findings import CheckPage, Finding, Report, Severity, Verdict, worst_first
+from hermetic.audit.report.resources import is_arm_id
+from hermetic.audit.report.telling import acceptance, page_of, printable, remedy_of
+
+API_VERSION = "openreports.io/v1alpha1"
+NAME = "hermetic-egress"
+WORDS = ("pass", "fail", "warn", "error", "skip")
+# etcd takes 1.5 MiB; managed fields and the apply annotation want their share of it.
+MAX_RESULT_BYTES = 900_000
+_WORDS = {
+    Verdict.PASS: "pass",
+    Verdict.UNKNOWN: "error",
+    Verdict.EXCEPTED: "skip",
+    Verdict.NOT_APPLICABLE: "skip",
+}
+
+
+def as_openreports(report: Report, pages: Mapping[str, CheckPage]) -> str:
+    """The object as JSON, which kubectl and Flux apply as it is."""
+    return json.dumps(cluster_report(report, pages), indent=2) + "\n"
+
+
+def cluster_report(report: Report, pages: Mapping[str, CheckPage], *, name: str = NAME) -> dict[str, Any]:
+    """The object as a dict. `summary` counts every finding.
+
+    An object has a size limit in the cluster: where not all results fit, the worst stay and
+    `configuration.limits.maxResults` says how many.
+    """
+    results = [_result(finding, int(report.finished_at.timestamp()), pages) for finding in worst_first(report.findings)]
+    kept = _fitting(results)
+    words = Counter(_word(finding) for finding in report.findings)
+    cut = {"configuration": {"limits": {"maxResults": len(kept)}}} if len(kept) < len(results) else {}
+    return {
+        "apiVersion": API_VERSION,
+        "kind": "ClusterReport",
+        "metadata": {
+            "name": name,
+            "labels": {"app.kubernetes.io/managed-by": "hermetic"},
+            "annotations": {
+                "hermetic.dev/cluster": printable(report.cluster),
+                "hermetic.dev/profile": printable(report.profile),
+                "hermetic.dev/verdict": report.verdict.value,
+            },
+        },
+        "source": "hermetic",
+        **cut,
+        "summary": {word: words[word] for word in WORDS},
+        "results": kept,
+    }
+
+
+def _fitting(results: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """As many results from the front as an object can hold."""
+    kept, size = [], 0
+    for result in results:
+        size += len(json.dumps(result))
+        if size > MAX_RESULT_BYTES:
+            break
+        kept.append(result)
+    return kept
+
+
+def _result(finding: Finding, finished: int, pages: Mapping[str, CheckPage]) -> dict[str, Any]:
+    page = page_of(finding.check, pages)
+    return {
+        "source": "hermetic",
+        "policy": printable(finding.check),
+        "rule": printable(finding.reason or finding.check),
+        "category": printable(page.family),
+        "severity": finding.severity.value,
+        "result": _word(finding),
+        "scored": finding.severity.decides,
+        "message": printable(finding.message or page.title),
+        "timestamp": {"seconds": finished, "nanos": 0},
+        "properties": {name: printable(value) for name, value in _properties(finding, pages)},
+    }
+
+
+def _word(finding: Finding) -> str:
+    if finding.verdict is Verdict.FAIL:
+        return "fail" if finding.severity in {Severity.CRITICAL, Severity.HIGH} else "warn"
+    return _WORDS[finding.verdict]
+
+
+def _properties(finding: Finding, pages: Mapping[str, CheckPage]) -> Iterator[tuple[str, str]]:
+    yield "verdict", finding.verdict.value
+    yield ("armId" if is_arm_id(finding.resource) else "resource"), finding.resource
+    if finding.paths:
+        yield "paths", "\n".join(finding.paths)
+    if remedy := remedy_of(finding, pages):
+        yield "remedy", remedy
+    if accepted := acceptance(finding):
+        yield "exception", accepted
+    digests = dict.fromkeys(f"sha256:{seen.sha256}" for seen in finding.evidence if seen.sha256)
+    if digests:
+        yield "evidence", " ".join(digests)

@@ -1,0 +1,216 @@
+"""OSCAL assessment-results 1.2, for governance tools: what was observed, what it says about each check, what remains.
+
+    inventory-item   one per resource that was looked at
+    observation      one per finding: what was seen there, with the digests of its evidence
+    finding          one per check: satisfied only when every resource passed
+    risk             one per Fail (open) and per accepted one (deviation-approved)
+
+UUIDs are of version 5: the same resource, check and cluster keep theirs from audit to audit, and equal reports give
+equal documents. A check that applied nowhere has observations and no finding: it claims nothing.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from itertools import groupby
+from typing import Any
+from uuid import NAMESPACE_URL, uuid5
+
+from hermetic.audit.findings import CheckPage, Finding, Report, Verdict, by_check, worst_first
+from hermetic.audit.report.machine import digest, timestamp
+from hermetic.audit.report.oscal_words import NAMESPACE, markup, prop, token
+from hermetic.audit.report.resources import readable
+from hermetic.audit.report.telling import acceptance, headline, one_line, page_of, remedy_of
+
+# 1.2.1 and not a later patch release: the shape is the same, and the common Python tooling stops there.
+OSCAL_VERSION = "1.2.1"
+
+
+def as_oscal(report: Report, pages: Mapping[str, CheckPage]) -> str:
+    """The whole document as JSON."""
+    return json.dumps(document(report, pages), indent=2) + "\n"
+
+
+def document(report: Report, pages: Mapping[str, CheckPage]) -> dict[str, Any]:
+    """The document as a dict."""
+    names = _Names(report)
+    content = digest(report)
+    plan = names.uuid("plan")
+    metadata = {
+        "title": f"Egress audit of {markup(report.cluster)}",
+        "last-modified": timestamp(report.finished_at),
+        "version": timestamp(report.finished_at),
+        "oscal-version": OSCAL_VERSION,
+        "props": [prop("tool", "hermetic"), prop("tool-version", report.tool_version), prop("report-sha256", content)],
+    }
+    return {
+        "assessment-results": {
+            "uuid": names.uuid("document", content),
+            "metadata": metadata,
+            "import-ap": {"href": f"#{plan}"},
+            "results": [_result(report, pages, names)],
+            "back-matter": {"resources": [_plan(plan, report)]},
+        }
+    }
+
+
+class _Names:
+    """UUIDs of version 5 below one cluster."""
+
+    def __init__(self, report: Report) -> None:
+        self._cluster = uuid5(uuid5(NAMESPACE_URL, NAMESPACE), one_line(report.cluster.lower()))
+
+    def uuid(self, sort: str, *subject: str) -> str:
+        return str(uuid5(self._cluster, one_line("\n".join((sort, *subject)))))
+
+    def of(self, sort: str, finding: Finding) -> str:
+        return self.uuid(sort, finding.check, finding.resource.lower())
+
+
+def _plan(uuid: str, report: Report) -> dict[str, Any]:
+    return {
+        "uuid": uuid,
+        "title": "Built-in egress checks",
+        "description": f"Every egress check of hermetic in the profile {markup(report.profile)}; there is no "
+        "separate assessment plan.",
+    }
+
+
+def _result(report: Report, pages: Mapping[str, CheckPage], names: _Names) -> dict[str, Any]:
+    findings = _one_per_subject(report)
+    risks = [_risk(finding, pages, names) for finding in findings if _is_risk(finding)]
+    told = [found for check, group in _per_check(findings) if (found := _finding(check, group, pages, names))]
+    result = {
+        "uuid": names.uuid("result", digest(report)),
+        "title": f"Verdict {report.verdict}",
+        "description": markup(" ".join((headline(report), *report.notes))),
+        "start": timestamp(report.started_at),
+        "end": timestamp(report.finished_at),
+        "props": [prop("verdict", report.verdict), prop("profile", report.profile)]
+        + [prop("source", source) for source in report.sources],
+        "reviewed-controls": _reviewed(report),
+    }
+    lists = {
+        "observations": [_observation(finding, report, pages, names) for finding in findings],
+        "risks": risks,
+        "findings": told,
+    }
+    inventory = {"local-definitions": {"inventory-items": _inventory(findings, names)}} if findings else {}
+    # an empty list is no list in OSCAL
+    return result | inventory | {name: items for name, items in lists.items() if items}
+
+
+def _one_per_subject(report: Report) -> list[Finding]:
+    """UUIDs stand for (check, resource): of two findings that share one, the worse is told."""
+    told: dict[tuple[str, str], Finding] = {}
+    for finding in worst_first(report.findings):
+        told.setdefault((finding.check, finding.resource.lower()), finding)
+    return by_check(told.values())
+
+
+def _per_check(findings: list[Finding]) -> list[tuple[str, list[Finding]]]:
+    return [(check, list(group)) for check, group in groupby(findings, key=lambda finding: finding.check)]
+
+
+def _reviewed(report: Report) -> dict[str, Any]:
+    told = [
+        f"{source} was not asked: {', '.join(sorted(checks))}." for source, checks in sorted(report.not_asked.items())
+    ]
+    selection = {"description": "Every check that the sources asked can answer.", "include-all": {}}
+    return {"control-selections": [selection]} | ({"remarks": markup(" ".join(told))} if told else {})
+
+
+def _inventory(findings: list[Finding], names: _Names) -> list[dict[str, Any]]:
+    resources = {finding.resource.lower(): finding.resource for finding in findings}
+    return [
+        {
+            "uuid": names.uuid("resource", lower),
+            "description": markup(resource),
+            "props": [prop("asset-id", resource)],
+        }
+        for lower, resource in resources.items()
+    ]
+
+
+def _observation(finding: Finding, report: Report, pages: Mapping[str, CheckPage], names: _Names) -> dict[str, Any]:
+    page = page_of(finding.check, pages)
+    props = [prop("verdict", finding.verdict), prop("severity", finding.severity), prop("check", finding.check)]
+    props += [prop("reason", finding.reason)] if finding.reason else []
+    props += [prop("path", path) for path in finding.paths]
+    told = " ".join(text for text in (finding.message or page.title, acceptance(finding)) if text)
+    evidence = [_evidence(seen.request, seen.status, seen.sha256) for seen in finding.evidence]
+    return {
+        "uuid": names.of("observation", finding),
+        "title": markup(page.title),
+        "description": markup(told),
+        "props": props,
+        "methods": ["TEST" if "probe" in page.family.lower() else "EXAMINE"],
+        "types": ["finding"],
+        "subjects": [{"subject-uuid": names.uuid("resource", finding.resource.lower()), "type": "inventory-item"}],
+        **({"relevant-evidence": evidence} if evidence else {}),
+        "collected": timestamp(report.finished_at),
+    }
+
+
+def _evidence(request: str, status: int | None, sha256: str | None) -> dict[str, Any]:
+    answer = "no answer" if status is None else f"HTTP {status}"
+    digests = [prop("sha256", sha256)] if sha256 else []
+    return {"description": f"{markup(request)}: {answer}"} | ({"props": digests} if digests else {})
+
+
+def _is_risk(finding: Finding) -> bool:
+    return finding.verdict in {Verdict.FAIL, Verdict.EXCEPTED}
+
+
+def _risk(finding: Finding, pages: Mapping[str, CheckPage], names: _Names) -> dict[str, Any]:
+    page = page_of(finding.check, pages)
+    remedy = remedy_of(finding, pages)
+    recommended = {
+        "uuid": names.of("remedy", finding),
+        "lifecycle": "recommendation",
+        "title": "Remedy",
+        "description": markup(remedy),
+    }
+    accepted = acceptance(finding)
+    return {
+        "uuid": names.of("risk", finding),
+        "title": markup(f"{finding.reason or finding.check}: {readable(finding.resource)}"),
+        "description": markup(finding.message or page.title),
+        "statement": markup(accepted or page.why or page.title),
+        "props": [prop("severity", finding.severity)],
+        "status": "deviation-approved" if accepted else "open",
+        **({"remediations": [recommended]} if remedy else {}),
+    }
+
+
+def _finding(
+    check: str, findings: list[Finding], pages: Mapping[str, CheckPage], names: _Names
+) -> dict[str, Any] | None:
+    """What all observations of one check say together: the worst of them."""
+    judged = [finding for finding in findings if finding.verdict is not Verdict.NOT_APPLICABLE]
+    if not judged:
+        return None
+    worst = min((finding.verdict for finding in judged), key=lambda verdict: verdict.rank)
+    risks = [{"risk-uuid": names.of("risk", finding)} for finding in judged if _is_risk(finding)]
+    page = page_of(check, pages)
+    return {
+        "uuid": names.uuid("finding", check),
+        "title": markup(page.title),
+        "description": markup(page.why or page.title),
+        "props": [prop("verdict", worst), prop("severity", page.severity)],
+        "target": {"type": "objective-id", "target-id": token(check), "status": _status(worst)},
+        "related-observations": [{"observation-uuid": names.of("observation", finding)} for finding in judged],
+        **({"related-risks": risks} if risks else {}),
+    }
+
+
+def _status(worst: Verdict) -> dict[str, str]:
+    """Only a Pass satisfies: what could not be seen, and what somebody accepted, does not."""
+    match worst:
+        case Verdict.PASS:
+            return {"state": "satisfied", "reason": "pass"}
+        case Verdict.FAIL:
+            return {"state": "not-satisfied", "reason": "fail"}
+        case _:
+            return {"state": "not-satisfied", "reason": "other", "remarks": f"Worst verdict: {worst}."}

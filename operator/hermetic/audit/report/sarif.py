@@ -1,0 +1,174 @@
+"""SARIF 2.1.0, for code-scanning dashboards and the viewers of editors.
+
+A Pass is a result of kind `pass`, an Unknown one of kind `open` (evaluated, not decided), an Excepted finding a
+suppressed result: nothing that was looked at is left out. A level other than `none` belongs to kind `fail` alone
+(section 3.27.10 of the standard).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+from urllib.parse import quote
+
+from hermetic.audit.findings import CheckPage, Finding, Report, Severity, Verdict, worst_first
+from hermetic.audit.report.machine import timestamp
+from hermetic.audit.report.resources import sort_of
+from hermetic.audit.report.telling import acceptance, page_of, printable, remedy_of
+
+SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
+EXIT_CODES = {Verdict.PASS: 0, Verdict.FAIL: 1, Verdict.UNKNOWN: 3}
+_KINDS = {
+    Verdict.PASS: "pass",
+    Verdict.FAIL: "fail",
+    Verdict.UNKNOWN: "open",
+    Verdict.NOT_APPLICABLE: "notApplicable",
+}
+_LEVELS = {
+    Severity.CRITICAL: "error",
+    Severity.HIGH: "error",
+    Severity.MEDIUM: "warning",
+    Severity.LOW: "note",
+    Severity.INFO: "note",
+}
+_SCORES = {
+    Severity.CRITICAL: "9.0",
+    Severity.HIGH: "7.0",
+    Severity.MEDIUM: "4.0",
+    Severity.LOW: "2.0",
+    Severity.INFO: "0.0",
+}
+
+
+def as_sarif(report: Report, pages: Mapping[str, CheckPage]) -> str:
+    """The whole log as JSON, worst finding first."""
+    rules = {check: index for index, check in enumerate(sorted({finding.check for finding in report.findings}))}
+    run = {
+        "tool": {"driver": _driver(report, rules, pages)},
+        "automationDetails": {"id": f"hermetic/audit/{report.cluster}"},
+        "invocations": [_invocation(report)],
+        "results": [_result(finding, rules, pages) for finding in worst_first(report.findings)],
+        "properties": {
+            "verdict": report.verdict.value,
+            "profile": report.profile,
+            "sources": list(report.sources),
+            "summary": {verdict.value: count for verdict, count in report.summary.items()},
+        },
+    }
+    return json.dumps({"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}, indent=2) + "\n"
+
+
+def _driver(report: Report, rules: Mapping[str, int], pages: Mapping[str, CheckPage]) -> dict[str, Any]:
+    version = {"version": report.tool_version} if report.tool_version else {}
+    return {"name": "hermetic", **version, "rules": [_rule(page_of(check, pages)) for check in rules]}
+
+
+def _rule(page: CheckPage) -> dict[str, Any]:
+    return {
+        "id": page.id,
+        "name": "".join(word.capitalize() for word in page.id.split("-")),
+        "shortDescription": {"text": _message(page.title)},
+        "fullDescription": {"text": _message(page.why or page.title)},
+        "help": {"text": _message(page.remedy or page.title), "markdown": _markdown(page)},
+        "defaultConfiguration": {"level": _LEVELS[page.severity]},
+        "properties": {
+            "tags": ["security", "network-egress", page.family],
+            "security-severity": _SCORES[page.severity],
+            "reads": list(page.reads),
+            "source": page.source,
+        },
+    }
+
+
+def _markdown(page: CheckPage) -> str:
+    # four blanks make a code block: a command stays as it is, whatever characters it holds
+    command = "\n".join(f"    {line}" for line in page.remedy.splitlines())
+    return "\n\n".join(part for part in (page.why, command) if part) or page.title
+
+
+def _invocation(report: Report) -> dict[str, Any]:
+    return {
+        "executionSuccessful": True,
+        "startTimeUtc": timestamp(report.started_at),
+        "endTimeUtc": timestamp(report.finished_at),
+        "exitCode": EXIT_CODES[report.verdict],
+        "toolExecutionNotifications": [
+            {"level": level, "message": {"text": _message(text)}} for level, text in _notifications(report)
+        ],
+    }
+
+
+def _notifications(report: Report) -> Iterator[tuple[str, str]]:
+    for note in report.notes:
+        yield "warning", note
+    for source, checks in sorted(report.not_asked.items()):
+        yield "note", f"{source} was not asked, so these checks have no finding: {', '.join(sorted(checks))}"
+
+
+def _result(finding: Finding, rules: Mapping[str, int], pages: Mapping[str, CheckPage]) -> dict[str, Any]:
+    return {
+        "ruleId": finding.check,
+        "ruleIndex": rules[finding.check],
+        **_judged(finding),
+        "message": {"text": _message(_told(finding, pages))},
+        "locations": [_location(finding.resource)],
+        "partialFingerprints": _fingerprints(finding),
+        "properties": {
+            "verdict": finding.verdict.value,
+            "severity": finding.severity.value,
+            "security-severity": _SCORES[finding.severity],
+            "reason": finding.reason,
+            "paths": list(finding.paths),
+            "evidence": [
+                {"request": seen.request, "status": seen.status, "sha256": seen.sha256} for seen in finding.evidence
+            ],
+        },
+    }
+
+
+def _judged(finding: Finding) -> dict[str, Any]:
+    verdict = finding.verdict
+    suppressed = {}
+    if finding.exception:
+        verdict = finding.exception.accepted
+        suppression = {"kind": "external", "status": "accepted", "justification": printable(acceptance(finding))}
+        suppressed = {"suppressions": [suppression]}
+    level = _LEVELS[finding.severity] if verdict is Verdict.FAIL else "none"
+    return {"kind": _KINDS.get(verdict, "review"), "level": level, **suppressed}
+
+
+def _told(finding: Finding, pages: Mapping[str, CheckPage]) -> str:
+    remedy = remedy_of(finding, pages)
+    parts = (
+        finding.message or page_of(finding.check, pages).title,
+        *(f"Path: {path}" for path in finding.paths),
+        f"Remedy: {remedy}" if remedy else "",
+    )
+    return "\n".join(part for part in parts if part)
+
+
+def _location(resource: str) -> dict[str, Any]:
+    """GitHub refuses a result without a physical location: the resource's id stands for the file it does not have."""
+    kind = sort_of(resource)
+    return {
+        "physicalLocation": {
+            "artifactLocation": {"uri": quote(printable(resource).lstrip("/"), safe="/") or "-"},
+            "region": {"startLine": 1},
+        },
+        "logicalLocations": [{"fullyQualifiedName": resource} | ({"kind": kind} if kind else {})],
+    }
+
+
+def _fingerprints(finding: Finding) -> dict[str, str]:
+    """The same for the same check and resource in every audit, however its verdict and words change."""
+    told = f"{finding.check}\n{finding.resource.lower()}".encode(errors="backslashreplace")
+    print_of_both = hashlib.sha256(told).hexdigest()
+    return {"hermeticFinding/v1": print_of_both, "primaryLocationLineHash": f"{print_of_both[:16]}:1"}
+
+
+def _message(text: str) -> str:
+    """Text of which no viewer makes a link: `[name](target)` is one in every SARIF message (section 3.11.6)."""
+    return re.sub(r"\](?=\()", r"\\]", printable(text)) or "-"

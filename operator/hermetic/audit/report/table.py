@@ -1,0 +1,179 @@
+"""The report for a terminal: worst first, one block per check, the way out drawn hop by hop, and what to do.
+
+Lines carry a tone, not a colour: `as_table` drops it, the command line paints it where somebody looks at a terminal.
+"""
+
+from __future__ import annotations
+
+import textwrap
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from itertools import groupby
+
+from hermetic.audit.findings import CheckPage, Finding, Report, Severity, Verdict, worst_first
+from hermetic.audit.report.machine import timestamp
+from hermetic.audit.report.resources import readable, short_name
+from hermetic.audit.report.telling import (
+    acceptance,
+    evidence_line,
+    headline,
+    hops_of,
+    page_of,
+    printable,
+    remedy_of,
+)
+
+WIDTH = 100
+_INDENT = " " * 10
+_COMMANDS = ("az ", "kubectl ", "hermetic ")
+_BRIEF = (Verdict.PASS, Verdict.NOT_APPLICABLE)
+
+
+class Tone(StrEnum):
+    """What a line wants to say by its colour."""
+
+    BAD = "bad"
+    UNSURE = "unsure"
+    GOOD = "good"
+    STRONG = "strong"
+    PLAIN = "plain"
+
+
+_TONES = {
+    Verdict.FAIL: Tone.BAD,
+    Verdict.UNKNOWN: Tone.UNSURE,
+    Verdict.EXCEPTED: Tone.UNSURE,
+    Verdict.PASS: Tone.GOOD,
+    Verdict.NOT_APPLICABLE: Tone.PLAIN,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One line of the terminal, without its end."""
+
+    text: str
+    tone: Tone = Tone.PLAIN
+
+
+def as_table(report: Report, pages: Mapping[str, CheckPage], *, width: int = WIDTH, wide: bool = False) -> str:
+    """Plain text. `width` in columns wraps prose, never a command or an id; `wide` adds full ids and evidence."""
+    return "".join(f"{line.text.rstrip()}\n" for line in lines(report, pages, width=width, wide=wide))
+
+
+def lines(report: Report, pages: Mapping[str, CheckPage], *, width: int = WIDTH, wide: bool = False) -> Iterator[Line]:
+    """What `as_table` prints, line by line, with tones."""
+    shown = _Shown(pages, width, wide)
+    yield from shown.head(report)
+    findings = worst_first(report.findings)
+    for verdict, group in groupby(findings, key=lambda finding: finding.verdict):
+        yield Line("")
+        yield from (shown.brief if verdict in _BRIEF else shown.full)(verdict, list(group))
+    yield from shown.tail(report)
+
+
+@dataclass(frozen=True, slots=True)
+class _Shown:
+    """How one report is shown: with these pages, so wide, with so much detail."""
+
+    pages: Mapping[str, CheckPage]
+    width: int
+    wide: bool
+
+    def head(self, report: Report) -> Iterator[Line]:
+        tone = _TONES[report.verdict]
+        yield Line(f"{report.verdict}  {printable(short_name(report.cluster))}", tone)
+        yield from self._prose(headline(report), "")
+        if self.wide:
+            yield Line(printable(report.cluster))
+        seconds = (report.finished_at - report.started_at).total_seconds()
+        asked = ", ".join(report.sources) or "nobody"
+        yield from self._prose(
+            f"profile {report.profile}; asked {asked}; {timestamp(report.finished_at)} after {seconds:.0f} s", ""
+        )
+        yield Line("   ".join(f"{verdict} {count}" for verdict, count in report.summary.items()), Tone.STRONG)
+        for note in report.notes:
+            yield from self._prose(f"note: {note}", "", Tone.UNSURE)
+
+    def full(self, verdict: Verdict, findings: list[Finding]) -> Iterator[Line]:
+        """Fail, Unknown, Excepted: every word."""
+        yield Line(f"{verdict} ({len(findings)})", Tone.STRONG)
+        for (severity, check), group in groupby(findings, key=lambda finding: (finding.severity, finding.check)):
+            yield from self._block(severity, check, list(group))
+
+    def brief(self, verdict: Verdict, findings: list[Finding]) -> Iterator[Line]:
+        """Pass, NotApplicable: which checks, on how many resources."""
+        yield Line(f"{verdict} ({len(findings)})", Tone.STRONG)
+        if self.wide:
+            for finding in sorted(findings, key=lambda finding: (finding.check, finding.resource.lower())):
+                yield Line(f"  {finding.check}  {printable(finding.resource)}")
+                yield from self._evidence(finding)
+            return
+        counted = sorted(Counter(finding.check for finding in findings).items())
+        told = "  ".join(check if count == 1 else f"{check}\N{MULTIPLICATION SIGN}{count}" for check, count in counted)
+        yield from self._prose(told, "  ")
+
+    def tail(self, report: Report) -> Iterator[Line]:
+        if report.not_asked:
+            yield Line("")
+            yield Line("Not asked", Tone.STRONG)
+        for source, checks in sorted(report.not_asked.items()):
+            yield from self._prose(f"{source}: {', '.join(sorted(checks))}", "  ")
+
+    def _block(self, severity: Severity, check: str, findings: list[Finding]) -> Iterator[Line]:
+        """One check that says the same of one or many resources: its title and its remedy stand once."""
+        tone = _TONES[findings[0].verdict] if severity.decides else Tone.UNSURE
+        yield Line(f"{severity:<8}  {check}: {page_of(check, self.pages).title}", tone)
+        remedies = list(dict.fromkeys(remedy_of(finding, self.pages) for finding in findings))
+        for finding in findings:
+            yield from self._finding(finding)
+            if len(remedies) > 1:
+                yield from self._remedy(remedy_of(finding, self.pages))
+        if len(remedies) == 1:
+            yield from self._remedy(remedies[0])
+
+    def _finding(self, finding: Finding) -> Iterator[Line]:
+        resource = finding.resource if self.wide else readable(finding.resource)
+        yield Line(f"{_INDENT}{printable(resource)}", Tone.STRONG)
+        yield from self._prose(finding.message or finding.reason, _INDENT)
+        for path in finding.paths:
+            yield from self._path(path)
+        yield from self._prose(acceptance(finding), _INDENT)
+        yield from self._evidence(finding)
+
+    def _path(self, path: str) -> Iterator[Line]:
+        """As many hops to a line as fit; a line breaks before an arrow, never within a hop."""
+        row = _INDENT
+        for place, hop in enumerate(map(printable, hops_of(path))):
+            arrow = " -> " if place else "  "
+            if place and len(row) + len(arrow) + len(hop) > self.width:
+                yield Line(row, Tone.BAD)
+                row = _INDENT + "  "
+            row += arrow + hop
+        yield Line(row, Tone.BAD)
+
+    def _remedy(self, remedy: str) -> Iterator[Line]:
+        if remedy:
+            yield Line(f"{_INDENT}remedy:")
+        for row in map(str.strip, printable(remedy).splitlines()):
+            if row.startswith(_COMMANDS):
+                yield Line(f"{_INDENT}  {row}")
+            else:
+                yield from self._prose(row, f"{_INDENT}  ")
+
+    def _evidence(self, finding: Finding) -> Iterator[Line]:
+        if self.wide:
+            yield from (Line(f"{_INDENT}  {printable(evidence_line(seen))}") for seen in finding.evidence)
+
+    def _prose(self, text: str, indent: str, tone: Tone = Tone.PLAIN) -> Iterable[Line]:
+        rows = textwrap.wrap(
+            printable(text),
+            self.width,
+            initial_indent=indent,
+            subsequent_indent=indent,
+            break_long_words=False,
+            break_on_hyphens=False,
+        )
+        return [Line(row, tone) for row in rows]

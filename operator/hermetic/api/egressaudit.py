@@ -10,6 +10,14 @@ from hermetic.api.conditions import Condition
 from hermetic.api.rules import ApiModel, Rule, immutable
 from hermetic.api.values import PinnedImage, Timestamp, list_of, matches
 
+PAYLOAD_TYPE = "application/vnd.in-toto+json"
+LARGEST_PAYLOAD = 900_000
+"""Characters of base64. With name and signature an object of this size still fits into etcd's 1 MiB."""
+CLUSTER_ARM_ID = (
+    r"(?i)^/subscriptions/[0-9a-f-]{36}/resourceGroups/[^/]+"
+    r"/providers/Microsoft\.ContainerService/managedClusters/[^/]+$"
+)
+
 Digest = Annotated[str, StringConstraints(max_length=71, pattern=r"^sha256:[a-f0-9]{64}$")]
 KeyName = Annotated[
     str,
@@ -34,6 +42,8 @@ class TrustedKey(ApiModel):
         ),
     ]
     """PEM of an Ed25519 or P-256 public key."""
+    not_after: Timestamp | None = None
+    """Evidence observed after this moment does not count: set it on a key that is being replaced. Default: no end."""
 
 
 class Probe(ApiModel):
@@ -75,7 +85,7 @@ class EgressAuditSpec(ApiModel):
         str,
         StringConstraints(max_length=512),
         matches(
-            r"(?i)^/subscriptions/[0-9a-f-]{36}/resourceGroups/[^/]+/providers/Microsoft\.ContainerService/managedClusters/[^/]+$",
+            CLUSTER_ARM_ID,
             "must be the ARM id of the AKS cluster: /subscriptions/…/managedClusters/NAME",
         ),
         immutable("cluster"),
@@ -187,12 +197,15 @@ class EgressAudit(ApiModel):
     """The verdict, and what it rests on."""
 
 
+Base64 = StringConstraints(pattern=r"^[A-Za-z0-9+/]+={0,2}$")
+
+
 class EnvelopeSignature(ApiModel):
     """One signature over the payload."""
 
     keyid: Annotated[str, StringConstraints(max_length=256)] = ""
-    """A hint at the key; never trusted. Default: empty."""
-    sig: Annotated[str, StringConstraints(min_length=1, max_length=1024, pattern=r"^[A-Za-z0-9+/=_-]+$")]
+    """'sha256:' and the SHA-256 of the public key in DER. Evidence without it is refused. Default: empty."""
+    sig: Annotated[str, Base64, StringConstraints(min_length=1, max_length=1024)]
     """The signature in base64."""
 
 
@@ -201,10 +214,10 @@ class Envelope(ApiModel):
 
     payload_type: Literal["application/vnd.in-toto+json"]
     """Media type of the payload."""
-    payload: Annotated[str, StringConstraints(min_length=1, max_length=900_000, pattern=r"^[A-Za-z0-9+/=_-]+$")]
+    payload: Annotated[str, Base64, StringConstraints(min_length=1, max_length=LARGEST_PAYLOAD)]
     """The statement in base64."""
-    signatures: Annotated[list[EnvelopeSignature], Field(min_length=1, max_length=8), list_of("atomic")]
-    """Signatures over payload type and payload."""
+    signatures: Annotated[list[EnvelopeSignature], Field(min_length=1, max_length=1), list_of("atomic")]
+    """The signature over payload type and payload: exactly one, for one that nobody checks could say anything."""
 
 
 class EgressAttestationSpec(ApiModel):

@@ -16,6 +16,7 @@ from hermetic.errors import InputError
 
 SCHEMA = "hermetic.dev/explanation/v1"
 WIDTH = 100
+_PLURALS = {Sort.REFUSAL: "refusals of attestations"}
 
 
 @click.command(
@@ -51,7 +52,7 @@ def _list_all(output: str) -> None:
     for sort in Sort:
         of_sort = [page for page in pages().values() if page.sort is sort]
         widest = max(len(page.name) for page in of_sort)
-        say(f"{sort.value}s")
+        say(_PLURALS.get(sort, f"{sort.value}s"))
         for page in of_sort:
             say(f"  {page.name.ljust(widest)}  {page.meaning}")
 

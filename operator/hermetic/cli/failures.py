@@ -83,10 +83,15 @@ def _on_one_line(text: str) -> str:
 
 
 def exit_code(error: HermeticError) -> int:
+    """The exit code of an error."""
+    return exit_code_of(type(error))
+
+
+def exit_code_of(kind: type[HermeticError]) -> int:
     """The exit code of an error's kind. A refusal is no verdict: it must not look like one that failed."""
-    if isinstance(error, InputError):
+    if issubclass(kind, InputError):
         return USAGE
-    return UNREACHABLE if isinstance(error, Unreachable | ApiRefused) else FAILED
+    return UNREACHABLE if issubclass(kind, (Unreachable, ApiRefused)) else FAILED
 
 
 def _write_to_nobody() -> None:

@@ -13,8 +13,9 @@ from enum import StrEnum
 from hermetic.api.conditions import ConditionType
 from hermetic.api.reasons import Reason
 from hermetic.api.reserved import ENVIRONMENT, SHORT_FLAGS, VLLM_FLAGS, reserved_flag
-from hermetic.cli.failures import Several, exit_code
-from hermetic.errors import ApiRefused, HermeticError, ManifestInvalid
+from hermetic.audit.attestation.refusals import Refusal
+from hermetic.cli.failures import Several, exit_code_of
+from hermetic.errors import HermeticError, ManifestInvalid
 
 
 class Sort(StrEnum):
@@ -22,6 +23,7 @@ class Sort(StrEnum):
 
     ERROR = "error"
     REASON = "reason"
+    REFUSAL = "refusal of an attestation"
     CONDITION = "condition"
     FLAG = "reserved flag"
     VARIABLE = "reserved variable"
@@ -40,14 +42,17 @@ class Page:
 
 def pages() -> dict[str, Page]:
     """Every page by its name, in the order in which they are listed."""
-    return {page.name: page for page in (*error_pages(), *reason_pages(), *condition_pages(), *reserved_pages())}
+    return {
+        page.name: page
+        for page in (*error_pages(), *reason_pages(), *refusal_pages(), *condition_pages(), *reserved_pages())
+    }
 
 
 def error_pages() -> Iterator[Page]:
     """The leaves of the error tree by code, and the kinds they fall back to."""
     for error in sorted(_tree(HermeticError), key=lambda error: error.code):
         meaning = inspect.cleandoc(error.__doc__ or "").split("\n\n")[0].replace("\n", " ")
-        more = {"Exit code": str(_exit_code(error))}
+        more = {"Exit code": str(exit_code_of(error))}
         if error is ManifestInvalid:
             more |= {"Reserved flags": _listed(VLLM_FLAGS), "Reserved variables": _listed(ENVIRONMENT)}
         yield Page(error.code, Sort.ERROR, meaning, error.remedy, more)
@@ -58,6 +63,12 @@ def reason_pages() -> Iterator[Page]:
     for reason in Reason:
         needed = "yes: nothing else helps" if reason.needs_human else "no: what can pass by itself is tried again"
         yield Page(reason.value, Sort.REASON, reason.meaning, reason.remedy, {"Needs a person": needed})
+
+
+def refusal_pages() -> Iterator[Page]:
+    """Every reason for which signed evidence does not count."""
+    for refusal in Refusal:
+        yield Page(refusal.value, Sort.REFUSAL, refusal.meaning, refusal.remedy)
 
 
 def condition_pages() -> Iterator[Page]:
@@ -93,10 +104,6 @@ def _tree(error: type[HermeticError]) -> Iterator[type[HermeticError]]:
     yield error
     for leaf in error.__subclasses__():
         yield from _tree(leaf)
-
-
-def _exit_code(error: type[HermeticError]) -> int:
-    return exit_code(ApiRefused("", status=0) if issubclass(error, ApiRefused) else error(""))
 
 
 def _listed(reserved: Mapping[str, str]) -> str:

@@ -1,0 +1,118 @@
+"""DSSE: what stands around the payload, and the bytes that are signed.
+
+::
+
+    {"payloadType": "application/vnd.in-toto+json", "payload": BASE64, "signatures": [{"keyid": ID, "sig": BASE64}]}
+
+Exactly these fields and exactly one signature: whatever else stood there, nobody would have signed it.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+from dataclasses import dataclass
+from typing import Any
+
+from hermetic.api.egressaudit import LARGEST_PAYLOAD, PAYLOAD_TYPE
+from hermetic.audit.attestation.refusals import Refusal, refused
+from hermetic.audit.attestation.strict_json import canonical, read_json
+
+LARGEST_FILE = 1_000_000
+"""Bytes of a file or object that is read at all; etcd takes little more."""
+
+_LARGEST_SIGNATURE = 1024
+_LARGEST_KEYID = 256
+
+
+@dataclass(frozen=True, slots=True)
+class Envelope:
+    """A payload and its one signature, decoded. Nothing is verified yet."""
+
+    payload: bytes
+    keyid: str
+    signature: bytes
+
+    @property
+    def digest(self) -> str:
+        """By which the attestation is called: "sha256:" and the SHA-256 of the payload."""
+        return "sha256:" + hashlib.sha256(self.payload).hexdigest()
+
+    def as_json(self) -> dict[str, Any]:
+        """The object of the module's docstring."""
+        return {
+            "payloadType": PAYLOAD_TYPE,
+            "payload": base64.b64encode(self.payload).decode(),
+            "signatures": [{"keyid": self.keyid, "sig": base64.b64encode(self.signature).decode()}],
+        }
+
+    def as_bytes(self) -> bytes:
+        """The file: canonical JSON on one line."""
+        return canonical(self.as_json()) + b"\n"
+
+
+def signed_bytes(payload: bytes) -> bytes:
+    """DSSE's pre-authentication encoding: type and payload with their lengths, so that neither can lend to the other."""
+    kind = PAYLOAD_TYPE.encode()
+    return b"DSSEv1 %d %s %d %s" % (len(kind), kind, len(payload), payload)
+
+
+def read_envelope(content: bytes) -> Envelope:
+    """The envelope that a JSON file holds. Raises AttestationRefused."""
+    if len(content) > LARGEST_FILE:
+        raise refused(Refusal.OVERSIZED, f"{len(content)} bytes, and {LARGEST_FILE} are the most")
+    return envelope_from(read_json(content, "the envelope"))
+
+
+def envelope_from(value: Any) -> Envelope:
+    """The envelope of a JSON object that was read strictly. Raises AttestationRefused."""
+    fields = _object(value, "the envelope", ("payloadType", "payload", "signatures"))
+    if fields["payloadType"] != PAYLOAD_TYPE:
+        shown = str(fields["payloadType"])[:128]
+        raise refused(Refusal.WRONG_PAYLOAD_TYPE, f"the payload is of type '{shown}', not '{PAYLOAD_TYPE}'")
+    signature = _object(_only(fields["signatures"]), "the signature", ("keyid", "sig"))
+    return Envelope(
+        _decoded(fields["payload"], "the payload", LARGEST_PAYLOAD),
+        _text(signature["keyid"], "keyid", _LARGEST_KEYID),
+        _decoded(signature["sig"], "the signature", _LARGEST_SIGNATURE),
+    )
+
+
+def _object(value: Any, what: str, names: tuple[str, ...]) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise refused(Refusal.MALFORMED, f"{what} is not an object with {', '.join(names)}")
+    if unknown := sorted(value.keys() - set(names)):
+        raise refused(Refusal.UNKNOWN_FIELD, f"{what} holds '{unknown[0][:64]}'; there are {', '.join(names)}")
+    if missing := [name for name in names if name not in value]:
+        raise refused(Refusal.MALFORMED, f"{what} lacks '{missing[0]}'")
+    return value
+
+
+def _only(signatures: Any) -> Any:
+    if not isinstance(signatures, list):
+        raise refused(Refusal.MALFORMED, "signatures is not a list")
+    if len(signatures) != 1:
+        raise refused(Refusal.SIGNATURE_COUNT, f"there are {len(signatures)} signatures, not one")
+    return signatures[0]
+
+
+def _text(value: Any, what: str, largest: int) -> str:
+    if not isinstance(value, str):
+        raise refused(Refusal.MALFORMED, f"{what} is not text")
+    if len(value) > largest:
+        raise refused(Refusal.OVERSIZED, f"{what} has {len(value)} characters, and {largest} are the most")
+    return value
+
+
+def _decoded(value: Any, what: str, largest: int) -> bytes:
+    text = _text(value, what, largest)
+    if len(text) % 4 or not text:
+        raise refused(Refusal.TRUNCATED, f"{what} has {len(text)} characters of base64, which come in fours")
+    try:
+        decoded = base64.b64decode(text, validate=True)
+    except (binascii.Error, ValueError) as error:  # ValueError: a character that is not ASCII
+        raise refused(Refusal.MALFORMED, f"{what} is not standard base64: {error}") from None
+    if base64.b64encode(decoded).decode() != text:
+        raise refused(Refusal.NOT_CANONICAL, f"{what} is base64 with bits set that mean nothing")
+    return decoded

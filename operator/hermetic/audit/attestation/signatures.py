@@ -1,0 +1,97 @@
+"""Signatures, in the one encoding that counts for each algorithm.
+
+Ed25519: the 64 bytes of RFC 8032. P-256: ECDSA with SHA-256, an ASN.1 DER sequence of r and s, in the shortest form, with
+s in the lower half of the order: else whoever holds one signature could write a second one for the same payload.
+"""
+
+from __future__ import annotations
+
+from typing import NoReturn
+
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives.asymmetric.ec import ECDSA
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature, encode_dss_signature
+from cryptography.hazmat.primitives.hashes import SHA256
+
+from hermetic.audit.attestation.keys import Algorithm, PublicKey, SigningKey
+from hermetic.audit.attestation.refusals import Refusal, refused
+
+P256_ORDER = 0xFFFFFFFF00000000FFFFFFFFFFFFFFFFBCE6FAADA7179E84F3B9CAC2FC632551
+ED25519_BYTES = 64
+
+_MAC_BYTES = (32, 48)  # HMAC with SHA-256 or SHA-384 (SHA-512 has the 64 bytes of Ed25519 and fails as such)
+_SEQUENCE = 0x30
+
+
+def sign(key: SigningKey, message: bytes) -> bytes:
+    """The signature over the message, in the encoding above."""
+    if isinstance(key.key, Ed25519PrivateKey):
+        return key.key.sign(message)
+    r, s = decode_dss_signature(key.key.sign(message, ECDSA(SHA256())))
+    return encode_dss_signature(r, min(s, P256_ORDER - s))
+
+
+def must_be_well_formed(algorithm: Algorithm, signature: bytes) -> None:
+    """Raises AttestationRefused for what is no signature of this algorithm, whatever was signed by whomever."""
+    if algorithm is Algorithm.ED25519:
+        _must_be_ed25519(signature)
+    else:
+        _must_be_p256(signature)
+
+
+def matches(key: PublicKey, message: bytes, signature: bytes) -> bool:
+    """Whether the signature, which is well-formed, is one of this key over the message."""
+    try:
+        if isinstance(key.key, Ed25519PublicKey):
+            key.key.verify(signature, message)
+        else:
+            key.key.verify(signature, message, ECDSA(SHA256()))
+    except InvalidSignature:
+        return False
+    return True
+
+
+def _must_be_ed25519(signature: bytes) -> None:
+    if len(signature) == ED25519_BYTES:
+        return
+    if _der_numbers(signature) is not None:
+        _refuse_confusion("an ECDSA signature", Algorithm.ED25519)
+    _refuse_form(signature, Algorithm.ED25519, cut=len(signature) < ED25519_BYTES)
+
+
+def _must_be_p256(signature: bytes) -> None:
+    numbers = _der_numbers(signature)
+    if numbers is None:
+        if len(signature) == ED25519_BYTES:
+            _refuse_confusion("64 bytes, as of Ed25519 or of r and s without DER", Algorithm.P256)
+        _refuse_form(signature, Algorithm.P256, cut=_is_cut_der(signature))
+    r, s = numbers
+    if not (0 < r < P256_ORDER and 0 < s < P256_ORDER):
+        raise refused(Refusal.BAD_SIGNATURE, "the signature's numbers are out of the range of P-256")
+    if s > P256_ORDER // 2:
+        raise refused(Refusal.BAD_SIGNATURE, "the signature is the second form (high s) of another: only low s counts")
+
+
+def _refuse_form(signature: bytes, algorithm: Algorithm, *, cut: bool) -> NoReturn:
+    if len(signature) in _MAC_BYTES:
+        _refuse_confusion(f"{len(signature)} bytes, as of a shared-secret code", algorithm)
+    refusal = Refusal.TRUNCATED if cut else Refusal.BAD_SIGNATURE
+    raise refused(refusal, f"the signature has {len(signature)} bytes that are no {algorithm} signature")
+
+
+def _refuse_confusion(found: str, algorithm: Algorithm) -> NoReturn:
+    raise refused(Refusal.ALGORITHM_CONFUSION, f"the signature is {found}; the key that is named signs {algorithm}")
+
+
+def _der_numbers(signature: bytes) -> tuple[int, int] | None:
+    """r and s of the shortest DER form, None for all else."""
+    try:
+        r, s = decode_dss_signature(signature)
+    except ValueError:
+        return None
+    return (r, s) if r >= 0 and s >= 0 and encode_dss_signature(r, s) == signature else None
+
+
+def _is_cut_der(signature: bytes) -> bool:
+    return len(signature) < 2 or (signature[0] == _SEQUENCE and len(signature) < 2 + signature[1])

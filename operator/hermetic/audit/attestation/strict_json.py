@@ -1,0 +1,132 @@
+"""JSON that has one reading and one writing.
+
+Written as RFC 8785 says, for what evidence is made of: objects, lists, text, whole numbers up to 2**53 - 1, true, false
+and null. Fractions are left out: nothing here needs them, and they are where two canonical forms would differ.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any, NoReturn
+
+from hermetic.audit.attestation.refusals import Refusal, refused
+
+DEEPEST = 24
+LARGEST_INTEGER = 2**53 - 1
+
+_DIGITS = len(str(LARGEST_INTEGER)) + 1
+_STRINGS = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*(?:"|\\?\Z)', re.DOTALL)
+_NO_BRACKETS = re.compile(r"[^\[\]{}]+")
+_BEGUN = re.compile(r"-|tr?u?|fa?l?s?|nu?l?|u[0-9a-fA-F]{0,3}")
+
+
+def canonical(value: Any) -> bytes:
+    """The bytes of RFC 8785. Raises ValueError for what evidence may not hold: fractions, huge numbers, no text."""
+    _must_be_plain(value)
+    text = json.dumps(_in_order(value), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    return text.encode("utf-8")
+
+
+def read_json(content: bytes, what: str) -> Any:
+    """The one value that the bytes hold; `what` names them in messages. Raises AttestationRefused.
+
+    Refused: bytes that are not UTF-8, an end that is missing, a key that stands twice, NaN and the infinities,
+    fractions, whole numbers beyond 2**53 - 1, anything after the value, and nesting beyond DEEPEST.
+    """
+    try:
+        text = content.decode("utf-8")
+    except UnicodeDecodeError as error:
+        cut = error.end == len(content) and error.reason == "unexpected end of data"
+        raise refused(Refusal.TRUNCATED if cut else Refusal.MALFORMED, f"{what} is not UTF-8: {error}") from None
+    _must_not_be_deep(text, what)
+    try:
+        return json.loads(
+            text,
+            object_pairs_hook=lambda pairs: _without_duplicates(pairs, what),
+            parse_int=lambda digits: _integer(digits, what),
+            parse_float=lambda digits: _refuse_number(digits, what),
+            parse_constant=lambda name: _refuse_number(name, what),
+        )
+    except json.JSONDecodeError as error:
+        refusal = Refusal.TRUNCATED if _is_cut_short(text, error) else Refusal.MALFORMED
+        raise refused(refusal, f"{what} is not JSON: {error}") from None
+
+
+def read_canonical_json(content: bytes, what: str) -> Any:
+    """As `read_json`, and the bytes must be exactly those that `canonical` writes."""
+    value = read_json(content, what)
+    try:
+        same = canonical(value) == content
+    except ValueError as error:  # half a surrogate pair
+        raise refused(Refusal.MALFORMED, f"{what} holds {error}") from None
+    if not same:
+        raise refused(Refusal.NOT_CANONICAL, f"{what} is not canonical JSON (RFC 8785)")
+    return value
+
+
+def _in_order(value: Any) -> Any:
+    """Keys by their UTF-16 code units, which differs from the order of code points beyond U+FFFF."""
+    if isinstance(value, dict):
+        return {key: _in_order(value[key]) for key in sorted(value, key=lambda key: key.encode("utf-16-be"))}
+    return [_in_order(item) for item in value] if isinstance(value, list | tuple) else value
+
+
+def _must_be_plain(value: Any) -> None:
+    if isinstance(value, dict):
+        for key, item in value.items():
+            if not isinstance(key, str):
+                raise ValueError(f"a key that is no text: {key!r}")
+            _must_be_plain(key)
+            _must_be_plain(item)
+    elif isinstance(value, list | tuple):
+        for item in value:
+            _must_be_plain(item)
+    elif isinstance(value, str):
+        if not value.isascii():
+            _must_be_unicode(value)
+    elif value is not None and not isinstance(value, int):
+        raise ValueError(f"a {type(value).__name__}, {value!r}, which evidence cannot hold")
+    elif value is not None and abs(value) > LARGEST_INTEGER:
+        raise ValueError(f"the number {value}, which not every reader can hold")
+
+
+def _must_be_unicode(text: str) -> None:
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError as error:
+        raise ValueError(f"text that is not Unicode: {error.reason}") from error
+
+
+def _must_not_be_deep(text: str, what: str) -> None:
+    """Before a parser that recurses sees it. Linear: a string without an end ends with the text."""
+    depth = 0
+    for bracket in _NO_BRACKETS.sub("", _STRINGS.sub("", text)):
+        depth += 1 if bracket in "[{" else -1
+        if depth > DEEPEST:
+            raise refused(Refusal.NESTED_TOO_DEEPLY, f"{what} is nested more than {DEEPEST} deep")
+
+
+def _without_duplicates(pairs: list[tuple[str, Any]], what: str) -> dict[str, Any]:
+    fields: dict[str, Any] = {}
+    for key, value in pairs:
+        if key in fields:
+            raise refused(Refusal.DUPLICATE_KEYS, f"{what} says '{key[:64]}' twice in one object")
+        fields[key] = value
+    return fields
+
+
+def _integer(digits: str, what: str) -> int:
+    if len(digits) > _DIGITS or abs(number := int(digits)) > LARGEST_INTEGER:
+        _refuse_number(digits, what)
+    return number
+
+
+def _refuse_number(digits: str, what: str) -> NoReturn:
+    shown = digits if len(digits) <= 32 else f"{digits[:32]}..."
+    raise refused(Refusal.MALFORMED, f"{what} holds the number {shown}: only whole numbers up to 2**53 - 1 are")
+
+
+def _is_cut_short(text: str, error: json.JSONDecodeError) -> bool:
+    rest = text[error.pos :]
+    return not rest.strip() or error.msg.startswith("Unterminated string") or bool(_BEGUN.fullmatch(rest))

@@ -25,8 +25,12 @@ COLLECTIONS: dict[tuple[str, str], str] = {
     ("microsoft.network/loadbalancers", "probes"): "probes",
     ("microsoft.network/networkinterfaces", "ipconfigurations"): "ipConfigurations",
     ("microsoft.containerservice/managedclusters", "agentpools"): "agentPoolProfiles",
+    ("microsoft.containerregistry/registries", "privateendpointconnections"): "privateEndpointConnections",
+    ("microsoft.storage/storageaccounts", "privateendpointconnections"): "privateEndpointConnections",
+    ("microsoft.fileshares/fileshares", "privateendpointconnections"): "privateEndpointConnections",
+    ("microsoft.network/privatelinkservices", "privateendpointconnections"): "privateEndpointConnections",
 }
-# spoken of in the parent by their id only, or flat in the parent and nested when asked for alone
+# flat in the parent, nested below `properties` when asked for alone
 FLAT = {"microsoft.containerservice/managedclusters/agentpools"}
 
 

@@ -1,15 +1,15 @@
-"""An estate: the ARM resources that a stand-in serves, and what its caller may see of them. See the package's docstring."""
+"""An estate: the ARM resources that a stand-in serves, and what its caller may see of them."""
 
 from __future__ import annotations
 
 import copy
 import fnmatch
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 from testbed.azure import embedded
 from testbed.azure.ids import name_of, parent_of, type_of
+from testbed.azure.index import Index
 
 Body = dict[str, Any]
 
@@ -67,6 +67,14 @@ class Estate:
     graph: dict[str, Body | None] = field(default_factory=dict)
     # who shows `defaultOutboundConnectivityEnabled` of scale set interfaces is unconfirmed: any of "arm", "graph"
     scale_set_outbound_shown_by: frozenset[str] = frozenset({"arm", "graph"})
+    _index: Index | None = field(default=None, repr=False)
+
+    @property
+    def index(self) -> Index:
+        """Rebuilt after resources came or went, not after they changed."""
+        if self._index is None:
+            self._index = Index(self.resources)
+        return self._index
 
     @property
     def cluster(self) -> str:
@@ -110,6 +118,7 @@ class Estate:
             held = parent.setdefault("properties", {})
             held[key] = [*(held.get(key) or ()), child]
             return identifier
+        self._index = None
         self.resources[identifier.lower()] = {
             "id": identifier,
             "name": name_of(identifier),
@@ -128,14 +137,14 @@ class Estate:
             kept = [child for child in parent["properties"][key] if child["name"].lower() != name_of(folded)]
             parent["properties"][key] = kept
             return
+        self._index = None
         del self.resources[folded]
         for below in [other for other in self.resources if other.startswith(folded + "/")]:
             del self.resources[below]
 
-    def of_type(self, kind: str) -> Iterator[Body]:
+    def of_type(self, kind: str) -> list[Body]:
         """Resources of exactly this type, in the order of their ids; children inside a parent are not among them."""
-        wanted = kind.lower()
-        return (body for _, body in sorted(self.resources.items()) if body["type"].lower() == wanted)
+        return self.index.of_type(kind)
 
     def deny(self, scope: str, action: str = "*") -> None:
         self.denied.append(Denied(scope, action))
@@ -151,6 +160,7 @@ class Estate:
         return not any(denial.covers(identifier, action) for denial in self.denied)
 
     def copy(self) -> Estate:
+        self._index = None
         return copy.deepcopy(self)
 
 

@@ -1,0 +1,221 @@
+"""GET at ARM: what an estate answers to a path, as the caller is allowed to see it."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import quote
+
+from testbed.azure import embedded, refusals, versions
+from testbed.azure.estate import Estate
+from testbed.azure.ids import ArmPath, group_of, parent_of, subscription_of, take_apart
+from testbed.azure.index import INSTANCE_NICS
+
+Body = dict[str, Any]
+Query = Mapping[str, str]
+
+# the provider has no list of these at a subscription, only in a group
+GROUP_LISTS_ONLY = {"microsoft.network/virtualnetworkgateways", "microsoft.network/connections"}
+ASSIGNMENTS = "microsoft.authorization/roleassignments"
+OUTBOUND = "defaultOutboundConnectivityEnabled"
+
+
+@dataclass(frozen=True)
+class Reader:
+    """Answers for one estate at one address. page_size: rows of a list before its nextLink."""
+
+    estate: Estate
+    url: str
+    page_size: int
+
+    def get(self, path: str, query: Query) -> Body:
+        """The body of a 200; raises the refusal otherwise."""
+        taken, version = take_apart(path), query.get("api-version", "")
+        if not taken.namespace:
+            return self._container(path.rstrip("/"), query)
+        if taken.is_list:
+            return self._list(path.rstrip("/"), taken, query)
+        versions.check(taken.type, version)
+        self.demand(path, f"{taken.type}/read")
+        return self.shown(self._resource(path.rstrip("/"), taken), version)
+
+    def demand(self, scope: str, action: str) -> None:
+        """Raises unless the subscription exists, the caller may do it, and the group exists: in Azure's order."""
+        subscription = subscription_of(scope)
+        if subscription and f"/subscriptions/{subscription}".lower() not in self.estate.index.subscriptions:
+            raise refusals.no_subscription(subscription)
+        if not self.estate.may(scope, action):
+            raise refusals.forbidden(action, scope)
+        group = group_of(scope)
+        if group and f"/subscriptions/{subscription}/resourceGroups/{group}".lower() not in self.estate.index.groups:
+            raise refusals.no_group(group)
+
+    def shown(self, body: Body, version: str) -> Body:
+        """The body as this version and the caller's provider show it."""
+        shown = versions.as_of(body, version)
+        if body["type"].lower() == INSTANCE_NICS and "arm" not in self.estate.scale_set_outbound_shown_by:
+            shown = {
+                **shown,
+                "properties": {key: value for key, value in shown["properties"].items() if key != OUTBOUND},
+            }
+        return shown
+
+    # ------------------------------------------------------------------ one resource
+
+    def _resource(self, path: str, taken: ArmPath) -> Body:
+        own = self.estate.resources.get(path.lower())
+        if own is not None:
+            return own
+        parent = self.estate.resources.get(parent_of(path).lower())
+        child = embedded.find(parent, taken.types[-1], taken.names[-1]) if parent else None
+        if parent is None or child is None:
+            raise refusals.not_found(path)
+        return embedded.as_alone(parent, taken.types[-1], child)
+
+    # ------------------------------------------------------------------ lists
+
+    def _list(self, path: str, taken: ArmPath, query: Query) -> Body:
+        scope, version = path.rpartition("/")[0], query.get("api-version", "")
+        versions.check(taken.type, version)
+        if len(taken.types) == 1:
+            scope = taken.scope
+            at_subscription = not group_of(scope)
+            if at_subscription and taken.type.lower() in GROUP_LISTS_ONLY:
+                raise refusals.no_such_type(taken.namespace, taken.types[0], version)
+        self.demand(scope, f"{taken.type}/read")
+        every = self._assigned(scope, query) if taken.type.lower() == ASSIGNMENTS else self._rows(scope, taken)
+        rows = [row for row in every if self.estate.may(row["id"], f"{row['type']}/read")]
+        page = [_as_listed(self.shown(row, version)) for row in self._slice(rows, query)]
+        return self._page(path, query, page, len(rows))
+
+    def _rows(self, scope: str, taken: ArmPath) -> list[Body]:
+        if not _is_container(scope):
+            holder = self.estate.resources.get(scope.lower())
+            if holder is None:
+                raise refusals.not_found(scope)
+            if embedded.key_of(holder["type"], taken.types[-1]):
+                return [
+                    embedded.as_alone(holder, taken.types[-1], child)
+                    for child in embedded.members(holder, taken.types[-1])
+                ]
+        return self.estate.index.listed(scope, taken.type)
+
+    def _assigned(self, scope: str, query: Query) -> list[Body]:
+        """Role assignments at the scope and above it; below it too unless the filter says `atScope()`."""
+        wanted, only_at = scope.lower().rstrip("/"), "atscope()" in query.get("$filter", "").lower()
+        chosen = []
+        for row in self.estate.of_type(ASSIGNMENTS):
+            at = take_apart(row["id"]).scope.lower()
+            above, below = f"{wanted}/".startswith(f"{at}/"), at.startswith(f"{wanted}/")
+            if above or (below and not only_at):
+                chosen.append(row)
+        return chosen
+
+    def _slice(self, rows: list[Body], query: Query) -> list[Body]:
+        start = _offset(query)
+        return rows[start : start + self.page_size]
+
+    def _page(self, path: str, query: Query, rows: list[Body], total: int) -> Body:
+        end = _offset(query) + len(rows)
+        if end >= total:
+            return {"value": rows}
+        token = base64.urlsafe_b64encode(f"offset:{end}".encode()).decode()
+        kept = "".join(f"&{quote(name)}={quote(value)}" for name, value in query.items() if name not in _PAGING)
+        link = f"{self.url}{path}?api-version={query['api-version']}{kept}&%24skiptoken={quote(token)}"
+        return {"value": rows, "nextLink": link}
+
+    # ------------------------------------------------------------------ subscriptions and groups
+
+    def _container(self, path: str, query: Query) -> Body:
+        versions.check_endpoint(query.get("api-version", ""), versions.CONTAINERS)
+        match [part.lower() for part in path.split("/")[1:]]:
+            case ["subscriptions"]:
+                return self._containers(path, query, self.estate.index.subscriptions)
+            case ["subscriptions", _] | ["subscriptions", _, "resourcegroups", _]:
+                self.demand(path, f"{take_apart(path).type}/read")
+                return self._container_body(self._known(path))
+            case ["subscriptions", _, "resourcegroups"]:
+                scope = path.rpartition("/")[0]
+                self.demand(scope, "Microsoft.Resources/subscriptions/resourceGroups/read")
+                inside = {
+                    key: at for key, at in self.estate.index.groups.items() if key.startswith(scope.lower() + "/")
+                }
+                return self._containers(path, query, inside)
+            case ["subscriptions", _, *_, "resources"]:
+                return self._all_resources(path, query)
+        raise refusals.Refusal(404, "InvalidRequestUri", f"Nothing is served at '{path}'.")
+
+    def _known(self, path: str) -> str:
+        index = self.estate.index
+        return index.groups.get(path.lower()) or index.subscriptions[path.lower()]
+
+    def _containers(self, path: str, query: Query, known: Mapping[str, str]) -> Body:
+        readable = [at for _, at in sorted(known.items()) if self.estate.may(at, f"{take_apart(at).type}/read")]
+        bodies = [self._container_body(at) for at in readable]
+        return self._page(path, query, self._slice(bodies, query), len(bodies))
+
+    def _container_body(self, scope: str) -> Body:
+        own = self.estate.resources.get(scope.lower())
+        subscription, group = subscription_of(scope), group_of(scope)
+        if group:
+            rest = {"location": "swedencentral", "properties": {"provisioningState": "Succeeded"}}
+            return own or {"id": scope, "name": group, "type": "Microsoft.Resources/resourceGroups", **rest}
+        return own or {
+            "id": scope,
+            "subscriptionId": subscription,
+            "tenantId": refusals.TENANT,
+            "displayName": f"subscription {subscription[:8]}",
+            "state": "Enabled",
+        }
+
+    def _all_resources(self, path: str, query: Query) -> Body:
+        """The generic list: what there is, without properties; `$filter=resourceType eq '...'` narrows it."""
+        scope = path.rpartition("/")[0]
+        self.demand(scope, "Microsoft.Resources/subscriptions/resources/read")
+        wanted = _resource_type(query.get("$filter", ""))
+        rows = [
+            {key: value for key, value in body.items() if key not in {"properties", "etag"}}
+            for body in self.estate.index.scopes.get(scope.lower(), [])
+            if len(take_apart(body["id"]).types) == 1
+            and wanted in {"", body["type"].lower()}
+            and self.estate.may(body["id"], f"{body['type']}/read")
+        ]
+        return self._page(path, query, self._slice(rows, query), len(rows))
+
+
+_PAGING = {"api-version", "$skiptoken"}
+
+
+def _offset(query: Query) -> int:
+    token = query.get("$skiptoken", "")
+    if not token:
+        return 0
+    try:
+        return int(base64.urlsafe_b64decode(token.encode()).decode().removeprefix("offset:"))
+    except (binascii.Error, ValueError):
+        raise refusals.bad_request("InvalidSkipToken", "The $skiptoken is not one that this list gave out.") from None
+
+
+def _as_listed(body: Body) -> Body:
+    """The compute provider writes group names in capitals and itself in small letters when it lists."""
+    identifier, group = body["id"], group_of(body["id"])
+    if not body["type"].lower().startswith("microsoft.compute/"):
+        return body
+    capitals = identifier.replace(f"/{group}/", f"/{group.upper()}/", 1)
+    return {**body, "id": capitals.replace("/Microsoft.Compute/", "/microsoft.Compute/")}
+
+
+def _is_container(scope: str) -> bool:
+    return not take_apart(scope).namespace
+
+
+def _resource_type(expression: str) -> str:
+    if not expression:
+        return ""
+    left, _, right = expression.partition(" eq ")
+    if left.strip().lower() != "resourcetype" or not right:
+        raise refusals.bad_request("InvalidFilterInQueryString", f"Unsupported $filter: {expression}")
+    return right.strip().strip("'").lower()

@@ -1,0 +1,161 @@
+"""Api-versions: which ones a type is served in, and which fields an old one leaves out.
+
+A read with an old version succeeds and says less: the field is simply not there, and "not there" is easily read as
+"off". SINCE is that trap. Dates marked (c) are confirmed by the facts this product rests on; the others are the oldest
+version in which we know the field to exist, so a newer field may be hidden here longer than Azure hides it, never
+shorter.
+"""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+from testbed.azure import refusals
+
+Body = dict[str, Any]
+
+NETWORK = (
+    "2020-11-01", "2022-07-01", "2023-09-01", "2023-11-01", "2024-01-01", "2024-03-01", "2024-05-01", "2024-07-01",
+    "2024-10-01", "2025-01-01", "2025-03-01", "2025-05-01", "2025-07-01",
+)  # fmt: skip
+AKS = ("2023-10-01", "2024-05-01", "2024-09-01", "2025-02-01", "2025-05-01", "2025-07-01", "2025-10-01", "2026-01-01")
+
+BY_NAMESPACE = {
+    "microsoft.network": NETWORK,
+    "microsoft.compute": ("2022-11-01", "2023-09-01", "2024-03-01", "2024-07-01", "2024-11-01", "2025-04-01"),
+    "microsoft.containerservice": AKS,
+    "microsoft.containerregistry": ("2019-05-01", "2022-12-01", "2023-07-01", "2025-04-01", "2025-11-01"),
+    "microsoft.storage": ("2021-04-01", "2022-09-01", "2023-05-01", "2024-01-01", "2025-01-01"),
+    "microsoft.fileshares": ("2025-06-01-preview", "2025-09-01-preview", "2026-06-01", "2026-09-01"),
+    "microsoft.authorization": ("2015-07-01", "2018-07-01", "2020-04-01-preview", "2022-04-01"),
+    "microsoft.managedidentity": ("2018-11-30", "2023-01-31", "2024-11-30"),
+    "microsoft.kubernetesconfiguration": ("2022-11-01", "2023-05-01", "2024-11-01", "2025-04-01"),
+    "microsoft.kubernetes": ("2021-10-01", "2024-01-01", "2024-07-15-preview", "2025-12-01-preview"),
+    "microsoft.insights": ("2021-07-01-preview", "2021-09-01", "2023-06-01-preview"),
+    "microsoft.keyvault": ("2022-07-01", "2023-07-01", "2024-11-01"),
+    "microsoft.operationalinsights": ("2022-10-01", "2023-09-01", "2025-02-01"),
+}
+PRIVATE_DNS = ("2018-09-01", "2020-06-01", "2024-06-01")
+RESOLVERS = ("2022-07-01", "2023-07-01-preview", "2025-05-01", "2025-07-01")
+BY_TYPE = {
+    # the only version in which the network provider serves these under the compute provider's path (c)
+    "microsoft.compute/virtualmachinescalesets/networkinterfaces": ("2018-10-01",),
+    "microsoft.compute/virtualmachinescalesets/publicipaddresses": ("2018-10-01",),
+    "microsoft.compute/virtualmachinescalesets/virtualmachines/networkinterfaces": ("2018-10-01",),
+    "microsoft.network/privatednszones": PRIVATE_DNS,
+    "microsoft.network/privatednszones/virtualnetworklinks": PRIVATE_DNS,
+    "microsoft.network/dnsresolverpolicies": RESOLVERS,
+    "microsoft.network/dnsresolverpolicies/dnssecurityrules": RESOLVERS,
+    "microsoft.network/dnsresolverpolicies/virtualnetworklinks": RESOLVERS,
+    "microsoft.network/dnsresolverdomainlists": RESOLVERS,
+    "microsoft.network/dnsforwardingrulesets": RESOLVERS,
+    "microsoft.network/dnsforwardingrulesets/forwardingrules": RESOLVERS,
+    "microsoft.network/dnsforwardingrulesets/virtualnetworklinks": RESOLVERS,
+    "microsoft.network/dnsresolvers": RESOLVERS,
+    "microsoft.network/dnsresolvers/inboundendpoints": RESOLVERS,
+    "microsoft.network/dnsresolvers/outboundendpoints": RESOLVERS,
+    "microsoft.network/servicegateways": ("2025-05-01", "2025-07-01"),
+    "microsoft.network/virtualnetworkappliances": ("2025-05-01", "2025-07-01"),
+    "microsoft.containerregistry/registries/connectedregistries": ("2025-11-01",),
+    "microsoft.containerregistry/registries/cacherules": ("2023-07-01", "2025-04-01", "2025-11-01"),
+}
+# the resource manager's own endpoints
+CONTAINERS = ("2016-06-01", "2019-11-01", "2020-01-01", "2021-01-01", "2021-04-01", "2022-12-01", "2024-11-01")
+GRAPH = ("2019-04-01", "2020-04-01-preview", "2021-03-01", "2022-10-01", "2024-04-01")
+
+# folded type -> dotted field below `properties` (`*` for each of a list) -> first version that shows it
+SINCE: dict[str, dict[str, str]] = {
+    "microsoft.network/virtualnetworks": {
+        "subnets.*.properties.defaultOutboundAccess": "2023-09-01",
+        "subnets.*.properties.sharingScope": "2023-09-01",
+        "subnets.*.properties.serviceGateway": "2025-05-01",  # (c)
+        "defaultPublicNatGateway": "2025-05-01",  # (c)
+        "virtualNetworkPeerings.*.properties.peerCompleteVnets": "2023-11-01",
+        "virtualNetworkPeerings.*.properties.localSubnetNames": "2023-11-01",
+        "virtualNetworkPeerings.*.properties.remoteSubnetNames": "2023-11-01",
+        "virtualNetworkPeerings.*.properties.enableOnlyIPv6Peering": "2023-11-01",
+    },
+    "microsoft.network/virtualnetworks/subnets": {
+        "defaultOutboundAccess": "2023-09-01",
+        "sharingScope": "2023-09-01",
+        "serviceGateway": "2025-05-01",  # (c)
+    },
+    "microsoft.network/virtualnetworks/virtualnetworkpeerings": {
+        "peerCompleteVnets": "2023-11-01",
+        "localSubnetNames": "2023-11-01",
+        "remoteSubnetNames": "2023-11-01",
+        "enableOnlyIPv6Peering": "2023-11-01",
+    },
+    "microsoft.network/networkinterfaces": {"defaultOutboundConnectivityEnabled": "2024-07-01"},
+    "microsoft.network/natgateways": {
+        "sourceVirtualNetwork": "2025-05-01",  # (c)
+        "publicIpAddressesV6": "2025-05-01",  # (c)
+        "publicIpPrefixesV6": "2025-05-01",  # (c)
+    },
+    "microsoft.network/bastionhosts": {"enablePrivateOnlyBastion": "2024-03-01"},
+    "microsoft.network/privatednszones/virtualnetworklinks": {"resolutionPolicy": "2024-06-01"},  # (c)
+    "microsoft.containerservice/managedclusters": {
+        "bootstrapProfile": "2025-02-01",  # (c)
+        "networkProfile.staticEgressGatewayProfile": "2025-02-01",
+        "networkProfile.advancedNetworking": "2025-02-01",
+        "nodeProvisioningProfile": "2025-05-01",
+        "apiServerAccessProfile.enableVnetIntegration": "2025-05-01",
+        "apiServerAccessProfile.subnetId": "2025-05-01",
+        "ingressProfile.webAppRouting.nginx": "2025-02-01",
+    },
+    "microsoft.containerregistry/registries": {
+        "anonymousPullEnabled": "2025-11-01",  # (c)
+        "policies.azureADAuthenticationAsArmPolicy": "2025-11-01",  # (c)
+    },
+    "microsoft.storage/storageaccounts": {"allowedCopyScope": "2022-09-01", "isSftpEnabled": "2022-09-01"},
+    "microsoft.fileshares/fileshares": {"nfsProtocolProperties.encryptionInTransitRequired": "2026-06-01"},  # (c)
+}
+
+
+def supported(kind: str) -> tuple[str, ...]:
+    """Versions of a type, oldest first; empty for a namespace that is not served."""
+    folded = kind.lower()
+    return BY_TYPE.get(folded) or BY_NAMESPACE.get(folded.partition("/")[0], ())
+
+
+def check(kind: str, version: str) -> None:
+    """Raises the refusal that a provider's path answers for this version."""
+    if not version:
+        raise refusals.no_version()
+    known = supported(kind)
+    if not known:
+        namespace, _, rest = kind.partition("/")
+        raise refusals.no_such_type(namespace, rest, version)
+    if version not in known:
+        raise refusals.unknown_version(version, kind, known)
+
+
+def check_endpoint(version: str, known: tuple[str, ...]) -> None:
+    if not version:
+        raise refusals.no_version()
+    if version not in known:
+        raise refusals.unknown_endpoint_version(version, known)
+
+
+def as_of(body: Body, version: str) -> Body:
+    """The body as that version shows it; the same object when the version hides nothing."""
+    hidden = [field for field, first in SINCE.get(body["type"].lower(), {}).items() if version < first]
+    if not hidden:
+        return body
+    older = copy.deepcopy(body)
+    for field in hidden:
+        _drop(older.get("properties", {}), field.split("."))
+    return older
+
+
+def _drop(value: Any, steps: list[str]) -> None:
+    step, rest = steps[0], steps[1:]
+    if step == "*":
+        for item in value if isinstance(value, list) else ():
+            _drop(item, rest)
+    elif isinstance(value, dict):
+        if rest:
+            _drop(value.get(step), rest)
+        else:
+            value.pop(step, None)

@@ -125,7 +125,8 @@ class _Shown:
     def _block(self, severity: Severity, check: str, findings: list[Finding]) -> Iterator[Line]:
         """One check that says the same of one or many resources: its title and its remedy stand once."""
         tone = _TONES[findings[0].verdict] if severity.decides else Tone.UNSURE
-        yield Line(f"{severity:<8}  {check}: {page_of(check, self.pages).title}", tone)
+        yield Line(f"{severity:<8}  {check}", tone)
+        yield from self._prose(f"expected: {page_of(check, self.pages).title}", _INDENT)
         remedies = list(dict.fromkeys(remedy_of(finding, self.pages) for finding in findings))
         for finding in findings:
             yield from self._finding(finding)

@@ -89,9 +89,10 @@ def _deciding(findings: Iterable[Finding], verdict: Verdict) -> list[Finding]:
 
 def _counted(findings: list[Finding]) -> str:
     """ "2 critical and 1 high finding"; only critical and high are counted."""
-    counts = {
-        severity: sum(finding.severity is severity for finding in findings)
+    counts = [
+        (severity, sum(finding.severity is severity for finding in findings))
         for severity in (Severity.CRITICAL, Severity.HIGH)
-    }
-    told = " and ".join(f"{count} {severity}" for severity, count in counts.items() if count)
-    return f"{told} {'finding' if len(findings) == 1 else 'findings'}"
+    ]
+    told = [(severity, count) for severity, count in counts if count]
+    noun = "finding" if told[-1][1] == 1 else "findings"
+    return f"{' and '.join(f'{count} {severity}' for severity, count in told)} {noun}"

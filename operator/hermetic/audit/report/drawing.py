@@ -1,0 +1,132 @@
+"""The topology as shapes with coordinates: what the SVG template writes down, no more."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from hermetic.audit.report.layers import Columns, columns_of
+from hermetic.audit.topology import Link, Place, Topology
+
+MOST_PLACES = 40
+BOX_WIDTH, BEND_HEIGHT = 172, 14
+COLUMN_GAP, ROW_GAP = 64, 22
+MARGIN = 14
+LINE_HEIGHT, PADDING = 15, 24
+LETTERS, MOST_LINES = 24, 3
+
+
+@dataclass(frozen=True, slots=True)
+class Box:
+    """One place; `lines` is its label, `kind` the small word above it."""
+
+    place: Place
+    lines: tuple[str, ...]
+    x: int
+    y: int
+    height: int
+    reached: bool
+    width: int = BOX_WIDTH
+
+
+@dataclass(frozen=True, slots=True)
+class Arrow:
+    """One link as the `d` of an SVG path; its label stands at (x, y)."""
+
+    link: Link
+    way: str
+    x: int
+    y: int
+
+
+@dataclass(frozen=True, slots=True)
+class Drawing:
+    """Everything that is drawn, and how many places had to be left out."""
+
+    width: int
+    height: int
+    boxes: tuple[Box, ...]
+    arrows: tuple[Arrow, ...]
+    left_out: int
+
+
+def drawing_of(topology: Topology) -> Drawing:
+    """At most 40 places: those on open links first, the rest as they come."""
+    shown = _most_telling(topology)
+    columns = columns_of(shown)
+    places = {place.id: place for place in shown.nodes}
+    lines = {place.id: _lines(place.label) for place in shown.nodes}
+    heights = {slot: len(lines[slot]) * LINE_HEIGHT + PADDING if slot in lines else BEND_HEIGHT
+               for column in columns.slots for slot in column}  # fmt: skip
+    tallest = max((_height(column, heights) for column in columns.slots), default=0)
+    at = _positions(columns, heights, tallest)
+    reached = {end for link in shown.edges if link.open for end in (link.source, link.target)}
+    return Drawing(
+        width=2 * MARGIN + len(columns.slots) * (BOX_WIDTH + COLUMN_GAP) - COLUMN_GAP,
+        height=2 * MARGIN + tallest,
+        boxes=tuple(Box(places[id_], lines[id_], *at[id_], heights[id_], id_ in reached) for id_ in places),
+        arrows=tuple(_arrow(link, columns, at, heights) for link in _closed_first(shown)),
+        left_out=len({place.id for place in topology.nodes}) - len(shown.nodes),
+    )
+
+
+def _most_telling(topology: Topology) -> Topology:
+    """Each place and each link once; of two links between the same places the open one."""
+    ends = {end for link in topology.edges if link.open for end in (link.source, link.target)}
+    places = {place.id: place for place in reversed(topology.nodes)}
+    kept = sorted(dict.fromkeys(place.id for place in topology.nodes), key=lambda id_: id_ not in ends)[:MOST_PLACES]
+    links = {(link.source, link.target): link for link in _closed_first(topology)}
+    return Topology(
+        tuple(place for id_, place in reversed(places.items()) if id_ in kept),
+        tuple(link for pair, link in links.items() if set(pair) <= set(kept) and link.source != link.target),
+    )
+
+
+def _closed_first(topology: Topology) -> list[Link]:
+    """What is drawn last lies on top: an open link is never hidden by another."""
+    return sorted(topology.edges, key=lambda link: link.open)
+
+
+def _lines(label: str) -> tuple[str, ...]:
+    rows = textwrap.wrap(label, LETTERS) or ["-"]
+    if len(rows) > MOST_LINES:
+        rows = [*rows[: MOST_LINES - 1], rows[MOST_LINES - 1][: LETTERS - 1] + "…"]
+    return tuple(rows)
+
+
+def _height(column: tuple[str, ...], heights: Mapping[str, int]) -> int:
+    return sum(heights[slot] for slot in column) + ROW_GAP * (len(column) - 1)
+
+
+def _positions(columns: Columns, heights: Mapping[str, int], tallest: int) -> dict[str, tuple[int, int]]:
+    """The upper left corner of every slot; each column stands in the middle of the drawing's height."""
+    at: dict[str, tuple[int, int]] = {}
+    for place, column in enumerate(columns.slots):
+        y = MARGIN + (tallest - _height(column, heights)) // 2
+        for slot in column:
+            at[slot] = (MARGIN + place * (BOX_WIDTH + COLUMN_GAP), y)
+            y += heights[slot] + ROW_GAP
+    return at
+
+
+def _arrow(link: Link, columns: Columns, at: Mapping[str, tuple[int, int]], heights: Mapping[str, int]) -> Arrow:
+    """From the right edge of one box to the left edge of the next, straight through the bends between."""
+
+    def middle(slot: str) -> int:
+        return at[slot][1] + heights[slot] // 2
+
+    x, y = at[link.source][0] + BOX_WIDTH, middle(link.source)
+    way = f"M{x} {y}"
+    for slot in (*columns.bends.get((link.source, link.target), ()), link.target):
+        left, centre = at[slot][0], middle(slot)
+        bow = max((left - x) // 2, COLUMN_GAP // 2)
+        way += f" C{x + bow} {y} {left - bow} {centre} {left} {centre}"
+        x, y = left, centre
+        if slot != link.target:
+            x += BOX_WIDTH
+            way += f" H{x}"
+    start = at[link.source][0] + BOX_WIDTH
+    return Arrow(
+        link, way, start + COLUMN_GAP // 2, (middle(link.source) + y) // 2 - 4 if x - start == COLUMN_GAP else y - 5
+    )

@@ -1,0 +1,98 @@
+"""Where the boxes of a drawing stand: in columns, so that every arrow points to the right.
+
+A small layered layout: a place stands one column behind the farthest place that leads to it, ways out stand in the
+last column, a link across several columns bends through an empty slot in each, and slots are ordered by the mean of
+their neighbours so that few links cross.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from hermetic.audit.topology import Link, PlaceKind, Topology
+
+_ENDS = frozenset({PlaceKind.INTERNET, PlaceKind.STORAGE, PlaceKind.ON_PREMISES})
+_SWEEPS = 4
+
+Slot = str
+"""The id of a place, or the name of a bend."""
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """Slots by column, top to bottom; `bends` names the empty slots that a link passes, by (source, target)."""
+
+    slots: tuple[tuple[Slot, ...], ...]
+    bends: Mapping[tuple[str, str], tuple[Slot, ...]]
+
+
+def columns_of(topology: Topology) -> Columns:
+    """Every place in a column; links that close a circle are drawn backwards and move nothing.
+
+    Ids are unique, each link is there once and leads between listed places.
+    """
+    forward = _without_circles(topology)
+    column = _farthest(topology, forward)
+    slots: dict[int, list[Slot]] = defaultdict(list)
+    for place in topology.nodes:
+        slots[column[place.id]].append(place.id)
+    bends: dict[tuple[str, str], tuple[Slot, ...]] = {}
+    steps: list[tuple[Slot, Slot]] = []
+    for link in forward:
+        between = range(column[link.source] + 1, column[link.target])
+        passed = {at: f"\0{link.source}\0{link.target}\0{at}" for at in between}
+        for at, bend in passed.items():
+            slots[at].append(bend)
+        bends[link.source, link.target] = tuple(passed.values())
+        way = [link.source, *passed.values(), link.target]
+        steps += pairwise(way)
+    return Columns(_ordered([slots[at] for at in sorted(slots)], steps), bends)
+
+
+def _without_circles(topology: Topology) -> list[Link]:
+    """The links that can all point forward: those that lead back to where their way began are left out."""
+    reached = {place.id: {place.id} for place in topology.nodes}
+    forward = []
+    for link in topology.edges:
+        if link.source in reached[link.target]:
+            continue
+        forward.append(link)
+        for beyond in reached.values():
+            if link.source in beyond:
+                beyond.update(reached[link.target])
+    return forward
+
+
+def _farthest(topology: Topology, forward: Sequence[Link]) -> dict[str, int]:
+    column = {place.id: 0 for place in topology.nodes}
+    for _ in topology.nodes:
+        for link in forward:
+            column[link.target] = max(column[link.target], column[link.source] + 1)
+    # where nothing leads out, the way out still stands apart
+    last = max(*column.values(), 1) if len(column) > 1 else 0
+    leading = {link.source for link in forward}
+    ends = {place.id for place in topology.nodes if place.kind in _ENDS and place.id not in leading}
+    return {place: last if place in ends else at for place, at in column.items()}
+
+
+def _ordered(slots: list[list[Slot]], steps: Iterable[tuple[Slot, Slot]]) -> tuple[tuple[Slot, ...], ...]:
+    before: dict[Slot, list[Slot]] = defaultdict(list)
+    after: dict[Slot, list[Slot]] = defaultdict(list)
+    for source, target in steps:
+        before[target].append(source)
+        after[source].append(target)
+    for sweep in range(_SWEEPS):
+        neighbours, way = (before, slots) if sweep % 2 == 0 else (after, slots[::-1])
+        for fixed, moving in pairwise(way):
+            place = {slot: index / len(fixed) for index, slot in enumerate(fixed)}
+            middle = {slot: _mean([place[near] for near in neighbours[slot] if near in place]) for slot in moving}
+            moving.sort(key=middle.__getitem__)
+    return tuple(map(tuple, slots))
+
+
+def _mean(places: list[float]) -> float:
+    """The middle of nothing is the middle."""
+    return sum(places) / len(places) if places else 0.5

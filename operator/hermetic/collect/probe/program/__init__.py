@@ -1,0 +1,26 @@
+"""What runs in the pod. Python 3.8 or newer and its standard library are all it needs, so that it fits any image.
+
+The modules travel as arguments of `python3 -c` (see `carried`): the pod needs no ConfigMap, and what ran can be read in
+its own manifest. They import nothing of Hermetic but one another.
+
+In:   the environment variable HERMETIC_PROBE, one JSON object
+      {"run": TEXT, "limit": SECONDS, "controls": [TARGET...], "targets": [TARGET...], "names": [[NAME, PORT]...],
+       "resolvers": [ADDRESS...], "canary": DOMAIN, "clusterName": NAME, "imds": BOOL};
+      a TARGET is [KIND, ADDRESS, PORT], KIND one of `tcp tls proxy udp`; no control means the API server's Service
+Out:  one line of JSON on stdout and, up to 4096 bytes, in /dev/termination-log, which the kubelet copies into the pod's
+      status: reading it takes no right to read logs. Answers stand in the order of the questions.
+
+One answer is a letter and what belongs to it:
+      o            a TCP connection was made
+      s            ... and TLS answered on it
+      p200         ... and a proxy answered with this status
+      a            a UDP datagram came back
+      t            nothing came back within the limit
+      e111         connecting or sending ended with this errno, and no ICMP message was its cause (a TCP reset is 111)
+      e111:3.3@A   the same, caused by an ICMP message of this type and code from the address A; `=` is the pod itself
+      r0:A,B;Z     a DNS answer with this code, these addresses or names, and this zone in its SOA record
+      g            what came back from a DNS server answers another question, or none
+      xName        this question broke the probe: a Python exception
+`/12` behind an answer: it came after 12 ms. ICMP is only ever read, never sent: nothing in Azure's outbound paths
+carries it, so its silence would prove nothing.
+"""

@@ -1,0 +1,126 @@
+"""One call at one address: TCP, TLS, a proxy, a datagram."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import socket
+import ssl
+
+from hermetic.collect.probe.program.racing import READ, WRITE, NothingCame
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from hermetic.collect.probe.program.racing import Steps
+
+# linux/in.h: asks the kernel to say which ICMP message ended an attempt, and whose. Python names neither option.
+TELL_V4, TELL_V6 = (socket.IPPROTO_IP, 11), (socket.IPPROTO_IPV6, 25)
+# linux/errqueue.h: 16 bytes of sock_extended_err, then the socket address of who sent the message
+ICMP_ORIGINS = (2, 3)
+OFFENDERS = {TELL_V4: (socket.AF_INET, slice(20, 24)), TELL_V6: (socket.AF_INET6, slice(24, 40))}
+
+
+def tcp(address: str, port: int, limit: float, further: Callable[[socket.socket], Steps] | None = None) -> Steps:
+    """`o` when a connection was made; then goes further on it, where more is asked."""
+    sock, code = towards(socket.SOCK_STREAM, address, port)
+    with sock:
+        own = sock.getsockname()[0]
+        if code == errno.EINPROGRESS:
+            yield sock, WRITE, limit
+            code = sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
+        if code == errno.ETIMEDOUT:
+            return "t"
+        if code:
+            return refusal(sock, code, own)
+        if further is None:
+            return "o"
+        try:
+            return (yield from further(sock))
+        except (OSError, NothingCame):
+            return "o"
+
+
+def tls(address: str, port: int, limit: float, name: str = "") -> Steps:
+    """`s` when the far side speaks TLS: it answers a ClientHello with a handshake or an alert, whichever."""
+
+    def further(sock: socket.socket) -> Steps:
+        sock.send(client_hello(name))
+        yield sock, READ, limit
+        return "s" if sock.recv(1) in (b"\x15", b"\x16") else "o"
+
+    return tcp(address, port, limit, further)
+
+
+def client_hello(name: str) -> bytes:
+    """The first bytes of a TLS client; who answers is not verified, that somebody does is the finding."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    outgoing = ssl.MemoryBIO()
+    with contextlib.suppress(ssl.SSLWantReadError):
+        context.wrap_bio(ssl.MemoryBIO(), outgoing, server_hostname=name or None).do_handshake()
+    return outgoing.read()
+
+
+def proxy(address: str, port: int, limit: float, beyond: str) -> Steps:
+    """`p` and the status with which a proxy answers the wish to be let through to a domain."""
+
+    def further(sock: socket.socket) -> Steps:
+        sock.send(f"CONNECT {beyond}:443 HTTP/1.1\r\nHost: {beyond}:443\r\n\r\n".encode())
+        yield sock, READ, limit
+        status = sock.recv(64).split(b" ")[1:2]
+        return f"p{int(status[0])}" if status and status[0].isdigit() else "o"
+
+    return tcp(address, port, limit, further)
+
+
+def ask(address: str, port: int, payload: bytes, limit: float, read: Callable[[bytes], str]) -> Steps:
+    """One datagram, sent once more after half the time; what `read` makes of the first that comes back."""
+    sock, code = towards(socket.SOCK_DGRAM, address, port)
+    with sock:
+        own = sock.getsockname()[0]
+        for _ in range(0 if code else 2):
+            try:
+                sock.send(payload)
+                yield sock, READ, limit / 2
+                return read(sock.recv(4096))
+            except NothingCame:
+                continue
+            except OSError as error:
+                code = error.errno or 0
+                break
+        return refusal(sock, code, own) if code else "t"
+
+
+def towards(kind: int, address: str, port: int) -> tuple[socket.socket, int]:
+    """A socket on its way to an address, and the errno of the way so far."""
+    v6 = ":" in address
+    sock = socket.socket(socket.AF_INET6 if v6 else socket.AF_INET, kind | socket.SOCK_NONBLOCK)
+    sock.setsockopt(*(TELL_V6 if v6 else TELL_V4), 1)
+    return sock, sock.connect_ex((address, port))
+
+
+def refusal(sock: socket.socket, code: int, own: str) -> str:
+    """An errno, with the ICMP message behind it when there was one."""
+    try:
+        _, notes, _, _ = sock.recvmsg(512, 512, socket.MSG_ERRQUEUE | socket.MSG_DONTWAIT)
+    except OSError:
+        return f"e{code}"
+    for level, kind, note in notes:
+        if (level, kind) in OFFENDERS and note[4] in ICMP_ORIGINS:
+            family, place = OFFENDERS[level, kind]
+            offender = socket.inet_ntop(family, note[place])
+            return f"e{code}:{note[5]}.{note[6]}@{'=' if offender == own else offender}"
+    return f"e{code}"
+
+
+def is_address(text: str) -> bool:
+    """Whether it is an IP address and no name: a name would be looked up, and everything else would wait for it."""
+    for family in (socket.AF_INET, socket.AF_INET6):
+        try:
+            socket.inet_pton(family, text)
+        except OSError:
+            continue
+        return True
+    return False

@@ -53,7 +53,7 @@ class Envelope:
 
 
 def signed_bytes(payload: bytes) -> bytes:
-    """DSSE's pre-authentication encoding: type and payload with their lengths, so that neither can lend to the other."""
+    """DSSE's pre-authentication encoding: type and payload with their lengths, so that neither lends to the other."""
     kind = PAYLOAD_TYPE.encode()
     return b"DSSEv1 %d %s %d %s" % (len(kind), kind, len(payload), payload)
 

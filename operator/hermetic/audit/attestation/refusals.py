@@ -56,7 +56,7 @@ class Refusal(StrEnum):
     SIGNATURE_COUNT = (
         "SignatureCount",
         "There is not exactly one signature: one that nobody checks would be a place to write to.",
-        "Use the envelope with the signature of one trusted key; keys are rotated by trusting two, not by two signatures.",
+        "Use the envelope with the signature of one trusted key; a key is replaced by trusting two for a while.",
     )
 
     # Whose it is, and whether it is what was signed
@@ -91,6 +91,11 @@ class Refusal(StrEnum):
         "WrongPredicate",
         "It is a signed statement of another kind, or of a version that this release does not know.",
         "Verify with the release of Hermetic that signed it, or audit again with this one.",
+    )
+    AZURE_NOT_ASKED = (
+        "AzureNotAsked",
+        "The report did not look at Azure, and that is what evidence from outside is for.",
+        "Audit with --azure CLUSTER_ARM_ID and sign that report.",
     )
     CONTRADICTORY = (
         "Contradictory",

@@ -1,7 +1,7 @@
 """Signatures, in the one encoding that counts for each algorithm.
 
-Ed25519: the 64 bytes of RFC 8032. P-256: ECDSA with SHA-256, an ASN.1 DER sequence of r and s, in the shortest form, with
-s in the lower half of the order: else whoever holds one signature could write a second one for the same payload.
+Ed25519: the 64 bytes of RFC 8032. P-256: ECDSA with SHA-256, an ASN.1 DER sequence of r and s, in the shortest form,
+with s in the lower half of the order: else whoever holds one signature could write a second one for the same payload.
 """
 
 from __future__ import annotations

@@ -76,7 +76,7 @@ def _must_be_plain(value: Any) -> None:
     if isinstance(value, dict):
         for key, item in value.items():
             if not isinstance(key, str):
-                raise ValueError(f"a key that is no text: {key!r}")
+                raise ValueError(f"a key that is no text: {key!r}")  # noqa: TRY004 - a value that cannot be written
             _must_be_plain(key)
             _must_be_plain(item)
     elif isinstance(value, list | tuple):

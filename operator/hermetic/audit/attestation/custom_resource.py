@@ -1,0 +1,49 @@
+"""The EgressAttestation that carries an envelope by kubectl or Flux, made and read.
+
+Name, labels and annotations are not signed, so nothing is read from them. The name is made of the time and the digest:
+names sort by time, and the same attestation applied twice is the same object.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hermetic.audit.attestation.envelope import Envelope, envelope_from
+from hermetic.audit.attestation.refusals import Refusal, refused
+from hermetic.audit.attestation.statement import read_statement
+from hermetic.kinds import EGRESS_ATTESTATION
+
+_DIGITS_OF_DIGEST = 12
+
+
+def as_object(envelope: Envelope) -> dict[str, Any]:
+    """The manifest. Raises AttestationRefused where the payload is no statement; whether it is signed is not asked."""
+    return {
+        "apiVersion": EGRESS_ATTESTATION.api_version,
+        "kind": EGRESS_ATTESTATION.kind,
+        "metadata": {"name": name_of(envelope)},
+        "spec": {"envelope": envelope.as_json()},
+    }
+
+
+def name_of(envelope: Envelope) -> str:
+    """`egress-20261121t100000z-0123456789ab`: when it was observed, and the beginning of its digest."""
+    observed_at = read_statement(envelope.payload).predicate.observed_at
+    time = observed_at.replace("-", "").replace(":", "").lower()
+    return f"egress-{time}-{envelope.digest.removeprefix('sha256:')[:_DIGITS_OF_DIGEST]}"
+
+
+def from_object(value: Any) -> Envelope:
+    """The envelope of an EgressAttestation as the API server or a file has it. Raises AttestationRefused."""
+    if not isinstance(value, dict) or value.get("kind") != EGRESS_ATTESTATION.kind:
+        found = value.get("kind") if isinstance(value, dict) else None
+        raise refused(Refusal.MALFORMED, f"kind is '{str(found)[:64]}', not '{EGRESS_ATTESTATION.kind}'")
+    if value.get("apiVersion") != EGRESS_ATTESTATION.api_version:
+        found = str(value.get("apiVersion"))[:64]
+        raise refused(Refusal.MALFORMED, f"apiVersion is '{found}', not '{EGRESS_ATTESTATION.api_version}'")
+    spec = value.get("spec")
+    if not isinstance(spec, dict) or "envelope" not in spec:
+        raise refused(Refusal.MALFORMED, "there is no spec.envelope")
+    if unknown := sorted(str(name) for name in spec if name != "envelope"):
+        raise refused(Refusal.UNKNOWN_FIELD, f"spec holds '{unknown[0][:64]}'; there is only envelope")
+    return envelope_from(spec["envelope"])

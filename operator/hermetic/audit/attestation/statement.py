@@ -1,0 +1,160 @@
+"""The payload: an in-toto Statement about one look at one cluster. Its fields, and nothing beside them.
+
+::
+
+    {"_type": "https://in-toto.io/Statement/v1",
+     "subject": [{"name": CLUSTER ARM ID, "digest": {"sha256": HEX OF THE SNAPSHOT}}],
+     "predicateType": "https://hermetic.dev/attestation/egress-audit/v1",
+     "predicate": {
+       "scope": {"clusterArmId", "apiServerCaFingerprint", "kubeSystemUid"},
+       "sequence": 1.., "previous": DIGEST or null,
+       "observedAt", "expiresAt",
+       "tool": {"name", "version", "digest"},
+       "inputs": {"snapshot": DIGEST, "policy": DIGEST or null, "exceptions": DIGEST or null},
+       "reportDigest": DIGEST of the whole report, "omitted": {VERDICT: {CHECK: COUNT}}, "report": {...}}}
+
+A DIGEST is "sha256:" and 64 hexadecimal digits; times are UTC to the second, "2026-11-21T10:00:00Z". The subject is the
+cluster as it was seen: tools that know in-toto but not Hermetic can match it with the snapshot file.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Annotated, Any, Final, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
+from pydantic.alias_generators import to_camel
+
+from hermetic.api.egressaudit import CLUSTER_ARM_ID, Digest
+from hermetic.audit.attestation.refusals import Refusal, refused
+from hermetic.audit.attestation.strict_json import read_canonical_json
+
+STATEMENT_TYPE: Final = "https://in-toto.io/Statement/v1"
+PREDICATE_TYPE: Final = "https://hermetic.dev/attestation/egress-audit/v1"
+
+_TIME = "%Y-%m-%dT%H:%M:%SZ"
+
+Moment = Annotated[
+    str, StringConstraints(pattern=r"^2[0-9]{3}-[01][0-9]-[0-3][0-9]T[0-2][0-9]:[0-5][0-9]:[0-5][0-9]Z$")
+]
+Name = Annotated[str, StringConstraints(min_length=1, max_length=253)]
+Uid = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$")]
+Hex = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
+ArmId = Annotated[str, StringConstraints(max_length=512, pattern=CLUSTER_ARM_ID)]
+Counts = dict[Name, Annotated[int, Field(ge=1)]]
+
+
+class Part(BaseModel):
+    """Frozen, camelCase outside, strict: no field more, none of another type."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        frozen=True,
+        strict=True,
+        alias_generator=to_camel,
+        validate_by_name=True,
+        validate_by_alias=True,
+    )
+
+
+class Scope(Part):
+    """By what the cluster is known. Without a kubeconfig the last two could not be read, and are null."""
+
+    cluster_arm_id: ArmId
+    api_server_ca_fingerprint: Digest | None
+    """SHA-256 of the CA certificate of the API server, in DER."""
+    kube_system_uid: Uid | None
+    """uid of the namespace kube-system: another one, another cluster."""
+
+
+class Tool(Part):
+    """What audited: `digest` is that of its files."""
+
+    name: Name
+    version: Name
+    digest: Digest
+
+
+class Inputs(Part):
+    """Digests of the files that the report was made from; null where none was given."""
+
+    snapshot: Digest
+    policy: Digest | None
+    exceptions: Digest | None
+
+
+class Omitted(Part):
+    """How many findings of each check were left out of the report, by verdict. Only what is fine can be left out."""
+
+    passed: Annotated[Counts, Field(alias="Pass")] = {}
+    not_applicable: Annotated[Counts, Field(alias="NotApplicable")] = {}
+
+
+class Predicate(Part):
+    """What is said about the cluster."""
+
+    scope: Scope
+    sequence: Annotated[int, Field(ge=1)]
+    previous: Digest | None
+    observed_at: Moment
+    expires_at: Moment
+    tool: Tool
+    inputs: Inputs
+    report_digest: Digest
+    omitted: Omitted
+    report: dict[str, Any]
+
+
+class SubjectDigest(Part):
+    """In-toto writes digests without their algorithm in front."""
+
+    sha256: Hex
+
+
+class Subject(Part):
+    """The cluster, as it was seen."""
+
+    name: ArmId
+    digest: SubjectDigest
+
+
+class Statement(Part):
+    """The payload as a whole."""
+
+    type_: Annotated[Literal["https://in-toto.io/Statement/v1"], Field(alias="_type")]
+    subject: Annotated[list[Subject], Field(min_length=1, max_length=1)]
+    predicate_type: Literal["https://hermetic.dev/attestation/egress-audit/v1"]
+    predicate: Predicate
+
+    def as_json(self) -> dict[str, Any]:
+        """The object of the module's docstring."""
+        return self.model_dump(mode="json", by_alias=True)
+
+
+def read_statement(payload: bytes) -> Statement:
+    """The statement that the bytes hold. Raises AttestationRefused; that it was signed is for others to know."""
+    value = read_canonical_json(payload, "the payload")
+    if not isinstance(value, dict):
+        raise refused(Refusal.MALFORMED, "the payload is not an object")
+    for field, wanted in (("_type", STATEMENT_TYPE), ("predicateType", PREDICATE_TYPE)):
+        if value.get(field) != wanted:
+            shown = str(value.get(field))[:128]
+            raise refused(Refusal.WRONG_PREDICATE, f"{field} of the payload is '{shown}', not '{wanted}'")
+    try:
+        return Statement.model_validate(value, by_name=False)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        unknown = first["type"] == "extra_forbidden"
+        where = ".".join(str(part)[:64] for part in first["loc"])
+        what = f"'{where}' of the payload: {first['msg']}"
+        raise refused(Refusal.UNKNOWN_FIELD if unknown else Refusal.MALFORMED, what) from None
+
+
+def moment(text: str) -> datetime:
+    """The time that a statement says. Raises ValueError, as for 30 February."""
+    return datetime.strptime(text, _TIME).replace(tzinfo=UTC)
+
+
+def in_words(time: datetime) -> str:
+    """The time as a statement says it: UTC, cut to the second."""
+    return time.astimezone(UTC).strftime(_TIME)

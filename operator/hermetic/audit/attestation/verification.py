@@ -1,0 +1,214 @@
+"""An envelope, and either what it attests or the one reason why it does not count.
+
+Two questions, in this order: is it authentic (`authenticate`: whole, signed by a trusted key, at one with itself), and
+does it count here and now (`must_count`: this cluster, in time, not older than what was accepted before).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
+from typing import Any, Literal
+
+from hermetic.audit.attestation.envelope import Envelope, signed_bytes
+from hermetic.audit.attestation.keys import PublicKey, TrustedKeys
+from hermetic.audit.attestation.refusals import Refusal, refused
+from hermetic.audit.attestation.report_form import (
+    AuditReport,
+    must_agree_with_itself,
+    observed_at_of,
+    read_report,
+    report_digest,
+    verdict_on,
+)
+from hermetic.audit.attestation.signatures import matches, must_be_well_formed
+from hermetic.audit.attestation.statement import Predicate, Scope, Statement, in_words, moment, read_statement
+from hermetic.audit.findings import Verdict
+from hermetic.errors import AttestationRefused
+
+LONGEST_VALIDITY = timedelta(days=7)
+CLOCK_SKEW = timedelta(seconds=120)
+"""How far the clocks of the jump box and of whoever verifies may differ."""
+
+
+@dataclass(frozen=True, slots=True)
+class Attestation:
+    """What a trusted key attests. `digest` is what the attestation is called by; times are aware, in UTC."""
+
+    digest: str
+    signed_by: PublicKey
+    observed_at: datetime
+    expires_at: datetime
+    predicate: Predicate
+    read_report: AuditReport
+
+    @property
+    def scope(self) -> Scope:
+        """The cluster it is about."""
+        return self.predicate.scope
+
+    @property
+    def sequence(self) -> int:
+        """Its number in the chain, from 1."""
+        return self.predicate.sequence
+
+    @property
+    def previous(self) -> str | None:
+        """The digest of the attestation before it."""
+        return self.predicate.previous
+
+    @property
+    def report(self) -> Mapping[str, Any]:
+        """The audit JSON, without the findings that `predicate.omitted` counts."""
+        return self.predicate.report
+
+    def verdict_on(self, day: date) -> Verdict:
+        """Pass, Fail or Unknown on a day (UTC): an exception may have expired since the audit."""
+        return verdict_on(self.read_report, self.predicate.omitted, day)
+
+
+@dataclass(frozen=True, slots=True)
+class Newest:
+    """The newest attestation that was accepted here before."""
+
+    digest: str
+    observed_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """What an attestation is held against; None is not asked.
+
+    `profile` "sealed" refuses evidence of the profile "filtered". `max_age_seconds` shortens what expiresAt says.
+    """
+
+    cluster_arm_id: str | None = None
+    api_server_ca_fingerprint: str | None = None
+    kube_system_uid: str | None = None
+    profile: Literal["sealed", "filtered"] | None = None
+    max_age_seconds: int | None = None
+    newest: Newest | None = None
+
+
+def verify(envelope: Envelope, trusted: TrustedKeys, expected: Expected, now: datetime) -> Attestation:
+    """The attestation of an envelope that is authentic and counts here and now. Raises AttestationRefused."""
+    attestation = authenticate(envelope, trusted)
+    must_count(attestation, expected, now)
+    return attestation
+
+
+def authenticate(envelope: Envelope, trusted: TrustedKeys) -> Attestation:
+    """The attestation of an envelope that a trusted key signed, whenever that was. Raises AttestationRefused."""
+    key = trusted.get(envelope.keyid)
+    if key is None:
+        known = ", ".join(f"{each.name} ({each.keyid})" for each in trusted.values()) or "none"
+        raise refused(Refusal.UNKNOWN_KEY, f"signed by the key {envelope.keyid[:80] or 'without id'}; trusted: {known}")
+    must_be_well_formed(key.algorithm, envelope.signature)
+    if not matches(key, signed_bytes(envelope.payload), envelope.signature):
+        raise _diagnosis(envelope, key)
+    attestation = _attestation(envelope, key)
+    if key.not_after is not None and attestation.observed_at > key.not_after:
+        at = in_words(attestation.observed_at)
+        raise refused(Refusal.KEY_EXPIRED, f"observed at {at}; '{key.name}' is trusted until {in_words(key.not_after)}")
+    return attestation
+
+
+def must_count(attestation: Attestation, expected: Expected, now: datetime) -> None:
+    """Raises AttestationRefused for one that does not count here and now."""
+    _must_be_about(attestation.scope, expected)
+    if expected.profile == "sealed" and attestation.read_report.profile != "sealed":
+        raise refused(Refusal.OTHER_PROFILE, "judged by the profile 'filtered', and 'sealed' is asked for")
+    _must_be_in_time(attestation, expected, now)
+    _must_not_be_older(attestation, expected.newest)
+
+
+def must_be_same_cluster(scope: Scope, other: Scope) -> None:
+    """Raises AttestationRefused where both are known and differ, ARM ids aside from case. A CA may be renewed."""
+    _must_be_about(scope, Expected(other.cluster_arm_id))
+    if None not in (scope.kube_system_uid, other.kube_system_uid):
+        _must_be_about(scope, Expected(kube_system_uid=other.kube_system_uid))
+
+
+def _attestation(envelope: Envelope, key: PublicKey) -> Attestation:
+    statement = read_statement(envelope.payload)
+    observed_at, expires_at = _times(statement.predicate)
+    report = _consistent_report(statement)
+    return Attestation(envelope.digest, key, observed_at, expires_at, statement.predicate, report)
+
+
+def _diagnosis(envelope: Envelope, key: PublicKey) -> AttestationRefused:
+    """Why the signature does not match, as far as the payload betrays it. Nothing in it is believed."""
+    try:
+        _attestation(envelope, key)
+    except AttestationRefused as error:
+        refusal = Refusal.TRUNCATED if error.refusal == Refusal.TRUNCATED else Refusal.EDITED
+        return refused(refusal, f"the signature of '{key.name}' does not match, and {error.message}")
+    return refused(Refusal.BAD_SIGNATURE, f"the signature does not match the payload and the key '{key.name}'")
+
+
+def _times(predicate: Predicate) -> tuple[datetime, datetime]:
+    try:
+        observed_at, expires_at = moment(predicate.observed_at), moment(predicate.expires_at)
+    except ValueError as error:
+        raise refused(Refusal.MALFORMED, f"a time of the payload is none: {error}") from None
+    if expires_at <= observed_at:
+        raise refused(Refusal.CONTRADICTORY, f"it expires at {predicate.expires_at}, before it was observed")
+    if expires_at - observed_at > LONGEST_VALIDITY:
+        longest = f"{LONGEST_VALIDITY.days} days"
+        raise refused(Refusal.EXPIRY_TOO_FAR, f"it expires at {predicate.expires_at}; {longest} is the longest")
+    return observed_at, expires_at
+
+
+def _consistent_report(statement: Statement) -> AuditReport:
+    predicate, subject = statement.predicate, statement.subject[0]
+    report = read_report(predicate.report)
+    if not report.cluster.casefold() == predicate.scope.cluster_arm_id.casefold() == subject.name.casefold():
+        raise refused(Refusal.CONTRADICTORY, "subject, scope and report name different clusters")
+    if f"sha256:{subject.digest.sha256}" != predicate.inputs.snapshot:
+        raise refused(Refusal.CONTRADICTORY, "subject and inputs name different snapshots")
+    if (predicate.previous is None) != (predicate.sequence == 1):
+        raise refused(
+            Refusal.CONTRADICTORY, f"number {predicate.sequence} of a chain, previous is {predicate.previous}"
+        )
+    if observed_at_of(report) != predicate.observed_at:
+        raise refused(Refusal.CONTRADICTORY, f"observedAt is {predicate.observed_at}, the report's {report.started_at}")
+    omitted = predicate.omitted
+    if not (omitted.passed or omitted.not_applicable) and report_digest(predicate.report) != predicate.report_digest:
+        raise refused(Refusal.CONTRADICTORY, "the report does not have the digest that the payload names")
+    must_agree_with_itself(report, omitted)
+    return report
+
+
+def _must_be_about(scope: Scope, expected: Expected) -> None:
+    wanted, found = expected.cluster_arm_id, scope.cluster_arm_id
+    if wanted is not None and found.casefold() != wanted.casefold():
+        raise refused(Refusal.OTHER_CLUSTER, f"about {found}, not {wanted}")
+    for what, here, attested in (
+        ("the CA of the API server", expected.api_server_ca_fingerprint, scope.api_server_ca_fingerprint),
+        ("the uid of kube-system", expected.kube_system_uid, scope.kube_system_uid),
+    ):
+        if here is None:
+            continue
+        if attested is None:
+            raise refused(Refusal.SCOPE_INCOMPLETE, f"{what} is {here} here, and is not named")
+        if attested != here:
+            raise refused(Refusal.OTHER_CLUSTER, f"{what} is {attested} there and {here} here")
+
+
+def _must_be_in_time(attestation: Attestation, expected: Expected, now: datetime) -> None:
+    observed_at, expires_at = attestation.observed_at, attestation.expires_at
+    if observed_at > now + CLOCK_SKEW:
+        raise refused(Refusal.FROM_THE_FUTURE, f"observed at {in_words(observed_at)}, and it is {in_words(now)}")
+    if now >= expires_at:
+        raise refused(Refusal.EXPIRED, f"expired at {in_words(expires_at)}, and it is {in_words(now)}")
+    oldest = expected.max_age_seconds
+    if oldest is not None and now >= observed_at + timedelta(seconds=oldest):
+        raise refused(Refusal.EXPIRED, f"observed at {in_words(observed_at)}; {oldest} s is the oldest allowed")
+
+
+def _must_not_be_older(attestation: Attestation, newest: Newest | None) -> None:
+    if newest is None or attestation.digest == newest.digest or attestation.observed_at > newest.observed_at:
+        return
+    at, accepted = in_words(attestation.observed_at), in_words(newest.observed_at)
+    raise refused(Refusal.REPLAYED, f"observed at {at}; one of {accepted} was accepted before ({newest.digest})")

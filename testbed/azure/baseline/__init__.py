@@ -1,0 +1,39 @@
+"""Sealed estates as a platform team would really have them: nothing leads out, and every check has to agree.
+
+sealed_estate()            the plainest: network isolated, private, one GPU pool, Azure DNS behind a policy
+estate_of("peered")        another layout of LAYOUTS; all are sealed, `filtered` behind its declared firewall
+"""
+
+from __future__ import annotations
+
+from testbed.azure.baseline.cluster import add_cluster
+from testbed.azure.baseline.firewall import add_firewall
+from testbed.azure.baseline.layout import LAYOUTS, site_of
+from testbed.azure.baseline.network import add_hub, add_network
+from testbed.azure.baseline.services import add_identities, add_services
+from testbed.azure.estate import Estate
+
+__all__ = ["LAYOUTS", "estate_of", "filtered_estate", "sealed_estate"]
+
+
+def sealed_estate() -> Estate:
+    return estate_of("sealed")
+
+
+def filtered_estate() -> Estate:
+    return estate_of("filtered")
+
+
+def estate_of(name: str) -> Estate:
+    """A new estate of a named layout, with the policy and profile it is meant to be audited with."""
+    layout = LAYOUTS[name]
+    estate = Estate(site_of(layout))
+    add_network(estate, layout)
+    add_identities(estate)
+    add_services(estate, layout)
+    add_cluster(estate, layout)
+    if layout.has_hub:
+        add_hub(estate)
+    if layout.firewall:
+        add_firewall(estate)
+    return estate

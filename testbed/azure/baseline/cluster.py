@@ -1,0 +1,262 @@
+"""The cluster and its nodes: a network isolated, private AKS with a system pool and GPU pools."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from testbed.azure.baseline.layout import (
+    CLUSTER_GROUP,
+    COMPUTE,
+    CONTROL_PLANE,
+    KUBELET,
+    LOCATION,
+    NETWORK,
+    NODE_GROUP,
+    Layout,
+)
+from testbed.azure.baseline.network import add_rules, rule
+from testbed.azure.estate import Estate
+from testbed.azure.ids import name_of
+
+Body = dict[str, Any]
+
+IDENTITIES = f"{CLUSTER_GROUP}/providers/Microsoft.ManagedIdentity/userAssignedIdentities"
+NODE_RULES = f"{NODE_GROUP}/{NETWORK}/networkSecurityGroups/aks-agentpool-24417093-nsg"
+SCALE_SETS = f"{NODE_GROUP}/{COMPUTE}/virtualMachineScaleSets"
+
+
+def add_cluster(estate: Estate, layout: Layout) -> None:
+    # outboundType block works by rules that AKS keeps in its own group
+    add_rules(estate, NODE_RULES, [rule("DenyInternet", 4000, "Deny", "Internet")] if layout.managed else [])
+    pools = _pools(estate, layout)
+    estate.add(
+        estate.site.cluster,
+        _properties(estate, layout, [profile for profile, _ in pools]),
+        location=LOCATION,
+        sku={"name": "Base", "tier": "Standard"},
+        identity={
+            "type": "UserAssigned",
+            "userAssignedIdentities": {
+                f"{IDENTITIES}/id-control-plane": {"principalId": CONTROL_PLANE, "clientId": CONTROL_PLANE[::-1]}
+            },
+        },
+    )
+    for profile, scale_set in pools:
+        add_scale_set(estate, scale_set, profile["name"], profile["vnetSubnetID"], profile["count"])
+    _add_balancers(estate, layout)
+
+
+def _pools(estate: Estate, layout: Layout) -> list[tuple[Body, str]]:
+    """(profile, scale set's name): the first GPU pool's scale set is the site's."""
+    pools = [(_pool("system", "Standard_D8s_v6", estate.site.system_subnet, "System", 2), "aks-system-31862004-vmss")]
+    for number, subnet in enumerate(layout.gpu_subnets):
+        name = f"gpu{number or ''}"
+        pool = _pool(name, "Standard_NC40ads_H100_v5", subnet, "User", layout.nodes)
+        pool |= {"nodeTaints": ["sku=gpu:NoSchedule"], "gpuProfile": {"driver": "Install"}}
+        pools.append((pool | _pods(estate), f"aks-{name}-31862004-vmss"))
+    return pools
+
+
+def _pods(estate: Estate) -> Body:
+    return {"podSubnetID": estate.site.pod_subnet} if estate.site.pod_subnet else {}
+
+
+def _pool(name: str, size: str, subnet: str, mode: str, count: int) -> Body:
+    # AKS keeps the letters that the pool was created with, whatever the network's own are
+    as_typed = subnet.replace("/resourceGroups/", "/resourcegroups/")
+    return {
+        "name": name,
+        "count": count,
+        "vmSize": size,
+        "mode": mode,
+        "type": "VirtualMachineScaleSets",
+        "osType": "Linux",
+        "osSKU": "Ubuntu",
+        "orchestratorVersion": "1.34.2",
+        "currentOrchestratorVersion": "1.34.2",
+        "nodeImageVersion": "AKSUbuntu-2204gen2containerd-202607.14.0",
+        "vnetSubnetID": as_typed,
+        "enableNodePublicIP": False,
+        "powerState": {"code": "Running"},
+        "provisioningState": "Succeeded",
+        "securityProfile": {"sshAccess": "Disabled"},
+    }
+
+
+def _properties(estate: Estate, layout: Layout, pools: list[Body]) -> Body:
+    registry = estate.site.registry
+    return {
+        "powerState": {"code": "Running"},
+        "kubernetesVersion": "1.34.2",
+        "currentKubernetesVersion": "1.34.2",
+        "dnsPrefix": "aks-inference",
+        "privateFQDN": f"aks-inference-8f2e1c07.privatelink.{LOCATION}.azmk8s.io",
+        "nodeResourceGroup": name_of(NODE_GROUP),
+        "nodeResourceGroupProfile": {"restrictionLevel": "ReadOnly"},
+        "enableRBAC": True,
+        "disableLocalAccounts": True,
+        "publicNetworkAccess": "Disabled",
+        "agentPoolProfiles": pools,
+        "apiServerAccessProfile": _api_server(estate),
+        "networkProfile": _network_profile(layout),
+        "bootstrapProfile": {"artifactSource": "Cache", "containerRegistryId": registry},
+        "autoUpgradeProfile": {"upgradeChannel": "none", "nodeOSUpgradeChannel": "NodeImage"},
+        "nodeProvisioningProfile": {"mode": "Manual"},
+        "addonProfiles": {},
+        "securityProfile": {},
+        "oidcIssuerProfile": {"enabled": False},
+        "storageProfile": {"diskCSIDriver": {"enabled": True}, "fileCSIDriver": {"enabled": True}},
+        "identityProfile": {
+            "kubeletidentity": {
+                "resourceId": f"{IDENTITIES}/id-kubelet",
+                "clientId": KUBELET[::-1],
+                "objectId": KUBELET,
+            }
+        },
+    }
+
+
+def _api_server(estate: Estate) -> Body:
+    private = {
+        "enablePrivateCluster": True,
+        "enablePrivateClusterPublicFQDN": False,
+        "privateDNSZone": f"{estate.site.vnet.partition('/providers/')[0]}/{NETWORK}/privateDnsZones/"
+        f"privatelink.{LOCATION}.azmk8s.io",
+        "disableRunCommand": True,
+    }
+    if not estate.site.api_subnet:
+        return private
+    return {**private, "enableVnetIntegration": True, "subnetId": estate.site.api_subnet}
+
+
+def _network_profile(layout: Layout) -> Body:
+    return {
+        "networkPlugin": "azure",
+        **({} if layout.pod_subnet else {"networkPluginMode": "overlay", "podCidr": "10.244.0.0/16"}),
+        "networkPolicy": "cilium",
+        "networkDataplane": "cilium",
+        "outboundType": _outbound_type(layout),
+        "ipFamilies": ["IPv4"],
+        "serviceCidr": "172.29.0.0/16",
+        "dnsServiceIP": "172.29.0.10",
+        "loadBalancerSku": "standard",
+        "loadBalancerProfile": {"backendPoolType": "nodeIPConfiguration"},
+        "staticEgressGatewayProfile": {"enabled": False},
+        "advancedNetworking": {"enabled": False},
+    }
+
+
+def _outbound_type(layout: Layout) -> str:
+    if layout.managed:
+        return "block"
+    return "userDefinedRouting" if layout.firewall else "none"
+
+
+def add_scale_set(estate: Estate, name: str, pool: str, subnet: str, count: int) -> str:
+    """A pool's uniform scale set with its instances and their interfaces."""
+    scale_set = f"{SCALE_SETS}/{name}"
+    configuration = {"name": "ipconfig1", "properties": {"primary": True, "subnet": {"id": subnet}, **_in_pool(estate)}}
+    interface = {
+        "primary": True,
+        "enableIPForwarding": False,
+        "enableAcceleratedNetworking": True,
+        "networkSecurityGroup": {"id": NODE_RULES},
+        "dnsSettings": {"dnsServers": []},
+        "ipConfigurations": [configuration],
+    }
+    estate.add(
+        scale_set,
+        {
+            "orchestrationMode": "Uniform",
+            "singlePlacementGroup": False,
+            "virtualMachineProfile": {
+                "networkProfile": {"networkInterfaceConfigurations": [{"name": name, "properties": interface}]}
+            },
+        },
+        location=LOCATION,
+        sku={"name": "Standard_NC40ads_H100_v5", "tier": "Standard", "capacity": count},
+        tags={"aks-managed-poolName": pool, "aks-managed-orchestrator": "Kubernetes:1.34.2"},
+    )
+    for number in range(count):
+        _add_instance(estate, scale_set, number, subnet)
+    return scale_set
+
+
+def _in_pool(estate: Estate) -> Body:
+    return {"loadBalancerBackendAddressPools": [{"id": f"{estate.site.balancer}/backendAddressPools/kubernetes"}]}
+
+
+def _add_instance(estate: Estate, scale_set: str, number: int, subnet: str) -> None:
+    machine = f"{scale_set}/virtualMachines/{number}"
+    name = f"{name_of(scale_set)}_{number}"
+    nic = f"{machine}/networkInterfaces/{name_of(scale_set)}"
+    estate.add(machine, {"instanceId": str(number), "osProfile": {"computerName": name}}, location=LOCATION)
+    configuration = {
+        "primary": True,
+        "privateIPAddress": f"10.40.{_third_octet(subnet)}.{10 + number}",
+        "privateIPAddressVersion": "IPv4",
+        "subnet": {"id": subnet},
+        **_in_pool(estate),
+    }
+    estate.add(
+        nic,
+        {
+            "primary": True,
+            "enableIPForwarding": False,
+            "defaultOutboundConnectivityEnabled": False,
+            "networkSecurityGroup": {"id": NODE_RULES},
+            "dnsSettings": {"dnsServers": []},
+            "virtualMachine": {"id": machine.replace("/Microsoft.Compute/", "/microsoft.Compute/")},
+            "ipConfigurations": [{"name": "ipconfig1", "properties": configuration}],
+        },
+    )
+
+
+def _third_octet(subnet: str) -> int:
+    """Of the addressing that the baseline's network gives its node subnets."""
+    name = name_of(subnet)
+    return 0 if name == "snet-system" else 1 + int(name.removeprefix("snet-gpu") or 0)
+
+
+def _add_balancers(estate: Estate, layout: Layout) -> None:
+    """Standard and internal: one for Services, and AKS's own before an API server in the network."""
+    add_balancer(estate, estate.site.balancer, layout.subnet("snet-services"), "10.40.12.10")
+    if estate.site.api_subnet:
+        api = f"{NODE_GROUP}/{NETWORK}/loadBalancers/kube-apiserver"
+        add_balancer(estate, api, estate.site.api_subnet, "10.40.11.4", holds_nodes=False)
+
+
+def add_balancer(estate: Estate, balancer: str, subnet: str, address: str, *, holds_nodes: bool = True) -> str:
+    members = [
+        f"{nic['id']}/ipConfigurations/ipconfig1"
+        for nic in estate.of_type("Microsoft.Compute/virtualMachineScaleSets/virtualMachines/networkInterfaces")
+        if holds_nodes
+    ]
+    frontend, pool = f"{balancer}/frontendIPConfigurations/internal", f"{balancer}/backendAddressPools/kubernetes"
+    private = {"privateIPAddress": address, "privateIPAllocationMethod": "Static", "subnet": {"id": subnet}}
+    addresses = [{"name": name_of(m), "properties": {"networkInterfaceIPConfiguration": {"id": m}}} for m in members]
+    held = {
+        "backendIPConfigurations": [{"id": member} for member in members],
+        "loadBalancerBackendAddresses": addresses,
+    }
+    balancing = {
+        "frontendIPConfiguration": {"id": frontend},
+        "backendAddressPool": {"id": pool},
+        "backendAddressPools": [{"id": pool}],
+        "protocol": "Tcp",
+        "frontendPort": 443,
+        "backendPort": 443,
+        "enableFloatingIP": True,
+        "disableOutboundSnat": True,
+        "idleTimeoutInMinutes": 4,
+    }
+    properties = {
+        "frontendIPConfigurations": [{"id": frontend, "name": "internal", "properties": private}],
+        "backendAddressPools": [{"id": pool, "name": "kubernetes", "properties": held}],
+        "loadBalancingRules": [{"name": "serving-443", "properties": balancing}],
+        "probes": [],
+        "inboundNatRules": [],
+        "outboundRules": [],
+        "inboundNatPools": [],
+    }
+    return estate.add(balancer, properties, location=LOCATION, sku={"name": "Standard", "tier": "Regional"})

@@ -10,7 +10,7 @@ from testbed.azure import refusals
 from testbed.azure.actions import act
 from testbed.azure.estate import Estate
 from testbed.azure.faults import Action, EndsFailed, NeverEnds, Status, spoil
-from testbed.azure.graph import query_graph
+from testbed.azure.graph import ResourceGraph
 from testbed.azure.ids import subscription_of
 from testbed.azure.operations import Operations, is_poll
 from testbed.azure.quota import Meter, Quota
@@ -37,6 +37,7 @@ class Desk:
         self.estate = estate
         self._page_size = page_size
         self._meter = Meter(quota)
+        self._graph = ResourceGraph()
         self._polls, self._retry_after = polls, retry_after
 
     def listen_at(self, url: str) -> None:
@@ -66,7 +67,7 @@ class Desk:
         if not request.is_allowed:
             raise refusals.read_only(request.method)
         if request.is_graph:
-            return Answer(200, query_graph(self.estate, request.api_version, _json(request)))
+            return Answer(200, self._graph.query(self.estate, request.api_version, _json(request)))
         if is_poll(request.path):
             status, body, headers = self._operations.poll(request.path, _query(request))
             return Answer(status, body, headers)

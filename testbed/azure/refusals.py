@@ -20,9 +20,11 @@ class Refusal(Exception):
         self.code = code
         self.message = message
         self.headers = dict(headers or {})
+        self.details: list[dict[str, str]] = []
 
     def body(self) -> dict[str, Any]:
-        return {"error": {"code": self.code, "message": self.message}}
+        details = {"details": self.details} if self.details else {}
+        return {"error": {"code": self.code, "message": self.message, **details}}
 
 
 def no_token() -> Refusal:

@@ -71,9 +71,7 @@ def _add_registry(estate: Estate) -> None:
     assign(estate, registry, KUBELET, ACR_PULL)
 
 
-def assign(
-    estate: Estate, scope: str, principal: str, role: str, name: str = "5a0c9d7e-31b4-4d0e-8f62-c49e7ab1d853"
-) -> str:
+def assign(estate: Estate, scope: str, principal: str, role: str, name: str = PULL_ASSIGNMENT) -> str:
     """A role assignment at a scope."""
     return estate.add(
         f"{scope}/providers/Microsoft.Authorization/roleAssignments/{name}",

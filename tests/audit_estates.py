@@ -178,7 +178,7 @@ def _body(value: dict[str, Any], evidence: Evidence) -> Body:
 
 
 def small_cluster() -> World:
-    """One sealed cluster: a pool of one node in a private subnet with its own routes and rules, an API server subnet."""
+    """One sealed cluster: a pool of one node in a private subnet with routes and rules, an API server subnet."""
     world = World()
     world.put(
         CLUSTER,

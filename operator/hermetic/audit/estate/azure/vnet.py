@@ -151,6 +151,7 @@ class ModelIpConfiguration(Part):
     subnet: Reference | None = None
     public_ip_address_configuration: Part | None = None
     load_balancer_backend_address_pools: list[Reference] = []
+    application_security_groups: list[Reference] = []
 
 
 class ModelNic(Part):

@@ -1,0 +1,107 @@
+"""Load balancers and the gateways that translate source addresses."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from hermetic.audit.estate.azure.versions import NETWORK
+from hermetic.audit.estate.azure.vnet import Sku
+from hermetic.audit.estate.resource import Part, Reference, Resource
+
+
+class Frontend(Part):
+    """An address that a load balancer listens on; public when it has a public address or prefix."""
+
+    id: str = ""
+    name: str = ""
+    public_ip_address: Reference | None = None
+    public_ip_prefix: Reference | None = None
+    private_ip_address: str | None = None
+    subnet: Reference | None = None
+    gateway_load_balancer: Reference | None = None
+
+    @property
+    def is_public(self) -> bool:
+        """Anything but an address in a subnet: a frontend that shows neither is not known to be private."""
+        return self.public_ip_address is not None or self.public_ip_prefix is not None or self.subnet is None
+
+
+class BackendAddress(Part):
+    """A member of a pool, by address."""
+
+    name: str = ""
+    ip_address: str | None = None
+    subnet: Reference | None = None
+    virtual_network: Reference | None = None
+    network_interface_ip_configuration: Reference | None = None
+
+
+class BackendPool(Part):
+    """Members of a load balancer, by interface or by address."""
+
+    id: str = ""
+    name: str = ""
+    backend_ip_configurations: list[Reference] | None = None
+    load_balancer_backend_addresses: list[BackendAddress] | None = None
+    virtual_network: Reference | None = None
+
+
+class BalancingRule(Part):
+    """One port of a frontend, handed on to pools."""
+
+    name: str = ""
+    frontend_ip_configuration: Reference | None = None
+    backend_address_pool: Reference | None = None
+    backend_address_pools: list[Reference] | None = None
+    disable_outbound_snat: bool | None = None
+    """None means false: the rule translates source addresses."""
+
+    @property
+    def pool_ids(self) -> tuple[str, ...]:
+        """Singular and plural together."""
+        alone = (self.backend_address_pool,) if self.backend_address_pool else ()
+        return tuple(dict.fromkeys(one.id.lower() for one in (*alone, *(self.backend_address_pools or ()))))
+
+
+class OutboundRule(Part):
+    """Source address translation for a pool, spelled out."""
+
+    name: str = ""
+    frontend_ip_configurations: list[Reference] | None = None
+    backend_address_pool: Reference | None = None
+
+
+class LoadBalancer(Resource):
+    """Microsoft.Network/loadBalancers."""
+
+    TYPE: ClassVar[str] = "Microsoft.Network/loadBalancers"
+    API_VERSION: ClassVar[str] = NETWORK
+
+    sku: Sku | None = None
+    frontend_ip_configurations: list[Frontend] | None = None
+    backend_address_pools: list[BackendPool] | None = None
+    load_balancing_rules: list[BalancingRule] | None = None
+    outbound_rules: list[OutboundRule] | None = None
+
+
+class NatGateway(Resource):
+    """Microsoft.Network/natGateways: serves subnets, or a whole virtual network."""
+
+    TYPE: ClassVar[str] = "Microsoft.Network/natGateways"
+    API_VERSION: ClassVar[str] = NETWORK
+
+    subnets: list[Reference] | None = None
+    source_virtual_network: Reference | None = None
+    public_ip_addresses: list[Reference] | None = None
+    public_ip_prefixes: list[Reference] | None = None
+    public_ip_addresses_v6: list[Reference] | None = None
+    public_ip_prefixes_v6: list[Reference] | None = None
+
+
+class ServiceGateway(Resource):
+    """Microsoft.Network/serviceGateways: gives single pods a public source address."""
+
+    TYPE: ClassVar[str] = "Microsoft.Network/serviceGateways"
+    API_VERSION: ClassVar[str] = NETWORK
+
+    virtual_network: Reference | None = None

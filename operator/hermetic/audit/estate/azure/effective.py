@@ -1,0 +1,79 @@
+"""What Azure itself says that an interface's packets meet: routes, rules, the next hop. Read-like POST actions."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from hermetic.audit.estate.azure.security_groups import SecurityRule
+from hermetic.audit.estate.azure.versions import NETWORK
+from hermetic.audit.estate.resource import Part, Reference, Resource
+
+
+class EffectiveRoute(Part):
+    """One line of an effective route table; source, state and next hop are open strings."""
+
+    name: str | None = None
+    source: str | None = None
+    state: str | None = None
+    address_prefix: list[str] | None = None
+    next_hop_type: str | None = None
+    next_hop_ip_address: list[str] | None = None
+
+
+class EffectiveRoutes(Resource):
+    """effectiveRouteTable of a network interface whose machine is running."""
+
+    TYPE: ClassVar[str] = "Microsoft.Network/networkInterfaces"
+    API_VERSION: ClassVar[str] = NETWORK
+    ACTION: ClassVar[str] = "effectiveRouteTable"
+    WRAPPED: ClassVar[bool] = False
+
+    value: list[EffectiveRoute] | None = None
+
+
+class Association(Part):
+    """What a security group is attached to."""
+
+    subnet: Reference | None = None
+    network_interface: Reference | None = None
+
+
+class EffectiveGroup(Part):
+    """One security group in an interface's way, its rules with tags and application groups spelled out."""
+
+    network_security_group: Reference | None = None
+    association: Association | None = None
+    effective_security_rules: list[SecurityRule] | None = None
+
+
+class EffectiveGroups(Resource):
+    """effectiveNetworkSecurityGroups of a network interface whose machine is running."""
+
+    TYPE: ClassVar[str] = "Microsoft.Network/networkInterfaces"
+    API_VERSION: ClassVar[str] = NETWORK
+    ACTION: ClassVar[str] = "effectiveNetworkSecurityGroups"
+    WRAPPED: ClassVar[bool] = False
+
+    value: list[EffectiveGroup] | None = None
+
+
+class NetworkWatcher(Resource):
+    """Microsoft.Network/networkWatchers: one per region and subscription."""
+
+    TYPE: ClassVar[str] = "Microsoft.Network/networkWatchers"
+    API_VERSION: ClassVar[str] = NETWORK
+
+    location: str = ""
+
+
+class NextHop(Resource):
+    """nextHop of a network watcher: which way a packet of one machine would take."""
+
+    TYPE: ClassVar[str] = "Microsoft.Network/networkWatchers"
+    API_VERSION: ClassVar[str] = NETWORK
+    ACTION: ClassVar[str] = "nextHop"
+    WRAPPED: ClassVar[bool] = False
+
+    next_hop_type: str | None = None
+    next_hop_ip_address: str | None = None
+    route_table_id: str | None = None

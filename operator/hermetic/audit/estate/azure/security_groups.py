@@ -1,0 +1,67 @@
+"""Network security groups. Every address and port field exists twice, singular and plural; both count."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from hermetic.audit.estate.azure.versions import NETWORK
+from hermetic.audit.estate.resource import Part, Reference, Resource
+
+
+class SecurityRule(Part):
+    """One rule of a group; the lowest number that matches a packet decides."""
+
+    name: str = ""
+    priority: int | None = None
+    direction: str | None = None
+    access: str | None = None
+    protocol: str | None = None
+    source_address_prefix: str | None = None
+    source_address_prefixes: list[str] | None = None
+    source_port_range: str | None = None
+    source_port_ranges: list[str] | None = None
+    source_application_security_groups: list[Reference] | None = None
+    destination_address_prefix: str | None = None
+    destination_address_prefixes: list[str] | None = None
+    destination_port_range: str | None = None
+    destination_port_ranges: list[str] | None = None
+    destination_application_security_groups: list[Reference] | None = None
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """Prefixes and tags that it holds for."""
+        return _both(self.source_address_prefix, self.source_address_prefixes)
+
+    @property
+    def destinations(self) -> tuple[str, ...]:
+        """Prefixes and tags that it leads to."""
+        return _both(self.destination_address_prefix, self.destination_address_prefixes)
+
+    @property
+    def source_ports(self) -> tuple[str, ...]:
+        """Port ranges as written."""
+        return _both(self.source_port_range, self.source_port_ranges)
+
+    @property
+    def destination_ports(self) -> tuple[str, ...]:
+        """Port ranges as written."""
+        return _both(self.destination_port_range, self.destination_port_ranges)
+
+
+class SecurityGroup(Resource):
+    """Microsoft.Network/networkSecurityGroups with the rules that every group has by default."""
+
+    TYPE: ClassVar[str] = "Microsoft.Network/networkSecurityGroups"
+    API_VERSION: ClassVar[str] = NETWORK
+
+    security_rules: list[SecurityRule] | None = None
+    default_security_rules: list[SecurityRule] | None = None
+
+    @property
+    def rules(self) -> tuple[SecurityRule, ...]:
+        """Its own rules and the default ones, in no order."""
+        return (*(self.security_rules or ()), *(self.default_security_rules or ()))
+
+
+def _both(one: str | None, many: list[str] | None) -> tuple[str, ...]:
+    return tuple(dict.fromkeys((*((one,) if one else ()), *(many or ()))))

@@ -3,6 +3,7 @@
 ARM wraps most fields in `properties`; the models lay both levels flat, and names are compared without regard to case:
 `nodePublicIPPrefixID` spelt in any other way would look like a field that is not there. A field of the wrong type is
 left out, and whoever reads it meets `FactDamaged`: the check that needed it is Unknown, all others go on.
+Keys that are data (labels, annotations) keep their spelling where the field is a `FreeMap` of `spelling`.
 """
 
 from __future__ import annotations
@@ -13,21 +14,18 @@ from typing import Any, ClassVar, Self, TypeVar
 from pydantic import BaseModel, ConfigDict, PrivateAttr, ValidationError
 
 from hermetic.audit.estate.questions import Body, Problem, Source
+from hermetic.audit.estate.spelling import child, flat, spelling
 from hermetic.audit.findings import Evidence
 from hermetic.errors import FactDamaged
 
 Path = tuple[str | int, ...]
 
 
-def _spelling(field: str) -> str:
-    return field.replace("_", "").lower()
-
-
 class Part(BaseModel):
     """An object inside a resource, such as a rule of a network security group. No unions but with None."""
 
     model_config = ConfigDict(
-        strict=True, frozen=True, extra="ignore", alias_generator=_spelling, validate_by_name=False
+        strict=True, frozen=True, extra="ignore", alias_generator=spelling, validate_by_name=False
     )
 
     _damage: dict[str, FactDamaged] = PrivateAttr(default_factory=dict)
@@ -83,12 +81,12 @@ class Resource(Part):
     @classmethod
     def read(cls, body: Body) -> Self:
         """The typed fact of an answer; what cannot be read is left out and noted. Never raises."""
-        fields = _flat(body.value)
+        fields = flat(body.value, cls)
         name = str(fields.get("id") or fields.get("name") or cls.TYPE)
         found, damage = cls._salvaged(fields)
-        if cls.WRAPPED and not isinstance(_child(body.value, "properties"), Mapping):
+        if cls.WRAPPED and not isinstance(child(body.value, "properties"), Mapping):
             inner = cls.model_fields.keys() - {"id", "name"}
-            damage = {**damage, **{(_spelling(field),): "properties: should be an object" for field in inner}}
+            damage = {**damage, **{(spelling(field),): "properties: should be an object" for field in inner}}
         return found.seen_by(body.evidence, name, damage)
 
     def seen_by(self, evidence: tuple[Evidence, ...], name: str = "", damage: Mapping[Path, str] | None = None) -> Self:
@@ -107,28 +105,16 @@ class Resource(Part):
             except ValidationError as error:
                 for problem in error.errors(include_url=False, include_input=False):
                     path = _cut(fields, problem["loc"])
-                    damage[path] = f"{'.'.join(str(part) for part in problem['loc'])}: {problem['msg'].lower()}"
+                    words = f"{'.'.join(str(part) for part in problem['loc'])}: {problem['msg'].lower()}"
+                    if path in damage:  # required, and of a type that nothing can stand in for: all of it is lost
+                        found = cls.model_construct()
+                        return found, dict.fromkeys(((spelling(field),) for field in cls.model_fields), words)
+                    damage[path] = words
             else:
                 return found, damage
 
 
 R = TypeVar("R", bound=Resource)
-
-
-def _flat(value: Any) -> Any:
-    """All levels of `properties` laid beside the other fields; where both have a name, the outer one is meant."""
-    if isinstance(value, list):
-        return [_flat(item) for item in value]
-    if not isinstance(value, Mapping):
-        return value
-    properties = _child(value, "properties")
-    inner = properties if isinstance(properties, Mapping) else {}
-    outer = {key: value[key] for key in value if key.lower() != "properties"}
-    return {_spelling(str(key)): _flat(field) for key, field in {**inner, **outer}.items()}
-
-
-def _child(value: Mapping[str, Any], name: str) -> Any:
-    return next((field for key, field in value.items() if key.lower() == name), None)
 
 
 def _cut(fields: dict[str, Any], loc: tuple[int | str, ...]) -> Path:
@@ -167,5 +153,5 @@ def _lose(part: Part, path: Path, damage: FactDamaged) -> None:
         _lose(part, path[:-1], damage)  # inside something without fields of its own: all of that is damaged
 
 
-def _field(part: Part, spelling: str) -> str:
-    return next((name for name in type(part).model_fields if _spelling(name) == spelling), spelling)
+def _field(part: Part, spelt: str) -> str:
+    return next((name for name in type(part).model_fields if spelling(name) == spelt), spelt)

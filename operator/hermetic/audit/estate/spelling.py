@@ -1,0 +1,88 @@
+"""Names as a model reads them: levels of `properties` laid flat, spelt in one way, but for keys that mean themselves.
+
+ARM does not mind the case of a field's name. The key of a label, an annotation or an environment is no field's name: a
+field declared as `FreeMap` keeps its keys as they were written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Annotated, Any, Final, TypeVar, get_args
+
+from pydantic import BaseModel
+
+T = TypeVar("T")
+
+
+class _AsWritten:
+    """Marks a map whose keys are data."""
+
+
+_AS_WRITTEN: Final = _AsWritten()
+
+FreeMap = Annotated[dict[str, T], _AS_WRITTEN]
+"""A map from keys as written to values: `labels: FreeMap[str] = {}`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """How a field is to be read: which model it holds, if any, and whether its keys are kept as written."""
+
+    model: type[BaseModel] | None
+    free: bool
+
+
+def spelling(name: str) -> str:
+    """The one form in which names are compared."""
+    return name.replace("_", "").lower()
+
+
+def flat(value: Any, model: type[BaseModel] | None) -> Any:
+    """All levels of `properties` laid beside the other fields; where both have a name, the outer one is meant.
+
+    With a model, only what it declares is kept.
+    """
+    if isinstance(value, list):
+        return [flat(item, model) for item in value]
+    if not isinstance(value, Mapping):
+        return value
+    properties = child(value, "properties")
+    inner = properties if isinstance(properties, Mapping) else {}
+    outer = {key: value[key] for key in value if key.lower() != "properties"}
+    spelt = ((spelling(str(key)), field) for key, field in {**inner, **outer}.items())
+    if model is None:
+        return {name: flat(field, None) for name, field in spelt}
+    fields = fields_of(model)
+    return {name: _held(field, fields[name]) for name, field in spelt if name in fields}
+
+
+def child(value: Mapping[str, Any], name: str) -> Any:
+    """The field of this name in any case; None where there is none."""
+    return next((field for key, field in value.items() if key.lower() == name), None)
+
+
+@cache
+def fields_of(model: type[BaseModel]) -> Mapping[str, Field]:
+    """The fields of a model by their spelling."""
+    found = {}
+    for name, declared in model.model_fields.items():
+        parts = tuple(_parts(declared.annotation))
+        free = any(isinstance(one, _AsWritten) for one in (*declared.metadata, *parts))
+        inner = next((one for one in parts if isinstance(one, type) and issubclass(one, BaseModel)), None)
+        found[declared.alias or spelling(name)] = Field(inner, free)
+    return found
+
+
+def _held(value: Any, field: Field) -> Any:
+    if field.free and isinstance(value, Mapping):
+        return {key: flat(item, field.model) for key, item in value.items()} if field.model else dict(value)
+    return flat(value, field.model)
+
+
+def _parts(annotation: Any) -> Iterator[Any]:
+    yield annotation
+    yield from getattr(annotation, "__metadata__", ())
+    for inner in get_args(annotation):
+        yield from _parts(inner)

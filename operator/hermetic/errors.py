@@ -8,10 +8,13 @@
     │   ├── ManifestInvalid          HRM-API-001  a ModelDeployment given to the command line
     │   ├── KeyUnusable              HRM-ATT-002  a file that should hold a key does not
     │   ├── ReportUnusable           HRM-ATT-003  a report that must not be signed
-    │   └── ReportTooLarge           HRM-ATT-004  a report that does not fit into an EgressAttestation
+    │   ├── ReportTooLarge           HRM-ATT-004  a report that does not fit into an EgressAttestation
+    │   └── SnapshotUnusable         HRM-AUD-002  a file that should hold a snapshot of an audit does not
     ├── AttestationRefused           HRM-ATT-001  signed evidence that does not count; carries the refusal's word
     ├── ChainBroken                  HRM-ATT-005  attestations that do not follow each other without a gap
     ├── FactDamaged                  HRM-AUD-001  an answer holds a field that cannot be read: its check is Unknown
+    ├── NeverSettled                 HRM-AUD-003  checks that ask for ever: a defect of this release
+    ├── WriteAttempted               HRM-AZR-001  a request to Azure that is no known read: a defect, not sent
     ├── NotLeading                   HRM-RUN-001  another process holds the Lease: this one must not write
     ├── Unreachable                  HRM-NET-001  the API server (or a file) cannot be reached (exit 4)
     └── ApiRefused                   the API server answered no; carries the HTTP status and its Status reason
@@ -86,6 +89,13 @@ class ReportTooLarge(InputError):
     remedy = "Mend what the report finds, beginning with the check that has most findings, and audit again."
 
 
+class SnapshotUnusable(InputError):
+    """The file is no snapshot that this release reads: damaged, cut short, changed, or of another schema."""
+
+    code = "HRM-AUD-002"
+    remedy = "Give the file as 'hermetic audit --save-snapshot FILE' wrote it, or audit again."
+
+
 class AttestationRefused(HermeticError):
     """Signed evidence does not count. `refusal` is the reason in one word, which `hermetic explain` knows."""
 
@@ -125,6 +135,20 @@ class FactDamaged(HermeticError):
         super().__init__(message)
         self.resource = resource
         self.evidence = evidence
+
+
+class NeverSettled(HermeticError):
+    """The checks of an audit went on asking for more, however often they were answered. A defect of this release."""
+
+    code = "HRM-AUD-003"
+    remedy = "Report it with the snapshot of 'hermetic audit --save-snapshot FILE'; nothing was decided."
+
+
+class WriteAttempted(HermeticError):
+    """A request to Azure that is not on the closed list of reads. It was not sent: a defect of this release."""
+
+    code = "HRM-AZR-001"
+    remedy = "Report it: Hermetic only reads Azure, and has no way to send anything else."
 
 
 class NotLeading(HermeticError):

@@ -1,4 +1,4 @@
-"""What the controller asks of the outside, as Protocols.
+"""What the controller and the audit ask of the outside, as Protocols.
 
 Adapters live in `kube/`; tests put an in-memory one in their place. Bodies are plain dicts, exactly as the API server
 sends and accepts them.
@@ -53,3 +53,27 @@ class Clock(Protocol):
     def now(self) -> datetime: ...
 
     def monotonic(self) -> float: ...
+
+
+class AuditProgress(Protocol):
+    """Told what an audit does while it collects, to draw it. Called from the event loop: must not block or raise."""
+
+    def asks(self, questions: int) -> None:
+        """A round begins with so many questions."""
+        ...
+
+    def answered(self, request: str, seconds: float) -> None:
+        """One request came back, or failed, after so many seconds."""
+        ...
+
+    def saw(self, resources: int) -> None:
+        """So many more resources were read."""
+        ...
+
+    def waits(self, why: str, seconds: float) -> None:
+        """The audit is about to wait: for its quota, or before it tries again."""
+        ...
+
+    def says(self, sentence: str) -> None:
+        """Something that a person should know and that changes no verdict."""
+        ...

@@ -16,7 +16,7 @@ from hermetic.errors import InputError
 
 SCHEMA = "hermetic.dev/explanation/v1"
 WIDTH = 100
-_PLURALS = {Sort.REFUSAL: "refusals of attestations"}
+_PLURALS = {Sort.REFUSAL: "refusals of attestations", Sort.CHAIN: "findings about a chain of attestations"}
 
 
 @click.command(

@@ -13,6 +13,7 @@ from enum import StrEnum
 from hermetic.api.conditions import ConditionType
 from hermetic.api.reasons import Reason
 from hermetic.api.reserved import ENVIRONMENT, SHORT_FLAGS, VLLM_FLAGS, reserved_flag
+from hermetic.audit.attestation.chain_findings import ChainFinding
 from hermetic.audit.attestation.refusals import Refusal
 from hermetic.cli.failures import Several, exit_code_of
 from hermetic.errors import HermeticError, ManifestInvalid
@@ -24,6 +25,7 @@ class Sort(StrEnum):
     ERROR = "error"
     REASON = "reason"
     REFUSAL = "refusal of an attestation"
+    CHAIN = "finding about a chain of attestations"
     CONDITION = "condition"
     FLAG = "reserved flag"
     VARIABLE = "reserved variable"
@@ -66,9 +68,12 @@ def reason_pages() -> Iterator[Page]:
 
 
 def refusal_pages() -> Iterator[Page]:
-    """Every reason for which signed evidence does not count."""
+    """Every reason for which signed evidence does not count, and what can be found about a chain of it."""
     for refusal in Refusal:
         yield Page(refusal.value, Sort.REFUSAL, refusal.meaning, refusal.remedy)
+    for finding in ChainFinding:
+        breaks = "yes" if finding.breaks else "no: only worth knowing"
+        yield Page(finding.value, Sort.CHAIN, finding.meaning, finding.remedy, {"Breaks the chain": breaks})
 
 
 def condition_pages() -> Iterator[Page]:

@@ -52,10 +52,10 @@ reason; everything else is tried again, or is no trouble at all.
 """
 
 _REFUSALS_TEXT = """
-## Refusals of attestations
+## Attestations
 
-Why signed evidence does not count, in one word: of `hermetic attest verify`, and of the operator. The first one in this
-order is told. See [attestation.md](attestation.md).
+Why signed evidence does not count, in one word: of `hermetic attest verify`, and of the operator. Below them what
+`hermetic attest chain` finds about many. See [attestation.md](attestation.md).
 """
 
 _ERRORS_TEXT = """
@@ -85,7 +85,7 @@ def reasons_markdown() -> str:
             _REASONS_TEXT,
             *_table(("reason", "what it means", "what to do", "needs a person"), map(_reason_row, Reason)),
             _REFUSALS_TEXT,
-            *_table(("refusal", "what it means", "what to do"), map(_refusal_row, refusal_pages())),
+            *_table(("refusal or finding", "what it means", "what to do"), map(_refusal_row, refusal_pages())),
             _ERRORS_TEXT,
             *_table(("code", "what it means", "what to do", "exit code"), map(_error_row, error_pages())),
             "",

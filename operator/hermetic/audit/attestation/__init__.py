@@ -11,7 +11,8 @@
     report_form    the report inside it: whole, or without what passed; never in contradiction to itself
     signing        report -> envelope
     verification   envelope -> attestation, or the one reason why not
-    chain          many of them: gaps, forks, reordering, duplicates, regressions
+    chain          many of them, each following the one before; chain_findings: what can be wrong with that
     custom_resource  the EgressAttestation object that carries an envelope
     choosing       the newest of many that counts
+    cluster_identity  what a cluster is known by, beside its ARM id
 """

@@ -124,6 +124,11 @@ class Refusal(StrEnum):
         "It was judged by the profile 'filtered', and 'sealed' is asked for.",
         "Audit again with --profile sealed, or ask for Filtered in the EgressAudit.",
     )
+    OTHER_REPORT = (
+        "OtherReport",
+        "The report that was given with it is not the one that was signed.",
+        "Use the file that the same run of 'hermetic audit -o json --out FILE' wrote.",
+    )
     FROM_THE_FUTURE = (
         "FromTheFuture",
         "It was observed later than it is now.",

@@ -1,0 +1,160 @@
+"""Many attestations of one cluster, held against each other: does each follow the one before, from the first on?
+
+Each names its number and the digest of the one before it, so nothing between two of them can be taken away, added or
+changed unseen. What was cut off at the end is seen only by who knows the newest: that is `head`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from hermetic.audit.attestation.chain_findings import ChainFinding
+from hermetic.audit.attestation.envelope import Envelope
+from hermetic.audit.attestation.keys import TrustedKeys
+from hermetic.audit.attestation.statement import in_words
+from hermetic.audit.attestation.verification import Attestation, authenticate, must_be_same_cluster
+from hermetic.errors import AttestationRefused
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """One finding: about which attestation (its name), and what exactly."""
+
+    finding: ChainFinding
+    name: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """One authentic attestation, and the name under which it was given."""
+
+    name: str
+    attestation: Attestation
+
+
+@dataclass(frozen=True, slots=True)
+class ChainReport:
+    """The authentic ones in the order of their numbers, and all that was found, what breaks the chain first."""
+
+    links: tuple[Link, ...]
+    told: tuple[Told, ...]
+
+    @property
+    def intact(self) -> bool:
+        """Nothing that was found breaks the chain, and there is one."""
+        return bool(self.links) and not any(told.finding.breaks for told in self.told)
+
+    @property
+    def head(self) -> str | None:
+        """Digest of the last one: to be kept elsewhere, for `head` of the next time."""
+        return self.links[-1].attestation.digest if self.links else None
+
+
+Given = tuple[str, Envelope | AttestationRefused]
+"""A name, and the envelope that stands under it or why there is none."""
+
+
+def verify_chain(
+    given: Iterable[Given], trusted: TrustedKeys, *, head: str | None = None, ordered: bool = True
+) -> ChainReport:
+    """Hold attestations against each other. Times are not held against now: all but the newest have expired.
+
+    With `ordered` they must come in their order; without, any order will do (files of a folder). `head` is the digest
+    of the newest one, where it is known.
+    """
+    links: list[Link] = []
+    told: list[Told] = []
+    for name, each in given:
+        try:
+            links.append(Link(name, authenticate(_read(each), trusted)))
+        except AttestationRefused as refusal:
+            told.append(Told(ChainFinding.REFUSED, name, f"{refusal.refusal}: {refusal.message}"))
+    if ordered:
+        told += _reordered(links)
+    in_order = sorted(links, key=lambda link: (link.attestation.sequence, link.attestation.observed_at))
+    told += _duplicates(in_order)
+    distinct = list({link.attestation.digest: link for link in in_order}.values())
+    told += _foreign(distinct)
+    told += _broken_links(distinct)
+    told += _head(distinct, head)
+    told += _notes(distinct)
+    return ChainReport(tuple(distinct), tuple(sorted(told, key=lambda each: not each.finding.breaks)))
+
+
+def _read(given: Envelope | AttestationRefused) -> Envelope:
+    if isinstance(given, AttestationRefused):
+        raise given
+    return given
+
+
+def _reordered(links: Sequence[Link]) -> Iterable[Told]:
+    for before, after in pairwise(links):
+        if after.attestation.sequence < before.attestation.sequence:
+            message = f"number {after.attestation.sequence} stands after number {before.attestation.sequence}"
+            yield Told(ChainFinding.REORDERED, after.name, message)
+
+
+def _duplicates(links: Sequence[Link]) -> Iterable[Told]:
+    first: dict[str, str] = {}
+    for link in links:
+        digest = link.attestation.digest
+        if digest in first:
+            yield Told(ChainFinding.DUPLICATE, link.name, f"is the same as {first[digest]} ({digest})")
+        first.setdefault(digest, link.name)
+
+
+def _foreign(links: Sequence[Link]) -> Iterable[Told]:
+    for link in links[1:]:
+        try:
+            must_be_same_cluster(link.attestation.scope, links[0].attestation.scope)
+        except AttestationRefused as refusal:
+            yield Told(ChainFinding.FOREIGN, link.name, f"{refusal.message} ({links[0].name})")
+
+
+def _broken_links(links: Sequence[Link]) -> Iterable[Told]:
+    if links and (first := links[0].attestation).sequence != 1:
+        missing = f"numbers 1 to {first.sequence - 1} are" if first.sequence > 2 else "number 1 is"
+        yield Told(ChainFinding.START_MISSING, links[0].name, f"{missing} missing: it follows {first.previous}")
+    for before, after in pairwise(links):
+        yield from _between(before, after)
+
+
+def _between(one: Link, other: Link) -> Iterable[Told]:
+    before, after = one.attestation, other.attestation
+    if after.sequence == before.sequence:
+        yield Told(ChainFinding.FORK, other.name, f"is number {after.sequence}, and so is {one.name}")
+    elif after.sequence > before.sequence + 1:
+        first, last = before.sequence + 1, after.sequence - 1
+        missing = f"number {first} is" if first == last else f"numbers {first} to {last} are"
+        yield Told(ChainFinding.GAP, other.name, f"{missing} missing between {one.name} and it")
+    elif after.previous != before.digest:
+        yield Told(ChainFinding.FORK, other.name, f"follows {after.previous}; {one.name} is {before.digest}")
+    if after.observed_at <= before.observed_at:
+        at, earlier = in_words(after.observed_at), in_words(before.observed_at)
+        yield Told(ChainFinding.CLOCK_REGRESSION, other.name, f"observed at {at}; {one.name} before it at {earlier}")
+
+
+def _head(links: Sequence[Link], head: str | None) -> Iterable[Told]:
+    if head is None or (links and links[-1].attestation.digest == head):
+        return
+    last = links[-1] if links else None
+    found = f"the last one is {last.attestation.digest}" if last is not None else "there is none"
+    yield Told(ChainFinding.HEAD_MISSING, last.name if last is not None else "", f"{head} is the newest; {found}")
+
+
+def _notes(links: Sequence[Link]) -> Iterable[Told]:
+    for one, other in pairwise(links):
+        before, after = one.attestation, other.attestation
+        if before.signed_by.keyid != after.signed_by.keyid:
+            yield Told(
+                ChainFinding.KEY_CHANGED, other.name, f"from '{before.signed_by.name}' to '{after.signed_by.name}'"
+            )
+        fingerprints = before.scope.api_server_ca_fingerprint, after.scope.api_server_ca_fingerprint
+        if None not in fingerprints and fingerprints[0] != fingerprints[1]:
+            yield Told(ChainFinding.CA_CHANGED, other.name, f"from {fingerprints[0]} to {fingerprints[1]}")
+        if before.expires_at < after.observed_at:
+            since, until = in_words(before.expires_at), in_words(after.observed_at)
+            yield Told(ChainFinding.UNCOVERED, other.name, f"from {since} to {until}")

@@ -1,0 +1,72 @@
+"""What can be found about a chain of attestations: one word each, what it means, and what to do about it."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class ChainFinding(StrEnum):
+    """What can be found about a chain, and whether it breaks it or is only worth knowing (`breaks`)."""
+
+    meaning: str
+    remedy: str
+    breaks: bool
+
+    def __new__(cls, value: str, meaning: str, remedy: str, breaks: bool = True) -> ChainFinding:
+        member = str.__new__(cls, value)
+        member._value_ = value
+        member.meaning = meaning
+        member.remedy = remedy
+        member.breaks = breaks
+        return member
+
+    REFUSED = (
+        "Refused",
+        "An attestation is not authentic; the message begins with the reason.",
+        "'hermetic explain REASON' tells what to do; 'hermetic attest verify FILE' tells it of that file alone.",
+    )
+    DUPLICATE = "Duplicate", "The same attestation is there twice.", "Remove one of the two files."
+    START_MISSING = (
+        "StartMissing",
+        "The first attestation of the chain is not there.",
+        "Bring the earlier attestations, from number 1 on.",
+    )
+    GAP = "Gap", "Attestations are missing between two that are there.", "Bring those of the numbers that are named."
+    FORK = (
+        "Fork",
+        "Two attestations claim the same place, or one follows another than the one before it.",
+        "Find out who signed the second one. Both are signed by trusted keys, so a key or a jump box is used twice.",
+    )
+    FOREIGN = (
+        "Foreign",
+        "An attestation is about another cluster than the first one.",
+        "Keep a folder for each cluster; a cluster that was rebuilt under its old name begins a chain of its own.",
+    )
+    REORDERED = (
+        "Reordered",
+        "An attestation stands before one that it follows.",
+        "Bring them in the order in which they were signed.",
+    )
+    CLOCK_REGRESSION = (
+        "ClockRegression",
+        "An attestation was observed no later than the one it follows.",
+        "Look at the clock of the jump box; the times of this chain cannot be relied on.",
+    )
+    HEAD_MISSING = (
+        "HeadMissing",
+        "The attestation that is known to be the newest is not the last one.",
+        "Bring the attestations after the last one: the end of the chain was cut off, or another one was put there.",
+    )
+    KEY_CHANGED = "KeyChanged", "Another trusted key signs from here on.", "Nothing, if keys were changed then.", False
+    CA_CHANGED = (
+        "CaChanged",
+        "The API server has another CA from here on; the cluster is the same.",
+        "Nothing, if certificates were rotated then.",
+        False,
+    )
+    UNCOVERED = (
+        "Uncovered",
+        "Between two attestations none counted: the earlier one had expired.",
+        "Audit more often, or sign for longer.",
+        False,
+    )

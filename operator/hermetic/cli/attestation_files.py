@@ -1,0 +1,122 @@
+"""Attestations and keys as files: read strictly, written so that kubectl or another DSSE tool can take them."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from hermetic.api.kubernetes_yaml import NotReadable, dump, read_documents
+from hermetic.audit.attestation.custom_resource import as_object, from_object
+from hermetic.audit.attestation.envelope import LARGEST_FILE, Envelope, envelope_from
+from hermetic.audit.attestation.keys import (
+    PublicKey,
+    SigningKey,
+    TrustedKeys,
+    read_public_key,
+    read_signing_key,
+    trusted,
+)
+from hermetic.audit.attestation.refusals import Refusal, refused
+from hermetic.audit.attestation.statement import moment
+from hermetic.audit.attestation.strict_json import read_json
+from hermetic.errors import InputError, KeyUnusable, Unreachable
+
+SUFFIXES = frozenset({".yaml", ".yml", ".json"})
+PASSPHRASE_VARIABLE = "HERMETIC_SIGNING_PASSPHRASE"  # noqa: S105 - the name of one
+STANDARD_INPUT = "-"
+LARGEST_REPORT = 256 * 2**20
+
+_UNTIL = re.compile(r"(?P<file>.+)@(?P<until>[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z)")
+
+
+def read_attestation(file: str) -> Envelope:
+    """The envelope in a file ('-' is standard input): DSSE JSON, or an EgressAttestation in YAML or JSON.
+
+    Raises Unreachable where there is no file, and AttestationRefused for everything that stands in it.
+    """
+    content = _content(file)
+    if len(content) > LARGEST_FILE:
+        raise refused(Refusal.OVERSIZED, f"{LARGEST_FILE} bytes are the most")
+    if not content.strip():
+        raise refused(Refusal.TRUNCATED, "the file is empty")
+    value = read_json(content, "the file") if content.lstrip()[:1] == b"{" else _yaml(content)
+    return from_object(value) if isinstance(value, dict) and "kind" in value else envelope_from(value)
+
+
+def write_attestation(file: Path, envelope: Envelope) -> None:
+    """An EgressAttestation in YAML; the bare DSSE envelope where the file's name ends in .json. Raises Unreachable."""
+    content = envelope.as_bytes() if file.suffix == ".json" else dump(as_object(envelope)).encode()
+    try:
+        file.write_bytes(content)
+    except OSError as error:
+        raise Unreachable(f"{file}: {error.strerror}", fix="name a file that can be written") from error
+
+
+def read_report(file: str) -> Any:
+    """The JSON of an audit, read as strictly as a payload. Raises Unreachable and AttestationRefused."""
+    content = _content(file, LARGEST_REPORT)
+    if len(content) > LARGEST_REPORT:
+        raise refused(Refusal.OVERSIZED, f"{file}: {LARGEST_REPORT} bytes are the most")
+    return read_json(content, file)
+
+
+def read_public_keys(named: Iterable[str]) -> TrustedKeys:
+    """The keys of `--public-key FILE[@NOT_AFTER]`. Raises Unreachable and KeyUnusable."""
+    return trusted(_public_key(each) for each in named)
+
+
+def load_signing_key(file: Path) -> SigningKey:
+    """The private key of `--sign FILE`; the passphrase of an encrypted one is in HERMETIC_SIGNING_PASSPHRASE."""
+    passphrase = os.environ.get(PASSPHRASE_VARIABLE)
+    return read_signing_key(str(file), _pem(str(file)), passphrase.encode() if passphrase is not None else None)
+
+
+def _public_key(named: str) -> PublicKey:
+    dated = _UNTIL.fullmatch(named)
+    if dated is None or Path(named).exists():
+        return read_public_key(named, _pem(named))
+    try:
+        until = moment(dated["until"])
+    except ValueError as error:
+        raise InputError(f"--public-key {named}: {error}", fix="--public-key FILE@2026-12-31T23:59:59Z") from None
+    return read_public_key(dated["file"], _pem(dated["file"]), not_after=until)
+
+
+def _pem(file: str) -> str:
+    try:
+        return _content(file).decode("ascii")
+    except UnicodeDecodeError:
+        raise KeyUnusable(f"{file}: is not PEM: it holds bytes that are no text") from None
+
+
+def _content(file: str, largest: int = LARGEST_FILE) -> bytes:
+    """At most one byte more than may be read."""
+    if file == STANDARD_INPUT:
+        return sys.stdin.buffer.read(largest + 1)
+    try:
+        with Path(file).open("rb") as opened:
+            return opened.read(largest + 1)
+    except IsADirectoryError:
+        raise InputError(f"{file}: is a folder", fix="name a file; 'hermetic attest chain' takes a folder") from None
+    except (OSError, ValueError) as error:  # ValueError: a NUL in the name
+        what = getattr(error, "strerror", "") or str(error)
+        raise Unreachable(f"{file}: {what}", fix="name a file that can be read") from None
+
+
+def _yaml(content: bytes) -> Any:
+    try:
+        documents = list(read_documents(content.decode("utf-8")))
+    except UnicodeDecodeError as error:
+        raise refused(Refusal.MALFORMED, f"the file is not UTF-8: {error}") from None
+    except NotReadable as error:
+        raise refused(Refusal.MALFORMED, f"the file is neither JSON nor YAML: {error.message}") from None
+    if len(documents) != 1:
+        raise refused(Refusal.MALFORMED, f"the file holds {len(documents)} documents, not one")
+    for fault in documents[0].faults:
+        twice = "stands here twice" in fault.message
+        raise refused(Refusal.DUPLICATE_KEYS if twice else Refusal.MALFORMED, f"{fault.place}: {fault.message}")
+    return documents[0].value

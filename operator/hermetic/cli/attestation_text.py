@@ -1,0 +1,122 @@
+"""What `hermetic attest` tells: of one attestation, and of a chain; as JSON and in words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime
+from typing import Any
+
+from hermetic.audit.attestation.chain import ChainReport, Link
+from hermetic.audit.attestation.statement import in_words
+from hermetic.audit.attestation.verification import Attestation
+from hermetic.audit.findings import Verdict
+
+CHECK_SCHEMA = "hermetic.dev/attestation-check/v1"
+CHAIN_SCHEMA = "hermetic.dev/attestation-chain/v1"
+
+
+def attested(attestation: Attestation, now: datetime) -> dict[str, Any]:
+    """What a valid attestation says; `verdict` is that of today, `signedVerdict` the one that was signed."""
+    predicate = attestation.predicate
+    return {
+        "digest": attestation.digest,
+        "cluster": predicate.scope.cluster_arm_id,
+        "apiServerCaFingerprint": predicate.scope.api_server_ca_fingerprint,
+        "kubeSystemUid": predicate.scope.kube_system_uid,
+        "verdict": attestation.verdict_on(now.date()).value,
+        "signedVerdict": attestation.read_report.verdict,
+        "profile": attestation.read_report.profile,
+        "sources": list(attestation.read_report.sources),
+        "summary": _counts(attestation),
+        "observedAt": predicate.observed_at,
+        "expiresAt": predicate.expires_at,
+        "signedBy": {"name": attestation.signed_by.name, "keyid": attestation.signed_by.keyid},
+        "sequence": predicate.sequence,
+        "previous": predicate.previous,
+        "reportDigest": predicate.report_digest,
+        "inputs": predicate.inputs.model_dump(by_alias=True),
+        "tool": predicate.tool.model_dump(by_alias=True),
+    }
+
+
+def lines(
+    file: str, attestation: Attestation, now: datetime, *, cluster_compared: bool, report_compared: bool
+) -> Iterator[str]:
+    """A valid attestation in words, and what was not asked about it."""
+    predicate, report = attestation.predicate, attestation.read_report
+    yield f"{file}: authentic, and counts until {predicate.expires_at}"
+    yield f"  verdict    {_verdict(attestation, now)}"
+    yield f"  findings   {', '.join(f'{count} {name}' for name, count in _counts(attestation).items())}"
+    yield f"  looked at  {', '.join(report.sources)}, profile {report.profile}"
+    yield f"  cluster    {predicate.scope.cluster_arm_id}{'' if cluster_compared else '  (not compared: --cluster)'}"
+    yield f"  CA         {predicate.scope.api_server_ca_fingerprint or 'not read'}"
+    yield f"  uid        {predicate.scope.kube_system_uid or 'not read'}"
+    yield f"  observed   {predicate.observed_at}"
+    yield f"  signed by  {attestation.signed_by.name} ({attestation.signed_by.keyid})"
+    yield f"  digest     {attestation.digest}"
+    yield f"  chain      number {predicate.sequence}, {_follows(attestation)}"
+    yield f"  report     {predicate.report_digest}{'  (the file that was given)' if report_compared else ''}"
+    omitted = sum(predicate.omitted.passed.values()) + sum(predicate.omitted.not_applicable.values())
+    if omitted:
+        yield f"  left out   {omitted} Pass and NotApplicable findings; they stand in the whole report"
+
+
+def chain_as_json(report: ChainReport) -> dict[str, Any]:
+    """The links in their order, and all that was found."""
+    return {
+        "intact": report.intact,
+        "head": report.head,
+        "attestations": [_link(link) for link in report.links],
+        "findings": [
+            {
+                "finding": told.finding.value,
+                "breaks": told.finding.breaks,
+                "file": told.name,
+                "message": told.message,
+                "fix": told.finding.remedy,
+            }
+            for told in report.told
+        ],
+    }
+
+
+def chain_lines(report: ChainReport, *, head_known: bool) -> Iterator[str]:
+    """The links, what is worth knowing, and the verdict; what breaks the chain is told as errors."""
+    for link in report.links:
+        attestation = link.attestation
+        told = attestation.predicate.observed_at, attestation.read_report.verdict, attestation.signed_by.name, link.name
+        yield f"{attestation.sequence:>6}  {'  '.join(told)}"
+    for note in (told for told in report.told if not told.finding.breaks):
+        yield f"note: {note.name}: {note.finding.value}: {note.message}"
+    if report.intact:
+        yield f"intact: {len(report.links)} attestations, the newest is {report.head}"
+        if not head_known:
+            yield "note: an end that was cut off is seen only with --head: keep the newest digest elsewhere"
+
+
+def _counts(attestation: Attestation) -> dict[str, int]:
+    """In the order of the contract: canonical JSON has lost it."""
+    return {verdict.value: attestation.read_report.summary[verdict] for verdict in Verdict}
+
+
+def _verdict(attestation: Attestation, now: datetime) -> str:
+    signed, today = attestation.read_report.verdict, attestation.verdict_on(now.date()).value
+    return signed if today == signed else f"{today}  (signed as {signed}; an exception has expired since)"
+
+
+def _follows(attestation: Attestation) -> str:
+    return f"follows {attestation.previous}" if attestation.previous is not None else "the first one"
+
+
+def _link(link: Link) -> dict[str, Any]:
+    attestation = link.attestation
+    return {
+        "file": link.name,
+        "digest": attestation.digest,
+        "sequence": attestation.sequence,
+        "previous": attestation.previous,
+        "observedAt": in_words(attestation.observed_at),
+        "expiresAt": in_words(attestation.expires_at),
+        "signedBy": {"name": attestation.signed_by.name, "keyid": attestation.signed_by.keyid},
+        "verdict": attestation.read_report.verdict,
+    }

@@ -25,4 +25,4 @@ def command() -> list[str]:
     """`python3 -c LOADER MODULE...`, about 20 KB in all; the questions come in the environment."""
     folder = resources.files(PACKAGE)
     sources = [folder.joinpath(f"{name}.py").read_text(encoding="utf-8") for name in MODULES]
-    return ["python3", "-I", "-c", LOADER, *sources]
+    return ["python3", "-I", "-B", "-c", LOADER, *sources]

@@ -26,7 +26,7 @@ MESSAGE_BYTES = 4096
 
 def call(target: Sequence[Any], limit: float, canary: str) -> Steps:
     """The attempt that a target asks for."""
-    kind, address, port = target
+    _, kind, address, port = target
     if kind == "tls":
         return tls(address, port, limit)
     if kind == "proxy":
@@ -68,7 +68,7 @@ def answers(asked: dict[str, Any]) -> dict[str, Any]:
     documents: dict[str, list[Any]] = {what: [] for what in metadata.PATHS} if asked["imds"] else {}
     groups = {
         "targets": [call(target, limit, canary) for target in asked["targets"]],
-        "names": [named(name, port, own, limit) for name, port in asked["names"]],
+        "names": [named(name, port, own, limit) for _, name, port in asked["names"]],
         "dns": [resolve(server, random_label(canary), A, limit) for server in servers],
         "clusterName": [resolve(server, asked["clusterName"], A, limit) for server in own],
         "imds": [metadata.document(what, limit, into) for what, into in documents.items()],

@@ -1,0 +1,147 @@
+"""Calls that must come to nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+
+from hermetic.audit.checks.probe.vantages import BOTH, POD, Doubt, Place, Way, each_place, seat, weigh
+from hermetic.audit.estate.estate import Estate
+from hermetic.audit.estate.probe.addresses import is_public
+from hermetic.audit.estate.probe.readings import Reading, Reply
+from hermetic.audit.estate.probe.runs import ProbeRun
+from hermetic.audit.judging import Judgement
+from hermetic.audit.policy import Policy
+
+NETWORKS = 3
+"""Fewer public IPv4 addresses may all be blocked, or down, by chance."""
+
+
+def internet(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+    """Nothing on the internet may answer: no address, no port, no protocol."""
+
+    def doubts(run: ProbeRun) -> Iterator[Doubt]:
+        called = {one.target.address for one in run.said.called("public")}
+        if sum(":" not in address for address in called) < NETWORKS:
+            message = f"fewer than {NETWORKS} public IPv4 addresses were called"
+            yield Doubt("TooFewTargets", message, "Name at least three public IPv4 addresses in different networks.")
+
+    return each_place(estate, partial(_judged, policy, "public", doubts))
+
+
+def storage(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+    """Storage of the same region answers even in a private subnet, whoever owns the account."""
+    remedy = "Name the endpoint of a storage account in the same region that is not yours (probe targets, `storage`)."
+
+    def doubts(run: ProbeRun) -> Iterator[Doubt]:
+        names = [one for one in run.said.names if one.target.what == "storage"]
+        if not names and not run.said.called("storage"):
+            yield Doubt("NoStorageNamed", "no storage account was named to call", remedy)
+        if names and not run.said.called("storage"):
+            message = f"{names[0].target.address} has no public address here, so that nothing was called"
+            yield Doubt("StorageNotCalled", message, "Name it by its public address as well.")
+
+    return each_place(estate, partial(_judged, policy, "storage", doubts))
+
+
+def proxy(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+    """A proxy that passes a request on is a way out, wherever it stands."""
+    return _named(estate, policy, "proxy")
+
+
+def networks(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+    """Addresses that the platform team says must be out of reach: other networks, machines at home."""
+    return _named(estate, policy, "forbidden")
+
+
+def wireserver(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+    """The host's own channel is for the node's agent; a pod that reaches it can read what extensions were told."""
+
+    def doubts(run: ProbeRun) -> Iterator[Doubt]:
+        if not run.said.called("wireserver"):
+            yield Doubt("NotCalled", "168.63.129.16 was not called", "Keep it among the targets of the probe.")
+
+    return each_place(estate, partial(_judged, policy, "wireserver", doubts, vantages=(POD,)))
+
+
+def _named(estate: Estate, policy: Policy, what: str) -> Iterator[Judgement]:
+    """Of targets that only some name: where there is none, there is nothing to say."""
+    runs = estate.every(ProbeRun, estate.cluster)
+    if any(run.said.called(what) or run.problem for run in runs) or runs.problem or not runs.items:
+        yield from each_place(estate, partial(_judged, policy, what, lambda _run: ()))
+
+
+def _judged(
+    policy: Policy,
+    what: str,
+    doubts: Callable[[ProbeRun], Iterable[Doubt]],
+    place: Place,
+    vantages: tuple[bool, ...] = BOTH,
+) -> Iterator[Judgement]:
+    yield weigh(
+        place,
+        vantages,
+        reason="WayOut" if what != "wireserver" else "WireServerReachable",
+        ways=lambda run: _ways(run, what, policy),
+        doubts=lambda run: (*_unclear(run, what, policy), *doubts(run)),
+        silence=_silence(place, vantages, what),
+    )
+
+
+def _ways(run: ProbeRun, what: str, policy: Policy) -> Iterator[Way]:
+    called = run.said.called(what)
+    for one in called:
+        if why := _open(one, called, policy):
+            yield Way(f"{one.target} {why}", f"{seat(run)} -> {one.target}")
+
+
+def _open(one: Reply, called: tuple[Reply, ...], policy: Policy) -> str:
+    """Why an answer shows a way out; "" when it does not."""
+    if one.target.kind == "proxy":
+        return "passes requests on" if one.reading is Reading.PASSED_ON else ""
+    if _may_be_the_firewall(one, policy):
+        return ""
+    if one.reading.came_through:
+        return f"is {one.reading}" if one.reading is Reading.OPEN else str(one.reading)
+    if one.reading.was_refused and _speaks_for_itself(one, called):
+        return f"is {one.reading}: the call left, and was refused out there"
+    return ""
+
+
+def _may_be_the_firewall(one: Reply, policy: Policy) -> bool:
+    """A firewall that reads requests completes handshakes itself, before it decides."""
+    return policy.profile == "filtered" and one.reading is Reading.OPEN
+
+
+def _speaks_for_itself(one: Reply, called: tuple[Reply, ...]) -> bool:
+    """Whether a refusal is the far end's own: at a port where something listens, a firewall would have refused too."""
+    listening = [
+        other.reading for other in called if other.target.address == one.target.address and other.target.kind == "tls"
+    ]
+    return bool(listening) and not any(reading.was_refused for reading in listening)
+
+
+def _unclear(run: ProbeRun, what: str, policy: Policy) -> Iterator[Doubt]:
+    called = run.said.called(what)
+    for one in called:
+        if one.reading is Reading.UNREADABLE:
+            yield Doubt("Unreadable", f"{one.target}: {one.raw!r} is no answer of the probe")
+        elif one.reading.was_refused and one.target.kind != "proxy":
+            message = f"{one.target} is {one.reading}: by a firewall on the way or by the far end, nobody can tell"
+            yield Doubt("RefusedBySomebody", message, "Let the firewall drop, or reject with an ICMP message.")
+        elif is_public(one.offender):
+            message = (
+                f"{one.target} was {one.reading} by {one.offender}, which may be outside: it is no private address"
+            )
+            yield Doubt("RejectedOutside", message, "Find out whose router that is; the call reached it.")
+        elif _may_be_the_firewall(one, policy):
+            message = f"{one.target} took a connection and said nothing: it may be the firewall that did"
+            yield Doubt("TakenBySomebody", message, "Call ports on which TLS is spoken: the far end must speak itself.")
+
+
+def _silence(place: Place, vantages: tuple[bool, ...], what: str) -> str:
+    """How the calls ended, the most frequent first: what stands in the way is worth knowing."""
+    readings = [one.reading for run in place.seen_from(vantages) for one in run.said.called(what)]
+    counted = sorted({reading: readings.count(reading) for reading in readings}.items(), key=lambda entry: -entry[1])
+    words = ", ".join(f"{count} {reading}" for reading, count in counted)
+    return f"none of {len(readings)} calls was answered: {words}" if readings else "nothing was called"

@@ -1,0 +1,101 @@
+"""What Azure's instance metadata service says about the machines."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+from hermetic.audit.checks.probe.vantages import Doubt, Way, on_each_machine, seat
+from hermetic.audit.estate.arm_ids import name_of, subscription_of
+from hermetic.audit.estate.estate import Estate
+from hermetic.audit.estate.look import Listing
+from hermetic.audit.estate.probe.runs import Metadata, ProbeRun
+from hermetic.audit.findings import Severity
+from hermetic.audit.judging import Judgement
+from hermetic.audit.policy import Policy
+from hermetic.audit.scope import node_group_of, scale_sets_of
+
+NOT_FOUND = 404
+NO_BALANCER = "NoLoadBalancer"
+
+
+def imds_lb(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
+    """The load balancer document is there only behind a Standard load balancer; without it nothing is said."""
+
+    def ways(run: ProbeRun) -> Iterator[Way]:
+        found = _document(run, "loadbalancer").found
+        if isinstance(found, Mapping):
+            for address in found.get("public") or ():
+                yield Way(f"{run.node} has the public address {address}", f"{seat(run)} -> load balancer {address}")
+            if found.get("outboundRules"):
+                message = f"{run.node} is behind {found['outboundRules']} outbound rules"
+                yield Way(message, f"{seat(run)} -> load balancer outbound rule -> internet")
+
+    def doubts(run: ProbeRun) -> Iterator[Doubt]:
+        document = _document(run, "loadbalancer")
+        if document.status == NOT_FOUND:
+            message = f"{run.node} is behind no Standard load balancer that Azure tells of: nothing follows from that"
+            yield Doubt(NO_BALANCER, message, "Nothing: load balancers are judged from Azure itself.")
+        elif not (isinstance(document.found, Mapping) and document.found.keys() >= {"public", "outboundRules"}):
+            yield _unread(run, document)
+
+    for found in on_each_machine(estate, "PublicLoadBalancer", ways, doubts, "no public address and no outbound rule"):
+        # What cannot be known without a load balancer must not hold up a cluster that has none.
+        yield replace(found, severity=Severity.MEDIUM) if found.reason == NO_BALANCER else found
+
+
+def imds_nic_pip(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
+    """Public addresses on the interfaces themselves; those of a Standard SKU show with the load balancer only."""
+
+    def ways(run: ProbeRun) -> Iterator[Way]:
+        found = _document(run, "network").found
+        for address in found if isinstance(found, list) else ():
+            yield Way(f"{run.node} has the public address {address}", f"{seat(run)} -> public ip {address} -> internet")
+
+    def doubts(run: ProbeRun) -> Iterator[Doubt]:
+        document = _document(run, "network")
+        if not isinstance(document.found, list):
+            yield _unread(run, document)
+
+    return on_each_machine(estate, "PublicAddress", ways, doubts, "no interface has a public address")
+
+
+def imds_identity(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
+    """The machines are those that the evidence from outside is about."""
+    expected = _expected(estate)
+
+    def ways(run: ProbeRun) -> Iterator[Way]:
+        found = _document(run, "compute").found
+        for key, allowed in expected.items():
+            said = str(found.get(key) or "") if isinstance(found, Mapping) else ""
+            if said and said.lower() not in {one.lower() for one in allowed}:
+                yield Way(f"{run.node} says {key} {said}, the cluster has {', '.join(sorted(allowed))}")
+
+    def doubts(run: ProbeRun) -> Iterator[Doubt]:
+        document = _document(run, "compute")
+        if not isinstance(document.found, Mapping) or not document.found.get("subscriptionId"):
+            yield _unread(run, document)
+        if not expected:
+            yield Doubt("ClusterUnknown", "the ARM id of the cluster is not known", "Name the cluster by its ARM id.")
+
+    return on_each_machine(estate, "OtherMachine", ways, doubts, "the machines belong to the cluster")
+
+
+def _expected(estate: Estate) -> dict[str, frozenset[str]]:
+    """What the metadata of a machine of this cluster says, as far as it is known here."""
+    expected = {"subscriptionId": frozenset({subscription_of(estate.cluster)} - {""})}
+    if "azure" in estate.sources:
+        sets: Listing[Any] = scale_sets_of(estate)
+        expected["resourceGroupName"] = frozenset({name_of(node_group_of(estate))} - {""})
+        expected["vmScaleSetName"] = frozenset(name_of(one.id) for one in sets) if not sets.problem else frozenset()
+    return {key: allowed for key, allowed in expected.items() if allowed}
+
+
+def _document(run: ProbeRun, what: str) -> Metadata:
+    return run.said.metadata.get(what, Metadata())
+
+
+def _unread(run: ProbeRun, document: Metadata) -> Doubt:
+    said = f"HTTP {document.status}" if document.status else "no answer"
+    return Doubt("MetadataUnread", f"the metadata service told {run.node} nothing that can be read ({said})")

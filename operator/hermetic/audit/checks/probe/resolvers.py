@@ -1,0 +1,86 @@
+"""Names: who is asked, and whether a question leaves."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from hermetic.audit.checks.probe.vantages import BOTH, Doubt, Place, Way, each_place, on_each_machine, seat, weigh
+from hermetic.audit.estate.estate import Estate
+from hermetic.audit.estate.probe.addresses import is_public
+from hermetic.audit.estate.probe.dns import DnsReading, DnsReply
+from hermetic.audit.estate.probe.runs import ProbeRun, resolved_within_the_cluster
+from hermetic.audit.findings import Severity
+from hermetic.audit.judging import Judgement
+from hermetic.audit.policy import Policy
+
+AZURE_DNS = "168.63.129.16"
+
+
+def dns_recursion(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
+    """No resolver may carry a question to public name servers: names hold data."""
+
+    def judge(place: Place) -> Iterator[Judgement]:
+        yield weigh(
+            place,
+            BOTH,
+            reason="ResolverRecurses",
+            ways=_recursions,
+            doubts=_doubts,
+            silence="no resolver brought an answer from outside",
+        )
+
+    return each_place(estate, judge)
+
+
+def _recursions(run: ProbeRun) -> Iterator[Way]:
+    for one in run.said.dns:
+        if one.reading.went_out:
+            message = f"{one.server} {one.reading} when asked for a name that nobody can have asked for before"
+            yield Way(message, f"{seat(run)} -> resolver {one.server} -> public name servers")
+    for name in run.said.names:
+        if name.resolved.reading is DnsReading.PUBLIC_ADDRESS:
+            message = f"{name.target.address} resolves to {_shown(name.resolved)}"
+            yield Way(message, f"{seat(run)} -> resolver -> public name servers")
+
+
+def _shown(resolved: DnsReply) -> str:
+    return ", ".join(one for one in resolved.contents if is_public(one))
+
+
+def _doubts(run: ProbeRun) -> Iterator[Doubt]:
+    said = run.said
+    for one in (*said.dns, *(name.resolved for name in said.names)):
+        if one.reading is DnsReading.UNCLEAR:
+            yield Doubt("UnclearAnswer", f"{one.server}: {one.raw!r} does not say where it comes from")
+    if not said.nameservers:
+        yield Doubt("ResolversUnknown", f"the resolvers of the pod on {run.node} could not be read")
+    if AZURE_DNS not in {one.server for one in said.dns}:
+        yield Doubt("AzureDnsNotAsked", f"{AZURE_DNS} was not asked", "Keep it among the resolvers of the probe.")
+    if not run.host_network and not resolved_within_the_cluster(said):
+        message = f"on {run.node} no resolver answered the name of a Service either: DNS was down, and nothing follows"
+        yield Doubt("ResolverSilent", message)
+
+
+def node_resolv(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+    """The resolvers of the machines themselves are those that somebody allowed."""
+    allowed = {AZURE_DNS, *policy.allowed_dns_servers}
+
+    def ways(run: ProbeRun) -> Iterator[Way]:
+        for server in run.said.nameservers or ():
+            if server not in allowed:
+                yield Way(f"{run.node} asks {server}, which is not allowed", f"{seat(run)} -> resolver {server}")
+
+    def doubts(run: ProbeRun) -> Iterator[Doubt]:
+        if not run.said.nameservers:
+            yield Doubt("ResolversUnknown", f"the resolvers of {run.node} could not be read")
+
+    for found in on_each_machine(estate, "ResolverNotAllowed", ways, doubts, "all resolvers are allowed"):
+        worse = found.reason == "ResolverNotAllowed" and any(map(is_public, _not_allowed(found, allowed)))
+        yield replace(found, severity=Severity.HIGH) if worse else found
+
+
+def _not_allowed(found: Judgement, allowed: set[str]) -> Iterator[str]:
+    for run in found.looks:
+        if isinstance(run, ProbeRun):
+            yield from (server for server in run.said.nameservers or () if server not in allowed)

@@ -1,0 +1,123 @@
+"""From where the probe looked, and the order in which its words are weighed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from hermetic.audit.estate.estate import Estate
+from hermetic.audit.estate.look import Listing
+from hermetic.audit.estate.probe.runs import ProbeRun
+from hermetic.audit.judging import Judgement, cannot_say, fails, passes
+from hermetic.audit.scope import whole_or_unknown
+
+POD, HOST = False, True
+"""Values of `host_network`: a pod of the cluster's own network, or one of the machine's."""
+BOTH = (POD, HOST)
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """The machines of one pool in one subnet, and the runs that stand for them."""
+
+    pool: str
+    subnet: str
+    runs: tuple[ProbeRun, ...]
+
+    @property
+    def resource(self) -> str:
+        """What a finding names: whoever mends it starts at the pool's subnet."""
+        return f"agentPools/{self.pool}/subnets/{self.subnet}"
+
+    def seen_from(self, vantages: Iterable[bool]) -> tuple[ProbeRun, ...]:
+        """The runs of these vantages."""
+        wanted = frozenset(vantages)
+        return tuple(run for run in self.runs if run.host_network in wanted)
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """Something that is open: in words, and drawn hop by hop."""
+
+    message: str
+    path: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Doubt:
+    """What keeps silence from counting."""
+
+    reason: str
+    message: str
+    remedy: str = ""
+
+
+def each_place(estate: Estate, judge: Callable[[Place], Iterable[Judgement]]) -> Iterator[Judgement]:
+    """Judges every place that a run stands for; a place that none stands for is Unknown."""
+    runs: Listing[ProbeRun] = estate.every(ProbeRun, estate.cluster)
+    found: dict[tuple[str, str], list[ProbeRun]] = {}
+    for run in runs:
+        found.setdefault((run.pool, run.subnet), []).append(run)
+    for (pool, subnet), of_place in sorted(found.items(), key=_key):
+        yield from judge(Place(pool, subnet, tuple(of_place)))
+    yield from whole_or_unknown(estate.cluster, "the runs of the probe", runs)
+    if not found:
+        yield cannot_say(estate.cluster, "NoProbeRun", "no pod of the probe has answered", runs)
+
+
+def _key(entry: tuple[Any, Any]) -> Any:
+    return entry[0]
+
+
+def weigh(
+    place: Place,
+    vantages: tuple[bool, ...],
+    *,
+    reason: str,
+    ways: Callable[[ProbeRun], Iterable[Way]],
+    doubts: Callable[[ProbeRun], Iterable[Doubt]],
+    silence: str,
+) -> Judgement:
+    """What was seen open is open. Otherwise every vantage must have spoken, with its control, and without doubt."""
+    runs = place.seen_from(vantages)
+    if found := [way for run in runs for way in ways(run)]:
+        paths = tuple(dict.fromkeys(way.path for way in found if way.path))
+        return fails(place.resource, reason, _joined(way.message for way in found), *runs, paths=paths)
+    if missing := [vantage for vantage in vantages if not place.seen_from((vantage,))]:
+        words = " and ".join("host network pod" if vantage is HOST else "pod" for vantage in missing)
+        return cannot_say(place.resource, "VantageMissing", f"no {words} of the probe has answered from here", *runs)
+    if mute := [run.node for run in runs if not run.said.control_answered]:
+        message = f"the positive control did not answer on {_joined(mute)}: this silence means nothing"
+        return cannot_say(place.resource, "ControlSilent", message, *runs)
+    if doubt := next((doubt for run in runs for doubt in doubts(run)), None):
+        return cannot_say(place.resource, doubt.reason, doubt.message, *runs, remedy=doubt.remedy)
+    return passes(place.resource, "NothingAnswered", silence, *runs)
+
+
+def on_each_machine(
+    estate: Estate,
+    reason: str,
+    ways: Callable[[ProbeRun], Iterable[Way]],
+    doubts: Callable[[ProbeRun], Iterable[Doubt]],
+    silence: str,
+) -> Iterator[Judgement]:
+    """Judges what only a pod in the machine's own network can see."""
+
+    def judge(place: Place) -> Iterator[Judgement]:
+        yield weigh(place, (HOST,), reason=reason, ways=ways, doubts=doubts, silence=silence)
+
+    return each_place(estate, judge)
+
+
+def _joined(words: Iterable[str]) -> str:
+    """Each once, at most six: a machine that is wide open would fill pages."""
+    unique = list(dict.fromkeys(words))
+    more = f"; and {len(unique) - 6} more" if len(unique) > 6 else ""
+    return "; ".join(unique[:6]) + more
+
+
+def seat(run: ProbeRun) -> str:
+    """The first hops of every path from this run."""
+    inside = "node" if run.host_network else "pod on node"
+    return f"pool {run.pool} -> {inside} {run.node}"

@@ -1,0 +1,78 @@
+"""What one DNS answer of the probe means."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from enum import StrEnum
+
+from hermetic.audit.estate.probe.addresses import is_address, is_public
+from hermetic.audit.estate.probe.readings import Target, reply
+
+
+class DnsReading(StrEnum):
+    """What a resolver did with a question."""
+
+    PUBLIC_ADDRESS = "answered with a public address"
+    PRIVATE_ADDRESS = "answered with a private address"
+    PUBLIC_DENIAL = "denied by the public zone itself"
+    DENIED = "denied by the resolver"
+    SILENT = "no answer"
+    UNCLEAR = "an answer that decides nothing"
+
+    @property
+    def went_out(self) -> bool:
+        """The question reached public name servers: whoever owns a zone can read what is asked, bit by bit."""
+        return self in {DnsReading.PUBLIC_ADDRESS, DnsReading.PUBLIC_DENIAL}
+
+
+@dataclass(frozen=True, slots=True)
+class DnsReply:
+    """What `server` said; `contents` are addresses and names, `raw` the probe's own word."""
+
+    server: str
+    reading: DnsReading
+    contents: tuple[str, ...] = ()
+    raw: str = ""
+
+
+# Delegated for ever (RFC 2606): a denial by the root or by their parent cannot come from the public tree.
+DELEGATED = frozenset({"example.com", "example.net", "example.org"})
+_RESPONSE = re.compile(r"r(?P<code>\d{1,2}):(?P<contents>[^;|/]{0,400});(?P<zone>[^;|/]{0,300})")
+_NO_ERROR, _SERVER_FAILURE, _NO_SUCH_NAME, _REFUSED = 0, 2, 3, 5
+
+
+def dns_reply(server: str, domain: str, raw: object) -> DnsReply:
+    """Reads the answer of a resolver about a random name below a domain. Never raises."""
+    text = raw.partition("/")[0] if isinstance(raw, str) else ""
+    found = _RESPONSE.fullmatch(text)
+    if found is None:
+        return DnsReply(server, _without_response(server, raw), raw=str(raw)[:80])
+    contents = tuple(found["contents"].split(",")) if found["contents"] else ()
+    return DnsReply(server, _reading(int(found["code"]), contents, found["zone"], domain), contents, text)
+
+
+def _without_response(server: str, raw: object) -> DnsReading:
+    reading = reply(Target("dns", "udp", server, 53), raw).reading
+    # A port that nobody listens on, or that a firewall resets, is no way out either.
+    return DnsReading.SILENT if reading.was_held or reading.was_refused else DnsReading.UNCLEAR
+
+
+def _reading(code: int, contents: tuple[str, ...], zone: str, domain: str) -> DnsReading:
+    addresses = [content for content in contents if is_address(content)]
+    if code == _NO_ERROR and addresses:
+        return DnsReading.PUBLIC_ADDRESS if any(map(is_public, addresses)) else DnsReading.PRIVATE_ADDRESS
+    if code in {_SERVER_FAILURE, _REFUSED} and not contents:
+        return DnsReading.DENIED
+    if contents or code not in {_NO_ERROR, _NO_SUCH_NAME}:
+        return DnsReading.UNCLEAR
+    return _denial(code, zone.lower().strip("."), domain.lower().strip("."))
+
+
+def _denial(code: int, zone: str, domain: str) -> DnsReading:
+    """By whom a name was denied: the zone in the SOA record signs for it."""
+    if "." in zone and f".{domain}".endswith(f".{zone}"):
+        return DnsReading.PUBLIC_DENIAL
+    if code == _NO_SUCH_NAME and (not zone or domain in DELEGATED):
+        return DnsReading.DENIED
+    return DnsReading.UNCLEAR

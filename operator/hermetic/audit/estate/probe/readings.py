@@ -1,0 +1,146 @@
+"""What one answer of the probe means.
+
+The words are those of `hermetic.collect.probe.program`; the meanings were measured with real packets, row by row, and
+tests/network measures them again. An errno alone leaves several causes open. The ICMP message behind it, which the
+kernel keeps for whoever asks, decides most of them: who sent it, and with which code.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Reading(StrEnum):
+    """What became of one attempt."""
+
+    OPEN = "open"
+    TLS_ANSWERED = "TLS answered"
+    ANSWERED = "answered"
+    PASSED_ON = "passed on by a proxy"
+    FAR_END_REFUSED = "refused by the far end"
+    RESET = "reset"
+    NO_ROUTE = "no route"
+    BLACKHOLE = "blackhole route"
+    UNREACHABLE = "unreachable route"
+    PROHIBITED = "prohibited route"
+    NO_FAMILY = "no such address family"
+    LOCAL_FIREWALL = "local firewall"
+    DROPPED = "dropped"
+    REJECTED = "rejected on the way"
+    FORBIDDEN = "administratively prohibited on the way"
+    NO_UPSTREAM = "no route beyond a router"
+    DEAD_HOST = "no such host"
+    UNREADABLE = "unreadable"
+
+    @property
+    def came_through(self) -> bool:
+        """Something beyond answered: the packet left, and one came back."""
+        return self in {Reading.OPEN, Reading.TLS_ANSWERED, Reading.ANSWERED, Reading.PASSED_ON}
+
+    @property
+    def was_refused(self) -> bool:
+        """In the name of the target, which says nothing about who spoke: the far end, or a firewall in its place."""
+        return self in {Reading.RESET, Reading.FAR_END_REFUSED}
+
+    @property
+    def was_held(self) -> bool:
+        """Consistent with isolation."""
+        return not (self.came_through or self.was_refused or self is Reading.UNREADABLE)
+
+
+_ANSWER = re.compile(
+    r"(?P<word>[osatg]|p(?P<status>\d{1,3})|x\w{1,64}"
+    r"|e(?P<errno>\d{1,4})(:(?P<type>\d{1,3})\.(?P<code>\d{1,3})@(?P<offender>[0-9a-f.:]+|=))?)(/(?P<ms>\d{1,7}))?"
+)
+_WORDS = {
+    "o": Reading.OPEN,
+    "s": Reading.TLS_ANSWERED,
+    "a": Reading.ANSWERED,
+    "t": Reading.DROPPED,
+}
+# asm-generic/errno.h: EPERM, EACCES, EINVAL, EAFNOSUPPORT, ENETUNREACH, ECONNRESET, ETIMEDOUT, ECONNREFUSED,
+# EHOSTUNREACH
+_BY_ERRNO = {
+    1: Reading.LOCAL_FIREWALL,
+    13: Reading.PROHIBITED,
+    22: Reading.BLACKHOLE,
+    97: Reading.NO_FAMILY,
+    101: Reading.NO_ROUTE,
+    104: Reading.RESET,
+    110: Reading.DROPPED,
+    111: Reading.RESET,
+    113: Reading.UNREACHABLE,
+}
+# RFC 792 and 1812 (type 3), RFC 4443 (type 1)
+_V4_CODES = {0: Reading.NO_UPSTREAM, 1: Reading.DEAD_HOST, 9: Reading.FORBIDDEN, 10: Reading.FORBIDDEN} | {
+    13: Reading.FORBIDDEN
+}
+_V6_CODES = {0: Reading.NO_UPSTREAM, 1: Reading.FORBIDDEN, 3: Reading.DEAD_HOST, 5: Reading.FORBIDDEN} | {
+    6: Reading.FORBIDDEN
+}
+_HOST_UNREACHABLE = {(3, 1), (1, 3)}
+NEIGHBOUR_WAIT_MS = 900
+"""A host that does not answer for its address is given up after seconds; a firewall refuses at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """One place that was called.
+
+    `what` says what it stands for (public, storage, proxy, wireserver, ...), `kind` how it was called (tcp, tls, proxy,
+    udp). A TLS service is known to listen there.
+    """
+
+    what: str
+    kind: str
+    address: str
+    port: int
+
+    def __str__(self) -> str:
+        shown = f"[{self.address}]" if ":" in self.address else self.address
+        return f"{shown}:{self.port}/{'udp' if self.kind == 'udp' else 'tcp'}"
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What became of the call at a target; `offender` is the router or host whose ICMP message ended it, or ""."""
+
+    target: Target
+    reading: Reading
+    offender: str = ""
+    raw: str = ""
+
+
+def reply(target: Target, raw: object) -> Reply:
+    """Reads one answer; what is no answer is unreadable. Never raises."""
+    found = _ANSWER.fullmatch(raw) if isinstance(raw, str) else None
+    if found is None:
+        return Reply(target, Reading.UNREADABLE, raw=str(raw)[:80])
+    offender = found["offender"] or ""
+    return Reply(target, _reading(found, target), "" if offender == "=" else offender, found[0])
+
+
+def _reading(found: re.Match[str], target: Target) -> Reading:
+    word = found["word"]
+    if found["status"]:
+        return Reading.PASSED_ON if found["status"].startswith("2") else Reading.OPEN
+    if found["errno"] is None:
+        return _WORDS.get(word, Reading.UNREADABLE)
+    errno, waited = int(found["errno"]), int(found["ms"] or 0)
+    if found["offender"] is None:
+        unreachable = errno == 113 and waited >= NEIGHBOUR_WAIT_MS
+        return Reading.DEAD_HOST if unreachable else _BY_ERRNO.get(errno, Reading.UNREADABLE)
+    return _by_icmp(found, target, waited)
+
+
+def _by_icmp(found: re.Match[str], target: Target, waited: int) -> Reading:
+    kind, code, offender = int(found["type"]), int(found["code"]), found["offender"]
+    if offender == target.address:
+        return Reading.FAR_END_REFUSED
+    if offender == "=":
+        absent = (kind, code) in _HOST_UNREACHABLE and waited >= NEIGHBOUR_WAIT_MS
+        return Reading.DEAD_HOST if absent else Reading.LOCAL_FIREWALL
+    codes = _V6_CODES if ":" in offender else _V4_CODES
+    return codes.get(code, Reading.REJECTED) if kind in {1, 3} else Reading.REJECTED

@@ -1,0 +1,205 @@
+"""One run of the probe in one pod, read once."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Self
+
+from pydantic import PrivateAttr
+
+from hermetic.audit.estate.probe.addresses import is_address, is_public
+from hermetic.audit.estate.probe.dns import DnsReading, DnsReply, dns_reply
+from hermetic.audit.estate.probe.readings import Reading, Reply, Target, reply
+from hermetic.audit.estate.questions import Body, Problem, Source, Trouble
+from hermetic.audit.estate.resource import Resource
+
+LARGEST_ANSWER = 65536
+
+
+@dataclass(frozen=True, slots=True)
+class NameReply:
+    """A public name: what the pod's resolvers said, and what became of a call at the address they gave."""
+
+    target: Target
+    resolved: DnsReply
+    call: Reply | None
+
+
+@dataclass(frozen=True, slots=True)
+class Metadata:
+    """A document of the instance metadata service: `status` 0 and `found` None when no answer came."""
+
+    status: int = 0
+    found: Any = None
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """Everything one pod said. A field that is None was not readable there; an empty one was read, and is empty."""
+
+    control_answered: bool = False
+    replies: tuple[Reply, ...] = ()
+    names: tuple[NameReply, ...] = ()
+    dns: tuple[DnsReply, ...] = ()
+    cluster_name: tuple[DnsReply, ...] = ()
+    metadata: Mapping[str, Metadata] = field(default_factory=dict)
+    v6_defaults: tuple[str, ...] | None = None
+    v6_addresses: tuple[str, ...] | None = None
+    nameservers: tuple[str, ...] | None = None
+
+    def called(self, what: str) -> tuple[Reply, ...]:
+        """Calls at targets that stand for this: addresses, and public addresses of names.
+
+        A name with a private address is that of a private endpoint: reaching it is no way out.
+        """
+        by_name = (one.call for one in self.names if one.call is not None and is_public(one.call.target.address))
+        return tuple(one for one in (*self.replies, *by_name) if one.target.what == what)
+
+
+class ProbeRun(Resource):
+    """What a pod on `node` said at `observed_at` (RFC 3339), standing for the machines of one pool in one subnet.
+
+    `questions` and `answer` are the JSON texts that went in and came out: a snapshot keeps both, and reading them again
+    gives the same. An answer that is cut, garbled, of another run, or of another shape is a problem: it passes nothing.
+    """
+
+    SOURCE: ClassVar[Source] = "probe"
+    TYPE: ClassVar[str] = "hermetic.dev/proberuns"
+    WRAPPED: ClassVar[bool] = False
+
+    pool: str = ""
+    subnet: str = ""
+    node: str = ""
+    host_network: bool = False
+    observed_at: str = ""
+    questions: str = ""
+    answer: str = ""
+
+    _said: Said = PrivateAttr(default=Said())
+    _problem: Problem | None = PrivateAttr(default=None)
+
+    @property
+    def said(self) -> Said:
+        """Its answers; nothing at all when they could not be read."""
+        return self._said
+
+    @property
+    def problem(self) -> Problem | None:
+        """Why its answers could not be read."""
+        return self._problem
+
+    @classmethod
+    def read(cls, body: Body) -> Self:
+        """The run as it was answered. Never raises."""
+        run = super().read(body)
+        try:
+            run._said = _said(run)  # noqa: SLF001 - its own
+        except _Unreadable as why:
+            run._problem = Problem(Trouble.UNREADABLE, f"{run.id}: {why}")  # noqa: SLF001 - its own
+        return run
+
+
+class _Unreadable(Exception):
+    """Why a line is not an answer to what was asked."""
+
+
+def _said(run: ProbeRun) -> Said:
+    if missing := ProbeRun.model_fields.keys() - {"name"} - run.model_fields_set:
+        raise _Unreadable(f"{', '.join(sorted(missing))}: missing or of the wrong type")
+    questions, answer = _object(run.questions), _object(run.answer)
+    if answer.get("run") != questions.get("run"):
+        raise _Unreadable("the answer belongs to another run of the probe")
+    if "tooLong" in answer:
+        raise _Unreadable(f"the answer had {answer['tooLong']} bytes and did not fit: ask for fewer targets")
+    if answer.get("v") != 1:
+        raise _Unreadable("the answer is of another version of the probe")
+    try:
+        own = _texts(answer, "nameservers")
+        if missing := set(questions["resolvers"]) - set(answer["servers"]):
+            raise _Unreadable(f"{', '.join(sorted(missing))} should have been asked, and was not")
+        return Said(
+            control_answered=_control_answered(answer["controls"]),
+            replies=tuple(reply(target, raw) for target, raw in _pairs(_targets(questions), answer["targets"])),
+            names=tuple(_name(row, raw) for row, raw in _pairs(questions["names"], answer["names"])),
+            dns=_resolvers(answer["servers"], answer["dns"], questions["canary"]),
+            cluster_name=_resolvers(own or (), answer["clusterName"], questions["clusterName"]),
+            metadata={what: _metadata(row) for what, row in answer["metadata"].items()},
+            v6_defaults=_texts(answer, "v6"),
+            v6_addresses=_texts(answer, "v6Addresses"),
+            nameservers=own,
+        )
+    except (LookupError, TypeError, ValueError, AttributeError) as error:
+        raise _Unreadable(f"the answer does not fit the questions ({type(error).__name__})") from error
+
+
+def _object(line: str) -> dict[str, Any]:
+    if not line.strip():
+        raise _Unreadable("the probe said nothing")
+    if len(line) > LARGEST_ANSWER:
+        raise _Unreadable(f"{len(line)} characters, more than any probe says")
+    try:
+        found = json.loads(line)
+    except (ValueError, RecursionError):
+        raise _Unreadable("no JSON: the text was cut, or something else wrote it") from None
+    if not isinstance(found, dict):
+        raise _Unreadable("no JSON object")
+    return found
+
+
+def _pairs(asked: list[Any], answered: list[Any]) -> Iterator[tuple[Any, Any]]:
+    if not isinstance(asked, list) or not isinstance(answered, list):
+        raise TypeError
+    return zip(asked, answered, strict=True)
+
+
+def _targets(questions: Mapping[str, Any]) -> list[Target]:
+    return [_target(row) for row in questions["targets"]]
+
+
+def _target(row: list[Any]) -> Target:
+    what, kind, address, port = row
+    return Target(str(what), str(kind), str(address), int(port))
+
+
+def _name(row: list[Any], raw: Any) -> NameReply:
+    what, name, port = row
+    said, _, called = str(raw).partition("|")
+    target = Target(str(what), "tls", str(name), int(port))
+    resolved = dns_reply("the pod's resolver", str(name), said)
+    address = next((one for one in resolved.contents if is_address(one)), "")
+    call = reply(Target(target.what, "tls", address, target.port), called) if called else None
+    return NameReply(target, resolved, call)
+
+
+def _control_answered(rounds: list[list[Any]]) -> bool:
+    """Whether something that must answer did so before everything else, and again after it."""
+    before, after = rounds
+    return all(any(_answered(raw) for raw in one) for one in (before, after))
+
+
+def _answered(raw: Any) -> bool:
+    _, _, called = str(raw).rpartition("|")
+    return reply(Target("control", "tls", "", 0), called).reading in {Reading.OPEN, Reading.TLS_ANSWERED}
+
+
+def _resolvers(servers: Any, answers: list[Any], domain: str) -> tuple[DnsReply, ...]:
+    return tuple(dns_reply(str(server), str(domain), raw) for server, raw in _pairs(list(servers), answers))
+
+
+def _metadata(row: list[Any]) -> Metadata:
+    return Metadata(int(row[0]), row[1]) if row else Metadata()
+
+
+def _texts(answer: Mapping[str, Any], name: str) -> tuple[str, ...] | None:
+    found = answer.get(name)
+    if not isinstance(found, list) or not all(isinstance(one, str) for one in found):
+        return None
+    return tuple(found)
+
+
+def resolved_within_the_cluster(said: Said) -> bool:
+    """Whether a resolver of the pod answered the name of a Service: it was there, and could have recursed."""
+    positive = {DnsReading.PRIVATE_ADDRESS, DnsReading.PUBLIC_ADDRESS}
+    return any(one.reading in positive for one in said.cluster_name)

@@ -64,6 +64,19 @@ def does_not_apply(resource: str, reason: str, message: str, *looks: Look) -> Ju
     return Judgement(Verdict.NOT_APPLICABLE, resource, reason, message, looks)
 
 
+def whatever_is_damaged(resource: str, judgements: Iterable[Judgement]) -> Iterator[Judgement]:
+    """The judgements of one resource; a field of it that cannot be read makes it Unknown, and no other resource."""
+    try:
+        yield from judgements
+    except FactDamaged as damage:
+        yield cannot_say(resource, "Unreadable", damage.message, unreadable(damage))
+
+
+def unreadable(damage: FactDamaged) -> Missing:
+    """Damage as a look that saw nothing."""
+    return Missing(Problem(Trouble.UNREADABLE, damage.message), damage.evidence)
+
+
 Judge = Callable[[Estate, Policy], Iterable[Judgement]]
 
 
@@ -90,8 +103,7 @@ def _judgements(check: Check, estate: Estate, policy: Policy) -> Iterator[Judgem
     try:
         yield from check.judge(estate, policy)
     except FactDamaged as damage:
-        look = Missing(Problem(Trouble.UNREADABLE, damage.message), damage.evidence)
-        yield cannot_say(damage.resource or estate.cluster, "Unreadable", damage.message, look)
+        yield cannot_say(damage.resource or estate.cluster, "Unreadable", damage.message, unreadable(damage))
 
 
 def _settled(page: CheckPage, said: Judgement) -> Finding:

@@ -24,8 +24,9 @@ from hermetic.audit.estate.azure.vnet import (
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.look import Listing, Look, Missing, Seen, merged
 from hermetic.audit.estate.questions import Problem, Trouble
-from hermetic.audit.judging import Judgement, cannot_say
+from hermetic.audit.judging import Judgement, cannot_say, unreadable, whatever_is_damaged
 from hermetic.audit.policy import Policy
+from hermetic.errors import FactDamaged
 
 NODE, POD, API_SERVER, INSTANCE = "node", "pod", "apiServer", "instance"
 
@@ -80,6 +81,10 @@ def instance_nics_of(estate: Estate) -> Listing[NicFields]:
 
     A scale set with instances and no interface cannot be: that list is a problem, not an empty truth.
     """
+    return estate.once("instance_nics", lambda: _instance_nics(estate))
+
+
+def _instance_nics(estate: Estate) -> Listing[NicFields]:
     sets = scale_sets_of(estate)
     group = node_group_of(estate)
     alone: Listing[NetworkInterface] = estate.every(NetworkInterface, group) if group else _not_yet(estate)
@@ -100,17 +105,22 @@ def _nics_of_set(estate: Estate, scale_set: ScaleSet) -> Listing[NicFields]:
 
 def subnets_of(estate: Estate) -> tuple[tuple[ScopedSubnet, ...], tuple[Look, ...]]:
     """The subnets of the cluster in a fixed order, and the looks that decide whether there may be more."""
+    return estate.once("subnets", lambda: _subnets(estate))
+
+
+def _subnets(estate: Estate) -> tuple[tuple[ScopedSubnet, ...], tuple[Look, ...]]:
     roles: dict[str, tuple[str, set[str]]] = {}
-    for role, subnet_id in _named_subnets(estate):
+    damaged: list[Look] = []
+    for role, subnet_id in _named_subnets(estate, damaged):
         roles.setdefault(subnet_id.lower(), (subnet_id, set()))[1].add(role)
     subnets = tuple(
         ScopedSubnet(subnet_id, frozenset(why), estate.one(Subnet, subnet_id))
         for _, (subnet_id, why) in sorted(roles.items())
     )
-    return subnets, (pools_of(estate), scale_sets_of(estate), instance_nics_of(estate))
+    return subnets, (pools_of(estate), scale_sets_of(estate), instance_nics_of(estate), *damaged)
 
 
-def _named_subnets(estate: Estate) -> Iterator[tuple[str, str]]:
+def _named_subnets(estate: Estate, damaged: list[Look]) -> Iterator[tuple[str, str]]:
     cluster = cluster_of(estate).value
     for pool in pools_of(estate):
         if pool.vnet_subnet_id:
@@ -121,8 +131,12 @@ def _named_subnets(estate: Estate) -> Iterator[tuple[str, str]]:
     if access is not None and access.subnet_id:
         yield API_SERVER, access.subnet_id
     for thing in (*scale_sets_of(estate), *instance_nics_of(estate)):
-        for subnet_id in thing.subnet_ids:
-            yield INSTANCE, subnet_id
+        try:
+            found = thing.subnet_ids
+        except FactDamaged as damage:  # one broken interface hides no subnet that the others show
+            damaged.append(unreadable(damage))
+        else:
+            yield from ((INSTANCE, subnet_id) for subnet_id in found)
 
 
 def each_subnet(estate: Estate, judge: Callable[[ScopedSubnet, Subnet], Iterable[Judgement]]) -> Iterator[Judgement]:
@@ -132,7 +146,7 @@ def each_subnet(estate: Estate, judge: Callable[[ScopedSubnet, Subnet], Iterable
         if subnet.seen.value is None:
             yield cannot_say(subnet.id, "SubnetNotSeen", "the subnet could not be read", subnet.seen)
         else:
-            yield from judge(subnet, subnet.seen.value)
+            yield from whatever_is_damaged(subnet.id, judge(subnet, subnet.seen.value))
     yield from whole_or_unknown(estate.cluster, "the subnets of the cluster", *looks)
     if not subnets:
         yield cannot_say(estate.cluster, "NoSubnetSeen", "no subnet of the cluster was seen", *looks)

@@ -7,7 +7,7 @@ be forgotten by a collector.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from typing import Any, TypeVar, cast
 
 from hermetic.audit.estate.look import Listing, Seen
@@ -15,6 +15,7 @@ from hermetic.audit.estate.questions import Answer, Problem, Question, Source, T
 from hermetic.audit.estate.resource import Resource
 
 R = TypeVar("R", bound=Resource)
+T = TypeVar("T")
 
 UNASKED = Answer(problem=Problem(Trouble.NOT_ASKED, "nobody asked for it"))
 
@@ -32,6 +33,7 @@ class Estate:
         self.wanted: dict[tuple[str, ...], Question] = {}
         self._answers = {question.key: answer for question, answer in answers.items()}
         self._read: dict[tuple[object, ...], object] = {}
+        self._derived: dict[Hashable, object] = {}
 
     def one(self, kind: type[R], target: str) -> Seen[R]:
         """The resource of this id."""
@@ -51,6 +53,15 @@ class Estate:
             items = tuple(kind.read(body) for body in answer.bodies)
             self._read[memo] = Listing(scope, items, answer.evidence, answer.problem)
         return cast("Listing[R]", self._read[memo])
+
+    def once(self, key: Hashable, derive: Callable[[], T]) -> T:
+        """What follows from the estate alone, derived at the first call: many checks go by the same lists.
+
+        What `derive` asks for is noted in `wanted` then and there; what it raises is raised each time.
+        """
+        if key not in self._derived:
+            self._derived[key] = derive()
+        return cast("T", self._derived[key])
 
     def _one(self, kind: type[R], question: Question) -> Seen[R]:
         memo = (kind, question.key)

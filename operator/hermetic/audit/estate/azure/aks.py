@@ -33,24 +33,6 @@ class ApiServerAccess(Part):
     disable_run_command: bool | None = None
 
 
-class OutboundProfile(Part):
-    """loadBalancerProfile of a cluster."""
-
-    backend_pool_type: str | None = None
-    """nodeIP or nodeIPConfiguration; open."""
-
-
-class NetworkProfile(Part):
-    """networkProfile of a cluster; every string is open."""
-
-    outbound_type: str | None = None
-    ip_families: list[str] | None = None
-    network_policy: str | None = None
-    pod_cidr: str | None = None
-    pod_cidrs: list[str] | None = None
-    load_balancer_profile: OutboundProfile | None = None
-
-
 class ManagedCluster(Resource):
     """Microsoft.ContainerService/managedClusters: only what scope needs; checks of family `aks` read more of it."""
 
@@ -58,6 +40,5 @@ class ManagedCluster(Resource):
     API_VERSION: ClassVar[str] = CONTAINER_SERVICE
 
     node_resource_group: str | None = None
-    network_profile: NetworkProfile | None = None
     agent_pool_profiles: list[AgentPool] | None = None
     api_server_access_profile: ApiServerAccess | None = None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from cryptography.hazmat.primitives.asymmetric.ec import SECP256R1, EllipticCurvePrivateKey, generate_private_key
+from cryptography.hazmat.primitives.asymmetric.ec import SECP256R1, EllipticCurvePrivateKey, derive_private_key
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import (
     BestAvailableEncryption,
@@ -52,9 +52,9 @@ def an_ed25519_key(seed: int = 1, name: str = "platform-2026") -> SigningKey:
     return read_signing_key(name, pem_of(Ed25519PrivateKey.from_private_bytes(bytes([seed]) * 32)))
 
 
-def a_p256_key(name: str = "platform-p256") -> SigningKey:
-    """A fresh key."""
-    return read_signing_key(name, pem_of(generate_private_key(SECP256R1())))
+def a_p256_key(seed: int = 1, name: str = "platform-p256") -> SigningKey:
+    """Always the same key for the same seed."""
+    return read_signing_key(name, pem_of(derive_private_key(2**200 + seed, SECP256R1())))
 
 
 def a_finding(verdict: str = "Pass", check: str = "subnet-default-outbound", **changes: Any) -> dict[str, Any]:

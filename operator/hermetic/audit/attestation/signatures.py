@@ -28,7 +28,8 @@ def sign(key: SigningKey, message: bytes) -> bytes:
     """The signature over the message, in the encoding above."""
     if isinstance(key.key, Ed25519PrivateKey):
         return key.key.sign(message)
-    r, s = decode_dss_signature(key.key.sign(message, ECDSA(SHA256())))
+    # RFC 6979: no chance in it, so the same report gives the same bytes and no poor randomness gives away the key
+    r, s = decode_dss_signature(key.key.sign(message, ECDSA(SHA256(), deterministic_signing=True)))
     return encode_dss_signature(r, min(s, P256_ORDER - s))
 
 

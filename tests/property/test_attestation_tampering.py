@@ -1,0 +1,173 @@
+"""Whatever is done to a signed attestation, nothing that is not what was signed is ever accepted.
+
+`pytest tests/property/test_attestation_tampering.py --replay SEED` repeats what chance did; every test prints its seed.
+"""
+
+from __future__ import annotations
+
+import base64
+import secrets
+from collections import Counter
+from datetime import timedelta
+from random import Random
+
+import pytest
+
+from hermetic.audit.attestation.chain import verify_chain
+from hermetic.audit.attestation.envelope import Envelope, read_envelope
+from hermetic.audit.attestation.keys import TrustedKeys
+from hermetic.audit.attestation.refusals import Refusal
+from hermetic.audit.attestation.verification import Expected, verify
+from hermetic.errors import AttestationRefused
+from testbed.console import say
+from tests.attestations import (
+    CA,
+    CLUSTER,
+    NOW,
+    OBSERVED,
+    UID,
+    a_chain,
+    a_finding,
+    a_p256_key,
+    a_report,
+    an_ed25519_key,
+    signed,
+    trust,
+)
+from tests.tampering import TAMPERERS, Target, written
+
+TAMPERINGS = 100_000
+EXPECTED = Expected(CLUSTER, CA, UID, "sealed", 86_400)
+
+
+@pytest.fixture
+def chance(request: pytest.FixtureRequest) -> Random:
+    seed = request.config.getoption("--replay") or secrets.token_hex(4)
+    say(f"seed {seed} (repeat with --replay {seed})")
+    return Random(seed)
+
+
+def outcome(content: bytes, trusted: TrustedKeys) -> tuple[Envelope | None, str]:
+    """The envelope that was accepted, or None and why not."""
+    try:
+        envelope = read_envelope(content)
+        verify(envelope, trusted, EXPECTED, NOW)
+    except AttestationRefused as refusal:
+        return None, refusal.refusal
+    return envelope, "accepted"
+
+
+@pytest.mark.timeout(600)
+def test_every_tampering_of_a_signed_attestation_is_refused(chance: Random) -> None:
+    """What an edit left as it was (a space between two tokens of the envelope, say) is no tampering and not counted."""
+    ed25519, p256 = an_ed25519_key(), a_p256_key()
+    trusted = trust(ed25519, p256)
+    reports = [
+        a_report(),
+        a_report(observed=OBSERVED + timedelta(hours=1)),
+        a_report(a_finding("Fail"), verdict="Fail"),
+    ]
+    envelopes = tuple(signed(key, report) for key in (ed25519, p256) for report in reports)
+    assert [outcome(each.as_bytes(), trusted)[1] for each in envelopes] == ["accepted"] * len(envelopes)
+    stranger = an_ed25519_key(seed=9)
+    told: Counter[str] = Counter()
+    tampered = harmless = 0
+    while tampered < TAMPERINGS:
+        tamperer = TAMPERERS[tampered % len(TAMPERERS)]
+        content = tamperer(Target(chance.choice(envelopes), envelopes, stranger, chance))
+        accepted, word = outcome(content, trusted)
+        if accepted is not None and accepted in envelopes:
+            harmless += 1
+            continue
+        assert accepted is None, f"{tamperer.__name__}: {content!r}"
+        tampered += 1
+        told[word] += 1
+    say(f"{tampered} tamperings refused, {harmless} edits that changed nothing: {dict(told.most_common())}")
+    assert told.keys() <= set(Refusal)
+    assert harmless < TAMPERINGS // 10
+
+
+def in_order(envelopes: list[Envelope]) -> list[tuple[str, Envelope]]:
+    return [(f"{place}.json", envelope) for place, envelope in enumerate(envelopes)]
+
+
+def test_every_change_within_a_chain_is_found(chance: Random) -> None:
+    """One bit, a deletion, an insertion, an exchange, a truncation; of the end only with the known head."""
+    key, stranger = an_ed25519_key(), an_ed25519_key(seed=2)
+    trusted = trust(key)
+    for length in (1, 2, 3, 5, 8):
+        chain = a_chain(length, key)
+        head = chain[-1].digest
+        assert verify_chain(in_order(chain), trusted, head=head).intact
+        others = [*a_chain(length, key, every=timedelta(hours=5)), *a_chain(length, stranger), *chain]
+        for _ in range(60):
+            changed = a_changed_chain(chain, others, chance)
+            assert not verify_chain(in_order(changed), trusted, head=head).intact, [each.digest for each in changed]
+
+
+def a_changed_chain(chain: list[Envelope], others: list[Envelope], random: Random) -> list[Envelope]:
+    changed = list(chain)
+    place = random.randrange(len(chain))
+    match random.randrange(5):
+        case 0:
+            changed[place] = a_turned_bit(chain[place], random)
+        case 1:
+            del changed[place]
+        case 2:
+            changed.insert(place, random.choice(others))
+        case 3 if len(chain) > 1:
+            other = random.choice([each for each in range(len(chain)) if each != place])
+            changed[place], changed[other] = changed[other], changed[place]
+        case _:
+            changed = changed[:place]
+    return changed
+
+
+def a_turned_bit(envelope: Envelope, random: Random) -> Envelope:
+    parts = [bytearray(envelope.payload), bytearray(envelope.signature)]
+    part = random.choice(parts)
+    part[random.randrange(len(part))] ^= 1 << random.randrange(8)
+    return Envelope(bytes(parts[0]), envelope.keyid, bytes(parts[1]))
+
+
+def test_every_single_bit_of_payload_and_signature_counts() -> None:
+    for key in (an_ed25519_key(), a_p256_key()):
+        envelope = signed(key)
+        for part in ("payload", "signature"):
+            content = getattr(envelope, part)
+            step = 1 if part == "signature" else 7
+            for bit in range(0, len(content) * 8, step):
+                turned = bytearray(content)
+                turned[bit // 8] ^= 1 << bit % 8
+                parts = {"payload": envelope.payload, "signature": envelope.signature, part: bytes(turned)}
+                changed = Envelope(keyid=envelope.keyid, **parts)
+                with pytest.raises(AttestationRefused):
+                    verify(changed, trust(key), EXPECTED, NOW)
+
+
+def test_a_deleted_end_is_found_only_by_who_knows_the_head() -> None:
+    key = an_ed25519_key()
+    chain = a_chain(4, key)
+    shorter = in_order(chain[:-1])
+    assert verify_chain(shorter, trust(key)).intact
+    assert not verify_chain(shorter, trust(key), head=chain[-1].digest).intact
+
+
+def test_base64_has_one_form() -> None:
+    """Bits that a decoder drops, missing padding and the other alphabet would give one payload many spellings."""
+    key = an_ed25519_key()
+    said = signed(key).as_json()
+    sig = said["signatures"][0]["sig"]
+    assert sig.endswith("==")
+    same = [letter for letter in map(chr, range(33, 127)) if is_same(sig[:-3] + letter + "==", sig)]
+    assert len(same) > 1
+    for letter in same:
+        said["signatures"][0]["sig"] = sig[:-3] + letter + "=="
+        assert (outcome(written(said), trust(key))[1] == "accepted") == (said["signatures"][0]["sig"] == sig)
+
+
+def is_same(text: str, as_that: str) -> bool:
+    try:
+        return base64.b64decode(text, validate=True) == base64.b64decode(as_that)
+    except ValueError:
+        return False

@@ -147,6 +147,15 @@ class ProbeEvidence(ApiModel):
     """Nodes it ran on."""
 
 
+class Accepted(ApiModel):
+    """An attestation that was accepted once; older ones are not taken after it."""
+
+    digest: Digest
+    """SHA-256 of its payload."""
+    observed_at: Timestamp
+    """When Azure was looked at."""
+
+
 class Evidence(ApiModel):
     """What the verdict rests on."""
 
@@ -173,6 +182,8 @@ class EgressAuditStatus(ApiModel):
     """Findings by verdict."""
     evidence: Evidence | None = None
     """What the verdict rests on."""
+    newest_accepted: Accepted | None = None
+    """The newest attestation that was ever accepted: what is older is a replay."""
 
 
 class EgressAudit(ApiModel):

@@ -157,6 +157,69 @@ class Reason(StrEnum):
         "See 'kubectl describe egressaudit cluster' for what could not be read, and give the audit that permission.",
         True,
     )
+    ATTESTATION_ACCEPTED = (
+        "AttestationAccepted",
+        "The newest attestation is signed by a trusted key, is about this cluster, and counts now.",
+        "Nothing to do.",
+    )
+    ATTESTATION_MISSING = (
+        "AttestationMissing",
+        "No attestation from outside the cluster is there.",
+        "Audit from the jump box with 'hermetic audit --azure CLUSTER --sign KEY --attestation FILE', "
+        "then 'kubectl apply -f FILE'.",
+        True,
+    )
+    ATTESTATION_REFUSED = (
+        "AttestationRefused",
+        "Attestations are there, and something speaks against each of them.",
+        "Read the message: it names the refusal, and 'hermetic explain REFUSAL' what to do about it.",
+        True,
+    )
+    EVIDENCE_FRESH = "EvidenceFresh", "The attestation is young.", "Nothing to do."
+    EVIDENCE_AGING = (
+        "EvidenceAging",
+        "Three quarters of the attestation's time are over.",
+        "Audit again from the jump box and apply the new attestation before the moment that the message names.",
+    )
+    EVIDENCE_EXPIRING = (
+        "EvidenceExpiring",
+        "Nine tenths of the attestation's time are over: the gate is about to close for new pods.",
+        "Audit again from the jump box now, and apply the new attestation.",
+    )
+    CLUSTER_CHECKED = (
+        "ClusterChecked",
+        "The cluster's own objects are judged again at every change.",
+        "Nothing to do.",
+    )
+    CLUSTER_NOT_SEEN = (
+        "ClusterNotSeen",
+        "The cluster's own objects were not all listed yet.",
+        "Wait; if it stays, read the operator's log: it names the kind that it may not list.",
+    )
+    PROBE_CURRENT = "ProbeCurrent", "The probe has tried every known way out, not long ago.", "Nothing to do."
+    PROBE_NOT_CONFIGURED = (
+        "ProbeNotConfigured",
+        "spec.probe of the EgressAudit is not set: no packet was ever tried.",
+        "Set spec.probe.image to an image by digest that has python3; the operator's own has.",
+        True,
+    )
+    PROBE_PENDING = (
+        "ProbePending",
+        "No round of the probe has ended yet.",
+        "Wait a minute; if it stays, look at the Jobs with the label app.kubernetes.io/component=egress-probe.",
+    )
+    PROBE_STALE = (
+        "ProbeStale",
+        "The last round of the probe ended more than two intervals ago.",
+        "Look at the Jobs with the label app.kubernetes.io/component=egress-probe, and at the operator's log.",
+        True,
+    )
+    PROBE_INCOMPLETE = (
+        "ProbeIncomplete",
+        "From some pool or subnet nothing came back: its silence counts for nothing.",
+        "Look at the probe pods that the message names: image, admission, scheduling.",
+        True,
+    )
     ISOLATION_BROKEN = (
         "IsolationBroken",
         "The audit found a way out of the node subnets.",

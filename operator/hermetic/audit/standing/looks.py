@@ -1,0 +1,93 @@
+"""What the verdict inside a cluster rests on: three looks, each with its age."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
+
+from hermetic.api.egressaudit import EgressAuditSpec
+from hermetic.audit.attestation.choosing import Choice
+from hermetic.audit.attestation.verification import Attestation
+from hermetic.audit.findings import AcceptedException, Evidence, Finding, Severity, Verdict
+
+AGING, EXPIRING = 0.75, 0.90
+"""Shares of its age at which evidence is announced to run out."""
+PROBE_ROUNDS_LEFT_OUT = 2
+"""A probe counts until it is this many intervals old: one round may fail, two in a row may not."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProbeRound:
+    """The newest finished round: when it ended, on how many nodes it ran, and the seats from which nothing came."""
+
+    observed_at: datetime
+    nodes: int
+    silent: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Looks:
+    """Everything at one moment. `cluster_findings` are those of the kube and probe checks, before exceptions.
+
+    `kubernetes_at` is None until every list was read once, `probe` until a round has ended.
+    """
+
+    choice: Choice
+    cluster_findings: tuple[Finding, ...] = ()
+    kubernetes_at: datetime | None = None
+    probe: ProbeRound | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Age:
+    """How far evidence is on its way from `observed_at` to `ends_at`."""
+
+    observed_at: datetime
+    ends_at: datetime
+
+    def share(self, now: datetime) -> float:
+        """0 when it was observed, 1 when it ends."""
+        return (now - self.observed_at) / (self.ends_at - self.observed_at)
+
+    def moments(self) -> Iterator[datetime]:
+        """When there is something new to say about it."""
+        whole = self.ends_at - self.observed_at
+        yield from (self.observed_at + whole * AGING, self.observed_at + whole * EXPIRING, self.ends_at)
+
+
+def age_of(attestation: Attestation, spec: EgressAuditSpec) -> Age:
+    """It ends when it says so, or at the oldest age that the spec allows."""
+    oldest = attestation.observed_at + timedelta(seconds=spec.max_evidence_age_seconds)
+    return Age(attestation.observed_at, min(attestation.expires_at, oldest))
+
+
+def probe_ends_at(probe: ProbeRound, spec: EgressAuditSpec) -> datetime | None:
+    """When the round stops counting; None where the spec wants no probe."""
+    if spec.probe is None:
+        return None
+    return probe.observed_at + timedelta(seconds=PROBE_ROUNDS_LEFT_OUT * spec.probe.interval_seconds)
+
+
+def attested_findings(attestation: Attestation, day: date) -> Iterator[Finding]:
+    """The findings that came with the attestation, as they count on a day; those left out of it are not among them."""
+    for told, read in zip(attestation.report["findings"], attestation.read_report.findings, strict=True):
+        verdict = read.on(day).verdict
+        accepted = told.get("exception") if verdict is Verdict.EXCEPTED else None
+        yield Finding(
+            check=read.check,
+            resource=read.resource,
+            verdict=verdict,
+            severity=Severity(read.severity),
+            reason=str(told.get("reason", "")),
+            message=str(told.get("message", "")),
+            remedy=str(told.get("remedy", "")),
+            paths=tuple(str(path) for path in told.get("paths") or ()),
+            evidence=tuple(
+                Evidence(str(one.get("request")), one.get("status"), one.get("sha256"))
+                for one in told.get("evidence") or ()
+            ),
+            exception=AcceptedException(accepted["reason"], accepted["owner"], accepted["expiry"])
+            if accepted
+            else None,
+        )

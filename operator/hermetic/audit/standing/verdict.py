@@ -1,0 +1,118 @@
+"""One verdict from three looks. What is missing or stale is Unknown; a way out that was seen is Fail in any case."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from hermetic.api.conditions import ConditionType
+from hermetic.api.egressaudit import EgressAuditSpec
+from hermetic.api.reasons import Reason
+from hermetic.audit.exceptions import AcceptedRisk, Exceptions
+from hermetic.audit.findings import Finding, Verdict, overall, worst_first
+from hermetic.audit.standing.looks import AGING, EXPIRING, Looks, age_of, attested_findings, probe_ends_at
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """One condition before it has times: what, whether, why."""
+
+    type: ConditionType
+    status: str
+    reason: Reason
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """The verdict, the findings it rests on, and what is said of each look, in the order in which people care."""
+
+    verdict: Verdict
+    findings: tuple[Finding, ...]
+    said: tuple[Said, ...]
+    notes: tuple[str, ...] = ()
+
+    @property
+    def lacking(self) -> Said | None:
+        """The first look that is not there or does not count."""
+        return next((one for one in self.said if one.status != "True"), None)
+
+
+def judge_standing(spec: EgressAuditSpec, looks: Looks, now: datetime) -> Standing:
+    """The verdict on what there is to go by now."""
+    accepted = looks.choice.accepted
+    attested = attested_findings(accepted, now.date()) if accepted is not None else ()
+    findings, notes = _exceptions(spec).applied((*attested, *looks.cluster_findings), now.date())
+    said = (_attestation(spec, looks), _fresh(spec, looks, now), _kubernetes(looks), _probe(spec, looks, now))
+    verdict = overall(findings)
+    if verdict is Verdict.PASS and any(one.status != "True" for one in said):
+        verdict = Verdict.UNKNOWN
+    return Standing(verdict, tuple(worst_first(findings)), said, notes)
+
+
+def _exceptions(spec: EgressAuditSpec) -> Exceptions:
+    return Exceptions(
+        exceptions=tuple(
+            AcceptedRisk(check=one.check, resource=one.resource, reason=one.reason, owner=one.owner, expiry=one.expires)
+            for one in spec.exceptions
+        )
+    )
+
+
+def _attestation(spec: EgressAuditSpec, looks: Looks) -> Said:
+    kind, choice = ConditionType.ATTESTATION_ACCEPTED, looks.choice
+    if choice.accepted is not None:
+        at, key = f"{choice.accepted.observed_at:%Y-%m-%dT%H:%M:%SZ}", choice.accepted.signed_by.name
+        return Said(kind, "True", Reason.ATTESTATION_ACCEPTED, f"{choice.name}, observed at {at}, signed by '{key}'")
+    if choice.refused:
+        name, refused = min(choice.refused.items())
+        more = f" (and {len(choice.refused) - 1} more)" if len(choice.refused) > 1 else ""
+        return Said(
+            kind, "False", Reason.ATTESTATION_REFUSED, f"{name} is refused: {refused.refusal}: {refused.message}{more}"
+        )
+    return Said(
+        kind,
+        "False",
+        Reason.ATTESTATION_MISSING,
+        f"no EgressAttestation is there. Bring one: hermetic audit --azure {spec.cluster} --sign KEY "
+        "--attestation attestation.yaml, then kubectl apply -f attestation.yaml",
+    )
+
+
+def _fresh(spec: EgressAuditSpec, looks: Looks, now: datetime) -> Said:
+    kind, accepted = ConditionType.EVIDENCE_FRESH, looks.choice.accepted
+    if accepted is None:
+        return Said(kind, "Unknown", Reason.ATTESTATION_MISSING, "there is no attestation that counts")
+    age = age_of(accepted, spec)
+    ends = f"the attestation counts until {age.ends_at:%Y-%m-%dT%H:%M:%SZ}"
+    share = age.share(now)
+    if share >= 1:
+        return Said(kind, "False", Reason.ISOLATION_EVIDENCE_STALE, ends)
+    if share >= EXPIRING:
+        return Said(kind, "True", Reason.EVIDENCE_EXPIRING, f"{ends}; audit again now, or nothing new will start")
+    if share >= AGING:
+        return Said(kind, "True", Reason.EVIDENCE_AGING, f"{ends}; audit again before that")
+    return Said(kind, "True", Reason.EVIDENCE_FRESH, ends)
+
+
+def _kubernetes(looks: Looks) -> Said:
+    kind = ConditionType.CLUSTER_CHECKED
+    if looks.kubernetes_at is None:
+        return Said(kind, "Unknown", Reason.CLUSTER_NOT_SEEN, "the cluster's own objects were not all listed yet")
+    return Said(kind, "True", Reason.CLUSTER_CHECKED, "judged again at every change of the cluster's own objects")
+
+
+def _probe(spec: EgressAuditSpec, looks: Looks, now: datetime) -> Said:
+    kind, probe = ConditionType.PROBE_CURRENT, looks.probe
+    if spec.probe is None:
+        return Said(kind, "False", Reason.PROBE_NOT_CONFIGURED, "`spec.probe` is not set: no packet was ever tried")
+    if probe is None:
+        return Said(kind, "Unknown", Reason.PROBE_PENDING, "no round of the probe has ended yet")
+    ends_at = probe_ends_at(probe, spec)
+    if ends_at is not None and now >= ends_at:
+        at = f"{probe.observed_at:%Y-%m-%dT%H:%M:%SZ}"
+        return Said(kind, "False", Reason.PROBE_STALE, f"the last round ended at {at}, two intervals ago or more")
+    if probe.silent:
+        named = ", ".join(probe.silent[:3]) + (" …" if len(probe.silent) > 3 else "")
+        return Said(kind, "False", Reason.PROBE_INCOMPLETE, f"nothing came back from: {named}")
+    return Said(kind, "True", Reason.PROBE_CURRENT, f"the last round ran on {probe.nodes} nodes")

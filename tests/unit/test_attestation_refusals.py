@@ -1,0 +1,464 @@
+"""Every reason for which an attestation is refused: shown by one that has exactly that fault."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature, encode_dss_signature
+
+from hermetic.audit.attestation.envelope import LARGEST_FILE, Envelope, read_envelope, signed_bytes
+from hermetic.audit.attestation.keys import TrustedKeys, read_public_key, trusted
+from hermetic.audit.attestation.refusals import Refusal
+from hermetic.audit.attestation.signatures import P256_ORDER, sign
+from hermetic.audit.attestation.verification import CLOCK_SKEW, Expected, Newest, authenticate, verify
+from hermetic.errors import AttestationRefused
+from tests.attestations import (
+    CA,
+    CLUSTER,
+    NOW,
+    OBSERVED,
+    OTHER_CLUSTER,
+    UID,
+    a_finding,
+    a_p256_key,
+    a_report,
+    an_ed25519_key,
+    an_excepted_finding,
+    provenance,
+    public_pem_of,
+    resigned,
+    signed,
+    signed_as_it_stands,
+    trust,
+)
+
+KEY, P256 = an_ed25519_key(), a_p256_key()
+TRUSTED = trust(KEY, P256)
+HERE = Expected(CLUSTER, CA, UID, "sealed", 86_400)
+
+
+def refusal_of(
+    envelope: Envelope | bytes, expected: Expected = HERE, trusted: TrustedKeys = TRUSTED, at: timedelta = timedelta(0)
+) -> AttestationRefused:
+    with pytest.raises(AttestationRefused) as caught:
+        verify(read_envelope(envelope) if isinstance(envelope, bytes) else envelope, trusted, expected, NOW + at)
+    return caught.value
+
+
+def word(*arguments: Any, **options: Any) -> str:
+    return refusal_of(*arguments, **options).refusal
+
+
+def file_with(change: Callable[[dict[str, Any]], Any]) -> bytes:
+    """The JSON file of a genuine envelope, changed in place."""
+    said = signed(KEY).as_json()
+    change(said)
+    return json.dumps(said).encode()
+
+
+def statement_with(change: Callable[[dict[str, Any]], Any]) -> Envelope:
+    """A statement that was changed before a trusted key signed it."""
+    return resigned(KEY, signed(KEY), change)
+
+
+def with_signature(envelope: Envelope, signature: bytes) -> Envelope:
+    return Envelope(envelope.payload, envelope.keyid, signature)
+
+
+@pytest.mark.parametrize("key", [KEY, P256], ids=["Ed25519", "P-256"])
+def test_what_a_trusted_key_signed_about_this_cluster_counts(key) -> None:
+    attestation = verify(signed(key), TRUSTED, HERE, NOW)
+    assert (attestation.scope.cluster_arm_id, attestation.observed_at) == (CLUSTER, OBSERVED)
+    assert attestation.expires_at == OBSERVED + timedelta(days=1)
+    assert attestation.signed_by.name == key.public.name
+    assert attestation.verdict_on(NOW.date()) == "Pass"
+    assert dict(attestation.report) == a_report()
+
+
+def test_arm_ids_differ_in_case_and_mean_the_same() -> None:
+    assert verify(signed(KEY), TRUSTED, Expected(CLUSTER.upper().replace("/SUBSCRIPTIONS", "/subscriptions")), NOW)
+
+
+# What stands on the wire
+
+
+def test_oversized() -> None:
+    assert word(b" " * (LARGEST_FILE + 1)) == Refusal.OVERSIZED
+    assert word(file_with(lambda said: said.update(payload="A" * 900_004))) == Refusal.OVERSIZED
+    assert word(file_with(lambda said: said["signatures"][0].update(sig="A" * 1028))) == Refusal.OVERSIZED
+    assert word(file_with(lambda said: said["signatures"][0].update(keyid="a" * 257))) == Refusal.OVERSIZED
+
+
+def test_truncated_wherever_the_file_ends() -> None:
+    whole = signed(KEY).as_bytes().rstrip()
+    assert {word(whole[:end]) for end in range(len(whole))} == {Refusal.TRUNCATED}
+
+
+def test_truncated_payload_and_signature() -> None:
+    envelope = signed(KEY)
+    ends = range(1, len(envelope.payload), 13)
+    cut = [Envelope(envelope.payload[:end], envelope.keyid, envelope.signature) for end in ends]
+    assert {word(each) for each in cut} == {Refusal.TRUNCATED}
+    assert word(with_signature(envelope, envelope.signature[:40])) == Refusal.TRUNCATED
+    assert word(with_signature(signed(P256), signed(P256).signature[:-1])) == Refusal.TRUNCATED
+    assert word(file_with(lambda said: said.update(payload=said["payload"][:-1]))) == Refusal.TRUNCATED
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"[]",
+        b"{}",
+        b'"text"',
+        b"not json",
+        b"\xff\xfe{}",
+        b'{"payloadType": NaN}',
+        b'{"payloadType": -Infinity}',
+        b'{"payloadType": 1.5}',
+        b'{"payloadType": 1e3}',
+        b'{"payloadType": 9007199254740993}',
+        b'{"payloadType": ' + b"9" * 5000 + b"}",
+        signed(KEY).as_bytes() + b"{}",
+        signed(KEY).as_bytes() + b"\0",
+        b"\xef\xbb\xbf" + signed(KEY).as_bytes(),
+        file_with(lambda said: said.update(signatures={})),
+        file_with(lambda said: said.update(payload=7)),
+        file_with(lambda said: said.update(payload="....")),
+        file_with(lambda said: said.update(payload="ééé=")),
+        file_with(lambda said: said["signatures"][0].pop("sig")),
+        file_with(lambda said: said["signatures"][0].update(keyid=None)),
+    ],
+)
+def test_malformed(content: bytes) -> None:
+    assert word(content) == Refusal.MALFORMED
+
+
+def test_malformed_payload_although_signed() -> None:
+    for payload in (b"[]", b"7", b"\xff", b'{"a":1.5}', b'{"a":NaN}', b'{"a":"\\ud800"}'):
+        assert word(signed_as_it_stands(KEY, payload)) == Refusal.MALFORMED
+    for change in (
+        lambda said: said["predicate"].pop("scope"),
+        lambda said: said["predicate"].update(sequence=0),
+        lambda said: said["predicate"].update(sequence=True),
+        lambda said: said["predicate"].update(observedAt="2026-11-21 10:00:00"),
+        lambda said: said["predicate"].update(observedAt="2026-02-30T10:00:00Z"),
+        lambda said: said["predicate"]["inputs"].update(snapshot="sha256:short"),
+        lambda said: said.update(subject=said["subject"] * 2),
+        lambda said: said["predicate"]["report"].pop("summary"),
+        lambda said: said["predicate"]["report"].update(verdict="Perhaps"),
+        lambda said: said["predicate"]["report"].update(startedAt="yesterday"),
+        lambda said: said["predicate"]["report"].update(startedAt="2026-11-21T10:00:00"),
+        lambda said: said["predicate"]["report"]["findings"][0].update(verdict="Passed"),
+        lambda said: said["predicate"]["report"]["findings"][0].update(severity="none"),
+    ):
+        assert word(statement_with(change)) == Refusal.MALFORMED
+
+
+def test_nested_too_deeply() -> None:
+    assert word(b'{"payload":' * 30) == Refusal.NESTED_TOO_DEEPLY
+    assert word(b"[" * 900_000) == Refusal.NESTED_TOO_DEEPLY
+    assert word(signed_as_it_stands(KEY, b"[" * 30 + b"]" * 30)) == Refusal.NESTED_TOO_DEEPLY
+    assert word(b'{"payload": "' + b"[" * 30) == Refusal.TRUNCATED  # brackets within text nest nothing
+
+
+def test_duplicate_keys() -> None:
+    twice = signed(KEY).as_bytes().rstrip()[:-1] + b',"payload":"AAAA"}'
+    assert word(twice) == Refusal.DUPLICATE_KEYS
+    payload = signed(KEY).payload
+    assert word(signed_as_it_stands(KEY, payload[:-1] + b',"_type":"x"}')) == Refusal.DUPLICATE_KEYS
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        file_with(lambda said: said.update(alg="none")),
+        file_with(lambda said: said["signatures"][0].update(cert="x")),
+        statement_with(lambda said: said.update(note="x")),
+        statement_with(lambda said: said["predicate"].update(note="x")),
+        statement_with(lambda said: said["predicate"]["scope"].update(note="x")),
+        statement_with(lambda said: said["subject"][0].update(annotations={})),
+        statement_with(lambda said: said["predicate"]["omitted"].update(Fail={"a": 1})),
+    ],
+)
+def test_unknown_field(content: bytes | Envelope) -> None:
+    assert word(content) == Refusal.UNKNOWN_FIELD
+
+
+def test_not_canonical() -> None:
+    statement = json.loads(signed(KEY).payload)
+    for payload in (json.dumps(statement).encode(), signed(KEY).payload + b" ", signed(KEY).payload + b"\n"):
+        assert word(signed_as_it_stands(KEY, payload)) == Refusal.NOT_CANONICAL
+    sig = signed(KEY).as_json()["signatures"][0]["sig"]
+    other = next(
+        text for end in "ABCDEFGHIJKLMNOP" if (text := sig[:-3] + end + "==") != sig and decoded(text) == decoded(sig)
+    )
+    assert word(file_with(lambda said: said["signatures"][0].update(sig=other))) == Refusal.NOT_CANONICAL
+
+
+def decoded(text: str) -> bytes:
+    return base64.b64decode(text)
+
+
+@pytest.mark.parametrize("kind", ["application/json", "", None, 7, "APPLICATION/VND.IN-TOTO+JSON"])
+def test_wrong_payload_type(kind: Any) -> None:
+    assert word(file_with(lambda said: said.update(payloadType=kind))) == Refusal.WRONG_PAYLOAD_TYPE
+
+
+@pytest.mark.parametrize("number", [0, 2, 100])
+def test_signature_count(number: int) -> None:
+    content = file_with(lambda said: said.update(signatures=said["signatures"] * number))
+    assert word(content) == Refusal.SIGNATURE_COUNT
+
+
+# Whose it is, and whether it is what was signed
+
+
+def test_unknown_key() -> None:
+    stranger = an_ed25519_key(seed=7, name="stranger")
+    refusal = refusal_of(signed(stranger))
+    assert refusal.refusal == Refusal.UNKNOWN_KEY
+    assert stranger.public.keyid in refusal.message
+    assert KEY.public.keyid in refusal.message
+    assert word(signed(KEY), trusted={}) == Refusal.UNKNOWN_KEY
+    assert word(Envelope(signed(KEY).payload, "", signed(KEY).signature)) == Refusal.UNKNOWN_KEY
+
+
+def test_algorithm_confusion() -> None:
+    ed25519, p256 = signed(KEY), signed(P256)
+    assert word(Envelope(ed25519.payload, P256.public.keyid, ed25519.signature)) == Refusal.ALGORITHM_CONFUSION
+    assert word(Envelope(p256.payload, KEY.public.keyid, p256.signature)) == Refusal.ALGORITHM_CONFUSION
+    assert word(with_signature(ed25519, bytes(32))) == Refusal.ALGORITHM_CONFUSION
+    assert word(with_signature(p256, bytes(32))) == Refusal.ALGORITHM_CONFUSION
+    r, s = decode_dss_signature(p256.signature)
+    raw = r.to_bytes(32, "big") + s.to_bytes(32, "big")
+    assert word(with_signature(p256, raw)) == Refusal.ALGORITHM_CONFUSION
+
+
+def test_edited() -> None:
+    envelope = signed(KEY, a_report(a_finding("Fail"), verdict="Fail"))
+    for old, new in ((b'"Fail"', b'"Pass"'), (b'"sequence":1', b'"sequence":2'), (b":", b": ")):
+        edited = Envelope(envelope.payload.replace(old, new), envelope.keyid, envelope.signature)
+        refusal = refusal_of(edited)
+        assert refusal.refusal == Refusal.EDITED
+        assert "the signature of 'platform-2026' does not match" in refusal.message
+
+
+def test_bad_signature() -> None:
+    one, other = signed(KEY), signed(KEY, a_report(observed=OBSERVED + timedelta(minutes=1)))
+    assert word(with_signature(one, other.signature)) == Refusal.BAD_SIGNATURE
+    assert word(with_signature(one, bytes(64))) == Refusal.BAD_SIGNATURE
+    assert word(with_signature(one, one.signature + b"\0")) == Refusal.BAD_SIGNATURE
+    forger = an_ed25519_key(seed=7)
+    assert word(with_signature(one, sign(forger, signed_bytes(one.payload)))) == Refusal.BAD_SIGNATURE
+
+
+def test_the_second_form_of_a_p256_signature_is_refused() -> None:
+    envelope = signed(P256)
+    r, s = decode_dss_signature(envelope.signature)
+    assert s <= P256_ORDER // 2
+    high = with_signature(envelope, encode_dss_signature(r, P256_ORDER - s))
+    P256.public.key.verify(high.signature, signed_bytes(high.payload), *ecdsa())  # mathematics would take it
+    assert refusal_of(high).refusal == Refusal.BAD_SIGNATURE
+    assert "low s" in refusal_of(high).message
+
+
+def ecdsa() -> tuple[Any, ...]:
+    from cryptography.hazmat.primitives.asymmetric.ec import ECDSA
+    from cryptography.hazmat.primitives.hashes import SHA256
+
+    return (ECDSA(SHA256()),)
+
+
+@pytest.mark.parametrize("r", [0, 1, P256_ORDER, 2**256 - 1])
+@pytest.mark.parametrize("s", [0, P256_ORDER, 2**256 - 1])
+def test_numbers_out_of_range_are_no_signature(r: int, s: int) -> None:
+    assert word(with_signature(signed(P256), encode_dss_signature(r, s))) == Refusal.BAD_SIGNATURE
+
+
+def test_der_in_a_longer_form_is_no_signature() -> None:
+    envelope = signed(P256)
+    body = envelope.signature[2:]
+    longer = b"\x30\x81" + bytes([len(body)]) + body
+    padded = b"\x30" + bytes([len(body) + 2]) + body + b"\x05\x00"
+    for signature in (longer, padded, envelope.signature + b"\0"):
+        assert word(with_signature(envelope, signature)) in {Refusal.BAD_SIGNATURE, Refusal.TRUNCATED}
+
+
+def test_key_expired() -> None:
+    retired = trusted([read_public_key("old", public_pem_of(KEY.key), not_after=OBSERVED - timedelta(seconds=1))])
+    assert word(signed(KEY), trusted=retired) == Refusal.KEY_EXPIRED
+    until_then = trusted([read_public_key("old", public_pem_of(KEY.key), not_after=OBSERVED)])
+    assert verify(signed(KEY), until_then, HERE, NOW).signed_by.name == "old"
+
+
+# What it says
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda said: said.update(_type="https://in-toto.io/Statement/v0.1"),
+        lambda said: said.update(predicateType="https://slsa.dev/provenance/v1"),
+        lambda said: said.update(predicateType="https://hermetic.dev/attestation/egress-audit/v2"),
+        lambda said: said.pop("predicateType"),
+        lambda said: said["predicate"]["report"].update(schema="hermetic.dev/audit/v2"),
+        lambda said: said["predicate"]["report"].pop("schema"),
+    ],
+)
+def test_wrong_predicate(change: Callable[[dict[str, Any]], Any]) -> None:
+    assert word(statement_with(change)) == Refusal.WRONG_PREDICATE
+
+
+def test_azure_not_asked() -> None:
+    envelope = statement_with(lambda said: said["predicate"]["report"].update(sources=["kube", "probe"]))
+    assert word(envelope) == Refusal.AZURE_NOT_ASKED
+
+
+def report_of(said: dict[str, Any]) -> dict[str, Any]:
+    report: dict[str, Any] = said["predicate"]["report"]
+    return report
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda said: report_of(said)["findings"][0].update(verdict="Fail"),
+        lambda said: report_of(said).update(verdict="Fail"),
+        lambda said: report_of(said).update(findings=[]),
+        lambda said: report_of(said)["summary"].update(Pass=2),
+        lambda said: report_of(said)["summary"].pop("Unknown"),
+        lambda said: report_of(said)["findings"].append(a_finding()),
+        lambda said: report_of(said).update(cluster=OTHER_CLUSTER),
+        lambda said: report_of(said).update(note="added after its digest was taken"),
+        lambda said: report_of(said).update(startedAt="2026-11-21T10:00:01Z"),
+        lambda said: said["subject"][0].update(name=OTHER_CLUSTER),
+        lambda said: said["subject"][0]["digest"].update(sha256="00" * 32),
+        lambda said: said["predicate"]["scope"].update(clusterArmId=OTHER_CLUSTER),
+        lambda said: said["predicate"].update(previous="sha256:" + "00" * 32),
+        lambda said: said["predicate"].update(sequence=2),
+        lambda said: said["predicate"].update(expiresAt="2026-11-21T10:00:00Z"),
+        lambda said: said["predicate"].update(reportDigest="sha256:" + "00" * 32),
+        lambda said: said["predicate"]["omitted"].update(Pass={"subnet-default-outbound": 1}),
+    ],
+)
+def test_contradictory_although_signed(change: Callable[[dict[str, Any]], Any]) -> None:
+    assert word(statement_with(change)) == Refusal.CONTRADICTORY
+
+
+def passing(report: dict[str, Any]) -> Callable[[dict[str, Any]], Any]:
+    """Puts a report, and a digest that fits it, into a statement."""
+    from hermetic.audit.attestation.report_form import report_digest
+
+    return lambda said: said["predicate"].update(report=report, reportDigest=report_digest(report))
+
+
+@pytest.mark.parametrize(
+    ("report", "verdict"),
+    [
+        (a_report(a_finding("Fail")), "Fail"),
+        (a_report(a_finding("Fail", severity="high")), "Fail"),
+        (a_report(a_finding("Unknown")), "Unknown"),
+        (a_report(a_finding("Unknown", severity="high")), "Unknown"),
+        (a_report(a_finding(), a_finding("Fail"), a_finding("Unknown")), "Fail"),
+        ({**a_report(), "findings": [], "summary": dict.fromkeys(a_report()["summary"], 0)}, "Unknown"),
+    ],
+)
+def test_a_pass_that_its_findings_deny_is_refused_although_all_else_fits(report: dict[str, Any], verdict: str) -> None:
+    refusal = refusal_of(statement_with(passing(report)))
+    assert refusal.refusal == Refusal.CONTRADICTORY
+    assert f"its verdict is Pass, and its findings come to {verdict}" in refusal.message
+    assert authenticate(statement_with(passing({**report, "verdict": verdict})), TRUSTED)
+
+
+def test_an_exception_belongs_to_an_excepted_finding_and_only_there() -> None:
+    without = a_report({**an_excepted_finding("2026-12-31"), "exception": None})
+    beside = a_report({**an_excepted_finding("2026-12-31"), "verdict": "Pass"})
+    for report in (without, beside):
+        assert word(statement_with(passing(report))) == Refusal.CONTRADICTORY
+    bad_day = a_report(an_excepted_finding("2026-02-30"))
+    assert word(statement_with(passing(bad_day))) == Refusal.MALFORMED
+
+
+def test_expiry_too_far() -> None:
+    envelope = statement_with(lambda said: said["predicate"].update(expiresAt="2026-11-28T10:00:01Z"))
+    assert word(envelope) == Refusal.EXPIRY_TOO_FAR
+    week = statement_with(lambda said: said["predicate"].update(expiresAt="2026-11-28T10:00:00Z"))
+    assert verify(week, TRUSTED, HERE, NOW)
+
+
+# Whether it counts here and now
+
+
+def test_other_cluster() -> None:
+    assert word(signed(KEY), Expected(OTHER_CLUSTER)) == Refusal.OTHER_CLUSTER
+    assert word(signed(KEY), Expected(CLUSTER, "sha256:" + "00" * 32)) == Refusal.OTHER_CLUSTER
+    other_uid = "3f1c2d4e-0000-4000-8000-00000000dead"
+    assert word(signed(KEY), Expected(CLUSTER, CA, other_uid)) == Refusal.OTHER_CLUSTER
+
+
+@pytest.mark.parametrize("missing", [{"ca": None}, {"uid": None}])
+def test_scope_incomplete(missing: dict[str, None]) -> None:
+    envelope = signed(KEY, about=provenance(**missing))
+    assert word(envelope) == Refusal.SCOPE_INCOMPLETE
+    assert verify(envelope, TRUSTED, Expected(CLUSTER), NOW)
+
+
+def test_other_profile() -> None:
+    filtered = signed(KEY, a_report(profile="filtered"))
+    assert word(filtered) == Refusal.OTHER_PROFILE
+    assert verify(filtered, TRUSTED, Expected(profile="filtered"), NOW)
+    assert verify(signed(KEY), TRUSTED, Expected(profile="filtered"), NOW), "sealed is the stricter one"
+
+
+def test_from_the_future() -> None:
+    to_be = OBSERVED - NOW
+    assert word(signed(KEY), at=to_be - CLOCK_SKEW - timedelta(seconds=1)) == Refusal.FROM_THE_FUTURE
+    assert verify(signed(KEY), TRUSTED, HERE, OBSERVED - CLOCK_SKEW)
+
+
+def test_expired() -> None:
+    end = OBSERVED + timedelta(days=1) - NOW
+    assert word(signed(KEY), at=end) == Refusal.EXPIRED
+    assert verify(signed(KEY), TRUSTED, HERE, NOW + end - timedelta(seconds=1))
+
+
+def test_expired_by_the_age_that_is_allowed_here() -> None:
+    two_hours = Expected(max_age_seconds=7200)
+    assert word(signed(KEY), two_hours) == Refusal.EXPIRED
+    assert verify(signed(KEY), TRUSTED, two_hours, NOW - timedelta(seconds=1))
+
+
+def test_replayed() -> None:
+    old, new = signed(KEY), signed(KEY, a_report(observed=OBSERVED + timedelta(hours=1)))
+    accepted = verify(new, TRUSTED, HERE, NOW)
+    newest = Newest(accepted.digest, accepted.observed_at)
+    assert word(old, Expected(newest=newest)) == Refusal.REPLAYED
+    assert verify(new, TRUSTED, Expected(newest=newest), NOW), "the newest itself stays"
+    same_second = signed(KEY, a_report(a_finding("Fail"), observed=OBSERVED + timedelta(hours=1), verdict="Fail"))
+    assert word(same_second, Expected(newest=newest)) == Refusal.REPLAYED
+
+
+# All of them
+
+
+@pytest.mark.parametrize("refusal", list(Refusal), ids=lambda refusal: refusal.value)
+def test_every_reason_is_one_word_with_meaning_and_remedy_and_a_test(refusal: Refusal, request) -> None:
+    assert refusal.value.isalpha()
+    assert refusal.meaning.endswith(".")
+    assert refusal.remedy.endswith(".")
+    if refusal is not Refusal.OTHER_REPORT:  # of the command line
+        tested = [name for name in dir(request.module) if name.startswith("test_")]
+        assert any(refusal.name.lower() in name for name in tested)
+
+
+def test_the_first_no_is_told() -> None:
+    """About another cluster, expired and from an unknown key: the key comes first, for nothing else is believed."""
+    stranger = an_ed25519_key(seed=7)
+    envelope = signed(stranger, a_report(cluster=OTHER_CLUSTER), about=provenance(OTHER_CLUSTER))
+    assert word(envelope, at=timedelta(days=9)) == Refusal.UNKNOWN_KEY
+    assert word(envelope, trusted=trust(stranger), at=timedelta(days=9)) == Refusal.OTHER_CLUSTER

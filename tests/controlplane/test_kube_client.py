@@ -12,7 +12,7 @@ import pytest
 
 from hermetic.errors import Conflict, Forbidden, NotFound, Rejected
 from hermetic.kinds import SERVICE, SERVICE_ACCOUNT
-from hermetic.kube.client import KubernetesApi
+from hermetic.kube.client import PAGE_SIZE, KubernetesApi
 from hermetic.kube.connection import from_kubeconfig, from_pod
 from testbed.api import Api
 from testbed.controlplane import ControlPlane

@@ -40,7 +40,7 @@ STUCK_SECONDS = 300.0
 PRIME_AGAIN_SECONDS = 2.0
 # A child that comes up says so in five or six events: one look after the last of them is enough, and behind what people
 # wish. A Service does not wait behind that: it may have been given a public address.
-GATHER_SECONDS = 0.1
+GATHER_SECONDS = 0.5
 # A sweep looks at every volume, so a thousand that come or go at once should not each ask for one.
 SWEEP_SECONDS = 2.0
 OUTAGE_SECONDS = 30.0
@@ -192,6 +192,8 @@ class Operator:
             )  # fmt: skip
             return
         self._queue.forget_failures(key)
+        if outcome.unsaid:
+            self._queue.add(key, routine=True)
         if outcome.look_again_in is not None:
             self._queue.add_after(key, outcome.look_again_in)
         self._report(key, started, "written" if outcome.wrote else "unchanged", wrote=outcome.wrote)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import structlog
@@ -29,11 +29,15 @@ log = structlog.get_logger(__name__)
 
 @dataclass(slots=True)
 class Outcome:
-    """What one reconcile wrote, what was refused, and when to look again without being told (seconds)."""
+    """What one reconcile wrote, what was refused, and when to look again without being told (seconds).
+
+    `unsaid`: it wrote, and left it to the next look to say so.
+    """
 
     wrote: list[str] = field(default_factory=list)
     refusals: tuple[Refusal, ...] = ()
     look_again_in: float | None = None
+    unsaid: bool = False
 
 
 class Reconciler:
@@ -63,18 +67,20 @@ class Reconciler:
             return outcome
         decided = plan(spec, world, self._clock.now())
         outcome.refusals = await self._carry_out(key, decided, outcome)
+        if outcome.wrote and not outcome.refusals:
+            # One wave at a look, and what others wish goes before the next: of two hundred at once, all have walls
+            # before the first has pods that keep the cluster busy, and all have pods before the first has a status.
+            outcome.unsaid = True
+            return outcome
         after = self._look(key)
         if after is None or after.deleting or not _is_same_wish(world, after):
             return outcome  # whoever changed it queued it: what was decided must not be said of what is wished now
-        # Taking over what somebody else set is half the way, and a mutating webhook may have changed what we wrote.
-        left = plan(spec, after, self._clock.now()) if outcome.wrote and not outcome.refusals else Plan()
-        decided = replace(decided, contested=decided.contested or left.contested)
         said = status(spec, after, decided, outcome.refusals, self._clock.now())
         await self._say(key, after, said, outcome)
         if any(refused.reason is Reason.NAMESPACE_TERMINATING for refused in outcome.refusals):
             # There is no way back: whatever is written from now on is refused, until the object itself is gone.
             self._doomed[key] = world.owner.uid
-        outcome.look_again_in = 0.0 if left.apply else self._look_again_in(key, decided)
+        outcome.look_again_in = self._look_again_in(key, decided)
         return outcome
 
     def _forget(self, key: Key) -> None:
@@ -97,10 +103,9 @@ class Reconciler:
             return f"`{where}`: {first['msg']}"
 
     async def _carry_out(self, key: Key, decided: Plan, outcome: Outcome) -> tuple[Refusal, ...]:
-        """Apply in waves, the workload last and only behind its walls; then delete what is surplus."""
-        for wave in _waves(decided.apply):
-            if refused := await self._apply_all(key, wave, outcome):
-                return refused
+        """Apply one wave, the workload last and only behind its walls; when nothing is left, delete what is surplus."""
+        if wave := _first_wave(decided.apply):
+            return await self._apply_all(key, wave, outcome)
         for condemned in decided.delete:
             if condemned.uid not in self._deleted.get(key, ()):
                 await self._delete(condemned, outcome)
@@ -190,13 +195,14 @@ class Reconciler:
         return min((moment for moment in moments if moment is not None), default=None)
 
 
-def _waves(changes: Sequence[Change]) -> Iterator[list[Change]]:
-    """What may be written at the same time. A claim that is seen before its volume is looked at again only after the
-    fifteen seconds of Kubernetes' own resync."""
-    last = (PERSISTENT_VOLUME_CLAIM.kind, DEPLOYMENT.kind)
-    yield [change for change in changes if change.manifest["kind"] not in last]
-    for kind in last:
-        yield [change for change in changes if change.manifest["kind"] == kind]
+def _first_wave(changes: Sequence[Change]) -> list[Change]:
+    """What may be written at the same time: all but claim and workload, then the claim, then the workload.
+
+    A claim that is seen before its volume is looked at again only after the fifteen seconds of Kubernetes' own resync.
+    """
+    place = {PERSISTENT_VOLUME_CLAIM.kind: 1, DEPLOYMENT.kind: 2}
+    places = [place.get(change.manifest["kind"], 0) for change in changes]
+    return [change for change, at in zip(changes, places, strict=True) if at == min(places)]
 
 
 def _subject(change: Change) -> str:

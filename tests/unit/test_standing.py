@@ -1,0 +1,171 @@
+"""One verdict from three looks, and the status that says so."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from hermetic.api.egressaudit import EgressAuditSpec, EgressAuditStatus
+from hermetic.audit.attestation.choosing import Choice, choose
+from hermetic.audit.attestation.custom_resource import as_object
+from hermetic.audit.attestation.refusals import Refusal, refused
+from hermetic.audit.attestation.verification import Expected
+from hermetic.audit.findings import Evidence, Finding, Severity, Verdict
+from hermetic.audit.standing.looks import Looks, ProbeRound
+from hermetic.audit.standing.telling import next_look, status_of
+from hermetic.audit.standing.verdict import judge_standing
+from tests.attestations import CLUSTER, NOW, OBSERVED, SUBNET, a_finding, a_report, an_ed25519_key, signed, trust
+
+KEY = an_ed25519_key()
+SPEC = EgressAuditSpec.model_validate(
+    {"cluster": CLUSTER, "probe": {"image": "contoso.azurecr.io/hermetic@sha256:" + "a" * 64}}
+)
+FINE = Finding(
+    "k8s-public-lb",
+    "cluster",
+    Verdict.PASS,
+    Severity.CRITICAL,
+    "NoPublicService",
+    "no Service is public",
+    evidence=(Evidence("LIST /api/v1/services", 200, "ab"),),
+)
+OPEN = replace(FINE, verdict=Verdict.FAIL, resource="v1/Service inference/llama", message="has a public address")
+
+
+def chosen(report: dict[str, Any] | None = None, **options: Any) -> Choice:
+    return choose([as_object(signed(KEY, report, **options))], trust(KEY), Expected(CLUSTER), NOW)
+
+
+def looks(**changes: Any) -> Looks:
+    whole = Looks(chosen(), (FINE,), NOW - timedelta(seconds=5), ProbeRound(NOW - timedelta(minutes=10), 4))
+    return replace(whole, **changes)
+
+
+def verdict(found: Looks, now: Any = NOW, spec: EgressAuditSpec = SPEC) -> Verdict:
+    return judge_standing(spec, found, now).verdict
+
+
+def told(found: Looks, now: Any = NOW, before: dict[str, Any] | None = None, spec: EgressAuditSpec = SPEC) -> Any:
+    status = status_of(spec, 3, found, judge_standing(spec, found, now), before or {}, now)
+    EgressAuditStatus.model_validate(status)
+    return status
+
+
+def condition(status: dict[str, Any], kind: str) -> tuple[str, str]:
+    found = next(each for each in status["conditions"] if each["type"] == kind)
+    return found["status"], found["reason"]
+
+
+def test_three_fresh_looks_that_find_nothing_pass() -> None:
+    assert verdict(looks()) is Verdict.PASS
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"choice": Choice(None, "", {}, ())}, "AttestationMissing"),
+        ({"choice": Choice(None, "", {"old": refused(Refusal.EXPIRED, "yesterday")}, ())}, "AttestationRefused"),
+        ({"kubernetes_at": None}, "ClusterNotSeen"),
+        ({"probe": None}, "ProbePending"),
+        ({"probe": ProbeRound(NOW - timedelta(hours=2), 4)}, "ProbeStale"),
+        ({"probe": ProbeRound(NOW, 3, silent=("gpu in nodes",))}, "ProbeIncomplete"),
+    ],
+)
+def test_a_look_that_is_missing_or_old_makes_it_unknown_and_says_so(change: dict[str, Any], reason: str) -> None:
+    status = told(looks(**change))
+    assert status["verdict"] == "Unknown"
+    assert condition(status, "Ready") == ("False", reason)
+
+
+def test_without_a_probe_in_the_spec_nothing_can_pass() -> None:
+    spec = SPEC.model_copy(update={"probe": None})
+    assert condition(told(looks(), spec=spec), "Ready") == ("False", "ProbeNotConfigured")
+
+
+@pytest.mark.parametrize(
+    "missing", [{}, {"probe": None}, {"choice": Choice(None, "", {}, ())}, {"kubernetes_at": None}]
+)
+def test_a_way_out_that_was_seen_fails_whatever_is_missing(missing: dict[str, Any]) -> None:
+    status = told(looks(cluster_findings=(FINE, OPEN), **missing))
+    assert (status["verdict"], condition(status, "IsolationVerified")) == ("Fail", ("False", "IsolationBroken"))
+    assert "has a public address" in status["message"]
+
+
+def test_what_the_attestation_found_counts_and_its_path_is_the_message() -> None:
+    found = a_finding("Fail", paths=["node subnet -> nat gateway -> internet"], message="NAT gateway attached")
+    status = told(looks(choice=chosen(a_report(found, verdict="Fail"))))
+    assert status["verdict"] == "Fail"
+    assert status["message"].startswith("node subnet -> nat gateway -> internet: NAT gateway attached")
+
+
+def test_an_unknown_of_the_attestation_is_unknown() -> None:
+    choice = chosen(a_report(a_finding("Unknown", message="403"), verdict="Unknown"))
+    status = told(looks(choice=choice))
+    assert (status["verdict"], condition(status, "Ready")[1]) == ("Unknown", "IsolationUnknown")
+
+
+def test_an_exception_of_the_spec_accepts_until_its_last_day_is_over() -> None:
+    accepted = {
+        "check": "k8s-public-lb",
+        "resource": "v1/service inference/*",
+        "reason": "test of the edge",
+        "owner": "platform",
+        "expires": f"{NOW:%Y-%m-%d}",
+    }
+    spec = EgressAuditSpec.model_validate({**SPEC.model_dump(by_alias=True, mode="json"), "exceptions": [accepted]})
+    found = looks(cluster_findings=(OPEN,))
+    assert verdict(found, spec=spec) is Verdict.PASS
+    assert next_look(spec, found, NOW) is not None
+    assert verdict(found, NOW + timedelta(hours=12), spec) is Verdict.FAIL
+
+
+@pytest.mark.parametrize(
+    ("share", "truth"),
+    [
+        (0.5, ("True", "EvidenceFresh")),
+        (0.76, ("True", "EvidenceAging")),
+        (0.91, ("True", "EvidenceExpiring")),
+        (1.0, ("False", "IsolationEvidenceStale")),
+    ],
+)
+def test_evidence_is_announced_to_run_out_before_it_does(share: float, truth: tuple[str, str]) -> None:
+    now = OBSERVED + timedelta(days=1) * share
+    probed = ProbeRound(now, 4)
+    status = told(looks(probe=probed), now)
+    assert condition(status, "EvidenceFresh") == truth
+    assert status["verdict"] == ("Unknown" if truth[0] == "False" else "Pass")
+
+
+def test_it_looks_again_at_each_moment_at_which_there_is_something_new_to_say() -> None:
+    now, seen = OBSERVED, []
+    found = looks(probe=ProbeRound(OBSERVED + timedelta(days=2), 4))
+    while (at := next_look(SPEC, found, now)) is not None and at <= OBSERVED + timedelta(days=1):
+        seen.append(at)
+        now = at
+    assert {OBSERVED + timedelta(days=share) for share in (0.75, 0.9, 1.0)} <= set(seen)
+
+
+def test_at_rest_the_status_stays_the_same_for_an_hour() -> None:
+    first = told(looks())
+    later = told(looks(kubernetes_at=NOW + timedelta(minutes=50)), NOW + timedelta(minutes=50), before=first)
+    assert later == first
+    much_later = told(
+        looks(kubernetes_at=NOW + timedelta(minutes=70), probe=ProbeRound(NOW - timedelta(minutes=10), 4)),
+        NOW + timedelta(minutes=70),
+        before=first,
+    )
+    assert much_later["evidence"]["kubernetes"] != first["evidence"]["kubernetes"]
+
+
+def test_what_was_accepted_once_is_remembered_when_it_is_gone() -> None:
+    first = told(looks())
+    assert told(looks(choice=Choice(None, "", {}, ())), before=first)["newestAccepted"] == first["newestAccepted"]
+
+
+def test_findings_that_were_left_out_of_the_attestation_are_counted() -> None:
+    many = [a_finding(resource=f"{SUBNET}-{number}", message="x" * 300) for number in range(700)]
+    status = told(looks(choice=chosen(a_report(*many))))
+    assert status["counts"]["pass"] == 700 + 1

@@ -18,7 +18,7 @@ LARGEST_INTEGER = 2**53 - 1
 _DIGITS = len(str(LARGEST_INTEGER)) + 1
 _STRINGS = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*(?:"|\\?\Z)', re.DOTALL)
 _NO_BRACKETS = re.compile(r"[^\[\]{}]+")
-_BEGUN = re.compile(r"-|tr?u?|fa?l?s?|nu?l?|u[0-9a-fA-F]{0,3}")
+_BEGUN = re.compile(r"-|tr?u?|fa?l?s?|nu?l?|u[0-9a-fA-F]{0,4}")
 
 
 def canonical(value: Any) -> bytes:

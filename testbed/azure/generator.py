@@ -1,0 +1,127 @@
+"""Topologies from a seed: a sealed estate, some decoys, up to four plants, and what must be found in it.
+
+    topology(7)                        always the same
+    sealed_topology(7)                 the same without plants
+    every_plant()                      each plant alone, in every layout that it fits
+
+The seed decides the layout, the decoys, the plants, the order of lists and who shows the scale set interfaces' hidden
+addresses. Plants that would undo one another are never in one topology.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from testbed.azure.baseline import LAYOUTS, estate_of
+from testbed.azure.estate import Estate
+from testbed.azure.plants import PLANTS, Expected, Plant
+from testbed.azure.plants.decoys import DECOYS
+
+MOST_PLANTS = 4
+MOST_DECOYS = 3
+SHOWN_BY = (frozenset({"arm", "graph"}), frozenset({"arm"}), frozenset({"graph"}))
+# information, never a verdict about a path: what these say of a sealed estate is left open by the facts
+INFORMATIVE = frozenset({"nsg-platform-imds", "peering-subnet-scope"})
+
+
+@dataclass(frozen=True)
+class Topology:
+    """expected: each must be found as Fail. also: checks that may fail beside them; any other Fail is a false alarm."""
+
+    seed: int
+    layout: str
+    estate: Estate
+    planted: tuple[str, ...]
+    decoys: tuple[str, ...]
+    expected: tuple[Expected, ...]
+    also: frozenset[str]
+
+    @property
+    def is_sealed(self) -> bool:
+        return not self.planted
+
+    @property
+    def name(self) -> str:
+        return f"{self.seed}: {self.layout}" + "".join(f" + {plant}" for plant in (*self.planted, *self.decoys))
+
+    def missed(self, fails: set[tuple[str, str, str]]) -> list[Expected]:
+        """Expected findings that are not among these Fails, each a (check, resource, severity)."""
+        return [wanted for wanted in self.expected if not any(wanted.is_met_by(*found) for found in fails)]
+
+    def false_alarms(self, fails: set[tuple[str, str, str]]) -> list[tuple[str, str, str]]:
+        """Fails that nothing planted explains."""
+        explained = self.also | {wanted.check for wanted in self.expected}
+        return sorted(found for found in fails if found[0] not in explained)
+
+
+def topology(seed: int, most: int = MOST_PLANTS) -> Topology:
+    """Zero to `most` plants; a fifth of the seeds are sealed."""
+    chance = random.Random(seed)
+    layout = chance.choice(sorted(LAYOUTS))
+    count = 0 if chance.random() < 0.2 else chance.randint(1, most)
+    estate = estate_of(layout)
+    return _planted(seed, layout, estate, _drawn(chance, estate, count), chance)
+
+
+def sealed_topology(seed: int) -> Topology:
+    chance = random.Random(seed)
+    layout = chance.choice(sorted(LAYOUTS))
+    return _planted(seed, layout, estate_of(layout), [], chance)
+
+
+def every_plant() -> Iterator[Topology]:
+    """Each plant alone, without decoys, in every layout that has what it changes."""
+    for layout in sorted(LAYOUTS):
+        base = estate_of(layout)
+        for plant in PLANTS.values():
+            if plant.fits(base):
+                yield _planted(0, layout, base.copy(), [plant], None)
+
+
+def _drawn(chance: random.Random, estate: Estate, count: int) -> list[Plant]:
+    fitting = [plant for _, plant in sorted(PLANTS.items()) if plant.fits(estate)]
+    chance.shuffle(fitting)
+    chosen: dict[str, Plant] = {}
+    for plant in fitting:
+        if len(chosen) == count:
+            break
+        chosen.setdefault(plant.spot, plant)
+    return list(chosen.values())
+
+
+def _planted(seed: int, layout: str, estate: Estate, plants: list[Plant], chance: random.Random | None) -> Topology:
+    decoys = _disguise(chance, estate) if chance else []
+    expected = [_as_expected(wanted, plant, len(plants) > 1) for plant in plants for wanted in plant.into(estate)]
+    also = INFORMATIVE.union(*(plant.also for plant in plants))
+    if chance:
+        _shuffle_lists(chance, estate)
+    names = tuple(plant.name for plant in plants)
+    return Topology(seed, layout, estate, names, tuple(decoys), tuple(expected), also)
+
+
+def _as_expected(wanted: Expected, plant: Plant, has_company: bool) -> Expected:
+    return replace(wanted, severity=None) if plant.depends and has_company else wanted
+
+
+def _disguise(chance: random.Random, estate: Estate) -> list[str]:
+    """Decoys go in before the plants: a plant may undo one, never the other way round."""
+    fitting = [name for name, decoy in sorted(DECOYS.items()) if decoy.fits(estate)]
+    chosen = chance.sample(fitting, chance.randint(0, MOST_DECOYS))
+    for name in chosen:
+        DECOYS[name].change(estate)
+    estate.scale_set_outbound_shown_by = chance.choice(SHOWN_BY)
+    return chosen
+
+
+def _shuffle_lists(chance: random.Random, estate: Estate) -> None:
+    """Azure promises no order of these."""
+    for kind, key in (
+        ("Microsoft.Network/virtualNetworks", "subnets"),
+        ("Microsoft.Network/routeTables", "routes"),
+        ("Microsoft.Network/networkSecurityGroups", "securityRules"),
+        ("Microsoft.ContainerService/managedClusters", "agentPoolProfiles"),
+    ):
+        for body in estate.of_type(kind):
+            chance.shuffle(body["properties"].get(key) or [])

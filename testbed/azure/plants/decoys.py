@@ -1,0 +1,121 @@
+"""Changes that look like a path and are none: whatever fails because of one is a false alarm."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from testbed.azure.baseline.cluster import NODE_RULES
+from testbed.azure.baseline.layout import LOCATION, WORKLOAD
+from testbed.azure.baseline.network import rule
+from testbed.azure.estate import Estate
+from testbed.azure.plants.pieces import STANDARD, change_rules, instance_nics, public_address
+
+ELSEWHERE = f"/subscriptions/{WORKLOAD}/resourceGroups/rg-staging/providers"
+
+
+@dataclass(frozen=True)
+class Decoy:
+    """change: what looks suspicious. fits: whether an estate has what it changes."""
+
+    name: str
+    change: Callable[[Estate], None]
+    fits: Callable[[Estate], bool]
+
+
+DECOYS: dict[str, Decoy] = {}
+
+
+def decoy(fits: Callable[[Estate], bool] = lambda _: True) -> Callable[[Callable[[Estate], None]], Decoy]:
+    def taken(change: Callable[[Estate], None]) -> Decoy:
+        made = Decoy(getattr(change, "__name__", ""), change, fits)
+        DECOYS[made.name] = made
+        return made
+
+    return taken
+
+
+@decoy(lambda estate: bool(estate.site.api_subnet))
+def api_server_subnet_without_the_private_setting(estate: Estate) -> None:
+    """The API server's own subnet has no machines of ours: the setting does not apply there."""
+    del estate.properties(estate.site.api_subnet)["defaultOutboundAccess"]
+
+
+@decoy()
+def nodes_that_forward(estate: Estate) -> None:
+    """Some network plugins let nodes forward."""
+    for nic in instance_nics(estate):
+        estate.properties(nic)["enableIPForwarding"] = True
+
+
+@decoy()
+def staging_network_with_every_way_out(estate: Estate) -> None:
+    """A network of another team, connected to nothing of ours."""
+    vnet = f"{ELSEWHERE}/Microsoft.Network/virtualNetworks/vnet-staging"
+    nat = f"{ELSEWHERE}/Microsoft.Network/natGateways/nat-staging"
+    address = public_address(estate, f"{ELSEWHERE}/Microsoft.Network/publicIPAddresses/pip-staging", "20.91.66.6")
+    held = {"addressPrefix": "10.66.0.0/24", "natGateway": {"id": nat}}
+    subnet = {"name": "default", "id": f"{vnet}/subnets/default", "properties": held}
+    estate.add(
+        vnet,
+        {"addressSpace": {"addressPrefixes": ["10.66.0.0/16"]}, "subnets": [subnet], "virtualNetworkPeerings": []},
+        location=LOCATION,
+    )
+    properties = {"publicIpAddresses": [{"id": address}], "subnets": [{"id": subnet["id"]}]}
+    estate.add(nat, properties, location=LOCATION, sku=STANDARD)
+
+
+@decoy()
+def public_stores_of_another_team(estate: Estate) -> None:
+    """A registry and an account that nothing of ours uses."""
+    registry = f"{ELSEWHERE}/Microsoft.ContainerRegistry/registries/acrstaging"
+    estate.add(registry, {"publicNetworkAccess": "Enabled", "adminUserEnabled": True}, location=LOCATION)
+    account = f"{ELSEWHERE}/Microsoft.Storage/storageAccounts/ststaging"
+    estate.add(account, {"publicNetworkAccess": "Enabled", "allowBlobPublicAccess": True}, location=LOCATION)
+
+
+@decoy()
+def allow_to_a_private_prefix(estate: Estate) -> None:
+    """An allow before the deny, to private space."""
+    change_rules(estate, estate.site.node_rules, plus=rule("AllowSite", 130, "Allow", "10.50.0.0/16"))
+
+
+@decoy()
+def inbound_rule_that_mentions_the_internet(estate: Estate) -> None:
+    """A deny, and inbound: no way out."""
+    denial = rule("DenyInternetIn", 120, "Deny", "*", direction="Inbound", sourceAddressPrefix="Internet")
+    change_rules(estate, estate.site.node_rules, plus=denial)
+
+
+@decoy(lambda estate: not estate.policy.get("firewall"))
+def deny_of_everything_instead_of_the_internet(estate: Estate) -> None:
+    """The deny names `*` instead of the tag."""
+    change_rules(estate, estate.site.node_rules, without="DenyInternet", plus=rule("DenyAll", 4000, "Deny", "*"))
+
+
+@decoy()
+def allow_to_the_virtual_network_after_the_deny(estate: Estate) -> None:
+    """An allow to VirtualNetwork comes too late to matter."""
+    change_rules(estate, estate.site.node_rules, plus=rule("AllowVnet", 4050, "Allow", "VirtualNetwork"))
+
+
+@decoy()
+def denial_in_the_group_of_aks(estate: Estate) -> None:
+    """A second layer denies as well."""
+    change_rules(estate, NODE_RULES, plus=rule("DenyStorage", 3000, "Deny", "Storage"))
+
+
+@decoy()
+def internal_rule_that_does_not_mention_translation(estate: Estate) -> None:
+    """disableOutboundSnat matters on public frontends only."""
+    for balancing in estate.properties(estate.site.balancer)["loadBalancingRules"]:
+        del balancing["properties"]["disableOutboundSnat"]
+
+
+@decoy()
+def route_within_the_network(estate: Estate) -> None:
+    """A route to private space stays inside."""
+    held = estate.properties(estate.site.route_table)
+    held["routes"].append(
+        {"name": "services", "properties": {"addressPrefix": "10.40.12.0/24", "nextHopType": "VnetLocal"}}
+    )

@@ -1,0 +1,253 @@
+"""Tables C and D: peerings, gateways, virtual hubs, firewalls, other machines; IPv6."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from testbed.azure.baseline.firewall import POLICY
+from testbed.azure.baseline.layout import LOCATION, NETWORK
+from testbed.azure.estate import Estate
+from testbed.azure.plants.pieces import (
+    FOREIGN,
+    PIPS,
+    WAYS_OUT,
+    connection,
+    first_configuration,
+    gateway,
+    machine,
+    network,
+    public_address,
+    set_route,
+    subnet,
+)
+from testbed.azure.plants.plant import FILTERED, SEALED, Named, plant
+
+# what a gateway in the network brings with it
+GATEWAY = (
+    "vnet-gateway",
+    "gateway-connections",
+    "route-bgp-propagation",
+    "effective-routes",
+    "nexthop-spotcheck",
+    PIPS,
+)
+
+
+@plant("peering-any", "high", also=("effective-routes",))
+def peering_that_nobody_allowed(estate: Estate) -> Named:
+    """The network is connected to one of another subscription that is on no list."""
+    remote = f"/subscriptions/{FOREIGN}/resourceGroups/rg-analytics/{NETWORK}/virtualNetworks/vnet-analytics"
+    space = {"addressPrefixes": ["10.77.0.0/16"]}
+    estate.add(remote, {"addressSpace": space, "subnets": [], "virtualNetworkPeerings": []}, location=LOCATION)
+    properties = {
+        "peeringState": "Connected",
+        "remoteVirtualNetwork": {"id": remote},
+        "remoteAddressSpace": space,
+        "allowForwardedTraffic": False,
+        "allowGatewayTransit": False,
+        "useRemoteGateways": False,
+        "peerCompleteVnets": True,
+    }
+    return estate.add(f"{estate.site.vnet}/virtualNetworkPeerings/to-analytics", properties)
+
+
+@plant("peering-remote-gateway", "high", also=("route-bgp-propagation", "effective-routes"), needs=("peering",))
+def peering_that_uses_the_hubs_gateway(estate: Estate) -> Named:
+    """The network uses the gateway of the hub, and learns what it announces."""
+    estate.properties(estate.site.peering)["useRemoteGateways"] = True
+    return estate.site.peering
+
+
+@plant("peering-forwarded", "medium", needs=("peering",), spot="forwarded")
+def peering_that_takes_forwarded_traffic(estate: Estate) -> Named:
+    """Our side of the peering lets traffic in that the hub only forwards."""
+    estate.properties(estate.site.peering)["allowForwardedTraffic"] = True
+    return estate.site.peering
+
+
+@plant("peering-forwarded", "medium", needs=("peering",), spot="forwarded")
+def hub_that_takes_forwarded_traffic(estate: Estate) -> Named:
+    """The hub's side of the peering lets our traffic transit."""
+    remote = f"{estate.site.hub}/virtualNetworkPeerings/to-inference"
+    estate.properties(remote)["allowForwardedTraffic"] = True
+    return remote, estate.site.peering
+
+
+@plant("peering-gateway-transit", "medium", needs=("peering",))
+def peering_that_lends_our_gateway(estate: Estate) -> Named:
+    """The peering lets the hub use a gateway of ours."""
+    estate.properties(estate.site.peering)["allowGatewayTransit"] = True
+    return estate.site.peering
+
+
+@plant("avnm-connectivity", "high")
+def mesh_pushed_by_a_network_manager(estate: Estate) -> Named:
+    """Network Manager connects the network to others; there is no peering to see."""
+    identifier = network(estate, "networkManagers", "avnm/connectivityConfigurations/mesh")
+    configuration = {
+        "id": identifier,
+        "properties": {"connectivityTopology": "Mesh", "isGlobal": "True", "appliesToGroups": []},
+    }
+    estate.answer(estate.site.vnet, "listNetworkManagerEffectiveConnectivityConfigurations", {"value": [configuration]})
+    return estate.site.vnet, identifier
+
+
+@plant("avnm-admin-rules", "high", also=("nsg-effective",))
+def admin_rule_that_outranks_security_groups(estate: Estate) -> Named:
+    """A security admin rule always allows the internet, whatever the groups deny."""
+    manager = network(estate, "networkManagers", "avnm")
+    identifier = f"{manager}/securityAdminConfigurations/base/ruleCollections/c/rules/out"
+    rule = {
+        "id": identifier,
+        "kind": "Custom",
+        "properties": {
+            "access": "AlwaysAllow",
+            "direction": "Outbound",
+            "priority": 10,
+            "protocol": "Any",
+            "sources": [{"addressPrefixType": "IPPrefix", "addressPrefix": "*"}],
+            "destinations": [{"addressPrefixType": "ServiceTag", "addressPrefix": "Internet"}],
+        },
+    }
+    estate.answer(estate.site.vnet, "listNetworkManagerEffectiveSecurityAdminRules", {"value": [rule]})
+    return estate.site.vnet, identifier
+
+
+@plant("vnet-gateway", "medium", also=GATEWAY, spot="gateway", depends=True)
+def gateway_in_the_network(estate: Estate) -> Named:
+    """A VPN gateway stands in the network, without a connection."""
+    return gateway(estate)
+
+
+@plant("vnet-gateway", "high", also=GATEWAY, spot="gateway")
+def gateway_with_a_connection(estate: Estate) -> Named:
+    """A VPN gateway stands in the network, and a site is connected."""
+    identifier = gateway(estate)
+    connection(estate, identifier)
+    return identifier
+
+
+@plant("gateway-connections", "high", also=GATEWAY, spot="gateway")
+def connection_of_unknown_status(estate: Estate) -> Named:
+    """A site-to-site connection is up."""
+    identifier = gateway(estate)
+    return connection(estate, identifier), identifier
+
+
+@plant("gateway-forced-tunnel", "high", also=GATEWAY, spot="gateway")
+def gateway_with_a_default_site(estate: Estate) -> Named:
+    """The gateway sends what it does not know to one site."""
+    site = network(estate, "localNetworkGateways", "site")
+    return gateway(estate, gatewayDefaultSite={"id": site})
+
+
+@plant("gateway-forced-tunnel", "high", also=GATEWAY, spot="gateway")
+def gateway_that_learned_a_default_route(estate: Estate) -> Named:
+    """A site announces the default route to the gateway."""
+    identifier = gateway(estate)
+    estate.answer(identifier, "getLearnedRoutes", {"value": [{"network": "0.0.0.0/0", "origin": "EBgp"}]})
+    return identifier
+
+
+@plant("gateway-p2s", "medium", also=GATEWAY, spot="gateway")
+def gateway_for_laptops(estate: Estate) -> Named:
+    """Clients dial in; one of them with internet is a relay."""
+    pool = {"vpnClientAddressPool": {"addressPrefixes": ["172.30.0.0/24"]}, "vpnClientProtocols": ["OpenVPN"]}
+    return gateway(estate, vpnClientConfiguration=pool)
+
+
+@plant("vwan-connection", "high", also=("effective-routes", "nexthop-spotcheck", "route-bgp-propagation"))
+def connection_to_a_virtual_hub(estate: Estate) -> Named:
+    """A secured virtual hub connects the network and pushes its default route."""
+    hub = network(estate, "virtualHubs", "hub-inference")
+    firewall = network(estate, "azureFirewalls", "afw-in-hub")
+    estate.add(hub, {"addressPrefix": "10.88.0.0/24", "azureFirewall": {"id": firewall}}, location=LOCATION)
+    properties = {"remoteVirtualNetwork": {"id": estate.site.vnet}, "enableInternetSecurity": True}
+    return estate.add(f"{hub}/hubVirtualNetworkConnections/inference", properties)
+
+
+@plant("firewall-in-path", "high", also=(PIPS, "appgw-bastion-other-pip"), profiles=(SEALED,))
+def firewall_that_a_route_leads_to(estate: Estate) -> Named:
+    """A firewall stands in the network, and a route leads to it."""
+    home = subnet(estate, "AzureFirewallSubnet", "10.40.15.128/26")
+    address = public_address(estate, network(estate, "publicIPAddresses", "pip-afw"))
+    held = {"subnet": {"id": home}, "privateIPAddress": "10.40.15.132", "publicIPAddress": {"id": address}}
+    set_route(estate, "partners", "10.99.0.0/16", "VirtualAppliance", "10.40.15.132")
+    properties = {"sku": {"name": "AZFW_VNet"}, "ipConfigurations": [{"name": "ipconfig", "properties": held}]}
+    return estate.add(network(estate, "azureFirewalls", "afw-inference"), properties, location=LOCATION)
+
+
+@plant("firewall-in-path", "critical", profiles=(FILTERED,), spot="firewall-rules")
+def declared_firewall_that_allows_everything(estate: Estate) -> Named:
+    """The declared firewall has a network rule to anywhere."""
+    rule = {
+        "ruleType": "NetworkRule",
+        "name": "any",
+        "sourceAddresses": ["10.40.0.0/16"],
+        "destinationAddresses": ["*"],
+        "destinationPorts": ["443"],
+        "ipProtocols": ["TCP"],
+    }
+    return _allow(estate, rule)
+
+
+@plant("firewall-in-path", "critical", profiles=(FILTERED,), spot="firewall-rules")
+def declared_firewall_that_allows_every_host(estate: Estate) -> Named:
+    """The declared firewall has an application rule for every name."""
+    rule = {"ruleType": "ApplicationRule", "name": "any", "sourceAddresses": ["*"], "targetFqdns": ["*"]}
+    return _allow(estate, rule)
+
+
+def _allow(estate: Estate, rule: Mapping[str, object]) -> str:
+    rules = estate.properties(f"{POLICY}/ruleCollectionGroups/inference")["ruleCollections"]
+    rules[0]["rules"].append(rule)
+    return estate.site.firewall
+
+
+@plant("vm-pivot", "high", also=("nic-public-ip", *WAYS_OUT))
+def other_machine_with_a_way_out(estate: Estate) -> Named:
+    """A machine that the nodes can reach has a public address: a proxy on it is a way out."""
+    home = subnet(estate, "snet-tools", "10.40.15.192/28")
+    nic = machine(estate, "tools", home, "10.40.15.196")
+    address = public_address(estate, network(estate, "publicIPAddresses", "pip-tools"))
+    first_configuration(estate, nic)["publicIPAddress"] = {"id": address}
+    return str(estate.properties(nic)["virtualMachine"]["id"]), nic
+
+
+@plant("subnet-sharing", "medium")
+def subnet_shared_with_other_subscriptions(estate: Estate) -> Named:
+    """Other subscriptions may put machines into the GPU subnet."""
+    estate.properties(estate.site.gpu_subnet)["sharingScope"] = "Tenant"
+    return estate.site.gpu_subnet
+
+
+@plant("nsg-flowlogs", "low")
+def network_without_flow_logs(estate: Estate) -> Named:
+    """Nothing records the network's flows."""
+    estate.properties(estate.site.vnet)["flowLogs"] = []
+    estate.remove(f"{estate.site.watcher}/flowLogs/flow-inference")
+    return estate.site.vnet
+
+
+@plant("cluster-dual-stack", "high", also=("nsg-v6",), spot="cluster:networkProfile")
+def cluster_with_two_families(estate: Estate) -> Named:
+    """The cluster is dual stack: IPv6 has routes, translation and balancers of its own."""
+    estate.properties(estate.cluster)["networkProfile"]["ipFamilies"] = ["IPv4", "IPv6"]
+    return estate.cluster
+
+
+@plant("subnet-ipv6-prefix", "high", also=("effective-routes", "nexthop-spotcheck", "nsg-internet-deny", "nsg-v6"))
+def subnet_with_an_ipv6_prefix(estate: Estate) -> Named:
+    """The GPU subnet has an IPv6 prefix beside its IPv4 one."""
+    held = estate.properties(estate.site.gpu_subnet)
+    held["addressPrefixes"] = [held.pop("addressPrefix"), "fd00:db8:40::/64"]
+    estate.properties(estate.site.vnet)["addressSpace"]["addressPrefixes"].append("fd00:db8:40::/56")
+    return estate.site.gpu_subnet
+
+
+@plant("nsg-v6", "high", also=("cluster-dual-stack",), spot="cluster:networkProfile")
+def policy_engine_blind_to_ipv6(estate: Estate) -> Named:
+    """The policy engine is Azure's, which knows no IPv6, on a dual-stack cluster."""
+    profile = estate.properties(estate.cluster)["networkProfile"]
+    profile |= {"ipFamilies": ["IPv4", "IPv6"], "networkPolicy": "azure", "networkDataplane": "azure"}
+    return estate.cluster

@@ -1,0 +1,129 @@
+"""Table F, second half: the registry, the storage account, the file share."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from testbed.azure.baseline.layout import DATA_GROUP, KUBELET, LOCATION
+from testbed.azure.baseline.services import assign
+from testbed.azure.estate import Estate
+from testbed.azure.plants.plant import Change, Named, plant
+
+ACR_PUSH = "8311e382-0749-4cb8-b61a-304f252e45ec"
+CONTRIBUTOR = "b24988ac-6180-42a0-ab88-20f7382dd24c"
+
+# (name, check, severity, part of the site, dotted field, value, what was opened)
+EDITS: tuple[tuple[str, str, str, str, str, Any, str], ...] = (
+    ("registry_open_to_the_internet", "acr-public", "high", "registry", "publicNetworkAccess", "Enabled",
+     "The registry answers on the internet."),
+    ("registry_that_does_not_say", "acr-public", "high", "registry", "publicNetworkAccess", None,
+     "The registry does not say whether it is public; it is."),
+    ("registry_that_allows_by_default", "acr-public", "high", "registry", "networkRuleSet.defaultAction", "Allow",
+     "The registry's rules allow by default."),
+    ("registry_open_to_other_services", "acr-trusted-bypass", "medium", "registry", "networkRuleBypassOptions",
+     "AzureServices", "Other Azure services may read the registry."),
+    ("registry_that_exports", "acr-export-policy", "high", "registry", "policies.exportPolicy.status", "enabled",
+     "Artifacts may be transferred out of the registry."),
+    ("registry_without_login", "acr-anonymous", "medium", "registry", "anonymousPullEnabled", True,
+     "Anyone who reaches the registry may pull."),
+    ("registry_with_a_shared_key", "acr-admin", "medium", "registry", "adminUserEnabled", True,
+     "The registry has an admin user."),
+    ("registry_without_arm_tokens", "acr-arm-audience", "info", "registry",
+     "policies.azureADAuthenticationAsArmPolicy.status", "disabled",
+     "The registry refuses the tokens that isolated nodes have."),
+    ("storage_open_to_the_internet", "storage-public", "high", "storage", "publicNetworkAccess", "Enabled",
+     "The storage account answers on the internet."),
+    ("storage_that_allows_by_default", "storage-public", "high", "storage", "networkAcls.defaultAction", "Allow",
+     "The storage account's rules allow by default."),
+    ("storage_open_to_other_services", "storage-public", "high", "storage", "networkAcls.bypass", "AzureServices",
+     "Other Azure services may reach the storage account."),
+    ("storage_open_to_an_address", "storage-public", "high", "storage", "networkAcls.ipRules",
+     [{"value": "20.91.12.0/24", "action": "Allow"}], "The storage account answers one public range."),
+    ("storage_copied_anywhere", "storage-copy-scope", "medium", "storage", "allowedCopyScope", None,
+     "Blobs may be copied to accounts of any tenant."),
+    ("storage_replicated_to_other_tenants", "storage-copy-scope", "medium", "storage", "allowCrossTenantReplication",
+     True, "Objects may be replicated to accounts of other tenants."),
+    ("share_open_to_the_internet", "fileshare-public", "high", "share", "publicNetworkAccess", "Enabled",
+     "The file share answers on the internet."),
+    ("share_that_does_not_say", "fileshare-public", "high", "share", "publicNetworkAccess", None,
+     "The file share does not say whether it is public."),
+    ("share_open_to_a_subnet", "fileshare-public", "high", "share", "publicAccessProperties.allowedSubnets",
+     ["/subscriptions/d94e2b6a-7c15-4f08-b3a9-6e1d50f8c274/resourceGroups/rg-x/providers/Microsoft.Network/"
+      "virtualNetworks/vnet-x/subnets/snet-x"], "The file share answers a subnet that is not the cluster's."),
+    ("share_in_clear", "fileshare-eit", "medium", "share", "nfsProtocolProperties.encryptionInTransitRequired",
+     "Disabled", "The file share is mounted without encryption."),
+    ("share_written_by_root", "fileshare-squash", "medium", "share", "nfsProtocolProperties.rootSquash", "NoRootSquash",
+     "Root on a client is root on the file share."),
+)  # fmt: skip
+
+
+def put(held: dict[str, Any], path: str, value: Any) -> None:
+    """Sets a dotted field; None takes it away."""
+    *steps, last = path.split(".")
+    for step in steps:
+        held = held.setdefault(step, {})
+    if value is None:
+        held.pop(last, None)
+    else:
+        held[last] = value
+
+
+def _edit(name: str, part: str, path: str, value: Any, title: str) -> Change:
+    def change(estate: Estate) -> Named:
+        target: str = getattr(estate.site, part)
+        put(estate.properties(target), path, value)
+        return target
+
+    change.__name__, change.__doc__ = name, title
+    return change
+
+
+for _name, _check, _severity, _part, _path, _value, _title in EDITS:
+    plant(_check, _severity, spot=f"{_part}:{_path}")(_edit(_name, _part, _path, _value, _title))
+
+
+@plant("acr-push-identity", "high", spot="assignment")
+def kubelet_that_may_push(estate: Estate) -> Named:
+    """The kubelet's identity may push: the registry is a drop box."""
+    name = "0e7c5b19-94d2-4a6f-8b30-d1f26c7a5e48"
+    assignment = assign(estate, estate.site.registry, KUBELET, ACR_PUSH, name)
+    return estate.site.registry, assignment
+
+
+@plant("acr-push-identity", "high", spot="assignment")
+def kubelet_that_owns_the_group(estate: Estate) -> Named:
+    """The kubelet's identity is contributor of the registry's group, and so inherits the right to push."""
+    assignment = assign(estate, DATA_GROUP, KUBELET, CONTRIBUTOR, "6d38f1c4-2b05-4e97-a1cc-75b90e8d2f61")
+    return estate.site.registry, assignment
+
+
+@plant("acr-cache-wildcard", "medium", spot="cache-rule")
+def cache_rule_for_a_public_hub(estate: Estate) -> Named:
+    """The registry fetches from a public hub on anyone's behalf."""
+    rule = f"{estate.site.registry}/cacheRules/hub"
+    estate.add(rule, {"sourceRepository": "docker.io/*", "targetRepository": "hub/*"})
+    return rule, estate.site.registry
+
+
+@plant("acr-connected-registry", "medium")
+def registry_connected_to_another(estate: Estate) -> Named:
+    """A registry elsewhere mirrors this one."""
+    child = f"{estate.site.registry}/connectedRegistries/edge"
+    estate.add(child, {"mode": "ReadOnly", "connectionState": "Online", "activation": {"status": "Active"}})
+    return estate.site.registry, child
+
+
+@plant("acr-webhooks", "medium")
+def registry_that_calls_out(estate: Estate) -> Named:
+    """A webhook calls an address outside on every push."""
+    child = f"{estate.site.registry}/webhooks/notify"
+    estate.add(child, {"status": "enabled", "scope": "", "actions": ["push"]}, location=LOCATION)
+    return estate.site.registry, child
+
+
+@plant("acr-replications", "medium")
+def registry_replicated_elsewhere(estate: Estate) -> Named:
+    """The registry is replicated to another region."""
+    child = f"{estate.site.registry}/replications/westus3"
+    estate.add(child, {"regionEndpointEnabled": True}, location="westus3")
+    return estate.site.registry, child

@@ -1,0 +1,71 @@
+"""What stands between a pod and one address, from everything that was tried there.
+
+One call can only say how it ended. Where TCP ends in silence and a datagram is refused by the kernel at once, a
+firewall of the machine itself dropped both; where TCP is reset and a datagram is answered, only TCP is
+closed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from enum import StrEnum
+
+from hermetic.audit.estate.probe.readings import Reading, Reply
+
+
+class Situation(StrEnum):
+    """The rows that real packets were told apart by."""
+
+    OPEN = "open"
+    ONLY_UDP_DROPPED = "open, but UDP is dropped"
+    ONLY_TCP_RESET = "open, but TCP is reset"
+    NO_ROUTE = "no route"
+    BLACKHOLE = "blackhole route"
+    UNREACHABLE = "unreachable route"
+    PROHIBITED = "prohibited route"
+    DROPPED = "dropped on the way"
+    REJECTED = "rejected on the way"
+    FORBIDDEN = "administratively prohibited on the way"
+    NO_UPSTREAM = "no route beyond a router"
+    LOCAL_DROP = "dropped by a local firewall"
+    LOCAL_REJECT = "rejected by a local firewall"
+    DEAD_HOST = "no such host"
+    UNCLEAR = "unclear"
+
+
+# The most telling first: routers limit how often they say why, so silence beside a reason changes nothing.
+_TELLING = {
+    Reading.NO_ROUTE: Situation.NO_ROUTE,
+    Reading.NO_FAMILY: Situation.NO_ROUTE,
+    Reading.BLACKHOLE: Situation.BLACKHOLE,
+    Reading.UNREACHABLE: Situation.UNREACHABLE,
+    Reading.PROHIBITED: Situation.PROHIBITED,
+    Reading.NO_UPSTREAM: Situation.NO_UPSTREAM,
+    Reading.FORBIDDEN: Situation.FORBIDDEN,
+    Reading.REJECTED: Situation.REJECTED,
+    Reading.DEAD_HOST: Situation.DEAD_HOST,
+    Reading.DROPPED: Situation.DROPPED,
+}
+
+
+def situation(replies: Iterable[Reply]) -> Situation:
+    """What all calls at one address say together."""
+    known = tuple(replies)
+    tcp = {one.reading for one in known if one.target.kind != "udp"}
+    udp = {one.reading for one in known if one.target.kind == "udp"}
+    both = tcp | udp
+    if not both or Reading.UNREADABLE in both:
+        return Situation.UNCLEAR
+    if any(reading.came_through for reading in both):
+        return _open(tcp, udp)
+    if Reading.LOCAL_FIREWALL in both:
+        return Situation.LOCAL_DROP if Reading.DROPPED in tcp else Situation.LOCAL_REJECT
+    if any(reading.was_refused for reading in both):
+        return Situation.UNCLEAR
+    return next(found for reading, found in _TELLING.items() if reading in both)
+
+
+def _open(tcp: set[Reading], udp: set[Reading]) -> Situation:
+    if not any(reading.came_through for reading in tcp) and tcp == {Reading.RESET}:
+        return Situation.ONLY_TCP_RESET
+    return Situation.ONLY_UDP_DROPPED if udp == {Reading.DROPPED} else Situation.OPEN

@@ -1,0 +1,143 @@
+"""The pods that carry the probe: one in the pods' network and one in the machine's, for each pool and subnet.
+
+The first meets the Pod Security Standard `restricted`. The second shares the machine's network, which no standard but
+`privileged` lets through: it needs a namespace with `pod-security.kubernetes.io/enforce: privileged`, and nothing else
+there. Both run once, without a service account token, and are gone `ttlSecondsAfterFinished` later.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, field
+from typing import Any
+
+from hermetic.collect.probe.carried import command
+from hermetic.collect.probe.program.asking import QUESTIONS
+from hermetic.collect.probe.targets import Targets
+
+RUN_LABEL = "hermetic.dev/probe-run"
+VANTAGE_LABEL = "hermetic.dev/probe-vantage"
+POOL_ANNOTATION = "hermetic.dev/probe-pool"
+SUBNET_ANNOTATION = "hermetic.dev/probe-subnet"
+COMPONENT = ("app.kubernetes.io/component", "egress-probe")
+MANAGED_BY = ("app.kubernetes.io/managed-by", "hermetic")
+SELECTOR = f"{COMPONENT[0]}={COMPONENT[1]},{MANAGED_BY[0]}={MANAGED_BY[1]}"
+CONTAINER = "probe"
+
+DEADLINE_SECONDS = 300
+KEPT_SECONDS = 900
+NOBODY = 65534
+
+
+@dataclass(frozen=True, slots=True)
+class Seat:
+    """A machine that stands for its pool and subnet."""
+
+    pool: str
+    subnet: str
+    node: str
+
+
+@dataclass(frozen=True, slots=True)
+class ProbePods:
+    """Where the pods run, and from which image: anything with Python 3.8 as `python3`, by digest."""
+
+    namespace: str
+    image: str
+    host_namespace: str = ""
+    """Namespace of pods in the machine's network; the same one when empty."""
+    pull_secrets: tuple[str, ...] = ()
+    targets: Targets = field(default_factory=Targets)
+
+    def namespace_for(self, *, host_network: bool) -> str:
+        """Where a pod of this vantage belongs."""
+        return self.host_namespace or self.namespace if host_network else self.namespace
+
+
+def probe_job(pods: ProbePods, seat: Seat, run: str, *, host_network: bool) -> dict[str, Any]:
+    """One Job with one pod. `run` names the round: lower-case letters, digits and '-', at most 40 characters."""
+    vantage = "host" if host_network else "pod"
+    labels = {
+        "app.kubernetes.io/name": "hermetic",
+        COMPONENT[0]: COMPONENT[1],
+        MANAGED_BY[0]: MANAGED_BY[1],
+        RUN_LABEL: run,
+        VANTAGE_LABEL: vantage,
+    }
+    metadata = {"labels": labels, "annotations": {POOL_ANNOTATION: seat.pool, SUBNET_ANNOTATION: seat.subnet}}
+    return {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {
+            "name": job_name(seat, run, vantage),
+            "namespace": pods.namespace_for(host_network=host_network),
+            **metadata,
+        },
+        "spec": {
+            # A second try would hide that the first one could not run.
+            "backoffLimit": 0,
+            "activeDeadlineSeconds": DEADLINE_SECONDS,
+            "ttlSecondsAfterFinished": KEPT_SECONDS,
+            "template": {"metadata": metadata, "spec": _pod(pods, seat, run, host_network=host_network)},
+        },
+    }
+
+
+def job_name(seat: Seat, run: str, vantage: str) -> str:
+    """The same for the same seat and round, and never longer than a label: the job controller makes one of it."""
+    told = "\n".join((seat.pool, seat.subnet, seat.node))
+    return f"probe-{run}-{hashlib.sha256(told.encode()).hexdigest()[:10]}-{vantage}"
+
+
+def run_token(job: str, run: str) -> str:
+    """What a pod must say back: that of one round, seat and vantage, so that answers cannot be mistaken."""
+    return f"{run}/{job}"
+
+
+def _pod(pods: ProbePods, seat: Seat, run: str, *, host_network: bool) -> dict[str, Any]:
+    secrets = {"imagePullSecrets": [{"name": name} for name in pods.pull_secrets]} if pods.pull_secrets else {}
+    network = {"hostNetwork": True, "dnsPolicy": "Default"} if host_network else {"dnsPolicy": "ClusterFirst"}
+    token = run_token(job_name(seat, run, "host" if host_network else "pod"), run)
+    return {
+        **network,
+        **secrets,
+        "restartPolicy": "Never",
+        "automountServiceAccountToken": False,
+        "enableServiceLinks": False,
+        "terminationGracePeriodSeconds": 1,
+        "securityContext": {
+            "runAsNonRoot": True,
+            "runAsUser": NOBODY,
+            "runAsGroup": NOBODY,
+            "seccompProfile": {"type": "RuntimeDefault"},
+        },
+        "affinity": {"nodeAffinity": _on(seat.node)},
+        "tolerations": [{"operator": "Exists"}],
+        "containers": [_container(pods.image, pods.targets.questions(token, host_network=host_network))],
+    }
+
+
+def _container(image: str, questions: str) -> dict[str, Any]:
+    return {
+        "name": CONTAINER,
+        "image": image,
+        "imagePullPolicy": "IfNotPresent",
+        "command": command(),
+        "env": [{"name": QUESTIONS, "value": questions}],
+        "resources": {"requests": {"cpu": "50m", "memory": "32Mi"}, "limits": {"memory": "128Mi"}},
+        "securityContext": {
+            "allowPrivilegeEscalation": False,
+            "capabilities": {"drop": ["ALL"]},
+            "readOnlyRootFilesystem": True,
+            "runAsNonRoot": True,
+            "seccompProfile": {"type": "RuntimeDefault"},
+        },
+        # The answer comes back in the pod's status; a crash leaves its last words there.
+        "terminationMessagePolicy": "FallbackToLogsOnError",
+    }
+
+
+def _on(node: str) -> dict[str, Any]:
+    """Through the scheduler, as a DaemonSet's pods go: it keeps account of what the machine has left."""
+    name = {"key": "metadata.name", "operator": "In", "values": [node]}
+    return {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [{"matchFields": [name]}]}}

@@ -1,0 +1,127 @@
+"""What the probe asks, unless the customer says otherwise.
+
+Every key of `Targets` can be set by the customer; what is set replaces the default as a whole. What is sent anywhere is
+fixed and carries no data: a TCP handshake, a TLS ClientHello, a DNS question for a random name below the canary, an NTP
+request, a QUIC packet of a version that does not exist.
+"""
+
+from __future__ import annotations
+
+import json
+from ipaddress import ip_address
+from typing import Annotated, Any, Self
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, model_validator
+from pydantic.alias_generators import to_camel
+
+AZURE_DNS = "168.63.129.16"
+METADATA = "169.254.169.254"
+
+# Anycast resolvers of three operators. All listen on 443 and 53, which is why a refusal there is a firewall's word.
+PUBLIC_V4 = ("1.1.1.1", "8.8.8.8", "9.9.9.9")
+PUBLIC_V6 = ("2606:4700:4700::1111",)
+TCP_PORTS = (80, 22, 53, 49152)
+UDP_PORTS = (53, 123, 443)
+# Microsoft Entra, Azure Resource Manager and the registry of Microsoft's images.
+PUBLIC_NAMES = ("login.microsoftonline.com", "management.azure.com", "mcr.microsoft.com")
+WIRESERVER_PORTS = (80, 32526, 53)
+FEWEST_V4 = 3
+MOST_CALLS = 64
+"""What an answer of 4096 bytes has room for."""
+
+
+def _canonical(text: str) -> str:
+    return str(ip_address(text))
+
+
+Address = Annotated[str, StringConstraints(max_length=45), AfterValidator(_canonical)]
+Name = Annotated[
+    str,
+    StringConstraints(max_length=253, pattern=r"^[A-Za-z0-9_]([-A-Za-z0-9_]{0,62}\.)*[-A-Za-z0-9_]{0,62}[A-Za-z0-9]$"),
+]
+Port = Annotated[int, Field(ge=1, le=65535)]
+
+
+class Listener(BaseModel):
+    """An address and a port."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", alias_generator=to_camel, validate_by_name=True)
+
+    address: Address
+    port: Port
+
+
+class Targets(BaseModel):
+    """What is called, asked and read. All lists may be empty, except that three public addresses must be left."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", alias_generator=to_camel, validate_by_name=True)
+
+    public_addresses: Annotated[tuple[Address, ...], Field(max_length=6)] = (*PUBLIC_V4, *PUBLIC_V6)
+    """Public addresses in different networks with a TLS service on 443: the more owners, the better."""
+    tcp_ports: Annotated[tuple[Port, ...], Field(max_length=8)] = TCP_PORTS
+    """Ports called on each public IPv4 address beside 443."""
+    udp_ports: Annotated[tuple[Port, ...], Field(max_length=4)] = UDP_PORTS
+    """UDP ports called on each public address."""
+    public_names: Annotated[tuple[Name, ...], Field(max_length=4)] = PUBLIC_NAMES
+    """Names that must not resolve to public addresses, and are called on 443 where they do."""
+    storage_names: Annotated[tuple[Name, ...], Field(max_length=2)] = ()
+    """Blob endpoints of storage accounts in the cluster's region that are not yours. Default: none, so Unknown."""
+    proxies: Annotated[tuple[Listener, ...], Field(max_length=4)] = ()
+    """HTTP proxies that must not let the cluster through."""
+    forbidden: Annotated[tuple[Listener, ...], Field(max_length=8)] = ()
+    """Addresses in other networks that must not answer."""
+    controls: Annotated[tuple[Listener, ...], Field(max_length=2)] = ()
+    """What must answer, or silence means nothing. Default: the API server by its Service."""
+    resolvers: Annotated[tuple[Address, ...], Field(max_length=4)] = (AZURE_DNS,)
+    """Resolvers asked beside those of the pod: those of the virtual network belong here."""
+    canary: Annotated[Name, Field(max_length=180)] = "example.com"
+    """A registered domain without a wildcard; random names below it are asked for. Yours can log who asks."""
+    cluster_name: Name = "kubernetes.default.svc.cluster.local"
+    """A Service that the cluster's resolver must know."""
+    metadata: bool = True
+    """Whether the machine's metadata service is read (from the machine's own network only)."""
+    limit_seconds: Annotated[float, Field(ge=0.2, le=10)] = 1.5
+    """How long one step waits. 1.5 sees one lost packet sent again; 4 tells a dead host from a dropped packet."""
+
+    @model_validator(mode="after")
+    def _fits_into_an_answer(self) -> Self:
+        if (calls := len(self._calls())) > MOST_CALLS:
+            raise ValueError(f"{calls} calls, and an answer has room for {MOST_CALLS}: name fewer addresses or ports")
+        if sum(":" not in address for address in self.public_addresses) < FEWEST_V4:
+            raise ValueError(f"`publicAddresses`: at least {FEWEST_V4} of them must be IPv4 addresses")
+        return self
+
+    def questions(self, run: str, *, host_network: bool) -> str:
+        """The JSON that one pod is given. `run` comes back with the answer: no other pod's answer is taken for it."""
+        return json.dumps(
+            {
+                "run": run,
+                "limit": self.limit_seconds,
+                "controls": [["control", "tls", one.address, one.port] for one in self.controls],
+                "targets": self._calls(),
+                "names": self._names(),
+                "resolvers": list(self.resolvers),
+                "canary": self.canary,
+                "clusterName": self.cluster_name,
+                "imds": self.metadata and host_network,
+            },
+            separators=(",", ":"),
+        )
+
+    def _calls(self) -> list[list[Any]]:
+        v4 = [address for address in self.public_addresses if ":" not in address]
+        return [
+            *(["public", "tls", address, 443] for address in self.public_addresses),
+            *(["public", "tcp", address, port] for address in v4 for port in self.tcp_ports),
+            *(["public", "udp", address, port] for address in self.public_addresses for port in self.udp_ports),
+            *(["proxy", "proxy", one.address, one.port] for one in self.proxies),
+            *(["forbidden", "tcp", one.address, one.port] for one in self.forbidden),
+            *(["wireserver", "tcp", AZURE_DNS, port] for port in WIRESERVER_PORTS),
+            ["metadata", "tcp", METADATA, 80],
+        ]
+
+    def _names(self) -> list[list[Any]]:
+        return [
+            *(["public", name, 443] for name in self.public_names),
+            *(["storage", name, 443] for name in self.storage_names),
+        ]

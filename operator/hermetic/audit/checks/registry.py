@@ -4,9 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from hermetic.audit.checks import outbound
+from hermetic.audit.checks import (
+    outbound,
+    topology,
+)
 from hermetic.audit.findings import CheckPage
 from hermetic.audit.judging import Check
 
-CHECKS: tuple[Check, ...] = (*outbound.CHECKS,)
+CHECKS: tuple[Check, ...] = (
+    *outbound.CHECKS,
+    *topology.CHECKS,
+)
 PAGES: Mapping[str, CheckPage] = {check.page.id: check.page for check in CHECKS}

@@ -1,0 +1,100 @@
+"""A firewall is a path, not a wall: any that a packet can come to is a finding, but for the declared one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from hermetic.audit.checks.topology.firewall_rules import rules_of
+from hermetic.audit.checks.topology.hubs import Joined, hub_connections, joins
+from hermetic.audit.estate.arm_ids import is_below, name_of, same_id
+from hermetic.audit.estate.azure.firewalls import AzureFirewall
+from hermetic.audit.estate.azure.routing import RouteTable
+from hermetic.audit.estate.estate import Estate
+from hermetic.audit.estate.look import Look
+from hermetic.audit.findings import Severity
+from hermetic.audit.judging import Judgement, cannot_say, fails, passes
+from hermetic.audit.policy import Policy
+from hermetic.audit.reach import is_in, reached_network_ids, throughout
+from hermetic.audit.scope import network_ids_of, peerings_of, subnets_of, whole_or_unknown
+
+
+def in_path(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+    """Every firewall in the network, in a peer, in a connected hub, or behind a route; and the declared one's rules."""
+    firewalls = throughout(estate, policy, AzureFirewall)
+    others = firewalls.where(lambda one: not _is_declared(one.id, policy))
+    hops, tables = _next_hops(estate)
+    for firewall in others:
+        yield from _reached(estate, policy, firewall, hops)
+    if policy.profile == "filtered":
+        yield from _declared(estate, policy)
+    looks = (firewalls, peerings_of(estate), *tables)
+    if others.items:
+        yield from whole_or_unknown(estate.cluster, "firewalls in reach", *looks)
+    else:
+        yield passes(estate.cluster, "NoFirewall", "there is no firewall but a declared one", *looks)
+
+
+def _is_declared(firewall: str, policy: Policy) -> bool:
+    return policy.profile == "filtered" and same_id(firewall, policy.firewall)
+
+
+def _next_hops(estate: Estate) -> tuple[frozenset[str], tuple[Look, ...]]:
+    """Addresses that routes of the cluster's subnets send packets to."""
+    subnets = [one.seen for one in subnets_of(estate)[0]]
+    ids = {
+        seen.value.route_table.id.lower(): seen.value.route_table.id
+        for seen in subnets
+        if seen.value is not None and seen.value.route_table is not None
+    }
+    tables = [estate.one(RouteTable, one) for _, one in sorted(ids.items())]
+    routes = [route for table in tables if table.value is not None for route in table.value.routes or ()]
+    return frozenset(one.next_hop_ip_address for one in routes if one.next_hop_ip_address), (*subnets, *tables)
+
+
+def _reached(estate: Estate, policy: Policy, firewall: AzureFirewall, hops: frozenset[str]) -> Iterator[Judgement]:
+    looks: tuple[Look, ...] = (firewall,)
+    own = frozenset(one.lower() for one in network_ids_of(estate))
+    way = ""
+    if is_in(firewall.subnet_ids, own):
+        way = "node subnets"
+    elif is_in(firewall.subnet_ids, reached_network_ids(estate)):
+        way = "node subnets -> peering"
+    elif hops & set(firewall.private_addresses):
+        way = "node subnets -> route table"
+    elif firewall.virtual_hub is not None:
+        joined = hub_connections(estate, policy)
+        looks = (firewall, joined)
+        if any(is_below(f"{one.connection.id}/", firewall.virtual_hub.id) and _is_ours(estate, one) for one in joined):
+            way = f"node subnets -> virtual hub {name_of(firewall.virtual_hub.id)}"
+    if way:
+        words = "packets can come to this firewall; whether they leave is up to its rules"
+        yield fails(
+            firewall.id, "FirewallInReach", words, *looks, paths=(f"{way} -> firewall {firewall.name} -> internet",)
+        )
+    else:
+        yield passes(firewall.id, "OutOfReach", "no peering, hub or route leads to it", *looks, peerings_of(estate))
+
+
+def _is_ours(estate: Estate, joined: Joined) -> bool:
+    return any(joins(joined, one) for one in network_ids_of(estate))
+
+
+def _declared(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+    """The one firewall of the profile `filtered`: no rule of it may allow anything."""
+    seen = estate.one(AzureFirewall, policy.firewall)
+    if seen.value is None:
+        words = "the declared firewall could not be read"
+        yield cannot_say(policy.firewall, "FirewallNotSeen", words, seen, severity=Severity.CRITICAL)
+        return
+    rules = rules_of(estate, seen.value)
+    looks = (seen, *rules.looks)
+    if rules.wide:
+        path = f"node subnets -> peering -> firewall {name_of(policy.firewall)} -> internet"
+        words = f"rules let anything out: {'; '.join(rules.wide)}"
+        yield fails(policy.firewall, "AllowsAnything", words, *looks, paths=(path,), severity=Severity.CRITICAL)
+    elif rules.odd:
+        words = f"rules are not understood: {'; '.join(rules.odd)}"
+        yield cannot_say(policy.firewall, "RuleUnknown", words, *looks, severity=Severity.CRITICAL)
+    else:
+        words = "every rule names what it allows"
+        yield passes(policy.firewall, "NamedOnly", words, *looks, severity=Severity.CRITICAL)

@@ -1,0 +1,67 @@
+"""Where gateways and their connections are found: Azure lists both by resource group only."""
+
+from __future__ import annotations
+
+from hermetic.audit.estate.arm_ids import group_of, is_below, name_of
+from hermetic.audit.estate.azure.gateways import (
+    Connection,
+    GatewayConnection,
+    GatewaySubnet,
+    VirtualNetworkGateway,
+)
+from hermetic.audit.estate.azure.vnet import Peering, VirtualNetwork
+from hermetic.audit.estate.estate import Estate
+from hermetic.audit.estate.look import Listing, Seen, merged
+from hermetic.audit.estate.questions import Problem, Trouble
+from hermetic.audit.scope import groups_of, subnets_of
+
+GATEWAY_SUBNET = "gatewaysubnet"
+
+
+def gateways_in(estate: Estate, network: Seen[VirtualNetwork]) -> Listing[VirtualNetworkGateway]:
+    """The gateways of one network. A gateway sits in the subnet GatewaySubnet; without that subnet there is none."""
+    if network.value is None:
+        return Listing(network.target, (), network.evidence, network.problem)
+    ids = [one.id for one in network.value.subnets]
+    home = next((one for one in ids if name_of(one).lower() == GATEWAY_SUBNET), None)
+    if home is None:
+        return Listing(network.target, (), network.evidence, _cut(estate, network.target, ids))
+    subnet = estate.one(GatewaySubnet, home)
+    inside = [one.id for one in (subnet.value.ip_configurations or ())] if subnet.value is not None else []
+    groups = {group.lower(): group for group in (group_of(network.target), *map(group_of, inside)) if group}
+    listed = merged(home, *(estate.every(VirtualNetworkGateway, group) for _, group in sorted(groups.items())))
+    found = listed.where(lambda one: home.lower() in {subnet_id.lower() for subnet_id in one.subnet_ids})
+    problem = subnet.problem or found.problem
+    if problem is None and inside and not found.items:
+        problem = Problem(Trouble.UNREADABLE, f"{home}: something sits in it, and no gateway was listed")
+    return Listing(network.target, found.items, (*subnet.evidence, *found.evidence), problem)
+
+
+def _cut(estate: Estate, network: str, subnet_ids: list[str]) -> Problem | None:
+    """A network of the cluster that does not list the cluster's own subnets was not answered whole."""
+    listed = {one.lower() for one in subnet_ids}
+    ours = [one.id for one in subnets_of(estate)[0] if is_below(one.id, network)]
+    absent = next((one for one in ours if one.lower() not in listed), None)
+    if absent is None:
+        return None
+    return Problem(Trouble.UNREADABLE, f"{network}: the answer leaves out its subnet {name_of(absent)}")
+
+
+def connections_of(estate: Estate, gateway: VirtualNetworkGateway) -> Listing[Seen[Connection]]:
+    """Its connections, each read by itself: lists leave the status out. Asked at the gateway and in every group."""
+    own = estate.every(GatewayConnection, gateway.id)
+    groups = {one.lower(): one for one in (*groups_of(estate), group_of(gateway.id))}
+    listed = merged(gateway.id, *(estate.every(Connection, group) for _, group in sorted(groups.items())))
+    ours = listed.where(lambda one: gateway.id.lower() in one.gateway_ids)
+    ids = {one.id.lower(): one.id for one in (*own, *ours) if one.id}
+    found = tuple(estate.one(Connection, one) for _, one in sorted(ids.items()))
+    return Listing(gateway.id, found, (*own.evidence, *listed.evidence), own.problem or listed.problem)
+
+
+def distant_networks(estate: Estate, network: str) -> list[Seen[VirtualNetwork]]:
+    """Networks whose gateway this one uses by a peering."""
+    return [
+        estate.one(VirtualNetwork, peering.remote_virtual_network.id)
+        for peering in estate.every(Peering, network)
+        if peering.use_remote_gateways and peering.remote_virtual_network is not None
+    ]

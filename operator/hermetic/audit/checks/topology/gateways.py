@@ -1,0 +1,134 @@
+"""VPN and ExpressRoute gateways: that there is one, whom it serves, and what it has learned."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+
+from hermetic.audit.checks.topology.gateway_finding import connections_of, distant_networks, gateways_in
+from hermetic.audit.egress.prefixes import network as prefix_of
+from hermetic.audit.egress.prefixes import public_part
+from hermetic.audit.estate.arm_ids import name_of
+from hermetic.audit.estate.azure.gateways import Connection, LearnedRoutes, VirtualNetworkGateway
+from hermetic.audit.estate.azure.vnet import VirtualNetwork
+from hermetic.audit.estate.estate import Estate
+from hermetic.audit.estate.look import Seen
+from hermetic.audit.findings import Severity
+from hermetic.audit.judging import Judgement, cannot_say, does_not_apply, fails, passes
+from hermetic.audit.policy import Policy
+from hermetic.audit.reach import each_network
+from hermetic.audit.scope import missing, whole_or_unknown
+
+
+def present(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
+    """A gateway in the cluster's network: medium by itself, high with a connection that is not known to be down."""
+
+    def of_network(network: Seen[VirtualNetwork]) -> Iterator[Judgement]:
+        gateways = gateways_in(estate, network)
+        for gateway in gateways:
+            yield _present(estate, gateway)
+        if gateways.items:
+            yield from whole_or_unknown(network.target, "its gateways", gateways)
+        else:
+            yield passes(network.target, "NoGateway", "no gateway sits in the network", network, gateways)
+
+    yield from each_network(estate, of_network)
+
+
+def _present(estate: Estate, gateway: VirtualNetworkGateway) -> Judgement:
+    up = [one for one in connections_of(estate, gateway) if not _is_down(one)]
+    words = f"{gateway.gateway_type or 'a'} gateway with {len(up)} connection(s) that may be up"
+    path = f"vnet of the cluster -> gateway {gateway.name} -> on-prem"
+    severity = Severity.HIGH if up else Severity.MEDIUM
+    return fails(gateway.id, "GatewayPresent", words, gateway, paths=(path,), severity=severity)
+
+
+def _is_down(connection: Seen[Connection]) -> bool:
+    return connection.value is not None and (connection.value.connection_status or "").lower() == "notconnected"
+
+
+def connections(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
+    """Each connection of each gateway in the cluster's network."""
+
+    def judge(gateway: VirtualNetworkGateway) -> Iterator[Judgement]:
+        listing = connections_of(estate, gateway)
+        for one in listing:
+            yield _connection(gateway, one)
+        if listing.items:
+            yield from whole_or_unknown(gateway.id, "its connections", listing)
+        else:
+            yield passes(gateway.id, "NoConnection", "the gateway has no connection", gateway, listing)
+
+    yield from _each_gateway(estate, judge)
+
+
+def _connection(gateway: VirtualNetworkGateway, seen: Seen[Connection]) -> Judgement:
+    status = seen.value.connection_status if seen.value is not None else None
+    if (status or "").lower() == "connected":
+        path = f"vnet of the cluster -> gateway {gateway.name} -> on-prem by {name_of(seen.target)}"
+        return fails(seen.target, "Connected", "the connection is up", seen, paths=(path,))
+    if seen.value is not None and _is_down(seen):
+        return passes(seen.target, "NotConnected", "the connection is down", seen)
+    return cannot_say(seen.target, "StatusUnknown", f"connection status {status!r} is neither up nor down", seen)
+
+
+def clients(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
+    """Point-to-site: laptops in the network, each with an internet of its own."""
+
+    def judge(gateway: VirtualNetworkGateway) -> Iterator[Judgement]:
+        configuration = gateway.vpn_client_configuration
+        pool = configuration.vpn_client_address_pool if configuration is not None else None
+        if pool is not None and pool.address_prefixes:
+            words = f"clients get addresses of {', '.join(pool.address_prefixes)}"
+            path = f"vnet of the cluster -> gateway {gateway.name} -> vpn client -> internet"
+            yield fails(gateway.id, "PointToSite", words, gateway, paths=(path,))
+        else:
+            yield passes(gateway.id, "NoClients", "no client address pool is set", gateway)
+
+    yield from _each_gateway(estate, judge)
+
+
+def forced_tunnel(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
+    """A default site, or a public prefix learned by BGP, pulls the internet's routes into the network."""
+
+    def judge(gateway: VirtualNetworkGateway) -> Iterator[Judgement]:
+        learned = estate.asked(LearnedRoutes, gateway.id)
+        path = f"vnet of the cluster -> gateway {gateway.name} -> on-prem -> internet"
+        site = gateway.gateway_default_site
+        public = _public_prefixes(learned)
+        if site is not None:
+            yield fails(gateway.id, "DefaultSite", f"gatewayDefaultSite is {site.id}", gateway, learned, paths=(path,))
+        elif public:
+            words = f"the gateway has learned {', '.join(public)}"
+            yield fails(gateway.id, "PublicRouteLearned", words, gateway, learned, paths=(path,))
+        elif learned.value is not None and learned.value.value is None:
+            look = missing(f"{gateway.id}: the answer of {LearnedRoutes.ACTION} has no list")
+            yield cannot_say(gateway.id, "RoutesNotSeen", "learned routes were not seen", look, learned)
+        else:
+            yield passes(gateway.id, "NoPublicRoute", "no default and no public prefix is learned", gateway, learned)
+
+    yield from _each_gateway(estate, judge, with_peers=True)
+
+
+def _public_prefixes(learned: Seen[LearnedRoutes]) -> list[str]:
+    """What is no prefix at all counts as public: it cannot be told."""
+    said = [route.network or "?" for route in (learned.value.value or ())] if learned.value is not None else []
+    return [word for word in said if (prefix := prefix_of(word)) is None or public_part(prefix)]
+
+
+def _each_gateway(
+    estate: Estate, judge: Callable[[VirtualNetworkGateway], Iterable[Judgement]], *, with_peers: bool = False
+) -> Iterator[Judgement]:
+    """Gateways of the cluster's networks; with `with_peers`, also those that a peering makes them use."""
+
+    def of_network(network: Seen[VirtualNetwork]) -> Iterator[Judgement]:
+        near = gateways_in(estate, network)
+        far = [gateways_in(estate, one) for one in distant_networks(estate, network.target)] if with_peers else []
+        found = [gateway for listing in (near, *far) for gateway in listing]
+        for gateway in found:
+            yield from judge(gateway)
+        if found:
+            yield from whole_or_unknown(network.target, "its gateways", near, *far)
+        else:
+            yield does_not_apply(network.target, "NoGateway", "there is no gateway", network, near, *far)
+
+    yield from each_network(estate, of_network)

@@ -1,0 +1,91 @@
+"""Virtual WAN: a hub connected to the cluster's network may hand it a default route at any time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from hermetic.audit.egress.prefixes import is_default
+from hermetic.audit.egress.prefixes import network as prefix_of
+from hermetic.audit.estate.arm_ids import name_of, same_id
+from hermetic.audit.estate.azure.hubs import HubConnection, HubRoutes, VirtualHub
+from hermetic.audit.estate.azure.vnet import VirtualNetwork
+from hermetic.audit.estate.estate import Estate
+from hermetic.audit.estate.look import Listing, Seen
+from hermetic.audit.estate.questions import Problem, Trouble
+from hermetic.audit.judging import Judgement, fails
+from hermetic.audit.policy import Policy
+from hermetic.audit.reach import each_network, each_or_none, throughout
+
+
+@dataclass(frozen=True, slots=True)
+class Joined:
+    """A hub, and its connection to some network."""
+
+    hub: VirtualHub
+    connection: HubConnection
+
+    @property
+    def id(self) -> str:
+        """Of the connection."""
+        return self.connection.id
+
+
+def hub_connections(estate: Estate, policy: Policy) -> Listing[Joined]:
+    """Every connection of every hub in the subscriptions that are looked into."""
+    hubs = throughout(estate, policy, VirtualHub)
+    lists = [(hub, estate.every(HubConnection, hub.id)) for hub in hubs]
+    joined = tuple(Joined(hub, connection) for hub, connections in lists for connection in connections)
+    evidence = (*hubs.evidence, *(one for _, connections in lists for one in connections.evidence))
+    problem = hubs.problem or next((one.problem for _, one in lists if one.problem is not None), None)
+    nameless = next((one.connection.id for one in joined if one.connection.remote_virtual_network is None), "")
+    if nameless and problem is None:
+        problem = Problem(Trouble.UNREADABLE, f"{nameless}: names no network")
+    return Listing(estate.cluster, joined, evidence, problem)
+
+
+def joins(joined: Joined, network: str) -> bool:
+    """Whether the connection leads to this network."""
+    remote = joined.connection.remote_virtual_network
+    return remote is not None and same_id(remote.id, network)
+
+
+def connected(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+    """A hub connection to one of the cluster's networks."""
+    every = hub_connections(estate, policy)
+
+    def of_network(network: Seen[VirtualNetwork]) -> Iterator[Judgement]:
+        ours = every.where(lambda one: joins(one, network.target))
+        yield from each_or_none(
+            network.target, ours, lambda one: _judge(estate, network, one), "no virtual hub is connected", network
+        )
+
+    yield from each_network(estate, of_network)
+
+
+def _judge(estate: Estate, network: Seen[VirtualNetwork], joined: Joined) -> Iterator[Judgement]:
+    connection = joined.connection
+    hop = _default_hop(estate, joined)
+    words = f"connected to virtual hub {joined.hub.name}"
+    if connection.enable_internet_security:
+        words += ", which may hand its default route down (enableInternetSecurity)"
+    if hop:
+        words += f"; its default route leads to {hop}"
+    path = f"vnet {name_of(network.target)} -> virtual hub {joined.hub.name}"
+    path += f" -> {hop.lower()} -> internet" if hop else ""
+    yield fails(connection.id, "HubConnected", words, connection, paths=(path,))
+
+
+def _default_hop(estate: Estate, joined: Joined) -> str:
+    """What the hub's default route leads to; "" when there is none or it was not seen."""
+    routing = joined.connection.routing_configuration
+    table = routing.associated_route_table if routing is not None else None
+    if table is None:
+        return ""
+    body = {"resourceId": table.id, "virtualWanResourceType": "RouteTable"}
+    seen = estate.asked(HubRoutes, joined.hub.id, body)
+    for route in (seen.value.value or ()) if seen.value is not None else ():
+        prefixes = [prefix_of(one) for one in route.address_prefixes or ()]
+        if any(one is not None and is_default(one) for one in prefixes):
+            return route.next_hop_type or "a hop without a name"
+    return ""

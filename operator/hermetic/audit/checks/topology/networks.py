@@ -1,0 +1,47 @@
+"""What a network and its subnets say of themselves: shared with others, and watched."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from hermetic.audit.estate.azure.flow_logs import FlowLog
+from hermetic.audit.estate.azure.vnet import Subnet, VirtualNetwork
+from hermetic.audit.estate.estate import Estate
+from hermetic.audit.estate.look import Seen
+from hermetic.audit.judging import Judgement, cannot_say, fails, passes
+from hermetic.audit.policy import Policy
+from hermetic.audit.reach import each_network
+from hermetic.audit.scope import ScopedSubnet, each_subnet
+
+
+def sharing(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
+    """A shared subnet has neighbours that nobody here decides about."""
+
+    def judge(scoped: ScopedSubnet, subnet: Subnet) -> Iterator[Judgement]:
+        if subnet.sharing_scope:
+            message = (
+                f"sharingScope is {subnet.sharing_scope}: machines of other subscriptions may sit beside the nodes"
+            )
+            yield fails(scoped.id, "SubnetShared", message, scoped.seen)
+        else:
+            yield passes(scoped.id, "NotShared", "the subnet is not shared", scoped.seen)
+
+    yield from each_subnet(estate, judge)
+
+
+def flow_logs(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
+    """Without a flow log nobody can say afterwards what left."""
+
+    def judge(network: Seen[VirtualNetwork]) -> Iterator[Judgement]:
+        ids = [one.id for one in network.value.flow_logs] if network.value else []
+        logs = [estate.one(FlowLog, one) for one in ids]
+        running = [log for log in logs if log.value is not None and log.value.enabled]
+        unread = [log for log in logs if log.value is None or log.value.enabled is None]
+        if running:
+            yield passes(network.target, "FlowLogOn", "a flow log is on", network, *running)
+        elif unread:
+            yield cannot_say(network.target, "FlowLogNotSeen", "the flow log does not say whether it is on", *unread)
+        else:
+            yield fails(network.target, "NoFlowLog", "no flow log of the network is on", network, *logs)
+
+    yield from each_network(estate, judge)

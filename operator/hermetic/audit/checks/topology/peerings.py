@@ -1,0 +1,127 @@
+"""Peerings: what they join, and what they let pass. The far side counts too, and is named where it must change."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+
+from hermetic.audit.estate.arm_ids import name_of, same_id
+from hermetic.audit.estate.azure.vnet import Peering, VirtualNetwork
+from hermetic.audit.estate.estate import Estate
+from hermetic.audit.estate.look import Seen
+from hermetic.audit.judging import Judgement, cannot_say, fails, passes
+from hermetic.audit.policy import Policy
+from hermetic.audit.reach import UNCONNECTED, connects, each_network, each_or_none
+
+
+def any_peering(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+    """A connected peering to a network that the policy does not list."""
+
+    def judge(network: Seen[VirtualNetwork], peering: Peering) -> Iterator[Judgement]:
+        remote = _remote(peering)
+        state = (peering.peering_state or "").lower()
+        if state in UNCONNECTED:
+            yield passes(peering.id, "NotConnected", f"the peering is {peering.peering_state}", peering)
+        elif remote and policy.allows_peering(peering.id, remote):
+            yield passes(peering.id, "PeeringAllowed", f"the policy allows the peering with {remote}", peering)
+        elif state == "connected":
+            yield fails(
+                peering.id,
+                "PeeringNotAllowed",
+                f"the network is joined with {remote or 'a network that the answer does not name'}",
+                peering,
+                paths=(f"vnet {name_of(network.target)} -> {_peer(peering)}",),
+            )
+        else:
+            yield cannot_say(
+                peering.id, "StateUnknown", f"peering state {peering.peering_state!r} is not known", peering
+            )
+
+    yield from _each_peering(estate, judge)
+
+
+def remote_gateway(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
+    """Using the peer's gateway brings in whatever default route that gateway has learned."""
+
+    def judge(network: Seen[VirtualNetwork], peering: Peering) -> Iterator[Judgement]:
+        path = f"vnet {name_of(network.target)} -> {_peer(peering)} -> gateway -> on-prem"
+        yield _off(peering, peering.use_remote_gateways, "useRemoteGateways", path)
+
+    yield from _each_peering(estate, judge)
+
+
+def gateway_transit(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
+    """Lending our gateway to a peer."""
+
+    def judge(network: Seen[VirtualNetwork], peering: Peering) -> Iterator[Judgement]:
+        path = f"{_peer(peering)} -> vnet {name_of(network.target)} -> gateway -> on-prem"
+        yield _off(peering, peering.allow_gateway_transit, "allowGatewayTransit", path)
+
+    yield from _each_peering(estate, judge)
+
+
+def forwarded(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
+    """Forwarded traffic, on our side (relays reach us) and on the far one (our packets pass on through)."""
+
+    def judge(network: Seen[VirtualNetwork], peering: Peering) -> Iterator[Judgement]:
+        path = f"vnet {name_of(network.target)} -> {_peer(peering)} -> appliance"
+        yield _off(peering, peering.allow_forwarded_traffic, "allowForwardedTraffic", path)
+        yield from _far_side(estate, network, peering, path)
+
+    yield from _each_peering(estate, judge)
+
+
+def _far_side(estate: Estate, network: Seen[VirtualNetwork], peering: Peering, path: str) -> Iterator[Judgement]:
+    remote = _remote(peering)
+    if not remote:
+        yield cannot_say(peering.id, "RemoteNotNamed", "the answer does not name the remote network", peering)
+        return
+    listing = estate.every(Peering, remote)
+    back = listing.where(lambda one: same_id(_remote(one), network.target))
+    for one in back:
+        yield _off(one, one.allow_forwarded_traffic, "allowForwardedTraffic", path)
+    if not back.items and (listing.problem is not None or connects(peering)):
+        message = f"the far side in {remote} was not seen, and it must be there"
+        yield cannot_say(peering.id, "FarSideNotSeen", message, listing)
+
+
+def subnet_scope(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
+    """A peering of some subnets only: whoever reads whole networks reads it wrong."""
+
+    def judge(_network: Seen[VirtualNetwork], peering: Peering) -> Iterator[Judgement]:
+        named = (*peering.local_subnet_names, *peering.remote_subnet_names)
+        if peering.peer_complete_vnets is False or named or peering.enable_only_ipv6_peering:
+            what = "IPv6 only" if peering.enable_only_ipv6_peering else f"subnets {', '.join(named) or 'not named'}"
+            message = f"the peering joins parts of both networks ({what}); every other check takes it for whole"
+            yield fails(peering.id, "PartialPeering", message, peering)
+        else:
+            yield passes(peering.id, "WholeNetworks", "the peering joins whole networks", peering)
+
+    yield from _each_peering(estate, judge)
+
+
+def _each_peering(
+    estate: Estate, judge: Callable[[Seen[VirtualNetwork], Peering], Iterable[Judgement]]
+) -> Iterator[Judgement]:
+    def of_network(network: Seen[VirtualNetwork]) -> Iterator[Judgement]:
+        listing = estate.every(Peering, network.target)
+        yield from each_or_none(
+            network.target, listing, lambda one: judge(network, one), "the network has no peering", network
+        )
+
+    yield from each_network(estate, of_network)
+
+
+def _off(peering: Peering, flag: bool | None, field: str, path: str) -> Judgement:
+    if flag is None:
+        return cannot_say(peering.id, "NotSaid", f"the answer does not say {field}", peering)
+    if flag:
+        return fails(peering.id, f"{field[0].upper()}{field[1:]}", f"{field} is true", peering, paths=(path,))
+    return passes(peering.id, "Off", f"{field} is false", peering)
+
+
+def _remote(peering: Peering) -> str:
+    return peering.remote_virtual_network.id if peering.remote_virtual_network is not None else ""
+
+
+def _peer(peering: Peering) -> str:
+    return f"peer vnet {name_of(_remote(peering)) or 'not named'}"

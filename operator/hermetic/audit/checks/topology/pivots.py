@@ -1,0 +1,98 @@
+"""Other machines that a node can talk to and that have a way out of their own: relays, whatever they were built for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from enum import Enum
+
+from hermetic.audit.checks.topology.machines import Machine, machines_of, ways_out
+from hermetic.audit.egress.prefixes import networks
+from hermetic.audit.egress.stopping import Direction, Trip, stops_all
+from hermetic.audit.estate.arm_ids import name_of
+from hermetic.audit.estate.azure.security_groups import SecurityGroup
+from hermetic.audit.estate.azure.vnet import Subnet
+from hermetic.audit.estate.estate import Estate
+from hermetic.audit.estate.look import Look, Seen
+from hermetic.audit.judging import Judgement, cannot_say, fails, passes, whatever_is_damaged
+from hermetic.audit.policy import Policy
+from hermetic.audit.scope import ScopedSubnet, peerings_of, subnets_of, whole_or_unknown
+
+
+class Gate(Enum):
+    """Whether packets of the nodes come to a machine."""
+
+    OPEN = "open"
+    SHUT = "shut"
+    UNSEEN = "unseen"
+
+
+def pivot(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+    """Every machine in the networks and their peers that is no node of the cluster."""
+    machines = machines_of(estate, policy)
+    for machine in machines:
+        yield from whatever_is_damaged(machine.id, _judge(estate, machine))
+    if machines.items:
+        yield from whole_or_unknown(estate.cluster, "machines in reach", machines)
+    else:
+        yield passes(estate.cluster, "NoMachine", "there is no machine in reach but the nodes", machines)
+
+
+def _judge(estate: Estate, machine: Machine) -> Iterator[Judgement]:
+    ways, looks = ways_out(estate, machine)
+    gate, gates = _gate(estate, machine)
+    if not ways:
+        yield passes(machine.id, "NoWayOut", "the machine has no way out of its own", machine.seen, *looks)
+    elif gate is Gate.SHUT:
+        words = f"the machine has a way out ({ways[0]}), and rules stop every packet of the nodes to it"
+        yield passes(machine.id, "OutOfReach", words, machine.seen, *gates)
+    elif gate is Gate.UNSEEN:
+        words = f"the machine has a way out ({ways[0]}); whether nodes come to it was not seen"
+        yield cannot_say(machine.id, "ReachNotSeen", words, *gates)
+    else:
+        paths = [f"node subnets -> machine {name_of(machine.id)} -> {way} -> internet" for way in ways]
+        words = f"nodes come to a machine with a way out of its own: {', '.join(ways)}"
+        yield fails(machine.id, "PivotInReach", words, machine.seen, *looks, *gates, paths=paths)
+
+
+def _gate(estate: Estate, machine: Machine) -> tuple[Gate, tuple[Look, ...]]:
+    """The most open way from any subnet of the cluster."""
+    homes = [estate.one(Subnet, one) for one in machine.subnet_ids]
+    theirs = [_layer(estate, one) for one in machine.group_ids]
+    # Of several subnets only one has to let packets in: then no subnet's own group is sure to be on the way.
+    theirs += [_layer(estate, _group_of(one)) for one in homes if len(homes) == 1 and _group_of(one)]
+    ours = [one for one in subnets_of(estate)[0] if not one.is_for_the_api_server_only]
+    looks: list[Look] = [*theirs, *homes, peerings_of(estate)]
+    gates = set()
+    for subnet in ours:
+        own = [_layer(estate, _group_of(subnet.seen))] if _group_of(subnet.seen) else []
+        looks += [subnet.seen, *own]
+        gates.add(_between(_trip(subnet, machine, homes), own, theirs, unseen=subnet.seen.value is None))
+    worst = next((gate for gate in (Gate.OPEN, Gate.UNSEEN) if gate in gates), Gate.SHUT if gates else Gate.UNSEEN)
+    return worst, tuple(looks)
+
+
+def _between(trip: Trip, own: list[Seen[SecurityGroup]], theirs: list[Seen[SecurityGroup]], *, unseen: bool) -> Gate:
+    layers: list[tuple[Direction, Seen[SecurityGroup]]] = [
+        *(("outbound", one) for one in own),
+        *(("inbound", one) for one in theirs),
+    ]
+    if any(one.value is not None and stops_all(one.value.rules, direction, trip) for direction, one in layers):
+        return Gate.SHUT
+    if unseen or any(one.value is None for _, one in layers):
+        return Gate.UNSEEN
+    return Gate.OPEN
+
+
+def _trip(subnet: ScopedSubnet, machine: Machine, homes: list[Seen[Subnet]]) -> Trip:
+    home = [prefix for one in homes if one.value is not None for prefix in one.value.prefixes]
+    sources = networks(subnet.seen.value.prefixes) if subnet.seen.value is not None else ()
+    return Trip(sources, networks(machine.addresses or home))
+
+
+def _group_of(subnet: Seen[Subnet]) -> str:
+    group = subnet.value.network_security_group if subnet.value is not None else None
+    return group.id if group is not None else ""
+
+
+def _layer(estate: Estate, group_id: str) -> Seen[SecurityGroup]:
+    return estate.one(SecurityGroup, group_id)

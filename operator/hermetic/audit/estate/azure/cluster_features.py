@@ -1,0 +1,179 @@
+"""The AKS cluster read for what is switched on in it. Absent is what ARM takes it for, mostly permissive."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hermetic.audit.estate.azure.aks import ManagedCluster
+from hermetic.audit.estate.resource import Part
+
+
+class OutboundAddresses(Part):
+    """Public addresses that a cluster leaves by."""
+
+    effective_outbound_ips: list[dict[str, Any]] | None = None
+
+
+class Enabled(Part):
+    """Something that is on or off."""
+
+    enabled: bool | None = None
+
+
+class AdvancedNetworking(Part):
+    """Advanced Container Networking Services."""
+
+    enabled: bool | None = None
+    security: Enabled | None = None
+
+
+class NetworkProfile(Part):
+    """networkProfile of a cluster."""
+
+    outbound_type: str | None = None
+    network_plugin: str | None = None
+    network_policy: str | None = None
+    load_balancer_profile: OutboundAddresses | None = None
+    nat_gateway_profile: OutboundAddresses | None = None
+    static_egress_gateway_profile: Enabled | None = None
+    advanced_networking: AdvancedNetworking | None = None
+
+
+class BootstrapProfile(Part):
+    """Where nodes get their images from: Direct (Microsoft's public registry) or Cache (a registry of ours)."""
+
+    artifact_source: str | None = None
+    container_registry_id: str | None = None
+
+
+class HttpProxy(Part):
+    """The proxy that AKS puts into nodes and pods."""
+
+    enabled: bool | None = None
+    http_proxy: str | None = None
+    https_proxy: str | None = None
+
+
+class Identity(Part):
+    """A managed identity, by the id that role assignments name."""
+
+    object_id: str | None = None
+    principal_id: str | None = None
+
+
+class AddOn(Part):
+    """One add-on of the cluster."""
+
+    enabled: bool | None = None
+    identity: Identity | None = None
+
+
+class ClusterIdentity(Part):
+    """identity of the cluster: its control plane."""
+
+    principal_id: str | None = None
+    user_assigned_identities: dict[str, Identity] | None = None
+
+
+class NginxIngress(Part):
+    """AnnotationControlled, External, Internal or None; absent makes a public load balancer."""
+
+    default_ingress_controller_type: str | None = None
+
+
+class AppRouting(Part):
+    """The application routing add-on."""
+
+    enabled: bool | None = None
+    nginx: NginxIngress | None = None
+
+
+class IngressProfile(Part):
+    """ingressProfile of a cluster."""
+
+    web_app_routing: AppRouting | None = None
+
+
+class MeshGateway(Part):
+    """An ingress or egress gateway of the service mesh; `mode` is Internal or External."""
+
+    enabled: bool | None = None
+    mode: str | None = None
+    name: str | None = None
+
+
+class MeshComponents(Part):
+    """Gateways of the service mesh."""
+
+    ingress_gateways: list[MeshGateway] | None = None
+    egress_gateways: list[MeshGateway] | None = None
+
+
+class Istio(Part):
+    """The service mesh itself."""
+
+    components: MeshComponents | None = None
+
+
+class MeshProfile(Part):
+    """serviceMeshProfile of a cluster: Istio or Disabled."""
+
+    mode: str | None = None
+    istio: Istio | None = None
+
+
+class Defender(Part):
+    """The sensor of Defender."""
+
+    security_monitoring: Enabled | None = None
+
+
+class SecurityProfile(Part):
+    """securityProfile of a cluster, as far as it sends anything."""
+
+    defender: Defender | None = None
+
+
+class MetricsProfile(Part):
+    """metricsProfile of a cluster."""
+
+    cost_analysis: Enabled | None = None
+
+
+class UpgradeProfile(Part):
+    """autoUpgradeProfile of a cluster."""
+
+    node_os_upgrade_channel: str | None = None
+
+
+class NodeGroupProfile(Part):
+    """nodeResourceGroupProfile of a cluster: ReadOnly or Unrestricted."""
+
+    restriction_level: str | None = None
+
+
+class Provisioning(Part):
+    """nodeProvisioningProfile of a cluster: Auto or Manual."""
+
+    mode: str | None = None
+
+
+class ClusterFeatures(ManagedCluster):
+    """The same cluster, with all that the family `aks` reads."""
+
+    public_network_access: str | None = None
+    network_profile: NetworkProfile | None = None
+    bootstrap_profile: BootstrapProfile | None = None
+    http_proxy_config: HttpProxy | None = None
+    identity: ClusterIdentity | None = None
+    identity_profile: dict[str, Identity] | None = None
+    addon_profiles: dict[str, AddOn] | None = None
+    azure_monitor_profile: dict[str, Any] | None = None
+    """Open: whatever is `enabled` in it sends measurements."""
+    security_profile: SecurityProfile | None = None
+    metrics_profile: MetricsProfile | None = None
+    ingress_profile: IngressProfile | None = None
+    service_mesh_profile: MeshProfile | None = None
+    auto_upgrade_profile: UpgradeProfile | None = None
+    node_resource_group_profile: NodeGroupProfile | None = None
+    node_provisioning_profile: Provisioning | None = None

@@ -1,0 +1,96 @@
+"""Names: DNS security policies, forwarding rulesets, private zones."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from hermetic.audit.estate.azure.versions import DNS_RESOLVER, PRIVATE_DNS
+from hermetic.audit.estate.resource import Part, Reference, Resource
+
+
+class LinkedDnsPolicies(Resource):
+    """The DNS security policies linked to a network."""
+
+    TYPE: ClassVar[str] = "Microsoft.Network/virtualNetworks"
+    API_VERSION: ClassVar[str] = DNS_RESOLVER
+    ACTION: ClassVar[str] = "listDnsResolverPolicies"
+    WRAPPED: ClassVar[bool] = False
+
+    value: list[Reference] | None = None
+
+
+class RuleAction(Part):
+    """Allow, Block or Alert; open."""
+
+    action_type: str | None = None
+
+
+class DnsSecurityRule(Resource):
+    """Microsoft.Network/dnsResolverPolicies/dnsSecurityRules; the lowest number that matches a name decides."""
+
+    TYPE: ClassVar[str] = "Microsoft.Network/dnsResolverPolicies/dnsSecurityRules"
+    API_VERSION: ClassVar[str] = DNS_RESOLVER
+
+    priority: int | None = None
+    action: RuleAction | None = None
+    dns_resolver_domain_lists: list[Reference] | None = None
+    managed_domain_lists: list[str] | None = None
+    dns_security_rule_state: str | None = None
+
+
+class DomainList(Resource):
+    """Microsoft.Network/dnsResolverDomainLists; "." stands for every name."""
+
+    TYPE: ClassVar[str] = "Microsoft.Network/dnsResolverDomainLists"
+    API_VERSION: ClassVar[str] = DNS_RESOLVER
+
+    domains: list[str] | None = None
+
+
+class LinkedRulesets(Resource):
+    """The forwarding rulesets linked to a network."""
+
+    TYPE: ClassVar[str] = "Microsoft.Network/virtualNetworks"
+    API_VERSION: ClassVar[str] = DNS_RESOLVER
+    ACTION: ClassVar[str] = "listDnsForwardingRulesets"
+    WRAPPED: ClassVar[bool] = False
+
+    value: list[Reference] | None = None
+
+
+class TargetServer(Part):
+    """A server that names are forwarded to."""
+
+    ip_address: str | None = None
+    port: int | None = None
+
+
+class ForwardingRule(Resource):
+    """Microsoft.Network/dnsForwardingRulesets/forwardingRules."""
+
+    TYPE: ClassVar[str] = "Microsoft.Network/dnsForwardingRulesets/forwardingRules"
+    API_VERSION: ClassVar[str] = DNS_RESOLVER
+
+    domain_name: str | None = None
+    target_dns_servers: list[TargetServer] | None = None
+    forwarding_rule_state: str | None = None
+
+
+class PrivateZone(Resource):
+    """Microsoft.Network/privateDnsZones."""
+
+    TYPE: ClassVar[str] = "Microsoft.Network/privateDnsZones"
+    API_VERSION: ClassVar[str] = PRIVATE_DNS
+
+    number_of_virtual_network_links: int | None = None
+
+
+class ZoneLink(Resource):
+    """Microsoft.Network/privateDnsZones/virtualNetworkLinks."""
+
+    TYPE: ClassVar[str] = "Microsoft.Network/privateDnsZones/virtualNetworkLinks"
+    API_VERSION: ClassVar[str] = PRIVATE_DNS
+
+    virtual_network: Reference | None = None
+    resolution_policy: str | None = None
+    """Default or NxDomainRedirect; absent where the zone has no such choice."""

@@ -1,0 +1,103 @@
+"""Azure Firewall: where it stands, and every rule that it goes by (its own, its policy's, those of base policies)."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from hermetic.audit.estate.azure.versions import NETWORK
+from hermetic.audit.estate.resource import Part, Reference, Resource
+
+
+class FirewallAddress(Part):
+    """An address of a firewall in a network."""
+
+    subnet: Reference | None = None
+    private_ip_address: str | None = None
+    public_ip_address: Reference | None = None
+
+
+class HubAddresses(Part):
+    """Addresses of a firewall in a virtual hub."""
+
+    private_ip_address: str | None = None
+
+
+class RuleAction(Part):
+    """Allow or Deny; for address translation, Dnat."""
+
+    type: str | None = None
+
+
+class FirewallRule(Part):
+    """A rule of any kind; `rule_type` only in policies."""
+
+    name: str = ""
+    rule_type: str | None = None
+    destination_addresses: list[str] | None = None
+    destination_ip_groups: list[str] | None = None
+    destination_fqdns: list[str] | None = None
+    target_fqdns: list[str] | None = None
+    target_urls: list[str] | None = None
+    fqdn_tags: list[str] | None = None
+    web_categories: list[str] | None = None
+
+
+class RuleCollection(Part):
+    """Rules with one action; `rule_collection_type` only in policies."""
+
+    name: str = ""
+    rule_collection_type: str | None = None
+    action: RuleAction | None = None
+    rules: list[FirewallRule] | None = None
+
+
+class AzureFirewall(Resource):
+    """Microsoft.Network/azureFirewalls."""
+
+    TYPE: ClassVar[str] = "Microsoft.Network/azureFirewalls"
+    API_VERSION: ClassVar[str] = NETWORK
+
+    ip_configurations: list[FirewallAddress] | None = None
+    hub_ip_addresses: HubAddresses | None = None
+    virtual_hub: Reference | None = None
+    firewall_policy: Reference | None = None
+    network_rule_collections: list[RuleCollection] | None = None
+    application_rule_collections: list[RuleCollection] | None = None
+
+    @property
+    def subnet_ids(self) -> tuple[str, ...]:
+        """The subnets that it stands in."""
+        return tuple(one.subnet.id for one in self.ip_configurations or () if one.subnet is not None)
+
+    @property
+    def private_addresses(self) -> tuple[str, ...]:
+        """Where routes can send packets to it."""
+        hub = self.hub_ip_addresses.private_ip_address if self.hub_ip_addresses else None
+        return tuple(one for one in (*(one.private_ip_address for one in self.ip_configurations or ()), hub) if one)
+
+
+class FirewallPolicy(Resource):
+    """Microsoft.Network/firewallPolicies."""
+
+    TYPE: ClassVar[str] = "Microsoft.Network/firewallPolicies"
+    API_VERSION: ClassVar[str] = NETWORK
+
+    base_policy: Reference | None = None
+
+
+class RuleCollectionGroup(Resource):
+    """Microsoft.Network/firewallPolicies/ruleCollectionGroups."""
+
+    TYPE: ClassVar[str] = "Microsoft.Network/firewallPolicies/ruleCollectionGroups"
+    API_VERSION: ClassVar[str] = NETWORK
+
+    rule_collections: list[RuleCollection] | None = None
+
+
+class IpGroup(Resource):
+    """Microsoft.Network/ipGroups: addresses, prefixes and ranges under one name."""
+
+    TYPE: ClassVar[str] = "Microsoft.Network/ipGroups"
+    API_VERSION: ClassVar[str] = NETWORK
+
+    ip_addresses: list[str] | None = None

@@ -1,0 +1,93 @@
+"""Gateways of virtual networks (VPN, ExpressRoute), their connections, and the routes they have learned."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from hermetic.audit.estate.azure.versions import NETWORK
+from hermetic.audit.estate.azure.vnet import AddressSpace
+from hermetic.audit.estate.resource import Part, Reference, Resource
+
+
+class GatewaySubnet(Resource):
+    """A subnet, read for who sits in it. Gateways may live in no other than the one called GatewaySubnet."""
+
+    TYPE: ClassVar[str] = "Microsoft.Network/virtualNetworks/subnets"
+    API_VERSION: ClassVar[str] = NETWORK
+
+    ip_configurations: list[Reference] | None = None
+
+
+class GatewayAddress(Part):
+    """An address of a gateway."""
+
+    subnet: Reference | None = None
+    public_ip_address: Reference | None = None
+
+
+class VpnClients(Part):
+    """Point-to-site: the addresses that laptops get."""
+
+    vpn_client_address_pool: AddressSpace | None = None
+
+
+class VirtualNetworkGateway(Resource):
+    """Microsoft.Network/virtualNetworkGateways; Azure lists them by resource group only."""
+
+    TYPE: ClassVar[str] = "Microsoft.Network/virtualNetworkGateways"
+    API_VERSION: ClassVar[str] = NETWORK
+
+    gateway_type: str | None = None
+    ip_configurations: list[GatewayAddress] | None = None
+    gateway_default_site: Reference | None = None
+    vpn_client_configuration: VpnClients | None = None
+
+    @property
+    def subnet_ids(self) -> tuple[str, ...]:
+        """The gateway subnets that it sits in."""
+        return tuple(one.subnet.id for one in self.ip_configurations or () if one.subnet is not None)
+
+
+class Connection(Resource):
+    """Microsoft.Network/connections: site to site, ExpressRoute, network to network. Lists leave the status out."""
+
+    TYPE: ClassVar[str] = "Microsoft.Network/connections"
+    API_VERSION: ClassVar[str] = NETWORK
+
+    connection_type: str | None = None
+    connection_status: str | None = None
+    """Unknown, Connecting, Connected or NotConnected; open."""
+    virtual_network_gateway1: Reference | None = None
+    virtual_network_gateway2: Reference | None = None
+
+    @property
+    def gateway_ids(self) -> tuple[str, ...]:
+        """The gateways at its ends, in lower case."""
+        ends = (self.virtual_network_gateway1, self.virtual_network_gateway2)
+        return tuple(one.id.lower() for one in ends if one is not None)
+
+
+class GatewayConnection(Resource):
+    """The connections of one gateway, wherever they were made."""
+
+    TYPE: ClassVar[str] = "Microsoft.Network/virtualNetworkGateways/connections"
+    API_VERSION: ClassVar[str] = NETWORK
+
+
+class LearnedRoute(Part):
+    """One route that a gateway has learned; `origin` is Network for the network's own prefixes."""
+
+    network: str | None = None
+    next_hop: str | None = None
+    origin: str | None = None
+
+
+class LearnedRoutes(Resource):
+    """What a gateway has learned by BGP."""
+
+    TYPE: ClassVar[str] = "Microsoft.Network/virtualNetworkGateways"
+    API_VERSION: ClassVar[str] = NETWORK
+    ACTION: ClassVar[str] = "getLearnedRoutes"
+    WRAPPED: ClassVar[bool] = False
+
+    value: list[LearnedRoute] | None = None

@@ -1,0 +1,66 @@
+"""Virtual WAN: hubs, the networks connected to them, and what a hub routes."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from hermetic.audit.estate.azure.versions import NETWORK
+from hermetic.audit.estate.resource import Part, Reference, Resource
+
+
+class VirtualHub(Resource):
+    """Microsoft.Network/virtualHubs."""
+
+    TYPE: ClassVar[str] = "Microsoft.Network/virtualHubs"
+    API_VERSION: ClassVar[str] = NETWORK
+
+    azure_firewall: Reference | None = None
+
+
+class StaticRoute(Part):
+    """A route of a hub connection towards an address in the network."""
+
+    address_prefixes: list[str] | None = None
+
+
+class NetworkRoutes(Part):
+    """Static routes of a hub connection."""
+
+    static_routes: list[StaticRoute] | None = None
+
+
+class RoutingConfiguration(Part):
+    """Which route table of the hub a connection follows."""
+
+    associated_route_table: Reference | None = None
+    vnet_routes: NetworkRoutes | None = None
+
+
+class HubConnection(Resource):
+    """Microsoft.Network/virtualHubs/hubVirtualNetworkConnections."""
+
+    TYPE: ClassVar[str] = "Microsoft.Network/virtualHubs/hubVirtualNetworkConnections"
+    API_VERSION: ClassVar[str] = NETWORK
+
+    remote_virtual_network: Reference | None = None
+    enable_internet_security: bool | None = None
+    """True: the hub may hand its default route to the network."""
+    routing_configuration: RoutingConfiguration | None = None
+
+
+class HubRoute(Part):
+    """One route of a hub; `next_hop_type` is open: Azure Firewall, VPN_S2S_Gateway, ..."""
+
+    address_prefixes: list[str] | None = None
+    next_hop_type: str | None = None
+
+
+class HubRoutes(Resource):
+    """What a hub routes: the answer of effectiveRoutes."""
+
+    TYPE: ClassVar[str] = "Microsoft.Network/virtualHubs"
+    API_VERSION: ClassVar[str] = NETWORK
+    ACTION: ClassVar[str] = "effectiveRoutes"
+    WRAPPED: ClassVar[bool] = False
+
+    value: list[HubRoute] | None = None

@@ -1,0 +1,57 @@
+"""What Virtual Network Manager does to a network from outside: connections without peerings, rules above all groups."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from hermetic.audit.estate.azure.versions import NETWORK
+from hermetic.audit.estate.resource import Part, Resource
+
+
+class AppliedConnectivity(Part):
+    """A connectivity configuration that is applied."""
+
+    id: str = ""
+    connectivity_topology: str | None = None
+
+
+class EffectiveConnectivity(Resource):
+    """One page of the connectivity configurations applied to a network; `skip_token` leads to the next."""
+
+    TYPE: ClassVar[str] = "Microsoft.Network/virtualNetworks"
+    API_VERSION: ClassVar[str] = NETWORK
+    ACTION: ClassVar[str] = "listNetworkManagerEffectiveConnectivityConfigurations"
+    WRAPPED: ClassVar[bool] = False
+
+    value: list[AppliedConnectivity] | None = None
+    skip_token: str | None = None
+
+
+class AdminAddress(Part):
+    """Source or destination of an admin rule; the type is IPPrefix, ServiceTag or NetworkGroup."""
+
+    address_prefix: str | None = None
+    address_prefix_type: str | None = None
+
+
+class AdminRule(Part):
+    """A security admin rule. Allow hands on to security groups, AlwaysAllow passes them over."""
+
+    id: str = ""
+    access: str | None = None
+    direction: str | None = None
+    priority: int | None = None
+    protocol: str | None = None
+    destinations: list[AdminAddress] | None = None
+
+
+class EffectiveAdminRules(Resource):
+    """One page of the security admin rules applied to a network; `skip_token` leads to the next."""
+
+    TYPE: ClassVar[str] = "Microsoft.Network/virtualNetworks"
+    API_VERSION: ClassVar[str] = NETWORK
+    ACTION: ClassVar[str] = "listNetworkManagerEffectiveSecurityAdminRules"
+    WRAPPED: ClassVar[bool] = False
+
+    value: list[AdminRule] | None = None
+    skip_token: str | None = None

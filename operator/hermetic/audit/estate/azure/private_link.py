@@ -1,0 +1,96 @@
+"""Private endpoints (pipes out of a network), private link services (pipes into it), and Azure Monitor's scopes."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from hermetic.audit.estate.azure.versions import INSIGHTS_PRIVATE_LINK, NETWORK
+from hermetic.audit.estate.resource import Part, Reference, Resource
+
+
+class ConnectionState(Part):
+    """Approved, Pending, Rejected or Disconnected; open."""
+
+    status: str | None = None
+
+
+class LinkConnection(Part):
+    """What a private endpoint leads to: an ARM id, or an alias that names no owner."""
+
+    private_link_service_id: str | None = None
+    group_ids: list[str] | None = None
+    private_link_service_connection_state: ConnectionState | None = None
+
+
+class PrivateEndpoint(Resource):
+    """Microsoft.Network/privateEndpoints."""
+
+    TYPE: ClassVar[str] = "Microsoft.Network/privateEndpoints"
+    API_VERSION: ClassVar[str] = NETWORK
+
+    subnet: Reference | None = None
+    private_link_service_connections: list[LinkConnection] | None = None
+    manual_private_link_service_connections: list[LinkConnection] | None = None
+
+    @property
+    def connections(self) -> tuple[LinkConnection, ...]:
+        """Automatic and manual ones."""
+        return (
+            *(self.private_link_service_connections or ()),
+            *(self.manual_private_link_service_connections or ()),
+        )
+
+
+class Audience(Part):
+    """Subscriptions that may see a service, or are let in unasked; `*` is everybody."""
+
+    subscriptions: list[str] | None = None
+
+
+class ConsumerConnection(Part):
+    """Somebody's private endpoint at our service."""
+
+    name: str = ""
+    private_endpoint: Reference | None = None
+    private_link_service_connection_state: ConnectionState | None = None
+
+
+class ServiceAddress(Part):
+    """An address that a private link service translates to."""
+
+    subnet: Reference | None = None
+
+
+class PrivateLinkService(Resource):
+    """Microsoft.Network/privateLinkServices."""
+
+    TYPE: ClassVar[str] = "Microsoft.Network/privateLinkServices"
+    API_VERSION: ClassVar[str] = NETWORK
+
+    ip_configurations: list[ServiceAddress] | None = None
+    visibility: Audience | None = None
+    auto_approval: Audience | None = None
+    private_endpoint_connections: list[ConsumerConnection] | None = None
+
+
+class AccessModes(Part):
+    """Open or PrivateOnly; Azure reads absent as Open."""
+
+    private_endpoint_connection_name: str | None = None
+    ingestion_access_mode: str | None = None
+    query_access_mode: str | None = None
+
+
+class ScopeModes(AccessModes):
+    """The modes of a scope, and the connections to which they do not apply."""
+
+    exclusions: list[AccessModes] | None = None
+
+
+class MonitorScope(Resource):
+    """Microsoft.Insights/privateLinkScopes."""
+
+    TYPE: ClassVar[str] = "Microsoft.Insights/privateLinkScopes"
+    API_VERSION: ClassVar[str] = INSIGHTS_PRIVATE_LINK
+
+    access_mode_settings: ScopeModes | None = None

@@ -1,0 +1,101 @@
+"""Answers the questions of an audit to Azure: each by the way that costs least and decides."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Literal
+
+from hermetic.audit.estate.arm_ids import same_id, subscription_of, type_of
+from hermetic.audit.estate.azure.graph import ScaleSetNicInGraph
+from hermetic.audit.estate.questions import Answer, Problem, Question, Trouble
+from hermetic.collect.azure.client import ArmClient
+from hermetic.collect.azure.direct import Direct
+from hermetic.collect.azure.discovery import Discovery, is_discoverable
+from hermetic.collect.azure.own import Own
+from hermetic.collect.azure.resource_graph import instances
+from hermetic.collect.side_by_side import both, side_by_side
+from hermetic.errors import InputError
+
+How = Literal["graph", "list"]
+
+CLUSTER = "Microsoft.ContainerService/managedClusters"
+SCOPES_A_QUERY = 50
+
+
+class AzureAnswerer:
+    """Everything that is asked of Azure about one cluster. `how` is what --discovery says."""
+
+    def __init__(self, client: ArmClient, cluster: str, how: How = "graph") -> None:
+        self._client, self._cluster, self._how = client, cluster, how
+        self._direct = Direct(client)
+        self._own = Own(cluster)
+        self._discovery = Discovery(client, self._direct, self._own)
+
+    async def answers(self, questions: Sequence[Question]) -> Mapping[Question, Answer]:
+        """An answer for each question, and corrections of earlier ones.
+
+        Raises InputError when the cluster is not there, Unreachable when ARM is not, or does not take the token.
+        """
+        found = await self._about_the_cluster(questions)
+        rest = [question for question in questions if question not in found]
+        self._own.learn_from(rest)
+        found |= await self._discovery.corrections()
+        lists = [question for question in rest if self._how == "graph" and is_discoverable(question)]
+        rows = [question for question in rest if question.kind.lower() == ScaleSetNicInGraph.TYPE.lower()]
+        others = [question for question in rest if question not in {*lists, *rows}]
+        of_graph, of_arm = await both(
+            both(self._discovery.answers(lists), self._only_in_graph(rows)),
+            side_by_side(self._direct.answer(question) for question in others),
+        )
+        return {**found, **of_graph[0], **of_graph[1], **dict(zip(others, of_arm, strict=True))}
+
+    async def _about_the_cluster(self, questions: Sequence[Question]) -> dict[Question, Answer]:
+        """The cluster itself comes first: whether to go on at all shows there."""
+        question = next((one for one in questions if one.verb == "get" and same_id(one.target, self._cluster)), None)
+        if question is None:
+            return {}
+        answer = await self._direct.answer(question)
+        if answer.problem is not None and answer.problem.trouble is Trouble.NOT_FOUND:
+            raise InputError(
+                f"there is no cluster {self._cluster}: {answer.problem.detail}",
+                fix="Check --azure: 'az aks show --query id' prints the id of a cluster.",
+            )
+        self._client.caller.is_known = True
+        self._own.learn_nodes(answer)
+        return {question: answer}
+
+    async def _only_in_graph(self, questions: Sequence[Question]) -> dict[Question, Answer]:
+        if self._how == "list":
+            problem = Problem(Trouble.NOT_ASKED, "Resource Graph is not asked under --discovery list")
+            return dict.fromkeys(questions, Answer(problem=problem))
+        chunks = [questions[start : start + SCOPES_A_QUERY] for start in range(0, len(questions), SCOPES_A_QUERY)]
+        found = await side_by_side(self._instances(chunk) for chunk in chunks)
+        return {question: answer for answers in found for question, answer in answers.items()}
+
+    async def _instances(self, questions: Sequence[Question]) -> dict[Question, Answer]:
+        """One query for many scale sets; each gets the rows below itself."""
+        kind, subscriptions = questions[0].kind, {subscription_of(question.target) for question in questions}
+        rows = await instances(self._client, kind, [question.target for question in questions], subscriptions)
+        below: dict[str, list[int]] = {}
+        for number, body in enumerate(rows.bodies):
+            below.setdefault(body.value["id"].lower().split("/virtualmachines/")[0], []).append(number)
+        return {
+            question: Answer(
+                tuple(rows.bodies[number] for number in below.get(question.target.lower().rstrip("/"), ())),
+                rows.evidence,
+                rows.problem,
+            )
+            for question in questions
+        }
+
+
+def cluster_id(text: str) -> str:
+    """The ARM id of a cluster as it was typed, without a slash at its end. Raises InputError for anything else."""
+    found = text.strip().rstrip("/")
+    segments = found.split("/")
+    if len(segments) != 9 or "" in segments[1:] or type_of(found).lower() != CLUSTER.lower():
+        raise InputError(
+            f"{text!r} is not the ARM id of a cluster",
+            fix=f"Give /subscriptions/SUBSCRIPTION/resourceGroups/GROUP/providers/{CLUSTER}/NAME.",
+        )
+    return found

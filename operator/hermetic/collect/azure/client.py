@@ -1,0 +1,144 @@
+"""Asks until there is an answer or no patience left: pacing, retries, and a token that may die on the way."""
+
+from __future__ import annotations
+
+import asyncio
+
+from hermetic.audit.estate.questions import Problem, Trouble
+from hermetic.collect.azure.credentials import Tokens
+from hermetic.collect.azure.exchange import Ask, Attempt, Reply
+from hermetic.collect.azure.pacing import Pacing, Sleep
+from hermetic.collect.azure.patience import Patience
+from hermetic.collect.azure.replies import may_pass, reply_of, wait_asked
+from hermetic.collect.azure.wire import Wire
+from hermetic.errors import Unreachable
+from hermetic.ports import AuditProgress, Clock
+
+
+class Caller:
+    """Who asks: its token, and whether ARM takes it.
+
+    Until `is_known`, a refused token ends the audit; from then on it only ends the asking.
+    """
+
+    def __init__(self, tokens: Tokens) -> None:
+        self._tokens = tokens
+        self._renewing = asyncio.Lock()
+        self._was_renewed = False
+        self.is_known = False
+        self.is_refused = False
+
+    async def token(self) -> str:
+        """What is shown."""
+        return await self._tokens.current()
+
+    async def can_go_on(self, refused: str) -> bool:
+        """Whether there is another token than the one that was just refused. Only one is ever asked for."""
+        async with self._renewing:
+            if self.is_refused:
+                return False
+            if self._was_renewed and await self._tokens.current() != refused:
+                return True
+            if self._was_renewed or not await self._tokens.another():
+                self.is_refused = True
+                return False
+            self._was_renewed = True
+            return True
+
+
+class ArmClient:
+    """GETs and reading POSTs of one management endpoint. What it cannot get comes back as a reply with a problem."""
+
+    def __init__(  # noqa: PLR0913 - the parts of asking, put together in one place
+        self,
+        wire: Wire,
+        caller: Caller,
+        pacing: Pacing,
+        patience: Patience,
+        *,
+        clock: Clock,
+        sleep: Sleep,
+        progress: AuditProgress,
+    ) -> None:
+        self.wire, self.caller = wire, caller
+        self.clock, self.sleep, self.progress = clock, sleep, progress
+        self._pacing, self._patience = pacing, patience
+        self._somebody_answered = False
+
+    async def ask(self, ask: Ask, *, until: float | None = None) -> Reply:
+        """The answer, or the problem that stands for it; retried within the budget, and not beyond `until` (monotonic).
+
+        Raises Unreachable where there is no point in going on: nobody answers there, or the token is not taken at all.
+        """
+        tries = 0
+        while True:
+            if self.caller.is_refused:
+                return self._without_a_token(ask)
+            if self._pacing.is_barred(ask.lane):
+                return Reply(ask).but(Trouble.UNAVAILABLE, "asked too often, and the retry budget is spent")
+            token = await self.caller.token()
+            attempt = await self._attempt(ask, token)
+            reply = reply_of(ask, attempt)
+            tries += 1
+            self._must_be_somebody(attempt)
+            if attempt.status == 401:
+                if await self.caller.can_go_on(token):
+                    continue
+                self._must_be_known(reply)
+                return reply
+            if may_pass(reply) and await self._waited(reply, tries, until):
+                continue
+            if not self._somebody_answered:
+                raise self._nobody(attempt)
+            return reply
+
+    async def _attempt(self, ask: Ask, token: str) -> Attempt:
+        async with self._pacing.turn(ask.lane) as told:
+            began = self.clock.monotonic()
+            attempt = await self.wire.send(ask, token)
+            told.update({name.lower(): value for name, value in attempt.headers.items()})
+        self.progress.answered(ask.words, self.clock.monotonic() - began)
+        return attempt
+
+    async def _waited(self, reply: Reply, tries: int, until: float | None) -> bool:
+        """Waits before the next try; False, at once, when there is to be none."""
+        now = self.clock.monotonic()
+        asked = wait_asked(reply.headers, self.clock.now())
+        seconds = asked if asked is not None else self._patience.backoff(tries)
+        is_throttled = reply.status == 429
+        if until is not None and now + seconds > until:
+            return False
+        if not self._patience.grants(now, seconds):
+            if is_throttled:
+                self._pacing.bar(reply.ask.lane, seconds)
+            return False
+        self.progress.waits(f"{reply.ask.words}: {reply.status or 'no answer'}, again", seconds)
+        if is_throttled:
+            self._pacing.close(reply.ask.lane, seconds)
+        else:
+            await self.sleep(seconds)
+        return True
+
+    def _must_be_somebody(self, attempt: Attempt) -> None:
+        self._somebody_answered = self._somebody_answered or attempt.status is not None
+        if attempt.never_arrived and not self._somebody_answered:
+            raise self._nobody(attempt)
+
+    def _nobody(self, attempt: Attempt) -> Unreachable:
+        return Unreachable(
+            f"{self.wire.endpoint} cannot be reached: {attempt.error}",
+            fix="Check the network and proxy of this machine, and --arm-endpoint.",
+        )
+
+    def _must_be_known(self, reply: Reply) -> None:
+        if not self.caller.is_known:
+            detail = reply.problem.detail if reply.problem else ""
+            raise Unreachable(
+                f"{self.wire.endpoint} does not take the token: {detail}",
+                fix="Log in again ('az login'), or put a token that is valid there into HERMETIC_ARM_TOKEN.",
+            )
+
+    @staticmethod
+    def _without_a_token(ask: Ask) -> Reply:
+        detail = f"{ask.words}: not sent, the token has expired or was revoked during the audit"
+        return Reply(ask, problem=Problem(Trouble.UNAUTHENTICATED, detail, ""))

@@ -1,0 +1,87 @@
+"""The clouds: which management endpoint belongs to which authority and token scope, and how fast it may be read."""
+
+from __future__ import annotations
+
+import ipaddress
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+from hermetic.errors import InputError
+
+PUBLIC = "https://management.azure.com"
+
+
+@dataclass(frozen=True, slots=True)
+class Cloud:
+    """One cloud. `authority` is a host name, "" for what azure-identity's own settings say.
+
+    `reads_per_second` is what a subscription's bucket refills: 25 in Azure; 21Vianet still documents 12,000 an hour.
+    """
+
+    endpoint: str
+    authority: str
+    scope: str
+    reads_per_second: float = 25.0
+
+    @property
+    def host(self) -> str:
+        """As it is compared: scheme, host in lower case, port."""
+        return origin_of(self.endpoint)
+
+    @property
+    def is_on_this_machine(self) -> bool:
+        """Such an endpoint is never asked by way of a proxy, and may be plain HTTP."""
+        return _is_loopback(urlsplit(self.endpoint).hostname or "")
+
+
+_KNOWN = (
+    Cloud(PUBLIC, "login.microsoftonline.com", f"{PUBLIC}/.default"),
+    Cloud(
+        "https://management.usgovcloudapi.net",
+        "login.microsoftonline.us",
+        "https://management.core.usgovcloudapi.net/.default",
+    ),
+    Cloud(
+        "https://management.chinacloudapi.cn",
+        "login.chinacloudapi.cn",
+        "https://management.chinacloudapi.cn/.default",
+        reads_per_second=12_000 / 3600,
+    ),
+)
+
+
+def cloud_of(endpoint: str = PUBLIC) -> Cloud:
+    """The cloud of a management endpoint. One that is not in the table (Azure Stack) names its own token scope.
+
+    Raises InputError for what is no https URL of a host: a token must not travel in the clear, but on this machine.
+    """
+    text = endpoint.strip().rstrip("/")
+    try:
+        origin = origin_of(text)
+    except ValueError as error:
+        raise InputError(f"--arm-endpoint {endpoint!r} is no URL: {error}") from None
+    parts = urlsplit(text)
+    if parts.path or parts.query or parts.fragment or parts.username or not parts.hostname:
+        raise InputError(f"--arm-endpoint {endpoint!r} must be scheme and host only, such as {PUBLIC}")
+    if parts.scheme != "https" and not (parts.scheme == "http" and _is_loopback(parts.hostname)):
+        raise InputError(f"--arm-endpoint {endpoint!r} must be https: the token would travel in the clear")
+    known = next((cloud for cloud in _KNOWN if cloud.host == origin), None)
+    return known or Cloud(text, "", f"{text}/.default")
+
+
+def origin_of(url: str) -> str:
+    """Scheme, host and port of a URL in one form. Raises ValueError for a port that is none."""
+    parts = urlsplit(url)
+    scheme = parts.scheme.lower()
+    port = parts.port if parts.port is not None else {"http": 80, "https": 443}.get(scheme, 0)
+    host = (parts.hostname or "").lower()
+    return f"{scheme}://{host}:{port}"
+
+
+def _is_loopback(host: str) -> bool:
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False

@@ -1,0 +1,107 @@
+"""Whose token is shown to ARM: HERMETIC_ARM_TOKEN, or azure-identity's default chain. It is kept here and nowhere else.
+
+Nothing of this package has the token in a repr, a log line, an error or a snapshot.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol
+
+from hermetic.collect.azure.clouds import Cloud
+from hermetic.errors import InputError, Unreachable
+
+VARIABLE = "HERMETIC_ARM_TOKEN"
+EARLY_SECONDS = 300
+"""A token is renewed so long before it expires."""
+
+
+class Tokens(Protocol):
+    """Where bearer tokens come from."""
+
+    async def current(self) -> str:
+        """A token. Raises Unreachable when there is none to be had."""
+
+    async def another(self) -> str:
+        """A new one, for ARM has refused the current one; "" when there is no way to get one."""
+
+
+class GivenToken:
+    """The one of the environment; it cannot be renewed."""
+
+    def __init__(self, token: str) -> None:
+        # It goes into a header: what is no token there must not fail later, in words that would show it.
+        if not token.isascii() or not token.isprintable() or " " in token:
+            raise InputError(f"{VARIABLE} is no bearer token: it holds blanks or characters that a header cannot carry")
+        self._token = token
+
+    async def current(self) -> str:
+        """The token."""
+        return self._token
+
+    async def another(self) -> str:
+        """There is none."""
+        return ""
+
+
+class IdentityTokens:
+    """Tokens of azure-identity, which is imported when the first one is needed. `make` builds a credential."""
+
+    def __init__(self, cloud: Cloud, now: Callable[[], float], make: Callable[[Cloud], Any] | None = None) -> None:
+        self._cloud = cloud
+        self._now = now
+        self._make = make or _default_chain
+        self._credential: Any = None
+        self._token = ""
+        self._expires = 0.0
+
+    async def current(self) -> str:
+        """The kept token, or a new one shortly before it expires."""
+        if not self._token or self._now() > self._expires - EARLY_SECONDS:
+            await self._fetch()
+        return self._token
+
+    async def another(self) -> str:
+        """From a new credential: the old one would give its cached token again."""
+        self._credential = None
+        try:
+            await self._fetch()
+        except Unreachable:
+            return ""
+        return self._token
+
+    async def _fetch(self) -> None:
+        # Its chain runs subprocesses and blocking HTTP, which must not hold up the event loop.
+        token, expires = await asyncio.to_thread(self._asked)
+        self._token, self._expires = token, float(expires)
+
+    def _asked(self) -> tuple[str, float]:
+        from azure.core.exceptions import AzureError
+
+        try:
+            if self._credential is None:
+                self._credential = self._make(self._cloud)
+            found = self._credential.get_token(self._cloud.scope)
+        except (AzureError, OSError, ValueError) as error:
+            raise Unreachable(
+                f"no credential for {self._cloud.endpoint}: {type(error).__name__}: {_first_line(error)}",
+                fix=f"Log in ('az login'), or put a bearer token into {VARIABLE}.",
+            ) from None
+        return str(found.token), float(found.expires_on)
+
+
+def tokens_for(cloud: Cloud, environment: Mapping[str, str], now: Callable[[], float]) -> Tokens:
+    """The token of the environment when it is set, else the default chain. `now` is the time in Unix seconds."""
+    given = environment.get(VARIABLE, "").strip()
+    return GivenToken(given) if given else IdentityTokens(cloud, now)
+
+
+def _default_chain(cloud: Cloud) -> Any:
+    from azure.identity import DefaultAzureCredential
+
+    return DefaultAzureCredential(authority=cloud.authority) if cloud.authority else DefaultAzureCredential()
+
+
+def _first_line(error: BaseException) -> str:
+    return next(iter(str(error).splitlines()), "")[:300]

@@ -1,0 +1,127 @@
+"""POST actions that read: some answer at once, some are accepted and polled, two are paged by a token."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from hermetic.audit.estate.questions import Answer, Body, Problem, Trouble
+from hermetic.audit.findings import Evidence
+from hermetic.collect.azure.client import ArmClient
+from hermetic.collect.azure.exchange import Ask, Reply
+from hermetic.collect.azure.replies import wait_asked
+
+LONGEST_ACTION_SECONDS = 60.0
+FIRST_POLL_SECONDS, LONGEST_POLL_SECONDS = 0.1, 2.0
+"""How long to wait at least: doubling, for an action that does not say, or says nothing at all."""
+MOST_PAGES = 200
+
+_SUCCEEDED = "succeeded"
+_ENDED = frozenset({_SUCCEEDED, "failed", "canceled", "cancelled"})
+
+
+async def act(client: ArmClient, ask: Ask) -> Answer:
+    """The result of an action as one body; pages of it are put together in its `value`."""
+    whole: dict[str, Any] | None = None
+    evidence: tuple[Evidence, ...] = ()
+    tokens: set[str] = set()
+    while True:
+        reply, exchanges = await _ended(client, ask)
+        evidence += exchanges
+        if reply.problem is not None:
+            return _answer(whole, evidence, reply.problem)
+        whole = _joined(whole, reply.value)
+        token = reply.value.get("skipToken")
+        if token is None or token == "":
+            return _answer(whole, evidence, _unread(reply))
+        if not isinstance(token, str) or token in tokens or len(tokens) >= MOST_PAGES:
+            why = "the pages lead back to themselves, or have no end"
+            return _answer(whole, evidence, reply.but(Trouble.TRUNCATED, why).problem)
+        tokens.add(token)
+        ask = ask.to(ask.target, {**(ask.body or {}), "skipToken": token})
+
+
+def _unread(reply: Reply) -> Problem | None:
+    """How the next page of a POST is asked for is not documented, so nothing is guessed."""
+    if reply.value.get("nextLink"):
+        return reply.but(Trouble.TRUNCATED, "there are further pages, and no documented way to read them").problem
+    return None
+
+
+def _joined(whole: dict[str, Any] | None, page: Mapping[str, Any]) -> dict[str, Any]:
+    rows = page.get("value")
+    if whole is None or not isinstance(rows, list) or not isinstance(whole.get("value"), list):
+        return dict(page)
+    return {**page, "value": [*whole["value"], *rows]}
+
+
+def _answer(whole: dict[str, Any] | None, evidence: tuple[Evidence, ...], problem: Problem | None) -> Answer:
+    return Answer((Body(whole, evidence),) if whole is not None else (), evidence, problem)
+
+
+async def _ended(client: ArmClient, ask: Ask) -> tuple[Reply, tuple[Evidence, ...]]:
+    """The reply with the result, and the exchanges that brought it: the action itself and the last poll."""
+    until = client.clock.monotonic() + LONGEST_ACTION_SECONDS
+    accepted = await client.ask(ask)
+    if accepted.problem is not None or accepted.status != 202:
+        return accepted, accepted.evidence
+    reply = await _polled(client, accepted, until)
+    return reply, accepted.evidence if reply is accepted else (*accepted.evidence, *reply.evidence)
+
+
+async def _polled(client: ArmClient, accepted: Reply, until: float) -> Reply:
+    """Ask for the state of the action while it says how it stands, then for its result."""
+    state, place = (_link(client, accepted, name) for name in ("azure-asyncoperation", "location"))
+    if not state and not place:
+        return accepted.but(Trouble.UNREADABLE, "accepted, but without a place on this host to ask for the result")
+    if not state:
+        return await _asked_while(client, accepted, place, until, _is_accepted)
+    reply = await _asked_while(client, accepted, state, until, _is_running)
+    if reply.problem is not None:
+        return reply
+    if _state(reply) != _SUCCEEDED:
+        return reply.but(Trouble.REFUSED, f"the action ended as {_state(reply)}")
+    if not place:
+        return _within(reply)
+    return await _asked_while(client, reply, place, until, _is_accepted)
+
+
+async def _asked_while(
+    client: ArmClient, last: Reply, place: str, until: float, is_pending: Callable[[Reply], bool]
+) -> Reply:
+    """The first reply that is not pending any more, or has a problem. Waits before each as the one before it asks."""
+    reply, shortest = last, FIRST_POLL_SECONDS
+    while True:
+        asked = wait_asked(reply.headers, client.clock.now())
+        pause = max(asked if asked is not None else 0.0, shortest)
+        shortest = min(shortest * 2, LONGEST_POLL_SECONDS)
+        if client.clock.monotonic() + pause > until:
+            return reply.but(Trouble.UNAVAILABLE, f"has not ended within {LONGEST_ACTION_SECONDS:.0f} s")
+        await client.sleep(pause)
+        reply = await client.ask(last.ask.to(place), until=until)
+        if reply.problem is not None or not is_pending(reply):
+            return reply
+
+
+def _is_accepted(reply: Reply) -> bool:
+    return reply.status == 202
+
+
+def _is_running(reply: Reply) -> bool:
+    return _state(reply) not in _ENDED
+
+
+def _state(reply: Reply) -> str:
+    return str(reply.value.get("status", "")).lower() if isinstance(reply.value, Mapping) else ""
+
+
+def _within(reply: Reply) -> Reply:
+    """The result, where it comes with the state."""
+    result = reply.value.get("properties")
+    if not isinstance(result, Mapping):
+        return reply.but(Trouble.UNREADABLE, "the action succeeded, but its result is not in the answer")
+    return Reply(reply.ask, reply.status, reply.headers, dict(result), reply.sha256)
+
+
+def _link(client: ArmClient, reply: Reply, header: str) -> str:
+    return client.wire.local(reply.headers[header]) if reply.headers.get(header) else ""

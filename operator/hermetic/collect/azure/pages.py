@@ -1,0 +1,120 @@
+"""Lists that come in pages: followed to their end, which is never guessed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from hermetic.audit.estate.questions import Answer, Body, Problem, Trouble
+from hermetic.audit.findings import Evidence
+from hermetic.collect.azure.client import ArmClient
+from hermetic.collect.azure.exchange import Ask, Reply
+
+MOST_PAGES = 5_000
+MOST_BARREN_PAGES = 20
+"""So many pages in a row that bring nothing new are a list without an end."""
+
+
+@dataclass(slots=True)
+class Listed:
+    """What has come of a list so far. `more` is the request for the next page, None when there is none."""
+
+    bodies: list[Body] = field(default_factory=list)
+    evidence: tuple[Evidence, ...] = ()
+    problem: Problem | None = None
+    more: Ask | None = None
+    _known: dict[str, list[Mapping[str, Any]]] = field(default_factory=dict)
+    _followed: set[str] = field(default_factory=set)
+    _barren: int = 0
+
+    @property
+    def answer(self) -> Answer:
+        """As the estate takes it."""
+        return Answer(tuple(self.bodies), self.evidence, self.problem)
+
+    def take(self, reply: Reply, rows: list[Any]) -> None:
+        """The rows of one page; one that was brought before, word for word, is not taken again."""
+        self.evidence += reply.evidence
+        before = len(self.bodies)
+        for row in rows:
+            if not isinstance(row, Mapping):
+                self.problem = self.problem or reply.but(Trouble.UNREADABLE, "a row that is no object").problem
+            elif self._is_new(row):
+                self.bodies.append(Body(row, reply.evidence))
+        self._barren = 0 if len(self.bodies) > before else self._barren + 1
+
+    def goes_on_at(self, target: str) -> bool:
+        """Whether the next page may be asked for; False for a page that was there before, or for too many."""
+        is_new = target not in self._followed
+        self._followed.add(target)
+        return is_new and self._barren < MOST_BARREN_PAGES and len(self._followed) < MOST_PAGES
+
+    def _is_new(self, row: Mapping[str, Any]) -> bool:
+        name = row.get("id")
+        if not isinstance(name, str):
+            return True
+        known = self._known.setdefault(name.lower(), [])
+        if row in known:
+            return False
+        known.append(row)
+        return True
+
+
+async def first_page(client: ArmClient, ask: Ask) -> Listed:
+    """The list as far as its first page goes."""
+    listed = Listed(more=ask)
+    listed.goes_on_at(ask.target)
+    await next_page(client, listed)
+    return listed
+
+
+async def all_pages(client: ArmClient, ask: Ask) -> Listed:
+    """The list to its end. What came before a page that did not come is kept, beside the problem."""
+    listed = await first_page(client, ask)
+    await remaining_pages(client, listed)
+    return listed
+
+
+async def remaining_pages(client: ArmClient, listed: Listed) -> None:
+    """Follow it to its end."""
+    while listed.more is not None:
+        await next_page(client, listed)
+
+
+async def next_page(client: ArmClient, listed: Listed) -> None:
+    """Ask for the page that is next; afterwards `more` is the one after it, or None."""
+    ask, listed.more = listed.more, None
+    if ask is None:
+        return
+    reply = await client.ask(ask)
+    rows = reply.value.get("value") if isinstance(reply.value, Mapping) else None
+    if reply.problem is None and not isinstance(rows, list):
+        reply = reply.but(Trouble.UNREADABLE, "the answer has no list `value`")
+    if reply.problem is not None or not isinstance(rows, list):
+        listed.evidence += reply.evidence
+        listed.problem = listed.problem or reply.problem
+        return
+    listed.take(reply, rows)
+    client.progress.saw(len(rows))
+    link = _field(reply.value, "nextLink")
+    if link is not None and link != "":
+        _follow(client, listed, reply, link)
+
+
+def _follow(client: ArmClient, listed: Listed, reply: Reply, link: Any) -> None:
+    target = client.wire.local(link) if isinstance(link, str) else ""
+    if not target:
+        why = "the next page is said to be at another host, or nowhere"
+    elif not listed.goes_on_at(target):
+        why = "the pages lead back to themselves, or have no end"
+    else:
+        listed.more = reply.ask.to(target)
+        return
+    listed.problem = listed.problem or reply.but(Trouble.TRUNCATED, why).problem
+
+
+def _field(value: Mapping[str, Any], name: str) -> Any:
+    """A field of the envelope, letter case apart: a nextLink in another spelling would look like the end."""
+    found: Iterator[Any] = (field for key, field in value.items() if key.lower() == name.lower())
+    return next(found, None)

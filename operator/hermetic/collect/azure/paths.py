@@ -1,0 +1,86 @@
+"""From a question to the request that answers it."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+from urllib.parse import quote
+
+from hermetic.audit.estate.arm_ids import group_of, is_arm_id, type_of
+from hermetic.audit.estate.questions import Problem, Question, Trouble
+from hermetic.collect.azure.exchange import Ask
+
+RESOURCE_GROUPS = "Microsoft.Resources/subscriptions/resourceGroups"
+RESOURCE_GROUPS_VERSION = "2021-04-01"
+
+_KIND = re.compile(r"[A-Za-z0-9.]+(/[A-Za-z0-9]+)+")
+_VERSION = re.compile(r"\d{4}-\d\d-\d\d(-preview)?")
+_KEPT = "!$&'()*+,;=:@-._~"
+"""Characters that may stand in a segment of a path as they are."""
+
+
+def ask_for(question: Question) -> Ask | Problem:
+    """The request of a get, a list or a POST action; a problem where the question cannot be put to ARM.
+
+    Ids come out of answers, so one that is none must not become another request: it is Unreadable.
+    """
+    path = _path(question.target)
+    if not path or not _KIND.fullmatch(question.kind) or not _VERSION.fullmatch(question.api_version):
+        return _unreadable(question, "not an ARM id")
+    where = _listed(question.kind, path) if question.verb == "list" else path
+    if not where:
+        return _unreadable(question, f"{question.kind} cannot be listed there")
+    if question.verb == "post":
+        target = f"{where}/{quote(question.action, safe='')}?api-version={question.api_version}"
+        body = json.loads(question.body) if question.body else _empty_body(question.action)
+        return Ask("POST", target, question.permission, body)
+    return Ask("GET", f"{where}?api-version={question.api_version}", question.permission)
+
+
+def groups_in(subscription: str) -> Ask:
+    """The list of a subscription's resource groups."""
+    target = f"{_path(subscription)}/resourceGroups?api-version={RESOURCE_GROUPS_VERSION}"
+    return Ask("GET", target, f"{RESOURCE_GROUPS}/read")
+
+
+def is_subscription(target: str) -> bool:
+    """Whether this is /subscriptions/… and nothing below it."""
+    return re.fullmatch(r"/subscriptions/[^/]+/?", target, re.IGNORECASE) is not None
+
+
+def _path(arm_id: str) -> str:
+    """The id as the path of a URL; "" for what is none: dot segments, empty ones, control characters."""
+    segments = arm_id.rstrip("/").split("/")[1:]
+    if not is_arm_id(arm_id.rstrip("/")) or not arm_id.isprintable():
+        return ""
+    if any(segment in {"", ".", ".."} or "\\" in segment for segment in segments):
+        return ""
+    try:
+        return "".join(f"/{quote(segment, safe=_KEPT)}" for segment in segments)
+    except UnicodeEncodeError:
+        return ""
+
+
+def _listed(kind: str, scope: str) -> str:
+    """Below its parent, in a subscription or group, or attached to whatever the scope is; "" for none of these."""
+    above, _, last = kind.rpartition("/")
+    at = type_of(scope)
+    if at and at.lower() == above.lower():
+        return f"{scope}/{last}"
+    if kind.count("/") != 1 or (not at and not _is_container(scope)):
+        return ""
+    return f"{scope}/providers/{kind}"
+
+
+def _is_container(scope: str) -> bool:
+    return is_subscription(scope) or group_of(scope) == scope
+
+
+def _empty_body(action: str) -> dict[str, Any] | None:
+    """Those of Network Manager require a body, if only an empty one; the others define none."""
+    return {} if action.lower().startswith("listnetworkmanagereffective") else None
+
+
+def _unreadable(question: Question, why: str) -> Problem:
+    return Problem(Trouble.UNREADABLE, f"{question.verb} {question.kind} at {question.target!r}: {why}")

@@ -1,0 +1,102 @@
+"""What an HTTP answer of ARM means: JSON, a problem, or something that may pass by itself."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping
+from datetime import datetime
+from email.utils import parsedate_to_datetime
+from typing import Any
+
+from hermetic.audit.estate.questions import Problem, Trouble
+from hermetic.collect.azure.exchange import Ask, Attempt, Reply
+
+LONGEST_MESSAGE = 300
+
+_ACTION = re.compile(r"perform(?:ing)? action[s]?(?:\(s\))? '([^']+)'", re.IGNORECASE)
+_UNKNOWN_TYPES = frozenset({"invalidresourcetype", "noregisteredproviderfound", "invalidresourcenamespace"})
+
+
+def reply_of(ask: Ask, attempt: Attempt) -> Reply:
+    """The end of asking, as far as this attempt goes; `may_pass` says whether to try again instead."""
+    sha256 = hashlib.sha256(attempt.content).hexdigest() if attempt.content else None
+    value = parsed(attempt.content)
+    status = attempt.status
+    if status is None:
+        problem: Problem | None = _problem(ask, Trouble.UNAVAILABLE, attempt.error)
+    elif status == 202 or (status == 200 and isinstance(value, Mapping)):
+        problem = None
+    elif status == 200 and value is not None:
+        problem = _problem(ask, Trouble.UNREADABLE, "the answer is JSON, but no object")
+    elif status == 200:
+        problem = _problem(ask, Trouble.UNAVAILABLE, "200, but the body is not JSON or was cut short")
+    else:
+        problem = _refused(ask, status, value)
+    return Reply(ask, status, attempt.headers, None if problem else value, sha256, problem)
+
+
+def may_pass(reply: Reply) -> bool:
+    """Whether it is worth another try: no answer, 408, 429, 5xx, or a success whose body was cut short."""
+    return reply.problem is not None and reply.problem.trouble is Trouble.UNAVAILABLE
+
+
+def parsed(content: bytes) -> Any:
+    """The JSON of a body; None where it is none. `null` is none either."""
+    try:
+        return json.loads(content)
+    except (ValueError, RecursionError):
+        return None
+
+
+def wait_asked(headers: Mapping[str, str], now: datetime) -> float | None:
+    """Seconds that the answer asks to wait, None where it does not say: Retry-After, or what Resource Graph has."""
+    said = headers.get("retry-after", "").strip()
+    if said:
+        return _seconds(said, now)
+    resets = re.fullmatch(r"(\d+):(\d\d):(\d\d)", headers.get("x-ms-user-quota-resets-after", "").strip())
+    if resets and headers.get("x-ms-user-quota-remaining", "").strip() == "0":
+        return float(int(resets[1]) * 3600 + int(resets[2]) * 60 + int(resets[3]))
+    return None
+
+
+def _seconds(said: str, now: datetime) -> float | None:
+    if re.fullmatch(r"\d{1,9}", said):
+        return float(said)
+    try:
+        at = parsedate_to_datetime(said)
+    except ValueError:
+        return None
+    return max(0.0, (at - now).total_seconds()) if at.tzinfo else None
+
+
+def _refused(ask: Ask, status: int, value: Any) -> Problem:
+    code, message = _error(value)
+    words = " ".join(str(part) for part in (status, code, message) if part)
+    if status == 403:
+        found = _ACTION.search(message)
+        return Problem(Trouble.FORBIDDEN, f"{ask.words}: {words}", found[1] if found else ask.permission)
+    if status == 404 and code.lower() not in _UNKNOWN_TYPES:
+        return _problem(ask, Trouble.NOT_FOUND, words)
+    if status == 401:
+        return _problem(ask, Trouble.UNAUTHENTICATED, words)
+    if status in {408, 429} or status >= 500:
+        return _problem(ask, Trouble.UNAVAILABLE, words)
+    if 300 <= status < 400:
+        return _problem(ask, Trouble.REFUSED, f"{status}: it leads elsewhere, and redirects are not followed")
+    return _problem(ask, Trouble.REFUSED, words)
+
+
+def _problem(ask: Ask, trouble: Trouble, words: str) -> Problem:
+    return Problem(trouble, f"{ask.words}: {words}", ask.permission)
+
+
+def _error(value: Any) -> tuple[str, str]:
+    """Code and message of ARM's error form, in one line each; "" where there is none."""
+    error = value.get("error") if isinstance(value, Mapping) else None
+    if not isinstance(error, Mapping):
+        return "", ""
+    code, message = error.get("code"), error.get("message")
+    text = " ".join(message.split())[:LONGEST_MESSAGE] if isinstance(message, str) else ""
+    return (code[:80] if isinstance(code, str) else ""), text

@@ -1,0 +1,120 @@
+"""Resource Graph: many rows for few requests, from an index that lags and that leaves out what the caller may not read.
+
+What it says is only ever used for more than ARM's own list has said: see `discovery`. A result that is not whole in any
+respect (truncated, fewer rows than it counts, a row without an id) counts for nothing.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from hermetic.audit.estate.azure.versions import RESOURCE_GRAPH as VERSION
+from hermetic.audit.estate.questions import Body, Problem, Trouble
+from hermetic.audit.findings import Evidence
+from hermetic.collect.azure.client import ArmClient
+from hermetic.collect.azure.exchange import Ask, Reply
+from hermetic.collect.azure.reads import RESOURCE_GRAPH as PATH
+
+ROWS_A_PAGE = 1_000
+SUBSCRIPTIONS_A_QUERY = 200
+MOST_PAGES = 2_000
+
+_TARGET = f"{PATH}?api-version={VERSION}"
+_PERMISSION = "Microsoft.ResourceGraph/resources/read"
+# `id` among the columns is what makes pages follow each other, and the order what keeps them apart
+_COLUMNS = "project id, name, type, kind, location, sku, tags, properties | order by id asc"
+
+
+@dataclass(slots=True)
+class Rows:
+    """What a query brought; with a problem, nothing of it may be relied on."""
+
+    bodies: list[Body] = field(default_factory=list)
+    evidence: tuple[Evidence, ...] = ()
+    problem: Problem | None = None
+
+
+async def resources(client: ArmClient, kinds: Iterable[str], subscriptions: Iterable[str]) -> Rows:
+    """All resources of these types in these subscriptions (bare ids), as far as Resource Graph shows them."""
+    query = f"Resources | where type in~ ({_listed(kinds)}) | {_COLUMNS}"
+    every = sorted(subscriptions)
+    rows = Rows()
+    for start in range(0, len(every), SUBSCRIPTIONS_A_QUERY):
+        await _read(client, query, every[start : start + SUBSCRIPTIONS_A_QUERY], rows)
+    return rows
+
+
+async def instances(client: ArmClient, kind: str, scopes: Iterable[str], subscriptions: Iterable[str]) -> Rows:
+    """All resources of one type of ComputeResources below these ids."""
+    below = " or ".join(f"id startswith {_quoted(scope.rstrip('/') + '/')}" for scope in scopes)
+    query = f"ComputeResources | where type =~ {_quoted(kind)} | where {below} | {_COLUMNS}"
+    rows = Rows()
+    await _read(client, query, sorted(subscriptions), rows)
+    return rows
+
+
+async def _read(client: ArmClient, query: str, subscriptions: list[str], rows: Rows) -> None:
+    """Every page of one query, added to the rows."""
+    token, tokens, before = "", set[str](), len(rows.bodies)
+    while rows.problem is None:
+        reply = await client.ask(_page(query, subscriptions, token))
+        rows.evidence += reply.evidence
+        rows.problem = reply.problem or _not_whole(reply)
+        if rows.problem is not None:
+            return
+        rows.bodies.extend(Body(row, reply.evidence) for row in reply.value["data"])
+        client.progress.saw(len(reply.value["data"]))
+        token = reply.value.get("$skipToken") or ""
+        if not token:
+            if len(rows.bodies) - before != reply.value["totalRecords"]:
+                rows.problem = _cut(reply, f"{len(rows.bodies) - before} rows of {reply.value['totalRecords']}")
+            return
+        if not isinstance(token, str) or token in tokens or len(tokens) >= MOST_PAGES:
+            rows.problem = _cut(reply, "the pages lead back to themselves, or have no end")
+        tokens.add(str(token))
+
+
+def _page(query: str, subscriptions: list[str], token: str) -> Ask:
+    options: dict[str, Any] = {"$top": ROWS_A_PAGE, "resultFormat": "objectArray"}
+    if token:
+        options["$skipToken"] = token
+    body = {"subscriptions": subscriptions, "query": query, "options": options}
+    return Ask("POST", _TARGET, _PERMISSION, body)
+
+
+def _not_whole(reply: Reply) -> Problem | None:
+    """Why a page cannot be relied on; None when it can."""
+    value, data = reply.value, reply.value.get("data") if isinstance(reply.value, Mapping) else None
+    if not isinstance(data, list) or not all(_is_row(row) for row in data):
+        return reply.but(Trouble.UNREADABLE, "the answer has no list `data` of rows with an id").problem
+    if not _is_number(value.get("totalRecords")) or value.get("count", len(data)) != len(data):
+        return _cut(reply, f"{len(data)} rows, and another count")
+    if str(value.get("resultTruncated", "false")).lower() != "false":
+        return _cut(reply, "resultTruncated")
+    if reply.headers.get("x-ms-tenant-subscription-limit-hit", "").lower() == "true":
+        return _cut(reply, "more subscriptions than Resource Graph looks into")
+    return None
+
+
+def _is_row(row: Any) -> bool:
+    return isinstance(row, Mapping) and isinstance(row.get("id"), str) and isinstance(row.get("type"), str)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _cut(reply: Reply, why: str) -> Problem:
+    return Problem(Trouble.TRUNCATED, f"{reply.ask.words}: {why}", _PERMISSION)
+
+
+def _listed(words: Iterable[str]) -> str:
+    return ", ".join(_quoted(word.lower()) for word in sorted(words))
+
+
+def _quoted(text: str) -> str:
+    """A string of the query language. JSON's escapes are among its own; quotes of either kind cannot end it."""
+    return "'" + json.dumps(text, ensure_ascii=False)[1:-1].replace("'", "\\'") + "'"

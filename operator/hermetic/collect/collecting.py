@@ -1,0 +1,54 @@
+"""Collecting is judging: ask what the checks wanted to know, and judge again, until they want nothing more."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol
+
+from hermetic.audit.estate.estate import Estate
+from hermetic.audit.estate.questions import Answer, Question, Source
+from hermetic.collect.side_by_side import side_by_side
+from hermetic.errors import NeverSettled
+from hermetic.ports import AuditProgress
+
+MOST_ROUNDS = 40
+"""The estate is followed hop by hop, and no chain of checks is nearly as long."""
+
+
+class Answerer(Protocol):
+    """One source: Azure, the cluster, or the probe."""
+
+    async def answers(self, questions: Sequence[Question]) -> Mapping[Question, Answer]:
+        """An answer for each question, a problem where there is none; and earlier answers that it now knows better."""
+
+
+async def collected(
+    cluster: str,
+    answerers: Mapping[Source, Answerer],
+    judge: Callable[[Estate], Any],
+    progress: AuditProgress,
+) -> dict[Question, Answer]:
+    """Everything that `judge` wants to know about the cluster, answered.
+
+    Raises what the answerers raise, and NeverSettled for checks that go on wanting.
+    """
+    answers: dict[tuple[str, ...], tuple[Question, Answer]] = {}
+    for _ in range(MOST_ROUNDS):
+        estate = Estate(cluster, answerers, dict(answers.values()))
+        judge(estate)
+        if not estate.wanted:
+            return dict(answers.values())
+        wanted = list(estate.wanted.values())
+        progress.asks(len(wanted))
+        for question, answer in await _asked(answerers, wanted):
+            answers[question.key] = (question, answer)
+        if missing := [question for question in wanted if question.key not in answers]:
+            raise NeverSettled(f"{missing[0].source} left {len(missing)} questions open, first {missing[0]}")
+    raise NeverSettled(f"after {MOST_ROUNDS} rounds the checks still want {len(estate.wanted)} more answers")
+
+
+async def _asked(answerers: Mapping[Source, Answerer], wanted: Sequence[Question]) -> list[tuple[Question, Answer]]:
+    """All sources at once, each with what is meant for it."""
+    by_source = {source: [one for one in wanted if one.source == source] for source in answerers}
+    found = await side_by_side(answerers[source].answers(asked) for source, asked in by_source.items() if asked)
+    return [pair for answers in found for pair in answers.items()]

@@ -1,0 +1,36 @@
+"""Several things at once; the first that fails ends the others."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine, Iterable
+from typing import Any, TypeVar
+
+A = TypeVar("A")
+B = TypeVar("B")
+T = TypeVar("T")
+
+
+async def side_by_side(things: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
+    """All results, in the order of what was asked. Raises what failed first, itself and not in a group."""
+    tasks: list[asyncio.Task[T]] = []
+    try:
+        async with asyncio.TaskGroup() as group:
+            tasks.extend(group.create_task(thing) for thing in things)
+    except BaseExceptionGroup as failed:
+        raise _first(failed) from None
+    return [task.result() for task in tasks]
+
+
+async def both(one: Coroutine[Any, Any, A], other: Coroutine[Any, Any, B]) -> tuple[A, B]:
+    """As `side_by_side`, for two of different kinds."""
+    things: tuple[Coroutine[Any, Any, Any], ...] = (one, other)
+    first, second = await side_by_side(things)
+    return first, second
+
+
+def _first(failed: BaseExceptionGroup[Any]) -> BaseException:
+    error: BaseException = failed
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error

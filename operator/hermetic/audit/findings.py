@@ -170,13 +170,19 @@ def overall(findings: Iterable[Finding]) -> Verdict:
 
 
 def worst_first(findings: Iterable[Finding]) -> list[Finding]:
-    """Fails by severity, then Unknowns, then the rest; the same order whatever order they came in."""
-    return sorted(findings, key=lambda finding: (finding.verdict.rank, finding.severity.rank, identity(finding)))
+    """What decides the verdict, then warnings, then the rest; the same order whatever order they came in."""
+    return sorted(findings, key=lambda finding: (*_urgency(finding), finding.severity.rank, identity(finding)))
 
 
 def by_check(findings: Iterable[Finding]) -> list[Finding]:
     """By check, then resource: two reports of one estate can be compared line by line."""
     return sorted(findings, key=identity)
+
+
+def _urgency(finding: Finding) -> tuple[bool, bool, int]:
+    """A critical Unknown comes before a Fail of low severity: the one may hide a way out, the other is a warning."""
+    is_fine = finding.verdict not in {Verdict.FAIL, Verdict.UNKNOWN}
+    return is_fine, not is_fine and not finding.severity.decides, finding.verdict.rank
 
 
 def identity(finding: Finding) -> tuple[str, ...]:

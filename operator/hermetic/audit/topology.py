@@ -14,6 +14,7 @@ class PlaceKind(StrEnum):
     NODE = "node"
     POD = "pod"
     SERVICE = "service"
+    VNET = "vnet"
     SUBNET = "subnet"
     NIC = "nic"
     VM = "virtual machine"

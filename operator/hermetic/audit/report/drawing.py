@@ -19,7 +19,7 @@ LETTERS, MOST_LINES = 24, 3
 
 @dataclass(frozen=True, slots=True)
 class Box:
-    """One place; `lines` is its label, `kind` the small word above it."""
+    """One place; `lines` is its label, below the small word of its kind."""
 
     place: Place
     lines: tuple[str, ...]

@@ -42,7 +42,7 @@ def _suite(family: str, findings: list[Finding], report: Report, pages: Mapping[
     suite = Xml.Element("testsuite", {"name": printable(family), "timestamp": started, **_counts(findings)})
     properties = Xml.SubElement(suite, "properties")
     for name, value in _properties(report):
-        Xml.SubElement(properties, "property", {"name": name, "value": printable(value)})
+        Xml.SubElement(properties, "property", {"name": printable(name), "value": printable(value)})
     suite.extend(_case(finding, pages) for finding in findings)
     return suite
 

@@ -10,6 +10,7 @@ import hashlib
 from base64 import b64encode
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 from importlib.resources import files
 from itertools import groupby
 from typing import Any
@@ -23,14 +24,14 @@ from hermetic.audit.report.machine import as_json, digest, timestamp
 from hermetic.audit.report.resources import readable, short_name
 from hermetic.audit.report.telling import (
     acceptance,
+    heading_of,
     headline,
     hops_of,
-    open_paths,
     page_of,
     printable,
     remedy_of,
 )
-from hermetic.audit.report.ways import topology_of
+from hermetic.audit.report.ways import topology_of, ways_of
 
 _ROOM = "hermetic.audit.report"
 _FULL = (Verdict.FAIL, Verdict.UNKNOWN, Verdict.EXCEPTED)
@@ -54,16 +55,23 @@ class Card:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Cards below one heading: a verdict, or a family of checks."""
+    """Cards below one heading: how bad they are, or their family of checks."""
 
     name: str
-    slug: str
     cards: tuple[Card, ...]
 
 
 def as_html(report: Report, pages: Mapping[str, CheckPage]) -> str:
     """The whole page. Works without scripts: they only filter, search and open what is folded before printing."""
     style, script = _asset("report.css"), _asset("report.js")
+    # both are files of this package; the digests in the policy are of exactly these bytes
+    texts = {"style": Markup(style), "script": Markup(script), "policy": _policy(style, script)}  # noqa: S704
+    return _environment().get_template("report.html.j2").render(**_content(report, pages), **texts) + "\n"
+
+
+@cache
+def _environment() -> Environment:
+    """Compiling the templates takes longer than filling them."""
     environment = Environment(
         loader=PackageLoader(_ROOM),
         undefined=StrictUndefined,
@@ -76,9 +84,7 @@ def as_html(report: Report, pages: Mapping[str, CheckPage]) -> str:
     environment.filters["readable"] = readable
     environment.filters["short"] = short_name
     environment.filters["word"] = lambda verdict: _WORDS.get(verdict, verdict)
-    # both are files of this package; the digests in the policy are of exactly these bytes
-    texts = {"style": Markup(style), "script": Markup(script), "policy": _policy(style, script)}  # noqa: S704
-    return environment.get_template("report.html.j2").render(**_content(report, pages), **texts) + "\n"
+    return environment
 
 
 def _content(report: Report, pages: Mapping[str, CheckPage]) -> dict[str, Any]:
@@ -92,7 +98,7 @@ def _content(report: Report, pages: Mapping[str, CheckPage]) -> dict[str, Any]:
         "severities": [severity for severity in Severity if _has(report, severity)],
         "drawing": drawing_of(topology),
         "labels": {place.id: place.label for place in topology.nodes},
-        "open_paths": [hops_of(path) for path in open_paths(report)],
+        "ways": ways_of(report),
         "groups": _groups(report, pages),
         "families": _families(report, pages),
         "not_asked": [(source, sorted(checks)) for source, checks in sorted(report.not_asked.items())],
@@ -116,7 +122,7 @@ def _groups(report: Report, pages: Mapping[str, CheckPage]) -> list[Group]:
     """What is not fine, worst first, by verdict."""
     return _grouped(
         [finding for finding in worst_first(report.findings) if finding.verdict in _FULL],
-        lambda finding: _WORDS.get(finding.verdict, finding.verdict.value),
+        heading_of,
         pages,
     )
 
@@ -133,8 +139,7 @@ def _families(report: Report, pages: Mapping[str, CheckPage]) -> list[Group]:
 
 def _grouped(findings: list[Finding], name_of: Callable[[Finding], str], pages: Mapping[str, CheckPage]) -> list[Group]:
     return [
-        Group(name, name.lower().replace(" ", "-"), tuple(_card(finding, pages) for finding in group))
-        for name, group in groupby(findings, key=name_of)
+        Group(name, tuple(_card(finding, pages) for finding in group)) for name, group in groupby(findings, key=name_of)
     ]
 
 

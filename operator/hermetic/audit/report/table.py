@@ -18,6 +18,7 @@ from hermetic.audit.report.resources import readable, short_name
 from hermetic.audit.report.telling import (
     acceptance,
     evidence_line,
+    heading_of,
     headline,
     hops_of,
     page_of,
@@ -68,9 +69,11 @@ def lines(report: Report, pages: Mapping[str, CheckPage], *, width: int = WIDTH,
     shown = _Shown(pages, width, wide)
     yield from shown.head(report)
     findings = worst_first(report.findings)
-    for verdict, group in groupby(findings, key=lambda finding: finding.verdict):
+    for heading, group in groupby(findings, key=heading_of):
+        below = list(group)
         yield Line("")
-        yield from (shown.brief if verdict in _BRIEF else shown.full)(verdict, list(group))
+        yield Line(f"{heading} ({len(below)})", Tone.STRONG)
+        yield from (shown.brief if below[0].verdict in _BRIEF else shown.full)(below)
     yield from shown.tail(report)
 
 
@@ -97,15 +100,13 @@ class _Shown:
         for note in report.notes:
             yield from self._prose(f"note: {note}", "", Tone.UNSURE)
 
-    def full(self, verdict: Verdict, findings: list[Finding]) -> Iterator[Line]:
+    def full(self, findings: list[Finding]) -> Iterator[Line]:
         """Fail, Unknown, Excepted: every word."""
-        yield Line(f"{verdict} ({len(findings)})", Tone.STRONG)
         for (severity, check), group in groupby(findings, key=lambda finding: (finding.severity, finding.check)):
             yield from self._block(severity, check, list(group))
 
-    def brief(self, verdict: Verdict, findings: list[Finding]) -> Iterator[Line]:
+    def brief(self, findings: list[Finding]) -> Iterator[Line]:
         """Pass, NotApplicable: which checks, on how many resources."""
-        yield Line(f"{verdict} ({len(findings)})", Tone.STRONG)
         if self.wide:
             for finding in sorted(findings, key=lambda finding: (finding.check, finding.resource.lower())):
                 yield Line(f"  {finding.check}  {printable(finding.resource)}")

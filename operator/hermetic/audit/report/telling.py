@@ -30,6 +30,18 @@ def page_of(check: str, pages: Mapping[str, CheckPage]) -> CheckPage:
     )
 
 
+def heading_of(finding: Finding) -> str:
+    """What findings of this verdict are told under; in the order of `worst_first` each heading comes once."""
+    match finding.verdict:
+        case Verdict.FAIL if not finding.severity.decides:
+            return "Warnings: Fail, but neither critical nor high"
+        case Verdict.UNKNOWN if not finding.severity.decides:
+            return "Unknown, but neither critical nor high"
+        case Verdict.NOT_APPLICABLE:
+            return "Not applicable"
+    return finding.verdict.value
+
+
 def remedy_of(finding: Finding, pages: Mapping[str, CheckPage]) -> str:
     """What to do about a finding that is not fine; "" for one that is."""
     if finding.verdict in {Verdict.PASS, Verdict.NOT_APPLICABLE}:
@@ -53,15 +65,6 @@ def evidence_line(seen: Evidence) -> str:
 def hops_of(path: str) -> tuple[str, ...]:
     """ "node subnet -> nat gateway -> internet" taken apart."""
     return tuple(hop for part in path.split("->") if (hop := part.strip()))
-
-
-def open_paths(report: Report) -> list[str]:
-    """Every path that a Fail draws, each once; the worst first."""
-    fails = sorted(
-        (finding for finding in report.findings if finding.verdict is Verdict.FAIL),
-        key=lambda finding: (finding.severity.rank, finding.check, finding.resource.lower()),
-    )
-    return list(dict.fromkeys(path for finding in fails for path in finding.paths))
 
 
 def headline(report: Report) -> str:

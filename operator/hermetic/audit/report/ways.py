@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from dataclasses import dataclass
 from itertools import pairwise
 
 from hermetic.audit.findings import Finding, Report, Verdict, worst_first
@@ -30,6 +30,7 @@ _WORDS = (
     ("storage", PlaceKind.STORAGE),
     ("registry", PlaceKind.REGISTRY),
     ("subnet", PlaceKind.SUBNET),
+    ("vnet", PlaceKind.VNET),
     ("interface", PlaceKind.NIC),
     ("nic", PlaceKind.NIC),
     ("pool", PlaceKind.POOL),
@@ -38,6 +39,33 @@ _WORDS = (
     ("service", PlaceKind.SERVICE),
     ("machine", PlaceKind.VM),
 )
+
+
+OPEN, ACCEPTED, UNDECIDED = "open", "accepted", "not decided"
+_STATES = (OPEN, ACCEPTED, UNDECIDED)
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """One path in words, hop by hop, and whether a packet can take it."""
+
+    hops: tuple[str, ...]
+    state: str
+
+
+def ways_of(report: Report) -> list[Way]:
+    """What the drawing shows, in words, the worst first: every path of a finding, or each open link of the topology."""
+    if report.topology is not None:
+        labels = {place.id: place.label for place in report.topology.nodes}
+        ends = [(link.source, link.target) for link in report.topology.edges if link.open]
+        return [Way((labels[a], labels[b]), OPEN) for a, b in ends if a in labels and b in labels]
+    drawn = [Way(hops_of(path), _state(finding)) for finding in worst_first(report.findings) for path in finding.paths]
+    # a warning's open way comes before what a graver finding could not decide
+    drawn.sort(key=lambda way: _STATES.index(way.state))
+    ways: dict[tuple[str, ...], Way] = {}
+    for way in drawn:
+        ways.setdefault(way.hops, way)
+    return list(ways.values())
 
 
 def topology_of(report: Report) -> Topology:
@@ -51,13 +79,13 @@ def topology_of(report: Report) -> Topology:
     cluster = Place(report.cluster.lower(), PlaceKind.CLUSTER, short_name(report.cluster))
     places = {cluster.id: cluster}
     links: dict[tuple[str, str], Link] = {}
-    for finding in worst_first(report.findings):
-        for path in finding.paths:
-            hops = [Place(hop.lower(), kind_of(hop), hop) for hop in hops_of(path)]
-            for link in _links([cluster, *hops], finding):
-                # the worst finding comes first: what it says of a link stands
-                links.setdefault((link.source, link.target), link)
-            places |= {hop.id: places.get(hop.id, hop) for hop in hops}
+    for way in ways_of(report):
+        hops = [_place(hop) for hop in way.hops]
+        label = "" if way.state == OPEN else way.state
+        for source, target in pairwise([cluster, *hops]):
+            # the worst way comes first: what it says of a link stands
+            links.setdefault((source.id, target.id), Link(source.id, target.id, way.state != UNDECIDED, label))
+        places |= {hop.id: places.get(hop.id, hop) for hop in hops}
     if not links and report.verdict is Verdict.PASS:
         # two boxes and nothing between them, which only a Pass may claim
         places["internet"] = Place("internet", PlaceKind.INTERNET, "internet")
@@ -70,10 +98,15 @@ def kind_of(hop: str) -> PlaceKind:
     return next((kind for word, kind in _WORDS if word in lower), PlaceKind.OTHER)
 
 
-def _links(places: list[Place], finding: Finding) -> Iterator[Link]:
+def _place(hop: str) -> Place:
+    """ "nat gateway nat-egress" is the NAT gateway nat-egress: what is said above the label is not said in it."""
+    kind = kind_of(hop)
+    name = hop[len(kind) :] if hop.lower().startswith(f"{kind} ") else hop
+    return Place(hop.lower(), kind, name.strip() or hop)
+
+
+def _state(finding: Finding) -> str:
+    if finding.verdict is Verdict.FAIL:
+        return OPEN
     accepted = finding.exception is not None and finding.exception.accepted is Verdict.FAIL
-    is_open = finding.verdict is Verdict.FAIL or accepted
-    label = "accepted" if accepted else "" if is_open else "not decided"
-    for source, target in pairwise(places):
-        if source.id != target.id:
-            yield Link(source.id, target.id, is_open, label)
+    return ACCEPTED if accepted else UNDECIDED

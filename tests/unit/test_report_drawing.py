@@ -1,0 +1,127 @@
+"""The drawing of the ways out: every open path is in it, and stays in it when there is too much to draw."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import pairwise
+
+import pytest
+
+from hermetic.audit.findings import AcceptedException, Finding, Severity, Verdict
+from hermetic.audit.report.drawing import MOST_PLACES, drawing_of
+from hermetic.audit.report.layers import columns_of
+from hermetic.audit.report.ways import kind_of, topology_of, ways_of
+from hermetic.audit.topology import Link, Place, PlaceKind, Topology
+from tests.audit_reports import CLUSTER, a_failing_report, a_sealed_report, an_empty_report
+
+
+def places(*names: str) -> tuple[Place, ...]:
+    return tuple(Place(name, PlaceKind.INTERNET if name == "internet" else PlaceKind.SUBNET, name) for name in names)
+
+
+def test_a_path_of_a_fail_is_an_open_chain_from_the_cluster():
+    links = {(link.source, link.target): link for link in topology_of(a_failing_report()).edges}
+    hops = (CLUSTER.lower(), "subnet snet-pods", "nat gateway nat-egress", "public ip pip-egress", "internet")
+    assert all(links[hop].open for hop in pairwise(hops))
+
+
+def test_an_accepted_way_is_drawn_open_and_says_that_it_is_accepted():
+    link = next(link for link in topology_of(a_failing_report()).edges if link.target == "peer vnet vnet-hub")
+    assert (link.open, link.label) == (True, "accepted")
+
+
+def test_a_way_nobody_could_decide_is_not_drawn_open():
+    unknown = Finding("x", "/r", Verdict.UNKNOWN, Severity.HIGH, paths=("subnet a -> firewall -> internet",))
+    accepted = replace(
+        unknown, verdict=Verdict.EXCEPTED, exception=AcceptedException("r", "o", "2027-01-01", Verdict.UNKNOWN)
+    )
+    for finding in (unknown, accepted):
+        report = replace(a_failing_report(), findings=(finding,))
+        assert not any(link.open for link in topology_of(report).edges)
+        assert [way.state for way in ways_of(report)] == ["not decided"]
+
+
+def test_a_link_that_two_findings_draw_is_open_when_one_of_them_fails():
+    path = ("subnet a -> internet",)
+    findings = (
+        Finding("x", "/r", Verdict.UNKNOWN, Severity.CRITICAL, paths=path),
+        Finding("y", "/r", Verdict.FAIL, Severity.LOW, paths=path),
+    )
+    for order in (findings, findings[::-1]):
+        report = replace(a_failing_report(), findings=order)
+        assert {way.state for way in ways_of(report)} == {"open"}
+        assert all(link.open for link in topology_of(report).edges)
+
+
+def test_only_a_pass_draws_the_internet_with_nothing_leading_there():
+    assert [place.label for place in topology_of(a_sealed_report()).nodes] == ["aks-gpu", "internet"]
+    assert [place.label for place in topology_of(an_empty_report()).nodes] == ["aks-gpu"]
+
+
+def test_a_topology_that_comes_with_the_report_is_drawn_as_it_is():
+    given = Topology(places("nodes", "internet"), (Link("nodes", "internet", open=True), Link("nodes", "gone")))
+    report = replace(a_failing_report(), topology=given)
+    assert topology_of(report) is given
+    assert [(way.hops, way.state) for way in ways_of(report)] == [(("nodes", "internet"), "open")]
+    assert len(drawing_of(given).arrows) == 1
+
+
+@pytest.mark.parametrize(
+    ("hop", "kind"),
+    [
+        ("node subnet", PlaceKind.SUBNET),
+        ("subnet snet-nodes", PlaceKind.SUBNET),
+        ("default outbound", PlaceKind.DEFAULT_OUTBOUND),
+        ("NAT gateway nat-egress", PlaceKind.NAT_GATEWAY),
+        ("VPN gateway", PlaceKind.GATEWAY),
+        ("peer VNet hub", PlaceKind.PEER_VNET),
+        ("public IP 20.0.0.1", PlaceKind.PUBLIC_IP),
+        ("same-region storage", PlaceKind.STORAGE),
+        ("the internet", PlaceKind.INTERNET),
+        ("something new", PlaceKind.OTHER),
+    ],
+)
+def test_a_hop_is_known_by_its_words(hop, kind):
+    assert kind_of(hop) is kind
+
+
+def test_every_arrow_points_to_a_later_column_and_ways_out_stand_last():
+    drawn = topology_of(a_failing_report())
+    columns = columns_of(drawn).slots
+    at = {slot: number for number, column in enumerate(columns) for slot in column}
+    assert all(at[link.source] < at[link.target] for link in drawn.edges)
+    assert at["internet"] == len(columns) - 1
+
+
+def test_boxes_do_not_overlap():
+    boxes = drawing_of(topology_of(a_failing_report())).boxes
+    for one in boxes:
+        for other in boxes:
+            apart = (
+                abs(one.x - other.x) >= one.width or one.y >= other.y + other.height or other.y >= one.y + one.height
+            )
+            assert one is other or apart
+
+
+def test_a_circle_of_links_is_drawn_whole():
+    circle = Topology(places("a", "b", "c"), (Link("a", "b"), Link("b", "c"), Link("c", "a", open=True)))
+    assert len(drawing_of(circle).arrows) == 3
+
+
+def test_what_is_open_is_drawn_when_not_everything_can_be():
+    closed = tuple(f"closed-{number}" for number in range(60))
+    topology = Topology(
+        (*places(*closed), *places("nodes", "internet")),
+        (*(Link(closed[0], other) for other in closed[1:]), Link("nodes", "internet", open=True)),
+    )
+    drawing = drawing_of(topology)
+    assert len(drawing.boxes) == MOST_PLACES
+    assert drawing.left_out == 62 - MOST_PLACES
+    assert drawing.arrows[-1].link == Link("nodes", "internet", open=True)
+    assert {box.place.id for box in drawing.boxes if box.reached} == {"nodes", "internet"}
+
+
+def test_of_two_links_between_the_same_places_the_open_one_is_drawn():
+    for links in ((Link("a", "b", open=True), Link("a", "b")), (Link("a", "b"), Link("a", "b", open=True))):
+        (arrow,) = drawing_of(Topology(places("a", "b", "a"), links)).arrows
+        assert arrow.link.open

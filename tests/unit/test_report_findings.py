@@ -1,0 +1,69 @@
+"""The verdict of a whole report, and the order in which findings are told."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta, timezone
+
+import pytest
+
+from hermetic.audit.findings import Finding, Severity, Verdict, overall, worst_first
+from tests.audit_reports import a_failing_report, a_sealed_report, an_empty_report
+
+
+def found(verdict: Verdict, severity: Severity, check: str = "peering-any") -> Finding:
+    return Finding(check, "/subscriptions/1", verdict, severity)
+
+
+@pytest.mark.parametrize("severity", [Severity.CRITICAL, Severity.HIGH])
+def test_one_critical_or_high_fail_fails_the_report_whatever_else_is_there(severity):
+    findings = [found(verdict, each) for verdict in Verdict for each in Severity if verdict is not Verdict.FAIL]
+    assert overall([*findings, found(Verdict.FAIL, severity)]) is Verdict.FAIL
+
+
+@pytest.mark.parametrize("severity", [Severity.CRITICAL, Severity.HIGH])
+def test_one_critical_or_high_unknown_is_never_a_pass(severity):
+    findings = [found(Verdict.PASS, each) for each in Severity] + [found(Verdict.FAIL, Severity.MEDIUM)]
+    assert overall([*findings, found(Verdict.UNKNOWN, severity)]) is Verdict.UNKNOWN
+
+
+def test_fails_and_unknowns_of_lower_severity_are_warnings():
+    lower = [Severity.MEDIUM, Severity.LOW, Severity.INFO]
+    assert overall([found(v, s) for v in (Verdict.FAIL, Verdict.UNKNOWN) for s in lower]) is Verdict.PASS
+
+
+def test_an_accepted_fail_does_not_fail_the_report():
+    assert overall([found(Verdict.EXCEPTED, Severity.CRITICAL), found(Verdict.PASS, Severity.HIGH)]) is Verdict.PASS
+
+
+def test_an_audit_that_looked_at_nothing_is_unknown():
+    assert an_empty_report().verdict is Verdict.UNKNOWN
+
+
+def test_scenarios_are_what_they_are_called():
+    assert a_failing_report().verdict is Verdict.FAIL
+    assert a_sealed_report().verdict is Verdict.PASS
+
+
+def test_summary_counts_every_finding_under_every_verdict():
+    assert [(verdict.value, count) for verdict, count in a_failing_report().summary.items()] == [
+        ("Pass", 10), ("Fail", 6), ("Unknown", 2), ("Excepted", 1), ("NotApplicable", 1),
+    ]  # fmt: skip
+
+
+def test_a_critical_unknown_is_told_before_a_warning():
+    findings = [
+        found(Verdict.PASS, Severity.CRITICAL),
+        found(Verdict.FAIL, Severity.LOW),
+        found(Verdict.UNKNOWN, Severity.CRITICAL),
+        found(Verdict.FAIL, Severity.HIGH),
+        found(Verdict.FAIL, Severity.CRITICAL),
+    ]
+    assert worst_first(findings) == [findings[4], findings[3], findings[2], findings[1], findings[0]]
+
+
+@pytest.mark.parametrize("moment", [datetime(2026, 1, 1), datetime(2026, 1, 1, tzinfo=timezone(timedelta(hours=1)))])  # noqa: DTZ001
+def test_times_of_no_zone_or_another_are_refused(moment):
+    with pytest.raises(ValueError, match="UTC"):
+        replace(a_failing_report(), started_at=moment)
+    assert replace(a_failing_report(), started_at=datetime(2026, 1, 1, tzinfo=UTC)).started_at.year == 2026

@@ -1,0 +1,112 @@
+"""The report as a person reads it in a terminal."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from hermetic.audit.report.table import Tone, as_table, lines
+from tests.audit_reports import (
+    CLUSTER,
+    NODES,
+    a_failing_report,
+    a_hostile_report,
+    a_sealed_report,
+    an_empty_report,
+    pages,
+)
+
+
+def test_the_first_words_are_the_verdict_and_why():
+    first, second, *_ = as_table(a_failing_report(), pages()).splitlines()
+    assert first == "Fail  aks-gpu"
+    assert second == "2 critical and 1 high finding fail; 1 critical and 1 high finding could not be decided."
+
+
+def test_what_decides_comes_first_and_what_is_fine_last():
+    headings = [line.text for line in lines(a_failing_report(), pages()) if line.text.endswith(")")]
+    assert headings == [
+        "Fail (3)",
+        "Unknown (2)",
+        "Warnings: Fail, but neither critical nor high (3)",
+        "Excepted (1)",
+        "Pass (10)",
+        "Not applicable (1)",
+    ]
+
+
+def test_a_path_is_drawn_hop_by_hop():
+    assert "    subnet snet-pods -> nat gateway nat-egress -> public ip pip-egress -> internet\n" in as_table(
+        a_failing_report(), pages()
+    )
+
+
+def test_a_path_breaks_before_an_arrow_only():
+    shown = as_table(a_failing_report(), pages(), width=60)
+    assert "subnet snet-pods -> nat gateway nat-egress\n" in shown
+    assert "  -> public ip pip-egress -> internet\n" in shown
+
+
+def test_a_command_stays_one_line_to_copy():
+    assert f"  az network vnet subnet update --ids {NODES} --default-outbound-access false\n" in as_table(
+        a_failing_report(), pages(), width=80
+    )
+
+
+@pytest.mark.parametrize("width", [80, 100, 120])
+def test_nothing_but_commands_is_wider_than_asked(width):
+    wide = [line for line in as_table(a_failing_report(), pages(), width=width).splitlines() if len(line) > width]
+    assert all(line.strip().startswith("az ") for line in wide)
+
+
+def test_names_are_short_unless_asked_for_whole():
+    assert NODES not in as_table(a_failing_report(), pages()).replace(f"--ids {NODES}", "")
+    whole = as_table(a_failing_report(), pages(), wide=True)
+    assert f"          {NODES}\n" in whole
+    assert CLUSTER in whole
+
+
+def test_wide_shows_every_request_and_its_digest():
+    shown = as_table(a_failing_report(), pages(), wide=True)
+    for finding in a_failing_report().findings:
+        assert all(seen.request in shown and (seen.sha256 or "403") in shown for seen in finding.evidence)
+
+
+def test_an_exception_shows_who_answers_for_it():
+    assert "Fail accepted by Network team until 2027-03-31" in as_table(a_failing_report(), pages())
+
+
+def test_what_was_not_asked_is_said():
+    assert "  kube: k8s-externalips, k8s-public-lb\n" in as_table(a_sealed_report(), pages())
+
+
+def test_a_check_that_says_the_same_of_many_resources_gives_its_remedy_once():
+    assert as_table(a_failing_report(), pages()).count("hermetic explain route-table-missing") == 1
+
+
+def test_an_empty_report_says_that_nothing_is_known():
+    assert as_table(an_empty_report(), pages()).splitlines()[:2] == [
+        "Unknown  aks-gpu",
+        "Nothing was looked at, so nothing is known.",
+    ]
+
+
+def test_no_name_reaches_the_terminal_as_a_command():
+    shown = as_table(a_hostile_report(), pages(), wide=True)
+    assert "\x1b" not in shown
+    assert "\u202e" not in shown
+    shown.encode()
+
+
+def test_lines_say_what_they_mean_without_colour():
+    tones = {line.text: line.tone for line in lines(a_failing_report(), pages())}
+    assert tones["Fail  aks-gpu"] is Tone.BAD
+    assert tones["critical  nic-default-outbound"] is Tone.UNSURE
+    assert tones["low       route-table-missing"] is Tone.UNSURE
+    assert next(iter(lines(a_sealed_report(), pages()))).tone is Tone.GOOD
+
+
+def test_a_check_without_a_page_is_told_all_the_same():
+    report = replace(a_failing_report(), findings=a_failing_report().findings[:1])
+    assert "expected: subnet-default-outbound" in as_table(report, {})

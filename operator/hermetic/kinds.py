@@ -38,6 +38,7 @@ SERVICE = Kind("", "v1", "Service", "services")
 PERSISTENT_VOLUME_CLAIM = Kind("", "v1", "PersistentVolumeClaim", "persistentvolumeclaims")
 PERSISTENT_VOLUME = Kind("", "v1", "PersistentVolume", "persistentvolumes", namespaced=False)
 DEPLOYMENT = Kind("apps", "v1", "Deployment", "deployments")
+JOB = Kind("batch", "v1", "Job", "jobs")
 NETWORK_POLICY = Kind("networking.k8s.io", "v1", "NetworkPolicy", "networkpolicies")
 POD_DISRUPTION_BUDGET = Kind("policy", "v1", "PodDisruptionBudget", "poddisruptionbudgets")
 
@@ -60,5 +61,5 @@ CHILDREN = (
 
 BY_KIND = {
     kind.kind: kind
-    for kind in (MODEL_DEPLOYMENT, EGRESS_AUDIT, EGRESS_ATTESTATION, *CHILDREN, POD, NODE, CORE_EVENT, LEASE)
+    for kind in (MODEL_DEPLOYMENT, EGRESS_AUDIT, EGRESS_ATTESTATION, *CHILDREN, JOB, POD, NODE, CORE_EVENT, LEASE)
 }

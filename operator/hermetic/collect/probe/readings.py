@@ -1,0 +1,144 @@
+"""From the pods of one round to what the audit is handed. Pure.
+
+The answer of a pod is its container's termination message. It counts when the pod ran exactly what this release would
+have it run, with the questions of this round; anything else is somebody else's pod, or that of another release.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from hermetic.audit.estate.probe.runs import ProbeRun
+from hermetic.audit.estate.questions import Answer, Body, Problem, Question, Trouble
+from hermetic.audit.findings import Evidence
+from hermetic.collect.probe.job import CONTAINER, ProbePods, Seat, job_name, probe_job
+from hermetic.collect.probe.program.asking import QUESTIONS
+
+Manifest = Mapping[str, Any]
+VANTAGES = (False, True)
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """One pod of a round."""
+
+    seat: Seat
+    host_network: bool
+
+    def __str__(self) -> str:
+        network = "the machine's network" if self.host_network else "the pods' network"
+        return f"pool {self.seat.pool}, subnet {self.seat.subnet}, in {network} of {self.seat.node}"
+
+    def job(self, run: str) -> str:
+        """The name of its Job, which the Job's pod carries as a label."""
+        return job_name(self.seat, run, "host" if self.host_network else "pod")
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """How far a round is: what was answered, and which pods are still awaited."""
+
+    answer: Answer
+    awaited: tuple[Wanted, ...]
+
+
+def wanted_pods(seats: Iterable[Seat]) -> tuple[Wanted, ...]:
+    """Both vantages of every seat."""
+    return tuple(Wanted(seat, host_network) for seat in seats for host_network in VANTAGES)
+
+
+def question(cluster: str) -> Question:
+    """What the runs of a round answer."""
+    return Question(ProbeRun.SOURCE, "list", ProbeRun.TYPE, cluster)
+
+
+def read_round(
+    pods: ProbePods, run: str, seats: Sequence[Seat], found: Iterable[Manifest], troubles: Mapping[str, str]
+) -> Round:
+    """What a round has brought. `found` are pods, `troubles` says by Job name why no answer can come from it any more.
+
+    While an answer is missing, the whole has a problem: no check of the probe can pass on the others alone.
+    """
+    by_job = {_label(pod, "batch.kubernetes.io/job-name"): pod for pod in found}
+    bodies: list[Body] = []
+    missing: list[str] = []
+    awaited: list[Wanted] = []
+    for wanted in wanted_pods(seats):
+        job = wanted.job(run)
+        pod = by_job.get(job)
+        if pod is not None and _ran_what_we_asked(pods, wanted, run, pod) and (ended := _ended(pod)) is not None:
+            bodies.append(_body(wanted, pod, ended))
+        else:
+            missing.append(f"{wanted}: {troubles.get(job) or _why(pod)}")
+            if job not in troubles:
+                awaited.append(wanted)
+    problem = Problem(Trouble.UNAVAILABLE, f"the probe has not answered from {'; '.join(missing)}") if missing else None
+    return Round(Answer(tuple(bodies), (), problem), tuple(awaited))
+
+
+def _ran_what_we_asked(pods: ProbePods, wanted: Wanted, run: str, pod: Manifest) -> bool:
+    template = probe_job(pods, wanted.seat, run, host_network=wanted.host_network)["spec"]["template"]["spec"]
+    expected, spec = template["containers"][0], pod.get("spec") or {}
+    ours = _of_the_probe(spec.get("containers"))
+    return (
+        ours.get("command") == expected["command"]
+        and _questions(ours) == _questions(expected)
+        and spec.get("nodeName") == wanted.seat.node
+        and bool(spec.get("hostNetwork")) == wanted.host_network
+    )
+
+
+def _of_the_probe(containers: Iterable[Manifest] | None) -> Manifest:
+    return next((one for one in containers or () if one.get("name") == CONTAINER), {})
+
+
+def _questions(container: Manifest) -> list[str]:
+    return [str(entry.get("value")) for entry in container.get("env") or () if entry.get("name") == QUESTIONS]
+
+
+def _ended(pod: Manifest) -> Manifest | None:
+    ours = _of_the_probe((pod.get("status") or {}).get("containerStatuses"))
+    ended = (ours.get("state") or {}).get("terminated")
+    return ended if isinstance(ended, Mapping) else None
+
+
+def _body(wanted: Wanted, pod: Manifest, ended: Manifest) -> Body:
+    metadata, spec = pod["metadata"], pod["spec"]
+    answer = str(ended.get("message") or "")
+    name = f"Pod {metadata['namespace']}/{metadata['name']}"
+    value = {
+        "id": name,
+        "pool": wanted.seat.pool,
+        "subnet": wanted.seat.subnet,
+        "node": wanted.seat.node,
+        "hostNetwork": wanted.host_network,
+        "observedAt": str(ended.get("finishedAt") or ""),
+        "questions": _questions(_of_the_probe(spec["containers"]))[0],
+        "answer": answer,
+    }
+    digest = hashlib.sha256(answer.encode()).hexdigest()
+    return Body(value, (Evidence(f"{name} on {wanted.seat.node}: termination message", None, digest),))
+
+
+def _label(pod: Manifest, name: str) -> str:
+    return str((pod["metadata"].get("labels") or {}).get(name, ""))
+
+
+def _why(pod: Manifest | None) -> str:
+    """Why a pod has not answered yet, as far as its status says."""
+    if pod is None:
+        return "no pod yet"
+    return "; ".join(_waiting_for(pod)) or f"pod {pod['metadata']['name']} has not ended"
+
+
+def _waiting_for(pod: Manifest) -> Iterator[str]:
+    status = pod.get("status") or {}
+    for condition in status.get("conditions") or ():
+        if condition.get("type") == "PodScheduled" and condition.get("status") == "False":
+            yield str(condition.get("message") or condition.get("reason"))
+    for container in status.get("containerStatuses") or ():
+        if waiting := (container.get("state") or {}).get("waiting"):
+            yield f"{waiting.get('reason')}: {waiting.get('message', '')}"

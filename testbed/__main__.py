@@ -11,6 +11,7 @@ COMMANDS = {
     "programs": "testbed.programs",
     "controlplane": "testbed.controlplane",
     "cloud-provider": "testbed.cloud_provider",
+    "azure": "testbed.azure.command",
     "node": "testbed.node.command",
     "packages": "testbed.packages",
     "images": "testbed.images.command",

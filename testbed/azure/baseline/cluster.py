@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 from typing import Any
 
 from testbed.azure.baseline.layout import (
@@ -193,7 +194,7 @@ def _add_instance(estate: Estate, scale_set: str, number: int, subnet: str) -> N
     estate.add(machine, {"instanceId": str(number), "osProfile": {"computerName": name}}, location=LOCATION)
     configuration = {
         "primary": True,
-        "privateIPAddress": f"10.40.{_third_octet(subnet)}.{10 + number}",
+        "privateIPAddress": _address(estate, subnet, number),
         "privateIPAddressVersion": "IPv4",
         "subnet": {"id": subnet},
         **_in_pool(estate),
@@ -212,10 +213,9 @@ def _add_instance(estate: Estate, scale_set: str, number: int, subnet: str) -> N
     )
 
 
-def _third_octet(subnet: str) -> int:
-    """Of the addressing that the baseline's network gives its node subnets."""
-    name = name_of(subnet)
-    return 0 if name == "snet-system" else 1 + int(name.removeprefix("snet-gpu") or 0)
+def _address(estate: Estate, subnet: str, number: int) -> str:
+    """The address of a node: after those that Azure keeps in every subnet, and a few more."""
+    return str(ipaddress.ip_network(estate.properties(subnet)["addressPrefix"])[10 + number])
 
 
 def _add_balancers(estate: Estate, layout: Layout) -> None:

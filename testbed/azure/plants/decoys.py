@@ -90,7 +90,7 @@ def inbound_rule_that_mentions_the_internet(estate: Estate) -> None:
 @decoy(lambda estate: not estate.policy.get("firewall"))
 def deny_of_everything_instead_of_the_internet(estate: Estate) -> None:
     """The deny names `*` instead of the tag."""
-    change_rules(estate, estate.site.node_rules, without="DenyInternet", plus=rule("DenyAll", 4000, "Deny", "*"))
+    change_rules(estate, estate.site.node_rules, without="DenyInternet", plus=rule("DenyInternet", 4000, "Deny", "*"))
 
 
 @decoy()

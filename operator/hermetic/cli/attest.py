@@ -81,17 +81,17 @@ def verify_command(
 
 
 @command.command("chain")
-@click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
+@click.argument("named", metavar="DIR")
 @_public_keys
 @click.option("--head", metavar="DIGEST", help="Digest of the newest one, kept elsewhere. Default: not known.")
 @common_options(cluster=False)
-def chain_command(folder: Path, public_keys: tuple[str, ...], head: str | None, output: str) -> None:
+def chain_command(named: str, public_keys: tuple[str, ...], head: str | None, output: str) -> None:
     """Check that the attestations of a folder follow each other from the first on.
 
     Every .yaml, .yml and .json file of the folder must be an attestation; names and order of the files do not matter.
     Only with --head is it seen when the end of the chain was cut off.
     """
-    trusted = read_public_keys(public_keys)
+    folder, trusted = Path(named), read_public_keys(public_keys)
     if head is not None and not _DIGEST.fullmatch(head):
         raise InputError(f"--head {head}: is no digest", fix="--head sha256:<64 lower-case hex digits>")
     given = [(file.name, _envelope_or_refusal(file)) for file in _files(folder)]

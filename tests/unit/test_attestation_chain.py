@@ -1,0 +1,183 @@
+"""Each finding about a chain, shown by a chain that has exactly that fault; and chains that have none."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from hermetic.audit.attestation.chain import ChainReport, verify_chain
+from hermetic.audit.attestation.chain_findings import ChainFinding
+from hermetic.audit.attestation.envelope import Envelope
+from hermetic.audit.attestation.keys import TrustedKeys, read_public_key, trusted
+from hermetic.audit.attestation.verification import authenticate
+from tests.attestations import (
+    NOW,
+    OBSERVED,
+    OTHER_CLUSTER,
+    UID,
+    a_chain,
+    a_finding,
+    a_p256_key,
+    a_report,
+    an_ed25519_key,
+    provenance,
+    public_pem_of,
+    resigned,
+    signed,
+    trust,
+)
+
+KEY = an_ed25519_key()
+TRUSTED = trust(KEY)
+CHAIN = a_chain(6, KEY)
+
+
+def judged(
+    envelopes: list[Envelope], keys: TrustedKeys = TRUSTED, *, head: str | None = None, ordered: bool = True
+) -> ChainReport:
+    return verify_chain([(f"{place}", each) for place, each in enumerate(envelopes)], keys, head=head, ordered=ordered)
+
+
+def found(report: ChainReport) -> list[tuple[ChainFinding, str]]:
+    return [(told.finding, told.name) for told in report.told]
+
+
+def after(envelope: Envelope, observed, key=KEY, about=None, **report) -> Envelope:
+    """One more, signed as the next after the envelope."""
+    last = authenticate(envelope, TRUSTED)
+    told = a_report(a_finding(message="next"), observed=observed, **report)
+    return signed(key, told, now=observed + timedelta(minutes=1), previous=last, about=about)
+
+
+def test_a_chain_without_fault_is_intact() -> None:
+    for length in (1, 2, 6):
+        report = judged(a_chain(length, KEY))
+        assert (report.intact, found(report), len(report.links)) == (True, [], length)
+        assert report.head == report.links[-1].attestation.digest
+
+
+def test_no_attestation_is_no_chain() -> None:
+    assert not judged([]).intact
+    assert judged([]).head is None
+
+
+def test_the_order_of_files_does_not_matter_and_that_of_a_list_does() -> None:
+    swapped = [*CHAIN[:2], CHAIN[3], CHAIN[2], *CHAIN[4:]]
+    assert judged(swapped, ordered=False).intact
+    assert [link.name for link in judged(swapped, ordered=False).links] == ["0", "1", "3", "2", "4", "5"]
+    assert found(judged(swapped)) == [(ChainFinding.REORDERED, "3")]
+
+
+def test_refused() -> None:
+    edited = Envelope(CHAIN[2].payload.replace(b"Pass", b"Fail"), CHAIN[2].keyid, CHAIN[2].signature)
+    report = judged([*CHAIN[:2], edited, *CHAIN[3:]])
+    assert found(report) == [(ChainFinding.REFUSED, "2"), (ChainFinding.GAP, "3")]
+    assert report.told[0].message.startswith("Edited: ")
+
+
+def test_an_unknown_and_an_expired_key_are_refused_by_name() -> None:
+    assert {told.message.split(":")[0] for told in judged(CHAIN, trust(a_p256_key())).told} == {"UnknownKey"}
+    until = OBSERVED - timedelta(hours=30)
+    retired = trusted([read_public_key("old", public_pem_of(KEY.key), not_after=until)])
+    told = judged(CHAIN, retired).told
+    assert [(each.name, each.message.split(":")[0]) for each in told] == [
+        (f"{place}", "KeyExpired") for place in (3, 4, 5)
+    ]
+
+
+def test_duplicate() -> None:
+    assert found(judged([*CHAIN[:3], CHAIN[2], *CHAIN[3:]])) == [(ChainFinding.DUPLICATE, "3")]
+
+
+def test_start_missing() -> None:
+    assert found(judged(CHAIN[1:])) == [(ChainFinding.START_MISSING, "0")]
+    assert "numbers 1 to 3 are missing" in judged(CHAIN[3:]).told[0].message
+
+
+def test_gap() -> None:
+    one = judged([*CHAIN[:2], *CHAIN[3:]]).told
+    two = judged([*CHAIN[:2], *CHAIN[4:]]).told
+    assert [(told.finding, told.message) for told in (*one, *two) if told.finding.breaks] == [
+        (ChainFinding.GAP, "number 3 is missing between 1 and it"),
+        (ChainFinding.GAP, "numbers 3 to 4 are missing between 1 and it"),
+    ]
+
+
+def test_fork_of_two_with_one_number() -> None:
+    second_end = after(CHAIN[4], OBSERVED + timedelta(minutes=1))
+    assert found(judged([*CHAIN, second_end])) == [(ChainFinding.FORK, "6")]
+
+
+def test_fork_of_one_that_follows_another_than_the_one_before_it() -> None:
+    other = a_chain(6, KEY, every=timedelta(hours=11))
+    report = judged([*CHAIN[:3], *other[3:]])
+    assert found(report) == [(ChainFinding.FORK, "3")]
+    assert CHAIN[2].digest in report.told[0].message
+    assert other[2].digest in report.told[0].message
+
+
+def test_foreign() -> None:
+    observed = OBSERVED + timedelta(minutes=1)
+    elsewhere = resigned(
+        KEY,
+        signed(KEY, a_report(cluster=OTHER_CLUSTER, observed=observed), about=provenance(OTHER_CLUSTER)),
+        lambda said: said["predicate"].update(sequence=7, previous=CHAIN[-1].digest),
+    )
+    rebuilt = resigned(
+        KEY,
+        signed(KEY, a_report(observed=observed), about=provenance(uid=UID.replace("beef", "dead"))),
+        lambda said: said["predicate"].update(sequence=7, previous=CHAIN[-1].digest),
+    )
+    for foreign in (elsewhere, rebuilt):
+        assert found(judged([*CHAIN, foreign])) == [(ChainFinding.FOREIGN, "6")]
+
+
+def test_clock_regression() -> None:
+    back = resigned(
+        KEY,
+        signed(KEY, a_report(observed=OBSERVED - timedelta(hours=1))),
+        lambda said: said["predicate"].update(sequence=7, previous=CHAIN[-1].digest),
+    )
+    assert found(judged([*CHAIN, back])) == [(ChainFinding.CLOCK_REGRESSION, "6")]
+
+
+def test_head_missing() -> None:
+    assert judged(CHAIN, head=CHAIN[-1].digest).intact
+    shorter = judged(CHAIN[:-1], head=CHAIN[-1].digest)
+    assert found(shorter) == [(ChainFinding.HEAD_MISSING, "4")]
+    assert CHAIN[-1].digest in shorter.told[0].message
+    assert [told.finding for told in judged([], head=CHAIN[-1].digest).told] == [ChainFinding.HEAD_MISSING]
+
+
+def test_a_changed_key_is_a_note() -> None:
+    new = a_p256_key()
+    longer = [*CHAIN, after(CHAIN[-1], OBSERVED + timedelta(minutes=1), key=new)]
+    report = judged(longer, trust(KEY, new))
+    assert (report.intact, found(report)) == (True, [(ChainFinding.KEY_CHANGED, "6")])
+    assert report.told[0].message == "from 'platform-2026' to 'platform-p256'"
+
+
+def test_a_changed_ca_is_a_note() -> None:
+    renewed = provenance(ca="sha256:" + "cb" * 32)
+    report = judged([*CHAIN, after(CHAIN[-1], OBSERVED + timedelta(minutes=1), about=renewed)])
+    assert (report.intact, found(report)) == (True, [(ChainFinding.CA_CHANGED, "6")])
+
+
+def test_a_time_that_nothing_covers_is_a_note() -> None:
+    report = judged(a_chain(3, KEY, every=timedelta(hours=25)))
+    assert (report.intact, found(report)) == (True, [(ChainFinding.UNCOVERED, "1"), (ChainFinding.UNCOVERED, "2")])
+    assert report.told[0].message == "from 2026-11-20T08:00:00Z to 2026-11-20T09:00:00Z"
+
+
+def test_all_but_the_newest_have_expired_and_the_chain_holds() -> None:
+    long_ago = a_chain(3, KEY, every=timedelta(hours=20))
+    assert NOW - judged(long_ago).links[0].attestation.expires_at > timedelta(hours=10)
+    assert judged(long_ago).intact
+
+
+@pytest.mark.parametrize("finding", list(ChainFinding), ids=lambda finding: finding.value)
+def test_every_finding_is_one_word_with_meaning_and_remedy(finding: ChainFinding) -> None:
+    assert finding.value.isalpha()
+    assert finding.meaning.endswith(".")
+    assert finding.remedy.endswith(".")

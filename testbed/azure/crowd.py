@@ -7,6 +7,7 @@ from testbed.azure.baseline.cluster import add_scale_set
 from testbed.azure.baseline.layout import LOCATION, WORKLOAD
 from testbed.azure.baseline.network import add_subnet
 from testbed.azure.estate import Estate
+from testbed.azure.references import refer_back
 
 PER_GROUP = 250  # resources of other teams in one group
 
@@ -24,7 +25,7 @@ def crowded_estate(resources: int = 50_000, pools: int = 40, nodes: int = 250) -
     missing = resources - len(estate.resources)
     for number in range(max(0, missing)):
         _add_foreign(estate, number)
-    return estate
+    return refer_back(estate)
 
 
 def _add_pool(estate: Estate, number: int, nodes: int) -> None:

@@ -19,6 +19,7 @@ Query = Mapping[str, str]
 
 # the provider has no list of these at a subscription, only in a group
 GROUP_LISTS_ONLY = {"microsoft.network/virtualnetworkgateways", "microsoft.network/connections"}
+GATEWAY_CONNECTIONS = "microsoft.network/virtualnetworkgateways/connections"
 ASSIGNMENTS = "microsoft.authorization/roleassignments"
 OUTBOUND = "defaultOutboundConnectivityEnabled"
 
@@ -101,7 +102,18 @@ class Reader:
                     embedded.as_alone(holder, taken.types[-1], child)
                     for child in embedded.members(holder, taken.types[-1])
                 ]
+        if taken.type.lower() == GATEWAY_CONNECTIONS:
+            return self._connections_of(scope)
         return self.estate.index.listed(scope, taken.type)
+
+    def _connections_of(self, gateway: str) -> list[Body]:
+        """A gateway lists the connections that name it, wherever they lie."""
+        return [
+            connection
+            for connection in self.estate.of_type("Microsoft.Network/connections")
+            for end in ("virtualNetworkGateway1", "virtualNetworkGateway2")
+            if (connection["properties"].get(end) or {}).get("id", "").lower() == gateway.lower()
+        ]
 
     def _assigned(self, scope: str, query: Query) -> list[Body]:
         """Role assignments at the scope and above it; below it too unless the filter says `atScope()`."""

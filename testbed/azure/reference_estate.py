@@ -16,6 +16,7 @@ from testbed.azure.estate import Estate
 from testbed.azure.ids import parent_of
 from testbed.azure.plants.pieces import first_configuration, gateway, instance_nics, machine, network, public_address
 from testbed.azure.plants.plant import Expected
+from testbed.azure.references import refer_back
 
 FORWARDER = "10.40.12.4"
 GPU_POOL_IS_SPOT = {"scaleSetPriority": "Spot", "scaleSetEvictionPolicy": "Delete", "spotMaxPrice": -1}
@@ -33,7 +34,7 @@ def reference_estate() -> Estate:
         step(estate)
     _provision_the_share(estate)
     _run_without_policies(estate)
-    return estate
+    return refer_back(estate)
 
 
 def _let_default_outbound_on(estate: Estate) -> None:

@@ -12,6 +12,7 @@ from testbed.azure.baseline.layout import LAYOUTS, site_of
 from testbed.azure.baseline.network import add_hub, add_network
 from testbed.azure.baseline.services import add_identities, add_services
 from testbed.azure.estate import Estate
+from testbed.azure.references import refer_back
 
 __all__ = ["LAYOUTS", "estate_of", "filtered_estate", "sealed_estate"]
 
@@ -36,4 +37,4 @@ def estate_of(name: str) -> Estate:
         add_hub(estate)
     if layout.firewall:
         add_firewall(estate)
-    return estate
+    return refer_back(estate)

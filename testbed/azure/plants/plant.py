@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from testbed.azure.estate import Estate
+from testbed.azure.references import refer_back
 
 # the ARM id that the finding names; a tuple where the facts allow more than one to be "the thing to change"
 Named = str | tuple[str, ...]
@@ -62,6 +63,7 @@ class Plant:
     def into(self, estate: Estate) -> list[Expected]:
         """Opens the path in this estate and says what must be found."""
         named = self.change(estate)
+        refer_back(estate)
         each = named if isinstance(named, list) else [named]
         return [Expected(self.check, (one,) if isinstance(one, str) else one, self.severity) for one in each]
 

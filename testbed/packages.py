@@ -1,4 +1,5 @@
-"""`python -m testbed packages`: the Debian packages that a real node needs, and installing those that are missing.
+"""`python -m testbed packages`: the Debian packages that a real node and the tests in a browser need, and installing
+those that are missing.
 
 Everything else of the test bed is built from pinned sources; runc, the CNI plug-ins and nftables come with the system.
 """
@@ -30,12 +31,20 @@ PROGRAMS = {
 }
 PLUGINS = ("bridge", "host-local", "loopback", "portmap")
 
+# any of them will do; the first is the smallest, and the package of its name brings it
+BROWSERS = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
+
 
 def missing_packages() -> list[str]:
-    """Packages of which a needed part is not on this machine, each once."""
+    """Packages of a real node of which a needed part is not on this machine, each once."""
     missing = [package for program, package in PROGRAMS.items() if not shutil.which(program, path=SEARCH)]
     missing += ["containernetworking-plugins" for plugin in PLUGINS if not (CNI_PLUGINS / plugin).is_file()]
     return list(dict.fromkeys(missing))
+
+
+def browser() -> str | None:
+    """The path of a Chromium, where one is installed."""
+    return next((path for name in BROWSERS if (path := shutil.which(name))), None)
 
 
 def what_to_install(packages: list[str]) -> str:
@@ -45,15 +54,19 @@ def what_to_install(packages: list[str]) -> str:
 def main(arguments: list[str]) -> int:
     """Exit 0 when everything is there at the end, 1 when not: the message says what to install."""
     argparse.ArgumentParser(prog="python -m testbed packages", description=__doc__).parse_args(arguments)
-    packages = missing_packages()
+    packages = _missing()
     if packages and os.geteuid() == 0 and shutil.which("apt-get"):
         say(f"installing {' '.join(packages)}")
         install(packages)
-        packages = missing_packages()
+        packages = _missing()
     if packages:
-        say(f"the real node layer cannot run: {what_to_install(packages)}")
+        say(f"tests on a real node or in a browser cannot run: {what_to_install(packages)}")
         return 1
     return 0
+
+
+def _missing() -> list[str]:
+    return missing_packages() + ([] if browser() else [BROWSERS[0]])
 
 
 def install(packages: list[str]) -> None:

@@ -9,7 +9,6 @@ import base64
 import json
 import os
 import select
-import shutil
 import signal
 import subprocess
 import tempfile
@@ -17,10 +16,8 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
-PROGRAMS = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
 ARGUMENTS = (
     "--headless",
     "--no-sandbox",  # as root there is none; the page is ours, and its own policy is what is tested
@@ -33,11 +30,6 @@ ARGUMENTS = (
     "--remote-debugging-pipe",
 )
 PATIENCE = 15.0
-
-
-def program() -> str | None:
-    """The path of a Chromium on this machine."""
-    return next((path for name in PROGRAMS if (path := shutil.which(name))), None)
 
 
 @dataclass
@@ -137,13 +129,13 @@ def a_tab(path: str) -> Iterator[Tab]:
     down_read, down_write = os.pipe()
     up_read, up_write = os.pipe()
     with tempfile.TemporaryDirectory(prefix="hermetic-chromium-", ignore_cleanup_errors=True) as profile:
-        # the browser reads commands from its descriptor 3 and answers on 4
-        shell = f"exec 3<&{down_read} 4>&{up_write}; exec \"$@\""
+        # the browser reads commands from its descriptor 3 and answers on 4; bash takes free ones in between
+        shell = f'exec {{from}}<&{down_read} {{to}}>&{up_write} 3<&$from 4>&$to; exec "$@"'
         process = subprocess.Popen(
             ["bash", "-c", shell, "bash", path, *ARGUMENTS, f"--user-data-dir={profile}"],
             pass_fds=(down_read, up_write),
             stdout=subprocess.DEVNULL,
-            stderr=(Path(profile) / "stderr").open("wb"),
+            stderr=subprocess.DEVNULL,
             start_new_session=True,
         )
         os.close(down_read)

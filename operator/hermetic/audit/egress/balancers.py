@@ -1,0 +1,192 @@
+"""Load balancers that nodes stand behind, and which of their rules translate source addresses."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from ipaddress import ip_address
+
+from hermetic.audit.egress.inventory import everywhere, readable
+from hermetic.audit.egress.prefixes import Network, networks
+from hermetic.audit.estate.arm_ids import is_below, parent_of, same_id
+from hermetic.audit.estate.azure.balancing import (
+    BackendAddress,
+    BackendPool,
+    BalancingRule,
+    Frontend,
+    LoadBalancer,
+    OutboundRule,
+)
+from hermetic.audit.estate.azure.vnet import ModelNic, NicFields
+from hermetic.audit.estate.estate import Estate
+from hermetic.audit.estate.look import Look, Seen
+from hermetic.audit.policy import Policy
+from hermetic.audit.scope import (
+    ScopedSubnet,
+    instance_nics_of,
+    network_ids_of,
+    node_group_of,
+    scale_sets_of,
+    subnets_of,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Nodes:
+    """How a load balancer can know our nodes: by interface, by scale set, by address. Ids in lower case."""
+
+    group: str
+    interfaces: frozenset[str]
+    sets: tuple[str, ...]
+    pools: frozenset[str]
+    prefixes: tuple[tuple[str, Network], ...]
+    networks: frozenset[str]
+
+    def subnets_of_address(self, address: BackendAddress) -> tuple[str, ...]:
+        """Ids of the cluster's subnets that a pool member given by its address stands in."""
+        inside = address.subnet or address.virtual_network
+        if inside is not None and not any(same_id(inside.id, one) or is_below(inside.id, one) for one in self.networks):
+            return ()
+        try:
+            found = ip_address(address.ip_address or "")
+        except ValueError:
+            return ()
+        return tuple(subnet for subnet, prefix in self.prefixes if found in prefix)
+
+    def are_in(self, balancer: LoadBalancer, pool: BackendPool) -> bool:
+        """Whether a pool has, or is made to have, nodes as members."""
+        if self.group and is_below(balancer.id, self.group):
+            return True
+        if pool_id(balancer, pool) in self.pools:
+            return True
+        by_interface = (one.id.lower() for one in pool.backend_ip_configurations or ())
+        if any(self.owns(one) for one in by_interface):
+            return True
+        return any(self._is_member(one) for one in pool.load_balancer_backend_addresses or ())
+
+    def _is_member(self, address: BackendAddress) -> bool:
+        configuration = address.network_interface_ip_configuration
+        if configuration is not None and self.owns(configuration.id.lower()):
+            return True
+        return bool(self.subnets_of_address(address))
+
+    def owns(self, ip_configuration: str) -> bool:
+        """Whether an address configuration is one of a node's interface."""
+        return parent_of(ip_configuration) in self.interfaces or any(
+            ip_configuration.startswith(f"{one}/") for one in self.sets
+        )
+
+
+def pool_id(balancer: LoadBalancer, pool: BackendPool) -> str:
+    """In lower case, also where the pool does not say it."""
+    return (pool.id or f"{balancer.id}/backendAddressPools/{pool.name}").lower()
+
+
+def nodes_of(estate: Estate) -> tuple[Nodes, tuple[Look, ...]]:
+    """What tells our nodes in somebody's pools, and the looks it rests on."""
+    return estate.once("nodes", lambda: _nodes(estate))
+
+
+def _nodes(estate: Estate) -> tuple[Nodes, tuple[Look, ...]]:
+    damaged: list[Look] = []
+    sets, nics = scale_sets_of(estate), instance_nics_of(estate)
+    models = [nic for _, found in readable(sets, lambda one: one.nics, damaged) for nic in found]
+    pools = {one for _, ids in readable((*models, *nics), _pools_of, damaged) for one in ids}
+    found = Nodes(
+        group=node_group_of(estate),
+        interfaces=frozenset(nic.id.lower() for nic in nics),
+        sets=tuple(one.id.lower() for one in sets),
+        pools=frozenset(pools),
+        prefixes=tuple(_prefixes(subnets_of(estate)[0], damaged)),
+        networks=frozenset(one.lower() for one in network_ids_of(estate)),
+    )
+    return found, (sets, nics, *damaged)
+
+
+def _pools_of(nic: NicFields | ModelNic) -> list[str]:
+    return [pool.id.lower() for one in nic.ip_configurations for pool in one.load_balancer_backend_address_pools]
+
+
+def _prefixes(subnets: Iterable[ScopedSubnet], damaged: list[Look]) -> Iterator[tuple[str, Network]]:
+    seen = [subnet.seen.value for subnet in subnets if subnet.seen.value is not None]
+    for subnet, prefixes in readable(seen, lambda one: networks(one.prefixes), damaged):
+        for prefix in prefixes:
+            yield subnet.id, prefix
+
+
+def balancers_of(estate: Estate, policy: Policy) -> tuple[tuple[Seen[LoadBalancer], ...], tuple[Look, ...]]:
+    """Every load balancer that nodes stand behind, by id; and the looks that decide whether there are more."""
+    return estate.once(("balancers", policy), lambda: _balancers(estate, policy))
+
+
+def _balancers(estate: Estate, policy: Policy) -> tuple[tuple[Seen[LoadBalancer], ...], tuple[Look, ...]]:
+    nodes, looks = nodes_of(estate)
+    listed = everywhere(estate, policy, LoadBalancer)
+    found: dict[str, Seen[LoadBalancer]] = {}
+    for one in listed:
+        if serves_nodes(one, nodes):
+            found[one.id.lower()] = Seen(one.id, one, one.evidence)
+    for balancer in sorted({parent_of(pool) for pool in nodes.pools} - found.keys()):
+        found[balancer] = estate.one(LoadBalancer, balancer)
+    return tuple(found[key] for key in sorted(found)), (listed, *looks)
+
+
+def serves_nodes(balancer: LoadBalancer, nodes: Nodes) -> bool:
+    """Whether any of its pools has nodes; one that cannot be read is taken for one that has."""
+    damaged: list[Look] = []
+    if nodes.group and is_below(balancer.id, nodes.group):
+        return True
+    read = readable(
+        (balancer,), lambda one: [nodes.are_in(one, pool) for pool in one.backend_address_pools or ()], damaged
+    )
+    return any(any(found) for _, found in read) or bool(damaged)
+
+
+def node_pools(balancer: LoadBalancer, nodes: Nodes) -> frozenset[str]:
+    """Ids, in lower case, of its pools that have nodes."""
+    pools = balancer.backend_address_pools or ()
+    return frozenset(pool_id(balancer, pool) for pool in pools if nodes.are_in(balancer, pool)) | {
+        pool for pool in nodes.pools if parent_of(pool) == balancer.id.lower()
+    }
+
+
+def public_frontends(balancer: LoadBalancer) -> tuple[Frontend, ...]:
+    """Its frontends that are not known to be private."""
+    return tuple(one for one in balancer.frontend_ip_configurations or () if one.is_public)
+
+
+def translating_outbound_rules(balancer: LoadBalancer, nodes: Nodes) -> tuple[OutboundRule, ...]:
+    """Outbound rules that give nodes a public source address."""
+    pools, private = node_pools(balancer, nodes), _private_frontends(balancer)
+    return tuple(
+        rule
+        for rule in balancer.outbound_rules or ()
+        if (rule.backend_address_pool is None or rule.backend_address_pool.id.lower() in pools)
+        and not _all_private((one.id for one in rule.frontend_ip_configurations or ()), private)
+    )
+
+
+def translating_rules(balancer: LoadBalancer, nodes: Nodes) -> tuple[BalancingRule, ...]:
+    """Rules on a public frontend that lend its address to nodes: all but those that switch it off."""
+    pools, private = node_pools(balancer, nodes), _private_frontends(balancer)
+    return tuple(
+        rule
+        for rule in balancer.load_balancing_rules or ()
+        if rule.disable_outbound_snat is not True
+        and (not rule.pool_ids or pools & set(rule.pool_ids))
+        and not _all_private((rule.frontend_ip_configuration.id,) if rule.frontend_ip_configuration else (), private)
+    )
+
+
+def _private_frontends(balancer: LoadBalancer) -> set[str]:
+    return {
+        (one.id or f"{balancer.id}/frontendIPConfigurations/{one.name}").lower()
+        for one in balancer.frontend_ip_configurations or ()
+        if not one.is_public
+    }
+
+
+def _all_private(frontends: Iterable[str], private: set[str]) -> bool:
+    """A rule that names no frontend, or one that is not there, is not known to be private."""
+    named = [one.lower() for one in frontends]
+    return bool(named) and all(one in private for one in named)

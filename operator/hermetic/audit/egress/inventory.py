@@ -1,0 +1,70 @@
+"""Where to look for what may serve the cluster from outside its own lists."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import TypeVar
+
+from hermetic.audit.estate.arm_ids import parent_of, subscription_of
+from hermetic.audit.estate.azure.vnet import NetworkInterface, NicFields
+from hermetic.audit.estate.estate import Estate
+from hermetic.audit.estate.look import Listing, Look, merged
+from hermetic.audit.estate.resource import Resource
+from hermetic.audit.judging import unreadable
+from hermetic.audit.policy import Policy
+from hermetic.audit.scope import groups_of, instance_nics_of, network_ids_of
+from hermetic.errors import FactDamaged
+
+R = TypeVar("R", bound=Resource)
+T = TypeVar("T")
+V = TypeVar("V")
+
+
+def home_subscriptions(estate: Estate, policy: Policy) -> tuple[str, ...]:
+    """/subscriptions/… of the cluster and its networks, and those that the policy calls ours; not those of peers."""
+    ids = {subscription_of(one) for one in (estate.cluster, *network_ids_of(estate))}
+    ids |= {subscription_of(one) or one.lower() for one in policy.own_subscriptions}
+    return tuple(f"/subscriptions/{one}" for one in sorted(ids - {""}))
+
+
+def everywhere(estate: Estate, policy: Policy, kind: type[R]) -> Listing[R]:
+    """All of a kind in our subscriptions, each once.
+
+    The resource groups of the cluster are asked as well: a list of a subscription leaves out, without a word, what lies
+    in a group that the caller may not read, while the list of that group is refused.
+    """
+    return estate.once(("everywhere", kind, policy), lambda: _everywhere(estate, policy, kind))
+
+
+def _everywhere(estate: Estate, policy: Policy, kind: type[R]) -> Listing[R]:
+    scopes = (*home_subscriptions(estate, policy), *groups_of(estate))
+    whole = merged(estate.cluster, *(estate.every(kind, scope) for scope in scopes))
+    once = {item.id.lower(): item for item in whole}
+    return Listing(whole.target, tuple(once[key] for key in sorted(once)), whole.evidence, whole.problem)
+
+
+def interfaces_in_the_networks(estate: Estate, policy: Policy) -> tuple[tuple[NicFields, ...], tuple[Look, ...]]:
+    """Every interface with an address in a network of the cluster, sorted by id, and what the list rests on."""
+    return estate.once(("interfaces", policy), lambda: _interfaces(estate, policy))
+
+
+def _interfaces(estate: Estate, policy: Policy) -> tuple[tuple[NicFields, ...], tuple[Look, ...]]:
+    instances, others = instance_nics_of(estate), everywhere(estate, policy, NetworkInterface)
+    networks = {one.lower() for one in network_ids_of(estate)}
+    known: dict[str, NicFields] = {nic.id.lower(): nic for nic in instances}
+    damaged: list[Look] = []
+    for nic, subnets in readable(others, lambda nic: nic.subnet_ids, damaged):
+        if any(parent_of(one).lower() in networks for one in subnets):
+            known.setdefault(nic.id.lower(), nic)
+    return tuple(known[key] for key in sorted(known)), (instances, others, *damaged)
+
+
+def readable(items: Iterable[T], read: Callable[[T], V], damaged: list[Look]) -> Iterator[tuple[T, V]]:
+    """Each item with what was read of it; damage goes to the list and hides no other item."""
+    for item in items:
+        try:
+            found = read(item)
+        except FactDamaged as damage:
+            damaged.append(unreadable(damage))
+        else:
+            yield item, found

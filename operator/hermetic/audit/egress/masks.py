@@ -1,0 +1,42 @@
+"""What keeps packets in today although a method would let them out. A mask is one change away: never a Pass."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from hermetic.audit.egress.surroundings import Surroundings, surroundings
+from hermetic.audit.estate.arm_ids import name_of
+from hermetic.audit.estate.azure.vnet import Subnet
+from hermetic.audit.estate.estate import Estate
+from hermetic.audit.scope import ScopedSubnet
+from hermetic.errors import FactDamaged
+
+
+def masks_of(around: Surroundings) -> tuple[str, ...]:
+    """In words, each thing that by itself stops what a method of the subnet would let out."""
+    return tuple(_masks(around))
+
+
+def _masks(around: Surroundings) -> Iterator[str]:
+    if around.drops(4) and (around.drops(6) or not around.ground.has_v6):
+        table = around.table
+        yield f"the route 0.0.0.0/0 -> None in {name_of(table.target) if table else ''}"
+    if around.is_sealed_by_rules():
+        groups = sorted({name_of(one.target) for layers in around.combinations for one in layers.groups})
+        yield f"the outbound rules of {', '.join(groups)}"
+
+
+def masked(estate: Estate, scoped: ScopedSubnet, subnet: Subnet) -> str:
+    """The end of a message: what masks a method of this subnet, or that nothing does."""
+    try:
+        found = masks_of(surroundings(estate, scoped, subnet))
+    except FactDamaged:
+        return "whether anything masks it could not be read"
+    return in_words(found)
+
+
+def in_words(masks: tuple[str, ...]) -> str:
+    """Masks as the end of a sentence."""
+    if not masks:
+        return "nothing masks it"
+    return f"masked today by {' and '.join(masks)}, so one change away from open"

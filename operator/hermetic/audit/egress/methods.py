@@ -1,0 +1,169 @@
+"""Outbound methods: everything that lends the machines of a subnet a public source address."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import TypeVar
+
+from hermetic.audit.egress.balancers import (
+    Nodes,
+    balancers_of,
+    nodes_of,
+    translating_outbound_rules,
+    translating_rules,
+)
+from hermetic.audit.egress.inventory import everywhere, readable
+from hermetic.audit.estate.arm_ids import name_of, parent_of
+from hermetic.audit.estate.azure.addresses import ScaleSetPublicAddress
+from hermetic.audit.estate.azure.aks import AgentPool
+from hermetic.audit.estate.azure.balancing import LoadBalancer, NatGateway, ServiceGateway
+from hermetic.audit.estate.azure.vnet import NicFields, ScaleSet, Subnet, VirtualNetwork
+from hermetic.audit.estate.estate import Estate
+from hermetic.audit.estate.look import Look, Seen
+from hermetic.audit.policy import Policy
+from hermetic.audit.scope import instance_nics_of, networks_of, pools_of, scale_sets_of, subnets_of
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Method:
+    """One way to a public source address. `kind` is what a path says: "nat gateway"."""
+
+    kind: str
+    id: str
+
+    @property
+    def words(self) -> str:
+        """For a message."""
+        return f"{self.kind} {name_of(self.id)}".rstrip()
+
+
+Served = tuple[str, Method]
+"""A method, and the id of what it serves: a subnet, a virtual network, or "" for every subnet of the cluster."""
+
+
+@dataclass(frozen=True, slots=True)
+class Methods:
+    """Methods by what they serve, ids in lower case; `looks` decide whether there may be more."""
+
+    by_place: Mapping[str, frozenset[Method]]
+    looks: tuple[Look, ...]
+
+    def of(self, subnet_id: str) -> tuple[Method, ...]:
+        """The methods of one subnet, sorted."""
+        places = (subnet_id.lower(), parent_of(subnet_id).lower(), "")
+        found = {method for place in places for method in self.by_place.get(place, ())}
+        return tuple(sorted(found, key=lambda method: (method.kind, method.id.lower())))
+
+    @property
+    def are_all_seen(self) -> bool:
+        """Whether nothing can hide behind what could not be read."""
+        return all(look.problem is None for look in self.looks)
+
+    def may_serve(self, subnet_id: str) -> bool:
+        """Whether the subnet has a method, or may have one that was not seen."""
+        return bool(self.of(subnet_id)) or not self.are_all_seen
+
+
+def methods_of(estate: Estate, policy: Policy) -> Methods:
+    """Every outbound method of the cluster's subnets."""
+    return estate.once(("methods", policy), lambda: _methods(estate, policy))
+
+
+def _methods(estate: Estate, policy: Policy) -> Methods:
+    looks: list[Look] = []
+    found: defaultdict[str, set[Method]] = defaultdict(set)
+    for place, method in (
+        *_of_the_network(estate, policy, looks),
+        *_of_the_nodes(estate, looks),
+        *_of_balancers(estate, policy, looks),
+    ):
+        found[place.lower()].add(method)
+    return Methods({place: frozenset(methods) for place, methods in found.items()}, tuple(looks))
+
+
+def _of_the_network(estate: Estate, policy: Policy, looks: list[Look]) -> Iterator[Served]:
+    subnets, scope = subnets_of(estate)
+    networks = networks_of(estate)
+    nat, service = everywhere(estate, policy, NatGateway), everywhere(estate, policy, ServiceGateway)
+    looks += (*scope, *(one.seen for one in subnets), *networks, nat, service)
+    yield from _each(_values(one.seen for one in subnets), _of_subnet, looks)
+    yield from _each(_values(networks), _of_network, looks)
+    yield from _each(nat, _of_nat_gateway, looks)
+    yield from _each(service, _of_service_gateway, looks)
+
+
+def _of_the_nodes(estate: Estate, looks: list[Look]) -> Iterator[Served]:
+    pools, sets, nics = pools_of(estate), scale_sets_of(estate), instance_nics_of(estate)
+    addresses = [estate.every(ScaleSetPublicAddress, one.id) for one in sets]
+    looks += (pools, sets, nics, *addresses)
+    yield from _each(pools, _of_pool, looks)
+    yield from _each(sets, _of_model, looks)
+    yield from _each(nics, _of_nic, looks)
+    yield from (("", Method("public ip", one.id or listing.target)) for listing in addresses for one in listing)
+
+
+def _of_balancers(estate: Estate, policy: Policy, looks: list[Look]) -> Iterator[Served]:
+    nodes, known = nodes_of(estate)
+    balancers, listed = balancers_of(estate, policy)
+    looks += (*known, *listed, *balancers)
+    yield from _each(_values(balancers), lambda one: _of_balancer(one, nodes), looks)
+
+
+def _each(items: Iterable[T], read: Callable[[T], Iterable[Served]], looks: list[Look]) -> Iterator[Served]:
+    for _, found in readable(items, lambda item: tuple(read(item)), looks):
+        yield from found
+
+
+def _values(seen: Iterable[Seen[T]]) -> Iterator[T]:
+    return (one.value for one in seen if one.value is not None)
+
+
+def _of_subnet(subnet: Subnet) -> Iterator[Served]:
+    if subnet.nat_gateway is not None:
+        yield subnet.id, Method("nat gateway", subnet.nat_gateway.id)
+    if subnet.service_gateway is not None:
+        yield subnet.id, Method("service gateway", subnet.service_gateway.id)
+
+
+def _of_network(network: VirtualNetwork) -> Iterator[Served]:
+    if network.default_public_nat_gateway is not None:
+        yield network.id, Method("nat gateway", network.default_public_nat_gateway.id)
+
+
+def _of_nat_gateway(gateway: NatGateway) -> Iterator[Served]:
+    yield from ((subnet.id, Method("nat gateway", gateway.id)) for subnet in gateway.subnets or ())
+    if gateway.source_virtual_network is not None:
+        yield gateway.source_virtual_network.id, Method("nat gateway", gateway.id)
+
+
+def _of_service_gateway(gateway: ServiceGateway) -> Iterator[Served]:
+    if gateway.virtual_network is not None:
+        yield gateway.virtual_network.id, Method("service gateway", gateway.id)
+
+
+def _of_pool(pool: AgentPool) -> Iterator[Served]:
+    if pool.enable_node_public_ip is True or pool.node_public_ip_prefix_id:
+        yield pool.vnet_subnet_id or "", Method("public ip", pool.name)
+
+
+def _of_model(scale_set: ScaleSet) -> Iterator[Served]:
+    for nic in scale_set.nics:
+        for one in nic.ip_configurations:
+            if one.public_ip_address_configuration is not None:
+                yield one.subnet.id if one.subnet else "", Method("public ip", scale_set.id)
+
+
+def _of_nic(nic: NicFields) -> Iterator[Served]:
+    if any(one.public_ip_address is not None for one in nic.ip_configurations):
+        yield from ((subnet, Method("public ip", nic.id)) for subnet in nic.subnet_ids)
+
+
+def _of_balancer(balancer: LoadBalancer, nodes: Nodes) -> Iterator[Served]:
+    if translating_outbound_rules(balancer, nodes):
+        yield "", Method("outbound rule of load balancer", balancer.id)
+    if translating_rules(balancer, nodes):
+        yield "", Method("rule of load balancer", balancer.id)

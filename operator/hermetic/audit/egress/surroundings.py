@@ -1,0 +1,122 @@
+"""What stands around one subnet: its routes, the security groups in the way of its packets, its address space."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from hermetic.audit.egress.attached import Attached, attached
+from hermetic.audit.egress.inventory import readable
+from hermetic.audit.egress.matching import Ground
+from hermetic.audit.egress.prefixes import Network, joined, networks
+from hermetic.audit.egress.routes import Hop, Way, public_ways
+from hermetic.audit.egress.rules import Hole, holes, way_out
+from hermetic.audit.estate.arm_ids import parent_of
+from hermetic.audit.estate.azure.routing import RouteTable
+from hermetic.audit.estate.azure.security_groups import SecurityGroup
+from hermetic.audit.estate.azure.vnet import Peering, Subnet, VirtualNetwork
+from hermetic.audit.estate.estate import Estate
+from hermetic.audit.estate.look import Look, Seen
+from hermetic.audit.scope import ScopedSubnet
+from hermetic.errors import FactDamaged
+
+
+@dataclass(frozen=True, slots=True)
+class Layers:
+    """The security groups that one kind of interface in a subnet passes, outermost first: none, one or two."""
+
+    groups: tuple[Seen[SecurityGroup], ...]
+
+    @property
+    def unseen(self) -> tuple[Seen[SecurityGroup], ...]:
+        """Those that could not be read."""
+        return tuple(one for one in self.groups if one.value is None)
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """One subnet with all that decides about its packets. `looks` rest on lists of interfaces, not on the groups."""
+
+    id: str
+    subnet: Subnet
+    table: Seen[RouteTable] | None
+    combinations: tuple[Layers, ...]
+    ground: Ground
+    looks: tuple[Look, ...]
+
+    @property
+    def ways(self) -> tuple[Way, ...]:
+        """User-defined routes with a default, a public prefix or a service tag."""
+        if self.table is None or self.table.value is None:
+            return ()
+        return public_ways(self.table.value.routes, self.ground.local)
+
+    def drops(self, version: int) -> bool:
+        """Whether the default route of this IP version is to nowhere."""
+        defaults = [way for way in self.ways if way.is_default and way.prefix and way.prefix.version == version]
+        return bool(defaults) and all(way.hop is Hop.DROPPED for way in defaults)
+
+    @property
+    def is_private(self) -> bool:
+        """Whether the subnet refuses default outbound access."""
+        return self.subnet.default_outbound_access is False
+
+    def holes_of(self, layers: Layers) -> tuple[tuple[Hole, ...], ...]:
+        """What each group of a combination lets out. One that could not be read is left out: it may seal nothing."""
+        return tuple(holes(one.value.rules, self.ground) for one in layers.groups if one.value is not None)
+
+    def is_sealed(self, layers: Layers) -> bool:
+        """Whether no packet to the internet gets past the groups of a combination."""
+        return not way_out(self.holes_of(layers), self.ground)
+
+    def is_sealed_by_rules(self) -> bool:
+        """Whether that holds for every interface."""
+        return all(self.is_sealed(layers) for layers in self.combinations)
+
+
+def surroundings(estate: Estate, scoped: ScopedSubnet, subnet: Subnet) -> Surroundings:
+    """Everything around a subnet of the cluster. Raises FactDamaged for a pointer that cannot be read."""
+    by_subnet, looks = attached(estate)
+    on_interfaces = by_subnet.get(scoped.id.lower(), Attached())
+    table = estate.one(RouteTable, subnet.route_table.id) if subnet.route_table is not None else None
+    own = (estate.one(SecurityGroup, subnet.network_security_group.id),) if subnet.network_security_group else ()
+    combinations = tuple(
+        Layers((*own, *((estate.one(SecurityGroup, group),) if group else ())))
+        for _, group in sorted(on_interfaces.groups.items() or [("", "")])
+    )
+    prefixes, local = networks(subnet.prefixes), local_prefixes(estate, scoped.id)
+    ground = Ground(
+        sources=prefixes,
+        local=joined((*prefixes, *local)),
+        has_v6=any(one.version == 6 for one in prefixes),
+        network_tag_leads_out=_widens_the_network_tag(table, local),
+        application_groups=frozenset(on_interfaces.application_groups),
+    )
+    return Surroundings(scoped.id, subnet, table, combinations, ground, looks)
+
+
+def local_prefixes(estate: Estate, subnet_id: str) -> tuple[Network, ...]:
+    """The address space of the subnet's network and of its peers, as far as it can be read."""
+    network_id = parent_of(subnet_id)
+    return estate.once(("local", network_id.lower()), lambda: _local(estate, network_id))
+
+
+def _local(estate: Estate, network_id: str) -> tuple[Network, ...]:
+    network = estate.one(VirtualNetwork, network_id).value
+    holders = (*((network,) if network is not None else ()), *estate.every(Peering, network_id))
+    unread: list[Look] = []  # what is not known to be ours counts as the internet: no look is needed
+    return joined(one for _, found in readable(holders, _space, unread) for one in found)
+
+
+def _space(holder: VirtualNetwork | Peering) -> tuple[Network, ...]:
+    space = holder.address_space if isinstance(holder, VirtualNetwork) else holder.remote_address_space
+    return networks(space.address_prefixes) if space is not None else ()
+
+
+def _widens_the_network_tag(table: Seen[RouteTable] | None, local: tuple[Network, ...]) -> bool:
+    """Any default or public user-defined route does, one to nowhere included; a table that nobody saw may."""
+    if table is None:
+        return False
+    try:
+        return table.value is None or any(way.prefix for way in public_ways(table.value.routes, local))
+    except FactDamaged:
+        return True

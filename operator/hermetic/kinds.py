@@ -44,6 +44,7 @@ POD_DISRUPTION_BUDGET = Kind("policy", "v1", "PodDisruptionBudget", "poddisrupti
 
 POD = Kind("", "v1", "Pod", "pods")
 NODE = Kind("", "v1", "Node", "nodes", namespaced=False)
+NAMESPACE = Kind("", "v1", "Namespace", "namespaces", namespaced=False)
 CORE_EVENT = Kind("", "v1", "Event", "events")
 EVENT = Kind("events.k8s.io", "v1", "Event", "events")
 LEASE = Kind("coordination.k8s.io", "v1", "Lease", "leases")

@@ -16,6 +16,7 @@ COMMANDS = {
     "render": "Print the objects that the operator would apply.",
     "validate": "Check manifests without a cluster.",
     "status": "Show what serves, what does not, and what mends it.",
+    "audit": "Look for ways out, in Azure, in the cluster and with packets.",
     "attest": "Verify signed evidence of isolation.",
     "explain": "Explain error codes, reasons and conditions, offline.",
 }

@@ -1,0 +1,79 @@
+"""What an audit does while it collects, on standard error: one changing line on a terminal, else a line at times."""
+
+from __future__ import annotations
+
+import sys
+import time
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
+
+from hermetic.cli.output import note, printable
+
+if TYPE_CHECKING:
+    from rich.status import Status
+
+EVERY_SECONDS = 5.0
+SLOW_SECONDS = 5.0
+LONGEST = 100
+
+
+class Progress:
+    """Implements `ports.AuditProgress`."""
+
+    def __init__(self) -> None:
+        self._requests = self._resources = 0
+        self._slowest: tuple[float, str] = (0.0, "")
+        self._told_at = time.monotonic()
+        self._status: Status | None = None
+
+    def __enter__(self) -> Self:
+        if sys.stderr.isatty():
+            from rich.console import Console
+
+            self._status = Console(stderr=True).status("audit: starting")
+            self._status.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._status is not None:
+            self._status.stop()
+        if kind is None and self._requests:
+            note(f"audit: {self._line()}")
+
+    def asks(self, questions: int) -> None:
+        """A round begins."""
+        self._tell(f"{questions} questions in this round")
+
+    def answered(self, request: str, seconds: float) -> None:
+        """One request came back."""
+        self._requests += 1
+        self._slowest = max(self._slowest, (seconds, request))
+        self._tell()
+
+    def saw(self, resources: int) -> None:
+        """More resources were read."""
+        self._resources += resources
+
+    def waits(self, why: str, seconds: float) -> None:
+        """The audit is about to wait; worth a line when it is long."""
+        if seconds >= SLOW_SECONDS:
+            self.says(f"waiting {seconds:.0f} s: {why}")
+
+    def says(self, sentence: str) -> None:
+        """Something that a person should know."""
+        note(f"audit: {sentence}")
+
+    def _tell(self, more: str = "") -> None:
+        line = self._line() + (f"; {more}" if more else "")
+        if self._status is not None:
+            self._status.update(printable(f"audit: {line}"))
+        elif time.monotonic() - self._told_at >= EVERY_SECONDS:
+            self._told_at = time.monotonic()
+            note(f"audit: {line}")
+
+    def _line(self) -> str:
+        seconds, request = self._slowest
+        slow = f"; slowest {seconds:.1f} s: {request[:LONGEST]}" if seconds >= SLOW_SECONDS else ""
+        return f"{self._requests} requests, {self._resources} resources{slow}"

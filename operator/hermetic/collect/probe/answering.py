@@ -1,0 +1,27 @@
+"""The probe as a source of an audit: one round, for whoever asks first."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Mapping, Sequence
+
+from hermetic.audit.estate.questions import Answer, Question
+from hermetic.collect.probe.running import Probing
+from hermetic.collect.probe.seats import seats
+from hermetic.ports import Clock
+
+
+class ProbeAnswerer:
+    """Runs one round from every pool and subnet when it is first asked; every question gets what came of it."""
+
+    def __init__(self, probing: Probing, clock: Clock) -> None:
+        self._probing = probing
+        self._clock = clock
+        self._answer: Answer | None = None
+
+    async def answers(self, questions: Sequence[Question]) -> Mapping[Question, Answer]:
+        """The runs, and a problem when some pod did not answer. Raises what the API server answers to a list."""
+        if self._answer is None:
+            chosen = seats(await self._probing.nodes())
+            self._answer = await self._probing.whole_round(secrets.token_hex(4), chosen, self._clock)
+        return dict.fromkeys(questions, self._answer)

@@ -27,6 +27,8 @@ class Policy(BaseModel):
     """IP addresses of DNS servers that a virtual network may name."""
     allowed_private_link_services: tuple[str, ...] = ()
     """ARM ids of resources that a private endpoint may lead to although they are not in our subscriptions."""
+    allowed_registries: tuple[str, ...] = ()
+    """Host names of the registries that images of workloads may come from, such as contoso.azurecr.io."""
     sentinel_nics: tuple[str, ...] = ()
     """ARM ids of network interfaces of virtual machines in the cluster's subnets, asked for effective routes."""
     firewall: str = ""

@@ -5,6 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from hermetic.audit.checks import (
+    kube_cluster,
+    kube_policies,
+    kube_services,
+    kube_workloads,
     outbound,
     topology,
 )
@@ -14,5 +18,9 @@ from hermetic.audit.judging import Check
 CHECKS: tuple[Check, ...] = (
     *outbound.CHECKS,
     *topology.CHECKS,
+    *kube_services.CHECKS,
+    *kube_policies.CHECKS,
+    *kube_workloads.CHECKS,
+    *kube_cluster.CHECKS,
 )
 PAGES: Mapping[str, CheckPage] = {check.page.id: check.page for check in CHECKS}

@@ -1,0 +1,29 @@
+"""What nodes say of themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from hermetic.audit.estate.estate import Estate
+from hermetic.audit.estate.kubernetes.nodes import Node
+from hermetic.audit.judging import Judgement, fails
+from hermetic.audit.looking_at_objects import counted, everywhere, never_empty, objections, settled
+from hermetic.audit.policy import Policy
+
+
+def external_ip(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
+    """A node with an external address is on the internet, whatever the cluster's outbound type."""
+    nodes = never_empty(everywhere(estate, Node), Node)
+
+    def judge(node: Node) -> Iterator[Judgement]:
+        if addresses := node.external:
+            yield fails(
+                node.id,
+                "ExternalAddress",
+                f"has the external address {', '.join(addresses)}",
+                node,
+                paths=(f"{node.id} -> {addresses[0]} -> internet",),
+            )
+
+    fine = f"{counted(len(nodes), 'node')}: none has an external address"
+    yield from settled(estate, objections(nodes, judge), "NoExternalAddress", fine, nodes)

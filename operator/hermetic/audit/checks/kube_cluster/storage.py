@@ -1,0 +1,92 @@
+"""Storage that opens a way by itself, and shares that can be written to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from hermetic.audit.estate.estate import Estate
+from hermetic.audit.estate.kubernetes.pods import InlineShare, Pod, Volume
+from hermetic.audit.estate.kubernetes.storage import PersistentVolume, StorageClass
+from hermetic.audit.judging import Judgement, cannot_say, fails
+from hermetic.audit.looking_at_objects import counted, everywhere, objections, settled
+from hermetic.audit.policy import Policy
+
+AZURE_FILES = frozenset({"file.csi.azure.com", "kubernetes.io/azure-file"})
+SHARES = frozenset({"file.csi.azure.com", "nfs.csi.k8s.io", "blob.csi.azure.com", "smb.csi.k8s.io"})
+ENDPOINT = "networkEndpointType"
+PRIVATE = "privateEndpoint"
+
+
+def nfs_classes(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
+    """An NFS class of Azure Files without a private endpoint adds a storage service endpoint to every subnet."""
+    classes = everywhere(estate, StorageClass)
+
+    def judge(storage_class: StorageClass) -> Iterator[Judgement]:
+        parameters = {key.lower(): value for key, value in (storage_class.parameters or {}).items()}
+        if storage_class.provisioner not in AZURE_FILES or not _is_nfs(parameters):
+            return
+        endpoint = parameters.get(ENDPOINT.lower(), "")
+        if endpoint == PRIVATE:
+            return
+        if endpoint.lower() == PRIVATE.lower():
+            message = f"{ENDPOINT} is {endpoint}; only the spelling {PRIVATE} is known to count"
+            yield cannot_say(storage_class.id, "EndpointTypeUnclear", message, storage_class)
+            return
+        yield fails(
+            storage_class.id,
+            "NfsWithoutPrivateEndpoint",
+            f"makes NFS shares without {ENDPOINT}: {PRIVATE}: the first one adds a service endpoint to every subnet",
+            storage_class,
+            paths=("claim -> CSI controller -> service endpoint on every subnet -> any storage account",),
+        )
+
+    fine = (
+        f"{counted(len(classes), 'StorageClass', 'StorageClasses')}: none makes NFS shares without a private endpoint"
+    )
+    yield from settled(estate, objections(classes, judge), "NoOpenNfsClass", fine, classes)
+
+
+def writable_shares(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
+    """Only the mount option `ro` makes a share read-only; access modes and the volume's own flag do not."""
+    volumes, pods = everywhere(estate, PersistentVolume), everywhere(estate, Pod)
+
+    def judge_volume(volume: PersistentVolume) -> Iterator[Judgement]:
+        if _is_share(volume) and "ro" not in (volume.spec.mount_options or ()):
+            message = "a share without the mount option `ro`: whoever may mount it can leave data there for others"
+            yield fails(volume.id, "ShareWritable", message, volume)
+
+    def judge_pod(pod: Pod) -> Iterator[Judgement]:
+        if pod.has_ended:
+            return
+        names = tuple(one.name for one in pod.spec.volumes or () if _is_writable_inline(pod, one))
+        if names:
+            yield fails(pod.workload, "ShareWritable", f"mounts a share it can write to: {', '.join(names)}", pod)
+
+    said = (*objections(volumes, judge_volume), *objections(pods, judge_pod))
+    fine = f"{counted(len(volumes), 'PersistentVolume')}: every share among them is mounted read-only"
+    yield from settled(estate, said, "SharesReadOnly", fine, volumes, pods)
+
+
+def _is_nfs(parameters: dict[str, str]) -> bool:
+    kinds = (parameters.get("protocol"), parameters.get("fstype"), parameters.get("csi.storage.k8s.io/fstype"))
+    return any((kind or "").lower() == "nfs" for kind in kinds)
+
+
+def _is_share(volume: PersistentVolume) -> bool:
+    spec = volume.spec
+    by_driver = spec.csi is not None and spec.csi.driver in SHARES
+    return by_driver or spec.nfs is not None or spec.azure_file is not None
+
+
+def _is_writable_inline(pod: Pod, volume: Volume) -> bool:
+    share = _inline_share(volume)
+    if share is None or share.read_only:
+        return False
+    mounts = [one for container in pod.containers for one in container.volume_mounts or () if one.name == volume.name]
+    return any(not mount.read_only for mount in mounts)
+
+
+def _inline_share(volume: Volume) -> InlineShare | None:
+    if volume.csi is not None and volume.csi.driver in SHARES:
+        return volume.csi
+    return volume.nfs or volume.azure_file

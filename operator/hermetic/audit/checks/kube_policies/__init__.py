@@ -1,0 +1,20 @@
+"""Table I, network policies: whether pods are closed, by an engine that is there, and what opens them or goes around.
+
+Resources are named as in `kube_services`.
+"""
+
+from __future__ import annotations
+
+from hermetic.audit.checks.family import family
+from hermetic.audit.checks.kube_policies import around, default_deny, engine, wide
+
+CHECKS = family(
+    __package__ or "",
+    {
+        "k8s-default-deny-egress": default_deny.default_deny,
+        "k8s-policy-engine-live": engine.policy_engine,
+        "k8s-policy-allow-all": wide.allow_all,
+        "k8s-static-egress": around.static_egress,
+        "k8s-svc-egress-gateway": around.service_egress_gateway,
+    },
+)

@@ -1,0 +1,69 @@
+"""Policies are words until something enforces them: an agent on every node with GPUs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from hermetic.audit.estate.estate import Estate
+from hermetic.audit.estate.kubernetes.nodes import DaemonSet, Node
+from hermetic.audit.estate.kubernetes.platform import is_policy_engine
+from hermetic.audit.estate.kubernetes.pods import POLICY_ENGINES, Pod
+from hermetic.audit.estate.look import Listing
+from hermetic.audit.judging import Judgement, cannot_say, fails
+from hermetic.audit.looking_at_objects import counted, everywhere, never_empty, objections, settled
+from hermetic.audit.policy import Policy
+
+NOT_MACHINES = "virtual-kubelet"
+
+
+def policy_engine(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
+    """An engine's agent is ready on every GPU node (on every node, where none has a GPU).
+
+    That a denied packet is dropped is for the probe to show: this check says that there is something to drop it.
+    """
+    nodes, pods = never_empty(everywhere(estate, Node), Node), everywhere(estate, Pod)
+    daemon_sets = everywhere(estate, DaemonSet)
+    engines = tuple(one for one in daemon_sets if POLICY_ENGINES.get(one.metadata.name) == one.namespace)
+    if not engines and daemon_sets.problem is None:
+        names = ", ".join(f"{namespace}/{name}" for name, namespace in POLICY_ENGINES.items())
+        yield fails(
+            estate.cluster,
+            "NoPolicyEngine",
+            f"none of the DaemonSets {names} is there: every NetworkPolicy is without effect",
+            daemon_sets,
+            paths=("pod -> node (no policy is enforced) -> whatever the network lets through",),
+        )
+        return
+    where = _machines(nodes)
+    held = _held_nodes(pods)
+
+    def judge(node: Node) -> Iterator[Judgement]:
+        if node.metadata.name in held:
+            return
+        if pods.problem is not None:  # its agent may be among the pods that could not be read
+            yield cannot_say(node.id, "AgentsNotSeen", "not every pod could be read", pods)
+        else:
+            yield fails(
+                node.id,
+                "PolicyEngineNotReady",
+                "no agent of a policy engine is ready on it: policies are without effect for its pods",
+                node,
+                pods,
+                *engines,
+                paths=(f"pod on {node.metadata.name} (no policy is enforced) -> whatever the network lets through",),
+            )
+
+    names = ", ".join(sorted({one.metadata.name for one in engines})) or "the engine"
+    what = "GPU node" if any(node.has_gpu for node in where) else "node"
+    fine = f"{names} is ready on {counted(len(where), what)}; that a denied packet is dropped is the probe's to show"
+    yield from settled(estate, objections(where, judge), "PolicyEngineReady", fine, daemon_sets, pods, nodes)
+
+
+def _machines(nodes: Listing[Node]) -> Listing[Node]:
+    real = nodes.where(lambda node: node.labels.get("type") != NOT_MACHINES)
+    with_gpu = real.where(lambda node: node.has_gpu)
+    return with_gpu if with_gpu.items else real
+
+
+def _held_nodes(pods: Listing[Pod]) -> frozenset[str]:
+    return frozenset(pod.spec.node_name or "" for pod in pods if is_policy_engine(pod) and pod.is_ready)

@@ -1,0 +1,169 @@
+"""Policies add up: one rule that lets everything through outweighs all others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import TypeVar
+
+from hermetic.audit.egress.prefixes import network, networks, public_part, without
+from hermetic.audit.estate.estate import Estate
+from hermetic.audit.estate.kubernetes.objects import KubernetesObject
+from hermetic.audit.estate.kubernetes.platform import PLATFORM_NAMESPACES
+from hermetic.audit.estate.kubernetes.policies import (
+    CalicoGlobalNetworkPolicy,
+    CalicoGlobalNetworkSet,
+    CalicoNetworkPolicy,
+    CalicoNetworkSet,
+    CalicoRule,
+    CiliumClusterwideNetworkPolicy,
+    CiliumEgressRule,
+    CiliumNetworkPolicy,
+    EgressRule,
+    NetworkPolicy,
+    Peer,
+)
+from hermetic.audit.judging import Judgement, cannot_say, fails
+from hermetic.audit.looking_at_objects import Objections, counted, everywhere, objections, settled
+from hermetic.audit.policy import Policy
+
+K = TypeVar("K", bound=KubernetesObject)
+Wide = tuple[bool | None, str]
+"""Whether a rule leads out (None: nobody can say), and why."""
+
+WORLD = frozenset({"all", "world", "world-ipv4", "world-ipv6"})
+INSIDE = frozenset(
+    {"cluster", "host", "remote-node", "kube-apiserver", "init", "ingress", "health", "unmanaged", "none"}
+)
+
+
+def allow_all(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
+    """No egress rule of any policy leads to public addresses."""
+    plain = everywhere(estate, NetworkPolicy)
+    cilium, clusterwide = everywhere(estate, CiliumNetworkPolicy), everywhere(estate, CiliumClusterwideNetworkPolicy)
+    calico, calico_global = everywhere(estate, CalicoNetworkPolicy), everywhere(estate, CalicoGlobalNetworkPolicy)
+    sets, global_sets = everywhere(estate, CalicoNetworkSet), everywhere(estate, CalicoGlobalNetworkSet)
+    outside = tuple(one for one in (*sets, *global_sets) if _leads_outside(one))
+
+    def by_calico(policy: CalicoNetworkPolicy | CalicoGlobalNetworkPolicy) -> Iterator[Wide]:
+        return _calico(policy, outside)
+
+    said = (
+        *objections(plain, _judge(_plain)),
+        *objections(cilium, _judge(_cilium)),
+        *objections(clusterwide, _judge(_cilium)),
+        *objections(calico, _judge(by_calico)),
+        *objections(calico_global, _judge(by_calico)),
+    )
+    listings = (plain, cilium, clusterwide, calico, calico_global, sets, global_sets)
+    number = sum(len(listing.items) for listing in listings[:5])
+    fine = f"{counted(number, 'network policy', 'network policies')}: no egress rule leads to public addresses"
+    yield from settled(estate, said, "NoWideRule", fine, *listings)
+
+
+def _judge(rules_of: Callable[[K], Iterable[Wide]]) -> Objections[K]:
+    def judge(policy: K) -> Iterator[Judgement]:
+        # Policies of the platform's own namespaces are about the platform's own pods.
+        if policy.namespace in PLATFORM_NAMESPACES:
+            return
+        for wide, why in rules_of(policy):
+            if wide is None:
+                yield cannot_say(policy.id, "RuleUnknown", why, policy)
+            elif wide:
+                yield fails(policy.id, "WideEgressRule", why, policy, paths=(f"pod -> {policy.id} -> internet",))
+
+    return judge
+
+
+# ------------------------------------------------------------------ Kubernetes
+
+
+def _plain(policy: NetworkPolicy) -> Iterator[Wide]:
+    if policy.closes_egress:
+        for rule in policy.spec.egress or ():
+            yield from _plain_rule(rule)
+
+
+def _plain_rule(rule: EgressRule) -> Iterator[Wide]:
+    if not rule.to:
+        yield True, "an egress rule without `to` lets traffic go everywhere"
+        return
+    for peer in rule.to:
+        if peer.ip_block is not None:
+            yield _range(peer.ip_block.cidr, peer.ip_block.except_ or ())
+        elif peer == Peer():
+            yield None, "an egress rule has a destination that names nothing this release knows"
+
+
+# ------------------------------------------------------------------ Cilium
+
+
+def _cilium(policy: CiliumNetworkPolicy | CiliumClusterwideNetworkPolicy) -> Iterator[Wide]:
+    for spec in policy.rules:
+        for rule in spec.egress or ():
+            yield from _cilium_rule(rule)
+
+
+def _cilium_rule(rule: CiliumEgressRule) -> Iterator[Wide]:
+    # A rule without anything lets nothing through: that is how Cilium spells a default deny.
+    if not rule.names_a_destination and (rule.to_ports is not None or rule.icmps is not None):
+        yield True, "an egress rule with ports and no destination lets them go everywhere"
+    for entity in rule.to_entities or ():
+        if entity in WORLD:
+            yield True, f"toEntities: {entity}"
+        elif entity not in INSIDE:
+            yield None, f"toEntities: {entity}, which this release does not know"
+    for cidr in rule.to_cidr or ():
+        yield _range(cidr, ())
+    for one in rule.to_cidr_set or ():
+        yield _range(one.cidr, one.except_ or ()) if one.cidr else (None, "toCIDRSet names ranges that stand elsewhere")
+    if rule.to_fqdns:
+        yield True, "toFQDNs: names outside are let through"
+    if rule.to_groups:
+        yield None, "toGroups names addresses that only a cloud knows"
+
+
+# ------------------------------------------------------------------ Calico
+
+
+CalicoSet = CalicoNetworkSet | CalicoGlobalNetworkSet
+
+
+def _calico(policy: CalicoNetworkPolicy | CalicoGlobalNetworkPolicy, outside: tuple[CalicoSet, ...]) -> Iterator[Wide]:
+    for rule in policy.spec.egress or ():
+        if rule.action == "Allow":
+            yield from _calico_rule(rule, outside)
+        elif rule.action not in {"Deny", "Log", "Pass"}:
+            yield None, f"action {rule.action}, which this release does not know"
+
+
+def _calico_rule(rule: CalicoRule, outside: tuple[CalicoSet, ...]) -> Iterator[Wide]:
+    to = rule.destination
+    if to is not None and to.domains:
+        yield True, f"domains outside are let through: {', '.join(to.domains[:3])}"
+    elif to is not None and (to.selector or to.namespace_selector or to.services or to.service_accounts):
+        if outside:
+            yield None, f"its destination is a selector, and {outside[0].id} holds public addresses or names"
+    elif to is not None and to.nets:
+        for net in to.nets:
+            yield _range(net, to.not_nets or ())
+    elif to is not None and to.not_nets:
+        yield _range("0.0.0.0/0", to.not_nets)
+    else:
+        yield True, "an Allow rule without a destination lets traffic go everywhere"
+
+
+def _leads_outside(one: CalicoSet) -> bool:
+    nets = networks(one.spec.nets or ())
+    unread = len(nets) != len(one.spec.nets or ())
+    return unread or bool(one.spec.allowed_egress_domains) or any(public_part(net) for net in nets)
+
+
+def _range(cidr: str | None, excepted: Iterable[str]) -> Wide:
+    whole = network(cidr or "")
+    if whole is None:
+        return None, f"{cidr!r} is not a range of addresses"
+    left = without((whole,), networks(excepted))
+    public = tuple(part for one in left for part in public_part(one))
+    if not public:
+        return False, ""
+    return True, f"lets traffic go to {cidr}" + (f", which still holds {public[0]}" if str(public[0]) != cidr else "")

@@ -1,0 +1,23 @@
+"""Table I, Services: what is open to the outside, and which names inside lead out.
+
+A resource is named by its Kubernetes reference: apiVersion, slash, kind, blank, then namespace/name or name:
+"v1/Service inference/llama", "v1/Node aks-gpu-0". Exceptions match it as a glob: "v1/Service inference/*".
+"""
+
+from __future__ import annotations
+
+from hermetic.audit.checks.family import family
+from hermetic.audit.checks.kube_services import balancers, doors, targets
+
+CHECKS = family(
+    __package__ or "",
+    {
+        "k8s-public-lb": balancers.public_load_balancer,
+        "k8s-lb-status-ip": balancers.given_address,
+        "k8s-externalips": targets.external_ips,
+        "k8s-externalname": targets.external_name,
+        "k8s-endpoints-external": targets.endpoints,
+        "k8s-nodeport": doors.node_port,
+        "k8s-ingress-gateway": doors.ingress_gateway,
+    },
+)

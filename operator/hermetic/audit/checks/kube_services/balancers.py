@@ -1,0 +1,91 @@
+"""Load balancers: what they are asked for, and what they gave."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from hermetic.audit.estate.estate import Estate
+from hermetic.audit.estate.kubernetes.names import is_public
+from hermetic.audit.estate.kubernetes.services import INTERNAL, PREFIX, Service
+from hermetic.audit.judging import Judgement, cannot_say, fails
+from hermetic.audit.looking_at_objects import counted, everywhere, never_empty, objections, settled
+from hermetic.audit.policy import Policy
+
+# Each of them asks for something public, whatever the others say.
+ASKS_FOR_PUBLIC = tuple(
+    PREFIX + name
+    for name in (
+        "azure-pip-name",
+        "azure-pip-name-ipv6",
+        "azure-pip-prefix-id",
+        "azure-pip-prefix-id-ipv6",
+        "azure-dns-label-name",
+        "azure-additional-public-ips",
+    )
+)
+ADDRESSES = (f"{PREFIX}azure-load-balancer-ipv4", f"{PREFIX}azure-load-balancer-ipv6")
+
+
+def public_load_balancer(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
+    """Private is what says exactly "true"; every other value, and none, is public."""
+    services = never_empty(everywhere(estate, Service), Service)
+
+    def judge(service: Service) -> Iterator[Judgement]:
+        if not service.is_load_balancer:
+            return
+        why = tuple(_what_is_public(service))
+        if why:
+            yield fails(
+                service.id,
+                "LoadBalancerNotInternal",
+                "; ".join(why),
+                service,
+                paths=(f"internet -> public load balancer -> {service.id}",),
+            )
+        elif service.spec.load_balancer_class:
+            yield cannot_say(
+                service.id,
+                "LoadBalancerClassUnknown",
+                f"loadBalancerClass {service.spec.load_balancer_class}: Azure's controller leaves it to another one, "
+                "which may give it a public side",
+                service,
+                remedy="Remove spec.loadBalancerClass, or accept the controller by an exception.",
+            )
+
+    fine = f"{counted(len(services), 'Service')}: every load balancer among them is internal"
+    yield from settled(estate, objections(services, judge), "AllInternal", fine, services)
+
+
+def given_address(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
+    """What the cloud gave is the truth: the annotation may have come too late."""
+    services = never_empty(everywhere(estate, Service), Service)
+
+    def judge(service: Service) -> Iterator[Judgement]:
+        public = tuple(one for one in service.given if is_public(one))
+        if public:
+            yield fails(
+                service.id,
+                "PublicAddressGiven",
+                f"the load balancer gave it {', '.join(public)}",
+                service,
+                paths=(f"internet -> {public[0]} -> {service.id}",),
+            )
+
+    fine = f"{counted(len(services), 'Service')}: none was given a public address or a host name"
+    yield from settled(estate, objections(services, judge), "NoPublicAddress", fine, services)
+
+
+def _what_is_public(service: Service) -> Iterator[str]:
+    internal = service.annotations.get(INTERNAL)
+    if internal is None:
+        yield f"a LoadBalancer without the annotation {INTERNAL}, and so public"
+    elif internal != "true":
+        yield f'{INTERNAL} is "{internal}", and only exactly "true" means private'
+    for name in ASKS_FOR_PUBLIC:
+        if service.annotations.get(name, "").strip():
+            yield f"{name} asks for a public address"
+    asked = {name: service.annotations.get(name, "") for name in ADDRESSES}
+    asked["spec.loadBalancerIP"] = service.spec.load_balancer_ip or ""
+    for name, address in asked.items():
+        if address and is_public(address):
+            yield f"{name} asks for the public address {address}"

@@ -1,0 +1,97 @@
+"""Names and addresses inside the cluster that lead out of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from hermetic.audit.estate.estate import Estate
+from hermetic.audit.estate.kubernetes.names import is_inside, is_public
+from hermetic.audit.estate.kubernetes.nodes import Node
+from hermetic.audit.estate.kubernetes.pods import Pod
+from hermetic.audit.estate.kubernetes.services import EndpointSlice, Service
+from hermetic.audit.judging import Judgement, cannot_say, fails
+from hermetic.audit.looking_at_objects import counted, everywhere, never_empty, objections, settled
+from hermetic.audit.policy import Policy
+from hermetic.errors import FactDamaged
+
+# Written by the API server itself, with its own address: `aks-private-api` judges whether that is a public one.
+API_SERVER = ("default", "kubernetes")
+SHOWN = 5
+
+
+def external_ips(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
+    """An external IP draws traffic for any address, inside or outside, to the Service; AKS does not forbid them."""
+    services = never_empty(everywhere(estate, Service), Service)
+
+    def judge(service: Service) -> Iterator[Judgement]:
+        if addresses := service.spec.external_ips:
+            yield fails(service.id, "ExternalIPs", f"spec.externalIPs: {_shown(addresses)}", service)
+
+    fine = f"{counted(len(services), 'Service')}: none has external IPs"
+    yield from settled(estate, objections(services, judge), "NoExternalIPs", fine, services)
+
+
+def external_name(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
+    """A name inside that stands for one outside."""
+    services = never_empty(everywhere(estate, Service), Service)
+
+    def judge(service: Service) -> Iterator[Judgement]:
+        if service.spec.type != "ExternalName":
+            return
+        target = service.spec.external_name or ""
+        if not is_inside(target):
+            yield fails(
+                service.id,
+                "ExternalNameOutside",
+                f"stands for {target or 'no name'}, which is not of the cluster or of a private zone",
+                service,
+                paths=(f"{service.id} -> {target}",),
+            )
+
+    fine = f"{counted(len(services), 'Service')}: none stands for a name outside"
+    yield from settled(estate, objections(services, judge), "NamesInside", fine, services)
+
+
+def endpoints(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
+    """Whoever writes an EndpointSlice decides where a Service leads, whatever the Service selects."""
+    slices = never_empty(everywhere(estate, EndpointSlice), EndpointSlice)
+    pods, nodes = everywhere(estate, Pod), everywhere(estate, Node)
+    known = frozenset(_addresses(pods)) | frozenset(_addresses(nodes))
+
+    def judge(endpoint_slice: EndpointSlice) -> Iterator[Judgement]:
+        if (endpoint_slice.namespace, endpoint_slice.service) == API_SERVER:
+            return
+        by_name = endpoint_slice.address_type == "FQDN"
+        outside = tuple(
+            one
+            for one in endpoint_slice.addresses
+            if (not is_inside(one) if by_name else is_public(one)) and one not in known
+        )
+        unread = next((listing for listing in (pods, nodes) if listing.problem is not None), None)
+        if outside and unread is not None:  # a network may use public addresses for its own pods
+            yield cannot_say(endpoint_slice.id, "PodsNotSeen", f"whose {_shown(outside)} is, was not seen", unread)
+        elif outside:
+            yield fails(
+                endpoint_slice.id,
+                "EndpointOutside",
+                f"leads Service {endpoint_slice.service or '(none)'} to {_shown(outside)}",
+                endpoint_slice,
+                paths=(f"pod -> v1/Service {endpoint_slice.namespace}/{endpoint_slice.service} -> {outside[0]}",),
+            )
+
+    fine = f"{counted(len(slices), 'EndpointSlice')}: none leads to a public address"
+    yield from settled(estate, objections(slices, judge), "EndpointsInside", fine, slices)
+
+
+def _addresses(some: Iterable[Pod] | Iterable[Node]) -> Iterator[str]:
+    """What is known to be a pod or a node, even where its network uses public addresses; what is damaged is not."""
+    for one in some:
+        try:
+            yield from one.addresses
+        except FactDamaged:
+            continue
+
+
+def _shown(addresses: list[str] | tuple[str, ...]) -> str:
+    more = len(addresses) - SHOWN
+    return ", ".join(addresses[:SHOWN]) + (f" and {more} more" if more > 0 else "")

@@ -1,0 +1,21 @@
+"""Table I, workloads: what pods may do to their node, and what they were told about the world outside.
+
+Resources are named as in `kube_services`. A finding is about the workload, the thing to change, and not about each of
+its pods.
+"""
+
+from __future__ import annotations
+
+from hermetic.audit.checks.family import family
+from hermetic.audit.checks.kube_workloads import images, offline, proxies, rights
+
+CHECKS = family(
+    __package__ or "",
+    {
+        "k8s-hostnetwork": rights.host_network,
+        "k8s-privileged": rights.privileged,
+        "k8s-proxy-env": proxies.proxy_environment,
+        "k8s-image-origin": images.image_origin,
+        "k8s-hf-offline": offline.offline,
+    },
+)

@@ -1,0 +1,1 @@
+"""Typed facts of the cluster's own API server."""

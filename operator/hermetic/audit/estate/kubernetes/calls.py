@@ -1,0 +1,98 @@
+"""Whom the API server itself calls: admission webhooks and aggregated APIs; and how names are resolved."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from hermetic.audit.estate.kubernetes.objects import KubernetesObject, Trimmed
+from hermetic.audit.estate.resource import Part
+from hermetic.audit.estate.spelling import FreeMap
+
+
+class ServiceReference(Part):
+    """A Service of the cluster."""
+
+    namespace: str = ""
+    name: str = ""
+
+
+class ClientConfig(Part):
+    """Whom to call: a URL, or a Service of the cluster."""
+
+    url: str | None = None
+    service: ServiceReference | None = None
+
+
+class Webhook(Part):
+    """One webhook."""
+
+    name: str = ""
+    client_config: ClientConfig = ClientConfig()
+
+
+class WebhookConfiguration(KubernetesObject):
+    """What both kinds hold."""
+
+    NAMESPACED: ClassVar[bool] = False
+
+    webhooks: list[Webhook] | None = None
+
+
+class ValidatingWebhookConfiguration(WebhookConfiguration):
+    """admissionregistration.k8s.io/v1/validatingwebhookconfigurations."""
+
+    TYPE: ClassVar[str] = "admissionregistration.k8s.io/v1/validatingwebhookconfigurations"
+    KIND: ClassVar[str] = "ValidatingWebhookConfiguration"
+
+
+class MutatingWebhookConfiguration(WebhookConfiguration):
+    """admissionregistration.k8s.io/v1/mutatingwebhookconfigurations."""
+
+    TYPE: ClassVar[str] = "admissionregistration.k8s.io/v1/mutatingwebhookconfigurations"
+    KIND: ClassVar[str] = "MutatingWebhookConfiguration"
+
+
+class ApiServiceSpec(Part):
+    """Who answers for an API group; no Service: the API server itself."""
+
+    service: ServiceReference | None = None
+
+
+class ApiService(KubernetesObject):
+    """apiregistration.k8s.io/v1/apiservices."""
+
+    TYPE: ClassVar[str] = "apiregistration.k8s.io/v1/apiservices"
+    KIND: ClassVar[str] = "APIService"
+    NAMESPACED: ClassVar[bool] = False
+
+    spec: ApiServiceSpec = ApiServiceSpec()
+
+
+class CsiDriver(KubernetesObject):
+    """storage.k8s.io/v1/csidrivers."""
+
+    TYPE: ClassVar[str] = "storage.k8s.io/v1/csidrivers"
+    KIND: ClassVar[str] = "CSIDriver"
+    NAMESPACED: ClassVar[bool] = False
+
+
+class ConfigMap(Trimmed, KubernetesObject):
+    """v1/configmaps. Kept of it are Corefiles only: whatever else a ConfigMap holds is nobody's business here."""
+
+    TYPE: ClassVar[str] = "v1/configmaps"
+    KIND: ClassVar[str] = "ConfigMap"
+
+    data: FreeMap[str] | None = None
+
+    @classmethod
+    def trimmed(cls, kept: dict[str, Any]) -> dict[str, Any]:
+        """Without everything that CoreDNS does not import."""
+        data = kept.get("data")
+        if not isinstance(data, Mapping):
+            return kept
+        return {**kept, "data": {key: value for key, value in data.items() if _is_imported(str(key))}}
+
+
+def _is_imported(key: str) -> bool:
+    return key == "Corefile" or key.endswith((".server", ".override"))

@@ -1,0 +1,32 @@
+"""Which names and addresses lie inside the cluster or its private networks. What is not known to be inside, is not."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from hermetic.audit.estate.probe import addresses
+
+_INSIDE_THE_CLUSTER = (".svc", ".svc.cluster.local", ".cluster.local", ".pod.cluster.local")
+# Names that no public resolver answers for: RFC 8375, 6762, 2606, 6761, ICANN's reserve for private use, and the zones
+# of private endpoints.
+_PRIVATE_ZONES = (".home.arpa", ".local", ".localhost", ".internal", ".test", ".invalid")
+_PRIVATE_LINK = ".privatelink."
+
+
+@lru_cache(maxsize=65536)
+def is_public(text: str) -> bool:
+    """Whether an address, or whatever stands in its place, is not known to be private: a host name can be anything."""
+    return addresses.is_public(text) if addresses.is_address(text) else bool(text)
+
+
+def is_inside(host: str) -> bool:
+    """Whether a host name or address can only be of the cluster, of a private zone, or of a private network."""
+    name = host.strip().strip("[]").rstrip(".").lower()
+    if addresses.is_address(name):
+        return not addresses.is_public(name)
+    if not name:
+        return False
+    # A name of one label is completed by the cluster's own search list; the internet has no such names.
+    if "." not in name:
+        return True
+    return name.endswith((*_INSIDE_THE_CLUSTER, *_PRIVATE_ZONES)) or _PRIVATE_LINK in f".{name}"

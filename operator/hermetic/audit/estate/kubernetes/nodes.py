@@ -1,0 +1,108 @@
+"""Machines, what runs on each of them, and the namespaces and classes that new ones come from."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from hermetic.audit.estate.kubernetes.objects import KubernetesObject
+from hermetic.audit.estate.kubernetes.pods import is_gpu
+from hermetic.audit.estate.resource import Part
+from hermetic.audit.estate.spelling import FreeMap
+
+GPU_LABELS = ("kubernetes.azure.com/accelerator", "accelerator")
+
+
+class NodeAddress(Part):
+    """`type` is InternalIP, ExternalIP, Hostname, InternalDNS, ExternalDNS; open."""
+
+    type: str = ""
+    address: str = ""
+
+
+class NodeSpec(Part):
+    """Which machine of the cloud it is."""
+
+    provider_id: str | None = None
+
+
+class NodeStatus(Part):
+    """What it says of itself."""
+
+    addresses: list[NodeAddress] | None = None
+    capacity: FreeMap[Any] | None = None
+
+
+class Node(KubernetesObject):
+    """v1/nodes."""
+
+    TYPE: ClassVar[str] = "v1/nodes"
+    KIND: ClassVar[str] = "Node"
+    NAMESPACED: ClassVar[bool] = False
+
+    spec: NodeSpec = NodeSpec()
+    status: NodeStatus = NodeStatus()
+
+    @property
+    def external(self) -> tuple[str, ...]:
+        """Addresses and names outside."""
+        kinds = {"ExternalIP", "ExternalDNS"}
+        return tuple(one.address for one in self.status.addresses or () if one.type in kinds and one.address)
+
+    @property
+    def addresses(self) -> tuple[str, ...]:
+        """All addresses and names."""
+        return tuple(one.address for one in self.status.addresses or () if one.address)
+
+    @property
+    def has_gpu(self) -> bool:
+        """Whether it has GPUs, or is labelled so: a device plugin that is down hides them."""
+        return any(is_gpu(name) for name in self.status.capacity or ()) or any(
+            self.labels.get(label) for label in GPU_LABELS
+        )
+
+
+class Namespace(KubernetesObject):
+    """v1/namespaces."""
+
+    TYPE: ClassVar[str] = "v1/namespaces"
+    KIND: ClassVar[str] = "Namespace"
+    NAMESPACED: ClassVar[bool] = False
+
+
+class DaemonSet(KubernetesObject):
+    """apps/v1/daemonsets."""
+
+    TYPE: ClassVar[str] = "apps/v1/daemonsets"
+    KIND: ClassVar[str] = "DaemonSet"
+
+
+class NodeClassSpec(Part):
+    """Where new nodes are put; absent: the subnet of the cluster's first pool."""
+
+    vnet_subnet_id: str | None = None
+
+
+class AksNodeClass(KubernetesObject):
+    """karpenter.azure.com/v1beta1/aksnodeclasses: what node auto provisioning makes nodes from."""
+
+    TYPE: ClassVar[str] = "karpenter.azure.com/v1beta1/aksnodeclasses"
+    KIND: ClassVar[str] = "AKSNodeClass"
+    NAMESPACED: ClassVar[bool] = False
+
+    spec: NodeClassSpec = NodeClassSpec()
+
+
+class StaticGatewaySpec(Part):
+    """Whether it comes with public addresses; absent means that it does."""
+
+    provision_public_ips: bool | None = None
+    public_ip_prefix_id: str | None = None
+
+
+class StaticGatewayConfiguration(KubernetesObject):
+    """egressgateway.kubernetes.azure.com/v1alpha1/staticgatewayconfigurations."""
+
+    TYPE: ClassVar[str] = "egressgateway.kubernetes.azure.com/v1alpha1/staticgatewayconfigurations"
+    KIND: ClassVar[str] = "StaticGatewayConfiguration"
+
+    spec: StaticGatewaySpec = StaticGatewaySpec()

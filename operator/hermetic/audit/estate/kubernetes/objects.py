@@ -1,0 +1,111 @@
+"""What every Kubernetes object has, and how one is named in a finding."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar, Self
+
+from hermetic.audit.estate.questions import Body, Source
+from hermetic.audit.estate.resource import Part, Resource
+from hermetic.audit.estate.spelling import FreeMap
+
+EVERYWHERE = ""
+"""The scope of a list across all namespaces; "inference" is one namespace, "kube-system/coredns" one object of it."""
+
+# Annotations can hold whole manifests with what people typed into them: only these are ever kept.
+ANNOTATIONS_READ = (
+    "service.beta.kubernetes.io/",
+    "kubernetes.azure.com/",
+    "kubernetes.io/ingress.class",
+    "appgw.ingress.kubernetes.io/",
+)
+
+
+class Trimmed(Part):
+    """A part of which less is kept than its fields: what people typed into it may be a secret, or change for ever."""
+
+    @classmethod
+    def trimmed(cls, kept: dict[str, Any]) -> dict[str, Any]:
+        """What remains of an object that already holds nothing but the fields of this model."""
+        raise NotImplementedError
+
+
+class OwnerReference(Part):
+    """Who made the object."""
+
+    api_version: str = ""
+    kind: str = ""
+    name: str = ""
+    controller: bool | None = None
+
+
+class Metadata(Trimmed):
+    """Name, labels, and the annotations that a check reads."""
+
+    name: str = ""
+    namespace: str = ""
+    labels: FreeMap[str] | None = None
+    annotations: FreeMap[str] | None = None
+    owner_references: list[OwnerReference] = []
+
+    @classmethod
+    def trimmed(cls, kept: dict[str, Any]) -> dict[str, Any]:
+        """Without annotations that no check reads."""
+        annotations = kept.get("annotations")
+        if not isinstance(annotations, Mapping):
+            return kept
+        read = {key: value for key, value in annotations.items() if str(key).startswith(ANNOTATIONS_READ)}
+        return {**kept, "annotations": read}
+
+    @property
+    def controller(self) -> OwnerReference | None:
+        """The owner that manages it; None where nobody does."""
+        return next((owner for owner in self.owner_references if owner.controller), None)
+
+
+class KubernetesObject(Resource):
+    """One object of the API server. `TYPE` is group/version/plural without an empty group: "apps/v1/daemonsets".
+
+    Its `id` is the reference that findings bear and exceptions match: "apps/v1/DaemonSet kube-system/cilium", and for
+    objects without a namespace "v1/Node aks-gpu-0".
+    """
+
+    SOURCE: ClassVar[Source] = "kube"
+    WRAPPED: ClassVar[bool] = False
+    KIND: ClassVar[str]
+    NAMESPACED: ClassVar[bool] = True
+
+    metadata: Metadata = Metadata()
+
+    @classmethod
+    def read(cls, body: Body) -> Self:
+        """The typed fact of an answer, named by its reference."""
+        value = {key: field for key, field in body.value.items() if key not in {"id", "name"}}
+        return super().read(Body({**value, "id": reference(cls, body.value)}, body.evidence))
+
+    @property
+    def namespace(self) -> str:
+        """Its namespace; "" for what has none."""
+        return self.metadata.namespace
+
+    @property
+    def labels(self) -> Mapping[str, str]:
+        """Labels as written."""
+        return self.metadata.labels or {}
+
+    @property
+    def annotations(self) -> Mapping[str, str]:
+        """The annotations that were kept, as written."""
+        return self.metadata.annotations or {}
+
+
+def reference(kind: type[KubernetesObject], manifest: Mapping[str, Any]) -> str:
+    """ "v1/Service inference/llama" of a manifest."""
+    metadata = manifest.get("metadata")
+    named = metadata if isinstance(metadata, Mapping) else {}
+    return reference_to(kind, str(named.get("namespace") or ""), str(named.get("name") or "(no name)"))
+
+
+def reference_to(kind: type[KubernetesObject], namespace: str, name: str) -> str:
+    """ "v1/Namespace inference" of a name."""
+    return f"{kind.TYPE.rpartition('/')[0]}/{kind.KIND} {namespace + '/' if namespace else ''}{name}"

@@ -1,0 +1,245 @@
+"""Network policies of Kubernetes, Cilium and Calico: whom they select, and where they let traffic go."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, ClassVar
+
+from hermetic.audit.estate.kubernetes.objects import KubernetesObject
+from hermetic.audit.estate.resource import Part
+from hermetic.audit.estate.spelling import FreeMap
+
+
+class Requirement(Part):
+    """One expression of a selector: In, NotIn, Exists, DoesNotExist; open."""
+
+    key: str = ""
+    operator: str = ""
+    values: list[str] | None = None
+
+    def holds(self, labels: Mapping[str, str]) -> bool | None:
+        """Whether labels meet it; None for an operator that nobody knows."""
+        match self.operator:
+            case "In":
+                return labels.get(self.key) in (self.values or ())
+            case "NotIn":
+                return labels.get(self.key) not in (self.values or ())
+            case "Exists":
+                return self.key in labels
+            case "DoesNotExist":
+                return self.key not in labels
+        return None
+
+
+class LabelSelector(Part):
+    """Empty selects everything."""
+
+    match_labels: FreeMap[str] | None = None
+    match_expressions: list[Requirement] | None = None
+
+    @property
+    def selects_all(self) -> bool:
+        """Whether it leaves nothing out."""
+        return not self.match_labels and not self.match_expressions
+
+    def selects(self, labels: Mapping[str, str]) -> bool:
+        """Whether it certainly selects these labels."""
+        named = all(labels.get(key) == value for key, value in (self.match_labels or {}).items())
+        return named and all(one.holds(labels) is True for one in self.match_expressions or ())
+
+
+class IpBlock(Part):
+    """A range of addresses, and what is taken out of it."""
+
+    cidr: str = ""
+    except_: list[str] | None = None
+
+
+class Peer(Part):
+    """One destination: an address range, or pods by their labels."""
+
+    ip_block: IpBlock | None = None
+    pod_selector: LabelSelector | None = None
+    namespace_selector: LabelSelector | None = None
+
+
+class EgressRule(Part):
+    """Destinations; without any, all of them."""
+
+    to: list[Peer] | None = None
+
+
+class NetworkPolicySpec(Part):
+    """`policy_types` absent: Ingress, and Egress exactly where there are egress rules."""
+
+    pod_selector: LabelSelector = LabelSelector()
+    policy_types: list[str] | None = None
+    egress: list[EgressRule] | None = None
+
+
+class NetworkPolicy(KubernetesObject):
+    """networking.k8s.io/v1/networkpolicies."""
+
+    TYPE: ClassVar[str] = "networking.k8s.io/v1/networkpolicies"
+    KIND: ClassVar[str] = "NetworkPolicy"
+
+    spec: NetworkPolicySpec = NetworkPolicySpec()
+
+    @property
+    def closes_egress(self) -> bool:
+        """Whether pods that it selects may go only where some policy lets them."""
+        types = self.spec.policy_types
+        return bool(self.spec.egress) if types is None else "Egress" in types
+
+
+class CidrRule(Part):
+    """A range by its text, and what is taken out of it; or a group of ranges that stands elsewhere."""
+
+    cidr: str | None = None
+    cidr_group_ref: str | None = None
+    except_: list[str] | None = None
+
+
+class CiliumEgressRule(Part):
+    """Where Cilium lets traffic go. With no destination at all but ports, everywhere."""
+
+    to_entities: list[str] | None = None
+    to_cidr: list[str] | None = None
+    to_cidr_set: list[CidrRule] | None = None
+    to_fqdns: list[FreeMap[Any]] | None = None
+    to_endpoints: list[FreeMap[Any]] | None = None
+    to_services: list[FreeMap[Any]] | None = None
+    to_nodes: list[FreeMap[Any]] | None = None
+    to_groups: list[FreeMap[Any]] | None = None
+    to_ports: list[FreeMap[Any]] | None = None
+    icmps: list[FreeMap[Any]] | None = None
+
+    @property
+    def names_a_destination(self) -> bool:
+        """Whether it says where to."""
+        some = (
+            self.to_entities, self.to_cidr, self.to_cidr_set, self.to_fqdns, self.to_endpoints, self.to_services,
+            self.to_nodes, self.to_groups,
+        )  # fmt: skip
+        return any(one is not None for one in some)
+
+
+class DefaultDeny(Part):
+    """Whether a policy closes a direction; absent: where it has rules."""
+
+    egress: bool | None = None
+
+
+class CiliumSpec(Part):
+    """One rule of a Cilium policy."""
+
+    endpoint_selector: LabelSelector | None = None
+    enable_default_deny: DefaultDeny | None = None
+    egress: list[CiliumEgressRule] | None = None
+    egress_deny: list[FreeMap[Any]] | None = None
+
+    @property
+    def closes_egress(self) -> bool:
+        """Whether what it selects may go only where some policy lets it. An empty list of rules says nothing."""
+        default = self.enable_default_deny.egress if self.enable_default_deny is not None else None
+        return bool(self.egress or self.egress_deny) and default is not False
+
+
+class CiliumPolicy(KubernetesObject):
+    """What both kinds of Cilium policies hold: one rule in `spec`, or several in `specs`."""
+
+    spec: CiliumSpec | None = None
+    specs: list[CiliumSpec] | None = None
+
+    @property
+    def rules(self) -> Iterator[CiliumSpec]:
+        """All of them."""
+        if self.spec is not None:
+            yield self.spec
+        yield from self.specs or ()
+
+
+class CiliumNetworkPolicy(CiliumPolicy):
+    """cilium.io/v2/ciliumnetworkpolicies."""
+
+    TYPE: ClassVar[str] = "cilium.io/v2/ciliumnetworkpolicies"
+    KIND: ClassVar[str] = "CiliumNetworkPolicy"
+
+
+class CiliumClusterwideNetworkPolicy(CiliumPolicy):
+    """cilium.io/v2/ciliumclusterwidenetworkpolicies."""
+
+    TYPE: ClassVar[str] = "cilium.io/v2/ciliumclusterwidenetworkpolicies"
+    KIND: ClassVar[str] = "CiliumClusterwideNetworkPolicy"
+    NAMESPACED: ClassVar[bool] = False
+
+
+class CalicoDestination(Part):
+    """Where a Calico rule leads; without any field, everywhere. `domains` are names outside."""
+
+    nets: list[str] | None = None
+    not_nets: list[str] | None = None
+    domains: list[str] | None = None
+    selector: str | None = None
+    not_selector: str | None = None
+    namespace_selector: str | None = None
+    services: FreeMap[Any] | None = None
+    service_accounts: FreeMap[Any] | None = None
+
+
+class CalicoRule(Part):
+    """`action` is Allow, Deny, Pass or Log; open."""
+
+    action: str = ""
+    destination: CalicoDestination | None = None
+
+
+class CalicoSpec(Part):
+    """Rules in order."""
+
+    egress: list[CalicoRule] | None = None
+
+
+class CalicoNetworkPolicy(KubernetesObject):
+    """crd.projectcalico.org/v1/networkpolicies."""
+
+    TYPE: ClassVar[str] = "crd.projectcalico.org/v1/networkpolicies"
+    KIND: ClassVar[str] = "NetworkPolicy"
+
+    spec: CalicoSpec = CalicoSpec()
+
+
+class CalicoGlobalNetworkPolicy(KubernetesObject):
+    """crd.projectcalico.org/v1/globalnetworkpolicies."""
+
+    TYPE: ClassVar[str] = "crd.projectcalico.org/v1/globalnetworkpolicies"
+    KIND: ClassVar[str] = "GlobalNetworkPolicy"
+    NAMESPACED: ClassVar[bool] = False
+
+    spec: CalicoSpec = CalicoSpec()
+
+
+class CalicoSetSpec(Part):
+    """Addresses and names that selectors of policies can stand for."""
+
+    nets: list[str] | None = None
+    allowed_egress_domains: list[str] | None = None
+
+
+class CalicoNetworkSet(KubernetesObject):
+    """crd.projectcalico.org/v1/networksets."""
+
+    TYPE: ClassVar[str] = "crd.projectcalico.org/v1/networksets"
+    KIND: ClassVar[str] = "NetworkSet"
+
+    spec: CalicoSetSpec = CalicoSetSpec()
+
+
+class CalicoGlobalNetworkSet(KubernetesObject):
+    """crd.projectcalico.org/v1/globalnetworksets."""
+
+    TYPE: ClassVar[str] = "crd.projectcalico.org/v1/globalnetworksets"
+    KIND: ClassVar[str] = "GlobalNetworkSet"
+    NAMESPACED: ClassVar[bool] = False
+
+    spec: CalicoSetSpec = CalicoSetSpec()

@@ -1,0 +1,40 @@
+"""What is kept of an object: the fields that its model declares, and nothing that a check does not read.
+
+Snapshots, digests and what the operator holds in memory are made of this. A Secret's name may be in it, a secret never:
+values of environment variables and annotations are trimmed by the models that hold them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic import BaseModel
+
+from hermetic.audit.estate.kubernetes.objects import KubernetesObject, Trimmed
+from hermetic.audit.estate.spelling import Field, fields_of, spelling
+
+
+def projected(kind: type[KubernetesObject], manifest: Mapping[str, Any]) -> dict[str, Any]:
+    """The manifest reduced to what its model reads. A value of a wrong type stays: its check must meet it."""
+    kept: dict[str, Any] = _projected(kind, manifest)
+    return kept
+
+
+def _projected(model: type[BaseModel], value: Any) -> Any:
+    if isinstance(value, list):
+        return [_projected(model, item) for item in value]
+    if not isinstance(value, Mapping):
+        return value
+    fields = fields_of(model)
+    spelt = ((key, fields.get(spelling(str(key)))) for key in value)
+    kept = {key: _held(field, value[key]) for key, field in spelt if field is not None}
+    return model.trimmed(kept) if issubclass(model, Trimmed) else kept
+
+
+def _held(field: Field, value: Any) -> Any:
+    if field.model is None:
+        return value
+    if field.free and isinstance(value, Mapping):
+        return {key: _projected(field.model, item) for key, item in value.items()}
+    return _projected(field.model, value)

@@ -1,0 +1,208 @@
+"""What leads into the cluster, and what a name inside it can lead out to."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from hermetic.audit.estate.kubernetes.objects import KubernetesObject
+from hermetic.audit.estate.resource import Part
+from hermetic.audit.estate.spelling import FreeMap
+
+PREFIX = "service.beta.kubernetes.io/"
+INTERNAL = f"{PREFIX}azure-load-balancer-internal"
+"""The annotation that makes a load balancer private, and only with the value "true"."""
+
+
+class Address(Part):
+    """An address that a load balancer gave: one of the two."""
+
+    ip: str | None = None
+    hostname: str | None = None
+
+    @property
+    def text(self) -> str:
+        """The address or the name; "" while there is neither."""
+        return self.ip or self.hostname or ""
+
+
+class LoadBalancerStatus(Part):
+    """Every address that was given so far."""
+
+    ingress: list[Address] | None = None
+
+
+class ServicePort(Part):
+    """A port, and the port of every node that leads to it."""
+
+    port: int | None = None
+    node_port: int | None = None
+
+
+class ServiceSpec(Part):
+    """`type` is open: ClusterIP, NodePort, LoadBalancer, ExternalName. Absent is ClusterIP."""
+
+    type: str | None = None
+    selector: FreeMap[str] | None = None
+    ports: list[ServicePort] | None = None
+    external_ips: list[str] | None = None
+    external_name: str | None = None
+    load_balancer_ip: str | None = None
+    load_balancer_class: str | None = None
+    allocate_load_balancer_node_ports: bool | None = None
+
+
+class ServiceStatus(Part):
+    """What became of it."""
+
+    load_balancer: LoadBalancerStatus | None = None
+
+
+class Service(KubernetesObject):
+    """v1/services."""
+
+    TYPE: ClassVar[str] = "v1/services"
+    KIND: ClassVar[str] = "Service"
+
+    spec: ServiceSpec = ServiceSpec()
+    status: ServiceStatus = ServiceStatus()
+
+    @property
+    def is_load_balancer(self) -> bool:
+        """Whether a cloud is asked for an address."""
+        return self.spec.type == "LoadBalancer"
+
+    @property
+    def given(self) -> tuple[str, ...]:
+        """Every address or host name that its load balancer gave."""
+        balancer = self.status.load_balancer
+        return tuple(one.text for one in (balancer.ingress if balancer else None) or () if one.text)
+
+    @property
+    def node_ports(self) -> tuple[int, ...]:
+        """Ports of every node that lead to it."""
+        return tuple(port.node_port for port in self.spec.ports or () if port.node_port)
+
+
+class Endpoint(Part):
+    """One place behind a Service."""
+
+    addresses: list[str] | None = None
+
+
+class EndpointSlice(KubernetesObject):
+    """discovery.k8s.io/v1/endpointslices. `address_type` is IPv4, IPv6 or FQDN; open."""
+
+    TYPE: ClassVar[str] = "discovery.k8s.io/v1/endpointslices"
+    KIND: ClassVar[str] = "EndpointSlice"
+
+    address_type: str | None = None
+    endpoints: list[Endpoint] | None = None
+
+    @property
+    def addresses(self) -> tuple[str, ...]:
+        """All addresses, in order."""
+        return tuple(address for endpoint in self.endpoints or () for address in endpoint.addresses or ())
+
+    @property
+    def service(self) -> str:
+        """Name of the Service in the same namespace; "" where it serves none."""
+        return self.labels.get("kubernetes.io/service-name", "")
+
+
+class IngressSpec(Part):
+    """Which class serves it."""
+
+    ingress_class_name: str | None = None
+
+
+class IngressStatus(Part):
+    """What became of it."""
+
+    load_balancer: LoadBalancerStatus | None = None
+
+
+class Ingress(KubernetesObject):
+    """networking.k8s.io/v1/ingresses."""
+
+    TYPE: ClassVar[str] = "networking.k8s.io/v1/ingresses"
+    KIND: ClassVar[str] = "Ingress"
+
+    spec: IngressSpec = IngressSpec()
+    status: IngressStatus = IngressStatus()
+
+    @property
+    def class_name(self) -> str:
+        """The class by field, or by the annotation that came before it."""
+        return self.spec.ingress_class_name or self.annotations.get("kubernetes.io/ingress.class", "")
+
+    @property
+    def given(self) -> tuple[str, ...]:
+        """Every address or host name that it was given."""
+        balancer = self.status.load_balancer
+        return tuple(one.text for one in (balancer.ingress if balancer else None) or () if one.text)
+
+
+class IngressClassSpec(Part):
+    """Who serves a class, by a name such as "k8s.io/ingress-nginx"."""
+
+    controller: str | None = None
+
+
+class IngressClass(KubernetesObject):
+    """networking.k8s.io/v1/ingressclasses."""
+
+    TYPE: ClassVar[str] = "networking.k8s.io/v1/ingressclasses"
+    KIND: ClassVar[str] = "IngressClass"
+    NAMESPACED: ClassVar[bool] = False
+
+    spec: IngressClassSpec = IngressClassSpec()
+
+
+class GatewaySpec(Part):
+    """Which class serves it."""
+
+    gateway_class_name: str | None = None
+
+
+class GatewayAddress(Part):
+    """`type` is IPAddress, Hostname, or a name of its controller's own; `value` may be either."""
+
+    type: str | None = None
+    value: str | None = None
+
+
+class GatewayStatus(Part):
+    """What became of it."""
+
+    addresses: list[GatewayAddress] | None = None
+
+
+class Gateway(KubernetesObject):
+    """gateway.networking.k8s.io/v1/gateways."""
+
+    TYPE: ClassVar[str] = "gateway.networking.k8s.io/v1/gateways"
+    KIND: ClassVar[str] = "Gateway"
+
+    spec: GatewaySpec = GatewaySpec()
+    status: GatewayStatus = GatewayStatus()
+
+    @property
+    def given(self) -> tuple[str, ...]:
+        """Every address or host name that it was given."""
+        return tuple(one.value for one in self.status.addresses or () if one.value)
+
+
+class GatewayClassSpec(Part):
+    """Who serves a class."""
+
+    controller_name: str | None = None
+
+
+class GatewayClass(KubernetesObject):
+    """gateway.networking.k8s.io/v1/gatewayclasses."""
+
+    TYPE: ClassVar[str] = "gateway.networking.k8s.io/v1/gatewayclasses"
+    KIND: ClassVar[str] = "GatewayClass"
+    NAMESPACED: ClassVar[bool] = False
+
+    spec: GatewayClassSpec = GatewayClassSpec()

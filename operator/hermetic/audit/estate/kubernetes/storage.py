@@ -1,0 +1,73 @@
+"""Storage classes and volumes."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from hermetic.audit.estate.kubernetes.objects import KubernetesObject
+from hermetic.audit.estate.resource import Part
+from hermetic.audit.estate.spelling import FreeMap
+
+
+class StorageClass(KubernetesObject):
+    """storage.k8s.io/v1/storageclasses."""
+
+    TYPE: ClassVar[str] = "storage.k8s.io/v1/storageclasses"
+    KIND: ClassVar[str] = "StorageClass"
+    NAMESPACED: ClassVar[bool] = False
+
+    provisioner: str | None = None
+    parameters: FreeMap[str] | None = None
+    mount_options: list[str] | None = None
+
+
+class CsiVolume(Part):
+    """A volume of a CSI driver. `volume_attributes` names share and account."""
+
+    driver: str | None = None
+    volume_handle: str | None = None
+    read_only: bool | None = None
+    volume_attributes: FreeMap[str] | None = None
+
+
+class NfsVolume(Part):
+    """A volume of the node's own NFS client."""
+
+    server: str | None = None
+    path: str | None = None
+    read_only: bool | None = None
+
+
+class AzureFileVolume(Part):
+    """A volume of the old in-tree driver."""
+
+    share_name: str | None = None
+    read_only: bool | None = None
+
+
+class ClaimReference(Part):
+    """The claim that a volume is bound to."""
+
+    namespace: str = ""
+    name: str = ""
+
+
+class VolumeSpec(Part):
+    """What the volume is."""
+
+    access_modes: list[str] | None = None
+    mount_options: list[str] | None = None
+    csi: CsiVolume | None = None
+    nfs: NfsVolume | None = None
+    azure_file: AzureFileVolume | None = None
+    claim_ref: ClaimReference | None = None
+
+
+class PersistentVolume(KubernetesObject):
+    """v1/persistentvolumes."""
+
+    TYPE: ClassVar[str] = "v1/persistentvolumes"
+    KIND: ClassVar[str] = "PersistentVolume"
+    NAMESPACED: ClassVar[bool] = False
+
+    spec: VolumeSpec = VolumeSpec()

@@ -1,0 +1,174 @@
+"""Estates of what a cluster's API server shows, built from manifests as people and controllers write them."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Iterable, Mapping
+from hashlib import sha256
+from typing import Any
+
+from hermetic.audit.checks.registry import CHECKS
+from hermetic.audit.estate.estate import Estate
+from hermetic.audit.estate.kubernetes.all_kinds import ASKED, question
+from hermetic.audit.estate.kubernetes.objects import KubernetesObject
+from hermetic.audit.estate.kubernetes.projection import projected
+from hermetic.audit.estate.questions import Answer, Body, Problem, Question, Trouble, fixed_json
+from hermetic.audit.findings import Evidence, Finding, Verdict
+from hermetic.audit.judging import findings_of
+from hermetic.audit.policy import Policy
+
+CLUSTER = (
+    "/subscriptions/00000000-0000-0000-0000-000000000001/resourceGroups/rg"
+    "/providers/Microsoft.ContainerService/managedClusters/aks"
+)
+REGISTRY = "contoso.azurecr.io"
+POLICY = Policy(allowedRegistries=(REGISTRY,))
+NODE = "aks-gpu-0"
+Manifest = dict[str, Any]
+
+COREFILE = """.:53 {
+    errors
+    kubernetes cluster.local in-addr.arpa ip6.arpa {
+      pods insecure
+    }
+    forward . /etc/resolv.conf
+    import custom/*.override
+}
+import custom/*.server
+"""
+
+
+def manifest(kind: type[KubernetesObject], name: str, namespace: str = "", **fields: Any) -> Manifest:
+    """A manifest of this kind; `labels` and `annotations` go into its metadata."""
+    metadata: Manifest = {"name": name, **({"namespace": namespace} if namespace else {})}
+    metadata |= {key: fields.pop(key) for key in ("labels", "annotations", "ownerReferences") if key in fields}
+    return {"apiVersion": kind.TYPE.rpartition("/")[0], "kind": kind.KIND, "metadata": metadata, **fields}
+
+
+def pod(name: str, namespace: str = "inference", *, spec: Manifest | None = None, **fields: Any) -> Manifest:
+    """A running pod of one container with an image from our own registry."""
+    from hermetic.audit.estate.kubernetes.pods import Pod
+
+    whole = {"nodeName": NODE, "containers": [container()], **(spec or {})}
+    return manifest(Pod, name, namespace, spec=whole, **{"status": {"phase": "Running"}, **fields})
+
+
+def container(**fields: Any) -> Manifest:
+    """One container with an image from our own registry."""
+    return {"name": "main", "image": f"{REGISTRY}/app@sha256:{'0' * 64}", **fields}
+
+
+def owned(kind: str, name: str, version: str = "apps/v1") -> list[Manifest]:
+    """The owner references of what a controller made."""
+    return [{"apiVersion": version, "kind": kind, "name": name, "uid": "u", "controller": True}]
+
+
+def sealed_cluster() -> list[Manifest]:
+    """One GPU node under Cilium, a closed namespace with a pod, CoreDNS as AKS sets it up; nothing leads out."""
+    from hermetic.audit.estate.kubernetes.calls import ConfigMap
+    from hermetic.audit.estate.kubernetes.nodes import DaemonSet, Namespace, Node
+    from hermetic.audit.estate.kubernetes.policies import NetworkPolicy
+    from hermetic.audit.estate.kubernetes.services import EndpointSlice, Service
+
+    return [
+        manifest(
+            Node,
+            NODE,
+            labels={"kubernetes.azure.com/accelerator": "nvidia"},
+            status={
+                "addresses": [{"type": "InternalIP", "address": "10.1.0.4"}, {"type": "Hostname", "address": NODE}],
+                "capacity": {"nvidia.com/gpu": "1", "cpu": "24"},
+            },
+        ),
+        *(manifest(Namespace, name) for name in ("default", "kube-system", "inference")),
+        manifest(DaemonSet, "cilium", "kube-system"),
+        pod(
+            "cilium-x2b4c",
+            "kube-system",
+            ownerReferences=owned("DaemonSet", "cilium"),
+            spec={
+                "hostNetwork": True,
+                "containers": [container(image="mcr.microsoft.com/c", securityContext={"privileged": True})],
+                "volumes": [{"name": "cni", "hostPath": {"path": "/etc/cni/net.d"}}],
+            },
+            status={"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]},
+        ),
+        manifest(ConfigMap, "coredns", "kube-system", data={"Corefile": COREFILE}),
+        manifest(
+            Service,
+            "kubernetes",
+            "default",
+            spec={"type": "ClusterIP", "clusterIP": "10.0.0.1", "ports": [{"port": 443}]},
+        ),
+        manifest(
+            EndpointSlice,
+            "kubernetes",
+            "default",
+            labels={"kubernetes.io/service-name": "kubernetes"},
+            addressType="IPv4",
+            endpoints=[{"addresses": ["10.1.0.200"]}],
+        ),
+        manifest(
+            NetworkPolicy, "default-deny", "inference", spec={"podSelector": {}, "policyTypes": ["Ingress", "Egress"]}
+        ),
+        pod("app-1", labels={"app": "app"}),
+    ]
+
+
+def answers(
+    manifests: Iterable[Mapping[str, Any]], forbidden: Iterable[type[KubernetesObject]] = ()
+) -> dict[Question, Answer]:
+    """What a collector would say of these manifests, and of kinds that it was not allowed to list."""
+    refused = frozenset(forbidden)
+    seen = [json.loads(json.dumps(one)) for one in manifests]
+    found = {}
+    for kind, scope in ASKED:
+        request = f"GET /{kind.TYPE}?scope={scope}"
+        if kind in refused:
+            problem = Problem(Trouble.FORBIDDEN, f"{kind.TYPE}: forbidden", permission=f"list {kind.TYPE}")
+            found[question(kind, scope)] = Answer((), (Evidence(request, 403),), problem)
+            continue
+        bodies = [projected(kind, one) for one in seen if _is_asked_for(one, kind, scope)]
+        evidence = (Evidence(request, 200, sha256(fixed_json(bodies).encode()).hexdigest()),)
+        found[question(kind, scope)] = Answer(tuple(Body(body, evidence) for body in bodies), evidence)
+    return found
+
+
+def estate(manifests: Iterable[Mapping[str, Any]], forbidden: Iterable[type[KubernetesObject]] = ()) -> Estate:
+    """The estate of a cluster that holds exactly these objects."""
+    return Estate(CLUSTER, ("kube",), answers(manifests, forbidden))
+
+
+def findings(
+    check: str,
+    manifests: Iterable[Mapping[str, Any]],
+    *,
+    policy: Policy = POLICY,
+    forbidden: Iterable[type[KubernetesObject]] = (),
+) -> list[Finding]:
+    """What one check finds in a cluster of exactly these objects."""
+    chosen = next(one for one in CHECKS if one.page.id == check)
+    return list(findings_of(chosen, estate(manifests, forbidden), policy))
+
+
+def verdicts(check: str, manifests: Iterable[Mapping[str, Any]], **how: Any) -> dict[str, Verdict]:
+    """The verdict by resource."""
+    return {finding.resource: finding.verdict for finding in findings(check, manifests, **how)}
+
+
+def with_one(change: Mapping[str, Any]) -> list[Manifest]:
+    """The sealed cluster and one object more, or in the place of the one of its name."""
+    name = _identity(change)
+    return [*(one for one in copy.deepcopy(sealed_cluster()) if _identity(one) != name), dict(change)]
+
+
+def _identity(one: Mapping[str, Any]) -> tuple[str, str, str]:
+    return (one["kind"], one["metadata"].get("namespace", ""), one["metadata"]["name"])
+
+
+def _is_asked_for(one: Mapping[str, Any], kind: type[KubernetesObject], scope: str) -> bool:
+    if (one["apiVersion"], one["kind"]) != (kind.TYPE.rpartition("/")[0], kind.KIND):
+        return False
+    named = f"{one['metadata'].get('namespace', '')}/{one['metadata']['name']}"
+    return not scope or named == scope

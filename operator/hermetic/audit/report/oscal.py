@@ -49,7 +49,7 @@ def document(report: Report, pages: Mapping[str, CheckPage]) -> dict[str, Any]:
             "uuid": names.uuid("document", content),
             "metadata": metadata,
             "import-ap": {"href": f"#{plan}"},
-            "results": [_result(report, pages, names)],
+            "results": [_result(report, pages, names, content)],
             "back-matter": {"resources": [_plan(plan, report)]},
         }
     }
@@ -77,12 +77,12 @@ def _plan(uuid: str, report: Report) -> dict[str, Any]:
     }
 
 
-def _result(report: Report, pages: Mapping[str, CheckPage], names: _Names) -> dict[str, Any]:
+def _result(report: Report, pages: Mapping[str, CheckPage], names: _Names, content: str) -> dict[str, Any]:
     findings = _one_per_subject(report)
     risks = [_risk(finding, pages, names) for finding in findings if _is_risk(finding)]
     told = [found for check, group in _per_check(findings) if (found := _finding(check, group, pages, names))]
     result = {
-        "uuid": names.uuid("result", digest(report)),
+        "uuid": names.uuid("result", content),
         "title": f"Verdict {report.verdict}",
         "description": markup(" ".join((headline(report), *report.notes))),
         "start": timestamp(report.started_at),

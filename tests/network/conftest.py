@@ -89,6 +89,7 @@ NOTHING_ASKED = {
     "names": [],
     "resolvers": [],
     "canary": "example.com",
+    "knownName": "example.com",
     "clusterName": "kubernetes.default.svc.cluster.local",
     "imds": False,
 }

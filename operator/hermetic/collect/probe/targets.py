@@ -24,6 +24,8 @@ TCP_PORTS = (80, 22, 53, 49152)
 UDP_PORTS = (53, 123, 443)
 # Microsoft Entra, Azure Resource Manager and the registry of Microsoft's images.
 PUBLIC_NAMES = ("login.microsoftonline.com", "management.azure.com", "mcr.microsoft.com")
+# Reserved for ever, and it resolves (RFC 2606, RFC 6761): a resolver that denies it does not see the public tree.
+KNOWN_NAME = "example.com"
 WIRESERVER_PORTS = (80, 32526, 53)
 FEWEST_V4 = 3
 MOST_CALLS = 64
@@ -74,7 +76,7 @@ class Targets(BaseModel):
     """What must answer, or silence means nothing. Default: the API server by its Service."""
     resolvers: Annotated[tuple[Address, ...], Field(max_length=4)] = (AZURE_DNS,)
     """Resolvers asked beside those of the pod: those of the virtual network belong here."""
-    canary: Annotated[Name, Field(max_length=180)] = "example.com"
+    canary: Annotated[Name, Field(max_length=180)] = KNOWN_NAME
     """A registered domain without a wildcard; random names below it are asked for. Yours can log who asks."""
     cluster_name: Name = "kubernetes.default.svc.cluster.local"
     """A Service that the cluster's resolver must know."""
@@ -102,6 +104,7 @@ class Targets(BaseModel):
                 "names": self._names(),
                 "resolvers": list(self.resolvers),
                 "canary": self.canary,
+                "knownName": KNOWN_NAME,
                 "clusterName": self.cluster_name,
                 "imds": self.metadata and host_network,
             },

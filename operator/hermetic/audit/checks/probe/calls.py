@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 
@@ -10,6 +11,7 @@ from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.probe.addresses import is_public
 from hermetic.audit.estate.probe.readings import Reading, Reply
 from hermetic.audit.estate.probe.runs import ProbeRun
+from hermetic.audit.estate.probe.situations import situation
 from hermetic.audit.judging import Judgement
 from hermetic.audit.policy import Policy
 
@@ -140,8 +142,12 @@ def _unclear(run: ProbeRun, what: str, policy: Policy) -> Iterator[Doubt]:
 
 
 def _silence(place: Place, vantages: tuple[bool, ...], what: str) -> str:
-    """How the calls ended, the most frequent first: what stands in the way is worth knowing."""
-    readings = [one.reading for run in place.seen_from(vantages) for one in run.said.called(what)]
-    counted = sorted({reading: readings.count(reading) for reading in readings}.items(), key=lambda entry: -entry[1])
-    words = ", ".join(f"{count} {reading}" for reading, count in counted)
-    return f"none of {len(readings)} calls was answered: {words}" if readings else "nothing was called"
+    """How the calls ended: what stands in the way is worth knowing."""
+    by_address: dict[tuple[str, str], list[Reply]] = {}
+    for run in place.seen_from(vantages):
+        for one in run.said.called(what):
+            by_address.setdefault((run.id, one.target.address), []).append(one)
+    counted = Counter(situation(replies) for replies in by_address.values())
+    calls = sum(len(replies) for replies in by_address.values())
+    ends = ", ".join(f"{found} ({count})" for found, count in counted.most_common())
+    return f"none of {calls} calls at {len(by_address)} addresses was answered: {ends}"

@@ -36,7 +36,7 @@ def dns_recursion(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
 def _recursions(run: ProbeRun) -> Iterator[Way]:
     for one in run.said.dns:
         if one.reading.went_out:
-            message = f"{one.server} {one.reading} when asked for a name that nobody can have asked for before"
+            message = f"{one.server} {one.reading} when asked for a public name"
             yield Way(message, f"{seat(run)} -> resolver {one.server} -> public name servers")
     for name in run.said.names:
         if name.resolved.reading is DnsReading.PUBLIC_ADDRESS:

@@ -36,8 +36,6 @@ class DnsReply:
     raw: str = ""
 
 
-# Delegated for ever (RFC 2606): a denial by the root or by their parent cannot come from the public tree.
-DELEGATED = frozenset({"example.com", "example.net", "example.org"})
 _RESPONSE = re.compile(r"r(?P<code>\d{1,2}):(?P<contents>[^;|/]{0,400});(?P<zone>[^;|/]{0,300})")
 _NO_ERROR, _SERVER_FAILURE, _NO_SUCH_NAME, _REFUSED = 0, 2, 3, 5
 
@@ -66,13 +64,16 @@ def _reading(code: int, contents: tuple[str, ...], zone: str, domain: str) -> Dn
         return DnsReading.DENIED
     if contents or code not in {_NO_ERROR, _NO_SUCH_NAME}:
         return DnsReading.UNCLEAR
-    return _denial(code, zone.lower().strip("."), domain.lower().strip("."))
-
-
-def _denial(code: int, zone: str, domain: str) -> DnsReading:
-    """By whom a name was denied: the zone in the SOA record signs for it."""
-    if "." in zone and f".{domain}".endswith(f".{zone}"):
-        return DnsReading.PUBLIC_DENIAL
-    if code == _NO_SUCH_NAME and (not zone or domain in DELEGATED):
+    if code == _NO_SUCH_NAME and not _is_public_zone_of(domain, zone):
         return DnsReading.DENIED
-    return DnsReading.UNCLEAR
+    return DnsReading.PUBLIC_DENIAL if _is_public_zone_of(domain, zone) else DnsReading.UNCLEAR
+
+
+def _is_public_zone_of(domain: str, zone: str) -> bool:
+    """Whether the zone in the SOA record, which signs for the denial, is one that only public servers have.
+
+    The root and top-level domains are left out: a private root denies in their name. Resolvers that leave out the
+    record are caught by the other question, for a name that is certainly there.
+    """
+    signed, asked = zone.lower().strip("."), domain.lower().strip(".")
+    return "." in signed and f".{asked}".endswith(f".{signed}")

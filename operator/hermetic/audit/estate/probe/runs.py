@@ -123,7 +123,10 @@ def _said(run: ProbeRun) -> Said:
             control_answered=_control_answered(answer["controls"]),
             replies=tuple(reply(target, raw) for target, raw in _pairs(_targets(questions), answer["targets"])),
             names=tuple(_name(row, raw) for row, raw in _pairs(questions["names"], answer["names"])),
-            dns=_resolvers(answer["servers"], answer["dns"], questions["canary"]),
+            dns=(
+                *_resolvers(answer["servers"], answer["dns"], questions["canary"]),
+                *_resolvers(answer["servers"], answer["known"], questions["knownName"]),
+            ),
             cluster_name=_resolvers(own or (), answer["clusterName"], questions["clusterName"]),
             metadata={what: _metadata(row) for what, row in answer["metadata"].items()},
             v6_defaults=_texts(answer, "v6"),

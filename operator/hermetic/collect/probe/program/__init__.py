@@ -5,7 +5,7 @@ its own manifest. They import nothing of Hermetic but one another.
 
 In:   the environment variable HERMETIC_PROBE, one JSON object
       {"run": TEXT, "limit": SECONDS, "controls": [TARGET...], "targets": [TARGET...], "names": [[WHAT, NAME, PORT]...],
-       "resolvers": [ADDRESS...], "canary": DOMAIN, "clusterName": NAME, "imds": BOOL};
+       "resolvers": [ADDRESS...], "canary": DOMAIN, "knownName": NAME, "clusterName": NAME, "imds": BOOL};
       a TARGET is [WHAT, KIND, ADDRESS, PORT], KIND one of `tcp tls proxy udp`; WHAT is for whoever reads the answers;
       no control means the API server's Service
 Out:  one line of JSON on stdout and, up to 4096 bytes, in /dev/termination-log, which the kubelet copies into the pod's

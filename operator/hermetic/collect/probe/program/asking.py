@@ -70,6 +70,7 @@ def answers(asked: dict[str, Any]) -> dict[str, Any]:
         "targets": [call(target, limit, canary) for target in asked["targets"]],
         "names": [named(name, port, own, limit) for _, name, port in asked["names"]],
         "dns": [resolve(server, random_label(canary), A, limit) for server in servers],
+        "known": [resolve(server, asked["knownName"], A, limit) for server in servers],
         "clusterName": [resolve(server, asked["clusterName"], A, limit) for server in own],
         "imds": [metadata.document(what, limit, into) for what, into in documents.items()],
     }

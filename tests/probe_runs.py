@@ -1,0 +1,128 @@
+"""Runs of the probe as a collector hands them over: sealed ones to start from, and what a test makes of them."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from hermetic.audit.checks import probe
+from hermetic.audit.estate.estate import Estate
+from hermetic.audit.estate.questions import Answer, Body, Problem
+from hermetic.audit.findings import Evidence, Finding
+from hermetic.audit.judging import findings_of
+from hermetic.audit.policy import Policy
+from hermetic.collect.probe.readings import question
+from hermetic.collect.probe.targets import Targets
+
+SUBSCRIPTION = "00000000-0000-0000-0000-000000000001"
+CLUSTER = (
+    f"/subscriptions/{SUBSCRIPTION}/resourceGroups/gpu/providers/Microsoft.ContainerService/managedClusters/sealed"
+)
+PLACE = "agentPools/gpu/subnets/nodes"
+TARGETS = Targets(
+    public_addresses=("198.51.100.1", "198.51.100.2", "203.0.113.3", "2001:db8::4"),
+    storage_names=("stranger.blob.core.windows.net",),
+)
+STRANGER = "198.51.100.30"
+
+
+def sealed(targets: Targets = TARGETS, *, host_network: bool) -> dict[str, Any]:
+    """What a pod says of a sealed network. Storage resolves to a public address: only so can it be called at all."""
+    asked = json.loads(targets.questions("r1/job", host_network=host_network))
+    own = ["10.0.0.4"] if host_network else ["10.96.0.10"]
+    documents = {
+        "loadbalancer": [200, {"public": [], "outboundRules": 0}],
+        "network": [200, []],
+        "compute": [
+            200,
+            {"subscriptionId": SUBSCRIPTION, "resourceGroupName": "MC_gpu", "vmScaleSetName": "s", "vmId": "v"},
+        ],
+    }
+    return {
+        "v": 1,
+        "run": asked["run"],
+        "controls": [["s/2"], ["s/3"]],
+        "targets": [_held(row) for row in asked["targets"]],
+        "names": ["r2:;/4" for _ in asked["names"]],
+        "dns": ["r2:;/3" for _ in [*own, *asked["resolvers"]]],
+        "known": ["r2:;/3" for _ in [*own, *asked["resolvers"]]],
+        "clusterName": ["r0:10.96.0.1;/1" if not host_network else "r3:;/1"],
+        "imds": ["o/1"] * 3 if asked["imds"] else [],
+        "servers": [*own, *asked["resolvers"]],
+        "metadata": documents if asked["imds"] else {},
+        "v4": ["10.0.0.1 eth0"],
+        "v6": [],
+        "v6Addresses": [],
+        "nameservers": own,
+    }
+
+
+def _held(row: Sequence[Any]) -> str:
+    return "e101/0" if ":" in row[2] else "t"
+
+
+def run(said: Mapping[str, Any] | str, *, host_network: bool, targets: Targets = TARGETS, **facts: Any) -> Body:
+    """The body of one run: `said` as an object, or the very line."""
+    line = said if isinstance(said, str) else json.dumps(said)
+    name = "probe-host" if host_network else "probe-pod"
+    value = {
+        "id": f"Pod probes/{name}",
+        "pool": "gpu",
+        "subnet": "nodes",
+        "node": "gpu-0",
+        "hostNetwork": host_network,
+        "observedAt": "2026-09-01T10:00:00Z",
+        "questions": targets.questions("r1/job", host_network=host_network),
+        "answer": line,
+        **facts,
+    }
+    digest = hashlib.sha256(line.encode()).hexdigest()
+    return Body(value, (Evidence(f"Pod probes/{name} on gpu-0: termination message", None, digest),))
+
+
+def both(
+    pod: Mapping[str, Any] | str | None = None, host: Mapping[str, Any] | str | None = None, targets: Targets = TARGETS
+) -> list[Body]:
+    """A run from each vantage: sealed where nothing else is given."""
+    return [
+        run(sealed(targets, host_network=False) if pod is None else pod, host_network=False, targets=targets),
+        run(sealed(targets, host_network=True) if host is None else host, host_network=True, targets=targets),
+    ]
+
+
+def changed(*, host_network: bool = False, targets: Targets = TARGETS, **fields: Any) -> dict[str, Any]:
+    """A sealed answer with some of its fields replaced."""
+    return {**sealed(targets, host_network=host_network), **fields}
+
+
+def called(answers: Mapping[tuple[str, str, int], str], *, host_network: bool = False) -> dict[str, Any]:
+    """A sealed answer, with other answers of the targets (kind, address, port)."""
+    said = sealed(host_network=host_network)
+    asked = json.loads(TARGETS.questions("r1/job", host_network=host_network))
+    left = dict(answers)
+    said["targets"] = [
+        left.pop((row[1], row[2], row[3]), answer)
+        for row, answer in zip(asked["targets"], said["targets"], strict=True)
+    ]
+    assert not left, f"not asked: {sorted(left)}"
+    return said
+
+
+def estate(bodies: Sequence[Body], problem: Problem | None = None) -> Estate:
+    """An estate that only the probe was asked for."""
+    return Estate(CLUSTER, ["probe"], {question(CLUSTER): Answer(tuple(bodies), (), problem)})
+
+
+def findings(check: str, bodies: Sequence[Body], policy: Policy | None = None, **wanted: Any) -> list[Finding]:
+    """The findings of one check of the probe's family."""
+    (found,) = (one for one in probe.CHECKS if one.page.id == check)
+    return list(findings_of(found, estate(bodies, **wanted), policy or Policy()))
+
+
+def finding(check: str, bodies: Sequence[Body], policy: Policy | None = None) -> Finding:
+    """The one finding of a check where every run stands for one place."""
+    (found,) = findings(check, bodies, policy)
+    assert found.resource == PLACE
+    return found

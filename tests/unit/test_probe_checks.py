@@ -1,0 +1,403 @@
+"""What the probe's answers may say, and what they never may: silence passes only after a control that answered, and
+only for the check's own id."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from hermetic.audit.checks import probe
+from hermetic.audit.estate.questions import Problem, Trouble
+from hermetic.audit.findings import Severity, Verdict
+from hermetic.audit.policy import Policy
+from hermetic.collect.probe.targets import Listener, Targets
+from tests.probe_runs import CLUSTER, STRANGER, TARGETS, both, called, changed, finding, findings, run, sealed
+
+IDS = [check.page.id for check in probe.CHECKS]
+ALWAYS = [name for name in IDS if name not in {"probe-proxy", "probe-networks"}]
+FROM_THE_HOST = {"node-resolv", "node-routes", "node-v6-default-route", "imds-lb", "imds-nic-pip", "imds-identity"}
+ALLOWED = Policy(allowed_dns_servers=("10.0.0.4",))
+FILTERED = Policy(profile="filtered", firewall=f"{CLUSTER}/firewall")
+FIRST = "198.51.100.1"
+REACHED = [f"r0:{STRANGER};|t/1600"]
+HELD_NAMES = ["r2:;/3"] * 3
+
+
+def sealed_with_storage() -> list:
+    """A sealed network, in which storage was called and stayed silent: its name was given with its address."""
+    names = [*HELD_NAMES, f"r0:{STRANGER};|t/1500"]
+    return both(changed(names=names), changed(host_network=True, names=names))
+
+
+# ---------------------------------------------------------------- what passes
+
+
+@pytest.mark.parametrize("check", sorted(set(ALWAYS) - {"probe-storage", "dns-recursion"}))
+def test_a_sealed_network_passes(check):
+    found = finding(check, both(), ALLOWED)
+
+    assert (found.verdict, found.remedy) == (Verdict.PASS, "")
+    assert found.evidence
+
+
+def test_storage_that_was_called_and_stayed_silent_passes():
+    assert finding("probe-storage", sealed_with_storage()).verdict is Verdict.PASS
+
+
+def test_resolvers_that_answer_for_the_cluster_only_pass():
+    assert finding("dns-recursion", both()).verdict is Verdict.PASS
+
+
+def test_what_stands_in_the_way_is_told():
+    assert "dropped on the way (6), no route (2)" in finding("probe-internet", both()).message
+
+
+# ---------------------------------------------------------------- what no silence can pass
+
+
+@pytest.mark.parametrize("check", ALWAYS)
+@pytest.mark.parametrize(
+    "rounds",
+    [[["t"], ["t"]], [["s/1"], ["t"]], [["t"], ["s/1"]], [["e101/0"], ["e101/0"]], [[], []], [["e111/0"], ["e111/0"]]],
+    ids=["silent", "silent after", "silent before", "no route", "no control", "refused"],
+)
+def test_without_its_control_silence_counts_for_nothing(check, rounds):
+    bodies = both(changed(controls=rounds), changed(host_network=True, controls=rounds))
+
+    assert finding(check, bodies, ALLOWED).verdict is Verdict.UNKNOWN
+
+
+@pytest.mark.parametrize("check", ALWAYS)
+@pytest.mark.parametrize("host_network", [False, True], ids=["pod alone", "machine alone"])
+def test_one_vantage_says_nothing_for_the_other(check, host_network):
+    bodies = [run(sealed(host_network=host_network), host_network=host_network)]
+    found = finding(check, bodies, ALLOWED)
+
+    speaks_from = {True} if check in FROM_THE_HOST else {False} if check == "wireserver" else {False, True}
+    if speaks_from == {host_network}:
+        assert found.verdict is Verdict.PASS
+    else:
+        assert (found.verdict, found.reason) == (Verdict.UNKNOWN, "VantageMissing")
+
+
+@pytest.mark.parametrize("check", ALWAYS)
+@pytest.mark.parametrize(
+    "line",
+    [
+        "",
+        "Traceback (most recent call last):\n  ImportError",
+        json.dumps(sealed(host_network=True))[:-1],
+        json.dumps({**sealed(host_network=True), "run": "another"}),
+        json.dumps({**sealed(host_network=True), "v": 2}),
+        json.dumps({"v": 1, "run": "r1/job", "tooLong": 5000}),
+        json.dumps({**sealed(host_network=True), "targets": []}),
+        json.dumps({**sealed(host_network=True), "servers": ["10.0.0.4"], "dns": ["r2:;"], "known": ["r2:;"]}),
+        json.dumps([1, 2]),
+        "[" * 30000,
+        "x" * 70000,
+    ],
+    ids=[
+        "nothing",
+        "crash",
+        "cut",
+        "other run",
+        "other version",
+        "too long",
+        "short",
+        "unasked",
+        "list",
+        "deep",
+        "huge",
+    ],
+)
+def test_an_answer_that_cannot_be_read_is_never_a_pass(check, line):
+    bodies = both(line, line)
+
+    assert finding(check, bodies, ALLOWED).verdict is Verdict.UNKNOWN
+
+
+@pytest.mark.parametrize("check", IDS)
+def test_a_pod_that_has_not_answered_makes_the_whole_unknown(check):
+    problem = Problem(Trouble.UNAVAILABLE, "the probe has not answered from pool cpu")
+    found = {one.resource: one.verdict for one in findings(check, both(), ALLOWED, problem=problem)}
+
+    assert found[CLUSTER] is Verdict.UNKNOWN
+
+
+@pytest.mark.parametrize("check", IDS)
+def test_no_run_at_all_is_unknown(check):
+    assert [one.verdict for one in findings(check, [])] == [Verdict.UNKNOWN]
+
+
+@pytest.mark.parametrize("check", ALWAYS)
+@pytest.mark.parametrize("field", ["pool", "node", "hostNetwork", "questions", "answer", "observedAt"])
+def test_a_damaged_record_is_never_a_pass(check, field):
+    damaged = [run(sealed(host_network=host), host_network=host, **{field: ["?"]}) for host in (False, True)]
+
+    assert {one.verdict for one in findings(check, damaged, ALLOWED)} == {Verdict.UNKNOWN}
+
+
+# ---------------------------------------------------------------- calls
+
+
+@pytest.mark.parametrize(
+    ("kind", "port", "answer"), [("tls", 443, "s/9"), ("tls", 443, "o/9"), ("tcp", 22, "o/9"), ("udp", 53, "a/9")]
+)
+def test_an_answer_from_outside_fails_and_its_path_is_drawn(kind, port, answer):
+    found = finding("probe-internet", both(called({(kind, FIRST, port): answer})))
+
+    transport = "udp" if kind == "udp" else "tcp"
+    assert (found.verdict, found.severity) == (Verdict.FAIL, Severity.CRITICAL)
+    assert found.paths == (f"pool gpu -> pod on node gpu-0 -> {FIRST}:{port}/{transport}",)
+
+
+def test_one_vantage_is_enough_for_a_fail():
+    bodies = [run(called({("tls", FIRST, 443): "s/9"}, host_network=True), host_network=True)]
+
+    assert finding("probe-internet", bodies).verdict is Verdict.FAIL
+
+
+def test_an_answer_counts_even_where_the_control_was_silent():
+    said = {**called({("tls", FIRST, 443): "s/9"}), "controls": [["t"], ["t"]]}
+
+    assert finding("probe-internet", both(said)).verdict is Verdict.FAIL
+
+
+@pytest.mark.parametrize("answer", ["e111/8", f"e111:3.3@{FIRST}/8"], ids=["reset", "ICMP of its own"])
+def test_a_refusal_beside_a_silent_listener_is_the_far_end_s(answer):
+    found = finding("probe-internet", both(called({("tcp", FIRST, 49152): answer})))
+
+    assert found.verdict is Verdict.FAIL
+    assert "the call left" in found.message
+
+
+def test_refusals_at_a_port_that_listens_are_somebody_s_and_nobody_can_tell_whose():
+    refused = {("tls", FIRST, 443): "e111/1", ("tcp", FIRST, 22): "e111/1"}
+    found = finding("probe-internet", both(called(refused)))
+
+    assert (found.verdict, found.reason) == (Verdict.UNKNOWN, "RefusedBySomebody")
+
+
+@pytest.mark.parametrize("answer", ["e111:3.3@10.0.0.1/1", "e111:3.3@=/1", "e113:3.13@10.0.0.1/1", "e1/0", "e22/0"])
+def test_a_rejection_from_within_is_consistent_with_isolation(answer):
+    assert finding("probe-internet", both(called({("tls", FIRST, 443): answer}))).verdict is Verdict.PASS
+
+
+def test_a_rejection_by_a_public_router_is_not():
+    found = finding("probe-internet", both(called({("tls", FIRST, 443): "e113:3.13@192.0.2.77/9"})))
+
+    assert (found.verdict, found.reason) == (Verdict.UNKNOWN, "RejectedOutside")
+
+
+@pytest.mark.parametrize("answer", ["", "xMemoryError", "e24/0", "e999/0", "z", "o/", "e111:3.3@/1"])
+def test_what_is_no_known_answer_is_unknown(answer):
+    assert finding("probe-internet", both(called({("tls", FIRST, 443): answer}))).verdict is Verdict.UNKNOWN
+
+
+def test_a_handshake_alone_may_be_the_declared_firewall_s():
+    silent_handshake = both(called({("tls", FIRST, 443): "o/9"}))
+
+    assert finding("probe-internet", silent_handshake, FILTERED).verdict is Verdict.UNKNOWN
+    assert finding("probe-internet", both(called({("tls", FIRST, 443): "s/9"})), FILTERED).verdict is Verdict.FAIL
+
+
+def test_a_name_that_resolves_and_answers_is_a_way_out():
+    names = ["r0:198.51.100.20;|s/20", *HELD_NAMES]
+
+    assert finding("probe-internet", both(changed(names=names))).verdict is Verdict.FAIL
+
+
+def test_a_private_endpoint_is_no_way_out():
+    names = [*HELD_NAMES, "r0:10.13.5.5;|s/20"]
+    bodies = both(changed(names=names), changed(host_network=True, names=names))
+    found = finding("probe-storage", bodies)
+
+    assert (found.verdict, found.reason) == (Verdict.UNKNOWN, "StorageNotCalled")
+
+
+def test_storage_of_a_stranger_that_answers_is_a_way_out():
+    names = [*HELD_NAMES, f"r0:{STRANGER};|s/5"]
+
+    assert finding("probe-storage", both(changed(names=names))).verdict is Verdict.FAIL
+
+
+def test_storage_that_nobody_named_is_unknown_and_says_what_to_name():
+    unnamed = Targets(public_addresses=TARGETS.public_addresses)
+    found = finding("probe-storage", both(targets=unnamed))
+
+    assert (found.verdict, found.reason) == (Verdict.UNKNOWN, "NoStorageNamed")
+    assert "Name the endpoint of a storage account" in found.remedy
+
+
+NAMED = Targets(
+    public_addresses=TARGETS.public_addresses,
+    proxies=(Listener(address="10.1.0.9", port=3128),),
+    forbidden=(Listener(address="10.9.0.1", port=22),),
+)
+
+
+@pytest.mark.parametrize(
+    ("check", "what", "answer", "verdict"),
+    [
+        ("probe-proxy", "proxy", "p200/3", Verdict.FAIL),
+        ("probe-proxy", "proxy", "p407/3", Verdict.PASS),
+        ("probe-proxy", "proxy", "o/3", Verdict.PASS),
+        ("probe-proxy", "proxy", "t", Verdict.PASS),
+        ("probe-networks", "forbidden", "o/3", Verdict.FAIL),
+        ("probe-networks", "forbidden", "t", Verdict.PASS),
+    ],
+)
+def test_proxies_and_forbidden_addresses_are_judged_where_they_are_named(check, what, answer, verdict):
+    said = sealed(NAMED, host_network=False)
+    asked = json.loads(NAMED.questions("r1/job", host_network=False))["targets"]
+    said["targets"] = [answer if row[0] == what else given for row, given in zip(asked, said["targets"], strict=True)]
+
+    assert finding(check, both(said, targets=NAMED)).verdict is verdict
+
+
+def test_what_nobody_named_has_no_finding():
+    assert findings("probe-proxy", both()) == findings("probe-networks", both()) == []
+
+
+@pytest.mark.parametrize(("answer", "verdict"), [("o/1", Verdict.FAIL), ("e111/1", Verdict.UNKNOWN)])
+def test_a_pod_that_reaches_the_host_channel_fails(answer, verdict):
+    said = called({("tcp", "168.63.129.16", 32526): answer})
+
+    assert finding("wireserver", both(said)).verdict is verdict
+
+
+def test_the_machine_itself_may_reach_the_host_channel():
+    said = called({("tcp", "168.63.129.16", 80): "o/1"}, host_network=True)
+
+    assert finding("wireserver", both(None, said)).verdict is Verdict.PASS
+    assert finding("probe-internet", both(None, said)).verdict is Verdict.PASS
+
+
+# ---------------------------------------------------------------- names
+
+
+@pytest.mark.parametrize(
+    ("answer", "verdict"),
+    [
+        ("r0:198.51.100.99;/5", Verdict.FAIL),
+        ("r3:;example.com/5", Verdict.FAIL),
+        ("r0:;example.com/5", Verdict.FAIL),
+        ("r3:;/5", Verdict.PASS),
+        ("r3:;./5", Verdict.PASS),
+        ("r2:;/5", Verdict.PASS),
+        ("r5:;/5", Verdict.PASS),
+        ("r0:10.0.0.1;/5", Verdict.PASS),
+        ("t/1500", Verdict.PASS),
+        ("e101/0", Verdict.PASS),
+        ("r0:;/5", Verdict.UNKNOWN),
+        ("r0:blockpolicy.azuredns.invalid;/5", Verdict.UNKNOWN),
+        ("r9:;/5", Verdict.UNKNOWN),
+        ("g/5", Verdict.UNKNOWN),
+        ("xValueError", Verdict.UNKNOWN),
+        ("", Verdict.UNKNOWN),
+    ],
+)
+@pytest.mark.parametrize("question", ["dns", "known"])
+def test_a_question_must_not_leave_by_any_resolver(answer, verdict, question):
+    found = finding("dns-recursion", both(changed(**{question: ["r2:;/3", answer]})))
+
+    assert found.verdict is verdict
+
+
+def test_a_forwarder_that_hides_where_a_denial_comes_from_is_caught_by_the_name_that_is_there():
+    found = finding("dns-recursion", both(changed(dns=["r3:;/3", "r3:;/3"], known=["r0:198.51.100.1;/9", "r3:;/3"])))
+
+    assert found.verdict is Verdict.FAIL
+
+
+def test_a_name_that_resolves_and_stays_silent_is_a_finding_about_names():
+    bodies = both(changed(names=["r0:198.51.100.20;|t/1600", *HELD_NAMES]))
+
+    assert finding("dns-recursion", bodies).verdict is Verdict.FAIL
+    assert finding("probe-internet", bodies).verdict is Verdict.PASS
+
+
+def test_a_resolver_that_is_down_proves_nothing():
+    found = finding("dns-recursion", both(changed(clusterName=["t/1500"])))
+
+    assert (found.verdict, found.reason) == (Verdict.UNKNOWN, "ResolverSilent")
+
+
+@pytest.mark.parametrize(
+    ("servers", "verdict", "severity"),
+    [
+        (["168.63.129.16", "10.0.0.4"], Verdict.PASS, Severity.MEDIUM),
+        (["10.0.0.53"], Verdict.FAIL, Severity.MEDIUM),
+        (["198.51.100.8"], Verdict.FAIL, Severity.HIGH),
+        (None, Verdict.UNKNOWN, Severity.MEDIUM),
+        ([], Verdict.UNKNOWN, Severity.MEDIUM),
+    ],
+)
+def test_only_allowed_resolvers_pass(servers, verdict, severity):
+    asked = [*(servers or []), *({"168.63.129.16"} - set(servers or []))]
+    said = changed(
+        host_network=True,
+        nameservers=servers,
+        servers=asked,
+        dns=["r2:;/1" for _ in asked],
+        known=["r2:;/1" for _ in asked],
+        clusterName=["r3:;/1" for _ in servers or []],
+    )
+    found = finding("node-resolv", both(None, said), ALLOWED)
+
+    assert (found.verdict, found.severity) == (verdict, severity)
+
+
+# ---------------------------------------------------------------- the machine
+
+
+@pytest.mark.parametrize(
+    ("routes", "addresses", "of_routes", "of_both"),
+    [
+        ([], [], Verdict.PASS, Verdict.PASS),
+        ([], ["2001:db8::9"], Verdict.PASS, Verdict.PASS),
+        (["fe80::1 eth0"], ["2001:db8::9"], Verdict.FAIL, Verdict.FAIL),
+        (["fe80::1 eth0"], [], Verdict.FAIL, Verdict.UNKNOWN),
+        (None, [], Verdict.UNKNOWN, Verdict.UNKNOWN),
+        ([], None, Verdict.PASS, Verdict.UNKNOWN),
+    ],
+)
+def test_ipv6_default_routes(routes, addresses, of_routes, of_both):
+    bodies = both(None, changed(host_network=True, v6=routes, v6Addresses=addresses))
+
+    assert finding("node-routes", bodies).verdict is of_routes
+    assert finding("node-v6-default-route", bodies).verdict is of_both
+
+
+def told(**documents: object) -> list:
+    metadata = sealed(host_network=True)["metadata"]
+    return both(None, changed(host_network=True, metadata={**metadata, **documents}))
+
+
+@pytest.mark.parametrize(
+    ("check", "documents", "verdict", "severity"),
+    [
+        (
+            "imds-lb",
+            {"loadbalancer": [200, {"public": ["198.51.100.7"], "outboundRules": 0}]},
+            Verdict.FAIL,
+            "critical",
+        ),
+        ("imds-lb", {"loadbalancer": [200, {"public": [], "outboundRules": 2}]}, Verdict.FAIL, "critical"),
+        ("imds-lb", {"loadbalancer": [404, None]}, Verdict.UNKNOWN, "medium"),
+        ("imds-lb", {"loadbalancer": [200, None]}, Verdict.UNKNOWN, "critical"),
+        ("imds-lb", {"loadbalancer": [500, None]}, Verdict.UNKNOWN, "critical"),
+        ("imds-lb", {"loadbalancer": []}, Verdict.UNKNOWN, "critical"),
+        ("imds-nic-pip", {"network": [200, ["198.51.100.7"]]}, Verdict.FAIL, "critical"),
+        ("imds-nic-pip", {"network": [200, None]}, Verdict.UNKNOWN, "critical"),
+        ("imds-nic-pip", {"network": []}, Verdict.UNKNOWN, "critical"),
+        ("imds-identity", {"compute": [200, {"subscriptionId": "another"}]}, Verdict.FAIL, "high"),
+        ("imds-identity", {"compute": [200, {}]}, Verdict.UNKNOWN, "high"),
+        ("imds-identity", {"compute": []}, Verdict.UNKNOWN, "high"),
+    ],
+)
+def test_what_the_host_says_of_the_machine(check, documents, verdict, severity):
+    found = finding(check, told(**documents))
+
+    assert (found.verdict, found.severity) == (verdict, severity)

@@ -1,0 +1,191 @@
+"""The stand-in for Azure reads as ARM is documented to: versions, paging, letter case, refusals, nothing written."""
+
+from __future__ import annotations
+
+import httpx
+import pytest
+
+from testbed.azure.baseline import sealed_estate
+from testbed.azure.baseline.layout import CONNECTIVITY, WORKLOAD
+from tests.unit.azure_stand_in import NETWORK, calling, code_of
+
+SUBSCRIPTION = f"/subscriptions/{WORKLOAD}"
+
+
+def test_subnet_says_the_same_alone_and_inside_its_network() -> None:
+    estate = sealed_estate()
+    estate.properties(estate.site.gpu_subnet)["defaultOutboundAccess"] = None
+    with calling(estate) as caller:
+        alone = caller.get(estate.site.gpu_subnet).json()
+        inside = caller.get(estate.site.vnet).json()["properties"]["subnets"]
+
+    assert alone["properties"] == next(s for s in inside if s["id"] == alone["id"])["properties"]
+    assert alone["properties"]["defaultOutboundAccess"] is None
+
+
+def test_ids_are_found_in_any_letter_case() -> None:
+    estate = sealed_estate()
+    with calling(estate) as caller:
+        for path in (estate.site.gpu_subnet.upper(), estate.site.registry.lower()):
+            version = NETWORK if "SUBNETS" in path else "2025-11-01"
+            assert caller.get(path, version).status_code == 200
+
+
+def test_compute_lists_write_group_names_in_capitals() -> None:
+    estate = sealed_estate()
+    with calling(estate) as caller:
+        rows = caller.every(f"{estate.site.gpu_scale_set}/networkInterfaces", "2018-10-01")
+
+    assert len(rows) == 2
+    assert all("/MC_RG-INFERENCE_AKS-INFERENCE_SWEDENCENTRAL/" in row["id"] for row in rows)
+    assert all("/microsoft.Compute/" in row["id"] for row in rows)
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 100])
+def test_pages_hold_every_row_once(size: int) -> None:
+    estate = sealed_estate()
+    with calling(estate, page_size=size) as caller:
+        rows = caller.every(f"{SUBSCRIPTION}/providers/Microsoft.Network/networkInterfaces")
+
+    expected = {body["id"] for body in estate.of_type("Microsoft.Network/networkInterfaces")}
+    assert sorted(row["id"] for row in rows) == sorted(expected)
+
+
+@pytest.mark.parametrize(
+    ("kind", "version", "hidden"),
+    [
+        ("gpu_subnet", "2022-07-01", "defaultOutboundAccess"),
+        ("sentinel", "2024-05-01", "defaultOutboundConnectivityEnabled"),
+        ("registry", "2023-07-01", "anonymousPullEnabled"),
+        ("cluster", "2024-09-01", "bootstrapProfile"),
+    ],
+)
+def test_old_version_leaves_newer_fields_out(kind: str, version: str, hidden: str) -> None:
+    estate = sealed_estate()
+    target = getattr(estate.site, kind)
+    newest = {"registry": "2025-11-01", "cluster": "2026-01-01"}.get(kind, NETWORK)
+    with calling(estate) as caller:
+        assert hidden not in caller.get(target, version).json()["properties"]
+        assert hidden in caller.get(target, newest).json()["properties"]
+
+
+def test_old_version_leaves_newer_fields_of_embedded_subnets_out() -> None:
+    estate = sealed_estate()
+    with calling(estate) as caller:
+        old = caller.get(estate.site.vnet, "2022-07-01").json()["properties"]["subnets"]
+
+    assert all("defaultOutboundAccess" not in subnet["properties"] for subnet in old)
+    assert estate.properties(estate.site.gpu_subnet)["defaultOutboundAccess"] is False
+
+
+def test_version_that_is_missing_or_unknown_is_refused() -> None:
+    estate = sealed_estate()
+    with calling(estate) as caller:
+        assert code_of(caller.get(estate.site.vnet, "")) == (400, "MissingApiVersionParameter")
+        assert code_of(caller.get(estate.site.vnet, "2001-01-01")) == (400, "NoRegisteredProviderFound")
+        assert code_of(caller.get("/subscriptions", "2001-01-01")) == (400, "InvalidApiVersionParameter")
+        nics = f"{estate.site.gpu_scale_set}/networkInterfaces"
+        assert code_of(caller.get(nics, "2025-04-01")) == (400, "NoRegisteredProviderFound")
+
+
+def test_what_is_not_there_is_said_at_its_level() -> None:
+    estate = sealed_estate()
+    with calling(estate) as caller:
+        assert code_of(caller.get(f"{estate.site.vnet}x")) == (404, "ResourceNotFound")
+        assert code_of(caller.get(f"{estate.site.vnet}/subnets/nope")) == (404, "NotFound")
+        group = f"{SUBSCRIPTION}/resourceGroups/nope/providers/Microsoft.Network/natGateways"
+        assert code_of(caller.get(group)) == (404, "ResourceGroupNotFound")
+        foreign = "/subscriptions/00000000-0000-0000-0000-000000000000"
+        assert code_of(caller.get(foreign, "2022-12-01")) == (404, "SubscriptionNotFound")
+
+
+def test_what_may_not_be_read_names_the_action_and_is_missing_from_wider_lists() -> None:
+    estate = sealed_estate()
+    estate.deny(estate.site.sentinel)
+    with calling(estate) as caller:
+        refused = caller.get(estate.site.sentinel)
+        rows = caller.every(f"{SUBSCRIPTION}/providers/Microsoft.Network/networkInterfaces")
+
+    assert code_of(refused) == (403, "AuthorizationFailed")
+    assert "Microsoft.Network/networkInterfaces/read" in refused.json()["error"]["message"]
+    assert estate.site.sentinel not in [row["id"] for row in rows]
+    assert rows
+
+
+def test_denied_subscription_is_refused_and_not_listed() -> None:
+    estate = sealed_estate()
+    estate.add(f"/subscriptions/{CONNECTIVITY}/resourceGroups/rg/providers/Microsoft.Network/virtualNetworks/hub")
+    estate.deny(f"/subscriptions/{CONNECTIVITY}")
+    with calling(estate) as caller:
+        assert code_of(caller.get(f"/subscriptions/{CONNECTIVITY}", "2022-12-01")) == (403, "AuthorizationFailed")
+        listed = caller.get("/subscriptions", "2022-12-01").json()["value"]
+
+    assert [row["subscriptionId"] for row in listed] == [WORKLOAD]
+
+
+def test_role_assignments_above_a_scope_are_inherited() -> None:
+    estate = sealed_estate()
+    scope = estate.site.registry.partition("/providers/")[0]
+    inherited = f"{scope}/providers/Microsoft.Authorization/roleAssignments/11111111-0000-0000-0000-000000000000"
+    estate.add(inherited, {"principalId": "x"})
+    with calling(estate) as caller:
+        rows = caller.every(f"{estate.site.registry}/providers/Microsoft.Authorization/roleAssignments", "2022-04-01")
+
+    assert len(rows) == 2
+    assert inherited in [row["id"] for row in rows]
+
+
+def test_tokens_are_checked_and_expire_midway() -> None:
+    estate = sealed_estate()
+    with calling(estate) as caller:
+        bare = httpx.get(f"{caller.arm.url}{estate.site.vnet}", params={"api-version": NETWORK})
+        wrong = caller.client.get(estate.site.vnet, headers={"Authorization": "Bearer other"})
+        caller.arm.expire_token_after(1)
+        good, dead = caller.get(estate.site.vnet), caller.get(estate.site.vnet)
+
+    assert code_of(bare) == (401, "AuthenticationFailed")
+    assert code_of(wrong) == (401, "InvalidAuthenticationToken")
+    assert "Bearer" in wrong.headers["WWW-Authenticate"]
+    assert good.status_code == 200
+    assert code_of(dead) == (401, "ExpiredAuthenticationToken")
+
+
+@pytest.mark.parametrize("method", ["PUT", "PATCH", "DELETE", "POST"])
+def test_whatever_would_write_is_refused_and_remembered(method: str) -> None:
+    estate = sealed_estate()
+    before = estate.copy().resources
+    path = f"{estate.cluster}/listClusterAdminCredential" if method == "POST" else estate.site.vnet
+    with calling(estate) as caller:
+        answer = caller.client.request(method, path, params={"api-version": NETWORK}, json={})
+        assert [(r.method, r.path) for r in caller.arm.forbidden_requests] == [(method, path)]
+
+    assert answer.status_code == 405
+    assert estate.resources == before
+
+
+def test_requests_tell_the_permission_that_they_need() -> None:
+    estate = sealed_estate()
+    with calling(estate) as caller:
+        caller.get(estate.site.vnet)
+        caller.get(f"{estate.site.gpu_scale_set}/networkInterfaces", "2018-10-01")
+        caller.act(f"{estate.site.sentinel}/effectiveRouteTable")
+        caller.get(f"{SUBSCRIPTION}/resourceGroups", "2021-04-01")
+        caller.graph("Resources | count")
+
+        assert caller.arm.actions == {
+            "Microsoft.Network/virtualNetworks/read",
+            "Microsoft.Compute/virtualMachineScaleSets/networkInterfaces/read",
+            "Microsoft.Network/networkInterfaces/effectiveRouteTable/action",
+            "Microsoft.Resources/subscriptions/resourceGroups/read",
+            "Microsoft.ResourceGraph/resources/read",
+        }
+        assert caller.arm.forbidden_requests == []
+
+
+def test_estate_can_be_exchanged_under_the_same_address() -> None:
+    estate, other = sealed_estate(), sealed_estate()
+    other.remove(other.site.sentinel)
+    with calling(estate) as caller:
+        assert caller.get(estate.site.sentinel).status_code == 200
+        caller.arm.serve(other)
+        assert caller.get(estate.site.sentinel).status_code == 404

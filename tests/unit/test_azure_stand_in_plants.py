@@ -1,0 +1,151 @@
+"""What is planted in estates: sealed ones are sealed by their own facts, plants change what they say, seeds repeat."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from testbed.azure.baseline import LAYOUTS, estate_of
+from testbed.azure.effective_routes import next_hop
+from testbed.azure.estate import Estate
+from testbed.azure.generator import every_plant, sealed_topology, topology
+from testbed.azure.plants import PLANTS
+from testbed.azure.plants.decoys import DECOYS
+from testbed.azure.plants.pieces import node_subnets
+from testbed.azure.reference_estate import CONTRADICTIONS, owed, reference_estate
+
+# tables A to H less what audit-rules and the table itself leave to other sources, or to nobody
+ARM_VISIBLE = """
+subnet-default-outbound nic-default-outbound subnet-nat-gateway vnet-nat-gateway natgw-inventory
+subnet-service-gateway nodepool-node-public-ip vmss-public-ip-config vmss-instance-pip nic-public-ip
+pip-and-prefix-inventory lb-outbound-rule lb-rule-snat lb-public-frontend lb-basic-sku lb-gateway-chain
+lb-ip-based-pool nic-ip-forwarding appgw-bastion-other-pip bastion-copy-out route-default-internet
+route-default-appliance route-split-default route-bgp-propagation route-table-missing effective-routes
+nexthop-spotcheck vnra peering-any peering-remote-gateway peering-forwarded peering-gateway-transit avnm-connectivity
+avnm-admin-rules vnet-gateway gateway-forced-tunnel gateway-p2s gateway-connections vwan-connection firewall-in-path
+vm-pivot subnet-sharing nsg-flowlogs cluster-dual-stack subnet-ipv6-prefix nsg-v6 nsg-missing nsg-internet-deny
+nsg-broad-allow nsg-effective nsg-platform-dns nsg-pe-bypass nsg-block-type svc-endpoint-storage svc-endpoint-other
+svc-endpoint-policy-scope pe-foreign-target pls-exposed acr-public acr-trusted-bypass acr-export-policy acr-anonymous
+acr-admin acr-push-identity acr-cache-wildcard acr-connected-registry acr-webhooks acr-replications acr-arm-audience
+storage-public storage-copy-scope fileshare-public fileshare-eit fileshare-squash ampls-open vnet-dns-servers
+dns-security-policy dns-forwarding-ruleset privdns-fallthrough aks-outbound-type aks-effective-outbound-ips
+aks-artifact-source aks-private-api aks-public-fqdn aks-authorized-ips aks-pna aks-run-command aks-trusted-access
+aks-network-policy aks-static-egress aks-http-proxy aks-addons aks-monitoring aks-ingress-addon aks-istio-gateways
+aks-virtual-nodes aks-extensions aks-arc aks-os-channel aks-node-rg-lockdown
+"""
+SEVERITIES = {"critical", "high", "medium", "low", "info"}
+
+
+def state_of(estate: Estate) -> str:
+    answers = {"/".join(key): value for key, value in estate.answers.items()}
+    return json.dumps([estate.resources, answers], sort_keys=True, default=str)
+
+
+def test_every_check_that_arm_can_show_has_a_plant() -> None:
+    assert {plant.check for plant in PLANTS.values()} == set(ARM_VISIBLE.split())
+    assert {plant.severity for plant in PLANTS.values()} <= SEVERITIES
+
+
+def test_every_plant_fits_somewhere_and_changes_what_the_estate_says() -> None:
+    planted = set()
+    for case in every_plant():
+        planted.update(case.planted)
+        assert state_of(case.estate) != state_of(estate_of(case.layout)), case.name
+        assert case.expected, case.name
+
+    assert planted == set(PLANTS)
+
+
+@pytest.mark.parametrize("name", sorted(LAYOUTS))
+def test_sealed_estate_leads_nowhere_by_its_own_facts(name: str) -> None:
+    estate = estate_of(name)
+    firewall = estate.properties(estate.site.firewall) if estate.site.firewall else None
+
+    for subnet in node_subnets(estate):
+        hop = next_hop(estate, subnet, "203.0.113.9")
+        if firewall:
+            addresses = [one["properties"]["privateIPAddress"] for one in firewall["ipConfigurations"]]
+            assert (hop.hop, [hop.address]) == ("VirtualAppliance", addresses)
+        else:
+            assert hop.hop == "None"
+        assert estate.properties(subnet)["defaultOutboundAccess"] is False
+        assert next_hop(estate, subnet, "2001:db8::1").hop == "None"
+    assert not list(estate.of_type("Microsoft.Network/natGateways"))
+    public = [body["id"] for body in estate.of_type("Microsoft.Network/publicIPAddresses")]
+    assert bool(public) is bool(firewall)
+
+
+@pytest.mark.parametrize("name", sorted(LAYOUTS))
+def test_site_names_what_is_there(name: str) -> None:
+    estate = estate_of(name)
+    named = {field: value for field, value in vars(estate.site).items() if value and field != "node_group"}
+
+    assert [field for field, identifier in named.items() if identifier not in estate] == []
+
+
+def test_references_inside_an_estate_lead_somewhere() -> None:
+    for name in LAYOUTS:
+        estate = estate_of(name)
+        for subnet in estate.properties(estate.site.vnet)["subnets"]:
+            for key in ("networkSecurityGroup", "routeTable"):
+                assert subnet["properties"][key]["id"] in estate, (name, subnet["name"], key)
+
+
+def test_seed_decides_everything() -> None:
+    for seed in range(40):
+        first, second = topology(seed), topology(seed)
+        assert first.name == second.name
+        assert first.expected == second.expected
+        assert state_of(first.estate) == state_of(second.estate)
+
+
+def test_seeds_differ_and_some_are_sealed() -> None:
+    many = [topology(seed) for seed in range(300)]
+
+    assert len({case.name.partition(":")[2] for case in many}) > 250
+    assert 30 <= sum(case.is_sealed for case in many) <= 90
+    assert {len(case.planted) for case in many} == {0, 1, 2, 3, 4}
+    assert {decoy for case in many for decoy in case.decoys} == set(DECOYS)
+    assert all(sealed_topology(seed).expected == () for seed in range(20))
+
+
+def test_plants_of_one_spot_are_never_together() -> None:
+    for seed in range(300):
+        spots = [PLANTS[name].spot for name in topology(seed).planted]
+        assert len(spots) == len(set(spots))
+
+
+def test_findings_are_told_from_false_alarms() -> None:
+    case = next(case for case in map(topology, range(500)) if len(case.planted) == 1 and case.expected[0].severity)
+    wanted = case.expected[0]
+    found = (wanted.check, wanted.resource.upper(), wanted.severity or "")
+    alarm = ("no-such-check", "/x", "high")
+
+    assert case.missed({found}) == [other for other in case.expected if other.resource != wanted.resource]
+    assert wanted in case.missed({(wanted.check, "/elsewhere", wanted.severity or "")})
+    assert case.false_alarms({found, alarm}) == [alarm]
+
+
+def test_reference_deployment_owes_a_finding_for_each_contradiction() -> None:
+    estate = reference_estate()
+
+    assert all(contradiction.owed(estate) for contradiction in CONTRADICTIONS)
+    assert all(name in estate for finding in owed(estate) for name in finding.resources)
+    assert estate.site.sentinel == ""
+
+
+def test_stand_in_runs_as_a_process_until_it_is_told_to_end() -> None:
+    command = [sys.executable, "-m", "testbed", "azure", "--plant", "nat_gateway_on_the_gpu_subnet"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        said = json.loads(process.stdout.readline())
+        process.terminate()
+        _, progress = process.communicate(timeout=20)
+
+    assert set(said) == {"url", "token", "cluster"}
+    assert process.returncode == 0
+    assert "stand-in" in progress
+    assert "subnet-nat-gateway" in progress

@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from hermetic.audit.report.formats import FORMATS
+from hermetic.cli.audit_forms import FORMS, told
 from tests.audit_reports import a_failing_report, a_hostile_report, pages
 
 FOLDER = Path(__file__).resolve().parent / "audit"
@@ -23,11 +23,11 @@ ENDINGS = {
     "oscal": "oscal.json",
 }
 # all formats of the report that users will meet; of the other one those that a person or a browser reads
-KEPT = (*(("failing", name) for name in FORMATS), ("hostile", "table"), ("hostile", "html"), ("hostile", "junit"))
+KEPT = (*(("failing", name) for name in FORMS), ("hostile", "table"), ("hostile", "html"), ("hostile", "junit"))
 
 
 def text_of(report: str, name: str) -> str:
-    return FORMATS[name](REPORTS[report], pages())
+    return told(name, REPORTS[report], pages())
 
 
 def file_of(report: str, name: str) -> Path:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hermetic.audit.report.formats import FORMATS
+from hermetic.cli.audit_forms import FORMS
 from tests.golden.audits import ENDINGS, FOLDER, KEPT, file_of, text_of
 
 
@@ -16,5 +16,5 @@ def test_what_is_told_is_what_was_agreed_to(report, name):
 
 
 def test_every_format_has_a_kept_text_and_no_file_is_left_over():
-    assert ENDINGS.keys() == FORMATS.keys()
+    assert ENDINGS.keys() == set(FORMS)
     assert set(FOLDER.iterdir()) == {file_of(report, name) for report, name in KEPT}

@@ -53,6 +53,19 @@ def test_a_link_that_two_findings_draw_is_open_when_one_of_them_fails():
         assert all(link.open for link in topology_of(report).edges)
 
 
+def test_a_way_in_leads_to_the_cluster_from_an_internet_of_its_own():
+    way_in = Finding("x", "/r", Verdict.FAIL, Severity.HIGH, paths=("internet -> load balancer lb -> service s",))
+    way_out = Finding("y", "/r", Verdict.FAIL, Severity.HIGH, paths=("service s -> internet",))
+    report = replace(a_failing_report(), findings=(way_in, way_out))
+    topology = topology_of(report)
+    assert Link("service s", CLUSTER.lower(), open=True) in topology.edges
+    assert Link("service s", "internet", open=True) in topology.edges
+    assert not any(link.source == "internet" for link in topology.edges)
+    columns = columns_of(topology).slots
+    assert "from internet" in columns[0]
+    assert "internet" in columns[-1]
+
+
 def test_only_a_pass_draws_the_internet_with_nothing_leading_there():
     assert [place.label for place in topology_of(a_sealed_report()).nodes] == ["aks-gpu", "internet"]
     assert [place.label for place in topology_of(an_empty_report()).nodes] == ["aks-gpu"]
@@ -79,6 +92,8 @@ def test_a_topology_that_comes_with_the_report_is_drawn_as_it_is():
         ("same-region storage", PlaceKind.STORAGE),
         ("the internet", PlaceKind.INTERNET),
         ("something new", PlaceKind.OTHER),
+        ("subnet snet-internet", PlaceKind.SUBNET),
+        ("static egress gateway egress-1", PlaceKind.GATEWAY),
     ],
 )
 def test_a_hop_is_known_by_its_words(hop, kind):

@@ -1,1 +1,1 @@
-"""One report told in seven ways. Every format is a pure function of (report, pages); `formats` lists them."""
+"""One report told in seven ways. Every format is a pure function of (report, pages)."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from hermetic.audit.findings import Finding, Report, Verdict, worst_first
@@ -10,9 +10,13 @@ from hermetic.audit.report.resources import short_name
 from hermetic.audit.report.telling import hops_of
 from hermetic.audit.topology import Link, Place, PlaceKind, Topology
 
-# the first word that a hop holds says what it is; "peer vnet" must be asked before "vnet", "public ip" before "ip"
+# what a hop begins with, else what it holds, says what it is: "subnet snet-internet" is a subnet. The first word wins:
+# "peer" stands before "vnet", and the several gateways before "gateway"
 _WORDS = (
+    ("node subnet", PlaceKind.SUBNET),
+    ("pod subnet", PlaceKind.SUBNET),
     ("internet", PlaceKind.INTERNET),
+    ("::/0", PlaceKind.INTERNET),
     ("default outbound", PlaceKind.DEFAULT_OUTBOUND),
     ("nat gateway", PlaceKind.NAT_GATEWAY),
     ("public ip", PlaceKind.PUBLIC_IP),
@@ -27,6 +31,8 @@ _WORDS = (
     ("gateway", PlaceKind.GATEWAY),
     ("on-prem", PlaceKind.ON_PREMISES),
     ("dns", PlaceKind.DNS),
+    ("resolver", PlaceKind.DNS),
+    ("name server", PlaceKind.DNS),
     ("storage", PlaceKind.STORAGE),
     ("registry", PlaceKind.REGISTRY),
     ("subnet", PlaceKind.SUBNET),
@@ -82,10 +88,10 @@ def topology_of(report: Report) -> Topology:
     for way in ways_of(report):
         hops = [_place(hop) for hop in way.hops]
         label = "" if way.state == OPEN else way.state
-        for source, target in pairwise([cluster, *hops]):
+        for source, target in pairwise(_from_the_cluster(cluster, hops)):
             # the worst way comes first: what it says of a link stands
             links.setdefault((source.id, target.id), Link(source.id, target.id, way.state != UNDECIDED, label))
-        places |= {hop.id: places.get(hop.id, hop) for hop in hops}
+            places |= {place.id: places.get(place.id, place) for place in (source, target)}
     if not links and report.verdict is Verdict.PASS:
         # two boxes and nothing between them, which only a Pass may claim
         places["internet"] = Place("internet", PlaceKind.INTERNET, "internet")
@@ -95,7 +101,15 @@ def topology_of(report: Report) -> Topology:
 def kind_of(hop: str) -> PlaceKind:
     """What a hop of a path is, by its words."""
     lower = hop.lower()
-    return next((kind for word, kind in _WORDS if word in lower), PlaceKind.OTHER)
+    begun = next((kind for word, kind in _WORDS if lower.startswith(word)), None)
+    return begun or next((kind for word, kind in _WORDS if word in lower), PlaceKind.OTHER)
+
+
+def _from_the_cluster(cluster: Place, hops: list[Place]) -> list[Place]:
+    """A way begins at the cluster; a way in ends there, and the internet it comes from is a place of its own."""
+    if hops and hops[0].kind is PlaceKind.INTERNET:
+        return [replace(hops[0], id=f"from {hops[0].id}"), *hops[1:], cluster]
+    return [cluster, *hops]
 
 
 def _place(hop: str) -> Place:

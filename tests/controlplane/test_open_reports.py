@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 
@@ -33,7 +34,19 @@ def open_reports(api: Api) -> Iterator[None]:
         api.delete(f"{CRDS}/{crd['metadata']['name']}")
 
 
-@pytest.mark.parametrize("report", [a_failing_report(), a_sealed_report(), an_empty_report(), a_hostile_report()])
+ABOUT_A_SERVICE = replace(a_failing_report().findings[0], resource="v1/Service inference/llama")
+
+
+@pytest.mark.parametrize(
+    "report",
+    [
+        a_failing_report(),
+        a_sealed_report(),
+        an_empty_report(),
+        a_hostile_report(),
+        replace(a_failing_report(), findings=(ABOUT_A_SERVICE,)),
+    ],
+)
 @pytest.mark.usefixtures("open_reports")
 def test_the_api_server_keeps_every_field(api, report):
     shown = cluster_report(report, pages(), name="audited")

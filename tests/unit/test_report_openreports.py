@@ -9,7 +9,7 @@ import pytest
 
 from hermetic.audit.findings import AcceptedException, Severity, Verdict
 from hermetic.audit.report.openreports import as_openreports, cluster_report
-from tests.audit_reports import NODES, a_failing_report, a_hostile_report, an_empty_report, pages
+from tests.audit_reports import NODES, SCRIPT, a_failing_report, a_hostile_report, an_empty_report, pages
 
 
 @pytest.mark.parametrize(
@@ -46,6 +46,25 @@ def test_a_result_names_the_azure_resource_the_path_and_the_evidence():
     assert properties["paths"] == "subnet snet-nodes -> default outbound -> internet"
     assert all(digest.startswith("sha256:") for digest in properties["evidence"].split())
     assert len(properties["evidence"].split()) == 2
+
+
+@pytest.mark.parametrize(
+    ("resource", "reference"),
+    [
+        (
+            "apps/v1/Deployment inference/llama",
+            {"apiVersion": "apps/v1", "kind": "Deployment", "namespace": "inference", "name": "llama"},
+        ),
+        ("v1/Node aks-gpu-0", {"apiVersion": "v1", "kind": "Node", "name": "aks-gpu-0"}),
+        (NODES, None),
+        ("pool gpu", None),
+        (SCRIPT, None),
+    ],
+)
+def test_an_object_of_the_cluster_is_referred_to_as_one(resource, reference):
+    finding = replace(a_failing_report().findings[0], resource=resource)
+    (result,) = cluster_report(replace(a_failing_report(), findings=(finding,)), pages())["results"]
+    assert result.get("resources") == ([reference] if reference else None)
 
 
 def test_an_accepted_unknown_says_so():

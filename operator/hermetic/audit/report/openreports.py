@@ -1,7 +1,7 @@
 """OpenReports (openreports.io/v1alpha1 ClusterReport), for the dashboards that already read policy reports.
 
 Its five words are fewer than our verdicts, so the exact one stands in `properties.verdict`. Azure resources are no
-Kubernetes objects: their ids stand in `properties.armId`.
+Kubernetes objects: their ids stand in `properties.armId`, while objects of the cluster are referred to in `resources`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from hermetic.audit.findings import CheckPage, Finding, Report, Severity, Verdict, worst_first
-from hermetic.audit.report.resources import is_arm_id
+from hermetic.audit.report.resources import is_arm_id, object_reference
 from hermetic.audit.report.telling import acceptance, page_of, printable, remedy_of
 
 API_VERSION = "openreports.io/v1alpha1"
@@ -75,6 +75,7 @@ def _fitting(results: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 def _result(finding: Finding, finished: int, pages: Mapping[str, CheckPage]) -> dict[str, Any]:
     page = page_of(finding.check, pages)
+    about = object_reference(finding.resource)
     return {
         "source": "hermetic",
         "policy": printable(finding.check),
@@ -84,6 +85,7 @@ def _result(finding: Finding, finished: int, pages: Mapping[str, CheckPage]) -> 
         "result": _word(finding),
         "scored": finding.severity.decides,
         "message": printable(finding.message or page.title),
+        **({"resources": [about]} if about else {}),
         "timestamp": {"seconds": finished, "nanos": 0},
         "properties": {name: printable(value) for name, value in _properties(finding, pages)},
     }

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+
+_REFERENCE = re.compile(r"((?:[a-z0-9.-]+/)?v[a-z0-9]+)/([A-Z][A-Za-z0-9]*) (?:([a-z0-9.-]+)/)?([a-z0-9.:-]+)")
 _WORDS = {
     "managedclusters": "cluster",
     "agentpools": "pool",
@@ -35,6 +38,14 @@ _WORDS = {
 def is_arm_id(resource: str) -> bool:
     """Whether the resource is one of Azure's; everything else is a Kubernetes object or a probe's target."""
     return resource.lower().startswith("/subscriptions/")
+
+
+def object_reference(resource: str) -> dict[str, str] | None:
+    """The ObjectReference of "apps/v1/Deployment inference/llama"; None for what is no Kubernetes object."""
+    if (found := _REFERENCE.fullmatch(resource)) is None:
+        return None
+    api_version, kind, namespace, name = found.groups()
+    return {"apiVersion": api_version, "kind": kind, **({"namespace": namespace} if namespace else {}), "name": name}
 
 
 def short_name(resource: str) -> str:

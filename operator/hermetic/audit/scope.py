@@ -71,9 +71,19 @@ def node_group_of(estate: Estate) -> str:
 
 
 def scale_sets_of(estate: Estate) -> Listing[ScaleSet]:
-    """The scale sets in the node resource group."""
+    """The scale sets in the node resource group. None at all, where a pool is made of one, cannot be."""
     group = node_group_of(estate)
-    return estate.every(ScaleSet, group) if group else _not_yet(estate)
+    if not group:
+        return _not_yet(estate)
+    sets = estate.every(ScaleSet, group)
+    if sets.items or sets.problem is not None or not any(_is_made_of_a_scale_set(pool) for pool in pools_of(estate)):
+        return sets
+    detail = f"{group}: a list without any scale set, and the cluster has pools that are made of one"
+    return Listing(sets.target, (), sets.evidence, Problem(Trouble.UNREADABLE, detail))
+
+
+def _is_made_of_a_scale_set(pool: AgentPool) -> bool:
+    return (pool.type or "").lower() not in {"virtualmachines", "availabilityset"} and pool.count != 0
 
 
 def instance_nics_of(estate: Estate) -> Listing[NicFields]:
@@ -87,11 +97,27 @@ def instance_nics_of(estate: Estate) -> Listing[NicFields]:
 def _instance_nics(estate: Estate) -> Listing[NicFields]:
     sets = scale_sets_of(estate)
     group = node_group_of(estate)
-    alone: Listing[NetworkInterface] = estate.every(NetworkInterface, group) if group else _not_yet(estate)
-    standing = alone.where(lambda nic: nic.virtual_machine is not None or nic.private_endpoint is None)
     found = [merged(group, *(_nics_of_set(estate, one) for one in sets))] if sets.items else []
-    whole: Listing[NicFields] = merged(group or estate.cluster, *found, standing)
+    whole: Listing[NicFields] = merged(group or estate.cluster, *found, _standing_nics_of(estate, group))
     return Listing(whole.target, whole.items, (*sets.evidence, *whole.evidence), sets.problem or whole.problem)
+
+
+def _standing_nics_of(estate: Estate, group: str) -> Listing[NetworkInterface]:
+    if not group:
+        return _not_yet(estate)
+    alone = estate.every(NetworkInterface, group).where(_may_be_of_a_machine)
+    pool = next((one for one in pools_of(estate) if (one.type or "").lower() == "virtualmachines" and one.count), None)
+    if pool is None or alone.items or alone.problem is not None:
+        return alone
+    detail = f"{group}: pool {pool.name} has {pool.count} machines, and no network interface was listed"
+    return Listing(alone.target, (), alone.evidence, Problem(Trouble.UNREADABLE, detail))
+
+
+def _may_be_of_a_machine(nic: NetworkInterface) -> bool:
+    try:
+        return nic.virtual_machine is not None or nic.private_endpoint is None
+    except FactDamaged:
+        return True
 
 
 def _nics_of_set(estate: Estate, scale_set: ScaleSet) -> Listing[NicFields]:

@@ -9,12 +9,15 @@ from datetime import timedelta
 from random import Random
 from typing import Any
 
+from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature, encode_dss_signature
+
 from hermetic.audit.attestation.envelope import Envelope, signed_bytes
 from hermetic.audit.attestation.keys import SigningKey
-from hermetic.audit.attestation.signatures import P256_ORDER, sign
+from hermetic.audit.attestation.signatures import ED25519_BYTES, P256_ORDER, sign
 from hermetic.audit.attestation.strict_json import canonical
 from tests.attestations import CLUSTER, OBSERVED, a_report
 
+ED25519_ORDER = 2**252 + 27742317777372353535851937790883648493
 OTHER_VALUES = ("", "x", 0, 1, 7, -1, True, False, None, [], {}, "Pass", "Fail", "sealed", "2026-11-21T11:00:00Z")
 
 
@@ -164,9 +167,20 @@ def another_key(at: Target) -> bytes:
     return Envelope(payload or b" ", keyid, signature).as_bytes()
 
 
+def the_other_form(signature: bytes) -> bytes:
+    """What anybody can make of a signature that mathematics takes as well: n - s of ECDSA, s + L of Ed25519."""
+    if len(signature) == ED25519_BYTES:
+        s = int.from_bytes(signature[32:], "little") + ED25519_ORDER
+        return signature[:32] + s.to_bytes(32, "little")
+    r, s = decode_dss_signature(signature)
+    return encode_dss_signature(r, P256_ORDER - s)
+
+
 def confused_algorithm(at: Target) -> bytes:
     """Signatures of other forms and lengths, a shared-secret code in their place, fields that name an algorithm."""
-    match at.random.randrange(5):
+    match at.random.randrange(6):
+        case 5:
+            return with_signature(at.envelope, the_other_form(at.envelope.signature))
         case 0:
             return with_signature(
                 at.envelope, at.random.randbytes(at.random.choice((1, 20, 32, 48, 63, 64, 65, 72, 128)))

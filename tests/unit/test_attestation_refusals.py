@@ -280,12 +280,14 @@ def test_numbers_out_of_range_are_no_signature(r: int, s: int) -> None:
     assert word(with_signature(signed(P256), encode_dss_signature(r, s))) == Refusal.BAD_SIGNATURE
 
 
-def test_der_in_a_longer_form_is_no_signature() -> None:
+def test_der_in_a_longer_form_or_of_negative_numbers_is_no_signature() -> None:
     envelope = signed(P256)
     body = envelope.signature[2:]
     longer = b"\x30\x81" + bytes([len(body)]) + body
     padded = b"\x30" + bytes([len(body) + 2]) + body + b"\x05\x00"
-    for signature in (longer, padded, envelope.signature + b"\0"):
+    zero_in_front = bytes.fromhex("300702020001020101")
+    negative = bytes.fromhex("3006020180020101")
+    for signature in (longer, padded, envelope.signature + b"\0", zero_in_front, negative):
         assert word(with_signature(envelope, signature)) in {Refusal.BAD_SIGNATURE, Refusal.TRUNCATED}
 
 
@@ -423,8 +425,8 @@ def test_from_the_future() -> None:
 
 def test_expired() -> None:
     end = OBSERVED + timedelta(days=1) - NOW
-    assert word(signed(KEY), at=end) == Refusal.EXPIRED
-    assert verify(signed(KEY), TRUSTED, HERE, NOW + end - timedelta(seconds=1))
+    assert word(signed(KEY), Expected(), at=end) == Refusal.EXPIRED
+    assert verify(signed(KEY), TRUSTED, Expected(), NOW + end - timedelta(seconds=1))
 
 
 def test_expired_by_the_age_that_is_allowed_here() -> None:

@@ -89,9 +89,10 @@ def _der_numbers(signature: bytes) -> tuple[int, int] | None:
     """r and s of the shortest DER form, None for all else."""
     try:
         r, s = decode_dss_signature(signature)
+        shortest = encode_dss_signature(r, s)
     except ValueError:
         return None
-    return (r, s) if r >= 0 and s >= 0 and encode_dss_signature(r, s) == signature else None
+    return (r, s) if shortest == signature else None
 
 
 def _is_cut_der(signature: bytes) -> bool:

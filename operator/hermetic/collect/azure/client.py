@@ -120,7 +120,7 @@ class ArmClient:
         return True
 
     def _must_be_somebody(self, attempt: Attempt) -> None:
-        self._somebody_answered = self._somebody_answered or attempt.status is not None
+        self._somebody_answered = self._somebody_answered or attempt.status is not None or attempt.began
         if attempt.never_arrived and not self._somebody_answered:
             raise self._nobody(attempt)
 

@@ -46,7 +46,7 @@ class Ask:
 class Attempt:
     """What one sending brought: an HTTP answer, or `error` in words where there is none.
 
-    `never_arrived` tells that no connection came about at all.
+    `never_arrived` tells that no connection came about at all, `began` that an answer broke off in the middle.
     """
 
     status: int | None = None
@@ -54,6 +54,7 @@ class Attempt:
     content: bytes = b""
     error: str = ""
     never_arrived: bool = False
+    began: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from hermetic.collect.azure.exchange import Ask
 RESOURCE_GROUPS = "Microsoft.Resources/subscriptions/resourceGroups"
 RESOURCE_GROUPS_VERSION = "2021-04-01"
 
-_KIND = re.compile(r"[A-Za-z0-9.]+(/[A-Za-z0-9]+)+")
+_KIND = re.compile(r"[A-Za-z][A-Za-z0-9.]*(/[A-Za-z0-9]+)+")
 _VERSION = re.compile(r"\d{4}-\d\d-\d\d(-preview)?")
 _KEPT = "!$&'()*+,;=:@-._~"
 """Characters that may stand in a segment of a path as they are."""

@@ -44,8 +44,7 @@ class Wire:
         except TimeoutError:
             return Attempt(error=f"no answer within {REQUEST_SECONDS:.0f} s")
         except httpx.RequestError as error:
-            words = f"{type(error).__name__}: {error}".rstrip(": ")
-            return Attempt(error=words, never_arrived=isinstance(error, _NO_CONNECTION))
+            return Attempt(error=_in_words(error), never_arrived=isinstance(error, _NO_CONNECTION))
 
     async def _exchange(self, ask: Ask, token: str) -> Attempt:
         # the host is that of the configuration whatever the target says: a link to another one cannot even be written
@@ -53,10 +52,13 @@ class Wire:
         headers = {"Authorization": f"Bearer {token}"}
         async with self._client.stream(ask.method, url, headers=headers, json=ask.body) as response:
             content = bytearray()
-            async for piece in response.aiter_bytes():
-                content += piece
-                if len(content) > LARGEST_BODY:
-                    return Attempt(error=f"the answer is larger than {LARGEST_BODY >> 20} MiB")
+            try:
+                async for piece in response.aiter_bytes():
+                    content += piece
+                    if len(content) > LARGEST_BODY:
+                        return Attempt(error=f"the answer is larger than {LARGEST_BODY >> 20} MiB", began=True)
+            except httpx.RequestError as error:
+                return Attempt(error=_in_words(error), began=True)
             return Attempt(response.status_code, response.headers, bytes(content))
 
     def local(self, link: str) -> str:
@@ -72,6 +74,10 @@ class Wire:
         if not parts.path.startswith("/") or (parts.scheme and not parts.netloc):
             return ""
         return parts.path + (f"?{parts.query}" if parts.query else "")
+
+
+def _in_words(error: httpx.RequestError) -> str:
+    return f"{type(error).__name__}: {error}".rstrip(": ")
 
 
 @asynccontextmanager

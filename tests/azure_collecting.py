@@ -1,0 +1,195 @@
+"""What tests of the Azure collector share: a clock that sleeping moves, and an audit of a stand-in with it.
+
+    with ArmStandIn(sealed_estate()) as arm:
+        seen = await audited(arm)
+    assert seen.verdict("subnet-nat-gateway") is Verdict.PASS
+
+The requests really go over loopback; only waiting is played, and only the waiting of the collector.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Any, TypeVar
+
+from hermetic.audit.auditing import judge
+from hermetic.audit.estate.estate import Estate
+from hermetic.audit.estate.questions import Answer, Question
+from hermetic.audit.findings import Finding, Verdict, overall
+from hermetic.audit.policy import Policy
+from hermetic.collect.azure.answering import AzureAnswerer, How
+from hermetic.collect.azure.client import ArmClient, Caller
+from hermetic.collect.azure.clouds import cloud_of
+from hermetic.collect.azure.credentials import GivenToken, Tokens
+from hermetic.collect.azure.opening import AzureSettings, azure_opened
+from hermetic.collect.azure.pacing import Pacing
+from hermetic.collect.azure.patience import Patience
+from hermetic.collect.azure.wire import CONNECTIONS, opened
+from hermetic.collect.collecting import collected
+from testbed.azure.estate import Estate as ArmEstate
+from testbed.azure.server import ArmStandIn
+
+T = TypeVar("T")
+START = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
+
+
+class SleepingClock:
+    """Time passes only by sleeping. Sleeps that overlap pass together."""
+
+    def __init__(self) -> None:
+        self.seconds = 1000.0
+        self.slept: list[float] = []
+
+    def now(self) -> datetime:
+        return START + timedelta(seconds=self.seconds - 1000.0)
+
+    def monotonic(self) -> float:
+        return self.seconds
+
+    async def sleep(self, seconds: float) -> None:
+        end = self.seconds + seconds
+        self.slept.append(seconds)
+        await asyncio.sleep(0)
+        self.seconds = max(self.seconds, end)
+
+    @property
+    def passed(self) -> float:
+        """Seconds since the beginning."""
+        return self.seconds - 1000.0
+
+
+@dataclass
+class Told:
+    """What the progress was told."""
+
+    rounds: list[int] = field(default_factory=list)
+    requests: list[str] = field(default_factory=list)
+    resources: int = 0
+    waited: list[tuple[str, float]] = field(default_factory=list)
+    sentences: list[str] = field(default_factory=list)
+
+    def asks(self, questions: int) -> None:
+        self.rounds.append(questions)
+
+    def answered(self, request: str, seconds: float) -> None:  # noqa: ARG002 - the port has it
+        self.requests.append(request)
+
+    def saw(self, resources: int) -> None:
+        self.resources += resources
+
+    def waits(self, why: str, seconds: float) -> None:
+        self.waited.append((why, seconds))
+
+    def says(self, sentence: str) -> None:
+        self.sentences.append(sentence)
+
+
+@dataclass
+class Seen:
+    """One audit of a stand-in."""
+
+    cluster: str
+    answers: Mapping[Question, Answer]
+    findings: tuple[Finding, ...]
+    clock: SleepingClock
+    told: Told
+
+    @property
+    def overall(self) -> Verdict:
+        return overall(self.findings)
+
+    def of(self, check: str) -> dict[str, Finding]:
+        """The findings of a check by resource in lower case."""
+        return {one.resource.lower(): one for one in self.findings if one.check == check}
+
+    def verdicts(self, check: str) -> set[Verdict]:
+        return {one.verdict for one in self.of(check).values()}
+
+    def claims(self) -> set[tuple[str, str, str]]:
+        """Check, resource and verdict of each finding."""
+        return {(one.check, one.resource.lower(), one.verdict.value) for one in self.findings}
+
+
+async def audited(
+    arm: ArmStandIn,
+    *,
+    discovery: How = "graph",
+    retry_budget: float = 120.0,
+    tokens: Tokens | None = None,
+    clock: SleepingClock | None = None,
+) -> Seen:
+    """Collect and judge what the stand-in serves, by the policy of its estate."""
+    estate, clock, told = arm.estate, clock or SleepingClock(), Told()
+    policy = policy_of(estate)
+    async with azure_opened(
+        AzureSettings(estate.cluster, arm.url, discovery, retry_budget),
+        environment={"HERMETIC_ARM_TOKEN": arm.token},
+        clock=clock,
+        progress=told,
+        sleep=clock.sleep,
+        tokens=tokens,
+    ) as azure:
+        answers = await collected(estate.cluster, {"azure": azure}, lambda seen: judge(seen, policy), told)
+    findings = judge(Estate(estate.cluster, ("azure",), answers), policy)
+    return Seen(estate.cluster, answers, findings, clock, told)
+
+
+def policy_of(estate: ArmEstate) -> Policy:
+    """The policy that the estate is meant to be audited with."""
+    return Policy.model_validate({**estate.policy, "profile": estate.profile})
+
+
+@dataclass
+class Bench:
+    """A client of a stand-in, with its clock."""
+
+    client: ArmClient
+    answerer: AzureAnswerer
+    clock: SleepingClock
+    told: Told
+
+    async def answer(self, question: Question) -> Answer:
+        return (await self.answerer.answers([question]))[question]
+
+
+@asynccontextmanager
+async def client_of(
+    arm: ArmStandIn,
+    *,
+    retry_budget: float = 120.0,
+    discovery: How = "graph",
+    tokens: Tokens | None = None,
+    chance: Callable[[], float] = lambda: 0.5,
+) -> AsyncIterator[Bench]:
+    """A client of a stand-in whose waiting takes no time; backoff is not jittered."""
+    clock, told, cloud = SleepingClock(), Told(), cloud_of(arm.url)
+    pacing = Pacing(clock, clock.sleep, connections=CONNECTIONS, reads_per_second=25.0, waits=lambda _: None)
+    async with opened(cloud) as wire:
+        client = ArmClient(
+            wire,
+            Caller(tokens or GivenToken(arm.token)),
+            pacing,
+            Patience(retry_budget, chance),
+            clock=clock,
+            sleep=clock.sleep,
+            progress=told,
+        )
+        yield Bench(client, AzureAnswerer(client, arm.estate.cluster, discovery), clock, told)
+
+
+def question(verb: str, kind: str, target: str, version: str = "2025-05-01", **rest: Any) -> Question:
+    """A question to Azure."""
+    return Question("azure", verb, kind, target, version, **rest)  # type: ignore[arg-type]
+
+
+def ids(answer: Answer) -> list[str]:
+    """Ids of the bodies, in lower case, in their order."""
+    return [str(body.value["id"]).lower() for body in answer.bodies]
+
+
+async def all_of(things: Iterable[Awaitable[T]]) -> list[T]:
+    return list(await asyncio.gather(*things))

@@ -1,0 +1,219 @@
+"""What may pass is tried again, within one budget of waiting; what was asked to wait for is waited for."""
+
+from __future__ import annotations
+
+import re
+from email.utils import format_datetime
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hermetic.audit.estate.questions import Question, Trouble
+from hermetic.collect.azure.patience import Patience
+from hermetic.collect.azure.replies import wait_asked
+from testbed.azure.baseline import sealed_estate
+from testbed.azure.faults import Fault, NotJson, Reset, Status, Truncate
+from testbed.azure.server import ArmStandIn
+from tests.azure_collecting import START, all_of, client_of, question
+
+ESTATE = sealed_estate()
+VNET = question("get", "Microsoft.Network/virtualNetworks", ESTATE.site.vnet)
+TABLE = question("get", "Microsoft.Network/routeTables", ESTATE.site.route_table)
+EXACTLY = f"virtualNetworks/{ESTATE.site.vnet.rpartition('/')[2]}\\?"
+
+
+@pytest.mark.parametrize("action", [Status(500), Status(503), Status(429), Status(408), Reset(), Truncate(), NotJson()])
+async def test_what_passes_by_itself_costs_only_time(action: Any) -> None:
+    with ArmStandIn(ESTATE, faults=[Fault(action, path=EXACTLY, times=3)]) as arm:
+        async with client_of(arm) as bench:
+            answer = await bench.answer(VNET)
+            assert answer.problem is None
+            assert [one.status for one in answer.evidence] == [200]
+            assert bench.clock.passed == pytest.approx(0.5 + 1 + 2, rel=0.2)
+
+
+@pytest.mark.parametrize("action", [Status(500), Status(429), Reset(), Truncate(), NotJson()])
+async def test_what_stays_ill_is_unavailable_when_the_budget_is_spent(action: Any) -> None:
+    with ArmStandIn(ESTATE, faults=[Fault(action, path=EXACTLY)]) as arm:
+        async with client_of(arm, retry_budget=20) as bench:
+            answer = await bench.answer(VNET)
+            assert answer.problem is not None
+            assert answer.problem.trouble is Trouble.UNAVAILABLE
+            assert answer.bodies == ()
+            assert answer.evidence[0].request.startswith(f"GET {ESTATE.site.vnet}?")
+            assert 10 <= bench.clock.passed <= 20.5
+
+
+async def test_retry_after_is_waited_for_and_no_less() -> None:
+    with ArmStandIn(ESTATE, faults=[Fault(Status(503, retry_after=17), path=EXACTLY, times=2)]) as arm:
+        async with client_of(arm) as bench:
+            assert (await bench.answer(VNET)).problem is None
+            assert bench.clock.passed == pytest.approx(34)
+
+
+async def test_a_wait_beyond_the_budget_is_not_begun() -> None:
+    with ArmStandIn(ESTATE, faults=[Fault(Status(503, retry_after=121), path=EXACTLY)]) as arm:
+        async with client_of(arm) as bench:
+            answer = await bench.answer(VNET)
+            assert answer.problem is not None
+            assert bench.clock.passed == 0
+    assert len(arm.requests) == 1
+
+
+async def test_the_budget_is_one_for_the_whole_run() -> None:
+    with ArmStandIn(ESTATE, faults=[Fault(Status(503, retry_after=50), path="virtualNetworks")]) as arm:
+        async with client_of(arm, retry_budget=120) as bench:
+            assert (await bench.answer(VNET)).problem is not None
+            assert bench.clock.passed == pytest.approx(100)
+            before = len(arm.requests)
+            other = question("get", "Microsoft.Network/virtualNetworks/subnets", ESTATE.site.gpu_subnet)
+            assert (await bench.answer(other)).problem is not None
+            assert len(arm.requests) == before + 1
+
+
+async def test_429_stops_the_whole_subscription_not_one_worker() -> None:
+    nics = [
+        question("get", "Microsoft.Network/networkInterfaces", f"{ESTATE.site.node_group}/providers/x.y/z/{number}")
+        for number in range(30)
+    ]
+    with ArmStandIn(ESTATE, faults=[Fault(Status(429, retry_after=30), path=EXACTLY, times=1)]) as arm:
+        async with client_of(arm) as bench:
+            await bench.answer(TABLE)
+            answers = await bench.answerer.answers([VNET, *nics])
+            assert answers[VNET].problem is None
+            assert bench.clock.passed == pytest.approx(30)
+    on_the_way = 8
+    seen = [request.path for request in arm.requests]
+    first = seen.index(ESTATE.site.vnet)
+    again = len(seen) - 1 - seen[::-1].index(ESTATE.site.vnet)
+    throttled_at, resumed = arm.requests[first], arm.requests[again]
+    assert throttled_at.status == 429
+    assert resumed.status == 200
+    assert sum(1 for _ in seen[first:again]) <= len(nics) + on_the_way
+    assert [status for status in (request.status for request in arm.requests) if status == 429] == [429]
+
+
+async def test_with_no_patience_left_a_throttled_subscription_is_left_alone() -> None:
+    with ArmStandIn(ESTATE, faults=[Fault(Status(429, retry_after=600))]) as arm:
+        async with client_of(arm) as bench:
+            for one in (VNET, TABLE):
+                answer = await bench.answer(one)
+                assert answer.problem is not None
+                assert answer.problem.trouble is Trouble.UNAVAILABLE
+    assert len(arm.requests) == 1
+
+
+@pytest.mark.parametrize(
+    ("status", "code", "trouble"),
+    [
+        (400, "NoRegisteredProviderFound", Trouble.REFUSED),
+        (404, "ResourceNotFound", Trouble.NOT_FOUND),
+        (404, "InvalidResourceType", Trouble.REFUSED),
+        (403, "AuthorizationFailed", Trouble.FORBIDDEN),
+        (302, "", Trouble.REFUSED),
+        (409, "MissingSubscriptionRegistration", Trouble.REFUSED),
+        (204, "", Trouble.REFUSED),
+    ],
+)
+async def test_what_does_not_pass_by_itself_is_asked_once(status: int, code: str, trouble: Trouble) -> None:
+    with ArmStandIn(ESTATE, faults=[Fault(Status(status, code=code), path=EXACTLY)]) as arm:
+        async with client_of(arm) as bench:
+            answer = await bench.answer(VNET)
+            assert answer.problem is not None
+            assert answer.problem.trouble is trouble
+            assert bench.clock.passed == 0
+    assert len(arm.requests) == 1
+
+
+async def test_a_refusal_names_the_permission_that_is_missing() -> None:
+    estate = sealed_estate()
+    estate.deny(estate.site.vnet, "*/subnets/read")
+    with ArmStandIn(estate) as arm:
+        async with client_of(arm) as bench:
+            answer = await bench.answer(
+                question("get", "microsoft.network/VIRTUALNETWORKS/subnets", estate.site.gpu_subnet)
+            )
+    assert answer.problem is not None
+    assert answer.problem.permission == "Microsoft.Network/virtualNetworks/subnets/read"
+
+
+async def test_an_old_api_version_is_refused_and_not_a_missing_resource() -> None:
+    old = Question("azure", "get", VNET.kind, VNET.target, "2001-01-01")
+    with ArmStandIn(ESTATE) as arm:
+        async with client_of(arm) as bench:
+            answer = await bench.answer(old)
+    assert answer.problem is not None
+    assert answer.problem.trouble is Trouble.REFUSED
+
+
+async def test_one_question_is_asked_once_however_many_want_it() -> None:
+    with ArmStandIn(ESTATE, latency=0.05) as arm:
+        async with client_of(arm) as bench:
+            shouted = Question("azure", "get", VNET.kind.upper(), VNET.target.upper(), VNET.api_version)
+            answers = await all_of(bench.answer(one) for one in (VNET, shouted, VNET))
+    assert len(arm.requests) == 1
+    assert len({answer.evidence for answer in answers}) == 1
+
+
+@pytest.mark.parametrize(
+    ("headers", "seconds"),
+    [
+        ({"retry-after": "7"}, 7.0),
+        ({"retry-after": " 0 "}, 0.0),
+        ({"retry-after": format_datetime(START.replace(minute=1), usegmt=True)}, 60.0),
+        ({"retry-after": format_datetime(START.replace(hour=11), usegmt=True)}, 0.0),
+        ({"retry-after": "soon"}, None),
+        ({"retry-after": "-5"}, None),
+        ({"retry-after": "1e9"}, None),
+        ({}, None),
+        ({"x-ms-user-quota-remaining": "0", "x-ms-user-quota-resets-after": "00:01:05"}, 65.0),
+        ({"x-ms-user-quota-remaining": "3", "x-ms-user-quota-resets-after": "00:01:05"}, None),
+    ],
+)
+def test_how_long_to_wait_is_read_as_it_is_documented(headers: dict[str, str], seconds: float | None) -> None:
+    assert wait_asked(headers, START) == seconds
+
+
+@given(st.lists(st.tuples(st.floats(0, 50), st.floats(0, 50)), max_size=50), st.floats(0, 200))
+def test_the_run_never_waits_longer_than_its_budget(waits: list[tuple[float, float]], budget: float) -> None:
+    patience, now = Patience(budget), 0.0
+    granted: list[tuple[float, float]] = []
+    for later, seconds in waits:
+        now += later
+        if patience.grants(now, seconds):
+            granted.append((now, now + seconds))
+    assert _covered(granted) <= budget + 1e-6
+
+
+def test_waits_that_overlap_count_once() -> None:
+    patience = Patience(10)
+    assert all(patience.grants(100, 8) for _ in range(100))
+    assert patience.grants(105, 5)
+    assert not patience.grants(105, 6)
+
+
+@given(st.integers(1, 10_000), st.floats(0, 1, exclude_max=True))
+def test_backoff_is_jittered_and_bounded(tries: int, chance: float) -> None:
+    seconds = Patience(1, lambda: chance).backoff(tries)
+    assert 0.25 <= seconds <= 45
+
+
+def _covered(spans: list[tuple[float, float]]) -> float:
+    total, end = 0.0, float("-inf")
+    for begin, until in sorted(spans):
+        total += max(0.0, until - max(begin, end))
+        end = max(end, until)
+    return total
+
+
+def test_messages_of_arm_are_one_line_and_short() -> None:
+    from hermetic.collect.azure.exchange import Ask, Attempt
+    from hermetic.collect.azure.replies import reply_of
+
+    body = b'{"error":{"code":"Bad","message":"one\\ntwo\\u0000 ' + b"x" * 5000 + b'"}}'
+    problem = reply_of(Ask("GET", "/subscriptions/s?api-version=1", "p"), Attempt(400, {}, body)).problem
+    assert problem is not None
+    assert len(problem.detail) < 420
+    assert not re.search(r"[\n\r]", problem.detail)

@@ -53,12 +53,13 @@ def test_a_link_that_two_findings_draw_is_open_when_one_of_them_fails():
         assert all(link.open for link in topology_of(report).edges)
 
 
-def test_a_way_in_leads_to_the_cluster_from_an_internet_of_its_own():
+def test_a_way_in_begins_at_an_internet_of_its_own():
     way_in = Finding("x", "/r", Verdict.FAIL, Severity.HIGH, paths=("internet -> load balancer lb -> service s",))
     way_out = Finding("y", "/r", Verdict.FAIL, Severity.HIGH, paths=("service s -> internet",))
     report = replace(a_failing_report(), findings=(way_in, way_out))
     topology = topology_of(report)
-    assert Link("service s", CLUSTER.lower(), open=True) in topology.edges
+    assert Link("from internet", "load balancer lb", open=True) in topology.edges
+    assert Link(CLUSTER.lower(), "service s", open=True) in topology.edges
     assert Link("service s", "internet", open=True) in topology.edges
     assert not any(link.source == "internet" for link in topology.edges)
     columns = columns_of(topology).slots

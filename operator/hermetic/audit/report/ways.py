@@ -87,7 +87,7 @@ def topology_of(report: Report) -> Topology:
     links: dict[tuple[str, str], Link] = {}
     for way in ways_of(report):
         hops = [_place(hop) for hop in way.hops]
-        label = "" if way.state == OPEN else way.state
+        label = way.state if way.state == ACCEPTED else ""
         for source, target in pairwise(_from_the_cluster(cluster, hops)):
             # the worst way comes first: what it says of a link stands
             links.setdefault((source.id, target.id), Link(source.id, target.id, way.state != UNDECIDED, label))
@@ -106,9 +106,9 @@ def kind_of(hop: str) -> PlaceKind:
 
 
 def _from_the_cluster(cluster: Place, hops: list[Place]) -> list[Place]:
-    """A way begins at the cluster; a way in ends there, and the internet it comes from is a place of its own."""
+    """A way out begins at the cluster; a way in begins at an internet of its own, apart from where ways out end."""
     if hops and hops[0].kind is PlaceKind.INTERNET:
-        return [replace(hops[0], id=f"from {hops[0].id}"), *hops[1:], cluster]
+        return [replace(hops[0], id=f"from {hops[0].id}"), *hops[1:]]
     return [cluster, *hops]
 
 

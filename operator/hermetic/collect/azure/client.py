@@ -78,6 +78,8 @@ class ArmClient:
                 return Reply(ask).but(Trouble.UNAVAILABLE, "asked too often, and the retry budget is spent")
             token = await self.caller.token()
             attempt = await self._attempt(ask, token)
+            if attempt is None:
+                continue
             reply = reply_of(ask, attempt)
             tries += 1
             self._must_be_somebody(attempt)
@@ -92,8 +94,11 @@ class ArmClient:
                 raise self._nobody(attempt)
             return reply
 
-    async def _attempt(self, ask: Ask, token: str) -> Attempt:
+    async def _attempt(self, ask: Ask, token: str) -> Attempt | None:
+        """None when there is no point any more: while this one stood in line, the token was refused to another."""
         async with self._pacing.turn(ask.lane) as told:
+            if self.caller.is_refused:
+                return None
             began = self.clock.monotonic()
             attempt = await self.wire.send(ask, token)
             told.update({name.lower(): value for name, value in attempt.headers.items()})

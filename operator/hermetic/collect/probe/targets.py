@@ -29,10 +29,13 @@ KNOWN_NAME = "example.com"
 WIRESERVER_PORTS = (80, 32526, 53)
 FEWEST_V4 = 3
 MOST_CALLS = 64
-"""What an answer of 4096 bytes has room for."""
+"""More would not fit into an answer: the kubelet passes on 4096 bytes."""
 
 
 def _canonical(text: str) -> str:
+    """As the kernel writes it. A zone (fe80::1%eth0) means something on one machine only."""
+    if "%" in text:
+        raise ValueError(f"{text!r}: an address with a zone")
     return str(ip_address(text))
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import base64
 import json
+import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Self
@@ -143,12 +145,17 @@ def _object(line: str) -> dict[str, Any]:
     if len(line) > LARGEST_ANSWER:
         raise _Unreadable(f"{len(line)} characters, more than any probe says")
     try:
-        found = json.loads(line)
-    except (ValueError, RecursionError):
+        found = json.loads(_unpacked(line) if line.startswith("z") else line)
+    except (ValueError, RecursionError, zlib.error):
         raise _Unreadable("no JSON: the text was cut, or something else wrote it") from None
     if not isinstance(found, dict):
         raise _Unreadable("no JSON object")
     return found
+
+
+def _unpacked(line: str) -> bytes:
+    """What was packed, as far as any probe would say it: a longer text is cut, and then no JSON."""
+    return zlib.decompressobj().decompress(base64.b64decode(line[1:], validate=True), LARGEST_ANSWER)
 
 
 def _pairs(asked: list[Any], answered: list[Any]) -> Iterator[tuple[Any, Any]]:

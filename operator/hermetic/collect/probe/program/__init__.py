@@ -8,8 +8,9 @@ In:   the environment variable HERMETIC_PROBE, one JSON object
        "resolvers": [ADDRESS...], "canary": DOMAIN, "knownName": NAME, "clusterName": NAME, "imds": BOOL};
       a TARGET is [WHAT, KIND, ADDRESS, PORT], KIND one of `tcp tls proxy udp`; WHAT is for whoever reads the answers;
       no control means the API server's Service
-Out:  one line of JSON on stdout and, up to 4096 bytes, in /dev/termination-log, which the kubelet copies into the pod's
-      status: reading it takes no right to read logs. Answers stand in the order of the questions.
+Out:  one line of JSON on stdout and in /dev/termination-log, of which the kubelet copies 4096 bytes into the pod's
+      status: reading it takes no right to read logs. A longer line is written there as `z` and the base64 of its zlib
+      form. Answers stand in the order of the questions.
 
 One answer is a letter and what belongs to it:
       o            a TCP connection was made

@@ -38,9 +38,9 @@ def v4_defaults(table: str) -> list[str]:
     """Default routes of the main table, as /proc/net/route shows them: addresses in the byte order of the machine."""
     rows = [line.split() for line in table.splitlines()[1:]]
     return [
-        f"{socket.inet_ntop(socket.AF_INET, struct.pack('=I', int(row[2], 16)))} {row[0]}"
-        for row in rows
-        if row[1] == row[7] == "00000000" and not int(row[3], 16) & REJECT
+        f"{socket.inet_ntop(socket.AF_INET, struct.pack('=I', int(gateway, 16)))} {device}"
+        for device, destination, gateway, flags, _, _, _, mask, *_ in rows
+        if destination == mask == "00000000" and not int(flags, 16) & REJECT
     ][:2]
 
 
@@ -48,16 +48,18 @@ def v6_defaults(table: str) -> list[str]:
     """Default routes of every table; the kernel's own refusal to route, on `lo`, leads nowhere."""
     rows = [line.split() for line in table.splitlines()]
     return [
-        f"{socket.inet_ntop(socket.AF_INET6, bytes.fromhex(row[4]))} {row[9]}"
-        for row in rows
-        if row[0] == "0" * 32 and row[1] == "00" and not int(row[8], 16) & REJECT
+        f"{socket.inet_ntop(socket.AF_INET6, bytes.fromhex(gateway))} {device}"
+        for destination, length, _, _, gateway, _, _, _, flags, device in rows
+        if destination == "0" * 32 and length == "00" and not int(flags, 16) & REJECT
     ][:2]
 
 
 def v6_globals(table: str) -> list[str]:
     """IPv6 addresses of global scope; two are enough to show that there are some."""
     rows = [line.split() for line in table.splitlines()]
-    return [socket.inet_ntop(socket.AF_INET6, bytes.fromhex(row[0])) for row in rows if row[3] == "00"][:2]
+    return [
+        socket.inet_ntop(socket.AF_INET6, bytes.fromhex(address)) for address, _, _, scope, *_ in rows if scope == "00"
+    ][:2]
 
 
 def nameservers(configuration: str) -> list[str]:

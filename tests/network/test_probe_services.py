@@ -1,0 +1,254 @@
+"""The probe against what answers: TLS, names, proxies and the metadata service, from a leaking network to a sealed one.
+
+Everything here is real but who answers: the far end of the rooms stands in for the internet, for Azure's resolver and
+metadata service, and for the cluster's own resolver.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+import pytest
+
+from hermetic.audit.checks import probe
+from hermetic.audit.estate.estate import Estate
+from hermetic.audit.estate.probe.dns import DnsReading
+from hermetic.audit.estate.probe.readings import Reading
+from hermetic.audit.estate.questions import Answer, Body
+from hermetic.audit.findings import Evidence, Verdict
+from hermetic.audit.judging import findings_of
+from hermetic.audit.policy import Policy
+from hermetic.collect.probe.readings import question
+from hermetic.collect.probe.targets import Listener, Targets
+from tests.network.rooms import DEFAULTS, FAR, World
+from tests.probe_runs import CLUSTER, SUBSCRIPTION
+
+AZURE_DNS, METADATA, API_SERVER, CLUSTER_DNS, PROXY = (
+    "168.63.129.16",
+    "169.254.169.254",
+    "10.96.0.1",
+    "10.96.0.10",
+    "10.1.0.9",
+)
+INSIDE = (AZURE_DNS, METADATA, API_SERVER, CLUSTER_DNS, PROXY)
+SERVICE = {"KUBERNETES_SERVICE_HOST": API_SERVER, "KUBERNETES_SERVICE_PORT": "443"}
+BALANCER = {"loadbalancer": {"publicIpAddresses": [], "inboundRules": [], "outboundRules": []}}
+LEAKING_BALANCER = {
+    "loadbalancer": {
+        "publicIpAddresses": [{"frontendIpAddress": "198.51.100.77", "privateIpAddress": "203.0.113.2"}],
+        "inboundRules": [],
+        "outboundRules": [{"frontendIpAddress": "198.51.100.77", "privateIpAddress": "203.0.113.2"}],
+    }
+}
+COMPUTE = {"subscriptionId": SUBSCRIPTION, "resourceGroupName": "MC_gpu", "vmScaleSetName": "aks-gpu", "vmId": "1"}
+
+
+def interface(public: str) -> dict:
+    return {"interface": [{"ipv4": {"ipAddress": [{"privateIpAddress": "203.0.113.2", "publicIpAddress": public}]}}]}
+
+
+def imds(balancer: object = BALANCER, public: str = "") -> dict:
+    return {
+        "/metadata/loadbalancer": [200, balancer],
+        "/metadata/instance/network": [200, interface(public)],
+        "/metadata/instance/compute": [200, COMPUTE],
+    }
+
+
+def everywhere(status: int, body: object) -> dict:
+    return {path: [status, body] for path in imds()}
+
+
+TARGETS = Targets(
+    public_addresses=("198.51.100.1", "198.51.100.2", "198.51.100.3", "2001:db8:ff::1"),
+    storage_names=("stranger.blob.core.windows.net",),
+    proxies=(Listener(address=PROXY, port=3128),),
+    limit_seconds=1.5,
+)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def inside(rooms: World) -> None:
+    """What every cluster reaches, sealed or not: the host, the API server, its resolver, a proxy of the company."""
+    rooms.add_beyond(*INSIDE)
+    for address in INSIDE:
+        rooms.node.run("ip", "route", "add", address, "via", "203.0.113.1")
+    set_resolver(rooms, CLUSTER_DNS)
+
+
+def set_resolver(rooms: World, *servers: str) -> None:
+    text = "search svc.cluster.local\n" + "".join(f"nameserver {server}\n" for server in servers)
+    rooms.node.run(
+        "sh", "-c", "cat > /run/resolv.conf; mount --bind /run/resolv.conf $(readlink -f /etc/resolv.conf)", stdin=text
+    )
+
+
+@pytest.fixture
+def sealed_network(rooms: World) -> Iterator[None]:
+    """No route to anything but what is inside."""
+    with rooms.node.without(*DEFAULTS):
+        yield
+
+
+def judged(ask) -> dict[str, tuple[Verdict, str]]:
+    """What the audit says after a run from each vantage; both stand in the same room here."""
+    bodies = []
+    for host_network in (False, True):
+        questions = TARGETS.questions("round", host_network=host_network)
+        run = ask(SERVICE, **json.loads(questions))
+        value = {**facts(host_network), "questions": run.questions, "answer": run.answer}
+        bodies.append(Body(value, (Evidence("a pod in the node's room"),)))
+    estate = Estate(CLUSTER, ["probe"], {question(CLUSTER): Answer(tuple(bodies))})
+    found = [
+        one for check in probe.CHECKS for one in findings_of(check, estate, Policy(allowed_dns_servers=(CLUSTER_DNS,)))
+    ]
+    return {one.check: (one.verdict, one.message) for one in found}
+
+
+def facts(host_network: bool) -> dict:
+    return {
+        "id": f"Pod probes/{'host' if host_network else 'pod'}",
+        "pool": "gpu",
+        "subnet": "nodes",
+        "node": "node-0",
+        "hostNetwork": host_network,
+        "observedAt": "2026-09-01T10:00:00Z",
+    }
+
+
+def test_an_open_network_fails_every_check_that_it_should(ask, start_beyond):
+    start_beyond(
+        dns={CLUSTER_DNS: "knows_everything"}, imds=imds(LEAKING_BALANCER, "198.51.100.77"), proxies={PROXY: 200}
+    )
+
+    found = judged(ask)
+
+    failed = {check for check, (verdict, _) in found.items() if verdict is Verdict.FAIL}
+    assert failed == {
+        "probe-internet",
+        "probe-storage",
+        "probe-proxy",
+        "wireserver",
+        "dns-recursion",
+        "node-routes",
+        "node-v6-default-route",
+        "imds-lb",
+        "imds-nic-pip",
+    }
+    assert "198.51.100.1:443/tcp TLS answered" in found["probe-internet"][1]
+    assert found["imds-identity"][0] is found["node-resolv"][0] is Verdict.PASS
+
+
+@pytest.mark.usefixtures("sealed_network")
+def test_a_sealed_network_passes_what_the_probe_can_pass(rooms, ask, start_beyond):
+    start_beyond(dns={CLUSTER_DNS: "knows_the_cluster", AZURE_DNS: "refuses"}, imds=imds(), proxies={PROXY: 403})
+    with rooms.node.rules("output", f"ip daddr {AZURE_DNS} tcp dport {{ 53, 80, 32526 }} drop"):
+        found = judged(ask)
+
+    assert {check for check, (verdict, _) in found.items() if verdict is not Verdict.PASS} == {"probe-storage"}
+    assert found["probe-storage"][0] is Verdict.UNKNOWN
+    assert "no route (8)" in found["probe-internet"][1]
+
+
+def test_a_network_that_drops_everything_passes_too_and_says_so(rooms, ask, start_beyond):
+    start_beyond(dns={CLUSTER_DNS: "knows_the_cluster", AZURE_DNS: "denies"}, imds=imds())
+    with rooms.router.rules("forward", f"ip daddr {FAR[4]} drop", f"ip6 daddr {FAR[6]} drop"):
+        found = judged(ask)
+
+    assert found["probe-internet"][0] is found["dns-recursion"][0] is Verdict.PASS
+    assert "dropped on the way (8)" in found["probe-internet"][1]
+
+
+@pytest.mark.usefixtures("sealed_network")
+def test_nothing_passes_where_the_api_server_does_not_answer(rooms, ask, start_beyond):
+    start_beyond(dns={CLUSTER_DNS: "knows_the_cluster", AZURE_DNS: "refuses"}, imds=imds())
+    with rooms.node.rules("output", f"ip daddr {API_SERVER} drop"):
+        found = judged(ask)
+
+    assert not [check for check, (verdict, _) in found.items() if verdict is Verdict.PASS]
+
+
+@pytest.mark.usefixtures("sealed_network")
+def test_storage_alone_that_leaks_is_found(rooms, ask, start_beyond):
+    """As in a private subnet: nothing but a storage account of the region answers."""
+    start_beyond(dns={CLUSTER_DNS: "knows_everything"}, imds=imds())
+    with rooms.node.with_("198.51.100.30 via 203.0.113.1"):
+        found = judged(ask)
+
+    assert found["probe-storage"][0] is Verdict.FAIL
+    assert "198.51.100.30:443/tcp TLS answered" in found["probe-storage"][1]
+    assert found["probe-internet"][0] is Verdict.PASS
+
+
+@pytest.mark.parametrize(
+    ("behaviour", "random", "known"),
+    [
+        ("recurses", DnsReading.PUBLIC_DENIAL, DnsReading.PUBLIC_DENIAL),
+        ("answers_everything", DnsReading.PUBLIC_ADDRESS, DnsReading.PUBLIC_ADDRESS),
+        ("knows_the_cluster", DnsReading.DENIED, DnsReading.DENIED),
+        ("refuses", DnsReading.DENIED, DnsReading.DENIED),
+        ("denies", DnsReading.DENIED, DnsReading.DENIED),
+        ("denies_as_the_root", DnsReading.DENIED, DnsReading.DENIED),
+        ("sinks_everything", DnsReading.PRIVATE_ADDRESS, DnsReading.PRIVATE_ADDRESS),
+        ("says_nothing_at_all", DnsReading.UNCLEAR, DnsReading.UNCLEAR),
+        ("garbles", DnsReading.UNCLEAR, DnsReading.UNCLEAR),
+        ("answers_another_question", DnsReading.UNCLEAR, DnsReading.UNCLEAR),
+        ("points_at_itself", DnsReading.UNCLEAR, DnsReading.UNCLEAR),
+    ],
+)
+def test_what_a_resolver_does_with_a_question_is_read_from_its_answer(ask, start_beyond, behaviour, random, known):
+    start_beyond(dns={AZURE_DNS: behaviour})
+
+    run = ask(resolvers=[AZURE_DNS], limit=2.0)
+
+    assert [one.reading for one in run.said.dns if one.server == AZURE_DNS] == [random, known]
+
+
+def test_a_listener_that_does_not_speak_tls_is_open_and_no_more(ask, start_beyond):
+    start_beyond()
+    run = ask(targets=[["public", "tls", "198.51.100.1", port] for port in (443, 80, 3128)], limit=1.0)
+
+    assert [one.reading for one in run.said.replies] == [Reading.TLS_ANSWERED, Reading.OPEN, Reading.OPEN]
+
+
+def test_the_usual_udp_ports_are_asked_what_makes_them_answer(ask, start_beyond):
+    start_beyond()
+    run = ask(
+        targets=[
+            ["public", "udp", address, port] for address in ("198.51.100.1", "2001:db8:ff::1") for port in (53, 123)
+        ],
+        limit=2.0,
+    )
+
+    assert [one.reading for one in run.said.replies] == [Reading.ANSWERED] * 4
+
+
+@pytest.mark.usefixtures("sealed_network")
+@pytest.mark.parametrize(
+    "documents",
+    [
+        {},
+        everywhere(500, ""),
+        everywhere(200, "not json"),
+        everywhere(200, {"loadbalancer": {}, "interface": []}),
+        everywhere(200, {"loadbalancer": None, "interface": None}),
+        everywhere(200, [[[]]]),
+    ],
+    ids=["404", "500", "no JSON", "empty", "null", "another shape"],
+)
+def test_a_metadata_service_that_says_nothing_useful_passes_nothing(ask, start_beyond, documents):
+    start_beyond(dns={CLUSTER_DNS: "knows_the_cluster"}, imds=documents)
+    found = judged(ask)
+
+    assert {found[check][0] for check in ("imds-lb", "imds-nic-pip", "imds-identity")} == {Verdict.UNKNOWN}
+
+
+def test_the_machines_resolvers_and_routes_are_read_from_its_files(rooms, ask):
+    set_resolver(rooms, "10.0.0.4", "10.0.0.5")
+    run = ask()
+    set_resolver(rooms, CLUSTER_DNS)
+
+    assert run.said.nameservers == ("10.0.0.4", "10.0.0.5")
+    assert run.said.v6_defaults == ("2001:db8:1::1 up0",)
+    assert run.said.v6_addresses == ("2001:db8:1::2",)

@@ -47,6 +47,35 @@ class KubeApi(Protocol):
         ...
 
 
+class ClusterReader(Protocol):
+    """What an audit of the cluster needs: any kind listed and watched, and what is served at all. Reads only."""
+
+    def pages(
+        self, kind: Kind, *, namespace: str | None = None, label_selector: str = "", field_selector: str = ""
+    ) -> AsyncIterator[tuple[list[Manifest], str]]:
+        """As `KubeApi.pages`. When the resourceVersion changes between pages, the list began anew."""
+        ...
+
+    def watch(
+        self,
+        kind: Kind,
+        *,
+        since: str,
+        namespace: str | None = None,
+        label_selector: str = "",
+        field_selector: str = "",
+    ) -> AsyncIterator[tuple[str, Manifest]]:
+        """(type, object) of every event after resourceVersion `since`, BOOKMARK included, until it ends.
+
+        ServerTrouble with status 410 when the server has forgotten `since`.
+        """
+        ...
+
+    async def discovered(self, path: str) -> Manifest:
+        """A discovery document: "/apis", or "/apis/GROUP/VERSION". NotFound where nothing of that name is served."""
+        ...
+
+
 class Clock(Protocol):
     """Wall time (UTC, aware) and a monotonic reading in seconds."""
 

@@ -199,6 +199,10 @@ class KubernetesApi:
         path = EVENT.path(event["metadata"]["namespace"])
         await self._send(_Request("POST", "create", EVENT.plural, path, body=event))
 
+    async def discovered(self, path: str) -> Manifest:
+        """What is served: "/apis" names all groups, "/apis/GROUP/VERSION" the resources of one version."""
+        return await self._send(_Request("GET", "get", path, path))
+
     async def server_version(self) -> tuple[int, int]:
         """(major, minor) of the API server; providers write minors such as "34+"."""
         version = await self._send(_Request("GET", "get", "version", "/version"))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from typing import Annotated, Any, Final, TypeVar, get_args
 
 from pydantic import BaseModel
@@ -21,6 +21,7 @@ class _AsWritten:
 
 
 _AS_WRITTEN: Final = _AsWritten()
+_PLAIN = (str, int, float, type(None))  # most values, and the quickest to tell
 
 FreeMap = Annotated[dict[str, T], _AS_WRITTEN]
 """A map from keys as written to values: `labels: FreeMap[str] = {}`."""
@@ -34,6 +35,7 @@ class Field:
     free: bool
 
 
+@lru_cache(maxsize=8192)
 def spelling(name: str) -> str:
     """The one form in which names are compared."""
     return name.replace("_", "").lower()
@@ -44,18 +46,26 @@ def flat(value: Any, model: type[BaseModel] | None) -> Any:
 
     With a model, only what it declares is kept.
     """
+    if isinstance(value, _PLAIN):
+        return value
     if isinstance(value, list):
         return [flat(item, model) for item in value]
     if not isinstance(value, Mapping):
         return value
-    properties = child(value, "properties")
-    inner = properties if isinstance(properties, Mapping) else {}
-    outer = {key: value[key] for key in value if key.lower() != "properties"}
-    spelt = ((spelling(str(key)), field) for key, field in {**inner, **outer}.items())
+    spelt = [(spelling(str(key)), field) for key, field in value.items()]
+    if any(name == "properties" for name, _ in spelt):
+        spelt = _unwrapped(value)
     if model is None:
         return {name: flat(field, None) for name, field in spelt}
     fields = fields_of(model)
     return {name: _held(field, fields[name]) for name, field in spelt if name in fields}
+
+
+def _unwrapped(value: Mapping[str, Any]) -> list[tuple[str, Any]]:
+    properties = child(value, "properties")
+    inner = properties if isinstance(properties, Mapping) else {}
+    outer = {key: value[key] for key in value if key.lower() != "properties"}
+    return [(spelling(str(key)), field) for key, field in {**inner, **outer}.items()]
 
 
 def child(value: Mapping[str, Any], name: str) -> Any:

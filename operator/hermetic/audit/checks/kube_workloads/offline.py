@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from hermetic.audit.estate.estate import Estate
-from hermetic.audit.estate.kubernetes.pods import Container, EnvVar, Pod
+from hermetic.audit.estate.kubernetes.pods import HUB_KEYS, Container, EnvVar, Pod
 from hermetic.audit.judging import Judgement, cannot_say, fails
 from hermetic.audit.looking_at_objects import counted, everywhere, objections, settled
 from hermetic.audit.policy import Policy
 
-KEYS = frozenset({"HF_TOKEN", "HUGGING_FACE_HUB_TOKEN", "NGC_API_KEY", "NGC_CLI_API_KEY", "MODELSCOPE_API_TOKEN"})
 OFFLINE = ("HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE")
 NIM = "NIM_DISABLE_MODEL_DOWNLOAD"
 # The hub's own libraries take these for yes; a NIM takes nothing but "1".
@@ -26,7 +25,7 @@ def offline(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
             return
         keys, missing, unseen = set(), set(), set()
         for container in pod.containers:
-            keys |= {one.name for one in container.env or () if one.name in KEYS and one.is_set}
+            keys |= {one.name for one in container.env or () if one.name in HUB_KEYS and one.is_set}
             if container.wants_gpu:
                 off, unclear = _not_offline(container)
                 missing |= set(off)

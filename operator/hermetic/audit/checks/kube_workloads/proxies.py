@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from hermetic.audit.estate.estate import Estate
-from hermetic.audit.estate.kubernetes.pods import Container, Pod
+from hermetic.audit.estate.kubernetes.pods import PROXIES, Container, Pod
 from hermetic.audit.findings import Severity
 from hermetic.audit.judging import Judgement, cannot_say, fails
 from hermetic.audit.looking_at_objects import counted, everywhere, objections, settled
 from hermetic.audit.policy import Policy
-
-PROXIES = frozenset({"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "FTP_PROXY"})
 
 
 def proxy_environment(estate: Estate, _policy: Policy) -> Iterator[Judgement]:

@@ -1,4 +1,4 @@
-"""Every kind that the checks ask for, and each scope that is asked: what a collector has to be able to see."""
+"""Every kind that can be asked for, and what the checks of the cluster ask: what a collector has to be able to see."""
 
 from __future__ import annotations
 
@@ -70,9 +70,12 @@ KINDS: tuple[type[KubernetesObject], ...] = (
 )
 BY_TYPE = {kind.TYPE.lower(): kind for kind in KINDS}
 
-# Other ConfigMaps are never asked for.
+# Asked for only beside Azure, by checks that compare the two.
+BESIDE_AZURE = frozenset({Namespace, AksNodeClass})
+
+# What checks of the cluster alone ask for. Of ConfigMaps none but these.
 ASKED: tuple[tuple[type[KubernetesObject], str], ...] = (
-    *((kind, EVERYWHERE) for kind in KINDS if kind is not ConfigMap),
+    *((kind, EVERYWHERE) for kind in KINDS if kind is not ConfigMap and kind not in BESIDE_AZURE),
     (ConfigMap, COREDNS),
     (ConfigMap, COREDNS_CUSTOM),
 )

@@ -9,8 +9,10 @@ from hermetic.audit.estate.kubernetes.objects import KubernetesObject, Trimmed
 from hermetic.audit.estate.resource import Part
 from hermetic.audit.estate.spelling import FreeMap
 
+PROXIES = frozenset({"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "FTP_PROXY"})
+HUB_KEYS = frozenset({"HF_TOKEN", "HUGGING_FACE_HUB_TOKEN", "NGC_API_KEY", "NGC_CLI_API_KEY", "MODELSCOPE_API_TOKEN"})
 VALUES_READ = frozenset({"HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE", "NIM_DISABLE_MODEL_DOWNLOAD"})
-"""Variables whose value a check reads. Of all others only their name is kept, and whether they are empty."""
+"""Variables whose value a check reads. Of the others it is kept at most that they are set."""
 NOT_KEPT = "(not kept)"
 
 # DaemonSets that enforce policies, by the namespace in which AKS or their own installer runs them.
@@ -72,11 +74,17 @@ class SecurityContext(Part):
     windows_options: WindowsOptions | None = None
 
 
-class Resources(Part):
-    """Quantities by resource name."""
+class Resources(Trimmed):
+    """Quantities of GPUs by resource name."""
 
     requests: FreeMap[Any] | None = None
     limits: FreeMap[Any] | None = None
+
+    @classmethod
+    def trimmed(cls, kept: dict[str, Any]) -> dict[str, Any]:
+        """Without what is no GPU."""
+        found = {key: _gpus(some) if isinstance(some, Mapping) else some for key, some in kept.items()}
+        return {key: some for key, some in found.items() if some}
 
 
 class VolumeMount(Part):
@@ -86,7 +94,7 @@ class VolumeMount(Part):
     read_only: bool | None = None
 
 
-class Container(Part):
+class Container(Trimmed):
     """One container, of whatever sort."""
 
     name: str = ""
@@ -96,6 +104,14 @@ class Container(Part):
     security_context: SecurityContext | None = None
     resources: Resources | None = None
     volume_mounts: list[VolumeMount] | None = None
+
+    @classmethod
+    def trimmed(cls, kept: dict[str, Any]) -> dict[str, Any]:
+        """Without variables and quantities that no check asks about: they are most of a pod."""
+        env = kept.get("env")
+        if isinstance(env, list):
+            kept = {**kept, "env": [one for one in env if not isinstance(one, Mapping) or _is_read(one.get("name"))]}
+        return kept
 
     @property
     def wants_gpu(self) -> bool:
@@ -172,13 +188,15 @@ class Pod(Trimmed, KubernetesObject):
 
     @classmethod
     def trimmed(cls, kept: dict[str, Any]) -> dict[str, Any]:
-        """Conditions are kept for policy engines only: they change for ever, and nobody else's are read."""
-        status, metadata = kept.get("status"), kept.get("metadata")
-        if not isinstance(status, Mapping) or not isinstance(metadata, Mapping):
-            return kept
-        if metadata.get("namespace") in POLICY_ENGINES.values():
-            return kept
-        return {**kept, "status": {key: value for key, value in status.items() if key != "conditions"}}
+        """Without conditions but those of policy engines, and without volumes and mounts that are no node's or share's.
+
+        Conditions change for ever, and every pod has volumes that tell nothing.
+        """
+        spec, status, metadata = kept.get("spec"), kept.get("status"), kept.get("metadata")
+        is_agent = isinstance(metadata, Mapping) and metadata.get("namespace") in POLICY_ENGINES.values()
+        if isinstance(status, Mapping) and not is_agent:
+            kept = {**kept, "status": {key: value for key, value in status.items() if key != "conditions"}}
+        return {**kept, "spec": _without_plain_volumes(spec)} if isinstance(spec, Mapping) else kept
 
     @property
     def has_ended(self) -> bool:
@@ -233,3 +251,35 @@ class Pod(Trimmed, KubernetesObject):
 def is_gpu(resource: str) -> bool:
     """Whether a resource name stands for a GPU or a slice of one."""
     return resource.startswith(("nvidia.com/gpu", "nvidia.com/mig-", "amd.com/gpu"))
+
+
+def _is_read(name: Any) -> bool:
+    if not isinstance(name, str):
+        return True
+    return name in VALUES_READ or name in HUB_KEYS or name.upper() in PROXIES or name.startswith("NIM_")
+
+
+def _gpus(quantities: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: quantity for name, quantity in quantities.items() if is_gpu(str(name))}
+
+
+def _without_plain_volumes(spec: Mapping[str, Any]) -> dict[str, Any]:
+    volumes = spec.get("volumes")
+    if not isinstance(volumes, list):
+        volumes = []
+    telling = [one for one in volumes if not isinstance(one, Mapping) or one.keys() - {"name"}]
+    names = {one.get("name") for one in telling if isinstance(one, Mapping)}
+    kept = {key: value for key, value in spec.items() if key != "volumes"} | ({"volumes": telling} if telling else {})
+    for sort in ("containers", "initContainers", "ephemeralContainers"):
+        if isinstance(spec.get(sort), list):
+            kept[sort] = [_without_mounts(one, names) for one in spec[sort]]
+    return kept
+
+
+def _without_mounts(container: Any, names: set[Any]) -> Any:
+    mounts = container.get("volumeMounts") if isinstance(container, Mapping) else None
+    if not isinstance(mounts, list):
+        return container
+    telling = [one for one in mounts if not isinstance(one, Mapping) or one.get("name") in names]
+    rest = {key: value for key, value in container.items() if key != "volumeMounts"}
+    return {**rest, "volumeMounts": telling} if telling else rest

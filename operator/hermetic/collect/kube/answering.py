@@ -1,0 +1,94 @@
+"""Answers about the cluster from one look at it: what `hermetic audit --kube` rests on."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+
+from hermetic.audit.estate.questions import Answer, Body, Problem, Question, Trouble
+from hermetic.audit.findings import Evidence
+from hermetic.collect.kube.absence import Served
+from hermetic.collect.kube.coordinates import Look, digest_of, look_of
+from hermetic.collect.kube.listing import Listed, listed
+from hermetic.collect.kube.troubles import PASSING, UNAUTHENTICATED, evidence_of, problem_of
+from hermetic.collect.side_by_side import side_by_side
+from hermetic.errors import Forbidden, HermeticError, NotFound, Throttled, Unreachable
+from hermetic.ports import AuditProgress, ClusterReader
+
+PAUSES = (0.5, 1.5)
+LONGEST_PAUSE = 10.0
+
+
+class KubeAnswerer:
+    """Every question of source "kube", by listing; nothing is written and no object is read by its name alone.
+
+    What passes by itself (429, 5xx, a broken connection) is asked again, `pauses` seconds later each time.
+    """
+
+    def __init__(
+        self, api: ClusterReader, *, progress: AuditProgress | None = None, pauses: tuple[float, ...] = PAUSES
+    ) -> None:
+        self._api = api
+        self._progress = progress
+        self._served = Served(api)
+        self._pauses = pauses
+        self._was_reached = False
+
+    async def answers(self, questions: Sequence[Question]) -> Mapping[Question, Answer]:
+        """An answer for each question.
+
+        Raises Unreachable when the API server was never reached, and Forbidden when it never knew who is asking; later
+        both are problems of the answers concerned.
+        """
+        found = await side_by_side(self._answer(question) for question in questions)
+        return dict(zip(questions, found, strict=True))
+
+    async def _answer(self, question: Question) -> Answer:
+        look = look_of(question)
+        if look is None:
+            problem = Problem(Trouble.UNREADABLE, f"{question.verb} {question.kind}: no way to ask the cluster for it")
+            return Answer(problem=problem)
+        seen = await self._listed(look)
+        self._note(seen.error)
+        if isinstance(seen.error, NotFound | Forbidden) and not seen.items:
+            shown = await self._served.shows_absence(look)
+            if shown:
+                return Answer(evidence=(evidence_of(look, seen.error), *shown))
+        return _answer_of(look, seen)
+
+    async def _listed(self, look: Look) -> Listed:
+        began = asyncio.get_running_loop().time()
+        seen = await self._listed_at_last(look)
+        if self._progress is not None:
+            self._progress.answered(f"GET {look.path}", asyncio.get_running_loop().time() - began)
+            self._progress.saw(len(seen.items))
+        return seen
+
+    async def _listed_at_last(self, look: Look) -> Listed:
+        seen = await listed(self._api, look)
+        for pause in self._pauses:
+            if not isinstance(seen.error, PASSING):
+                break
+            wished = seen.error.retry_after if isinstance(seen.error, Throttled) else 0.0
+            await asyncio.sleep(min(max(pause, wished), LONGEST_PAUSE))
+            seen = await listed(self._api, look)
+        return seen
+
+    def _note(self, error: HermeticError | None) -> None:
+        """Exit 4 is for a host that is not there or refuses the credentials from the start."""
+        unknown = isinstance(error, Forbidden) and error.status == UNAUTHENTICATED
+        if error is not None and not self._was_reached and (unknown or isinstance(error, Unreachable)):
+            raise error
+        self._was_reached = True
+
+
+def _answer_of(look: Look, seen: Listed) -> Answer:
+    bodies = [kept.body for _, kept in sorted(seen.items.items())]
+    if seen.error is not None and not bodies:
+        return Answer((), (evidence_of(look, seen.error),), problem_of(look, seen.error))
+    evidence: tuple[Evidence, ...] = (Evidence(f"GET {look.path}", 200, digest_of(bodies)),)
+    problem = None
+    if seen.error is not None:
+        evidence = (*evidence, evidence_of(look, seen.error))
+        problem = problem_of(look, seen.error)
+    return Answer(tuple(Body(body, evidence) for body in bodies), evidence, problem)

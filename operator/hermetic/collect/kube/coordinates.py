@@ -1,0 +1,74 @@
+"""From a question about the cluster to the list request that answers it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import Any
+
+from hermetic.audit.estate.kubernetes.all_kinds import BY_TYPE, question
+from hermetic.audit.estate.kubernetes.objects import KubernetesObject
+from hermetic.audit.estate.questions import Question, fixed_json
+from hermetic.kinds import Kind
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """One list: all objects of a kind, of a namespace of it, or the one object "namespace/name"."""
+
+    model: type[KubernetesObject]
+    scope: str
+
+    @property
+    def kind(self) -> Kind:
+        """The REST coordinates."""
+        *group, version, plural = self.model.TYPE.split("/")
+        return Kind("/".join(group), version, self.model.KIND, plural, self.model.NAMESPACED)
+
+    @property
+    def namespace(self) -> str | None:
+        """None for everywhere."""
+        return self.scope.partition("/")[0] or None
+
+    @property
+    def field_selector(self) -> str:
+        """Narrows the list to one object: a role can name that object."""
+        name = self.scope.partition("/")[2]
+        return f"metadata.name={name}" if name else ""
+
+    @property
+    def path(self) -> str:
+        """What is asked, as evidence tells it."""
+        selector = self.field_selector.replace("=", "%3D")
+        return self.kind.path(self.namespace) + (f"?fieldSelector={selector}" if selector else "")
+
+    @property
+    def resource(self) -> str:
+        """As kubectl names it: "pods", "networkpolicies.networking.k8s.io"."""
+        return f"{self.kind.plural}.{self.kind.group}" if self.kind.group else self.kind.plural
+
+    @property
+    def question(self) -> Question:
+        """The question that it answers."""
+        return question(self.model, self.scope)
+
+
+def look_of(asked: Question) -> Look | None:
+    """The list that answers a question; None for what this source cannot be asked."""
+    model = BY_TYPE.get(asked.kind.lower())
+    return Look(model, asked.target) if model is not None and asked.verb == "list" else None
+
+
+def digest_of(bodies: Iterable[Mapping[str, Any]]) -> str:
+    """SHA-256 over what was kept of a list: each object as JSON in one fixed form, a line each, in their order."""
+    digest = sha256()
+    for body in bodies:
+        digest.update(fixed_json(body).encode() + b"\n")
+    return digest.hexdigest()
+
+
+def identity(manifest: Mapping[str, Any]) -> tuple[str, str]:
+    """(Namespace or "", name)."""
+    metadata = manifest["metadata"]
+    return (str(metadata.get("namespace") or ""), str(metadata["name"]))

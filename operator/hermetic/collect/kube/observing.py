@@ -1,0 +1,137 @@
+"""Lists and watches behind `ClusterObservations`: everything that the checks read is kept in sight until cancelled."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import AsyncIterator, Callable
+from typing import NoReturn
+
+import structlog
+
+from hermetic.audit.estate.questions import Problem, Trouble
+from hermetic.collect.kube.absence import Served
+from hermetic.collect.kube.coordinates import Look
+from hermetic.collect.kube.listing import listed
+from hermetic.collect.kube.observations import LOOKS, ClusterObservations
+from hermetic.collect.kube.troubles import evidence_of, problem_of
+from hermetic.errors import Forbidden, HermeticError, NotFound, ServerTrouble, Throttled
+from hermetic.ports import ClusterReader
+
+GONE = 410
+PAUSES = (0.2, 1.0, 3.0, 10.0)
+LOOKS_AGAIN_SECONDS = 60.0
+"""For a kind that is not served or not allowed: a definition may be installed, a role granted."""
+LISTED_ANEW_SECONDS = 1800.0
+GRACE_SECONDS = 60.0
+"""What is not older than this is still the truth: an API server that restarts must not close the gate."""
+
+log = structlog.get_logger(__name__)
+
+
+class Observing:
+    """Feeds the observations; `on_change` is called after whatever changed them, and must return at once."""
+
+    def __init__(
+        self, api: ClusterReader, observations: ClusterObservations, *, on_change: Callable[[], None] = lambda: None
+    ) -> None:
+        self._api = api
+        self._observations = observations
+        self._on_change = on_change
+        self._announced = observations.revision
+
+    async def run(self) -> None:
+        """List and watch everything, until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            for look in LOOKS:
+                group.create_task(self._follow(look))
+
+    async def _follow(self, look: Look) -> NoReturn:
+        while True:
+            since = await self._listed(look)
+            if since:
+                await self._watched(look, since)
+            else:
+                await asyncio.sleep(LOOKS_AGAIN_SECONDS * random.uniform(0.8, 1.0))  # noqa: S311 - nothing secret
+
+    async def _listed(self, look: Look) -> str:
+        """The list's resourceVersion; "" where there is none to be had: not served, or not allowed."""
+        failures, loop = 0, asyncio.get_running_loop()
+        began = loop.time()
+        while True:
+            seen = await listed(self._api, look)
+            if seen.error is None:
+                self._observations.take(look, seen)
+                self._announce()
+                return seen.version
+            if isinstance(seen.error, NotFound | Forbidden):
+                await self._settle(look, seen.error)
+                return ""
+            if loop.time() - began >= GRACE_SECONDS:
+                self._lose(look, seen.error)
+            await self._wait(look, seen.error, failures)
+            failures += 1
+
+    async def _settle(self, look: Look, refused: HermeticError) -> None:
+        shown = await Served(self._api).shows_absence(look)
+        if shown:
+            self._observations.absent(look, (evidence_of(look, refused), *shown))
+            self._announce()
+        else:
+            self._lose(look, refused)
+
+    async def _watched(self, look: Look, since: str) -> None:
+        """Watch until the list is to be had anew."""
+        loop = asyncio.get_running_loop()
+        listed_at, failures, broken_at = loop.time(), 0, 0.0
+        while loop.time() - listed_at < LISTED_ANEW_SECONDS:
+            began = loop.time()
+            try:
+                async for reached in self._events(look, since):
+                    since, failures, broken_at = reached, 0, 0.0
+            except (NotFound, Forbidden):
+                return
+            except HermeticError as error:
+                if isinstance(error, ServerTrouble) and error.status == GONE:
+                    return
+                broken_at = broken_at or loop.time()
+                if loop.time() - broken_at >= GRACE_SECONDS:
+                    self._lose(look, error)
+                await self._wait(look, error, failures)
+                failures += 1
+            # A watch that ends as soon as it opens must not be a storm.
+            await asyncio.sleep(max(0.0, began + 1 - loop.time()))
+
+    async def _events(self, look: Look, since: str) -> AsyncIterator[str]:
+        """Take in one watch, event by event; yields the resourceVersion that was reached."""
+        watch = self._api.watch(look.kind, since=since, namespace=look.namespace, field_selector=look.field_selector)
+        async for what, manifest in watch:
+            self._observations.well(look)
+            if what != "BOOKMARK":
+                try:
+                    self._observations.see(manifest, gone=what == "DELETED")
+                except (KeyError, TypeError, AttributeError) as error:
+                    # What was not understood was not seen, and the list will say so again.
+                    raise ServerTrouble(f"not an object: {error!r}", status=GONE) from error
+            self._announce()
+            yield manifest["metadata"]["resourceVersion"]
+            await asyncio.sleep(0)  # a burst of events must not keep anything else waiting
+
+    def _lose(self, look: Look, error: HermeticError) -> None:
+        problem = problem_of(look, error)
+        if problem.trouble is Trouble.UNAVAILABLE:  # the words differ each time, and mean the same
+            problem = Problem(Trouble.UNAVAILABLE, f"{look.path}: not seen for more than {GRACE_SECONDS:.0f} seconds")
+        self._observations.trouble(look, problem)
+        self._announce()
+
+    def _announce(self) -> None:
+        if self._observations.changed_since(self._announced):
+            self._announced = self._observations.revision
+            self._on_change()
+
+    @staticmethod
+    async def _wait(look: Look, error: HermeticError, failures: int) -> None:
+        longest = PAUSES[min(failures, len(PAUSES) - 1)]
+        pause = error.retry_after if isinstance(error, Throttled) else longest * random.uniform(0.5, 1.0)  # noqa: S311
+        log.warning("cluster not seen", kind=look.resource, because=error.message, again_in=round(pause, 1))
+        await asyncio.sleep(pause)

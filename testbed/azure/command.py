@@ -28,7 +28,7 @@ ESTATES: dict[str, Callable[[], Estate]] = {
 def main(arguments: list[str]) -> int:
     """First line of stdout: {"url", "token", "cluster"}. Returns 0 when it was told to end."""
     options = _options(arguments)
-    estate = ESTATES[options.estate]()
+    estate = crowded_estate(options.resources) if options.resources else ESTATES[options.estate]()
     for name in options.plant:
         _plant(estate, name)
     ended = threading.Event()
@@ -48,6 +48,7 @@ def main(arguments: list[str]) -> int:
 def _options(arguments: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m testbed azure", description=__doc__)
     parser.add_argument("--estate", choices=sorted(ESTATES), default="sealed")
+    parser.add_argument("--resources", type=int, default=0, help="the sealed estate among so many resources")
     parser.add_argument("--plant", action="append", default=[], metavar="NAME", help="open a path; may be repeated")
     parser.add_argument("--port", type=int, default=0)
     parser.add_argument("--page-size", type=int, default=100)

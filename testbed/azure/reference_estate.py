@@ -2,7 +2,9 @@
 
 Built from what is known of that script, not from its text: a sealed estate from which everything is taken that the
 script does not do, and to which everything is added that it does beside. `CONTRADICTIONS` lists what the article and
-the script say against each other, and which findings an audit owes for each.
+the script say against each other, and which findings an audit owes for each. Of the same list, ARM cannot show how the
+share is mounted, the node label that manifests select, and a version variable that is never set; that the GPU pool is
+spot can be seen, and is no way out.
 """
 
 from __future__ import annotations
@@ -159,13 +161,6 @@ CONTRADICTIONS = (
         "data in transit is protected; the share is mounted in clear",
         lambda estate: [_fail("fileshare-eit", "medium", estate.site.share)],
     ),
-)
-# of the same list, and not to be seen in ARM
-NOT_VISIBLE = (
-    "the share is mounted inline, without tuning (in-cluster)",
-    "the script uses a version variable that it never sets (no state of Azure)",
-    "manifests select a deprecated node label (in-cluster)",
-    "the GPU pool is spot: seen, and no way out",
 )
 
 

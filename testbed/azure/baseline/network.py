@@ -187,15 +187,16 @@ def add_hub(estate: Estate) -> None:
         },
         location=LOCATION,
     )
-    estate.add(site.peering, _peering(site.hub, HUB_SPACE))
-    estate.add(f"{site.hub}/virtualNetworkPeerings/to-inference", _peering(site.vnet, SPACE))
+    estate.add(site.peering, peering(site.hub, HUB_SPACE))
+    estate.add(f"{site.hub}/virtualNetworkPeerings/to-inference", peering(site.vnet, SPACE))
     endpoint_rules = add_rules(estate, f"{HUB_GROUP}/{NETWORK}/networkSecurityGroups/nsg-hub", [])
     sealed = {"defaultOutboundAccess": False, "networkSecurityGroup": {"id": endpoint_rules}}
     estate.add(f"{site.hub}/subnets/snet-shared", {"addressPrefix": "10.10.1.0/26", **sealed})
     estate.policy["allowedPeerings"] = [site.hub]
 
 
-def _peering(remote: str, prefix: str) -> Body:
+def peering(remote: str, prefix: str) -> Body:
+    """What one side of a connected peering says; it lets nothing through that it need not."""
     return {
         "peeringState": "Connected",
         "peeringSyncLevel": "FullyInSync",

@@ -29,6 +29,7 @@ ZONES = ("privatelink.azurecr.io", "privatelink.file.core.windows.net", f"privat
 def add_services(estate: Estate, layout: Layout) -> None:
     _add_registry(estate)
     _add_storage(estate)
+    _add_share(estate)
     site, group = estate.site, layout.network_group
     endpoints = f"{group}/{NETWORK}/privateEndpoints"
     add_endpoint(estate, f"{endpoints}/pe-registry", site.registry, "registry", "10.40.8.5")
@@ -111,6 +112,9 @@ def _add_storage(estate: Estate) -> None:
         kind="FileStorage",
         sku={"name": "PremiumV2_ZRS", "tier": "Premium"},
     )
+
+
+def _add_share(estate: Estate) -> None:
     estate.add(
         estate.site.share,
         {

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from testbed.azure.baseline.firewall import POLICY
 from testbed.azure.baseline.layout import LOCATION, NETWORK
+from testbed.azure.baseline.network import SPACE, peering
 from testbed.azure.estate import Estate
 from testbed.azure.plants.pieces import (
     FOREIGN,
@@ -37,18 +38,11 @@ GATEWAY = (
 def peering_that_nobody_allowed(estate: Estate) -> Named:
     """The network is connected to one of another subscription that is on no list."""
     remote = f"/subscriptions/{FOREIGN}/resourceGroups/rg-analytics/{NETWORK}/virtualNetworks/vnet-analytics"
-    space = {"addressPrefixes": ["10.77.0.0/16"]}
-    estate.add(remote, {"addressSpace": space, "subnets": [], "virtualNetworkPeerings": []}, location=LOCATION)
-    properties = {
-        "peeringState": "Connected",
-        "remoteVirtualNetwork": {"id": remote},
-        "remoteAddressSpace": space,
-        "allowForwardedTraffic": False,
-        "allowGatewayTransit": False,
-        "useRemoteGateways": False,
-        "peerCompleteVnets": True,
-    }
-    return estate.add(f"{estate.site.vnet}/virtualNetworkPeerings/to-analytics", properties)
+    space = "10.77.0.0/16"
+    held = {"addressSpace": {"addressPrefixes": [space]}, "subnets": [], "virtualNetworkPeerings": []}
+    estate.add(remote, held, location=LOCATION)
+    estate.add(f"{remote}/virtualNetworkPeerings/to-inference", peering(estate.site.vnet, SPACE))
+    return estate.add(f"{estate.site.vnet}/virtualNetworkPeerings/to-analytics", peering(remote, space))
 
 
 @plant("peering-remote-gateway", "high", also=("route-bgp-propagation", "effective-routes"), needs=("peering",))

@@ -31,7 +31,11 @@ class ChainFinding(StrEnum):
         "The first attestation of the chain is not there.",
         "Bring the earlier attestations, from number 1 on.",
     )
-    GAP = "Gap", "Attestations are missing between two that are there.", "Bring those of the numbers that are named."
+    GAP = (
+        "Gap",
+        "Attestations are missing between two that are there.",
+        "Bring the attestations with the numbers that the message names.",
+    )
     FORK = (
         "Fork",
         "Two attestations claim the same place, or one follows another than the one before it.",

@@ -48,6 +48,8 @@ NAMESPACE = Kind("", "v1", "Namespace", "namespaces", namespaced=False)
 CORE_EVENT = Kind("", "v1", "Event", "events")
 EVENT = Kind("events.k8s.io", "v1", "Event", "events")
 LEASE = Kind("coordination.k8s.io", "v1", "Lease", "leases")
+# Optional: of the OpenReports project, where the cluster has it.
+CLUSTER_REPORT = Kind("openreports.io", "v1alpha1", "ClusterReport", "clusterreports", namespaced=False)
 
 # What one ModelDeployment owns, in the order in which it is written: what a pod needs stands before the pod.
 CHILDREN = (
@@ -62,5 +64,16 @@ CHILDREN = (
 
 BY_KIND = {
     kind.kind: kind
-    for kind in (MODEL_DEPLOYMENT, EGRESS_AUDIT, EGRESS_ATTESTATION, *CHILDREN, JOB, POD, NODE, CORE_EVENT, LEASE)
+    for kind in (
+        MODEL_DEPLOYMENT,
+        EGRESS_AUDIT,
+        EGRESS_ATTESTATION,
+        *CHILDREN,
+        JOB,
+        POD,
+        NODE,
+        CORE_EVENT,
+        LEASE,
+        CLUSTER_REPORT,
+    )
 }

@@ -86,6 +86,9 @@ class Configuration(ApiModel):
     """PersistentVolumes for shares."""
     lease: Lease = Lease()
     """The lease that makes this process the only writer."""
+    probe_namespace: DnsLabel = "hermetic-probe"
+    """Namespace of the egress probe's pods. Some of them share their machine's network, so its Pod Security Standard is
+    privileged and nothing else belongs there. Default: hermetic-probe."""
     additional_private_ranges: Annotated[list[SourceRange], Field(max_length=32)] = []
     """Address ranges of your virtual networks outside RFC 1918 and 100.64.0.0/10 that are private all the same. A load
     balancer address in none of them is taken for public. Default: none."""

@@ -67,7 +67,11 @@ class Exceptions(BaseModel):
         by = next((one for one in valid if one.accepts(finding)), None)
         if by is None:
             return finding
-        return replace(finding, verdict=Verdict.EXCEPTED, exception=AcceptedException(by.reason, by.owner, by.expiry))
+        return replace(
+            finding,
+            verdict=Verdict.EXCEPTED,
+            exception=AcceptedException(by.reason, by.owner, by.expiry, accepted=finding.verdict),
+        )
 
 
 def _expired(one: AcceptedRisk) -> str:

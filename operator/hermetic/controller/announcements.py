@@ -7,14 +7,23 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from hermetic.api.conditions import ConditionType
-from hermetic.api.reasons import REASONS
+from hermetic.api.reasons import REASONS, Reason
 
-ANNOUNCED = (ConditionType.READY, ConditionType.ISOLATION_VERIFIED, ConditionType.ENDPOINT_PRIVATE)
+ANNOUNCED = (
+    ConditionType.READY,
+    ConditionType.ISOLATION_VERIFIED,
+    ConditionType.ENDPOINT_PRIVATE,
+    ConditionType.EVIDENCE_FRESH,
+)
 ACTIONS = {
     ConditionType.READY: "Reconcile",
     ConditionType.ISOLATION_VERIFIED: "JudgeIsolation",
     ConditionType.ENDPOINT_PRIVATE: "CheckEndpoint",
+    ConditionType.EVIDENCE_FRESH: "JudgeIsolation",
 }
+
+# It still holds, and will not for long.
+RUNNING_OUT = frozenset({Reason.EVIDENCE_AGING, Reason.EVIDENCE_EXPIRING})
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,4 +63,6 @@ def _is_news(old: Mapping[str, Any] | None, new: Mapping[str, Any]) -> bool:
 
 
 def _is_bad(condition: Mapping[str, Any]) -> bool:
+    if condition["reason"] in RUNNING_OUT:
+        return True
     return condition["status"] != "True" and REASONS[condition["reason"]].needs_human

@@ -10,6 +10,7 @@ from typing import Any
 import structlog
 
 from hermetic.api.conditions import ConditionType
+from hermetic.controller.auditor import Auditor
 from hermetic.controller.reconciler import Outcome, Reconciler
 from hermetic.controller.sweeper import Sweeper
 from hermetic.controller.telemetry import Telemetry
@@ -17,6 +18,7 @@ from hermetic.controller.workqueue import LONGEST_DELAY, WorkQueue
 from hermetic.errors import HermeticError, NotLeading, ServerTrouble, Throttled, Unreachable
 from hermetic.kinds import (
     BY_KIND,
+    EGRESS_ATTESTATION,
     EGRESS_AUDIT,
     MODEL_DEPLOYMENT,
     PERSISTENT_VOLUME,
@@ -32,9 +34,11 @@ log = structlog.get_logger(__name__)
 
 # Not deployments: namespaces are never empty.
 SWEEP: Key = ("", "sweep persistentvolumes")
+JUDGE: Key = ("", "judge the egressaudit")
 LOOKS: dict[Key, Watched] = {("", f"list {watched.kind.plural}"): watched for watched in WATCHED}
 SWEEPING_KINDS = frozenset((MODEL_DEPLOYMENT, PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM))
 WISHES = frozenset((MODEL_DEPLOYMENT, EGRESS_AUDIT))
+JUDGED_KINDS = frozenset((EGRESS_AUDIT, EGRESS_ATTESTATION))
 
 STUCK_SECONDS = 300.0
 PRIME_AGAIN_SECONDS = 2.0
@@ -43,6 +47,8 @@ PRIME_AGAIN_SECONDS = 2.0
 GATHER_SECONDS = 0.5
 # A sweep looks at every volume, so a thousand that come or go at once should not each ask for one.
 SWEEP_SECONDS = 2.0
+# A rollout changes hundreds of objects: one look at them together.
+JUDGE_SECONDS = 1.0
 OUTAGE_SECONDS = 30.0
 # Bad gateway, service unavailable, gateway timeout: what stands in front of an API server that is not there.
 AWAY = frozenset({502, 503, 504})
@@ -59,6 +65,7 @@ class Operator:
         queue: WorkQueue[Key],
         reconciler: Reconciler,
         sweeper: Sweeper,
+        auditor: Auditor,
         telemetry: Telemetry,
         clock: Clock,
         namespaces: tuple[str, ...],
@@ -69,6 +76,7 @@ class Operator:
         self._queue = queue
         self._reconciler = reconciler
         self._sweeper = sweeper
+        self._auditor = auditor
         self._telemetry = telemetry
         self._clock = clock
         self._namespaces = namespaces
@@ -85,6 +93,8 @@ class Operator:
                 self._queue.add(key)
             else:
                 self._queue.add_after(key, GATHER_SECONDS, routine=kind is not SERVICE)
+        if kind in JUDGED_KINDS:
+            self._queue.add(JUDGE)
         if kind in SWEEPING_KINDS and (gone or kind is PERSISTENT_VOLUME):
             self._queue.add_after(SWEEP, SWEEP_SECONDS, routine=True)
 
@@ -177,6 +187,8 @@ class Operator:
     async def _one(self, key: Key) -> Outcome:
         if key == SWEEP:
             return Outcome(wrote=[f"-PersistentVolume/{name}" for name in await self._sweeper.sweep()])
+        if key == JUDGE:
+            return await self._auditor.look()
         if key in LOOKS:
             await self.look(LOOKS[key])
             return Outcome()
@@ -212,7 +224,7 @@ class Operator:
                 self._look_at_everything()
 
     def _look_at_everything(self) -> None:
-        for key in (*self._store.deployments(), SWEEP):
+        for key in (*self._store.deployments(), SWEEP, JUDGE):
             self._queue.add(key, routine=True)
 
     async def _relist(self) -> None:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import logging
 import sys
-from collections.abc import Callable
+from collections import Counter as Counted
+from collections.abc import Callable, Iterable
+from datetime import datetime
 
 import structlog
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
 from hermetic import __version__
+from hermetic.audit.findings import Finding, Severity, Verdict
 
 RESULTS = ("unchanged", "written", "refused", "retried")
 
@@ -39,6 +42,23 @@ class Telemetry:
         self.last_relist = Gauge(
             "hermetic_last_relist_timestamp_seconds", "When everything was last listed", registry=self.registry
         )
+        self.isolation = Gauge(
+            "hermetic_isolation_verdict",
+            "1 for the verdict of the EgressAudit, 0 for the others",
+            ["verdict"],
+            registry=self.registry,
+        )
+        self.findings = Gauge(
+            "hermetic_audit_findings",
+            "Findings of the newest audit by severity and verdict",
+            ["severity", "verdict"],
+            registry=self.registry,
+        )
+        self.evidence_ends = Gauge(
+            "hermetic_isolation_evidence_expiry_timestamp_seconds",
+            "When the attestation stops counting; 0 while none counts",
+            registry=self.registry,
+        )
         build = Gauge("hermetic_build_info", "Version of the operator", ["version"], registry=self.registry)
         build.labels(version=__version__).set(1)
 
@@ -54,6 +74,16 @@ class Telemetry:
     def count_request(self, verb: str, resource: str, status: int) -> None:
         """One request to the API server, with its HTTP status or 0 when no answer came."""
         self.requests.labels(verb=verb, resource=resource, code=str(status)).inc()
+
+    def tell_isolation(self, verdict: Verdict, findings: Iterable[Finding], ends_at: datetime | None) -> None:
+        """The verdict and what it rests on."""
+        for each in (Verdict.PASS, Verdict.FAIL, Verdict.UNKNOWN):
+            self.isolation.labels(verdict=each.value).set(each is verdict)
+        self.evidence_ends.set(ends_at.timestamp() if ends_at is not None else 0)
+        counted = Counted((one.severity, one.verdict) for one in findings)
+        for severity in Severity:
+            for kind in Verdict:
+                self.findings.labels(severity=severity.value, verdict=kind.value).set(counted[severity, kind])
 
     def render(self) -> bytes:
         """The exposition text."""

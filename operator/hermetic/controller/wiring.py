@@ -9,19 +9,26 @@ import signal
 import socket
 import uuid
 from dataclasses import dataclass
+from pathlib import Path
 
 import structlog
 
 from hermetic.api.configuration import Configuration
+from hermetic.audit.attestation.cluster_identity import ca_fingerprint
+from hermetic.controller.auditor import Auditor, ClusterIdentity
 from hermetic.controller.clock import SystemClock
 from hermetic.controller.fence import FencedApi
 from hermetic.controller.http import serve_health
-from hermetic.controller.operator import Operator
+from hermetic.controller.operator import JUDGE, JUDGE_SECONDS, Operator
+from hermetic.controller.prober import Prober
+from hermetic.controller.publishing import Publisher
 from hermetic.controller.reconciler import Reconciler
 from hermetic.controller.shell import Audience, watch
+from hermetic.controller.sight import Sight
 from hermetic.controller.sweeper import Sweeper
 from hermetic.controller.telemetry import Telemetry
 from hermetic.controller.workqueue import WorkQueue
+from hermetic.kinds import NAMESPACE
 from hermetic.kube.client import KubernetesApi
 from hermetic.kube.connection import Connection, find_connection
 from hermetic.kube.following import Following
@@ -34,6 +41,7 @@ log = structlog.get_logger(__name__)
 # Together less than the ten seconds that are promised for the end, even when the API server never answers.
 DRAIN_SECONDS = 4.0
 RELEASE_SECONDS = 3.0
+KUBE_SYSTEM = "kube-system"
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +50,7 @@ class Parts:
 
     operator: Operator
     following: Following
+    sight: Sight
     lease: LeaderLease
     api: KubernetesApi
     telemetry: Telemetry
@@ -64,12 +73,24 @@ def assemble(configuration: Configuration, connection: Connection, telemetry: Te
     queue: WorkQueue[Key] = WorkQueue(clock.monotonic)
     telemetry.watch_queue(lambda: len(queue), queue.oldest_age)
     recorder = EventRecorder(fenced, instance=socket.gethostname(), clock=clock)
+    sight = Sight(api, clock, on_change=lambda: queue.add_after(JUDGE, JUDGE_SECONDS, routine=True))
+    auditor = Auditor(
+        api=fenced,
+        store=store,
+        sight=sight,
+        prober=Prober(fenced, clock, configuration.probe_namespace),
+        publisher=Publisher(fenced, telemetry),
+        recorder=recorder,
+        clock=clock,
+        identity=lambda: _identified(api, connection),
+    )
     operator = Operator(
         api=fenced,
         store=store,
         queue=queue,
         reconciler=Reconciler(fenced, store, recorder, clock),
         sweeper=Sweeper(fenced, store),
+        auditor=auditor,
         telemetry=telemetry,
         clock=clock,
         namespaces=tuple(configuration.watch_namespaces),
@@ -78,7 +99,7 @@ def assemble(configuration: Configuration, connection: Connection, telemetry: Te
     following = Following(
         api, store, see=operator.see, look=operator.look, namespaces=tuple(configuration.watch_namespaces)
     )
-    return Parts(operator, following, lease, api, telemetry)
+    return Parts(operator, following, sight, lease, api, telemetry)
 
 
 async def run(configuration: Configuration, *, kubeconfig: str | None, context: str | None) -> None:
@@ -150,6 +171,7 @@ async def _lead(parts: Parts, configuration: Configuration, connection: Connecti
 async def _work(parts: Parts, workers: int) -> None:
     async with asyncio.TaskGroup() as group:
         group.create_task(parts.following.run())
+        group.create_task(parts.sight.run())
         group.create_task(parts.operator.work(workers))
 
 
@@ -169,6 +191,15 @@ def _stop_on_signals() -> asyncio.Event:
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
     return stop
+
+
+async def _identified(api: KubernetesApi, connection: Connection) -> ClusterIdentity:
+    """By what this cluster is known to those who attest it."""
+    pem = await asyncio.to_thread(Path(connection.ca_file).read_bytes) if connection.ca_file else None
+    async for page, _ in api.pages(NAMESPACE, field_selector=f"metadata.name={KUBE_SYSTEM}"):
+        for found in page:
+            return ClusterIdentity(ca_fingerprint(pem) if pem else None, str(found["metadata"]["uid"]))
+    return ClusterIdentity(ca_fingerprint(pem) if pem else None, None)
 
 
 def _identity() -> str:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from hermetic.kinds import (
     CHILDREN,
     CORE_EVENT,
+    EGRESS_ATTESTATION,
     EGRESS_AUDIT,
     MODEL_DEPLOYMENT,
     NODE,
@@ -34,6 +35,7 @@ FOLLOWED: tuple[Watched, ...] = (
     Watched(NODE),
     *(Watched(kind, label_selector=CHILD_SELECTOR) for kind in (*CHILDREN, POD)),
     Watched(CORE_EVENT, field_selector=WARNINGS_ABOUT_PODS),
+    Watched(EGRESS_ATTESTATION),
 )
 WISHES: tuple[Watched, ...] = (Watched(EGRESS_AUDIT), Watched(MODEL_DEPLOYMENT))
 

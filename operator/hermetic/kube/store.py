@@ -112,6 +112,16 @@ class Store:
         """The key of every ModelDeployment."""
         yield from self._entries[MODEL_DEPLOYMENT]
 
+    def objects(self, kind: Kind) -> Iterator[dict[str, Any]]:
+        """Every object of a kind as it was last seen, in the order of their names."""
+        for name in sorted(self._entries[kind]):
+            yield json.loads(self._entries[kind][name].body)
+
+    def object(self, kind: Kind, name: str) -> dict[str, Any] | None:
+        """A cluster-scoped object as it was last seen."""
+        entry = self._entries[kind].get(("", name))
+        return None if entry is None else json.loads(entry.body)
+
     def manifest(self, key: Key) -> dict[str, Any] | None:
         """The ModelDeployment as it was last seen."""
         entry = self._entries[MODEL_DEPLOYMENT].get(key)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
+from typing import Any
 
 from hermetic.api.egressaudit import EgressAuditSpec
 from hermetic.audit.attestation.choosing import Choice
@@ -87,7 +88,11 @@ def attested_findings(attestation: Attestation, day: date) -> Iterator[Finding]:
                 Evidence(str(one.get("request")), one.get("status"), one.get("sha256"))
                 for one in told.get("evidence") or ()
             ),
-            exception=AcceptedException(accepted["reason"], accepted["owner"], accepted["expiry"])
-            if accepted
-            else None,
+            exception=_accepted(accepted) if accepted else None,
         )
+
+
+def _accepted(told: Mapping[str, Any]) -> AcceptedException:
+    return AcceptedException(
+        str(told["reason"]), str(told["owner"]), str(told["expiry"]), accepted=Verdict(told.get("accepted", "Fail"))
+    )

@@ -42,6 +42,20 @@ def status_of(
     return status
 
 
+def status_unreadable(generation: int, before: Mapping[str, Any], message: str, now: datetime) -> Status:
+    """The status of an EgressAudit that this version cannot act on: no verdict, and so a closed gate."""
+    ready = Said(ConditionType.READY, "False", Reason.SPEC_INVALID, message[:LONGEST_MESSAGE])
+    status: Status = {
+        "observedGeneration": generation,
+        "conditions": [_dated(one, generation, before, now) for one in (ready, *_kstatus(ready))],
+        "verdict": Verdict.UNKNOWN.value,
+        "message": message[:LONGEST_MESSAGE],
+    }
+    if before.get("newestAccepted"):
+        status["newestAccepted"] = dict(before["newestAccepted"])
+    return status
+
+
 def next_look(spec: EgressAuditSpec, looks: Looks, now: datetime) -> datetime | None:
     """When there will be something new to say although nothing happens."""
     moments: list[datetime] = []

@@ -1,0 +1,80 @@
+"""What the audit found, for others: metrics always, an OpenReports ClusterReport where the cluster knows that kind."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import replace
+from datetime import datetime
+
+from hermetic import __version__
+from hermetic.api.egressaudit import EgressAuditSpec
+from hermetic.audit.checks.registry import PAGES
+from hermetic.audit.findings import Report
+from hermetic.audit.report.openreports import NAME, cluster_report
+from hermetic.audit.standing.looks import Looks, age_of
+from hermetic.audit.standing.verdict import Standing
+from hermetic.controller.telemetry import Telemetry
+from hermetic.errors import NotFound
+from hermetic.kinds import CLUSTER_REPORT
+from hermetic.ports import KubeApi, Manifest
+
+DIGEST = "hermetic.dev/findings"
+
+
+class Publisher:
+    """Tells it once: a report is written when its findings are others than those of the one that is there."""
+
+    def __init__(self, api: KubeApi, telemetry: Telemetry) -> None:
+        self._api = api
+        self._telemetry = telemetry
+        self._published: str | None = None
+
+    async def publish(self, spec: EgressAuditSpec, looks: Looks, standing: Standing, at: datetime) -> list[str]:
+        """Tell it, if it says anything new; returns what was written."""
+        accepted = looks.choice.accepted
+        ends_at = age_of(accepted, spec).ends_at if accepted is not None else None
+        self._telemetry.tell_isolation(standing.verdict, standing.findings, ends_at)
+        digest = _digest(standing)
+        if self._published is None:
+            self._published = await self._digest_of_the_live_one()
+        if digest == self._published:
+            return []
+        # Where nobody installed the kind there is nobody to tell; asked again when there is something new to say.
+        self._published = digest
+        try:
+            await self._api.apply(_manifest(spec, standing, at, digest))
+        except NotFound:
+            return []
+        return [f"ClusterReport/{NAME}"]
+
+    async def _digest_of_the_live_one(self) -> str:
+        """What an earlier process has written; "" where there is nothing, or no such kind."""
+        try:
+            async for page, _ in self._api.pages(CLUSTER_REPORT, field_selector=f"metadata.name={NAME}"):
+                for live in page:
+                    return str((live["metadata"].get("annotations") or {}).get(DIGEST, ""))
+        except NotFound:
+            return ""
+        return ""
+
+
+def _digest(standing: Standing) -> str:
+    """Of what was found, not of what it was found by: evidence of the cluster is another at every look."""
+    found = (standing.verdict, [replace(one, evidence=()) for one in standing.findings])
+    return hashlib.sha256(repr(found).encode()).hexdigest()
+
+
+def _manifest(spec: EgressAuditSpec, standing: Standing, at: datetime, digest: str) -> Manifest:
+    report = Report(
+        cluster=spec.cluster,
+        sources=("azure", "kube", "probe"),
+        profile=spec.profile.lower(),
+        started_at=at,
+        finished_at=at,
+        findings=standing.findings,
+        notes=standing.notes,
+        tool_version=__version__,
+    )
+    manifest: Manifest = cluster_report(report, PAGES)
+    manifest["metadata"]["annotations"][DIGEST] = digest
+    return manifest

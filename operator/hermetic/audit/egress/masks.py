@@ -13,7 +13,7 @@ from hermetic.errors import FactDamaged
 
 
 def masks_of(around: Surroundings) -> tuple[str, ...]:
-    """In words, each thing that by itself stops what a method of the subnet would let out."""
+    """In words, each thing that by itself stops what a method of the subnet would let out. Raises FactDamaged."""
     return tuple(_masks(around))
 
 
@@ -28,11 +28,14 @@ def _masks(around: Surroundings) -> Iterator[str]:
 
 def masked(estate: Estate, scoped: ScopedSubnet, subnet: Subnet) -> str:
     """The end of a message: what masks a method of this subnet, or that nothing does."""
+    return estate.once(("masked", scoped.id.lower()), lambda: _masked(estate, scoped, subnet))
+
+
+def _masked(estate: Estate, scoped: ScopedSubnet, subnet: Subnet) -> str:
     try:
-        found = masks_of(surroundings(estate, scoped, subnet))
+        return in_words(masks_of(surroundings(estate, scoped, subnet)))
     except FactDamaged:
         return "whether anything masks it could not be read"
-    return in_words(found)
 
 
 def in_words(masks: tuple[str, ...]) -> str:

@@ -75,6 +75,10 @@ class Surroundings:
 
 def surroundings(estate: Estate, scoped: ScopedSubnet, subnet: Subnet) -> Surroundings:
     """Everything around a subnet of the cluster. Raises FactDamaged for a pointer that cannot be read."""
+    return estate.once(("surroundings", scoped.id.lower()), lambda: _surroundings(estate, scoped, subnet))
+
+
+def _surroundings(estate: Estate, scoped: ScopedSubnet, subnet: Subnet) -> Surroundings:
     by_subnet, looks = attached(estate)
     on_interfaces = by_subnet.get(scoped.id.lower(), Attached())
     table = estate.one(RouteTable, subnet.route_table.id) if subnet.route_table is not None else None

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from hermetic.audit.egress.inventory import everywhere
+from hermetic.audit.egress.masks import masked
+from hermetic.audit.estate.arm_ids import name_of, same_id
+from hermetic.audit.estate.azure.balancing import ServiceGateway
 from hermetic.audit.estate.azure.vnet import Subnet
 from hermetic.audit.estate.estate import Estate
-from hermetic.audit.judging import Judgement, does_not_apply, fails, passes
+from hermetic.audit.estate.look import Seen
+from hermetic.audit.judging import Judgement, does_not_apply, fails, passes, whatever_is_damaged
 from hermetic.audit.policy import Policy
-from hermetic.audit.scope import ScopedSubnet, each_subnet
+from hermetic.audit.scope import ScopedSubnet, each_subnet, network_ids_of, whole_or_unknown
 
 
 def default_outbound(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
@@ -22,10 +27,11 @@ def default_outbound(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
         elif subnet.default_outbound_access is False:
             yield passes(scoped.id, "PrivateSubnet", "defaultOutboundAccess is false", scoped.seen)
         else:
+            said = _shown(subnet.default_outbound_access)
             yield fails(
                 scoped.id,
                 "DefaultOutboundNotDisabled",
-                f"defaultOutboundAccess is {_shown(subnet.default_outbound_access)}: machines get a hidden way out",
+                f"defaultOutboundAccess is {said}: machines get a hidden way out; {masked(estate, scoped, subnet)}",
                 scoped.seen,
                 paths=(f"subnet {subnet.name} -> default outbound -> internet",),
             )
@@ -40,15 +46,52 @@ def nat_gateway(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
         if subnet.nat_gateway is None:
             yield passes(scoped.id, "NoNatGateway", "no NAT gateway is attached", scoped.seen)
         else:
+            gateway = subnet.nat_gateway.id
             yield fails(
                 scoped.id,
                 "NatGatewayAttached",
-                f"NAT gateway {subnet.nat_gateway.id} is attached",
+                f"NAT gateway {gateway} is attached; {masked(estate, scoped, subnet)}",
                 scoped.seen,
-                paths=(f"subnet {subnet.name} -> nat gateway -> internet",),
+                paths=(f"subnet {subnet.name} -> nat gateway {name_of(gateway)} -> internet",),
             )
 
     yield from each_subnet(estate, judge)
+
+
+def service_gateway(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+    """A service gateway on a subnet, or one of the subnet's network that no subnet names."""
+    gateways = everywhere(estate, policy, ServiceGateway)
+
+    def judge(scoped: ScopedSubnet, subnet: Subnet) -> Iterator[Judgement]:
+        if subnet.service_gateway is None:
+            yield passes(scoped.id, "NoServiceGateway", "no service gateway is attached", scoped.seen)
+        else:
+            gateway = subnet.service_gateway.id
+            yield fails(
+                scoped.id,
+                "ServiceGatewayAttached",
+                f"service gateway {gateway} is attached; {masked(estate, scoped, subnet)}",
+                scoped.seen,
+                paths=(f"subnet {subnet.name} -> service gateway {name_of(gateway)} -> internet",),
+            )
+
+    yield from each_subnet(estate, judge)
+    for gateway in gateways:
+        yield from whatever_is_damaged(gateway.id, _of_network(estate, gateway))
+    yield from whole_or_unknown(estate.cluster, "service gateways", gateways)
+
+
+def _of_network(estate: Estate, gateway: ServiceGateway) -> Iterator[Judgement]:
+    network = gateway.virtual_network.id if gateway.virtual_network is not None else ""
+    if any(same_id(network, one) for one in network_ids_of(estate)):
+        yield fails(
+            gateway.id,
+            "ServiceGatewayOfNetwork",
+            f"it belongs to the cluster's virtual network {network}",
+            Seen(gateway.id, gateway, gateway.evidence),
+            paths=(f"vnet {name_of(network)} -> service gateway {gateway.name} -> internet",),
+            remedy=f"az network service-gateway delete --ids {gateway.id}",
+        )
 
 
 def _shown(value: bool | None) -> str:

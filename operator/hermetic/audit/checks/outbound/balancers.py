@@ -1,0 +1,217 @@
+"""Load balancers that nodes stand behind: what they translate, expose, chain, and leave to default outbound access."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+
+from hermetic.audit.egress.balancers import (
+    balancers_of,
+    nodes_of,
+    public_frontends,
+    translating_outbound_rules,
+    translating_rules,
+)
+from hermetic.audit.egress.inventory import interfaces_in_the_networks, readable
+from hermetic.audit.estate.arm_ids import name_of
+from hermetic.audit.estate.azure.balancing import LoadBalancer
+from hermetic.audit.estate.azure.cluster_network import ClusterNetwork
+from hermetic.audit.estate.azure.vnet import NicFields
+from hermetic.audit.estate.estate import Estate
+from hermetic.audit.estate.look import Look
+from hermetic.audit.judging import Judgement, cannot_say, fails, passes, whatever_is_damaged
+from hermetic.audit.policy import Policy
+from hermetic.audit.scope import subnets_of, whole_or_unknown
+
+
+def outbound_rules(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+    """An outbound rule gives every member of its pool a public source address."""
+    nodes, _ = nodes_of(estate)
+
+    def judge(balancer: LoadBalancer) -> Iterator[Judgement]:
+        names = sorted(rule.name for rule in translating_outbound_rules(balancer, nodes))
+        if names:
+            words = f"outbound rule {', '.join(names)} lends nodes a public address"
+            yield fails(balancer.id, "OutboundRule", words, balancer, paths=(_path(balancer, "outbound rule"),))
+        else:
+            yield passes(balancer.id, "NoOutboundRule", "no outbound rule for a pool with nodes", balancer)
+
+    yield from _each(estate, policy, judge)
+
+
+def rule_translation(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+    """A rule on a public frontend translates outbound connections too, unless it says that it does not."""
+    nodes, _ = nodes_of(estate)
+
+    def judge(balancer: LoadBalancer) -> Iterator[Judgement]:
+        names = sorted(rule.name for rule in translating_rules(balancer, nodes))
+        if names:
+            words = f"rule {', '.join(names)} has a public frontend and disableOutboundSnat is not true"
+            yield fails(balancer.id, "RuleTranslates", words, balancer, paths=(_path(balancer, "rule with SNAT"),))
+        else:
+            yield passes(balancer.id, "NoTranslation", "no rule lends nodes a public address", balancer)
+
+    yield from _each(estate, policy, judge)
+
+
+def public_frontend(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+    """A public frontend before nodes: reachable from outside, and an outbound rule away from a way out."""
+
+    def judge(balancer: LoadBalancer) -> Iterator[Judgement]:
+        names = sorted(one.name for one in public_frontends(balancer))
+        if names:
+            words = f"frontend {', '.join(names)} is public, or not known to be private"
+            yield fails(balancer.id, "PublicFrontend", words, balancer, paths=(f"internet -> {_path(balancer, 'in')}",))
+        elif not balancer.frontend_ip_configurations:
+            yield passes(balancer.id, "NoFrontend", "it has no frontend", balancer)
+        else:
+            yield passes(balancer.id, "PrivateFrontends", "every frontend is an address in a subnet", balancer)
+
+    yield from _each(estate, policy, judge)
+
+
+def basic_sku(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+    """Basic balancers give default outbound access, internal ones too."""
+
+    def judge(balancer: LoadBalancer) -> Iterator[Judgement]:
+        sku = (balancer.sku.name if balancer.sku is not None else None) or ""
+        if sku.lower() == "standard":
+            yield passes(balancer.id, "StandardSku", "its SKU is Standard", balancer)
+        elif sku.lower() == "basic":
+            words = "a Basic load balancer leaves its members default outbound access"
+            path = f"node -> basic load balancer {balancer.name} -> default outbound -> internet"
+            yield fails(balancer.id, "BasicSku", words, balancer, paths=(path,))
+        else:
+            yield cannot_say(balancer.id, "SkuUnknown", f"what SKU {sku!r} does for outbound is not known", balancer)
+
+    yield from _each(estate, policy, judge)
+
+
+def gateway_chain(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+    """A gateway load balancer sends every packet of a frontend or an interface through somebody's appliance."""
+
+    def judge(balancer: LoadBalancer) -> Iterator[Judgement]:
+        chained = {
+            one.gateway_load_balancer.id
+            for one in balancer.frontend_ip_configurations or ()
+            if one.gateway_load_balancer is not None
+        }
+        if chained:
+            yield _chained(balancer.id, f"load balancer {balancer.name}", chained, balancer)
+        else:
+            yield passes(balancer.id, "NotChained", "no frontend is chained to a gateway load balancer", balancer)
+
+    yield from _each(estate, policy, judge)
+    yield from _chained_interfaces(estate, policy)
+
+
+def _chained_interfaces(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+    """Interfaces are many and nearly never chained: only those that are have a finding of their own."""
+    interfaces, looks = interfaces_in_the_networks(estate, policy)
+    damaged: list[Look] = []
+    any_chained = False
+    for nic, chained in readable(interfaces, _gateways, damaged):
+        if chained:
+            any_chained = True
+            yield _chained(nic.id, f"nic {name_of(nic.id)}", chained, nic)
+    if not any_chained:
+        words = f"none of {len(interfaces)} network interfaces is chained to a gateway load balancer"
+        yield passes(estate.cluster, "NoInterfaceChained", words, *looks, *damaged)
+    else:
+        yield from whole_or_unknown(estate.cluster, "the network interfaces", *looks, *damaged)
+
+
+def _gateways(nic: NicFields) -> set[str]:
+    return {one.gateway_load_balancer.id for one in nic.ip_configurations if one.gateway_load_balancer is not None}
+
+
+def _chained(resource: str, what: str, gateways: set[str], look: Look) -> Judgement:
+    words = f"chained to {', '.join(sorted(gateways))}: packets pass an appliance that somebody else may run"
+    return fails(resource, "Chained", words, look, paths=(f"{what} -> gateway load balancer -> appliance",))
+
+
+def ip_based_pools(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+    """Members by address keep default outbound access, which an internal balancer would mask for interfaces."""
+    nodes, _ = nodes_of(estate)
+    open_subnets, unseen = _with_default_outbound(estate)
+
+    def judge(balancer: LoadBalancer) -> Iterator[Judgement]:
+        by_address = {
+            subnet
+            for pool in balancer.backend_address_pools or ()
+            for one in pool.load_balancer_backend_addresses or ()
+            if one.ip_address and one.network_interface_ip_configuration is None
+            for subnet in nodes.subnets_of_address(one)
+        }
+        leaking = sorted(name_of(one) for one in by_address if one.lower() in open_subnets)
+        if leaking:
+            yield _leaks(balancer.id, "a pool lists node addresses", leaking, balancer)
+        elif by_address:
+            words = "a pool lists node addresses, and their subnets are private"
+            yield passes(balancer.id, "PrivateSubnets", words, balancer, *unseen)
+        else:
+            yield passes(balancer.id, "NoNodeAddresses", "no pool lists node addresses", balancer)
+
+    yield from _of_the_cluster(estate, open_subnets, unseen)
+    yield from _each(estate, policy, judge)
+
+
+def _of_the_cluster(estate: Estate, open_subnets: dict[str, str], unseen: tuple[Look, ...]) -> Iterator[Judgement]:
+    seen = estate.one(ClusterNetwork, estate.cluster)
+    if seen.value is None:
+        yield cannot_say(estate.cluster, "ClusterNotSeen", "the cluster could not be read", seen)
+        return
+    profile = seen.value.network_profile.load_balancer_profile if seen.value.network_profile is not None else None
+    said = (profile.backend_pool_type if profile is not None else None) or "nodeIPConfiguration"
+    if said.lower() == "nodeipconfiguration":
+        yield passes(estate.cluster, "PoolsByInterface", "backend pools hold interfaces, not addresses", seen)
+    elif said.lower() != "nodeip":
+        yield cannot_say(estate.cluster, "PoolTypeUnknown", f"backendPoolType {said!r} is not known", seen)
+    elif open_subnets:
+        yield _leaks(estate.cluster, "backendPoolType is nodeIP", sorted(open_subnets.values()), seen)
+    else:
+        words = "backendPoolType is nodeIP, and every subnet of the nodes is private"
+        yield passes(estate.cluster, "PrivateSubnets", words, seen, *unseen)
+
+
+def _with_default_outbound(estate: Estate) -> tuple[dict[str, str], tuple[Look, ...]]:
+    """Names, by id in lower case, of the cluster's subnets that are not private, and what the list rests on."""
+    subnets, looks = subnets_of(estate)
+    judged = [one for one in subnets if not one.is_for_the_api_server_only]
+    damaged: list[Look] = []
+    seen = [one.seen.value for one in judged if one.seen.value is not None]
+    found = {
+        subnet.id.lower(): subnet.name
+        for subnet, private in readable(seen, lambda one: one.default_outbound_access is False, damaged)
+        if not private
+    }
+    return found, (*looks, *(one.seen for one in judged), *damaged)
+
+
+def _leaks(resource: str, what: str, subnets: Iterable[str], look: Look) -> Judgement:
+    names = list(subnets)
+    return fails(
+        resource,
+        "PoolByAddress",
+        f"{what}, and default outbound access is not off in {', '.join(names)}: no balancer masks it there",
+        look,
+        paths=(f"subnet {name} -> default outbound -> internet" for name in names),
+    )
+
+
+def _path(balancer: LoadBalancer, by: str) -> str:
+    if by == "in":
+        return f"load balancer {balancer.name} -> node"
+    return f"node -> {by} of load balancer {balancer.name} -> internet"
+
+
+def _each(estate: Estate, policy: Policy, judge: Callable[[LoadBalancer], Iterable[Judgement]]) -> Iterator[Judgement]:
+    balancers, looks = balancers_of(estate, policy)
+    for seen in balancers:
+        if seen.value is None:
+            yield cannot_say(seen.target, "BalancerNotSeen", "nodes are in a pool of it, and it was not seen", seen)
+        else:
+            yield from whatever_is_damaged(seen.target, judge(seen.value))
+    if balancers:
+        yield from whole_or_unknown(estate.cluster, "load balancers", *looks)
+    else:
+        yield passes(estate.cluster, "NoBalancer", "nodes stand behind no load balancer", *looks)

@@ -1,0 +1,140 @@
+"""What single network interfaces show: hidden addresses, public addresses, forwarding."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from hermetic.audit.egress.decision import internet_egress
+from hermetic.audit.egress.inventory import interfaces_in_the_networks
+from hermetic.audit.egress.masks import in_words, masked
+from hermetic.audit.estate.arm_ids import name_of
+from hermetic.audit.estate.azure.graph import ScaleSetNicInGraph
+from hermetic.audit.estate.azure.vnet import NicFields, ScaleSetNic
+from hermetic.audit.estate.estate import Estate
+from hermetic.audit.estate.look import Look
+from hermetic.audit.findings import Severity
+from hermetic.audit.judging import Judgement, cannot_say, does_not_apply, fails, passes, whatever_is_damaged
+from hermetic.audit.policy import Policy
+from hermetic.audit.scope import instance_nics_of, subnets_of, whole_or_unknown
+
+NOBODY_TELLS = """\
+Neither api-version 2018-10-01 nor Resource Graph tells whether this interface keeps a hidden public address.
+Replace the machine after its subnet became private: az aks nodepool upgrade --resource-group GROUP --cluster-name \
+CLUSTER --name POOL --node-image-only
+Then look at Azure Advisor's list of interfaces with default outbound access, and accept this finding with an exception.
+A route 0.0.0.0/0 -> None in the route table of the subnet stops it meanwhile."""
+
+
+def default_outbound(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+    """A hidden address stays with its interface until the machine is deallocated, whatever the subnet says now."""
+    interfaces, looks = interfaces_in_the_networks(estate, policy)
+    ours = {one.id.lower() for one in subnets_of(estate)[0]}
+    nodes = {nic.id.lower() for nic in instance_nics_of(estate)}
+    for nic in interfaces:
+        if nic.id.lower() in nodes or any(one.lower() in ours for one in nic.subnet_ids):
+            yield from whatever_is_damaged(nic.id, _default_outbound(estate, policy, nic))
+    yield from whole_or_unknown(estate.cluster, "the network interfaces of the cluster's subnets", *looks)
+    if not interfaces:
+        yield cannot_say(estate.cluster, "NoInterfaceSeen", "no network interface of a node was seen", *looks)
+
+
+def _default_outbound(estate: Estate, policy: Policy, nic: NicFields) -> Iterator[Judgement]:
+    if nic.private_endpoint is not None or (nic.virtual_machine is None and not isinstance(nic, ScaleSetNic)):
+        yield does_not_apply(nic.id, "NoMachine", "no machine sends from this interface", nic)
+        return
+    told, looks = _told(estate, nic)
+    if told is False:
+        yield passes(nic.id, "NoDefaultOutbound", "defaultOutboundConnectivityEnabled is false", *looks)
+    elif told is True:
+        decision = internet_egress(estate, policy, nic, told)
+        yield fails(
+            nic.id,
+            "HiddenAddressKept",
+            f"defaultOutboundConnectivityEnabled is true; {in_words(decision.masks)}",
+            *looks,
+            paths=(f"nic {name_of(nic.id)} -> default outbound -> internet",),
+        )
+    else:
+        words = f"nobody tells defaultOutboundConnectivityEnabled of this interface; {_mitigation(estate, nic)}"
+        yield cannot_say(nic.id, "NotTold", words, *looks, severity=Severity.HIGH, remedy=NOBODY_TELLS)
+
+
+def _told(estate: Estate, nic: NicFields) -> tuple[bool | None, tuple[Look, ...]]:
+    """What ARM says; where it says nothing of a scale set's interface, what Resource Graph says."""
+    told = nic.default_outbound_connectivity_enabled
+    if told is not None or not isinstance(nic, ScaleSetNic):
+        return told, (nic,)
+    row = _graph_rows(estate, nic.id.lower().partition("/virtualmachines/")[0]).get(nic.id.lower())
+    if row is None or row.default_outbound_connectivity_enabled is None:
+        return None, (nic,)
+    return row.default_outbound_connectivity_enabled, (nic, row)
+
+
+def _graph_rows(estate: Estate, scale_set: str) -> Mapping[str, ScaleSetNicInGraph]:
+    return estate.once(
+        ("graph rows", scale_set),
+        lambda: {row.id.lower(): row for row in estate.every(ScaleSetNicInGraph, scale_set)},
+    )
+
+
+def _mitigation(estate: Estate, nic: NicFields) -> str:
+    ours = {one.id.lower(): one for one in subnets_of(estate)[0]}
+    words = [
+        masked(estate, scoped, scoped.seen.value)
+        for subnet_id in nic.subnet_ids
+        if (scoped := ours.get(subnet_id.lower())) is not None and scoped.seen.value is not None
+    ]
+    return "; ".join(dict.fromkeys(words)) or "its subnet was not seen"
+
+
+def public_address(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+    """A public address on any interface in the network: a way out for nodes, a stepping stone elsewhere."""
+    interfaces, looks = interfaces_in_the_networks(estate, policy)
+    ours = {one.id.lower() for one in subnets_of(estate)[0]}
+    for nic in interfaces:
+        yield from whatever_is_damaged(nic.id, _public_address(nic, ours))
+    yield from whole_or_unknown(estate.cluster, "the network interfaces of the cluster's networks", *looks)
+    if not interfaces:
+        yield cannot_say(estate.cluster, "NoInterfaceSeen", "no network interface was seen", *looks)
+
+
+def _public_address(nic: NicFields, ours: set[str]) -> Iterator[Judgement]:
+    public = [one.public_ip_address.id for one in nic.ip_configurations if one.public_ip_address is not None]
+    if not public:
+        yield passes(nic.id, "NoPublicIp", "no address configuration has a public address", nic)
+        return
+    is_ours = any(one.lower() in ours for one in nic.subnet_ids)
+    yield fails(
+        nic.id,
+        "PublicIp",
+        f"public address {', '.join(sorted(public))} {'beside the nodes' if is_ours else 'in the same network'}",
+        nic,
+        paths=(f"nic {name_of(nic.id)} -> public ip -> internet",),
+        severity=None if is_ours else Severity.HIGH,
+    )
+
+
+def forwarding(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+    """A machine that forwards can route for the nodes. Nodes themselves may: some network plugins need it."""
+    interfaces, looks = interfaces_in_the_networks(estate, policy)
+    nodes = {nic.id.lower() for nic in instance_nics_of(estate)}
+    others = [nic for nic in interfaces if nic.id.lower() not in nodes]
+    for nic in others:
+        yield from whatever_is_damaged(nic.id, _forwarding(nic))
+    if others:
+        yield from whole_or_unknown(estate.cluster, "the network interfaces of the cluster's networks", *looks)
+    else:
+        yield passes(estate.cluster, "NoOtherInterface", "no interface but those of nodes is in the network", *looks)
+
+
+def _forwarding(nic: NicFields) -> Iterator[Judgement]:
+    if nic.enable_ip_forwarding is True:
+        yield fails(
+            nic.id,
+            "Forwards",
+            "enableIPForwarding is true on an interface that is not a node's",
+            nic,
+            paths=(f"node subnet -> machine of {name_of(nic.id)} -> wherever it forwards",),
+        )
+    else:
+        yield passes(nic.id, "DoesNotForward", "enableIPForwarding is not true", nic)

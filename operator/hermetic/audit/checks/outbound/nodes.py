@@ -1,0 +1,87 @@
+"""Public addresses that nodes get: told to the pool, written into the model, held by an instance."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+
+from hermetic.audit.estate.azure.addresses import ScaleSetPublicAddress
+from hermetic.audit.estate.azure.aks import AgentPool
+from hermetic.audit.estate.azure.vnet import ScaleSet
+from hermetic.audit.estate.estate import Estate
+from hermetic.audit.estate.look import Listing
+from hermetic.audit.judging import Judgement, cannot_say, fails, passes, whatever_is_damaged
+from hermetic.audit.policy import Policy
+from hermetic.audit.reach import each_or_none
+from hermetic.audit.scope import cluster_of, pools_of, scale_sets_of, whole_or_unknown
+
+
+def pool_addresses(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
+    """A pool that gives each node a public address does so with any outbound type."""
+    pools = pools_of(estate)
+    for pool in pools:
+        resource = f"{estate.cluster}/agentPools/{pool.name}"
+        yield from whatever_is_damaged(resource, _pool(estate, pool, resource))
+    yield from whole_or_unknown(estate.cluster, "the pools of the cluster", pools)
+
+
+def _pool(estate: Estate, pool: AgentPool, resource: str) -> Iterator[Judgement]:
+    cluster = cluster_of(estate)
+    path = (f"node of pool {pool.name} -> public ip -> internet",)
+    if pool.enable_node_public_ip is True:
+        yield fails(resource, "NodePublicIp", "enableNodePublicIP is true", cluster, paths=path)
+    if pool.node_public_ip_prefix_id:
+        words = f"nodes take public addresses from {pool.node_public_ip_prefix_id}"
+        yield fails(resource, "NodePublicIpPrefix", words, cluster, paths=path)
+    if not pool.enable_node_public_ip and not pool.node_public_ip_prefix_id:
+        yield passes(resource, "NoNodePublicIp", "nodes of this pool get no public address", cluster)
+
+
+def model_addresses(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
+    """Any address configuration of any interface of the model, IPv4 or IPv6."""
+
+    def judge(scale_set: ScaleSet) -> Iterator[Judgement]:
+        named = [
+            f"{nic.name}/{one.name}"
+            for nic in scale_set.nics
+            for one in nic.ip_configurations
+            if one.public_ip_address_configuration is not None
+        ]
+        if named:
+            yield fails(
+                scale_set.id,
+                "ModelPublicIp",
+                f"publicIPAddressConfiguration in {', '.join(named)}: every new instance gets a public address",
+                scale_set,
+                paths=(f"scale set {scale_set.name} -> public ip -> internet",),
+            )
+        elif not scale_set.nics:
+            yield cannot_say(scale_set.id, "NoInterfaces", "the model shows no network interface", scale_set)
+        else:
+            yield passes(scale_set.id, "NoModelPublicIp", "no address configuration of the model is public", scale_set)
+
+    yield from _each_scale_set(estate, judge)
+
+
+def instance_addresses(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
+    """What instances really have: one that drifted from its model shows only here."""
+
+    def judge(scale_set: ScaleSet) -> Iterator[Judgement]:
+        found: Listing[ScaleSetPublicAddress] = estate.every(ScaleSetPublicAddress, scale_set.id)
+        if found.items:
+            words = ", ".join(sorted(one.ip_address or one.id or "an address without a name" for one in found))
+            yield fails(
+                scale_set.id,
+                "InstancePublicIp",
+                f"instances hold public addresses: {words}",
+                found,
+                paths=(f"scale set {scale_set.name} -> instance -> public ip -> internet",),
+            )
+        else:
+            yield passes(scale_set.id, "NoInstancePublicIp", "no instance holds a public address", found)
+
+    yield from _each_scale_set(estate, judge)
+
+
+def _each_scale_set(estate: Estate, judge: Callable[[ScaleSet], Iterable[Judgement]]) -> Iterator[Judgement]:
+    none = "the node resource group holds no scale set"
+    yield from each_or_none(estate.cluster, scale_sets_of(estate), judge, none, pools_of(estate))

@@ -1,0 +1,113 @@
+"""The decision for one interface: whether a packet to the internet leaves, by which ways, and what masks them.
+
+    internet egress = (a method, or a default route of ours that leads on, or default outbound access)
+                      and nothing of: a route to nowhere, rules that deny, a standard internal load balancer
+                          (that one stops default outbound access only)
+
+A mask is told, and never makes the answer "closed".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+
+from hermetic.audit.egress.balancers import public_frontends
+from hermetic.audit.egress.masks import masks_of
+from hermetic.audit.egress.methods import Methods, methods_of
+from hermetic.audit.egress.routes import Hop
+from hermetic.audit.egress.surroundings import Surroundings, surroundings
+from hermetic.audit.estate.arm_ids import parent_of
+from hermetic.audit.estate.azure.balancing import LoadBalancer
+from hermetic.audit.estate.azure.vnet import NicFields
+from hermetic.audit.estate.estate import Estate
+from hermetic.audit.policy import Policy
+from hermetic.audit.scope import subnets_of
+from hermetic.errors import FactDamaged
+
+
+class Egress(StrEnum):
+    """What becomes of a packet to the internet."""
+
+    OPEN = "open"
+    MASKED = "masked"
+    CLOSED = "closed"
+    UNSURE = "unsure"
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """`ways` are paths hop by hop, `masks` what stops all of them today, in words."""
+
+    egress: Egress
+    ways: tuple[str, ...] = ()
+    masks: tuple[str, ...] = ()
+
+
+def internet_egress(estate: Estate, policy: Policy, nic: NicFields, told: bool | None) -> Decision:
+    """The decision for one interface. `told` is its own default outbound state, None where nobody tells.
+
+    Raises FactDamaged where a field that decides cannot be read.
+    """
+    methods = methods_of(estate, policy)
+    found = [_in_subnet(estate, methods, nic, told, around) for around in _around(estate, nic)]
+    if not found:
+        return Decision(Egress.UNSURE)
+    ways = tuple(dict.fromkeys(way for one in found for way in one.ways))
+    worst = min((one.egress for one in found), key=tuple(Egress).index)
+    if worst is Egress.CLOSED and any(one.egress is Egress.UNSURE for one in found):
+        worst = Egress.UNSURE
+    masks = tuple(dict.fromkeys(mask for one in found for mask in one.masks)) if worst is Egress.MASKED else ()
+    return Decision(worst, ways, masks)
+
+
+def _around(estate: Estate, nic: NicFields) -> Iterator[Surroundings]:
+    ours = {one.id.lower(): one for one in subnets_of(estate)[0]}
+    for subnet_id in nic.subnet_ids:
+        scoped = ours.get(subnet_id.lower())
+        if scoped is not None and scoped.seen.value is not None:
+            yield surroundings(estate, scoped, scoped.seen.value)
+
+
+def _in_subnet(estate: Estate, methods: Methods, nic: NicFields, told: bool | None, around: Surroundings) -> Decision:
+    by_default = told is True or not around.is_private
+    explicit = (*_by_method(methods, around), *_by_route(around))
+    ways = (*explicit, *((f"subnet {around.subnet.name} -> default outbound -> internet",) if by_default else ()))
+    if ways:
+        masks = masks_of(around)
+        if not explicit and is_behind_internal_balancers_only(estate, nic):
+            masks = (*masks, "membership in the pool of an internal load balancer")
+        return Decision(Egress.MASKED if masks else Egress.OPEN, ways, masks)
+    is_sure = methods.are_all_seen and told is False and (around.table is None or around.table.value is not None)
+    return Decision(Egress.CLOSED if is_sure else Egress.UNSURE)
+
+
+def _by_method(methods: Methods, around: Surroundings) -> Iterator[str]:
+    for method in methods.of(around.id):
+        yield f"subnet {around.subnet.name} -> {method.words} -> internet"
+
+
+def _by_route(around: Surroundings) -> Iterator[str]:
+    """Routes that lead on by themselves; one to the internet needs a method, which counts by itself."""
+    for way in around.ways:
+        if way.hop not in (Hop.DROPPED, Hop.STAYS, Hop.INTERNET):
+            yield f"subnet {around.subnet.name} -> {way.words}"
+
+
+def is_behind_internal_balancers_only(estate: Estate, nic: NicFields) -> bool:
+    """Whether default outbound access is off for it only because standard internal load balancers serve it.
+
+    Delete the last of them, and the internet is back: to be told, never to be credited.
+    """
+    pools = {one.id for part in nic.ip_configurations for one in part.load_balancer_backend_address_pools}
+    balancers = [estate.one(LoadBalancer, one).value for one in sorted({parent_of(pool) for pool in pools})]
+    try:
+        return bool(balancers) and all(one is not None and _is_internal_standard(one) for one in balancers)
+    except FactDamaged:
+        return False
+
+
+def _is_internal_standard(balancer: LoadBalancer) -> bool:
+    is_standard = balancer.sku is not None and (balancer.sku.name or "").lower() == "standard"
+    return is_standard and not public_frontends(balancer)

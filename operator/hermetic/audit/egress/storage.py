@@ -1,0 +1,23 @@
+"""Storage of the same region: reachable from a private subnet without any outbound method, any account of any tenant.
+
+Azure names it as a limit of private subnets. Only a security rule, or a default route to nowhere, closes it.
+"""
+
+from __future__ import annotations
+
+from hermetic.audit.egress.surroundings import Layers, Surroundings
+from hermetic.audit.estate.arm_ids import name_of
+
+
+def storage_path(around: Surroundings, layers: Layers) -> str:
+    """The way to somebody's storage account that is open past these security groups; "" where there is none."""
+    if around.subnet.service_endpoints:
+        endpoints = [one.service or "" for one in around.subnet.service_endpoints]
+        if any(one.lower().startswith("microsoft.storage") for one in endpoints):
+            words = (
+                "service endpoint" if not around.subnet.service_endpoint_policies else "service endpoint with policy"
+            )
+            return f"subnet {name_of(around.id)} -> {words} -> storage of any account"
+    if around.drops(4) or around.is_sealed(layers):
+        return ""
+    return f"subnet {name_of(around.id)} -> same-region storage of any account"

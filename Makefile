@@ -82,3 +82,7 @@ bench: packages programs ## measure against an idiomatic kopf operator; writes b
 .PHONY: demo
 demo: packages programs ## from kubectl apply to a private endpoint that answers; DEMO_EXIT=1 ends it after success
 	exec setpriv --pdeathsig TERM $(BIN)/python -m testbed demo
+
+.PHONY: audit-demo
+audit-demo: $(INSTALLED) ## audit the public reference deployment behind a stand-in for Azure; writes the HTML report
+	$(BIN)/python -m testbed audit-demo

@@ -12,6 +12,7 @@ COMMANDS = {
     "controlplane": "testbed.controlplane",
     "cloud-provider": "testbed.cloud_provider",
     "azure": "testbed.azure.command",
+    "audit-demo": "testbed.azure.audit_demo",
     "node": "testbed.node.command",
     "packages": "testbed.packages",
     "images": "testbed.images.command",

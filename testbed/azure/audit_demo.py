@@ -1,0 +1,39 @@
+"""`make audit-demo`: the reference estate behind a local stand-in for Azure, audited as a user would audit it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from testbed.azure.reference_estate import reference_estate
+from testbed.azure.server import ArmStandIn
+from testbed.errors import BedError
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+REPORT = REPOSITORY / "build" / "audit-demo.html"
+FAILED = 1
+
+
+def main(arguments: list[str]) -> int:
+    """Prints the findings, writes the HTML report and says where it is. 0 when the audit found what is open there."""
+    if arguments:
+        raise BedError("audit-demo takes no arguments")
+    REPORT.parent.mkdir(exist_ok=True)
+    estate = reference_estate()
+    with ArmStandIn(estate) as arm:
+        _say("Azure is stood in for at its HTTP boundary; the estate is the public reference deployment, from its facts")
+        command = ["hermetic", "audit", "--azure", estate.cluster, "--arm-endpoint", arm.url, "-o", "table"]
+        _say(f"{' '.join(command)} --out {REPORT.relative_to(REPOSITORY)}")
+        program = str(Path(sys.executable).parent / "hermetic")
+        environment = {**os.environ, "HERMETIC_ARM_TOKEN": arm.token, "NO_PROXY": "127.0.0.1"}
+        ended = subprocess.run([program, *command[1:], "--out", str(REPORT)], env=environment, check=False)
+    if ended.returncode != FAILED:
+        raise BedError(f"the audit ended with {ended.returncode}: this estate is open, and that was not found")
+    _say(f"exit code {ended.returncode}: there are ways out. The report, one file that fetches nothing: {REPORT}")
+    return 0
+
+
+def _say(sentence: str) -> None:
+    print(f"== {sentence}", flush=True)

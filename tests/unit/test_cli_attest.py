@@ -166,7 +166,7 @@ def test_whatever_a_file_holds_is_judged_not_tracebacked(folder: Path, content: 
     assert "Traceback" not in ran.err
 
 
-def test_another_report_than_the_signed_one_is_refused(folder: Path) -> None:
+def test_other_report_than_the_signed_one_is_refused(folder: Path) -> None:
     (folder / "other.json").write_text(json.dumps(a_report()))
     (folder / "fraction.json").write_text('{"a": 1.5}')
     ran = verify(folder, "a.yaml", "--report", str(folder / "other.json"))

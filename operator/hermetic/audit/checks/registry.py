@@ -5,11 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from hermetic.audit.checks import (
+    aks,
+    dns,
+    endpoints,
     kube_cluster,
     kube_policies,
     kube_services,
     kube_workloads,
     outbound,
+    registries,
+    storage,
     topology,
 )
 from hermetic.audit.findings import CheckPage
@@ -18,6 +23,11 @@ from hermetic.audit.judging import Check
 CHECKS: tuple[Check, ...] = (
     *outbound.CHECKS,
     *topology.CHECKS,
+    *endpoints.CHECKS,
+    *registries.CHECKS,
+    *storage.CHECKS,
+    *dns.CHECKS,
+    *aks.CHECKS,
     *kube_services.CHECKS,
     *kube_policies.CHECKS,
     *kube_workloads.CHECKS,

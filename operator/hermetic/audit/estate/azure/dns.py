@@ -17,6 +17,12 @@ class LinkedDnsPolicies(Resource):
     WRAPPED: ClassVar[bool] = False
 
     value: list[Reference] | None = None
+    next_link: str | None = None
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether all of it is on this page."""
+        return self.value is not None and not self.next_link
 
 
 class RuleAction(Part):
@@ -56,6 +62,12 @@ class LinkedRulesets(Resource):
     WRAPPED: ClassVar[bool] = False
 
     value: list[Reference] | None = None
+    next_link: str | None = None
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether all of it is on this page."""
+        return self.value is not None and not self.next_link
 
 
 class TargetServer(Part):

@@ -1,0 +1,85 @@
+"""What others attach to the cluster: extensions, Arc, trusted services, virtual nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from hermetic.audit.checks.aks.cluster import of_cluster
+from hermetic.audit.estate.arm_ids import group_of, name_of, same_id
+from hermetic.audit.estate.azure.cluster_features import AddOn, ClusterFeatures
+from hermetic.audit.estate.azure.extensions import ConnectedCluster, Extension, FluxConfiguration, TrustedAccess
+from hermetic.audit.estate.estate import Estate
+from hermetic.audit.estate.kubernetes.nodes import Namespace
+from hermetic.audit.estate.kubernetes.objects import EVERYWHERE
+from hermetic.audit.judging import Judgement, fails, passes
+from hermetic.audit.policy import Policy
+from hermetic.audit.reach import each_or_none, throughout
+
+ARC_NAMESPACE = "azure-arc"
+
+
+def extensions(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
+    """Every extension and every Flux configuration."""
+
+    def extension(one: Extension) -> Iterator[Judgement]:
+        words = f"extension {one.name} ({one.extension_type or 'type not named'}) is installed"
+        yield fails(one.id, "Extension", words, one)
+
+    def flux(one: FluxConfiguration) -> Iterator[Judgement]:
+        yield fails(one.id, "FluxConfiguration", f"Flux configuration {one.name} pulls from a repository", one)
+
+    found, configured = estate.every(Extension, estate.cluster), estate.every(FluxConfiguration, estate.cluster)
+    none = "no extension and no Flux configuration"
+    yield from each_or_none(estate.cluster, found, extension, none, configured)
+    yield from each_or_none(estate.cluster, configured, flux, none, found)
+
+
+def arc(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+    """A connected cluster in the cluster's resource group or of its name; with the cluster asked, Arc's namespace."""
+    group, name = group_of(estate.cluster), name_of(estate.cluster).lower()
+
+    def judge(one: ConnectedCluster) -> Iterator[Judgement]:
+        path = "node -> azure arc agents -> internet"
+        yield fails(one.id, "ArcConnected", "agents in the cluster dial out to Azure Arc", one, paths=(path,))
+
+    every = throughout(estate, policy, ConnectedCluster)
+    ours = every.where(lambda one: same_id(group_of(one.id), group) or name_of(one.id).lower() == name)
+    yield from each_or_none(estate.cluster, ours, judge, "no connected cluster of this name or group")
+    if "kube" in estate.sources:
+        yield _in_the_cluster(estate)
+
+
+def _in_the_cluster(estate: Estate) -> Judgement:
+    namespaces = estate.every(Namespace, EVERYWHERE)
+    if any(one.metadata.name == ARC_NAMESPACE for one in namespaces):
+        words = f"namespace {ARC_NAMESPACE} is there: agents dial out"
+        path = "node -> azure arc agents -> internet"
+        return fails(estate.cluster, "ArcNamespace", words, namespaces, paths=(path,))
+    return passes(estate.cluster, "NoArcNamespace", "no namespace of Azure Arc", namespaces)
+
+
+def trusted_access(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
+    """Services of Azure that reach the API server past the network."""
+
+    def judge(one: TrustedAccess) -> Iterator[Judgement]:
+        words = f"{one.source_resource_id or 'a service not named'} reaches the API server by trusted access"
+        yield fails(one.id, "TrustedAccess", words, one)
+
+    bindings = estate.every(TrustedAccess, estate.cluster)
+    yield from each_or_none(estate.cluster, bindings, judge, "no trusted access")
+
+
+def virtual_nodes(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
+    """Pods in container instances, in a subnet of its own with its own way out."""
+
+    def judge(cluster: ClusterFeatures) -> Iterator[Judgement]:
+        addons = cluster.addon_profiles or {}
+        addon = next((one for name, one in addons.items() if name.lower() == "aciconnectorlinux"), AddOn())
+        if addon.enabled:
+            path = "pod -> container instances subnet -> internet"
+            words = "virtual nodes are on: pods run outside the node subnets"
+            yield fails(estate.cluster, "VirtualNodes", words, cluster, paths=(path,))
+        else:
+            yield passes(estate.cluster, "NoVirtualNodes", "virtual nodes are off", cluster)
+
+    yield from of_cluster(estate, judge)

@@ -1,0 +1,18 @@
+"""The cluster as these checks read it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+
+from hermetic.audit.estate.azure.cluster_features import ClusterFeatures
+from hermetic.audit.estate.estate import Estate
+from hermetic.audit.judging import Judgement, cannot_say
+
+
+def of_cluster(estate: Estate, judge: Callable[[ClusterFeatures], Iterable[Judgement]]) -> Iterator[Judgement]:
+    """Judge the cluster when it could be read."""
+    seen = estate.one(ClusterFeatures, estate.cluster)
+    if seen.value is None:
+        yield cannot_say(estate.cluster, "ClusterNotSeen", "the cluster could not be read", seen)
+    else:
+        yield from judge(seen.value)

@@ -1,0 +1,63 @@
+"""Gateways that AKS runs for the cluster: public ones let in, egress ones let out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from hermetic.audit.checks.aks.cluster import of_cluster
+from hermetic.audit.estate.azure.cluster_features import ClusterFeatures, MeshComponents, MeshGateway, MeshProfile
+from hermetic.audit.estate.estate import Estate
+from hermetic.audit.judging import Judgement, cannot_say, fails, passes
+from hermetic.audit.policy import Policy
+
+
+def app_routing(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
+    """The add-on makes a public load balancer unless it is told otherwise."""
+
+    def judge(cluster: ClusterFeatures) -> Iterator[Judgement]:
+        routing = cluster.ingress_profile.web_app_routing if cluster.ingress_profile is not None else None
+        nginx = routing.nginx if routing is not None else None
+        kind = (nginx.default_ingress_controller_type if nginx is not None else None) or "AnnotationControlled"
+        if routing is None or not routing.enabled:
+            yield passes(estate.cluster, "NoAppRouting", "the application routing add-on is off", cluster)
+        elif kind.lower() in {"internal", "none"}:
+            yield passes(estate.cluster, "InternalOnly", f"its default controller is {kind}", cluster)
+        elif kind.lower() in {"annotationcontrolled", "external"}:
+            words = f"its default controller is {kind}: a public load balancer"
+            path = "internet -> load balancer -> pod"
+            yield fails(estate.cluster, "PublicIngress", words, cluster, paths=(path,))
+        else:
+            yield cannot_say(estate.cluster, "TypeUnknown", f"controller type {kind!r} is not known", cluster)
+
+    yield from of_cluster(estate, judge)
+
+
+def mesh_gateways(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
+    """External ingress gateways, and egress gateways of any kind, unless they say that they are off."""
+
+    def judge(cluster: ClusterFeatures) -> Iterator[Judgement]:
+        mesh = cluster.service_mesh_profile or MeshProfile(mode="Disabled")
+        components = (mesh.istio.components if mesh.istio is not None else None) or MeshComponents()
+        coming = [one for one in components.ingress_gateways or () if one.enabled is not False]
+        leaving = [one for one in components.egress_gateways or () if one.enabled is not False]
+        external = [one for one in coming if (one.mode or "").lower() == "external"]
+        odd = [one for one in coming if (one.mode or "").lower() not in {"external", "internal"}]
+        if (mesh.mode or "").lower() == "disabled":
+            yield passes(estate.cluster, "NoMesh", "the service mesh is off", cluster)
+        elif external or leaving:
+            words = f"{len(external)} external ingress gateway(s), {len(leaving)} egress gateway(s){_named(leaving)}"
+            paths = ["internet -> load balancer -> pod"] if external else []
+            paths += ["pod -> egress gateway -> internet"] if leaving else []
+            yield fails(estate.cluster, "MeshGateway", words, cluster, paths=paths)
+        elif odd or (mesh.mode or "").lower() != "istio":
+            words = f"mesh mode {mesh.mode!r}, gateway modes {[one.mode for one in odd]}: not known"
+            yield cannot_say(estate.cluster, "MeshUnknown", words, cluster)
+        else:
+            yield passes(estate.cluster, "InternalOnly", "its gateways are internal", cluster)
+
+    yield from of_cluster(estate, judge)
+
+
+def _named(gateways: list[MeshGateway]) -> str:
+    names = ", ".join(one.name for one in gateways if one.name)
+    return f": {names}" if names else ""

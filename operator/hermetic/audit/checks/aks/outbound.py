@@ -1,0 +1,130 @@
+"""How the cluster says that it leaves: type, addresses, gateways, proxy."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from hermetic.audit.checks import outbound as table_a
+from hermetic.audit.checks.aks.cluster import of_cluster
+from hermetic.audit.estate.azure.cluster_features import ClusterFeatures, HttpProxy, NetworkProfile
+from hermetic.audit.estate.estate import Estate
+from hermetic.audit.findings import Finding, Severity, Verdict
+from hermetic.audit.judging import Judgement, cannot_say, fails, findings_of, passes
+from hermetic.audit.policy import Policy
+from hermetic.audit.scope import pools_of
+
+POOL_MODES = {"system", "user", "gateway"}
+
+
+def outbound_type(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+    """`none` is only what AKS does not add: it passes where table A does. `block` passes; anything else leads out."""
+
+    def judge(cluster: ClusterFeatures) -> Iterator[Judgement]:
+        said = _profile(cluster).outbound_type or ""
+        if said.lower() == "block":
+            yield passes(estate.cluster, "Block", "outboundType is block", cluster)
+        elif said.lower() == "none":
+            yield _none(estate, policy, cluster)
+        elif said.lower() == "userdefinedrouting" and policy.profile == "filtered":
+            words = "outboundType is userDefinedRouting, which the profile filtered allows"
+            yield passes(estate.cluster, "UserDefinedRouting", words, cluster)
+        else:
+            words = f"outboundType is {said or 'absent, which means loadBalancer'}"
+            path = f"node subnets -> {said or 'loadBalancer'} -> internet"
+            yield fails(estate.cluster, "OutboundType", words, cluster, paths=(path,))
+
+    yield from of_cluster(estate, judge)
+
+
+def _none(estate: Estate, policy: Policy, cluster: ClusterFeatures) -> Judgement:
+    """AKS adds no way out; whatever the network has of its own stays, default outbound access first of all."""
+    found = _ways(estate, policy)
+    open_ways = [one for one in found if one.verdict is Verdict.FAIL]
+    unseen = [one for one in found if one.verdict is Verdict.UNKNOWN]
+    if open_ways:
+        words = f"outboundType none adds no way out, and takes none away: {_names(open_ways)}"
+        paths = tuple(dict.fromkeys(path for one in open_ways for path in one.paths))
+        return fails(estate.cluster, "NoneWithWayOut", words, cluster, paths=paths)
+    if unseen:
+        words = f"outboundType is none, and what the network lets out was not seen whole: {_names(unseen)}"
+        worst = min((one.severity for one in unseen), key=lambda severity: severity.rank)
+        return cannot_say(estate.cluster, "NoneUnproved", words, cluster, severity=worst)
+    words = "outboundType is none, and no outbound method of the network was found"
+    return passes(estate.cluster, "None", words, cluster)
+
+
+def _ways(estate: Estate, policy: Policy) -> list[Finding]:
+    """What the checks of table A say that decide."""
+    deciding = [check for check in table_a.CHECKS if check.page.severity is Severity.CRITICAL]
+    return [finding for check in deciding for finding in findings_of(check, estate, policy) if finding.severity.decides]
+
+
+def _names(findings: list[Finding]) -> str:
+    return ", ".join(dict.fromkeys(one.check for one in findings))
+
+
+def effective_addresses(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
+    """Public addresses that the cluster leaves by now, whatever its type says."""
+
+    def judge(cluster: ClusterFeatures) -> Iterator[Judgement]:
+        profile = _profile(cluster)
+        if cluster.network_profile is None:
+            words = "the answer has no networkProfile"
+            yield cannot_say(estate.cluster, "ProfileNotSeen", words, cluster)
+            return
+        held = (profile.load_balancer_profile, profile.nat_gateway_profile)
+        found = [str(ip.get("id", "?")) for one in held if one is not None for ip in one.effective_outbound_ips or ()]
+        if found:
+            words = f"the cluster leaves by {', '.join(found)}"
+            path = "node subnets -> public ip -> internet"
+            yield fails(estate.cluster, "OutboundAddresses", words, cluster, paths=(path,))
+        else:
+            yield passes(estate.cluster, "NoOutboundAddress", "the cluster names no outbound address", cluster)
+
+    yield from of_cluster(estate, judge)
+
+
+def static_egress(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
+    """Static egress gateways: pods leave by them past every network policy."""
+
+    def judge(cluster: ClusterFeatures) -> Iterator[Judgement]:
+        pools = pools_of(estate)
+        profile = _profile(cluster).static_egress_gateway_profile
+        gateways = [pool.name for pool in pools if (pool.mode or "").lower() == "gateway"]
+        odd = [f"{pool.name} ({pool.mode})" for pool in pools if (pool.mode or "user").lower() not in POOL_MODES]
+        path = "pod -> gateway pool -> public ip -> internet"
+        if profile is not None and profile.enabled:
+            words = "staticEgressGatewayProfile is enabled"
+            yield fails(estate.cluster, "StaticEgress", words, cluster, paths=(path,))
+        elif gateways:
+            words = f"gateway pools: {', '.join(gateways)}"
+            yield fails(estate.cluster, "GatewayPool", words, cluster, paths=(path,))
+        elif odd:
+            words = f"pools of a mode that is not known: {', '.join(odd)}"
+            yield cannot_say(estate.cluster, "ModeUnknown", words, cluster)
+        else:
+            yield passes(estate.cluster, "NoStaticEgress", "no gateway pool, and the feature is off", cluster, pools)
+
+    yield from of_cluster(estate, judge)
+
+
+def http_proxy(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
+    """A proxy that AKS hands to nodes and pods; switched off, it is one change away."""
+
+    def judge(cluster: ClusterFeatures) -> Iterator[Judgement]:
+        proxy = cluster.http_proxy_config or HttpProxy()
+        servers = [one for one in (proxy.http_proxy, proxy.https_proxy) if one]
+        if servers:
+            off = proxy.enabled is False
+            words = f"nodes and pods are given {', '.join(servers)}{' (switched off)' if off else ''}"
+            path = f"pod -> proxy {servers[0]} -> internet"
+            severity = Severity.MEDIUM if off else None
+            yield fails(estate.cluster, "HttpProxy", words, cluster, paths=(path,), severity=severity)
+        else:
+            yield passes(estate.cluster, "NoProxy", "no proxy is set", cluster)
+
+    yield from of_cluster(estate, judge)
+
+
+def _profile(cluster: ClusterFeatures) -> NetworkProfile:
+    return cluster.network_profile or NetworkProfile()

@@ -1,0 +1,97 @@
+"""Add-ons and monitoring: each sends something to Azure, by a private endpoint or by the internet."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from hermetic.audit.checks.aks.cluster import of_cluster
+from hermetic.audit.estate.azure.cluster_features import ClusterFeatures
+from hermetic.audit.estate.azure.private_link import MonitorScope
+from hermetic.audit.estate.estate import Estate
+from hermetic.audit.estate.look import Look
+from hermetic.audit.judging import Judgement, cannot_say, fails, passes
+from hermetic.audit.policy import Policy
+from hermetic.audit.private_links import targets_of
+
+# What an add-on talks to, where a private endpoint can stand before it; "" where none can.
+ADDONS: Mapping[str, str] = {
+    "omsagent": MonitorScope.TYPE,
+    "azurekeyvaultsecretsprovider": "Microsoft.KeyVault/vaults",
+    "azurepolicy": "",
+    "ingressapplicationgateway": "",
+    "aciconnectorlinux": "",
+    "httpapplicationrouting": "",
+    "openservicemesh": "",
+}
+
+
+def addons(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+    """Every add-on that is on."""
+
+    def judge(cluster: ClusterFeatures) -> Iterator[Judgement]:
+        on = [name for name, one in (cluster.addon_profiles or {}).items() if one.enabled]
+        backed = {name: targets_of(estate, policy, ADDONS[name.lower()]) for name in on if ADDONS.get(name.lower())}
+        bare = [name for name in on if name.lower() in ADDONS and not (name in backed and backed[name].items)]
+        odd = [name for name in on if name.lower() not in ADDONS]
+        looks: tuple[Look, ...] = (cluster, *backed.values())
+        unseen = next((backed[name] for name in bare if name in backed and backed[name].problem is not None), None)
+        if unseen is not None:
+            words = "private endpoints of add-ons were not seen"
+            yield cannot_say(estate.cluster, "EndpointsNotSeen", words, unseen)
+        elif bare:
+            words = f"add-ons without a private endpoint: {', '.join(bare)}"
+            yield fails(estate.cluster, "AddOnsOn", words, *looks, paths=("node -> add-on -> azure -> internet",))
+        elif odd:
+            words = f"add-ons that are not known: {', '.join(odd)}"
+            yield cannot_say(estate.cluster, "AddOnUnknown", words, cluster)
+        else:
+            words = f"private endpoints stand before {', '.join(on)}" if on else "no add-on is on"
+            yield passes(estate.cluster, "AddOnsClosed", words, *looks)
+
+    yield from of_cluster(estate, judge)
+
+
+def monitoring(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+    """Whatever measures and sends; a private link scope of Azure Monitor in reach is what it may send by."""
+
+    def judge(cluster: ClusterFeatures) -> Iterator[Judgement]:
+        on = list(_measuring(cluster))
+        if not on:
+            yield passes(estate.cluster, "NothingSent", "nothing that measures is on", cluster)
+            return
+        scopes = targets_of(estate, policy, MonitorScope.TYPE)
+        if scopes.items:
+            words = f"{', '.join(on)}: a private endpoint leads to Azure Monitor"
+            yield passes(estate.cluster, "MonitorPrivate", words, cluster, scopes)
+        elif scopes.problem is not None:
+            words = f"{', '.join(on)}: private endpoints were not seen"
+            yield cannot_say(estate.cluster, "EndpointsNotSeen", words, scopes)
+        else:
+            words = f"{', '.join(on)}: on, and no private endpoint leads to Azure Monitor"
+            yield fails(
+                estate.cluster, "SentOutside", words, cluster, scopes, paths=("node -> azure monitor -> internet",)
+            )
+
+    yield from of_cluster(estate, judge)
+
+
+def _measuring(cluster: ClusterFeatures) -> Iterator[str]:
+    yield from (f"azureMonitorProfile.{path}" for path in _switched_on(cluster.azure_monitor_profile or {}))
+    security, metrics = cluster.security_profile, cluster.metrics_profile
+    defender = security.defender if security is not None else None
+    sensor = defender.security_monitoring if defender is not None else None
+    if sensor is not None and sensor.enabled:
+        yield "securityProfile.defender.securityMonitoring"
+    costs = metrics.cost_analysis if metrics is not None else None
+    if costs is not None and costs.enabled:
+        yield "metricsProfile.costAnalysis"
+
+
+def _switched_on(value: Mapping[str, Any], path: str = "") -> Iterator[str]:
+    """Paths of everything `enabled` that is not exactly false, at any depth."""
+    for key, inner in value.items():
+        if key.lower() == "enabled" and inner is not False and inner is not None:
+            yield path or key
+        elif isinstance(inner, Mapping):
+            yield from _switched_on(inner, f"{path}.{key}" if path else key)

@@ -1,0 +1,70 @@
+"""Policies, updates, locks: what keeps the cluster as it was judged."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from hermetic.audit.checks.aks.cluster import of_cluster
+from hermetic.audit.estate.azure.cluster_features import ClusterFeatures, NetworkProfile
+from hermetic.audit.estate.estate import Estate
+from hermetic.audit.judging import Judgement, cannot_say, fails, passes
+from hermetic.audit.policy import Policy
+
+ENGINES = {"cilium", "calico", "azure"}
+CHANNELS = {"nodeimage", "none", "securitypatch"}
+
+
+def network_policy(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
+    """Without an engine, every NetworkPolicy is a wish."""
+
+    def judge(cluster: ClusterFeatures) -> Iterator[Judgement]:
+        profile = cluster.network_profile or NetworkProfile()
+        engine, plugin = (profile.network_policy or "none").lower(), (profile.network_plugin or "").lower()
+        if engine in ENGINES:
+            yield passes(estate.cluster, "EngineSet", f"networkPolicy is {profile.network_policy}", cluster)
+        elif engine != "none":
+            words = f"networkPolicy {profile.network_policy!r} is not known"
+            yield cannot_say(estate.cluster, "EngineUnknown", words, cluster)
+        elif plugin == "none":
+            words = "the cluster brings its own network plug-in: what enforces policies is not Azure's to say"
+            yield cannot_say(estate.cluster, "OwnPlugin", words, cluster)
+        else:
+            words = (
+                f"networkPolicy is {profile.network_policy or 'absent, which means none'}: nothing enforces policies"
+            )
+            yield fails(estate.cluster, "NoEngine", words, cluster)
+
+    yield from of_cluster(estate, judge)
+
+
+def os_channel(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
+    """Unmanaged nodes fetch updates from the internet by themselves; isolated clusters do not support it."""
+
+    def judge(cluster: ClusterFeatures) -> Iterator[Judgement]:
+        profile = cluster.auto_upgrade_profile
+        channel = (profile.node_os_upgrade_channel if profile is not None else None) or ""
+        if channel.lower() in CHANNELS:
+            yield passes(estate.cluster, "ChannelSupported", f"nodeOSUpgradeChannel is {channel}", cluster)
+        elif channel.lower() == "unmanaged":
+            yield fails(estate.cluster, "Unmanaged", "nodeOSUpgradeChannel is Unmanaged", cluster)
+        else:
+            words = f"nodeOSUpgradeChannel is {channel or 'absent'}"
+            yield cannot_say(estate.cluster, "ChannelUnknown", words, cluster)
+
+    yield from of_cluster(estate, judge)
+
+
+def node_group_lock(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
+    """Absent means unrestricted: whoever may write there adds an address or a NAT gateway."""
+
+    def judge(cluster: ClusterFeatures) -> Iterator[Judgement]:
+        profile = cluster.node_resource_group_profile
+        level = (profile.restriction_level if profile is not None else None) or "Unrestricted"
+        if level.lower() == "readonly":
+            yield passes(estate.cluster, "ReadOnly", "the node resource group is read-only", cluster)
+        elif level.lower() == "unrestricted":
+            yield fails(estate.cluster, "Unrestricted", "the node resource group is open to changes", cluster)
+        else:
+            yield cannot_say(estate.cluster, "LevelUnknown", f"restrictionLevel {level!r} is not known", cluster)
+
+    yield from of_cluster(estate, judge)

@@ -1,0 +1,82 @@
+"""What neither Azure nor the cluster tells alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from hermetic.audit.checks.aks.cluster import of_cluster
+from hermetic.audit.estate.azure.cluster_features import ClusterFeatures, NetworkProfile
+from hermetic.audit.estate.estate import Estate
+from hermetic.audit.estate.kubernetes.nodes import AksNodeClass
+from hermetic.audit.estate.kubernetes.objects import EVERYWHERE
+from hermetic.audit.estate.kubernetes.policies import (
+    CiliumClusterwideNetworkPolicy,
+    CiliumNetworkPolicy,
+)
+from hermetic.audit.estate.look import Look
+from hermetic.audit.judging import Judgement, cannot_say, does_not_apply, fails, passes
+from hermetic.audit.policy import Policy
+from hermetic.audit.reach import each_or_none
+from hermetic.audit.scope import subnets_of
+
+MODES = {"auto", "manual"}
+
+
+def advanced_networking(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
+    """Policies by host name while the feature that understands them is off: they block, and do not filter."""
+
+    def judge(cluster: ClusterFeatures) -> Iterator[Judgement]:
+        advanced = (cluster.network_profile or NetworkProfile()).advanced_networking
+        security = advanced.security if advanced is not None else None
+        is_on = advanced is not None and advanced.enabled is True and security is not None and security.enabled is True
+        named, policies = _by_host_name(estate)
+        if named and not is_on:
+            words = f"policies by host name without advanced networking's security: {', '.join(named)}"
+            yield fails(estate.cluster, "NamesNotFiltered", words, cluster, *policies)
+        else:
+            words = "no policy by host name, or what it takes is on"
+            yield passes(estate.cluster, "Consistent", words, cluster, *policies)
+
+    yield from of_cluster(estate, judge)
+
+
+def _by_host_name(estate: Estate) -> tuple[list[str], tuple[Look, ...]]:
+    spaced, wide = (
+        estate.every(CiliumNetworkPolicy, EVERYWHERE),
+        estate.every(CiliumClusterwideNetworkPolicy, EVERYWHERE),
+    )
+    policies = (*spaced, *wide)
+    named = [one.id for one in policies if any(rule.to_fqdns for spec in one.rules for rule in spec.egress or ())]
+    return named, (spaced, wide)
+
+
+def node_provisioning(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
+    """Node classes may name subnets that no pool has; those are judged like all others, and named here."""
+
+    def judge(cluster: ClusterFeatures) -> Iterator[Judgement]:
+        profile = cluster.node_provisioning_profile
+        mode = (profile.mode if profile is not None else None) or "Manual"
+        if mode.lower() == "manual":
+            words = "nodeProvisioningProfile.mode is Manual: no nodes but those of pools"
+            yield does_not_apply(estate.cluster, "Manual", words, cluster)
+        elif mode.lower() not in MODES:
+            yield cannot_say(estate.cluster, "ModeUnknown", f"provisioning mode {mode!r} is not known", cluster)
+        else:
+            classes = estate.every(AksNodeClass, EVERYWHERE)
+            none = "no node class names a subnet of its own"
+            yield from each_or_none(estate.cluster, classes, lambda one: _node_class(estate, one), none, cluster)
+
+    yield from of_cluster(estate, judge)
+
+
+def _node_class(estate: Estate, one: AksNodeClass) -> Iterator[Judgement]:
+    subnets, looks = subnets_of(estate)
+    named = one.spec.vnet_subnet_id
+    known = {scoped.id.lower() for scoped in subnets}
+    if not named:
+        yield passes(one.id, "PoolSubnet", "new nodes go where the first pool is", one, *looks)
+    elif named.lower() in known:
+        yield passes(one.id, "SubnetChecked", f"new nodes go to {named}, which is judged", one, *looks)
+    else:
+        words = f"new nodes go to {named}, which no pool and no interface of the cluster names"
+        yield fails(one.id, "SubnetNotChecked", words, one, *looks, paths=(f"node -> subnet {named} -> not checked",))

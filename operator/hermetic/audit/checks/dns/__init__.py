@@ -1,0 +1,16 @@
+"""Table G, as far as Azure shows it: who resolves names for the nodes, and what they may ask."""
+
+from __future__ import annotations
+
+from hermetic.audit.checks.dns import forwarding, servers, zones
+from hermetic.audit.checks.family import family
+
+CHECKS = family(
+    __package__ or "",
+    {
+        "vnet-dns-servers": servers.servers,
+        "dns-security-policy": forwarding.security_policy,
+        "dns-forwarding-ruleset": forwarding.rulesets,
+        "privdns-fallthrough": zones.fallthrough,
+    },
+)

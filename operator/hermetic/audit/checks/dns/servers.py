@@ -1,0 +1,74 @@
+"""DNS servers that machines are told: one that nobody listed may itself be on the internet."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from hermetic.audit.checks.topology.machines import Machine, machines_of, ways_out
+from hermetic.audit.egress.prefixes import network as prefix_of
+from hermetic.audit.estate.arm_ids import name_of
+from hermetic.audit.estate.azure.vnet import VirtualNetwork
+from hermetic.audit.estate.estate import Estate
+from hermetic.audit.estate.look import Listing, Look, Seen
+from hermetic.audit.judging import Judgement, fails, passes, unreadable
+from hermetic.audit.policy import Policy
+from hermetic.audit.reach import each_network
+from hermetic.audit.scope import instance_nics_of
+from hermetic.errors import FactDamaged
+
+AZURE_DNS = "168.63.129.16"
+
+
+def servers(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+    """Servers of the network and of single interfaces: on the list, and no machine with a way out."""
+    yield from _of_interfaces(estate, policy)
+
+    def judge(network: Seen[VirtualNetwork]) -> Iterator[Judgement]:
+        options = network.value.dhcp_options if network.value is not None else None
+        named = options.dns_servers if options is not None else []
+        yield from _judge(estate, policy, network.target, named, network)
+
+    yield from each_network(estate, judge)
+
+
+def _of_interfaces(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+    """Only interfaces that name servers of their own are looked at one by one; the networks pass for all others."""
+    nics = instance_nics_of(estate)
+    broken: list[Look] = []
+    for nic in nics:
+        try:
+            named = nic.dns_settings.dns_servers if nic.dns_settings is not None else []
+        except FactDamaged as damage:
+            broken.append(unreadable(damage))
+            continue
+        if named:
+            yield from _judge(estate, policy, nic.id, named, nic)
+    yield passes(estate.cluster, "InterfacesAsNetworks", "servers of interfaces were looked at", nics, *broken)
+
+
+def _judge(estate: Estate, policy: Policy, resource: str, named: list[str], *looks: Look) -> Iterator[Judgement]:
+    custom = [one for one in named if _same(one) != AZURE_DNS]
+    allowed = {_same(one) for one in policy.allowed_dns_servers}
+    nobody: Listing[Machine] = Listing(estate.cluster)
+    machines = machines_of(estate, policy) if custom else nobody
+    said = [f"{one} is not on the list" for one in custom if _same(one) not in allowed]
+    leading = [(one, machine) for one in custom for machine in machines if _same(one) in map(_same, machine.addresses)]
+    rests: list[Look] = [*looks, machines]
+    for server, machine in leading:
+        ways, subnets = ways_out(estate, machine)
+        rests += subnets
+        if ways:
+            said.append(f"{server} is a machine with a way out of its own ({', '.join(ways)})")
+    if said:
+        path = f"pod -> dns server {', '.join(custom)} -> internet"
+        yield fails(resource, "DnsServerNotAllowed", "; ".join(said), *rests, paths=(path,))
+    elif custom:
+        yield passes(resource, "DnsServersAllowed", f"{', '.join(custom)}: all on the list", *rests)
+    else:
+        yield passes(resource, "AzureDns", f"{name_of(resource)} has Azure's own resolver", *rests)
+
+
+def _same(address: str) -> str:
+    """One spelling for one address."""
+    prefix = prefix_of(address)
+    return str(prefix.network_address) if prefix is not None else address.strip().lower()

@@ -1,0 +1,47 @@
+"""Private zones: a link may send names that the zone does not hold out to public DNS."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from hermetic.audit.estate.arm_ids import same_id
+from hermetic.audit.estate.azure.dns import PrivateZone, ZoneLink
+from hermetic.audit.estate.azure.vnet import VirtualNetwork
+from hermetic.audit.estate.estate import Estate
+from hermetic.audit.estate.look import Listing, Seen, merged
+from hermetic.audit.judging import Judgement, cannot_say, fails, passes
+from hermetic.audit.policy import Policy
+from hermetic.audit.reach import each_network, each_or_none, throughout
+
+
+def fallthrough(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+    """Every link of a private zone to one of the cluster's networks."""
+    links = _links(estate, policy)
+
+    def of_network(network: Seen[VirtualNetwork]) -> Iterator[Judgement]:
+        ours = links.where(lambda one: one.virtual_network is None or same_id(one.virtual_network.id, network.target))
+        yield from each_or_none(network.target, ours, _link, "no private zone is linked", network)
+
+    yield from each_network(estate, of_network)
+
+
+def _links(estate: Estate, policy: Policy) -> Listing[ZoneLink]:
+    zones = throughout(estate, policy, PrivateZone)
+    linked = [zone for zone in zones if zone.number_of_virtual_network_links != 0]
+    links = merged(estate.cluster, *(estate.every(ZoneLink, zone.id) for zone in linked))
+    return Listing(estate.cluster, links.items, (*zones.evidence, *links.evidence), zones.problem or links.problem)
+
+
+def _link(link: ZoneLink) -> Iterator[Judgement]:
+    """Zones that know no such choice leave it out, and resolve nothing outside."""
+    if link.virtual_network is None:
+        yield cannot_say(link.id, "NetworkNotNamed", "the link does not name its network", link)
+        return
+    said = (link.resolution_policy or "Default").lower()
+    if said == "default":
+        yield passes(link.id, "StaysPrivate", "a name that the zone does not hold is not found", link)
+    elif said == "nxdomainredirect":
+        words = "a name that the zone does not hold is asked of public DNS"
+        yield fails(link.id, "FallsThrough", words, link, paths=("pod -> private dns zone -> public dns -> internet",))
+    else:
+        yield cannot_say(link.id, "PolicyUnknown", f"resolutionPolicy {link.resolution_policy!r} is not known", link)

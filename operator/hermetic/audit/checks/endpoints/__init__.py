@@ -1,0 +1,18 @@
+"""Table F, endpoints: service endpoints, private endpoints, private link services, Azure Monitor's scopes."""
+
+from __future__ import annotations
+
+from hermetic.audit.checks.endpoints import monitor, private, service
+from hermetic.audit.checks.family import family
+
+CHECKS = family(
+    __package__ or "",
+    {
+        "svc-endpoint-storage": service.storage,
+        "svc-endpoint-other": service.other,
+        "svc-endpoint-policy-scope": service.policy_scope,
+        "pe-foreign-target": private.foreign_target,
+        "pls-exposed": private.exposed,
+        "ampls-open": monitor.open_scope,
+    },
+)

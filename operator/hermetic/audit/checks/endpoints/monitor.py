@@ -1,0 +1,52 @@
+"""Azure Monitor behind a private endpoint: open mode sends to any tenant's workspace."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from hermetic.audit.estate.azure.private_link import AccessModes, MonitorScope
+from hermetic.audit.estate.estate import Estate
+from hermetic.audit.estate.look import Seen
+from hermetic.audit.judging import Judgement, cannot_say, does_not_apply, fails, passes, whatever_is_damaged
+from hermetic.audit.policy import Policy
+from hermetic.audit.private_links import targets_of
+from hermetic.audit.scope import whole_or_unknown
+
+PRIVATE, OPEN = "privateonly", "open"
+
+
+def open_scope(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+    """Every monitor scope that a private endpoint in reach leads to."""
+    targets = targets_of(estate, policy, MonitorScope.TYPE)
+    for target in targets:
+        seen = estate.one(MonitorScope, target)
+        yield from whatever_is_damaged(target, _scope(seen))
+    if targets.items:
+        yield from whole_or_unknown(estate.cluster, "monitor scopes in reach", targets)
+    else:
+        words = "no private endpoint in reach leads to Azure Monitor"
+        yield does_not_apply(estate.cluster, "NoMonitorScope", words, targets)
+
+
+def _scope(seen: Seen[MonitorScope]) -> Iterator[Judgement]:
+    settings = seen.value.access_mode_settings if seen.value is not None else None
+    if settings is None:
+        yield cannot_say(seen.target, "ModesNotSeen", "the access modes were not seen", seen)
+        return
+    said = [(name, mode or "Open by default") for name, mode in _modes(settings)]
+    for exclusion in settings.exclusions or ():
+        where = exclusion.private_endpoint_connection_name
+        said += [(f"{name} of connection {where}", mode or "not said") for name, mode in _modes(exclusion)]
+    is_open = [f"{name} is {mode}" for name, mode in said if mode.lower().startswith(OPEN)]
+    odd = [f"{name} is {mode}" for name, mode in said if mode.lower() != PRIVATE]
+    if is_open:
+        path = "node subnets -> private endpoint -> azure monitor -> other tenant"
+        yield fails(seen.target, "OpenMode", "; ".join(is_open), seen, paths=(path,))
+    elif odd:
+        yield cannot_say(seen.target, "ModeUnknown", "; ".join(odd), seen)
+    else:
+        yield passes(seen.target, "PrivateOnly", "ingestion and query are private only", seen)
+
+
+def _modes(modes: AccessModes) -> tuple[tuple[str, str | None], ...]:
+    return ("ingestion", modes.ingestion_access_mode), ("query", modes.query_access_mode)

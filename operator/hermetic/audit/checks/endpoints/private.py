@@ -1,0 +1,122 @@
+"""Private Link in both directions: pipes to somebody else's resource, and ours held out to others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from hermetic.audit.estate.arm_ids import is_arm_id, is_below, name_of, same_id, subscription_of, type_of
+from hermetic.audit.estate.azure.private_link import Audience, LinkConnection, PrivateEndpoint, PrivateLinkService
+from hermetic.audit.estate.estate import Estate
+from hermetic.audit.findings import Severity
+from hermetic.audit.judging import Judgement, cannot_say, fails, passes
+from hermetic.audit.policy import Policy
+from hermetic.audit.private_links import private_endpoints_of
+from hermetic.audit.reach import each_or_none, is_in, throughout
+from hermetic.audit.scope import cluster_of, network_ids_of, node_group_of
+
+ARM = "microsoft.authorization/resourcemanagementprivatelinks"
+API_SERVER_ENDPOINT = "kube-apiserver"
+
+
+def foreign_target(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+    """Every private endpoint in the networks and their peers leads to something of ours."""
+
+    def judge(endpoint: PrivateEndpoint) -> Iterator[Judgement]:
+        if not endpoint.connections:
+            yield cannot_say(endpoint.id, "NoConnection", "the answer names nothing that it leads to", endpoint)
+        manual = endpoint.manual_private_link_service_connections or ()
+        for connection in endpoint.connections:
+            yield _target(estate, policy, endpoint, connection, manual=connection in manual)
+
+    endpoints = private_endpoints_of(estate, policy)
+    yield from each_or_none(estate.cluster, endpoints, judge, "there is no private endpoint in reach")
+
+
+def _target(
+    estate: Estate, policy: Policy, endpoint: PrivateEndpoint, connection: LinkConnection, *, manual: bool
+) -> Judgement:
+    target = connection.private_link_service_id or ""
+    if not target:
+        return cannot_say(endpoint.id, "TargetNotNamed", "a connection does not say where it leads", endpoint)
+    path = f"private endpoint {endpoint.name} -> {name_of(target)}"
+    if is_arm_id(target) and type_of(target).lower() == ARM:
+        words = "it leads to Azure Resource Manager: whoever has a token manages the tenant from here"
+        return fails(endpoint.id, "ResourceManager", words, endpoint, paths=(path,), severity=Severity.HIGH)
+    if any(same_id(target, allowed) for allowed in policy.allowed_private_link_services):
+        return passes(endpoint.id, "TargetAllowed", f"the policy allows {target}", endpoint)
+    if _is_for_the_api_server(estate, endpoint, connection):
+        words = "AKS's own endpoint for the API server, in the node resource group"
+        return passes(endpoint.id, "ApiServer", words, endpoint, cluster_of(estate))
+    reason, words = _objection(estate, policy, target, manual=manual)
+    if reason:
+        return fails(endpoint.id, reason, words, endpoint, paths=(path,))
+    return passes(endpoint.id, "TargetOurs", f"it leads to {target}", endpoint)
+
+
+def _objection(estate: Estate, policy: Policy, target: str, *, manual: bool) -> tuple[str, str]:
+    if not is_arm_id(target):
+        return "TargetIsAlias", f"it leads to the alias {target}, which does not say whose it is"
+    if not policy.owns(target, estate.cluster, *network_ids_of(estate)):
+        return "TargetNotOurs", f"it leads to {target}, in a subscription that is not ours"
+    if manual:
+        return "ManualConnection", f"the connection to {target} was asked for by hand, and its owner decides about it"
+    return "", ""
+
+
+def _is_for_the_api_server(estate: Estate, endpoint: PrivateEndpoint, connection: LinkConnection) -> bool:
+    """By name, place and part: a private cluster without an API server subnet has exactly this one."""
+    cluster, group = cluster_of(estate).value, node_group_of(estate)
+    access = cluster.api_server_access_profile if cluster is not None else None
+    return (
+        access is not None
+        and access.enable_private_cluster is True
+        and not access.enable_vnet_integration
+        and bool(group)
+        and is_below(endpoint.id, group)
+        and name_of(endpoint.id).lower() == API_SERVER_ENDPOINT
+        and [one.lower() for one in connection.group_ids or ()] == ["management"]
+    )
+
+
+def exposed(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+    """Private link services in the node resource group or in the cluster's networks."""
+    group = node_group_of(estate)
+    own = frozenset(one.lower() for one in network_ids_of(estate))
+
+    def is_ours(service: PrivateLinkService) -> bool:
+        subnets = [one.subnet.id for one in service.ip_configurations or () if one.subnet is not None]
+        return (bool(group) and is_below(service.id, group)) or is_in(subnets, own)
+
+    services = throughout(estate, policy, PrivateLinkService).where(is_ours)
+    yield from each_or_none(
+        estate.cluster, services, lambda one: _exposure(estate, policy, one), "nothing is offered", cluster_of(estate)
+    )
+
+
+def _exposure(estate: Estate, policy: Policy, service: PrivateLinkService) -> Iterator[Judgement]:
+    ours = (estate.cluster, *network_ids_of(estate))
+    foreign = [one for one in _subscriptions(service.visibility) if not policy.owns(one, *ours)]
+    said = [f"visible to {one}" for one in foreign]
+    said += [f"lets {one} in unasked" for one in _subscriptions(service.auto_approval)]
+    pending: list[str] = []
+    for connection in service.private_endpoint_connections or ():
+        consumer = connection.private_endpoint.id if connection.private_endpoint is not None else ""
+        state = connection.private_link_service_connection_state
+        status = ((state.status if state is not None else None) or "").lower()
+        if subscription_of(consumer) and policy.owns(consumer, *ours):
+            continue
+        if status == "approved":
+            said.append(f"used by {consumer or 'somebody not named'}")
+        elif status not in {"pending", "rejected", "disconnected"}:
+            pending.append(f"connection {connection.name}: status {status!r} is not known")
+    if said:
+        path = f"pod -> load balancer -> private link service {service.name} -> other subscription"
+        yield fails(service.id, "OfferedToOthers", "; ".join(said), service, paths=(path,))
+    elif pending:
+        yield cannot_say(service.id, "StatusUnknown", "; ".join(pending), service)
+    else:
+        yield passes(service.id, "OursOnly", "only subscriptions of ours see it", service)
+
+
+def _subscriptions(audience: Audience | None) -> tuple[str, ...]:
+    return tuple(audience.subscriptions or ()) if audience is not None else ()

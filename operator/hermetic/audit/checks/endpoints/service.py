@@ -1,0 +1,94 @@
+"""Service endpoints of subnets: a direct way to a service, for every customer of it, past every route."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from hermetic.audit.egress.service_endpoints import is_storage, resources_of, storage_reach, too_wide
+from hermetic.audit.estate.azure.endpoint_policies import ServiceEndpointPolicy
+from hermetic.audit.estate.azure.vnet import Subnet
+from hermetic.audit.estate.estate import Estate
+from hermetic.audit.estate.look import Seen
+from hermetic.audit.judging import Judgement, cannot_say, does_not_apply, fails, passes, whatever_is_damaged
+from hermetic.audit.policy import Policy
+from hermetic.audit.scope import ScopedSubnet, each_subnet, subnets_of
+
+
+def storage(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+    """An endpoint to storage: critical without a policy, high with a wide one, medium with one that names accounts."""
+
+    def judge(scoped: ScopedSubnet, subnet: Subnet) -> Iterator[Judgement]:
+        reach = storage_reach(estate, policy, subnet)
+        if reach is None:
+            yield from _none(scoped, subnet, "no service endpoint to storage")
+            return
+        words = f"{', '.join(reach.services)}: {reach.words}"
+        if reach.severity is None:
+            yield cannot_say(scoped.id, "PolicyNotSeen", words, *reach.looks)
+            return
+        yield fails(
+            scoped.id,
+            "StorageEndpoint",
+            words,
+            *reach.looks,
+            paths=(f"subnet {subnet.name} -> service endpoint -> storage",),
+            severity=reach.severity,
+        )
+
+    yield from each_subnet(estate, judge)
+
+
+def other(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
+    """An endpoint to any other service: anybody's vault, database or registry."""
+
+    def judge(scoped: ScopedSubnet, subnet: Subnet) -> Iterator[Judgement]:
+        services = [one.service for one in subnet.service_endpoints if one.service and not is_storage(one.service)]
+        if services:
+            yield fails(
+                scoped.id,
+                "ServiceEndpoint",
+                f"{', '.join(services)}: instances of any tenant are in reach",
+                scoped.seen,
+                paths=tuple(f"subnet {subnet.name} -> service endpoint -> {one}" for one in services),
+            )
+        else:
+            yield from _none(scoped, subnet, "no service endpoint to another service")
+
+    yield from each_subnet(estate, judge)
+
+
+def _none(scoped: ScopedSubnet, subnet: Subnet, words: str) -> Iterator[Judgement]:
+    """An endpoint that does not say to which service it leads may lead to any."""
+    if any(not one.service for one in subnet.service_endpoints):
+        yield cannot_say(scoped.id, "ServiceNotNamed", "a service endpoint does not name its service", scoped.seen)
+    else:
+        yield passes(scoped.id, "NoEndpoint", words, scoped.seen)
+
+
+def policy_scope(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+    """Each service endpoint policy of the cluster's subnets names accounts, and ours only."""
+    ids = {
+        one.id.lower(): one.id
+        for scoped in subnets_of(estate)[0]
+        if scoped.seen.value is not None
+        for one in scoped.seen.value.service_endpoint_policies
+    }
+    for _, one in sorted(ids.items()):
+        seen = estate.one(ServiceEndpointPolicy, one)
+        yield from whatever_is_damaged(one, _policy(estate, policy, seen))
+
+    def without(scoped: ScopedSubnet, subnet: Subnet) -> Iterator[Judgement]:
+        if not subnet.service_endpoint_policies:
+            yield does_not_apply(scoped.id, "NoPolicy", "the subnet has no service endpoint policy", scoped.seen)
+
+    yield from each_subnet(estate, without)
+
+
+def _policy(estate: Estate, policy: Policy, seen: Seen[ServiceEndpointPolicy]) -> Iterator[Judgement]:
+    wide = too_wide(estate, policy, seen)
+    if wide:
+        yield fails(seen.target, "PolicyTooWide", f"it lists more than accounts of ours: {'; '.join(wide)}", seen)
+    elif seen.value is None or not resources_of(seen.value):
+        yield cannot_say(seen.target, "ListsNothing", "it lists no account; what that allows is not known", seen)
+    else:
+        yield passes(seen.target, "AccountsOnly", "it lists accounts of ours, one by one", seen)

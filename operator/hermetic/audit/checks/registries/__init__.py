@@ -1,0 +1,23 @@
+"""Table F, registries: who may pull, push and fetch there, and what leaves them by themselves."""
+
+from __future__ import annotations
+
+from hermetic.audit.checks.family import family
+from hermetic.audit.checks.registries import access, identities, leaving
+
+CHECKS = family(
+    __package__ or "",
+    {
+        "acr-public": access.public,
+        "acr-trusted-bypass": access.trusted_bypass,
+        "acr-export-policy": access.export_policy,
+        "acr-anonymous": access.anonymous,
+        "acr-admin": access.admin,
+        "acr-arm-audience": access.arm_audience,
+        "acr-push-identity": identities.push,
+        "acr-cache-wildcard": leaving.cache_rules,
+        "acr-connected-registry": leaving.connected_registries,
+        "acr-webhooks": leaving.webhooks,
+        "acr-replications": leaving.replications,
+    },
+)

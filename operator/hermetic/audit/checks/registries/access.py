@@ -1,0 +1,113 @@
+"""The switches of a registry itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from hermetic.audit.estate.azure.registries import Registry, RegistryPolicies, Switch
+from hermetic.audit.estate.estate import Estate
+from hermetic.audit.estate.look import Seen
+from hermetic.audit.findings import Severity
+from hermetic.audit.judging import Judgement, cannot_say, fails, passes
+from hermetic.audit.policy import Policy
+from hermetic.audit.stores import each_registry
+
+
+def public(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+    """Absent means that everybody may come. Open rules behind a closed door are one change away."""
+
+    def judge(seen: Seen[Registry]) -> Iterator[Judgement]:
+        access = seen.value.public_network_access if seen.value else None
+        rules = seen.value.network_rule_set if seen.value else None
+        action = rules.default_action if rules is not None else None
+        if (access or "").lower() != "disabled":
+            words = f"publicNetworkAccess is {access or 'absent, which means Enabled'}"
+            yield fails(seen.target, "PublicAccess", words, seen, paths=("internet -> registry",))
+        elif rules is not None and (action or "").lower() != "deny":
+            words = f"public access is off, but the rules behind it say {action or 'nothing, which means Allow'}"
+            yield fails(seen.target, "RulesAllow", words, seen, severity=Severity.MEDIUM)
+        else:
+            yield passes(seen.target, "PrivateOnly", "publicNetworkAccess is Disabled", seen)
+
+    yield from each_registry(estate, policy, judge)
+
+
+def trusted_bypass(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+    """Services of Azure may pass the network rules by; absent means that they may."""
+
+    def judge(seen: Seen[Registry]) -> Iterator[Judgement]:
+        bypass = (seen.value.network_rule_bypass_options if seen.value else None) or "AzureServices"
+        if bypass.lower() == "none":
+            yield passes(seen.target, "NoBypass", "no service passes the network rules by", seen)
+        elif bypass.lower() == "azureservices":
+            yield fails(seen.target, "TrustedBypass", "services of Azure pass the network rules by", seen)
+        else:
+            yield cannot_say(seen.target, "BypassUnknown", f"networkRuleBypassOptions {bypass!r} is not known", seen)
+
+    yield from each_registry(estate, policy, judge)
+
+
+def export_policy(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+    """While export is on, an image can be transferred to any other registry; absent means on."""
+
+    def judge(seen: Seen[Registry]) -> Iterator[Judgement]:
+        status = _status(_policies(seen).export_policy)
+        if status == "disabled":
+            yield passes(seen.target, "ExportOff", "export is disabled", seen)
+        else:
+            words = f"the export policy is {status or 'absent, which means enabled'}"
+            yield fails(seen.target, "ExportOn", words, seen, paths=("registry -> export -> other registry",))
+
+    yield from each_registry(estate, policy, judge)
+
+
+def anonymous(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+    """Pulling without a name."""
+
+    def judge(seen: Seen[Registry]) -> Iterator[Judgement]:
+        flag = seen.value.anonymous_pull_enabled if seen.value else None
+        yield _must_be_false(seen, flag, "anonymousPullEnabled", "AnonymousPull")
+
+    yield from each_registry(estate, policy, judge)
+
+
+def admin(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+    """One shared password that may push."""
+
+    def judge(seen: Seen[Registry]) -> Iterator[Judgement]:
+        flag = seen.value.admin_user_enabled if seen.value else None
+        yield _must_be_false(seen, flag, "adminUserEnabled", "AdminUser")
+
+    yield from each_registry(estate, policy, judge)
+
+
+def arm_audience(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+    """Nodes of isolated clusters sign in with tokens made for Azure Resource Manager."""
+
+    def judge(seen: Seen[Registry]) -> Iterator[Judgement]:
+        status = _status(_policies(seen).azure_ad_authentication_as_arm_policy)
+        if status == "enabled":
+            yield passes(seen.target, "ArmTokensAccepted", "tokens for Azure Resource Manager are accepted", seen)
+        elif status == "disabled":
+            words = "tokens for Azure Resource Manager are refused: nodes of an isolated cluster cannot pull"
+            yield fails(seen.target, "ArmTokensRefused", words, seen)
+        else:
+            yield cannot_say(seen.target, "NotSaid", f"azureADAuthenticationAsArmPolicy: {status or 'absent'}", seen)
+
+    yield from each_registry(estate, policy, judge)
+
+
+def _must_be_false(seen: Seen[Registry], flag: bool | None, field: str, reason: str) -> Judgement:
+    if flag is None:
+        return cannot_say(seen.target, "NotSaid", f"the answer does not say {field}", seen)
+    if flag:
+        return fails(seen.target, reason, f"{field} is true", seen)
+    return passes(seen.target, "Off", f"{field} is false", seen)
+
+
+def _policies(seen: Seen[Registry]) -> RegistryPolicies:
+    return (seen.value.policies if seen.value is not None else None) or RegistryPolicies()
+
+
+def _status(switch: Switch | None) -> str:
+    return ((switch.status if switch is not None else None) or "").lower()

@@ -1,0 +1,17 @@
+"""Table F, storage: accounts and file shares that the nodes write to, and who else reads them."""
+
+from __future__ import annotations
+
+from hermetic.audit.checks.family import family
+from hermetic.audit.checks.storage import accounts, shares
+
+CHECKS = family(
+    __package__ or "",
+    {
+        "storage-public": accounts.public,
+        "storage-copy-scope": accounts.copy_scope,
+        "fileshare-public": shares.public,
+        "fileshare-eit": shares.encryption,
+        "fileshare-squash": shares.squash,
+    },
+)

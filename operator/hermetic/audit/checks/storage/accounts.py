@@ -1,0 +1,108 @@
+"""Storage accounts: what is written there must not be readable, or copied, elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from hermetic.audit.estate.azure.storage import AccountRules, StorageAccount
+from hermetic.audit.estate.estate import Estate
+from hermetic.audit.estate.look import Seen
+from hermetic.audit.findings import Severity
+from hermetic.audit.judging import Judgement, cannot_say, fails, passes
+from hermetic.audit.policy import Policy
+from hermetic.audit.stores import each_account
+
+CLOSED = {"disabled", "securedbyperimeter"}
+COPY_SCOPES = {"privatelink", "aad"}
+BYPASSES = {"none", "azureservices", "logging", "metrics"}
+
+
+def public(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+    """High where somebody may come in now; medium where only a closed door keeps open rules shut.
+
+    Exceptions for Azure's services and for resource instances hold behind a closed door as well.
+    """
+
+    def judge(seen: Seen[StorageAccount]) -> Iterator[Judgement]:
+        access = (seen.value.public_network_access if seen.value else None) or ""
+        rules = seen.value.network_acls if seen.value else None
+        if access.lower() not in CLOSED:
+            words = f"publicNetworkAccess is {access or 'absent, which means Enabled'}"
+            yield fails(seen.target, "PublicAccess", words, seen, paths=("internet -> storage",))
+        elif rules is None:
+            yield cannot_say(seen.target, "RulesNotSeen", "the answer does not hold the network rules", seen)
+        else:
+            yield from _rules(seen, rules)
+
+    yield from each_account(estate, policy, judge)
+
+
+def _rules(seen: Seen[StorageAccount], rules: AccountRules) -> Iterator[Judgement]:
+    let_in = _let_in(rules)
+    behind = _behind_the_door(rules)
+    odd = [word for word in _bypasses(rules) if word not in BYPASSES]
+    if let_in:
+        words = f"public access is off, and yet: {'; '.join(let_in)}"
+        yield fails(seen.target, "TrustedAccess", words, seen, paths=("azure services -> storage",))
+    elif odd:
+        yield cannot_say(seen.target, "BypassUnknown", f"bypass {', '.join(odd)} is not known", seen)
+    elif behind:
+        words = f"public access is off, but the rules behind it say: {'; '.join(behind)}"
+        yield fails(seen.target, "RulesAllow", words, seen, severity=Severity.MEDIUM)
+    else:
+        yield passes(seen.target, "PrivateOnly", "public access is off, and no rule makes an exception", seen)
+
+
+def _let_in(rules: AccountRules) -> list[str]:
+    """Who comes in although public access is off; an absent bypass is Azure's default, its own services."""
+    said = ["services of Azure pass"] if "azureservices" in _bypasses(rules) else []
+    return said + (
+        [f"{len(rules.resource_access_rules)} resource instance(s) pass"] if rules.resource_access_rules else []
+    )
+
+
+def _bypasses(rules: AccountRules) -> list[str]:
+    return [word.strip().lower() for word in (rules.bypass or "AzureServices").split(",")]
+
+
+def _behind_the_door(rules: AccountRules) -> list[str]:
+    said = []
+    if (rules.default_action or "").lower() != "deny":
+        said.append(f"the default is {rules.default_action or 'absent, which means Allow'}")
+    if rules.ip_rules or rules.ipv6_rules:
+        said.append("addresses of the internet are listed")
+    if rules.virtual_network_rules:
+        said.append(f"subnets are listed: {', '.join(one.id for one in rules.virtual_network_rules)}")
+    return said
+
+
+def copy_scope(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+    """Server-side copies and other ways by which data leaves an account without passing the network."""
+
+    def judge(seen: Seen[StorageAccount]) -> Iterator[Judgement]:
+        value = seen.value
+        scope = (value.allowed_copy_scope if value else None) or ""
+        said = [*_switches(value)] if value is not None else []
+        if not scope:
+            said.append("allowedCopyScope is not set: copies may go to any account")
+        if said:
+            yield fails(seen.target, "CopiesLeave", "; ".join(said), seen, paths=("storage -> copy -> other account",))
+        elif scope.lower() not in COPY_SCOPES:
+            yield cannot_say(seen.target, "ScopeUnknown", f"allowedCopyScope {scope!r} is not known", seen)
+        else:
+            yield passes(seen.target, "CopiesStay", f"allowedCopyScope is {scope}", seen)
+
+    yield from each_account(estate, policy, judge)
+
+
+def _switches(account: StorageAccount) -> Iterator[str]:
+    """Absent is on, as in accounts older than the switch; SFTP alone is off until somebody turns it on."""
+    for field, value in (
+        ("allowCrossTenantReplication", account.allow_cross_tenant_replication),
+        ("allowBlobPublicAccess", account.allow_blob_public_access),
+        ("allowSharedKeyAccess", account.allow_shared_key_access),
+    ):
+        if value is not False:
+            yield f"{field} is {'absent, which may mean true' if value is None else 'true'}"
+    if account.is_sftp_enabled:
+        yield "isSftpEnabled is true"

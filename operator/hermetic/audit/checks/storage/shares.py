@@ -1,0 +1,80 @@
+"""File shares without a storage account."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+
+from hermetic.audit.estate.azure.storage import FileShare, NfsProperties
+from hermetic.audit.estate.estate import Estate
+from hermetic.audit.estate.look import Seen
+from hermetic.audit.judging import Judgement, cannot_say, does_not_apply, fails, passes
+from hermetic.audit.policy import Policy
+from hermetic.audit.scope import is_of_the_cluster, subnets_of
+from hermetic.audit.stores import each_share
+
+
+def public(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+    """Absent counts as open: what the service makes of it is not documented."""
+
+    def judge(seen: Seen[FileShare]) -> Iterator[Judgement]:
+        access = (seen.value.public_network_access if seen.value else None) or ""
+        properties = seen.value.public_access_properties if seen.value else None
+        listed = (properties.allowed_subnets or ()) if properties is not None else ()
+        strange = [one for one in listed if not is_of_the_cluster(estate, one)]
+        if access.lower() != "disabled":
+            words = f"publicNetworkAccess is {access or 'absent'}"
+            yield fails(seen.target, "PublicAccess", words, seen, paths=("internet -> storage",))
+        elif strange:
+            words = f"subnets that are not the cluster's are let in: {', '.join(strange)}"
+            yield fails(seen.target, "OtherSubnets", words, seen, *subnets_of(estate)[1])
+        else:
+            yield passes(seen.target, "PrivateOnly", "publicNetworkAccess is Disabled", seen)
+
+    yield from each_share(estate, policy, judge)
+
+
+def encryption(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+    """Anything but Enabled lets clients mount in clear."""
+
+    def judge(seen: Seen[FileShare], nfs: NfsProperties) -> Iterator[Judgement]:
+        required = nfs.encryption_in_transit_required or ""
+        if required.lower() == "enabled":
+            yield passes(seen.target, "Encrypted", "encryption in transit is required", seen)
+        else:
+            words = f"encryptionInTransitRequired is {required or 'absent'}: weights travel in clear"
+            yield fails(seen.target, "InClear", words, seen)
+
+    yield from each_share(estate, policy, _of_nfs(judge))
+
+
+def squash(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+    """Absent means that root on a node is root on the share."""
+
+    def judge(seen: Seen[FileShare], nfs: NfsProperties) -> Iterator[Judgement]:
+        said = nfs.root_squash or "NoRootSquash"
+        if said.lower() in {"rootsquash", "allsquash"}:
+            yield passes(seen.target, "Squashed", f"rootSquash is {said}", seen)
+        elif said.lower() == "norootsquash":
+            yield fails(seen.target, "RootWrites", "root on a node is root on the share", seen)
+        else:
+            yield cannot_say(seen.target, "SquashUnknown", f"rootSquash {said!r} is not known", seen)
+
+    yield from each_share(estate, policy, _of_nfs(judge))
+
+
+def _of_nfs(
+    judge: Callable[[Seen[FileShare], NfsProperties], Iterable[Judgement]],
+) -> Callable[[Seen[FileShare]], Iterator[Judgement]]:
+    """Only shares that speak NFS; one that does not say is taken for one."""
+
+    def of_share(seen: Seen[FileShare]) -> Iterator[Judgement]:
+        protocol = (seen.value.protocol if seen.value else None) or "NFS"
+        nfs = seen.value.nfs_protocol_properties if seen.value else None
+        if protocol.lower() == "smb":
+            yield does_not_apply(seen.target, "NotNfs", "the share does not speak NFS", seen)
+        elif protocol.lower() != "nfs":
+            yield cannot_say(seen.target, "ProtocolUnknown", f"protocol {protocol!r} is not known", seen)
+        else:
+            yield from judge(seen, nfs or NfsProperties())
+
+    return of_share

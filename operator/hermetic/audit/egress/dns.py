@@ -1,0 +1,120 @@
+"""Whether a DNS security policy blocks every name that is not allowed.
+
+The platform's resolver heeds no ordinary security rule: it answers any name, and a name can carry data out. Azure does
+not document the catch-all form well: "." blocks every name; whatever else is met is left open, as Unknown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import Enum
+
+from hermetic.audit.estate.azure.dns import DnsSecurityRule, DomainList, LinkedDnsPolicies
+from hermetic.audit.estate.estate import Estate
+from hermetic.audit.estate.look import Listing, Look
+from hermetic.audit.scope import missing
+
+EVERY_NAME = "."
+
+
+class ByDefault(Enum):
+    """What happens to a name that nobody thought of."""
+
+    BLOCKED = "blocked"
+    ANSWERED = "answered"
+    UNCLEAR = "unclear"
+
+
+@dataclass(frozen=True, slots=True)
+class NamePolicy:
+    """The conclusion about one network, in a CamelCase word and a sentence, and what it rests on."""
+
+    verdict: ByDefault
+    reason: str
+    words: str
+    looks: tuple[Look, ...]
+
+
+def names_by_default(estate: Estate, network: str) -> NamePolicy:
+    """What the DNS security policies linked to a network do with a name that they do not list."""
+    return estate.once(("names by default", network.lower()), lambda: _names_by_default(estate, network))
+
+
+def _names_by_default(estate: Estate, network: str) -> NamePolicy:
+    linked = estate.asked(LinkedDnsPolicies, network)
+    if linked.value is None:
+        return NamePolicy(ByDefault.UNCLEAR, "PolicyNotSeen", "the linked policies were not seen", (linked,))
+    if not linked.value.is_whole:
+        odd = missing(f"{network}: the answer of {LinkedDnsPolicies.ACTION} is not whole")
+        return NamePolicy(ByDefault.UNCLEAR, "PolicyNotSeen", "the linked policies were not seen", (linked, odd))
+    ids = [one.id for one in linked.value.value or ()]
+    if not ids:
+        return NamePolicy(ByDefault.ANSWERED, "NoDnsPolicy", "no DNS security policy is linked", (linked,))
+    if len(ids) > 1:
+        words = f"{len(ids)} policies are linked, and which of them decides is not known"
+        return NamePolicy(ByDefault.UNCLEAR, "SeveralPolicies", words, (linked,))
+    rules = estate.every(DnsSecurityRule, ids[0])
+    lists = _Lists(estate, rules)
+    verdict, reason, words = _first_for_every_name(rules, lists)
+    return NamePolicy(verdict, reason, words, (linked, rules, *lists.looks))
+
+
+class _Lists:
+    """The domains of each rule, read at once for all rules."""
+
+    def __init__(self, estate: Estate, rules: Listing[DnsSecurityRule]) -> None:
+        ids = {one.id.lower(): one.id for rule in rules for one in rule.dns_resolver_domain_lists or ()}
+        self._seen = {key: estate.one(DomainList, one) for key, one in sorted(ids.items())}
+        self.looks: tuple[Look, ...] = tuple(self._seen.values())
+
+    def of(self, rule: DnsSecurityRule) -> list[str] | None:
+        """None when one of its lists was not seen."""
+        found: list[str] = []
+        for reference in rule.dns_resolver_domain_lists or ():
+            value = self._seen[reference.id.lower()].value
+            if value is None or value.domains is None:
+                return None
+            found += value.domains
+        return found
+
+
+def _first_for_every_name(rules: Listing[DnsSecurityRule], lists: _Lists) -> tuple[ByDefault, str, str]:
+    for rule in sorted(rules, key=lambda one: (one.priority if one.priority is not None else 0, one.name)):
+        if (rule.dns_security_rule_state or "").lower() == "disabled":
+            continue
+        found = next(iter(_decided_by(rule, lists)), None)
+        if found is not None:
+            return found
+    return ByDefault.ANSWERED, "NoCatchAll", 'no enabled rule blocks every name (".")'
+
+
+def _decided_by(rule: DnsSecurityRule, lists: _Lists) -> Iterator[tuple[ByDefault, str, str]]:
+    """Nothing when the rule is about some names only, and lets the next one decide about all others."""
+    domains = lists.of(rule)
+    action = ((rule.action.action_type if rule.action is not None else None) or "").lower()
+    if domains is None:
+        yield ByDefault.UNCLEAR, "DomainListNotSeen", f"rule {rule.name}: its domains were not seen"
+    elif (rule.dns_security_rule_state or "").lower() != "enabled" or rule.priority is None:
+        words = f"rule {rule.name}: state {rule.dns_security_rule_state!r}, priority {rule.priority!r}"
+        yield ByDefault.UNCLEAR, "RuleUnknown", words
+    elif action not in {"allow", "alert", "block"}:
+        yield ByDefault.UNCLEAR, "RuleUnknown", f"rule {rule.name}: action {action!r} is not known"
+    elif any("*" in one for one in domains):
+        yield ByDefault.UNCLEAR, "WildcardUnknown", f"rule {rule.name}: what a wildcard means here is not documented"
+    elif EVERY_NAME in domains and action == "block":
+        yield (
+            ByDefault.BLOCKED,
+            "BlocksByDefault",
+            f'rule {rule.name} blocks every name (".") that no rule above allows',
+        )
+    elif EVERY_NAME in domains:
+        yield ByDefault.ANSWERED, "AllowsEveryName", f"rule {rule.name} lets every name through"
+    elif action != "block" and (wide := [one for one in domains if _is_top_level(one)]):
+        words = f"rule {rule.name} lets every name below {', '.join(wide)} through"
+        yield ByDefault.ANSWERED, "AllowsTopLevel", words
+
+
+def _is_top_level(domain: str) -> bool:
+    """com. and the like: anybody can have a name there."""
+    return len(domain.strip(".").split(".")) == 1

@@ -1,0 +1,82 @@
+"""Service endpoints to storage: whose accounts a subnet reaches past every route.
+
+Without a policy it is every account of the paired regions, in any tenant. A policy narrows it to what it lists; only
+accounts that are named one by one, and are ours, are narrow.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from hermetic.audit.estate.azure.endpoint_policies import ServiceEndpointPolicy
+from hermetic.audit.estate.azure.vnet import Subnet
+from hermetic.audit.estate.estate import Estate
+from hermetic.audit.estate.look import Look, Seen
+from hermetic.audit.findings import Severity
+from hermetic.audit.policy import Policy
+from hermetic.audit.scope import missing, network_ids_of
+
+STORAGE = "microsoft.storage"
+_ACCOUNT = re.compile(
+    r"^/subscriptions/[^/]+/resourceGroups/[^/]+/providers/Microsoft\.(Classic)?Storage/storageAccounts/[^/]+$",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class StorageReach:
+    """How far the storage endpoints of a subnet go, how bad that is (None: not seen), and what it rests on."""
+
+    services: tuple[str, ...]
+    severity: Severity | None
+    words: str
+    looks: tuple[Look, ...]
+
+
+def storage_reach(estate: Estate, policy: Policy, subnet: Subnet) -> StorageReach | None:
+    """None when the subnet has no endpoint to storage."""
+    services = tuple(one.service for one in subnet.service_endpoints if is_storage(one.service) and one.service)
+    if not services:
+        return None
+    if not subnet.service_endpoint_policies:
+        words = "no policy: any storage account of the paired regions, in any tenant"
+        return StorageReach(services, Severity.CRITICAL, words, (subnet,))
+    seen = [estate.one(ServiceEndpointPolicy, one.id) for one in subnet.service_endpoint_policies]
+    looks: tuple[Look, ...] = (subnet, *seen)
+    wide = [words for one in seen for words in too_wide(estate, policy, one)]
+    if wide:
+        return StorageReach(services, Severity.HIGH, f"the policy is wider than our accounts: {'; '.join(wide)}", looks)
+    if any(one.value is None for one in seen):
+        return StorageReach(services, None, "the policy was not seen", looks)
+    empty = [one.target for one in seen if one.value is not None and not resources_of(one.value)]
+    if empty:
+        odd = missing(f"{empty[0]}: lists no account; what Azure makes of that is not known")
+        return StorageReach(services, None, "the policy lists nothing", (*looks, odd))
+    return StorageReach(services, Severity.MEDIUM, "a policy names our accounts one by one", looks)
+
+
+def is_storage(service: str | None) -> bool:
+    """Microsoft.Storage, Microsoft.Storage.Global and whatever else begins so."""
+    return (service or "").lower().startswith(STORAGE)
+
+
+def too_wide(estate: Estate, policy: Policy, seen: Seen[ServiceEndpointPolicy]) -> tuple[str, ...]:
+    """What of a policy is more than accounts of ours; nothing for one that could not be read."""
+    value = seen.value
+    if value is None:
+        return ()
+    wide = [f"{one} is not one account" for one in resources_of(value) if not _ACCOUNT.match(one)]
+    ours = (estate.cluster, *network_ids_of(estate))
+    wide += [f"{one} is not ours" for one in resources_of(value) if _ACCOUNT.match(one) and not policy.owns(one, *ours)]
+    aliases = (
+        *(value.contextual_service_endpoint_policies or ()),
+        *((value.service_alias,) if value.service_alias else ()),
+    )
+    return (*wide, *(f"alias {one}" for one in aliases))
+
+
+def resources_of(policy: ServiceEndpointPolicy) -> tuple[str, ...]:
+    """Everything that its definitions list."""
+    definitions = policy.service_endpoint_policy_definitions or ()
+    return tuple(one for definition in definitions for one in definition.service_resources or ())

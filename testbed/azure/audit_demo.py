@@ -23,7 +23,9 @@ def main(arguments: list[str]) -> int:
     REPORT.parent.mkdir(exist_ok=True)
     estate = reference_estate()
     with ArmStandIn(estate) as arm:
-        _say("Azure is stood in for at its HTTP boundary; the estate is the public reference deployment, from its facts")
+        _say(
+            "Azure is stood in for at its HTTP boundary; the estate is the public reference deployment, from its facts"
+        )
         command = ["hermetic", "audit", "--azure", estate.cluster, "--arm-endpoint", arm.url, "-o", "table"]
         _say(f"{' '.join(command)} --out {REPORT.relative_to(REPOSITORY)}")
         program = str(Path(sys.executable).parent / "hermetic")

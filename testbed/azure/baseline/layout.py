@@ -99,7 +99,7 @@ def site_of(layout: Layout) -> Site:
         node_rules=f"{network}/networkSecurityGroups/nsg-nodes",
         gpu_scale_set=f"{NODE_GROUP}/{COMPUTE}/virtualMachineScaleSets/aks-gpu-31862004-vmss",
         balancer=f"{NODE_GROUP}/{NETWORK}/loadBalancers/kubernetes-internal",
-        sentinel=f"{network}/networkInterfaces/nic-sentinel" if layout.sentinel else "",
+        sentinel=f"{NETWORK_GROUP}/{NETWORK}/networkInterfaces/nic-sentinel" if layout.sentinel else "",
         registry=f"{DATA_GROUP}/providers/Microsoft.ContainerRegistry/registries/acrinference",
         storage=f"{DATA_GROUP}/providers/Microsoft.Storage/storageAccounts/stinferenceweights",
         share=f"{DATA_GROUP}/providers/Microsoft.FileShares/fileShares/share-weights",

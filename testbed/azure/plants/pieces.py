@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from testbed.azure.baseline.cluster import NODE_RULES
-from testbed.azure.baseline.layout import CONNECTIVITY, LOCATION, NETWORK, NODE_GROUP
+from testbed.azure.baseline.layout import CONNECTIVITY, LOCATION, NETWORK, NETWORK_GROUP, NODE_GROUP
 from testbed.azure.baseline.network import add_machine
 from testbed.azure.estate import Estate
 
@@ -81,7 +81,7 @@ def connection(estate: Estate, gateway_id: str, status: str = "Connected") -> st
 
 def machine(estate: Estate, name: str, home: str, address: str) -> str:
     """A virtual machine in a subnet; returns its interface's id."""
-    nic = network(estate, "networkInterfaces", f"nic-{name}")
+    nic = f"{NETWORK_GROUP}/{NETWORK}/networkInterfaces/nic-{name}"
     add_machine(estate, f"vm-{name}", nic, home, address)
     return nic
 

@@ -18,8 +18,6 @@ EDITS: tuple[tuple[str, str, str, str, str, Any, str], ...] = (
      "The registry answers on the internet."),
     ("registry_that_does_not_say", "acr-public", "high", "registry", "publicNetworkAccess", None,
      "The registry does not say whether it is public; it is."),
-    ("registry_that_allows_by_default", "acr-public", "high", "registry", "networkRuleSet.defaultAction", "Allow",
-     "The registry's rules allow by default."),
     ("registry_open_to_other_services", "acr-trusted-bypass", "medium", "registry", "networkRuleBypassOptions",
      "AzureServices", "Other Azure services may read the registry."),
     ("registry_that_exports", "acr-export-policy", "high", "registry", "policies.exportPolicy.status", "enabled",
@@ -33,12 +31,8 @@ EDITS: tuple[tuple[str, str, str, str, str, Any, str], ...] = (
      "The registry refuses the tokens that isolated nodes have."),
     ("storage_open_to_the_internet", "storage-public", "high", "storage", "publicNetworkAccess", "Enabled",
      "The storage account answers on the internet."),
-    ("storage_that_allows_by_default", "storage-public", "high", "storage", "networkAcls.defaultAction", "Allow",
-     "The storage account's rules allow by default."),
     ("storage_open_to_other_services", "storage-public", "high", "storage", "networkAcls.bypass", "AzureServices",
      "Other Azure services may reach the storage account."),
-    ("storage_open_to_an_address", "storage-public", "high", "storage", "networkAcls.ipRules",
-     [{"value": "20.91.12.0/24", "action": "Allow"}], "The storage account answers one public range."),
     ("storage_copied_anywhere", "storage-copy-scope", "medium", "storage", "allowedCopyScope", None,
      "Blobs may be copied to accounts of any tenant."),
     ("storage_replicated_to_other_tenants", "storage-copy-scope", "medium", "storage", "allowCrossTenantReplication",
@@ -80,6 +74,34 @@ def _edit(name: str, part: str, path: str, value: Any, title: str) -> Change:
 
 for _name, _check, _severity, _part, _path, _value, _title in EDITS:
     plant(_check, _severity, spot=f"{_part}:{_path}")(_edit(_name, _part, _path, _value, _title))
+
+
+@plant("acr-public", "high", spot="registry:publicNetworkAccess")
+def registry_that_allows_by_default(estate: Estate) -> Named:
+    """The registry is public, and its rules allow by default."""
+    held = estate.properties(estate.site.registry)
+    held |= {"publicNetworkAccess": "Enabled", "networkRuleSet": {"defaultAction": "Allow", "ipRules": []}}
+    return estate.site.registry
+
+
+@plant("storage-public", "high", spot="storage:publicNetworkAccess")
+def storage_that_allows_by_default(estate: Estate) -> Named:
+    """The storage account is public, and its rules allow by default."""
+    put(estate.properties(estate.site.storage), "networkAcls.defaultAction", "Allow")
+    return _public_storage(estate)
+
+
+@plant("storage-public", "high", spot="storage:publicNetworkAccess")
+def storage_open_to_an_address(estate: Estate) -> Named:
+    """The storage account answers one public range."""
+    ranges = [{"value": "20.91.12.0/24", "action": "Allow"}]
+    put(estate.properties(estate.site.storage), "networkAcls.ipRules", ranges)
+    return _public_storage(estate)
+
+
+def _public_storage(estate: Estate) -> str:
+    put(estate.properties(estate.site.storage), "publicNetworkAccess", "Enabled")
+    return estate.site.storage
 
 
 @plant("acr-push-identity", "high", spot="assignment")

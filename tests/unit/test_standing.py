@@ -125,7 +125,7 @@ def test_an_exception_of_the_spec_accepts_until_its_last_day_is_over() -> None:
 @pytest.mark.parametrize(
     ("share", "truth"),
     [
-        (0.5, ("True", "EvidenceFresh")),
+        (0.5, ("True", "EvidenceYoung")),
         (0.76, ("True", "EvidenceAging")),
         (0.91, ("True", "EvidenceExpiring")),
         (1.0, ("False", "IsolationEvidenceStale")),

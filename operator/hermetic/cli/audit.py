@@ -34,6 +34,7 @@ class Signing:
     key: Path
     attestation: Path
     previous: Path | None
+    previous_keys: tuple[str, ...]
     valid_for: timedelta
 
 
@@ -66,6 +67,13 @@ class Signing:
 @click.option("--sign", type=click.Path(path_type=Path), metavar="KEY", help="Sign the report with this private key.")
 @click.option("--attestation", type=click.Path(path_type=Path), help="Where the signed report goes.")
 @click.option("--previous", type=click.Path(path_type=Path), help="The attestation that this one follows.")
+@click.option(
+    "--previous-key",
+    "previous_keys",
+    multiple=True,
+    metavar="FILE",
+    help="Public key of that one, where it is another.",
+)
 @click.option("--valid-hours", type=click.FloatRange(min=0.1, max=168), default=24.0, show_default=True)
 @click.option(
     "--kubeconfig", help="Kubeconfig file. Default: $KUBECONFIG, the pod's service account, or ~/.kube/config."
@@ -112,7 +120,13 @@ def _signing(said: dict[str, Any]) -> Signing | None:
         if said["previous"] is not None:
             raise InputError("--previous is for a report that is signed", fix="--sign KEY --attestation FILE")
         return None
-    return Signing(said["sign"], said["attestation"], said["previous"], timedelta(hours=said["valid_hours"]))
+    return Signing(
+        said["sign"],
+        said["attestation"],
+        said["previous"],
+        said["previous_keys"],
+        timedelta(hours=said["valid_hours"]),
+    )
 
 
 def _wish(said: dict[str, Any]) -> Wish:

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from hermetic.audit.attestation.keys import trusted
 from hermetic.audit.attestation.signing import Provenance, sign_report
 from hermetic.audit.attestation.statement import Inputs
 from hermetic.audit.attestation.verification import Attestation, authenticate
 from hermetic.audit.findings import Report
 from hermetic.audit.report.machine import document
-from hermetic.cli.attestation_files import load_signing_key, read_attestation, write_attestation
+from hermetic.cli.attestation_files import load_signing_key, read_attestation, read_public_keys, write_attestation
 from hermetic.cli.audit_files import digest_of
 from hermetic.cli.cluster_identity import scope_of
 from hermetic.cli.output import note
@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 
 def sign(wish: Wish, collected: Collected, report: Report, signing: Signing, said: dict[str, Any]) -> None:
     """Write the attestation. Raises what reading the key, the previous one or writing raises."""
-    from hermetic.audit.attestation.keys import trusted
-
     key = load_signing_key(signing.key)
     scope = asyncio.run(scope_of(report.cluster, wish.kubeconfig, wish.context))
     inputs = Inputs(
@@ -41,7 +39,7 @@ def sign(wish: Wish, collected: Collected, report: Report, signing: Signing, sai
         Provenance(scope, this_tool(), inputs),
         key,
         now=SystemClock().now(),
-        previous=_previous(signing.previous, key),
+        previous=_previous(signing, key),
         valid_for=signing.valid_for,
     )
     write_attestation(signing.attestation, envelope)
@@ -50,7 +48,9 @@ def sign(wish: Wish, collected: Collected, report: Report, signing: Signing, sai
     note(f"signed: {signing.attestation}, number {found.sequence} of its chain, counts until {until}")
 
 
-def _previous(file: Path | None, key: SigningKey) -> Attestation | None:
-    from hermetic.audit.attestation.keys import trusted
-
-    return None if file is None else authenticate(read_attestation(str(file)), trusted([key.public]))
+def _previous(signing: Signing, key: SigningKey) -> Attestation | None:
+    """The one before, signed by the same key or by one that is named: keys are changed, chains go on."""
+    if signing.previous is None:
+        return None
+    others = [one for one in read_public_keys(signing.previous_keys).values() if one.keyid != key.public.keyid]
+    return authenticate(read_attestation(str(signing.previous)), trusted([key.public, *others]))

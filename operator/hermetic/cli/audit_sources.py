@@ -23,7 +23,7 @@ from hermetic.controller.clock import SystemClock
 from hermetic.errors import InputError
 
 if TYPE_CHECKING:
-    from hermetic.ports import KubeApi
+    from hermetic.kube.client import KubernetesApi
 
 UNNAMED = "the cluster of the kubeconfig"
 
@@ -112,7 +112,7 @@ async def _azure(cluster: str, wish: Wish, progress: Progress) -> AsyncIterator[
         yield answerer
 
 
-async def _cluster(opened: AsyncExitStack, wish: Wish) -> KubeApi:
+async def _cluster(opened: AsyncExitStack, wish: Wish) -> KubernetesApi:
     from hermetic.kube.client import KubernetesApi
     from hermetic.kube.connection import find_connection
 
@@ -120,7 +120,7 @@ async def _cluster(opened: AsyncExitStack, wish: Wish) -> KubeApi:
     return await opened.enter_async_context(KubernetesApi(connection))
 
 
-def _cluster_answerers(api: KubeApi, wish: Wish) -> dict[Source, Answerer]:
+def _cluster_answerers(api: KubernetesApi, wish: Wish) -> dict[Source, Answerer]:
     from hermetic.collect.kube.answering import KubeAnswerer
     from hermetic.collect.probe.answering import ProbeAnswerer
     from hermetic.collect.probe.job import ProbePods

@@ -9,7 +9,7 @@ from hermetic.api.reasons import REASONS, Reason
 _AUDIT_AGAIN = frozenset({Reason.ISOLATION_EVIDENCE_MISSING, Reason.ISOLATION_EVIDENCE_STALE})
 _AUDIT = (
     "hermetic audit --azure {cluster} --sign KEY --attestation attestation.yaml",
-    "kubectl apply --filename attestation.yaml",
+    "kubectl apply --server-side --filename attestation.yaml",
 )
 _DESCRIBE_AUDIT = ("kubectl describe egressaudits.hermetic.dev cluster",)
 _DESCRIBE_POD = ("kubectl describe pod {pod} --namespace {namespace}",)

@@ -14,6 +14,7 @@ from hermetic.audit.checks import (
     kube_workloads,
     outbound,
     registries,
+    routes,
     storage,
     topology,
 )
@@ -22,6 +23,7 @@ from hermetic.audit.judging import Check
 
 CHECKS: tuple[Check, ...] = (
     *outbound.CHECKS,
+    *routes.CHECKS,
     *topology.CHECKS,
     *endpoints.CHECKS,
     *registries.CHECKS,

@@ -115,6 +115,7 @@ class NicDns(Part):
 class NicFields(Resource):
     """What all network interfaces have, wherever they are read."""
 
+    location: str = ""
     ip_configurations: list[IpConfiguration] = []
     network_security_group: Reference | None = None
     enable_ip_forwarding: bool | None = None

@@ -1,0 +1,32 @@
+"""Managed routing appliances: with one in the path, effective routes tell only half of the story."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from hermetic.audit.estate.arm_ids import parent_of
+from hermetic.audit.estate.azure.routing import VirtualNetworkAppliance
+from hermetic.audit.estate.estate import Estate
+from hermetic.audit.judging import Judgement, cannot_say, fails, passes
+from hermetic.audit.policy import Policy
+from hermetic.audit.reach import each_or_none, reached_network_ids, throughout
+from hermetic.audit.scope import peerings_of, subnets_of
+
+
+def routing_appliances(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+    """Any in the cluster's networks, or in a network that is peered with one."""
+    networks = reached_network_ids(estate)
+    looks = (peerings_of(estate), *subnets_of(estate)[1])
+
+    def judge(appliance: VirtualNetworkAppliance) -> Iterator[Judgement]:
+        if appliance.subnet is None:
+            yield cannot_say(appliance.id, "SubnetUnknown", "it names no subnet", appliance)
+        elif parent_of(appliance.subnet.id).lower() in networks:
+            words = f"it forwards in {appliance.subnet.id}: effective routes of an interface do not show all it does"
+            path = f"node subnet -> routing appliance {appliance.name} -> wherever it forwards"
+            yield fails(appliance.id, "RoutingAppliance", words, appliance, paths=(path,))
+        else:
+            yield passes(appliance.id, "Elsewhere", "it stands in a network out of reach", appliance, *looks)
+
+    listed = throughout(estate, policy, VirtualNetworkAppliance)
+    yield from each_or_none(estate.cluster, listed, judge, "no managed routing appliance is there", *looks)

@@ -1,0 +1,173 @@
+"""What Azure says that packets do: the effective route table of a sentinel, for its subnet."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from hermetic.audit.egress.firewall import declared_addresses
+from hermetic.audit.egress.methods import Methods, methods_of
+from hermetic.audit.egress.prefixes import is_default, network, public_part
+from hermetic.audit.egress.routes import Hop, hop_of
+from hermetic.audit.egress.sentinels import each_sentinel
+from hermetic.audit.egress.service_endpoints import storage_reach
+from hermetic.audit.egress.surroundings import Surroundings
+from hermetic.audit.estate.arm_ids import name_of
+from hermetic.audit.estate.azure.effective import EffectiveRoute, EffectiveRoutes
+from hermetic.audit.estate.azure.vnet import NetworkInterface
+from hermetic.audit.estate.estate import Estate
+from hermetic.audit.estate.look import Look
+from hermetic.audit.findings import Severity
+from hermetic.audit.judging import Judgement, cannot_say, fails, passes
+from hermetic.audit.policy import Policy
+from hermetic.audit.scope import missing
+
+SHOWN = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """Where a route was seen, and what decides how bad it is."""
+
+    around: Surroundings
+    methods: Methods
+    firewall: tuple[str, ...]
+    firewall_looks: tuple[Look, ...]
+
+    @property
+    def carries(self) -> bool:
+        """Whether a route to the internet works here: default outbound access, or a method that was seen."""
+        return not self.around.is_private or bool(self.methods.of(self.around.id))
+
+    @property
+    def firewall_is_unseen(self) -> bool:
+        """Whether an appliance may be the declared firewall without our knowing."""
+        return any(look.problem is not None for look in self.firewall_looks)
+
+
+class Kind:
+    """Groups of effective routes that are told together."""
+
+    CARRIED = "RouteToInternet"
+    IDLE = "IdleRouteToInternet"
+    SYSTEM = "SystemRoute"
+    FIREWALL = "DeclaredFirewall"
+    APPLIANCE = "DefaultToAppliance"
+    FORWARDED = "PublicPrefixForwarded"
+    SERVICE = "ServiceEndpoint"
+    UNSEEN_FIREWALL = "FirewallNotSeen"
+    UNKNOWN = "HopUnknown"
+
+
+def effective_routes(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+    """The whole effective route table of each sentinel, for its subnet."""
+    methods = methods_of(estate, policy)
+
+    def judge(around: Surroundings, nic: NetworkInterface) -> Iterator[Judgement]:
+        seen = estate.asked(EffectiveRoutes, nic.id)
+        asked = Asked(around, methods, *declared_addresses(estate, policy))
+        if seen.value is None:
+            yield cannot_say(around.id, "RoutesNotSeen", f"effective routes of {nic.name} were not answered", seen)
+        elif not seen.value.value:
+            odd = missing(f"{nic.id}: no effective route, and every running machine has some")
+            yield cannot_say(around.id, "NoRoutes", "the list of effective routes is empty", seen, odd)
+        else:
+            found = _by_kind(asked, seen.value.value)
+            yield from _judged(estate, policy, asked, found, seen)
+
+    yield from each_sentinel(estate, policy, judge)
+
+
+def _by_kind(asked: Asked, routes: list[EffectiveRoute]) -> dict[str, list[str]]:
+    found: defaultdict[str, list[str]] = defaultdict(list)
+    for route in routes:
+        if (route.state or "").lower() != "invalid":
+            for prefix in route.address_prefix or [""]:
+                kind = _kind(asked, route, prefix)
+                if kind:
+                    found[kind].append(f"{prefix or 'no prefix'} -> {route.next_hop_type}")
+    return {kind: sorted(found[kind]) for kind in sorted(found)}
+
+
+def _kind(asked: Asked, route: EffectiveRoute, text: str) -> str:
+    """The group of one effective route; "" for one that leads nowhere out."""
+    hop, prefix = hop_of(route.next_hop_type), network(text)
+    if prefix is None:
+        return "" if hop in {Hop.DROPPED, Hop.STAYS} else Kind.UNKNOWN
+    if not is_default(prefix) and not public_part(prefix, asked.around.ground.local):
+        return Kind.UNKNOWN if hop is Hop.UNKNOWN else ""
+    if hop is Hop.INTERNET:
+        return _to_internet(asked, route, is_default(prefix))
+    if hop is Hop.FORWARDED:
+        return _forwarded(asked, route, is_default(prefix))
+    return {Hop.SERVICE: Kind.SERVICE, Hop.UNKNOWN: Kind.UNKNOWN}.get(hop, "")
+
+
+def _to_internet(asked: Asked, route: EffectiveRoute, is_a_default: bool) -> str:
+    if asked.carries:
+        return Kind.CARRIED
+    is_azures_own = (route.source or "").lower() == "default" and (route.next_hop_type or "").lower() == "internet"
+    return Kind.SYSTEM if is_azures_own and is_a_default else Kind.IDLE
+
+
+def _forwarded(asked: Asked, route: EffectiveRoute, is_a_default: bool) -> str:
+    if (route.next_hop_type or "").lower() != "virtualappliance":
+        return Kind.FORWARDED
+    if is_a_default and asked.firewall and set(route.next_hop_ip_address or [""]) <= set(asked.firewall):
+        return Kind.FIREWALL
+    if asked.firewall_is_unseen:
+        return Kind.UNSEEN_FIREWALL
+    return Kind.APPLIANCE if is_a_default else Kind.FORWARDED
+
+
+def _judged(
+    estate: Estate, policy: Policy, asked: Asked, found: dict[str, list[str]], seen: Look
+) -> Iterator[Judgement]:
+    subnet, subnet_id = f"subnet {name_of(asked.around.id)}", asked.around.id
+    severities = {
+        Kind.CARRIED: Severity.CRITICAL,
+        Kind.IDLE: Severity.MEDIUM if asked.methods.are_all_seen else Severity.CRITICAL,
+        Kind.APPLIANCE: Severity.CRITICAL,
+        Kind.FORWARDED: Severity.HIGH,
+    }
+    for kind, routes in found.items():
+        if kind in severities:
+            paths = tuple(f"{subnet} -> {one.rpartition(' -> ')[2]} -> internet" for one in routes[:SHOWN])
+            yield fails(subnet_id, kind, _words(routes), seen, paths=paths, severity=severities[kind])
+        elif kind == Kind.SERVICE:
+            yield _service(estate, policy, asked, routes, seen)
+        elif kind == Kind.UNSEEN_FIREWALL:
+            words = "whether the appliance is the declared firewall could not be seen"
+            yield cannot_say(subnet_id, kind, words, seen, *asked.firewall_looks)
+        elif kind == Kind.UNKNOWN:
+            yield cannot_say(subnet_id, kind, f"where it leads is not known: {_words(routes)}", seen)
+    note = ""
+    looks: tuple[Look, ...] = (seen,)
+    if Kind.SYSTEM in found:
+        note = (
+            "; Azure's own 0.0.0.0/0 -> Internet is there, and nothing carries it: private subnet, no outbound method"
+        )
+        looks = (*looks, *asked.methods.looks)
+    if Kind.FIREWALL in found:
+        note += "; the default route leads to the declared firewall"
+        looks = (*looks, *asked.firewall_looks)
+    yield passes(subnet_id, "NoEffectiveWayOut", f"no other effective route leads out{note}", *looks)
+
+
+def _service(estate: Estate, policy: Policy, asked: Asked, routes: list[str], seen: Look) -> Judgement:
+    """As bad as the endpoint is by itself: what it reaches, the policy decides."""
+    reach = storage_reach(estate, policy, asked.around.subnet)
+    path = f"subnet {name_of(asked.around.id)} -> service endpoint -> any account it reaches"
+    if reach is None:
+        words = f"service endpoint route: {_words(routes)}"
+        return fails(asked.around.id, Kind.SERVICE, words, seen, paths=(path,), severity=Severity.HIGH)
+    words = f"service endpoint route, past every route of ours: {_words(routes)}; {reach.words}"
+    if reach.severity is None:
+        return cannot_say(asked.around.id, Kind.SERVICE, words, seen, *reach.looks)
+    return fails(asked.around.id, Kind.SERVICE, words, seen, paths=(path,), severity=reach.severity)
+
+
+def _words(routes: list[str]) -> str:
+    rest = len(routes) - SHOWN
+    return ", ".join(routes[:SHOWN]) + (f" and {rest} more" if rest > 0 else "")

@@ -1,0 +1,103 @@
+"""Network Watcher's word on the next hop to public addresses: a second opinion that needs no route table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from hermetic.audit.egress.firewall import declared_addresses
+from hermetic.audit.egress.methods import Methods, methods_of
+from hermetic.audit.egress.routes import Hop, hop_of
+from hermetic.audit.egress.sentinels import each_sentinel
+from hermetic.audit.egress.surroundings import Surroundings
+from hermetic.audit.estate.arm_ids import name_of, subscription_of
+from hermetic.audit.estate.azure.effective import NetworkWatcher, NextHop
+from hermetic.audit.estate.azure.vnet import NetworkInterface
+from hermetic.audit.estate.estate import Estate
+from hermetic.audit.estate.look import Look, Seen
+from hermetic.audit.findings import Severity
+from hermetic.audit.judging import Judgement, cannot_say, does_not_apply, fails, passes
+from hermetic.audit.policy import Policy
+
+# One in each half of the address space, so that two halves of a default route are seen. Azure computes with them;
+# nothing is sent there.
+DESTINATIONS = ("8.8.8.8", "208.67.222.222")
+SYSTEM_ROUTE = "system route"
+
+
+def spot_check(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+    """Ask the watcher of the sentinel's region which way a packet to the internet would take."""
+    methods = methods_of(estate, policy)
+
+    def judge(around: Surroundings, nic: NetworkInterface) -> Iterator[Judgement]:
+        watchers = estate.every(NetworkWatcher, f"/subscriptions/{subscription_of(nic.id)}")
+        here = [one for one in watchers if _region(one.location) == _region(nic.location)]
+        if not here:
+            words = f"no network watcher in {nic.location or 'the region of the sentinel'}"
+            yield does_not_apply(around.id, "NoWatcher", words, watchers)
+        for watcher in here[:1]:
+            for destination in DESTINATIONS:
+                seen = estate.asked(NextHop, watcher.id, _packet(nic, destination))
+                yield _judged(estate, policy, around, methods, destination, seen)
+
+    yield from each_sentinel(estate, policy, judge)
+
+
+def _region(location: str) -> str:
+    """Sweden Central and swedencentral are one."""
+    return location.replace(" ", "").lower()
+
+
+def _packet(nic: NetworkInterface, destination: str) -> dict[str, str]:
+    source = next((one.private_ip_address for one in nic.ip_configurations if one.private_ip_address), "")
+    return {
+        "targetResourceId": nic.virtual_machine.id if nic.virtual_machine is not None else "",
+        "targetNicResourceId": nic.id,
+        "sourceIPAddress": source,
+        "destinationIPAddress": destination,
+    }
+
+
+def _judged(
+    estate: Estate, policy: Policy, around: Surroundings, methods: Methods, destination: str, seen: Seen[NextHop]
+) -> Judgement:
+    if seen.value is None:
+        return cannot_say(around.id, "NextHopNotSeen", f"the next hop to {destination} was not answered", seen)
+    answer, hop = seen.value, hop_of(seen.value.next_hop_type)
+    words = f"the next hop to {destination} is {answer.next_hop_type} {answer.next_hop_ip_address or ''}".strip()
+    if hop is Hop.DROPPED:
+        return passes(around.id, "NoNextHop", words, seen)
+    if hop in {Hop.UNKNOWN, Hop.STAYS}:
+        return cannot_say(around.id, "HopUnknown", f"{words}; where that leads is not known", seen)
+    if (answer.next_hop_type or "").lower() == "internet":
+        return _to_internet(around, methods, answer, words, seen)
+    if (answer.next_hop_type or "").lower() == "virtualappliance" and policy.profile == "filtered":
+        return _to_appliance(estate, policy, around, words, seen)
+    return fails(around.id, "LeadsOut", words, seen, paths=(_path(around, answer),))
+
+
+def _to_appliance(estate: Estate, policy: Policy, around: Surroundings, words: str, seen: Seen[NextHop]) -> Judgement:
+    """The declared firewall is allowed; one that nobody saw may be it."""
+    addresses, looks = declared_addresses(estate, policy)
+    answer = seen.value
+    if answer is not None and answer.next_hop_ip_address in addresses:
+        return passes(around.id, "DeclaredFirewall", f"{words}, the declared firewall", seen, *looks)
+    if answer is None or any(look.problem is not None for look in looks):
+        return cannot_say(around.id, "FirewallNotSeen", f"{words}; is it the declared firewall?", seen, *looks)
+    return fails(around.id, "LeadsOut", words, seen, paths=(_path(around, answer),))
+
+
+def _to_internet(around: Surroundings, methods: Methods, answer: NextHop, words: str, seen: Look) -> Judgement:
+    """Azure's own route is harmless where nothing carries it; one of ours waits for a method."""
+    paths = (_path(around, answer),)
+    if not around.is_private or methods.of(around.id):
+        return fails(around.id, "LeadsOut", f"{words}, and something carries it", seen, paths=paths)
+    if (answer.route_table_id or "").lower() == SYSTEM_ROUTE:
+        note = "Azure's own route, and nothing carries it: private subnet, no outbound method"
+        return passes(around.id, "SystemRoute", f"{words}: {note}", seen, *methods.looks)
+    severity = Severity.MEDIUM if methods.are_all_seen else None
+    return fails(around.id, "IdleRoute", f"{words}, by a route of ours", seen, paths=paths, severity=severity)
+
+
+def _path(around: Surroundings, answer: NextHop) -> str:
+    hop = f"{answer.next_hop_type} {answer.next_hop_ip_address or ''}".strip()
+    return f"subnet {name_of(around.id)} -> {hop}" + ("" if hop.lower() == "internet" else " -> internet")

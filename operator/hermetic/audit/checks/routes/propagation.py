@@ -1,0 +1,106 @@
+"""Routes that nobody of ours wrote: what gateways learn, and tables that are not there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from hermetic.audit.checks.routes.served import Served, each_table
+from hermetic.audit.checks.topology.gateway_finding import gateways_in
+from hermetic.audit.checks.topology.hubs import hub_connections, joins
+from hermetic.audit.egress.firewall import declared_addresses, leads_to_the_firewall
+from hermetic.audit.egress.routes import Hop
+from hermetic.audit.egress.surroundings import Surroundings
+from hermetic.audit.estate.arm_ids import name_of, parent_of
+from hermetic.audit.estate.azure.vnet import Peering, Subnet, VirtualNetwork
+from hermetic.audit.estate.estate import Estate
+from hermetic.audit.estate.look import Look
+from hermetic.audit.judging import Judgement, fails, passes
+from hermetic.audit.policy import Policy
+from hermetic.audit.scope import ScopedSubnet, each_subnet
+
+
+def bgp_propagation(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+    """What a gateway learns becomes a route of every subnet whose table does not refuse it."""
+
+    def without_table(scoped: ScopedSubnet, subnet: Subnet) -> Iterator[Judgement]:
+        if subnet.route_table is None:
+            yield from _in_reach(estate, policy, scoped.id, (scoped.id,), scoped.seen)
+
+    def judge(served: Served) -> Iterator[Judgement]:
+        subnets = tuple(one.id for one in served.subnets)
+        if served.table.disable_bgp_route_propagation is True:
+            yield passes(served.table.id, "PropagationOff", "disableBgpRoutePropagation is true", served.seen)
+        else:
+            yield from _in_reach(estate, policy, served.table.id, subnets, served.seen)
+
+    yield from each_subnet(estate, without_table)
+    yield from (one for one in each_table(estate, judge) if one.reason != "NoRouteTable")
+
+
+def _in_reach(
+    estate: Estate, policy: Policy, resource: str, subnets: tuple[str, ...], look: Look
+) -> Iterator[Judgement]:
+    """Fail when a gateway or a virtual hub can hand routes to one of these subnets."""
+    gateways: list[str] = []
+    looks: list[Look] = [look]
+    for network_id in sorted({parent_of(one).lower(): parent_of(one) for one in subnets}.values()):
+        found, rests_on = _gateways(estate, policy, network_id)
+        gateways += found
+        looks += rests_on
+    if gateways:
+        yield fails(
+            resource,
+            "LearnsRoutes",
+            f"disableBgpRoutePropagation is not true, and routes may be learned from {', '.join(gateways)}",
+            look,
+            paths=(
+                f"subnet {name_of(one)} -> {gateway} -> learned default route"
+                for one in subnets
+                for gateway in gateways
+            ),
+        )
+    else:
+        yield passes(resource, "NothingToLearnFrom", "no gateway and no virtual hub is in reach", *looks)
+
+
+def _gateways(estate: Estate, policy: Policy, network_id: str) -> tuple[list[str], tuple[Look, ...]]:
+    network = estate.one(VirtualNetwork, network_id)
+    own = gateways_in(estate, network)
+    peerings, hubs = estate.every(Peering, network_id), hub_connections(estate, policy)
+    names = [f"gateway {one.name}" for one in own]
+    names += [f"the gateway behind peering {one.name}" for one in peerings if one.use_remote_gateways is True]
+    names += [f"virtual hub {one.hub.name}" for one in hubs if joins(one, network_id)]
+    return names, (network, own, peerings, hubs)
+
+
+def table_missing(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+    """An explicit route to nowhere is proof that survives the loss of any other setting."""
+
+    def without_table(scoped: ScopedSubnet, subnet: Subnet) -> Iterator[Judgement]:
+        if subnet.route_table is None:
+            words = "no route table: only Azure's own default route, which leads to the internet"
+            path = f"subnet {subnet.name} -> system route 0.0.0.0/0 -> internet"
+            yield fails(scoped.id, "NoRouteTable", words, scoped.seen, paths=(path,))
+
+    def judge(served: Served) -> Iterator[Judgement]:
+        addresses, looks = declared_addresses(estate, policy)
+        missing = sorted({prefix for one in served.subnets for prefix in _unrouted(one, addresses)})
+        if missing:
+            words = f"no route of ours for {', '.join(missing)} leads to nowhere"
+            yield fails(served.table.id, "NoRouteToNowhere", words, served.seen, *looks)
+        else:
+            yield passes(served.table.id, "RoutedToNowhere", "the default routes are our own", served.seen, *looks)
+
+    yield from each_subnet(estate, without_table)
+    yield from (one for one in each_table(estate, judge) if one.reason != "NoRouteTable")
+
+
+def _unrouted(around: Surroundings, firewall: tuple[str, ...]) -> Iterator[str]:
+    """Default prefixes of the IP versions in use that neither go to nowhere nor to the declared firewall."""
+    for version, prefix in ((4, "0.0.0.0/0"), (6, "::/0")):
+        ways = [way for way in around.ways if way.is_default and way.prefix and way.prefix.version == version]
+        is_used = version == 4 or around.ground.has_v6
+        if is_used and not (
+            ways and all(way.hop is Hop.DROPPED or leads_to_the_firewall(way, firewall) for way in ways)
+        ):
+            yield prefix

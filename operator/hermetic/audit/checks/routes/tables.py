@@ -1,0 +1,119 @@
+"""User-defined routes that lead out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from hermetic.audit.checks.routes.served import Served, each_table
+from hermetic.audit.egress.firewall import declared_addresses, leads_to_the_firewall
+from hermetic.audit.egress.methods import Methods, methods_of
+from hermetic.audit.egress.routes import Hop, Way
+from hermetic.audit.estate.arm_ids import name_of
+from hermetic.audit.estate.estate import Estate
+from hermetic.audit.findings import Severity
+from hermetic.audit.judging import Judgement, cannot_say, fails, passes
+from hermetic.audit.policy import Policy
+
+
+def default_to_internet(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+    """It works where a method or default outbound access carries it, and waits for one elsewhere."""
+    methods = methods_of(estate, policy)
+
+    def judge(served: Served) -> Iterator[Judgement]:
+        found = [way for way in _ways(served) if way.is_default and way.hop is Hop.INTERNET]
+        carried = served.lets_out(methods)
+        for way in found:
+            words = "a method or default outbound access carries it" if carried else "nothing carries it today"
+            yield fails(
+                served.table.id,
+                "DefaultToInternet",
+                f"route {way.route.name}: {way.words}; {words}",
+                served.seen,
+                paths=_paths(served, "internet"),
+                severity=None if carried else Severity.MEDIUM,
+            )
+        if not found:
+            yield passes(served.table.id, "NoDefaultToInternet", "no default route leads to the internet", served.seen)
+
+    yield from each_table(estate, judge)
+
+
+def default_to_appliance(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+    """A default route to anything but nowhere; in the profile `filtered`, the declared firewall is allowed."""
+
+    def judge(served: Served) -> Iterator[Judgement]:
+        defaults = [way for way in _ways(served) if way.is_default and way.hop is not Hop.INTERNET]
+        addresses, looks = declared_addresses(estate, policy)
+        unseen = [look for look in looks if look.problem is not None]
+        for way in defaults:
+            if leads_to_the_firewall(way, addresses):
+                words = "the default route leads to the declared firewall"
+                yield passes(served.table.id, "ToTheFirewall", words, served.seen, *looks)
+            elif unseen and way.hop is Hop.FORWARDED:
+                words = "whether the default route leads to the declared firewall could not be seen"
+                yield cannot_say(served.table.id, "FirewallNotSeen", words, *unseen)
+            else:
+                yield _default(served, way)
+        if not defaults:
+            words = "no default route leads to an appliance or a gateway"
+            yield passes(served.table.id, "NoDefaultToAppliance", words, served.seen)
+
+    yield from each_table(estate, judge)
+
+
+def _default(served: Served, way: Way) -> Judgement:
+    if way.hop is Hop.DROPPED:
+        return passes(served.table.id, "DefaultToNowhere", f"{way.words}", served.seen)
+    if way.hop is Hop.STAYS:
+        words = f"route {way.route.name}: {way.words}; what becomes of such packets is not documented"
+        return cannot_say(served.table.id, "DefaultStays", words, served.seen)
+    reason = "DefaultToUnknownHop" if way.hop is Hop.UNKNOWN else "DefaultToAppliance"
+    words = f"route {way.route.name}: {way.words}; whoever runs what stands there decides about the internet"
+    paths = _paths(served, f"{way.route.next_hop_type} {way.route.next_hop_ip_address or ''}".strip(), "internet")
+    return fails(served.table.id, reason, words, served.seen, paths=paths)
+
+
+def split_default(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+    """Longer prefixes beat the default route: two halves of it, a public prefix, or a service tag."""
+    methods = methods_of(estate, policy)
+
+    def judge(served: Served) -> Iterator[Judgement]:
+        found = [way for way in _ways(served) if not way.is_default]
+        for way in found:
+            yield _split(served, way, methods)
+        if not found:
+            words = "every route but the default one is to private prefixes, or to our own"
+            yield passes(served.table.id, "NoPublicPrefix", words, served.seen)
+
+    yield from each_table(estate, judge)
+
+
+def _split(served: Served, way: Way, methods: Methods) -> Judgement:
+    if way.hop is Hop.DROPPED:
+        return passes(served.table.id, "PublicPrefixToNowhere", f"{way.words}", served.seen)
+    if not way.route.address_prefix:
+        words = f"route {way.route.name} names no prefix"
+        return cannot_say(served.table.id, "PrefixUnknown", words, served.seen)
+    if way.hop is Hop.STAYS:
+        words = f"route {way.route.name}: {way.words}; what becomes of such packets is not documented"
+        return cannot_say(served.table.id, "PublicPrefixStays", words, served.seen)
+    reason = "ServiceTag" if way.prefix is None else "PublicPrefix"
+    carried = way.hop is Hop.INTERNET and served.lets_out(methods)
+    return fails(
+        served.table.id,
+        reason,
+        f"route {way.route.name}: {way.words}; it is longer than a default route to nowhere, and wins",
+        served.seen,
+        paths=_paths(served, f"{way.route.next_hop_type} {way.route.next_hop_ip_address or ''}".strip()),
+        severity=Severity.CRITICAL if carried else None,
+    )
+
+
+def _ways(served: Served) -> tuple[Way, ...]:
+    """What is local differs between networks; a table that serves two is judged by what is local in all of them."""
+    per_subnet = [one.ways for one in served.subnets]
+    return tuple(dict.fromkeys(way for ways in per_subnet for way in ways))
+
+
+def _paths(served: Served, *hops: str) -> tuple[str, ...]:
+    return tuple(" -> ".join((f"subnet {name_of(one.id)}", *hops)) for one in served.subnets)

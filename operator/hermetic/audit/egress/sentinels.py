@@ -1,0 +1,96 @@
+"""Interfaces that Azure can be asked about: those of virtual machines that stand alone in a subnet of the cluster.
+
+Effective routes, effective rules and next hops exist for no interface of a scale set that we know of. One machine
+beside the nodes goes by the same routes and the same rules of the subnet, so it can answer for them.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from hermetic.audit.egress.inventory import interfaces_in_the_networks, readable
+from hermetic.audit.egress.surroundings import Surroundings, surroundings
+from hermetic.audit.estate.azure.vnet import NetworkInterface, Subnet
+from hermetic.audit.estate.estate import Estate
+from hermetic.audit.estate.look import Look
+from hermetic.audit.judging import Judgement, cannot_say, does_not_apply
+from hermetic.audit.policy import Policy
+from hermetic.audit.scope import ScopedSubnet, each_subnet, subnets_of
+
+NONE_THERE = "no virtual machine stands alone in this subnet to be asked about: the verdict rests on configuration"
+
+
+@dataclass(frozen=True, slots=True)
+class Sentinels:
+    """Interfaces by subnet id in lower case; `unseen` are those of the policy that could not be read."""
+
+    by_subnet: Mapping[str, tuple[NetworkInterface, ...]]
+    unseen: tuple[tuple[str, Look], ...]
+    looks: tuple[Look, ...]
+
+
+def sentinels_of(estate: Estate, policy: Policy) -> Sentinels:
+    """Those that the policy names, and where it names none, one machine for each security group in a subnet."""
+    return estate.once(("sentinels", policy), lambda: _sentinels(estate, policy))
+
+
+def _sentinels(estate: Estate, policy: Policy) -> Sentinels:
+    ours = {one.id.lower() for one in subnets_of(estate)[0]}
+    named = [(one, estate.one(NetworkInterface, one)) for one in policy.sentinel_nics]
+    interfaces, looks = interfaces_in_the_networks(estate, policy)
+    damaged: list[Look] = []
+    by_policy = _by_subnet((seen.value for _, seen in named if seen.value is not None), ours, damaged)
+    others = _by_subnet((one for one in interfaces if isinstance(one, NetworkInterface)), ours, damaged)
+    chosen = {
+        subnet: tuple(by_policy.get(subnet) or _one_for_each_group(others.get(subnet, [])))
+        for subnet in sorted({*by_policy, *others})
+    }
+    unseen = tuple((arm_id, seen) for arm_id, seen in named if seen.value is None)
+    return Sentinels(chosen, unseen, (*looks, *damaged))
+
+
+def _by_subnet(
+    interfaces: Iterable[NetworkInterface], ours: set[str], damaged: list[Look]
+) -> dict[str, list[NetworkInterface]]:
+    found: defaultdict[str, list[NetworkInterface]] = defaultdict(list)
+    for nic, subnets in readable(interfaces, _machine_subnets, damaged):
+        for subnet in ours.intersection(subnets):
+            found[subnet].append(nic)
+    return found
+
+
+def _machine_subnets(nic: NetworkInterface) -> tuple[str, ...]:
+    if nic.virtual_machine is None or nic.private_endpoint is not None:
+        return ()
+    return tuple(one.lower() for one in nic.subnet_ids)
+
+
+def _one_for_each_group(interfaces: list[NetworkInterface]) -> Iterator[NetworkInterface]:
+    """Machines of one subnet differ in nothing that decides but in their own security group."""
+    first: dict[str, NetworkInterface] = {}
+    for nic in sorted(interfaces, key=lambda one: one.id.lower()):
+        group = nic.network_security_group
+        first.setdefault(group.id.lower() if group is not None else "", nic)
+    yield from first.values()
+
+
+Answered = Callable[[Surroundings, NetworkInterface], Iterable[Judgement]]
+
+
+def each_sentinel(estate: Estate, policy: Policy, judge: Answered) -> Iterator[Judgement]:
+    """Judge what Azure answers about the sentinels of every subnet; findings name the subnet."""
+    sentinels = sentinels_of(estate, policy)
+
+    def of_subnet(scoped: ScopedSubnet, subnet: Subnet) -> Iterator[Judgement]:
+        around = surroundings(estate, scoped, subnet)
+        found = sentinels.by_subnet.get(scoped.id.lower(), ())
+        for nic in found:
+            yield from judge(around, nic)
+        if not found:
+            yield does_not_apply(scoped.id, "NoSentinel", NONE_THERE, scoped.seen, *sentinels.looks)
+
+    yield from each_subnet(estate, of_subnet)
+    for arm_id, look in sentinels.unseen:
+        yield cannot_say(arm_id, "SentinelNotSeen", "the policy names it as a sentinel, and it was not seen", look)

@@ -1,0 +1,183 @@
+"""Storage classes, shares, CoreDNS, webhooks and aggregated APIs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from hermetic.audit.estate.kubernetes.calls import (
+    ApiService,
+    ConfigMap,
+    CsiDriver,
+    MutatingWebhookConfiguration,
+    ValidatingWebhookConfiguration,
+)
+from hermetic.audit.estate.kubernetes.services import Service
+from hermetic.audit.estate.kubernetes.storage import PersistentVolume, StorageClass
+from hermetic.audit.findings import Verdict
+from hermetic.audit.policy import Policy
+from tests.kubernetes_estates import CLUSTER, container, manifest, pod, sealed_cluster, verdicts, with_one
+
+FINE, OPEN, UNSEEN = Verdict.PASS, Verdict.FAIL, Verdict.UNKNOWN
+
+
+def verdict(check: str, *some: Any, policy: Policy | None = None) -> Verdict:
+    """The verdict about what was added, or about the cluster where nothing is said against it."""
+    found = verdicts(check, [*sealed_cluster(), *some], policy=policy or Policy())
+    (only,) = found.values()
+    return only
+
+
+@pytest.mark.parametrize(
+    ("provisioner", "parameters", "said"),
+    [
+        ("file.csi.azure.com", {"protocol": "nfs"}, OPEN),
+        ("file.csi.azure.com", {"Protocol": "NFS"}, OPEN),
+        ("file.csi.azure.com", {"fsType": "nfs"}, OPEN),
+        ("kubernetes.io/azure-file", {"protocol": "nfs"}, OPEN),
+        ("file.csi.azure.com", {"protocol": "nfs", "networkEndpointType": "serviceEndpoint"}, OPEN),
+        ("file.csi.azure.com", {"protocol": "nfs", "networkEndpointType": "PrivateEndpoint"}, UNSEEN),
+        ("file.csi.azure.com", {"protocol": "nfs", "networkEndpointType": "privateEndpoint"}, FINE),
+        ("file.csi.azure.com", {"protocol": "nfs", "NETWORKENDPOINTTYPE": "privateEndpoint"}, FINE),
+        ("file.csi.azure.com", {"protocol": "smb"}, FINE),
+        ("file.csi.azure.com", None, FINE),
+        ("disk.csi.azure.com", {"protocol": "nfs"}, FINE),
+    ],
+)
+def test_an_nfs_class_needs_a_private_endpoint(provisioner: str, parameters: Any, said: Verdict) -> None:
+    some = manifest(StorageClass, "nfs", provisioner=provisioner, parameters=parameters)
+    found = verdicts("csi-nfs-storageclass", with_one(some))
+    assert found == {CLUSTER if said is FINE else "storage.k8s.io/v1/StorageClass nfs": said}
+
+
+def volume(options: list[str] | None, **source: Any) -> Any:
+    """A PersistentVolume, read-only in every way but for its mount options."""
+    spec = {"accessModes": ["ReadOnlyMany"], **source, **({"mountOptions": options} if options is not None else {})}
+    return manifest(PersistentVolume, "weights", spec=spec)
+
+
+FILES = {"csi": {"driver": "file.csi.azure.com", "readOnly": True, "volumeAttributes": {"protocol": "nfs"}}}
+
+
+@pytest.mark.parametrize(
+    ("some", "said"),
+    [
+        (volume(["ro", "nconnect=4"], **FILES), FINE),
+        (volume(["nconnect=4"], **FILES), OPEN),
+        (volume(None, **FILES), OPEN),
+        (volume(["rw"], nfs={"server": "s", "path": "/p", "readOnly": True}), OPEN),
+        (volume(["ro"], nfs={"server": "s", "path": "/p"}), FINE),
+        (volume(None, azureFile={"shareName": "s"}), OPEN),
+        (volume(None, csi={"driver": "disk.csi.azure.com"}), FINE),
+    ],
+)
+def test_only_the_mount_option_makes_a_share_read_only(some: Any, said: Verdict) -> None:
+    assert verdict("weights-share-writable", some) is said
+
+
+@pytest.mark.parametrize(
+    ("source", "mount", "said"),
+    [
+        ({"nfs": {"server": "s", "path": "/p"}}, {}, OPEN),
+        ({"nfs": {"server": "s", "path": "/p", "readOnly": True}}, {}, FINE),
+        ({"nfs": {"server": "s", "path": "/p"}}, {"readOnly": True}, FINE),
+        ({"csi": {"driver": "file.csi.azure.com"}}, {}, OPEN),
+        ({"csi": {"driver": "secrets-store.csi.k8s.io"}}, {}, FINE),
+        ({"emptyDir": {}}, {}, FINE),
+    ],
+)
+def test_a_share_that_a_pod_names_itself_counts_as_well(source: Any, mount: Any, said: Verdict) -> None:
+    mounts = [{"name": "v", "mountPath": "/models", **mount}]
+    some = pod("web", spec={"containers": [container(volumeMounts=mounts)], "volumes": [{"name": "v", **source}]})
+    assert verdict("weights-share-writable", some) is said
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("forward . 8.8.8.8", OPEN),
+        ("forward . tls://9.9.9.9:853 {", OPEN),
+        ("forward . dns.google", OPEN),
+        ("forward . [2001:4860:4860::8888]:53", OPEN),
+        ("    forward example.com 10.1.0.4 1.1.1.1", OPEN),
+        (". { forward . 1.1.1.1 }", OPEN),
+        ("grpc . 1.1.1.1", OPEN),
+        ("forward . 10.1.0.99", UNSEEN),
+        ("forward . {$UPSTREAM}", UNSEEN),
+        ("forward . /etc/upstream.conf", UNSEEN),
+        ("forward . 10.1.0.53:53", FINE),
+        ("forward . /etc/resolv.conf {", FINE),
+        ("forward . 168.63.129.16", FINE),
+        ("# forward . 8.8.8.8", FINE),
+        ("log", FINE),
+    ],
+)
+@pytest.mark.parametrize("key", ["x.server", "x.override"])
+def test_coredns_forwards_to_declared_resolvers_only(line: str, said: Verdict, key: str) -> None:
+    custom = manifest(ConfigMap, "coredns-custom", "kube-system", data={key: f"example.com:53 {{\n{line}\n}}\n"})
+    policy = Policy(allowedDnsServers=("10.1.0.53",))
+    found = verdicts("coredns-custom", with_one(custom), policy=policy)
+    assert found == {CLUSTER if said is FINE else "v1/ConfigMap kube-system/coredns-custom": said}
+
+
+def test_what_coredns_does_not_import_is_not_even_kept() -> None:
+    from hermetic.audit.estate.kubernetes.projection import projected
+
+    custom = manifest(ConfigMap, "coredns-custom", "kube-system", data={"notes": "forward . 8.8.8.8", "a.server": "x"})
+    assert projected(ConfigMap, custom)["data"] == {"a.server": "x"}
+
+
+def test_a_corefile_that_stands_elsewhere_is_unknown() -> None:
+    rest = [one for one in sealed_cluster() if one["kind"] != "ConfigMap"]
+    assert verdicts("coredns-custom", rest) == {CLUSTER: UNSEEN}
+
+
+def test_another_configmap_of_that_name_is_nobodys_forwarder() -> None:
+    elsewhere = manifest(ConfigMap, "coredns-custom", "team", data={"x.server": "forward . 8.8.8.8"})
+    assert verdict("coredns-custom", elsewhere) is FINE
+
+
+@pytest.mark.parametrize("kind", [ValidatingWebhookConfiguration, MutatingWebhookConfiguration])
+@pytest.mark.parametrize(
+    ("config", "said"),
+    [
+        ({"url": "https://hooks.example.com/validate"}, OPEN),
+        ({"url": "https://20.1.2.3:8443"}, OPEN),
+        ({"url": "https://[2603:1000::1]/x"}, OPEN),
+        ({"url": "not a url"}, OPEN),
+        ({"url": "https://admission:9443/x"}, FINE),
+        ({"url": "https://hook.team.svc:443"}, FINE),
+        ({"url": "https://10.1.0.9/x"}, FINE),
+        ({"service": {"namespace": "team", "name": "hook"}}, FINE),
+    ],
+)
+def test_a_webhook_is_open_where_its_url_leads_outside(kind: Any, config: Any, said: Verdict) -> None:
+    some = manifest(kind, "hook", webhooks=[{"name": "a.example.com", "clientConfig": config}])
+    assert verdict("k8s-webhook-external", some) is said
+
+
+def aggregated(**service: Any) -> tuple[Any, Any]:
+    """An APIService that the Service team/metrics answers."""
+    reference = {"namespace": "team", "name": "metrics"}
+    return (
+        manifest(ApiService, "v1beta1.metrics.k8s.io", spec={"service": reference}),
+        manifest(Service, "metrics", "team", spec=service),
+    )
+
+
+@pytest.mark.parametrize(
+    ("some", "said"),
+    [
+        (aggregated(selector={"app": "metrics"}), FINE),
+        (aggregated(type="ExternalName", externalName="metrics.example.com"), OPEN),
+        (aggregated(type="ExternalName", externalName="metrics.other.svc.cluster.local"), FINE),
+        (aggregated(type="ClusterIP"), UNSEEN),
+        (aggregated()[:1], UNSEEN),
+        ((manifest(ApiService, "v1.", spec={}),), FINE),
+        ((manifest(CsiDriver, "file.csi.azure.com"),), FINE),
+        ((manifest(CsiDriver, "cloud.example.com"),), UNSEEN),
+    ],
+)
+def test_an_aggregated_api_or_an_unknown_driver_is_worth_a_look(some: tuple[Any, ...], said: Verdict) -> None:
+    assert verdict("k8s-apiservice-external", *some) is said

@@ -1,0 +1,87 @@
+"""What Hermetic renders passes Hermetic's own checks: every sample and every shape, as it would stand in a cluster."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from hermetic.api.modeldeployment import ModelDeployment
+from hermetic.audit.auditing import judge
+from hermetic.audit.findings import Verdict
+from hermetic.audit.policy import Policy
+from hermetic.objects.names import Owner
+from hermetic.objects.rendering import render
+from tests.kubernetes_estates import NODE, estate, owned, sealed_cluster
+from tests.renderings import OWNER_UID, RENDERINGS
+
+SAMPLES = Path(__file__).parents[2] / "manifests" / "samples"
+HERMETIC = "hermetic.dev/v1alpha1"
+
+
+def samples() -> dict[str, Any]:
+    """Every ModelDeployment among the samples, but for the one that is there to be refused."""
+    found = {}
+    for file in sorted(SAMPLES.glob("*.yaml")):
+        for document in yaml.safe_load_all(file.read_text()):
+            if document["kind"] == "ModelDeployment" and file.name != "refused.yaml":
+                found[file.name] = document
+    return found
+
+
+SHAPES = {**samples(), **RENDERINGS}
+
+
+def as_it_would_stand(document: dict[str, Any]) -> list[dict[str, Any]]:
+    """What is rendered, with the pod that a Deployment makes and the address that a cloud gives."""
+    metadata = document["metadata"]
+    namespace = metadata.get("namespace", "inference")
+    spec = ModelDeployment.model_validate(document).spec
+    found = []
+    for manifest in render(Owner(namespace, metadata["name"], OWNER_UID), spec):
+        found.append(manifest)
+        if manifest["kind"] == "Deployment":
+            template = manifest["spec"]["template"]
+            found.append(
+                {
+                    "apiVersion": "v1",
+                    "kind": "Pod",
+                    "metadata": {
+                        "name": f"{metadata['name']}-7d-x",
+                        "namespace": namespace,
+                        "labels": {**template["metadata"]["labels"], "pod-template-hash": "7d"},
+                        "ownerReferences": owned("ReplicaSet", f"{metadata['name']}-7d"),
+                    },
+                    "spec": {**template["spec"], "nodeName": NODE},
+                    "status": {"phase": "Running", "podIPs": [{"ip": "10.1.2.3"}]},
+                }
+            )
+        if manifest["kind"] == "Service" and manifest["spec"]["type"] == "LoadBalancer":
+            manifest["status"] = {"loadBalancer": {"ingress": [{"ip": "10.13.76.40"}]}}
+    return found
+
+
+def registries(document: dict[str, Any]) -> Policy:
+    """A policy that approves the registry of the engine's image."""
+    engine = document["spec"]["engine"]
+    image = next(iter(engine.values()))["image"]
+    return Policy(allowedRegistries=(image.partition("/")[0],))
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_a_cluster_with_this_deployment_passes_every_check(name: str) -> None:
+    rest = [one for one in sealed_cluster() if one["kind"] != "NetworkPolicy" and one["metadata"]["name"] != "app-1"]
+    cluster = [*rest, *as_it_would_stand(SHAPES[name])]
+    found = judge(estate(cluster), registries(SHAPES[name]))
+    assert [one for one in found if one.verdict is not Verdict.PASS] == []
+    assert len(found) >= 23
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_the_same_without_its_network_policy_does_not(name: str) -> None:
+    rest = [one for one in sealed_cluster() if one["kind"] != "NetworkPolicy" and one["metadata"]["name"] != "app-1"]
+    cluster = [*rest, *(one for one in as_it_would_stand(SHAPES[name]) if one["kind"] != "NetworkPolicy")]
+    found = judge(estate(cluster), registries(SHAPES[name]))
+    assert {one.check for one in found if one.verdict is Verdict.FAIL} == {"k8s-default-deny-egress"}

@@ -1,0 +1,357 @@
+"""Network policies: who is closed, by whom, what opens them again, and what goes around all of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from hermetic.audit.estate.kubernetes.nodes import DaemonSet, Node, StaticGatewayConfiguration
+from hermetic.audit.estate.kubernetes.pods import Pod
+from hermetic.audit.estate.kubernetes.policies import (
+    CalicoGlobalNetworkPolicy,
+    CalicoGlobalNetworkSet,
+    CalicoNetworkPolicy,
+    CiliumClusterwideNetworkPolicy,
+    CiliumNetworkPolicy,
+    NetworkPolicy,
+)
+from hermetic.audit.findings import Severity, Verdict
+from tests.kubernetes_estates import (
+    CLUSTER,
+    NODE,
+    container,
+    findings,
+    manifest,
+    owned,
+    pod,
+    sealed_cluster,
+    verdicts,
+    with_one,
+)
+
+FINE, OPEN, UNSEEN = Verdict.PASS, Verdict.FAIL, Verdict.UNKNOWN
+TEAM = "v1/Namespace team"
+EVERYTHING: dict[str, Any] = {"podSelector": {}, "policyTypes": ["Egress"]}
+
+
+def policy(name: str = "p", namespace: str = "team", **spec: Any) -> Any:
+    """A NetworkPolicy; `spec` as written."""
+    return manifest(NetworkPolicy, name, namespace, spec=spec)
+
+
+def cilium(name: str = "p", namespace: str = "team", **fields: Any) -> Any:
+    """A CiliumNetworkPolicy; `fields` as written."""
+    return manifest(CiliumNetworkPolicy, name, namespace, **fields)
+
+
+def clusterwide(**fields: Any) -> Any:
+    """A CiliumClusterwideNetworkPolicy; `fields` as written."""
+    return manifest(CiliumClusterwideNetworkPolicy, "p", **fields)
+
+
+def team(*more: Any, **labels: str) -> list[Any]:
+    """The sealed cluster, a pod in namespace team with these labels, and more."""
+    return [*sealed_cluster(), pod("web-1", "team", labels=labels), *more]
+
+
+# ------------------------------------------------------------------ default deny
+
+
+def test_a_namespace_without_any_policy_is_open() -> None:
+    (found,) = findings("k8s-default-deny-egress", team(app="web"))
+    assert (found.resource, found.verdict, found.severity) == (TEAM, OPEN, Severity.HIGH)
+    assert "v1/Pod team/web-1" in found.message
+
+
+CLOSES = {
+    "all pods": policy(**EVERYTHING),
+    "all pods, with a rule": policy(**EVERYTHING, egress=[{"to": [{"podSelector": {}}]}]),
+    "no types but rules": policy(podSelector={}, egress=[{"to": [{"podSelector": {}}]}]),
+    "by label": policy(podSelector={"matchLabels": {"app": "web"}}, policyTypes=["Egress"]),
+    "by expression": policy(
+        podSelector={"matchExpressions": [{"key": "app", "operator": "In", "values": ["web"]}]}, policyTypes=["Egress"]
+    ),
+    "cilium, empty rule": cilium(spec={"endpointSelector": {}, "egress": [{}]}),
+    "cilium, in specs": cilium(specs=[{"endpointSelector": {"matchLabels": {"k8s:app": "web"}}, "egress": [{}]}]),
+    "cilium, deny rule": cilium(spec={"endpointSelector": {}, "egressDeny": [{"toEntities": ["world"]}]}),
+    "cilium, whole cluster": clusterwide(
+        spec={
+            "endpointSelector": {
+                "matchExpressions": [
+                    {"key": "io.kubernetes.pod.namespace", "operator": "NotIn", "values": ["kube-system"]}
+                ]
+            },
+            "egress": [{}],
+        }
+    ),
+}
+LEAVES_OPEN = {
+    "ingress only": policy(podSelector={}, policyTypes=["Ingress"], egress=[]),
+    "no types and no rules": policy(podSelector={}),
+    "another label": policy(podSelector={"matchLabels": {"app": "api"}}, policyTypes=["Egress"]),
+    "another namespace": policy(namespace="elsewhere", **EVERYTHING),
+    "unknown operator": policy(
+        podSelector={"matchExpressions": [{"key": "app", "operator": "Near", "values": ["web"]}]},
+        policyTypes=["Egress"],
+    ),
+    "cilium, empty list": cilium(spec={"endpointSelector": {}, "egress": []}),
+    "cilium, default deny off": cilium(
+        spec={"endpointSelector": {}, "egress": [{}], "enableDefaultDeny": {"egress": False}}
+    ),
+    "cilium, other namespace": cilium(namespace="elsewhere", spec={"endpointSelector": {}, "egress": [{}]}),
+    "cilium, nodes": clusterwide(spec={"nodeSelector": {}, "egress": [{}]}),
+    "cilium, a label we cannot see": clusterwide(
+        spec={
+            "endpointSelector": {
+                "matchExpressions": [
+                    {"key": "io.cilium.k8s.namespace.labels.team", "operator": "DoesNotExist"},
+                ]
+            },
+            "egress": [{}],
+        }
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CLOSES)
+def test_a_policy_that_selects_every_pod_closes_the_namespace(name: str) -> None:
+    assert verdicts("k8s-default-deny-egress", team(CLOSES[name], app="web")) == {CLUSTER: FINE}
+
+
+@pytest.mark.parametrize("name", LEAVES_OPEN)
+def test_a_policy_that_does_not_certainly_close_the_pod_leaves_it_open(name: str) -> None:
+    assert verdicts("k8s-default-deny-egress", team(LEAVES_OPEN[name], app="web")) == {TEAM: OPEN}
+
+
+def test_one_pod_that_nobody_selects_opens_the_namespace() -> None:
+    more = [CLOSES["by label"], pod("stray", "team", labels={"app": "other"})]
+    (found,) = findings("k8s-default-deny-egress", team(*more, app="web"))
+    assert found.verdict is OPEN
+    assert "stray" in found.message
+    assert "web-1" not in found.message
+
+
+@pytest.mark.parametrize(
+    "excused",
+    [
+        pod("done", "team", labels={}, status={"phase": "Succeeded"}),
+        pod("host", "team", labels={}, spec={"hostNetwork": True}),
+        pod("metrics", "kube-system", labels={}),
+        pod(
+            "probe",
+            "hermetic-system",
+            labels={"app.kubernetes.io/name": "hermetic", "app.kubernetes.io/component": "probe"},
+        ),
+    ],
+)
+def test_pods_that_no_policy_could_reach_or_should_are_left_out(excused: Any) -> None:
+    assert verdicts("k8s-default-deny-egress", [*sealed_cluster(), excused]) == {CLUSTER: FINE}
+
+
+def test_hermetics_labels_excuse_nobody_in_another_namespace() -> None:
+    labels = {"app.kubernetes.io/name": "hermetic", "app.kubernetes.io/component": "probe"}
+    assert verdicts("k8s-default-deny-egress", team(**labels)) == {TEAM: OPEN}
+
+
+@pytest.mark.parametrize("kind", [NetworkPolicy, CiliumNetworkPolicy, CiliumClusterwideNetworkPolicy])
+def test_policies_that_could_not_be_read_make_an_open_namespace_unknown(kind: Any) -> None:
+    assert verdicts("k8s-default-deny-egress", team(), forbidden=[kind])[TEAM] is UNSEEN
+
+
+# ------------------------------------------------------------------ engine
+
+
+def agent(node: str, *, ready: bool = True, engine: str = "cilium", namespace: str = "kube-system") -> Any:
+    """An engine's agent on a node."""
+    condition = {"type": "Ready", "status": "True" if ready else "False"}
+    return pod(
+        f"{engine}-{node}",
+        namespace,
+        ownerReferences=owned("DaemonSet", engine),
+        spec={"nodeName": node},
+        status={"phase": "Running", "conditions": [condition]},
+    )
+
+
+def gpu_node(name: str) -> Any:
+    """A node with a GPU."""
+    return manifest(Node, name, status={"addresses": [], "capacity": {"nvidia.com/gpu": "1"}})
+
+
+def test_every_gpu_node_needs_a_ready_agent() -> None:
+    more = [gpu_node("gpu-1"), gpu_node("gpu-2"), agent("gpu-1"), agent("gpu-2", ready=False)]
+    assert verdicts("k8s-policy-engine-live", [*sealed_cluster(), *more]) == {"v1/Node gpu-2": OPEN}
+
+
+def test_a_node_without_a_gpu_may_lack_the_agent_where_others_have_gpus() -> None:
+    plain = manifest(Node, "cpu-1", status={"addresses": []})
+    assert verdicts("k8s-policy-engine-live", with_one(plain)) == {CLUSTER: FINE}
+
+
+def test_without_any_gpu_every_node_needs_the_agent() -> None:
+    without = [one for one in sealed_cluster() if one["kind"] != "Node"]
+    nodes = [manifest(Node, name, status={"addresses": []}) for name in (NODE, "cpu-1")]
+    assert verdicts("k8s-policy-engine-live", [*without, *nodes]) == {"v1/Node cpu-1": OPEN}
+
+
+@pytest.mark.parametrize(("engine", "namespace"), [("azure-npm", "kube-system"), ("calico-node", "calico-system")])
+def test_the_other_engines_count_in_their_own_namespace(engine: str, namespace: str) -> None:
+    rest = [one for one in sealed_cluster() if "cilium" not in one["metadata"]["name"]]
+    there = [manifest(DaemonSet, engine, namespace), agent(NODE, engine=engine, namespace=namespace)]
+    assert verdicts("k8s-policy-engine-live", [*rest, *there]) == {CLUSTER: FINE}
+    elsewhere = [manifest(DaemonSet, engine, "default"), agent(NODE, engine=engine, namespace="default")]
+    assert set(verdicts("k8s-policy-engine-live", [*rest, *elsewhere]).values()) == {OPEN}
+
+
+def test_without_an_engine_every_policy_is_without_effect() -> None:
+    rest = [one for one in sealed_cluster() if one["kind"] != "DaemonSet"]
+    assert verdicts("k8s-policy-engine-live", rest) == {CLUSTER: OPEN}
+
+
+def test_a_pod_that_only_bears_the_engines_name_is_no_agent() -> None:
+    rest = [one for one in sealed_cluster() if one["kind"] != "Pod"]
+    condition = {"type": "Ready", "status": "True"}
+    fake = pod("cilium-x", "kube-system", labels={"k8s-app": "cilium"}, status={"conditions": [condition]})
+    assert verdicts("k8s-policy-engine-live", [*rest, fake]) == {f"v1/Node {NODE}": OPEN}
+
+
+# ------------------------------------------------------------------ wide rules
+
+
+def block(cidr: str, *excepted: str) -> Any:
+    """A NetworkPolicy that lets traffic go to a range."""
+    return policy(**EVERYTHING, egress=[{"to": [{"ipBlock": {"cidr": cidr, "except": list(excepted)}}]}])
+
+
+def cilium_rule(**rule: Any) -> Any:
+    """A Cilium policy of one egress rule."""
+    return cilium(spec={"endpointSelector": {}, "egress": [rule]})
+
+
+def calico(**rule: Any) -> Any:
+    """A Calico policy of one egress rule."""
+    return manifest(CalicoNetworkPolicy, "p", "team", spec={"egress": [rule]})
+
+
+WIDE = [
+    policy(**EVERYTHING, egress=[{}]),
+    policy(**EVERYTHING, egress=[{"to": []}]),
+    policy(**EVERYTHING, egress=[{"ports": [{"port": 53, "protocol": "UDP"}]}]),
+    block("0.0.0.0/0"),
+    block("0.0.0.0/0", "10.0.0.0/8"),
+    block("0.0.0.0/1"),
+    block("::/0"),
+    block("20.0.0.0/8"),
+    block("1.1.1.1/32"),
+    cilium_rule(toEntities=["world"]),
+    cilium_rule(toEntities=["cluster", "all"]),
+    cilium_rule(toEntities=["world-ipv4"]),
+    cilium_rule(toCIDR=["0.0.0.0/0"]),
+    cilium_rule(toCIDRSet=[{"cidr": "0.0.0.0/0", "except": ["10.0.0.0/8"]}]),
+    cilium_rule(toFQDNs=[{"matchName": "huggingface.co"}]),
+    cilium_rule(toPorts=[{"ports": [{"port": "53"}]}]),
+    clusterwide(specs=[{"endpointSelector": {}, "egress": [{"toEntities": ["all"]}]}]),
+    calico(action="Allow"),
+    calico(action="Allow", destination={"nets": ["0.0.0.0/0"]}),
+    calico(action="Allow", destination={"domains": ["*.example.com"]}),
+    calico(action="Allow", destination={"notNets": ["10.0.0.0/8"]}),
+    manifest(CalicoGlobalNetworkPolicy, "p", spec={"egress": [{"action": "Allow"}]}),
+]
+NARROW = [
+    policy(**EVERYTHING, egress=[{"to": [{"namespaceSelector": {}, "podSelector": {"matchLabels": {"k": "dns"}}}]}]),
+    policy(podSelector={}, policyTypes=["Ingress"], egress=[{}]),
+    policy(namespace="kube-system", podSelector={}, policyTypes=["Egress"], egress=[{}]),
+    block("10.0.0.0/8"),
+    block("169.254.169.254/32"),
+    block("fd00::/8"),
+    block("20.0.0.0/8", "20.0.0.0/8"),
+    cilium_rule(),
+    cilium_rule(toEntities=["cluster", "kube-apiserver"]),
+    cilium_rule(toCIDR=["10.1.0.0/16"], toPorts=[{"ports": [{"port": "2049"}]}]),
+    cilium_rule(toEndpoints=[{"matchLabels": {"k8s-app": "kube-dns"}}], toPorts=[{"ports": [{"port": "53"}]}]),
+    calico(action="Deny"),
+    calico(action="Allow", destination={"nets": ["10.0.0.0/8"]}),
+    calico(action="Allow", destination={"selector": "app == 'db'"}),
+]
+UNCLEAR = [
+    policy(**EVERYTHING, egress=[{"to": [{"somethingNew": {}}]}]),
+    block("ten"),
+    cilium_rule(toEntities=["galaxy"]),
+    cilium_rule(toGroups=[{"aws": {}}]),
+    cilium_rule(toCIDRSet=[{"cidrGroupRef": "partners"}]),
+    calico(action="Maybe"),
+]
+
+
+@pytest.mark.parametrize("wide", WIDE)
+def test_a_rule_that_leads_to_public_addresses_is_open(wide: Any) -> None:
+    (found,) = findings("k8s-policy-allow-all", [*sealed_cluster(), wide])
+    assert found.verdict is OPEN
+    assert found.resource.startswith(f"{wide['apiVersion']}/{wide['kind']} ")
+
+
+@pytest.mark.parametrize("narrow", NARROW)
+def test_a_rule_that_stays_inside_passes(narrow: Any) -> None:
+    assert verdicts("k8s-policy-allow-all", [*sealed_cluster(), narrow]) == {CLUSTER: FINE}
+
+
+@pytest.mark.parametrize("unclear", UNCLEAR)
+def test_a_rule_that_nobody_can_read_is_unknown(unclear: Any) -> None:
+    assert set(verdicts("k8s-policy-allow-all", [*sealed_cluster(), unclear]).values()) == {UNSEEN}
+
+
+def test_a_calico_selector_is_unknown_where_a_set_holds_public_addresses() -> None:
+    outside = manifest(CalicoGlobalNetworkSet, "partners", spec={"nets": ["20.1.0.0/16"]})
+    selecting = calico(action="Allow", destination={"selector": "role == 'partner'"})
+    assert set(verdicts("k8s-policy-allow-all", [*sealed_cluster(), outside, selecting]).values()) == {UNSEEN}
+
+
+# ------------------------------------------------------------------ around
+
+
+@pytest.mark.parametrize("spec", [{}, {"provisionPublicIps": False}])
+def test_a_static_egress_gateway_is_open_whether_or_not_anybody_uses_it(spec: Any) -> None:
+    gateway = manifest(StaticGatewayConfiguration, "out", "team", spec=spec)
+    (found,) = findings("k8s-static-egress", [*sealed_cluster(), gateway])
+    assert (found.verdict, found.severity) == (OPEN, Severity.CRITICAL)
+
+
+def test_pods_that_ask_for_a_gateway_are_one_finding_of_their_workload() -> None:
+    some = [
+        pod(
+            f"web-7d-{number}",
+            "team",
+            annotations={"kubernetes.azure.com/static-gateway-configuration": "out"},
+            labels={"pod-template-hash": "7d"},
+            ownerReferences=owned("ReplicaSet", "web-7d"),
+        )
+        for number in range(3)
+    ]
+    assert verdicts("k8s-static-egress", [*sealed_cluster(), *some]) == {"apps/v1/Deployment team/web": OPEN}
+
+
+@pytest.mark.parametrize("value", ["nat-1", ""])
+def test_the_label_of_the_service_gateway_is_open_whatever_its_value(value: str) -> None:
+    labels = {"kubernetes.azure.com/service-egress-gateway": value}
+    found = verdicts("k8s-svc-egress-gateway", [*sealed_cluster(), pod("p", "team", labels=labels)])
+    assert found == {"v1/Pod team/p": OPEN}
+
+
+def test_a_pod_that_has_ended_leaves_by_no_gateway() -> None:
+    ended = pod("p", "team", labels={"kubernetes.azure.com/service-egress-gateway": "x"}, status={"phase": "Failed"})
+    assert verdicts("k8s-svc-egress-gateway", [*sealed_cluster(), ended]) == {CLUSTER: FINE}
+
+
+def test_nothing_that_is_kept_of_a_pod_is_a_value_somebody_typed() -> None:
+    from hermetic.audit.estate.kubernetes.projection import projected
+
+    secret = "hf_secret"
+    typed = pod(
+        "p",
+        annotations={"kubectl.kubernetes.io/last-applied-configuration": secret, "note": secret},
+        spec={"containers": [container(env=[{"name": "HF_TOKEN", "value": secret}, {"name": "X", "value": secret}])]},
+    )
+    kept = projected(Pod, typed)
+    assert secret not in str(kept)
+    assert kept["spec"]["containers"][0]["env"] == [{"name": "HF_TOKEN", "value": "(not kept)"}]

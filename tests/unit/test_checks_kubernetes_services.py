@@ -1,0 +1,275 @@
+"""Services, endpoints, ingresses and gateways: what is public, and what only looks so."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from hermetic.audit.estate.kubernetes.nodes import Node
+from hermetic.audit.estate.kubernetes.services import (
+    EndpointSlice,
+    Gateway,
+    GatewayClass,
+    Ingress,
+    IngressClass,
+    Service,
+)
+from hermetic.audit.findings import Severity, Verdict
+from tests.kubernetes_estates import CLUSTER, NODE, findings, manifest, pod, sealed_cluster, verdicts, with_one
+
+PREFIX = "service.beta.kubernetes.io/"
+INTERNAL = {f"{PREFIX}azure-load-balancer-internal": "true"}
+LLAMA = "v1/Service inference/llama"
+FINE, OPEN, UNSEEN = Verdict.PASS, Verdict.FAIL, Verdict.UNKNOWN
+
+
+def service(annotations: dict[str, str] | None = None, status: dict[str, Any] | None = None, **spec: Any) -> Any:
+    """The Service inference/llama."""
+    return manifest(Service, "llama", "inference", annotations=annotations or {}, spec=spec, status=status or {})
+
+
+def balancer(annotations: dict[str, str] | None = None, **spec: Any) -> Any:
+    """The Service inference/llama as a load balancer."""
+    return service(annotations, type="LoadBalancer", **spec)
+
+
+def given(*addresses: dict[str, str]) -> Any:
+    """The Service inference/llama with these addresses."""
+    return service(INTERNAL, {"loadBalancer": {"ingress": list(addresses)}}, type="LoadBalancer")
+
+
+def verdict(check: str, *changes: Any) -> Verdict:
+    """The verdict about the object changed, or about the cluster where nothing is said against it."""
+    found = verdicts(check, [*sealed_cluster(), *changes])
+    (only,) = found.values()
+    return only
+
+
+@pytest.mark.parametrize("value", ["True", "TRUE", "yes", "1", "", "false", " true", "true "])
+def test_every_value_but_exactly_true_is_a_public_load_balancer(value: str) -> None:
+    assert verdicts("k8s-public-lb", with_one(balancer({f"{PREFIX}azure-load-balancer-internal": value}))) == {
+        LLAMA: OPEN
+    }
+
+
+def test_no_annotation_is_a_public_load_balancer_with_its_path() -> None:
+    (found,) = findings("k8s-public-lb", with_one(balancer()))
+    assert (found.verdict, found.severity) == (OPEN, Severity.CRITICAL)
+    assert found.paths == (f"internet -> public load balancer -> {LLAMA}",)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("azure-pip-name", "ip"),
+        ("azure-pip-name-ipv6", "ip"),
+        ("azure-pip-prefix-id", "/subscriptions/x"),
+        ("azure-pip-prefix-id-ipv6", "/subscriptions/x"),
+        ("azure-dns-label-name", "llama"),
+        ("azure-additional-public-ips", "20.1.2.3"),
+        ("azure-load-balancer-ipv4", "20.1.2.3"),
+        ("azure-load-balancer-ipv6", "2603:1000::1"),
+    ],
+)
+def test_an_annotation_that_asks_for_a_public_side_outweighs_internal(name: str, value: str) -> None:
+    assert verdict("k8s-public-lb", balancer({**INTERNAL, f"{PREFIX}{name}": value})) is OPEN
+
+
+def test_the_deprecated_field_asks_as_the_annotation_does() -> None:
+    assert verdict("k8s-public-lb", balancer(INTERNAL, loadBalancerIP="20.1.2.3")) is OPEN
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        balancer(INTERNAL),
+        balancer({**INTERNAL, f"{PREFIX}azure-load-balancer-ipv4": "10.1.0.9"}),
+        service(type="ClusterIP"),
+    ],
+)
+def test_internal_load_balancers_and_other_types_pass(changes: Any) -> None:
+    assert verdict("k8s-public-lb", changes) is FINE
+
+
+def test_a_load_balancer_of_another_controller_is_nobodys_to_call_private() -> None:
+    assert verdict("k8s-public-lb", balancer(INTERNAL, loadBalancerClass="example.com/tunnel")) is UNSEEN
+
+
+@pytest.mark.parametrize("address", [{"ip": "20.1.2.3"}, {"hostname": "x.cloudapp.azure.com"}, {"ip": "2603:1000::1"}])
+def test_a_public_address_or_any_host_name_given_is_open(address: dict[str, str]) -> None:
+    assert verdicts("k8s-lb-status-ip", with_one(given({"ip": "10.1.0.9"}, address))) == {LLAMA: OPEN}
+
+
+@pytest.mark.parametrize("address", [{"ip": "10.1.0.9"}, {"ip": "100.64.1.1"}, {"ip": "fd00::1"}])
+def test_a_private_address_given_passes(address: dict[str, str]) -> None:
+    assert verdict("k8s-lb-status-ip", given(address)) is FINE
+
+
+def test_external_ips_are_open_even_when_private() -> None:
+    assert verdicts("k8s-externalips", with_one(service(externalIPs=["10.9.9.9"]))) == {LLAMA: OPEN}
+
+
+@pytest.mark.parametrize(
+    ("target", "said"),
+    [
+        ("huggingface.co", OPEN),
+        ("HUGGINGFACE.CO.", OPEN),
+        ("20.1.2.3", OPEN),
+        ("", OPEN),
+        ("evil.svc.example.com", OPEN),
+        ("db.data.svc.cluster.local", FINE),
+        ("db.data.svc", FINE),
+        ("contoso.privatelink.file.core.windows.net", FINE),
+        ("db.corp.internal", FINE),
+        ("10.4.4.4", FINE),
+    ],
+)
+def test_an_external_name_is_open_where_it_leaves_the_cluster_and_private_zones(target: str, said: Verdict) -> None:
+    assert verdict("k8s-externalname", service(type="ExternalName", externalName=target)) is said
+
+
+def endpoint_slice(*addresses: str, kind: str = "IPv4", name: str = "llama-x", service: str = "llama") -> Any:
+    """A slice of the Service inference/llama."""
+    return manifest(
+        EndpointSlice,
+        name,
+        "inference",
+        labels={"kubernetes.io/service-name": service} if service else {},
+        addressType=kind,
+        endpoints=[{"addresses": [one]} for one in addresses],
+    )
+
+
+@pytest.mark.parametrize(
+    ("some", "said"),
+    [
+        (endpoint_slice("10.1.0.4", "20.1.2.3"), OPEN),
+        (endpoint_slice("2603:1000::1", kind="IPv6"), OPEN),
+        (endpoint_slice("api.openai.com", kind="FQDN"), OPEN),
+        (endpoint_slice("20.1.2.3", service=""), OPEN),
+        (endpoint_slice("10.1.0.4"), FINE),
+        (endpoint_slice("db.data.svc.cluster.local", kind="FQDN"), FINE),
+        (manifest(EndpointSlice, "none", "inference", addressType="IPv4", endpoints=None), FINE),
+    ],
+)
+def test_an_endpoint_is_open_where_its_address_is_public(some: Any, said: Verdict) -> None:
+    assert verdict("k8s-endpoints-external", some) is said
+
+
+def test_a_pod_in_a_network_of_public_addresses_is_no_endpoint_outside() -> None:
+    own = pod("p", labels={}, status={"phase": "Running", "podIPs": [{"ip": "20.1.2.3"}]})
+    assert verdict("k8s-endpoints-external", own, endpoint_slice("20.1.2.3")) is FINE
+
+
+def test_whose_a_public_endpoint_is_cannot_be_told_without_the_pods() -> None:
+    from hermetic.audit.estate.kubernetes.pods import Pod
+
+    found = verdicts("k8s-endpoints-external", with_one(endpoint_slice("20.1.2.3")), forbidden=[Pod])
+    assert set(found.values()) == {UNSEEN}
+
+
+def test_the_api_servers_own_endpoint_is_judged_elsewhere() -> None:
+    own = manifest(
+        EndpointSlice,
+        "kubernetes",
+        "default",
+        labels={"kubernetes.io/service-name": "kubernetes"},
+        addressType="IPv4",
+        endpoints=[{"addresses": ["20.1.2.3"]}],
+    )
+    assert set(verdicts("k8s-endpoints-external", with_one(own)).values()) == {FINE}
+
+
+def node_with(*addresses: tuple[str, str]) -> Any:
+    """The node with these addresses."""
+    return manifest(Node, NODE, status={"addresses": [{"type": kind, "address": one} for kind, one in addresses]})
+
+
+NODE_PORT = service(type="NodePort", ports=[{"port": 80, "nodePort": 30080}])
+
+
+def test_a_node_port_is_open_with_an_external_node() -> None:
+    outside = node_with(("InternalIP", "10.1.0.4"), ("ExternalIP", "20.1.2.3"))
+    assert verdicts("k8s-nodeport", [*with_one(outside), NODE_PORT]) == {LLAMA: OPEN}
+
+
+def test_a_node_port_is_open_with_any_public_load_balancer() -> None:
+    public = manifest(Service, "web", "default", spec={"type": "LoadBalancer", "ports": [{"port": 80}]})
+    assert verdicts("k8s-nodeport", [*with_one(public), NODE_PORT]) == {LLAMA: OPEN}
+
+
+def test_a_node_port_stays_inside_where_nothing_is_public() -> None:
+    assert verdict("k8s-nodeport", NODE_PORT) is FINE
+
+
+def test_a_load_balancer_that_allocates_no_node_port_has_no_such_door() -> None:
+    public = balancer(allocateLoadBalancerNodePorts=False, ports=[{"port": 80}])
+    assert verdicts("k8s-nodeport", with_one(public)) == {CLUSTER: FINE}
+
+
+@pytest.mark.parametrize(
+    ("kind", "said"), [("ExternalIP", OPEN), ("ExternalDNS", OPEN), ("InternalIP", FINE), ("Hostname", FINE)]
+)
+def test_an_external_address_of_a_node_is_critical(kind: str, said: Verdict) -> None:
+    found = findings("k8s-node-externalip", with_one(node_with((kind, "20.1.2.3"))))
+    assert [(one.verdict, one.severity) for one in found] == [(said, Severity.CRITICAL)]
+
+
+def ingress(class_name: str = "nginx", status: Any = None, annotations: Any = None) -> Any:
+    """The Ingress inference/web."""
+    return manifest(
+        Ingress, "web", "inference",
+        annotations=annotations or {}, spec={"ingressClassName": class_name} if class_name else {}, status=status or {},
+    )  # fmt: skip
+
+
+def ingress_class(name: str, controller: str) -> Any:
+    """An IngressClass of this controller."""
+    return manifest(IngressClass, name, spec={"controller": controller})
+
+
+def address(one: dict[str, str]) -> Any:
+    """A status with this address."""
+    return {"loadBalancer": {"ingress": [one]}}
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ((ingress(status=address({"ip": "20.1.2.3"})),), OPEN),
+        ((ingress(status=address({"hostname": "web.example.com"})),), OPEN),
+        ((ingress("agic"), ingress_class("agic", "azure/application-gateway")), OPEN),
+        ((ingress("", annotations={"kubernetes.io/ingress.class": "azure/application-gateway"}),), OPEN),
+        (
+            (
+                ingress("agic", annotations={"appgw.ingress.kubernetes.io/use-private-ip": "true"}),
+                ingress_class("agic", "azure/application-gateway"),
+            ),
+            FINE,
+        ),
+        ((ingress(status=address({"ip": "10.1.0.9"})), ingress_class("nginx", "k8s.io/ingress-nginx")), FINE),
+        ((ingress(), ingress_class("nginx", "k8s.io/ingress-nginx")), FINE),
+        ((ingress_class("agic", "azure/application-gateway"),), FINE),
+    ],
+)
+def test_an_ingress_is_open_by_its_address_or_its_controller(changes: tuple[Any, ...], said: Verdict) -> None:
+    assert verdict("k8s-ingress-gateway", *changes) is said
+
+
+@pytest.mark.parametrize(
+    ("value", "controller", "said"),
+    [
+        ("20.1.2.3", "istio.io/gateway-controller", OPEN),
+        ("web.example.com", "istio.io/gateway-controller", OPEN),
+        ("10.1.0.9", "istio.io/gateway-controller", FINE),
+        ("10.1.0.9", "alb.networking.azure.io/alb-controller", OPEN),
+    ],
+)
+def test_a_gateway_is_open_by_its_address_or_its_controller(value: str, controller: str, said: Verdict) -> None:
+    gateway = manifest(
+        Gateway, "web", "inference",
+        spec={"gatewayClassName": "c"}, status={"addresses": [{"type": "IPAddress", "value": value}]},
+    )  # fmt: skip
+    served = manifest(GatewayClass, "c", spec={"controllerName": controller})
+    assert verdict("k8s-ingress-gateway", gateway, served) is said

@@ -22,6 +22,8 @@ READ_BURST, ACTION_BURST, ACTIONS_PER_SECOND = 250, 200, 10.0
 KEPT_BACK = 0.92
 """Of a bucket we use so much: requests that are held up on the way may arrive closer together than they left."""
 GRAPH_QUERIES, GRAPH_SECONDS = 15, 5.0
+SHORTEST_SECONDS = 0.001
+"""What is left of a wait after rounding may be too short for any clock to notice."""
 
 
 class Gauge(Protocol):
@@ -167,7 +169,7 @@ class Pacing:
             while True:
                 while (seconds := entered.wait(self._clock.monotonic())) > 0:
                     self._waits(seconds)
-                    await self._sleep(seconds)
+                    await self._sleep(max(seconds, SHORTEST_SECONDS))
                 await self._connections.acquire()
                 if entered.wait(self._clock.monotonic()) <= 0:
                     entered.gauge.sent(self._clock.monotonic())

@@ -1,0 +1,151 @@
+"""Nothing is asked faster than Azure allows: against the stand-in's meter, with every request delayed as it likes."""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+import itertools
+import random
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from hermetic.collect.azure.pacing import Bucket, Pacing, Window
+from testbed.azure.quota import Meter, Quota
+from testbed.azure.refusals import Refusal
+
+SUBSCRIPTION = "0000"
+READS, ACTIONS, GRAPH = ("reads", SUBSCRIPTION), ("actions", SUBSCRIPTION), ("graph", "")
+HEADERS = {"reads": "x-ms-ratelimit-remaining-subscription-reads"}
+
+
+class Simulation:
+    """Virtual time for tasks that only sleep: when all of them do, it moves to the first that wakes."""
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+        self._order = itertools.count()
+        self._sleepers: list[tuple[float, int, asyncio.Future[None]]] = []
+
+    def now(self) -> datetime:
+        return datetime(2026, 11, 21, tzinfo=UTC) + timedelta(seconds=self.seconds)
+
+    def monotonic(self) -> float:
+        return self.seconds
+
+    async def sleep(self, seconds: float) -> None:
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        heapq.heappush(self._sleepers, (self.seconds + seconds, next(self._order), future))
+        await future
+
+    async def run(self, tasks: list[asyncio.Task[None]]) -> None:
+        while not await self._all_done(tasks):
+            at, _, future = heapq.heappop(self._sleepers)
+            self.seconds = max(self.seconds, at)
+            future.set_result(None)
+        await asyncio.gather(*tasks)
+
+    @staticmethod
+    async def _all_done(tasks: list[asyncio.Task[None]]) -> bool:
+        for _ in range(8):
+            await asyncio.sleep(0)
+        return all(task.done() for task in tasks)
+
+
+class Azure:
+    """The stand-in's meter at the far end of a line with delays; counts what it refused."""
+
+    def __init__(self, simulation: Simulation, seed: int, quota: Quota | None = None) -> None:
+        self.simulation, self.random = simulation, random.Random(seed)
+        self.meter = Meter(quota or Quota(), simulation.monotonic)
+        self.refused = 0
+        self.asked = 0
+
+    async def ask(self, pacing: Pacing, lane: tuple[str, str], slowest: float) -> None:
+        async with pacing.turn(lane) as headers:
+            await self.simulation.sleep(self.random.uniform(0.001, slowest))
+            self.asked += 1
+            try:
+                found = self.meter.graph() if lane == GRAPH else self.meter.arm(_method(lane), SUBSCRIPTION)
+            except Refusal as refusal:
+                self.refused += 1
+                found = refusal.headers
+            headers.update({name.lower(): value for name, value in found.items()})
+            await self.simulation.sleep(self.random.uniform(0.001, slowest))
+
+
+def _method(lane: tuple[str, str]) -> str:
+    return "GET" if lane[0] == "reads" else "POST"
+
+
+def _pacing(simulation: Simulation) -> Pacing:
+    return Pacing(simulation, simulation.sleep, connections=8, reads_per_second=25.0, waits=lambda _: None)
+
+
+async def _asked(lane: tuple[str, str], times: int, *, seed: int, slowest: float, used: int = 0) -> Azure:
+    simulation = Simulation()
+    azure, pacing = Azure(simulation, seed), _pacing(simulation)
+    for _ in range(used):
+        azure.meter.arm(_method(lane), SUBSCRIPTION)
+    await simulation.run([asyncio.create_task(azure.ask(pacing, lane, slowest)) for _ in range(times)])
+    return azure
+
+
+@pytest.mark.parametrize("slowest", [0.01, 0.1, 1.0])
+@pytest.mark.parametrize("seed", range(2))
+async def test_reads_are_never_refused_and_hardly_slower_than_the_quota(seed: int, slowest: float) -> None:
+    azure = await _asked(READS, 900, seed=seed, slowest=slowest)
+    assert (azure.asked, azure.refused) == (900, 0)
+    quota_bound = (900 - 250) / 25
+    # a slow line may be the limit itself: eight connections
+    line_bound = 900 * slowest / 8
+    assert azure.simulation.seconds <= 1.1 * max(quota_bound, line_bound) + 2
+
+
+@pytest.mark.parametrize("seed", range(3))
+async def test_actions_and_queries_are_never_refused(seed: int) -> None:
+    actions = await _asked(ACTIONS, 500, seed=seed, slowest=0.2)
+    assert actions.refused == 0
+    assert actions.simulation.seconds <= 1.1 * (500 - 200) / 10 + 2
+    queries = await _asked(GRAPH, 100, seed=seed, slowest=0.2)
+    assert queries.refused == 0
+    assert queries.simulation.seconds <= 1.15 * (99 // 15) * 5 + 1
+
+
+@pytest.mark.parametrize("used", [200, 240, 249])
+async def test_what_somebody_else_has_used_is_learnt_from_the_first_answers(used: int) -> None:
+    azure = await _asked(READS, 400, seed=1, slowest=0.05, used=used)
+    # those that left before the first answer came back cannot know
+    assert azure.refused <= 8 - min(8, 250 - used)
+
+
+async def test_one_subscription_that_is_used_up_does_not_hold_up_another() -> None:
+    simulation = Simulation()
+    azure, pacing = Azure(simulation, 1), _pacing(simulation)
+    pacing.close(READS, 60)
+    other = asyncio.create_task(azure.ask(pacing, ("reads", "1111"), 0.01))
+    many = [asyncio.create_task(azure.ask(pacing, READS, 0.01)) for _ in range(20)]
+    await simulation.run([other])
+    assert simulation.seconds < 1
+    await simulation.run(many)
+    assert 60 <= simulation.seconds < 70
+
+
+def test_what_is_left_is_believed_when_it_is_less_and_not_when_it_is_more() -> None:
+    bucket = Bucket(250, 25, HEADERS["reads"], 0.0)
+    bucket.sent(0.0)
+    bucket.landed(0.0, {HEADERS["reads"]: "11999"})
+    bucket.sent(0.0)
+    bucket.landed(0.0, {HEADERS["reads"]: "0"})
+    assert 0 < bucket.wait(0.0) < 0.1
+    bucket.sent(0.1)
+    bucket.landed(0.1, {HEADERS["reads"]: "many"})
+    assert bucket.wait(0.1) < 0.1
+
+
+def test_a_window_waits_for_as_long_as_the_other_side_says() -> None:
+    window = Window(15, 5.0)
+    window.sent(0.0)
+    window.landed(0.1, {"x-ms-user-quota-remaining": "0", "x-ms-user-quota-resets-after": "00:00:04"})
+    assert window.wait(0.1) == pytest.approx(4)
+    assert window.wait(4.2) == 0

@@ -6,6 +6,7 @@ import statistics
 from dataclasses import asdict
 from typing import Any
 
+from bench import floor
 from bench.client import Settling, apply_all
 from bench.cluster import USER, Cluster
 from bench.contestants import CONTESTANTS, Contestant, Running, start, wait_until_idle
@@ -20,10 +21,14 @@ Figures = dict[str, Any]
 
 
 def measure() -> Figures:
-    """Per contestant the median of three rounds, which the contestants take in turns, and the rounds themselves."""
-    rounds: dict[str, list[Figures]] = {contestant.name: [] for contestant in CONTESTANTS}
+    """Per contestant the median of three rounds, which the contestants take in turns, and the rounds themselves.
+
+    `floor` is taken in the same turns, by nobody: the same children without an operator.
+    """
+    rounds: dict[str, list[Figures]] = {"floor": [], **{contestant.name: [] for contestant in CONTESTANTS}}
     with Cluster(MODELS) as cluster:
         for number in range(ROUNDS):
+            rounds["floor"].append(floor.measure(cluster, f"burst-floor-{number}", MODELS, TIMEOUT))
             for contestant in CONTESTANTS:
                 rounds[contestant.name].append(_round(contestant, cluster, f"burst-{contestant.name}-{number}"))
     return {name: {"median": _median(taken), "rounds": taken} for name, taken in rounds.items()}

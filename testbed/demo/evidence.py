@@ -1,43 +1,71 @@
-"""Evidence of isolation, written by hand: what an audit from outside would bring in, marked as what it is."""
+"""Evidence of isolation in the demo: a key pair, an estate behind the stand-in for Azure, and real audits of it."""
 
 from __future__ import annotations
 
-import hashlib
-from datetime import UTC, datetime, timedelta
+import os
+import subprocess
+from pathlib import Path
 from typing import Any
 
 import yaml
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
 
-from testbed.api import Api
+from testbed.azure.baseline import sealed_estate
+from testbed.azure.plants import PLANTS
+from testbed.azure.server import ArmStandIn
+from testbed.certificates import write_private
 from testbed.demo.estate import SAMPLES
 
-AUDITS = "/apis/hermetic.dev/v1alpha1/egressaudits"
+KEY_NAME = "demo"
+# What a bare node of this machine cannot have; a real cluster fails here until it has it.
+NOT_HERE = {
+    "k8s-policy-engine-live": "the demo's node runs no network policy engine",
+}
 
 
-def an_audit() -> dict[str, Any]:
-    """The EgressAudit of the samples."""
-    found: dict[str, Any] = yaml.safe_load((SAMPLES / "egress-audit.yaml").read_text())
-    return found
+class JumpBox:
+    """The machine outside the cluster from which the platform team audits: a private key, and a way to Azure."""
 
+    def __init__(self, folder: Path, hermetic: str, kubeconfig: Path) -> None:
+        self.estate = sealed_estate()
+        self.arm = ArmStandIn(self.estate)
+        self._folder = folder
+        self._hermetic = hermetic
+        self._kubeconfig = kubeconfig
+        self._attestation = folder / "attestation.yaml"
+        key = Ed25519PrivateKey.generate()
+        self._key = write_private(
+            folder / "audit-key.pem", key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+        )
+        self._public = key.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo).decode()
 
-def judge(api: Api, verdict: str, message: str = "") -> None:
-    """Write the verdict that an audit would have come to. Only an administrator of the demo's cluster can."""
-    generation = api.get(f"{AUDITS}/cluster")["metadata"]["generation"]
-    now = datetime.now(UTC)
-    stamp, later = (moment.strftime("%Y-%m-%dT%H:%M:%SZ") for moment in (now, now + timedelta(hours=12)))
-    status = {
-        "observedGeneration": generation,
-        "verdict": verdict,
-        "message": message or "written by hand for this demo, nothing was audited",
-        "evidence": {
-            "azure": {
-                "digest": "sha256:" + hashlib.sha256(stamp.encode()).hexdigest(),
-                "observedAt": stamp,
-                "expiresAt": later,
-                "signedBy": "nobody-demo",
-            },
-            "kubernetes": {"observedAt": stamp},
-            "probe": {"observedAt": stamp, "nodes": 1},
-        },
-    }
-    api.merge(f"{AUDITS}/cluster/status", {"status": status})
+    def egress_audit(self, probe_image: str) -> dict[str, Any]:
+        """The EgressAudit of the samples, for this estate, this key and the image that is there."""
+        found: dict[str, Any] = yaml.safe_load((SAMPLES / "egress-audit.yaml").read_text())
+        found["spec"] |= {
+            "cluster": self.estate.cluster,
+            "trustedKeys": [{"name": KEY_NAME, "publicKey": self._public}],
+            "probe": {"image": probe_image, "intervalSeconds": 3600},
+            "exceptions": [
+                {"check": check, "resource": "*", "reason": reason, "owner": "demo", "expires": "2099-12-31"}
+                for check, reason in NOT_HERE.items()
+            ],
+        }
+        return found
+
+    def plant(self, name: str) -> None:
+        """Open a path in the estate."""
+        PLANTS[name].into(self.estate)
+
+    def audit(self) -> tuple[int, str, Path]:
+        """`hermetic audit --azure … --sign …`: its exit code, what it printed, and the signed attestation."""
+        previous = ["--previous", str(self._attestation)] if self._attestation.exists() else []
+        following = self._folder / "attestation-next.yaml"
+        command = [self._hermetic, "audit", "--azure", self.estate.cluster, "--arm-endpoint", self.arm.url]
+        command += ["--kubeconfig", str(self._kubeconfig), "--sign", str(self._key), "--attestation", str(following)]
+        environment = {**os.environ, "HERMETIC_ARM_TOKEN": self.arm.token}
+        done = subprocess.run([*command, *previous], capture_output=True, text=True, check=False, env=environment)
+        if following.exists():
+            following.replace(self._attestation)
+        return done.returncode, done.stdout + done.stderr, self._attestation

@@ -15,7 +15,6 @@ import threading
 from pathlib import Path
 from typing import Any
 
-from testbed.demo.evidence import an_audit, judge
 from testbed.demo.stage import HERMETIC, Stage, set_stage, statuses
 from testbed.demo.telling import chapter, tell, watch_phases
 from testbed.errors import BedError
@@ -24,6 +23,9 @@ from testbed.installation import REPOSITORY, wait_for
 SERVED = ("vllm-azure-files", "nim-model-store", "baked-image", "image-volume")
 LLAMA = "llama-3-1-8b"
 LOAD_SECONDS = 75
+NAT_GATEWAY = "nat_gateway_on_the_gpu_subnet"
+PASSED, FAILED = 0, 1
+LONGEST_SAID = 3000
 
 
 def main(arguments: list[str]) -> int:
@@ -66,15 +68,24 @@ def _hold_back(stage: Stage) -> None:
 
 
 def _open_the_gate(stage: Stage) -> None:
-    chapter("The evidence arrives (written by hand here). The gate opens, and pods start")
-    stage.kubectl.apply(an_audit())
-    judge(stage.api, "Pass")
+    chapter("From the jump box, Azure is audited (its stand-in here), and the signed result carried in")
+    stage.kubectl.apply(stage.jump_box.egress_audit(stage.probe_image))
+    _carry_in(stage, PASSED)
+    tell("the probe runs from every pool, the cluster's own objects are judged, and the gate opens")
 
     def settled(seen: dict[str, str]) -> bool:
         return sum(reason == "Serving" for reason in seen.values()) == len(SERVED)
 
-    _expect(watch_phases(lambda: statuses(stage), settled, 180))
-    print(stage.kubectl("get", "mdep", "-A"))
+    _expect(watch_phases(lambda: statuses(stage), settled, 240))
+    print(stage.kubectl("get", "egressaudit,mdep", "-A"))
+
+
+def _carry_in(stage: Stage, expected: int) -> None:
+    code, said, attestation = stage.jump_box.audit()
+    print("\n".join(line for line in said.splitlines() if line.strip())[:LONGEST_SAID])
+    tell(f"exit code {code}; kubectl apply -f {attestation.name}")
+    _expect(code == expected)
+    stage.kubectl("create", "-f", str(attestation))
 
 
 def _ask(stage: Stage) -> None:
@@ -108,13 +119,12 @@ def _roll_under_load(stage: Stage) -> None:
 
 
 def _lose_isolation(stage: Stage) -> None:
-    chapter("A way out is found (by hand here). What runs keeps running and says so; nothing new starts")
-    judge(stage.api, "Fail", "node subnet -> nat gateway -> internet (planted for this demo)")
+    chapter("Somebody attaches a NAT gateway. The next audit finds it: what runs keeps serving, nothing new starts")
+    stage.jump_box.plant(NAT_GATEWAY)
+    _carry_in(stage, FAILED)
     _expect(watch_phases(lambda: statuses(stage), lambda seen: _all_but_refused(seen) == {"IsolationBroken"}, 60))
     pods = stage.kubectl.json("get", "pods", "-n", "inference")["items"]
     tell(f"pods in namespace inference, still running: {len(pods)}")
-    judge(stage.api, "Pass")
-    _expect(watch_phases(lambda: statuses(stage), lambda seen: _all_but_refused(seen) == {"Serving"}, 60))
 
 
 def _delete(stage: Stage) -> None:

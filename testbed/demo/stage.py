@@ -14,6 +14,7 @@ from testbed import cloud_provider
 from testbed.api import Api
 from testbed.controlplane import ControlPlane
 from testbed.demo.estate import Estate, overlay, stage_weights
+from testbed.demo.evidence import JumpBox
 from testbed.demo.telling import tell
 from testbed.errors import CannotRunError
 from testbed.fleet import Pool, add_nodes
@@ -32,7 +33,13 @@ class Stage:
     api: Api
     estate: Estate
     node: RunningNode | None
+    jump_box: JumpBox
     stand_ins: list[str] = field(default_factory=list)
+
+    @property
+    def probe_image(self) -> str:
+        """The operator's own image: it has python3."""
+        return next(image for name, image in self.estate.images.items() if name.endswith("/hermetic")).by_digest
 
     def from_client(self, *arguments: str, timeout: float = 60.0) -> str:
         """Run a program on the machine of the virtual network that is outside the cluster."""
@@ -73,7 +80,8 @@ def _real(folder: Path, stack: ExitStack) -> Stage:
     tell("installing Hermetic: kubectl apply -k overlay/ (CRDs, RBAC, policies, operator by digest)")
     kubectl("apply", "--server-side", "--kustomize", str(overlay(estate, folder / "install")))
     kubectl("--namespace", "hermetic-system", "rollout", "status", "deployment/hermetic-operator", "--timeout=90s")
-    return Stage(kubectl, Api(node.kubeconfig), estate, node, STAND_INS_REAL)
+    jump_box = _jump_box(folder, node.kubeconfig, stack)
+    return Stage(kubectl, Api(node.kubeconfig), estate, node, jump_box, STAND_INS_REAL)
 
 
 def _played(folder: Path, stack: ExitStack) -> Stage:
@@ -89,7 +97,14 @@ def _played(folder: Path, stack: ExitStack) -> Stage:
     operator = OperatorProcess(folder, operator_kubeconfig(api, plane.kubeconfig, folder / "operator.kubeconfig"))
     operator.start()
     stack.callback(operator.stop)
-    return Stage(kubectl, api, Estate.prepare(folder), None, STAND_INS_PLAYED)
+    jump_box = _jump_box(folder, plane.kubeconfig, stack)
+    return Stage(kubectl, api, Estate.prepare(folder), None, jump_box, STAND_INS_PLAYED)
+
+
+def _jump_box(folder: Path, kubeconfig: Path, stack: ExitStack) -> JumpBox:
+    jump_box = JumpBox(folder, HERMETIC, kubeconfig)
+    stack.enter_context(jump_box.arm)
+    return jump_box
 
 
 STAND_INS_REAL = [
@@ -97,7 +112,7 @@ STAND_INS_REAL = [
     "Azure Files: a CSI plug-in on the kubelet's socket that mounts local folders",
     "Azure load balancer: a controller that assigns by the same annotations; kube-proxy really answers",
     "vLLM and NIM: one server that takes the same arguments and gives canned answers",
-    "Azure audit: its result is written by hand here, and says so",
+    "Azure: its management endpoint, by a server with an estate in memory; the audit of it is real",
 ]
 STAND_INS_PLAYED = [
     "nodes and pods: kwok (no container runs, so nothing can be asked)",

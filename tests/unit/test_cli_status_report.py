@@ -82,7 +82,7 @@ def test_stale_evidence_is_told_as_the_design_shows_it() -> None:
         "(evidence observed 26 h ago)  <- blocks new pods; the 2 that run keep serving",
         "||fix: on the jump box audit again, then apply the attestation",
         f"||hermetic audit --azure {CLUSTER} --sign KEY --attestation attestation.yaml",
-        "||kubectl apply --filename attestation.yaml",
+        "||kubectl apply --server-side --filename attestation.yaml",
         "serving|yes|2 of 2 replicas serve",
     ]
 

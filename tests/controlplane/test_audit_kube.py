@@ -1,0 +1,456 @@
+"""The checks of the cluster against a real API server: planted and taken away, refused, absent, listed and watched."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from hermetic.audit.auditing import judge
+from hermetic.audit.checks.registry import CHECKS
+from hermetic.audit.estate.estate import Estate
+from hermetic.audit.estate.kubernetes.all_kinds import question
+from hermetic.audit.estate.kubernetes.nodes import StaticGatewayConfiguration
+from hermetic.audit.estate.kubernetes.policies import CiliumNetworkPolicy
+from hermetic.audit.findings import Finding, Verdict
+from hermetic.audit.judging import findings_of
+from hermetic.audit.policy import Policy
+from hermetic.collect.collecting import collected
+from hermetic.collect.kube.answering import KubeAnswerer
+from hermetic.collect.kube.observations import LOOKS, ClusterObservations
+from hermetic.collect.kube.observing import Observing
+from hermetic.errors import Unreachable
+from hermetic.kube.client import KubernetesApi
+from hermetic.kube.connection import from_kubeconfig
+from testbed.api import Api
+from testbed.errors import ApiError
+from testbed.fleet import Pool
+from testbed.installation import operator_kubeconfig
+
+Manifest = dict[str, Any]
+POLICY = Policy(allowedRegistries=("contoso.azurecr.io",))
+INTERNAL = {"service.beta.kubernetes.io/azure-load-balancer-internal": "true"}
+
+
+class NoProgress:
+    """Tells nobody."""
+
+    def __getattr__(self, name: str) -> Callable[..., None]:
+        return lambda *_: None
+
+
+async def audit(kubeconfig: Path) -> list[Finding]:
+    """One look with these rights, judged."""
+    async with KubernetesApi(await from_kubeconfig(str(kubeconfig))) as kube:
+        answerers = {"kube": KubeAnswerer(kube)}
+        answers = await collected("aks", answerers, lambda estate: judge(estate, POLICY), NoProgress())
+    return list(judge(Estate("aks", ("kube",), answers), POLICY))
+
+
+def about(found: list[Finding], reference: str) -> dict[str, Verdict]:
+    """The verdicts about one object, by check."""
+    return {one.check: one.verdict for one in found if one.resource == reference}
+
+
+@pytest.fixture
+def plant(api: Api) -> Iterator[Callable[[str, Manifest], str]]:
+    """`plant(collection, manifest)`: an object that is gone after the test; returns its path."""
+    made: list[str] = []
+
+    def planted(collection: str, one: Manifest) -> str:
+        api.create(collection, one)
+        made.append(f"{collection}/{one['metadata']['name']}")
+        return made[-1]
+
+    yield planted
+    for path in reversed(made):
+        try:
+            api.delete(path)
+        except ApiError as error:
+            if error.status != 404:
+                raise
+
+
+def unique(stem: str) -> str:
+    """A name for an object of the whole cluster that no other test has."""
+    return f"{stem}-{secrets.token_hex(3)}"
+
+
+def pod(name: str, **spec: Any) -> Manifest:
+    """A pod that nothing starts: the fleet's nodes do not tolerate it."""
+    container = {"name": "main", "image": f"contoso.azurecr.io/app@sha256:{'0' * 64}"}
+    return {"metadata": {"name": name}, "spec": {"containers": [container], "nodeSelector": {"no": "where"}, **spec}}
+
+
+def planted_in(namespace: str) -> dict[str, tuple[str, Manifest, str]]:
+    """By check: the collection, an object that it must fail, and the finding's resource."""
+    core, networking = f"/api/v1/namespaces/{namespace}", f"/apis/networking.k8s.io/v1/namespaces/{namespace}"
+    balancer = {"type": "LoadBalancer", "ports": [{"port": 80}]}
+    service, volume = f"v1/Service {namespace}/out", unique("writable")
+    hook, storage = unique("hook"), unique("nfs")
+    env = [{"name": "https_proxy", "value": "http://10.0.0.4:3128"}]
+    image = f"contoso.azurecr.io/app@sha256:{'0' * 64}"
+    return {
+        "k8s-public-lb": (f"{core}/services", {"metadata": {"name": "out"}, "spec": balancer}, service),
+        "k8s-externalips": (
+            f"{core}/services",
+            {"metadata": {"name": "out"}, "spec": {"ports": [{"port": 80}], "externalIPs": ["20.1.2.3"]}},
+            service,
+        ),
+        "k8s-externalname": (
+            f"{core}/services",
+            {"metadata": {"name": "out"}, "spec": {"type": "ExternalName", "externalName": "huggingface.co"}},
+            service,
+        ),
+        "k8s-endpoints-external": (
+            f"/apis/discovery.k8s.io/v1/namespaces/{namespace}/endpointslices",
+            {
+                "metadata": {"name": "out", "labels": {"kubernetes.io/service-name": "out"}},
+                "addressType": "IPv4",
+                "endpoints": [{"addresses": ["20.1.2.3"]}],
+            },
+            f"discovery.k8s.io/v1/EndpointSlice {namespace}/out",
+        ),
+        "k8s-hostnetwork": (f"{core}/pods", pod("out", hostNetwork=True), f"v1/Pod {namespace}/out"),
+        "k8s-privileged": (f"{core}/pods", pod("out", hostPID=True), f"v1/Pod {namespace}/out"),
+        "k8s-proxy-env": (
+            f"{core}/pods",
+            pod("out", containers=[{"name": "main", "image": image, "env": env}]),
+            f"v1/Pod {namespace}/out",
+        ),
+        "k8s-image-origin": (
+            f"{core}/pods",
+            pod("out", containers=[{"name": "main", "image": "nginx"}]),
+            f"v1/Pod {namespace}/out",
+        ),
+        "k8s-hf-offline": (
+            f"{core}/pods",
+            pod("out", containers=[{"name": "main", "image": image, "resources": {"limits": {"nvidia.com/gpu": "1"}}}]),
+            f"v1/Pod {namespace}/out",
+        ),
+        "k8s-default-deny-egress": (f"{core}/pods", pod("out"), f"v1/Namespace {namespace}"),
+        "k8s-static-egress": (
+            f"{core}/pods",
+            {
+                **pod("out"),
+                "metadata": {
+                    "name": "out",
+                    "annotations": {"kubernetes.azure.com/static-gateway-configuration": "gateway"},
+                },
+            },
+            f"v1/Pod {namespace}/out",
+        ),
+        "k8s-svc-egress-gateway": (
+            f"{core}/pods",
+            {**pod("out"), "metadata": {"name": "out", "labels": {"kubernetes.azure.com/service-egress-gateway": "x"}}},
+            f"v1/Pod {namespace}/out",
+        ),
+        "k8s-policy-allow-all": (
+            f"{networking}/networkpolicies",
+            {"metadata": {"name": "out"}, "spec": {"podSelector": {}, "policyTypes": ["Egress"], "egress": [{}]}},
+            f"networking.k8s.io/v1/NetworkPolicy {namespace}/out",
+        ),
+        "k8s-webhook-external": (
+            "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations",
+            {
+                "metadata": {"name": hook},
+                "webhooks": [
+                    {
+                        "name": "hook.example.com",
+                        "clientConfig": {"url": "https://hook.example.com/"},
+                        "sideEffects": "None",
+                        "admissionReviewVersions": ["v1"],
+                        "rules": [],
+                    }
+                ],
+            },
+            f"admissionregistration.k8s.io/v1/ValidatingWebhookConfiguration {hook}",
+        ),
+        "csi-nfs-storageclass": (
+            "/apis/storage.k8s.io/v1/storageclasses",
+            {"metadata": {"name": storage}, "provisioner": "file.csi.azure.com", "parameters": {"protocol": "nfs"}},
+            f"storage.k8s.io/v1/StorageClass {storage}",
+        ),
+        "weights-share-writable": (
+            "/api/v1/persistentvolumes",
+            {
+                "metadata": {"name": volume},
+                "spec": {
+                    "capacity": {"storage": "1Gi"},
+                    "accessModes": ["ReadWriteMany"],
+                    "csi": {"driver": "file.csi.azure.com", "volumeHandle": volume},
+                },
+            },
+            f"v1/PersistentVolume {volume}",
+        ),
+    }
+
+
+@pytest.mark.parametrize("check", list(planted_in("x")))
+async def test_a_planted_way_out_is_found_and_gone_with_its_object(
+    check: str, cluster: Path, namespace: str, plant: Callable[[str, Manifest], str], api: Api
+) -> None:
+    collection, one, reference = planted_in(namespace)[check]
+    path = plant(collection, one)
+    assert about(await audit(cluster), reference)[check] is Verdict.FAIL
+    api.delete(path + ("?gracePeriodSeconds=0" if collection.endswith("/pods") else ""))
+    assert check not in about(await audit(cluster), reference)
+
+
+async def test_an_address_that_was_given_counts_whatever_the_annotation_says(
+    cluster: Path, namespace: str, plant: Callable[[str, Manifest], str], api: Api
+) -> None:
+    collection = f"/api/v1/namespaces/{namespace}/services"
+    spec = {"type": "LoadBalancer", "ports": [{"port": 80}], "loadBalancerClass": "hermetic.test/none"}
+    path = plant(collection, {"metadata": {"name": "out", "annotations": INTERNAL}, "spec": spec})
+    reference = f"v1/Service {namespace}/out"
+    assert about(await audit(cluster), reference) == {"k8s-public-lb": Verdict.UNKNOWN}  # of another controller
+    api.merge(f"{path}/status", {"status": {"loadBalancer": {"ingress": [{"ip": "20.1.2.3", "ipMode": "VIP"}]}}})
+    found = about(await audit(cluster), reference)
+    assert found["k8s-lb-status-ip"] is Verdict.FAIL
+    assert found["k8s-nodeport"] is Verdict.FAIL
+
+
+async def test_a_node_without_a_policy_engine_and_with_an_external_address(
+    cluster: Path, fleet: Callable[..., list[str]], api: Api
+) -> None:
+    (name,) = fleet(Pool("gpu", "Standard_NC24ads_A100_v4"))
+    found = await audit(cluster)
+    assert "k8s-node-externalip" not in about(found, f"v1/Node {name}")
+    assert about(found, "aks")["k8s-policy-engine-live"] is Verdict.FAIL
+    addresses = [
+        *api.get(f"/api/v1/nodes/{name}")["status"]["addresses"],
+        {"type": "ExternalIP", "address": "20.1.2.3"},
+    ]
+    api.merge(f"/api/v1/nodes/{name}/status", {"status": {"addresses": addresses}})
+    assert about(await audit(cluster), f"v1/Node {name}")["k8s-node-externalip"] is Verdict.FAIL
+
+
+# ---------------------------------------------------------------------- rights
+
+
+def rules(*, without: str = "") -> list[Manifest]:
+    """The rights to list and watch what the checks ask for, one kind left out where one is named."""
+    whole = (look for look in LOOKS if not look.scope and look.resource != without)
+    return [
+        {"apiGroups": [look.kind.group], "resources": [look.kind.plural], "verbs": ["list", "watch"]} for look in whole
+    ]
+
+
+CONFIG_MAPS = [
+    {
+        "apiGroups": [""],
+        "resources": ["configmaps"],
+        "resourceNames": ["coredns", "coredns-custom"],
+        "verbs": ["list", "watch"],
+    }
+]
+
+
+@pytest.fixture
+def auditor(
+    api: Api, cluster: Path, namespace: str, plant: Callable[[str, Manifest], str], tmp_path: Path
+) -> Callable[..., Path]:
+    """`auditor(without="pods")`: the kubeconfig of an account with exactly these rights."""
+
+    def account(*, without: str = "") -> Path:
+        name = unique("auditor")
+        rbac = "/apis/rbac.authorization.k8s.io/v1"
+        api.create(f"/api/v1/namespaces/{namespace}/serviceaccounts", {"metadata": {"name": name}})
+        subjects = [{"kind": "ServiceAccount", "namespace": namespace, "name": name}]
+        reference = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": name}
+        plant(f"{rbac}/clusterroles", {"metadata": {"name": name}, "rules": rules(without=without)})
+        plant(f"{rbac}/clusterrolebindings", {"metadata": {"name": name}, "roleRef": reference, "subjects": subjects})
+        role = {**reference, "kind": "Role"}
+        inside = f"{rbac}/namespaces/kube-system"
+        plant(f"{inside}/roles", {"metadata": {"name": name}, "rules": CONFIG_MAPS})
+        plant(f"{inside}/rolebindings", {"metadata": {"name": name}, "roleRef": role, "subjects": subjects})
+        tokens = f"/api/v1/namespaces/{namespace}/serviceaccounts/{name}/token"
+        return operator_kubeconfig(api, cluster, tmp_path / f"{name}.kubeconfig", tokens=tokens)
+
+    return account
+
+
+def refused(found: list[Finding]) -> dict[str, str]:
+    """Checks that are Unknown for want of a right, with what they say."""
+    return {one.check: one.message for one in found if one.verdict is Verdict.UNKNOWN and one.reason == "Forbidden"}
+
+
+async def test_the_rights_to_list_what_is_asked_for_are_enough(auditor: Callable[..., Path]) -> None:
+    assert refused(await audit(auditor())) == {}
+
+
+@pytest.mark.parametrize(
+    "kind", ["nodes", "services", "storageclasses.storage.k8s.io", "networkpolicies.networking.k8s.io"]
+)
+async def test_a_right_that_is_missing_makes_exactly_its_checks_unknown_and_is_named(
+    kind: str, auditor: Callable[..., Path], namespace: str, fleet: Callable[..., list[str]],
+    plant: Callable[[str, Manifest], str],
+) -> None:  # fmt: skip
+    fleet(Pool("gpu", "Standard_NC24ads_A100_v4"))
+    plant(f"/api/v1/namespaces/{namespace}/pods", pod("open"))
+    asking = {check.page.id for check in CHECKS if check.needs == {"kube"} and kind in _resources_of(check)}
+    found = refused(await audit(auditor(without=kind)))
+    # The engine is found missing by its DaemonSets, and a slice is excused by nodes only when it is public.
+    assert found.keys() == asking - {"k8s-policy-engine-live", "k8s-endpoints-external"}
+    assert all(f"missing permission: list {kind}" in message for message in found.values())
+
+
+def _resources_of(check: Any) -> set[str]:
+    empty = Estate("aks", ("kube",), {})
+    list(findings_of(check, empty, POLICY))
+    resources = {look.question.key: look.resource for look in LOOKS}
+    return {resources[key] for key in empty.wanted if key in resources}
+
+
+@pytest.fixture
+def nowhere(cluster: Path, tmp_path: Path) -> Path:
+    """A kubeconfig of an address where nobody listens."""
+    config = yaml.safe_load(cluster.read_text())
+    config["clusters"][0]["cluster"]["server"] = "https://127.0.0.1:9"
+    file = tmp_path / "nowhere.kubeconfig"
+    file.write_text(yaml.safe_dump(config))
+    return file
+
+
+async def test_an_api_server_that_is_not_there_is_no_finding(nowhere: Path) -> None:
+    with pytest.raises(Unreachable):
+        await audit(nowhere)
+
+
+# ---------------------------------------------------------------------- kinds that may not be there
+
+
+def definition(group: str, version: str, plural: str, kind: str) -> Manifest:
+    """A CRD of any content."""
+    return {
+        "metadata": {"name": f"{plural}.{group}"},
+        "spec": {
+            "group": group,
+            "scope": "Namespaced",
+            "names": {"plural": plural, "singular": kind.lower(), "kind": kind},
+            "versions": [
+                {
+                    "name": version,
+                    "served": True,
+                    "storage": True,
+                    "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}},
+                }
+            ],
+        },
+    }
+
+
+CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+
+
+async def test_a_kind_without_a_definition_is_shown_absent_to_anybody(auditor: Callable[..., Path]) -> None:
+    async with KubernetesApi(await from_kubeconfig(str(auditor()))) as kube:
+        asked = question(StaticGatewayConfiguration, "")
+        answer = (await KubeAnswerer(kube).answers([asked]))[asked]
+    assert (answer.bodies, answer.problem) == ((), None)
+    assert [(one.request, one.status) for one in answer.evidence] == [
+        ("GET /apis/egressgateway.kubernetes.azure.com/v1alpha1/staticgatewayconfigurations", 404),
+        ("GET /apis", 200),
+    ]
+
+
+async def test_a_kind_that_comes_later_is_seen(
+    cluster: Path, namespace: str, plant: Callable[[str, Manifest], str], api: Api
+) -> None:
+    plant(CRDS, definition("cilium.io", "v2", "ciliumnetworkpolicies", "CiliumNetworkPolicy"))
+    collection = f"/apis/cilium.io/v2/namespaces/{namespace}/ciliumnetworkpolicies"
+    await until(lambda: _is_served(api, collection))
+    spec = {"endpointSelector": {}, "egress": [{"toEntities": ["world"]}]}
+    wide = {"apiVersion": "cilium.io/v2", "kind": "CiliumNetworkPolicy", "metadata": {"name": "wide"}, "spec": spec}
+    path = plant(collection, wide)
+    reference = f"cilium.io/v2/CiliumNetworkPolicy {namespace}/wide"
+    assert about(await audit(cluster), reference) == {"k8s-policy-allow-all": Verdict.FAIL}
+    api.delete(path)
+    assert about(await audit(cluster), reference) == {}
+
+
+async def test_a_kind_that_is_served_in_another_version_only_is_unknown(
+    cluster: Path, plant: Callable[[str, Manifest], str], api: Api
+) -> None:
+    group, version = "cilium.io", "v3"
+    plant(CRDS, definition(group, version, "ciliumnetworkpolicies", "CiliumNetworkPolicy"))
+    await until(lambda: _is_served(api, f"/apis/{group}/{version}/ciliumnetworkpolicies"))
+    found = await audit(cluster)
+    unread = {one.check for one in found if one.verdict is Verdict.UNKNOWN and one.reason == "NotFound"}
+    assert "k8s-policy-allow-all" in unread
+    assert CiliumNetworkPolicy.TYPE in next(one.message for one in found if one.check == "k8s-policy-allow-all")
+
+
+def _is_served(api: Api, path: str) -> bool:
+    try:
+        api.get(path)
+    except ApiError:
+        return False
+    return True
+
+
+# ---------------------------------------------------------------------- all the time
+
+
+@asynccontextmanager
+async def observed(kubeconfig: Path) -> AsyncIterator[ClusterObservations]:
+    """The cluster as the operator would keep seeing it, from when all of it was looked at once."""
+    observations = ClusterObservations()
+    async with KubernetesApi(await from_kubeconfig(str(kubeconfig))) as kube:
+        following = asyncio.create_task(Observing(kube, observations).run())
+        try:
+            await until(lambda: observations.is_complete)
+            yield observations
+        finally:
+            following.cancel()
+            await asyncio.gather(following, return_exceptions=True)
+
+
+async def until(holds: Callable[[], bool]) -> None:
+    """Wait until it holds, a minute at most."""
+    async with asyncio.timeout(60):
+        while not holds():  # noqa: ASYNC110 - what is waited for has no event of its own
+            await asyncio.sleep(0.05)
+
+
+def judged(observations: ClusterObservations) -> list[Finding]:
+    """What the checks say of what is known now."""
+    return list(judge(Estate("aks", ("kube",), observations.answers()), POLICY))
+
+
+async def test_with_rights_to_list_and_watch_the_operator_sees_what_comes_and_goes(
+    auditor: Callable[..., Path], namespace: str, plant: Callable[[str, Manifest], str], api: Api
+) -> None:
+    reference = f"v1/Service {namespace}/out"
+    collection, one, _ = planted_in(namespace)["k8s-public-lb"]
+    async with observed(auditor()) as observations:
+        assert refused(judged(observations)) == {}
+        path = plant(collection, one)
+        await until(lambda: about(judged(observations), reference).get("k8s-public-lb") is Verdict.FAIL)
+        api.delete(path)
+        await until(lambda: about(judged(observations), reference) == {})
+
+
+async def test_a_missing_right_is_unknown_and_named_in_the_operator_as_well(auditor: Callable[..., Path]) -> None:
+    async with observed(auditor(without="services")) as observations:
+        found = refused(judged(observations))
+    assert "list services" in found["k8s-public-lb"]
+
+
+async def test_coredns_is_read_and_no_other_configmap(
+    auditor: Callable[..., Path], plant: Callable[[str, Manifest], str]
+) -> None:
+    collection = "/api/v1/namespaces/kube-system/configmaps"
+    reference = "v1/ConfigMap kube-system/coredns-custom"
+    async with observed(auditor()) as observations:
+        plant(collection, {"metadata": {"name": unique("other")}, "data": {"x.server": "forward . 8.8.8.8"}})
+        plant(collection, {"metadata": {"name": "coredns-custom"}, "data": {"x.server": "forward . 8.8.8.8"}})
+        await until(lambda: about(judged(observations), reference) == {"coredns-custom": Verdict.FAIL})
+        assert [one.resource for one in judged(observations) if one.check == "coredns-custom"][-1] == reference

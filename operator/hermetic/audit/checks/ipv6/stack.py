@@ -1,0 +1,95 @@
+"""IPv6 has routes, NAT and rules of its own: checks that look at IPv4 alone miss all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from hermetic.audit.egress.inventory import readable
+from hermetic.audit.egress.prefixes import network
+from hermetic.audit.estate.azure.cluster_network import ClusterNetwork, ClusterNetworkProfile
+from hermetic.audit.estate.azure.vnet import Subnet
+from hermetic.audit.estate.estate import Estate
+from hermetic.audit.estate.look import Look, Seen
+from hermetic.audit.judging import Judgement, cannot_say, does_not_apply, fails, passes
+from hermetic.audit.policy import Policy
+from hermetic.audit.scope import ScopedSubnet, each_subnet, subnets_of
+
+ENGINE_WITHOUT_V6 = "azure"
+KNOWN_ENGINES = {"azure", "calico", "cilium"}
+
+
+def dual_stack(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
+    """The cluster hands out IPv6 addresses."""
+    seen = estate.one(ClusterNetwork, estate.cluster)
+    families = _families(seen)
+    if seen.value is None:
+        yield cannot_say(estate.cluster, "ClusterNotSeen", "the cluster could not be read", seen)
+    elif "ipv6" in families:
+        words = f"ipFamilies is {', '.join(sorted(families))}: nodes and pods have a second way to route by"
+        yield fails(estate.cluster, "DualStack", words, seen, paths=("node -> ipv6 default route -> internet",))
+    elif families == {"ipv4"}:
+        yield passes(estate.cluster, "IPv4Only", "ipFamilies is IPv4", seen)
+    else:
+        words = f"ipFamilies is {', '.join(sorted(families)) or 'absent'}, which does not say IPv4 alone"
+        yield cannot_say(estate.cluster, "FamiliesUnknown", words, seen)
+
+
+def subnet_prefix(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
+    """A subnet of the cluster has an IPv6 prefix."""
+
+    def judge(scoped: ScopedSubnet, subnet: Subnet) -> Iterator[Judgement]:
+        parsed = {one: network(one) for one in subnet.prefixes}
+        v6 = sorted(text for text, prefix in parsed.items() if prefix is not None and prefix.version == 6)
+        if v6:
+            path = f"subnet {subnet.name} -> ipv6 default route -> internet"
+            words = f"it has the IPv6 prefix {', '.join(v6)}"
+            yield fails(scoped.id, "IPv6Prefix", words, scoped.seen, paths=(path,))
+        elif not parsed or None in parsed.values():
+            words = f"its prefixes cannot be read: {', '.join(sorted(parsed)) or 'none'}"
+            yield cannot_say(scoped.id, "PrefixesUnknown", words, scoped.seen)
+        else:
+            yield passes(scoped.id, "IPv4Only", "all of its prefixes are IPv4", scoped.seen)
+
+    yield from each_subnet(estate, judge)
+
+
+def engine_without_v6(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
+    """Azure's own policy engine filters IPv4 only: with IPv6 in use, NetworkPolicies are half a wall."""
+    seen = estate.one(ClusterNetwork, estate.cluster)
+    if seen.value is None:
+        yield cannot_say(estate.cluster, "ClusterNotSeen", "the cluster could not be read", seen)
+        return
+    profile = seen.value.network_profile
+    engine = (profile.network_policy if profile is not None else None) or ""
+    named, looks = _subnets_with_v6(estate)
+    users = [*(["the cluster"] if "ipv6" in _families(seen) else []), *named]
+    if engine.lower() in {"", "none"}:
+        yield does_not_apply(estate.cluster, "NoEngine", "there is no policy engine: see aks-network-policy", seen)
+    elif engine.lower() not in KNOWN_ENGINES:
+        yield cannot_say(estate.cluster, "EngineUnknown", f"networkPolicy {engine!r} is not known", seen)
+    elif engine.lower() != ENGINE_WITHOUT_V6:
+        yield passes(estate.cluster, "EngineKnowsIPv6", f"networkPolicy is {engine}", seen)
+    elif users:
+        words = f"networkPolicy is azure, which filters no IPv6, and IPv6 is used by {', '.join(users)}"
+        yield fails(estate.cluster, "IPv6Unfiltered", words, seen, paths=("pod -> ipv6 -> anywhere in reach",))
+    elif _families(seen) != {"ipv4"}:
+        yield cannot_say(estate.cluster, "FamiliesUnknown", "ipFamilies does not say IPv4 alone", seen)
+    else:
+        yield passes(estate.cluster, "NoIPv6", "networkPolicy is azure, and nothing uses IPv6", seen, *looks)
+
+
+def _families(seen: Seen[ClusterNetwork]) -> set[str]:
+    profile: ClusterNetworkProfile | None = seen.value.network_profile if seen.value is not None else None
+    return {one.lower() for one in (profile.ip_families if profile is not None else None) or ()}
+
+
+def _subnets_with_v6(estate: Estate) -> tuple[list[str], tuple[Look, ...]]:
+    subnets, looks = subnets_of(estate)
+    damaged: list[Look] = []
+    values = [one.seen.value for one in subnets if one.seen.value is not None]
+    found = [
+        f"subnet {subnet.name}"
+        for subnet, prefixes in readable(values, lambda one: one.prefixes, damaged)
+        if any(":" in prefix for prefix in prefixes)
+    ]
+    return found, (*looks, *(one.seen for one in subnets), *damaged)

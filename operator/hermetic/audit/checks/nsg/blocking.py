@@ -1,0 +1,48 @@
+"""outboundType `block`: AKS does it by rules in the node group, and rules can be edited."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from hermetic.audit.egress.matching import Ground
+from hermetic.audit.egress.rules import holes
+from hermetic.audit.estate.azure.cluster_network import ClusterNetwork
+from hermetic.audit.estate.azure.security_groups import SecurityGroup
+from hermetic.audit.estate.estate import Estate
+from hermetic.audit.judging import Judgement, cannot_say, does_not_apply, fails, passes, whatever_is_damaged
+from hermetic.audit.policy import Policy
+from hermetic.audit.scope import node_group_of, whole_or_unknown
+
+
+def block_rules(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
+    """Every group of the node group must deny the internet before it allows it."""
+    seen = estate.one(ClusterNetwork, estate.cluster)
+    if seen.value is None:
+        yield cannot_say(estate.cluster, "ClusterNotSeen", "the cluster could not be read", seen)
+        return
+    profile = seen.value.network_profile
+    said = (profile.outbound_type if profile is not None else None) or ""
+    if said.lower() != "block":
+        words = f"outboundType is {said or 'absent'}: no rules of AKS's are meant to block"
+        yield does_not_apply(estate.cluster, "NotBlock", words, seen)
+        return
+    groups = estate.every(SecurityGroup, node_group_of(estate))
+    for group in groups:
+        yield from whatever_is_damaged(group.id, _judged(group))
+    if groups.items:
+        yield from whole_or_unknown(estate.cluster, "security groups of the node group", groups)
+    elif groups.problem is not None:
+        yield cannot_say(estate.cluster, "SecurityGroupsNotSeen", "the groups could not be read", groups)
+    else:
+        words = "outboundType is block, and the node group has no security group"
+        yield fails(estate.cluster, "NoBlockRules", words, seen, groups, paths=("node -> internet",))
+
+
+def _judged(group: SecurityGroup) -> Iterator[Judgement]:
+    found = holes(group.rules, Ground())
+    if found:
+        words = f"outboundType is block, and rule {found[0].rule.name} ({found[0].rule.priority}) lets packets out"
+        path = f"node -> rules of {group.name} -> internet"
+        yield fails(group.id, "BlockRulesEdited", words, group, paths=(path,))
+    else:
+        yield passes(group.id, "Blocks", "it denies the internet before it allows it", group)

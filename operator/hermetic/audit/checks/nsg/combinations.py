@@ -1,0 +1,86 @@
+"""Whether the security groups in a packet's way, taken together, stop it. The subnet is what to change."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from hermetic.audit.checks.nsg.verdicts import each_surrounded, firewall_looks, looks_of, path
+from hermetic.audit.egress.rules import Hole, passes_all
+from hermetic.audit.egress.surroundings import Layers, Surroundings
+from hermetic.audit.estate.arm_ids import name_of
+from hermetic.audit.estate.estate import Estate
+from hermetic.audit.judging import Judgement, cannot_say, does_not_apply, fails, passes
+from hermetic.audit.policy import Policy
+
+
+def missing(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
+    """Without any group there is no rule at all, and a private subnet still reaches storage of the region."""
+
+    def judge(around: Surroundings) -> Iterator[Judgement]:
+        bare = next((layers for layers in around.combinations if not layers.groups), None)
+        if bare is not None:
+            words = "neither the subnet nor an interface in it has a security group"
+            yield fails(around.id, "NoSecurityGroup", words, around.subnet, paths=(path(around, bare),))
+        else:
+            words = "every interface passes at least one security group"
+            yield passes(around.id, "SecurityGroupPresent", words, around.subnet, *around.looks)
+
+    yield from each_surrounded(estate, judge)
+
+
+def internet_deny(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+    """Some layer must deny the internet before it allows it; one sealed layer is enough."""
+
+    def judge(around: Surroundings) -> Iterator[Judgement]:
+        by_firewall = firewall_looks(estate, policy, around)
+        if by_firewall is not None:
+            words = "every default route leads to the declared firewall, which decides"
+            yield does_not_apply(around.id, "FirewallDecides", words, around.subnet, *by_firewall)
+            return
+        for layers in around.combinations:
+            if not around.is_sealed(layers):
+                yield _open(around, layers)
+        words = "some layer denies the internet, on every port, before any layer allows it"
+        yield passes(around.id, "InternetDenied", words, *looks_of(around, *_deciding(around)))
+
+    yield from each_surrounded(estate, judge)
+
+
+def _deciding(around: Surroundings) -> Iterator[Layers]:
+    """Of each combination the groups that were seen: another one, seen or not, cannot open what they seal."""
+    for layers in around.combinations:
+        yield Layers(tuple(one for one in layers.groups if one.value is not None))
+
+
+def _open(around: Surroundings, layers: Layers) -> Judgement:
+    if layers.unseen:
+        words = "a security group that decides could not be read"
+        return cannot_say(around.id, "SecurityGroupNotSeen", words, *layers.unseen)
+    looks = looks_of(around, layers)
+    if not layers.groups:
+        words = "no security group denies the internet: there is none"
+        return fails(around.id, "NoSecurityGroup", words, *looks, paths=(path(around, layers),))
+    words = f"{_groups(layers)} let packets out to the internet: {_first_hole(around, layers)}"
+    return fails(around.id, "InternetNotDenied", words, *looks, paths=(path(around, layers),))
+
+
+def _groups(layers: Layers) -> str:
+    return " and ".join(name_of(one.target) for one in layers.groups)
+
+
+def _first_hole(around: Surroundings, layers: Layers) -> str:
+    """The rule that a packet gets through by, of the outermost group."""
+    found = around.holes_of(layers)
+    for hole in (one for layer in found for one in layer):
+        if passes_all(hole, found, around.ground):
+            return in_words(hole)
+    return "a combination of rules"
+
+
+def in_words(hole: Hole) -> str:
+    """A rule as the reader can find it."""
+    rule = hole.rule
+    words = f"rule {rule.name} ({rule.priority}) allows {hole.word or 'anything'}"
+    if hole.through_the_network_tag:
+        words += ", which holds the internet: a user-defined route to a default or public prefix widens the tag"
+    return words

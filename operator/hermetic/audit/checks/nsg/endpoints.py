@@ -1,0 +1,53 @@
+"""Subnets of private endpoints: rules do not apply to them unless they are told to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from hermetic.audit.egress.inventory import everywhere, readable
+from hermetic.audit.estate.arm_ids import is_below, parent_of
+from hermetic.audit.estate.azure.private_link import PrivateEndpoint
+from hermetic.audit.estate.azure.vnet import Subnet
+from hermetic.audit.estate.estate import Estate
+from hermetic.audit.estate.look import Look, Seen
+from hermetic.audit.judging import Judgement, cannot_say, fails, passes, whatever_is_damaged
+from hermetic.audit.policy import Policy
+from hermetic.audit.scope import network_ids_of, node_group_of, subnets_of, whole_or_unknown
+
+APPLIES = {"enabled", "networksecuritygroupenabled"}
+DOES_NOT_APPLY = {"disabled", "routetableenabled", ""}
+
+
+def bypassed(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+    """Every subnet of the cluster's networks with a private endpoint that is not AKS's own."""
+    endpoints = everywhere(estate, policy, PrivateEndpoint)
+    networks, group = {one.lower() for one in network_ids_of(estate)}, node_group_of(estate)
+    looks: list[Look] = [endpoints, *subnets_of(estate)[1]]
+    homes: dict[str, str] = {}
+    for endpoint, home in readable(endpoints, lambda one: one.subnet.id if one.subnet is not None else "", looks):
+        # AKS puts the endpoint of a private API server into the nodes' subnet by itself.
+        is_of_aks = bool(group) and is_below(endpoint.id, group)
+        if not is_of_aks and parent_of(home).lower() in networks:
+            homes[home.lower()] = home
+    for _, home in sorted(homes.items()):
+        seen = estate.one(Subnet, home)
+        yield from whatever_is_damaged(home, _judged(home, seen))
+    if homes:
+        yield from whole_or_unknown(estate.cluster, "private endpoints", *looks)
+    else:
+        words = "no private endpoint but AKS's own is in the cluster's networks"
+        yield passes(estate.cluster, "NoPrivateEndpoint", words, *looks)
+
+
+def _judged(home: str, seen: Seen[Subnet]) -> Iterator[Judgement]:
+    if seen.value is None:
+        yield cannot_say(home, "SubnetNotSeen", "the subnet could not be read", seen)
+        return
+    said = seen.value.private_endpoint_network_policies or ""
+    if said.lower() in APPLIES:
+        yield passes(home, "RulesApply", f"privateEndpointNetworkPolicies is {said}", seen)
+    elif said.lower() in DOES_NOT_APPLY:
+        words = f"privateEndpointNetworkPolicies is {said or 'absent'}: packets to private endpoints pass no rule"
+        yield fails(home, "RulesBypassed", words, seen, paths=(f"node -> private endpoint in {seen.value.name}",))
+    else:
+        yield cannot_say(home, "PolicyUnknown", f"privateEndpointNetworkPolicies {said!r} is not known", seen)

@@ -1,0 +1,73 @@
+"""Addresses that the host itself answers: no ordinary rule is about them, only rules to their own service tags."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from hermetic.audit.checks.nsg.verdicts import each_surrounded, looks_of
+from hermetic.audit.egress.dns import ByDefault, names_by_default
+from hermetic.audit.egress.rules import denies_tag
+from hermetic.audit.egress.surroundings import Layers, Surroundings
+from hermetic.audit.estate.arm_ids import name_of, parent_of
+from hermetic.audit.estate.estate import Estate
+from hermetic.audit.judging import Judgement, cannot_say, does_not_apply, fails, passes
+from hermetic.audit.policy import Policy
+
+DNS_TAG, DNS_PORT = "AzurePlatformDNS", 53
+METADATA_TAG, METADATA_PORT = "AzurePlatformIMDS", 80
+
+
+def dns(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
+    """Azure's resolver is denied, or a DNS security policy blocks every name that is not allowed."""
+
+    def judge(around: Surroundings) -> Iterator[Judgement]:
+        names = names_by_default(estate, parent_of(around.id))
+        if all(_denies(around, layers, DNS_TAG, DNS_PORT) for layers in around.combinations):
+            words = f"rules deny {DNS_TAG} to every interface"
+            yield passes(around.id, "PlatformDnsDenied", words, *looks_of(around, *_seen(around)))
+        elif names.verdict is ByDefault.BLOCKED:
+            yield passes(
+                around.id, names.reason, f"{DNS_TAG} is not denied; {names.words}", around.subnet, *names.looks
+            )
+        elif names.verdict is ByDefault.UNCLEAR:
+            words = f"{DNS_TAG} is not denied, and {names.words}"
+            yield cannot_say(around.id, names.reason, words, around.subnet, *names.looks)
+        elif unseen := [one for layers in around.combinations for one in layers.unseen]:
+            words = "a security group that may deny it could not be read"
+            yield cannot_say(around.id, "SecurityGroupNotSeen", words, *unseen)
+        else:
+            yield fails(
+                around.id,
+                "PlatformDnsOpen",
+                f"no rule denies {DNS_TAG}, and {names.words}: names can carry data out",
+                *looks_of(around, *around.combinations),
+                *names.looks,
+                paths=(f"subnet {name_of(around.id)} -> platform dns -> internet",),
+            )
+
+    yield from each_surrounded(estate, judge)
+
+
+def metadata(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
+    """Information only: the metadata service is on the host, and nodes need it for their identity."""
+
+    def judge(around: Surroundings) -> Iterator[Judgement]:
+        if all(_denies(around, layers, METADATA_TAG, METADATA_PORT) for layers in around.combinations):
+            words = f"rules deny {METADATA_TAG} to every interface"
+            yield passes(around.id, "MetadataDenied", words, *looks_of(around, *_seen(around)))
+        else:
+            words = "it answers on the host itself, and the kubelet's identity needs it: nothing leaves the node by it"
+            yield does_not_apply(around.id, "HostLocal", words, around.subnet)
+
+    yield from each_surrounded(estate, judge)
+
+
+def _denies(around: Surroundings, layers: Layers, tag: str, port: int) -> bool:
+    """Whether some group of a combination, among those that were seen, denies the tag."""
+    seen = [one.value for one in layers.groups if one.value is not None]
+    return any(denies_tag(group.rules, tag, around.ground, port) for group in seen)
+
+
+def _seen(around: Surroundings) -> Iterator[Layers]:
+    for layers in around.combinations:
+        yield Layers(tuple(one for one in layers.groups if one.value is not None))

@@ -1,0 +1,56 @@
+"""What every check about security groups begins with: a subnet, its combinations of groups, the declared firewall."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+
+from hermetic.audit.egress.firewall import declared_addresses, leads_to_the_firewall
+from hermetic.audit.egress.routes import Hop
+from hermetic.audit.egress.storage import storage_path
+from hermetic.audit.egress.surroundings import Layers, Surroundings, surroundings
+from hermetic.audit.estate.arm_ids import name_of
+from hermetic.audit.estate.azure.vnet import Subnet
+from hermetic.audit.estate.estate import Estate
+from hermetic.audit.estate.look import Look
+from hermetic.audit.judging import Judgement
+from hermetic.audit.policy import Policy
+from hermetic.audit.scope import ScopedSubnet, each_subnet
+
+
+def each_surrounded(estate: Estate, judge: Callable[[Surroundings], Iterable[Judgement]]) -> Iterator[Judgement]:
+    """Judge every subnet of the cluster with what stands around it."""
+
+    def of_subnet(scoped: ScopedSubnet, subnet: Subnet) -> Iterator[Judgement]:
+        yield from judge(surroundings(estate, scoped, subnet))
+
+    yield from each_subnet(estate, of_subnet)
+
+
+def firewall_looks(estate: Estate, policy: Policy, around: Surroundings) -> tuple[Look, ...] | None:
+    """Not None when every default route of the subnet leads to the declared firewall: it decides then, not the rules.
+
+    The looks are what that rests on. Raises FactDamaged for a route or a firewall that cannot be read.
+    """
+    addresses, looks = declared_addresses(estate, policy)
+    defaults = [way for way in around.ways if way.is_default and way.hop is not Hop.DROPPED]
+    has_v4 = any(way.prefix is not None and way.prefix.version == 4 for way in defaults)
+    if not has_v4 or around.table is None or not all(leads_to_the_firewall(way, addresses) for way in defaults):
+        return None
+    if around.ground.has_v6 and not any(
+        way.prefix and way.prefix.version == 6 for way in around.ways if way.is_default
+    ):
+        return None
+    return (around.table, *looks)
+
+
+def looks_of(around: Surroundings, *layers: Layers) -> tuple[Look, ...]:
+    """Everything that a verdict about combinations rests on."""
+    groups = {one.target.lower(): one for combination in layers for one in combination.groups}
+    return (around.subnet, *groups.values(), *around.looks)
+
+
+def path(around: Surroundings, layers: Layers) -> str:
+    """The way that a hole opens as things stand: another's storage, or the internet when something carries it."""
+    groups = ", ".join(name_of(one.target) for one in layers.groups)
+    through = f" -> rules of {groups}" if groups else ""
+    return storage_path(around, layers) or f"subnet {name_of(around.id)}{through} -> internet"

@@ -12,9 +12,10 @@ from hermetic.api.modeldeployment import ModelDeployment
 from hermetic.audit.auditing import judge
 from hermetic.audit.findings import Verdict
 from hermetic.audit.policy import Policy
+from hermetic.collect.probe.job import ProbePods, Seat, probe_job
 from hermetic.objects.names import Owner
 from hermetic.objects.rendering import render
-from tests.kubernetes_estates import NODE, estate, owned, sealed_cluster
+from tests.kubernetes_estates import NODE, POLICY, REGISTRY, estate, owned, sealed_cluster
 from tests.renderings import OWNER_UID, RENDERINGS
 
 SAMPLES = Path(__file__).parents[2] / "manifests" / "samples"
@@ -31,6 +32,23 @@ def samples() -> dict[str, Any]:
     return found
 
 
+def pod_of(workload: dict[str, Any], owner: str, version: str) -> dict[str, Any]:
+    """The pod that a controller makes of a workload's template."""
+    template, metadata = workload["spec"]["template"], workload["metadata"]
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {
+            **template["metadata"],
+            "name": f"{metadata['name']}-x",
+            "namespace": metadata["namespace"],
+            "ownerReferences": owned(owner, metadata["name"], version),
+        },
+        "spec": {**template["spec"], "nodeName": NODE},
+        "status": {"phase": "Running", "podIPs": [{"ip": "10.1.2.3"}]},
+    }
+
+
 SHAPES = {**samples(), **RENDERINGS}
 
 
@@ -43,21 +61,9 @@ def as_it_would_stand(document: dict[str, Any]) -> list[dict[str, Any]]:
     for manifest in render(Owner(namespace, metadata["name"], OWNER_UID), spec):
         found.append(manifest)
         if manifest["kind"] == "Deployment":
-            template = manifest["spec"]["template"]
-            found.append(
-                {
-                    "apiVersion": "v1",
-                    "kind": "Pod",
-                    "metadata": {
-                        "name": f"{metadata['name']}-7d-x",
-                        "namespace": namespace,
-                        "labels": {**template["metadata"]["labels"], "pod-template-hash": "7d"},
-                        "ownerReferences": owned("ReplicaSet", f"{metadata['name']}-7d"),
-                    },
-                    "spec": {**template["spec"], "nodeName": NODE},
-                    "status": {"phase": "Running", "podIPs": [{"ip": "10.1.2.3"}]},
-                }
-            )
+            made = pod_of(manifest, "ReplicaSet", "apps/v1")
+            made["metadata"]["labels"] = {**made["metadata"]["labels"], "pod-template-hash": "7d"}
+            found.append(made)
         if manifest["kind"] == "Service" and manifest["spec"]["type"] == "LoadBalancer":
             manifest["status"] = {"loadBalancer": {"ingress": [{"ip": "10.13.76.40"}]}}
     return found
@@ -85,3 +91,20 @@ def test_the_same_without_its_network_policy_does_not(name: str) -> None:
     cluster = [*rest, *(one for one in as_it_would_stand(SHAPES[name]) if one["kind"] != "NetworkPolicy")]
     found = judge(estate(cluster), registries(SHAPES[name]))
     assert {one.check for one in found if one.verdict is Verdict.FAIL} == {"k8s-default-deny-egress"}
+
+
+@pytest.mark.parametrize("namespace", ["hermetic-system", "hermetic-probe"])
+@pytest.mark.parametrize("host_network", [True, False])
+def test_the_probe_passes_wherever_it_runs_by_default(namespace: str, host_network: bool) -> None:
+    pods = ProbePods(namespace=namespace, image=f"{REGISTRY}/hermetic@sha256:{'0' * 64}")
+    job = probe_job(pods, Seat("gpu", "nodes", NODE), "round1", host_network=host_network)
+    found = judge(estate([*sealed_cluster(), pod_of(job, "Job", "batch/v1")]), POLICY)
+    assert [one for one in found if one.verdict is not Verdict.PASS] == []
+
+
+def test_the_operator_passes_once_its_image_has_a_registry() -> None:
+    deployment = yaml.safe_load((SAMPLES.parent / "operator" / "deployment.yaml").read_text())
+    operator = pod_of(deployment, "ReplicaSet", "apps/v1")
+    operator["spec"]["containers"][0]["image"] = f"{REGISTRY}/hermetic@sha256:{'0' * 64}"
+    found = judge(estate([*sealed_cluster(), operator]), POLICY)
+    assert [one for one in found if one.verdict is not Verdict.PASS] == []

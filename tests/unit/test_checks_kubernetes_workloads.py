@@ -73,15 +73,9 @@ def test_the_hosts_network_is_open_outside_the_platforms_own_list(some: Any, res
             spec={"hostNetwork": True},
         ),
         pod("web", "team", spec={"hostNetwork": True}, status={"phase": "Succeeded"}),
-        pod(
-            "probe-1",
-            "hermetic-system",
-            labels={"app.kubernetes.io/name": "hermetic", "app.kubernetes.io/component": "probe"},
-            spec={"hostNetwork": True},
-        ),
     ],
 )
-def test_the_platform_and_the_probe_may_have_the_hosts_network(some: Any) -> None:
+def test_the_platform_and_what_has_ended_may_have_the_hosts_network(some: Any) -> None:
     assert verdict("k8s-hostnetwork", some) is FINE
 
 
@@ -146,9 +140,10 @@ def test_harmless_rights_and_the_platforms_own_pass(some: Any) -> None:
 
 
 def test_the_probe_may_have_the_hosts_network_but_no_rights_over_the_node() -> None:
-    labels = {"app.kubernetes.io/name": "hermetic", "app.kubernetes.io/component": "probe"}
+    labels = {"app.kubernetes.io/name": "hermetic", "app.kubernetes.io/component": "egress-probe"}
     spec = {"containers": [container(securityContext={"privileged": True})]}
-    probe = pod("probe-1", "hermetic-system", labels=labels, spec=spec)
+    owners = owned("Job", "probe-1", "batch/v1")
+    probe = pod("probe-1", "hermetic-probe", labels=labels, spec=spec, ownerReferences=owners)
     assert verdict("k8s-privileged", probe) is OPEN
 
 

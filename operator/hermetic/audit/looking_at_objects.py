@@ -12,9 +12,9 @@ from typing import TypeVar
 
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.kubernetes.objects import EVERYWHERE, KubernetesObject
-from hermetic.audit.estate.look import Listing, Look, Missing
+from hermetic.audit.estate.look import Listing, Look
 from hermetic.audit.estate.questions import Problem, Trouble
-from hermetic.audit.judging import Judgement, cannot_say, passes
+from hermetic.audit.judging import Judgement, cannot_say, passes, unreadable
 from hermetic.errors import FactDamaged
 
 K = TypeVar("K", bound=KubernetesObject)
@@ -41,8 +41,7 @@ def objections(listing: Iterable[K], judge: Objections[K]) -> Iterator[Judgement
             # Not lazily: an object is read while its own damage can still be told from that of others.
             yield from tuple(judge(item))
         except FactDamaged as damage:
-            look = Missing(Problem(Trouble.UNREADABLE, damage.message), damage.evidence)
-            yield cannot_say(item.id, "Unreadable", damage.message, look)
+            yield cannot_say(item.id, "Unreadable", damage.message, unreadable(damage))
 
 
 def settled(estate: Estate, said: Iterable[Judgement], reason: str, fine: str, *looks: Look) -> Iterator[Judgement]:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.kubernetes.nodes import Namespace
 from hermetic.audit.estate.kubernetes.objects import reference_to
-from hermetic.audit.estate.kubernetes.platform import PLATFORM_NAMESPACES, is_hermetic
+from hermetic.audit.estate.kubernetes.platform import PLATFORM_NAMESPACES, is_operator, is_probe
 from hermetic.audit.estate.kubernetes.pods import Pod
 from hermetic.audit.estate.kubernetes.policies import (
     CiliumClusterwideNetworkPolicy,
@@ -54,7 +54,7 @@ def default_deny(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
 
 def _is_own(pod: Pod) -> bool:
     # The operator talks to the API server, wherever that is; the probe has to be able to try.
-    return is_hermetic(pod, "operator") or is_hermetic(pod, "probe")
+    return is_operator(pod) or is_probe(pod)
 
 
 def _open(namespace: str, pods: Sequence[Pod], *policies: Look) -> Judgement:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import PurePosixPath
 
 from hermetic.audit.estate.estate import Estate
-from hermetic.audit.estate.kubernetes.platform import is_hermetic, is_platform
+from hermetic.audit.estate.kubernetes.platform import is_platform, is_probe
 from hermetic.audit.estate.kubernetes.pods import Container, Pod, SecurityContext
 from hermetic.audit.judging import Judgement, fails
 from hermetic.audit.looking_at_objects import counted, everywhere, objections, settled
@@ -45,7 +45,7 @@ def host_network(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
     pods = everywhere(estate, Pod)
 
     def judge(pod: Pod) -> Iterator[Judgement]:
-        if pod.has_ended or not pod.on_host_network or is_platform(pod) or is_hermetic(pod, "probe"):
+        if pod.has_ended or not pod.on_host_network or is_platform(pod) or is_probe(pod):
             return
         yield fails(
             pod.workload,

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from hermetic.audit.estate.kubernetes.pods import POLICY_ENGINES, Pod
 
 KUBE_SYSTEM = "kube-system"
-HERMETIC_NAMESPACE = "hermetic-system"
+HERMETIC_NAMESPACES = frozenset({"hermetic-system", "hermetic-probe"})
 CALICO_NAMESPACES = ("calico-system", "tigera-operator")
 PLATFORM_NAMESPACES = frozenset({KUBE_SYSTEM, "kube-public", "kube-node-lease", *CALICO_NAMESPACES})
 """Namespaces in which the platform runs its own, under policies of its own."""
@@ -68,11 +68,21 @@ def is_policy_engine(pod: Pod) -> str:
     return owner.name
 
 
-def is_hermetic(pod: Pod, component: str) -> bool:
-    """Whether a pod is a component of Hermetic's own: "operator" or "probe"."""
+def is_operator(pod: Pod) -> bool:
+    """Whether a pod is Hermetic's own operator."""
+    return _is_hermetic(pod, "operator")
+
+
+def is_probe(pod: Pod) -> bool:
+    """Whether a pod carries Hermetic's own probe, which has to be able to try what others must not."""
+    owner = pod.metadata.controller
+    return _is_hermetic(pod, "egress-probe") and owner is not None and owner.kind == "Job"
+
+
+def _is_hermetic(pod: Pod, component: str) -> bool:
     labels = pod.labels
     return (
-        pod.namespace == HERMETIC_NAMESPACE
+        pod.namespace in HERMETIC_NAMESPACES
         and labels.get("app.kubernetes.io/name") == "hermetic"
         and labels.get("app.kubernetes.io/component") == component
     )

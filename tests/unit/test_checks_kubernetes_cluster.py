@@ -43,6 +43,9 @@ def verdict(check: str, *some: Any, policy: Policy | None = None) -> Verdict:
         ("file.csi.azure.com", {"protocol": "smb"}, FINE),
         ("file.csi.azure.com", None, FINE),
         ("disk.csi.azure.com", {"protocol": "nfs"}, FINE),
+        ("blob.csi.azure.com", {"protocol": "nfs"}, OPEN),
+        ("blob.csi.azure.com", {"protocol": "nfs", "networkEndpointType": "privateEndpoint"}, UNSEEN),
+        ("blob.csi.azure.com", {"protocol": "fuse"}, FINE),
     ],
 )
 def test_an_nfs_class_needs_a_private_endpoint(provisioner: str, parameters: Any, said: Verdict) -> None:

@@ -12,6 +12,7 @@ from hermetic.audit.looking_at_objects import counted, everywhere, objections, s
 from hermetic.audit.policy import Policy
 
 AZURE_FILES = frozenset({"file.csi.azure.com", "kubernetes.io/azure-file"})
+AZURE_BLOBS = "blob.csi.azure.com"  # does the same, and is not known to leave it for a private endpoint
 SHARES = frozenset({"file.csi.azure.com", "nfs.csi.k8s.io", "blob.csi.azure.com", "smb.csi.k8s.io"})
 ENDPOINT = "networkEndpointType"
 PRIVATE = "privateEndpoint"
@@ -23,13 +24,13 @@ def nfs_classes(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
 
     def judge(storage_class: StorageClass) -> Iterator[Judgement]:
         parameters = {key.lower(): value for key, value in (storage_class.parameters or {}).items()}
-        if storage_class.provisioner not in AZURE_FILES or not _is_nfs(parameters):
+        if storage_class.provisioner not in {*AZURE_FILES, AZURE_BLOBS} or not _is_nfs(parameters):
             return
         endpoint = parameters.get(ENDPOINT.lower(), "")
-        if endpoint == PRIVATE:
+        if endpoint == PRIVATE and storage_class.provisioner in AZURE_FILES:
             return
         if endpoint.lower() == PRIVATE.lower():
-            message = f"{ENDPOINT} is {endpoint}; only the spelling {PRIVATE} is known to count"
+            message = f"{ENDPOINT} is {endpoint}; it is known to count for Azure Files, spelt {PRIVATE}, and not else"
             yield cannot_say(storage_class.id, "EndpointTypeUnclear", message, storage_class)
             return
         yield fails(

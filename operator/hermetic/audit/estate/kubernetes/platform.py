@@ -13,7 +13,7 @@ from hermetic.audit.estate.kubernetes.pods import POLICY_ENGINES, Pod
 KUBE_SYSTEM = "kube-system"
 HERMETIC_NAMESPACES = frozenset({"hermetic-system", "hermetic-probe"})
 CALICO_NAMESPACES = ("calico-system", "tigera-operator")
-PLATFORM_NAMESPACES = frozenset({KUBE_SYSTEM, "kube-public", "kube-node-lease", *CALICO_NAMESPACES})
+PLATFORM_NAMESPACES = frozenset({KUBE_SYSTEM, *CALICO_NAMESPACES})
 """Namespaces in which the platform runs its own, under policies of its own."""
 
 _NODE_AGENTS = frozenset(

@@ -10,7 +10,7 @@ from hermetic.audit.estate.arm_ids import same_id
 from hermetic.audit.estate.azure.cluster_features import BootstrapProfile, ClusterFeatures
 from hermetic.audit.estate.azure.registries import Registry
 from hermetic.audit.estate.estate import Estate
-from hermetic.audit.findings import Finding, Severity, Verdict
+from hermetic.audit.findings import Severity, Verdict
 from hermetic.audit.judging import Judgement, cannot_say, fails, findings_of, passes
 from hermetic.audit.policy import Policy
 
@@ -35,27 +35,18 @@ def artifact_source(estate: Estate, policy: Policy) -> Iterator[Judgement]:
 
 
 def _registry(estate: Estate, policy: Policy, cluster: ClusterFeatures, registry: str) -> Judgement:
-    """What the checks of registries say about this one, as far as it decides."""
+    """What the checks of registries say about this one, as far as it decides. What is open there is named there."""
     looks = (cluster, estate.one(Registry, registry))
     found = [
-        finding
+        finding.check
         for check in registries.CHECKS
         if check.page.severity is Severity.HIGH
         for finding in findings_of(check, estate, policy)
-        if same_id(finding.resource, registry) and finding.severity.decides
+        if same_id(finding.resource, registry)
+        and finding.severity.decides
+        and finding.verdict in {Verdict.FAIL, Verdict.UNKNOWN}
     ]
-    open_ways = [one for one in found if one.verdict is Verdict.FAIL]
-    unseen = [one for one in found if one.verdict is Verdict.UNKNOWN]
-    if open_ways:
-        words = f"the registry that images come from is open: {_names(open_ways)}"
-        return fails(
-            estate.cluster, "RegistryOpen", words, *looks, paths=tuple(p for one in open_ways for p in one.paths)
-        )
-    if unseen:
-        words = f"the registry that images come from was not seen whole: {_names(unseen)}"
-        return cannot_say(estate.cluster, "RegistryNotSeen", words, *looks)
+    if found:
+        words = f"images come from {registry}, and that registry does not pass: {', '.join(dict.fromkeys(found))}"
+        return cannot_say(estate.cluster, "RegistryDoesNotPass", words, *looks)
     return passes(estate.cluster, "CachedSource", f"images come from {registry}, which is closed", *looks)
-
-
-def _names(findings: list[Finding]) -> str:
-    return ", ".join(dict.fromkeys(one.check for one in findings))

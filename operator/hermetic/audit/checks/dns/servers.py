@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from hermetic.audit.checks.topology.machines import Machine, machines_of, ways_out
+from hermetic.audit.egress.inventory import interfaces_in_the_networks, readable
 from hermetic.audit.egress.prefixes import network as prefix_of
 from hermetic.audit.estate.arm_ids import name_of
-from hermetic.audit.estate.azure.vnet import VirtualNetwork
+from hermetic.audit.estate.azure.vnet import NicFields, VirtualNetwork
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.look import Listing, Look, Seen
-from hermetic.audit.judging import Judgement, fails, passes, unreadable
+from hermetic.audit.judging import Judgement, fails, passes, whatever_is_damaged
 from hermetic.audit.policy import Policy
 from hermetic.audit.reach import each_network
-from hermetic.audit.scope import instance_nics_of
-from hermetic.errors import FactDamaged
+from hermetic.audit.scope import whole_or_unknown
 
 AZURE_DNS = "168.63.129.16"
 
@@ -33,17 +33,16 @@ def servers(estate: Estate, policy: Policy) -> Iterator[Judgement]:
 
 def _of_interfaces(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     """Only interfaces that name servers of their own are looked at one by one; the networks pass for all others."""
-    nics = instance_nics_of(estate)
+    nics, looks = interfaces_in_the_networks(estate, policy)
     broken: list[Look] = []
-    for nic in nics:
-        try:
-            named = nic.dns_settings.dns_servers if nic.dns_settings is not None else []
-        except FactDamaged as damage:
-            broken.append(unreadable(damage))
-            continue
+    for nic, named in readable(nics, _named, broken):
         if named:
-            yield from _judge(estate, policy, nic.id, named, nic)
-    yield passes(estate.cluster, "InterfacesAsNetworks", "servers of interfaces were looked at", nics, *broken)
+            yield from whatever_is_damaged(nic.id, _judge(estate, policy, nic.id, named, nic))
+    yield from whole_or_unknown(estate.cluster, "servers of interfaces", *looks, *broken)
+
+
+def _named(nic: NicFields) -> list[str]:
+    return nic.dns_settings.dns_servers if nic.dns_settings is not None else []
 
 
 def _judge(estate: Estate, policy: Policy, resource: str, named: list[str], *looks: Look) -> Iterator[Judgement]:

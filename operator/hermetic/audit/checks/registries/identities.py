@@ -70,5 +70,5 @@ def _identities(cluster: ClusterFeatures | None) -> dict[str, str]:
         for name, addon in (cluster.addon_profiles or {}).items()
         if addon.identity is not None
     ]
-    found += [(one.object_id, name) for name, one in (cluster.identity_profile or {}).items()]
+    found += [(one.object_id, name.lower()) for name, one in (cluster.identity_profile or {}).items()]
     return {object_id.lower(): name for object_id, name in found if object_id}

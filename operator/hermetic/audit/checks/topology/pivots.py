@@ -39,10 +39,11 @@ def pivot(estate: Estate, policy: Policy) -> Iterator[Judgement]:
 
 def _judge(estate: Estate, machine: Machine) -> Iterator[Judgement]:
     ways, looks = ways_out(estate, machine)
-    gate, gates = _gate(estate, machine)
     if not ways:
         yield passes(machine.id, "NoWayOut", "the machine has no way out of its own", machine.seen, *looks)
-    elif gate is Gate.SHUT:
+        return
+    gate, gates = _gate(estate, machine)
+    if gate is Gate.SHUT:
         words = f"the machine has a way out ({ways[0]}), and rules stop every packet of the nodes to it"
         yield passes(machine.id, "OutOfReach", words, machine.seen, *gates)
     elif gate is Gate.UNSEEN:

@@ -6,6 +6,7 @@ from typing import Any
 
 from hermetic.audit.estate.azure.aks import ManagedCluster
 from hermetic.audit.estate.resource import Part
+from hermetic.audit.estate.spelling import FreeMap
 
 
 class OutboundAddresses(Part):
@@ -72,7 +73,7 @@ class ClusterIdentity(Part):
     """identity of the cluster: its control plane."""
 
     principal_id: str | None = None
-    user_assigned_identities: dict[str, Identity] | None = None
+    user_assigned_identities: FreeMap[Identity] | None = None
 
 
 class NginxIngress(Part):
@@ -166,8 +167,8 @@ class ClusterFeatures(ManagedCluster):
     bootstrap_profile: BootstrapProfile | None = None
     http_proxy_config: HttpProxy | None = None
     identity: ClusterIdentity | None = None
-    identity_profile: dict[str, Identity] | None = None
-    addon_profiles: dict[str, AddOn] | None = None
+    identity_profile: FreeMap[Identity] | None = None
+    addon_profiles: FreeMap[AddOn] | None = None
     azure_monitor_profile: dict[str, Any] | None = None
     """Open: whatever is `enabled` in it sends measurements."""
     security_profile: SecurityProfile | None = None

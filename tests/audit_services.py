@@ -1,0 +1,289 @@
+"""A sealed cluster with everything beside it that its nodes use: registry, storage, names, private endpoints, a hub.
+
+    world = served_cluster()
+    world.change(REGISTRY, publicNetworkAccess="Enabled")
+    assert verdicts(world, "acr-public") == {REGISTRY.lower(): "Fail"}
+
+Kubernetes objects are manifests by kind in `world.objects`; they are answered once "kube" is among `world.sources`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hermetic.audit.estate.questions import Answer, Body, Question
+from hermetic.audit.findings import Evidence, Finding
+from hermetic.audit.policy import Policy
+from tests.audit_estates import (
+    API_SERVER,
+    CLUSTER,
+    GROUP,
+    NETWORK,
+    SUBSCRIPTION,
+    VNET,
+    World,
+    ip_configuration,
+    small_cluster,
+)
+
+KUBELET = "11111111-2222-3333-4444-555555555555"
+OTHER_SUBSCRIPTION = "/subscriptions/00000000-0000-0000-0000-00000000000f"
+REGISTRY = f"{GROUP}/providers/Microsoft.ContainerRegistry/registries/aireg"
+ACCOUNT = f"{GROUP}/providers/Microsoft.Storage/storageAccounts/aistore"
+SHARE = f"{GROUP}/providers/Microsoft.FileShares/fileShares/weights"
+ENDPOINTS = f"{VNET}/subnets/endpoints"
+REGISTRY_ENDPOINT = f"{NETWORK}/privateEndpoints/registry"
+DNS_POLICY = f"{NETWORK}/dnsResolverPolicies/names"
+ZONE_LINK = f"{NETWORK}/privateDnsZones/privatelink.azurecr.io/virtualNetworkLinks/ai"
+HUB_GROUP = f"{OTHER_SUBSCRIPTION}/resourceGroups/hub"
+HUB = f"{HUB_GROUP}/providers/Microsoft.Network/virtualNetworks/hub"
+HUB_SUBNET = f"{HUB}/subnets/shared"
+PEERING = f"{VNET}/virtualNetworkPeerings/to-hub"
+FAR_PEERING = f"{HUB}/virtualNetworkPeerings/to-ai"
+GATEWAY = f"{NETWORK}/virtualNetworkGateways/vpn"
+MACHINE = f"{NETWORK}/networkInterfaces/tools"
+ACR_PULL = "7f951dda-4ed3-4680-a7ca-43fe172d538d"
+ACR_PUSH = "8311e382-0749-4cb8-b61a-304f252e45ec"
+
+
+class ServedWorld(World):
+    """With objects of Kubernetes, answers of actions that come in pages, and lists that hold what lies elsewhere.
+
+    objects: {"v1/pods": [manifest]}; pages: {(target, action): {body: page}}; lists: {(target, kind): [body]}, all of
+    Azure's in lower case.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        plain = small_cluster()
+        self.bodies, self.actions = plain.bodies, plain.actions
+        self.objects: dict[str, list[dict[str, Any]]] = {}
+        self.pages: dict[tuple[str, str], dict[str, dict[str, Any]]] = {}
+        self.lists: dict[tuple[str, str], list[dict[str, Any]]] = {}
+
+    def answer(self, question: Question) -> Answer:
+        evidence = (Evidence(f"{question.verb} {question.kind}", 200, "0" * 64),)
+        if question.source == "kube":
+            return Answer(tuple(Body(one, evidence) for one in self.objects.get(question.kind, ())), evidence)
+        listed = self.lists.get((question.target.lower(), question.kind.lower()))
+        if question.verb == "list" and listed is not None:
+            return Answer(tuple(Body(one, evidence) for one in listed), evidence)
+        page = self.pages.get((question.target.lower(), question.action.lower()), {}).get(question.body)
+        return super().answer(question) if page is None else Answer((Body(page, evidence),), evidence)
+
+
+def verdicts(world: World, check: str, policy: Policy | None = None) -> dict[str, str]:
+    """Verdict by resource in lower case."""
+    return {resource: finding.verdict.value for resource, finding in world.findings(check, policy).items()}
+
+
+def only(world: World, check: str, policy: Policy | None = None) -> Finding:
+    """The one finding of a check."""
+    (finding,) = world.findings(check, policy).values()
+    return finding
+
+
+def served_cluster() -> ServedWorld:
+    """Everything is closed: no check finds anything."""
+    world = ServedWorld()
+    _close_the_cluster(world)
+    _watch_and_name(world)
+    _add_stores(world)
+    return world
+
+
+def _close_the_cluster(world: World) -> None:
+    world.change(
+        CLUSTER,
+        publicNetworkAccess="Disabled",
+        apiServerAccessProfile={
+            "subnetId": API_SERVER,
+            "enableVnetIntegration": True,
+            "enablePrivateCluster": True,
+            "enablePrivateClusterPublicFQDN": False,
+            "disableRunCommand": True,
+        },
+        bootstrapProfile={"artifactSource": "Cache", "containerRegistryId": REGISTRY},
+        identityProfile={"kubeletidentity": {"objectId": KUBELET}},
+        autoUpgradeProfile={"nodeOSUpgradeChannel": "NodeImage"},
+        nodeResourceGroupProfile={"restrictionLevel": "ReadOnly"},
+    )
+
+
+def _watch_and_name(world: World) -> None:
+    log = f"{NETWORK}/networkWatchers/watcher/flowLogs/ai"
+    world.put(log, {"enabled": True}).change(VNET, flowLogs=[{"id": log}])
+    for action in ("Connectivity", "SecurityAdmin"):
+        world.act(VNET, f"listNetworkManagerEffective{action}{_ENDS[action]}", {"value": []})
+    world.act(VNET, "listDnsForwardingRulesets", {"value": []})
+    world.act(VNET, "listDnsResolverPolicies", {"value": [{"id": DNS_POLICY}]})
+    lists = f"{NETWORK}/dnsResolverDomainLists"
+    world.put(f"{lists}/ours", {"domains": ["privatelink.azurecr.io."]})
+    world.put(f"{lists}/all", {"domains": ["."]})
+    world.put(f"{DNS_POLICY}/dnsSecurityRules/allow", dns_rule(100, "Allow", f"{lists}/ours"))
+    world.put(f"{DNS_POLICY}/dnsSecurityRules/block", dns_rule(65000, "Block", f"{lists}/all"))
+    zone = ZONE_LINK.rpartition("/virtualNetworkLinks/")[0]
+    world.put(zone, {"numberOfVirtualNetworkLinks": 1})
+    world.put(ZONE_LINK, {"virtualNetwork": {"id": VNET}, "resolutionPolicy": "Default"})
+
+
+_ENDS = {"Connectivity": "Configurations", "SecurityAdmin": "Rules"}
+
+
+def _add_stores(world: World) -> None:
+    world.put(ENDPOINTS, {"addressPrefix": "10.0.8.0/24", "defaultOutboundAccess": False})
+    world.put(REGISTRY, _registry(), location="westeurope")
+    world.put(ACCOUNT, _account())
+    world.put(SHARE, _share())
+    for name, target in (("registry", REGISTRY), ("account", ACCOUNT), ("share", SHARE)):
+        add_endpoint(world, f"{NETWORK}/privateEndpoints/{name}", target)
+    world.put(
+        f"{REGISTRY}/cacheRules/aks-managed-mcr",
+        {"sourceRepository": "mcr.microsoft.com/*", "targetRepository": "aks-managed-repository/*"},
+    )
+    world.put(f"{REGISTRY}/replications/westeurope", location="West Europe")
+    assign(world, KUBELET, ACR_PULL)
+
+
+def _registry() -> dict[str, Any]:
+    return {
+        "loginServer": "aireg.azurecr.io",
+        "publicNetworkAccess": "Disabled",
+        "networkRuleSet": {"defaultAction": "Deny"},
+        "networkRuleBypassOptions": "None",
+        "anonymousPullEnabled": False,
+        "adminUserEnabled": False,
+        "policies": {
+            "exportPolicy": {"status": "disabled"},
+            "azureADAuthenticationAsArmPolicy": {"status": "enabled"},
+        },
+    }
+
+
+def _account() -> dict[str, Any]:
+    return {
+        "publicNetworkAccess": "Disabled",
+        "networkAcls": {"defaultAction": "Deny", "bypass": "None", "ipRules": [], "virtualNetworkRules": []},
+        "allowedCopyScope": "PrivateLink",
+        "allowCrossTenantReplication": False,
+        "allowBlobPublicAccess": False,
+        "allowSharedKeyAccess": False,
+        "isSftpEnabled": False,
+    }
+
+
+def _share() -> dict[str, Any]:
+    return {
+        "hostName": "fs-weights.file.storage.azure.net",
+        "protocol": "NFS",
+        "publicNetworkAccess": "Disabled",
+        "publicAccessProperties": {"allowedSubnets": []},
+        "nfsProtocolProperties": {"rootSquash": "RootSquash", "encryptionInTransitRequired": "Enabled"},
+    }
+
+
+def dns_rule(priority: int, action: str, domain_list: str, **rest: Any) -> dict[str, Any]:
+    """A DNS security rule about one domain list."""
+    fields = {
+        "priority": priority,
+        "action": {"actionType": action},
+        "dnsResolverDomainLists": [{"id": domain_list}],
+        "dnsSecurityRuleState": "Enabled",
+    }
+    return {**fields, **rest}
+
+
+def add_endpoint(world: World, endpoint: str, target: str, *, subnet: str = ENDPOINTS, manual: bool = False) -> str:
+    """A private endpoint with one connection."""
+    connection = {"name": "c", "properties": {"privateLinkServiceId": target, "groupIds": ["part"]}}
+    automatic, by_hand = ([], [connection]) if manual else ([connection], [])
+    world.put(
+        endpoint,
+        {
+            "subnet": {"id": subnet},
+            "privateLinkServiceConnections": automatic,
+            "manualPrivateLinkServiceConnections": by_hand,
+        },
+    )
+    return endpoint
+
+
+def assign(world: World, principal: str, role: str, scope: str = REGISTRY, name: str = "one") -> None:
+    """A role assignment, as the list at the registry answers it."""
+    world.put(
+        f"{REGISTRY}/providers/Microsoft.Authorization/roleAssignments/{name}",
+        {
+            "principalId": principal,
+            "roleDefinitionId": f"{SUBSCRIPTION}/providers/Microsoft.Authorization/roleDefinitions/{role}",
+            "scope": scope,
+        },
+    )
+
+
+def peer(world: ServedWorld, **rest: Any) -> ServedWorld:
+    """A peering with a hub in another subscription, both sides; `rest` replaces fields of ours."""
+    fields = {
+        "peeringState": "Connected",
+        "allowForwardedTraffic": False,
+        "allowGatewayTransit": False,
+        "useRemoteGateways": False,
+        "peerCompleteVnets": True,
+    }
+    world.put(HUB, {"addressSpace": {"addressPrefixes": ["10.9.0.0/16"]}})
+    world.put(HUB_SUBNET, {"addressPrefix": "10.9.1.0/24", "defaultOutboundAccess": False})
+    world.put(PEERING, {**fields, "remoteVirtualNetwork": {"id": HUB}, **rest})
+    world.put(FAR_PEERING, {**fields, "remoteVirtualNetwork": {"id": VNET}})
+    return world
+
+
+def add_gateway(world: ServedWorld, **properties: Any) -> ServedWorld:
+    """A VPN gateway in the cluster's network that has learned the client pool only."""
+    home = f"{VNET}/subnets/GatewaySubnet"
+    world.put(home, {"addressPrefix": "10.0.9.0/27", "ipConfigurations": [{"id": f"{GATEWAY}/ipConfigurations/one"}]})
+    addresses = [{"name": "one", "properties": {"subnet": {"id": home}}}]
+    world.put(GATEWAY, {"gatewayType": "Vpn", "ipConfigurations": addresses, **properties})
+    world.act(GATEWAY, "getLearnedRoutes", {"value": [{"network": "10.0.0.0/16", "origin": "Network"}]})
+    return world
+
+
+def add_connection(world: World, status: str | None, name: str = "site") -> str:
+    """A connection of that gateway; None: the answer does not say its status."""
+    connection = f"{NETWORK}/connections/{name}"
+    said = {} if status is None else {"connectionStatus": status}
+    world.put(connection, {"connectionType": "IPsec", "virtualNetworkGateway1": {"id": GATEWAY}, **said})
+    return connection
+
+
+def add_machine(world: World, nic: str = MACHINE, *, subnet: str = "", address: str = "10.0.7.4", **rest: Any) -> str:
+    """A machine beside the nodes, in a subnet of its own without a security group unless `subnet` names another."""
+    home = subnet or f"{VNET}/subnets/tools"
+    if not subnet:
+        world.put(home, {"addressPrefix": "10.0.7.0/24", "defaultOutboundAccess": False})
+    group = nic.partition("/providers/")[0]
+    machine = f"{group}/providers/Microsoft.Compute/virtualMachines/tools"
+    world.put(nic, {"virtualMachine": {"id": machine}, "ipConfigurations": [ip_configuration(address, home, **rest)]})
+    return nic
+
+
+def deny_nodes(priority: int = 100, **rest: Any) -> dict[str, Any]:
+    """An inbound rule of another machine's group that stops every packet of the nodes."""
+    fields = {
+        "priority": priority,
+        "access": "Deny",
+        "direction": "Inbound",
+        "protocol": "*",
+        "sourceAddressPrefix": "10.0.0.0/16",
+        "sourcePortRange": "*",
+        "destinationAddressPrefix": "*",
+        "destinationPortRange": "*",
+    }
+    return {"name": "deny-nodes", "properties": {**fields, **rest}}
+
+
+def add_hub(world: World, network: str = VNET, **rest: Any) -> str:
+    """A virtual hub in the cluster's subscription, connected to a network; returns the connection's id."""
+    hub = f"{NETWORK}/virtualHubs/wan"
+    world.put(hub, {})
+    connection = f"{hub}/hubVirtualNetworkConnections/ai"
+    world.put(connection, {"remoteVirtualNetwork": {"id": network}, **rest})
+    return connection

@@ -1,0 +1,230 @@
+"""Table C: what the cluster's networks are joined to. Each id both ways, and what cannot be seen."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from hermetic.audit.estate.questions import Trouble
+from hermetic.audit.findings import Severity, Verdict
+from hermetic.audit.policy import Policy
+from tests.audit_estates import CLUSTER, NETWORK, NODES, SUBSCRIPTION, VNET
+from tests.audit_services import (
+    FAR_PEERING,
+    HUB,
+    HUB_GROUP,
+    OTHER_SUBSCRIPTION,
+    PEERING,
+    ServedWorld,
+    add_hub,
+    only,
+    peer,
+    served_cluster,
+    verdicts,
+)
+
+ALLOWED = Policy(allowed_peerings=(HUB,))
+CONNECTIVITY = "listNetworkManagerEffectiveConnectivityConfigurations"
+ADMIN_RULES = "listNetworkManagerEffectiveSecurityAdminRules"
+TOOLS_RULES = f"{NETWORK}/networkSecurityGroups/tools"
+FIREWALL = f"{NETWORK}/azureFirewalls/wall"
+PUBLIC = {"publicIPAddress": {"id": f"{NETWORK}/publicIPAddresses/tools"}}
+
+IDS = (
+    "peering-any", "peering-remote-gateway", "peering-forwarded", "peering-gateway-transit", "peering-subnet-scope",
+    "avnm-connectivity", "avnm-admin-rules", "vnet-gateway", "gateway-forced-tunnel", "gateway-p2s",
+    "gateway-connections", "vwan-connection", "firewall-in-path", "vm-pivot", "subnet-sharing", "nsg-flowlogs",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("check", IDS)
+def test_a_sealed_network_passes(check: str) -> None:
+    found = served_cluster().findings(check)
+    assert found
+    assert {one.verdict for one in found.values()} <= {Verdict.PASS, Verdict.NOT_APPLICABLE}
+    assert all(one.evidence for one in found.values())
+
+
+@pytest.mark.parametrize("check", IDS)
+def test_a_cluster_that_cannot_be_read_never_passes(check: str) -> None:
+    world = served_cluster().refuse(CLUSTER)
+    assert {one.verdict for one in world.findings(check).values()} == {Verdict.UNKNOWN}
+
+
+@pytest.mark.parametrize("check", sorted({*IDS} - {"subnet-sharing", "firewall-in-path", "vm-pivot"}))
+def test_a_network_that_cannot_be_read_never_passes(check: str) -> None:
+    world = served_cluster().refuse(VNET, verb="get")
+    assert Verdict.UNKNOWN in {one.verdict for one in world.findings(check).values()} or check in {
+        "firewall-in-path", "vm-pivot",
+    }  # fmt: skip
+
+
+class TestPeerings:
+    def test_a_connected_peering_that_nobody_allowed_fails(self) -> None:
+        found = only(peer(served_cluster()), "peering-any")
+        assert (found.verdict, found.severity, found.resource) == (Verdict.FAIL, Severity.HIGH, PEERING)
+        assert found.paths == ("vnet ai -> peer vnet hub",)
+
+    @pytest.mark.parametrize("listed", [HUB, HUB.upper(), PEERING])
+    def test_an_allowed_peering_passes_by_either_id(self, listed: str) -> None:
+        assert verdicts(peer(served_cluster()), "peering-any", Policy(allowed_peerings=(listed,))) == {
+            PEERING.lower(): "Pass"
+        }
+
+    @pytest.mark.parametrize(
+        ("state", "verdict"), [("Disconnected", "Pass"), ("Initiated", "Pass"), ("Odd", "Unknown")]
+    )
+    def test_only_known_states_tell_that_nothing_passes(self, state: str, verdict: str) -> None:
+        assert verdicts(peer(served_cluster(), peeringState=state), "peering-any") == {PEERING.lower(): verdict}
+
+    def test_an_unread_list_of_peerings_is_unknown_on_the_network(self) -> None:
+        world = served_cluster().refuse(VNET, kind="Microsoft.Network/virtualNetworks/virtualNetworkPeerings")
+        assert verdicts(world, "peering-any") == {VNET.lower(): "Unknown"}
+
+    def test_a_list_that_was_cut_keeps_its_fails_and_leaves_the_network_open(self) -> None:
+        world = peer(served_cluster()).refuse(
+            VNET, Trouble.TRUNCATED, kind="Microsoft.Network/virtualNetworks/virtualNetworkPeerings"
+        )
+        assert verdicts(world, "peering-any") == {PEERING.lower(): "Fail", VNET.lower(): "Unknown"}
+
+    @pytest.mark.parametrize(
+        ("check", "field"),
+        [
+            ("peering-remote-gateway", "useRemoteGateways"),
+            ("peering-gateway-transit", "allowGatewayTransit"),
+            ("peering-forwarded", "allowForwardedTraffic"),
+        ],
+    )
+    def test_each_switch_fails_when_on_and_is_unknown_when_not_said(self, check: str, field: str) -> None:
+        world = peer(served_cluster())
+        assert verdicts(world, check)[PEERING.lower()] == "Pass"
+        assert verdicts(peer(served_cluster(), **{field: True}), check)[PEERING.lower()] == "Fail"
+        silent = peer(served_cluster()).drop(PEERING, field)
+        assert verdicts(silent, check)[PEERING.lower()] == "Unknown"
+
+    def test_the_far_side_is_named_where_it_forwards(self) -> None:
+        world = peer(served_cluster()).change(FAR_PEERING, allowForwardedTraffic=True)
+        assert verdicts(world, "peering-forwarded") == {PEERING.lower(): "Pass", FAR_PEERING.lower(): "Fail"}
+
+    def test_a_far_side_that_is_not_seen_is_unknown(self) -> None:
+        world = peer(served_cluster()).refuse(HUB, kind="Microsoft.Network/virtualNetworks/virtualNetworkPeerings")
+        assert verdicts(world, "peering-forwarded") == {PEERING.lower(): "Unknown"}
+        assert verdicts(peer(served_cluster()).drop(FAR_PEERING), "peering-forwarded") == {PEERING.lower(): "Unknown"}
+
+    def test_a_partial_peering_is_told(self) -> None:
+        world = peer(served_cluster(), peerCompleteVnets=False, localSubnetNames=["nodes"])
+        found = only(world, "peering-subnet-scope")
+        assert (found.verdict, found.severity) == (Verdict.FAIL, Severity.INFO)
+        assert "nodes" in found.message
+
+    def test_the_far_gateway_counts_when_it_is_used(self) -> None:
+        world = peer(served_cluster(), useRemoteGateways=True)
+        home, gateway = (
+            f"{HUB}/subnets/GatewaySubnet",
+            f"{HUB_GROUP}/providers/Microsoft.Network/virtualNetworkGateways/g",
+        )
+        world.put(home, {"addressPrefix": "10.9.2.0/27"})
+        world.put(gateway, {"ipConfigurations": [{"name": "a", "properties": {"subnet": {"id": home}}}]})
+        world.act(gateway, "getLearnedRoutes", {"value": [{"network": "0.0.0.0/0", "origin": "EBgp"}]})
+        assert verdicts(world, "gateway-forced-tunnel") == {gateway.lower(): "Fail"}
+        assert verdicts(world, "vnet-gateway") == {VNET.lower(): "Pass"}
+
+
+def _admin_rule(**rest: Any) -> dict[str, Any]:
+    fields = {
+        "access": "AlwaysAllow",
+        "direction": "Outbound",
+        "priority": 1,
+        "protocol": "Any",
+        "destinations": [{"addressPrefixType": "ServiceTag", "addressPrefix": "Internet"}],
+    }
+    return {"value": [{"id": f"{SUBSCRIPTION}/rules/out", "properties": {**fields, **rest}}]}
+
+
+class TestNetworkManager:
+    def test_an_applied_configuration_fails(self) -> None:
+        world = served_cluster().act(VNET, CONNECTIVITY, {"value": [{"id": "/mesh", "connectivityTopology": "Mesh"}]})
+        assert verdicts(world, "avnm-connectivity") == {VNET.lower(): "Fail"}
+
+    def test_the_second_page_is_read(self) -> None:
+        world = served_cluster()
+        world.pages[VNET.lower(), CONNECTIVITY.lower()] = {
+            "{}": {"value": [], "skipToken": "next"},
+            '{"skipToken":"next"}': {"value": [{"id": "/mesh"}]},
+        }
+        assert verdicts(world, "avnm-connectivity") == {VNET.lower(): "Fail"}
+
+    @pytest.mark.parametrize("action", [CONNECTIVITY, ADMIN_RULES])
+    def test_pages_without_end_or_without_a_list_are_unknown(self, action: str) -> None:
+        check = "avnm-connectivity" if action == CONNECTIVITY else "avnm-admin-rules"
+        endless = served_cluster().act(VNET, action, {"value": [], "skipToken": "again"})
+        assert verdicts(endless, check) == {VNET.lower(): "Unknown"}
+        assert verdicts(served_cluster().act(VNET, action, {}), check) == {VNET.lower(): "Unknown"}
+        world = served_cluster().refuse(VNET, verb="post")
+        assert verdicts(world, check) == {VNET.lower(): "Unknown"}
+
+    @pytest.mark.parametrize(
+        ("rest", "verdict"),
+        [
+            ({}, "Fail"),
+            ({"access": "Allow"}, "Fail"),
+            ({"access": "Deny"}, "Pass"),
+            ({"access": "Sometimes"}, "Unknown"),
+            ({"direction": "Inbound"}, "Pass"),
+            ({"direction": "Sideways"}, "Unknown"),
+            ({"destinations": []}, "Fail"),
+            ({"destinations": [{"addressPrefix": "*", "addressPrefixType": "IPPrefix"}]}, "Fail"),
+            ({"destinations": [{"addressPrefix": "0.0.0.0/0", "addressPrefixType": "IPPrefix"}]}, "Fail"),
+            ({"destinations": [{"addressPrefix": "20.0.0.0/8", "addressPrefixType": "IPPrefix"}]}, "Fail"),
+            ({"destinations": [{"addressPrefix": "10.0.0.0/8", "addressPrefixType": "IPPrefix"}]}, "Pass"),
+            ({"destinations": [{"addressPrefix": "VirtualNetwork", "addressPrefixType": "ServiceTag"}]}, "Pass"),
+            ({"destinations": [{"addressPrefix": "Storage", "addressPrefixType": "ServiceTag"}]}, "Fail"),
+        ],
+    )
+    def test_an_admin_rule_fails_when_it_allows_out(self, rest: dict[str, Any], verdict: str) -> None:
+        world = served_cluster().act(VNET, ADMIN_RULES, _admin_rule(**rest))
+        assert verdicts(world, "avnm-admin-rules") == {VNET.lower(): verdict}
+
+
+class TestHubs:
+    def test_a_connected_hub_fails_and_draws_where_its_default_route_leads(self) -> None:
+        world = served_cluster()
+        table = {"associatedRouteTable": {"id": f"{NETWORK}/virtualHubs/wan/hubRouteTables/defaultRouteTable"}}
+        connection = add_hub(world, enableInternetSecurity=True, routingConfiguration=table)
+        default = {"addressPrefixes": ["0.0.0.0/0"], "nextHopType": "Azure Firewall"}
+        world.act(f"{NETWORK}/virtualHubs/wan", "effectiveRoutes", {"value": [default]})
+        found = only(world, "vwan-connection")
+        assert (found.verdict, found.resource) == (Verdict.FAIL, connection)
+        assert found.paths == ("vnet ai -> virtual hub wan -> azure firewall -> internet",)
+
+    def test_a_hub_of_others_passes_and_one_that_names_no_network_does_not(self) -> None:
+        world = served_cluster()
+        connection = add_hub(world, HUB)
+        assert verdicts(world, "vwan-connection") == {VNET.lower(): "Pass"}
+        world.drop(connection, "remoteVirtualNetwork")
+        assert verdicts(world, "vwan-connection") == {VNET.lower(): "Unknown"}
+
+    def test_hubs_in_a_subscription_that_cannot_be_read_are_unknown(self) -> None:
+        world = peer(served_cluster()).refuse(OTHER_SUBSCRIPTION, kind="Microsoft.Network/virtualHubs")
+        assert verdicts(world, "vwan-connection") == {VNET.lower(): "Unknown"}
+
+
+def test_a_shared_subnet_fails() -> None:
+    world = served_cluster().change(NODES, sharingScope="Tenant")
+    assert verdicts(world, "subnet-sharing")[NODES.lower()] == "Fail"
+
+
+def test_flow_logs_have_to_be_on() -> None:
+    log = f"{NETWORK}/networkWatchers/watcher/flowLogs/ai"
+    off: list[tuple[Callable[[ServedWorld], object], str]] = [
+        (lambda world: world.change(log, enabled=False), "Fail"),
+        (lambda world: world.change(VNET, flowLogs=[]), "Fail"),
+        (lambda world: world.drop(log, "enabled"), "Unknown"),
+        (lambda world: world.refuse(log), "Unknown"),
+    ]
+    for change, verdict in off:
+        world = served_cluster()
+        change(world)
+        assert verdicts(world, "nsg-flowlogs") == {VNET.lower(): verdict}

@@ -21,7 +21,7 @@ from hermetic.audit.estate.questions import Body
 from hermetic.audit.findings import Evidence
 from hermetic.collect.probe.carried import command
 from testbed.certificates import Authority
-from tests.network.rooms import World, why_not, world
+from tests.network.rooms import Room, World, why_not, world
 
 FAR_END = Path(__file__).with_name("far_end.py")
 
@@ -73,12 +73,17 @@ def ask(rooms: World) -> Callable[..., ProbeRun]:
     """`ask(targets=[...], limit=0.3)`: one run, as a pod would make it; what is not given is not asked."""
 
     def run(environment: dict[str, str] | None = None, **wanted: Any) -> ProbeRun:
-        questions = json.dumps({**NOTHING_ASKED, **wanted})
-        program = [sys.executable, *command()[1:]]
-        said = rooms.node.run(*program, environment={"HERMETIC_PROBE": questions, **(environment or {})})
-        return read_run(questions, said)
+        return ask_in(rooms.node, environment, **wanted)
 
     return run
+
+
+def ask_in(room: Room, environment: dict[str, str] | None = None, **wanted: Any) -> ProbeRun:
+    """One run in a room."""
+    questions = json.dumps({**NOTHING_ASKED, **wanted})
+    program = [sys.executable, *command()[1:]]
+    said = room.run(*program, environment={"HERMETIC_PROBE": questions, **(environment or {})})
+    return read_run(questions, said)
 
 
 NOTHING_ASKED = {

@@ -167,6 +167,18 @@ def world() -> Iterator[World]:
             room.holder.wait()
 
 
+@contextmanager
+def bare_room() -> Iterator[Room]:
+    """A namespace without any link but its loopback, and without IPv6, as some pods have it."""
+    room = _room()
+    try:
+        room.run("sh", "-c", "ip link set lo up; echo 1 > /proc/sys/net/ipv6/conf/all/disable_ipv6")
+        yield room
+    finally:
+        room.holder.kill()
+        room.holder.wait()
+
+
 def _room() -> Room:
     # the first line says that the namespaces are there: before, nsenter would enter those of the machine
     command = ["setpriv", "--pdeathsig", "KILL", "unshare", "--net", "--mount", "sh", "-c", "echo; exec sleep infinity"]

@@ -81,6 +81,8 @@ _V6_CODES = {0: Reading.NO_UPSTREAM, 1: Reading.FORBIDDEN, 3: Reading.DEAD_HOST,
     6: Reading.FORBIDDEN
 }
 _HOST_UNREACHABLE = {(3, 1), (1, 3)}
+# EADDRNOTAVAIL: of IPv6 where it is switched off; of IPv4 it could mean that all ports are in use.
+NO_ADDRESS = 99
 NEIGHBOUR_WAIT_MS = 900
 """A host that does not answer for its address is given up after seconds; a firewall refuses at once."""
 
@@ -129,6 +131,8 @@ def _reading(found: re.Match[str], target: Target) -> Reading:
     if found["errno"] is None:
         return _WORDS.get(word, Reading.UNREADABLE)
     errno, waited = int(found["errno"]), int(found["ms"] or 0)
+    if errno == NO_ADDRESS and ":" in target.address:
+        return Reading.NO_FAMILY
     if found["offender"] is None:
         unreachable = errno == 113 and waited >= NEIGHBOUR_WAIT_MS
         return Reading.DEAD_HOST if unreachable else _BY_ERRNO.get(errno, Reading.UNREADABLE)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import replace
 from datetime import date
@@ -12,6 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, field_vali
 
 from hermetic.audit.findings import AcceptedException, Finding, Verdict
 
+_DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")  # Python itself also takes 2026-W53-4 for a day
 Said = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 
 
@@ -32,17 +34,18 @@ class AcceptedRisk(BaseModel):
     def _a_day(cls, value: object) -> str:
         # YAML reads an unquoted 2026-12-31 as a date.
         text = value.isoformat() if isinstance(value, date) else str(value)
-        if len(text) != len("2026-12-31"):
+        if _DAY.fullmatch(text) is None:
             raise ValueError(f"{text!r} is not a day YYYY-MM-DD")
         return date.fromisoformat(text).isoformat()
 
     def accepts(self, finding: Finding) -> bool:
         """Whether it is about this finding. A Fail or an Unknown may be accepted, nothing else needs it."""
-        return (
-            finding.verdict in {Verdict.FAIL, Verdict.UNKNOWN}
-            and self.check == finding.check
-            and fnmatchcase(finding.resource.lower().rstrip("/"), self.resource.lower().rstrip("/"))
-        )
+        return finding.verdict in {Verdict.FAIL, Verdict.UNKNOWN} and self.is_about(finding)
+
+    def is_about(self, finding: Finding) -> bool:
+        """Whether it names the check and the resource of a finding, whatever its verdict."""
+        resource = finding.resource.lower().rstrip("/")
+        return self.check == finding.check and fnmatchcase(resource, self.resource.lower().rstrip("/"))
 
     def has_expired(self, today: date) -> bool:
         """Whether its last day is over."""

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
+from ipaddress import ip_address
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, model_validator
 from pydantic.alias_generators import to_camel
 
-from hermetic.audit.estate.arm_ids import is_arm_id, same_id, subscription_of
+from hermetic.audit.estate.arm_ids import is_arm_id, same_id, subscription_of, type_of
 
 Profile = Literal["sealed", "filtered"]
+
+NIC = "Microsoft.Network/networkInterfaces"
+FIREWALL = "Microsoft.Network/azureFirewalls"
+NETWORKS = ("Microsoft.Network/virtualNetworks", "Microsoft.Network/virtualNetworks/virtualNetworkPeerings")
+_SUBSCRIPTION = re.compile(r"(/subscriptions/)?[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}/?", re.IGNORECASE)
 
 
 class Policy(BaseModel):
@@ -55,3 +63,33 @@ class Policy(BaseModel):
         """Whether a subscription (bare id or /subscriptions/…) is one of ours."""
         ours = {subscription_of(one) or one.lower() for one in (*self.own_subscriptions, *of_the_cluster)}
         return (subscription_of(subscription) or subscription.lower()) in ours
+
+
+def never_met(policy: Policy) -> Iterator[str]:
+    """What stands in a policy and could never match anything, in words: a typing error must not pass for a rule."""
+    for one in policy.own_subscriptions:
+        if _SUBSCRIPTION.fullmatch(one) is None:
+            yield f"`ownSubscriptions`: {one!r} is not the id of a subscription"
+    for one in policy.allowed_dns_servers:
+        if not _is_address(one):
+            yield f"`allowedDnsServers`: {one!r} is not an IP address"
+    for one in policy.allowed_peerings:
+        if not _is_of(one, *NETWORKS):
+            yield f"`allowedPeerings`: {one!r} is not the ARM id of a virtual network or a peering"
+    for one in policy.sentinel_nics:
+        if not _is_of(one, NIC):
+            yield f"`sentinelNics`: {one!r} is not the ARM id of a network interface (…/providers/{NIC}/NAME)"
+    if policy.firewall and not _is_of(policy.firewall, FIREWALL):
+        yield f"`firewall`: {policy.firewall!r} is not the ARM id of an Azure Firewall (…/providers/{FIREWALL}/NAME)"
+
+
+def _is_of(text: str, *types: str) -> bool:
+    return is_arm_id(text) and type_of(text).lower() in {one.lower() for one in types}
+
+
+def _is_address(text: str) -> bool:
+    try:
+        ip_address(text)
+    except ValueError:
+        return False
+    return True

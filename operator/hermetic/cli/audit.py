@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
-from datetime import timedelta
+import os
+from collections.abc import Iterator
+from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from hermetic.cli.audit_files import read_exceptions, read_policy, write_file
+from hermetic.cli.audit_files import content_of, must_be_writable, read_exceptions, read_policy, write_file
 from hermetic.cli.audit_forms import FORMS, form_of_file, told
-from hermetic.cli.failures import DONE, FAILED, UNKNOWN
+from hermetic.cli.failures import DONE, FAILED, UNKNOWN, write_to_nobody
 from hermetic.cli.options import color_is_unwanted
 from hermetic.cli.output import note, write
 from hermetic.errors import InputError
@@ -21,52 +22,77 @@ if TYPE_CHECKING:
     from hermetic.audit.exceptions import Exceptions
     from hermetic.audit.findings import Report
     from hermetic.audit.policy import Policy
-    from hermetic.cli.audit_sources import Collected, Wish
+    from hermetic.cli.audit_signing import Signing
+    from hermetic.cli.audit_sources import Collected
 
 EXIT_CODES = {"Pass": DONE, "Fail": FAILED, "Unknown": UNKNOWN}
 DEFAULT_BUDGET = 120.0
+PROBE_NAMESPACE = "hermetic-probe"
 
 
-@dataclass(frozen=True, slots=True)
-class Signing:
-    """What --sign and its companions say."""
+class Amount(click.FloatRange):
+    """A number within bounds; `nan` and `inf` are within none."""
 
-    key: Path
-    attestation: Path
-    previous: Path | None
-    previous_keys: tuple[str, ...]
-    valid_for: timedelta
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """The number. Raises click.BadParameter."""
+        number = float(super().convert(value, param, ctx))
+        if not isfinite(number):
+            self.fail(f"{value!r} is no number of that kind", param, ctx)
+        return number
+
+
+_FILE = click.Path(path_type=Path)
 
 
 @click.command(
     "audit",
     epilog="Example: hermetic audit --azure /subscriptions/…/managedClusters/aks-gpu\n\n"
-    "Example: hermetic audit --azure ID --kube --probe --probe-image IMAGE@sha256:… --out report.html\n\n"
-    "Example: hermetic audit --azure ID --sign key.pem --attestation attestation.yaml\n\n"
+    "Example: hermetic audit --azure ID --kube --probe --out report.html --out findings.sarif\n\n"
+    "Example: hermetic audit --azure ID --sign platform.key --attestation attestation.yaml\n\n"
+    "Example: hermetic audit --azure ID --snapshot estate.json -o json\n\n"
     "Exit codes: 0 Pass, 1 Fail, 2 wrong input, 3 Unknown, 4 not reachable.",
 )
 @click.option("--azure", metavar="ID", help="Ask Azure (read only) about the cluster of this ARM id.")
 @click.option("--kube", is_flag=True, help="Ask the cluster of the kubeconfig about its own objects.")
 @click.option("--probe", is_flag=True, help="Try the ways out with packets, from pods of that cluster.")
-@click.option("--probe-image", metavar="IMAGE", help="Image of the probe by digest; anything with python3.")
-@click.option("--probe-namespace", default="hermetic-system", show_default=True, help="Where the probe's pods run.")
-@click.option("--profile", type=click.Choice(["sealed", "filtered"]), default="sealed", show_default=True)
-@click.option("--policy", type=click.Path(path_type=Path), help="What is allowed at all (YAML or JSON).")
-@click.option("--exceptions", type=click.Path(path_type=Path), help="Findings that are accepted (YAML or JSON).")
 @click.option(
-    "--retry-budget", type=click.FloatRange(min=0), default=DEFAULT_BUDGET, show_default=True, metavar="SECONDS"
+    "--probe-image",
+    metavar="IMAGE",
+    help="Image of the probe by digest; anything with python3. Default: that of the cluster's EgressAudit.",
 )
-@click.option("--snapshot", type=click.Path(path_type=Path), help="Judge what was saved; no host is talked to.")
-@click.option("--save-snapshot", type=click.Path(path_type=Path), help="Save everything that was collected.")
+@click.option("--probe-namespace", default=PROBE_NAMESPACE, show_default=True, help="Where the probe's pods run.")
+@click.option(
+    "--profile",
+    type=click.Choice(["sealed", "filtered"]),
+    default="sealed",
+    show_default=True,
+    help="sealed: no way out. filtered: one declared firewall is allowed, and judged.",
+)
+@click.option("--policy", type=_FILE, help="What is allowed at all (YAML or JSON).")
+@click.option("--exceptions", type=_FILE, help="Findings that are accepted (YAML or JSON).")
+@click.option(
+    "--retry-budget",
+    type=Amount(min=0),
+    default=DEFAULT_BUDGET,
+    show_default=True,
+    metavar="SECONDS",
+    help="Waiting in all before what Azure does not answer is Unknown.",
+)
+@click.option("--snapshot", type=_FILE, help="Judge what was saved; no host is talked to.")
+@click.option("--save-snapshot", type=_FILE, help="Save everything that was collected.")
 @click.option("--arm-endpoint", metavar="URL", help="Management endpoint of another cloud; the only host talked to.")
-@click.option("--discovery", type=click.Choice(["graph", "list"]), default="graph", show_default=True)
-@click.option("--output", "-o", type=click.Choice(FORMS), help="Form of the report on standard output. Default: table.")
 @click.option(
-    "--out", type=click.Path(path_type=Path), multiple=True, help="Also write a file; its ending says the form."
+    "--discovery",
+    type=click.Choice(["graph", "list"]),
+    default="graph",
+    show_default=True,
+    help="How resources are found. list: never by Resource Graph.",
 )
-@click.option("--sign", type=click.Path(path_type=Path), metavar="KEY", help="Sign the report with this private key.")
-@click.option("--attestation", type=click.Path(path_type=Path), help="Where the signed report goes.")
-@click.option("--previous", type=click.Path(path_type=Path), help="The attestation that this one follows.")
+@click.option("--output", "-o", type=click.Choice(FORMS), help="Form of the report on standard output. Default: table.")
+@click.option("--out", type=_FILE, multiple=True, help="Also write a file; its ending says the form. May be repeated.")
+@click.option("--sign", type=_FILE, metavar="KEY", help="Sign the report with this private key.")
+@click.option("--attestation", type=_FILE, help="Where the signed report goes.")
+@click.option("--previous", type=_FILE, help="The attestation that this one follows.")
 @click.option(
     "--previous-key",
     "previous_keys",
@@ -74,7 +100,9 @@ class Signing:
     metavar="FILE",
     help="Public key of that one, where it is another.",
 )
-@click.option("--valid-hours", type=click.FloatRange(min=0.1, max=168), default=24.0, show_default=True)
+@click.option(
+    "--valid-hours", type=Amount(min=0.1, max=168), default=24.0, show_default=True, help="How long evidence counts."
+)
 @click.option(
     "--kubeconfig", help="Kubeconfig file. Default: $KUBECONFIG, the pod's service account, or ~/.kube/config."
 )
@@ -90,54 +118,54 @@ def command(**said: Any) -> int:
 
 
 def _audit(said: dict[str, Any]) -> int:
-    signing = _signing(said)
+    _must_fit_together(said)
     policy = read_policy(said["policy"], said["profile"])
-    exceptions = read_exceptions(said["exceptions"])
-    # What costs start-up time is imported when there is nothing left to refuse.
+    # What costs start-up time is imported when the command line itself leaves nothing to refuse.
     from hermetic.audit.checks.registry import PAGES
-    from hermetic.cli.audit_sources import collect
+    from hermetic.cli.audit_sources import Wish, collect
 
-    wish = _wish(said)
-    collected = asyncio.run(collect(wish, policy))
+    exceptions = read_exceptions(said["exceptions"], PAGES)
+    signing = _signing(said)
+    collected = asyncio.run(collect(Wish(**{name: said[name] for name in Wish.__dataclass_fields__}), policy))
     report = _report(collected, policy, exceptions)
-    if said["output"] is not None or not said["out"]:
-        _tell(report, said["output"] or "table", plain=said["no_color"])
     for file in said["out"]:
         write_file(file, told(form_of_file(file, said["output"]), report, PAGES))
+    _tell(report, said["output"] or "table", plain=said["no_color"])
     if signing is not None:
         from hermetic.cli.audit_signing import sign
 
-        sign(wish, collected, report, signing, said)
-    for sentence in report.notes:
+        sign(signing, collected, report, said)
+    for sentence in (*report.notes, *_idle(exceptions, report)):
         note(sentence)
     return EXIT_CODES[report.verdict.value]
 
 
-def _signing(said: dict[str, Any]) -> Signing | None:
+def _must_fit_together(said: dict[str, Any]) -> None:
+    """Raises InputError, Unreachable for what no audit could come of."""
+    if not (said["azure"] is not None or said["kube"] or said["probe"] or said["snapshot"]):
+        raise InputError("nobody is asked", fix="at least one of --azure ID, --kube, --probe (or --snapshot FILE)")
+    if said["probe_image"] and not said["probe"]:
+        raise InputError("--probe-image is for --probe", fix="--probe --probe-image IMAGE@sha256:…")
     if (said["sign"] is None) != (said["attestation"] is None):
         raise InputError("--sign and --attestation belong together", fix="--sign KEY --attestation FILE")
+    if said["sign"] is None and (said["previous"] is not None or said["previous_keys"]):
+        raise InputError("--previous is for a report that is signed", fix="--sign KEY --attestation FILE")
+    if said["sign"] is not None and said["azure"] is None and said["snapshot"] is None:
+        raise InputError("only what Azure was asked can be signed: the cluster sees the rest itself", fix="--azure ID")
+    if said["previous_keys"] and said["previous"] is None:
+        raise InputError("--previous-key is the key of --previous", fix="--previous FILE --previous-key FILE")
+    written = (*said["out"], said["save_snapshot"], said["attestation"])
+    must_be_writable(file for file in written if file is not None)
+    if said["kubeconfig"] and os.pathsep not in said["kubeconfig"]:
+        content_of(Path(said["kubeconfig"]))
+
+
+def _signing(said: dict[str, Any]) -> Signing | None:
     if said["sign"] is None:
-        if said["previous"] is not None:
-            raise InputError("--previous is for a report that is signed", fix="--sign KEY --attestation FILE")
         return None
-    return Signing(
-        said["sign"],
-        said["attestation"],
-        said["previous"],
-        said["previous_keys"],
-        timedelta(hours=said["valid_hours"]),
-    )
+    from hermetic.cli.audit_signing import signing_of
 
-
-def _wish(said: dict[str, Any]) -> Wish:
-    from hermetic.cli.audit_sources import Wish
-
-    if not (said["azure"] or said["kube"] or said["probe"] or said["snapshot"]):
-        raise InputError("nobody is asked", fix="at least one of --azure ID, --kube, --probe (or --snapshot FILE)")
-    if said["probe"] and not said["probe_image"] and not said["snapshot"]:
-        raise InputError("--probe needs an image", fix="--probe-image IMAGE@sha256:…, anything that has python3")
-    wanted = Wish.__dataclass_fields__.keys()
-    return Wish(**{key: value for key, value in said.items() if key in wanted})
+    return signing_of(said)
 
 
 def _report(collected: Collected, policy: Policy, exceptions: Exceptions) -> Report:
@@ -155,6 +183,14 @@ def _report(collected: Collected, policy: Policy, exceptions: Exceptions) -> Rep
 
 
 def _tell(report: Report, form: str, *, plain: bool) -> None:
+    """The report on standard output. A reader that leaves changes no verdict: `| head` must not turn Fail into 0."""
+    try:
+        _shown(report, form, plain=plain)
+    except BrokenPipeError:
+        write_to_nobody()
+
+
+def _shown(report: Report, form: str, *, plain: bool) -> None:
     from hermetic.audit.checks.registry import PAGES
 
     if form == "table":
@@ -164,3 +200,16 @@ def _tell(report: Report, form: str, *, plain: bool) -> None:
         return
     text = told(form, report, PAGES)
     write(text if text.endswith("\n") else text + "\n")
+
+
+def _idle(exceptions: Exceptions, report: Report) -> Iterator[str]:
+    """A sentence for each exception that accepts nothing although its check was asked; often a typing error."""
+    from hermetic.audit.findings import Verdict
+
+    not_asked = {check for checks in report.not_asked.values() for check in checks}
+    excepted = [finding for finding in report.findings if finding.verdict is Verdict.EXCEPTED]
+    for one in exceptions.exceptions:
+        if one.has_expired(report.finished_at.date()) or one.check in not_asked:
+            continue
+        if not any(one.is_about(finding) for finding in excepted):
+            yield f"the exception of {one.owner} for {one.check} on {one.resource} meets no Fail and no Unknown"

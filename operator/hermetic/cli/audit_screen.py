@@ -27,5 +27,11 @@ def show(report: Report, pages: Mapping[str, CheckPage], *, plain: bool) -> None
     colored = sys.stdout.isatty() and not plain
     width = min(shutil.get_terminal_size((WIDTH, 24)).columns, WIDEST) if colored else WIDTH
     for line in lines(report, pages, width=width):
-        text = printable(line.text.rstrip())
+        text = _as_shown(line.text.rstrip())
         click.echo(click.style(text, **_COLORS[line.tone]) if colored else text)  # type: ignore[arg-type]
+
+
+def _as_shown(text: str) -> str:
+    """What the terminal can show, and nothing that it would obey."""
+    encoding = sys.stdout.encoding or "utf-8"
+    return printable(text).encode(encoding, errors="backslashreplace").decode(encoding)

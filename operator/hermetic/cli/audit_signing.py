@@ -4,53 +4,102 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hermetic.audit.attestation.keys import trusted
+from hermetic.audit.attestation.keys import SigningKey, trusted
 from hermetic.audit.attestation.signing import Provenance, sign_report
-from hermetic.audit.attestation.statement import Inputs
+from hermetic.audit.attestation.statement import Inputs, Scope
 from hermetic.audit.attestation.verification import Attestation, authenticate
 from hermetic.audit.findings import Report
 from hermetic.audit.report.machine import document
 from hermetic.cli.attestation_files import load_signing_key, read_attestation, read_public_keys, write_attestation
-from hermetic.cli.audit_files import digest_of
-from hermetic.cli.cluster_identity import scope_of
+from hermetic.cli.audit_files import content_of, digest_of
+from hermetic.cli.cluster_identity import Tie, not_tied, tie_to
 from hermetic.cli.output import note
 from hermetic.cli.tool import this_tool
 from hermetic.controller.clock import SystemClock
+from hermetic.errors import AttestationRefused, InputError, Unreachable
 
 if TYPE_CHECKING:
-    from hermetic.audit.attestation.keys import SigningKey
-    from hermetic.cli.audit import Signing
-    from hermetic.cli.audit_sources import Collected, Wish
+    from hermetic.cli.audit_sources import Collected
 
 
-def sign(wish: Wish, collected: Collected, report: Report, signing: Signing, said: dict[str, Any]) -> None:
-    """Write the attestation. Raises what reading the key, the previous one or writing raises."""
-    key = load_signing_key(signing.key)
-    scope = asyncio.run(scope_of(report.cluster, wish.kubeconfig, wish.context))
+@dataclass(frozen=True, slots=True)
+class Signing:
+    """Everything that signing needs but the report."""
+
+    key: SigningKey
+    file: Path
+    previous: Attestation | None
+    valid_for: timedelta
+    tie: Tie
+
+
+def signing_of(said: dict[str, Any]) -> Signing:
+    """Key, previous attestation and cluster, read before anything is audited: an audit takes minutes.
+
+    Raises InputError for files that cannot be used, or a kubeconfig of another cluster.
+    """
+    content_of(said["sign"])
+    key = load_signing_key(said["sign"])
+    previous = _previous(said["previous"], said["previous_keys"], key)
+    tie = _tie(said)
+    if said["azure"]:
+        tie.declared.must_be_about(said["azure"])
+    return Signing(key, said["attestation"], previous, timedelta(hours=said["valid_hours"]), tie)
+
+
+def sign(signing: Signing, collected: Collected, report: Report, said: dict[str, Any]) -> None:
+    """Write the attestation. Raises InputError for a report that cannot be signed, Unreachable for the file."""
+    signing.tie.declared.must_be_about(report.cluster)
+    scope = Scope(
+        cluster_arm_id=report.cluster,
+        api_server_ca_fingerprint=signing.tie.ca_fingerprint,
+        kube_system_uid=signing.tie.kube_system_uid,
+    )
     inputs = Inputs(
         snapshot=f"sha256:{hashlib.sha256(collected.snapshot.encode()).hexdigest()}",
         policy=digest_of(said["policy"]),
         exceptions=digest_of(said["exceptions"]),
     )
-    envelope = sign_report(
-        document(report),
-        Provenance(scope, this_tool(), inputs),
-        key,
-        now=SystemClock().now(),
-        previous=_previous(signing, key),
-        valid_for=signing.valid_for,
-    )
-    write_attestation(signing.attestation, envelope)
-    found = authenticate(envelope, trusted([key.public]))
+    try:
+        envelope = sign_report(
+            document(report),
+            Provenance(scope, this_tool(), inputs),
+            signing.key,
+            now=SystemClock().now(),
+            previous=signing.previous,
+            valid_for=signing.valid_for,
+        )
+    except AttestationRefused as refusal:
+        raise InputError(f"--previous {said['previous']}: {refusal.message}") from refusal
+    write_attestation(signing.file, envelope)
+    found = authenticate(envelope, trusted([signing.key.public]))
     until = f"{found.expires_at:%Y-%m-%d %H:%M:%S} UTC"
-    note(f"signed: {signing.attestation}, number {found.sequence} of its chain, counts until {until}")
+    note(f"signed: {signing.file}, number {found.sequence} of its chain, counts until {until}")
 
 
-def _previous(signing: Signing, key: SigningKey) -> Attestation | None:
+def _tie(said: dict[str, Any]) -> Tie:
+    if said["snapshot"] is not None and not (said["kubeconfig"] or said["context"]):
+        return not_tied("a snapshot is judged without asking anybody; --kubeconfig or --context names its API server")
+    return asyncio.run(tie_to(said["kubeconfig"], said["context"]))
+
+
+def _previous(file: Path | None, keys: Iterable[str], key: SigningKey) -> Attestation | None:
     """The one before, signed by the same key or by one that is named: keys are changed, chains go on."""
-    if signing.previous is None:
+    if file is None:
         return None
-    others = [one for one in read_public_keys(signing.previous_keys).values() if one.keyid != key.public.keyid]
-    return authenticate(read_attestation(str(signing.previous)), trusted([key.public, *others]))
+    try:
+        others = [one for one in read_public_keys(keys).values() if one.keyid != key.public.keyid]
+        return authenticate(read_attestation(str(file)), trusted([key.public, *others]))
+    except Unreachable as missing:
+        raise InputError(missing.message, fix=missing.fix) from missing
+    except AttestationRefused as refusal:
+        raise InputError(
+            f"--previous {file}: {refusal.refusal}: {refusal.message}",
+            fix=f"'hermetic explain {refusal.refusal}'; --previous-key FILE names the public key of an earlier signer",
+        ) from refusal

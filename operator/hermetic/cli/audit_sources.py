@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
+import re
+from collections.abc import Mapping
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from hermetic.audit.auditing import judge
 from hermetic.audit.estate.arm_ids import same_id
+from hermetic.audit.estate.azure.vnet import NetworkInterface
 from hermetic.audit.estate.estate import Estate
-from hermetic.audit.estate.questions import Source
+from hermetic.audit.estate.questions import Source, Trouble
 from hermetic.audit.estate.snapshot import Snapshot, from_json, to_json
 from hermetic.audit.policy import Policy
 from hermetic.cli.audit_files import content_of, write_file
 from hermetic.cli.audit_progress import Progress
+from hermetic.cli.cluster_identity import declared_in
 from hermetic.collect.collecting import Answerer, collected
 from hermetic.controller.clock import SystemClock
 from hermetic.errors import InputError
@@ -26,6 +29,7 @@ if TYPE_CHECKING:
     from hermetic.kube.client import KubernetesApi
 
 UNNAMED = "the cluster of the kubeconfig"
+_PINNED = re.compile(r".@sha256:[0-9a-f]{64}$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +63,7 @@ class Collected:
 async def collect(wish: Wish, policy: Policy) -> Collected:
     """Look at everything that the checks want, or load what somebody else saw."""
     seen = _loaded(wish.snapshot, wish) if wish.snapshot is not None else await _looked(wish, policy)
+    _sentinels_must_be_there(seen.estate(), policy)
     text = to_json(seen)
     if wish.save_snapshot is not None:
         write_file(wish.save_snapshot, text)
@@ -67,7 +72,7 @@ async def collect(wish: Wish, policy: Policy) -> Collected:
 
 def _loaded(file: Path, wish: Wish) -> Snapshot:
     seen = from_json(content_of(file))
-    if wish.azure is not None and not same_id(wish.azure, seen.cluster):
+    if wish.azure is not None and not same_id(wish.azure.strip(), seen.cluster):
         raise InputError(f"{file} is about {seen.cluster}, not {wish.azure}", fix="name the cluster of the snapshot")
     for source, asked in (("azure", wish.azure), ("kube", wish.kube), ("probe", wish.probe)):
         if asked and source not in seen.sources:
@@ -78,41 +83,70 @@ def _loaded(file: Path, wish: Wish) -> Snapshot:
 async def _looked(wish: Wish, policy: Policy) -> Snapshot:
     from hermetic import __version__
 
+    def judged(estate: Estate) -> None:
+        _sentinels_must_be_there(estate, policy)
+        judge(estate, policy)
+
     clock = SystemClock()
     started_at = clock.now().replace(microsecond=0)
     with Progress() as progress:
-        async with _answerers(wish, progress) as answerers:
-            cluster = wish.azure or UNNAMED
-            answers = await collected(cluster, answerers, lambda estate: judge(estate, policy), progress)
+        async with AsyncExitStack() as opened:
+            asked = await _asked(opened, wish, progress)
+            answers = await collected(asked.cluster, asked.answerers, judged, progress)
     finished_at = clock.now().replace(microsecond=0)
-    return Snapshot(cluster, tuple(answerers), started_at, finished_at, __version__, answers)
+    return Snapshot(asked.cluster, tuple(asked.answerers), started_at, finished_at, __version__, answers)
 
 
-@asynccontextmanager
-async def _answerers(wish: Wish, progress: Progress) -> AsyncIterator[dict[Source, Answerer]]:
-    async with AsyncExitStack() as opened:
-        found: dict[Source, Answerer] = {}
+def _sentinels_must_be_there(estate: Estate, policy: Policy) -> None:
+    """One that is not there is a typing error in the policy, and would leave routes unread without a word."""
+    for nic in policy.sentinel_nics:
+        problem = estate.one(NetworkInterface, nic).problem
+        if problem is not None and problem.trouble is Trouble.NOT_FOUND:
+            raise InputError(
+                f"`sentinelNics` of the policy: {nic} is not there",
+                fix="name an interface that exists, or none: then machines in the subnets are looked for",
+            )
+
+
+# ------------------------------------------------------------------ who is asked
+
+
+@dataclass(slots=True)
+class _Asked:
+    """About which cluster, and who answers."""
+
+    cluster: str = UNNAMED
+    answerers: dict[Source, Answerer] = field(default_factory=dict)
+
+
+async def _asked(opened: AsyncExitStack, wish: Wish, progress: Progress) -> _Asked:
+    asked = _Asked()
+    if wish.azure is not None:
+        asked.cluster, asked.answerers["azure"] = await _azure(opened, wish.azure, wish, progress)
+    if wish.kube or wish.probe:
+        api = await _api(opened, wish)
+        declared = await declared_in(api)
         if wish.azure is not None:
-            found["azure"] = await opened.enter_async_context(_azure(wish.azure, wish, progress))
-        if wish.kube or wish.probe:
-            api = await _cluster(opened, wish)
-            found |= _cluster_answerers(api, wish)
-        yield found
+            declared.must_be_about(asked.cluster)
+        asked.cluster = asked.cluster if wish.azure is not None else declared.cluster or UNNAMED
+        asked.answerers |= _of_the_cluster(api, wish, declared.probe_image, progress)
+    return asked
 
 
-@asynccontextmanager
-async def _azure(cluster: str, wish: Wish, progress: Progress) -> AsyncIterator[Answerer]:
+async def _azure(opened: AsyncExitStack, typed: str, wish: Wish, progress: Progress) -> tuple[str, Answerer]:
+    from hermetic.collect.azure.answering import cluster_id
     from hermetic.collect.azure.clouds import PUBLIC
     from hermetic.collect.azure.opening import AzureSettings, azure_opened
 
+    cluster = cluster_id(typed)
     settings = AzureSettings(
         cluster, arm_endpoint=wish.arm_endpoint or PUBLIC, discovery=wish.discovery, retry_budget=wish.retry_budget
     )
-    async with azure_opened(settings, environment=os.environ, clock=SystemClock(), progress=progress) as answerer:
-        yield answerer
+    azure = azure_opened(settings, environment=os.environ, clock=SystemClock(), progress=progress)
+    return cluster, await opened.enter_async_context(azure)
 
 
-async def _cluster(opened: AsyncExitStack, wish: Wish) -> KubernetesApi:
+async def _api(opened: AsyncExitStack, wish: Wish) -> KubernetesApi:
     from hermetic.kube.client import KubernetesApi
     from hermetic.kube.connection import find_connection
 
@@ -120,16 +154,29 @@ async def _cluster(opened: AsyncExitStack, wish: Wish) -> KubernetesApi:
     return await opened.enter_async_context(KubernetesApi(connection))
 
 
-def _cluster_answerers(api: KubernetesApi, wish: Wish) -> dict[Source, Answerer]:
+def _of_the_cluster(api: KubernetesApi, wish: Wish, declared_image: str, progress: Progress) -> Mapping[Source, Any]:
     from hermetic.collect.kube.answering import KubeAnswerer
-    from hermetic.collect.probe.answering import ProbeAnswerer
-    from hermetic.collect.probe.job import ProbePods
-    from hermetic.collect.probe.running import Probing
 
     found: dict[Source, Answerer] = {}
     if wish.kube:
-        found["kube"] = KubeAnswerer(api)
-    if wish.probe and wish.probe_image:
-        pods = ProbePods(namespace=wish.probe_namespace, image=wish.probe_image)
-        found["probe"] = ProbeAnswerer(Probing(api, pods), SystemClock())
+        found["kube"] = KubeAnswerer(api, progress=progress)
+    if wish.probe:
+        found["probe"] = _probe(api, wish, declared_image, progress)
     return found
+
+
+def _probe(api: KubernetesApi, wish: Wish, declared_image: str, progress: Progress) -> Answerer:
+    from hermetic.collect.probe.answering import ProbeAnswerer
+    from hermetic.collect.probe.job import ProbePods
+    from hermetic.collect.probe.running import PATIENCE_SECONDS, Probing
+
+    image = wish.probe_image or declared_image
+    if image and not _PINNED.search(image):
+        raise InputError(f"--probe-image {image} is not pinned by digest", fix="--probe-image IMAGE@sha256:…")
+    if not image:
+        raise InputError(
+            "--probe needs an image, and the cluster has no EgressAudit that names one (spec.probe.image)",
+            fix="--probe-image IMAGE@sha256:…, anything that has python3 and can be pulled there",
+        )
+    progress.says(f"probing from pods of {image} in {wish.probe_namespace}; {PATIENCE_SECONDS} s at most")
+    return ProbeAnswerer(Probing(api, ProbePods(namespace=wish.probe_namespace, image=image)), SystemClock())

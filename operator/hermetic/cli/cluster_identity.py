@@ -1,37 +1,88 @@
-"""By what the cluster of the kubeconfig is known: what ties an attestation to it."""
+"""By what the cluster of the kubeconfig is known: what ties an audit and an attestation to it."""
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from hermetic.audit.attestation.cluster_identity import ca_fingerprint
-from hermetic.audit.attestation.statement import Scope
+from hermetic.audit.estate.arm_ids import same_id
 from hermetic.cli.output import note
-from hermetic.errors import HermeticError
-from hermetic.kinds import NAMESPACE
+from hermetic.errors import Forbidden, HermeticError, InputError, NotFound
+from hermetic.kinds import EGRESS_AUDIT, NAMESPACE, Kind
+from hermetic.ports import KubeApi
 
 KUBE_SYSTEM = "kube-system"
+ONE_AUDIT = "cluster"
+NOT_ALLOWED = 403
 
 
-async def scope_of(cluster: str, kubeconfig: str | None, context: str | None) -> Scope:
-    """The scope of an attestation about a cluster (ARM id), with what the API server of the kubeconfig says of itself.
+@dataclass(frozen=True, slots=True)
+class Declared:
+    """What the EgressAudit named 'cluster' says; "" where it says nothing, or is not there, or may not be read.
 
-    Where there is no API server to ask, both stay unknown, and the reader is told what that means.
+    `cluster` is the ARM id of this cluster, `probe_image` the image of its probe by digest.
     """
-    fingerprint: str | None = None
-    uid: str | None = None
+
+    cluster: str = ""
+    probe_image: str = ""
+
+    def must_be_about(self, cluster: str) -> None:
+        """Raises InputError where the EgressAudit of the kubeconfig's cluster names another one than --azure."""
+        if self.cluster and not same_id(self.cluster, cluster):
+            raise InputError(
+                f"the kubeconfig leads to another cluster: its EgressAudit is about {self.cluster}, not {cluster}",
+                fix="name the right one with --kubeconfig or --context, or correct --azure",
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class Tie:
+    """What an API server says of itself; None where there was none to ask."""
+
+    ca_fingerprint: str | None = None
+    kube_system_uid: str | None = None
+    declared: Declared = Declared()
+
+
+async def declared_in(api: KubeApi) -> Declared:
+    """What the cluster's EgressAudit declares. Raises what an API server says that cannot be asked at all."""
     try:
-        fingerprint, uid = await _asked(kubeconfig, context)
+        audit = await _first(api, EGRESS_AUDIT, ONE_AUDIT)
+    except NotFound:  # no CRD: Hermetic is not installed there
+        return Declared()
+    except Forbidden as refused:
+        if refused.status != NOT_ALLOWED:
+            raise
+        return Declared()
+    spec = _mapping((audit or {}).get("spec"))
+    return Declared(str(spec.get("cluster") or ""), str(_mapping(spec.get("probe")).get("image") or ""))
+
+
+async def tie_to(kubeconfig: str | None, context: str | None) -> Tie:
+    """What ties an attestation to the API server of the kubeconfig.
+
+    Where there is none to ask it stays unknown, and the reader is told what that means.
+    """
+    try:
+        return await _asked(kubeconfig, context)
     except (HermeticError, OSError, ValueError) as error:
-        note(
-            f"the attestation is not tied to an API server ({error}): an operator that knows its own will refuse it; "
-            "sign where the kubeconfig of the cluster works"
-        )
-    return Scope(cluster_arm_id=cluster, api_server_ca_fingerprint=fingerprint, kube_system_uid=uid)
+        return not_tied(str(error))
 
 
-async def _asked(kubeconfig: str | None, context: str | None) -> tuple[str, str | None]:
+def not_tied(why: str) -> Tie:
+    """No tie, and a note."""
+    note(
+        f"the attestation is not tied to an API server ({why}): an operator that knows its own will refuse it; "
+        "sign where the kubeconfig of the cluster works"
+    )
+    return Tie()
+
+
+async def _asked(kubeconfig: str | None, context: str | None) -> Tie:
     from hermetic.kube.client import KubernetesApi
     from hermetic.kube.connection import find_connection
 
@@ -40,7 +91,19 @@ async def _asked(kubeconfig: str | None, context: str | None) -> tuple[str, str 
         raise ValueError("the kubeconfig names no certificate authority")
     fingerprint = ca_fingerprint(await asyncio.to_thread(Path(connection.ca_file).read_bytes))
     async with KubernetesApi(connection) as api:
-        async for items, _ in api.pages(NAMESPACE, field_selector=f"metadata.name={KUBE_SYSTEM}"):
-            for item in items:
-                return fingerprint, str(item["metadata"]["uid"])
-    raise ValueError(f"there is no namespace {KUBE_SYSTEM}")
+        namespace = await _first(api, NAMESPACE, KUBE_SYSTEM)
+        if namespace is None:
+            raise ValueError(f"there is no namespace {KUBE_SYSTEM}")
+        return Tie(fingerprint, str(namespace["metadata"]["uid"]), await declared_in(api))
+
+
+async def _first(api: KubeApi, kind: Kind, name: str) -> Mapping[str, Any] | None:
+    """By listing: a role can allow it for this name alone."""
+    async for items, _ in api.pages(kind, field_selector=f"metadata.name={name}"):
+        for item in items:
+            return item
+    return None
+
+
+def _mapping(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}

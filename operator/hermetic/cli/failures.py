@@ -45,7 +45,7 @@ def report_failures(command: Callable[[], Any]) -> NoReturn:
             sys.stdout.flush()
             sys.stderr.flush()
     except ReaderGone:
-        _write_to_nobody()
+        write_to_nobody()
         code = DONE
     sys.exit(code)
 
@@ -94,7 +94,7 @@ def exit_code_of(kind: type[HermeticError]) -> int:
     return UNREACHABLE if issubclass(kind, (Unreachable, ApiRefused)) else FAILED
 
 
-def _write_to_nobody() -> None:
+def write_to_nobody() -> None:
     """What is still buffered has no reader: without this the interpreter would complain about it at its end."""
     nobody = os.open(os.devnull, os.O_WRONLY)
     for stream in (sys.stdout, sys.stderr):

@@ -1,8 +1,8 @@
-"""A KubeApi for units of queue, store and reconciler: one process, no HTTP, no controllers but the ones a test plays.
+"""A KubeApi for units of queue, store, reconciler and auditor: one process, no HTTP, no controllers but a test's own.
 
 It has of a real API server what the reconciler relies on: uids, growing resourceVersions, generations that follow the
 spec, server-side apply of one manager that leaves foreign fields alone, preconditions, list selectors on labels and
-names, and a watch. Everything about schemas, admission and RBAC is the business of the tests on a real one.
+names, and watches. Everything about schemas, admission and RBAC is the business of the tests on a real one.
 """
 
 from __future__ import annotations
@@ -52,9 +52,11 @@ class ClusterInMemory:
     writes: list[tuple[str, Coordinates]] = field(default_factory=list)
     lists: Counter[str] = field(default_factory=Counter)
     events: list[Manifest] = field(default_factory=list)
+    happened: list[tuple[str, Manifest]] = field(default_factory=list)
     _applied: dict[Coordinates, Manifest] = field(default_factory=dict)
     _versions: Any = field(default_factory=lambda: itertools.count(2))  # as etcd's first write
     _uids: Any = field(default_factory=lambda: itertools.count(1))
+    _news: asyncio.Event = field(default_factory=asyncio.Event)
 
     # ------------------------------------------------------------------ KubeApi
 
@@ -114,6 +116,34 @@ class ClusterInMemory:
     async def server_version(self) -> tuple[int, int]:
         return (1, 36)
 
+    # ------------------------------------------------------------------ ClusterReader
+
+    async def watch(
+        self,
+        kind: Kind,
+        *,
+        since: str,
+        namespace: str | None = None,
+        label_selector: str = "",
+        field_selector: str = "",
+    ) -> AsyncIterator[tuple[str, Manifest]]:
+        """Never ends by itself."""
+        read = 0
+        while True:
+            for what, manifest in self.happened[read:]:
+                read += 1
+                wanted = manifest["kind"] == kind.kind and int(manifest["metadata"]["resourceVersion"]) > int(since)
+                wanted = wanted and namespace in (None, manifest["metadata"].get("namespace", ""))
+                if wanted and _selected(manifest, label_selector) and _named(manifest, field_selector):
+                    yield what, copy.deepcopy(manifest)
+            if self._news.is_set():
+                self._news = asyncio.Event()
+            await self._news.wait()
+
+    async def discovered(self, path: str) -> Manifest:
+        """Every kind is served."""
+        raise NotFound(f"{path}: nobody should have to ask", status=404, reason="NotFound")
+
     # ------------------------------------------------------------------ what others do
 
     def put(self, manifest: Manifest, *, seen: bool = True) -> Manifest:
@@ -133,7 +163,7 @@ class ClusterInMemory:
         self._applied.pop((kind, namespace, name), None)
         gone["metadata"]["resourceVersion"] = str(next(self._versions))
         if seen:
-            self.see(gone, gone=True)
+            self._tell("DELETED", gone)
 
     def of_kind(self, kind: str) -> list[Manifest]:
         """The objects of a kind, by name."""
@@ -172,13 +202,20 @@ class ClusterInMemory:
         metadata["resourceVersion"] = str(next(self._versions))
         self.objects[where] = manifest
         if seen:
-            self.see(copy.deepcopy(manifest), gone=False)
+            self._tell("MODIFIED" if before else "ADDED", copy.deepcopy(manifest))
         return manifest
+
+    def _tell(self, what: str, manifest: Manifest) -> None:
+        self.happened.append((what, manifest))
+        self._news.set()
+        if manifest["kind"] in BY_KIND:
+            self.see(manifest, gone=what == "DELETED")
 
 
 def _coordinates(manifest: Manifest) -> Coordinates:
-    kind, metadata = BY_KIND[manifest["kind"]], manifest["metadata"]
-    return (kind.kind, metadata.get("namespace", "") if kind.namespaced else "", metadata["name"])
+    kind, metadata = BY_KIND.get(manifest["kind"]), manifest["metadata"]
+    is_clusters = kind is not None and not kind.namespaced
+    return (manifest["kind"], "" if is_clusters else metadata.get("namespace", ""), metadata["name"])
 
 
 def _selected(manifest: Manifest, selector: str) -> bool:

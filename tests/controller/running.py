@@ -8,18 +8,24 @@ from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
 from hermetic.api.configuration import Configuration
-from hermetic.controller.operator import Operator
+from hermetic.controller.auditor import Auditor, ClusterIdentity
+from hermetic.controller.operator import JUDGE, JUDGE_SECONDS, Operator
+from hermetic.controller.prober import Prober
+from hermetic.controller.publishing import Publisher
 from hermetic.controller.reconciler import Reconciler
+from hermetic.controller.sight import Sight
 from hermetic.controller.sweeper import Sweeper
 from hermetic.controller.telemetry import Telemetry
 from hermetic.controller.workqueue import WorkQueue
 from hermetic.kube.recorder import EventRecorder
 from hermetic.kube.store import Key, Store
+from tests.attestations import CA, UID
 from tests.controller.cluster_in_memory import ClusterInMemory, Coordinates, Manifest
 from tests.controller.virtual_time import VirtualClock
 from tests.scenarios import a_baked_model, reporting
 
 NAMESPACE = "team-a"
+PROBES = "hermetic-probe"
 RESYNC_SECONDS = 600
 POLICY: dict[str, Any] = {
     "registries": [{"host": "contoso.azurecr.io", "namespaces": ["*"]}],
@@ -36,12 +42,24 @@ async def running(cluster: ClusterInMemory, *, workers: int = 8) -> AsyncIterato
     store, telemetry = Store(configuration), Telemetry()
     queue: WorkQueue[Key] = WorkQueue(clock.monotonic, jitter=lambda: 1.0)
     recorder = EventRecorder(cluster, instance="tests", clock=clock)
+    sight = Sight(cluster, clock, on_change=lambda: queue.add_after(JUDGE, JUDGE_SECONDS, routine=True))
     operator = Operator(
         api=cluster,
         store=store,
         queue=queue,
         reconciler=Reconciler(cluster, store, recorder, clock),
         sweeper=Sweeper(cluster, store),
+        auditor=Auditor(
+            api=cluster,
+            store=store,
+            sight=sight,
+            prober=Prober(cluster, clock, PROBES),
+            publisher=Publisher(cluster, telemetry),
+            recorder=recorder,
+            clock=clock,
+            identity=_identity,
+            registries=("contoso.azurecr.io",),
+        ),
         telemetry=telemetry,
         clock=clock,
         namespaces=(),
@@ -49,12 +67,17 @@ async def running(cluster: ClusterInMemory, *, workers: int = 8) -> AsyncIterato
     )
     await operator.prime()
     cluster.see = operator.see
-    work = asyncio.ensure_future(operator.work(workers))
+    work = [asyncio.ensure_future(operator.work(workers)), asyncio.ensure_future(sight.run())]
     try:
         yield operator
     finally:
-        work.cancel()
-        await asyncio.gather(work, return_exceptions=True)
+        for task in work:
+            task.cancel()
+        await asyncio.gather(*work, return_exceptions=True)
+
+
+async def _identity() -> ClusterIdentity:
+    return ClusterIdentity(CA, UID)
 
 
 async def rest(seconds: float = MOMENT) -> None:

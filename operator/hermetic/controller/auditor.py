@@ -1,4 +1,8 @@
-"""The EgressAudit, kept true: attestations, the cluster's own objects and the probe, judged at every change."""
+"""The EgressAudit, kept true: attestations, the cluster's own objects and the probe, judged at every change.
+
+What it said last stands in the gate until it says something else. So whatever keeps it from judging must end in words
+as well: a look that fails says Unknown, unless it failed for want of an API server that could be told.
+"""
 
 from __future__ import annotations
 
@@ -9,26 +13,29 @@ from typing import Any, Literal
 
 from pydantic import ValidationError
 
+from hermetic.api.conditions import ConditionType
 from hermetic.api.egressaudit import EgressAuditSpec
-from hermetic.audit.attestation.choosing import Choice, choose
-from hermetic.audit.attestation.keys import read_public_key, trusted
+from hermetic.api.reasons import Reason
+from hermetic.audit.attestation.choosing import Choice
+from hermetic.audit.attestation.keys import TrustedKeys, read_public_key, trusted
 from hermetic.audit.attestation.verification import Expected, Newest
 from hermetic.audit.auditing import judge
 from hermetic.audit.estate.estate import Estate
-from hermetic.audit.estate.questions import Answer, Question, Source
-from hermetic.audit.findings import Finding
+from hermetic.audit.estate.questions import Source
+from hermetic.audit.findings import Finding, Verdict
 from hermetic.audit.policy import Policy
-from hermetic.audit.standing.looks import Looks
-from hermetic.audit.standing.telling import next_look, status_of, status_unreadable
-from hermetic.audit.standing.verdict import judge_standing
+from hermetic.audit.standing.looks import Looks, ProbeRound, probe_ends_at
+from hermetic.audit.standing.telling import next_look, status_of, status_unjudged
+from hermetic.audit.standing.verdict import Standing, judge_standing
 from hermetic.collect.probe.readings import question as probe_question
 from hermetic.controller.announcements import announcements
+from hermetic.controller.evidence import Attestations
 from hermetic.controller.prober import Prober
 from hermetic.controller.publishing import Publisher
 from hermetic.controller.reconciler import Outcome
 from hermetic.controller.sight import Sight
-from hermetic.errors import HermeticError, NotFound
-from hermetic.kinds import EGRESS_ATTESTATION, EGRESS_AUDIT
+from hermetic.errors import Forbidden, HermeticError, KeyUnusable, NotFound, NotLeading, Rejected
+from hermetic.kinds import EGRESS_AUDIT
 from hermetic.kube.recorder import EventRecorder
 from hermetic.kube.store import Store
 from hermetic.plan.status import same_status
@@ -38,6 +45,7 @@ NAME = "cluster"
 UNTIL_SEEN_SECONDS = 1.0
 
 Status = dict[str, Any]
+Manifest = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +53,7 @@ class ClusterIdentity:
     """By what this cluster is known; None is not asked of an attestation."""
 
     ca_fingerprint: str | None
-    kube_system_uid: str | None
+    kube_system_uid: str
 
 
 class Auditor:
@@ -62,6 +70,7 @@ class Auditor:
         recorder: EventRecorder,
         clock: Clock,
         identity: Callable[[], Awaitable[ClusterIdentity]],
+        registries: tuple[str, ...] = (),
     ) -> None:
         self._api = api
         self._store = store
@@ -72,40 +81,65 @@ class Auditor:
         self._clock = clock
         self._identify = identity
         self._identity: ClusterIdentity | None = None
+        self._registries = registries
+        self._attestations = Attestations(store)
+        self._findings: tuple[object, tuple[Finding, ...]] = (None, ())
 
     async def look(self) -> Outcome:
         """Judge what there is to go by, and say it when it is news. Raises what may pass by itself."""
         live = self._store.object(EGRESS_AUDIT, NAME)
-        if live is None:
+        if live is None or live["metadata"].get("deletionTimestamp"):
             self._prober.forget()
+            self._publisher.forget()
             return Outcome()
         self._sight.want()
-        seen_at = self._sight.seen_at
-        if seen_at is None:
+        if self._sight.seen_at is None:
             # What an earlier process said stands until this one has seen as much.
             return Outcome(look_again_in=UNTIL_SEEN_SECONDS)
         outcome = Outcome()
-        now, generation, before = self._clock.now(), live["metadata"]["generation"], live.get("status") or {}
         try:
             spec = EgressAuditSpec.model_validate(live.get("spec") or {}, extra="ignore")
             keys = trusted(
                 read_public_key(one.name, one.public_key, not_after=one.not_after) for one in spec.trusted_keys
             )
-        except (ValidationError, HermeticError) as error:
-            await self._say(live, status_unreadable(generation, before, _in_words(error), now), outcome)
+        except (ValidationError, KeyUnusable) as error:
+            await self._give_up(live, Reason.SPEC_INVALID, _in_words(error), outcome)
             return outcome
-        choice = choose(self._store.objects(EGRESS_ATTESTATION), keys, await self._expected(spec, before), now)
-        moments = [await self._probe(spec, choice)]
-        looks = self._looks(spec, choice, seen_at)
-        standing = judge_standing(spec, looks, now)
-        await self._say(live, status_of(spec, generation, looks, standing, before, now), outcome)
-        outcome.wrote += await self._publisher.publish(spec, looks, standing, now)
-        following = next_look(spec, looks, now)
-        moments += [(following - now).total_seconds() + 1] if following is not None else []
-        outcome.look_again_in = min((moment for moment in moments if moment is not None), default=None)
+        try:
+            trouble = await self._judge(live, spec, keys, outcome)
+        except (Forbidden, NotFound, Rejected) as error:
+            await self._give_up(live, Reason.ISOLATION_UNKNOWN, f"the audit cannot go on: {error.message}", outcome)
+            raise
+        except HermeticError:
+            raise
+        except Exception as error:
+            # The last wall: a defect must not leave a verdict standing that nobody can confirm any more.
+            await self._give_up(live, Reason.ISOLATION_UNKNOWN, f"the audit is broken: {error!r}", outcome)
+            raise
+        if trouble is not None:
+            raise trouble
         return outcome
 
-    async def _expected(self, spec: EgressAuditSpec, before: Mapping[str, Any]) -> Expected:
+    async def _judge(
+        self, live: Manifest, spec: EgressAuditSpec, keys: TrustedKeys, outcome: Outcome
+    ) -> HermeticError | None:
+        """Look, judge and say; returns what kept the probe from going on."""
+        now, before = self._clock.now(), live.get("status") or {}
+        choice = await self._attestations.choose(keys, await self._expected(spec, before), now)
+        probe_again_in, trouble = await self._probe(spec, choice)
+        looks = self._looks(spec, choice, trouble)
+        standing = judge_standing(spec, looks, now)
+        if self._stands_until_the_probe_is_back(live, spec, standing, now):
+            outcome.look_again_in = probe_again_in
+            return trouble
+        await self._say(live, status_of(spec, live["metadata"]["generation"], looks, standing, before, now), outcome)
+        outcome.wrote += await self._publisher.publish(live, spec, looks, standing, now)
+        following = next_look(spec, looks, now)
+        moments = [probe_again_in, (following - now).total_seconds() + 1 if following is not None else None]
+        outcome.look_again_in = min((moment for moment in moments if moment is not None), default=None)
+        return trouble
+
+    async def _expected(self, spec: EgressAuditSpec, before: Manifest) -> Expected:
         profile: Literal["sealed", "filtered"] = "sealed" if spec.profile == "Sealed" else "filtered"
         self._identity = self._identity or await self._identify()
         accepted = before.get("newestAccepted")
@@ -119,28 +153,66 @@ class Auditor:
             newest=newest,
         )
 
-    async def _probe(self, spec: EgressAuditSpec, choice: Choice) -> float | None:
+    async def _probe(self, spec: EgressAuditSpec, choice: Choice) -> tuple[float | None, HermeticError | None]:
+        """After how many seconds there is more to do, and what went wrong: the other looks do not wait for it."""
         if spec.probe is None:
             self._prober.forget()
-            return None
+            return None, None
         attested = choice.accepted.digest if choice.accepted is not None else ""
-        return await self._prober.advance(spec.probe, f"{self._sight.cause()}\n{attested}")
+        try:
+            return await self._prober.advance(spec.probe, f"{self._sight.cause()}\n{attested}"), None
+        except NotLeading:
+            raise
+        except HermeticError as trouble:
+            return None, trouble
 
-    def _looks(self, spec: EgressAuditSpec, choice: Choice, seen_at: datetime) -> Looks:
-        answers = dict(self._sight.answers())
-        sources: set[Source] = {"kube"}
+    def _looks(self, spec: EgressAuditSpec, choice: Choice, trouble: HermeticError | None) -> Looks:
         newest = self._prober.newest
-        if newest is not None:
-            answers[probe_question(spec.cluster)] = newest.answer
-            sources.add("probe")
         return Looks(
             choice=choice,
-            cluster_findings=_findings(spec.cluster, sources, answers),
-            kubernetes_at=seen_at,
+            cluster_findings=self._found(spec),
+            kubernetes_at=self._sight.seen_at,
             probe=newest.told() if newest is not None else None,
+            probe_trouble=trouble.message if trouble is not None else "",
         )
 
-    async def _say(self, live: Mapping[str, Any], said: Status, outcome: Outcome) -> None:
+    def _found(self, spec: EgressAuditSpec) -> tuple[Finding, ...]:
+        """Judged again when something changed that a check reads, or another round of the probe has ended."""
+        newest = self._prober.newest
+        basis = (self._sight.revision, newest.run if newest is not None else "", spec.profile)
+        if self._findings[0] != basis:
+            answers, sources = dict(self._sight.answers()), set[Source]({"kube"})
+            if newest is not None:
+                answers[probe_question(spec.cluster)] = newest.answer
+                sources.add("probe")
+            found = judge(Estate(spec.cluster, sources, answers), _policy(spec, self._registries))
+            self._findings = (basis, found)
+        return self._findings[1]
+
+    def _stands_until_the_probe_is_back(
+        self, live: Manifest, spec: EgressAuditSpec, standing: Standing, now: datetime
+    ) -> bool:
+        """Whether an earlier process saw more than this one yet: a probe that still counts.
+
+        Its verdict stands while our first round is on its way, which is minutes at most, unless ours is Fail already.
+        """
+        if not self._prober.is_first or standing.verdict is Verdict.FAIL:
+            return False
+        if standing.lacking is None or standing.lacking.type is not ConditionType.PROBE_CURRENT:
+            return False
+        status = live.get("status") or {}
+        probed = ((status.get("evidence") or {}).get("probe") or {}).get("observedAt")
+        if not probed or status.get("observedGeneration") != live["metadata"]["generation"]:
+            return False
+        counts_until = probe_ends_at(ProbeRound(datetime.fromisoformat(probed), 0), spec)
+        return counts_until is not None and now < counts_until
+
+    async def _give_up(self, live: Manifest, reason: Reason, message: str, outcome: Outcome) -> None:
+        before, generation = live.get("status") or {}, live["metadata"]["generation"]
+        await self._say(live, status_unjudged(generation, before, reason, message, self._clock.now()), outcome)
+        self._publisher.tell_nothing(Verdict.UNKNOWN)
+
+    async def _say(self, live: Manifest, said: Status, outcome: Outcome) -> None:
         before = live.get("status") or {}
         if same_status(said, before):
             return
@@ -162,8 +234,10 @@ class Auditor:
             )
 
 
-def _findings(cluster: str, sources: set[Source], answers: Mapping[Question, Answer]) -> tuple[Finding, ...]:
-    return judge(Estate(cluster, sources, answers), Policy())
+def _policy(spec: EgressAuditSpec, registries: tuple[str, ...]) -> Policy:
+    # Which firewall it is that `filtered` allows is judged from outside; in here its id is not asked for.
+    profile: Literal["sealed", "filtered"] = "sealed" if spec.profile == "Sealed" else "filtered"
+    return Policy.model_construct(profile=profile, allowed_registries=registries)
 
 
 def _in_words(error: ValidationError | HermeticError) -> str:

@@ -3,22 +3,28 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime
+from typing import Any
+
+import structlog
 
 from hermetic import __version__
 from hermetic.api.egressaudit import EgressAuditSpec
 from hermetic.audit.checks.registry import PAGES
-from hermetic.audit.findings import Report
+from hermetic.audit.findings import Report, Verdict
 from hermetic.audit.report.openreports import NAME, cluster_report
 from hermetic.audit.standing.looks import Looks, age_of
 from hermetic.audit.standing.verdict import Standing
 from hermetic.controller.telemetry import Telemetry
-from hermetic.errors import NotFound
-from hermetic.kinds import CLUSTER_REPORT
+from hermetic.errors import Forbidden, NotFound, Rejected
+from hermetic.kinds import CLUSTER_REPORT, EGRESS_AUDIT
 from hermetic.ports import KubeApi, Manifest
 
 DIGEST = "hermetic.dev/findings"
+
+log = structlog.get_logger(__name__)
 
 
 class Publisher:
@@ -29,32 +35,42 @@ class Publisher:
         self._telemetry = telemetry
         self._published: str | None = None
 
-    async def publish(self, spec: EgressAuditSpec, looks: Looks, standing: Standing, at: datetime) -> list[str]:
+    async def publish(
+        self, audit: Mapping[str, Any], spec: EgressAuditSpec, looks: Looks, standing: Standing, at: datetime
+    ) -> list[str]:
         """Tell it, if it says anything new; returns what was written."""
         accepted = looks.choice.accepted
         ends_at = age_of(accepted, spec).ends_at if accepted is not None else None
         self._telemetry.tell_isolation(standing.verdict, standing.findings, ends_at)
         digest = _digest(standing)
-        if self._published is None:
-            self._published = await self._digest_of_the_live_one()
         if digest == self._published:
             return []
-        # Where nobody installed the kind there is nobody to tell; asked again when there is something new to say.
-        self._published = digest
+        written = False
         try:
-            await self._api.apply(_manifest(spec, standing, at, digest))
-        except NotFound:
-            return []
-        return [f"ClusterReport/{NAME}"]
+            if self._published is not None or digest != await self._digest_of_the_live_one():
+                await self._api.apply(_manifest(audit, spec, standing, at, digest))
+                written = True
+        except (Forbidden, NotFound, Rejected) as refusal:
+            # Where nobody installed the kind there is nobody to tell. The verdict does not hang on it.
+            log.info("report not published", because=refusal.message)
+        # Asked again when there is something new to say.
+        self._published = digest
+        return [f"ClusterReport/{NAME}"] if written else []
+
+    def tell_nothing(self, verdict: Verdict) -> None:
+        """This is the verdict, and there are no findings that speak for it."""
+        self._telemetry.tell_isolation(verdict, (), None)
+
+    def forget(self) -> None:
+        """There is no audit any more; its report goes with it, for it is owned by it."""
+        self._published = None
+        self._telemetry.tell_isolation(None, (), None)
 
     async def _digest_of_the_live_one(self) -> str:
-        """What an earlier process has written; "" where there is nothing, or no such kind."""
-        try:
-            async for page, _ in self._api.pages(CLUSTER_REPORT, field_selector=f"metadata.name={NAME}"):
-                for live in page:
-                    return str((live["metadata"].get("annotations") or {}).get(DIGEST, ""))
-        except NotFound:
-            return ""
+        """What an earlier process has written; "" where there is nothing. NotFound where there is no such kind."""
+        async for page, _ in self._api.pages(CLUSTER_REPORT, field_selector=f"metadata.name={NAME}"):
+            for live in page:
+                return str((live["metadata"].get("annotations") or {}).get(DIGEST, ""))
         return ""
 
 
@@ -64,7 +80,9 @@ def _digest(standing: Standing) -> str:
     return hashlib.sha256(repr(found).encode()).hexdigest()
 
 
-def _manifest(spec: EgressAuditSpec, standing: Standing, at: datetime, digest: str) -> Manifest:
+def _manifest(
+    audit: Mapping[str, Any], spec: EgressAuditSpec, standing: Standing, at: datetime, digest: str
+) -> Manifest:
     report = Report(
         cluster=spec.cluster,
         sources=("azure", "kube", "probe"),
@@ -77,4 +95,7 @@ def _manifest(spec: EgressAuditSpec, standing: Standing, at: datetime, digest: s
     )
     manifest: Manifest = cluster_report(report, PAGES)
     manifest["metadata"]["annotations"][DIGEST] = digest
+    owner = {"apiVersion": EGRESS_AUDIT.api_version, "kind": EGRESS_AUDIT.kind}
+    owner |= {key: audit["metadata"][key] for key in ("name", "uid")}
+    manifest["metadata"]["ownerReferences"] = [owner]
     return manifest

@@ -27,6 +27,7 @@ class Sight:
         self._observations = ClusterObservations()
         self._observing = Observing(api, self._observations, on_change=on_change)
         self._wanted = asyncio.Event()
+        self._cause: tuple[int, str] = (-1, "")
 
     async def run(self) -> None:
         """Watch from when it is wanted, until cancelled."""
@@ -42,17 +43,27 @@ class Sight:
         """Now, for watches go on; None until every list was read once, or is known not to be readable."""
         return self._clock.now() if self._observations.is_complete else None
 
+    @property
+    def revision(self) -> int:
+        """Grows whenever something changed that a check reads."""
+        return self._observations.revision
+
     def answers(self) -> Mapping[Question, Answer]:
-        """What every list holds now; a list that may not be read is a problem."""
+        """What every list holds now; a list that may not be read is a problem. Costs as the cluster is large."""
         return self._observations.answers()
 
     def cause(self) -> str:
         """A text that changes when the probe should run again: with machines, their subnets, and load balancers."""
-        answers = self.answers()
-        nodes = sorted(
-            (*place_of(one), one["metadata"].get("name", "")) for one in _bodies(answers, question(Node, EVERYWHERE))
-        )
-        return json.dumps([nodes, sorted(_balancers(_bodies(answers, question(Service, EVERYWHERE))))])
+        if self._cause[0] != self.revision:
+            self._cause = (self.revision, _cause(self.answers()))
+        return self._cause[1]
+
+
+def _cause(answers: Mapping[Question, Answer]) -> str:
+    nodes = sorted(
+        (*place_of(one), one["metadata"].get("name", "")) for one in _bodies(answers, question(Node, EVERYWHERE))
+    )
+    return json.dumps([nodes, sorted(_balancers(_bodies(answers, question(Service, EVERYWHERE))))])
 
 
 def _balancers(services: Iterator[Mapping[str, Any]]) -> Iterator[tuple[str, str, str]]:

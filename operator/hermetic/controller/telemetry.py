@@ -75,8 +75,8 @@ class Telemetry:
         """One request to the API server, with its HTTP status or 0 when no answer came."""
         self.requests.labels(verb=verb, resource=resource, code=str(status)).inc()
 
-    def tell_isolation(self, verdict: Verdict, findings: Iterable[Finding], ends_at: datetime | None) -> None:
-        """The verdict and what it rests on."""
+    def tell_isolation(self, verdict: Verdict | None, findings: Iterable[Finding], ends_at: datetime | None) -> None:
+        """The verdict and what it rests on; None where there is no EgressAudit."""
         for each in (Verdict.PASS, Verdict.FAIL, Verdict.UNKNOWN):
             self.isolation.labels(verdict=each.value).set(each is verdict)
         self.evidence_ends.set(ends_at.timestamp() if ends_at is not None else 0)

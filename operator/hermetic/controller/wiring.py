@@ -28,6 +28,7 @@ from hermetic.controller.sight import Sight
 from hermetic.controller.sweeper import Sweeper
 from hermetic.controller.telemetry import Telemetry
 from hermetic.controller.workqueue import WorkQueue
+from hermetic.errors import NotFound
 from hermetic.kinds import NAMESPACE
 from hermetic.kube.client import KubernetesApi
 from hermetic.kube.connection import Connection, find_connection
@@ -83,6 +84,7 @@ def assemble(configuration: Configuration, connection: Connection, telemetry: Te
         recorder=recorder,
         clock=clock,
         identity=lambda: _identified(api, connection),
+        registries=tuple(registry.host for registry in configuration.registries),
     )
     operator = Operator(
         api=fenced,
@@ -194,12 +196,12 @@ def _stop_on_signals() -> asyncio.Event:
 
 
 async def _identified(api: KubernetesApi, connection: Connection) -> ClusterIdentity:
-    """By what this cluster is known to those who attest it."""
+    """By what this cluster is known to those who attest it. Raises NotFound where that is not to be seen."""
     pem = await asyncio.to_thread(Path(connection.ca_file).read_bytes) if connection.ca_file else None
     async for page, _ in api.pages(NAMESPACE, field_selector=f"metadata.name={KUBE_SYSTEM}"):
         for found in page:
             return ClusterIdentity(ca_fingerprint(pem) if pem else None, str(found["metadata"]["uid"]))
-    return ClusterIdentity(ca_fingerprint(pem) if pem else None, None)
+    raise NotFound(f"there is no namespace '{KUBE_SYSTEM}' by which to know the cluster", status=404, reason="NotFound")
 
 
 def _identity() -> str:

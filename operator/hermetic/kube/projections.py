@@ -8,6 +8,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from hermetic.api.conditions import ConditionType
 from hermetic.api.egressaudit import EgressAuditStatus
 from hermetic.plan.world import Evidence, Node, Warned
 
@@ -78,6 +79,7 @@ def evidence(audit: Mapping[str, Any]) -> Evidence:
     return Evidence(
         verdict=found.verdict,
         message=found.message or "",
+        reason=next((one.reason for one in found.conditions if one.type == ConditionType.READY), ""),
         observed_at=_aware(azure.observed_at) if azure is not None else None,
         expires_at=_aware(azure.expires_at) if azure is not None else None,
         sources=frozenset(present),

@@ -112,10 +112,9 @@ class Store:
         """The key of every ModelDeployment."""
         yield from self._entries[MODEL_DEPLOYMENT]
 
-    def objects(self, kind: Kind) -> Iterator[dict[str, Any]]:
-        """Every object of a kind as it was last seen, in the order of their names."""
-        for name in sorted(self._entries[kind]):
-            yield json.loads(self._entries[kind][name].body)
+    def versions(self, kind: Kind) -> dict[str, int]:
+        """The resourceVersion of every cluster-scoped object of a kind, by name: another number, another object."""
+        return {name: entry.version for (_, name), entry in sorted(self._entries[kind].items())}
 
     def object(self, kind: Kind, name: str) -> dict[str, Any] | None:
         """A cluster-scoped object as it was last seen."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime, timedelta
 
 from hermetic.api.conditions import ConditionType
@@ -12,6 +13,15 @@ from hermetic.plan.world import Evidence, World
 
 # The verdict rests on all three or it is not one: configuration, cluster and packets.
 NEEDED_SOURCES = frozenset({"azure", "kubernetes", "probe"})
+# Why the audit does not know, in the words of the gate: what a person brings, what comes by itself, what was too late.
+OF_THE_AUDIT: Mapping[str, Reason] = {
+    Reason.ATTESTATION_MISSING: Reason.ISOLATION_EVIDENCE_MISSING,
+    Reason.ATTESTATION_REFUSED: Reason.ISOLATION_EVIDENCE_MISSING,
+    Reason.PROBE_NOT_CONFIGURED: Reason.ISOLATION_EVIDENCE_MISSING,
+    Reason.CLUSTER_NOT_SEEN: Reason.ISOLATION_EVIDENCE_PENDING,
+    Reason.PROBE_PENDING: Reason.ISOLATION_EVIDENCE_PENDING,
+    Reason.ISOLATION_EVIDENCE_STALE: Reason.ISOLATION_EVIDENCE_STALE,
+}
 
 
 def isolation_is_proven(spec: ModelDeploymentSpec, world: World, now: datetime) -> Holds | Blocks:
@@ -28,9 +38,8 @@ def isolation_is_proven(spec: ModelDeploymentSpec, world: World, now: datetime) 
     if evidence.verdict is None:
         return _unknown(Reason.ISOLATION_EVIDENCE_PENDING, "the EgressAudit 'cluster' has not been judged yet")
     if evidence.verdict == "Unknown":
-        return _unknown(
-            Reason.ISOLATION_UNKNOWN, evidence.message or "the audit could not see enough to rule out a way out"
-        )
+        said = evidence.message or "the audit could not see enough to rule out a way out"
+        return _unknown(OF_THE_AUDIT.get(evidence.reason, Reason.ISOLATION_UNKNOWN), said)
     if missing := NEEDED_SOURCES - evidence.sources:
         return _unknown(
             Reason.ISOLATION_EVIDENCE_MISSING, f"the verdict lacks evidence from: {', '.join(sorted(missing))}"

@@ -22,11 +22,12 @@ class Evidence:
     """What the EgressAudit says. `verdict` is None until it was judged at its present generation.
 
     `observed_at` and `expires_at` are those of the attestation from outside; `sources` are the looks that were taken:
-    of "azure", "kubernetes" and "probe".
+    of "azure", "kubernetes" and "probe". `reason` is that of its condition Ready.
     """
 
     verdict: Verdict | None
     message: str = ""
+    reason: str = ""
     observed_at: datetime | None = None
     expires_at: datetime | None = None
     sources: frozenset[str] = frozenset()

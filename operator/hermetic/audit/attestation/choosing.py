@@ -10,41 +10,79 @@ from typing import Any
 from hermetic.audit.attestation.custom_resource import from_object
 from hermetic.audit.attestation.keys import TrustedKeys
 from hermetic.audit.attestation.refusals import Refusal
-from hermetic.audit.attestation.verification import Attestation, Expected, verify
+from hermetic.audit.attestation.verification import Attestation, Expected, authenticate, must_count
 from hermetic.errors import AttestationRefused
+
+Authenticated = Attestation | AttestationRefused
+"""What is true of an object for as long as the keys stay the same: what it attests, or why it is not authentic."""
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """The attestation that counts, None where there is none, and why each other one does not, by name."""
+    """The attestation that counts, None where there is none, and why each other one does not, by name.
+
+    `older` are those that would count if there were no newer one; `expired` is the newest of those against which only
+    the clock speaks.
+    """
 
     accepted: Attestation | None
     name: str
     refused: Mapping[str, AttestationRefused]
     older: tuple[str, ...]
+    expired: Attestation | None = None
+
+
+def authenticated(manifest: Mapping[str, Any], trusted: TrustedKeys) -> Authenticated:
+    """An EgressAttestation as the API server has it. It takes a signature check: worth remembering."""
+    try:
+        return authenticate(from_object(manifest), trusted)
+    except AttestationRefused as refusal:
+        return refusal
 
 
 def choose(objects: Iterable[Mapping[str, Any]], trusted: TrustedKeys, expected: Expected, now: datetime) -> Choice:
-    """Judge every EgressAttestation (as the API server has it) and take the newest that counts.
+    """Judge every EgressAttestation (as the API server has it) and take the newest that counts."""
+    return choose_among(
+        {str(each["metadata"]["name"]): authenticated(each, trusted) for each in objects}, expected, now
+    )
+
+
+def choose_among(judged: Mapping[str, Authenticated], expected: Expected, now: datetime) -> Choice:
+    """The newest that counts here and now, by the names of the objects.
 
     Of two observed in the same second the one further along its chain, then the greater digest: the same choice,
-    whatever order they come in. `older` are those that would count if there were no newer one.
+    whatever order they come in.
     """
     counting: list[tuple[Attestation, str]] = []
     refusals: dict[str, AttestationRefused] = {}
-    for each in objects:
-        name = str(each["metadata"]["name"])
-        try:
-            counting.append((verify(from_object(each), trusted, expected, now), name))
-        except AttestationRefused as refusal:
+    expired: list[Attestation] = []
+    for name, one in judged.items():
+        refusal = one if isinstance(one, AttestationRefused) else _objection(one, expected, now)
+        if refusal is not None:
             refusals[name] = refusal
+        elif isinstance(one, Attestation):
+            counting.append((one, name))
+        if isinstance(one, Attestation) and refusal is not None and refusal.refusal == Refusal.EXPIRED:
+            expired.append(one)
     older_still = _surpassed(refusals, counting, expected)
-    counting.sort(key=lambda pair: (pair[0].observed_at, pair[0].sequence, pair[0].digest, pair[1]), reverse=True)
+    counting.sort(key=lambda pair: (*_rank(pair[0]), pair[1]), reverse=True)
     if not counting:
-        return Choice(None, "", refusals, ())
+        return Choice(None, "", refusals, (), max(expired, key=_rank, default=None))
     (newest, name), *older = counting
     still_refused = {name: refusal for name, refusal in refusals.items() if name not in older_still}
     return Choice(newest, name, still_refused, (*(name for _, name in older), *older_still))
+
+
+def _objection(attestation: Attestation, expected: Expected, now: datetime) -> AttestationRefused | None:
+    try:
+        must_count(attestation, expected, now)
+    except AttestationRefused as refusal:
+        return refusal
+    return None
+
+
+def _rank(attestation: Attestation) -> tuple[datetime, int, str]:
+    return (attestation.observed_at, attestation.sequence, attestation.digest)
 
 
 def _surpassed(

@@ -197,11 +197,12 @@ def _must_be_about(scope: Scope, expected: Expected) -> None:
 
 
 def _must_be_in_time(attestation: Attestation, expected: Expected, now: datetime) -> None:
+    # No message says what time it is now: it stands in a status, which would be another one every second.
     observed_at, expires_at = attestation.observed_at, attestation.expires_at
     if observed_at > now + CLOCK_SKEW:
-        raise refused(Refusal.FROM_THE_FUTURE, f"observed at {in_words(observed_at)}, and it is {in_words(now)}")
+        raise refused(Refusal.FROM_THE_FUTURE, f"observed at {in_words(observed_at)}, which is still to come")
     if now >= expires_at:
-        raise refused(Refusal.EXPIRED, f"expired at {in_words(expires_at)}, and it is {in_words(now)}")
+        raise refused(Refusal.EXPIRED, f"expired at {in_words(expires_at)}")
     oldest = expected.max_age_seconds
     if oldest is not None and now >= observed_at + timedelta(seconds=oldest):
         raise refused(Refusal.EXPIRED, f"observed at {in_words(observed_at)}; {oldest} s is the oldest allowed")

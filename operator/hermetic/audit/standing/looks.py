@@ -31,13 +31,15 @@ class ProbeRound:
 class Looks:
     """Everything at one moment. `cluster_findings` are those of the kube and probe checks, before exceptions.
 
-    `kubernetes_at` is None until every list was read once, `probe` until a round has ended.
+    `kubernetes_at` is None until every list was read once, `probe` until a round has ended; `probe_trouble` says what
+    keeps the next one from being run.
     """
 
     choice: Choice
     cluster_findings: tuple[Finding, ...] = ()
     kubernetes_at: datetime | None = None
     probe: ProbeRound | None = None
+    probe_trouble: str = ""
 
 
 @dataclass(frozen=True, slots=True)

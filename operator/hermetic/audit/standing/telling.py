@@ -16,7 +16,8 @@ from hermetic.audit.standing.verdict import Said, Standing
 
 KEPT_SECONDS = 3600
 """How old `evidence.kubernetes.observedAt` may grow while nothing changes: a write an hour, not one for every look."""
-LONGEST_MESSAGE = 2000
+LONGEST_MESSAGE = 2048
+"""Characters: the bound of the CRD."""
 
 Status = dict[str, Any]
 
@@ -31,7 +32,7 @@ def status_of(
         "observedGeneration": generation,
         "conditions": [_dated(one, generation, before, now) for one in said],
         "verdict": standing.verdict.value,
-        "message": _message(standing)[:LONGEST_MESSAGE],
+        "message": _cut(_message(standing)),
         "counts": _counts(looks, standing),
         "evidence": _evidence(spec, looks, before, now),
     }
@@ -42,14 +43,14 @@ def status_of(
     return status
 
 
-def status_unreadable(generation: int, before: Mapping[str, Any], message: str, now: datetime) -> Status:
-    """The status of an EgressAudit that this version cannot act on: no verdict, and so a closed gate."""
-    ready = Said(ConditionType.READY, "False", Reason.SPEC_INVALID, message[:LONGEST_MESSAGE])
+def status_unjudged(generation: int, before: Mapping[str, Any], reason: Reason, message: str, now: datetime) -> Status:
+    """The status of an EgressAudit about which nothing can be said for this reason: Unknown, and so a closed gate."""
+    ready = Said(ConditionType.READY, "False", reason, message)
     status: Status = {
         "observedGeneration": generation,
         "conditions": [_dated(one, generation, before, now) for one in (ready, *_kstatus(ready))],
         "verdict": Verdict.UNKNOWN.value,
-        "message": message[:LONGEST_MESSAGE],
+        "message": _cut(message),
     }
     if before.get("newestAccepted"):
         status["newestAccepted"] = dict(before["newestAccepted"])
@@ -73,10 +74,10 @@ def _ready(standing: Standing) -> Said:
     if standing.verdict is Verdict.PASS:
         return Said(ConditionType.READY, "True", Reason.ISOLATION_PROVEN, _message(standing))
     if standing.verdict is Verdict.FAIL:
-        return Said(ConditionType.READY, "False", Reason.ISOLATION_BROKEN, _message(standing)[:LONGEST_MESSAGE])
+        return Said(ConditionType.READY, "False", Reason.ISOLATION_BROKEN, _message(standing))
     lacking = standing.lacking
     reason = lacking.reason if lacking is not None else Reason.ISOLATION_UNKNOWN
-    return Said(ConditionType.READY, "False", reason, _message(standing)[:LONGEST_MESSAGE])
+    return Said(ConditionType.READY, "False", reason, _message(standing))
 
 
 def _kstatus(ready: Said) -> Iterator[Said]:
@@ -87,7 +88,7 @@ def _kstatus(ready: Said) -> Iterator[Said]:
 
 
 def _isolation(standing: Standing) -> Said:
-    kind, message = ConditionType.ISOLATION_VERIFIED, _message(standing)[:LONGEST_MESSAGE]
+    kind, message = ConditionType.ISOLATION_VERIFIED, _message(standing)
     if standing.verdict is Verdict.PASS:
         return Said(kind, "True", Reason.ISOLATION_PROVEN, message)
     if standing.verdict is Verdict.FAIL:
@@ -161,10 +162,15 @@ def _dated(one: Said, generation: int, before: Mapping[str, Any], now: datetime)
         "type": one.type.value,
         "status": one.status,
         "reason": one.reason.value,
-        "message": one.message,
+        "message": _cut(one.message),
         "lastTransitionTime": old["lastTransitionTime"] if same and old is not None else _moment(now),
         "observedGeneration": generation,
     }
+
+
+def _cut(message: str) -> str:
+    """A status with a longer one would be refused as a whole, and the old verdict would stand."""
+    return message if len(message) <= LONGEST_MESSAGE else f"{message[: LONGEST_MESSAGE - 1]}…"
 
 
 def _moment(at: datetime) -> str:

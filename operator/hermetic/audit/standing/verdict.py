@@ -8,9 +8,19 @@ from datetime import datetime
 from hermetic.api.conditions import ConditionType
 from hermetic.api.egressaudit import EgressAuditSpec
 from hermetic.api.reasons import Reason
+from hermetic.audit.attestation.choosing import Choice
+from hermetic.audit.attestation.refusals import Refusal
+from hermetic.audit.attestation.verification import Attestation
+from hermetic.audit.checks.registry import CHECKS
 from hermetic.audit.exceptions import AcceptedRisk, Exceptions
 from hermetic.audit.findings import Finding, Verdict, overall, worst_first
 from hermetic.audit.standing.looks import AGING, EXPIRING, Looks, age_of, attested_findings, probe_ends_at
+
+SEEN_BETTER_HERE = frozenset(check.page.id for check in CHECKS if check.needs == {"kube"})
+"""Checks of the cluster's objects alone: they are looked at here and now, so what a jump box said of them is history.
+
+Not those of the probe: a way out that any packet ever found stays found until the attestation is replaced.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +52,8 @@ def judge_standing(spec: EgressAuditSpec, looks: Looks, now: datetime) -> Standi
     """The verdict on what there is to go by now."""
     accepted = looks.choice.accepted
     attested = attested_findings(accepted, now.date()) if accepted is not None else ()
+    if looks.kubernetes_at is not None:
+        attested = (one for one in attested if one.check not in SEEN_BETTER_HERE)
     findings, notes = _exceptions(spec).applied((*attested, *looks.cluster_findings), now.date())
     said = (_attestation(spec, looks), _fresh(spec, looks, now), _kubernetes(looks), _probe(spec, looks, now))
     verdict = overall(findings)
@@ -64,12 +76,12 @@ def _attestation(spec: EgressAuditSpec, looks: Looks) -> Said:
     if choice.accepted is not None:
         at, key = f"{choice.accepted.observed_at:%Y-%m-%dT%H:%M:%SZ}", choice.accepted.signed_by.name
         return Said(kind, "True", Reason.ATTESTATION_ACCEPTED, f"{choice.name}, observed at {at}, signed by '{key}'")
+    if choice.expired is not None:
+        others = _refusals(choice, but=Refusal.EXPIRED)
+        message = _expired(spec, choice.expired) + (f"; {others}" if others else "")
+        return Said(kind, "False", Reason.ISOLATION_EVIDENCE_STALE, message)
     if choice.refused:
-        name, refused = min(choice.refused.items())
-        more = f" (and {len(choice.refused) - 1} more)" if len(choice.refused) > 1 else ""
-        return Said(
-            kind, "False", Reason.ATTESTATION_REFUSED, f"{name} is refused: {refused.refusal}: {refused.message}{more}"
-        )
+        return Said(kind, "False", Reason.ATTESTATION_REFUSED, _refusals(choice))
     return Said(
         kind,
         "False",
@@ -79,15 +91,32 @@ def _attestation(spec: EgressAuditSpec, looks: Looks) -> Said:
     )
 
 
+def _refusals(choice: Choice, *, but: Refusal | None = None) -> str:
+    """The last by name, for our names begin with the time; "" where there is none."""
+    told = {name: one for name, one in choice.refused.items() if one.refusal != but}
+    if not told:
+        return ""
+    name, refused = max(told.items())
+    more = f" (and {len(told) - 1} more)" if len(told) > 1 else ""
+    return f"{name} is refused: {refused.refusal}: {refused.message}{more}"
+
+
+def _expired(spec: EgressAuditSpec, expired: Attestation) -> str:
+    """As the gate of a deployment says it: the same words are the same status."""
+    return f"the evidence expired at {age_of(expired, spec).ends_at:%Y-%m-%dT%H:%M:%SZ}"
+
+
 def _fresh(spec: EgressAuditSpec, looks: Looks, now: datetime) -> Said:
-    kind, accepted = ConditionType.EVIDENCE_FRESH, looks.choice.accepted
+    kind, accepted, expired = ConditionType.EVIDENCE_FRESH, looks.choice.accepted, looks.choice.expired
+    if accepted is None and expired is not None:
+        return Said(kind, "False", Reason.ISOLATION_EVIDENCE_STALE, _expired(spec, expired))
     if accepted is None:
         return Said(kind, "Unknown", Reason.ATTESTATION_MISSING, "there is no attestation that counts")
     age = age_of(accepted, spec)
     ends = f"the attestation counts until {age.ends_at:%Y-%m-%dT%H:%M:%SZ}"
     share = age.share(now)
     if share >= 1:
-        return Said(kind, "False", Reason.ISOLATION_EVIDENCE_STALE, ends)
+        return Said(kind, "False", Reason.ISOLATION_EVIDENCE_STALE, _expired(spec, accepted))
     if share >= EXPIRING:
         return Said(kind, "True", Reason.EVIDENCE_EXPIRING, f"{ends}; audit again now, or nothing new will start")
     if share >= AGING:
@@ -104,14 +133,15 @@ def _kubernetes(looks: Looks) -> Said:
 
 def _probe(spec: EgressAuditSpec, looks: Looks, now: datetime) -> Said:
     kind, probe = ConditionType.PROBE_CURRENT, looks.probe
+    why = f": {looks.probe_trouble}" if looks.probe_trouble else ""
     if spec.probe is None:
         return Said(kind, "False", Reason.PROBE_NOT_CONFIGURED, "`spec.probe` is not set: no packet was ever tried")
     if probe is None:
-        return Said(kind, "Unknown", Reason.PROBE_PENDING, "no round of the probe has ended yet")
+        return Said(kind, "Unknown", Reason.PROBE_PENDING, f"no round of the probe has ended yet{why}")
     ends_at = probe_ends_at(probe, spec)
     if ends_at is not None and now >= ends_at:
         at = f"{probe.observed_at:%Y-%m-%dT%H:%M:%SZ}"
-        return Said(kind, "False", Reason.PROBE_STALE, f"the last round ended at {at}, two intervals ago or more")
+        return Said(kind, "False", Reason.PROBE_STALE, f"the last round ended at {at}, two intervals ago or more{why}")
     if probe.silent:
         named = ", ".join(probe.silent[:3]) + (" …" if len(probe.silent) > 3 else "")
         return Said(kind, "False", Reason.PROBE_INCOMPLETE, f"nothing came back from: {named}")

@@ -48,6 +48,8 @@ class ProbePods:
     """Namespace of pods in the machine's network; the same one when empty."""
     pull_secrets: tuple[str, ...] = ()
     targets: Targets = field(default_factory=Targets)
+    kept_seconds: int = KEPT_SECONDS
+    """How long a finished Job stays with its answer, before the cluster removes it."""
 
     def namespace_for(self, *, host_network: bool) -> str:
         """Where a pod of this vantage belongs."""
@@ -77,7 +79,7 @@ def probe_job(pods: ProbePods, seat: Seat, run: str, *, host_network: bool) -> d
             # A second try would hide that the first one could not run.
             "backoffLimit": 0,
             "activeDeadlineSeconds": DEADLINE_SECONDS,
-            "ttlSecondsAfterFinished": KEPT_SECONDS,
+            "ttlSecondsAfterFinished": pods.kept_seconds,
             "template": {"metadata": metadata, "spec": _pod(pods, seat, run, host_network=host_network)},
         },
     }

@@ -1,0 +1,60 @@
+"""Every EgressAttestation of the cluster with what is true of it, found out once: a signature does not change its mind.
+
+Reading one takes tens of milliseconds and its report megabytes, so of all but the one that counts only that is kept
+which the choice goes by.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from datetime import datetime
+
+from hermetic.audit.attestation.choosing import Authenticated, Choice, authenticated, choose_among
+from hermetic.audit.attestation.keys import TrustedKeys
+from hermetic.audit.attestation.verification import Attestation, Expected
+from hermetic.kinds import EGRESS_ATTESTATION
+from hermetic.kube.store import Store
+
+Edition = tuple[str, int]  # (name, resourceVersion)
+
+
+class Attestations:
+    """Chooses among those in the store; reads one again only when it, or the trusted keys, are others."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._trusted: TrustedKeys = {}
+        self._known: dict[Edition, Authenticated] = {}
+        self._whole: dict[Edition, Authenticated] = {}
+
+    async def choose(self, trusted: TrustedKeys, expected: Expected, now: datetime) -> Choice:
+        """The newest that counts here and now."""
+        if trusted != self._trusted:
+            self._trusted, self._known, self._whole = trusted, {}, {}
+        present = set(self._store.versions(EGRESS_ATTESTATION).items())
+        self._known = {edition: one for edition, one in self._known.items() if edition in present}
+        for edition in sorted(present - self._known.keys()):
+            self._known[edition] = _without_report(self._read(edition))
+            await asyncio.sleep(0)  # fifty at once take seconds, in which a Lease may have to be renewed
+        choice = choose_among({name: one for (name, _), one in self._known.items()}, expected, now)
+        return choice if choice.accepted is None else replace(choice, accepted=self._in_full(choice))
+
+    def _in_full(self, choice: Choice) -> Attestation:
+        edition = next(each for each in self._known if each[0] == choice.name)
+        if edition not in self._whole:
+            self._whole = {edition: self._read(edition)}
+        whole = self._whole[edition]
+        if not isinstance(whole, Attestation):
+            raise whole  # deleted while we looked: its event brings us back
+        return whole
+
+    def _read(self, edition: Edition) -> Authenticated:
+        return authenticated(self._store.object(EGRESS_ATTESTATION, edition[0]) or {}, self._trusted)
+
+
+def _without_report(one: Authenticated) -> Authenticated:
+    if not isinstance(one, Attestation):
+        return one
+    bare = one.predicate.model_copy(update={"report": {}})
+    return replace(one, predicate=bare, read_report=one.read_report.model_copy(update={"findings": []}))

@@ -15,6 +15,7 @@ from hermetic.audit.checks import (
     kube_workloads,
     nsg,
     outbound,
+    probe,
     registries,
     routes,
     storage,
@@ -38,5 +39,6 @@ CHECKS: tuple[Check, ...] = (
     *kube_policies.CHECKS,
     *kube_workloads.CHECKS,
     *kube_cluster.CHECKS,
+    *probe.CHECKS,
 )
 PAGES: Mapping[str, CheckPage] = {check.page.id: check.page for check in CHECKS}

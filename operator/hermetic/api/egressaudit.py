@@ -46,6 +46,48 @@ class TrustedKey(ApiModel):
     """Evidence observed after this moment does not count: set it on a key that is being replaced. Default: no end."""
 
 
+TargetAddress = Annotated[
+    str, StringConstraints(max_length=45), matches(r"^[0-9A-Fa-f:.]{2,45}$", "must be an IPv4 or IPv6 address")
+]
+TargetName = Annotated[
+    str,
+    StringConstraints(max_length=253),
+    matches(r"^[A-Za-z0-9_]([-A-Za-z0-9_.]*[A-Za-z0-9])?$", "must be a DNS name"),
+]
+
+
+class Listener(ApiModel):
+    """An address and a port."""
+
+    address: TargetAddress
+    """IPv4 or IPv6 address."""
+    port: Annotated[int, Field(ge=1, le=65535)]
+    """Port, 1 to 65535."""
+
+
+class ProbeTargets(ApiModel):
+    """What the probe calls; a list that is not given keeps its default."""
+
+    public_addresses: Annotated[list[TargetAddress], Field(min_length=3, max_length=6), list_of("set")] | None = None
+    """Public addresses in different networks with a TLS service on 443, three of them IPv4. Default: anycast resolvers
+    of three operators."""
+    storage_names: Annotated[list[TargetName], Field(max_length=2), list_of("set")] = []
+    """Blob endpoints of storage accounts in the cluster's region that are not yours. Without one that can be called,
+    by name or by address, storage of the same region is Unknown. Default: none."""
+    storage_addresses: Annotated[list[TargetAddress], Field(max_length=2), list_of("set")] = []
+    """Public addresses of such endpoints, for networks in which their names do not resolve. Default: none."""
+    proxies: Annotated[list[Listener], Field(max_length=4), list_of("map", "address", "port")] = []
+    """HTTP proxies that must not let the cluster through. Default: none."""
+    forbidden: Annotated[list[Listener], Field(max_length=8), list_of("map", "address", "port")] = []
+    """Addresses in other networks that must not answer. Default: none."""
+    controls: Annotated[list[Listener], Field(max_length=2), list_of("map", "address", "port")] = []
+    """What must answer, or silence means nothing. Default: the API server by its Service."""
+    resolvers: Annotated[list[TargetAddress], Field(max_length=4), list_of("set")] | None = None
+    """Resolvers asked beside those of the pod. Default: Azure's own, 168.63.129.16."""
+    canary: Annotated[TargetName, StringConstraints(max_length=180)] | None = None
+    """A registered domain without a wildcard; random names below it are asked for. Default: example.com."""
+
+
 class Probe(ApiModel):
     """The active probe from inside the node subnets."""
 
@@ -53,6 +95,8 @@ class Probe(ApiModel):
     """Seconds between probes, 300 to 86400. Default: 3600."""
     image: PinnedImage
     """Image of the probe by digest."""
+    targets: ProbeTargets = ProbeTargets()
+    """What is called, where the defaults are not enough. Default: the defaults of every list."""
 
 
 class AcceptedRisk(ApiModel):

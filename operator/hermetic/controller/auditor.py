@@ -30,7 +30,7 @@ from hermetic.audit.standing.verdict import Standing, judge_standing
 from hermetic.collect.probe.readings import question as probe_question
 from hermetic.controller.announcements import announcements
 from hermetic.controller.evidence import Attestations
-from hermetic.controller.prober import Prober
+from hermetic.controller.prober import Prober, targets_of
 from hermetic.controller.publishing import Publisher
 from hermetic.controller.reconciler import Outcome
 from hermetic.controller.sight import Sight
@@ -102,6 +102,8 @@ class Auditor:
             keys = trusted(
                 read_public_key(one.name, one.public_key, not_after=one.not_after) for one in spec.trusted_keys
             )
+            if spec.probe is not None:
+                targets_of(spec.probe)
         except (ValidationError, KeyUnusable) as error:
             await self._give_up(live, Reason.SPEC_INVALID, _in_words(error), outcome)
             return outcome

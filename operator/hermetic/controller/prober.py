@@ -28,6 +28,7 @@ from hermetic.collect.probe.job import (
 from hermetic.collect.probe.readings import Round, wanted_pods
 from hermetic.collect.probe.running import LOOK_AGAIN_SECONDS, PATIENCE_SECONDS, Probing
 from hermetic.collect.probe.seats import place_of, seats
+from hermetic.collect.probe.targets import Targets
 from hermetic.kinds import JOB
 from hermetic.ports import Clock, KubeApi
 
@@ -113,7 +114,9 @@ class Prober:
 
     def _pods(self, wanted: Probe) -> ProbePods:
         kept = PROBE_ROUNDS_LEFT_OUT * wanted.interval_seconds + PATIENCE_SECONDS + KEPT_LONGER_SECONDS
-        return ProbePods(namespace=self._namespace, image=wanted.image, kept_seconds=kept)
+        return ProbePods(
+            namespace=self._namespace, image=wanted.image, targets=targets_of(wanted), kept_seconds=kept
+        )
 
     def _due_in(self, wanted: Probe, cause: str) -> float:
         ended = self._ended
@@ -165,6 +168,11 @@ class Prober:
         """The oldest answer: what a pod saw first may have changed since."""
         told = [str(body.value["observedAt"]) for body in found.answer.bodies if body.value["observedAt"]]
         return min((datetime.fromisoformat(one) for one in told), default=self._clock.now())
+
+
+def targets_of(wanted: Probe) -> Targets:
+    """What is called. Raises pydantic's ValidationError for what the CRD lets through and no probe can call."""
+    return Targets.model_validate(wanted.targets.model_dump(exclude_unset=True))
 
 
 def _mark(cause: str) -> str:

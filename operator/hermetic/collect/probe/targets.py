@@ -71,6 +71,8 @@ class Targets(BaseModel):
     """Names that must not resolve to public addresses, and are called on 443 where they do."""
     storage_names: Annotated[tuple[Name, ...], Field(max_length=2)] = ()
     """Blob endpoints of storage accounts in the cluster's region that are not yours. Default: none, so Unknown."""
+    storage_addresses: Annotated[tuple[Address, ...], Field(max_length=2)] = ()
+    """Public addresses of such endpoints, for networks in which their names do not resolve."""
     proxies: Annotated[tuple[Listener, ...], Field(max_length=4)] = ()
     """HTTP proxies that must not let the cluster through."""
     forbidden: Annotated[tuple[Listener, ...], Field(max_length=8)] = ()
@@ -120,6 +122,7 @@ class Targets(BaseModel):
             *(["public", "tls", address, 443] for address in self.public_addresses),
             *(["public", "tcp", address, port] for address in v4 for port in self.tcp_ports),
             *(["public", "udp", address, port] for address in self.public_addresses for port in self.udp_ports),
+            *(["storage", "tls", address, 443] for address in self.storage_addresses),
             *(["proxy", "proxy", one.address, one.port] for one in self.proxies),
             *(["forbidden", "tcp", one.address, one.port] for one in self.forbidden),
             *(["wireserver", "tcp", AZURE_DNS, port] for port in WIRESERVER_PORTS),

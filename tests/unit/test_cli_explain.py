@@ -1,4 +1,4 @@
-"""`hermetic explain` has a page for everything that Hermetic calls by a name, and docs/reasons.md says the same."""
+"""`hermetic explain` has a page for everything that Hermetic calls by a name, and docs/ says the same."""
 
 from __future__ import annotations
 
@@ -14,8 +14,12 @@ from hermetic.api.configuration import Configuration
 from hermetic.api.kubernetes_yaml import dump
 from hermetic.api.reasons import Reason
 from hermetic.api.reserved import ENVIRONMENT, VLLM_FLAGS
+from hermetic.audit.checks.registry import CHECKS, PAGES
+from hermetic.audit.judging import Check
+from hermetic.cli.checks_reference import checks_markdown
 from hermetic.cli.failures import exit_code
-from hermetic.cli.reference import EXAMPLE, configuration_markdown, reasons_markdown
+from hermetic.cli.pages import as_paragraphs, is_command
+from hermetic.cli.reference import EXAMPLE, GENERATED, configuration_markdown, reasons_markdown
 from tests.commandline import hermetic
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
@@ -50,6 +54,30 @@ def test_every_condition_is_explained(condition: ConditionType) -> None:
     assert condition.meaning in " ".join(hermetic("explain", condition.value).out.split())
 
 
+@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.page.id)
+def test_every_check_is_explained_with_why_reads_remedy_and_source(check: Check) -> None:
+    page, ran = check.page, hermetic("explain", check.page.id)
+    assert ran.out.startswith(f"{page.id} (check)\n")
+    words = " ".join(ran.out.split())
+    for told in (page.title, page.why, *page.reads, page.remedy, page.source, page.severity.value, *check.needs):
+        assert " ".join(told.split()) in words
+
+
+def test_commands_of_a_remedy_are_never_wrapped() -> None:
+    for page in PAGES.values():
+        lines = [line.strip() for line in hermetic("explain", page.id).out.splitlines()]
+        assert [row for row in as_paragraphs(page.remedy).splitlines() if is_command(row) and row not in lines] == []
+
+
+def test_text_that_was_wrapped_by_hand_is_put_together_again() -> None:
+    wrapped = "In AKS, upgrade: az aks upgrade\n--name POOL\naz vm list\nTake the label off, and\nkeep it off."
+    assert as_paragraphs(wrapped).splitlines() == [
+        "In AKS, upgrade: az aks upgrade --name POOL",
+        "az vm list",
+        "Take the label off, and keep it off.",
+    ]
+
+
 def test_the_page_of_invalid_manifests_lists_every_reserved_name_with_its_cause() -> None:
     words = " ".join(hermetic("explain", "HRM-API-001").out.split())
     for reserved in (VLLM_FLAGS, ENVIRONMENT):
@@ -69,6 +97,7 @@ def test_the_page_of_invalid_manifests_lists_every_reserved_name_with_its_cause(
         ("--trust-rem", "--trust-remote-code (reserved flag)"),
         ("-tp", "--tensor-parallel-size (reserved flag)"),
         ("HF_TOKEN", "HF_TOKEN (reserved variable)"),
+        ("Subnet-NAT-Gateway", "subnet-nat-gateway (check)"),
     ],
 )
 def test_names_are_found_however_they_are_typed(typed: str, page: str) -> None:
@@ -76,7 +105,12 @@ def test_names_are_found_however_they_are_typed(typed: str, page: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("typed", "meant"), [("IsolationStale", "IsolationEvidenceStale"), ("HRM-API-002", "HRM-API-001")]
+    ("typed", "meant"),
+    [
+        ("IsolationStale", "IsolationEvidenceStale"),
+        ("HRM-API-002", "HRM-API-001"),
+        ("subnet-nat-gatway", "subnet-nat-gateway"),
+    ],
 )
 def test_what_nothing_is_called_is_bad_input_and_something_close_is_offered(typed: str, meant: str) -> None:
     ran = hermetic("explain", typed)
@@ -91,7 +125,7 @@ def test_what_is_like_nothing_gets_no_offer() -> None:
 
 def test_without_a_name_everything_is_listed() -> None:
     listed = hermetic("explain").out
-    names = [*(error.code for error in ERRORS), *Reason, *ConditionType, *VLLM_FLAGS, *ENVIRONMENT]
+    names = [*(error.code for error in ERRORS), *Reason, *ConditionType, *VLLM_FLAGS, *ENVIRONMENT, *PAGES]
     assert [name for name in names if f"\n  {name} " not in listed] == []
 
 
@@ -100,7 +134,7 @@ def test_json_holds_the_same_pages() -> None:
     assert (page["schema"], page["name"], page["sort"]) == ("hermetic.dev/explanation/v1", "CrashLoop", "reason")
     assert page["meaning"] == Reason.CRASH_LOOP.meaning
     listed = json.loads(hermetic("explain", "-o", "json").out)["pages"]
-    assert {each["name"] for each in listed} >= {"CrashLoop", "HRM-API-001", "Ready", "HF_TOKEN"}
+    assert {each["name"] for each in listed} >= {"CrashLoop", "HRM-API-001", "Ready", "HF_TOKEN", "subnet-nat-gateway"}
 
 
 def test_a_refusal_never_looks_like_a_verdict() -> None:
@@ -109,7 +143,12 @@ def test_a_refusal_never_looks_like_a_verdict() -> None:
 
 
 @pytest.mark.parametrize(
-    ("file", "text"), [("reasons.md", reasons_markdown), ("configuration.md", configuration_markdown)]
+    ("file", "text"),
+    [
+        ("reasons.md", reasons_markdown),
+        ("configuration.md", configuration_markdown),
+        ("checks.md", lambda: GENERATED + checks_markdown()),
+    ],
 )
 def test_checked_in_pages_equal_the_code(file: str, text) -> None:
     assert (DOCS / file).read_text(encoding="utf-8") == text(), "run `python -m hermetic.cli.reference`"

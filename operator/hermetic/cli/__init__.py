@@ -18,7 +18,7 @@ COMMANDS = {
     "status": "Show what serves, what does not, and what mends it.",
     "audit": "Look for ways out, in Azure, in the cluster and with packets.",
     "attest": "Verify signed evidence of isolation.",
-    "explain": "Explain error codes, reasons and conditions, offline.",
+    "explain": "Explain error codes, reasons, conditions and checks, offline.",
 }
 
 

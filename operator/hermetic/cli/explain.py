@@ -1,4 +1,4 @@
-"""`hermetic explain`: what a code, a reason, a condition or a reserved name means, and what to do."""
+"""`hermetic explain`: what a code, a reason, a condition, a check or a reserved name means, and what to do."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import click
 
 from hermetic.cli.options import common_options
 from hermetic.cli.output import say, write_json
-from hermetic.cli.pages import Page, Sort, page_of, pages
+from hermetic.cli.pages import Page, Sort, is_command, page_of, pages
 from hermetic.errors import InputError
 
 SCHEMA = "hermetic.dev/explanation/v1"
@@ -24,12 +24,13 @@ _PLURALS = {Sort.REFUSAL: "refusals of attestations", Sort.CHAIN: "findings abou
     context_settings={"ignore_unknown_options": True},  # a reserved flag is a name like any other here
     epilog="Example: hermetic explain IsolationEvidenceStale\n\n"
     "Example: hermetic explain HRM-API-001\n\n"
+    "Example: hermetic explain subnet-default-outbound\n\n"
     "Example: hermetic explain --trust-remote-code",
 )
 @click.argument("name", required=False, metavar="[NAME]")
 @common_options(cluster=False)
 def command(name: str | None, output: str) -> None:
-    """Explain an error code, a reason, a condition, or a reserved flag or variable. Works offline.
+    """Explain an error code, a reason, a condition, a check, or a reserved flag or variable. Works offline.
 
     Without NAME: everything that can be explained.
     """
@@ -71,9 +72,13 @@ def _paragraph(title: str, text: str) -> Iterator[str]:
     if title:
         yield f"{title}:"
     for line in text.splitlines():
-        yield textwrap.fill(
-            line, WIDTH, initial_indent="  ", subsequent_indent="    ", break_on_hyphens=False, break_long_words=False
-        )
+        yield f"  {line}" if is_command(line) else _wrapped(line)
+
+
+def _wrapped(line: str) -> str:
+    return textwrap.fill(
+        line, WIDTH, initial_indent="  ", subsequent_indent="    ", break_on_hyphens=False, break_long_words=False
+    )
 
 
 def _as_json(page: Page) -> dict[str, Any]:

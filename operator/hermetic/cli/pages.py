@@ -1,6 +1,7 @@
 """The pages behind `hermetic explain` and docs/reasons.md: one for everything that Hermetic calls by a name.
 
-Each is made of what the code itself says (docstrings of the errors, texts of the reasons), so that neither can drift.
+Each is made of what the code itself says (docstrings of the errors, texts of the reasons, data of the checks), so that
+neither can drift.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ class Sort(StrEnum):
     CONDITION = "condition"
     FLAG = "reserved flag"
     VARIABLE = "reserved variable"
+    CHECK = "check"
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +46,11 @@ class Page:
 
 def pages() -> dict[str, Page]:
     """Every page by its name, in the order in which they are listed."""
+    return _pages_at_hand() | {page.name: page for page in check_pages()}
+
+
+def _pages_at_hand() -> dict[str, Page]:
+    """All but those of the checks, which take half a second to load."""
     return {
         page.name: page
         for page in (*error_pages(), *reason_pages(), *refusal_pages(), *condition_pages(), *reserved_pages())
@@ -92,15 +99,60 @@ def reserved_pages() -> Iterator[Page]:
         yield Page(variable, Sort.VARIABLE, f"May not stand in extraEnv: {why}.")
 
 
+def check_pages() -> Iterator[Page]:
+    """Every check of the audit, in the order of the truth table. The title says what is so where it passes."""
+    from hermetic.audit.checks.registry import CHECKS
+
+    for check in CHECKS:
+        page = check.page
+        more = {
+            "Why": " ".join(page.why.split()),
+            "Severity": page.severity.value,
+            "Asked of": ", ".join(sorted(check.needs)),
+            "Reads": "\n".join(page.reads),
+            "Family": page.family,
+            "Source": page.source,
+        }
+        yield Page(page.id, Sort.CHECK, f"{page.title}.", as_paragraphs(page.remedy), more)
+
+
+def as_paragraphs(text: str) -> str:
+    """Text that was wrapped by hand, with each paragraph and each command on a line of its own."""
+    rows: list[str] = []
+    for row in filter(None, map(str.strip, text.splitlines())):
+        if rows and _goes_on(rows[-1], row):
+            rows[-1] = f"{rows[-1]} {row}"
+        else:
+            rows.append(row)
+    return "\n".join(rows)
+
+
+def is_command(row: str) -> bool:
+    """Whether a line is one to be typed: it must not be wrapped."""
+    return row.startswith(("az ", "kubectl ", "hermetic "))
+
+
+def _goes_on(before: str, row: str) -> bool:
+    if is_command(row):
+        return False
+    holds_a_command = any(f" {word} " in f" {before}" for word in ("az", "kubectl"))
+    return not row[0].isupper() or not (holds_a_command or before.endswith((".", ":")))
+
+
 def page_of(name: str) -> Page | None:
     """The page of a name: in whatever case it was typed, and a flag in whatever way vLLM would understand it."""
-    known = pages()
+    known = _pages_at_hand()
+    if (found := _named(name, known)) is not None:
+        return found
+    if name.startswith("-"):
+        return known.get(reserved_flag(name))
+    return _named(name, {page.name: page for page in check_pages()})
+
+
+def _named(name: str, known: Mapping[str, Page]) -> Page | None:
     if name in known:
         return known[name]
-    by_case = {each.casefold(): page for each, page in known.items()}
-    if (found := by_case.get(name.casefold())) is not None:
-        return found
-    return known.get(reserved_flag(name)) if name.startswith("-") else None
+    return {each.casefold(): page for each, page in known.items()}.get(name.casefold())
 
 
 def _tree(error: type[HermeticError]) -> Iterator[type[HermeticError]]:

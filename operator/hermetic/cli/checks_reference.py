@@ -1,0 +1,51 @@
+"""docs/checks.md: every check of the audit, from the pages that `hermetic explain` shows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import groupby
+
+from hermetic.audit.checks.registry import CHECKS
+from hermetic.audit.judging import Check
+from hermetic.cli.pages import as_paragraphs, is_command
+
+_INTRODUCTION = """\
+# Checks
+
+Everything that `hermetic audit` judges, {count} checks in the order of their tables. `hermetic explain CHECK` shows the
+same offline. [audit.md](audit.md) tells how to run the audit and read its report.
+
+The title says what is so where a check passes. The severity is that of a Fail or an Unknown unless the finding says
+otherwise: critical and high decide the verdict, medium and low are warnings, info is inventory. `azure`, `kube` and
+`probe` are who must be asked; without one of them the check has no finding, and the report lists it under `notAsked`.
+Words in capitals in a remedy are yours to fill in.
+"""
+
+
+def checks_markdown() -> str:
+    """The page, a chapter for each family."""
+    return "\n".join((_INTRODUCTION.format(count=len(CHECKS)), *_chapters()))
+
+
+def _chapters() -> Iterator[str]:
+    for title, checks in groupby(CHECKS, key=lambda check: check.page.family):
+        yield f"## {title}\n"
+        for check in checks:
+            yield from _chapter(check)
+
+
+def _chapter(check: Check) -> Iterator[str]:
+    page = check.page
+    asked = ", ".join(f"`{source}`" for source in sorted(check.needs))
+    yield f"### {page.id}\n"
+    yield f"{page.title}. **{page.severity.value}**, asks {asked}\n"
+    yield f"{' '.join(page.why.split())}\n"
+    yield f"Reads: {'; '.join(page.reads)}.\n"
+    yield from _remedy(page.remedy)
+    yield f"Source: {page.source}.\n"
+
+
+def _remedy(text: str) -> Iterator[str]:
+    for typed, rows in groupby(as_paragraphs(text).splitlines(), key=is_command):
+        told = "\n".join(rows)
+        yield f"```\n{told}\n```\n" if typed else f"{told}\n"

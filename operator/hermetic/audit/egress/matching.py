@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from hermetic.audit.egress.prefixes import Network, internet, networks, overlap, without
+from hermetic.audit.egress.prefixes import networks
+from hermetic.audit.egress.space import Space, internet, overlap, space, without
 from hermetic.audit.estate.azure.security_groups import SecurityRule
 
 LAST_PORT = 65535
@@ -18,22 +19,21 @@ HOST_LOCAL = ("azureloadbalancer", "azureplatformdns", "azureplatformimds", "azu
 class Ground:
     """Where rules are judged: one subnet.
 
-    `sources` are the prefixes that its packets come from, empty when they are not known; `local` those of its virtual
+    `sources` are the addresses that its packets come from, empty when not known; `local` those of its virtual
     network and the peers of that. `network_tag_leads_out`: a user-defined default or public route widens the service
     tag VirtualNetwork to the internet. `application_groups` are ids in lower case of those that its interfaces are in.
     """
 
-    sources: tuple[Network, ...] = ()
-    local: tuple[Network, ...] = ()
+    sources: Space = ()
+    local: Space = ()
     has_v6: bool = False
     network_tag_leads_out: bool = False
     application_groups: frozenset[str] = frozenset()
 
     @property
-    def internet(self) -> tuple[Network, ...]:
+    def internet(self) -> Space:
         """What a packet must not reach; IPv6 counts where the subnet has any."""
-        everything = internet(self.local)
-        return everything if self.has_v6 else tuple(one for one in everything if one.version == 4)
+        return internet(self.local, with_v6=self.has_v6)
 
 
 def outbound_in_order(rules: Iterable[SecurityRule]) -> list[SecurityRule]:
@@ -55,7 +55,7 @@ def may_match(rule: SecurityRule, ground: Ground) -> bool:
     prefixes = networks(rule.sources)
     if len(prefixes) < len(rule.sources) or not rule.sources or not ground.sources:
         return True
-    return bool(overlap(prefixes, ground.sources))
+    return bool(overlap(space(prefixes), ground.sources))
 
 
 def is_for_every_source(rule: SecurityRule, ground: Ground) -> bool:
@@ -63,7 +63,7 @@ def is_for_every_source(rule: SecurityRule, ground: Ground) -> bool:
     said = {word.lower() for word in rule.sources}
     if said & {*WILDCARDS, "virtualnetwork"}:
         return _covers(rule.source_ports, rule.source_ports == ())
-    from_here = bool(ground.sources) and not without(ground.sources, networks(rule.sources))
+    from_here = bool(ground.sources) and not without(ground.sources, space(networks(rule.sources)))
     return from_here and _covers(rule.source_ports, rule.source_ports == ())
 
 

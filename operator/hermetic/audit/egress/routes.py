@@ -6,7 +6,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
-from hermetic.audit.egress.prefixes import Network, is_default, network, public_part
+from hermetic.audit.egress.prefixes import Network, is_default, network
+from hermetic.audit.egress.space import Space, is_public
 from hermetic.audit.estate.azure.routing import Route
 
 
@@ -64,15 +65,15 @@ class Way:
         return f"{self.route.address_prefix} -> {self.route.next_hop_type}{address}"
 
 
-def public_ways(routes: Iterable[Route] | None, local: tuple[Network, ...]) -> tuple[Way, ...]:
+def public_ways(routes: Iterable[Route] | None, local: Space) -> tuple[Way, ...]:
     """Routes with a default, a public prefix or a service tag, whatever the next hop; in their order of prefixes."""
     return tuple(sorted(_public(routes or (), local), key=lambda way: (way.words, way.route.name)))
 
 
-def _public(routes: Iterable[Route], local: tuple[Network, ...]) -> Iterator[Way]:
+def _public(routes: Iterable[Route], local: Space) -> Iterator[Way]:
     for route in routes:
         prefix = network(route.address_prefix or "")
-        if prefix is None or is_default(prefix) or public_part(prefix, local):
+        if prefix is None or is_default(prefix) or is_public(prefix, local):
             yield Way(route, prefix, hop_of(route.next_hop_type))
 
 

@@ -19,15 +19,16 @@ from hermetic.audit.egress.matching import (
     may_match,
     outbound_in_order,
 )
-from hermetic.audit.egress.prefixes import ANY_V4, ANY_V6, Network, network, overlap, without
+from hermetic.audit.egress.prefixes import ANY_V4, ANY_V6, network
+from hermetic.audit.egress.space import Space, overlap, space, union, without
 from hermetic.audit.estate.azure.security_groups import SecurityRule
 
 PROTOCOLS = ("tcp", "udp", "icmp", "esp", "ah", "other")
 ANYWHERE = ("*", "any", "")
 INTERNET, VIRTUAL_NETWORK = "internet", "virtualnetwork"
 
-Reach = dict[str, tuple[Network, ...]]
-"""By protocol, the public prefixes that are open."""
+Reach = dict[str, Space]
+"""By protocol, the public addresses that are open."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,8 +109,8 @@ def _destinations(rule: SecurityRule) -> tuple[str, ...]:
     return ("*",)
 
 
-def _allowed(word: str, ground: Ground) -> tuple[Network, ...]:
-    """Public prefixes that an allow to this word may reach; a service tag that we cannot spell out is all of them."""
+def _allowed(word: str, ground: Ground) -> Space:
+    """Public addresses that an allow to this word may reach; a service tag that we cannot spell out is all of them."""
     said = word.lower()
     if said in ANYWHERE or said == INTERNET:
         return ground.internet
@@ -118,22 +119,21 @@ def _allowed(word: str, ground: Ground) -> tuple[Network, ...]:
     if is_host_local(said):
         return ()
     prefix = network(word)
-    return ground.internet if prefix is None else overlap((prefix,), ground.internet)
+    return ground.internet if prefix is None else overlap(space((prefix,)), ground.internet)
 
 
-def _taken(rule: SecurityRule, ground: Ground) -> tuple[Network, ...]:
-    """Public prefixes that a deny is sure to stop; a service tag that we cannot spell out is none."""
-    found: list[Network] = []
-    for word in rule.destinations:
-        said = word.lower()
-        prefix = network(word)
-        if said in ("*", "any"):
-            found += [ANY_V4, ANY_V6]
-        elif said == INTERNET:
-            found += ground.internet
-        elif prefix is not None:
-            found.append(prefix)
-    return tuple(found)
+def _taken(rule: SecurityRule, ground: Ground) -> Space:
+    """Public addresses that a deny is sure to stop; a service tag that we cannot spell out is none."""
+    return union(span for word in rule.destinations for span in _taken_by(word, ground))
+
+
+def _taken_by(word: str, ground: Ground) -> Space:
+    said, prefix = word.lower(), network(word)
+    if said in ("*", "any"):
+        return space((ANY_V4, ANY_V6))
+    if said == INTERNET:
+        return ground.internet
+    return space((prefix,)) if prefix is not None else ()
 
 
 def _is_denied_tag(word: str, denied: set[str]) -> bool:
@@ -156,5 +156,5 @@ def _is_for_tcp_and_udp(rule: SecurityRule) -> bool:
     return {"tcp", "udp"} <= set(_protocols(rule))
 
 
-def _reach(layer: Sequence[Hole], protocol: str) -> tuple[Network, ...]:
-    return tuple(one for hole in layer for one in hole.reach.get(protocol, ()))
+def _reach(layer: Sequence[Hole], protocol: str) -> Space:
+    return union(span for hole in layer for span in hole.reach.get(protocol, ()))

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from hermetic.audit.egress.attached import Attached, attached
 from hermetic.audit.egress.inventory import readable
 from hermetic.audit.egress.matching import Ground
-from hermetic.audit.egress.prefixes import Network, joined, networks
+from hermetic.audit.egress.prefixes import networks
 from hermetic.audit.egress.routes import Hop, Way, public_ways
 from hermetic.audit.egress.rules import Hole, holes, way_out
+from hermetic.audit.egress.space import Space, space, union
 from hermetic.audit.estate.arm_ids import parent_of
 from hermetic.audit.estate.azure.routing import RouteTable
 from hermetic.audit.estate.azure.security_groups import SecurityGroup
@@ -87,10 +88,10 @@ def _surroundings(estate: Estate, scoped: ScopedSubnet, subnet: Subnet) -> Surro
         Layers((*own, *((estate.one(SecurityGroup, group),) if group else ())))
         for _, group in sorted(on_interfaces.groups.items() or [("", "")])
     )
-    prefixes, local = networks(subnet.prefixes), local_prefixes(estate, scoped.id)
+    prefixes, local = networks(subnet.prefixes), local_space(estate, scoped.id)
     ground = Ground(
-        sources=prefixes,
-        local=joined((*prefixes, *local)),
+        sources=space(prefixes),
+        local=union((*space(prefixes), *local)),
         has_v6=any(one.version == 6 for one in prefixes),
         network_tag_leads_out=_widens_the_network_tag(table, local),
         application_groups=frozenset(on_interfaces.application_groups),
@@ -98,25 +99,25 @@ def _surroundings(estate: Estate, scoped: ScopedSubnet, subnet: Subnet) -> Surro
     return Surroundings(scoped.id, subnet, table, combinations, ground, looks)
 
 
-def local_prefixes(estate: Estate, subnet_id: str) -> tuple[Network, ...]:
+def local_space(estate: Estate, subnet_id: str) -> Space:
     """The address space of the subnet's network and of its peers, as far as it can be read."""
     network_id = parent_of(subnet_id)
     return estate.once(("local", network_id.lower()), lambda: _local(estate, network_id))
 
 
-def _local(estate: Estate, network_id: str) -> tuple[Network, ...]:
+def _local(estate: Estate, network_id: str) -> Space:
     network = estate.one(VirtualNetwork, network_id).value
     holders = (*((network,) if network is not None else ()), *estate.every(Peering, network_id))
     unread: list[Look] = []  # what is not known to be ours counts as the internet: no look is needed
-    return joined(one for _, found in readable(holders, _space, unread) for one in found)
+    return union(span for _, found in readable(holders, _space, unread) for span in found)
 
 
-def _space(holder: VirtualNetwork | Peering) -> tuple[Network, ...]:
-    space = holder.address_space if isinstance(holder, VirtualNetwork) else holder.remote_address_space
-    return networks(space.address_prefixes) if space is not None else ()
+def _space(holder: VirtualNetwork | Peering) -> Space:
+    held = holder.address_space if isinstance(holder, VirtualNetwork) else holder.remote_address_space
+    return space(networks(held.address_prefixes)) if held is not None else ()
 
 
-def _widens_the_network_tag(table: Seen[RouteTable] | None, local: tuple[Network, ...]) -> bool:
+def _widens_the_network_tag(table: Seen[RouteTable] | None, local: Space) -> bool:
     """Any default or public user-defined route does, one to nowhere included; a table that nobody saw may."""
     if table is None:
         return False

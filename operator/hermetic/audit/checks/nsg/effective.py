@@ -9,7 +9,6 @@ from hermetic.audit.checks.nsg.verdicts import firewall_looks, path
 from hermetic.audit.egress.rules import Hole, holes, way_out
 from hermetic.audit.egress.sentinels import each_sentinel
 from hermetic.audit.egress.surroundings import Layers, Surroundings
-from hermetic.audit.estate.arm_ids import same_id
 from hermetic.audit.estate.azure.effective import EffectiveGroup, EffectiveGroups
 from hermetic.audit.estate.azure.vnet import NetworkInterface
 from hermetic.audit.estate.estate import Estate
@@ -21,7 +20,7 @@ Rules = tuple[Hole, ...]
 
 
 def effective_rules(estate: Estate, policy: Policy) -> Iterator[Judgement]:
-    """The subnet is judged; a sentinel stands beside the nodes, and its own group is not theirs."""
+    """All groups in the way of a sentinel: a machine beside the nodes that gets out is a way out of their subnet."""
 
     def judge(around: Surroundings, nic: NetworkInterface) -> Iterator[Judgement]:
         seen = estate.asked(EffectiveGroups, nic.id)
@@ -47,26 +46,8 @@ def _judged(
     layers = [holes(one.effective_security_rules or (), around.ground) for one in groups]
     if not way_out(layers, around.ground):
         return passes(around.id, "InternetDenied", f"the effective rules of {nic.name} deny the internet", seen)
-    if around.combinations and all(
-        _seals_the_nodes(around, groups, combination) for combination in around.combinations
-    ):
-        words = f"the effective rules of {nic.name} are open, but those of the subnet with the nodes' own group are not"
-        rests_on = (one for combination in around.combinations for one in combination.groups)
-        return passes(around.id, "NodesSealed", words, seen, *rests_on, *around.looks)
     words = f"the effective rules of {nic.name} let packets out to the internet: {_first(layers)}"
     return fails(around.id, "InternetNotDenied", words, seen, paths=(path(around, Layers(())),))
-
-
-def _seals_the_nodes(around: Surroundings, groups: Sequence[EffectiveGroup], combination: Layers) -> bool:
-    """Whether the effective rules of the subnet, with the nodes' own group in place of the sentinel's, seal it."""
-    of_subnet = [one for one in groups if one.association is not None and one.association.subnet is not None]
-    own = around.subnet.network_security_group
-    of_nodes = [
-        one.value for one in combination.groups if one.value is not None and not (own and same_id(one.target, own.id))
-    ]
-    layers = [holes(one.effective_security_rules or (), around.ground) for one in of_subnet]
-    layers += [holes(group.rules, around.ground) for group in of_nodes]
-    return not way_out(layers, around.ground)
 
 
 def _first(layers: Sequence[Rules]) -> str:

@@ -24,10 +24,8 @@ def bypassed(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     networks, group = {one.lower() for one in network_ids_of(estate)}, node_group_of(estate)
     looks: list[Look] = [endpoints, *subnets_of(estate)[1]]
     homes: dict[str, str] = {}
-    for endpoint, home in readable(endpoints, lambda one: one.subnet.id if one.subnet is not None else "", looks):
-        # AKS puts the endpoint of a private API server into the nodes' subnet by itself.
-        is_of_aks = bool(group) and is_below(endpoint.id, group)
-        if not is_of_aks and parent_of(home).lower() in networks:
+    for _, home in readable(endpoints, lambda one: _home(one, group), looks):
+        if parent_of(home).lower() in networks:
             homes[home.lower()] = home
     for _, home in sorted(homes.items()):
         seen = estate.one(Subnet, home)
@@ -37,6 +35,13 @@ def bypassed(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     else:
         words = "no private endpoint but AKS's own is in the cluster's networks"
         yield passes(estate.cluster, "NoPrivateEndpoint", words, *looks)
+
+
+def _home(endpoint: PrivateEndpoint, node_group: str) -> str:
+    """Its subnet; "" for the endpoint of a private API server, which AKS itself puts into the nodes' subnet."""
+    services = {service for one in endpoint.connections for service in one.group_ids or ()}
+    is_of_aks = bool(node_group) and is_below(endpoint.id, node_group) and services == {"management"}
+    return "" if is_of_aks or endpoint.subnet is None else endpoint.subnet.id
 
 
 def _judged(home: str, seen: Seen[Subnet]) -> Iterator[Judgement]:

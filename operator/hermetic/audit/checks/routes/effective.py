@@ -8,10 +8,11 @@ from dataclasses import dataclass
 
 from hermetic.audit.egress.firewall import declared_addresses
 from hermetic.audit.egress.methods import Methods, methods_of
-from hermetic.audit.egress.prefixes import is_default, network, public_part
+from hermetic.audit.egress.prefixes import is_default, network
 from hermetic.audit.egress.routes import Hop, hop_of
 from hermetic.audit.egress.sentinels import each_sentinel
 from hermetic.audit.egress.service_endpoints import storage_reach
+from hermetic.audit.egress.space import is_public
 from hermetic.audit.egress.surroundings import Surroundings
 from hermetic.audit.estate.arm_ids import name_of
 from hermetic.audit.estate.azure.effective import EffectiveRoute, EffectiveRoutes
@@ -95,7 +96,7 @@ def _kind(asked: Asked, route: EffectiveRoute, text: str) -> str:
     hop, prefix = hop_of(route.next_hop_type), network(text)
     if prefix is None:
         return "" if hop in {Hop.DROPPED, Hop.STAYS} else Kind.UNKNOWN
-    if not is_default(prefix) and not public_part(prefix, asked.around.ground.local):
+    if not is_default(prefix) and not is_public(prefix, asked.around.ground.local):
         return Kind.UNKNOWN if hop is Hop.UNKNOWN else ""
     if hop is Hop.INTERNET:
         return _to_internet(asked, route, is_default(prefix))

@@ -1,0 +1,79 @@
+"""Sets of addresses as sorted spans of numbers: the arithmetic behind rules and routes, linear in the spans.
+
+A set with a hole of one address is two spans; as prefixes it is up to 128.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
+
+from hermetic.audit.egress.prefixes import ANY_V4, NOT_PUBLIC_V4, PUBLIC_V6, Network
+
+Span = tuple[int, int, int]
+"""IP version, first and last address."""
+Space = tuple[Span, ...]
+"""Sorted, and no two spans touch; () is no address at all."""
+
+
+def space(networks: Iterable[Network]) -> Space:
+    """The addresses of some prefixes."""
+    return union((one.version, int(one.network_address), int(one.broadcast_address)) for one in networks)
+
+
+def union(spans: Iterable[Span]) -> Space:
+    """All addresses of some spans, whatever their order."""
+    found: list[Span] = []
+    for version, first, last in sorted(spans):
+        if found and found[-1][0] == version and first <= found[-1][2] + 1:
+            found[-1] = (version, found[-1][1], max(last, found[-1][2]))
+        else:
+            found.append((version, first, last))
+    return tuple(found)
+
+
+def overlap(one: Space, other: Space) -> Space:
+    """What both hold."""
+    return tuple(_overlap(one, other))
+
+
+def _overlap(one: Space, other: Space) -> Iterator[Span]:
+    here = there = 0
+    while here < len(one) and there < len(other):
+        left, right = one[here], other[there]
+        first, last = max(left[1], right[1]), min(left[2], right[2])
+        if left[0] == right[0] and first <= last:
+            yield (left[0], first, last)
+        if (left[0], left[2]) <= (right[0], right[2]):
+            here += 1
+        else:
+            there += 1
+
+
+def without(whole: Space, taken: Space) -> Space:
+    """What is left of one when the other is taken away."""
+    left: list[Span] = []
+    for version, first, last in whole:
+        start = first
+        for _, hole_first, hole_last in overlap(((version, first, last),), taken):
+            if start < hole_first:
+                left.append((version, start, hole_first - 1))
+            start = hole_last + 1
+        if start <= last:
+            left.append((version, start, last))
+    return tuple(left)
+
+
+@lru_cache(maxsize=256)
+def internet(local: Space = (), *, with_v6: bool = True) -> Space:
+    """Every public address but those that the virtual network and its peers use for themselves."""
+    public = _PUBLIC if with_v6 else tuple(span for span in _PUBLIC if span[0] == 4)
+    return without(public, local)
+
+
+def is_public(prefix: Network, local: Space = ()) -> bool:
+    """Whether some address of a prefix is on the internet, that is neither private nor ours."""
+    return bool(overlap(space((prefix,)), internet(local)))
+
+
+_PUBLIC: Space = (*without(space((ANY_V4,)), space(NOT_PUBLIC_V4)), *space(PUBLIC_V6))

@@ -1,0 +1,105 @@
+"""The stand-in's estates, asked without HTTP: what ARM would answer to each question, in one step.
+
+For checks that are judged against thousands of estates. What paging, throttling and long-running actions add is tested
+where the collector is.
+
+    findings = judged(estate_of("sealed"))
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import Any
+from urllib.parse import parse_qs
+
+from hermetic.audit.auditing import judge
+from hermetic.audit.estate.azure.graph import ScaleSetNicInGraph
+from hermetic.audit.estate.estate import Estate
+from hermetic.audit.estate.questions import Answer, Body, Problem, Question, Trouble
+from hermetic.audit.findings import Evidence, Finding
+from hermetic.audit.policy import Policy
+from hermetic.collect.azure.direct import GROUP_LISTS_ONLY
+from hermetic.collect.azure.paths import ask_for, is_subscription
+from testbed.azure.actions import act
+from testbed.azure.estate import Estate as StandIn
+from testbed.azure.reads import Reader
+from testbed.azure.refusals import Refusal
+
+MOST_ROUNDS = 20
+TROUBLES = {401: Trouble.UNAUTHENTICATED, 403: Trouble.FORBIDDEN, 404: Trouble.NOT_FOUND}
+
+
+def policy_of(stood_in: StandIn) -> Policy:
+    """The policy and profile that an estate is meant to be audited with."""
+    return Policy.model_validate({**stood_in.policy, "profile": stood_in.profile})
+
+
+def collected(stood_in: StandIn) -> Estate:
+    """The estate after judging and answering until nothing is wanted."""
+    policy, answers = policy_of(stood_in), dict[Question, Answer]()
+    for _ in range(MOST_ROUNDS):
+        estate = Estate(stood_in.cluster, ("azure",), answers)
+        judge(estate, policy)
+        if not estate.wanted:
+            return estate
+        answers |= {question: answered(stood_in, question) for question in estate.wanted.values()}
+    raise AssertionError(f"still wanted after {MOST_ROUNDS} rounds: {sorted(estate.wanted)[:3]}")
+
+
+def judged(stood_in: StandIn) -> tuple[Finding, ...]:
+    """Every finding about an estate."""
+    return judge(collected(stood_in), policy_of(stood_in))
+
+
+def answered(stood_in: StandIn, question: Question) -> Answer:
+    """What ARM answers to one question."""
+    if question.kind.lower() == ScaleSetNicInGraph.TYPE.lower():
+        return _in_graph(stood_in, question)
+    if question.verb == "list" and question.kind.lower() in GROUP_LISTS_ONLY and is_subscription(question.target):
+        return _group_by_group(stood_in, question)
+    ask = ask_for(question)
+    if isinstance(ask, Problem):
+        return Answer(problem=ask)
+    path, _, text = ask.target.partition("?")
+    query = {name: values[0] for name, values in parse_qs(text).items()}
+    reader = Reader(stood_in, "", 1_000_000)
+    evidence = Evidence(f"{ask.method} {ask.target}", 200)
+    try:
+        if ask.method == "GET":
+            value: Any = reader.get(path, query)
+        else:
+            told = act(reader, path, query, dict(ask.body or {}))
+            value = told.value if told is not None else {}
+    except Refusal as refusal:
+        trouble = TROUBLES.get(refusal.status, Trouble.REFUSED)
+        problem = Problem(trouble, f"{path}: {refusal.status} {refusal.code}", question.permission)
+        return Answer((), (Evidence(evidence.request, refusal.status),), problem)
+    rows = value["value"] if question.verb == "list" else [value]
+    return Answer(tuple(_body(row, evidence) for row in rows), (evidence,))
+
+
+def _group_by_group(stood_in: StandIn, question: Question) -> Answer:
+    groups = [at for key, at in sorted(stood_in.index.groups.items()) if key.startswith(question.target.lower() + "/")]
+    found = [
+        answered(stood_in, Question("azure", "list", question.kind, group, question.api_version)) for group in groups
+    ]
+    return Answer(
+        tuple(body for answer in found for body in answer.bodies),
+        tuple(one for answer in found for one in answer.evidence),
+        next((answer.problem for answer in found if answer.problem is not None), None),
+    )
+
+
+def _in_graph(stood_in: StandIn, question: Question) -> Answer:
+    evidence = Evidence("POST /providers/Microsoft.ResourceGraph/resources", 200)
+    rows = []
+    if "graph" in stood_in.scale_set_outbound_shown_by:
+        below = f"{question.target.lower()}/"
+        rows = [row for row in stood_in.of_type(question.kind) if row["id"].lower().startswith(below)]
+    return Answer(tuple(_body(row, evidence) for row in rows), (evidence,))
+
+
+def _body(value: dict[str, Any], evidence: Evidence) -> Body:
+    digest = hashlib.sha256(json.dumps(value, sort_keys=True, default=str).encode()).hexdigest()
+    return Body(value, (Evidence(evidence.request, 200, digest),))

@@ -22,13 +22,15 @@ from hermetic.audit.estate.azure.vnet import (
     VirtualNetwork,
 )
 from hermetic.audit.estate.estate import Estate
+from hermetic.audit.estate.kubernetes.nodes import AksNodeClass
+from hermetic.audit.estate.kubernetes.objects import EVERYWHERE
 from hermetic.audit.estate.look import Listing, Look, Missing, Seen, merged
 from hermetic.audit.estate.questions import Problem, Trouble
 from hermetic.audit.judging import Judgement, cannot_say, unreadable, whatever_is_damaged
 from hermetic.audit.policy import Policy
 from hermetic.errors import FactDamaged
 
-NODE, POD, API_SERVER, INSTANCE = "node", "pod", "apiServer", "instance"
+NODE, POD, API_SERVER, INSTANCE, NODE_CLASS = "node", "pod", "apiServer", "instance", "nodeClass"
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +145,18 @@ def _subnets(estate: Estate) -> tuple[tuple[ScopedSubnet, ...], tuple[Look, ...]
         ScopedSubnet(subnet_id, frozenset(why), estate.one(Subnet, subnet_id))
         for _, (subnet_id, why) in sorted(roles.items())
     )
-    return subnets, (pools_of(estate), scale_sets_of(estate), instance_nics_of(estate), *damaged)
+    looks = (pools_of(estate), scale_sets_of(estate), instance_nics_of(estate), node_classes_of(estate))
+    return subnets, (*looks, *damaged)
+
+
+def node_classes_of(estate: Estate) -> Listing[AksNodeClass]:
+    """What node auto provisioning makes nodes from; nothing where it is off, or where the cluster was not asked."""
+    cluster = cluster_of(estate).value
+    profile = cluster.node_provisioning_profile if cluster is not None else None
+    mode = (profile.mode if profile is not None else None) or "Manual"
+    if "kube" not in estate.sources or mode.lower() == "manual":
+        return Listing(estate.cluster)
+    return estate.every(AksNodeClass, EVERYWHERE)
 
 
 def _named_subnets(estate: Estate, damaged: list[Look]) -> Iterator[tuple[str, str]]:
@@ -156,6 +169,9 @@ def _named_subnets(estate: Estate, damaged: list[Look]) -> Iterator[tuple[str, s
     access = cluster.api_server_access_profile if cluster else None
     if access is not None and access.subnet_id:
         yield API_SERVER, access.subnet_id
+    for node_class in node_classes_of(estate):
+        if node_class.spec.vnet_subnet_id:
+            yield NODE_CLASS, node_class.spec.vnet_subnet_id
     for thing in (*scale_sets_of(estate), *instance_nics_of(estate)):
         try:
             found = thing.subnet_ids

@@ -56,6 +56,9 @@ def _names_by_default(estate: Estate, network: str) -> NamePolicy:
         return NamePolicy(ByDefault.UNCLEAR, "SeveralPolicies", words, (linked,))
     rules = estate.every(DnsSecurityRule, ids[0])
     lists = _Lists(estate, rules)
+    if rules.problem is not None:
+        words = "rules of the policy are missing from the answer, and any of them may decide"
+        return NamePolicy(ByDefault.UNCLEAR, "RulesNotSeen", words, (linked, rules, *lists.looks))
     verdict, reason, words = _first_for_every_name(rules, lists)
     return NamePolicy(verdict, reason, words, (linked, rules, *lists.looks))
 

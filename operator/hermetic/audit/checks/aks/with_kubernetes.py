@@ -17,7 +17,7 @@ from hermetic.audit.estate.look import Look
 from hermetic.audit.judging import Judgement, cannot_say, does_not_apply, fails, passes
 from hermetic.audit.policy import Policy
 from hermetic.audit.reach import each_or_none
-from hermetic.audit.scope import subnets_of
+from hermetic.audit.scope import NODE_CLASS, node_classes_of, subnets_of
 
 MODES = {"auto", "manual"}
 
@@ -62,7 +62,7 @@ def node_provisioning(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
         elif mode.lower() not in MODES:
             yield cannot_say(estate.cluster, "ModeUnknown", f"provisioning mode {mode!r} is not known", cluster)
         else:
-            classes = estate.every(AksNodeClass, EVERYWHERE)
+            classes = node_classes_of(estate)
             none = "no node class names a subnet of its own"
             yield from each_or_none(estate.cluster, classes, lambda one: _node_class(estate, one), none, cluster)
 
@@ -72,11 +72,13 @@ def node_provisioning(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
 def _node_class(estate: Estate, one: AksNodeClass) -> Iterator[Judgement]:
     subnets, looks = subnets_of(estate)
     named = one.spec.vnet_subnet_id
-    known = {scoped.id.lower() for scoped in subnets}
+    known = {scoped.id.lower() for scoped in subnets if scoped.roles != {NODE_CLASS}}
     if not named:
         yield passes(one.id, "PoolSubnet", "new nodes go where the first pool is", one, *looks)
     elif named.lower() in known:
         yield passes(one.id, "SubnetChecked", f"new nodes go to {named}, which is judged", one, *looks)
+    elif (gap := next((look for look in looks if look.problem is not None), None)) is not None:
+        yield cannot_say(one.id, "SubnetsNotSeen", f"new nodes go to {named}; subnets were not seen whole", gap)
     else:
         words = f"new nodes go to {named}, which no pool and no interface of the cluster names"
         yield fails(one.id, "SubnetNotChecked", words, one, *looks, paths=(f"node -> subnet {named} -> not checked",))

@@ -24,9 +24,11 @@ def public(estate: Estate, policy: Policy) -> Iterator[Judgement]:
         if access.lower() != "disabled":
             words = f"publicNetworkAccess is {access or 'absent'}"
             yield fails(seen.target, "PublicAccess", words, seen, paths=("internet -> storage",))
+        elif strange and (gap := next((look for look in subnets_of(estate)[1] if look.problem), None)) is not None:
+            yield cannot_say(seen.target, "SubnetsNotSeen", "whose subnets it lets in was not seen whole", gap)
         elif strange:
             words = f"subnets that are not the cluster's are let in: {', '.join(strange)}"
-            yield fails(seen.target, "OtherSubnets", words, seen, *subnets_of(estate)[1])
+            yield fails(seen.target, "OtherSubnets", words, seen)
         else:
             yield passes(seen.target, "PrivateOnly", "publicNetworkAccess is Disabled", seen)
 

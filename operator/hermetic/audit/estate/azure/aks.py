@@ -33,6 +33,12 @@ class ApiServerAccess(Part):
     disable_run_command: bool | None = None
 
 
+class Provisioning(Part):
+    """nodeProvisioningProfile of a cluster: Auto or Manual; absent means Manual."""
+
+    mode: str | None = None
+
+
 class ManagedCluster(Resource):
     """Microsoft.ContainerService/managedClusters: only what scope needs; checks of family `aks` read more of it."""
 
@@ -42,3 +48,4 @@ class ManagedCluster(Resource):
     node_resource_group: str | None = None
     agent_pool_profiles: list[AgentPool] | None = None
     api_server_access_profile: ApiServerAccess | None = None
+    node_provisioning_profile: Provisioning | None = None

@@ -153,12 +153,6 @@ class NodeGroupProfile(Part):
     restriction_level: str | None = None
 
 
-class Provisioning(Part):
-    """nodeProvisioningProfile of a cluster: Auto or Manual."""
-
-    mode: str | None = None
-
-
 class ClusterFeatures(ManagedCluster):
     """The same cluster, with all that the family `aks` reads."""
 
@@ -177,4 +171,3 @@ class ClusterFeatures(ManagedCluster):
     service_mesh_profile: MeshProfile | None = None
     auto_upgrade_profile: UpgradeProfile | None = None
     node_resource_group_profile: NodeGroupProfile | None = None
-    node_provisioning_profile: Provisioning | None = None

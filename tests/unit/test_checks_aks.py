@@ -1,0 +1,324 @@
+"""Table H: what is switched on in the AKS resource, and what it needs of the tables before it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from hermetic.audit.estate.questions import Trouble
+from hermetic.audit.findings import Severity, Verdict
+from hermetic.audit.policy import Policy
+from tests.audit_estates import CLUSTER, GROUP, NETWORK, NIC, NODES, SUBSCRIPTION, VNET
+from tests.audit_services import OTHER_SUBSCRIPTION, REGISTRY, ServedWorld, add_endpoint, only, served_cluster, verdicts
+
+AZURE_ONLY = (
+    "aks-outbound-type", "aks-effective-outbound-ips", "aks-artifact-source", "aks-private-api", "aks-public-fqdn",
+    "aks-authorized-ips", "aks-pna", "aks-run-command", "aks-trusted-access", "aks-network-policy", "aks-static-egress",
+    "aks-http-proxy", "aks-addons", "aks-monitoring", "aks-ingress-addon", "aks-istio-gateways", "aks-virtual-nodes",
+    "aks-extensions", "aks-arc", "aks-os-channel", "aks-node-rg-lockdown",
+)  # fmt: skip
+# Lists beside the cluster: its own body is not read for them.
+ATTACHED = {"aks-trusted-access", "aks-extensions"}
+SCOPE = f"{SUBSCRIPTION}/resourceGroups/ai/providers/Microsoft.Insights/privateLinkScopes/monitor"
+VAULT = f"{GROUP}/providers/Microsoft.KeyVault/vaults/secrets"
+FILTERED = Policy(profile="filtered", firewall=f"{NETWORK}/azureFirewalls/wall")
+PRIVATE = {"enablePrivateCluster": True, "enablePrivateClusterPublicFQDN": False, "disableRunCommand": True}
+
+
+@pytest.mark.parametrize("check", AZURE_ONLY)
+def test_a_closed_cluster_passes(check: str) -> None:
+    found = only(served_cluster(), check)
+    assert found.verdict is (Verdict.NOT_APPLICABLE if check == "aks-authorized-ips" else Verdict.PASS)
+    assert found.evidence
+
+
+@pytest.mark.parametrize("check", sorted({*AZURE_ONLY} - ATTACHED))
+def test_a_cluster_that_cannot_be_read_is_unknown(check: str) -> None:
+    assert verdicts(served_cluster().refuse(CLUSTER, verb="get"), check)[CLUSTER.lower()] == "Unknown"
+
+
+@pytest.mark.parametrize("check", sorted(ATTACHED | {"aks-arc"}))
+def test_lists_that_cannot_be_read_are_unknown(check: str) -> None:
+    world = served_cluster().refuse(CLUSTER, verb="list").refuse(SUBSCRIPTION, verb="list")
+    assert verdicts(world, check) == {CLUSTER.lower(): "Unknown"}
+
+
+def _profile(**network: Any) -> dict[str, Any]:
+    return {"networkProfile": {"outboundType": "none", "networkPolicy": "cilium", **network}}
+
+
+def _addon(name: str) -> dict[str, Any]:
+    return {"addonProfiles": {name: {"enabled": True}}}
+
+
+def _mesh(mode: str = "Istio", **components: Any) -> dict[str, Any]:
+    return {"serviceMeshProfile": {"mode": mode, "istio": {"components": components}}}
+
+
+def _routing(**nginx: Any) -> dict[str, Any]:
+    return {"ingressProfile": {"webAppRouting": {"enabled": True, "nginx": nginx}}}
+
+
+ADDRESS = {"effectiveOutboundIPs": [{"id": "/ip"}]}
+
+
+@pytest.mark.parametrize(
+    ("check", "properties", "verdict", "severity"),
+    [
+        ("aks-outbound-type", _profile(outboundType="block"), "Pass", "critical"),
+        ("aks-outbound-type", _profile(outboundType="loadBalancer"), "Fail", "critical"),
+        ("aks-outbound-type", _profile(outboundType="managedNATGateway"), "Fail", "critical"),
+        ("aks-outbound-type", _profile(outboundType="managedNATGatewayV2"), "Fail", "critical"),
+        ("aks-outbound-type", _profile(outboundType="userAssignedNATGateway"), "Fail", "critical"),
+        ("aks-outbound-type", _profile(outboundType="userDefinedRouting"), "Fail", "critical"),
+        ("aks-outbound-type", _profile(outboundType="somethingNew"), "Fail", "critical"),
+        ("aks-outbound-type", _profile(outboundType=None), "Fail", "critical"),
+        ("aks-outbound-type", {"networkProfile": None}, "Fail", "critical"),
+        ("aks-effective-outbound-ips", _profile(loadBalancerProfile=ADDRESS), "Fail", "critical"),
+        ("aks-effective-outbound-ips", _profile(natGatewayProfile=ADDRESS), "Fail", "critical"),
+        ("aks-effective-outbound-ips", {"networkProfile": None}, "Unknown", "critical"),
+        ("aks-artifact-source", {"bootstrapProfile": {"artifactSource": "Direct"}}, "Fail", "high"),
+        ("aks-artifact-source", {"bootstrapProfile": None}, "Fail", "high"),
+        ("aks-artifact-source", {"bootstrapProfile": {"artifactSource": "Cache"}}, "Unknown", "high"),
+        ("aks-private-api", {"apiServerAccessProfile": {}}, "Fail", "high"),
+        ("aks-private-api", {"apiServerAccessProfile": None}, "Fail", "high"),
+        ("aks-public-fqdn", {"apiServerAccessProfile": {"enablePrivateCluster": True}}, "Fail", "low"),
+        ("aks-public-fqdn", {"apiServerAccessProfile": {}}, "NotApplicable", "low"),
+        ("aks-authorized-ips", {"apiServerAccessProfile": {}}, "Fail", "high"),
+        ("aks-authorized-ips", {"apiServerAccessProfile": {"authorizedIPRanges": ["20.1.2.3"]}}, "Pass", "high"),
+        ("aks-authorized-ips", {"apiServerAccessProfile": {"authorizedIPRanges": ["0.0.0.0/0"]}}, "Fail", "high"),
+        ("aks-authorized-ips", {"apiServerAccessProfile": {"authorizedIPRanges": ["128.0.0.0/1"]}}, "Fail", "high"),
+        ("aks-authorized-ips", {"apiServerAccessProfile": {"authorizedIPRanges": ["office"]}}, "Unknown", "high"),
+        ("aks-pna", {"publicNetworkAccess": "Enabled"}, "Fail", "medium"),
+        ("aks-pna", {"publicNetworkAccess": None}, "Fail", "medium"),
+        ("aks-pna", {"publicNetworkAccess": "SecuredByPerimeter"}, "Unknown", "medium"),
+        ("aks-run-command", {"apiServerAccessProfile": {**PRIVATE, "disableRunCommand": None}}, "Fail", "medium"),
+        ("aks-network-policy", _profile(networkPolicy="calico"), "Pass", "high"),
+        ("aks-network-policy", _profile(networkPolicy="azure"), "Pass", "high"),
+        ("aks-network-policy", _profile(networkPolicy="none"), "Fail", "high"),
+        ("aks-network-policy", _profile(networkPolicy=None), "Fail", "high"),
+        ("aks-network-policy", _profile(networkPolicy=None, networkPlugin="none"), "Unknown", "high"),
+        ("aks-network-policy", _profile(networkPolicy="somethingNew"), "Unknown", "high"),
+        ("aks-static-egress", _profile(staticEgressGatewayProfile={"enabled": True}), "Fail", "critical"),
+        ("aks-static-egress", _profile(staticEgressGatewayProfile={"enabled": False}), "Pass", "critical"),
+        ("aks-http-proxy", {"httpProxyConfig": {"httpsProxy": "http://proxy:3128"}}, "Fail", "high"),
+        ("aks-http-proxy", {"httpProxyConfig": {"httpProxy": "http://p", "enabled": False}}, "Fail", "medium"),
+        ("aks-http-proxy", {"httpProxyConfig": {"noProxy": ["x"]}}, "Pass", "high"),
+        ("aks-addons", _addon("azurepolicy"), "Fail", "medium"),
+        ("aks-addons", _addon("omsAgent"), "Fail", "medium"),
+        ("aks-addons", _addon("somethingNew"), "Unknown", "medium"),
+        ("aks-addons", {"addonProfiles": {"azurepolicy": {"enabled": False}}}, "Pass", "medium"),
+        ("aks-monitoring", {"azureMonitorProfile": {"metrics": {"enabled": True}}}, "Fail", "medium"),
+        ("aks-monitoring", {"azureMonitorProfile": {"a": {"b": {"enabled": True}}}}, "Fail", "medium"),
+        ("aks-monitoring", {"azureMonitorProfile": {"metrics": {"enabled": False}}}, "Pass", "medium"),
+        (
+            "aks-monitoring",
+            {"securityProfile": {"defender": {"securityMonitoring": {"enabled": True}}}},
+            "Fail",
+            "medium",
+        ),
+        ("aks-monitoring", {"metricsProfile": {"costAnalysis": {"enabled": True}}}, "Fail", "medium"),
+        ("aks-ingress-addon", _routing(), "Fail", "high"),
+        ("aks-ingress-addon", _routing(defaultIngressControllerType="AnnotationControlled"), "Fail", "high"),
+        ("aks-ingress-addon", _routing(defaultIngressControllerType="External"), "Fail", "high"),
+        ("aks-ingress-addon", _routing(defaultIngressControllerType="Internal"), "Pass", "high"),
+        ("aks-ingress-addon", _routing(defaultIngressControllerType="None"), "Pass", "high"),
+        ("aks-ingress-addon", _routing(defaultIngressControllerType="Odd"), "Unknown", "high"),
+        ("aks-istio-gateways", _mesh(ingressGateways=[{"mode": "External", "enabled": True}]), "Fail", "high"),
+        ("aks-istio-gateways", _mesh(ingressGateways=[{"mode": "External"}]), "Fail", "high"),
+        ("aks-istio-gateways", _mesh(ingressGateways=[{"mode": "External", "enabled": False}]), "Pass", "high"),
+        ("aks-istio-gateways", _mesh(ingressGateways=[{"mode": "Internal", "enabled": True}]), "Pass", "high"),
+        ("aks-istio-gateways", _mesh(ingressGateways=[{"mode": "Odd", "enabled": True}]), "Unknown", "high"),
+        ("aks-istio-gateways", _mesh(egressGateways=[{"enabled": True, "name": "out"}]), "Fail", "high"),
+        ("aks-istio-gateways", _mesh("Odd"), "Unknown", "high"),
+        ("aks-istio-gateways", _mesh("Disabled", egressGateways=[{"enabled": True}]), "Pass", "high"),
+        ("aks-virtual-nodes", _addon("aciConnectorLinux"), "Fail", "high"),
+        ("aks-virtual-nodes", _addon("ACICONNECTORLINUX"), "Fail", "high"),
+        ("aks-os-channel", {"autoUpgradeProfile": {"nodeOSUpgradeChannel": "Unmanaged"}}, "Fail", "low"),
+        ("aks-os-channel", {"autoUpgradeProfile": {"nodeOSUpgradeChannel": "SecurityPatch"}}, "Pass", "low"),
+        ("aks-os-channel", {"autoUpgradeProfile": None}, "Unknown", "low"),
+        ("aks-node-rg-lockdown", {"nodeResourceGroupProfile": {"restrictionLevel": "Unrestricted"}}, "Fail", "medium"),
+        ("aks-node-rg-lockdown", {"nodeResourceGroupProfile": None}, "Fail", "medium"),
+        ("aks-node-rg-lockdown", {"nodeResourceGroupProfile": {"restrictionLevel": "Odd"}}, "Unknown", "medium"),
+    ],
+)
+def test_each_setting_is_read_strictly(check: str, properties: dict[str, Any], verdict: str, severity: str) -> None:
+    found = only(served_cluster().change(CLUSTER, **properties), check)
+    assert (found.verdict, found.severity, found.resource) == (verdict, severity, CLUSTER)
+
+
+class TestOutboundTypeNone:
+    """It adds no way out, and takes none away."""
+
+    @pytest.mark.parametrize(
+        "properties", [{"defaultOutboundAccess": None}, {"natGateway": {"id": f"{NETWORK}/natGateways/n"}}]
+    )
+    def test_fails_with_the_paths_of_what_the_network_lets_out(self, properties: dict[str, Any]) -> None:
+        found = only(served_cluster().change(NODES, **properties), "aks-outbound-type")
+        assert (found.verdict, found.severity) == (Verdict.FAIL, Severity.CRITICAL)
+        assert any("subnet nodes" in path for path in found.paths)
+
+    def test_is_unknown_when_a_subnet_cannot_be_read(self) -> None:
+        assert only(served_cluster().refuse(NODES), "aks-outbound-type").verdict is Verdict.UNKNOWN
+
+    def test_is_unknown_when_interfaces_do_not_tell(self) -> None:
+        found = only(served_cluster().drop(NIC, "defaultOutboundConnectivityEnabled"), "aks-outbound-type")
+        assert found.verdict is Verdict.UNKNOWN
+
+    def test_user_defined_routing_passes_behind_a_declared_firewall(self) -> None:
+        world = served_cluster().change(CLUSTER, **_profile(outboundType="userDefinedRouting"))
+        assert verdicts(world, "aks-outbound-type", FILTERED) == {CLUSTER.lower(): "Pass"}
+        world = served_cluster().change(CLUSTER, **_profile(outboundType="loadBalancer"))
+        assert verdicts(world, "aks-outbound-type", FILTERED) == {CLUSTER.lower(): "Fail"}
+
+
+class TestArtifactSource:
+    def test_a_cache_that_does_not_pass_itself_does_not_pass(self) -> None:
+        found = only(served_cluster().change(REGISTRY, publicNetworkAccess="Enabled"), "aks-artifact-source")
+        assert found.verdict is Verdict.UNKNOWN
+        assert "acr-public" in found.message
+
+    def test_a_cache_that_cannot_be_read_is_unknown(self) -> None:
+        world = served_cluster().refuse(REGISTRY, verb="get")
+        assert only(world, "aks-artifact-source").verdict is Verdict.UNKNOWN
+
+
+class TestPools:
+    @pytest.mark.parametrize(("mode", "verdict"), [("Gateway", "Fail"), ("User", "Pass"), ("Odd", "Unknown")])
+    def test_a_gateway_pool_is_static_egress(self, mode: str, verdict: str) -> None:
+        pool = {"name": "gw", "mode": mode, "vnetSubnetID": NODES}
+        world = served_cluster().change(CLUSTER, agentPoolProfiles=[pool])
+        assert verdicts(world, "aks-static-egress")[CLUSTER.lower()] == verdict
+
+    def test_a_cluster_without_pools_was_not_answered_whole(self) -> None:
+        world = served_cluster().change(CLUSTER, agentPoolProfiles=[])
+        assert verdicts(world, "aks-static-egress")[CLUSTER.lower()] == "Unknown"
+
+
+class TestWhatSends:
+    @pytest.mark.parametrize(
+        ("check", "properties", "target"),
+        [
+            ("aks-addons", _addon("omsagent"), SCOPE),
+            ("aks-addons", _addon("azureKeyvaultSecretsProvider"), VAULT),
+            ("aks-monitoring", {"azureMonitorProfile": {"metrics": {"enabled": True}}}, SCOPE),
+        ],
+    )
+    def test_passes_behind_a_private_endpoint(self, check: str, properties: dict[str, Any], target: str) -> None:
+        world = served_cluster().change(CLUSTER, **properties)
+        assert only(world, check).verdict is Verdict.FAIL
+        add_endpoint(world, f"{NETWORK}/privateEndpoints/extra", target)  # type: ignore[arg-type]
+        assert only(world, check).verdict is Verdict.PASS
+
+    @pytest.mark.parametrize(
+        ("check", "properties"),
+        [
+            ("aks-addons", _addon("omsagent")),
+            ("aks-monitoring", {"azureMonitorProfile": {"metrics": {"enabled": True}}}),
+        ],
+    )
+    def test_is_unknown_where_endpoints_cannot_be_listed(self, check: str, properties: dict[str, Any]) -> None:
+        world = served_cluster().change(CLUSTER, **properties)
+        world.refuse(SUBSCRIPTION, Trouble.TRUNCATED, kind="Microsoft.Network/privateEndpoints")
+        assert only(world, check).verdict is Verdict.UNKNOWN
+
+
+class TestAttached:
+    @pytest.mark.parametrize(
+        ("check", "child"),
+        [
+            ("aks-extensions", "providers/Microsoft.KubernetesConfiguration/extensions/dapr"),
+            ("aks-extensions", "providers/Microsoft.KubernetesConfiguration/fluxConfigurations/apps"),
+            ("aks-trusted-access", "trustedAccessRoleBindings/ml"),
+        ],
+    )
+    def test_each_is_named(self, check: str, child: str) -> None:
+        world = served_cluster().put(f"{CLUSTER}/{child}")
+        assert verdicts(world, check)[f"{CLUSTER}/{child}".lower()] == "Fail"
+
+    @pytest.mark.parametrize("kind", ["extensions", "fluxConfigurations"])
+    def test_half_a_look_at_extensions_is_unknown(self, kind: str) -> None:
+        world = served_cluster().refuse(CLUSTER, kind=f"Microsoft.KubernetesConfiguration/{kind}")
+        assert verdicts(world, "aks-extensions") == {CLUSTER.lower(): "Unknown"}
+
+    @pytest.mark.parametrize(
+        ("connected", "counts"),
+        [
+            (f"{GROUP}/providers/Microsoft.Kubernetes/connectedClusters/other", True),
+            (f"{SUBSCRIPTION}/resourceGroups/x/providers/Microsoft.Kubernetes/connectedClusters/AI", True),
+            (f"{SUBSCRIPTION}/resourceGroups/x/providers/Microsoft.Kubernetes/connectedClusters/edge", False),
+        ],
+    )
+    def test_arc_counts_by_group_or_name(self, connected: str, counts: bool) -> None:
+        world = served_cluster().put(connected)
+        expected = {connected.lower(): "Fail"} if counts else {CLUSTER.lower(): "Pass"}
+        assert verdicts(world, "aks-arc") == expected
+
+    def test_arc_shows_in_the_cluster_too(self) -> None:
+        world = served_cluster()
+        world.sources = ("azure", "kube")
+        world.objects["v1/namespaces"] = [{"metadata": {"name": "azure-arc"}}]
+        assert verdicts(world, "aks-arc") == {CLUSTER.lower(): "Fail"}
+        world.objects["v1/namespaces"] = [{"metadata": {"name": "default"}}]
+        assert verdicts(world, "aks-arc") == {CLUSTER.lower(): "Pass"}
+
+
+def _both(world: ServedWorld, kind: str, *manifests: dict[str, Any]) -> ServedWorld:
+    world.sources = ("azure", "kube")
+    world.objects[kind] = list(manifests)
+    return world
+
+
+class TestWithKubernetes:
+    @pytest.mark.parametrize(
+        ("advanced", "verdict"),
+        [
+            (None, "Fail"),
+            ({"enabled": True}, "Fail"),
+            ({"enabled": True, "security": {"enabled": False}}, "Fail"),
+            ({"enabled": False, "security": {"enabled": True}}, "Fail"),
+            ({"enabled": True, "security": {"enabled": True}}, "Pass"),
+        ],
+    )
+    def test_policies_by_host_name_need_advanced_networking(self, advanced: Any, verdict: str) -> None:
+        policy = {
+            "metadata": {"name": "web", "namespace": "n"},
+            "spec": {"endpointSelector": {}, "egress": [{"toFQDNs": [{"matchName": "x.example"}]}]},
+        }
+        world = _both(served_cluster(), "cilium.io/v2/ciliumnetworkpolicies", policy)
+        world.change(CLUSTER, **_profile(advancedNetworking=advanced))
+        found = only(world, "aks-acns")
+        assert (found.verdict, found.severity) == (verdict, Severity.INFO)
+
+    def test_without_such_policies_nothing_is_needed(self) -> None:
+        world = _both(served_cluster(), "cilium.io/v2/ciliumnetworkpolicies")
+        assert only(world, "aks-acns").verdict is Verdict.PASS
+        assert only(world.refuse(CLUSTER, verb="get"), "aks-acns").verdict is Verdict.UNKNOWN
+
+    @pytest.mark.parametrize(
+        ("subnet", "verdict"),
+        [(None, "Pass"), (NODES.upper(), "Pass"), (f"{VNET}/subnets/new", "Fail"), (f"{OTHER_SUBSCRIPTION}/s", "Fail")],
+    )
+    def test_a_node_class_may_use_subnets_of_pools_only(self, subnet: str | None, verdict: str) -> None:
+        spec = {"vnetSubnetID": subnet} if subnet else {}
+        node_class = {"metadata": {"name": "gpu"}, "spec": spec}
+        world = _both(served_cluster(), "karpenter.azure.com/v1beta1/aksnodeclasses", node_class)
+        world.change(CLUSTER, nodeProvisioningProfile={"mode": "Auto"})
+        world.put(f"{VNET}/subnets/new", {"addressPrefix": "10.0.20.0/24", "defaultOutboundAccess": False})
+        assert verdicts(world, "aks-nap") == {"karpenter.azure.com/v1beta1/aksnodeclass gpu": verdict}
+
+    def test_the_subnet_of_a_node_class_is_judged_like_all_others(self) -> None:
+        node_class = {"metadata": {"name": "gpu"}, "spec": {"vnetSubnetID": f"{VNET}/subnets/new"}}
+        world = _both(served_cluster(), "karpenter.azure.com/v1beta1/aksnodeclasses", node_class)
+        world.put(f"{VNET}/subnets/new", {"addressPrefix": "10.0.20.0/24"})
+        world.change(CLUSTER, nodeProvisioningProfile={"mode": "Auto"})
+        assert verdicts(world, "subnet-default-outbound")[f"{VNET}/subnets/new".lower()] == "Fail"
+
+    @pytest.mark.parametrize(
+        ("mode", "verdict"), [("Manual", "NotApplicable"), (None, "NotApplicable"), ("Odd", "Unknown")]
+    )
+    def test_without_auto_provisioning_nothing_applies(self, mode: str | None, verdict: str) -> None:
+        world = _both(served_cluster(), "karpenter.azure.com/v1beta1/aksnodeclasses")
+        world.change(CLUSTER, nodeProvisioningProfile={"mode": mode})
+        assert only(world, "aks-nap").verdict == verdict

@@ -1,0 +1,216 @@
+"""Table G, as far as Azure shows it: servers, policies, rulesets, private zones."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from hermetic.audit.findings import Severity, Verdict
+from hermetic.audit.policy import Policy
+from tests.audit_estates import CLUSTER, NETWORK, NIC, SCALE_SET, SUBSCRIPTION, VNET
+from tests.audit_services import (
+    DNS_POLICY,
+    MACHINE,
+    ZONE_LINK,
+    ServedWorld,
+    add_machine,
+    dns_rule,
+    only,
+    served_cluster,
+    verdicts,
+)
+
+IDS = ("vnet-dns-servers", "dns-security-policy", "dns-forwarding-ruleset", "privdns-fallthrough")
+LISTS = f"{NETWORK}/dnsResolverDomainLists"
+BLOCK, ALLOW = f"{DNS_POLICY}/dnsSecurityRules/block", f"{DNS_POLICY}/dnsSecurityRules/allow"
+RULESET = f"{NETWORK}/dnsForwardingRulesets/site"
+RESOLVER = "10.0.7.4"
+
+
+@pytest.mark.parametrize("check", IDS)
+def test_sealed_names_pass(check: str) -> None:
+    found = only(served_cluster(), check)
+    assert found.verdict is Verdict.PASS
+    assert found.evidence
+
+
+@pytest.mark.parametrize("check", IDS)
+def test_a_cluster_or_network_that_cannot_be_read_never_passes(check: str) -> None:
+    for target in (CLUSTER, VNET):
+        world = served_cluster().refuse(target, verb="get")
+        assert {one.verdict for one in world.findings(check).values()} == {Verdict.UNKNOWN}
+
+
+def _served_by(*servers: str) -> ServedWorld:
+    world = served_cluster()
+    world.change(VNET, dhcpOptions={"dnsServers": list(servers)})
+    return world
+
+
+class TestServers:
+    def test_azures_own_address_is_azures_own_resolver(self) -> None:
+        assert verdicts(_served_by("168.63.129.16"), "vnet-dns-servers") == {VNET.lower(): "Pass"}
+
+    def test_a_server_has_to_be_on_the_list(self) -> None:
+        world = _served_by(RESOLVER)
+        assert verdicts(world, "vnet-dns-servers") == {VNET.lower(): "Fail"}
+        assert verdicts(world, "vnet-dns-servers", Policy(allowed_dns_servers=(RESOLVER,))) == {VNET.lower(): "Pass"}
+        both = Policy(allowed_dns_servers=(RESOLVER, "10.0.7.5"))
+        assert verdicts(_served_by(RESOLVER, "10.0.7.6"), "vnet-dns-servers", both) == {VNET.lower(): "Fail"}
+
+    def test_a_listed_server_with_a_way_out_fails_all_the_same(self) -> None:
+        listed = Policy(allowed_dns_servers=(RESOLVER,))
+        world = _served_by(RESOLVER)
+        add_machine(world, address=RESOLVER)
+        assert verdicts(world, "vnet-dns-servers", listed) == {VNET.lower(): "Pass"}
+        world.change(f"{VNET}/subnets/tools", defaultOutboundAccess=None)
+        assert verdicts(world, "vnet-dns-servers", listed) == {VNET.lower(): "Fail"}
+
+    def test_machines_behind_a_server_that_cannot_be_listed_are_unknown(self) -> None:
+        world = _served_by(RESOLVER).refuse(SUBSCRIPTION, kind="Microsoft.Network/networkInterfaces")
+        found = world.findings("vnet-dns-servers", Policy(allowed_dns_servers=(RESOLVER,)))
+        assert found[VNET.lower()].verdict is Verdict.UNKNOWN
+
+    @pytest.mark.parametrize("nic", [NIC, MACHINE])
+    def test_an_interface_may_have_servers_of_its_own(self, nic: str) -> None:
+        world = served_cluster()
+        add_machine(world)
+        world.change(nic, dnsSettings={"dnsServers": ["20.1.2.3"]})
+        assert verdicts(world, "vnet-dns-servers")[nic.lower()] == "Fail"
+
+    def test_interfaces_that_cannot_be_listed_are_unknown(self) -> None:
+        world = served_cluster().refuse(SCALE_SET, verb="list")
+        assert verdicts(world, "vnet-dns-servers")[CLUSTER.lower()] == "Unknown"
+
+
+class TestSecurityPolicy:
+    def test_is_medium_and_names_the_network(self) -> None:
+        found = only(served_cluster().act(VNET, "listDnsResolverPolicies", {"value": []}), "dns-security-policy")
+        assert (found.verdict, found.severity, found.resource) == (Verdict.FAIL, Severity.MEDIUM, VNET)
+
+    @pytest.mark.parametrize(
+        ("properties", "verdict"),
+        [
+            ({"dnsSecurityRuleState": "Disabled"}, "Fail"),
+            ({"dnsSecurityRuleState": "Odd"}, "Unknown"),
+            ({"action": {"actionType": "Allow"}}, "Fail"),
+            ({"action": {"actionType": "Alert"}}, "Fail"),
+            ({"action": {"actionType": "Odd"}}, "Unknown"),
+            ({"action": None}, "Unknown"),
+            ({"priority": None}, "Unknown"),
+            ({"dnsResolverDomainLists": [], "managedDomainLists": ["AzureDnsThreatIntel"]}, "Fail"),
+        ],
+    )
+    def test_passes_only_with_an_enabled_rule_that_blocks_every_name(
+        self, properties: dict[str, Any], verdict: str
+    ) -> None:
+        assert only(served_cluster().change(BLOCK, **properties), "dns-security-policy").verdict == verdict
+
+    @pytest.mark.parametrize(
+        ("domains", "verdict"),
+        [
+            (["."], "Fail"),
+            (["com."], "Fail"),
+            (["*.example.com."], "Unknown"),
+            (["example.com.", "example.org."], "Pass"),
+        ],
+    )
+    def test_what_is_allowed_above_must_be_narrow(self, domains: list[str], verdict: str) -> None:
+        world = served_cluster().change(f"{LISTS}/ours", domains=domains)
+        assert only(world, "dns-security-policy").verdict == verdict
+
+    def test_a_catch_all_in_any_other_form_is_unknown(self) -> None:
+        assert only(served_cluster().change(f"{LISTS}/all", domains=["*"]), "dns-security-policy").verdict == "Unknown"
+
+    def test_an_allow_below_the_block_does_not_matter(self) -> None:
+        world = served_cluster().put(f"{DNS_POLICY}/dnsSecurityRules/late", dns_rule(65100, "Allow", f"{LISTS}/late"))
+        world.put(f"{LISTS}/late", {"domains": ["."]})
+        assert only(world, "dns-security-policy").verdict is Verdict.PASS
+
+    def test_of_equal_meaning_whatever_the_order_of_the_list(self) -> None:
+        world = served_cluster()
+        world.bodies = dict(reversed(world.bodies.items()))
+        assert only(world, "dns-security-policy").verdict is Verdict.PASS
+
+    @pytest.mark.parametrize("target", [f"{LISTS}/all", f"{LISTS}/ours", DNS_POLICY])
+    def test_what_cannot_be_read_of_it_is_unknown(self, target: str) -> None:
+        assert only(served_cluster().refuse(target), "dns-security-policy").verdict is Verdict.UNKNOWN
+
+    @pytest.mark.parametrize(
+        "answer",
+        [
+            {},
+            {"value": [], "nextLink": "https://more"},
+            {"value": [{"id": DNS_POLICY}, {"id": f"{NETWORK}/dnsResolverPolicies/second"}]},
+        ],
+    )
+    def test_an_answer_that_is_not_whole_or_not_clear_is_unknown(self, answer: dict[str, Any]) -> None:
+        world = served_cluster().act(VNET, "listDnsResolverPolicies", answer)
+        assert only(world, "dns-security-policy").verdict is Verdict.UNKNOWN
+        world = served_cluster().refuse(VNET, verb="post")
+        assert only(world, "dns-security-policy").verdict is Verdict.UNKNOWN
+
+
+def _forwarding(*addresses: str | None, **rest: Any) -> ServedWorld:
+    world = served_cluster()
+    world.act(VNET, "listDnsForwardingRulesets", {"value": [{"id": RULESET}]})
+    servers = [{"ipAddress": address, "port": 53} for address in addresses]
+    fields = {"domainName": "site.", "targetDnsServers": servers, "forwardingRuleState": "Enabled"}
+    world.put(f"{RULESET}/forwardingRules/one", {**fields, **rest})
+    return world
+
+
+class TestForwarding:
+    @pytest.mark.parametrize(
+        ("addresses", "rest", "verdict"),
+        [
+            (("10.1.2.3",), {}, "Pass"),
+            (("10.1.2.3", "9.9.9.9"), {}, "Fail"),
+            (("9.9.9.9",), {"forwardingRuleState": "Disabled"}, "Pass"),
+            (("9.9.9.9",), {"forwardingRuleState": "Odd"}, "Fail"),
+            (("not an address",), {}, "Fail"),
+            (("2620:fe::fe",), {}, "Fail"),
+            ((), {}, "Unknown"),
+        ],
+    )
+    def test_fails_when_names_go_to_a_public_server(
+        self, addresses: tuple[str, ...], rest: dict[str, Any], verdict: str
+    ) -> None:
+        assert verdicts(_forwarding(*addresses, **rest), "dns-forwarding-ruleset") == {RULESET.lower(): verdict}
+
+    def test_what_cannot_be_read_is_unknown(self) -> None:
+        world = _forwarding("10.1.2.3").refuse(RULESET)
+        assert verdicts(world, "dns-forwarding-ruleset") == {RULESET.lower(): "Unknown"}
+        for change in ({}, {"value": [], "nextLink": "https://more"}):
+            world = served_cluster()
+            world.act(VNET, "listDnsForwardingRulesets", change)
+            assert verdicts(world, "dns-forwarding-ruleset") == {VNET.lower(): "Unknown"}
+        refused = served_cluster().refuse(VNET, verb="post")
+        assert verdicts(refused, "dns-forwarding-ruleset") == {VNET.lower(): "Unknown"}
+
+
+class TestPrivateZones:
+    @pytest.mark.parametrize(
+        ("policy", "verdict"),
+        [("Default", "Pass"), (None, "Pass"), ("NxDomainRedirect", "Fail"), ("Odd", "Unknown")],
+    )
+    def test_fails_when_a_link_falls_through(self, policy: str | None, verdict: str) -> None:
+        world = served_cluster().change(ZONE_LINK, resolutionPolicy=policy)
+        assert verdicts(world, "privdns-fallthrough") == {ZONE_LINK.lower(): verdict}
+
+    def test_links_of_other_networks_do_not_matter(self) -> None:
+        world = served_cluster()
+        world.change(
+            ZONE_LINK, virtualNetwork={"id": f"{NETWORK}/virtualNetworks/x"}, resolutionPolicy="NxDomainRedirect"
+        )
+        assert verdicts(world, "privdns-fallthrough") == {VNET.lower(): "Pass"}
+
+    def test_what_cannot_be_read_is_unknown(self) -> None:
+        zone = ZONE_LINK.rpartition("/virtualNetworkLinks/")[0]
+        for target in (SUBSCRIPTION, zone):
+            world = served_cluster().refuse(target, verb="list")
+            assert verdicts(world, "privdns-fallthrough")[VNET.lower()] == "Unknown"
+        assert verdicts(served_cluster().drop(ZONE_LINK, "virtualNetwork"), "privdns-fallthrough") == {
+            ZONE_LINK.lower(): "Unknown"
+        }

@@ -1,0 +1,206 @@
+"""Table F, registries: which are in scope, who may do what there, and what leaves them by themselves."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from hermetic.audit.findings import Severity, Verdict
+from hermetic.audit.policy import Policy
+from tests.audit_estates import CLUSTER, GROUP, NETWORK, SUBSCRIPTION
+from tests.audit_services import (
+    ACR_PULL,
+    ACR_PUSH,
+    KUBELET,
+    REGISTRY,
+    REGISTRY_ENDPOINT,
+    ServedWorld,
+    add_endpoint,
+    assign,
+    only,
+    peer,
+    served_cluster,
+    verdicts,
+)
+
+IDS = (
+    "acr-public", "acr-trusted-bypass", "acr-export-policy", "acr-anonymous", "acr-admin", "acr-push-identity",
+    "acr-cache-wildcard", "acr-connected-registry", "acr-webhooks", "acr-replications", "acr-arm-audience",
+)  # fmt: skip
+OTHER = f"{GROUP}/providers/Microsoft.ContainerRegistry/registries/models"
+STRANGER = "99999999-0000-0000-0000-000000000000"
+
+
+@pytest.mark.parametrize("check", IDS)
+def test_a_closed_registry_passes(check: str) -> None:
+    found = only(served_cluster(), check)
+    assert (found.verdict, found.resource) == (Verdict.PASS, REGISTRY)
+    assert found.evidence
+
+
+@pytest.mark.parametrize("check", IDS)
+def test_a_registry_in_use_that_cannot_be_read_is_unknown(check: str) -> None:
+    assert verdicts(served_cluster().refuse(REGISTRY, verb="get"), check) == {REGISTRY.lower(): "Unknown"}
+
+
+@pytest.mark.parametrize("check", IDS)
+def test_nothing_applies_where_no_registry_is_in_use(check: str) -> None:
+    world = served_cluster().drop(CLUSTER, "bootstrapProfile").drop(REGISTRY_ENDPOINT)
+    assert verdicts(world, check) == {CLUSTER.lower(): "NotApplicable"}
+
+
+@pytest.mark.parametrize("check", IDS)
+def test_a_cluster_that_cannot_be_read_never_passes(check: str) -> None:
+    world = served_cluster().refuse(CLUSTER)
+    assert verdicts(world, check)[CLUSTER.lower()] == "Unknown"
+
+
+@pytest.mark.parametrize(
+    ("check", "properties", "verdict", "severity"),
+    [
+        ("acr-public", {"publicNetworkAccess": "Enabled"}, "Fail", "high"),
+        ("acr-public", {"publicNetworkAccess": None}, "Fail", "high"),
+        ("acr-public", {"publicNetworkAccess": "Odd"}, "Fail", "high"),
+        ("acr-public", {"networkRuleSet": {"defaultAction": "Allow"}}, "Fail", "medium"),
+        ("acr-public", {"networkRuleSet": None}, "Pass", "high"),
+        ("acr-trusted-bypass", {"networkRuleBypassOptions": "AzureServices"}, "Fail", "medium"),
+        ("acr-trusted-bypass", {"networkRuleBypassOptions": None}, "Fail", "medium"),
+        ("acr-trusted-bypass", {"networkRuleBypassOptions": "Odd"}, "Unknown", "medium"),
+        ("acr-export-policy", {"policies": {"exportPolicy": {"status": "enabled"}}}, "Fail", "high"),
+        ("acr-export-policy", {"policies": None}, "Fail", "high"),
+        ("acr-anonymous", {"anonymousPullEnabled": True}, "Fail", "medium"),
+        ("acr-anonymous", {"anonymousPullEnabled": None}, "Unknown", "medium"),
+        ("acr-admin", {"adminUserEnabled": True}, "Fail", "medium"),
+        ("acr-admin", {"adminUserEnabled": "yes"}, "Unknown", "medium"),
+        (
+            "acr-arm-audience",
+            {"policies": {"azureADAuthenticationAsArmPolicy": {"status": "disabled"}}},
+            "Fail",
+            "info",
+        ),
+        ("acr-arm-audience", {"policies": {}}, "Unknown", "info"),
+    ],
+)
+def test_each_switch_is_read_strictly(check: str, properties: dict[str, Any], verdict: str, severity: str) -> None:
+    found = only(served_cluster().change(REGISTRY, **properties), check)
+    assert (found.verdict, found.severity, found.resource) == (verdict, severity, REGISTRY)
+
+
+def test_a_registry_behind_an_endpoint_is_in_scope_and_others_are_not() -> None:
+    world = served_cluster().put(OTHER, {"publicNetworkAccess": "Enabled"})
+    assert OTHER.lower() not in verdicts(world, "acr-public")
+    add_endpoint(world, f"{NETWORK}/privateEndpoints/models", OTHER)
+    assert verdicts(world, "acr-public")[OTHER.lower()] == "Fail"
+
+
+def _running(world: ServedWorld, image: str) -> ServedWorld:
+    world.sources = ("azure", "kube")
+    world.objects["v1/pods"] = [
+        {"metadata": {"name": "p", "namespace": "n"}, "spec": {"containers": [{"image": image}]}}
+    ]
+    return world
+
+
+class TestRegistriesOfRunningImages:
+    def test_are_in_scope_when_the_cluster_was_asked(self) -> None:
+        world = served_cluster().put(OTHER, {"loginServer": "models.azurecr.io", "publicNetworkAccess": "Enabled"})
+        world = _running(world, "models.azurecr.io/llama@sha256:0")  # type: ignore[arg-type]
+        assert verdicts(world, "acr-public")[OTHER.lower()] == "Fail"
+
+    def test_leave_a_gap_when_nothing_of_ours_bears_the_name(self) -> None:
+        world = _running(served_cluster(), "stranger.azurecr.io/llama:1")
+        found = world.findings("acr-public")[CLUSTER.lower()]
+        assert found.verdict is Verdict.UNKNOWN
+        assert "stranger.azurecr.io" in found.message
+
+    def test_registries_that_are_not_azures_are_somebody_elses_check(self) -> None:
+        assert set(verdicts(_running(served_cluster(), "mcr.microsoft.com/pause:3"), "acr-public")) == {
+            REGISTRY.lower()
+        }
+
+
+class TestIdentities:
+    @pytest.mark.parametrize("role", [ACR_PUSH, "b24988ac-6180-42a0-ab88-20f7382dd24c", "0000aaaa-custom"])
+    def test_the_kubelet_may_only_pull(self, role: str) -> None:
+        world = served_cluster()
+        assign(world, KUBELET.upper(), role, name="two")
+        found = only(world, "acr-push-identity")
+        assert (found.verdict, found.severity) == (Verdict.FAIL, Severity.HIGH)
+        assert role in found.message
+
+    def test_a_role_above_the_registry_counts(self) -> None:
+        world = served_cluster()
+        assign(world, KUBELET, ACR_PUSH, scope=SUBSCRIPTION, name="two")
+        assert only(world, "acr-push-identity").verdict is Verdict.FAIL
+
+    def test_identities_outside_the_cluster_may_push(self) -> None:
+        world = served_cluster()
+        assign(world, STRANGER, ACR_PUSH, name="two")
+        assert only(world, "acr-push-identity").verdict is Verdict.PASS
+
+    @pytest.mark.parametrize(
+        "body",
+        [
+            {"addonProfiles": {"azureKeyvaultSecretsProvider": {"enabled": True, "identity": {"objectId": STRANGER}}}},
+            {"identityProfile": {"kubeletidentity": {"objectId": KUBELET}, "other": {"objectId": STRANGER}}},
+        ],
+    )
+    def test_every_identity_that_the_cluster_names_counts(self, body: dict[str, Any]) -> None:
+        world = served_cluster().change(CLUSTER, **body)
+        assign(world, STRANGER, ACR_PUSH, name="two")  # type: ignore[arg-type]
+        assert only(world, "acr-push-identity").verdict is Verdict.FAIL  # type: ignore[arg-type]
+
+    def test_the_control_planes_identity_counts(self) -> None:
+        world = served_cluster()
+        world.bodies[CLUSTER.lower()]["identity"] = {"userAssignedIdentities": {"/id": {"principalId": STRANGER}}}
+        assign(world, STRANGER, ACR_PUSH, name="two")
+        assert only(world, "acr-push-identity").verdict is Verdict.FAIL
+
+    def test_without_a_kubelets_identity_or_the_assignments_it_is_unknown(self) -> None:
+        assert only(served_cluster().drop(CLUSTER, "identityProfile"), "acr-push-identity").verdict is Verdict.UNKNOWN
+        world = served_cluster().refuse(REGISTRY, kind="Microsoft.Authorization/roleAssignments")
+        assert only(world, "acr-push-identity").verdict is Verdict.UNKNOWN
+
+    def test_pull_alone_passes(self) -> None:
+        world = served_cluster()
+        assign(world, KUBELET, ACR_PULL.upper(), name="two")
+        assert only(world, "acr-push-identity").verdict is Verdict.PASS
+
+
+@pytest.mark.parametrize(
+    ("check", "child", "properties", "rest"),
+    [
+        ("acr-cache-wildcard", "cacheRules/hub", {"sourceRepository": "docker.io/library/*"}, {}),
+        ("acr-cache-wildcard", "cacheRules/one", {"sourceRepository": "docker.io/library/nginx"}, {}),
+        ("acr-cache-wildcard", "cacheRules/odd", {}, {}),
+        ("acr-connected-registry", "connectedRegistries/edge", {}, {}),
+        ("acr-webhooks", "webhooks/hook", {"status": "disabled"}, {}),
+        ("acr-replications", "replications/eastus", {}, {"location": "eastus"}),
+        ("acr-replications", "replications/odd", {}, {}),
+    ],
+)
+def test_what_leaves_by_itself_fails(check: str, child: str, properties: dict[str, Any], rest: dict[str, Any]) -> None:
+    world = served_cluster().put(f"{REGISTRY}/{child}", properties, **rest)
+    assert verdicts(world, check) == {REGISTRY.lower(): "Fail"}
+
+
+@pytest.mark.parametrize(
+    ("check", "kind"),
+    [
+        ("acr-cache-wildcard", "cacheRules"),
+        ("acr-connected-registry", "connectedRegistries"),
+        ("acr-webhooks", "webhooks"),
+        ("acr-replications", "replications"),
+    ],
+)
+def test_children_that_cannot_be_listed_are_unknown(check: str, kind: str) -> None:
+    world = served_cluster().refuse(REGISTRY, kind=f"Microsoft.ContainerRegistry/registries/{kind}")
+    assert verdicts(world, check) == {REGISTRY.lower(): "Unknown"}
+
+
+def test_a_peer_that_cannot_be_read_leaves_the_scope_open() -> None:
+    world = peer(served_cluster()).refuse(
+        "/subscriptions/00000000-0000-0000-0000-00000000000f", kind="Microsoft.Network/privateEndpoints"
+    )
+    assert verdicts(world, "acr-public", Policy())[CLUSTER.lower()] == "Unknown"

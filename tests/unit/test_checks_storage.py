@@ -1,0 +1,153 @@
+"""Table F, storage: accounts and file shares that the nodes are led to."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from hermetic.audit.findings import Verdict
+from tests.audit_estates import CLUSTER, NETWORK, NODES, VNET, World
+from tests.audit_services import ACCOUNT, SHARE, ServedWorld, only, served_cluster, verdicts
+
+ACCOUNTS, SHARES = ("storage-public", "storage-copy-scope"), ("fileshare-public", "fileshare-eit", "fileshare-squash")
+
+
+def _target(check: str) -> str:
+    return ACCOUNT if check in ACCOUNTS else SHARE
+
+
+@pytest.mark.parametrize("check", [*ACCOUNTS, *SHARES])
+def test_what_is_closed_passes(check: str) -> None:
+    found = only(served_cluster(), check)
+    assert (found.verdict, found.resource) == (Verdict.PASS, _target(check))
+    assert found.evidence
+
+
+@pytest.mark.parametrize("check", [*ACCOUNTS, *SHARES])
+def test_what_cannot_be_read_is_unknown(check: str) -> None:
+    target = _target(check)
+    assert verdicts(served_cluster().refuse(target, verb="get"), check) == {target.lower(): "Unknown"}
+
+
+@pytest.mark.parametrize("check", [*ACCOUNTS, *SHARES])
+def test_nothing_applies_where_none_is_in_use(check: str) -> None:
+    world = served_cluster()
+    for name in ("account", "share"):
+        world.drop(f"{NETWORK}/privateEndpoints/{name}")
+    assert verdicts(world, check) == {CLUSTER.lower(): "NotApplicable"}
+
+
+CLOSED = {"defaultAction": "Deny", "bypass": "None"}
+
+
+@pytest.mark.parametrize(
+    ("properties", "verdict", "severity"),
+    [
+        ({"publicNetworkAccess": "Enabled"}, "Fail", "high"),
+        ({"publicNetworkAccess": None}, "Fail", "high"),
+        ({"publicNetworkAccess": "Odd"}, "Fail", "high"),
+        ({"publicNetworkAccess": "SecuredByPerimeter"}, "Pass", "high"),
+        ({"networkAcls": {**CLOSED, "bypass": "Logging, AzureServices"}}, "Fail", "high"),
+        ({"networkAcls": {"defaultAction": "Deny"}}, "Fail", "high"),
+        ({"networkAcls": {**CLOSED, "resourceAccessRules": [{"tenantId": "t"}]}}, "Fail", "high"),
+        ({"networkAcls": {**CLOSED, "bypass": "Odd"}}, "Unknown", "high"),
+        ({"networkAcls": {**CLOSED, "defaultAction": "Allow"}}, "Fail", "medium"),
+        ({"networkAcls": {**CLOSED, "ipRules": [{"value": "20.1.2.3"}]}}, "Fail", "medium"),
+        ({"networkAcls": {**CLOSED, "virtualNetworkRules": [{"id": NODES}]}}, "Fail", "medium"),
+        ({"networkAcls": None}, "Unknown", "high"),
+    ],
+)
+def test_an_account_is_reached_by_private_endpoint_only(
+    properties: dict[str, Any], verdict: str, severity: str
+) -> None:
+    found = only(served_cluster().change(ACCOUNT, **properties), "storage-public")
+    assert (found.verdict, found.severity) == (verdict, severity)
+
+
+@pytest.mark.parametrize(
+    ("properties", "verdict"),
+    [
+        ({"allowedCopyScope": "AAD"}, "Pass"),
+        ({"allowedCopyScope": None}, "Fail"),
+        ({"allowedCopyScope": "Odd"}, "Unknown"),
+        ({"allowCrossTenantReplication": True}, "Fail"),
+        ({"allowCrossTenantReplication": None}, "Fail"),
+        ({"allowBlobPublicAccess": True}, "Fail"),
+        ({"allowBlobPublicAccess": None}, "Fail"),
+        ({"allowSharedKeyAccess": True}, "Fail"),
+        ({"allowSharedKeyAccess": None}, "Fail"),
+        ({"isSftpEnabled": True}, "Fail"),
+        ({"isSftpEnabled": None}, "Pass"),
+        ({"isSftpEnabled": "no"}, "Unknown"),
+    ],
+)
+def test_nothing_is_copied_out_of_an_account(properties: dict[str, Any], verdict: str) -> None:
+    assert only(served_cluster().change(ACCOUNT, **properties), "storage-copy-scope").verdict == verdict
+
+
+NFS = {"rootSquash": "RootSquash", "encryptionInTransitRequired": "Enabled"}
+
+
+@pytest.mark.parametrize(
+    ("check", "properties", "verdict"),
+    [
+        ("fileshare-public", {"publicNetworkAccess": "Enabled"}, "Fail"),
+        ("fileshare-public", {"publicNetworkAccess": None}, "Fail"),
+        ("fileshare-public", {"publicAccessProperties": {"allowedSubnets": [NODES.upper()]}}, "Pass"),
+        ("fileshare-public", {"publicAccessProperties": {"allowedSubnets": [f"{VNET}/subnets/tools"]}}, "Fail"),
+        ("fileshare-eit", {"nfsProtocolProperties": {**NFS, "encryptionInTransitRequired": "Disabled"}}, "Fail"),
+        ("fileshare-eit", {"nfsProtocolProperties": {"rootSquash": "RootSquash"}}, "Fail"),
+        ("fileshare-eit", {"protocol": "SMB"}, "NotApplicable"),
+        ("fileshare-eit", {"protocol": "Odd"}, "Unknown"),
+        ("fileshare-squash", {"nfsProtocolProperties": {**NFS, "rootSquash": "AllSquash"}}, "Pass"),
+        ("fileshare-squash", {"nfsProtocolProperties": {**NFS, "rootSquash": "NoRootSquash"}}, "Fail"),
+        ("fileshare-squash", {"nfsProtocolProperties": {**NFS, "rootSquash": "Odd"}}, "Unknown"),
+        ("fileshare-squash", {"nfsProtocolProperties": None}, "Fail"),
+        ("fileshare-squash", {"protocol": "SMB"}, "NotApplicable"),
+    ],
+)
+def test_a_share_is_closed_encrypted_and_squashed(check: str, properties: dict[str, Any], verdict: str) -> None:
+    assert only(served_cluster().change(SHARE, **properties), check).verdict == verdict
+
+
+def _with_volume(world: ServedWorld, **spec: Any) -> ServedWorld:
+    for name in ("account", "share"):
+        world.drop(f"{NETWORK}/privateEndpoints/{name}")
+    world.sources = ("azure", "kube")
+    world.objects["v1/persistentvolumes"] = [{"metadata": {"name": "weights"}, "spec": spec}]
+    return world
+
+
+def _azure_files(**attributes: str) -> dict[str, Any]:
+    return {"csi": {"driver": "file.csi.azure.com", "volumeHandle": "h", "volumeAttributes": attributes}}
+
+
+class TestSharesOfVolumes:
+    """Where the cluster was asked too, its volumes say which accounts and shares are in use."""
+
+    def test_an_account_is_found_by_its_name(self) -> None:
+        world = _with_volume(served_cluster(), **_azure_files(storageAccount="AISTORE", shareName="weights"))
+        assert verdicts(world, "storage-public") == {ACCOUNT.lower(): "Pass"}
+        assert verdicts(world, "fileshare-public") == {CLUSTER.lower(): "NotApplicable"}
+
+    @pytest.mark.parametrize(
+        "spec",
+        [
+            _azure_files(storageAccount="fs-weights", server="fs-weights.file.storage.azure.net"),
+            {"nfs": {"server": "fs-weights.file.storage.azure.net", "path": "/fs-weights/weights"}},
+        ],
+    )
+    def test_a_share_without_an_account_is_found_by_its_host(self, spec: dict[str, Any]) -> None:
+        world = _with_volume(served_cluster(), **spec)
+        assert verdicts(world, "fileshare-public") == {SHARE.lower(): "Pass"}
+        assert verdicts(world, "storage-public") == {CLUSTER.lower(): "NotApplicable"}
+
+    @pytest.mark.parametrize("check", ["storage-public", "fileshare-public"])
+    def test_a_name_that_nothing_of_ours_bears_is_unknown(self, check: str) -> None:
+        world = _with_volume(served_cluster(), **_azure_files(storageAccount="stranger"))
+        assert verdicts(world, check) == {CLUSTER.lower(): "Unknown"}
+
+    def test_a_server_of_ones_own_is_not_azures(self) -> None:
+        world: World = _with_volume(served_cluster(), nfs={"server": "10.0.1.9", "path": "/weights"})
+        assert verdicts(world, "storage-public") == {CLUSTER.lower(): "NotApplicable"}

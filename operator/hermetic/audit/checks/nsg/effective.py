@@ -40,7 +40,8 @@ def _judged(
     around: Surroundings, nic: NetworkInterface, seen: Seen[EffectiveGroups], groups: list[EffectiveGroup]
 ) -> Judgement:
     unread = [one for one in groups if not one.effective_security_rules]
-    if unread or (not groups and any(layers.groups for layers in around.combinations)):
+    is_attached = nic.network_security_group is not None or around.subnet.network_security_group is not None
+    if unread or (not groups and is_attached):
         words = f"the effective rules of {nic.name} came without rules, though a security group is attached"
         return cannot_say(around.id, "NoEffectiveRules", words, seen)
     layers = [holes(one.effective_security_rules or (), around.ground) for one in groups]

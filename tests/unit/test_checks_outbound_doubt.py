@@ -1,0 +1,244 @@
+"""Table A where it is not plain: masks, scope, interfaces that do not tell, answers that never came, damage."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from hermetic.audit.estate.questions import Trouble
+from hermetic.audit.findings import Severity, Verdict
+from hermetic.audit.policy import Policy
+from tests.audit_estates import (
+    API_SERVER,
+    CLUSTER,
+    GROUP,
+    NIC,
+    NODE_GROUP,
+    NODES,
+    PODS,
+    ROUTES,
+    RULES,
+    SCALE_SET,
+    SENTINEL,
+    SUBSCRIPTION,
+    VNET,
+    World,
+    model_nics,
+    route,
+    rule,
+    small_cluster,
+)
+from tests.outbound_methods import (
+    BALANCER,
+    FAR_BALANCER,
+    FIREWALL,
+    NAT,
+    PUBLIC,
+    Change,
+    balancer,
+    machine,
+    node_in_pool,
+    pool_with,
+    set_to,
+    the,
+    together,
+)
+
+# ---------------------------------------------------------------- masks
+
+
+def test_a_mask_is_told_and_changes_nothing() -> None:
+    world = small_cluster().change(NODES, natGateway={"id": NAT})
+    found = the(world.findings("subnet-nat-gateway"), NODES)
+    assert (found.verdict, found.severity) == (Verdict.FAIL, Severity.CRITICAL)
+    assert "0.0.0.0/0 -> None in sealed" in found.message
+    assert "the outbound rules of sealed" in found.message
+
+
+def test_without_a_mask_the_message_says_so() -> None:
+    world = small_cluster().change(NODES, natGateway={"id": NAT}).drop(NODES, "routeTable", "networkSecurityGroup")
+    assert "nothing masks it" in the(world.findings("subnet-nat-gateway"), NODES).message
+
+
+def test_an_internal_balancer_masks_a_stale_address_and_is_not_credited() -> None:
+    world = small_cluster().drop(NODES, "routeTable", "networkSecurityGroup")
+    balancer(BALANCER, public=False)(world)
+    node_in_pool(f"{BALANCER}/backendAddressPools/n")(world)
+    world.change(NIC, defaultOutboundConnectivityEnabled=True)
+    found = the(world.findings("nic-default-outbound"), NIC)
+    assert (found.verdict, found.severity) == (Verdict.FAIL, Severity.CRITICAL)
+    assert "internal load balancer" in found.message
+
+
+def test_a_path_is_drawn_hop_by_hop() -> None:
+    world = small_cluster().change(NODES, natGateway={"id": NAT})
+    assert the(world.findings("subnet-nat-gateway"), NODES).paths == ("subnet nodes -> nat gateway out -> internet",)
+
+
+# ---------------------------------------------------------------- scope
+
+
+def test_a_delegated_pod_subnet_is_judged_and_the_api_servers_own_is_not() -> None:
+    delegated = [{"properties": {"serviceName": "Microsoft.ContainerService/managedClusters"}}]
+    world = small_cluster().put(PODS, {"addressPrefix": "10.0.3.0/24", "delegations": delegated})
+    world.change(API_SERVER, defaultOutboundAccess=None, delegations=delegated)
+    pool_with(podSubnetID=PODS)(world)
+    found = world.findings("subnet-default-outbound")
+    assert the(found, PODS).verdict is Verdict.FAIL
+    assert the(found, API_SERVER).verdict is Verdict.NOT_APPLICABLE
+
+
+def test_a_second_interface_on_a_subnet_that_no_pool_names_counts() -> None:
+    side = f"{VNET}/subnets/side"
+    world = small_cluster().put(side, {"addressPrefix": "10.0.7.0/24"})
+    world.properties(SCALE_SET)["virtualMachineProfile"]["networkProfile"]["networkInterfaceConfigurations"] += (
+        model_nics(side)["networkInterfaceConfigurations"]
+    )
+    assert the(world.findings("subnet-default-outbound"), side).verdict is Verdict.FAIL
+
+
+def test_the_declared_firewall_is_judged_elsewhere() -> None:
+    world = small_cluster()
+    held = {"subnet": {"id": f"{VNET}/subnets/fw"}, "privateIPAddress": "10.0.5.4", **PUBLIC}
+    world.put(FIREWALL, {"ipConfigurations": [{"name": "i", "properties": held}]})
+    policy = Policy(profile="filtered", firewall=FIREWALL)
+    assert the(world.findings("appgw-bastion-other-pip", policy), FIREWALL).verdict is Verdict.NOT_APPLICABLE
+
+
+# ---------------------------------------------------------------- the interface that does not tell
+
+
+GRAPH = "Microsoft.Compute/virtualMachineScaleSets/virtualMachines/networkInterfaces"
+
+
+def without_the_field() -> World:
+    return small_cluster().drop(NIC, "defaultOutboundConnectivityEnabled")
+
+
+def in_graph(world: World, told: bool) -> World:
+    """Resource Graph has the row with the field, ARM's list has it not."""
+    inner = world.answer
+
+    def answer(question: Any) -> Any:
+        found = inner(question)
+        if question.kind == GRAPH:
+            for body in found.bodies:
+                body.value["properties"]["defaultOutboundConnectivityEnabled"] = told
+        return found
+
+    world.answer = answer  # type: ignore[method-assign]
+    return world
+
+
+@pytest.mark.parametrize(("told", "verdict"), [(True, Verdict.FAIL), (False, Verdict.PASS)])
+def test_resource_graph_tells_what_arm_does_not(told: bool, verdict: Verdict) -> None:
+    assert the(in_graph(without_the_field(), told).findings("nic-default-outbound"), NIC).verdict is verdict
+
+
+def test_an_interface_of_which_nobody_tells_is_unknown_at_high() -> None:
+    found = the(without_the_field().findings("nic-default-outbound"), NIC)
+    assert (found.verdict, found.severity) == (Verdict.UNKNOWN, Severity.HIGH)
+    assert "0.0.0.0/0 -> None" in found.message
+    assert "0.0.0.0/0 -> None" in found.remedy
+
+
+def test_without_resource_graph_it_stays_unknown() -> None:
+    world = without_the_field().refuse(SCALE_SET, Trouble.NOT_ASKED, kind=GRAPH)
+    assert the(world.findings("nic-default-outbound"), NIC).verdict is Verdict.UNKNOWN
+
+
+def test_arm_is_believed_before_resource_graph() -> None:
+    world = in_graph(small_cluster().change(NIC, defaultOutboundConnectivityEnabled=True), told=False)
+    assert the(world.findings("nic-default-outbound"), NIC).verdict is Verdict.FAIL
+
+
+# ---------------------------------------------------------------- what was not seen
+
+
+INTERFACES = "Microsoft.Network/networkInterfaces"
+ADDRESSES = "Microsoft.Compute/virtualMachineScaleSets/publicipaddresses"
+
+UNSEEN: list[tuple[str, str, Change]] = [
+    ("vmss-instance-pip", "addresses", lambda w: w.refuse(SCALE_SET, kind=ADDRESSES)),
+    ("subnet-default-outbound", "subnet", lambda w: w.refuse(NODES)),
+    ("natgw-inventory", "list", lambda w: w.refuse(SUBSCRIPTION, kind="Microsoft.Network/natGateways")),
+    ("vnet-nat-gateway", "list", lambda w: w.refuse(GROUP, kind="Microsoft.Network/natGateways")),
+    ("vnet-nat-gateway", "network", lambda w: w.refuse(VNET)),
+    ("subnet-service-gateway", "list", lambda w: w.refuse(SUBSCRIPTION, kind="Microsoft.Network/serviceGateways")),
+    ("lb-rule-snat", "list", lambda w: w.refuse(NODE_GROUP, kind="Microsoft.Network/loadBalancers")),
+    ("nic-public-ip", "truncated", lambda w: w.refuse(SUBSCRIPTION, Trouble.TRUNCATED, kind=INTERFACES)),
+    ("pip-and-prefix-inventory", "prefixes", lambda w: w.refuse(NODE_GROUP, kind="Microsoft.Network/publicIPPrefixes")),
+    ("bastion-copy-out", "list", lambda w: w.refuse(SUBSCRIPTION, kind="Microsoft.Network/bastionHosts")),
+    ("nodepool-node-public-ip", "no pools", set_to(CLUSTER, agentPoolProfiles=[])),
+    ("vmss-public-ip-config", "no scale sets", lambda w: w.drop(SCALE_SET)),
+    ("vmss-public-ip-config", "no interfaces in the model", set_to(SCALE_SET, virtualMachineProfile={})),
+    ("nic-default-outbound", "no interfaces", lambda w: w.drop(NIC)),
+    ("subnet-default-outbound", "no interfaces", lambda w: w.drop(NIC)),
+    (
+        "lb-outbound-rule",
+        "a balancer that only the node names",
+        together(node_in_pool(f"{FAR_BALANCER}/backendAddressPools/n"), lambda w: w.refuse(FAR_BALANCER)),
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("check", "change"), [pytest.param(check, change, id=f"{check}: {words}") for check, words, change in UNSEEN]
+)
+def test_what_was_not_seen_is_unknown(check: str, change: Change) -> None:
+    world = small_cluster()
+    change(world)
+    assert Verdict.UNKNOWN in {finding.verdict for finding in world.findings(check).values()}
+
+
+@pytest.mark.parametrize(
+    ("change", "verdict"),
+    [
+        (lambda w: w.bodies[BALANCER.lower()]["sku"].update(name="Premium"), Verdict.UNKNOWN),
+        (lambda w: w.bodies[BALANCER.lower()].pop("sku"), Verdict.UNKNOWN),
+    ],
+)
+def test_a_sku_that_nobody_knows_never_passes(change: Change, verdict: Verdict) -> None:
+    world = small_cluster()
+    balancer(BALANCER, public=False)(world)
+    change(world)
+    assert the(world.findings("lb-basic-sku"), BALANCER).verdict is verdict
+
+
+def test_a_pool_type_that_nobody_knows_never_passes() -> None:
+    world = small_cluster()
+    world.properties(CLUSTER)["networkProfile"]["loadBalancerProfile"] = {"backendPoolType": "nodeName"}
+    assert the(world.findings("lb-ip-based-pool"), CLUSTER).verdict is Verdict.UNKNOWN
+
+
+def test_a_frontend_that_shows_no_address_counts_as_public() -> None:
+    world = small_cluster()
+    balancer(BALANCER, public=False)(world)
+    world.properties(BALANCER)["frontendIPConfigurations"][0]["properties"] = {}
+    assert the(world.findings("lb-public-frontend"), BALANCER).verdict is Verdict.FAIL
+
+
+# ---------------------------------------------------------------- damage
+
+
+def test_damage_in_one_subnet_hides_no_method_of_another() -> None:
+    world = small_cluster().change(API_SERVER, natGateway="yes").change(NODES, natGateway={"id": NAT})
+    found = world.findings("subnet-nat-gateway")
+    assert the(found, API_SERVER).verdict is Verdict.UNKNOWN
+    assert the(found, NODES).verdict is Verdict.FAIL
+
+
+def test_damage_in_one_interface_hides_no_address_of_another() -> None:
+    world = small_cluster()
+    machine(SENTINEL, NODES, ip=PUBLIC)(world)
+    world.change(NIC, ipConfigurations="many")
+    assert the(world.findings("nic-public-ip"), SENTINEL).verdict is Verdict.FAIL
+
+
+def test_routes_and_rules_that_are_damaged_leave_the_method_found() -> None:
+    world = small_cluster().change(NODES, natGateway={"id": NAT})
+    world.change(ROUTES, routes=[route("v4", "0.0.0.0/0", "None"), 7]).change(RULES, securityRules=rule("x", 1, "Deny"))
+    found = the(world.findings("subnet-nat-gateway"), NODES)
+    assert found.verdict is Verdict.FAIL
+    assert "could not be read" in found.message

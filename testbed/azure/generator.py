@@ -18,10 +18,12 @@ from testbed.azure.baseline import LAYOUTS, estate_of
 from testbed.azure.estate import Estate
 from testbed.azure.plants import PLANTS, Expected, Plant
 from testbed.azure.plants.decoys import DECOYS
+from testbed.azure.plants.plant import FILTERED
 
 MOST_PLANTS = 4
 MOST_DECOYS = 3
 SHOWN_BY = (frozenset({"arm", "graph"}), frozenset({"arm"}), frozenset({"graph"}))
+RULES_BEFORE_A_FIREWALL = frozenset({"nsg-internet-deny", "nsg-broad-allow", "nsg-effective"})
 # information, never a verdict about a path: what these say of a sealed estate is left open by the facts
 INFORMATIVE = frozenset({"nsg-platform-imds", "peering-subnet-scope"})
 
@@ -94,7 +96,7 @@ def _drawn(chance: random.Random, estate: Estate, count: int) -> list[Plant]:
 def _planted(seed: int, layout: str, estate: Estate, plants: list[Plant], chance: random.Random | None) -> Topology:
     decoys = _disguise(chance, estate) if chance else []
     expected = [_as_expected(wanted, plant, len(plants) > 1) for plant in plants for wanted in plant.into(estate)]
-    also = INFORMATIVE.union(*(plant.also for plant in plants))
+    also = INFORMATIVE.union(*(plant.also for plant in plants), *(_unfiltered(plant, estate) for plant in plants))
     if chance:
         _shuffle_lists(chance, estate)
     names = tuple(plant.name for plant in plants)
@@ -103,6 +105,12 @@ def _planted(seed: int, layout: str, estate: Estate, plants: list[Plant], chance
 
 def _as_expected(wanted: Expected, plant: Plant, has_company: bool) -> Expected:
     return replace(wanted, severity=None) if plant.depends and has_company else wanted
+
+
+def _unfiltered(plant: Plant, estate: Estate) -> frozenset[str]:
+    """Behind a firewall, groups may let the web out as long as every default route leads there."""
+    moves_routes = "effective-routes" in {plant.check, *plant.also}
+    return RULES_BEFORE_A_FIREWALL if estate.profile == FILTERED and moves_routes else frozenset()
 
 
 def _disguise(chance: random.Random, estate: Estate) -> list[str]:

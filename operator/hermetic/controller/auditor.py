@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal
 
+import structlog
 from pydantic import ValidationError
 
 from hermetic.api.conditions import ConditionType
@@ -34,7 +35,16 @@ from hermetic.controller.prober import Prober, targets_of
 from hermetic.controller.publishing import Publisher
 from hermetic.controller.reconciler import Outcome
 from hermetic.controller.sight import Sight
-from hermetic.errors import Forbidden, HermeticError, KeyUnusable, NotFound, NotLeading, Rejected
+from hermetic.errors import (
+    Forbidden,
+    HermeticError,
+    KeyUnusable,
+    NotFound,
+    NotLeading,
+    Rejected,
+    Throttled,
+    Unreachable,
+)
 from hermetic.kinds import EGRESS_AUDIT
 from hermetic.kube.recorder import EventRecorder
 from hermetic.kube.store import Store
@@ -43,9 +53,12 @@ from hermetic.ports import Clock, KubeApi
 
 NAME = "cluster"
 UNTIL_SEEN_SECONDS = 1.0
+PROBE_AGAIN_SECONDS = 60.0
 
 Status = dict[str, Any]
 Manifest = Mapping[str, Any]
+
+log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,8 +131,11 @@ class Auditor:
             # The last wall: a defect must not leave a verdict standing that nobody can confirm any more.
             await self._give_up(live, Reason.ISOLATION_UNKNOWN, f"the audit is broken: {error!r}", outcome)
             raise
-        if trouble is not None:
+        if isinstance(trouble, Throttled | Unreachable):
             raise trouble
+        if trouble is not None:
+            log.warning("probe not run", because=trouble.message, again_in=PROBE_AGAIN_SECONDS)
+            outcome.look_again_in = min(outcome.look_again_in or PROBE_AGAIN_SECONDS, PROBE_AGAIN_SECONDS)
         return outcome
 
     async def _judge(

@@ -114,9 +114,7 @@ class Prober:
 
     def _pods(self, wanted: Probe) -> ProbePods:
         kept = PROBE_ROUNDS_LEFT_OUT * wanted.interval_seconds + PATIENCE_SECONDS + KEPT_LONGER_SECONDS
-        return ProbePods(
-            namespace=self._namespace, image=wanted.image, targets=targets_of(wanted), kept_seconds=kept
-        )
+        return ProbePods(namespace=self._namespace, image=wanted.image, targets=targets_of(wanted), kept_seconds=kept)
 
     def _due_in(self, wanted: Probe, cause: str) -> float:
         ended = self._ended

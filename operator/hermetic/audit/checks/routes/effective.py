@@ -94,22 +94,26 @@ def _by_kind(asked: Asked, routes: list[EffectiveRoute]) -> dict[str, list[str]]
 def _kind(asked: Asked, route: EffectiveRoute, text: str) -> str:
     """The group of one effective route; "" for one that leads nowhere out."""
     hop, prefix = hop_of(route.next_hop_type), network(text)
-    if prefix is None:
+    if not text:
         return "" if hop in {Hop.DROPPED, Hop.STAYS} else Kind.UNKNOWN
-    if not is_default(prefix) and not is_public(prefix, asked.around.ground.local):
+    is_a_default = prefix is not None and is_default(prefix)
+    # What is no prefix is a service tag: public addresses that nobody spells out here.
+    if prefix is not None and not is_a_default and not is_public(prefix, asked.around.ground.local):
         return Kind.UNKNOWN if hop is Hop.UNKNOWN else ""
     if hop is Hop.INTERNET:
-        return _to_internet(asked, route, is_default(prefix))
+        return _to_internet(asked, route, is_a_default)
     if hop is Hop.FORWARDED:
-        return _forwarded(asked, route, is_default(prefix))
+        return _forwarded(asked, route, is_a_default)
     return {Hop.SERVICE: Kind.SERVICE, Hop.UNKNOWN: Kind.UNKNOWN}.get(hop, "")
 
 
 def _to_internet(asked: Asked, route: EffectiveRoute, is_a_default: bool) -> str:
+    """Microsoft's edge is not the internet, and needs no method that we know of."""
+    if (route.next_hop_type or "").lower() != "internet":
+        return Kind.FORWARDED
     if asked.carries:
         return Kind.CARRIED
-    is_azures_own = (route.source or "").lower() == "default" and (route.next_hop_type or "").lower() == "internet"
-    return Kind.SYSTEM if is_azures_own and is_a_default else Kind.IDLE
+    return Kind.SYSTEM if (route.source or "").lower() == "default" and is_a_default else Kind.IDLE
 
 
 def _forwarded(asked: Asked, route: EffectiveRoute, is_a_default: bool) -> str:

@@ -1,0 +1,69 @@
+"""Routes, the declared firewall, and a sentinel whose routes Azure tells: pieces for estates made by hand."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hermetic.audit.findings import Finding
+from hermetic.audit.policy import Policy
+from tests.audit_estates import (
+    GROUP,
+    NETWORK,
+    NODES,
+    ROUTES,
+    SENTINEL,
+    VNET,
+    World,
+    ip_configuration,
+    small_cluster,
+)
+from tests.outbound_methods import the
+
+NAT = f"{NETWORK}/natGateways/out"
+FIREWALL = f"{NETWORK}/azureFirewalls/wall"
+FIREWALL_ADDRESS = "10.0.5.4"
+FILTERED = Policy(profile="filtered", firewall=FIREWALL)
+WATCHER = f"{NETWORK}/networkWatchers/w"
+MACHINE = f"{GROUP}/providers/Microsoft.Compute/virtualMachines/sentinel"
+
+
+def with_routes(*found: dict[str, Any], world: World | None = None) -> World:
+    return (world or small_cluster()).change(ROUTES, routes=list(found))
+
+
+def with_a_method(world: World) -> World:
+    return world.change(NODES, natGateway={"id": NAT})
+
+
+def with_a_firewall(world: World) -> World:
+    held = {"subnet": {"id": f"{VNET}/subnets/AzureFirewallSubnet"}, "privateIPAddress": FIREWALL_ADDRESS}
+    return world.put(FIREWALL, {"ipConfigurations": [{"name": "i", "properties": held}]})
+
+
+def told(found: dict[str, Finding], resource: str) -> tuple[str, str]:
+    finding = the(found, resource)
+    return finding.verdict.value, finding.severity.value
+
+
+def sentinel(world: World, subnet: str = NODES) -> World:
+    held = {"virtualMachine": {"id": MACHINE}, "ipConfigurations": [ip_configuration("10.0.1.200", subnet)]}
+    world.put(SENTINEL, held, location="West Europe")
+    return world.put(WATCHER, {}, location="westeurope")
+
+
+def line(prefix: str, hop: str, source: str = "Default", state: str = "Active", address: str = "") -> dict[str, Any]:
+    held = [address] if address else []
+    return {
+        "source": source,
+        "state": state,
+        "addressPrefix": [prefix],
+        "nextHopType": hop,
+        "nextHopIpAddress": held,
+    }
+
+
+LOCAL = line("10.0.0.0/16", "VnetLocal")
+
+
+def effective(*lines: dict[str, Any], world: World | None = None) -> World:
+    return sentinel(world or small_cluster()).act(SENTINEL, "effectiveRouteTable", {"value": [LOCAL, *lines]})

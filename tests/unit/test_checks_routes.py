@@ -1,0 +1,222 @@
+"""Table B: routes as they are written, and as Azure says that they work."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from hermetic.audit.checks import routes
+from hermetic.audit.findings import Verdict
+from tests.audit_estates import (
+    NETWORK,
+    NODES,
+    ROUTES,
+    SUBSCRIPTION,
+    VNET,
+    World,
+    route,
+    small_cluster,
+)
+from tests.outbound_methods import the
+from tests.routes_and_sentinels import (
+    FILTERED,
+    FIREWALL,
+    FIREWALL_ADDRESS,
+    told,
+    with_a_firewall,
+    with_a_method,
+    with_routes,
+)
+
+NOWHERE = [route("v4", "0.0.0.0/0", "None"), route("v6", "::/0", "None")]
+
+
+# ---------------------------------------------------------------- route tables
+
+
+def test_a_sealed_cluster_has_no_way_out_by_routes() -> None:
+    for check in routes.CHECKS:
+        found = small_cluster().findings(check.page.id)
+        assert {finding.verdict for finding in found.values()} <= {Verdict.PASS, Verdict.NOT_APPLICABLE}, check.page.id
+
+
+DEFAULTS = [
+    # prefix, hop, address, check, verdict, severity
+    ("0.0.0.0/0", "Internet", "", "route-default-internet", "Fail", "medium"),
+    ("::/0", "Internet", "", "route-default-internet", "Fail", "medium"),
+    ("8.8.8.8/0", "Internet", "", "route-default-internet", "Fail", "medium"),
+    ("0:0::/0", "internet", "", "route-default-internet", "Fail", "medium"),
+    ("0.0.0.0/0", "None", "", "route-default-internet", "Pass", "critical"),
+    ("0.0.0.0/0", "VirtualAppliance", "10.0.9.9", "route-default-appliance", "Fail", "critical"),
+    ("::/0", "VirtualAppliance", "fd00::9", "route-default-appliance", "Fail", "critical"),
+    ("0.0.0.0/0", "VirtualNetworkGateway", "", "route-default-appliance", "Fail", "critical"),
+    ("0.0.0.0/0", "VirtualHubOfTomorrow", "", "route-default-appliance", "Fail", "critical"),
+    ("0.0.0.0/0", "", "", "route-default-appliance", "Fail", "critical"),
+    ("0.0.0.0/0", "VnetLocal", "", "route-default-appliance", "Unknown", "critical"),
+    ("0.0.0.0/0", "None", "", "route-default-appliance", "Pass", "critical"),
+    ("0.0.0.0/1", "VirtualAppliance", "10.0.9.9", "route-split-default", "Fail", "high"),
+    ("128.0.0.0/1", "Internet", "", "route-split-default", "Fail", "high"),
+    ("20.60.0.0/16", "VirtualNetworkGateway", "", "route-split-default", "Fail", "high"),
+    ("2600::/16", "VirtualAppliance", "fd00::9", "route-split-default", "Fail", "high"),
+    ("Storage.WestEurope", "Internet", "", "route-split-default", "Fail", "high"),
+    ("AzureCloud", "VirtualAppliance", "10.0.9.9", "route-split-default", "Fail", "high"),
+    ("20.60.0.0/16", "HopOfTomorrow", "", "route-split-default", "Fail", "high"),
+    ("20.60.0.0/16", "VnetLocal", "", "route-split-default", "Unknown", "high"),
+    ("20.60.0.0/16", "None", "", "route-split-default", "Pass", "high"),
+    ("Storage", "None", "", "route-split-default", "Pass", "high"),
+    ("10.0.0.0/8", "VirtualAppliance", "10.0.9.9", "route-split-default", "Pass", "high"),
+    ("100.64.0.0/10", "VirtualAppliance", "10.0.9.9", "route-split-default", "Pass", "high"),
+    ("fd00::/8", "VirtualAppliance", "fd00::9", "route-split-default", "Pass", "high"),
+    ("168.63.129.16/32", "Internet", "", "route-split-default", "Pass", "high"),
+    ("8.0.0.0/7", "VirtualAppliance", "10.0.9.9", "route-split-default", "Fail", "high"),
+]
+
+
+@pytest.mark.parametrize(("prefix", "hop", "address", "check", "verdict", "severity"), DEFAULTS)
+def test_a_route_is_judged_by_prefix_and_hop(
+    prefix: str, hop: str, address: str, check: str, verdict: str, severity: str
+) -> None:
+    world = with_routes(route("r", prefix, hop, address))
+    assert told(world.findings(check), ROUTES) == (verdict, severity)
+
+
+@pytest.mark.parametrize(
+    ("prefix", "check"), [("0.0.0.0/0", "route-default-internet"), ("128.0.0.0/1", "route-split-default")]
+)
+def test_a_route_to_the_internet_is_critical_where_something_carries_it(prefix: str, check: str) -> None:
+    open_subnet = with_routes(route("r", prefix, "Internet")).change(NODES, defaultOutboundAccess=None)
+    assert told(open_subnet.findings(check), ROUTES) == ("Fail", "critical")
+    assert told(with_a_method(with_routes(route("r", prefix, "Internet"))).findings(check), ROUTES) == (
+        "Fail",
+        "critical",
+    )
+
+
+def test_a_method_that_may_be_hidden_counts_as_one() -> None:
+    world = with_routes(route("r", "0.0.0.0/0", "Internet"))
+    world.refuse(SUBSCRIPTION, kind="Microsoft.Network/natGateways")
+    assert told(world.findings("route-default-internet"), ROUTES) == ("Fail", "critical")
+
+
+def test_what_the_network_and_its_peers_use_for_themselves_is_not_public() -> None:
+    world = with_routes(
+        route("own", "20.1.0.0/16", "VirtualAppliance"), route("far", "21.1.0.0/16", "VirtualAppliance")
+    )
+    world.change(VNET, addressSpace={"addressPrefixes": ["10.0.0.0/16", "20.1.0.0/16"]})
+    assert told(world.findings("route-split-default"), ROUTES) == ("Fail", "high")
+    peering = {"remoteVirtualNetwork": {"id": f"{VNET}2"}, "remoteAddressSpace": {"addressPrefixes": ["21.0.0.0/8"]}}
+    world.put(f"{VNET}/virtualNetworkPeerings/p", peering)
+    assert told(world.findings("route-split-default"), ROUTES)[0] == "Pass"
+
+
+def test_the_path_names_every_subnet_behind_the_table() -> None:
+    world = with_routes(route("r", "0.0.0.0/0", "VirtualAppliance", "10.0.9.9"))
+    paths = the(world.findings("route-default-appliance"), ROUTES).paths
+    assert paths == (
+        "subnet api -> VirtualAppliance 10.0.9.9 -> internet",
+        "subnet nodes -> VirtualAppliance 10.0.9.9 -> internet",
+    )
+
+
+@pytest.mark.parametrize("check", ["route-default-internet", "route-default-appliance", "route-split-default"])
+def test_a_table_that_was_not_seen_is_unknown(check: str) -> None:
+    assert told(small_cluster().refuse(ROUTES).findings(check), ROUTES)[0] == "Unknown"
+
+
+@pytest.mark.parametrize("check", ["route-default-internet", "route-default-appliance", "route-split-default"])
+def test_a_subnet_without_a_table_has_no_route_to_judge(check: str) -> None:
+    found = small_cluster().drop(NODES, "routeTable").findings(check)
+    assert told(found, NODES)[0] == "NotApplicable"
+
+
+# ---------------------------------------------------------------- the declared firewall
+
+
+def test_the_default_route_to_the_declared_firewall_passes() -> None:
+    world = with_a_firewall(with_routes(route("v4", "0.0.0.0/0", "VirtualAppliance", FIREWALL_ADDRESS), NOWHERE[1]))
+    assert told(world.findings("route-default-appliance", FILTERED), ROUTES)[0] == "Pass"
+    assert told(world.findings("route-table-missing", FILTERED), ROUTES)[0] == "Pass"
+    assert told(world.findings("route-default-appliance"), ROUTES) == ("Fail", "critical")
+
+
+@pytest.mark.parametrize(
+    ("prefix", "hop", "address", "check"),
+    [
+        ("0.0.0.0/0", "VirtualAppliance", "10.0.5.5", "route-default-appliance"),
+        ("0.0.0.0/0", "VirtualNetworkGateway", "", "route-default-appliance"),
+        ("0.0.0.0/0", "VirtualAppliance", "", "route-default-appliance"),
+        ("0.0.0.0/1", "VirtualAppliance", FIREWALL_ADDRESS, "route-split-default"),
+        ("Storage", "VirtualAppliance", FIREWALL_ADDRESS, "route-split-default"),
+    ],
+)
+def test_nothing_else_passes_beside_it(prefix: str, hop: str, address: str, check: str) -> None:
+    world = with_a_firewall(with_routes(route("r", prefix, hop, address)))
+    assert told(world.findings(check, FILTERED), ROUTES)[0] == "Fail"
+
+
+def test_a_firewall_that_was_not_seen_may_be_where_the_route_leads() -> None:
+    world = with_routes(route("v4", "0.0.0.0/0", "VirtualAppliance", FIREWALL_ADDRESS)).refuse(FIREWALL)
+    assert told(world.findings("route-default-appliance", FILTERED), ROUTES)[0] == "Unknown"
+
+
+# ---------------------------------------------------------------- learned routes, missing tables
+
+
+def gateway(world: World) -> World:
+    home = f"{VNET}/subnets/GatewaySubnet"
+    world.put(home, {"addressPrefix": "10.0.8.0/27"})
+    held = {"ipConfigurations": [{"name": "i", "properties": {"subnet": {"id": home}}}]}
+    return world.put(f"{NETWORK}/virtualNetworkGateways/vpn", held)
+
+
+def remote_gateway(world: World) -> World:
+    held = {"remoteVirtualNetwork": {"id": f"{VNET}2"}, "peeringState": "Connected", "useRemoteGateways": True}
+    return world.put(f"{VNET}/virtualNetworkPeerings/hub", held)
+
+
+def hub(world: World) -> World:
+    arm_id = f"{NETWORK}/virtualHubs/h"
+    world.put(arm_id, {})
+    return world.put(f"{arm_id}/hubVirtualNetworkConnections/c", {"remoteVirtualNetwork": {"id": VNET}})
+
+
+@pytest.mark.parametrize("something", [gateway, remote_gateway, hub])
+def test_propagation_fails_where_something_can_be_learned(something: Any) -> None:
+    world = something(small_cluster().change(ROUTES, disableBgpRoutePropagation=None))
+    assert told(world.findings("route-bgp-propagation"), ROUTES) == ("Fail", "high")
+
+
+def test_a_subnet_without_a_table_learns_too() -> None:
+    world = gateway(small_cluster().drop(NODES, "routeTable"))
+    assert told(world.findings("route-bgp-propagation"), NODES) == ("Fail", "high")
+
+
+def test_propagation_passes_where_it_is_off_or_nothing_is_in_reach() -> None:
+    assert told(gateway(small_cluster()).findings("route-bgp-propagation"), ROUTES)[0] == "Pass"
+    world = small_cluster().change(ROUTES, disableBgpRoutePropagation=False)
+    assert told(world.findings("route-bgp-propagation"), ROUTES)[0] == "Pass"
+
+
+@pytest.mark.parametrize(
+    ("target", "kind"), [(VNET, "Microsoft.Network/virtualNetworks/virtualNetworkPeerings"), (VNET, "")]
+)
+def test_without_sight_of_gateways_propagation_is_unknown(target: str, kind: str) -> None:
+    world = small_cluster().change(ROUTES, disableBgpRoutePropagation=False).refuse(target, kind=kind)
+    assert told(world.findings("route-bgp-propagation"), ROUTES)[0] == "Unknown"
+
+
+def test_a_missing_table_is_told_low_on_the_subnet() -> None:
+    found = small_cluster().drop(NODES, "routeTable").findings("route-table-missing")
+    assert told(found, NODES) == ("Fail", "low")
+
+
+def test_a_table_without_a_route_to_nowhere_is_told_on_the_table() -> None:
+    assert told(with_routes().findings("route-table-missing"), ROUTES) == ("Fail", "low")
+
+
+def test_ipv6_needs_its_route_where_a_subnet_has_a_prefix() -> None:
+    world = with_routes(NOWHERE[0])
+    assert told(world.findings("route-table-missing"), ROUTES)[0] == "Pass"
+    world.change(NODES, addressPrefixes=["10.0.1.0/24", "fd00::/64"])
+    assert told(world.findings("route-table-missing"), ROUTES)[0] == "Fail"

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from hermetic.audit.auditing import judge
 from hermetic.audit.estate.arm_ids import same_id
@@ -20,7 +19,7 @@ from hermetic.audit.estate.snapshot import Snapshot, from_json, to_json
 from hermetic.audit.policy import Policy
 from hermetic.cli.audit_files import content_of, write_file
 from hermetic.cli.audit_progress import Progress
-from hermetic.cli.cluster_identity import declared_in
+from hermetic.cli.cluster_identity import Declared, declared_in
 from hermetic.collect.collecting import Answerer, collected
 from hermetic.controller.clock import SystemClock
 from hermetic.errors import InputError
@@ -29,7 +28,6 @@ if TYPE_CHECKING:
     from hermetic.kube.client import KubernetesApi
 
 UNNAMED = "the cluster of the kubeconfig"
-_PINNED = re.compile(r".@sha256:[0-9a-f]{64}$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +127,7 @@ async def _asked(opened: AsyncExitStack, wish: Wish, progress: Progress) -> _Ask
         if wish.azure is not None:
             declared.must_be_about(asked.cluster)
         asked.cluster = asked.cluster if wish.azure is not None else declared.cluster or UNNAMED
-        asked.answerers |= _of_the_cluster(api, wish, declared.probe_image, progress)
+        asked.answerers |= _of_the_cluster(api, wish, declared, progress)
     return asked
 
 
@@ -154,29 +152,24 @@ async def _api(opened: AsyncExitStack, wish: Wish) -> KubernetesApi:
     return await opened.enter_async_context(KubernetesApi(connection))
 
 
-def _of_the_cluster(api: KubernetesApi, wish: Wish, declared_image: str, progress: Progress) -> Mapping[Source, Any]:
+def _of_the_cluster(
+    api: KubernetesApi, wish: Wish, declared: Declared, progress: Progress
+) -> Mapping[Source, Answerer]:
     from hermetic.collect.kube.answering import KubeAnswerer
 
     found: dict[Source, Answerer] = {}
     if wish.kube:
         found["kube"] = KubeAnswerer(api, progress=progress)
     if wish.probe:
-        found["probe"] = _probe(api, wish, declared_image, progress)
+        found["probe"] = _probe(api, wish, declared, progress)
     return found
 
 
-def _probe(api: KubernetesApi, wish: Wish, declared_image: str, progress: Progress) -> Answerer:
+def _probe(api: KubernetesApi, wish: Wish, declared: Declared, progress: Progress) -> Answerer:
+    from hermetic.cli.audit_probe import probe_pods
     from hermetic.collect.probe.answering import ProbeAnswerer
-    from hermetic.collect.probe.job import ProbePods
     from hermetic.collect.probe.running import PATIENCE_SECONDS, Probing
 
-    image = wish.probe_image or declared_image
-    if image and not _PINNED.search(image):
-        raise InputError(f"--probe-image {image} is not pinned by digest", fix="--probe-image IMAGE@sha256:…")
-    if not image:
-        raise InputError(
-            "--probe needs an image, and the cluster has no EgressAudit that names one (spec.probe.image)",
-            fix="--probe-image IMAGE@sha256:…, anything that has python3 and can be pulled there",
-        )
-    progress.says(f"probing from pods of {image} in {wish.probe_namespace}; {PATIENCE_SECONDS} s at most")
-    return ProbeAnswerer(Probing(api, ProbePods(namespace=wish.probe_namespace, image=image)), SystemClock())
+    pods = probe_pods(wish.probe_namespace, wish.probe_image, declared.probe)
+    progress.says(f"probing from pods of {pods.image} in {pods.namespace}; {PATIENCE_SECONDS} s at most")
+    return ProbeAnswerer(Probing(api, pods), SystemClock())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -22,13 +22,13 @@ NOT_ALLOWED = 403
 
 @dataclass(frozen=True, slots=True)
 class Declared:
-    """What the EgressAudit named 'cluster' says; "" where it says nothing, or is not there, or may not be read.
+    """What the EgressAudit named 'cluster' says; nothing where it is not there, or may not be read.
 
-    `cluster` is the ARM id of this cluster, `probe_image` the image of its probe by digest.
+    `cluster` is the ARM id of this cluster, `probe` its spec.probe as it stands.
     """
 
     cluster: str = ""
-    probe_image: str = ""
+    probe: Mapping[str, Any] = field(default_factory=dict)
 
     def must_be_about(self, cluster: str) -> None:
         """Raises InputError where the EgressAudit of the kubeconfig's cluster names another one than --azure."""
@@ -45,7 +45,7 @@ class Tie:
 
     ca_fingerprint: str | None = None
     kube_system_uid: str | None = None
-    declared: Declared = Declared()
+    declared: Declared = field(default_factory=Declared)
 
 
 async def declared_in(api: KubeApi) -> Declared:
@@ -59,7 +59,7 @@ async def declared_in(api: KubeApi) -> Declared:
             raise
         return Declared()
     spec = _mapping((audit or {}).get("spec"))
-    return Declared(str(spec.get("cluster") or ""), str(_mapping(spec.get("probe")).get("image") or ""))
+    return Declared(str(spec.get("cluster") or ""), _mapping(spec.get("probe")))
 
 
 async def tie_to(kubeconfig: str | None, context: str | None) -> Tie:

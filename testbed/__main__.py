@@ -11,6 +11,7 @@ COMMANDS = {
     "programs": "testbed.programs",
     "controlplane": "testbed.controlplane",
     "cloud-provider": "testbed.cloud_provider",
+    "probe-player": "testbed.probe_player",
     "azure": "testbed.azure.command",
     "audit-demo": "testbed.azure.audit_demo",
     "node": "testbed.node.command",

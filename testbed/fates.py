@@ -35,6 +35,8 @@ POD_FATE = (
     " | map(values) | first"
 )
 FATE_OF = {"Pod": POD_FATE, "Node": NODE_FATE}
+# What its pods say is for somebody else to play (`probe_player`): where nobody does, they wait for ever.
+PROBES = '.metadata.labels["app.kubernetes.io/component"] | select(. == "egress-probe")'
 
 WRAPPER = "RuntimeError: Engine core initialization failed. See root cause above. Failed core proc(s): {}"
 
@@ -85,12 +87,14 @@ def own_stages() -> Iterator[dict[str, Any]]:
 
 
 def unless_fated(stage: dict[str, Any]) -> dict[str, Any]:
-    """A stock stage that leaves pods and nodes alone that have a fate of ours; deletion comes to all."""
+    """A stock stage that leaves alone what we play ourselves: fates and the egress probe. Deletion comes to all."""
     spec = stage["spec"]
     if spec["next"].get("delete"):
         return stage
-    unfated = {"key": FATE_OF[spec["resourceRef"]["kind"]], "operator": "DoesNotExist"}
-    expressions = [*spec["selector"]["matchExpressions"], unfated]
+    kind = spec["resourceRef"]["kind"]
+    foreign = [FATE_OF[kind], *([PROBES] if kind == "Pod" else [])]
+    unfated = [{"key": key, "operator": "DoesNotExist"} for key in foreign]
+    expressions = [*spec["selector"]["matchExpressions"], *unfated]
     return stage | {"spec": spec | {"selector": spec["selector"] | {"matchExpressions": expressions}}}
 
 

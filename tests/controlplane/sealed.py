@@ -1,0 +1,230 @@
+"""A cluster of its own in which the whole proof can be had: every check of the cluster passes, and the probe is played.
+
+Verdicts are about a whole cluster, so other tests' objects must not meet them: this is another control plane than the
+session's. Attestations are really signed and really verified. Stood in for are machines (kwok), the load balancer, and
+what probe pods say (`testbed.probe_player`).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import secrets
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cryptography.hazmat.primitives.serialization import Encoding
+from cryptography.x509 import load_pem_x509_certificate
+
+from hermetic.audit.attestation.custom_resource import as_object
+from testbed import cloud_provider, probe_player
+from testbed.api import Api
+from testbed.controlplane import ControlPlane, Settings
+from testbed.errors import ApiError, CannotRunError
+from testbed.fleet import Pool, add_nodes
+from testbed.installation import CONFIGURATION, OperatorProcess, install, operator_kubeconfig, wait_for
+from testbed.kubectl import Kubectl
+from testbed.programs import programs
+from tests.attestations import a_finding, a_report, an_ed25519_key, provenance, public_pem_of, signed
+from tests.controlplane.deployments import Deployments
+from tests.renderings import SHARES
+from tests.scenarios import Manifest, an_egress_audit
+
+AUDITS = "/apis/hermetic.dev/v1alpha1/egressaudits"
+AUDIT = f"{AUDITS}/cluster"
+ATTESTATIONS = "/apis/hermetic.dev/v1alpha1/egressattestations"
+KEY = an_ed25519_key()
+IMAGE = "contoso.azurecr.io/hermetic/hermetic@sha256:" + "a" * 64
+# The subscription is that of the fleet's machines: the probe compares the two.
+CLUSTER = (
+    "/subscriptions/00000000-0000-0000-0000-000000000000/resourceGroups/rg-gpu"
+    "/providers/Microsoft.ContainerService/managedClusters/aks-gpu"
+)
+COREFILE = ".:53 {\n    kubernetes cluster.local in-addr.arpa ip6.arpa\n    forward . /etc/resolv.conf\n}\n"
+GPU_NODES = 6
+
+
+@dataclass
+class SealedCluster:
+    """One cluster, one operator. `attested` is what this cluster is known by."""
+
+    plane: ControlPlane
+    api: Api
+    kubectl: Kubectl
+    operator: OperatorProcess
+    nodes: list[str]
+    made: int = 0
+
+    # ------------------------------------------------------------------ what people bring
+
+    def audit(self, **spec: Any) -> Manifest:
+        """The EgressAudit, not yet applied."""
+        keys = [{"name": KEY.public.name, "publicKey": public_pem_of(KEY.key)}]
+        probe = {"image": IMAGE, "targets": {"storageAddresses": ["198.51.100.30"]}}
+        return an_egress_audit(**{"cluster": CLUSTER, "trustedKeys": keys, "probe": probe, **spec})
+
+    def attestation(
+        self, *findings: dict[str, Any], age: timedelta = timedelta(), lasts: timedelta = timedelta(days=1), **how: Any
+    ) -> Manifest:
+        """An attestation of this cluster, signed now, not yet applied. Each is of a later second than the last."""
+        now = datetime.now(UTC)
+        cluster = how.pop("cluster", CLUSTER)
+        about = provenance(cluster, how.pop("ca", self.ca_fingerprint), how.pop("uid", self.kube_system_uid))
+        report = a_report(*findings, observed=now - age, cluster=cluster, **how.pop("says", {}))
+        return as_object(signed(how.pop("key", KEY), report, about=about, now=now, valid_for=lasts, **how))
+
+    def attest(self, *findings: dict[str, Any], **how: Any) -> str:
+        """Apply a new attestation in the place of all others; returns its name."""
+        others = [one["metadata"]["name"] for one in self.api.get(ATTESTATIONS)["items"]]
+        while (manifest := self.attestation(*findings, **how))["metadata"]["name"][:23] in {o[:23] for o in others}:
+            time.sleep(0.1)  # of the same second: neither would be the newer one
+        self.kubectl.apply(manifest)
+        for name in others:
+            self.api.delete(f"{ATTESTATIONS}/{name}")
+        return str(manifest["metadata"]["name"])
+
+    def open_gate(self) -> None:
+        """Everything that it takes, and wait for it."""
+        self.kubectl.apply(self.audit())
+        self.attest()
+        self.until("Pass")
+
+    def forget(self) -> None:
+        """Take away all evidence."""
+        for one in self.api.get(ATTESTATIONS)["items"]:
+            self.api.delete(f"{ATTESTATIONS}/{one['metadata']['name']}")
+        with contextlib.suppress(ApiError):
+            self.api.delete(AUDIT)
+
+    # ------------------------------------------------------------------ what is seen
+
+    @property
+    def ca_fingerprint(self) -> str:
+        """As a jump box reads it from its kubeconfig."""
+        der = load_pem_x509_certificate(self.plane.authority).public_bytes(Encoding.DER)
+        return f"sha256:{hashlib.sha256(der).hexdigest()}"
+
+    @property
+    def kube_system_uid(self) -> str:
+        uid: str = self.api.get("/api/v1/namespaces/kube-system")["metadata"]["uid"]
+        return uid
+
+    @property
+    def status(self) -> dict[str, Any]:
+        """Of the EgressAudit."""
+        found: dict[str, Any] = self.api.get(AUDIT).get("status") or {}
+        return found
+
+    def condition(self, kind: str = "Ready") -> dict[str, Any]:
+        return next((one for one in self.status.get("conditions", ()) if one["type"] == kind), {})
+
+    def until(self, verdict: str, reason: str = "", timeout: float = 60.0) -> dict[str, Any]:
+        """Wait until the present generation has this verdict, and Ready this reason; returns the status."""
+
+        def said() -> dict[str, Any] | None:
+            live = self.api.get(AUDIT)
+            found: dict[str, Any] = live.get("status") or {}
+            if found.get("observedGeneration") != live["metadata"]["generation"] or found.get("verdict") != verdict:
+                return None
+            ready = next(one for one in found["conditions"] if one["type"] == "Ready")
+            return found if reason in ("", ready["reason"]) else None
+
+        return self.wait(f"verdict {verdict} {reason}", said, timeout)
+
+    def wait(self, what: str, look: Callable[[], Any], timeout: float = 60.0) -> Any:
+        return wait_for(what, look, self.operator, timeout)
+
+    def events(self, reason: str) -> list[Manifest]:
+        """Events about the EgressAudit."""
+        found = self.api.get("/apis/events.k8s.io/v1/namespaces/default/events")["items"]
+        return [one for one in found if one["reason"] == reason and one["regarding"]["kind"] == "EgressAudit"]
+
+    # ------------------------------------------------------------------ namespaces
+
+    def namespace(self) -> Deployments:
+        """A namespace that is closed like every other, looked after by the operator."""
+        name = f"inference-{secrets.token_hex(3)}"
+        self.api.create("/api/v1/namespaces", {"metadata": {"name": name}})
+        self.api.create(f"/apis/networking.k8s.io/v1/namespaces/{name}/networkpolicies", DENY)
+        self.wait("account", lambda: self.api.get(f"/api/v1/namespaces/{name}/serviceaccounts/default"))
+        return Deployments(self.api, self.kubectl, name, self.operator)
+
+
+DENY = {"metadata": {"name": "default-deny"}, "spec": {"podSelector": {}, "policyTypes": ["Ingress", "Egress"]}}
+
+
+@contextlib.contextmanager
+def sealed_cluster(folder: Path, logs: dict[str, Path], **configuration: Any) -> Iterator[SealedCluster]:
+    """Everything started; the operator runs as its ServiceAccount, and there is no evidence yet."""
+    with ControlPlane(Settings(audit_users=())) as plane, contextlib.ExitStack() as ends:
+        api, kubectl = Api(plane.kubeconfig), Kubectl(programs("kubernetes")["kubectl"], plane.kubeconfig)
+        install(kubectl)
+        nodes = add_nodes(api, Pool("gpu"), GPU_NODES)
+        _furnish(api)
+        components = [
+            cloud_provider.component(plane.kubeconfig, folder / "cloud-provider.log"),
+            probe_player.component(plane.kubeconfig, folder / "probe-player.log"),
+        ]
+        for component in components:
+            component.start()
+            ends.callback(component.stop)
+        kubeconfig = operator_kubeconfig(api, plane.kubeconfig, folder / "operator.kubeconfig")
+        settings = {**CONFIGURATION, "shares": SHARES, **configuration}
+        operator = OperatorProcess(folder, kubeconfig, settings, "sealed-operator")
+        named = {f"sealed-{one.name}": one.log for one in (*plane.components, *components, operator.component)}
+        logs.update(named)
+        ends.callback(lambda: [logs.pop(name) for name in named])
+        ends.callback(operator.stop)
+        operator.start()
+        sealed = SealedCluster(plane, api, kubectl, operator, nodes)
+        sealed.wait("policy engine", lambda: _agents(api) >= len(nodes))
+        yield sealed
+
+
+def _furnish(api: Api) -> None:
+    """What every AKS cluster has and a bare API server has not."""
+    agent = {"containers": [{"name": "agent", "image": "contoso.azurecr.io/cilium@sha256:" + "c" * 64}]}
+    agent |= {"hostNetwork": True, "tolerations": [{"operator": "Exists"}]}
+    labels = {"k8s-app": "cilium"}
+    template = {"metadata": {"labels": labels}, "spec": agent}
+    engine = {"metadata": {"name": "cilium"}, "spec": {"selector": {"matchLabels": labels}, "template": template}}
+    api.create("/apis/apps/v1/namespaces/kube-system/daemonsets", engine)
+    corefile = {"metadata": {"name": "coredns"}, "data": {"Corefile": COREFILE}}
+    api.create("/api/v1/namespaces/kube-system/configmaps", corefile)
+    slices = "/apis/discovery.k8s.io/v1/namespaces/default/endpointslices"
+    endpoints = {"metadata": {"name": "kubernetes", "labels": {"kubernetes.io/service-name": "kubernetes"}}}
+    endpoints |= {"addressType": "IPv4", "endpoints": [{"addresses": ["10.1.0.200"]}]}
+    api.create(slices, endpoints)
+
+
+def _agents(api: Api) -> int:
+    pods = api.get("/api/v1/namespaces/kube-system/pods", labelSelector="k8s-app=cilium")["items"]
+    ready = {"type": "Ready", "status": "True"}.items()
+    return sum(any(ready <= one.items() for one in pod.get("status", {}).get("conditions", ())) for pod in pods)
+
+
+@pytest.fixture(scope="module")
+def sealed_module(tmp_path_factory: pytest.TempPathFactory, component_logs: dict[str, Path]) -> Iterator[SealedCluster]:
+    """The sealed cluster of a module."""
+    try:
+        programs("kubernetes")
+    except CannotRunError as reason:
+        pytest.skip(str(reason))
+    with sealed_cluster(tmp_path_factory.mktemp("sealed"), component_logs) as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def sealed(sealed_module: SealedCluster) -> Iterator[SealedCluster]:
+    """The module's sealed cluster without any evidence, before and after."""
+    sealed_module.forget()
+    yield sealed_module
+    sealed_module.forget()
+
+
+__all__ = ["AUDIT", "CLUSTER", "KEY", "SealedCluster", "a_finding", "sealed", "sealed_cluster", "sealed_module"]

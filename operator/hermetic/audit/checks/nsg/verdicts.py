@@ -29,18 +29,24 @@ def each_surrounded(estate: Estate, judge: Callable[[Surroundings], Iterable[Jud
 def firewall_looks(estate: Estate, policy: Policy, around: Surroundings) -> tuple[Look, ...] | None:
     """Not None when every default route of the subnet leads to the declared firewall: it decides then, not the rules.
 
-    The looks are what that rests on. Raises FactDamaged for a route or a firewall that cannot be read.
+    The looks are what that rests on; where the firewall was not seen, they say so, and nothing follows.
+    Raises FactDamaged for a route or a firewall that cannot be read.
     """
     addresses, looks = declared_addresses(estate, policy)
     defaults = [way for way in around.ways if way.is_default and way.hop is not Hop.DROPPED]
-    has_v4 = any(way.prefix is not None and way.prefix.version == 4 for way in defaults)
-    if not has_v4 or around.table is None or not all(leads_to_the_firewall(way, addresses) for way in defaults):
+    if not looks or around.table is None or not _are_all_routed(around):
         return None
-    if around.ground.has_v6 and not any(
-        way.prefix and way.prefix.version == 6 for way in around.ways if way.is_default
-    ):
-        return None
-    return (around.table, *looks)
+    if any(look.problem is not None for look in looks):
+        may_lead_there = all(way.hop is Hop.FORWARDED for way in defaults)
+    else:
+        may_lead_there = all(leads_to_the_firewall(way, addresses) for way in defaults)
+    return (around.table, *looks) if defaults and may_lead_there else None
+
+
+def _are_all_routed(around: Surroundings) -> bool:
+    """Whether a route of ours decides about each IP version in use; else Azure's own does."""
+    versions = {way.prefix.version for way in around.ways if way.is_default and way.prefix is not None}
+    return 4 in versions and (6 in versions or not around.ground.has_v6)
 
 
 def looks_of(around: Surroundings, *layers: Layers) -> tuple[Look, ...]:

@@ -1,0 +1,386 @@
+"""Table E: security groups by combination, holes by group, effective rules, platform tags, private endpoints, block."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from hermetic.audit.checks import nsg
+from hermetic.audit.estate.questions import Trouble
+from hermetic.audit.findings import Verdict
+from tests.audit_estates import (
+    API_SERVER,
+    CLUSTER,
+    NETWORK,
+    NIC,
+    NODE_NETWORK,
+    NODES,
+    ROUTES,
+    RULES,
+    SCALE_SET,
+    SENTINEL,
+    SUBSCRIPTION,
+    VNET,
+    World,
+    default_rules,
+    deny_internet,
+    ip_configuration,
+    model_nics,
+    route,
+    rule,
+    small_cluster,
+)
+from tests.outbound_methods import the
+from tests.routes_and_sentinels import FILTERED, FIREWALL_ADDRESS, sentinel, told, with_a_firewall, with_routes
+
+Change = Callable[[World], object]
+
+NODE_RULES = f"{NODE_NETWORK}/networkSecurityGroups/aks"
+POLICY = f"{NETWORK}/dnsResolverPolicies/p"
+DOMAINS = f"{NETWORK}/dnsResolverDomainLists/everything"
+
+
+def group(world: World, arm_id: str, *rules: dict[str, Any]) -> World:
+    return world.put(arm_id, {"securityRules": list(rules), "defaultSecurityRules": default_rules()})
+
+
+def with_rules(*rules: dict[str, Any]) -> World:
+    """The group of the subnets holds these rules and the default ones."""
+    return group(small_cluster(), RULES, *rules)
+
+
+def with_node_rules(world: World, *rules: dict[str, Any]) -> World:
+    """The node's own interface has a group as well, as AKS makes one."""
+    return group(world, NODE_RULES, *rules).change(NIC, networkSecurityGroup={"id": NODE_RULES})
+
+
+def without_subnet_rules(world: World) -> World:
+    """The node subnet has no group; the model's interface gets the node's own, where there is one."""
+    world.drop(NODES, "networkSecurityGroup")
+    own = world.properties(NIC).get("networkSecurityGroup")
+    model = model_nics(NODES)
+    if own:
+        model["networkInterfaceConfigurations"][0]["properties"]["networkSecurityGroup"] = own
+    return world.change(SCALE_SET, virtualMachineProfile={"networkProfile": model})
+
+
+def blocked_by_default(world: World) -> World:
+    """A DNS security policy that blocks every name."""
+    world.act(VNET, "listDnsResolverPolicies", {"value": [{"id": POLICY}]})
+    world.put(DOMAINS, {"domains": ["."]})
+    held = {"priority": 100, "action": {"actionType": "Block"}, "dnsSecurityRuleState": "Enabled"}
+    return world.put(f"{POLICY}/dnsSecurityRules/b", {**held, "dnsResolverDomainLists": [{"id": DOMAINS}]})
+
+
+def test_a_sealed_cluster_passes() -> None:
+    for check in nsg.CHECKS:
+        found = blocked_by_default(small_cluster()).findings(check.page.id)
+        assert {finding.verdict for finding in found.values()} <= {Verdict.PASS, Verdict.NOT_APPLICABLE}, check.page.id
+
+
+# ---------------------------------------------------------------- nsg-missing
+
+
+def test_no_group_at_either_layer_is_missing() -> None:
+    world = without_subnet_rules(small_cluster())
+    assert told(world.findings("nsg-missing"), NODES) == ("Fail", "high")
+    assert told(world.findings("nsg-internet-deny"), NODES) == ("Fail", "high")
+
+
+def test_one_group_at_either_layer_is_enough() -> None:
+    world = without_subnet_rules(with_node_rules(small_cluster(), deny_internet(100)))
+    assert told(world.findings("nsg-missing"), NODES)[0] == "Pass"
+    assert told(world.findings("nsg-internet-deny"), NODES)[0] == "Pass"
+
+
+def test_one_interface_without_a_group_decides() -> None:
+    world = without_subnet_rules(with_node_rules(small_cluster(), deny_internet(100)))
+    bare = {"ipConfigurations": [ip_configuration("10.0.1.5", NODES)], "virtualMachine": {"id": "/subscriptions/x"}}
+    world.put(f"{SCALE_SET}/virtualMachines/1/networkInterfaces/gpu", bare)
+    assert told(world.findings("nsg-missing"), NODES)[0] == "Fail"
+
+
+def test_a_subnet_without_interfaces_is_judged_by_its_own_group() -> None:
+    found = small_cluster().drop(API_SERVER, "networkSecurityGroup").findings("nsg-missing")
+    assert told(found, API_SERVER) == ("Fail", "high")
+
+
+# ---------------------------------------------------------------- nsg-internet-deny, nsg-broad-allow
+
+
+def test_default_rules_alone_do_not_deny() -> None:
+    found = with_rules().findings("nsg-internet-deny")
+    assert told(found, NODES) == ("Fail", "high")
+    assert told(with_rules().findings("nsg-broad-allow"), RULES)[0] == "Pass"
+
+
+def test_a_sealed_layer_under_an_open_one_is_enough() -> None:
+    world = with_node_rules(with_rules(), deny_internet(100))
+    world.properties(SCALE_SET)["virtualMachineProfile"]["networkProfile"]["networkInterfaceConfigurations"][0][
+        "properties"
+    ]["networkSecurityGroup"] = {"id": NODE_RULES}
+    assert told(world.findings("nsg-internet-deny"), NODES)[0] == "Pass"
+    assert told(world.findings("nsg-internet-deny"), API_SERVER)[0] == "Fail"
+
+
+def test_a_hole_above_the_deny_is_critical_on_its_group() -> None:
+    world = with_rules(rule("web", 100, "Allow", "20.0.0.0/8", destinationPortRange="443"), deny_internet(4000))
+    assert told(world.findings("nsg-broad-allow"), RULES) == ("Fail", "critical")
+    assert told(world.findings("nsg-internet-deny"), NODES) == ("Fail", "high")
+    assert "rule web (100) allows 20.0.0.0/8" in the(world.findings("nsg-broad-allow"), RULES).message
+
+
+def test_a_hole_under_a_layer_that_seals_is_medium() -> None:
+    world = with_node_rules(small_cluster(), rule("azure", 100, "Allow", "AzureCloud"), deny_internet(4000))
+    assert told(world.findings("nsg-broad-allow"), NODE_RULES) == ("Fail", "medium")
+    assert told(world.findings("nsg-internet-deny"), NODES)[0] == "Pass"
+
+
+def test_a_hole_that_one_combination_lets_out_is_critical() -> None:
+    world = with_rules(rule("web", 100, "Allow", "Internet"), deny_internet(4000))
+    with_node_rules(world, deny_internet(100))
+    assert told(world.findings("nsg-broad-allow"), RULES) == ("Fail", "critical")  # the API server's subnet
+
+
+def test_the_networks_tag_is_told_on_the_subnet_only() -> None:
+    world = with_rules(rule("vnet", 100, "Allow", "VirtualNetwork"), deny_internet(4000))
+    assert told(world.findings("nsg-internet-deny"), NODES) == ("Fail", "high")
+    assert told(world.findings("nsg-broad-allow"), RULES)[0] == "Pass"
+    assert "widens the tag" in the(world.findings("nsg-internet-deny"), NODES).message
+    world.change(ROUTES, routes=[])
+    assert told(world.findings("nsg-internet-deny"), NODES)[0] == "Pass"
+
+
+def test_a_table_that_was_not_seen_may_widen_the_tag() -> None:
+    world = with_rules(rule("vnet", 100, "Allow", "VirtualNetwork"), deny_internet(4000)).refuse(ROUTES)
+    assert told(world.findings("nsg-internet-deny"), NODES)[0] == "Fail"
+
+
+EXPOSED = f"{NETWORK}/applicationSecurityGroups/jump"
+
+
+def to_group(name: str, number: int) -> dict[str, Any]:
+    return rule(name, number, "Allow", "", destinationApplicationSecurityGroups=[{"id": EXPOSED.upper()}])
+
+
+def exposed_machine(world: World) -> World:
+    rest = {"publicIPAddress": {"id": "/subscriptions/p"}, "applicationSecurityGroups": [{"id": EXPOSED}]}
+    return world.put(SENTINEL, {"ipConfigurations": [ip_configuration("10.0.9.4", f"{VNET}/subnets/j", **rest)]})
+
+
+def test_an_allow_to_machines_with_public_addresses_is_a_hole() -> None:
+    world = exposed_machine(with_rules(to_group("jump", 100), deny_internet(4000)))
+    found = the(world.findings("nsg-broad-allow"), RULES)
+    assert (found.verdict.value, found.severity.value) == ("Fail", "critical")
+    assert "subnet nodes -> machine of jump -> public ip -> internet" in found.paths
+
+
+def test_it_is_none_without_the_address_or_after_a_deny_of_everything() -> None:
+    world = with_rules(to_group("jump", 100), deny_internet(4000))
+    assert told(world.findings("nsg-broad-allow"), RULES)[0] == "Pass"
+    world = exposed_machine(with_rules(rule("all", 50, "Deny"), to_group("jump", 100)))
+    assert told(world.findings("nsg-broad-allow"), RULES)[0] == "Pass"
+
+
+def test_members_of_a_group_that_could_not_be_listed_leave_it_open() -> None:
+    world = with_rules(to_group("jump", 100), deny_internet(4000))
+    world.refuse(SUBSCRIPTION, kind="Microsoft.Network/networkInterfaces")
+    assert told(world.findings("nsg-broad-allow"), RULES)[0] == "Unknown"
+
+
+def test_groups_that_were_not_seen_are_unknown_where_they_decide() -> None:
+    world = small_cluster().refuse(RULES)
+    assert told(world.findings("nsg-internet-deny"), NODES)[0] == "Unknown"
+    assert told(world.findings("nsg-broad-allow"), RULES)[0] == "Unknown"
+    assert told(world.findings("nsg-missing"), NODES)[0] == "Pass"
+
+
+def test_a_group_that_was_not_seen_cannot_open_what_another_seals() -> None:
+    world = with_node_rules(small_cluster()).refuse(NODE_RULES)
+    assert told(world.findings("nsg-internet-deny"), NODES)[0] == "Pass"
+
+
+def test_rules_that_are_damaged_are_unknown() -> None:
+    world = small_cluster().change(RULES, securityRules=[rule("x", "soon", "Deny", "Internet")])  # type: ignore[arg-type]
+    assert told(world.findings("nsg-internet-deny"), NODES)[0] == "Unknown"
+    assert told(world.findings("nsg-broad-allow"), RULES)[0] == "Unknown"
+
+
+# ---------------------------------------------------------------- behind the declared firewall
+
+
+def behind_the_firewall(world: World) -> World:
+    default = route("v4", "0.0.0.0/0", "VirtualAppliance", FIREWALL_ADDRESS)
+    return with_a_firewall(with_routes(default, route("v6", "::/0", "None"), world=world))
+
+
+@pytest.mark.parametrize(
+    ("check", "resource"), [("nsg-internet-deny", NODES), ("nsg-broad-allow", RULES), ("nsg-effective", NODES)]
+)
+def test_the_declared_firewall_decides_instead_of_rules(check: str, resource: str) -> None:
+    web = rule("web", 100, "Allow", "Internet", protocol="Tcp", destinationPortRange="443")
+    world = behind_the_firewall(sentinel(with_rules(web, deny_internet(4000))))
+    world.act(SENTINEL, "effectiveNetworkSecurityGroups", {"value": []})
+    assert told(world.findings(check, FILTERED), resource)[0] == "NotApplicable"
+
+
+@pytest.mark.parametrize(("check", "resource"), [("nsg-internet-deny", NODES), ("nsg-broad-allow", RULES)])
+@pytest.mark.parametrize(
+    "other",
+    [route("v6", "::/0", "VirtualAppliance", "fd00::9"), route("v4", "0.0.0.0/0", "VirtualAppliance", "10.0.9.9")],
+)
+def test_it_does_not_where_any_default_route_leads_elsewhere(check: str, resource: str, other: dict[str, Any]) -> None:
+    world = behind_the_firewall(with_rules(rule("web", 100, "Allow", "Internet"), deny_internet(4000)))
+    world.properties(ROUTES)["routes"].append(other)
+    assert told(world.findings(check, FILTERED), resource)[0] == "Fail"
+
+
+def test_a_firewall_that_was_not_seen_decides_nothing() -> None:
+    world = behind_the_firewall(with_rules(rule("web", 100, "Allow", "Internet"), deny_internet(4000)))
+    world.refuse(f"{NETWORK}/azureFirewalls/wall")
+    assert told(world.findings("nsg-internet-deny", FILTERED), NODES)[0] == "Unknown"
+
+
+# ---------------------------------------------------------------- nsg-effective
+
+
+def effective_rule(name: str, number: int, access: str, to: str) -> dict[str, Any]:
+    """As Azure spells effective rules: no wildcard but 0.0.0.0/0, All, and 0-65535."""
+    return {
+        "name": f"securityRules/{name}",
+        "protocol": "All",
+        "sourcePortRange": "0-65535",
+        "destinationPortRange": "0-65535",
+        "sourceAddressPrefix": "0.0.0.0/0",
+        "destinationAddressPrefix": to,
+        "access": access,
+        "priority": number,
+        "direction": "Outbound",
+    }
+
+
+DENIES = effective_rule("deny", 4000, "Deny", "Internet")
+DEFAULTS = [effective_rule("vnet", 65000, "Allow", "VirtualNetwork"), effective_rule("net", 65001, "Allow", "Internet")]
+
+
+def effective(*layers: list[dict[str, Any]]) -> World:
+    entries = [{"effectiveSecurityRules": layer, "networkSecurityGroup": {"id": RULES}} for layer in layers]
+    return sentinel(small_cluster()).act(SENTINEL, "effectiveNetworkSecurityGroups", {"value": entries})
+
+
+@pytest.mark.parametrize(
+    ("layers", "verdict"),
+    [
+        ([[DENIES, *DEFAULTS]], "Pass"),
+        ([DEFAULTS], "Fail"),
+        ([DEFAULTS, [DENIES, *DEFAULTS]], "Pass"),
+        ([[effective_rule("hole", 100, "Allow", "20.0.0.0/8"), DENIES, *DEFAULTS]], "Fail"),
+        ([[effective_rule("odd", 100, "Permit", "Internet"), DENIES, *DEFAULTS]], "Fail"),
+        ([[]], "Unknown"),
+        ([], "Unknown"),
+    ],
+)
+def test_effective_rules_are_judged_together(layers: list[list[dict[str, Any]]], verdict: str) -> None:
+    assert told(effective(*layers).findings("nsg-effective"), NODES) == (verdict, "high")
+
+
+def test_no_group_at_all_lets_everything_out() -> None:
+    world = effective().drop(NODES, "networkSecurityGroup")
+    assert told(world.findings("nsg-effective"), NODES) == ("Fail", "high")
+
+
+# ---------------------------------------------------------------- platform tags
+
+
+def answered_dns(world: World) -> World:
+    return world.act(VNET, "listDnsResolverPolicies", {"value": []})
+
+
+def test_the_platforms_resolver_is_open_without_a_deny_or_a_policy() -> None:
+    assert told(answered_dns(small_cluster()).findings("nsg-platform-dns"), NODES) == ("Fail", "medium")
+
+
+def test_a_deny_to_its_tag_or_a_policy_that_blocks_passes() -> None:
+    denied = with_rules(rule("dns", 100, "Deny", "AzurePlatformDNS"), deny_internet(4000))
+    assert told(answered_dns(denied).findings("nsg-platform-dns"), NODES)[0] == "Pass"
+    assert told(blocked_by_default(small_cluster()).findings("nsg-platform-dns"), NODES)[0] == "Pass"
+
+
+def test_a_policy_with_a_wildcard_or_unseen_is_unknown_at_medium() -> None:
+    world = blocked_by_default(small_cluster()).put(DOMAINS, {"domains": ["*."]})
+    assert told(world.findings("nsg-platform-dns"), NODES) == ("Unknown", "medium")
+    world = small_cluster().refuse(VNET, verb="post")
+    assert told(world.findings("nsg-platform-dns"), NODES) == ("Unknown", "medium")
+
+
+def test_a_group_that_may_deny_it_and_was_not_seen_is_unknown() -> None:
+    assert told(answered_dns(small_cluster()).refuse(RULES).findings("nsg-platform-dns"), NODES)[0] == "Unknown"
+
+
+def test_the_metadata_service_is_information() -> None:
+    assert told(small_cluster().findings("nsg-platform-imds"), NODES) == ("NotApplicable", "low")
+    denied = with_rules(rule("imds", 100, "Deny", "AzurePlatformIMDS"), deny_internet(4000))
+    assert told(denied.findings("nsg-platform-imds"), NODES)[0] == "Pass"
+
+
+# ---------------------------------------------------------------- private endpoints, block
+
+
+ENDPOINTS = f"{VNET}/subnets/endpoints"
+
+
+def private_endpoint(world: World, group_id: str = "blob", *, home: str = NETWORK, subnet: str = ENDPOINTS) -> World:
+    connection = {"name": "c", "properties": {"groupIds": [group_id], "privateLinkServiceId": "/subscriptions/x"}}
+    return world.put(
+        f"{home}/privateEndpoints/e", {"subnet": {"id": subnet}, "privateLinkServiceConnections": [connection]}
+    )
+
+
+@pytest.mark.parametrize(
+    ("said", "verdict"),
+    [
+        ("Enabled", "Pass"),
+        ("NetworkSecurityGroupEnabled", "Pass"),
+        ("Disabled", "Fail"),
+        ("RouteTableEnabled", "Fail"),
+        (None, "Fail"),
+        ("Sometimes", "Unknown"),
+    ],
+)
+def test_rules_apply_to_private_endpoints_only_when_told(said: str | None, verdict: str) -> None:
+    world = private_endpoint(small_cluster()).put(ENDPOINTS, {"privateEndpointNetworkPolicies": said})
+    assert told(world.findings("nsg-pe-bypass"), ENDPOINTS) == (verdict, "low")
+
+
+def test_the_endpoint_that_aks_makes_for_its_api_server_is_left_out() -> None:
+    world = private_endpoint(small_cluster(), "management", home=NODE_NETWORK, subnet=NODES)
+    assert told(world.findings("nsg-pe-bypass"), CLUSTER)[0] == "Pass"
+    ours = private_endpoint(small_cluster(), "blob", home=NODE_NETWORK, subnet=NODES)
+    assert told(ours.findings("nsg-pe-bypass"), NODES)[0] == "Fail"
+
+
+def test_endpoints_that_cannot_be_listed_are_unknown() -> None:
+    world = small_cluster().refuse(SUBSCRIPTION, Trouble.TRUNCATED, kind="Microsoft.Network/privateEndpoints")
+    assert told(world.findings("nsg-pe-bypass"), CLUSTER)[0] == "Unknown"
+
+
+def block(world: World) -> World:
+    world.properties(CLUSTER)["networkProfile"]["outboundType"] = "block"
+    return world
+
+
+def test_block_is_judged_by_its_rules() -> None:
+    assert told(small_cluster().findings("nsg-block-type"), CLUSTER)[0] == "NotApplicable"
+    sealed = block(with_node_rules(small_cluster(), deny_internet(100)))
+    assert told(sealed.findings("nsg-block-type"), NODE_RULES)[0] == "Pass"
+    edited = block(with_node_rules(small_cluster()))
+    assert told(edited.findings("nsg-block-type"), NODE_RULES) == ("Fail", "medium")
+    assert told(block(small_cluster()).findings("nsg-block-type"), CLUSTER) == ("Fail", "medium")
+
+
+def test_block_whose_groups_cannot_be_listed_is_unknown() -> None:
+    world = block(small_cluster())
+    world.refuse(NODE_NETWORK.rpartition("/providers/")[0], kind="Microsoft.Network/networkSecurityGroups")
+    assert told(world.findings("nsg-block-type"), CLUSTER)[0] == "Unknown"

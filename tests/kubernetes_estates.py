@@ -11,8 +11,13 @@ from typing import Any
 from hermetic.audit.checks.registry import CHECKS
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.kubernetes.all_kinds import ASKED, question
+from hermetic.audit.estate.kubernetes.calls import ConfigMap
+from hermetic.audit.estate.kubernetes.nodes import DaemonSet, Namespace, Node
 from hermetic.audit.estate.kubernetes.objects import KubernetesObject
+from hermetic.audit.estate.kubernetes.pods import Pod
+from hermetic.audit.estate.kubernetes.policies import NetworkPolicy
 from hermetic.audit.estate.kubernetes.projection import projected
+from hermetic.audit.estate.kubernetes.services import EndpointSlice, Service
 from hermetic.audit.estate.questions import Answer, Body, Problem, Question, Trouble, fixed_json
 from hermetic.audit.findings import Evidence, Finding, Verdict
 from hermetic.audit.judging import findings_of
@@ -48,8 +53,6 @@ def manifest(kind: type[KubernetesObject], name: str, namespace: str = "", **fie
 
 def pod(name: str, namespace: str = "inference", *, spec: Manifest | None = None, **fields: Any) -> Manifest:
     """A running pod of one container with an image from our own registry."""
-    from hermetic.audit.estate.kubernetes.pods import Pod
-
     whole = {"nodeName": NODE, "containers": [container()], **(spec or {})}
     return manifest(Pod, name, namespace, spec=whole, **{"status": {"phase": "Running"}, **fields})
 
@@ -66,52 +69,51 @@ def owned(kind: str, name: str, version: str = "apps/v1") -> list[Manifest]:
 
 def sealed_cluster() -> list[Manifest]:
     """One GPU node under Cilium, a closed namespace with a pod, CoreDNS as AKS sets it up; nothing leads out."""
-    from hermetic.audit.estate.kubernetes.calls import ConfigMap
-    from hermetic.audit.estate.kubernetes.nodes import DaemonSet, Namespace, Node
-    from hermetic.audit.estate.kubernetes.policies import NetworkPolicy
-    from hermetic.audit.estate.kubernetes.services import EndpointSlice, Service
+    return [*_platform(), *_api_server(), *_workload()]
 
+
+def _platform() -> list[Manifest]:
+    addresses = [{"type": "InternalIP", "address": "10.1.0.4"}, {"type": "Hostname", "address": NODE}]
+    capacity = {"nvidia.com/gpu": "1", "cpu": "24"}
+    agent = {
+        "hostNetwork": True,
+        "containers": [container(image="mcr.microsoft.com/c", securityContext={"privileged": True})],
+        "volumes": [{"name": "cni", "hostPath": {"path": "/etc/cni/net.d"}}],
+    }
     return [
         manifest(
             Node,
             NODE,
             labels={"kubernetes.azure.com/accelerator": "nvidia"},
-            status={
-                "addresses": [{"type": "InternalIP", "address": "10.1.0.4"}, {"type": "Hostname", "address": NODE}],
-                "capacity": {"nvidia.com/gpu": "1", "cpu": "24"},
-            },
+            status={"addresses": addresses, "capacity": capacity},
         ),
-        *(manifest(Namespace, name) for name in ("default", "kube-system", "inference")),
         manifest(DaemonSet, "cilium", "kube-system"),
         pod(
             "cilium-x2b4c",
             "kube-system",
             ownerReferences=owned("DaemonSet", "cilium"),
-            spec={
-                "hostNetwork": True,
-                "containers": [container(image="mcr.microsoft.com/c", securityContext={"privileged": True})],
-                "volumes": [{"name": "cni", "hostPath": {"path": "/etc/cni/net.d"}}],
-            },
+            spec=agent,
             status={"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]},
         ),
         manifest(ConfigMap, "coredns", "kube-system", data={"Corefile": COREFILE}),
-        manifest(
-            Service,
-            "kubernetes",
-            "default",
-            spec={"type": "ClusterIP", "clusterIP": "10.0.0.1", "ports": [{"port": 443}]},
-        ),
-        manifest(
-            EndpointSlice,
-            "kubernetes",
-            "default",
-            labels={"kubernetes.io/service-name": "kubernetes"},
-            addressType="IPv4",
-            endpoints=[{"addresses": ["10.1.0.200"]}],
-        ),
-        manifest(
-            NetworkPolicy, "default-deny", "inference", spec={"podSelector": {}, "policyTypes": ["Ingress", "Egress"]}
-        ),
+    ]
+
+
+def _api_server() -> list[Manifest]:
+    labels = {"kubernetes.io/service-name": "kubernetes"}
+    endpoints = [{"addresses": ["10.1.0.200"]}]
+    spec = {"type": "ClusterIP", "clusterIP": "10.0.0.1", "ports": [{"port": 443}]}
+    return [
+        *(manifest(Namespace, name) for name in ("default", "kube-system", "inference")),
+        manifest(Service, "kubernetes", "default", spec=spec),
+        manifest(EndpointSlice, "kubernetes", "default", labels=labels, addressType="IPv4", endpoints=endpoints),
+    ]
+
+
+def _workload() -> list[Manifest]:
+    closed = {"podSelector": {}, "policyTypes": ["Ingress", "Egress"]}
+    return [
+        manifest(NetworkPolicy, "default-deny", "inference", spec=closed),
         pod("app-1", labels={"app": "app"}),
     ]
 

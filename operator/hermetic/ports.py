@@ -6,7 +6,7 @@ sends and accepts them.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 from datetime import datetime
 from typing import Any, Protocol
 
@@ -64,10 +64,10 @@ class ClusterReader(Protocol):
         namespace: str | None = None,
         label_selector: str = "",
         field_selector: str = "",
-    ) -> AsyncIterator[tuple[str, Manifest]]:
+    ) -> AsyncGenerator[tuple[str, Manifest], None]:
         """(type, object) of every event after resourceVersion `since`, BOOKMARK included, until it ends.
 
-        ServerTrouble with status 410 when the server has forgotten `since`.
+        ServerTrouble with status 410 when the server has forgotten `since`. Close it to close its connection.
         """
         ...
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Self
@@ -133,7 +133,7 @@ class KubernetesApi:
         namespace: str | None = None,
         label_selector: str = "",
         field_selector: str = "",
-    ) -> AsyncIterator[tuple[str, Manifest]]:
+    ) -> AsyncGenerator[tuple[str, Manifest], None]:
         """Events after resourceVersion `since` as (type, object), BOOKMARK included; ends after five minutes at most.
 
         ServerTrouble with status 410 means that the server has forgotten `since`, and that it must be listed anew.

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing
 from typing import NoReturn
 
 import structlog
@@ -16,7 +17,7 @@ from hermetic.collect.kube.listing import listed
 from hermetic.collect.kube.observations import LOOKS, ClusterObservations
 from hermetic.collect.kube.troubles import evidence_of, problem_of
 from hermetic.errors import Forbidden, HermeticError, NotFound, ServerTrouble, Throttled
-from hermetic.ports import ClusterReader
+from hermetic.ports import ClusterReader, Manifest
 
 GONE = 410
 PAUSES = (0.2, 1.0, 3.0, 10.0)
@@ -87,8 +88,9 @@ class Observing:
         while loop.time() - listed_at < LISTED_ANEW_SECONDS:
             began = loop.time()
             try:
-                async for reached in self._events(look, since):
-                    since, failures, broken_at = reached, 0, 0.0
+                async with aclosing(self._events(look, since)) as events:
+                    async for reached in events:
+                        since, failures, broken_at = reached, 0, 0.0
             except (NotFound, Forbidden):
                 return
             except HermeticError as error:
@@ -102,20 +104,24 @@ class Observing:
             # A watch that ends as soon as it opens must not be a storm.
             await asyncio.sleep(max(0.0, began + 1 - loop.time()))
 
-    async def _events(self, look: Look, since: str) -> AsyncIterator[str]:
+    async def _events(self, look: Look, since: str) -> AsyncGenerator[str, None]:
         """Take in one watch, event by event; yields the resourceVersion that was reached."""
         watch = self._api.watch(look.kind, since=since, namespace=look.namespace, field_selector=look.field_selector)
-        async for what, manifest in watch:
-            self._observations.well(look)
-            if what != "BOOKMARK":
-                try:
-                    self._observations.see(manifest, gone=what == "DELETED")
-                except (KeyError, TypeError, AttributeError) as error:
-                    # What was not understood was not seen, and the list will say so again.
-                    raise ServerTrouble(f"not an object: {error!r}", status=GONE) from error
-            self._announce()
-            yield manifest["metadata"]["resourceVersion"]
-            await asyncio.sleep(0)  # a burst of events must not keep anything else waiting
+        async with aclosing(watch):
+            async for what, manifest in watch:
+                self._take(look, what, manifest)
+                yield manifest["metadata"]["resourceVersion"]
+                await asyncio.sleep(0)  # a burst of events must not keep anything else waiting
+
+    def _take(self, look: Look, what: str, manifest: Manifest) -> None:
+        self._observations.well(look)
+        if what != "BOOKMARK":
+            try:
+                self._observations.see(manifest, gone=what == "DELETED")
+            except (KeyError, TypeError, AttributeError) as error:
+                # What was not understood was not seen, and the list will say so again.
+                raise ServerTrouble(f"not an object: {error!r}", status=GONE) from error
+        self._announce()
 
     def _lose(self, look: Look, error: HermeticError) -> None:
         problem = problem_of(look, error)

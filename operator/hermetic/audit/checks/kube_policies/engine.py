@@ -13,7 +13,7 @@ from hermetic.audit.judging import Judgement, cannot_say, fails
 from hermetic.audit.looking_at_objects import counted, everywhere, never_empty, objections, settled
 from hermetic.audit.policy import Policy
 
-NOT_MACHINES = "virtual-kubelet"
+ANYWHERE = "whatever the network lets through"
 
 
 def policy_engine(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
@@ -25,14 +25,7 @@ def policy_engine(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
     daemon_sets = everywhere(estate, DaemonSet)
     engines = tuple(one for one in daemon_sets if POLICY_ENGINES.get(one.metadata.name) == one.namespace)
     if not engines and daemon_sets.problem is None:
-        names = ", ".join(f"{namespace}/{name}" for name, namespace in POLICY_ENGINES.items())
-        yield fails(
-            estate.cluster,
-            "NoPolicyEngine",
-            f"none of the DaemonSets {names} is there: every NetworkPolicy is without effect",
-            daemon_sets,
-            paths=("pod -> node (no policy is enforced) -> whatever the network lets through",),
-        )
+        yield _no_engine(estate, daemon_sets)
         return
     where = _machines(nodes)
     held = _held_nodes(pods)
@@ -50,7 +43,7 @@ def policy_engine(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
                 node,
                 pods,
                 *engines,
-                paths=(f"pod on {node.metadata.name} (no policy is enforced) -> whatever the network lets through",),
+                paths=(f"pod on {node.metadata.name} (no policy is enforced) -> {ANYWHERE}",),
             )
 
     names = ", ".join(sorted({one.metadata.name for one in engines})) or "the engine"
@@ -59,10 +52,20 @@ def policy_engine(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
     yield from settled(estate, objections(where, judge), "PolicyEngineReady", fine, daemon_sets, pods, nodes)
 
 
+def _no_engine(estate: Estate, daemon_sets: Listing[DaemonSet]) -> Judgement:
+    names = ", ".join(f"{namespace}/{name}" for name, namespace in POLICY_ENGINES.items())
+    return fails(
+        estate.cluster,
+        "NoPolicyEngine",
+        f"none of the DaemonSets {names} is there: every NetworkPolicy is without effect",
+        daemon_sets,
+        paths=(f"pod -> node (no policy is enforced) -> {ANYWHERE}",),
+    )
+
+
 def _machines(nodes: Listing[Node]) -> Listing[Node]:
-    real = nodes.where(lambda node: node.labels.get("type") != NOT_MACHINES)
-    with_gpu = real.where(lambda node: node.has_gpu)
-    return with_gpu if with_gpu.items else real
+    with_gpu = nodes.where(lambda node: node.has_gpu)
+    return with_gpu if with_gpu.items else nodes
 
 
 def _held_nodes(pods: Listing[Pod]) -> frozenset[str]:

@@ -1,0 +1,166 @@
+"""The cluster as a source, looked at once: whole lists, shown absences, named refusals, never a traceback."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from hermetic.audit.auditing import judge
+from hermetic.audit.estate.estate import Estate
+from hermetic.audit.estate.kubernetes.all_kinds import ASKED, question
+from hermetic.audit.estate.kubernetes.calls import ConfigMap
+from hermetic.audit.estate.kubernetes.nodes import Node
+from hermetic.audit.estate.kubernetes.pods import Pod
+from hermetic.audit.estate.kubernetes.policies import CiliumNetworkPolicy, NetworkPolicy
+from hermetic.audit.estate.questions import Answer, Question, Trouble
+from hermetic.audit.findings import Verdict
+from hermetic.collect.collecting import collected
+from hermetic.collect.kube.answering import KubeAnswerer
+from hermetic.errors import ServerTrouble, Throttled, Unreachable
+from hermetic.kinds import Kind
+from tests.kubernetes_estates import CLUSTER, POLICY, manifest, pod, sealed_cluster
+from tests.served_cluster import Manifest, NoProgress, Served, forbidden
+
+
+async def asked(api: Served, *questions: Question) -> list[Answer]:
+    found = await KubeAnswerer(api, pauses=(0.0, 0.0)).answers(questions)
+    return [found[one] for one in questions]
+
+
+async def test_every_check_is_answered_in_one_round_from_lists_of_many_pages() -> None:
+    api = Served(sealed_cluster())
+    answerer = KubeAnswerer(api)
+    answers = await collected(CLUSTER, {"kube": answerer}, lambda estate: judge(estate, POLICY), NoProgress())
+    found = judge(Estate(CLUSTER, ("kube",), answers), POLICY)
+    assert {one.verdict for one in found} == {Verdict.PASS}
+    assert len(api.lists) == len(ASKED)
+
+
+async def test_a_list_begun_anew_forgets_what_came_before() -> None:
+    class Restarting(Served):
+        async def pages(self, kind: Kind, **how: Any) -> AsyncIterator[tuple[list[Manifest], str]]:
+            yield [pod("stale")], "0"
+            async for page in super().pages(kind, **how):
+                yield page
+
+    (answer,) = await asked(Restarting([pod("fresh")]), question(Pod, ""))
+    assert [body.value["metadata"]["name"] for body in answer.bodies] == ["fresh"]
+
+
+async def test_a_kind_that_is_not_served_is_shown_absent() -> None:
+    api = Served([])
+    api.groups = {"apps": {"v1": ["deployments"]}}
+    (answer,) = await asked(api, question(CiliumNetworkPolicy, ""))
+    assert (answer.bodies, answer.problem) == ((), None)
+    assert [(one.request, one.status) for one in answer.evidence] == [
+        ("GET /apis/cilium.io/v2/ciliumnetworkpolicies", 404),
+        ("GET /apis", 200),
+    ]
+
+
+async def test_a_group_that_lacks_the_kind_shows_its_absence_as_well() -> None:
+    api = Served([])
+    api.groups = {"cilium.io": {"v2": ["ciliumnodes"], "v2alpha1": ["ciliumnodeconfigs"]}}
+    (answer,) = await asked(api, question(CiliumNetworkPolicy, ""))
+    assert answer.problem is None
+    assert [one.request for one in answer.evidence[1:]] == [
+        "GET /apis", "GET /apis/cilium.io/v2", "GET /apis/cilium.io/v2alpha1",
+    ]  # fmt: skip
+
+
+async def test_a_kind_served_in_another_version_is_not_absent() -> None:
+    api = Served([])
+    api.groups = {"cilium.io": {"v3": ["ciliumnetworkpolicies"]}}
+    (answer,) = await asked(api, question(CiliumNetworkPolicy, ""))
+    assert answer.problem is not None
+    assert answer.problem.trouble is Trouble.NOT_FOUND
+
+
+async def test_discovery_that_cannot_be_had_shows_nothing() -> None:
+    class Mute(Served):
+        async def discovered(self, path: str) -> Manifest:  # noqa: ARG002
+            raise forbidden()
+
+    (answer,) = await asked(Mute([]), question(CiliumNetworkPolicy, ""))
+    assert answer.problem is not None
+
+
+async def test_a_refused_list_of_a_kind_that_is_not_served_is_an_absence_too() -> None:
+    api = Served([])
+    api.refuse("ciliumnetworkpolicies", forbidden())
+    (answer,) = await asked(api, question(CiliumNetworkPolicy, ""))
+    assert (answer.problem, answer.evidence[0].status) == (None, 403)
+
+
+async def test_a_refused_list_names_the_permission() -> None:
+    api = Served([pod("p")])
+    api.groups = {"networking.k8s.io": {"v1": ["networkpolicies"]}}
+    api.refuse("networkpolicies", forbidden())
+    _, answer = await asked(api, question(Pod, ""), question(NetworkPolicy, ""))
+    assert answer.problem is not None
+    assert (answer.problem.trouble, answer.problem.permission) == (
+        Trouble.FORBIDDEN, "list networkpolicies.networking.k8s.io",
+    )  # fmt: skip
+
+
+async def test_what_came_before_a_page_was_lost_is_kept_and_doubted() -> None:
+    class Cut(Served):
+        async def pages(self, kind: Kind, **how: Any) -> AsyncIterator[tuple[list[Manifest], str]]:
+            async for page in super().pages(kind, **how):
+                yield page
+                raise ServerTrouble("etcdserver: request timed out", status=500)
+
+    (answer,) = await asked(Cut([pod(f"p-{n}") for n in range(5)]), question(Pod, ""))
+    assert len(answer.bodies) == 3
+    assert answer.problem is not None
+    assert answer.problem.trouble is Trouble.UNAVAILABLE
+
+
+@pytest.mark.parametrize("passing", [ServerTrouble("x", status=503), Throttled("x", retry_after=0.0), Unreachable("x")])
+async def test_what_passes_by_itself_is_asked_again(passing: Exception) -> None:
+    api = Served([pod("p")])
+    api.refuse("pods", passing, passing, None)
+    _, answer = await asked(api, question(Node, ""), question(Pod, ""))
+    assert (answer.problem, len(answer.bodies)) == (None, 1)
+
+
+async def test_what_does_not_pass_is_unknown() -> None:
+    api = Served([pod("p")])
+    api.refuse("pods", ServerTrouble("x", status=503))
+    _, answer = await asked(api, question(Node, ""), question(Pod, ""))
+    assert answer.problem is not None
+    assert api.lists.count("pods") == 3
+
+
+@pytest.mark.parametrize("error", [Unreachable("connection refused"), forbidden(401)])
+async def test_an_api_server_that_is_not_there_or_knows_nobody_is_an_error_and_no_finding(error: Exception) -> None:
+    api = Served([])
+    for kind, _ in ASKED:
+        api.refuse(kind.TYPE.rpartition("/")[2], error)
+    with pytest.raises(type(error)):
+        await asked(api, *(question(kind, scope) for kind, scope in ASKED))
+
+
+@pytest.mark.parametrize("junk", [[{}], ["x"], [{"metadata": {}}], [{"metadata": None}]])
+async def test_a_list_of_something_else_is_unknown_and_never_a_traceback(junk: list[Any]) -> None:
+    class Junk(Served):
+        async def pages(self, *_: Any, **__: Any) -> AsyncIterator[tuple[list[Manifest], str]]:
+            yield junk, "1"
+
+    (answer,) = await asked(Junk([]), question(Pod, ""))
+    assert answer.problem is not None
+
+
+async def test_one_configmap_is_listed_by_its_name_so_that_a_role_can_name_it() -> None:
+    others = [manifest(ConfigMap, name, "kube-system", data={"Corefile": name}) for name in ("coredns", "extra")]
+    (answer,) = await asked(Served(others), question(ConfigMap, "kube-system/coredns"))
+    assert [body.value["metadata"]["name"] for body in answer.bodies] == ["coredns"]
+    path = "/api/v1/namespaces/kube-system/configmaps"
+    assert answer.evidence[0].request == f"GET {path}?fieldSelector=metadata.name%3Dcoredns"
+
+
+async def test_what_nobody_can_ask_the_cluster_is_a_problem() -> None:
+    (answer,) = await asked(Served([]), Question("kube", "list", "v1/secrets", ""))
+    assert answer.problem is not None

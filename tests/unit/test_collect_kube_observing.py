@@ -1,0 +1,153 @@
+"""The cluster as the operator keeps seeing it: what changes, what does not, and what a broken watch means."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any
+
+import pytest
+
+from hermetic.audit.auditing import judge
+from hermetic.audit.estate.estate import Estate
+from hermetic.audit.estate.kubernetes.all_kinds import question
+from hermetic.audit.estate.kubernetes.nodes import Node
+from hermetic.audit.estate.kubernetes.services import Service
+from hermetic.audit.findings import Verdict
+from hermetic.collect.kube.answering import KubeAnswerer
+from hermetic.collect.kube.observations import LOOKS, ClusterObservations
+from hermetic.collect.kube.observing import Observing
+from hermetic.errors import ServerTrouble, Unreachable
+from tests.kubernetes_estates import CLUSTER, POLICY, manifest, pod, sealed_cluster
+from tests.served_cluster import Served, forbidden
+
+
+@pytest.fixture
+async def watching() -> AsyncIterator[Callable[[Served], Awaitable[tuple[ClusterObservations, list[int]]]]]:
+    """`watching(api)`: observations that are complete and followed, and the revisions at which a change was told."""
+    tasks: list[asyncio.Task[None]] = []
+
+    async def start(api: Served) -> tuple[ClusterObservations, list[int]]:
+        observations = ClusterObservations()
+        told: list[int] = []
+        observing = Observing(api, observations, on_change=lambda: told.append(observations.revision))
+        tasks.append(asyncio.create_task(observing.run()))
+        await until(lambda: observations.is_complete)
+        return observations, told
+
+    yield start
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def until(holds: Callable[[], bool]) -> None:
+    """Wait until it holds, ten seconds at most."""
+    async with asyncio.timeout(10):
+        while not holds():  # noqa: ASYNC110 - what is waited for has no event of its own
+            await asyncio.sleep(0.01)
+
+
+def failing(observations: ClusterObservations) -> set[str]:
+    found = judge(Estate(CLUSTER, ("kube",), observations.answers()), POLICY)
+    return {one.check for one in found if one.verdict is Verdict.FAIL}
+
+
+def unknown(observations: ClusterObservations) -> set[str]:
+    found = judge(Estate(CLUSTER, ("kube",), observations.answers()), POLICY)
+    return {one.check for one in found if one.verdict is Verdict.UNKNOWN}
+
+
+def test_before_anything_was_listed_everything_is_unknown() -> None:
+    observations = ClusterObservations()
+    assert not observations.is_complete
+    found = judge(Estate(CLUSTER, ("kube",), observations.answers()), POLICY)
+    assert {one.verdict for one in found} == {Verdict.UNKNOWN}
+
+
+async def test_the_same_cluster_gives_the_same_findings_and_digests_by_watching(watching: Any) -> None:
+    api = Served(sealed_cluster())
+    observations, _ = await watching(api)
+    looked = await KubeAnswerer(api).answers([look.question for look in LOOKS])
+    watched = observations.answers()
+    assert watched.keys() == looked.keys()
+    for asked_for, answer in watched.items():
+        assert [body.value for body in answer.bodies] == [body.value for body in looked[asked_for].bodies]
+        assert [one.sha256 for one in answer.evidence] == [one.sha256 for one in looked[asked_for].evidence]
+    assert {one.verdict for one in judge(Estate(CLUSTER, ("kube",), watched), POLICY)} == {Verdict.PASS}
+
+
+async def test_a_way_out_shows_and_goes_with_its_object(watching: Any) -> None:
+    api = Served(sealed_cluster())
+    observations, told = await watching(api)
+    before = observations.revision
+    public = api.put(manifest(Service, "web", "inference", spec={"type": "LoadBalancer"}))
+    await until(lambda: observations.changed_since(before))
+    assert failing(observations) == {"k8s-public-lb"}
+    assert told[-1] == observations.revision
+    api.drop(public)
+    await until(lambda: not failing(observations))
+
+
+async def test_what_no_check_reads_changes_nothing(watching: Any) -> None:
+    api = Served(sealed_cluster())
+    observations, told = await watching(api)
+    before, tellings = observations.revision, len(told)
+    node = next(one for one in sealed_cluster() if one["kind"] == "Node")
+    api.put({**node, "status": {**node["status"], "conditions": [{"type": "Ready", "status": "True"}]}})
+    api.put(pod("app-1", labels={"app": "app"}, status={"phase": "Running", "conditions": [{"type": "Ready"}]}))
+    marker = api.put(manifest(Service, "marker", "inference", spec={"type": "ClusterIP"}))
+    await until(lambda: observations.changed_since(before))
+    assert observations.revision == before + 1, marker
+    assert len(told) == tellings + 1
+
+
+async def test_a_kind_that_may_not_be_listed_is_unknown_and_names_the_permission(watching: Any) -> None:
+    api = Served(sealed_cluster())
+    api.refuse("nodes", forbidden())
+    observations, _ = await watching(api)
+    assert unknown(observations) == {"k8s-node-externalip", "k8s-nodeport", "k8s-policy-engine-live"}
+    problem = observations.answers()[question(Node, "")].problem
+    assert problem is not None
+    assert problem.permission == "list nodes"
+
+
+async def test_a_watch_that_lost_its_place_lists_anew_and_misses_nothing(watching: Any) -> None:
+    api = Served(sealed_cluster())
+    observations, _ = await watching(api)
+    queue = await _watch_of(api, "v1/Service?")
+    silent = dict(api.watches)
+    api.watches.clear()  # what follows is not heard of
+    api.put(manifest(Service, "web", "inference", spec={"type": "LoadBalancer"}))
+    api.watches.update(silent)
+    queue.put_nowait(ServerTrouble("too old resource version", status=410))
+    await until(lambda: failing(observations) == {"k8s-public-lb"})
+
+
+async def test_an_event_that_nobody_understands_is_looked_at_again(watching: Any) -> None:
+    api = Served(sealed_cluster())
+    observations, _ = await watching(api)
+    lists = api.lists.count("services")
+    queue = await _watch_of(api, "v1/Service?")
+    queue.put_nowait(("MODIFIED", {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "x"}}))
+    await until(lambda: api.lists.count("services") > lists)
+    assert not failing(observations)
+
+
+async def test_a_short_break_is_no_trouble_and_a_long_one_is(watching: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    api = Served(sealed_cluster())
+    observations, _ = await watching(api)
+    queue = await _watch_of(api, "v1/Node?")
+    queue.put_nowait(Unreachable("connection reset"))
+    await until(queue.empty)
+    assert not unknown(observations)
+    monkeypatch.setattr("hermetic.collect.kube.observing.GRACE_SECONDS", 0.0)
+    queue.put_nowait(Unreachable("connection reset"))
+    await until(lambda: "k8s-node-externalip" in unknown(observations))
+    api.put(next(one for one in sealed_cluster() if one["kind"] == "Node"))
+    await until(lambda: not unknown(observations))
+
+
+async def _watch_of(api: Served, name: str) -> asyncio.Queue[Any]:
+    await until(lambda: name in api.watches)
+    return api.watches[name]

@@ -38,8 +38,9 @@ class Listed:
         self.evidence += reply.evidence
         before = len(self.bodies)
         for row in rows:
-            if not isinstance(row, Mapping):
-                self.problem = self.problem or reply.but(Trouble.UNREADABLE, "a row that is no object").problem
+            if not isinstance(row, Mapping) or not isinstance(row.get("id"), str) or not row["id"]:
+                why = "a row that is no object, or has no id"
+                self.problem = self.problem or reply.but(Trouble.UNREADABLE, why).problem
             elif self._is_new(row):
                 self.bodies.append(Body(row, reply.evidence))
         self._barren = 0 if len(self.bodies) > before else self._barren + 1
@@ -51,10 +52,7 @@ class Listed:
         return is_new and self._barren < MOST_BARREN_PAGES and len(self._followed) < MOST_PAGES
 
     def _is_new(self, row: Mapping[str, Any]) -> bool:
-        name = row.get("id")
-        if not isinstance(name, str):
-            return True
-        known = self._known.setdefault(name.lower(), [])
+        known = self._known.setdefault(row["id"].lower(), [])
         if row in known:
             return False
         known.append(row)

@@ -30,6 +30,7 @@ IDS = (
 POLICY = f"{NETWORK}/serviceEndpointPolicies/accounts"
 ENDPOINT = f"{NETWORK}/privateEndpoints/extra"
 SERVICE = f"{NODE_NETWORK}/privateLinkServices/serving"
+HIDDEN = f"{SUBSCRIPTION}/resourceGroups/hidden/providers/Microsoft.Network"
 SCOPE = f"{SUBSCRIPTION}/resourceGroups/ai/providers/Microsoft.Insights/privateLinkScopes/monitor"
 FOREIGN = f"{OTHER_SUBSCRIPTION}/resourceGroups/x/providers/Microsoft.Storage/storageAccounts/drop"
 ARM = f"{SUBSCRIPTION}/resourceGroups/ai/providers/Microsoft.Authorization/resourceManagementPrivateLinks/arm"
@@ -282,3 +283,37 @@ class TestMonitorScopes:
         assert only(world, "ampls-open").verdict is Verdict.UNKNOWN
         world.put(SCOPE, {})
         assert only(world, "ampls-open").verdict is Verdict.UNKNOWN
+
+
+class TestWhoLivesThere:
+    """The list of a subscription leaves out, without a word, what the caller may not read; the network does not."""
+
+    @pytest.mark.parametrize(
+        ("check", "inhabitant"),
+        [
+            ("pe-foreign-target", {"privateEndpoints": [{"id": f"{HIDDEN}/privateEndpoints/p"}]}),
+            ("acr-public", {"privateEndpoints": [{"id": f"{HIDDEN}/privateEndpoints/p"}]}),
+            ("vm-pivot", {"ipConfigurations": [{"id": f"{HIDDEN}/networkInterfaces/n/ipConfigurations/a"}]}),
+            (
+                "firewall-in-path",
+                {"ipConfigurations": [{"id": f"{HIDDEN}/azureFirewalls/f/azureFirewallIpConfigurations/a"}]},
+            ),
+        ],
+    )
+    def test_an_inhabitant_that_no_list_shows_is_unknown(self, check: str, inhabitant: dict[str, Any]) -> None:
+        world = served_cluster().change(f"{VNET}/subnets/endpoints", **inhabitant)
+        assert verdicts(world, check)[CLUSTER.lower()] == "Unknown"
+
+    def test_inhabitants_that_were_listed_or_are_of_another_kind_change_nothing(self) -> None:
+        world = served_cluster()
+        known = [{"id": REGISTRY_ENDPOINT.upper()}]
+        balancer = [{"id": f"{HIDDEN}/loadBalancers/b/frontendIPConfigurations/a"}]
+        world.change(f"{VNET}/subnets/endpoints", privateEndpoints=known, ipConfigurations=balancer)
+        assert CLUSTER.lower() not in verdicts(world, "pe-foreign-target")
+
+    def test_a_delegated_subnet_is_its_services_own_business(self) -> None:
+        world = served_cluster()
+        service = [{"name": "d", "properties": {"serviceName": "Microsoft.ContainerService/managedClusters"}}]
+        hidden = [{"id": f"{HIDDEN}/networkInterfaces/n/ipConfigurations/a"}]
+        world.change(f"{VNET}/subnets/endpoints", delegations=service, ipConfigurations=hidden)
+        assert verdicts(world, "vm-pivot") == {CLUSTER.lower(): "Pass"}

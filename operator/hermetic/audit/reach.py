@@ -6,13 +6,15 @@ or a peering that could not be read leaves the conclusion open.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator
 from typing import Protocol, TypeVar
 
-from hermetic.audit.estate.arm_ids import group_of, parent_of
+from hermetic.audit.estate.arm_ids import group_of, parent_of, type_of
+from hermetic.audit.estate.azure.inhabitants import InhabitedNetwork
 from hermetic.audit.estate.azure.vnet import Peering, VirtualNetwork
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.look import Listing, Look, Seen, merged
+from hermetic.audit.estate.questions import Problem, Trouble
 from hermetic.audit.estate.resource import Resource
 from hermetic.audit.judging import Judgement, cannot_say, passes, whatever_is_damaged
 from hermetic.audit.policy import Policy
@@ -29,6 +31,12 @@ from hermetic.audit.scope import (
 )
 
 UNCONNECTED = {"initiated", "disconnected"}
+# What networks name by themselves, of the kinds that are listed here.
+INHABITANTS = {
+    "microsoft.network/networkinterfaces",
+    "microsoft.network/azurefirewalls",
+    "microsoft.network/privateendpoints",
+}
 
 
 class Named(Protocol):
@@ -77,7 +85,8 @@ def throughout(estate: Estate, policy: Policy, kind: type[R]) -> Listing[R]:
 
     The resource groups of the cluster and of its networks are asked as well: the list of a subscription leaves out,
     without a word, what lies in a group that the caller may not read, while the list of that group is refused. Which
-    subscriptions there are hangs on the networks and peerings: where these are not whole, the list is not either.
+    subscriptions there are hangs on the networks and peerings: where these are not whole, the list is not either. Nor
+    is it where a network in reach names an inhabitant of this kind that no list showed.
     """
     return estate.once(("throughout", kind, policy), lambda: _throughout(estate, policy, kind))
 
@@ -89,7 +98,25 @@ def _throughout(estate: Estate, policy: Policy, kind: type[R]) -> Listing[R]:
     looks = (pools_of(estate), scale_sets_of(estate), peerings_of(estate))
     problem = found.problem or next((look.problem for look in looks if look.problem is not None), None)
     once = {item.id.lower(): item for item in found}
+    problem = problem or _unlisted(estate, kind.TYPE, once.keys())
     return Listing(estate.cluster, tuple(once[key] for key in sorted(once)), found.evidence, problem)
+
+
+def _unlisted(estate: Estate, kind: str, listed: Container[str]) -> Problem | None:
+    """Why a list of inhabitants of networks is not whole: a network not seen, or one of them that was not listed."""
+    if kind.lower() not in INHABITANTS:
+        return None
+    for _, network_id in sorted(_reached(estate).items()):
+        network = estate.one(InhabitedNetwork, network_id)
+        if network.value is None:
+            return network.problem
+        for one in (one for subnet in network.value.subnets or () for one in subnet.inhabitant_ids):
+            owner = one.lower() if type_of(one).count("/") == 1 else parent_of(one).lower()
+            if type_of(owner) == kind.lower() and owner not in listed:
+                return Problem(
+                    Trouble.FORBIDDEN, f"{owner}: it is in {network_id}, and no list shows it", f"{kind}/read"
+                )
+    return None
 
 
 def connects(peering: Peering) -> bool:
@@ -99,10 +126,14 @@ def connects(peering: Peering) -> bool:
 
 def reached_network_ids(estate: Estate) -> frozenset[str]:
     """Ids, in lower case, of the cluster's networks and of those that a peering connects to them."""
+    return frozenset(_reached(estate))
+
+
+def _reached(estate: Estate) -> dict[str, str]:
+    """The same as written, by lower case."""
     remote = (one.remote_virtual_network for one in peerings_of(estate) if connects(one))
-    return frozenset(
-        one.lower() for one in (*network_ids_of(estate), *(reference.id for reference in remote if reference))
-    )
+    ids = (*network_ids_of(estate), *(reference.id for reference in remote if reference is not None))
+    return {one.lower(): one for one in ids}
 
 
 def is_in(subnet_ids: Iterable[str], networks: frozenset[str]) -> bool:

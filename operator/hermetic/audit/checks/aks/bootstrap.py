@@ -38,7 +38,7 @@ def _registry(estate: Estate, policy: Policy, cluster: ClusterFeatures, registry
     """What the checks of registries say about this one, as far as it decides. What is open there is named there."""
     looks = (cluster, estate.one(Registry, registry))
     found = [
-        finding.check
+        f"{finding.check} ({finding.message})"
         for check in registries.CHECKS
         if check.page.severity is Severity.HIGH
         for finding in findings_of(check, estate, policy)

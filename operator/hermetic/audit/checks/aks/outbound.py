@@ -47,6 +47,7 @@ def _none(estate: Estate, policy: Policy, cluster: ClusterFeatures) -> Judgement
         return fails(estate.cluster, "NoneWithWayOut", words, cluster, paths=paths)
     if unseen:
         words = f"outboundType is none, and what the network lets out was not seen whole: {_names(unseen)}"
+        words = f"{words} ({unseen[0].message})"
         worst = min((one.severity for one in unseen), key=lambda severity: severity.rank)
         return cannot_say(estate.cluster, "NoneUnproved", words, cluster, severity=worst)
     words = "outboundType is none, and no outbound method of the network was found"

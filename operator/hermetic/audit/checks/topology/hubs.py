@@ -80,9 +80,8 @@ def _default_hop(estate: Estate, joined: Joined) -> str:
     """What the hub's default route leads to; "" when there is none or it was not seen."""
     routing = joined.connection.routing_configuration
     table = routing.associated_route_table if routing is not None else None
-    if table is None:
-        return ""
-    body = {"resourceId": table.id, "virtualWanResourceType": "RouteTable"}
+    table_id = table.id if table is not None else f"{joined.hub.id}/hubRouteTables/defaultRouteTable"
+    body = {"resourceId": table_id, "virtualWanResourceType": "RouteTable"}
     seen = estate.asked(HubRoutes, joined.hub.id, body)
     for route in (seen.value.value or ()) if seen.value is not None else ():
         prefixes = [prefix_of(one) for one in route.address_prefixes or ()]

@@ -11,8 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hermetic.audit.estate.questions import Question, Trouble
+from hermetic.collect.azure.exchange import Ask, Attempt
 from hermetic.collect.azure.patience import Patience
-from hermetic.collect.azure.replies import wait_asked
+from hermetic.collect.azure.replies import parsed, reply_of, wait_asked
 from testbed.azure.baseline import sealed_estate
 from testbed.azure.faults import Fault, NotJson, Reset, Status, Truncate
 from testbed.azure.server import ArmStandIn
@@ -208,10 +209,15 @@ def _covered(spans: list[tuple[float, float]]) -> float:
     return total
 
 
-def test_messages_of_arm_are_one_line_and_short() -> None:
-    from hermetic.collect.azure.exchange import Ask, Attempt
-    from hermetic.collect.azure.replies import reply_of
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"null", b"[" * 100_000, b'{"a":' * 300 + b"1" + b"}" * 300, b"9" * 5000, b"\xff", b'{"a":1'],
+)
+def test_what_nobody_could_read_is_no_json(content: bytes) -> None:
+    assert parsed(content) is None
 
+
+def test_messages_of_arm_are_one_line_and_short() -> None:
     body = b'{"error":{"code":"Bad","message":"one\\ntwo\\u0000 ' + b"x" * 5000 + b'"}}'
     problem = reply_of(Ask("GET", "/subscriptions/s?api-version=1", "p"), Attempt(400, {}, body)).problem
     assert problem is not None

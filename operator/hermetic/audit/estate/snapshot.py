@@ -214,6 +214,8 @@ def _parsed(text: str | bytes) -> Any:
     except json.JSONDecodeError as error:
         why = "it ends too early" if error.pos >= len(error.doc.rstrip()) else error.msg
         raise SnapshotUnusable(f"the snapshot is not JSON: {why} (line {error.lineno}, column {error.colno})") from None
+    except ValueError as error:  # a number of thousands of digits
+        raise SnapshotUnusable(f"the snapshot is not JSON: {error}") from None
     except RecursionError:
         raise SnapshotUnusable("the snapshot is nested more deeply than any answer of Azure") from None
 

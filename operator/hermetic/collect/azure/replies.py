@@ -14,6 +14,7 @@ from hermetic.audit.estate.questions import Problem, Trouble
 from hermetic.collect.azure.exchange import Ask, Attempt, Reply
 
 LONGEST_MESSAGE = 300
+DEEPEST = 100
 
 _ACTION = re.compile(r"perform(?:ing)? action[s]?(?:\(s\))? '([^']+)'", re.IGNORECASE)
 _UNKNOWN_TYPES = frozenset({"invalidresourcetype", "noregisteredproviderfound", "invalidresourcenamespace"})
@@ -43,11 +44,27 @@ def may_pass(reply: Reply) -> bool:
 
 
 def parsed(content: bytes) -> Any:
-    """The JSON of a body; None where it is none. `null` is none either."""
+    """The JSON of a body; None where it is none, or nested as no answer of Azure is. `null` is none either."""
     try:
-        return json.loads(content)
+        value = json.loads(content)
     except (ValueError, RecursionError):
         return None
+    return None if _is_deep(value) else value
+
+
+def _is_deep(value: Any) -> bool:
+    """Whoever reads it recurses, and must come back."""
+    level = [value]
+    for _ in range(DEEPEST):
+        level = [
+            child
+            for node in level
+            for child in (node.values() if isinstance(node, dict) else node if isinstance(node, list) else ())
+            if isinstance(child, dict | list)
+        ]
+        if not level:
+            return False
+    return True
 
 
 def wait_asked(headers: Mapping[str, str], now: datetime) -> float | None:

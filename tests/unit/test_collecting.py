@@ -1,0 +1,130 @@
+"""The loop: judge, ask what was wanted, judge again; it ends, it asks nothing twice, and nobody is left out."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+
+import pytest
+
+from hermetic.audit.estate.estate import Estate
+from hermetic.audit.estate.questions import Answer, Body, Question
+from hermetic.audit.estate.resource import Resource
+from hermetic.audit.findings import Evidence
+from hermetic.collect.collecting import MOST_ROUNDS, collected
+from hermetic.collect.side_by_side import both, side_by_side
+from hermetic.errors import NeverSettled, Unreachable
+from tests.azure_collecting import Told
+
+
+class Link(Resource):
+    """A thing that names the next."""
+
+    TYPE = "X/links"
+    API_VERSION = "2026-01-01"
+
+    next: str | None = None
+
+
+class KubeLink(Link):
+    """The same in a cluster."""
+
+    SOURCE = "kube"
+
+
+class Chain:
+    """Answers with links, each of which names the next, so many of them."""
+
+    def __init__(self, length: int) -> None:
+        self.length = length
+        self.asked: list[list[str]] = []
+
+    async def answers(self, questions: Sequence[Question]) -> Mapping[Question, Answer]:
+        self.asked.append([question.target for question in questions])
+        return {question: self._answer(int(question.target)) for question in questions}
+
+    def _answer(self, number: int) -> Answer:
+        following = str(number + 1) if number + 1 < self.length else None
+        evidence = (Evidence(f"GET {number}", 200, "ab"),)
+        return Answer((Body({"id": str(number), "properties": {"next": following}}, evidence),), evidence)
+
+
+def _follow(estate: Estate, kind: type[Link] = Link) -> int:
+    number, at = 0, "0"
+    while True:
+        seen = estate.one(kind, at)
+        if seen.value is None or seen.value.next is None:
+            return number
+        number, at = number + 1, seen.value.next
+
+
+async def test_questions_are_followed_to_their_end_and_none_is_asked_twice() -> None:
+    chain, told = Chain(5), Told()
+    answers = await collected("c", {"azure": chain}, _follow, told)
+    assert chain.asked == [["0"], ["1"], ["2"], ["3"], ["4"]]
+    assert told.rounds == [1] * 5
+    estate = Estate("c", ("azure",), answers)
+    assert _follow(estate) == 4
+    assert not estate.wanted
+
+
+async def test_each_source_is_asked_what_is_meant_for_it() -> None:
+    azure, kube = Chain(2), Chain(3)
+    answers = await collected(
+        "c", {"azure": azure, "kube": kube}, lambda estate: (_follow(estate), _follow(estate, KubeLink)), Told()
+    )
+    assert (azure.asked, kube.asked) == ([["0"], ["1"]], [["0"], ["1"], ["2"]])
+    assert {question.source for question in answers} == {"azure", "kube"}
+
+
+async def test_a_source_that_was_left_out_is_not_wanted_either() -> None:
+    assert await collected("c", {}, _follow, Told()) == {}
+
+
+async def test_checks_that_want_for_ever_do_not_collect_for_ever() -> None:
+    chain = Chain(10_000)
+    with pytest.raises(NeverSettled):
+        await collected("c", {"azure": chain}, _follow, Told())
+    assert len(chain.asked) == MOST_ROUNDS
+
+
+async def test_an_answerer_that_leaves_a_question_open_is_a_defect_and_no_loop() -> None:
+    class Silent(Chain):
+        async def answers(self, questions: Sequence[Question]) -> Mapping[Question, Answer]:
+            self.asked.append([question.target for question in questions])
+            return {}
+
+    silent = Silent(1)
+    with pytest.raises(NeverSettled, match="left 1 questions open"):
+        await collected("c", {"azure": silent}, _follow, Told())
+    assert len(silent.asked) == 1
+
+
+async def test_an_answer_may_be_corrected_later() -> None:
+    class Corrects(Chain):
+        async def answers(self, questions: Sequence[Question]) -> Mapping[Question, Answer]:
+            found = dict(await super().answers(questions))
+            if questions[0].target == "1":
+                first = Question("azure", "get", Link.TYPE, "0", Link.API_VERSION)
+                found[first] = self._answer(7)
+            return found
+
+    answers = await collected("c", {"azure": Corrects(2)}, _follow, Told())
+    assert [answer.bodies[0].value["id"] for answer in answers.values()] == ["7", "1"]
+
+
+async def test_what_fails_first_comes_out_itself_and_ends_the_others() -> None:
+    ended = []
+
+    async def waits() -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.append(True)
+
+    async def fails() -> None:
+        raise Unreachable("nobody there")
+
+    with pytest.raises(Unreachable):
+        await both(side_by_side([waits(), fails()]), waits())
+    assert ended == [True, True]

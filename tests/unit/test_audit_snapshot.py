@@ -143,6 +143,10 @@ REFUSED = {
     "a body that is no object": (_changed(lambda it: it["content"]["bodies"].append(7)), "bodies"),
     "a time without a zone": (_changed(lambda it: it["content"].update(startedAt="2026-11-21T12:00:00")), "UTC"),
     "nesting without end": ("[" * 200_000, "nested"),
+    "a body that nobody could read": (
+        _changed(lambda it: it["content"]["bodies"][0].update(a=json.loads("[" * 300 + "]" * 300))),
+        "nested",
+    ),
     "a number without end": ("9" * 5000, "no snapshot|not JSON"),
 }
 

@@ -19,12 +19,15 @@ from typing import Any, Literal, TypeVar
 from pydantic import BaseModel, ConfigDict, StrictInt, ValidationError
 from pydantic.alias_generators import to_camel
 
+from hermetic.audit.estate.depth import is_too_deep
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.questions import Answer, Body, Problem, Question, Source, Trouble, Verb
 from hermetic.audit.findings import Evidence
 from hermetic.errors import SnapshotUnusable
 
 SCHEMA: Literal["hermetic.dev/snapshot/v1"] = "hermetic.dev/snapshot/v1"
+
+TOO_DEEP = "the snapshot is nested more deeply than any answer is"
 
 T = TypeVar("T")
 
@@ -208,7 +211,7 @@ def _at(table: Sequence[T], number: int, name: str) -> T:
 
 def _parsed(text: str | bytes) -> Any:
     try:
-        return json.loads(text, object_pairs_hook=_without_doubles)
+        found = json.loads(text, object_pairs_hook=_without_doubles)
     except UnicodeDecodeError as error:
         raise SnapshotUnusable(f"the snapshot is not UTF-8: {error.reason} at byte {error.start}") from None
     except json.JSONDecodeError as error:
@@ -217,7 +220,10 @@ def _parsed(text: str | bytes) -> Any:
     except ValueError as error:  # a number of thousands of digits
         raise SnapshotUnusable(f"the snapshot is not JSON: {error}") from None
     except RecursionError:
-        raise SnapshotUnusable("the snapshot is nested more deeply than any answer of Azure") from None
+        raise SnapshotUnusable(TOO_DEEP) from None
+    if is_too_deep(found):
+        raise SnapshotUnusable(TOO_DEEP)
+    return found
 
 
 def _without_doubles(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

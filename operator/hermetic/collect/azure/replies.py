@@ -10,11 +10,11 @@ from datetime import datetime
 from email.utils import parsedate_to_datetime
 from typing import Any
 
+from hermetic.audit.estate.depth import is_too_deep
 from hermetic.audit.estate.questions import Problem, Trouble
 from hermetic.collect.azure.exchange import Ask, Attempt, Reply
 
 LONGEST_MESSAGE = 300
-DEEPEST = 100
 
 _ACTION = re.compile(r"perform(?:ing)? action[s]?(?:\(s\))? '([^']+)'", re.IGNORECASE)
 _UNKNOWN_TYPES = frozenset({"invalidresourcetype", "noregisteredproviderfound", "invalidresourcenamespace"})
@@ -49,22 +49,7 @@ def parsed(content: bytes) -> Any:
         value = json.loads(content)
     except (ValueError, RecursionError):
         return None
-    return None if _is_deep(value) else value
-
-
-def _is_deep(value: Any) -> bool:
-    """Whoever reads it recurses, and must come back."""
-    level = [value]
-    for _ in range(DEEPEST):
-        level = [
-            child
-            for node in level
-            for child in (node.values() if isinstance(node, dict) else node if isinstance(node, list) else ())
-            if isinstance(child, dict | list)
-        ]
-        if not level:
-            return False
-    return True
+    return None if is_too_deep(value) else value
 
 
 def wait_asked(headers: Mapping[str, str], now: datetime) -> float | None:

@@ -8,10 +8,10 @@ DEEPEST = 100
 """No answer of Azure or Kubernetes is nearly as deep."""
 
 
-def is_too_deep(value: Any) -> bool:
-    """Whether objects and lists are nested more than DEEPEST deep."""
+def is_too_deep(value: Any, deepest: int = DEEPEST) -> bool:
+    """Whether objects and lists are nested more than so deep."""
     level = [value]
-    for _ in range(DEEPEST):
+    for _ in range(deepest):
         level = [
             child
             for node in level

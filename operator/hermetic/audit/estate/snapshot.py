@@ -19,7 +19,7 @@ from typing import Any, Literal, TypeVar
 from pydantic import BaseModel, ConfigDict, StrictInt, ValidationError
 from pydantic.alias_generators import to_camel
 
-from hermetic.audit.estate.depth import is_too_deep
+from hermetic.audit.estate.depth import DEEPEST, is_too_deep
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.questions import Answer, Body, Problem, Question, Source, Trouble, Verb
 from hermetic.audit.findings import Evidence
@@ -221,7 +221,7 @@ def _parsed(text: str | bytes) -> Any:
         raise SnapshotUnusable(f"the snapshot is not JSON: {error}") from None
     except RecursionError:
         raise SnapshotUnusable(TOO_DEEP) from None
-    if is_too_deep(found):
+    if is_too_deep(found, DEEPEST + 8):  # the envelope around the answers
         raise SnapshotUnusable(TOO_DEEP)
     return found
 

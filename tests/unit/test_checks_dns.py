@@ -206,6 +206,11 @@ class TestPrivateZones:
         )
         assert verdicts(world, "privdns-fallthrough") == {VNET.lower(): "Pass"}
 
+    def test_a_zone_that_counts_more_links_than_the_list_shows_is_unknown(self) -> None:
+        zone = ZONE_LINK.rpartition("/virtualNetworkLinks/")[0]
+        world = served_cluster().change(zone, numberOfVirtualNetworkLinks=2)
+        assert verdicts(world, "privdns-fallthrough")[VNET.lower()] == "Unknown"
+
     def test_what_cannot_be_read_is_unknown(self) -> None:
         zone = ZONE_LINK.rpartition("/virtualNetworkLinks/")[0]
         for target in (SUBSCRIPTION, zone):

@@ -83,6 +83,10 @@ class TestPeerings:
         world = served_cluster().refuse(VNET, kind="Microsoft.Network/virtualNetworks/virtualNetworkPeerings")
         assert verdicts(world, "peering-any") == {VNET.lower(): "Unknown"}
 
+    def test_a_peering_that_only_the_network_names_is_unknown(self) -> None:
+        world = served_cluster().change(VNET, virtualNetworkPeerings=[{"id": PEERING, "name": "to-hub"}])
+        assert verdicts(world, "peering-any") == {VNET.lower(): "Unknown"}
+
     def test_a_list_that_was_cut_keeps_its_fails_and_leaves_the_network_open(self) -> None:
         world = peer(served_cluster()).refuse(
             VNET, Trouble.TRUNCATED, kind="Microsoft.Network/virtualNetworks/virtualNetworkPeerings"

@@ -8,12 +8,12 @@ from hermetic.audit.checks.topology.machines import Machine, machines_of, ways_o
 from hermetic.audit.egress.inventory import interfaces_in_the_networks, readable
 from hermetic.audit.egress.prefixes import network as prefix_of
 from hermetic.audit.estate.arm_ids import name_of
-from hermetic.audit.estate.azure.vnet import NicFields, VirtualNetwork
+from hermetic.audit.estate.azure.vnet import NetworkInterface, NicFields, VirtualNetwork
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.look import Listing, Look, Seen
 from hermetic.audit.judging import Judgement, fails, passes, whatever_is_damaged
 from hermetic.audit.policy import Policy
-from hermetic.audit.reach import each_network
+from hermetic.audit.reach import each_network, throughout
 from hermetic.audit.scope import whole_or_unknown
 
 AZURE_DNS = "168.63.129.16"
@@ -38,7 +38,8 @@ def _of_interfaces(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     for nic, named in readable(nics, _named, broken):
         if named:
             yield from whatever_is_damaged(nic.id, _judge(estate, policy, nic.id, named, nic))
-    yield from whole_or_unknown(estate.cluster, "servers of interfaces", *looks, *broken)
+    every = throughout(estate, policy, NetworkInterface)
+    yield from whole_or_unknown(estate.cluster, "servers of interfaces", *looks, *broken, every)
 
 
 def _named(nic: NicFields) -> list[str]:

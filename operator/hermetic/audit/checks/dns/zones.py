@@ -9,6 +9,7 @@ from hermetic.audit.estate.azure.dns import PrivateZone, ZoneLink
 from hermetic.audit.estate.azure.vnet import VirtualNetwork
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.look import Listing, Seen, merged
+from hermetic.audit.estate.questions import Problem, Trouble
 from hermetic.audit.judging import Judgement, cannot_say, fails, passes
 from hermetic.audit.policy import Policy
 from hermetic.audit.reach import each_network, each_or_none, throughout
@@ -28,8 +29,18 @@ def fallthrough(estate: Estate, policy: Policy) -> Iterator[Judgement]:
 def _links(estate: Estate, policy: Policy) -> Listing[ZoneLink]:
     zones = throughout(estate, policy, PrivateZone)
     linked = [zone for zone in zones if zone.number_of_virtual_network_links != 0]
-    links = merged(estate.cluster, *(estate.every(ZoneLink, zone.id) for zone in linked))
+    links = merged(estate.cluster, *(_of_zone(estate, zone) for zone in linked))
     return Listing(estate.cluster, links.items, (*zones.evidence, *links.evidence), zones.problem or links.problem)
+
+
+def _of_zone(estate: Estate, zone: PrivateZone) -> Listing[ZoneLink]:
+    """Its links; a zone that counts more of them than the list shows was not answered whole."""
+    links = estate.every(ZoneLink, zone.id)
+    counted = zone.number_of_virtual_network_links or 0
+    if links.problem is not None or len(links) >= counted:
+        return links
+    problem = Problem(Trouble.UNREADABLE, f"{zone.id}: counts {counted} links, and the list has {len(links)}")
+    return Listing(links.target, links.items, links.evidence, problem)
 
 
 def _link(link: ZoneLink) -> Iterator[Judgement]:

@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 
 from hermetic.audit.estate.arm_ids import name_of, same_id
+from hermetic.audit.estate.azure.inhabitants import InhabitedNetwork
 from hermetic.audit.estate.azure.vnet import Peering, VirtualNetwork
 from hermetic.audit.estate.estate import Estate
-from hermetic.audit.estate.look import Seen
+from hermetic.audit.estate.look import Listing, Seen
+from hermetic.audit.estate.questions import Problem, Trouble
 from hermetic.audit.judging import Judgement, cannot_say, fails, passes
 from hermetic.audit.policy import Policy
 from hermetic.audit.reach import UNCONNECTED, connects, each_network, each_or_none
+
+PERMISSION = f"{Peering.TYPE}/read"
 
 
 def any_peering(estate: Estate, policy: Policy) -> Iterator[Judgement]:
@@ -103,12 +107,25 @@ def _each_peering(
     estate: Estate, judge: Callable[[Seen[VirtualNetwork], Peering], Iterable[Judgement]]
 ) -> Iterator[Judgement]:
     def of_network(network: Seen[VirtualNetwork]) -> Iterator[Judgement]:
-        listing = estate.every(Peering, network.target)
+        listing = _listed(estate, network.target)
         yield from each_or_none(
             network.target, listing, lambda one: judge(network, one), "the network has no peering", network
         )
 
     yield from each_network(estate, of_network)
+
+
+def _listed(estate: Estate, network: str) -> Listing[Peering]:
+    """The network's peerings. The network's own body holds them too: one that only shows there was left out."""
+    listing = estate.every(Peering, network)
+    whole = estate.one(InhabitedNetwork, network)
+    named = (whole.value.virtual_network_peerings or ()) if whole.value is not None else ()
+    known = {one.id.lower() for one in listing}
+    lost = next((one.id for one in named if one.id.lower() not in known), None)
+    if lost is None or listing.problem is not None:
+        return listing
+    problem = Problem(Trouble.FORBIDDEN, f"{lost}: the network names it, the list leaves it out", PERMISSION)
+    return Listing(listing.target, listing.items, listing.evidence, problem)
 
 
 def _off(peering: Peering, flag: bool | None, field: str, path: str) -> Judgement:

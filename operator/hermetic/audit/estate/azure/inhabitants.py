@@ -26,9 +26,10 @@ class InhabitedSubnet(Part):
 
 
 class InhabitedNetwork(Resource):
-    """Microsoft.Network/virtualNetworks, the same answer that `VirtualNetwork` reads."""
+    """Microsoft.Network/virtualNetworks: the same answer that `VirtualNetwork` reads. Its peerings are in it too."""
 
     TYPE: ClassVar[str] = "Microsoft.Network/virtualNetworks"
     API_VERSION: ClassVar[str] = NETWORK
 
     subnets: list[InhabitedSubnet] | None = None
+    virtual_network_peerings: list[Reference] | None = None

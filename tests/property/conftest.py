@@ -1,10 +1,19 @@
-"""How hard properties are tried: enough to find what is wrong, no clock on a machine that others use as well."""
+"""Figures of the property tests, summed over all of them and told at the end of the run."""
 
 from __future__ import annotations
 
-from hypothesis import HealthCheck, settings
+from collections import Counter
 
-settings.register_profile(
-    "steady", deadline=None, max_examples=60, print_blob=True, suppress_health_check=[HealthCheck.too_slow]
-)
-settings.load_profile("steady")
+import pytest
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    sums: Counter[str] = Counter()
+    for reports in terminalreporter.stats.values():
+        for report in reports:
+            if getattr(report, "when", "") == "call":
+                sums.update({name: value for name, value in report.user_properties if isinstance(value, int)})
+    if sums:
+        terminalreporter.section("figures")
+        for name, value in sums.items():
+            terminalreporter.write_line(f"{name}: {value}")

@@ -208,8 +208,21 @@ def test_a_token_never_travels_in_the_clear(arm: ArmStandIn) -> None:
             refused(hermetic("audit", "--azure", arm.estate.cluster, "--arm-endpoint", endpoint), 2, "--arm-endpoint")
 
 
+def test_why_no_credential_works_is_told_as_notes_and_one_error(arm: ArmStandIn) -> None:
+    """In a network namespace of its own: the default chain asks the metadata service."""
+    sealed = ["unshare", "--user", "--map-root-user", "--net"]
+    if subprocess.run([*sealed, "true"], capture_output=True, check=False).returncode:
+        pytest.skip("no network namespaces here")
+    command = [*sealed, *PROGRAM, *map(str, arguments_for(arm))]
+    environ = {**environment_for(arm), "HERMETIC_ARM_TOKEN": "", "HOME": "/nowhere"}
+    ran = subprocess.run(command, capture_output=True, text=True, env=environ, timeout=120, check=False)
+    refused(Ran(ran.returncode, ran.stdout, ran.stderr), 4, "no credential for")
+    assert "# AzureCliCredential: " in ran.stderr
+    assert {line.split(" ")[0] for line in ran.stderr.splitlines()} == {"#", "error:", "fix:"}
+
+
 def test_ctrl_c_is_130_without_a_traceback(arm: ArmStandIn) -> None:
-    arm.inject(Fault(Slow(30)))
+    arm.inject(Fault(Slow(5)))
     program = subprocess.Popen(
         [*PROGRAM, *map(str, arguments_for(arm))],
         stdout=subprocess.PIPE,

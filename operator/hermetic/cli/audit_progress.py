@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 import time
 from types import TracebackType
@@ -15,6 +16,15 @@ if TYPE_CHECKING:
 EVERY_SECONDS = 5.0
 SLOW_SECONDS = 5.0
 LONGEST = 100
+CREDENTIALS_LOG = "azure"
+
+
+class _Notes(logging.Handler):
+    """What a library warns of, as notes: standard error must stay readable for scripts."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        for line in record.getMessage().splitlines():
+            note(line.strip())
 
 
 class Progress:
@@ -25,8 +35,11 @@ class Progress:
         self._slowest: tuple[float, str] = (0.0, "")
         self._told_at = time.monotonic()
         self._status: Status | None = None
+        self._notes = _Notes(logging.WARNING)
 
     def __enter__(self) -> Self:
+        # why none of the credentials of this machine works is worth knowing
+        logging.getLogger(CREDENTIALS_LOG).addHandler(self._notes)
         if sys.stderr.isatty():
             from rich.console import Console
 
@@ -37,6 +50,7 @@ class Progress:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        logging.getLogger(CREDENTIALS_LOG).removeHandler(self._notes)
         if self._status is not None:
             self._status.stop()
         if kind is None and self._requests:

@@ -14,6 +14,7 @@ from hermetic.audit.attestation.keys import SigningKey, trusted
 from hermetic.audit.attestation.signing import Provenance, sign_report
 from hermetic.audit.attestation.statement import Inputs, Scope
 from hermetic.audit.attestation.verification import Attestation, authenticate
+from hermetic.audit.estate.arm_ids import same_id
 from hermetic.audit.findings import Report
 from hermetic.audit.report.machine import document
 from hermetic.cli.attestation_files import load_signing_key, read_attestation, read_public_keys, write_attestation
@@ -49,7 +50,7 @@ def signing_of(said: dict[str, Any]) -> Signing:
     previous = _previous(said["previous"], said["previous_keys"], key)
     tie = _tie(said)
     if said["azure"]:
-        tie.declared.must_be_about(said["azure"])
+        _must_be_about(said["azure"], previous, tie)
     return Signing(key, said["attestation"], previous, timedelta(hours=said["valid_hours"]), tie)
 
 
@@ -81,6 +82,15 @@ def sign(signing: Signing, collected: Collected, report: Report, said: dict[str,
     found = authenticate(envelope, trusted([signing.key.public]))
     until = f"{found.expires_at:%Y-%m-%d %H:%M:%S} UTC"
     note(f"signed: {signing.file}, number {found.sequence} of its chain, counts until {until}")
+
+
+def _must_be_about(cluster: str, previous: Attestation | None, tie: Tie) -> None:
+    tie.declared.must_be_about(cluster)
+    if previous is not None and not same_id(previous.scope.cluster_arm_id, cluster.strip()):
+        raise InputError(
+            f"--previous is about {previous.scope.cluster_arm_id}, not {cluster}",
+            fix="every cluster has a chain of its own: name its newest attestation, or none",
+        )
 
 
 def _tie(said: dict[str, Any]) -> Tie:

@@ -1,0 +1,284 @@
+"""What `hermetic audit` writes: every form, on standard output and into files, and no credential anywhere.
+
+Azure is stood in for at its HTTP boundary.
+"""
+
+from __future__ import annotations
+
+import json
+import xml.etree.ElementTree as ET
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from testbed.azure.server import ArmStandIn
+from tests.audits_by_command import a_stand_in, arguments_for, audit, audit_process, environment, report_in
+from tests.commandline import Ran, hermetic
+
+NAT = "nat_gateway_on_the_gpu_subnet"
+DOCS = Path(__file__).resolve().parents[2] / "docs"
+TOP_LEVEL = [
+    "schema",
+    "cluster",
+    "sources",
+    "profile",
+    "startedAt",
+    "finishedAt",
+    "verdict",
+    "notAsked",
+    "summary",
+    "findings",
+]
+OF_A_FINDING = ["check", "verdict", "severity", "resource", "reason", "message", "remedy", "paths", "evidence"]
+
+
+@pytest.fixture(scope="module")
+def arm() -> Iterator[ArmStandIn]:
+    """An estate with one NAT gateway."""
+    with a_stand_in(NAT) as started:
+        yield started
+
+
+@pytest.fixture(scope="module")
+def saved(arm: ArmStandIn, tmp_path_factory: pytest.TempPathFactory) -> tuple[Ran, Path]:
+    """One audit in JSON, and the snapshot that it saved."""
+    file = tmp_path_factory.mktemp("audit") / "estate.json"
+    return audit(arm, "-o", "json", "--save-snapshot", file), file
+
+
+def offline(arm: ArmStandIn, file: Path, *arguments: str | Path) -> Ran:
+    """The snapshot judged where nobody can be asked."""
+    with environment(HERMETIC_ARM_TOKEN="", KUBECONFIG="/nowhere"):
+        return hermetic("audit", "--azure", arm.estate.cluster, "--snapshot", file, *arguments)
+
+
+# ------------------------------------------------------------------ JSON
+
+
+def test_json_has_exactly_the_fields_of_the_contract(arm: ArmStandIn, saved: tuple[Ran, Path]) -> None:
+    report = report_in(saved[0].out)
+    assert list(report) == TOP_LEVEL
+    assert {tuple(finding) for finding in report["findings"]} == {tuple(OF_A_FINDING)}
+    assert {tuple(seen) for one in report["findings"] for seen in one["evidence"]} == {("request", "status", "sha256")}
+    assert (report["cluster"], report["sources"], report["profile"]) == (arm.estate.cluster, ["azure"], "sealed")
+    assert list(report["summary"]) == ["Pass", "Fail", "Unknown", "Excepted", "NotApplicable"]
+    assert sum(report["summary"].values()) == len(report["findings"])
+
+
+def test_what_another_source_answers_is_not_asked_and_has_no_finding(saved: tuple[Ran, Path]) -> None:
+    report = report_in(saved[0].out)
+    not_asked = report["notAsked"]
+    assert set(not_asked) == {"kube", "probe"}
+    assert {"k8s-public-lb", "aks-acns", "aks-nap"} <= set(not_asked["kube"])
+    assert "dns-recursion" in not_asked["probe"]
+    found = {one["check"] for one in report["findings"]}
+    assert found & {check for checks in not_asked.values() for check in checks} == set()
+
+
+def test_one_finding_for_each_check_and_resource(saved: tuple[Ran, Path]) -> None:
+    named = [(one["check"], one["resource"].lower()) for one in report_in(saved[0].out)["findings"]]
+    assert len(set(named)) == len(named)
+
+
+def test_no_pass_without_the_request_that_shows_it(saved: tuple[Ran, Path]) -> None:
+    for finding in report_in(saved[0].out)["findings"]:
+        if finding["verdict"] == "Pass":
+            assert finding["evidence"]
+        for seen in finding["evidence"]:
+            method, path = seen["request"].split(" ", 1)
+            assert method in {"GET", "POST"}
+            assert path.startswith("/")
+            assert "api-version=" in path
+
+
+def test_every_field_is_named_in_the_manual(saved: tuple[Ran, Path]) -> None:
+    chapter = (DOCS / "cli.md").read_text(encoding="utf-8").split("\n## hermetic audit\n")[1].split("\n## ")[0]
+    named = [*TOP_LEVEL, *OF_A_FINDING, "request", "status", "sha256", *report_in(saved[0].out)["summary"]]
+    assert [field for field in named if f"`{field}`" not in chapter] == []
+
+
+# ------------------------------------------------------------------ forms and files
+
+
+FORMS: dict[str, Callable[[str], bool]] = {
+    "table": lambda text: text.startswith("Fail  aks-inference\n"),
+    "json": lambda text: json.loads(text)["schema"] == "hermetic.dev/audit/v1",
+    "sarif": lambda text: json.loads(text)["version"] == "2.1.0",
+    "junit": lambda text: ET.fromstring(text).tag == "testsuites",
+    "openreports": lambda text: yaml.safe_load(text)["kind"] == "ClusterReport",
+    "html": lambda text: text.startswith("<!doctype html>") and text.rstrip().endswith("</html>"),
+    "oscal": lambda text: "assessment-results" in json.loads(text),
+}
+
+
+def is_form(form: str, text: str) -> bool:
+    """Whether a text is of this form, by what only that form has."""
+    return FORMS[form](text)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_every_form_is_printed_whole_and_the_exit_code_is_the_verdict_s(
+    arm: ArmStandIn, saved: tuple[Ran, Path], form: str
+) -> None:
+    ran = offline(arm, saved[1], "-o", form)
+    assert ran.code == 1
+    assert is_form(form, ran.out)
+    assert ran.out.endswith("\n")
+
+
+@pytest.mark.parametrize(
+    ("options", "name", "form"),
+    [
+        ([], "a.json", "json"),
+        ([], "a.sarif", "sarif"),
+        ([], "a.xml", "junit"),
+        ([], "a.yaml", "openreports"),
+        ([], "a.HTML", "html"),
+        ([], "a.oscal", "oscal"),
+        ([], "a.txt", "table"),
+        ([], "a.report", "table"),
+        (["-o", "oscal"], "a.json", "oscal"),
+        (["-o", "sarif"], "a.json", "sarif"),
+        (["-o", "openreports"], "a.json", "openreports"),
+        (["-o", "json"], "a.html", "html"),
+        (["-o", "html"], "a.json", "json"),
+        (["-o", "sarif"], "a.report", "sarif"),
+    ],
+)
+def test_a_file_gets_the_form_that_its_ending_and_o_say(
+    arm: ArmStandIn, saved: tuple[Ran, Path], tmp_path: Path, options: list[str], name: str, form: str
+) -> None:
+    ran = offline(arm, saved[1], *options, "--out", tmp_path / name)
+    assert is_form(form, (tmp_path / name).read_text(encoding="utf-8"))
+    assert is_form(options[1] if options else "table", ran.out)
+
+
+def test_several_files_and_standard_output_tell_the_same_audit(
+    arm: ArmStandIn, saved: tuple[Ran, Path], tmp_path: Path
+) -> None:
+    one, other, third = tmp_path / "a.json", tmp_path / "b.sarif", tmp_path / "c.html"
+    ran = offline(arm, saved[1], "-o", "json", "--out", one, "--out", other, "--out", third)
+    assert one.read_text() == ran.out
+    assert is_form("sarif", other.read_text())
+    assert is_form("html", third.read_text())
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "says"),
+    [
+        (["--out", "{}/none/a.json"], 4, "there is no folder"),
+        (["--save-snapshot", "{}/none/a.json"], 4, "there is no folder"),
+        (["--out", "{}"], 2, "is no file"),
+        (["--out", "-"], 2, "is no file"),
+        (["--out", "{}/a.json", "--out", "{}/a.json"], 2, "named twice"),
+        (["--out", "{}/a.json", "--save-snapshot", "{}/a.json"], 2, "named twice"),
+    ],
+)
+def test_what_could_not_be_written_is_told_before_anybody_is_asked(
+    arm: ArmStandIn, tmp_path: Path, options: list[str], code: int, says: str
+) -> None:
+    before = len(arm.requests)
+    ran = audit(arm, *(option.format(tmp_path) for option in options))
+    assert (ran.code, ran.out, len(ran.errors)) == (code, "", 1)
+    assert says in ran.errors[0]
+    assert len(arm.requests) == before
+
+
+def test_a_terminal_without_utf8_gets_what_it_can_show(arm: ArmStandIn, saved: tuple[Ran, Path]) -> None:
+    ran = audit_process(arm, "--snapshot", saved[1], environ={"PYTHONIOENCODING": "ascii"})
+    assert ran.code == 1
+    assert ran.out.startswith("Fail  aks-inference\n")
+
+
+# ------------------------------------------------------------------ snapshots
+
+
+def test_a_replay_asks_nobody_and_gives_the_same_bytes(arm: ArmStandIn, saved: tuple[Ran, Path]) -> None:
+    before = len(arm.requests)
+    ran = offline(arm, saved[1], "-o", "json")
+    assert ran.out == saved[0].out
+    assert (ran.code, ran.err) == (1, "")
+    assert len(arm.requests) == before
+
+
+def test_a_replay_as_a_process_without_any_network_gives_the_same_bytes(
+    arm: ArmStandIn, saved: tuple[Ran, Path], tmp_path: Path
+) -> None:
+    (tmp_path / "sitecustomize.py").write_text(
+        "import sys\n"
+        "def refuse(event, arguments):\n"
+        "    if event in {'socket.connect', 'socket.getaddrinfo', 'socket.sendto', 'socket.gethostbyname'}:\n"
+        "        raise SystemError(f'a host is asked: {arguments}')\n"
+        "sys.addaudithook(refuse)\n"
+    )
+    arguments = ("--snapshot", saved[1], "-o", "json")
+    ran = audit_process(arm, *arguments, environ={"PYTHONPATH": str(tmp_path), "HERMETIC_ARM_TOKEN": ""})
+    assert (ran.code, ran.out) == (1, saved[0].out)
+
+
+def test_a_snapshot_needs_no_cluster_and_takes_its_id_in_any_case(arm: ArmStandIn, saved: tuple[Ran, Path]) -> None:
+    for azure in ([], ["--azure", arm.estate.cluster.upper() + "/"]):
+        assert hermetic("audit", *azure, "--snapshot", saved[1], "-o", "json").out == saved[0].out
+
+
+def test_a_snapshot_of_another_cluster_is_2(arm: ArmStandIn, saved: tuple[Ran, Path]) -> None:
+    ran = hermetic("audit", "--azure", arm.estate.cluster + "-2", "--snapshot", saved[1])
+    assert (ran.code, ran.out, len(ran.errors)) == (2, "", 1)
+    assert "is about" in ran.errors[0]
+
+
+@pytest.mark.parametrize("source", ["--kube", "--probe"])
+def test_a_snapshot_without_a_source_that_is_wanted_is_2(saved: tuple[Ran, Path], source: str) -> None:
+    ran = hermetic("audit", source, "--snapshot", saved[1])
+    assert (ran.code, ran.out) == (2, "")
+    assert f"holds nothing from {source}" in ran.errors[0]
+
+
+@pytest.mark.parametrize("damage", ["{}", "[]", "", "{", '{"schema": "hermetic.dev/snapshot/v1"}'])
+def test_what_is_no_snapshot_is_2(damage: str, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text(damage)
+    ran = hermetic("audit", "--snapshot", tmp_path / "file")
+    assert (ran.code, ran.out, len(ran.errors), len(ran.fixes)) == (2, "", 1, 1)
+
+
+def test_a_snapshot_that_was_changed_by_hand_is_2(saved: tuple[Ran, Path], tmp_path: Path) -> None:
+    (tmp_path / "file").write_text(saved[1].read_text().replace("natGateway", "natGatewax"))
+    ran = hermetic("audit", "--snapshot", tmp_path / "file")
+    assert ran.code == 2
+    assert "was changed after it was written" in ran.errors[0]
+
+
+def test_a_replay_may_be_judged_by_another_policy(arm: ArmStandIn, saved: tuple[Ran, Path], tmp_path: Path) -> None:
+    open_ = {one["check"] for one in report_in(saved[0].out)["findings"] if one["verdict"] == "Fail"}
+    accepted = [
+        {"check": one, "resource": "*", "reason": "known", "owner": "us", "expiry": "2099-01-01"} for one in open_
+    ]
+    (tmp_path / "exceptions.yaml").write_text(yaml.safe_dump({"exceptions": accepted}))
+    assert offline(arm, saved[1], "--exceptions", tmp_path / "exceptions.yaml").code == 0
+
+
+# ------------------------------------------------------------------ credentials
+
+
+def test_no_credential_in_any_report_snapshot_or_log(arm: ArmStandIn, tmp_path: Path) -> None:
+    endings = ("txt", "json", "sarif", "xml", "yaml", "html", "oscal")
+    files: list[Any] = [each for ending in endings for each in ("--out", tmp_path / f"report.{ending}")]
+    ran = audit_process(arm, *files, "--save-snapshot", tmp_path / "estate.json")
+    told = [ran.out, ran.err, *(file.read_text() for file in tmp_path.iterdir())]
+    assert len(told) == 2 + len(endings) + 1
+    assert all(told)
+    for text in told:
+        assert arm.token not in text
+        assert "Bearer" not in text
+
+
+def test_no_credential_in_any_error(arm: ArmStandIn) -> None:
+    token = "eyJ0eXAi.secret-part.signature"
+    with environment(HERMETIC_ARM_TOKEN=token):
+        for endpoint in (arm.url, "http://127.0.0.1:1", "http://management.invalid"):
+            ran = hermetic(*arguments_for(arm)[:-1], endpoint)
+            assert ran.code in {2, 4}
+            assert "secret-part" not in ran.out + ran.err

@@ -1,10 +1,17 @@
-"""Figures of the property tests, summed over all of them and told at the end of the run."""
+"""How hard properties are tried, and the figures of those that count: summed, and told at the end of the run."""
 
 from __future__ import annotations
 
 from collections import Counter
 
 import pytest
+from hypothesis import HealthCheck, settings
+
+# Enough to find what is wrong, and no clock on a machine that others use as well.
+settings.register_profile(
+    "steady", deadline=None, max_examples=60, print_blob=True, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile("steady")
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

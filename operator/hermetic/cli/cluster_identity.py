@@ -11,13 +11,15 @@ from typing import Any
 from hermetic.audit.attestation.cluster_identity import ca_fingerprint
 from hermetic.audit.estate.arm_ids import same_id
 from hermetic.cli.output import note
-from hermetic.errors import Forbidden, HermeticError, InputError, NotFound
+from hermetic.errors import Forbidden, HermeticError, InputError, NotFound, ServerTrouble, Throttled
 from hermetic.kinds import EGRESS_AUDIT, NAMESPACE, Kind
 from hermetic.ports import KubeApi
 
 KUBE_SYSTEM = "kube-system"
 ONE_AUDIT = "cluster"
 NOT_ALLOWED = 403
+PAUSES = (0.5, 1.5, 3.0)
+"""Seconds before what passes by itself is asked again: an API server that has just learned a CRD answers 429."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +52,15 @@ class Tie:
 
 async def declared_in(api: KubeApi) -> Declared:
     """What the cluster's EgressAudit declares. Raises what an API server says that cannot be asked at all."""
+    for pause in PAUSES:
+        try:
+            return await _declared(api)
+        except (Throttled, ServerTrouble):
+            await asyncio.sleep(pause)
+    return await _declared(api)
+
+
+async def _declared(api: KubeApi) -> Declared:
     try:
         audit = await _first(api, EGRESS_AUDIT, ONE_AUDIT)
     except NotFound:  # no CRD: Hermetic is not installed there

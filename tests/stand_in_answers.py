@@ -35,16 +35,21 @@ def policy_of(stood_in: StandIn) -> Policy:
     return Policy.model_validate({**stood_in.policy, "profile": stood_in.profile})
 
 
-def collected(stood_in: StandIn) -> Estate:
-    """The estate after judging and answering until nothing is wanted."""
+def answers_of(stood_in: StandIn) -> dict[Question, Answer]:
+    """Everything that the checks want to know, asked until nothing is wanted."""
     policy, answers = policy_of(stood_in), dict[Question, Answer]()
     for _ in range(MOST_ROUNDS):
         estate = Estate(stood_in.cluster, ("azure",), answers)
         judge(estate, policy)
         if not estate.wanted:
-            return estate
+            return answers
         answers |= {question: answered(stood_in, question) for question in estate.wanted.values()}
     raise AssertionError(f"still wanted after {MOST_ROUNDS} rounds: {sorted(estate.wanted)[:3]}")
+
+
+def collected(stood_in: StandIn) -> Estate:
+    """The estate of these answers."""
+    return Estate(stood_in.cluster, ("azure",), answers_of(stood_in))
 
 
 def judged(stood_in: StandIn) -> tuple[Finding, ...]:

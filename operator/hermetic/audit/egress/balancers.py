@@ -89,7 +89,7 @@ def nodes_of(estate: Estate) -> tuple[Nodes, tuple[Look, ...]]:
 
 def _nodes(estate: Estate) -> tuple[Nodes, tuple[Look, ...]]:
     damaged: list[Look] = []
-    sets, nics = scale_sets_of(estate), instance_nics_of(estate)
+    sets, nics, (subnets, _) = scale_sets_of(estate), instance_nics_of(estate), subnets_of(estate)
     models = [nic for _, found in readable(sets, lambda one: one.nics, damaged) for nic in found]
     pools = {one for _, ids in readable((*models, *nics), _pools_of, damaged) for one in ids}
     found = Nodes(
@@ -97,10 +97,10 @@ def _nodes(estate: Estate) -> tuple[Nodes, tuple[Look, ...]]:
         interfaces=frozenset(nic.id.lower() for nic in nics),
         sets=tuple(one.id.lower() for one in sets),
         pools=frozenset(pools),
-        prefixes=tuple(_prefixes(subnets_of(estate)[0], damaged)),
+        prefixes=tuple(_prefixes(subnets, damaged)),
         networks=frozenset(one.lower() for one in network_ids_of(estate)),
     )
-    return found, (sets, nics, *damaged)
+    return found, (sets, nics, *(one.seen for one in subnets), *damaged)
 
 
 def _pools_of(nic: NicFields | ModelNic) -> list[str]:

@@ -13,7 +13,7 @@ from hermetic.audit.egress.balancers import (
 )
 from hermetic.audit.egress.inventory import interfaces_in_the_networks, readable
 from hermetic.audit.estate.arm_ids import name_of
-from hermetic.audit.estate.azure.balancing import LoadBalancer
+from hermetic.audit.estate.azure.balancing import BackendAddress, LoadBalancer
 from hermetic.audit.estate.azure.cluster_network import ClusterNetwork
 from hermetic.audit.estate.azure.vnet import NicFields
 from hermetic.audit.estate.estate import Estate
@@ -135,13 +135,8 @@ def ip_based_pools(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     open_subnets, unseen = _with_default_outbound(estate)
 
     def judge(balancer: LoadBalancer) -> Iterator[Judgement]:
-        by_address = {
-            subnet
-            for pool in balancer.backend_address_pools or ()
-            for one in pool.load_balancer_backend_addresses or ()
-            if one.ip_address and one.network_interface_ip_configuration is None
-            for subnet in nodes.subnets_of_address(one)
-        }
+        members = _members_by_address(balancer)
+        by_address = {subnet for one in members for subnet in nodes.subnets_of_address(one)}
         leaking = sorted(name_of(one) for one in by_address if one.lower() in open_subnets)
         if leaking:
             yield _leaks(balancer.id, "a pool lists node addresses", leaking, balancer)
@@ -149,10 +144,21 @@ def ip_based_pools(estate: Estate, policy: Policy) -> Iterator[Judgement]:
             words = "a pool lists node addresses, and their subnets are private"
             yield passes(balancer.id, "PrivateSubnets", words, balancer, *unseen)
         else:
-            yield passes(balancer.id, "NoNodeAddresses", "no pool lists node addresses", balancer)
+            # Whose addresses they are, the subnets tell: one that was not seen may hold them.
+            needed = unseen if members else ()
+            yield passes(balancer.id, "NoNodeAddresses", "no pool lists node addresses", balancer, *needed)
 
     yield from _of_the_cluster(estate, open_subnets, unseen)
     yield from _each(estate, policy, judge)
+
+
+def _members_by_address(balancer: LoadBalancer) -> list[BackendAddress]:
+    return [
+        one
+        for pool in balancer.backend_address_pools or ()
+        for one in pool.load_balancer_backend_addresses or ()
+        if one.ip_address and one.network_interface_ip_configuration is None
+    ]
 
 
 def _of_the_cluster(estate: Estate, open_subnets: dict[str, str], unseen: tuple[Look, ...]) -> Iterator[Judgement]:

@@ -1,0 +1,321 @@
+"""Whatever the estate: damage, silence, order and unknown words never make it look cleaner."""
+
+from __future__ import annotations
+
+import copy
+import random
+from collections.abc import Iterator, Mapping
+from functools import cache
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hermetic.audit.auditing import judge
+from hermetic.audit.egress.matching import Ground
+from hermetic.audit.egress.prefixes import networks
+from hermetic.audit.egress.rules import PROTOCOLS, holes, way_out
+from hermetic.audit.egress.space import overlap, space, union, without
+from hermetic.audit.estate.azure.security_groups import SecurityGroup
+from hermetic.audit.estate.estate import Estate
+from hermetic.audit.estate.questions import Answer, Body, Problem, Question, Trouble
+from hermetic.audit.findings import Finding, Verdict
+from hermetic.audit.policy import Policy
+from testbed.azure.baseline import sealed_estate
+from testbed.azure.generator import topology
+from tests.audit_estates import rule
+from tests.stand_in_answers import answers_of, policy_of
+
+Answers = Mapping[Question, Answer]
+
+# ---------------------------------------------------------------- address sets
+
+
+prefixes = st.builds("{}.0.0.0/{}".format, st.integers(0, 255), st.integers(1, 12)) | st.sampled_from(
+    ["fd00::/8", "2000::/3", "::/0", "0.0.0.0/0", "2001:db8::/32"]
+)
+spaces = st.lists(prefixes, max_size=5).map(lambda texts: space(networks(texts)))
+
+
+@given(spaces, spaces)
+def test_a_set_is_what_is_left_and_what_was_taken(whole, taken):
+    left, shared = without(whole, taken), overlap(whole, taken)
+    assert union((*left, *shared)) == whole
+    assert overlap(left, taken) == ()
+    assert overlap(whole, taken) == overlap(taken, whole)
+
+
+# ---------------------------------------------------------------- rules
+
+
+WORDS = ("*", "Internet", "VirtualNetwork", "Storage", "Storage.WestEurope", "AzureCloud", "10.0.0.0/8", "0.0.0.0/0")
+GROUND = Ground(space(networks(["10.0.1.0/24"])), space(networks(["10.0.0.0/16"])), network_tag_leads_out=True)
+rules = st.builds(
+    lambda number, access, to, protocol, ports, source: {
+        "number": number,
+        "access": access,
+        "to": to,
+        "protocol": protocol,
+        "destinationPortRange": ports,
+        "sourceAddressPrefix": source,
+    },
+    st.integers(100, 130),
+    st.sampled_from(["Allow", "Deny", "Deny", "Tomorrow"]),
+    st.sampled_from((*WORDS, "20.0.0.0/8", "0.0.0.0/1", "128.0.0.0/1", "20.1.2.3")),
+    st.sampled_from(["*", "Tcp", "Udp", "Icmp", "Tomorrow"]),
+    st.sampled_from(["*", "443", "0-1023", "0-65535"]),
+    st.sampled_from(["*", "10.0.1.0/24", "10.0.1.0/25", "10.0.9.0/24", "VirtualNetwork"]),
+)
+rule_lists = st.lists(rules, min_size=1, max_size=7, unique_by=lambda one: one["number"])
+
+
+def let_out(chosen: list[dict[str, Any]]) -> dict[str, Any]:
+    """What gets out past a group of these rules, by protocol."""
+    bodies = [
+        rule(f"r{one['number']}", one["number"], one["access"], one["to"], **{
+            name: one[name] for name in ("protocol", "destinationPortRange", "sourceAddressPrefix")
+        })
+        for one in chosen
+    ]  # fmt: skip
+    properties = {"securityRules": bodies, "defaultSecurityRules": [rule("all", 65500, "Deny")]}
+    group = SecurityGroup.read(Body({"id": "g", "properties": properties}, ()))
+    return way_out([holes(group.rules, GROUND)], GROUND)
+
+
+def is_within(small: Mapping[str, Any], large: Mapping[str, Any]) -> bool:
+    return all(without(small.get(protocol, ()), large.get(protocol, ())) == () for protocol in PROTOCOLS)
+
+
+WIDER = {"to": "*", "protocol": "*", "destinationPortRange": "*", "sourceAddressPrefix": "*"}
+
+
+@given(rule_lists, st.data())
+def test_widening_a_deny_never_lets_more_out(chosen, data):
+    denies = [number for number, one in enumerate(chosen) if one["access"] == "Deny"]
+    if denies:
+        index, field = data.draw(st.sampled_from(denies)), data.draw(st.sampled_from(sorted(WIDER)))
+        wider = [dict(one) for one in chosen]
+        wider[index][field] = WIDER[field]
+        assert is_within(let_out(wider), let_out(chosen))
+
+
+@given(rule_lists, rules)
+def test_one_more_deny_never_lets_more_out_and_one_more_allow_never_less(chosen, one):
+    if one["number"] not in {other["number"] for other in chosen}:
+        more = let_out([*chosen, one])
+        assert is_within(more, let_out(chosen)) if one["access"] == "Deny" else is_within(let_out(chosen), more)
+
+
+@given(rule_lists, st.randoms())
+def test_the_order_of_rules_in_a_list_never_matters(chosen, chance):
+    mixed = list(chosen)
+    chance.shuffle(mixed)
+    assert let_out(mixed) == let_out(chosen)
+
+
+@given(rule_lists, rule_lists)
+def test_a_second_layer_never_lets_more_out(first, second):
+    layers = [_layer(first), _layer(second)]
+    assert is_within(way_out(layers, GROUND), way_out(layers[:1], GROUND))
+
+
+def _layer(chosen: list[dict[str, Any]]) -> Any:
+    bodies = [rule(f"r{one['number']}", one["number"], one["access"], one["to"]) for one in chosen]
+    return holes(SecurityGroup.read(Body({"id": "g", "properties": {"securityRules": bodies}}, ())).rules, GROUND)
+
+
+# ---------------------------------------------------------------- whole estates
+
+
+SEEDS = st.integers(0, 60)
+
+
+@cache
+def seen(seed: int) -> tuple[Answers, Policy, str]:
+    """Everything that is answered about one topology of the test bed."""
+    stood_in = topology(seed).estate
+    return answers_of(stood_in), policy_of(stood_in), stood_in.cluster
+
+
+def judged(answers: Answers, policy: Policy, cluster: str) -> dict[tuple[str, str], Finding]:
+    found = judge(Estate(cluster, ("azure",), answers), policy)
+    return {(finding.check, finding.resource.lower()): finding for finding in found}
+
+
+@cache
+def whole(seed: int) -> dict[tuple[str, str], Finding]:
+    return judged(*seen(seed))
+
+
+def is_clean(finding: Finding) -> bool:
+    return finding.verdict in {Verdict.PASS, Verdict.NOT_APPLICABLE}
+
+
+def looks_cleaner(before: dict[tuple[str, str], Finding], after: dict[tuple[str, str], Finding]) -> list[str]:
+    """Findings that were Fail or Unknown and are Pass or NotApplicable now."""
+    pairs = [(before[key], finding) for key, finding in after.items() if key in before]
+    return [
+        f"{new.check} {new.resource}: {old.verdict} -> {new.verdict} ({new.message})"
+        for old, new in pairs
+        if new.verdict is Verdict.PASS and not is_clean(old)
+    ]
+
+
+@given(SEEDS, st.data())
+def test_an_answer_that_never_came_makes_nothing_look_cleaner(seed, data):
+    answers, policy, cluster = seen(seed)
+    lost = data.draw(st.sets(st.sampled_from(sorted(answers, key=lambda one: one.key)), min_size=1, max_size=3))
+    trouble = data.draw(st.sampled_from([one for one in Trouble if one is not Trouble.NOT_ASKED]))
+    silent = {question: Answer((), answers[question].evidence, Problem(trouble, "lost")) for question in lost}
+    assert looks_cleaner(whole(seed), judged({**answers, **silent}, policy, cluster)) == []
+
+
+@given(SEEDS, st.data())
+def test_a_list_that_was_cut_makes_nothing_look_cleaner(seed, data):
+    answers, policy, cluster = seen(seed)
+    lists = sorted((one for one in answers if one.verb == "list" and answers[one].bodies), key=lambda one: one.key)
+    question = data.draw(st.sampled_from(lists))
+    kept = answers[question].bodies[: data.draw(st.integers(0, len(answers[question].bodies)))]
+    cut = Answer(kept, answers[question].evidence, Problem(Trouble.TRUNCATED, "cut"))
+    assert looks_cleaner(whole(seed), judged({**answers, question: cut}, policy, cluster)) == []
+
+
+ODD = (7, "tomorrow", {"id": 3}, [3], [[]])
+
+
+@given(SEEDS, st.randoms(use_true_random=False), st.sampled_from(ODD))
+def test_a_field_of_the_wrong_type_makes_nothing_look_cleaner(seed, chance, odd):
+    answers, policy, cluster = seen(seed)
+    question = chance.choice(sorted((one for one in answers if answers[one].bodies), key=lambda one: one.key))
+    bodies = list(answers[question].bodies)
+    number = chance.randrange(len(bodies))
+    value = copy.deepcopy(dict(bodies[number].value))
+    _put(value, chance.choice(list(_fields(value))), odd)
+    bodies[number] = Body(value, bodies[number].evidence)
+    damaged = Answer(tuple(bodies), answers[question].evidence, answers[question].problem)
+    after = judged({**answers, question: damaged}, policy, cluster)
+    assert looks_cleaner(whole(seed), after) == []
+
+
+def _fields(value: Any, above: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    steps: Any = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for step, inner in steps:
+        yield (*above, step)
+        yield from _fields(inner, (*above, step))
+
+
+def _put(value: Any, path: tuple[Any, ...], odd: Any) -> None:
+    for step in path[:-1]:
+        value = value[step]
+    value[path[-1]] = odd
+
+
+@given(SEEDS, st.randoms(use_true_random=False))
+def test_the_order_of_answers_and_lists_never_matters(seed, chance):
+    answers, policy, cluster = seen(seed)
+    questions = list(answers)
+    chance.shuffle(questions)
+    mixed = {question: _mixed(answers[question], chance) for question in questions}
+    after = judged(mixed, policy, cluster)
+    assert {key: _said(one) for key, one in after.items()} == {key: _said(one) for key, one in whole(seed).items()}
+
+
+def _mixed(answer: Answer, chance: random.Random) -> Answer:
+    bodies = [Body(_shuffled(body.value, chance), body.evidence) for body in answer.bodies]
+    chance.shuffle(bodies)
+    return Answer(tuple(bodies), answer.evidence, answer.problem)
+
+
+def _shuffled(value: Any, chance: random.Random) -> Any:
+    if isinstance(value, Mapping):
+        keys = list(value)
+        chance.shuffle(keys)
+        return {key: _shuffled(value[key], chance) for key in keys}
+    if isinstance(value, list):
+        items = [_shuffled(one, chance) for one in value]
+        chance.shuffle(items)
+        return items
+    return value
+
+
+def _said(finding: Finding) -> tuple[Any, ...]:
+    return (finding.verdict, finding.severity, finding.reason, finding.message, sorted(finding.paths))
+
+
+# ---------------------------------------------------------------- methods
+
+
+POINTERS = ("natGateway", "serviceGateway", "publicIPAddress", "publicIPAddressConfiguration", "outboundRules")
+
+
+@given(SEEDS, st.sampled_from(POINTERS))
+def test_removing_a_method_never_removes_a_pass(seed, pointer):
+    answers, policy, cluster = seen(seed)
+    fewer = {
+        question: Answer(
+            tuple(Body(_without(body.value, pointer), body.evidence) for body in answer.bodies),
+            answer.evidence,
+            answer.problem,
+        )
+        for question, answer in answers.items()
+    }
+    after = judged(fewer, policy, cluster)
+    lost = [key for key, old in whole(seed).items() if old.verdict is Verdict.PASS and key in after]
+    assert [key for key in lost if not is_clean(after[key])] == []
+
+
+def _without(value: Any, field: str) -> Any:
+    if isinstance(value, Mapping):
+        return {key: _without(inner, field) for key, inner in value.items() if key != field}
+    return [_without(one, field) for one in value] if isinstance(value, list) else value
+
+
+# ---------------------------------------------------------------- unknown words
+
+
+UNKNOWN_WORDS = [
+    # kind of what is read, field whose every occurrence becomes a word of tomorrow, check that reads it
+    ("Microsoft.Network/routeTables", "nextHopType", "route-default-appliance"),
+    ("Microsoft.Network/networkSecurityGroups", "access", "nsg-internet-deny"),
+    ("Microsoft.Network/networkSecurityGroups", "direction", "nsg-internet-deny"),
+    ("Microsoft.Network/networkSecurityGroups", "protocol", "nsg-internet-deny"),
+    ("Microsoft.Network/networkInterfaces", "nextHopType", "effective-routes"),
+    ("Microsoft.Network/networkWatchers", "nextHopType", "nexthop-spotcheck"),
+    ("Microsoft.Network/networkInterfaces", "access", "nsg-effective"),
+    ("Microsoft.Network/loadBalancers", "name of sku", "lb-basic-sku"),
+    ("Microsoft.ContainerService/managedClusters", "backendPoolType", "lb-ip-based-pool"),
+    ("Microsoft.ContainerService/managedClusters", "ipFamilies", "cluster-dual-stack"),
+    ("Microsoft.ContainerService/managedClusters", "networkPolicy", "nsg-v6"),
+    ("Microsoft.Network/virtualNetworks/subnets", "privateEndpointNetworkPolicies", "nsg-pe-bypass"),
+]
+
+
+@pytest.mark.parametrize(("kind", "field", "check"), UNKNOWN_WORDS)
+def test_an_unknown_word_never_passes(kind, field, check):
+    stood_in = sealed_estate()
+    answers, policy = answers_of(stood_in), policy_of(stood_in)
+    before = judged(answers, policy, stood_in.cluster)
+    changed = {one: _unknown(answer, field) if one.kind == kind else answer for one, answer in answers.items()}
+    after = judged(changed, policy, stood_in.cluster)
+    passed = {key for key, finding in before.items() if key[0] == check and finding.verdict is Verdict.PASS}
+    assert passed
+    assert {key for key in passed if key in after and after[key].verdict is Verdict.PASS} < passed
+    assert any(not is_clean(finding) for key, finding in after.items() if key[0] == check)
+
+
+def _unknown(answer: Answer, field: str) -> Answer:
+    bodies = tuple(Body(_replaced(body.value, field), body.evidence) for body in answer.bodies)
+    return Answer(bodies, answer.evidence, answer.problem)
+
+
+def _replaced(value: Any, field: str) -> Any:
+    if field == "name of sku":
+        return {**value, "sku": {**value.get("sku", {}), "name": "Tomorrow"}}
+    if isinstance(value, Mapping):
+        return {key: _tomorrow(inner) if key == field else _replaced(inner, field) for key, inner in value.items()}
+    return [_replaced(one, field) for one in value] if isinstance(value, list) else value
+
+
+def _tomorrow(value: Any) -> Any:
+    return ["Tomorrow"] if isinstance(value, list) else "Tomorrow"

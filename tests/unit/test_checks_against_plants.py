@@ -1,0 +1,57 @@
+"""Every check against the test bed's estates: sealed ones are clean at every severity, and each plant is found.
+
+In memory; the same over HTTP, with thousands of topologies, is the business of the end-to-end tests.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from hermetic.audit.findings import Finding, Verdict
+from testbed.azure.baseline import LAYOUTS, estate_of
+from testbed.azure.plants import PLANTS
+from tests.stand_in_answers import judged
+
+
+def told(findings: tuple[Finding, ...]) -> list[str]:
+    """What is wrong, one line each."""
+    fine = {Verdict.PASS, Verdict.NOT_APPLICABLE}
+    return [f"{one.verdict} {one.severity} {one.check} {one.resource}" for one in findings if one.verdict not in fine]
+
+
+@pytest.mark.parametrize("layout", sorted(LAYOUTS))
+def test_a_sealed_estate_is_clean_at_every_severity(layout: str) -> None:
+    findings = judged(estate_of(layout))
+    assert told(findings) == []
+    assert all(finding.evidence for finding in findings if finding.verdict is Verdict.PASS)
+
+
+BARE = {layout: estate_of(layout) for layout in sorted(LAYOUTS)}
+
+
+def first_layout_for(name: str, profile: str) -> str | None:
+    fitting = (layout for layout, bare in BARE.items() if bare.profile == profile and PLANTS[name].fits(bare))
+    return next(fitting, None)
+
+
+PLANTED = [
+    (name, layout)
+    for name in sorted(PLANTS)
+    for layout in (first_layout_for(name, "sealed"), first_layout_for(name, "filtered"))
+    if layout is not None
+]
+
+
+def test_every_plant_fits_somewhere() -> None:
+    assert {name for name, _ in PLANTED} == set(PLANTS)
+
+
+@pytest.mark.parametrize(("name", "layout"), PLANTED)
+def test_what_is_planted_is_found(name: str, layout: str) -> None:
+    stood_in = estate_of(layout)
+    expected = PLANTS[name].into(stood_in)
+    fails = [one for one in judged(stood_in) if one.verdict is Verdict.FAIL]
+    for wanted in expected:
+        met = [one for one in fails if wanted.is_met_by(one.check, one.resource, one.severity.value)]
+        assert met, (wanted, [(one.check, one.resource, one.severity.value) for one in fails])
+        assert all(one.message and one.remedy for one in met)

@@ -58,6 +58,7 @@ async def running(cluster: ClusterInMemory, *, workers: int = 8) -> AsyncIterato
             recorder=recorder,
             clock=clock,
             identity=_identity,
+            on_verdict=queue.add_all,
             registries=("contoso.azurecr.io",),
         ),
         telemetry=telemetry,

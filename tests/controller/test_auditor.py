@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Callable
 from datetime import timedelta
 
 import pytest
@@ -23,7 +25,7 @@ from tests.controller.auditing import (
     writes,
 )
 from tests.controller.cluster_in_memory import ClusterInMemory, Coordinates
-from tests.controller.running import rest, running
+from tests.controller.running import a_model, reason, rest, running
 from tests.controller.virtual_time import START, virtually
 
 
@@ -71,6 +73,26 @@ def test_a_public_load_balancer_of_somebody_else_is_seen_within_seconds_and_so_i
         await rest(3)
         assert condition(cluster) == ("True", "IsolationProven")
         assert [one for one in announced(cluster) if one[1] == "IsolationBroken"] == [("Warning", "IsolationBroken")]
+
+    passing(scenario)
+
+
+def test_deployments_hear_of_every_verdict_although_the_watch_brings_it_late() -> None:
+    async def scenario(cluster: ClusterInMemory) -> None:
+        at_once = cluster.see
+        cluster.see = lambda manifest, gone: later(lambda: at_once(manifest, gone=gone))
+        model = a_model()
+        model["spec"]["isolation"] = {"enforcement": "Enforce"}
+        cluster.put(model)
+        await rest()
+        assert reason(cluster) == "Starting"
+        for _ in range(3):
+            cluster.put(PUBLIC)
+            await rest(3)
+            assert reason(cluster) == "IsolationBroken"
+            cluster.remove("Service", "inference", "shop")
+            await rest(3)
+            assert reason(cluster) == "Starting"
 
     passing(scenario)
 
@@ -193,3 +215,7 @@ def test_a_key_that_is_no_longer_trusted_takes_its_attestations_with_it() -> Non
         assert status(cluster)["evidence"]["azure"]["signedBy"] == "platform-2027"
 
     passing(scenario)
+
+
+def later(tell: Callable[[], None]) -> None:
+    asyncio.get_running_loop().call_later(0.05, tell)

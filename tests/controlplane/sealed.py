@@ -66,7 +66,8 @@ class SealedCluster:
         """The EgressAudit, not yet applied."""
         keys = [{"name": KEY.public.name, "publicKey": public_pem_of(KEY.key)}]
         probe = {"image": IMAGE, "targets": {"storageAddresses": ["198.51.100.30"]}}
-        return an_egress_audit(**{"cluster": CLUSTER, "trustedKeys": keys, "probe": probe, **spec})
+        wanted = {"cluster": CLUSTER, "trustedKeys": keys, "probe": probe, **spec}
+        return an_egress_audit(**{key: value for key, value in wanted.items() if value is not None})
 
     def attestation(
         self, *findings: dict[str, Any], age: timedelta = timedelta(), lasts: timedelta = timedelta(days=1), **how: Any

@@ -142,10 +142,26 @@ async def test_a_short_break_is_no_trouble_and_a_long_one_is(watching: Any, monk
     await until(queue.empty)
     assert not unknown(observations)
     monkeypatch.setattr("hermetic.collect.kube.observing.GRACE_SECONDS", 0.0)
+    api.refuse("nodes", Unreachable("connection refused"))
     queue.put_nowait(Unreachable("connection reset"))
     await until(lambda: "k8s-node-externalip" in unknown(observations))
-    api.put(next(one for one in sealed_cluster() if one["kind"] == "Node"))
-    await until(lambda: not unknown(observations))
+    api.refuse("nodes", None)
+    await until(lambda: not unknown(observations))  # of machines that did not change, no watch would have told
+
+
+async def test_a_kind_that_never_changes_is_listed_anew_and_no_trouble(
+    watching: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("hermetic.collect.kube.observing.SILENT_SECONDS", 0.0)
+    monkeypatch.setattr("hermetic.collect.kube.observing.GRACE_SECONDS", 0.0)
+    api = Served(sealed_cluster())
+    observations, told = await watching(api)
+    revisions = list(told)
+    for listed in range(2, 5):
+        (await _watch_of(api, "v1/Node?")).put_nowait(Unreachable("no answer in time"))
+        await until(lambda count=listed: api.lists.count("nodes") == count)
+    assert not unknown(observations)
+    assert told == revisions
 
 
 async def _watch_of(api: Served, name: str) -> asyncio.Queue[Any]:

@@ -47,7 +47,7 @@ from hermetic.errors import (
 )
 from hermetic.kinds import EGRESS_AUDIT
 from hermetic.kube.recorder import EventRecorder
-from hermetic.kube.store import Store
+from hermetic.kube.store import Key, Store
 from hermetic.plan.status import same_status
 from hermetic.ports import Clock, KubeApi
 
@@ -83,6 +83,7 @@ class Auditor:
         recorder: EventRecorder,
         clock: Clock,
         identity: Callable[[], Awaitable[ClusterIdentity]],
+        on_verdict: Callable[[frozenset[Key]], None],
         registries: tuple[str, ...] = (),
     ) -> None:
         self._api = api
@@ -94,6 +95,7 @@ class Auditor:
         self._clock = clock
         self._identify = identity
         self._identity: ClusterIdentity | None = None
+        self._on_verdict = on_verdict
         self._registries = registries
         self._attestations = Attestations(store)
         self._findings: tuple[object, tuple[Finding, ...]] = (None, ())
@@ -244,7 +246,7 @@ class Auditor:
             written = await self._api.apply_status(manifest)
         except NotFound:
             return  # deleted meanwhile: nobody is left to read it
-        self._store.put(written)
+        self._on_verdict(self._store.put(written))  # our own write is no news to the store when the watch brings it
         outcome.wrote.append("status")
         for one in announcements(before, said):
             await self._recorder.record(

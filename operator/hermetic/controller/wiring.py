@@ -84,6 +84,7 @@ def assemble(configuration: Configuration, connection: Connection, telemetry: Te
         recorder=recorder,
         clock=clock,
         identity=lambda: _identified(api, connection),
+        on_verdict=queue.add_all,
         registries=tuple(registry.host for registry in configuration.registries),
     )
     operator = Operator(

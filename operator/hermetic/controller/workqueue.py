@@ -10,7 +10,7 @@ import heapq
 import itertools
 import random
 from collections import OrderedDict
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
@@ -71,6 +71,11 @@ class WorkQueue(Generic[K]):
             waiting_since = self._routine.pop(key, self._monotonic())
             (self._routine if routine else self._urgent)[key] = waiting_since
             self._changed.set()
+
+    def add_all(self, keys: Iterable[K]) -> None:
+        """Have all of them worked on."""
+        for key in keys:
+            self.add(key)
 
     def add_after(self, key: K, seconds: float, *, routine: bool = False) -> None:
         """Have the key worked on after a while; the earliest of several wishes counts."""

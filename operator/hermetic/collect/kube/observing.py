@@ -24,6 +24,7 @@ PAUSES = (0.2, 1.0, 3.0, 10.0)
 LOOKS_AGAIN_SECONDS = 60.0
 """For a kind that is not served or not allowed: a definition may be installed, a role granted."""
 LISTED_ANEW_SECONDS = 1800.0
+SILENT_SECONDS = 30.0
 GRACE_SECONDS = 60.0
 """What is not older than this is still the truth: an API server that restarts must not close the gate."""
 
@@ -96,9 +97,12 @@ class Observing:
             except HermeticError as error:
                 if isinstance(error, ServerTrouble) and error.status == GONE:
                     return
+                if loop.time() - began >= SILENT_SECONDS:
+                    return  # of a kind that never changes nothing is said, and of a dead connection: a list tells
                 broken_at = broken_at or loop.time()
                 if loop.time() - broken_at >= GRACE_SECONDS:
                     self._lose(look, error)
+                    return  # a watch would be silent about what has not changed; a list says it
                 await self._wait(look, error, failures)
                 failures += 1
             # A watch that ends as soon as it opens must not be a storm.

@@ -1,0 +1,325 @@
+"""The proof end to end: a real operator with its own rights, real signatures, a real API server.
+
+Stood in for are the machines, and what their probe pods say.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from testbed.audit import requests
+from testbed.installation import ACCOUNT
+from testbed.openreports import definitions
+from testbed.probe_player import EGRESS
+from tests.attestations import OTHER_CLUSTER
+from tests.controlplane.deployments import Deployments
+from tests.controlplane.kstatus import kstatus
+from tests.controlplane.sealed import ATTESTATIONS, AUDIT, SealedCluster, a_finding, sealed, sealed_module
+from tests.scenarios import a_baked_model, a_share_model
+
+__all__ = ["sealed", "sealed_module"]
+
+CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+REPORTS = "/apis/openreports.io/v1alpha1/clusterreports"
+NAT = a_finding(
+    "Fail", "natgw-inventory", message="a NAT gateway is attached", paths=["node subnet -> nat gateway -> internet"]
+)
+
+
+def a_model(name: str = "llama", **spec: Any) -> dict[str, Any]:
+    return a_baked_model(name, **{"endpoint": {}, **spec})
+
+
+@pytest.fixture
+def open_gate(sealed: SealedCluster) -> Iterator[Deployments]:
+    """A model that serves behind an open gate."""
+    sealed.open_gate()
+    home = sealed.namespace()
+    home.apply(a_model())
+    home.until("llama", "Serving")
+    yield home
+    sealed.api.delete(f"/api/v1/namespaces/{home.namespace}")
+
+
+def uids(home: Deployments, name: str = "llama") -> set[str]:
+    return {pod["metadata"]["uid"] for pod in home.pods(name)}
+
+
+def public_service(home: Deployments) -> str:
+    """Somebody else publishes something; returns its path."""
+    collection = f"/api/v1/namespaces/{home.namespace}/services"
+    spec = {"type": "LoadBalancer", "selector": {"app": "shop"}, "ports": [{"port": 443}]}
+    home.api.create(collection, {"metadata": {"name": "shop"}, "spec": spec})
+    return f"{collection}/shop"
+
+
+def metric(sealed: SealedCluster, verdict: str) -> float:
+    (found,) = re.findall(
+        rf'^hermetic_isolation_verdict{{verdict="{verdict}"}} (\S+)$', sealed.operator.metrics(), re.M
+    )
+    return float(found)
+
+
+# ---------------------------------------------------------------------- opening
+
+
+def test_from_nothing_to_serving_each_missing_look_is_named_and_then_brought(sealed: SealedCluster) -> None:
+    home = sealed.namespace()
+    home.apply(a_share_model(endpoint={}))
+    assert "no evidence" in home.until("llama", "IsolationEvidenceMissing")["message"]
+
+    sealed.kubectl.apply(sealed.audit(probe=None))
+    said = sealed.until("Unknown", "AttestationMissing")
+    assert "hermetic audit --azure /subscriptions/" in said["message"]
+    home.wait("told so", lambda: "hermetic audit --azure" in home.condition("llama")["message"])
+    assert home.condition("llama")["reason"] == "IsolationEvidenceMissing"
+
+    sealed.attest()
+    sealed.until("Unknown", "ProbeNotConfigured")
+    assert home.workload("llama") is None
+
+    sealed.kubectl.apply(sealed.audit())
+    said = sealed.until("Pass")
+    assert said["counts"]["unknown"] == said["counts"]["excepted"] == 0, "no exception is needed"
+    home.until("llama", "Serving")
+    assert kstatus(sealed.api.get(AUDIT)) == "Current"
+    sealed.api.delete(f"/api/v1/namespaces/{home.namespace}")
+
+
+def test_a_probe_that_meets_an_open_machine_closes_and_a_later_round_opens(sealed: SealedCluster) -> None:
+    node = f"/api/v1/nodes/{sealed.nodes[0]}"
+    sealed.api.merge(node, {"metadata": {"annotations": {EGRESS: "open"}}})
+    try:
+        sealed.kubectl.apply(sealed.audit())
+        sealed.attest()
+        said = sealed.until("Fail", "IsolationBroken")
+        assert "probe-internet" in said["message"]
+        assert "pod on node" in said["message"]
+    finally:
+        sealed.api.merge(node, {"metadata": {"annotations": {EGRESS: None}}})
+    sealed.attest()  # asks for another round
+    sealed.until("Pass", timeout=90)
+
+
+# ---------------------------------------------------------------------- closing over what runs
+
+
+def test_a_public_load_balancer_of_somebody_else_closes_within_seconds_and_ends_no_pod(
+    sealed: SealedCluster, open_gate: Deployments
+) -> None:
+    before = uids(open_gate)
+    assert metric(sealed, "Pass") == 1.0
+    began = time.monotonic()
+    path = public_service(open_gate)
+    said = sealed.until("Fail", "IsolationBroken")
+    assert time.monotonic() - began < 10
+    assert f"Service {open_gate.namespace}/shop" in said["message"]
+    assert metric(sealed, "Fail") == 1.0
+
+    ready = open_gate.until("llama", "IsolationBroken")
+    assert ready["message"].endswith("the pods that run keep serving")
+    assert kstatus(open_gate.get("llama")) == kstatus(sealed.api.get(AUDIT)) == "Failed"
+    assert open_gate.condition("llama", "Stalled")["status"] == "True"
+    open_gate.apply(a_model("newcomer"))
+    open_gate.until("newcomer", "IsolationBroken")
+    assert open_gate.workload("newcomer") is None
+    assert uids(open_gate) == before
+    sealed.wait("warned", lambda: any(one["type"] == "Warning" for one in sealed.events("IsolationBroken")))
+    assert [one["type"] for one in open_gate.events("llama") if one["reason"] == "IsolationBroken"] == ["Warning"]
+
+    sealed.api.delete(path)
+    sealed.until("Pass")
+    open_gate.until("llama", "Serving")
+    open_gate.until("newcomer", "Serving")
+    assert uids(open_gate) == before
+
+
+def test_an_attestation_that_found_a_way_out_closes_and_the_next_one_opens(
+    sealed: SealedCluster, open_gate: Deployments
+) -> None:
+    before = uids(open_gate)
+    sealed.attest(NAT, says={"verdict": "Fail"})
+    said = sealed.until("Fail", "IsolationBroken")
+    assert said["message"].startswith("node subnet -> nat gateway -> internet: a NAT gateway is attached")
+    assert "nat gateway" in open_gate.until("llama", "IsolationBroken")["message"]
+    sealed.attest()
+    sealed.until("Pass")
+    open_gate.until("llama", "Serving")
+    assert uids(open_gate) == before
+
+
+def test_an_attestation_that_could_not_see_closes(sealed: SealedCluster, open_gate: Deployments) -> None:
+    blind = a_finding("Unknown", "peering-any", message="403: Microsoft.Network/virtualNetworks/read is missing")
+    sealed.attest(blind, says={"verdict": "Unknown"})
+    sealed.until("Unknown", "IsolationUnknown")
+    assert "virtualNetworks/read is missing" in open_gate.until("llama", "IsolationUnknown")["message"]
+    assert open_gate.pods("llama")
+
+
+def test_evidence_that_expires_while_a_model_runs_is_announced_and_then_closes(
+    sealed: SealedCluster, open_gate: Deployments
+) -> None:
+    before = uids(open_gate)
+    sealed.attest(lasts=timedelta(seconds=16))
+    for reason in ("EvidenceAging", "EvidenceExpiring"):
+        sealed.wait(reason, lambda r=reason: sealed.condition("EvidenceFresh").get("reason") == r, 30)
+        assert sealed.status["verdict"] == "Pass"
+    said = sealed.until("Unknown", "IsolationEvidenceStale")
+    ready = open_gate.until("llama", "IsolationEvidenceStale")
+    assert ready["message"].startswith(said["message"])
+    assert uids(open_gate) == before
+    open_gate.apply(a_model("newcomer"))
+    open_gate.until("newcomer", "IsolationEvidenceStale")
+    for reason in ("EvidenceAging", "EvidenceExpiring", "IsolationEvidenceStale"):
+        told = sealed.wait(f"event {reason}", lambda r=reason: sealed.events(r))
+        assert [one["type"] for one in told] == ["Warning"]
+    sealed.attest()
+    open_gate.until("newcomer", "Serving")
+
+
+# ---------------------------------------------------------------------- attestations that do not count
+
+
+def test_an_older_attestation_of_this_cluster_is_refused_once_a_newer_one_was_accepted(sealed: SealedCluster) -> None:
+    older = sealed.attestation(age=timedelta(hours=2))
+    sealed.open_gate()
+    for one in sealed.api.get(ATTESTATIONS)["items"]:
+        sealed.api.delete(f"{ATTESTATIONS}/{one['metadata']['name']}")
+    sealed.kubectl.apply(older)
+    said = sealed.until("Unknown", "AttestationRefused")
+    assert "is refused: Replayed:" in said["message"]
+
+
+@pytest.mark.parametrize(
+    ("about", "refusal"),
+    [
+        ({"cluster": OTHER_CLUSTER}, "OtherCluster"),
+        ({"ca": "sha256:" + "ca" * 32}, "OtherCluster"),
+        ({"uid": "3f1c2d4e-0000-4000-8000-00000000beef"}, "OtherCluster"),
+        ({"uid": None}, "ScopeIncomplete"),
+    ],
+    ids=["ARM id", "CA", "rebuilt", "unscoped"],
+)
+def test_an_attestation_of_another_cluster_is_refused(
+    sealed: SealedCluster, about: dict[str, Any], refusal: str
+) -> None:
+    sealed.kubectl.apply(sealed.audit())
+    sealed.attest(**about)
+    said = sealed.until("Unknown", "AttestationRefused")
+    assert f"is refused: {refusal}:" in said["message"]
+
+
+# ---------------------------------------------------------------------- rest, restart, interference
+
+
+def test_a_restart_writes_nothing_to_the_audit_and_to_deployments(
+    sealed: SealedCluster, open_gate: Deployments
+) -> None:
+    before = {
+        path: sealed.api.get(path)["metadata"]["resourceVersion"] for path in (AUDIT, f"{open_gate.collection}/llama")
+    }
+    log = sealed.plane.audit_log
+    sealed.operator.stop()
+    offset = log.stat().st_size
+    sealed.operator.start()
+    looked = "hermetic_isolation_verdict"
+    sealed.wait("judged", lambda: f'{looked}{{verdict="Pass"}} 1.0' in sealed.operator.metrics())
+    asked = [one for one in requests(log, offset) if one.user == ACCOUNT and one.is_write]
+    assert {one.resource for one in asked} <= {"leases"}
+    assert before == {path: sealed.api.get(path)["metadata"]["resourceVersion"] for path in before}
+
+
+def test_what_an_administrator_writes_into_the_status_is_put_right(
+    sealed: SealedCluster, open_gate: Deployments
+) -> None:
+    public_service(open_gate)
+    truth = sealed.until("Fail")
+    sealed.api.merge(f"{AUDIT}/status", {"status": {"verdict": "Pass", "message": "all is well", "conditions": []}})
+    sealed.wait("put right", lambda: sealed.status.get("verdict") == "Fail" and sealed.condition())
+    assert {**sealed.status, "conditions": 0, "evidence": 0} == {**truth, "conditions": 0, "evidence": 0}
+    open_gate.until("llama", "IsolationBroken")
+
+
+def test_a_verdict_about_an_earlier_generation_does_not_count(sealed: SealedCluster, open_gate: Deployments) -> None:
+    """Other trusted keys or exceptions make another question of it."""
+    sealed.operator.stop()
+    sealed.kubectl.apply(sealed.audit(trustedKeys=[]))
+    sealed.operator.start()
+    said = sealed.until("Unknown", "AttestationRefused")
+    assert "UnknownKey" in said["message"]
+    open_gate.until("llama", "IsolationEvidenceMissing")
+
+
+def test_an_audit_that_is_deleted_closes_the_gate(sealed: SealedCluster, open_gate: Deployments) -> None:
+    before = uids(open_gate)
+    sealed.api.delete(AUDIT)
+    open_gate.until("llama", "IsolationEvidenceMissing")
+    assert uids(open_gate) == before
+    assert metric(sealed, "Pass") == metric(sealed, "Fail") == metric(sealed, "Unknown") == 0.0
+
+
+def test_a_right_that_is_lost_is_unknown_and_named(sealed: SealedCluster, open_gate: Deployments) -> None:
+    role = "/apis/rbac.authorization.k8s.io/v1/clusterroles/hermetic-operator"
+    whole = sealed.api.get(role)
+    rules = [rule for rule in whole["rules"] if "endpointslices" not in rule["resources"]]
+    sealed.api.merge(role, {"rules": rules})
+    sealed.operator.stop()
+    sealed.operator.start()
+    try:
+        said = sealed.until("Unknown", "IsolationUnknown", timeout=90)
+        assert "list endpointslices.discovery.k8s.io" in said["message"]
+        assert said["counts"]["unknown"] == 1, "exactly the check that needs it"
+        open_gate.until("llama", "IsolationUnknown")
+    finally:
+        sealed.api.merge(role, {"rules": whole["rules"]})
+        sealed.operator.stop()
+        sealed.operator.start()
+    sealed.until("Pass")
+    open_gate.until("llama", "Serving")
+
+
+def test_the_probe_s_namespace_that_is_not_there_is_said(sealed: SealedCluster) -> None:
+    binding = "/apis/rbac.authorization.k8s.io/v1/namespaces/hermetic-probe/rolebindings/hermetic-operator-probe"
+    whole = sealed.api.get(binding)
+    sealed.api.delete(binding)
+    try:
+        sealed.kubectl.apply(sealed.audit())
+        sealed.attest()
+        said = sealed.until("Unknown", "ProbePending")
+        assert "jobs.batch is forbidden" in said["message"]
+    finally:
+        kept = {
+            "metadata": {"name": whole["metadata"]["name"]},
+            "roleRef": whole["roleRef"],
+            "subjects": whole["subjects"],
+        }
+        sealed.api.create(binding.rpartition("/")[0], kept)
+    sealed.attest()
+    sealed.until("Pass", timeout=90)
+
+
+# ---------------------------------------------------------------------- for others
+
+
+def test_a_cluster_report_is_written_where_the_kind_is_known_and_goes_with_the_audit(sealed: SealedCluster) -> None:
+    sealed.open_gate()
+    assert "ClusterReport" not in json.dumps([line.get("wrote") for line in sealed.operator.log_lines()])
+    for crd in definitions():
+        sealed.api.create(CRDS, crd)
+    try:
+        sealed.attest(NAT, says={"verdict": "Fail"})
+        report = sealed.wait("report", lambda: sealed.api.get(REPORTS)["items"])[0]
+        assert report["summary"]["fail"] == 1
+        assert report["metadata"]["ownerReferences"][0]["name"] == "cluster"
+        sealed.forget()
+        sealed.wait("report gone", lambda: not sealed.api.get(REPORTS)["items"])
+    finally:
+        for crd in definitions():
+            sealed.api.delete(f"{CRDS}/{crd['metadata']['name']}")

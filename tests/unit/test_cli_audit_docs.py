@@ -1,0 +1,105 @@
+"""docs/audit.md and the sample EgressAudit say what the program takes: their examples are read by the real readers."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+import yaml
+
+from hermetic.api.egressaudit import EgressAudit
+from hermetic.audit.attestation.keys import read_public_key
+from hermetic.audit.checks.registry import PAGES
+from hermetic.audit.estate.kubernetes.all_kinds import BY_TYPE
+from hermetic.audit.estate.questions import Trouble
+from hermetic.audit.policy import Policy
+from hermetic.cli.audit import command
+from hermetic.cli.audit_files import read_exceptions, read_policy
+from hermetic.cli.audit_probe import probe_pods
+from hermetic.collect.kube.observations import LOOKS
+from tests.commandline import hermetic
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGE = (ROOT / "docs" / "audit.md").read_text(encoding="utf-8")
+SAMPLE = ROOT / "manifests" / "samples" / "egress-audit.yaml"
+BLOCKS = re.findall(r"^```[a-z]*\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+
+
+def block(begins: str) -> str:
+    """The one example that begins so."""
+    (found,) = (one for one in BLOCKS if one.startswith(begins))
+    return str(found)
+
+
+def test_the_policy_shown_is_one_and_has_every_key(tmp_path: Path) -> None:
+    file = tmp_path / "policy.yaml"
+    file.write_text(block("# policy.yaml"))
+    policy = read_policy(file, "filtered")
+    assert policy.model_fields_set == set(Policy.model_fields)
+
+
+def test_the_exceptions_shown_are_some(tmp_path: Path) -> None:
+    file = tmp_path / "exceptions.yaml"
+    file.write_text(block("# exceptions.yaml"))
+    assert len(read_exceptions(file, PAGES).exceptions) == 2
+
+
+def test_every_option_in_an_example_is_one() -> None:
+    known = {name for each in command.params if isinstance(each, click.Option) for name in each.opts}
+    typed = [line for one in BLOCKS for line in re.findall(r"hermetic audit (.*(?:\\\n.*)*)", one)]
+    assert typed
+    assert {option for line in typed for option in re.findall(r"(?<!\S)--?[a-z][a-z-]*", line)} <= known
+
+
+def test_the_role_of_the_cluster_lists_exactly_what_is_asked() -> None:
+    role = yaml.safe_load(block("apiVersion: rbac.authorization.k8s.io/v1"))
+    allowed = {(group, kind) for rule in role["rules"] for group in rule["apiGroups"] for kind in rule["resources"]}
+    asked = {("/".join(one.split("/")[:-2]), one.split("/")[-1]) for one in BY_TYPE}
+    assert allowed == asked | {("hermetic.dev", "egressaudits")}
+    assert all(rule["verbs"] == ["list"] for rule in role["rules"])
+    named = {look.scope for look in LOOKS if look.scope}
+    assert {f"kube-system/{name}" for rule in role["rules"] for name in rule.get("resourceNames", ())} == named
+
+
+@pytest.mark.parametrize("trouble", Trouble)
+def test_every_reason_why_something_was_not_seen_is_answered(trouble: Trouble) -> None:
+    assert f"| `{trouble}` |" in PAGE
+
+
+@pytest.mark.parametrize("page", ["audit.md", "cli.md", "checks.md"])
+def test_links_lead_somewhere(page: str) -> None:
+    text = (ROOT / "docs" / page).read_text(encoding="utf-8")
+    for file, anchor in re.findall(r"\]\((?!https?:)([^)#\s]*)#?([^)\s]*)\)", text):
+        target = ROOT / "docs" / (file or page)
+        assert target.exists(), file
+        if anchor:
+            headings = re.findall(r"^#+ (.*)$", target.read_text(encoding="utf-8"), re.MULTILINE)
+            assert anchor in {re.sub(r"[^\w\- ]", "", one.lower()).replace(" ", "-") for one in headings}, anchor
+
+
+# ------------------------------------------------------------------ the sample
+
+
+def spec_of(text: str) -> dict[str, Any]:
+    return dict(EgressAudit.model_validate(yaml.safe_load(text)).spec.model_dump(by_alias=True))
+
+
+def test_the_sample_is_valid_and_can_be_used_as_it_stands() -> None:
+    assert hermetic("validate", "-f", SAMPLE).code == 0
+    spec = yaml.safe_load(SAMPLE.read_text())["spec"]
+    (key,) = spec["trustedKeys"]
+    assert read_public_key(key["name"], key["publicKey"]).keyid.startswith("sha256:")
+    assert probe_pods("hermetic-probe", None, spec["probe"]).image == spec["probe"]["image"]
+
+
+def test_the_exception_that_the_sample_has_as_a_comment_is_one(tmp_path: Path) -> None:
+    text = SAMPLE.read_text()
+    begins = text.index("  # exceptions:\n")
+    file = tmp_path / "egress-audit.yaml"
+    file.write_text(text[:begins] + re.sub(r"(?m)^  # ", "  ", text[begins:]))
+    assert hermetic("validate", "-f", file).code == 0
+    (one,) = spec_of(file.read_text())["exceptions"]
+    assert one["check"] in PAGES

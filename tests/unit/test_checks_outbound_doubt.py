@@ -24,6 +24,7 @@ from tests.audit_estates import (
     SUBSCRIPTION,
     VNET,
     World,
+    ip_configuration,
     model_nics,
     route,
     rule,
@@ -151,6 +152,26 @@ def test_without_resource_graph_it_stays_unknown() -> None:
 def test_arm_is_believed_before_resource_graph() -> None:
     world = in_graph(small_cluster().change(NIC, defaultOutboundConnectivityEnabled=True), told=False)
     assert the(world.findings("nic-default-outbound"), NIC).verdict is Verdict.FAIL
+
+
+@pytest.mark.parametrize(
+    ("told", "machine_id", "verdict"),
+    [
+        (True, "", Verdict.FAIL),
+        (True, "vm", Verdict.FAIL),
+        (False, "vm", Verdict.PASS),
+        (None, "vm", Verdict.UNKNOWN),
+        (None, "", Verdict.NOT_APPLICABLE),
+    ],
+)
+def test_an_interface_that_stands_alone_is_judged_by_what_it_tells(
+    told: bool | None, machine_id: str, verdict: Verdict
+) -> None:
+    world = small_cluster().put(SENTINEL, {"ipConfigurations": [ip_configuration("10.0.1.9", NODES)]})
+    world.change(SENTINEL, defaultOutboundConnectivityEnabled=told)
+    if machine_id:
+        world.change(SENTINEL, virtualMachine={"id": machine_id})
+    assert the(world.findings("nic-default-outbound"), SENTINEL).verdict is verdict
 
 
 # ---------------------------------------------------------------- what was not seen

@@ -5,19 +5,16 @@ Azure names it as a limit of private subnets. Only a security rule, or a default
 
 from __future__ import annotations
 
+from hermetic.audit.egress.service_endpoints import is_storage
 from hermetic.audit.egress.surroundings import Layers, Surroundings
 from hermetic.audit.estate.arm_ids import name_of
 
 
 def storage_path(around: Surroundings, layers: Layers) -> str:
     """The way to somebody's storage account that is open past these security groups; "" where there is none."""
-    if around.subnet.service_endpoints:
-        endpoints = [one.service or "" for one in around.subnet.service_endpoints]
-        if any(one.lower().startswith("microsoft.storage") for one in endpoints):
-            words = (
-                "service endpoint" if not around.subnet.service_endpoint_policies else "service endpoint with policy"
-            )
-            return f"subnet {name_of(around.id)} -> {words} -> storage of any account"
+    if any(is_storage(one.service) for one in around.subnet.service_endpoints):
+        reached = "what its policy allows" if around.subnet.service_endpoint_policies else "storage of any account"
+        return f"subnet {name_of(around.id)} -> service endpoint -> {reached}"
     if around.drops(4) or around.is_sealed(layers):
         return ""
     return f"subnet {name_of(around.id)} -> same-region storage of any account"

@@ -39,11 +39,10 @@ def default_outbound(estate: Estate, policy: Policy) -> Iterator[Judgement]:
 
 
 def _default_outbound(estate: Estate, policy: Policy, nic: NicFields) -> Iterator[Judgement]:
-    if nic.private_endpoint is not None or (nic.virtual_machine is None and not isinstance(nic, ScaleSetNic)):
-        yield does_not_apply(nic.id, "NoMachine", "no machine sends from this interface", nic)
-        return
     told, looks = _told(estate, nic)
-    if told is False:
+    if told is None and _has_no_machine(nic):
+        yield does_not_apply(nic.id, "NoMachine", "no machine sends from this interface", nic)
+    elif told is False:
         yield passes(nic.id, "NoDefaultOutbound", "defaultOutboundConnectivityEnabled is false", *looks)
     elif told is True:
         decision = internet_egress(estate, policy, nic, told)
@@ -57,6 +56,11 @@ def _default_outbound(estate: Estate, policy: Policy, nic: NicFields) -> Iterato
     else:
         words = f"nobody tells defaultOutboundConnectivityEnabled of this interface; {_mitigation(estate, nic)}"
         yield cannot_say(nic.id, "NotTold", words, *looks, severity=Severity.HIGH, remedy=NOBODY_TELLS)
+
+
+def _has_no_machine(nic: NicFields) -> bool:
+    """A private endpoint's interface, or one that is attached to nothing; a scale set's always has one."""
+    return nic.private_endpoint is not None or (nic.virtual_machine is None and not isinstance(nic, ScaleSetNic))
 
 
 def _told(estate: Estate, nic: NicFields) -> tuple[bool | None, tuple[Look, ...]]:

@@ -9,6 +9,7 @@ import pytest
 from hermetic.audit.checks import routes
 from hermetic.audit.findings import Verdict
 from tests.audit_estates import (
+    API_SERVER,
     NETWORK,
     NODES,
     ROUTES,
@@ -91,6 +92,11 @@ def test_a_route_to_the_internet_is_critical_where_something_carries_it(prefix: 
         "Fail",
         "critical",
     )
+
+
+def test_the_api_servers_own_subnet_carries_nothing() -> None:
+    world = with_routes(route("r", "0.0.0.0/0", "Internet")).change(API_SERVER, defaultOutboundAccess=None)
+    assert told(world.findings("route-default-internet"), ROUTES) == ("Fail", "medium")
 
 
 def test_a_method_that_may_be_hidden_counts_as_one() -> None:

@@ -44,6 +44,7 @@ class Surroundings:
     combinations: tuple[Layers, ...]
     ground: Ground
     looks: tuple[Look, ...]
+    is_for_the_api_server_only: bool = False
 
     @property
     def ways(self) -> tuple[Way, ...]:
@@ -59,8 +60,8 @@ class Surroundings:
 
     @property
     def is_private(self) -> bool:
-        """Whether the subnet refuses default outbound access."""
-        return self.subnet.default_outbound_access is False
+        """Whether default outbound access is refused, or does not apply: the API server's own subnet has no machines."""
+        return self.is_for_the_api_server_only or self.subnet.default_outbound_access is False
 
     def holes_of(self, layers: Layers) -> tuple[tuple[Hole, ...], ...]:
         """What each group of a combination lets out. One that could not be read is left out: it may seal nothing."""
@@ -97,7 +98,7 @@ def _surroundings(estate: Estate, scoped: ScopedSubnet, subnet: Subnet) -> Surro
         network_tag_leads_out=_widens_the_network_tag(table, local),
         application_groups=frozenset(on_interfaces.application_groups),
     )
-    return Surroundings(scoped.id, subnet, table, combinations, ground, looks)
+    return Surroundings(scoped.id, subnet, table, combinations, ground, looks, scoped.is_for_the_api_server_only)
 
 
 def local_space(estate: Estate, subnet_id: str) -> Space:

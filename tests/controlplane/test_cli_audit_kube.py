@@ -20,8 +20,10 @@ from tests.attestations import an_ed25519_key, pem_of, public_pem_of
 from tests.audits_by_command import a_stand_in, environment_for, findings_of, report_in
 from tests.commandline import PROGRAM, Ran, hermetic_process
 from tests.scenarios import CLUSTER, an_egress_audit
+from tests.unit.test_cli_audit_docs import block
 
 AUDITS = "/apis/hermetic.dev/v1alpha1/egressaudits"
+RBAC = "/apis/rbac.authorization.k8s.io/v1"
 JOBS = "/apis/batch/v1/namespaces/hermetic-probe/jobs"
 IMAGE = "contoso.azurecr.io/hermetic/hermetic@sha256:" + "4" * 64
 
@@ -111,6 +113,26 @@ def test_who_may_read_nothing_is_3_and_told_what_is_missing(
     assert ran.code == 3
     assert report["summary"]["Pass"] == 0
     assert "services" in findings_of(ran, "k8s-public-lb")[report["cluster"].lower()]["message"]
+
+
+def test_the_role_in_the_manual_is_enough(cluster: Path, api: Api, namespace: str, tmp_path: Path) -> None:
+    auditor = an_account(api, cluster, namespace, tmp_path / "auditor")
+    role = yaml.safe_load(block("apiVersion: rbac.authorization.k8s.io/v1"))
+    name = role["metadata"]["name"]
+    binding = {
+        "metadata": {"name": name},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": name},
+        "subjects": [{"kind": "ServiceAccount", "name": "auditor", "namespace": namespace}],
+    }
+    api.create(f"{RBAC}/clusterroles", role)
+    api.create(f"{RBAC}/clusterrolebindings", binding)
+    try:
+        found = report_in(audit(auditor, "--kube", "-o", "json").out)["findings"]
+    finally:
+        api.delete(f"{RBAC}/clusterrolebindings/{name}")
+        api.delete(f"{RBAC}/clusterroles/{name}")
+    assert found
+    assert [one for one in found if one["reason"] == "Forbidden"] == []
 
 
 def test_an_api_server_that_is_not_there_is_4(cluster: Path, tmp_path: Path) -> None:

@@ -18,9 +18,12 @@ from testbed.certificates import write_private
 from testbed.demo.estate import SAMPLES
 
 KEY_NAME = "demo"
+# RFC 5737: stands for the storage account of a stranger in the same region.
+SOMEBODYS_STORAGE = "203.0.113.10"
 # What a bare node of this machine cannot have; a real cluster fails here until it has it.
 NOT_HERE = {
     "k8s-policy-engine-live": "the demo's node runs no network policy engine",
+    **dict.fromkeys(("imds-lb", "imds-nic-pip", "imds-identity"), "the demo's node has no instance metadata service"),
 }
 
 
@@ -46,7 +49,11 @@ class JumpBox:
         found["spec"] |= {
             "cluster": self.estate.cluster,
             "trustedKeys": [{"name": KEY_NAME, "publicKey": self._public}],
-            "probe": {"image": probe_image, "intervalSeconds": 3600},
+            "probe": {
+                "image": probe_image,
+                "intervalSeconds": 3600,
+                "targets": {"storageAddresses": [SOMEBODYS_STORAGE]},
+            },
             "exceptions": [
                 {"check": check, "resource": "*", "reason": reason, "owner": "demo", "expires": "2099-12-31"}
                 for check, reason in NOT_HERE.items()

@@ -4,10 +4,11 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import pytest
 
+from hermetic.audit.estate.azure.vnet import NetworkInterface
 from hermetic.audit.estate.questions import Body
 from hermetic.audit.estate.resource import Part, Resource
 from hermetic.audit.estate.spelling import FreeMap
@@ -67,3 +68,15 @@ def test_a_wrong_value_in_a_free_map_damages_that_map_and_nothing_else() -> None
 def test_a_required_field_that_nothing_can_stand_in_for_is_damage_and_not_a_loop(value: dict[str, object]) -> None:
     with pytest.raises(FactDamaged):
         _ = Needy.read(Body(value, ())).shared
+
+
+@pytest.mark.parametrize("properties", ["x", 5, ["a"], None, True])
+def test_properties_that_are_no_object_hide_nothing_at_any_level(properties: Any) -> None:
+    inner = {"name": "first", "properties": properties}
+    nic = NetworkInterface.read(Body({"id": "N", "properties": {"ipConfigurations": [inner]}}, ()))
+    (first,) = nic.ip_configurations
+    assert first.name == "first"
+    with pytest.raises(FactDamaged):
+        _ = first.public_ip_address
+    with pytest.raises(FactDamaged):
+        _ = NetworkInterface.read(Body({"id": "N", "properties": properties}, ())).ip_configurations

@@ -11,10 +11,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar, Self, TypeVar
 
-from pydantic import BaseModel, ConfigDict, PrivateAttr, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, ValidationError
 
 from hermetic.audit.estate.questions import Body, Problem, Source
-from hermetic.audit.estate.spelling import child, flat, spelling
+from hermetic.audit.estate.spelling import MISSHAPEN, child, flat, spelling
 from hermetic.audit.findings import Evidence
 from hermetic.errors import FactDamaged
 
@@ -27,6 +27,9 @@ class Part(BaseModel):
     model_config = ConfigDict(
         strict=True, frozen=True, extra="ignore", alias_generator=spelling, validate_by_name=False
     )
+
+    misshapen: None = Field(default=None, repr=False)
+    """Never read: whatever stands there is a defect of the answer (see `spelling.MISSHAPEN`)."""
 
     _damage: dict[str, FactDamaged] = PrivateAttr(default_factory=dict)
 
@@ -148,7 +151,9 @@ def _lose(part: Part, path: Path, damage: FactDamaged) -> None:
         else:
             here = None
     if isinstance(here, Part):
-        here.lose(_field(here, str(path[-1])), damage)
+        everything = set(type(here).model_fields) - {"id", "name"}
+        for field in everything if path[-1] == MISSHAPEN else (_field(here, str(path[-1])),):
+            here.lose(field, damage)
     elif len(path) > 1:
         _lose(part, path[:-1], damage)  # inside something without fields of its own: all of that is damaged
 

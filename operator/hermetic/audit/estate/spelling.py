@@ -27,6 +27,10 @@ FreeMap = Annotated[dict[str, T], _AS_WRITTEN]
 """A map from keys as written to values: `labels: FreeMap[str] = {}`."""
 
 
+MISSHAPEN: Final = "misshapen"
+"""The field of every part that is there only where its `properties` could not be read."""
+
+
 @dataclass(frozen=True, slots=True)
 class Field:
     """How a field is to be read: which model it holds, if any, and whether its keys are kept as written."""
@@ -44,7 +48,7 @@ def spelling(name: str) -> str:
 def flat(value: Any, model: type[BaseModel] | None) -> Any:
     """All levels of `properties` laid beside the other fields; where both have a name, the outer one is meant.
 
-    With a model, only what it declares is kept.
+    With a model, only what it declares is kept. Where `properties` is no object, `MISSHAPEN` stands for it.
     """
     if isinstance(value, _PLAIN):
         return value
@@ -58,7 +62,8 @@ def flat(value: Any, model: type[BaseModel] | None) -> Any:
     if model is None:
         return {name: flat(field, None) for name, field in spelt}
     fields = fields_of(model)
-    return {name: _held(field, fields[name]) for name, field in spelt if name in fields}
+    kept = {name: _held(field, fields[name]) for name, field in spelt if name in fields}
+    return {**kept, MISSHAPEN: True} if _is_misshapen(value) else kept
 
 
 def _unwrapped(value: Mapping[str, Any]) -> list[tuple[str, Any]]:
@@ -66,6 +71,10 @@ def _unwrapped(value: Mapping[str, Any]) -> list[tuple[str, Any]]:
     inner = properties if isinstance(properties, Mapping) else {}
     outer = {key: value[key] for key in value if key.lower() != "properties"}
     return [(spelling(str(key)), field) for key, field in {**inner, **outer}.items()]
+
+
+def _is_misshapen(value: Mapping[str, Any]) -> bool:
+    return any(key.lower() == "properties" and not isinstance(field, Mapping) for key, field in value.items())
 
 
 def child(value: Mapping[str, Any], name: str) -> Any:

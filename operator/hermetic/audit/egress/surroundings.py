@@ -60,7 +60,7 @@ class Surroundings:
 
     @property
     def is_private(self) -> bool:
-        """Whether default outbound access is refused, or does not apply: the API server's own subnet has no machines."""
+        """Whether default outbound access is refused. It does not apply where no machine is: before the API server."""
         return self.is_for_the_api_server_only or self.subnet.default_outbound_access is False
 
     def holes_of(self, layers: Layers) -> tuple[tuple[Hole, ...], ...]:

@@ -16,6 +16,7 @@ from hermetic.audit.estate.probe.dns import DnsReading, DnsReply, dns_reply
 from hermetic.audit.estate.probe.readings import Reading, Reply, Target, reply
 from hermetic.audit.estate.questions import Body, Problem, Source, Trouble
 from hermetic.audit.estate.resource import Resource
+from hermetic.audit.estate.spelling import MISSHAPEN
 
 LARGEST_ANSWER = 65536
 
@@ -108,7 +109,7 @@ class _Unreadable(Exception):
 
 
 def _said(run: ProbeRun) -> Said:
-    if missing := ProbeRun.model_fields.keys() - {"name"} - run.model_fields_set:
+    if missing := ProbeRun.model_fields.keys() - {"name", MISSHAPEN} - run.model_fields_set:
         raise _Unreadable(f"{', '.join(sorted(missing))}: missing or of the wrong type")
     questions, answer = _object(run.questions), _object(run.answer)
     if answer.get("run") != questions.get("run"):

@@ -33,18 +33,19 @@ async def collected(
     Raises what the answerers raise, and NeverSettled for checks that go on wanting.
     """
     answers: dict[tuple[str, ...], tuple[Question, Answer]] = {}
+    estate = Estate(cluster, answerers, {})
     for _ in range(MOST_ROUNDS):
-        estate = Estate(cluster, answerers, dict(answers.values()))
         judge(estate)
         if not estate.wanted:
             return dict(answers.values())
         wanted = list(estate.wanted.values())
         progress.asks(len(wanted))
-        for question, answer in await _asked(answerers, wanted):
-            answers[question.key] = (question, answer)
+        found = await _asked(answerers, wanted)
+        answers.update((question.key, (question, answer)) for question, answer in found)
         if missing := [question for question in wanted if question.key not in answers]:
             raise NeverSettled(f"{missing[0].source} left {len(missing)} questions open, first {missing[0]}")
-    raise NeverSettled(f"after {MOST_ROUNDS} rounds the checks still want {len(estate.wanted)} more answers")
+        estate = estate.with_answers(dict(found))
+    raise NeverSettled(f"after {MOST_ROUNDS} rounds the checks still want {len(wanted)} answers")
 
 
 async def _asked(answerers: Mapping[Source, Answerer], wanted: Sequence[Question]) -> list[tuple[Question, Answer]]:

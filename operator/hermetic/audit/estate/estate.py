@@ -35,6 +35,15 @@ class Estate:
         self._read: dict[tuple[object, ...], object] = {}
         self._derived: dict[Hashable, object] = {}
 
+    def with_answers(self, more: Mapping[Question, Answer]) -> Estate:
+        """The estate that knows this too: what was read of an answer that stays is not read again."""
+        larger = Estate(self.cluster, self.sources, more)
+        fresh = larger._answers.keys()
+        kept = self._answers.keys() - fresh
+        larger._answers = {**self._answers, **larger._answers}
+        larger._read = {memo: read for memo, read in self._read.items() if memo[1] in kept}
+        return larger
+
     def one(self, kind: type[R], target: str) -> Seen[R]:
         """The resource of this id."""
         return self._one(kind, Question(kind.SOURCE, "get", kind.TYPE, target, kind.API_VERSION))

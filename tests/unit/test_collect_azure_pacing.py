@@ -92,14 +92,14 @@ async def _asked(lane: tuple[str, str], times: int, *, seed: int, slowest: float
 
 
 @pytest.mark.parametrize("slowest", [0.01, 0.1, 1.0])
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", range(4))
 async def test_reads_are_never_refused_and_hardly_slower_than_the_quota(seed: int, slowest: float) -> None:
     azure = await _asked(READS, 900, seed=seed, slowest=slowest)
     assert (azure.asked, azure.refused) == (900, 0)
     quota_bound = (900 - 250) / 25
     # a slow line may be the limit itself: eight connections
     line_bound = 900 * slowest / 8
-    assert azure.simulation.seconds <= 1.1 * max(quota_bound, line_bound) + 2
+    assert azure.simulation.seconds <= 1.05 * max(quota_bound, line_bound) + 1
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -132,7 +132,7 @@ async def test_one_subscription_that_is_used_up_does_not_hold_up_another() -> No
 
 
 def test_what_is_left_is_believed_when_it_is_less_and_not_when_it_is_more() -> None:
-    bucket = Bucket(250, 25, HEADERS["reads"], 0.0)
+    bucket = Bucket(250, 25, HEADERS["reads"], most_on_the_way=8, now=0.0)
     bucket.sent(0.0)
     bucket.landed(0.0, {HEADERS["reads"]: "11999"})
     bucket.sent(0.0)

@@ -19,8 +19,8 @@ from hermetic.ports import Clock
 Sleep = Callable[[float], Awaitable[None]]
 
 READ_BURST, ACTION_BURST, ACTIONS_PER_SECOND = 250, 200, 10.0
-KEPT_BACK = 0.92
-"""Of a bucket we use so much: requests that are held up on the way may arrive closer together than they left."""
+SLACK = 0.995
+"""Of a refill we use so much: two clocks never run quite alike."""
 GRAPH_QUERIES, GRAPH_SECONDS = 15, 5.0
 SHORTEST_SECONDS = 0.001
 """What is left of a wait after rounding may be too short for any clock to notice."""
@@ -43,10 +43,14 @@ class Gauge(Protocol):
 
 
 class Bucket:
-    """Starts full, refills evenly."""
+    """Starts full, refills evenly.
 
-    def __init__(self, size: float, refill: float, header: str, now: float) -> None:
-        self._size, self._refill, self._header = size * KEPT_BACK, refill * (1 + KEPT_BACK) / 2, header
+    `most_on_the_way` is kept back: so many requests at most are held up on their way and may arrive closer together
+    than they left, when the other side's bucket has long been full and gained nothing meanwhile.
+    """
+
+    def __init__(self, size: int, refill: float, header: str, *, most_on_the_way: int, now: float) -> None:
+        self._size, self._refill, self._header = float(size - most_on_the_way), refill * SLACK, header
         self._level, self._at = self._size, now
         self._on_the_way = 0
 
@@ -134,6 +138,7 @@ class Pacing:
     ) -> None:
         self._clock, self._sleep, self._waits = clock, sleep, waits
         self._reads_per_second = reads_per_second
+        self._most = connections
         self._connections = asyncio.Semaphore(connections)
         self._lanes: dict[Lane, _Lane] = {}
 
@@ -186,10 +191,9 @@ class Pacing:
         if sort == "graph":
             return Window(GRAPH_QUERIES, GRAPH_SECONDS)
         whose = "subscription" if subscription else "tenant"
-        now = self._clock.monotonic()
-        if sort == "reads":
-            return Bucket(READ_BURST, self._reads_per_second, f"x-ms-ratelimit-remaining-{whose}-reads", now)
-        return Bucket(ACTION_BURST, ACTIONS_PER_SECOND, f"x-ms-ratelimit-remaining-{whose}-writes", now)
+        size, refill = (READ_BURST, self._reads_per_second) if sort == "reads" else (ACTION_BURST, ACTIONS_PER_SECOND)
+        header = f"x-ms-ratelimit-remaining-{whose}-{'reads' if sort == 'reads' else 'writes'}"
+        return Bucket(size, refill, header, most_on_the_way=self._most, now=self._clock.monotonic())
 
 
 def _span(text: str, otherwise: float) -> float:

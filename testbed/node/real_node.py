@@ -161,7 +161,11 @@ class RealNode:
         )  # fmt: skip
         proxy = self._text("kube-proxy.yaml", json.dumps(config.kube_proxy(cluster)))
         self._start("kube-proxy", self._programs["kube-proxy"], f"--config={proxy}")
-        self._start("coredns", self._programs["coredns"], "-conf", self._text("Corefile", config.coredns(cluster)))
+        corefile = config.coredns(cluster)
+        self._start("coredns", self._programs["coredns"], "-conf", self._text("Corefile", corefile))
+        # It runs from the file; whoever looks into the cluster finds it where a cluster keeps it.
+        published = {"metadata": {"name": "coredns"}, "data": {"Corefile": corefile}}
+        self._api.create("/api/v1/namespaces/kube-system/configmaps", published)
         self._start_stand_ins()
 
     def _start_stand_ins(self) -> None:

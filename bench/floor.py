@@ -1,0 +1,71 @@
+"""What no operator can beat: the same children of the same models, created by a plain loop that looks at nothing.
+
+What the API server, its controllers, the scheduler and the nodes need for them is in every contestant's time.
+"""
+
+from __future__ import annotations
+
+import time
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from bench.cluster import Cluster, wait
+from bench.workload import model
+from hermetic.api.modeldeployment import ModelDeploymentSpec
+from hermetic.objects.names import Owner
+from hermetic.objects.rendering import render
+from testbed.api import Api
+
+CONNECTIONS = 20
+NOBODY = "00000000-0000-0000-0000-000000000000"
+COLLECTIONS = {
+    "ServiceAccount": "/api/v1/namespaces/{}/serviceaccounts",
+    "Service": "/api/v1/namespaces/{}/services",
+    "NetworkPolicy": "/apis/networking.k8s.io/v1/namespaces/{}/networkpolicies",
+    "PersistentVolume": "/api/v1/persistentvolumes",
+    "PersistentVolumeClaim": "/api/v1/namespaces/{}/persistentvolumeclaims",
+    "Deployment": "/apis/apps/v1/namespaces/{}/deployments",
+}
+LAST = ("PersistentVolumeClaim", "Deployment")
+
+
+def measure(cluster: Cluster, namespace: str, models: int, timeout: float) -> dict[str, float]:
+    """Seconds until all children are written, and until every Deployment is available."""
+    cluster.make_namespace(namespace)
+    try:
+        children = _children(namespace, models)
+        began = time.monotonic()
+        with ThreadPoolExecutor(CONNECTIONS) as pool:
+            list(pool.map(lambda child: _create(cluster.api, namespace, child), children))
+        written = time.monotonic() - began
+        collection = COLLECTIONS["Deployment"].format(namespace)
+        wait("every Deployment", lambda: _available(cluster.api, collection) == models, timeout)
+        return {"written_seconds": round(written, 2), "settled_seconds": round(time.monotonic() - began, 2)}
+    finally:
+        cluster.api.delete(COLLECTIONS["Deployment"].format(namespace))
+        cluster.api.delete(
+            f"{COLLECTIONS['Service'].format(namespace)}?labelSelector=app.kubernetes.io/managed-by=hermetic"
+        )
+        cluster.api.delete(COLLECTIONS["PersistentVolumeClaim"].format(namespace))
+        cluster.empty(namespace)
+
+
+def _children(namespace: str, models: int) -> list[dict[str, Any]]:
+    """All children, in the order of the product: walls first, workloads last. Nobody owns them."""
+    manifests = []
+    for number in range(models):
+        wanted = model(number)
+        owner = Owner(namespace, wanted["metadata"]["name"], f"{NOBODY[:-4]}{number:04d}")
+        for child in render(owner, ModelDeploymentSpec.model_validate(wanted["spec"])):
+            metadata = {key: value for key, value in child["metadata"].items() if key != "ownerReferences"}
+            manifests.append({**child, "metadata": metadata})
+    return sorted(manifests, key=lambda child: LAST.index(child["kind"]) + 1 if child["kind"] in LAST else 0)
+
+
+def _create(api: Api, namespace: str, child: dict[str, Any]) -> None:
+    api.create(COLLECTIONS[child["kind"]].format(namespace), child)
+
+
+def _available(api: Api, collection: str) -> int:
+    found = api.get(collection)["items"]
+    return sum(bool(live.get("status", {}).get("availableReplicas")) for live in found)

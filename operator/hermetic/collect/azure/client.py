@@ -29,8 +29,14 @@ class Caller:
         self.is_refused = False
 
     async def token(self) -> str:
-        """What is shown."""
-        return await self._tokens.current()
+        """What is shown; "" when midway there is none to be had any more."""
+        try:
+            return await self._tokens.current()
+        except Unreachable:
+            if not self.is_known:
+                raise
+            self.is_refused = True
+            return ""
 
     async def can_go_on(self, refused: str) -> bool:
         """Whether there is another token than the one that was just refused. Only one is ever asked for."""
@@ -77,7 +83,7 @@ class ArmClient:
             if self._pacing.is_barred(ask.lane):
                 return Reply(ask).but(Trouble.UNAVAILABLE, "asked too often, and the retry budget is spent")
             token = await self.caller.token()
-            attempt = await self._attempt(ask, token)
+            attempt = await self._attempt(ask, token) if token else None
             if attempt is None:
                 continue
             reply = reply_of(ask, attempt)

@@ -43,6 +43,8 @@ class Wire:
                 return await self._exchange(ask, token)
         except TimeoutError:
             return Attempt(error=f"no answer within {REQUEST_SECONDS:.0f} s")
+        except httpx.InvalidURL as error:
+            return Attempt(error=f"no URL could be made of it: {error}", began=True)
         except httpx.RequestError as error:
             return Attempt(error=_in_words(error), never_arrived=isinstance(error, _NO_CONNECTION))
 
@@ -63,7 +65,7 @@ class Wire:
 
     def local(self, link: str) -> str:
         """Path and query of a link as it stands, "" when it leads to another host or is none."""
-        if any(character.isspace() or ord(character) < 32 for character in link):
+        if not link.isprintable():
             return ""
         try:
             parts = urlsplit(link)

@@ -14,7 +14,7 @@ import click
 import pytest
 import yaml
 
-from hermetic.cli import COMMANDS, screen
+from hermetic.cli import COMMANDS, proof, screen
 from hermetic.cli.status import as_json
 from tests.commandline import hermetic, hermetic_process
 from tests.scenarios import a_baked_model, changed
@@ -57,7 +57,9 @@ def test_every_field_of_a_validation_is_named() -> None:
 
 
 def test_every_field_of_a_status_is_named() -> None:
-    printed = {"schema": "", "deployments": [as_json(stale([a_pod("a")]))]}
+    one = stale([a_pod("a")])
+    assert one.proof is not None
+    printed = {"schema": "", "isolation": proof.as_json(one.proof), "deployments": [as_json(one)]}
     assert [key for key in keys(printed) if f"`{key}`" not in chapter("status")] == []
 
 

@@ -15,9 +15,10 @@ import pytest
 
 from hermetic.api.reasons import Reason
 from hermetic.cli import screen
+from hermetic.cli.proof import as_json, proof
 from hermetic.cli.remedies import remedy_for
 from hermetic.cli.status_report import BLOCKING_NEW_PODS, NOT_SEEN, Report, report
-from hermetic.cli.status_text import ago, blocked, headline, lines, table
+from hermetic.cli.status_text import ago, blocked, cluster_lines, headline, lines, table
 from hermetic.plan.gates import GATES
 from tests.renderings import RENDERINGS
 from tests.scenarios import CLUSTER, Manifest, a_nim_model, a_share_model, a_verdict, an_egress_audit
@@ -68,7 +69,8 @@ def stale(pods: list[Manifest]) -> Report:
     ]
     deployment = seen(a_share_model(replicas=2), "False", "IsolationEvidenceStale", message, conditions=conditions)
     audit = {**an_egress_audit(), "status": a_verdict("Pass")}
-    audit["status"]["evidence"]["azure"]["observedAt"] = "2026-11-19T10:00:00Z"
+    azure = {"observedAt": "2026-11-19T10:00:00Z", "expiresAt": "2026-11-21T10:00:00Z"}
+    audit["status"]["evidence"] |= {"azure": azure, "probe": {"observedAt": "2026-11-20T11:30:00Z", "nodes": 2}}
     return report(deployment, pods, audit)
 
 
@@ -83,8 +85,56 @@ def test_stale_evidence_is_told_as_the_design_shows_it() -> None:
         "||fix: on the jump box audit again, then apply the attestation",
         f"||hermetic audit --azure {CLUSTER} --sign KEY --attestation attestation.yaml",
         "||kubectl apply --server-side --filename attestation.yaml",
+        "||verdict on the cluster: Pass, attested 26 h ago, expires in 22 h, probed 30 min ago",
         "serving|yes|2 of 2 replicas serve",
     ]
+
+
+def an_audit(reason: str, message: str, *others: Manifest, verdict: str = "Unknown") -> Manifest:
+    audit = {**an_egress_audit(), "status": a_verdict(verdict, message=message)}
+    truth = "True" if verdict == "Pass" else "False"
+    audit["status"]["conditions"] = [condition("Ready", truth, reason, message), *others]
+    return audit
+
+
+@pytest.mark.parametrize(
+    ("kind", "reason", "message", "command"),
+    [
+        ("AttestationAccepted", "AttestationMissing", "none is there", f"hermetic audit --azure {CLUSTER} --sign KEY"),
+        ("AttestationAccepted", "AttestationRefused", "e is refused: Replayed: old", "hermetic explain Replayed"),
+        ("EvidenceFresh", "IsolationEvidenceStale", "it expired", f"hermetic audit --azure {CLUSTER} --sign KEY"),
+        ("ProbeCurrent", "ProbeNotConfigured", "no probe", "kubectl edit egressaudits.hermetic.dev cluster"),
+        ("ProbeCurrent", "ProbePending", "no round yet", "kubectl get jobs,pods --all-namespaces --selector"),
+        ("ProbeCurrent", "ProbeIncomplete", "nothing from gpu", "kubectl describe pods --all-namespaces --selector"),
+        ("ClusterChecked", "ClusterNotSeen", "not listed", "kubectl logs --namespace hermetic-system"),
+    ],
+)
+def test_the_look_that_is_missing_is_named_with_the_command_that_brings_it(
+    kind: str, reason: str, message: str, command: str
+) -> None:
+    audit = an_audit(reason, message, condition(kind, "False", reason, message))
+    held = seen(a_share_model(), "False", "IsolationEvidenceMissing", message)
+    one = report(held, [], audit)
+    assert one.remedy is not None
+    assert any(each.startswith(command) for each in one.remedy.commands), one.remedy
+    assert f"{reason}: {message}" in "\n".join(cluster_lines(proof(audit), NOW))
+    printed = as_json(proof(audit))
+    assert (printed["reason"], printed["commands"]) == (reason, list(one.remedy.commands))
+
+
+def test_evidence_that_still_counts_and_will_not_for_long_is_told_with_what_renews_it() -> None:
+    soon = condition("EvidenceFresh", "True", "EvidenceExpiring", "it counts until noon")
+    audit = an_audit("IsolationProven", "no way out was found", soon, verdict="Pass")
+    found = proof(audit)
+    assert found.remedy is not None
+    assert found.remedy.commands[0].startswith("hermetic audit --azure")
+    assert "its age: EvidenceExpiring: it counts until noon" in list(cluster_lines(found, NOW))
+
+
+def test_a_verdict_about_an_earlier_spec_of_the_audit_is_none() -> None:
+    audit = an_audit("IsolationProven", "no way out was found", verdict="Pass")
+    audit["metadata"] = {"name": "cluster", "generation": 2}
+    assert (proof(audit).verdict, proof(audit).reason) == ("", "NotJudged")
 
 
 def test_nothing_is_kept_serving_where_nothing_runs() -> None:
@@ -229,7 +279,7 @@ def on_a_terminal(monkeypatch: pytest.MonkeyPatch, columns: int, **environ: str)
         monkeypatch.setenv(name, value)
     one = stale([a_pod("a", ready=True), a_pod("b", waiting="[bold]CrashLoopBackOff")])
     screen.show_one(one, NOW)
-    screen.show_many([one])
+    screen.show_many([one], NOW)
     return terminal.getvalue()
 
 

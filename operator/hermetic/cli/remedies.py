@@ -6,12 +6,27 @@ from dataclasses import dataclass
 
 from hermetic.api.reasons import REASONS, Reason
 
-_AUDIT_AGAIN = frozenset({Reason.ISOLATION_EVIDENCE_MISSING, Reason.ISOLATION_EVIDENCE_STALE})
+_AUDIT_AGAIN = frozenset(
+    {
+        Reason.ISOLATION_EVIDENCE_MISSING,
+        Reason.ISOLATION_EVIDENCE_STALE,
+        Reason.ATTESTATION_MISSING,
+        Reason.ATTESTATION_REFUSED,
+        Reason.EVIDENCE_AGING,
+        Reason.EVIDENCE_EXPIRING,
+    }
+)
 _AUDIT = (
     "hermetic audit --azure {cluster} --sign KEY --attestation attestation.yaml",
     "kubectl apply --server-side --filename attestation.yaml",
 )
 _DESCRIBE_AUDIT = ("kubectl describe egressaudits.hermetic.dev cluster",)
+_SET_PROBE = ("kubectl edit egressaudits.hermetic.dev cluster",)
+_PROBES = (
+    "kubectl get jobs,pods --all-namespaces --selector app.kubernetes.io/component=egress-probe",
+    "kubectl describe pods --all-namespaces --selector app.kubernetes.io/component=egress-probe",
+)
+_OPERATOR_LOG = ("kubectl logs --namespace hermetic-system --selector app.kubernetes.io/name=hermetic --tail 100",)
 _DESCRIBE_POD = ("kubectl describe pod {pod} --namespace {namespace}",)
 _LOGS = ("kubectl logs {pod} --namespace {namespace} --container engine --previous",)
 _DESCRIBE_SERVICE = ("kubectl describe service {name} --namespace {namespace}",)
@@ -23,6 +38,9 @@ _COMMANDS: dict[Reason, tuple[str, ...]] = {
     **dict.fromkeys(
         (Reason.ISOLATION_EVIDENCE_PENDING, Reason.ISOLATION_UNKNOWN, Reason.ISOLATION_BROKEN), _DESCRIBE_AUDIT
     ),
+    Reason.PROBE_NOT_CONFIGURED: _SET_PROBE,
+    **dict.fromkeys((Reason.PROBE_PENDING, Reason.PROBE_STALE, Reason.PROBE_INCOMPLETE), _PROBES),
+    Reason.CLUSTER_NOT_SEEN: _OPERATOR_LOG,
     **dict.fromkeys((Reason.STARTING, Reason.ROLLING_OUT), _ROLLOUT),
     **dict.fromkeys((Reason.LOAD_BALANCER_PENDING, Reason.PUBLIC_ADDRESS), _DESCRIBE_SERVICE),
     **dict.fromkeys(

@@ -12,7 +12,7 @@ import click
 from hermetic.cli.options import color_is_unwanted
 from hermetic.cli.output import printable, say
 from hermetic.cli.status_report import Report
-from hermetic.cli.status_text import COLUMNS, Line, blocked, headline, lines, table
+from hermetic.cli.status_text import COLUMNS, Line, blocked, cluster_lines, headline, lines, table
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -39,8 +39,8 @@ def show_one(report: Report, now: datetime) -> None:
             say(f"  {line.label:<{LABEL_WIDTH}}  {line.word:<{WORD_WIDTH}}  {line.text}".rstrip())
 
 
-def show_many(reports: Sequence[Report]) -> None:
-    """A table, and below it what stands in the way."""
+def show_many(reports: Sequence[Report], now: datetime) -> None:
+    """A table, below it what stands in the way, and last where the proof of the cluster stands."""
     rows = [tuple(cell or "-" for cell in row) for row in table(reports)]
     if _is_wide_terminal():
         _table(rows)
@@ -50,6 +50,9 @@ def show_many(reports: Sequence[Report]) -> None:
             say("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
     for line in blocked(reports):
         say(line)
+    if reports and (proof := reports[0].proof) is not None:
+        for line in cluster_lines(proof, now):
+            say(line)
 
 
 def _is_wide_terminal() -> bool:

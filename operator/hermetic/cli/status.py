@@ -10,6 +10,7 @@ from typing import Any
 
 import click
 
+from hermetic.cli import proof
 from hermetic.cli.options import common_options
 from hermetic.cli.output import note, write_json
 from hermetic.cli.status_report import Report, report
@@ -51,7 +52,9 @@ def command(
     wanted = Wanted(name or "", namespace, all_namespaces)
     reports = asyncio.run(_look(wanted, kubeconfig, context))
     if output == "json":
-        write_json({"schema": SCHEMA, "deployments": [as_json(one) for one in reports]})
+        found = next((one.proof for one in reports if one.proof is not None), None)
+        isolation = {"isolation": proof.as_json(found)} if found is not None else {}
+        write_json({"schema": SCHEMA, **isolation, "deployments": [as_json(one) for one in reports]})
     elif name:
         from hermetic.cli.screen import show_one
 
@@ -59,7 +62,7 @@ def command(
     elif reports:
         from hermetic.cli.screen import show_many
 
-        show_many(reports)
+        show_many(reports, datetime.now(UTC))
     else:
         note("no ModelDeployment here" if not all_namespaces else "no ModelDeployment in any namespace")
 

@@ -12,6 +12,7 @@ from typing import Any
 
 from hermetic.api.conditions import ConditionType
 from hermetic.api.reasons import REASONS, Reason
+from hermetic.cli.proof import Proof, proof
 from hermetic.cli.remedies import Remedy, remedy_for
 
 Manifest = Mapping[str, Any]
@@ -36,6 +37,10 @@ BLOCKING_NEW_PODS = frozenset(
         Reason.ISOLATION_UNKNOWN,
         Reason.ISOLATION_BROKEN,
     }
+)
+# What mends these is what the EgressAudit lacks.
+OF_THE_PROOF = frozenset(
+    {Reason.ISOLATION_EVIDENCE_MISSING, Reason.ISOLATION_EVIDENCE_PENDING, Reason.ISOLATION_UNKNOWN}
 )
 # Said here, not by the operator: it has not looked yet, or will not any more.
 NOT_SEEN = "NotSeenYet"
@@ -67,6 +72,7 @@ class Report:
     """One ModelDeployment. `ready` is Unknown while the operator has not seen the present generation.
 
     `remedy` is None when nothing stands in the way; `blocks` says what its reason does to pods, "" when nothing.
+    `proof` is None where the EgressAudit is not there or cannot be seen.
     """
 
     namespace: str
@@ -84,6 +90,7 @@ class Report:
     evidence: datetime | None
     remedy: Remedy | None
     blocks: str
+    proof: Proof | None = None
 
     def condition(self, kind: ConditionType) -> Observed | None:
         """The condition of this type, if the operator has said it."""
@@ -114,6 +121,7 @@ def report(deployment: Manifest, pods: Sequence[Manifest], audit: Manifest | Non
         evidence=_moment(_at(audit or {}, "status", "evidence", "azure", "observedAt")),
         remedy=_remedy(ready, metadata, states, audit),
         blocks=_blocks(ready, serving),
+        proof=proof(audit) if audit is not None else None,
     )
 
 
@@ -158,6 +166,8 @@ def _remedy(ready: Observed, metadata: Manifest, pods: tuple[PodState, ...], aud
         return None
     if ready.reason == NOT_SEEN:
         return Remedy("see whether the operator runs", ("kubectl get pods --namespace hermetic-system",))
+    if audit is not None and REASONS.get(ready.reason) in OF_THE_PROOF and (brings := proof(audit).remedy) is not None:
+        return brings
     pod = next((state.name for state in pods if state.state not in {"ready", "ending"}), "")
     return remedy_for(ready.reason, metadata["namespace"], metadata["name"], pod, _at(audit or {}, "spec", "cluster"))
 

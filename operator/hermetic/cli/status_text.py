@@ -9,6 +9,7 @@ from typing import Literal
 
 from hermetic.api.conditions import ConditionType
 from hermetic.api.reasons import Reason
+from hermetic.cli.proof import SOON, Proof
 from hermetic.cli.status_report import Observed, Report
 
 Tone = Literal["plain", "good", "bad", "unsure"]
@@ -58,10 +59,38 @@ def lines(report: Report, now: datetime) -> Iterator[Line]:
         yield Line("", "", report.endpoint)
     for kind, one in shown:
         yield from _with_remedy(_LABELS[kind], one, _told(kind, one, report, now), report, here=kind is blamed)
+        if kind is ConditionType.ISOLATION_VERIFIED and report.proof is not None:
+            yield from proof_lines(report.proof, now)
     for pod in report.pods:
         if pod.state != "ready":
             where = f", on {pod.node}" if pod.node else ""
             yield Line("", "", f"pod {pod.name}: {pod.state}, {pod.restarts} restarts{where}")
+
+
+def proof_lines(proof: Proof, now: datetime) -> Iterator[Line]:
+    """The verdict on the cluster and its age, then each look that is missing or soon will be."""
+    yield Line("", "", ", ".join((f"verdict on the cluster: {proof.verdict or 'none yet'}", *_ages(proof, now))))
+    for look in proof.looks:
+        if look.truth != "True" or look.reason in SOON:
+            yield Line("", "", f"{look.name}: {look.reason}: {look.message}")
+
+
+def _ages(proof: Proof, now: datetime) -> Iterator[str]:
+    if proof.attested is not None:
+        yield f"attested {ago(proof.attested, now)}"
+    if proof.expires is not None and proof.expires > now:
+        yield f"expires in {ago(now, proof.expires).removesuffix(' ago')}"
+    if proof.probed is not None:
+        yield f"probed {ago(proof.probed, now)}"
+
+
+def cluster_lines(proof: Proof, now: datetime) -> Iterator[str]:
+    """The same below a table, with what mends it."""
+    yield ""
+    yield from (line.text for line in proof_lines(proof, now))
+    if proof.remedy is not None:
+        yield f"  fix: {proof.remedy.advice}"
+        yield from (f"    {command}" for command in proof.remedy.commands)
 
 
 def table(reports: Iterable[Report]) -> Iterator[tuple[str, ...]]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from testbed import cloud_provider
+from testbed import cloud_provider, probe_player
 from testbed.api import Api
 from testbed.controlplane import ControlPlane
 from testbed.demo.estate import Estate, overlay, stage_weights
@@ -18,6 +18,7 @@ from testbed.demo.evidence import JumpBox
 from testbed.demo.telling import tell
 from testbed.errors import CannotRunError
 from testbed.fleet import Pool, add_nodes
+from testbed.furnishing import furnish
 from testbed.installation import OperatorProcess, install, operator_kubeconfig
 from testbed.kubectl import Kubectl
 from testbed.node.handle import RunningNode, running_node
@@ -89,9 +90,13 @@ def _played(folder: Path, stack: ExitStack) -> Stage:
     plane = stack.enter_context(ControlPlane())
     kubectl, api = Kubectl(plane.kubectl, plane.kubeconfig), Api(plane.kubeconfig)
     add_nodes(api, Pool("gpu", "Standard_NC96ads_A100_v4"), 2)
-    balancers = cloud_provider.component(plane.kubeconfig, folder / "cloud-provider.log")
-    balancers.start()
-    stack.callback(balancers.stop)
+    for stand_in in (
+        cloud_provider.component(plane.kubeconfig, folder / "cloud-provider.log"),
+        probe_player.component(plane.kubeconfig, folder / "probe-player.log"),
+    ):
+        stand_in.start()
+        stack.callback(stand_in.stop)
+    furnish(api)
     tell("installing Hermetic: CRDs, RBAC, policies; the operator runs as a process with its ServiceAccount's token")
     install(kubectl)
     operator = OperatorProcess(folder, operator_kubeconfig(api, plane.kubeconfig, folder / "operator.kubeconfig"))
@@ -116,6 +121,7 @@ STAND_INS_REAL = [
 ]
 STAND_INS_PLAYED = [
     "nodes and pods: kwok (no container runs, so nothing can be asked)",
+    "the probe's packets: nothing is sent, its pods are given the answers of a sealed machine",
     *STAND_INS_REAL[2:3],
     STAND_INS_REAL[4],
 ]

@@ -9,6 +9,7 @@ from typing import Any
 
 from hermetic.api.configuration import Configuration
 from hermetic.controller.auditor import Auditor, ClusterIdentity
+from hermetic.controller.judging import Judging
 from hermetic.controller.operator import JUDGE, JUDGE_SECONDS, Operator
 from hermetic.controller.prober import Prober
 from hermetic.controller.publishing import Publisher
@@ -43,24 +44,26 @@ async def running(cluster: ClusterInMemory, *, workers: int = 8) -> AsyncIterato
     queue: WorkQueue[Key] = WorkQueue(clock.monotonic, jitter=lambda: 1.0)
     recorder = EventRecorder(cluster, instance="tests", clock=clock)
     sight = Sight(cluster, clock, on_change=lambda: queue.add_after(JUDGE, JUDGE_SECONDS, routine=True))
+    auditor = Auditor(
+        api=cluster,
+        store=store,
+        sight=sight,
+        prober=Prober(cluster, clock, PROBES),
+        publisher=Publisher(cluster, telemetry),
+        recorder=recorder,
+        clock=clock,
+        identity=_identity,
+        on_verdict=queue.add_all,
+        registries=("contoso.azurecr.io",),
+    )
+    judging = Judging(store, lambda: (auditor, sight))
     operator = Operator(
         api=cluster,
         store=store,
         queue=queue,
         reconciler=Reconciler(cluster, store, recorder, clock),
         sweeper=Sweeper(cluster, store),
-        auditor=Auditor(
-            api=cluster,
-            store=store,
-            sight=sight,
-            prober=Prober(cluster, clock, PROBES),
-            publisher=Publisher(cluster, telemetry),
-            recorder=recorder,
-            clock=clock,
-            identity=_identity,
-            on_verdict=queue.add_all,
-            registries=("contoso.azurecr.io",),
-        ),
+        judging=judging,
         telemetry=telemetry,
         clock=clock,
         namespaces=(),
@@ -68,7 +71,7 @@ async def running(cluster: ClusterInMemory, *, workers: int = 8) -> AsyncIterato
     )
     await operator.prime()
     cluster.see = operator.see
-    work = [asyncio.ensure_future(operator.work(workers)), asyncio.ensure_future(sight.run())]
+    work = [asyncio.ensure_future(operator.work(workers)), asyncio.ensure_future(judging.run())]
     try:
         yield operator
     finally:

@@ -10,7 +10,7 @@ from typing import Any
 import structlog
 
 from hermetic.api.conditions import ConditionType
-from hermetic.controller.auditor import Auditor
+from hermetic.controller.judging import Judging
 from hermetic.controller.reconciler import Outcome, Reconciler
 from hermetic.controller.sweeper import Sweeper
 from hermetic.controller.telemetry import Telemetry
@@ -65,7 +65,7 @@ class Operator:
         queue: WorkQueue[Key],
         reconciler: Reconciler,
         sweeper: Sweeper,
-        auditor: Auditor,
+        judging: Judging,
         telemetry: Telemetry,
         clock: Clock,
         namespaces: tuple[str, ...],
@@ -76,7 +76,7 @@ class Operator:
         self._queue = queue
         self._reconciler = reconciler
         self._sweeper = sweeper
-        self._auditor = auditor
+        self._judging = judging
         self._telemetry = telemetry
         self._clock = clock
         self._namespaces = namespaces
@@ -188,7 +188,7 @@ class Operator:
         if key == SWEEP:
             return Outcome(wrote=[f"-PersistentVolume/{name}" for name in await self._sweeper.sweep()])
         if key == JUDGE:
-            return await self._auditor.look()
+            return await self._judging.look()
         if key in LOOKS:
             await self.look(LOOKS[key])
             return Outcome()

@@ -9,27 +9,22 @@ import signal
 import socket
 import uuid
 from dataclasses import dataclass
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import structlog
 
 from hermetic.api.configuration import Configuration
-from hermetic.audit.attestation.cluster_identity import ca_fingerprint
-from hermetic.controller.auditor import Auditor, ClusterIdentity
 from hermetic.controller.clock import SystemClock
 from hermetic.controller.fence import FencedApi
 from hermetic.controller.http import serve_health
-from hermetic.controller.operator import JUDGE, JUDGE_SECONDS, Operator
-from hermetic.controller.prober import Prober
-from hermetic.controller.publishing import Publisher
+from hermetic.controller.judging import Judging
+from hermetic.controller.operator import Operator
 from hermetic.controller.reconciler import Reconciler
+from hermetic.controller.shared import Shared
 from hermetic.controller.shell import Audience, watch
-from hermetic.controller.sight import Sight
 from hermetic.controller.sweeper import Sweeper
 from hermetic.controller.telemetry import Telemetry
 from hermetic.controller.workqueue import WorkQueue
-from hermetic.errors import NotFound
-from hermetic.kinds import NAMESPACE
 from hermetic.kube.client import KubernetesApi
 from hermetic.kube.connection import Connection, find_connection
 from hermetic.kube.following import Following
@@ -37,12 +32,15 @@ from hermetic.kube.lease import LeaderLease, LeaseTiming
 from hermetic.kube.recorder import EventRecorder
 from hermetic.kube.store import Key, Store
 
+if TYPE_CHECKING:
+    from hermetic.controller.auditor import Auditor
+    from hermetic.controller.sight import Sight
+
 log = structlog.get_logger(__name__)
 
 # Together less than the ten seconds that are promised for the end, even when the API server never answers.
 DRAIN_SECONDS = 4.0
 RELEASE_SECONDS = 3.0
-KUBE_SYSTEM = "kube-system"
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +49,7 @@ class Parts:
 
     operator: Operator
     following: Following
-    sight: Sight
+    judging: Judging
     lease: LeaderLease
     api: KubernetesApi
     telemetry: Telemetry
@@ -74,26 +72,15 @@ def assemble(configuration: Configuration, connection: Connection, telemetry: Te
     queue: WorkQueue[Key] = WorkQueue(clock.monotonic)
     telemetry.watch_queue(lambda: len(queue), queue.oldest_age)
     recorder = EventRecorder(fenced, instance=socket.gethostname(), clock=clock)
-    sight = Sight(api, clock, on_change=lambda: queue.add_after(JUDGE, JUDGE_SECONDS, routine=True))
-    auditor = Auditor(
-        api=fenced,
-        store=store,
-        sight=sight,
-        prober=Prober(fenced, clock, configuration.probe_namespace),
-        publisher=Publisher(fenced, telemetry),
-        recorder=recorder,
-        clock=clock,
-        identity=lambda: _identified(api, connection),
-        on_verdict=queue.add_all,
-        registries=tuple(registry.host for registry in configuration.registries),
-    )
+    shared = Shared(configuration, connection, api, fenced, store, queue, recorder, clock, telemetry)
+    judging = Judging(store, lambda: _audit(shared))
     operator = Operator(
         api=fenced,
         store=store,
         queue=queue,
         reconciler=Reconciler(fenced, store, recorder, clock),
         sweeper=Sweeper(fenced, store),
-        auditor=auditor,
+        judging=judging,
         telemetry=telemetry,
         clock=clock,
         namespaces=tuple(configuration.watch_namespaces),
@@ -102,7 +89,15 @@ def assemble(configuration: Configuration, connection: Connection, telemetry: Te
     following = Following(
         api, store, see=operator.see, look=operator.look, namespaces=tuple(configuration.watch_namespaces)
     )
-    return Parts(operator, following, sight, lease, api, telemetry)
+    return Parts(operator, following, judging, lease, api, telemetry)
+
+
+def _audit(shared: Shared) -> tuple[Auditor, Sight]:
+    from hermetic.controller.wiring_audit import (
+        assemble_audit,
+    )  # costs 20 MiB, and is not needed without an EgressAudit
+
+    return assemble_audit(shared)
 
 
 async def run(configuration: Configuration, *, kubeconfig: str | None, context: str | None) -> None:
@@ -174,7 +169,7 @@ async def _lead(parts: Parts, configuration: Configuration, connection: Connecti
 async def _work(parts: Parts, workers: int) -> None:
     async with asyncio.TaskGroup() as group:
         group.create_task(parts.following.run())
-        group.create_task(parts.sight.run())
+        group.create_task(parts.judging.run())
         group.create_task(parts.operator.work(workers))
 
 
@@ -194,15 +189,6 @@ def _stop_on_signals() -> asyncio.Event:
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
     return stop
-
-
-async def _identified(api: KubernetesApi, connection: Connection) -> ClusterIdentity:
-    """By what this cluster is known to those who attest it. Raises NotFound where that is not to be seen."""
-    pem = await asyncio.to_thread(Path(connection.ca_file).read_bytes) if connection.ca_file else None
-    async for page, _ in api.pages(NAMESPACE, field_selector=f"metadata.name={KUBE_SYSTEM}"):
-        for found in page:
-            return ClusterIdentity(ca_fingerprint(pem) if pem else None, str(found["metadata"]["uid"]))
-    raise NotFound(f"there is no namespace '{KUBE_SYSTEM}' by which to know the cluster", status=404, reason="NotFound")
 
 
 def _identity() -> str:

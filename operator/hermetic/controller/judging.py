@@ -1,0 +1,42 @@
+"""The audit of the cluster, put together when there is an EgressAudit: it costs 20 MiB, and not before."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from hermetic.controller.reconciler import Outcome
+from hermetic.kinds import EGRESS_AUDIT
+from hermetic.kube.store import Store
+
+if TYPE_CHECKING:
+    from hermetic.controller.auditor import Auditor
+    from hermetic.controller.sight import Sight
+
+NAME = "cluster"
+
+
+class Judging:
+    """Judges the EgressAudit whenever it is asked to; `make` puts together who does, at the first need."""
+
+    def __init__(self, store: Store, make: Callable[[], tuple[Auditor, Sight]]) -> None:
+        self._store = store
+        self._make = make
+        self._parts: tuple[Auditor, Sight] | None = None
+        self._needed = asyncio.Event()
+
+    async def look(self) -> Outcome:
+        """One look at the EgressAudit; nothing at all as long as there never was one."""
+        if self._parts is None:
+            if self._store.object(EGRESS_AUDIT, NAME) is None:
+                return Outcome()
+            self._parts = self._make()
+            self._needed.set()
+        return await self._parts[0].look()
+
+    async def run(self) -> None:
+        """Keep the cluster in sight from the first need on, until cancelled."""
+        await self._needed.wait()
+        if self._parts is not None:
+            await self._parts[1].run()

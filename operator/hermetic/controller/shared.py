@@ -1,0 +1,30 @@
+"""What the parts of one process share: made once in the composition root, handed on as it is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from hermetic.api.configuration import Configuration
+from hermetic.controller.fence import FencedApi
+from hermetic.controller.telemetry import Telemetry
+from hermetic.controller.workqueue import WorkQueue
+from hermetic.kube.client import KubernetesApi
+from hermetic.kube.connection import Connection
+from hermetic.kube.recorder import EventRecorder
+from hermetic.kube.store import Key, Store
+from hermetic.ports import Clock
+
+
+@dataclass(frozen=True, slots=True)
+class Shared:
+    """`api` reads; `fenced` writes, as long as this process leads."""
+
+    configuration: Configuration
+    connection: Connection
+    api: KubernetesApi
+    fenced: FencedApi
+    store: Store
+    queue: WorkQueue[Key]
+    recorder: EventRecorder
+    clock: Clock
+    telemetry: Telemetry

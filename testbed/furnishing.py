@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from testbed.api import Api
 
 COREFILE = ".:53 {\n    kubernetes cluster.local in-addr.arpa ip6.arpa\n    forward . /etc/resolv.conf\n}\n"
@@ -9,7 +11,7 @@ COREFILE = ".:53 {\n    kubernetes cluster.local in-addr.arpa ip6.arpa\n    forw
 
 def furnish(api: Api) -> None:
     """Make them. The agents become pods on every node that kwok plays; nothing is enforced."""
-    agent = {"containers": [{"name": "agent", "image": "contoso.azurecr.io/cilium@sha256:" + "c" * 64}]}
+    agent: dict[str, Any] = {"containers": [{"name": "agent", "image": "contoso.azurecr.io/cilium@sha256:" + "c" * 64}]}
     agent |= {"hostNetwork": True, "tolerations": [{"operator": "Exists"}]}
     labels = {"k8s-app": "cilium"}
     template = {"metadata": {"labels": labels}, "spec": agent}
@@ -17,6 +19,8 @@ def furnish(api: Api) -> None:
     api.create("/apis/apps/v1/namespaces/kube-system/daemonsets", engine)
     corefile = {"metadata": {"name": "coredns"}, "data": {"Corefile": COREFILE}}
     api.create("/api/v1/namespaces/kube-system/configmaps", corefile)
-    endpoints = {"metadata": {"name": "kubernetes", "labels": {"kubernetes.io/service-name": "kubernetes"}}}
+    endpoints: dict[str, Any] = {
+        "metadata": {"name": "kubernetes", "labels": {"kubernetes.io/service-name": "kubernetes"}}
+    }
     endpoints |= {"addressType": "IPv4", "endpoints": [{"addresses": ["10.1.0.200"]}]}
     api.create("/apis/discovery.k8s.io/v1/namespaces/default/endpointslices", endpoints)

@@ -25,7 +25,7 @@ from hermetic.audit.attestation.custom_resource import as_object
 from testbed import cloud_provider, probe_player
 from testbed.api import Api
 from testbed.controlplane import ControlPlane, Settings
-from testbed.errors import ApiError, CannotRunError
+from testbed.errors import ApiError, CannotRunError, ComponentError
 from testbed.fleet import Pool, add_nodes
 from testbed.installation import CONFIGURATION, OperatorProcess, install, operator_kubeconfig, wait_for
 from testbed.kubectl import Kubectl
@@ -38,6 +38,7 @@ from tests.scenarios import Manifest, an_egress_audit
 AUDITS = "/apis/hermetic.dev/v1alpha1/egressaudits"
 AUDIT = f"{AUDITS}/cluster"
 ATTESTATIONS = "/apis/hermetic.dev/v1alpha1/egressattestations"
+JOBS = "/apis/batch/v1/namespaces/hermetic-probe/jobs"
 KEY = an_ed25519_key()
 IMAGE = "contoso.azurecr.io/hermetic/hermetic@sha256:" + "a" * 64
 # The subscription is that of the fleet's machines: the probe compares the two.
@@ -101,6 +102,7 @@ class SealedCluster:
             self.api.delete(f"{ATTESTATIONS}/{one['metadata']['name']}")
         with contextlib.suppress(ApiError):
             self.api.delete(AUDIT)
+        self.api.delete(f"{JOBS}?propagationPolicy=Background")
 
     # ------------------------------------------------------------------ what is seen
 
@@ -135,10 +137,23 @@ class SealedCluster:
             ready = next(one for one in found["conditions"] if one["type"] == "Ready")
             return found if reason in ("", ready["reason"]) else None
 
-        return self.wait(f"verdict {verdict} {reason}", said, timeout)
+        try:
+            return self.wait(f"verdict {verdict} {reason}", said, timeout)
+        except ComponentError as late:
+            raise AssertionError(f"{self.status.get('verdict')}: {self.status.get('message')}") from late
 
     def wait(self, what: str, look: Callable[[], Any], timeout: float = 60.0) -> Any:
         return wait_for(what, look, self.operator, timeout)
+
+    def at_rest(self) -> None:
+        """Wait until no round of the probe is on its way and what it brought is said."""
+
+        def settled() -> bool:
+            told = [line["event"] for line in self.operator.log_lines()]
+            of_the_probe = [event for event in told if event.startswith("probe ")]
+            return of_the_probe[-1:] == ["probe ended"] and told[-1] == "reconcile"
+
+        self.wait("rest", settled, 90)
 
     def events(self, reason: str) -> list[Manifest]:
         """Events about the EgressAudit."""

@@ -1,24 +1,27 @@
-"""The gate on a real API server: closed it makes no pod and ends none; the evidence is made by hand."""
+"""The gate on a real API server, behind real evidence: closed it makes no pod and ends none.
+
+What closes and opens the proof itself is test_egress_audit.py's.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 import pytest
 
-from testbed.api import Api
-from testbed.errors import ApiError
-from testbed.installation import OperatorProcess
+from testbed.installation import CONFIGURATION, OperatorProcess
+from testbed.probe_player import EGRESS
 from tests.controlplane.deployments import Deployments
 from tests.controlplane.kstatus import contradictions, kstatus, newest, revisions
-from tests.controlplane.operating import StartOperator
-from tests.scenarios import a_baked_model, a_share_model, a_verdict, an_egress_audit, changed, reporting
+from tests.controlplane.sealed import ATTESTATIONS, SealedCluster, a_finding, sealed, sealed_module
+from tests.renderings import SHARES
+from tests.scenarios import a_baked_model, a_share_model, changed, reporting
 
-AUDITS = "/apis/hermetic.dev/v1alpha1/egressaudits"
-AUDIT = f"{AUDITS}/cluster"
+__all__ = ["sealed", "sealed_module"]
+
 CHILDREN = (
     ("v1", "serviceaccounts"),
     ("v1", "services"),
@@ -27,144 +30,145 @@ CHILDREN = (
     ("networking.k8s.io/v1", "networkpolicies"),
     ("policy/v1", "poddisruptionbudgets"),
 )
-
-
-@dataclass(frozen=True)
-class Audit:
-    """The one EgressAudit of the cluster; the administrator writes its status in the auditor's place."""
-
-    api: Api
-
-    @property
-    def generation(self) -> int:
-        found: int = self.api.get(AUDIT)["metadata"]["generation"]
-        return found
-
-    def says(self, verdict: str, *, age: timedelta = timedelta(), **status: Any) -> None:
-        """Judge the present generation; `evidence=` replaces parts of the evidence."""
-        evidence = status.pop("evidence", {})
-        whole = a_verdict(verdict, self.generation, age=age, **status)
-        for source, fields in evidence.items():
-            whole["evidence"][source] = None if fields is None else {**whole["evidence"][source], **fields}
-        self.api.merge(f"{AUDIT}/status", {"status": whole})
+OPEN = a_finding(
+    "Fail", "natgw-inventory", message="a NAT gateway is attached", paths=["node subnet -> nat gateway -> internet"]
+)
+BLIND = a_finding("Unknown", "peering-any", message="a peering could not be read")
 
 
 @pytest.fixture
-def audit(installed: None, api: Api) -> Iterator[Audit]:  # noqa: ARG001
-    """An EgressAudit that has not been judged yet."""
-    api.create(AUDITS, an_egress_audit())
-    yield Audit(api)
-    try:
-        api.delete(AUDIT)
-    except ApiError as error:
-        if error.status != 404:
-            raise
+def home(sealed: SealedCluster) -> Iterator[Deployments]:
+    """A namespace of the sealed cluster, in which there is no evidence yet."""
+    made = sealed.namespace()
+    yield made
+    sealed.api.delete(f"/api/v1/namespaces/{made.namespace}")
+
+
+@pytest.fixture
+def serving(sealed: SealedCluster, home: Deployments) -> Deployments:
+    """A model of two pods that serves behind an open gate."""
+    sealed.open_gate()
+    home.apply(a_model(replicas=2, drainSeconds=5))
+    home.until("llama", "Serving")
+    return home
+
+
+def closes(sealed: SealedCluster) -> None:
+    """The next audit finds a way out."""
+    sealed.attest(OPEN, says={"verdict": "Fail"})
 
 
 def a_model(name: str = "llama", **spec: Any) -> dict[str, Any]:
     return a_baked_model(name, **{"endpoint": {}, **spec})
 
 
-def children(deployments: Deployments) -> list[str]:
+def children(home: Deployments) -> list[str]:
     """Everything of ours in the namespace, and its volumes."""
     ours = {"labelSelector": "app.kubernetes.io/managed-by=hermetic"}
     found = []
     for group, plural in CHILDREN:
         root = f"/apis/{group}" if "/" in group else f"/api/{group}"
-        listed = deployments.api.get(f"{root}/namespaces/{deployments.namespace}/{plural}", **ours)["items"]
+        listed = home.api.get(f"{root}/namespaces/{home.namespace}/{plural}", **ours)["items"]
         found += [f"{plural}/{child['metadata']['name']}" for child in listed]
-    volumes = deployments.api.get("/api/v1/persistentvolumes", **ours)["items"]
-    mine = {"hermetic.dev/namespace": deployments.namespace}.items()
+    volumes = home.api.get("/api/v1/persistentvolumes", **ours)["items"]
+    mine = {"hermetic.dev/namespace": home.namespace}.items()
     return found + [v["metadata"]["name"] for v in volumes if mine <= v["metadata"]["labels"].items()]
 
 
-def uids(deployments: Deployments) -> set[str]:
-    return {pod["metadata"]["uid"] for pod in deployments.pods("llama")}
+def uids(home: Deployments) -> set[str]:
+    return {pod["metadata"]["uid"] for pod in home.pods("llama")}
 
 
-def grace(deployments: Deployments) -> int:
-    live = deployments.workload("llama")
+def grace(home: Deployments) -> int:
+    live = home.workload("llama")
     assert live is not None
     seconds: int = live["spec"]["template"]["spec"]["terminationGracePeriodSeconds"]
     return seconds
 
 
-def replicas(deployments: Deployments) -> int:
-    live = deployments.workload("llama")
+def replicas(home: Deployments) -> int:
+    live = home.workload("llama")
     assert live is not None
     count: int = live["spec"]["replicas"]
     return count
 
 
-@pytest.fixture
-def serving(served: Deployments, audit: Audit) -> Deployments:
-    """A model of two pods that serves behind an open gate."""
-    audit.says("Pass")
-    served.apply(a_model(replicas=2, drainSeconds=5))
-    served.until("llama", "Serving")
-    return served
-
-
 # ---------------------------------------------------------------------- closed from the beginning
 
 
-def test_without_evidence_nothing_at_all_is_created_and_it_says_why(served: Deployments):
-    served.apply(a_share_model())
+def test_without_evidence_nothing_at_all_is_created_and_it_says_why(home: Deployments):
+    home.apply(a_share_model())
 
-    ready = served.until("llama", "IsolationEvidenceMissing")
+    ready = home.until("llama", "IsolationEvidenceMissing")
 
-    assert children(served) == []
+    assert children(home) == []
     assert "EgressAudit named 'cluster'" in ready["message"]
-    isolation = served.condition("llama", "IsolationVerified")
+    isolation = home.condition("llama", "IsolationVerified")
     assert (isolation["status"], isolation["message"]) == ("Unknown", ready["message"])
-    assert kstatus(served.get("llama")) == "Failed"
+    assert kstatus(home.get("llama")) == "Failed"
 
 
-UNPROVEN = {
-    "Unknown verdict": ("Unknown", {}, "IsolationUnknown"),
-    "no probe": ("Pass", {"evidence": {"probe": None}}, "IsolationEvidenceMissing"),
-    "no look inside": ("Pass", {"evidence": {"kubernetes": None}}, "IsolationEvidenceMissing"),
-    "no attestation": ("Pass", {"evidence": {"azure": None}}, "IsolationEvidenceMissing"),
-    "old": ("Pass", {"age": timedelta(hours=30)}, "IsolationEvidenceStale"),
-    "from tomorrow": ("Pass", {"age": -timedelta(hours=30)}, "IsolationUnknown"),
-    "a way out": ("Fail", {"message": "node subnet -> NAT gateway -> internet"}, "IsolationBroken"),
+UNPROVEN: dict[str, tuple[Callable[[SealedCluster], object], str]] = {
+    "no attestation": (lambda _: None, "IsolationEvidenceMissing"),
+    "an auditor that could not see": (lambda s: s.attest(BLIND, says={"verdict": "Unknown"}), "IsolationUnknown"),
+    "too old": (lambda s: s.attest(age=timedelta(hours=30), lasts=timedelta(hours=72)), "IsolationEvidenceStale"),
+    "of another cluster": (lambda s: s.attest(ca="sha256:" + "ca" * 32), "IsolationEvidenceMissing"),
+    "a way out": (closes, "IsolationBroken"),
 }
 
 
 def test_nothing_is_created_for_any_evidence_that_proves_nothing_and_pass_lets_it_through(
-    served: Deployments, audit: Audit
+    sealed: SealedCluster, home: Deployments
 ):
-    served.apply(a_share_model(endpoint={}))
-    served.until("llama", "IsolationEvidencePending")
-    assert kstatus(served.get("llama")) == "InProgress", "a verdict may still come by itself"
-    for verdict, fields, reason in UNPROVEN.values():
-        audit.says(verdict, **fields)
-        served.until("llama", reason)
-        assert children(served) == [], reason
+    home.apply(a_share_model(endpoint={}))
+    sealed.kubectl.apply(sealed.audit())
+    for case, (brought, reason) in UNPROVEN.items():
+        brought(sealed)
+        home.until("llama", reason)
+        assert children(home) == [], case
 
-    audit.says("Pass")
-    served.until("llama", "Serving")
-    assert len(children(served)) == 6
+    sealed.attest()
+    home.until("llama", "Serving")
+    assert len(children(home)) == 6
 
 
-def test_report_starts_and_says_what_is_open_and_off_does_not_look(served: Deployments, audit: Audit):
-    audit.says("Fail", message="a way out")
-    served.apply(reporting(a_model("report")), changed(a_model("off"), isolation={"enforcement": "Off"}))
+def test_a_probe_that_has_not_ended_is_waited_for(sealed: SealedCluster, home: Deployments):
+    for node in sealed.nodes:
+        sealed.api.merge(f"/api/v1/nodes/{node}", {"metadata": {"annotations": {EGRESS: "silent"}}})
+    try:
+        sealed.kubectl.apply(sealed.audit())
+        sealed.attest()
+        home.apply(a_model())
+        home.until("llama", "IsolationEvidencePending")
+        sealed.until("Unknown", "ProbePending")
+        assert kstatus(home.get("llama")) == "InProgress", "a verdict may still come by itself"
+        assert home.workload("llama") is None
+    finally:
+        for node in sealed.nodes:
+            sealed.api.merge(f"/api/v1/nodes/{node}", {"metadata": {"annotations": {EGRESS: None}}})
+    home.until("llama", "Serving")
+
+
+def test_report_starts_and_says_what_is_open_and_off_does_not_look(sealed: SealedCluster, home: Deployments):
+    sealed.kubectl.apply(sealed.audit())
+    closes(sealed)
+    home.apply(reporting(a_model("report")), changed(a_model("off"), isolation={"enforcement": "Off"}))
     for name, isolation in (("report", ("False", "IsolationBroken")), ("off", ("Unknown", "IsolationNotEnforced"))):
-        served.until(name, "Serving")
-        found = served.condition(name, "IsolationVerified")
+        home.until(name, "Serving")
+        found = home.condition(name, "IsolationVerified")
         assert (found["status"], found["reason"]) == isolation
 
 
 # ---------------------------------------------------------------------- closing over what runs
 
 
-def test_fail_ends_no_pod_and_starts_none_and_pass_catches_up(serving: Deployments, audit: Audit):
+def test_fail_ends_no_pod_and_starts_none_and_pass_catches_up(sealed: SealedCluster, serving: Deployments):
     before, since = uids(serving), newest(serving.api, serving.collection)
 
-    audit.says("Fail", message="node subnet -> public address -> internet")
+    closes(sealed)
     ready = serving.until("llama", "IsolationBroken")
-    assert ready["message"] == "node subnet -> public address -> internet; the pods that run keep serving"
+    assert ready["message"].startswith("node subnet -> nat gateway -> internet")
+    assert ready["message"].endswith("; the pods that run keep serving")
     assert kstatus(serving.get("llama")) == "Failed"
     assert serving.condition("llama", "Available")["status"] == "True"
 
@@ -185,7 +189,7 @@ def test_fail_ends_no_pod_and_starts_none_and_pass_catches_up(serving: Deploymen
 
     serving.change("llama", replicas=3, drainSeconds=9)
     serving.until("llama", "IsolationBroken")
-    audit.says("Pass")
+    sealed.attest()
     serving.until("llama", "Serving")
     assert (grace(serving), replicas(serving)) == (59, 3)
     assert not uids(serving) & before
@@ -194,85 +198,70 @@ def test_fail_ends_no_pod_and_starts_none_and_pass_catches_up(serving: Deploymen
 
 
 def test_workload_that_somebody_deletes_behind_a_closed_gate_does_not_come_back_until_it_opens(
-    serving: Deployments, audit: Audit
+    sealed: SealedCluster, serving: Deployments
 ):
-    audit.says("Unknown", message="a peering could not be read")
+    sealed.attest(BLIND, says={"verdict": "Unknown"})
     serving.until("llama", "IsolationUnknown")
 
     serving.kubectl.within(serving.namespace)("delete", "deployment", "llama", "--wait=false")
 
     serving.wait("told", lambda: serving.condition("llama", "Available").get("reason") == "WorkloadNotCreated")
     assert serving.workload("llama") is None
-    audit.says("Pass")
+    sealed.attest()
     serving.until("llama", "Serving")
 
 
-def test_audit_that_is_deleted_closes_the_gate(serving: Deployments):
+def test_evidence_that_is_taken_away_closes_and_scales_nothing_up(sealed: SealedCluster, serving: Deployments):
     before = uids(serving)
-    serving.api.delete(AUDIT)
+    for one in sealed.api.get(ATTESTATIONS)["items"]:
+        sealed.api.delete(f"{ATTESTATIONS}/{one['metadata']['name']}")
     serving.until("llama", "IsolationEvidenceMissing")
-    assert uids(serving) == before
+    serving.change("llama", replicas=3)
+    serving.until("llama", "IsolationEvidenceMissing")
+    assert (replicas(serving), uids(serving)) == (2, before)
 
 
 # ---------------------------------------------------------------------- time
 
 
-def test_evidence_that_expires_closes_the_gate_by_itself(serving: Deployments, audit: Audit):
-    """Nothing happens in the cluster at that moment: the operator has to look at the clock."""
-    before = uids(serving)
-    end = datetime.now(UTC) + timedelta(seconds=4)
-    stamp = end.strftime("%Y-%m-%dT%H:%M:%SZ")
-    audit.says("Pass", evidence={"azure": {"expiresAt": stamp}})
-    assert serving.condition("llama")["status"] == "True"
-
-    ready = serving.until("llama", "IsolationEvidenceStale", timeout=20)
-
-    assert ready["message"].startswith(f"the evidence expired at {stamp}")
-    assert datetime.now(UTC) >= end.replace(microsecond=0)
-    assert uids(serving) == before
-    serving.change("llama", replicas=3)
-    serving.until("llama", "IsolationEvidenceStale")
-    assert replicas(serving) == 2
-    audit.says("Pass")
-    serving.until("llama", "Serving")
-
-
-def test_verdict_about_an_earlier_generation_of_the_audit_does_not_count(serving: Deployments, audit: Audit):
-    """Other trusted keys or exceptions make another question of it."""
-    audit.api.merge(AUDIT, {"spec": {"profile": "Filtered"}})
-    assert audit.generation == 2
-
-    serving.until("llama", "IsolationEvidencePending")
-    serving.apply(a_model("another"))
-    serving.until("another", "IsolationEvidencePending")
-    assert serving.workload("another") is None
-
-    audit.says("Pass")
-    serving.until("llama", "Serving")
-    serving.until("another", "Serving")
-
-
-def test_a_deployment_may_ask_for_fresher_evidence_than_others(served: Deployments, audit: Audit):
-    audit.says("Pass", age=timedelta(seconds=400))
+def test_a_deployment_may_ask_for_fresher_evidence_than_others(sealed: SealedCluster, home: Deployments):
+    sealed.kubectl.apply(sealed.audit())
+    sealed.attest(age=timedelta(seconds=400))
     fresher = changed(a_model("fresher"), isolation={"maxEvidenceAgeSeconds": 300})
-    served.apply(a_model("patient"), fresher)
+    home.apply(a_model("patient"), fresher)
 
-    served.until("patient", "Serving")
-    ready = served.until("fresher", "IsolationEvidenceStale")
+    home.until("patient", "Serving")
+    ready = home.until("fresher", "IsolationEvidenceStale")
     assert "is the oldest allowed" in ready["message"]
-    assert served.workload("fresher") is None
+    assert home.workload("fresher") is None
+
+
+def test_evidence_gets_too_old_for_one_deployment_by_itself(sealed: SealedCluster, home: Deployments):
+    """Nothing happens in the cluster at that moment: the operator has to look at the clock."""
+    sealed.kubectl.apply(sealed.audit())
+    sealed.attest(age=timedelta(seconds=285))
+    home.apply(changed(a_model(), isolation={"maxEvidenceAgeSeconds": 300}))
+    home.until("llama", "Serving")
+    before = uids(home)
+    home.until("llama", "IsolationEvidenceStale", timeout=30)
+    assert sealed.status["verdict"] == "Pass"
+    assert uids(home) == before
 
 
 def test_no_deployment_may_accept_older_evidence_than_the_operator_s_configuration(
-    served: Deployments, hermetic: OperatorProcess, start_operator: StartOperator, audit: Audit
+    sealed: SealedCluster, home: Deployments
 ):
-    audit.says("Pass", age=timedelta(seconds=400))
-    served.apply(changed(a_model("before"), isolation={"maxEvidenceAgeSeconds": 604800}))
-    served.until("before", "Serving")
-    hermetic.stop()
-    strict = start_operator(maxEvidenceAgeSeconds=300)
+    sealed.kubectl.apply(sealed.audit())
+    sealed.attest(age=timedelta(seconds=400))
+    home.apply(changed(a_model("before"), isolation={"maxEvidenceAgeSeconds": 604800}))
+    home.until("before", "Serving")
+    sealed.operator.stop()
+    folder, kubeconfig = sealed.operator.folder, sealed.operator.kubeconfig
+    configuration = {**CONFIGURATION, "shares": SHARES, "maxEvidenceAgeSeconds": 300}
+    strict = OperatorProcess(folder, kubeconfig, configuration, "strict")
+    strict.start()
     try:
-        judged = replace(served, operator=strict)
+        judged = replace(home, operator=strict)
         judged.apply(changed(a_model("lenient"), isolation={"maxEvidenceAgeSeconds": 604800}))
         judged.until("lenient", "IsolationEvidenceStale")
         judged.until("before", "IsolationEvidenceStale")
@@ -280,5 +269,5 @@ def test_no_deployment_may_accept_older_evidence_than_the_operator_s_configurati
         assert judged.pods("before")
     finally:
         strict.stop()
-        hermetic.start()
-    served.until("lenient", "Serving")
+        sealed.operator.start()
+    home.until("lenient", "Serving")

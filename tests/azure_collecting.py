@@ -10,6 +10,7 @@ The requests really go over loopback; only waiting is played, and only the waiti
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -60,6 +61,25 @@ class SleepingClock:
     def passed(self) -> float:
         """Seconds since the beginning."""
         return self.seconds - 1000.0
+
+
+class RealTime(SleepingClock):
+    """Time passes as it does."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._began = time.monotonic()
+
+    def monotonic(self) -> float:
+        return time.monotonic()
+
+    async def sleep(self, seconds: float) -> None:
+        self.slept.append(seconds)
+        await asyncio.sleep(seconds)
+
+    @property
+    def passed(self) -> float:
+        return time.monotonic() - self._began
 
 
 @dataclass
@@ -163,10 +183,11 @@ async def client_of(
     retry_budget: float = 120.0,
     discovery: How = "graph",
     tokens: Tokens | None = None,
+    clock: SleepingClock | None = None,
     chance: Callable[[], float] = lambda: 0.5,
 ) -> AsyncIterator[Bench]:
-    """A client of a stand-in whose waiting takes no time; backoff is not jittered."""
-    clock, told, cloud = SleepingClock(), Told(), cloud_of(arm.url)
+    """A client of a stand-in whose waiting takes no time unless its clock says so; backoff is not jittered."""
+    clock, told, cloud = clock or SleepingClock(), Told(), cloud_of(arm.url)
     pacing = Pacing(clock, clock.sleep, connections=CONNECTIONS, reads_per_second=25.0, waits=lambda _: None)
     async with opened(cloud) as wire:
         client = ArmClient(

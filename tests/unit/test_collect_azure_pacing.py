@@ -53,11 +53,11 @@ class Simulation:
 
 
 class Azure:
-    """The stand-in's meter at the far end of a line with delays; counts what it refused."""
+    """The stand-in's meter at the far end of a line with delays; counts what it refused, and may keep what is left."""
 
-    def __init__(self, simulation: Simulation, seed: int, quota: Quota | None = None) -> None:
-        self.simulation, self.random = simulation, random.Random(seed)
-        self.meter = Meter(quota or Quota(), simulation.monotonic)
+    def __init__(self, simulation: Simulation, seed: int, *, tells: bool = True) -> None:
+        self.simulation, self.random, self.tells = simulation, random.Random(seed), tells
+        self.meter = Meter(Quota(), simulation.monotonic)
         self.refused = 0
         self.asked = 0
 
@@ -70,7 +70,8 @@ class Azure:
             except Refusal as refusal:
                 self.refused += 1
                 found = refusal.headers
-            headers.update({name.lower(): value for name, value in found.items()})
+            if self.tells:
+                headers.update({name.lower(): value for name, value in found.items()})
             await self.simulation.sleep(self.random.uniform(0.001, slowest))
 
 
@@ -82,9 +83,11 @@ def _pacing(simulation: Simulation) -> Pacing:
     return Pacing(simulation, simulation.sleep, connections=8, reads_per_second=25.0, waits=lambda _: None)
 
 
-async def _asked(lane: tuple[str, str], times: int, *, seed: int, slowest: float, used: int = 0) -> Azure:
+async def _asked(
+    lane: tuple[str, str], times: int, *, seed: int, slowest: float, used: int = 0, tells: bool = True
+) -> Azure:
     simulation = Simulation()
-    azure, pacing = Azure(simulation, seed), _pacing(simulation)
+    azure, pacing = Azure(simulation, seed, tells=tells), _pacing(simulation)
     for _ in range(used):
         azure.meter.arm(_method(lane), SUBSCRIPTION)
     await simulation.run([asyncio.create_task(azure.ask(pacing, lane, slowest)) for _ in range(times)])
@@ -100,6 +103,30 @@ async def test_reads_are_never_refused_and_hardly_slower_than_the_quota(seed: in
     # a slow line may be the limit itself: eight connections
     line_bound = 900 * slowest / 8
     assert azure.simulation.seconds <= 1.05 * max(quota_bound, line_bound) + 1
+
+
+@pytest.mark.parametrize("lane", [READS, ACTIONS])
+@pytest.mark.parametrize("slowest", [0.01, 0.3, 3.0])
+async def test_an_azure_that_does_not_say_what_is_left_refuses_nothing_either(
+    lane: tuple[str, str], slowest: float
+) -> None:
+    azure = await _asked(lane, 600, seed=1, slowest=slowest, tells=False)
+    assert (azure.asked, azure.refused) == (600, 0)
+
+
+async def test_what_was_held_up_on_a_full_bucket_does_not_overfill_it() -> None:
+    simulation = Simulation()
+    azure, pacing = Azure(simulation, 1, tells=False), _pacing(simulation)
+
+    async def held_up() -> None:
+        async with pacing.turn(READS):
+            await simulation.sleep(25.0)
+            azure.meter.arm("GET", SUBSCRIPTION)
+
+    first = [asyncio.create_task(held_up()) for _ in range(8)]
+    rest = [asyncio.create_task(azure.ask(pacing, READS, 0.001)) for _ in range(400)]
+    await simulation.run([*first, *rest])
+    assert azure.refused == 0
 
 
 @pytest.mark.parametrize("seed", range(3))

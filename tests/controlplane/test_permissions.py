@@ -2,34 +2,34 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import pytest
 import yaml
 
+from hermetic.collect.kube.observations import LOOKS
+from hermetic.kinds import Kind
 from testbed.api import Api
 from testbed.audit import Audited, requests
 from testbed.cloud_provider import PLANT_PUBLIC
-from testbed.controlplane import ControlPlane
-from testbed.errors import ApiError
-from testbed.fleet import Pool
-from testbed.installation import ACCOUNT, OperatorProcess, wait_for
-from testbed.kubectl import Kubectl
-from testbed.processes import Component
-from tests.controlplane.operating import StartOperator
-from tests.scenarios import a_share_model, an_egress_audit, reporting
+from testbed.installation import ACCOUNT, wait_for
+from testbed.openreports import definitions
+from tests.controlplane.sealed import SealedCluster, sealed, sealed_module
+from tests.scenarios import a_share_model, reporting
+
+__all__ = ["sealed", "sealed_module"]
 
 LEASE = "/apis/coordination.k8s.io/v1/namespaces/hermetic-system/leases/hermetic"
 RBAC = Path(__file__).parents[2] / "manifests" / "rbac"
+ROLES = ("clusterrole.yaml", "clusterrole-optional.yaml", "role-lease.yaml", "role-coredns.yaml", "role-probe.yaml")
+CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 Grant = tuple[str, str]  # (verb, resource)
 
 
 def grants() -> set[Grant]:
-    """Every verb on every resource that the operator's roles name."""
-    roles = [*_documents("clusterrole.yaml"), *_documents("role-lease.yaml")]
+    """Every verb on every resource that the operator's roles name, those for kinds that a cluster may not know too."""
+    roles = [document for name in ROLES for document in _documents(name) if document["kind"].endswith("Role")]
     rules = [rule for role in roles for rule in role["rules"]]
     return {(verb, resource) for rule in rules for verb in rule["verbs"] for resource in rule["resources"]}
 
@@ -52,27 +52,46 @@ def test_no_grant_names_a_secret_a_wildcard_or_a_way_to_more_rights() -> None:
     for verb, resource in grants():
         assert "*" not in (verb, resource)
         assert verb not in {"escalate", "bind", "impersonate", "deletecollection"}
-        assert not resource.startswith(("secrets", "serviceaccounts/token", "nodes/proxy", "pods/", "namespaces"))
+        assert not resource.startswith(("secrets", "serviceaccounts/token", "nodes/proxy", "pods/", "namespaces/"))
+        assert resource != "namespaces" or verb == "list", "to know the cluster by kube-system"
 
 
-@pytest.fixture
-def estate(fleet: Callable[..., list[str]], cloud_provider: Component) -> None:  # noqa: ARG001
-    """GPU nodes, and somebody who gives load balancers their addresses."""
-    fleet(Pool("gpu", "Standard_NC24ads_A100_v4"), 3)
+def optional_kinds() -> list[dict[str, Any]]:
+    """Definitions of the kinds of the optional role: nothing of them but that they are served."""
+    installed = {rule["apiGroups"][0] for rule in next(_documents("clusterrole-optional.yaml"))["rules"]}
+    kinds = {look.kind for look in LOOKS if look.kind.group in installed}
+    return [*map(_definition, sorted(kinds, key=lambda kind: kind.plural + kind.group)), *definitions()]
 
 
-@pytest.mark.usefixtures("estate")
-def test_every_grant_is_used_and_nothing_is_asked_for_in_vain(
-    controlplane: ControlPlane, start_operator: StartOperator, kubectl: Kubectl, api: Api, namespace: str
-) -> None:
-    since = controlplane.audit_log.stat().st_size
-    with contextlib.suppress(ApiError):
-        api.delete(LEASE)  # of an earlier operator of this session: its making is part of a whole life
-    operator = start_operator()
-    _live_a_whole_life(operator, kubectl.within(namespace), api, namespace)
-    assert operator.stop() == 0  # watches are recorded when they end
+def _definition(kind: Kind) -> dict[str, Any]:
+    anything = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
+    return {
+        "metadata": {
+            "name": f"{kind.plural}.{kind.group}",
+            "annotations": {"api-approved.kubernetes.io": "https://github.com/kubernetes/kubernetes/pull/78458"},
+        },
+        "spec": {
+            "group": kind.group,
+            "scope": "Namespaced" if kind.namespaced else "Cluster",
+            "names": {"kind": kind.kind, "plural": kind.plural},
+            "versions": [{"name": kind.version, "served": True, "storage": True, "schema": anything}],
+        },
+    }
 
-    asked = list(used(controlplane.audit_log, since))
+
+def test_every_grant_is_used_and_nothing_is_asked_for_in_vain(sealed: SealedCluster) -> None:
+    for crd in optional_kinds():
+        sealed.api.create(CRDS, crd)
+    names = [f"crd/{crd['metadata']['name']}" for crd in optional_kinds()]
+    sealed.kubectl("wait", "--for=condition=Established", "--timeout=30s", *names)
+    sealed.operator.stop()
+    sealed.api.delete(LEASE)  # its making is part of a whole life
+    since = sealed.plane.audit_log.stat().st_size
+    sealed.operator.start()
+    _live_a_whole_life(sealed)
+    assert sealed.operator.stop() == 0  # watches are recorded when they end
+
+    asked = list(used(sealed.plane.audit_log, since))
     refused = {(r.verb, r.resource, r.status) for r in asked if r.status == 403}
     assert not refused, "asked for without a grant"
     beyond = {(verb, resource) for verb, resource in exercised(asked) - grants() if not resource.startswith("/")}
@@ -80,8 +99,11 @@ def test_every_grant_is_used_and_nothing_is_asked_for_in_vain(
     assert not grants() - exercised(asked), "granted and never used"
 
 
-def _live_a_whole_life(operator: OperatorProcess, ours: Kubectl, api: Api, namespace: str) -> None:
-    """Created with two replicas, moved to another folder, scaled to one, given a public address, deleted."""
+def _live_a_whole_life(sealed: SealedCluster) -> None:
+    """Evidence brought; a model with two replicas, moved to another folder, scaled to one, given a public address."""
+    home = sealed.namespace()
+    operator, api, namespace = sealed.operator, sealed.api, home.namespace
+    sealed.open_gate()
     path = f"/apis/hermetic.dev/v1alpha1/namespaces/{namespace}/modeldeployments/llama"
     core, policy = f"/api/v1/namespaces/{namespace}", f"/apis/policy/v1/namespaces/{namespace}"
 
@@ -94,8 +116,7 @@ def _live_a_whole_life(operator: OperatorProcess, ours: Kubectl, api: Api, names
     def claims() -> list[str]:
         return [item["metadata"]["name"] for item in api.get(f"{core}/persistentvolumeclaims")["items"]]
 
-    ours.apply(an_egress_audit())
-    ours.apply(reporting(a_share_model(replicas=2)))
+    home.apply(reporting(a_share_model(replicas=2)))
     wait_for("Ready", ready, operator)
     (first,) = claims()
     share = {"account": "contosomodels", "share": "models", "folder": "llama-3-1-8b/bf16"}
@@ -109,7 +130,7 @@ def _live_a_whole_life(operator: OperatorProcess, ours: Kubectl, api: Api, names
     api.merge(f"/api/v1/namespaces/{namespace}", {"metadata": {"annotations": {PLANT_PUBLIC: "true"}}})
     api.merge(f"{core}/services/llama", {"metadata": {"annotations": {"touched": "yes"}}})
     wait_for("no Service", lambda: not _has_service(api, core), operator)
-    api.delete("/apis/hermetic.dev/v1alpha1/egressaudits/cluster")
+    wait_for("report", lambda: api.get("/apis/openreports.io/v1alpha1/clusterreports")["items"], operator)
 
 
 def _has_service(api: Api, core: str) -> bool:

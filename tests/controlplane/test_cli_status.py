@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -11,25 +11,15 @@ import pytest
 import yaml
 
 from testbed.api import Api
-from testbed.errors import ApiError
 from testbed.installation import OperatorProcess, wait_for
 from testbed.kubectl import Kubectl
 from tests.commandline import Ran, hermetic_process
-from tests.scenarios import CLUSTER, a_baked_model, a_share_model, a_verdict, an_egress_audit, changed, reporting
+from tests.controlplane.sealed import CLUSTER, SealedCluster, sealed, sealed_module
+from tests.scenarios import a_baked_model, a_share_model, changed, reporting
 
-AUDITS = "/apis/hermetic.dev/v1alpha1/egressaudits"
+__all__ = ["sealed", "sealed_module"]
+
 DEPLOYMENTS = "/apis/hermetic.dev/v1alpha1/namespaces/{}/modeldeployments/{}"
-
-
-@pytest.fixture
-def no_audit(api: Api) -> Iterator[None]:
-    """Whatever evidence a test leaves is taken away: there is one EgressAudit per cluster."""
-    yield
-    try:
-        api.delete(f"{AUDITS}/cluster")
-    except ApiError as error:
-        if error.status != 404:
-            raise
 
 
 def ready_with(api: Api, namespace: str, name: str, reason: str, operator: OperatorProcess) -> None:
@@ -51,7 +41,7 @@ def deployments(ran: Ran) -> list[dict[str, Any]]:
     return found["deployments"]
 
 
-@pytest.mark.usefixtures("installed", "no_audit")
+@pytest.mark.usefixtures("installed")
 def test_what_blocks_is_told_with_the_commands_that_mend_it(
     operator: OperatorProcess, kubectl: Kubectl, api: Api, cluster: Path, namespace: str
 ) -> None:
@@ -81,23 +71,40 @@ def test_what_blocks_is_told_with_the_commands_that_mend_it(
     assert by_name["phi"]["commands"] == [f"kubectl describe pod {pod['name']} --namespace {namespace}"]
 
 
-@pytest.mark.usefixtures("installed", "no_audit")
-def test_the_command_names_the_cluster_that_the_audit_names(
-    operator: OperatorProcess, kubectl: Kubectl, api: Api, cluster: Path, namespace: str
-) -> None:
-    kubectl.apply(an_egress_audit())
-    verdict = a_verdict("Pass")
-    verdict["evidence"]["azure"] |= {"observedAt": "2026-01-01T00:00:00Z", "expiresAt": "2036-01-01T00:00:00Z"}
-    api.merge(f"{AUDITS}/cluster/status", {"status": verdict})
-    kubectl.within(namespace).apply(a_share_model())
-    ready_with(api, namespace, "llama", "IsolationEvidenceStale", operator)
+def test_the_look_that_is_missing_is_named_with_the_command_for_this_cluster(sealed: SealedCluster) -> None:
+    home, kubeconfig = sealed.namespace(), sealed.plane.kubeconfig
+    sealed.kubectl.apply(sealed.audit(probe=None))
+    home.apply(a_share_model())
+    sealed.until("Unknown", "AttestationMissing")
+    home.wait("told", lambda: home.condition("llama").get("message", "").startswith("no EgressAttestation"))
 
-    (found,) = deployments(status(cluster, "llama", "-n", namespace, "-o", "json"))
+    (found,) = deployments(status(kubeconfig, "llama", "-n", home.namespace, "-o", "json"))
+    assert found["reason"] == "IsolationEvidenceMissing"
     assert found["commands"][0] == f"hermetic audit --azure {CLUSTER} --sign KEY --attestation attestation.yaml"
-    assert found["evidenceObservedAt"] == "2026-01-01T00:00:00Z"
-    shown = status(cluster, "llama", "-n", namespace).out
-    assert "isolation verified  STALE" in shown
-    assert "d ago)  <- blocks new pods" in shown
+    table = status(kubeconfig, "-n", home.namespace).out
+    assert "verdict on the cluster: Unknown" in table
+    assert "attestation: AttestationMissing: no EgressAttestation is there" in table
+    assert "probe: ProbeNotConfigured" in table
+
+
+def test_evidence_has_an_age_and_what_is_too_old_is_stale(sealed: SealedCluster) -> None:
+    home, kubeconfig = sealed.namespace(), sealed.plane.kubeconfig
+    sealed.open_gate()
+    home.apply(a_baked_model())
+    home.until("phi", "Serving")
+    serving = json.loads(status(kubeconfig, "-n", home.namespace, "-o", "json").out)
+    assert (serving["isolation"]["verdict"], serving["isolation"]["commands"]) == ("Pass", [])
+    assert serving["isolation"]["attestationObservedAt"] == serving["deployments"][0]["evidenceObservedAt"]
+    assert "expires in 23 h" in status(kubeconfig, "-n", home.namespace).out
+
+    sealed.attest(age=timedelta(hours=26), lasts=timedelta(hours=72))
+    home.until("phi", "IsolationEvidenceStale")
+    (found,) = deployments(status(kubeconfig, "phi", "-n", home.namespace, "-o", "json"))
+    assert found["commands"][0].startswith("hermetic audit --azure /subscriptions/")
+    shown = status(kubeconfig, "phi", "-n", home.namespace).out
+    assert "isolation verified  STALE    the evidence expired at" in shown
+    assert "<- blocks new pods; the one that runs keeps serving" in shown
+    assert "attestation: IsolationEvidenceStale: the evidence expired at" in shown
 
 
 @pytest.mark.usefixtures("installed")

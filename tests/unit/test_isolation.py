@@ -119,3 +119,24 @@ def test_gate_is_closed_from_the_moment_that_was_announced():
         assert closing is not None
         assert isolation_is_proven(spec, world, closing - SECOND) == HOLDS
         assert isinstance(isolation_is_proven(spec, world, closing), Blocks)
+
+
+@pytest.mark.parametrize(
+    ("of_the_audit", "reason"),
+    [
+        ("AttestationMissing", Reason.ISOLATION_EVIDENCE_MISSING),
+        ("AttestationRefused", Reason.ISOLATION_EVIDENCE_MISSING),
+        ("ProbeNotConfigured", Reason.ISOLATION_EVIDENCE_MISSING),
+        ("ProbePending", Reason.ISOLATION_EVIDENCE_PENDING),
+        ("ClusterNotSeen", Reason.ISOLATION_EVIDENCE_PENDING),
+        ("IsolationEvidenceStale", Reason.ISOLATION_EVIDENCE_STALE),
+        ("ProbeStale", Reason.ISOLATION_UNKNOWN),
+        ("SpecInvalid", Reason.ISOLATION_UNKNOWN),
+        ("", Reason.ISOLATION_UNKNOWN),
+        ("OfALaterRelease", Reason.ISOLATION_UNKNOWN),
+    ],
+)
+def test_why_the_audit_does_not_know_is_why_the_gate_is_closed(of_the_audit, reason):
+    verdict = judged(evidence("Unknown", reason=of_the_audit, message="said by the audit"))
+    assert isinstance(verdict, Blocks)
+    assert (verdict.reason, verdict.truth, verdict.message) == (reason, "Unknown", "said by the audit")

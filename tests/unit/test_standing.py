@@ -13,6 +13,7 @@ from hermetic.audit.attestation.choosing import Choice, choose
 from hermetic.audit.attestation.custom_resource import as_object
 from hermetic.audit.attestation.refusals import Refusal, refused
 from hermetic.audit.attestation.verification import Expected
+from hermetic.audit.checks.registry import CHECKS
 from hermetic.audit.findings import Evidence, Finding, Severity, Verdict
 from hermetic.audit.standing.looks import Looks, ProbeRound
 from hermetic.audit.standing.telling import next_look, status_of
@@ -169,3 +170,52 @@ def test_findings_that_were_left_out_of_the_attestation_are_counted() -> None:
     many = [a_finding(resource=f"{SUBNET}-{number}", message="x" * 300) for number in range(700)]
     status = told(looks(choice=chosen(a_report(*many))))
     assert status["counts"]["pass"] == 700 + 1
+
+
+def test_of_what_expired_the_newest_is_told_in_words_that_no_clock_changes() -> None:
+    objects = [as_object(signed(KEY, a_report(observed=OBSERVED - timedelta(hours=each)))) for each in (0, 5)]
+    found = [choose(objects, trust(KEY), Expected(CLUSTER), NOW + timedelta(days=each)) for each in (2, 3)]
+    assert {one.accepted for one in found} == {None}
+    statuses = [told(looks(choice=one)) for one in found]
+    assert statuses[0]["message"] == statuses[1]["message"] == "the evidence expired at 2026-11-22T10:00:00Z"
+    assert condition(statuses[0], "AttestationAccepted") == ("False", "IsolationEvidenceStale")
+    assert condition(statuses[0], "EvidenceFresh") == ("False", "IsolationEvidenceStale")
+    assert "azure" not in statuses[0]["evidence"]
+
+
+def test_a_newer_one_that_is_refused_is_told_beside_the_one_that_expired() -> None:
+    stranger = an_ed25519_key(9, "stranger")
+    objects = [as_object(signed(KEY)), as_object(signed(stranger, a_report(observed=OBSERVED + timedelta(hours=1))))]
+    choice = choose(objects, trust(KEY), Expected(CLUSTER), NOW + timedelta(days=2))
+    message = told(looks(choice=choice))["message"]
+    assert message.startswith("the evidence expired at 2026-11-22T10:00:00Z; egress-20261121t110000z-")
+    assert "is refused: UnknownKey:" in message
+
+
+@pytest.mark.parametrize("verdict", ["Fail", "Unknown"])
+def test_what_was_attested_of_the_cluster_s_own_objects_counts_only_until_they_are_seen_here(verdict: str) -> None:
+    found = a_finding(verdict, "k8s-public-lb", resource="v1/Service inference/gone", message="it was public")
+    choice = chosen(a_report(found, a_finding(), verdict=verdict, sources=["azure", "kube"], notAsked={}))
+    assert told(looks(choice=choice))["verdict"] == "Pass"
+    assert told(looks(choice=choice, kubernetes_at=None))["verdict"] == verdict
+
+
+def test_a_packet_that_found_a_way_out_for_a_jump_box_counts_until_the_attestation_is_replaced() -> None:
+    found = a_finding("Fail", "probe-internet", resource="agentPools/gpu/subnets/nodes", message="it was open")
+    choice = chosen(a_report(found, a_finding(), verdict="Fail", sources=["azure", "probe"], notAsked={}))
+    assert told(looks(choice=choice))["verdict"] == "Fail"
+
+
+def test_what_keeps_the_probe_from_running_is_said() -> None:
+    status = told(looks(probe=None, probe_trouble="jobs.batch is forbidden"))
+    assert status["message"] == "no round of the probe has ended yet: jobs.batch is forbidden"
+
+
+def test_every_message_fits_into_the_status() -> None:
+    silent = tuple(f"pool {number} " + "x" * 900 for number in range(40))
+    status = told(looks(probe=ProbeRound(NOW, 40, silent)))
+    assert {len(one["message"]) for one in status["conditions"] if one["reason"] == "ProbeIncomplete"} == {2048}
+
+
+def test_every_source_that_a_verdict_needs_has_checks_of_its_own() -> None:
+    assert {frozenset({"azure"}), frozenset({"kube"}), frozenset({"probe"})} <= {check.needs for check in CHECKS}

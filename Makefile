@@ -69,7 +69,7 @@ generate: $(INSTALLED) ## write what is generated: CRDs, their reference, reason
 # The layers one after another, the cheap ones first: a typo should not cost a cluster.
 .PHONY: test
 test: check packages programs ## every test layer: pure, real API server, real node
-	$(BIN)/python -m pytest tests/unit tests/property tests/golden tests/controller tests/network --numprocesses 2
+	$(BIN)/python -m pytest tests/unit tests/property tests/golden tests/controller tests/network tests/browser --numprocesses 2 --dist worksteal
 	$(BIN)/python -m pytest tests/controlplane --numprocesses 2 --dist loadfile
 	$(BIN)/python -m pytest tests/node
 

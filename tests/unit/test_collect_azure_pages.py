@@ -75,6 +75,9 @@ async def test_evidence_is_the_digest_of_what_was_received() -> None:
         (Edit("value", None), Trouble.UNREADABLE, 1),
         (Edit("value", {"0": {}}), Trouble.UNREADABLE, 1),
         (Edit("value.3", 7), Trouble.UNREADABLE, 3),
+        (Edit("value.3.id", 7), Trouble.UNREADABLE, 3),
+        (Edit("value.3.id", ""), Trouble.UNREADABLE, 3),
+        (Remove("value.3.id"), Trouble.UNREADABLE, 3),
     ],
 )
 async def test_a_list_whose_pages_are_not_right_is_never_whole(

@@ -41,7 +41,10 @@ def requests(log: Path, offset: int = 0) -> Iterator[Audited]:
     A watch is recorded when it ends. An unfinished last line is left for the next reader.
     """
     with log.open("rb") as lines:
-        lines.seek(offset)
+        if offset:
+            # the size may have been taken in the middle of a line: that request was there before the act
+            lines.seek(offset - 1)
+            lines.readline()
         for line in lines:
             if line.endswith(b"\n"):
                 yield _audited(json.loads(line))

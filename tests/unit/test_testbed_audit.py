@@ -36,6 +36,16 @@ def test_requests_after_an_offset_are_read_and_an_unfinished_line_is_left(tmp_pa
     ]
 
 
+def test_an_offset_in_the_middle_of_a_line_is_after_that_line(tmp_path: Path) -> None:
+    log = tmp_path / "audit.log"
+    whole = line("create", resource="pods")
+    log.write_text(whole[:40])
+    offset = log.stat().st_size
+    log.write_text(whole + line("patch", resource="deployments"))
+
+    assert [request.verb for request in audit.requests(log, offset)] == ["patch"]
+
+
 def test_policy_names_users_or_takes_everybody(tmp_path: Path) -> None:
     some = json.loads(audit.write_policy(tmp_path / "some", ("operator",)).read_text())
     everybody = json.loads(audit.write_policy(tmp_path / "all", ()).read_text())

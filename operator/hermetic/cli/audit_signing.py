@@ -15,6 +15,7 @@ from hermetic.audit.attestation.signing import Provenance, sign_report
 from hermetic.audit.attestation.statement import Inputs, Scope
 from hermetic.audit.attestation.verification import Attestation, authenticate
 from hermetic.audit.estate.arm_ids import same_id
+from hermetic.audit.estate.snapshot import to_json
 from hermetic.audit.findings import Report
 from hermetic.audit.report.machine import document
 from hermetic.cli.attestation_files import load_signing_key, read_attestation, read_public_keys, write_attestation
@@ -63,7 +64,7 @@ def sign(signing: Signing, collected: Collected, report: Report, said: dict[str,
         kube_system_uid=signing.tie.kube_system_uid,
     )
     inputs = Inputs(
-        snapshot=f"sha256:{hashlib.sha256(collected.snapshot.encode()).hexdigest()}",
+        snapshot=f"sha256:{hashlib.sha256(to_json(collected.snapshot).encode()).hexdigest()}",
         policy=digest_of(said["policy"]),
         exceptions=digest_of(said["exceptions"]),
     )

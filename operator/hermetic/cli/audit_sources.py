@@ -50,22 +50,22 @@ class Wish:
 
 @dataclass(frozen=True, slots=True)
 class Collected:
-    """An estate, when it was looked at, and the text of the snapshot that holds all of it."""
+    """An estate, when it was looked at, and the snapshot that holds all of it."""
 
     estate: Estate
     started_at: datetime
     finished_at: datetime
-    snapshot: str
+    snapshot: Snapshot
 
 
 async def collect(wish: Wish, policy: Policy) -> Collected:
     """Look at everything that the checks want, or load what somebody else saw."""
     seen = _loaded(wish.snapshot, wish) if wish.snapshot is not None else await _looked(wish, policy)
-    _sentinels_must_be_there(seen.estate(), policy)
-    text = to_json(seen)
+    estate = seen.estate()
+    _sentinels_must_be_there(estate, policy)
     if wish.save_snapshot is not None:
-        write_file(wish.save_snapshot, text)
-    return Collected(seen.estate(), seen.started_at, seen.finished_at, text)
+        write_file(wish.save_snapshot, to_json(seen))
+    return Collected(estate, seen.started_at, seen.finished_at, seen)
 
 
 def _loaded(file: Path, wish: Wish) -> Snapshot:

@@ -57,11 +57,11 @@ def test_names_and_words_of_reasons_agree():
         assert reason.name.replace("_", "").lower() == reason.value.lower()
 
 
-def test_only_the_plan_and_the_engines_give_reasons():
+def test_only_the_plan_the_audit_and_the_engines_give_reasons():
     """Whoever asks why Ready is what it is looks in one place; to ask whether it is a certain one is no answer."""
     outside = [
         file.relative_to(PRODUCT).as_posix()
         for file in PRODUCT.rglob("*.py")
         if re.search(r"(?<!\bis )\bReason\.[A-Z_]+\b", file.read_text())
     ]
-    assert {path.split("/")[0] for path in outside} <= {"plan", "engines", "cli"}
+    assert {path.split("/")[0] for path in outside} <= {"plan", "audit", "engines", "cli"}

@@ -157,7 +157,7 @@ class Reason(StrEnum):
         "See 'kubectl describe egressaudit cluster' for what could not be read, and give the audit that permission.",
         True,
     )
-    ATTESTATION_ACCEPTED = (
+    ATTESTATION_COUNTS = (
         "AttestationCounts",
         "The newest attestation is signed by a trusted key, is about this cluster, and counts now.",
         "Nothing to do.",
@@ -175,7 +175,7 @@ class Reason(StrEnum):
         "Read the message: it names the refusal, and 'hermetic explain REFUSAL' what to do about it.",
         True,
     )
-    EVIDENCE_FRESH = "EvidenceYoung", "The attestation is young.", "Nothing to do."
+    EVIDENCE_YOUNG = "EvidenceYoung", "The attestation is young.", "Nothing to do."
     EVIDENCE_AGING = (
         "EvidenceAging",
         "Three quarters of the attestation's time are over.",
@@ -186,7 +186,7 @@ class Reason(StrEnum):
         "Nine tenths of the attestation's time are over: the gate is about to close for new pods.",
         "Audit again from the jump box now, and apply the new attestation.",
     )
-    CLUSTER_CHECKED = (
+    CLUSTER_SEEN = (
         "ClusterSeen",
         "The cluster's own objects are judged again at every change.",
         "Nothing to do.",
@@ -196,7 +196,7 @@ class Reason(StrEnum):
         "The cluster's own objects were not all listed yet.",
         "Wait; if it stays, read the operator's log: it names the kind that it may not list.",
     )
-    PROBE_CURRENT = "ProbeRan", "The probe has tried every known way out, not long ago.", "Nothing to do."
+    PROBE_RAN = "ProbeRan", "The probe has tried every known way out, not long ago.", "Nothing to do."
     PROBE_NOT_CONFIGURED = (
         "ProbeNotConfigured",
         "spec.probe of the EgressAudit is not set: no packet was ever tried.",

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from hermetic.api.conditions import ConditionType
-from hermetic.api.reasons import REASONS, Reason
+from hermetic.api.reasons import REASONS
+from hermetic.audit.standing.verdict import RUNNING_OUT
 
 ANNOUNCED = (
     ConditionType.READY,
@@ -21,9 +22,6 @@ ACTIONS = {
     ConditionType.ENDPOINT_PRIVATE: "CheckEndpoint",
     ConditionType.EVIDENCE_FRESH: "JudgeIsolation",
 }
-
-# It still holds, and will not for long.
-RUNNING_OUT = frozenset({Reason.EVIDENCE_AGING, Reason.EVIDENCE_EXPIRING})
 
 
 @dataclass(frozen=True, slots=True)

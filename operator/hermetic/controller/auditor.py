@@ -16,7 +16,6 @@ from pydantic import ValidationError
 
 from hermetic.api.conditions import ConditionType
 from hermetic.api.egressaudit import EgressAuditSpec
-from hermetic.api.reasons import Reason
 from hermetic.audit.attestation.choosing import Choice
 from hermetic.audit.attestation.keys import TrustedKeys, read_public_key, trusted
 from hermetic.audit.attestation.verification import Expected, Newest
@@ -26,7 +25,7 @@ from hermetic.audit.estate.questions import Source
 from hermetic.audit.findings import Finding, Verdict
 from hermetic.audit.policy import Policy
 from hermetic.audit.standing.looks import Looks, ProbeRound, probe_ends_at
-from hermetic.audit.standing.telling import next_look, status_of, status_unjudged
+from hermetic.audit.standing.telling import next_look, status_of, status_unfounded, status_unreadable
 from hermetic.audit.standing.verdict import Standing, judge_standing
 from hermetic.collect.probe.readings import question as probe_question
 from hermetic.controller.announcements import announcements
@@ -57,6 +56,7 @@ PROBE_AGAIN_SECONDS = 60.0
 
 Status = dict[str, Any]
 Manifest = Mapping[str, Any]
+Unjudged = Callable[[int, Manifest, str, datetime], Status]
 
 log = structlog.get_logger(__name__)
 
@@ -120,18 +120,18 @@ class Auditor:
             if spec.probe is not None:
                 targets_of(spec.probe)
         except (ValidationError, KeyUnusable) as error:
-            await self._give_up(live, Reason.SPEC_INVALID, _in_words(error), outcome)
+            await self._give_up(live, status_unreadable, _in_words(error), outcome)
             return outcome
         try:
             trouble = await self._judge(live, spec, keys, outcome)
         except (Forbidden, NotFound, Rejected) as error:
-            await self._give_up(live, Reason.ISOLATION_UNKNOWN, f"the audit cannot go on: {error.message}", outcome)
+            await self._give_up(live, status_unfounded, f"the audit cannot go on: {error.message}", outcome)
             raise
         except HermeticError:
             raise
         except Exception as error:
             # The last wall: a defect must not leave a verdict standing that nobody can confirm any more.
-            await self._give_up(live, Reason.ISOLATION_UNKNOWN, f"the audit is broken: {error!r}", outcome)
+            await self._give_up(live, status_unfounded, f"the audit is broken: {error!r}", outcome)
             raise
         if isinstance(trouble, Throttled | Unreachable):
             raise trouble
@@ -227,9 +227,9 @@ class Auditor:
         counts_until = probe_ends_at(ProbeRound(datetime.fromisoformat(probed), 0), spec)
         return counts_until is not None and now < counts_until
 
-    async def _give_up(self, live: Manifest, reason: Reason, message: str, outcome: Outcome) -> None:
+    async def _give_up(self, live: Manifest, status: Unjudged, message: str, outcome: Outcome) -> None:
         before, generation = live.get("status") or {}, live["metadata"]["generation"]
-        await self._say(live, status_unjudged(generation, before, reason, message, self._clock.now()), outcome)
+        await self._say(live, status(generation, before, message, self._clock.now()), outcome)
         self._publisher.tell_nothing(Verdict.UNKNOWN)
 
     async def _say(self, live: Manifest, said: Status, outcome: Outcome) -> None:

@@ -43,8 +43,17 @@ def status_of(
     return status
 
 
-def status_unjudged(generation: int, before: Mapping[str, Any], reason: Reason, message: str, now: datetime) -> Status:
-    """The status of an EgressAudit about which nothing can be said for this reason: Unknown, and so a closed gate."""
+def status_unreadable(generation: int, before: Mapping[str, Any], message: str, now: datetime) -> Status:
+    """The status of an EgressAudit that this version cannot act on: no verdict, and so a closed gate."""
+    return _unjudged(generation, before, Reason.SPEC_INVALID, message, now)
+
+
+def status_unfounded(generation: int, before: Mapping[str, Any], message: str, now: datetime) -> Status:
+    """The status where nothing could be judged, whatever was said before: no verdict, and so a closed gate."""
+    return _unjudged(generation, before, Reason.ISOLATION_UNKNOWN, message, now)
+
+
+def _unjudged(generation: int, before: Mapping[str, Any], reason: Reason, message: str, now: datetime) -> Status:
     ready = Said(ConditionType.READY, "False", reason, message)
     status: Status = {
         "observedGeneration": generation,

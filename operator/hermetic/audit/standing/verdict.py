@@ -16,6 +16,8 @@ from hermetic.audit.exceptions import AcceptedRisk, Exceptions
 from hermetic.audit.findings import Finding, Verdict, overall, worst_first
 from hermetic.audit.standing.looks import AGING, EXPIRING, Looks, age_of, attested_findings, probe_ends_at
 
+RUNNING_OUT = frozenset({Reason.EVIDENCE_AGING, Reason.EVIDENCE_EXPIRING})
+"""It still holds, and somebody should act before it does not."""
 SEEN_BETTER_HERE = frozenset(check.page.id for check in CHECKS if check.needs == {"kube"})
 """Checks of the cluster's objects alone: they are looked at here and now, so what a jump box said of them is history.
 
@@ -75,7 +77,7 @@ def _attestation(spec: EgressAuditSpec, looks: Looks) -> Said:
     kind, choice = ConditionType.ATTESTATION_ACCEPTED, looks.choice
     if choice.accepted is not None:
         at, key = f"{choice.accepted.observed_at:%Y-%m-%dT%H:%M:%SZ}", choice.accepted.signed_by.name
-        return Said(kind, "True", Reason.ATTESTATION_ACCEPTED, f"{choice.name}, observed at {at}, signed by '{key}'")
+        return Said(kind, "True", Reason.ATTESTATION_COUNTS, f"{choice.name}, observed at {at}, signed by '{key}'")
     if choice.expired is not None:
         others = _refusals(choice, but=Refusal.EXPIRED)
         message = _expired(spec, choice.expired) + (f"; {others}" if others else "")
@@ -121,14 +123,14 @@ def _fresh(spec: EgressAuditSpec, looks: Looks, now: datetime) -> Said:
         return Said(kind, "True", Reason.EVIDENCE_EXPIRING, f"{ends}; audit again now, or nothing new will start")
     if share >= AGING:
         return Said(kind, "True", Reason.EVIDENCE_AGING, f"{ends}; audit again before that")
-    return Said(kind, "True", Reason.EVIDENCE_FRESH, ends)
+    return Said(kind, "True", Reason.EVIDENCE_YOUNG, ends)
 
 
 def _kubernetes(looks: Looks) -> Said:
     kind = ConditionType.CLUSTER_CHECKED
     if looks.kubernetes_at is None:
         return Said(kind, "Unknown", Reason.CLUSTER_NOT_SEEN, "the cluster's own objects were not all listed yet")
-    return Said(kind, "True", Reason.CLUSTER_CHECKED, "judged again at every change of the cluster's own objects")
+    return Said(kind, "True", Reason.CLUSTER_SEEN, "judged again at every change of the cluster's own objects")
 
 
 def _probe(spec: EgressAuditSpec, looks: Looks, now: datetime) -> Said:
@@ -145,4 +147,4 @@ def _probe(spec: EgressAuditSpec, looks: Looks, now: datetime) -> Said:
     if probe.silent:
         named = ", ".join(probe.silent[:3]) + (" …" if len(probe.silent) > 3 else "")
         return Said(kind, "False", Reason.PROBE_INCOMPLETE, f"nothing came back from: {named}")
-    return Said(kind, "True", Reason.PROBE_CURRENT, f"the last round ran on {probe.nodes} nodes")
+    return Said(kind, "True", Reason.PROBE_RAN, f"the last round ran on {probe.nodes} nodes")

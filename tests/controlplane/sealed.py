@@ -52,14 +52,13 @@ GPU_NODES = 6
 
 @dataclass
 class SealedCluster:
-    """One cluster, one operator. `attested` is what this cluster is known by."""
+    """One cluster, one operator; evidence is brought as people bring it."""
 
     plane: ControlPlane
     api: Api
     kubectl: Kubectl
     operator: OperatorProcess
     nodes: list[str]
-    made: int = 0
 
     # ------------------------------------------------------------------ what people bring
 

@@ -27,6 +27,7 @@ from testbed.api import Api
 from testbed.controlplane import ControlPlane, Settings
 from testbed.errors import ApiError, CannotRunError, ComponentError
 from testbed.fleet import Pool, add_nodes
+from testbed.furnishing import furnish
 from testbed.installation import CONFIGURATION, OperatorProcess, install, operator_kubeconfig, wait_for
 from testbed.kubectl import Kubectl
 from testbed.programs import programs
@@ -46,7 +47,6 @@ CLUSTER = (
     "/subscriptions/00000000-0000-0000-0000-000000000000/resourceGroups/rg-gpu"
     "/providers/Microsoft.ContainerService/managedClusters/aks-gpu"
 )
-COREFILE = ".:53 {\n    kubernetes cluster.local in-addr.arpa ip6.arpa\n    forward . /etc/resolv.conf\n}\n"
 GPU_NODES = 6
 
 
@@ -180,7 +180,7 @@ def sealed_cluster(folder: Path, logs: dict[str, Path], **configuration: Any) ->
         api, kubectl = Api(plane.kubeconfig), Kubectl(programs("kubernetes")["kubectl"], plane.kubeconfig)
         install(kubectl)
         nodes = add_nodes(api, Pool("gpu"), GPU_NODES)
-        _furnish(api)
+        furnish(api)
         components = [
             cloud_provider.component(plane.kubeconfig, folder / "cloud-provider.log"),
             probe_player.component(plane.kubeconfig, folder / "probe-player.log"),
@@ -199,22 +199,6 @@ def sealed_cluster(folder: Path, logs: dict[str, Path], **configuration: Any) ->
         sealed = SealedCluster(plane, api, kubectl, operator, nodes)
         sealed.wait("policy engine", lambda: _agents(api) >= len(nodes))
         yield sealed
-
-
-def _furnish(api: Api) -> None:
-    """What every AKS cluster has and a bare API server has not."""
-    agent = {"containers": [{"name": "agent", "image": "contoso.azurecr.io/cilium@sha256:" + "c" * 64}]}
-    agent |= {"hostNetwork": True, "tolerations": [{"operator": "Exists"}]}
-    labels = {"k8s-app": "cilium"}
-    template = {"metadata": {"labels": labels}, "spec": agent}
-    engine = {"metadata": {"name": "cilium"}, "spec": {"selector": {"matchLabels": labels}, "template": template}}
-    api.create("/apis/apps/v1/namespaces/kube-system/daemonsets", engine)
-    corefile = {"metadata": {"name": "coredns"}, "data": {"Corefile": COREFILE}}
-    api.create("/api/v1/namespaces/kube-system/configmaps", corefile)
-    slices = "/apis/discovery.k8s.io/v1/namespaces/default/endpointslices"
-    endpoints = {"metadata": {"name": "kubernetes", "labels": {"kubernetes.io/service-name": "kubernetes"}}}
-    endpoints |= {"addressType": "IPv4", "endpoints": [{"addresses": ["10.1.0.200"]}]}
-    api.create(slices, endpoints)
 
 
 def _agents(api: Api) -> int:

@@ -33,7 +33,10 @@ def internet(estate: Estate, policy: Policy) -> Iterator[Judgement]:
 
 def storage(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     """Storage of the same region answers even in a private subnet, whoever owns the account."""
-    remedy = "Name the endpoint of a storage account in the same region that is not yours (probe targets, `storage`)."
+    remedy = (
+        "Name the endpoint of a storage account in the same region that is not yours: `storageNames` or "
+        "`storageAddresses` in `spec.probe.targets` of the EgressAudit."
+    )
 
     def doubts(run: ProbeRun) -> Iterator[Doubt]:
         names = [one for one in run.said.names if one.target.what == "storage"]

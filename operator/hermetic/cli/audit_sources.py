@@ -60,9 +60,12 @@ class Collected:
 
 async def collect(wish: Wish, policy: Policy) -> Collected:
     """Look at everything that the checks want, or load what somebody else saw."""
-    seen = _loaded(wish.snapshot, wish) if wish.snapshot is not None else await _looked(wish, policy)
-    estate = seen.estate()
-    _sentinels_must_be_there(estate, policy)
+    if wish.snapshot is not None:
+        seen = _loaded(wish.snapshot, wish)
+        estate = seen.estate()
+        _sentinels_must_be_there(estate, policy)
+    else:
+        seen, estate = await _looked(wish, policy)
     if wish.save_snapshot is not None:
         write_file(wish.save_snapshot, to_json(seen))
     return Collected(estate, seen.started_at, seen.finished_at, seen)
@@ -78,10 +81,14 @@ def _loaded(file: Path, wish: Wish) -> Snapshot:
     return seen
 
 
-async def _looked(wish: Wish, policy: Policy) -> Snapshot:
+async def _looked(wish: Wish, policy: Policy) -> tuple[Snapshot, Estate]:
     from hermetic import __version__
 
+    estates: list[Estate] = []
+
     def judged(estate: Estate) -> None:
+        # The last one wants nothing more: it is what was looked at, read already.
+        estates[:] = [estate]
         _sentinels_must_be_there(estate, policy)
         judge(estate, policy)
 
@@ -92,7 +99,8 @@ async def _looked(wish: Wish, policy: Policy) -> Snapshot:
             asked = await _asked(opened, wish, progress)
             answers = await collected(asked.cluster, asked.answerers, judged, progress)
     finished_at = clock.now().replace(microsecond=0)
-    return Snapshot(asked.cluster, tuple(asked.answerers), started_at, finished_at, __version__, answers)
+    seen = Snapshot(asked.cluster, tuple(asked.answerers), started_at, finished_at, __version__, answers)
+    return seen, estates[0]
 
 
 def _sentinels_must_be_there(estate: Estate, policy: Policy) -> None:

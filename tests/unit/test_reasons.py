@@ -64,4 +64,5 @@ def test_only_the_plan_the_audit_and_the_engines_give_reasons():
         for file in PRODUCT.rglob("*.py")
         if re.search(r"(?<!\bis )\bReason\.[A-Z_]+\b", file.read_text())
     ]
+    outside.remove("api/reasons.py")  # groups of them are named where they are declared
     assert {path.split("/")[0] for path in outside} <= {"plan", "audit", "engines", "cli"}

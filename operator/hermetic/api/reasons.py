@@ -396,4 +396,6 @@ class Reason(StrEnum):
     )
 
 
+RUNNING_OUT = frozenset({Reason.EVIDENCE_AGING, Reason.EVIDENCE_EXPIRING})
+"""It still holds, and somebody should act before it does not."""
 REASONS: dict[str, Reason] = {reason.value: reason for reason in Reason}

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from hermetic.api.conditions import ConditionType
-from hermetic.api.reasons import REASONS
-from hermetic.audit.standing.verdict import RUNNING_OUT
+from hermetic.api.reasons import REASONS, RUNNING_OUT
 
 ANNOUNCED = (
     ConditionType.READY,

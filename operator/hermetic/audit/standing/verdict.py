@@ -16,8 +16,6 @@ from hermetic.audit.exceptions import AcceptedRisk, Exceptions
 from hermetic.audit.findings import Finding, Verdict, overall, worst_first
 from hermetic.audit.standing.looks import AGING, EXPIRING, Looks, age_of, attested_findings, probe_ends_at
 
-RUNNING_OUT = frozenset({Reason.EVIDENCE_AGING, Reason.EVIDENCE_EXPIRING})
-"""It still holds, and somebody should act before it does not."""
 SEEN_BETTER_HERE = frozenset(check.page.id for check in CHECKS if check.needs == {"kube"})
 """Checks of the cluster's objects alone: they are looked at here and now, so what a jump box said of them is history.
 

@@ -22,11 +22,22 @@ def judge(estate: Estate, policy: Policy) -> tuple[Finding, ...]:
     return tuple(by_check(finding for check in asked for finding in findings_of(check, estate, policy)))
 
 
-def audit(
-    estate: Estate, policy: Policy, exceptions: Exceptions, *, started_at: datetime, finished_at: datetime, version: str
+def audit(  # noqa: PLR0913 - a report is about all of them
+    estate: Estate,
+    policy: Policy,
+    exceptions: Exceptions,
+    *,
+    started_at: datetime,
+    finished_at: datetime,
+    version: str,
+    judged: tuple[Finding, ...] | None = None,
 ) -> Report:
-    """The report about an estate. Exceptions count by the day on which the audit ended."""
-    findings, notes = exceptions.applied(judge(estate, policy), finished_at.date())
+    """The report about an estate. Exceptions count by the day on which the audit ended.
+
+    `judged` are the findings that `judge` has come to already; None where it was not asked yet.
+    """
+    whole = judge(estate, policy) if judged is None else judged
+    findings, notes = exceptions.applied(whole, finished_at.date())
     return Report(
         cluster=estate.cluster,
         sources=tuple(source for source in SOURCES if source in estate.sources),

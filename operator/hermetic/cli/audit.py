@@ -179,6 +179,7 @@ def _report(collected: Collected, policy: Policy, exceptions: Exceptions) -> Rep
         started_at=collected.started_at,
         finished_at=collected.finished_at,
         version=__version__,
+        judged=collected.findings,
     )
 
 

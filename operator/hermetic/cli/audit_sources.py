@@ -16,6 +16,7 @@ from hermetic.audit.estate.azure.vnet import NetworkInterface
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.questions import Source, Trouble
 from hermetic.audit.estate.snapshot import Snapshot, from_json, to_json
+from hermetic.audit.findings import Finding
 from hermetic.audit.policy import Policy
 from hermetic.cli.audit_files import content_of, write_file
 from hermetic.cli.audit_progress import Progress
@@ -50,9 +51,10 @@ class Wish:
 
 @dataclass(frozen=True, slots=True)
 class Collected:
-    """An estate, when it was looked at, and the snapshot that holds all of it."""
+    """An estate, its findings before exceptions, when it was looked at, and the snapshot that holds all of it."""
 
     estate: Estate
+    findings: tuple[Finding, ...]
     started_at: datetime
     finished_at: datetime
     snapshot: Snapshot
@@ -64,11 +66,12 @@ async def collect(wish: Wish, policy: Policy) -> Collected:
         seen = _loaded(wish.snapshot, wish)
         estate = seen.estate()
         _sentinels_must_be_there(estate, policy)
+        findings = judge(estate, policy)
     else:
-        seen, estate = await _looked(wish, policy)
+        seen, estate, findings = await _looked(wish, policy)
     if wish.save_snapshot is not None:
         write_file(wish.save_snapshot, to_json(seen))
-    return Collected(estate, seen.started_at, seen.finished_at, seen)
+    return Collected(estate, findings, seen.started_at, seen.finished_at, seen)
 
 
 def _loaded(file: Path, wish: Wish) -> Snapshot:
@@ -81,16 +84,14 @@ def _loaded(file: Path, wish: Wish) -> Snapshot:
     return seen
 
 
-async def _looked(wish: Wish, policy: Policy) -> tuple[Snapshot, Estate]:
+async def _looked(wish: Wish, policy: Policy) -> tuple[Snapshot, Estate, tuple[Finding, ...]]:
     from hermetic import __version__
 
-    estates: list[Estate] = []
+    judgements: list[tuple[Estate, tuple[Finding, ...]]] = []
 
     def judged(estate: Estate) -> None:
-        # The last one wants nothing more: it is what was looked at, read already.
-        estates[:] = [estate]
         _sentinels_must_be_there(estate, policy)
-        judge(estate, policy)
+        judgements[:] = [(estate, judge(estate, policy))]
 
     clock = SystemClock()
     started_at = clock.now().replace(microsecond=0)
@@ -100,7 +101,7 @@ async def _looked(wish: Wish, policy: Policy) -> tuple[Snapshot, Estate]:
             answers = await collected(asked.cluster, asked.answerers, judged, progress)
     finished_at = clock.now().replace(microsecond=0)
     seen = Snapshot(asked.cluster, tuple(asked.answerers), started_at, finished_at, __version__, answers)
-    return seen, estates[0]
+    return seen, *judgements[0]  # of the last round, which wanted nothing more
 
 
 def _sentinels_must_be_there(estate: Estate, policy: Policy) -> None:

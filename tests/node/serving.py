@@ -71,11 +71,15 @@ class Model:
         return found
 
     def pod(self) -> dict[str, Any]:
-        """The one pod that is not on its way out."""
+        """The one pod that is not on its way out, waited for: a pod comes after what asks for it."""
         chosen = f"--selector=hermetic.dev/modeldeployment={self.name}"
-        pods = self.kubectl.json("get", "pods", chosen)["items"]
-        (pod,) = [pod for pod in pods if "deletionTimestamp" not in pod["metadata"]]
-        return dict(pod)
+
+        def alone() -> dict[str, Any] | None:
+            pods = self.kubectl.json("get", "pods", chosen)["items"]
+            staying = [pod for pod in pods if "deletionTimestamp" not in pod["metadata"]]
+            return staying[0] if len(staying) == 1 else None
+
+        return dict(wait_for(f"one pod of {self.name}", alone))
 
     def shell(self, script: str) -> str:
         """Run a shell script in the engine's container; both outputs, whatever the exit status."""

@@ -18,21 +18,16 @@ from hermetic.audit.estate.azure.graph import ScaleSetNicInGraph
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.questions import Answer, Body, Problem, Question, Trouble
 from hermetic.audit.findings import Evidence, Finding
-from hermetic.audit.policy import Policy
 from hermetic.collect.azure.direct import GROUP_LISTS_ONLY
 from hermetic.collect.azure.paths import ask_for, is_subscription
 from testbed.azure.actions import act
 from testbed.azure.estate import Estate as StandIn
 from testbed.azure.reads import Reader
 from testbed.azure.refusals import Refusal
+from tests.azure_collecting import policy_of
 
 MOST_ROUNDS = 20
 TROUBLES = {401: Trouble.UNAUTHENTICATED, 403: Trouble.FORBIDDEN, 404: Trouble.NOT_FOUND}
-
-
-def policy_of(stood_in: StandIn) -> Policy:
-    """The policy and profile that an estate is meant to be audited with."""
-    return Policy.model_validate({**stood_in.policy, "profile": stood_in.profile})
 
 
 def answers_of(stood_in: StandIn) -> dict[Question, Answer]:

@@ -31,6 +31,8 @@ VERSION = "v1alpha1"
 
 MODEL_DEPLOYMENT = Kind(GROUP, VERSION, "ModelDeployment", "modeldeployments")
 EGRESS_AUDIT = Kind(GROUP, VERSION, "EgressAudit", "egressaudits", namespaced=False)
+THE_EGRESS_AUDIT = "cluster"
+"""Name of the one EgressAudit of a cluster."""
 EGRESS_ATTESTATION = Kind(GROUP, VERSION, "EgressAttestation", "egressattestations", namespaced=False)
 
 SERVICE_ACCOUNT = Kind("", "v1", "ServiceAccount", "serviceaccounts")

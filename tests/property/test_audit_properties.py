@@ -25,7 +25,8 @@ from hermetic.audit.policy import Policy
 from testbed.azure.baseline import sealed_estate
 from testbed.azure.generator import topology
 from tests.audit_estates import rule
-from tests.stand_in_answers import answers_of, policy_of
+from tests.azure_collecting import policy_of
+from tests.stand_in_answers import answers_of
 
 Answers = Mapping[Question, Answer]
 

@@ -67,7 +67,7 @@ async def test_what_was_seen_is_judged_again_to_the_same_bytes() -> None:
 
 
 def _told(estate: Estate, policy: Policy) -> str:
-    report = audit(estate, policy, Exceptions(), started_at=AT, finished_at=AT, version="0")
+    report = audit(estate, judge(estate, policy), policy, Exceptions(), started_at=AT, finished_at=AT, version="0")
     return as_json(report) + repr(judge(estate, policy))
 
 

@@ -82,3 +82,9 @@ def _message(error: ErrorDetails) -> str:
         accepted = f"must be {error['ctx']['expected']}"
         return accepted + hint if isinstance(error["input"], bool) else accepted
     return _INSTEAD.get(error["type"]) or _SUBJECT.sub("must ", error["msg"])
+
+
+def first_problem(refusal: ValidationError, root: str) -> str:
+    """The first problem of an object that the API server has taken and this version cannot read: `spec.a.b`: why."""
+    first = refusal.errors(include_url=False)[0]
+    return f"`{'.'.join(str(part) for part in (root, *first['loc']))}`: {first['msg']}"

@@ -396,6 +396,5 @@ class Reason(StrEnum):
     )
 
 
-RUNNING_OUT = frozenset({Reason.EVIDENCE_AGING, Reason.EVIDENCE_EXPIRING})
-"""It still holds, and somebody should act before it does not."""
+RUNNING_OUT = frozenset({Reason.EVIDENCE_AGING, Reason.EVIDENCE_EXPIRING})  # holds, and somebody should act soon
 REASONS: dict[str, Reason] = {reason.value: reason for reason in Reason}

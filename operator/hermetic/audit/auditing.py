@@ -24,20 +24,16 @@ def judge(estate: Estate, policy: Policy) -> tuple[Finding, ...]:
 
 def audit(  # noqa: PLR0913 - a report is about all of them
     estate: Estate,
+    judged: tuple[Finding, ...],
     policy: Policy,
     exceptions: Exceptions,
     *,
     started_at: datetime,
     finished_at: datetime,
     version: str,
-    judged: tuple[Finding, ...] | None = None,
 ) -> Report:
-    """The report about an estate. Exceptions count by the day on which the audit ended.
-
-    `judged` are the findings that `judge` has come to already; None where it was not asked yet.
-    """
-    whole = judge(estate, policy) if judged is None else judged
-    findings, notes = exceptions.applied(whole, finished_at.date())
+    """The report about an estate and what was judged of it. Exceptions count by the day on which the audit ended."""
+    findings, notes = exceptions.applied(judged, finished_at.date())
     return Report(
         cluster=estate.cluster,
         sources=tuple(source for source in SOURCES if source in estate.sources),

@@ -174,12 +174,12 @@ def _report(collected: Collected, policy: Policy, exceptions: Exceptions) -> Rep
 
     return audit(
         collected.estate,
+        collected.findings,
         policy,
         exceptions,
         started_at=collected.started_at,
         finished_at=collected.finished_at,
         version=__version__,
-        judged=collected.findings,
     )
 
 

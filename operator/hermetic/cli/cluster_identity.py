@@ -10,13 +10,13 @@ from typing import Any
 
 from hermetic.audit.attestation.cluster_identity import ca_fingerprint
 from hermetic.audit.estate.arm_ids import same_id
+from hermetic.audit.estate.kubernetes.platform import KUBE_SYSTEM
 from hermetic.cli.output import note
 from hermetic.errors import Forbidden, HermeticError, InputError, NotFound, ServerTrouble, Throttled
-from hermetic.kinds import EGRESS_AUDIT, NAMESPACE, Kind
+from hermetic.kinds import EGRESS_AUDIT, NAMESPACE, THE_EGRESS_AUDIT
+from hermetic.kube.lookup import named
 from hermetic.ports import KubeApi
 
-KUBE_SYSTEM = "kube-system"
-ONE_AUDIT = "cluster"
 NOT_ALLOWED = 403
 PAUSES = (0.5, 1.5, 3.0)
 """Seconds before what passes by itself is asked again: an API server that has just learned a CRD answers 429."""
@@ -62,7 +62,7 @@ async def declared_in(api: KubeApi) -> Declared:
 
 async def _declared(api: KubeApi) -> Declared:
     try:
-        audit = await _first(api, EGRESS_AUDIT, ONE_AUDIT)
+        audit = await named(api, EGRESS_AUDIT, THE_EGRESS_AUDIT)
     except NotFound:  # no CRD: Hermetic is not installed there
         return Declared()
     except Forbidden as refused:
@@ -102,18 +102,10 @@ async def _asked(kubeconfig: str | None, context: str | None) -> Tie:
         raise ValueError("the kubeconfig names no certificate authority")
     fingerprint = ca_fingerprint(await asyncio.to_thread(Path(connection.ca_file).read_bytes))
     async with KubernetesApi(connection) as api:
-        namespace = await _first(api, NAMESPACE, KUBE_SYSTEM)
+        namespace = await named(api, NAMESPACE, KUBE_SYSTEM)
         if namespace is None:
             raise ValueError(f"there is no namespace {KUBE_SYSTEM}")
         return Tie(fingerprint, str(namespace["metadata"]["uid"]), await declared_in(api))
-
-
-async def _first(api: KubeApi, kind: Kind, name: str) -> Mapping[str, Any] | None:
-    """By listing: a role can allow it for this name alone."""
-    async for items, _ in api.pages(kind, field_selector=f"metadata.name={name}"):
-        for item in items:
-            return item
-    return None
 
 
 def _mapping(value: Any) -> Mapping[str, Any]:

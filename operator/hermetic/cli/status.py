@@ -15,7 +15,7 @@ from hermetic.cli.options import common_options
 from hermetic.cli.output import note, write_json
 from hermetic.cli.status_report import Report, report
 from hermetic.errors import ApiRefused, InputError, NotFound
-from hermetic.kinds import EGRESS_AUDIT, MODEL_DEPLOYMENT, POD, Kind
+from hermetic.kinds import EGRESS_AUDIT, MODEL_DEPLOYMENT, POD, THE_EGRESS_AUDIT, Kind
 from hermetic.objects.names import MODEL_LABEL
 
 Manifest = Mapping[str, Any]
@@ -93,7 +93,8 @@ async def _look(wanted: Wanted, kubeconfig: str | None, context: str | None) -> 
             )
         label = f"{MODEL_LABEL}={wanted.name}" if wanted.name else MODEL_LABEL
         pods, audits = await asyncio.gather(
-            look.if_allowed(POD, label_selector=label), look.if_allowed(EGRESS_AUDIT, field_selector=_named("cluster"))
+            look.if_allowed(POD, label_selector=label),
+            look.if_allowed(EGRESS_AUDIT, field_selector=_named(THE_EGRESS_AUDIT)),
         )
     return _reports(deployments, pods, audits)
 

@@ -16,6 +16,7 @@ from pydantic import ValidationError
 
 from hermetic.api.conditions import ConditionType
 from hermetic.api.egressaudit import EgressAuditSpec
+from hermetic.api.problems import first_problem
 from hermetic.audit.attestation.choosing import Choice
 from hermetic.audit.attestation.keys import TrustedKeys, read_public_key, trusted
 from hermetic.audit.attestation.verification import Expected, Newest
@@ -44,13 +45,12 @@ from hermetic.errors import (
     Throttled,
     Unreachable,
 )
-from hermetic.kinds import EGRESS_AUDIT
+from hermetic.kinds import EGRESS_AUDIT, THE_EGRESS_AUDIT
 from hermetic.kube.recorder import EventRecorder
 from hermetic.kube.store import Key, Store
 from hermetic.plan.status import same_status
 from hermetic.ports import Clock, KubeApi
 
-NAME = "cluster"
 UNTIL_SEEN_SECONDS = 1.0
 PROBE_AGAIN_SECONDS = 60.0
 
@@ -102,7 +102,7 @@ class Auditor:
 
     async def look(self) -> Outcome:
         """Judge what there is to go by, and say it when it is news. Raises what may pass by itself."""
-        live = self._store.object(EGRESS_AUDIT, NAME)
+        live = self._store.object(EGRESS_AUDIT, THE_EGRESS_AUDIT)
         if live is None or live["metadata"].get("deletionTimestamp"):
             self._prober.forget()
             self._publisher.forget()
@@ -261,7 +261,4 @@ def _policy(spec: EgressAuditSpec, registries: tuple[str, ...]) -> Policy:
 
 
 def _in_words(error: ValidationError | HermeticError) -> str:
-    if isinstance(error, HermeticError):
-        return error.message
-    first = error.errors(include_url=False)[0]
-    return f"`{'.'.join(str(part) for part in ('spec', *first['loc']))}`: {first['msg']}"
+    return error.message if isinstance(error, HermeticError) else first_problem(error, "spec")

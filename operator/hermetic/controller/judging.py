@@ -7,14 +7,12 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from hermetic.controller.reconciler import Outcome
-from hermetic.kinds import EGRESS_AUDIT
+from hermetic.kinds import EGRESS_AUDIT, THE_EGRESS_AUDIT
 from hermetic.kube.store import Store
 
 if TYPE_CHECKING:
     from hermetic.controller.auditor import Auditor
     from hermetic.controller.sight import Sight
-
-NAME = "cluster"
 
 
 class Judging:
@@ -29,7 +27,7 @@ class Judging:
     async def look(self) -> Outcome:
         """One look at the EgressAudit; nothing at all as long as there never was one."""
         if self._parts is None:
-            if self._store.object(EGRESS_AUDIT, NAME) is None:
+            if self._store.object(EGRESS_AUDIT, THE_EGRESS_AUDIT) is None:
                 return Outcome()
             self._parts = self._make()
             self._needed.set()

@@ -26,7 +26,7 @@ from hermetic.kinds import (
     SERVICE,
     Kind,
 )
-from hermetic.kube.relist import WATCHED, Watched, relist
+from hermetic.kube.relist import WATCHED, WISHES, Watched, relist
 from hermetic.kube.store import Key, Store
 from hermetic.ports import Clock, KubeApi
 
@@ -37,7 +37,7 @@ SWEEP: Key = ("", "sweep persistentvolumes")
 JUDGE: Key = ("", "judge the egressaudit")
 LOOKS: dict[Key, Watched] = {("", f"list {watched.kind.plural}"): watched for watched in WATCHED}
 SWEEPING_KINDS = frozenset((MODEL_DEPLOYMENT, PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM))
-WISHES = frozenset((MODEL_DEPLOYMENT, EGRESS_AUDIT))
+WISHED_KINDS = frozenset(watched.kind for watched in WISHES)
 JUDGED_KINDS = frozenset((EGRESS_AUDIT, EGRESS_ATTESTATION))
 
 STUCK_SECONDS = 300.0
@@ -89,7 +89,7 @@ class Operator:
         """An event came in: keep what it says, and have those looked at whom it concerns. Never fails, never waits."""
         concerned, kind = self._store.drop(manifest) if gone else self._store.put(manifest), BY_KIND[manifest["kind"]]
         for key in concerned:
-            if kind in WISHES:
+            if kind in WISHED_KINDS:
                 self._queue.add(key)
             else:
                 self._queue.add_after(key, GATHER_SECONDS, routine=kind is not SERVICE)

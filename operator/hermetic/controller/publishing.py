@@ -20,6 +20,7 @@ from hermetic.audit.standing.verdict import Standing
 from hermetic.controller.telemetry import Telemetry
 from hermetic.errors import Forbidden, NotFound, Rejected
 from hermetic.kinds import CLUSTER_REPORT, EGRESS_AUDIT
+from hermetic.kube.lookup import named
 from hermetic.ports import KubeApi, Manifest
 
 DIGEST = "hermetic.dev/findings"
@@ -68,10 +69,8 @@ class Publisher:
 
     async def _digest_of_the_live_one(self) -> str:
         """What an earlier process has written; "" where there is nothing. NotFound where there is no such kind."""
-        async for page, _ in self._api.pages(CLUSTER_REPORT, field_selector=f"metadata.name={NAME}"):
-            for live in page:
-                return str((live["metadata"].get("annotations") or {}).get(DIGEST, ""))
-        return ""
+        live = await named(self._api, CLUSTER_REPORT, NAME)
+        return "" if live is None else str((live["metadata"].get("annotations") or {}).get(DIGEST, ""))
 
 
 def _digest(standing: Standing) -> str:

@@ -11,6 +11,7 @@ import structlog
 from pydantic import ValidationError
 
 from hermetic.api.modeldeployment import ModelDeploymentSpec
+from hermetic.api.problems import first_problem
 from hermetic.api.reasons import Reason
 from hermetic.controller.announcements import announcements
 from hermetic.controller.contests import Contests
@@ -98,9 +99,7 @@ class Reconciler:
             # A newer CRD may know more fields than this version: it does its part all the same.
             return ModelDeploymentSpec.model_validate(seen.get("spec") or {}, extra="ignore")
         except ValidationError as error:
-            first = error.errors(include_url=False)[0]
-            where = ".".join(str(part) for part in ("spec", *first["loc"]))
-            return f"`{where}`: {first['msg']}"
+            return first_problem(error, "spec")
 
     async def _carry_out(self, key: Key, decided: Plan, outcome: Outcome) -> tuple[Refusal, ...]:
         """Apply one wave, the workload last and only behind its walls; when nothing is left, delete what is surplus."""

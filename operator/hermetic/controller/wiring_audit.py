@@ -6,6 +6,7 @@ import asyncio
 from pathlib import Path
 
 from hermetic.audit.attestation.cluster_identity import ca_fingerprint
+from hermetic.audit.estate.kubernetes.platform import KUBE_SYSTEM
 from hermetic.controller.auditor import Auditor, ClusterIdentity
 from hermetic.controller.operator import JUDGE, JUDGE_SECONDS
 from hermetic.controller.prober import Prober
@@ -16,8 +17,7 @@ from hermetic.errors import NotFound
 from hermetic.kinds import NAMESPACE
 from hermetic.kube.client import KubernetesApi
 from hermetic.kube.connection import Connection
-
-KUBE_SYSTEM = "kube-system"
+from hermetic.kube.lookup import named
 
 
 def assemble_audit(shared: Shared) -> tuple[Auditor, Sight]:
@@ -42,7 +42,8 @@ def assemble_audit(shared: Shared) -> tuple[Auditor, Sight]:
 async def _identified(api: KubernetesApi, connection: Connection) -> ClusterIdentity:
     """By what this cluster is known to those who attest it. Raises NotFound where that is not to be seen."""
     pem = await asyncio.to_thread(Path(connection.ca_file).read_bytes) if connection.ca_file else None
-    async for page, _ in api.pages(NAMESPACE, field_selector=f"metadata.name={KUBE_SYSTEM}"):
-        for found in page:
-            return ClusterIdentity(ca_fingerprint(pem) if pem else None, str(found["metadata"]["uid"]))
-    raise NotFound(f"there is no namespace '{KUBE_SYSTEM}' by which to know the cluster", status=404, reason="NotFound")
+    found = await named(api, NAMESPACE, KUBE_SYSTEM)
+    if found is None:
+        words = f"there is no namespace '{KUBE_SYSTEM}' by which to know the cluster"
+        raise NotFound(words, status=404, reason="NotFound")
+    return ClusterIdentity(ca_fingerprint(pem) if pem else None, str(found["metadata"]["uid"]))

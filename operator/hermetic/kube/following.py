@@ -8,41 +8,21 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import AsyncIterator, Awaitable, Callable
-from typing import Any, NoReturn, Protocol
+from collections.abc import Awaitable, Callable
+from typing import Any, NoReturn
 
 import structlog
 
 from hermetic.errors import HermeticError, ServerTrouble, Throttled
-from hermetic.kinds import Kind
 from hermetic.kube.relist import FOLLOWED, Watched, scopes
 from hermetic.kube.store import Store
-from hermetic.ports import Manifest
+from hermetic.ports import ClusterReader
 
 GONE = 410
 PAUSES = (0.2, 1.0, 3.0, 10.0)
 LASTING_SECONDS = 30.0
 
 log = structlog.get_logger(__name__)
-
-
-class WatchApi(Protocol):
-    """The one verb that is needed here."""
-
-    def watch(
-        self,
-        kind: Kind,
-        *,
-        since: str,
-        namespace: str | None = None,
-        label_selector: str = "",
-        field_selector: str = "",
-    ) -> AsyncIterator[tuple[str, Manifest]]:
-        """Yields (type, object) of every event after resourceVersion `since`, BOOKMARK included, until it ends.
-
-        Raises the leaves of `errors`; ServerTrouble with status 410 when the server has forgotten `since`.
-        """
-        ...
 
 
 class Following:
@@ -53,7 +33,7 @@ class Following:
 
     def __init__(
         self,
-        api: WatchApi,
+        api: ClusterReader,
         store: Store,
         *,
         see: Callable[..., None],

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 from hermetic.api.conditions import ConditionType
 from hermetic.api.modeldeployment import ModelDeploymentSpec
 from hermetic.api.reasons import Reason
+from hermetic.api.said import Said, dated
 from hermetic.engines.starting import engine_name, tensor_parallel_size
 from hermetic.kinds import DEPLOYMENT, SERVICE
 from hermetic.objects.names import selector
@@ -22,16 +22,6 @@ from hermetic.plan.world import World
 
 Status = dict[str, Any]
 OURS = frozenset(kind.value for kind in ConditionType)
-
-
-@dataclass(frozen=True, slots=True)
-class Said:
-    """One condition before it has times and generations: what, whether, why."""
-
-    type: ConditionType
-    status: str
-    reason: Reason
-    message: str
 
 
 def status(spec: ModelDeploymentSpec, world: World, plan: Plan, refusals: tuple[Refusal, ...], now: datetime) -> Status:
@@ -261,17 +251,7 @@ def _from_block(kind: ConditionType, block: Blocks) -> Said:
 
 
 def _dated(said: Said, world: World, now: datetime) -> dict[str, Any]:
-    before = world.condition(said.type)
-    unchanged = before is not None and before.get("status") == said.status
-    moment = before["lastTransitionTime"] if unchanged and before is not None else now.strftime("%Y-%m-%dT%H:%M:%SZ")
-    return {
-        "type": said.type.value,
-        "status": said.status,
-        "reason": said.reason.value,
-        "message": said.message,
-        "lastTransitionTime": moment,
-        "observedGeneration": world.generation,
-    }
+    return dated(said, world.generation, world.condition(said.type), now)
 
 
 def _endpoint(spec: ModelDeploymentSpec, world: World) -> dict[str, str] | None:

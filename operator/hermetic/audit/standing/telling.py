@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
 from hermetic.api.conditions import ConditionType
 from hermetic.api.egressaudit import EgressAuditSpec
 from hermetic.api.reasons import Reason
+from hermetic.api.said import Said, dated, timestamp
 from hermetic.audit.findings import Finding, Verdict
 from hermetic.audit.standing.looks import Looks, age_of, probe_ends_at
-from hermetic.audit.standing.verdict import Said, Standing
+from hermetic.audit.standing.verdict import Standing
 
 KEPT_SECONDS = 3600
 """How old `evidence.kubernetes.observedAt` may grow while nothing changes: a write an hour, not one for every look."""
@@ -37,7 +39,7 @@ def status_of(
         "evidence": _evidence(spec, looks, before, now),
     }
     newest = looks.choice.accepted
-    accepted = {"digest": newest.digest, "observedAt": _moment(newest.observed_at)} if newest else None
+    accepted = {"digest": newest.digest, "observedAt": timestamp(newest.observed_at)} if newest else None
     if remembered := accepted or before.get("newestAccepted"):
         status["newestAccepted"] = dict(remembered)
     return status
@@ -144,15 +146,15 @@ def _evidence(spec: EgressAuditSpec, looks: Looks, before: Mapping[str, Any], no
     if accepted is not None:
         found["azure"] = {
             "digest": accepted.digest,
-            "observedAt": _moment(accepted.observed_at),
-            "expiresAt": _moment(age_of(accepted, spec).ends_at),
+            "observedAt": timestamp(accepted.observed_at),
+            "expiresAt": timestamp(age_of(accepted, spec).ends_at),
             "signedBy": accepted.signed_by.name,
         }
     if looks.kubernetes_at is not None:
         found["kubernetes"] = {"observedAt": _kept(looks.kubernetes_at, before, now)}
     ends_at = probe_ends_at(looks.probe, spec) if looks.probe is not None else None
     if looks.probe is not None and ends_at is not None and now < ends_at and not looks.probe.silent:
-        found["probe"] = {"observedAt": _moment(looks.probe.observed_at), "nodes": looks.probe.nodes}
+        found["probe"] = {"observedAt": timestamp(looks.probe.observed_at), "nodes": looks.probe.nodes}
     return found
 
 
@@ -161,26 +163,14 @@ def _kept(at: datetime, before: Mapping[str, Any], now: datetime) -> str:
     written = ((before.get("evidence") or {}).get("kubernetes") or {}).get("observedAt")
     if written and now - datetime.fromisoformat(written) < timedelta(seconds=KEPT_SECONDS):
         return str(written)
-    return _moment(at)
+    return timestamp(at)
 
 
 def _dated(one: Said, generation: int, before: Mapping[str, Any], now: datetime) -> Status:
     old = next((c for c in before.get("conditions") or () if c.get("type") == one.type), None)
-    same = old is not None and old.get("status") == one.status
-    return {
-        "type": one.type.value,
-        "status": one.status,
-        "reason": one.reason.value,
-        "message": _cut(one.message),
-        "lastTransitionTime": old["lastTransitionTime"] if same and old is not None else _moment(now),
-        "observedGeneration": generation,
-    }
+    return dated(replace(one, message=_cut(one.message)), generation, old, now)
 
 
 def _cut(message: str) -> str:
     """A status with a longer one would be refused as a whole, and the old verdict would stand."""
     return message if len(message) <= LONGEST_MESSAGE else f"{message[: LONGEST_MESSAGE - 1]}…"
-
-
-def _moment(at: datetime) -> str:
-    return f"{at:%Y-%m-%dT%H:%M:%SZ}"

@@ -8,6 +8,7 @@ from datetime import datetime
 from hermetic.api.conditions import ConditionType
 from hermetic.api.egressaudit import EgressAuditSpec
 from hermetic.api.reasons import Reason
+from hermetic.api.said import Said
 from hermetic.audit.attestation.choosing import Choice
 from hermetic.audit.attestation.refusals import Refusal
 from hermetic.audit.attestation.verification import Attestation
@@ -21,16 +22,6 @@ SEEN_BETTER_HERE = frozenset(check.page.id for check in CHECKS if check.needs ==
 
 Not those of the probe: a way out that any packet ever found stays found until the attestation is replaced.
 """
-
-
-@dataclass(frozen=True, slots=True)
-class Said:
-    """One condition before it has times: what, whether, why."""
-
-    type: ConditionType
-    status: str
-    reason: Reason
-    message: str
 
 
 @dataclass(frozen=True, slots=True)

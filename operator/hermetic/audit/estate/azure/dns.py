@@ -8,12 +8,11 @@ from hermetic.audit.estate.azure.versions import DNS_RESOLVER, PRIVATE_DNS
 from hermetic.audit.estate.resource import Part, Reference, Resource
 
 
-class LinkedDnsPolicies(Resource):
-    """The DNS security policies linked to a network."""
+class LinkedToNetwork(Resource):
+    """What of one kind is linked to a network; each kind has an action of its own that lists it."""
 
     TYPE: ClassVar[str] = "Microsoft.Network/virtualNetworks"
     API_VERSION: ClassVar[str] = DNS_RESOLVER
-    ACTION: ClassVar[str] = "listDnsResolverPolicies"
     WRAPPED: ClassVar[bool] = False
 
     value: list[Reference] | None = None
@@ -23,6 +22,18 @@ class LinkedDnsPolicies(Resource):
     def is_whole(self) -> bool:
         """Whether all of it is on this page."""
         return self.value is not None and not self.next_link
+
+
+class LinkedDnsPolicies(LinkedToNetwork):
+    """The DNS security policies linked to a network."""
+
+    ACTION: ClassVar[str] = "listDnsResolverPolicies"
+
+
+class LinkedRulesets(LinkedToNetwork):
+    """The forwarding rulesets linked to a network."""
+
+    ACTION: ClassVar[str] = "listDnsForwardingRulesets"
 
 
 class RuleAction(Part):
@@ -51,23 +62,6 @@ class DomainList(Resource):
     API_VERSION: ClassVar[str] = DNS_RESOLVER
 
     domains: list[str] | None = None
-
-
-class LinkedRulesets(Resource):
-    """The forwarding rulesets linked to a network."""
-
-    TYPE: ClassVar[str] = "Microsoft.Network/virtualNetworks"
-    API_VERSION: ClassVar[str] = DNS_RESOLVER
-    ACTION: ClassVar[str] = "listDnsForwardingRulesets"
-    WRAPPED: ClassVar[bool] = False
-
-    value: list[Reference] | None = None
-    next_link: str | None = None
-
-    @property
-    def is_whole(self) -> bool:
-        """Whether all of it is on this page."""
-        return self.value is not None and not self.next_link
 
 
 class TargetServer(Part):

@@ -1,0 +1,39 @@
+"""Conditions as they are decided, and as they are written: the same for every kind that has a status of ours."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from hermetic.api.conditions import ConditionType
+from hermetic.api.reasons import Reason
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """One condition before it has times and generations: what, whether, why."""
+
+    type: ConditionType
+    status: str
+    reason: Reason
+    message: str
+
+
+def dated(said: Said, generation: int, before: Mapping[str, Any] | None, now: datetime) -> dict[str, Any]:
+    """The condition as it is written. `before` is the one that is there: its time stays with its status."""
+    unchanged = before is not None and before.get("status") == said.status
+    return {
+        "type": said.type.value,
+        "status": said.status,
+        "reason": said.reason.value,
+        "message": said.message,
+        "lastTransitionTime": before["lastTransitionTime"] if unchanged and before is not None else timestamp(now),
+        "observedGeneration": generation,
+    }
+
+
+def timestamp(moment: datetime) -> str:
+    """A moment in UTC as Kubernetes writes it: 2026-03-01T09:30:00Z."""
+    return moment.strftime("%Y-%m-%dT%H:%M:%SZ")

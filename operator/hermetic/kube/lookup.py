@@ -1,0 +1,14 @@
+"""One object by its name, by listing: a role can allow that for this name alone."""
+
+from __future__ import annotations
+
+from hermetic.kinds import Kind
+from hermetic.ports import ClusterReader, KubeApi, Manifest
+
+
+async def named(api: KubeApi | ClusterReader, kind: Kind, name: str) -> Manifest | None:
+    """The cluster-scoped object of this name; None where there is none. Raises what the API server says to a list."""
+    async for page, _ in api.pages(kind, field_selector=f"metadata.name={name}"):
+        for found in page:
+            return found
+    return None

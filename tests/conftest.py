@@ -14,6 +14,7 @@ from __future__ import annotations
 import os
 import re
 import secrets
+import signal
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -50,6 +51,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        # a shell starts what runs in the background deaf to it, and the programs of the tests would inherit that
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     config.stash[_logs] = {}
     if seed := config.getoption("--replay"):
         os.environ[SEED_VARIABLE] = seed

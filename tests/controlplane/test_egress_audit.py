@@ -15,20 +15,17 @@ from typing import Any
 import pytest
 
 from testbed.audit import requests
-from testbed.errors import ApiError
 from testbed.installation import ACCOUNT
-from testbed.openreports import definitions
 from testbed.probe_player import EGRESS
 from tests.attestations import OTHER_CLUSTER
 from tests.controlplane.deployments import Deployments
 from tests.controlplane.kstatus import kstatus
+from tests.controlplane.open_reports import CLUSTER_REPORTS, open_reports_served
 from tests.controlplane.sealed import ATTESTATIONS, AUDIT, SealedCluster, a_finding, sealed, sealed_module
 from tests.scenarios import a_baked_model, a_share_model
 
 __all__ = ["sealed", "sealed_module"]
 
-CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
-REPORTS = "/apis/openreports.io/v1alpha1/clusterreports"
 NAT = a_finding(
     "Fail", "natgw-inventory", message="a NAT gateway is attached", paths=["node subnet -> nat gateway -> internet"]
 )
@@ -314,29 +311,15 @@ def test_the_probe_s_namespace_that_is_not_there_is_said(sealed: SealedCluster) 
 def test_a_cluster_report_is_written_where_the_kind_is_known_and_goes_with_the_audit(sealed: SealedCluster) -> None:
     sealed.open_gate()
     assert "ClusterReport" not in json.dumps([line.get("wrote") for line in sealed.operator.log_lines()])
-    for crd in definitions():
-        sealed.api.create(CRDS, crd)
-    names = [f"crd/{crd['metadata']['name']}" for crd in definitions()]
-    sealed.kubectl("wait", "--for=condition=Established", "--timeout=30s", *names)
-    sealed.wait("served", lambda: "ClusterReport" in sealed.kubectl("api-resources", "--api-group=openreports.io"))
-    try:
+    with open_reports_served(sealed.api, sealed.kubectl):
         sealed.attest(NAT, says={"verdict": "Fail"})
         report = sealed.wait("report", lambda: reports(sealed))[0]
         assert report["summary"]["fail"] == 1
         assert report["metadata"]["ownerReferences"][0]["name"] == "cluster"
         sealed.forget()
         sealed.wait("report gone", lambda: not reports(sealed))
-    finally:
-        for crd in definitions():
-            sealed.api.delete(f"{CRDS}/{crd['metadata']['name']}")
 
 
 def reports(sealed: SealedCluster) -> list[dict[str, Any]]:
-    """Every ClusterReport; none while the API server is still making room for the kind."""
-    try:
-        found: list[dict[str, Any]] = sealed.api.get(REPORTS)["items"]
-    except ApiError as error:
-        if error.status != 429:
-            raise
-        return []
-    return found
+    """Every ClusterReport."""
+    return list(sealed.api.get(CLUSTER_REPORTS)["items"])

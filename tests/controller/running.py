@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
 from hermetic.api.configuration import Configuration
+from hermetic.audit.policy import Policy
 from hermetic.controller.auditor import Auditor, ClusterIdentity
 from hermetic.controller.judging import Judging
 from hermetic.controller.operator import JUDGE, JUDGE_SECONDS, Operator
@@ -54,7 +55,7 @@ async def running(cluster: ClusterInMemory, *, workers: int = 8) -> AsyncIterato
         clock=clock,
         identity=_identity,
         on_verdict=queue.add_all,
-        registries=("contoso.azurecr.io",),
+        policy=Policy(allowed_registries=("contoso.azurecr.io",), hermetic_namespaces=("hermetic-system", PROBES)),
     )
     judging = Judging(store, lambda: (auditor, sight))
     operator = Operator(

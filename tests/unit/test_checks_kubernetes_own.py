@@ -102,6 +102,16 @@ def test_the_probe_passes_wherever_it_runs_by_default(namespace: str, host_netwo
     assert [one for one in found if one.verdict is not Verdict.PASS] == []
 
 
+@pytest.mark.parametrize("host_network", [True, False])
+def test_the_probe_passes_elsewhere_only_where_the_policy_says_so(host_network: bool) -> None:
+    pods = ProbePods(namespace="probes", image=f"{REGISTRY}/hermetic@sha256:{'0' * 64}")
+    job = probe_job(pods, Seat("gpu", "nodes", NODE), "round1", host_network=host_network)
+    seen = estate([*sealed_cluster(), pod_of(job, "Job", "batch/v1")])
+    unknown = {one.check for one in judge(seen, POLICY) if one.verdict is not Verdict.PASS}
+    assert unknown == {"k8s-hostnetwork" if host_network else "k8s-default-deny-egress"}
+    assert all(one.verdict is Verdict.PASS for one in judge(seen, POLICY.with_hermetic_in("probes")))
+
+
 def test_the_operator_passes_once_its_image_has_a_registry() -> None:
     deployment = yaml.safe_load((SAMPLES.parent / "operator" / "deployment.yaml").read_text())
     operator = pod_of(deployment, "ReplicaSet", "apps/v1")

@@ -100,6 +100,7 @@ def test_a_file_that_says_nothing_sensible_is_2(option: str, text: str, says: st
         ({"sentinelNics": ["nic-sentinel"]}, "is not an ARM id"),
         ({"sentinelNics": [FIREWALL]}, "is not the ARM id of a network interface"),
         ({"firewall": NIC}, "is not the ARM id of an Azure Firewall"),
+        ({"hermeticNamespaces": ["Probes"]}, "is not the name of a namespace"),
         ({"sentinelNics": [7]}, "`sentinelNics.0`"),
     ],
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from ipaddress import ip_address
 from typing import Literal
 
@@ -14,10 +14,13 @@ from hermetic.audit.estate.arm_ids import is_arm_id, same_id, subscription_of, t
 
 Profile = Literal["sealed", "filtered"]
 
+HERMETIC_NAMESPACES = ("hermetic-system", "hermetic-probe")
+
 NIC = "Microsoft.Network/networkInterfaces"
 FIREWALL = "Microsoft.Network/azureFirewalls"
 NETWORKS = ("Microsoft.Network/virtualNetworks", "Microsoft.Network/virtualNetworks/virtualNetworkPeerings")
 _SUBSCRIPTION = re.compile(r"(/subscriptions/)?[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}/?", re.IGNORECASE)
+_DNS_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 
 
 class Policy(BaseModel):
@@ -37,6 +40,8 @@ class Policy(BaseModel):
     """ARM ids of resources that a private endpoint may lead to although they are not in our subscriptions."""
     allowed_registries: tuple[str, ...] = ()
     """Host names of the registries that images of workloads may come from, such as contoso.azurecr.io."""
+    hermetic_namespaces: tuple[str, ...] = HERMETIC_NAMESPACES
+    """Where Hermetic's operator and the pods of its probe run: these may do there what nobody else may."""
     sentinel_nics: tuple[str, ...] = ()
     """ARM ids of network interfaces of virtual machines in the cluster's subnets, asked for effective routes."""
     firewall: str = ""
@@ -55,6 +60,11 @@ class Policy(BaseModel):
                     raise ValueError(f"`{name}`: {one!r} is not an ARM id (/subscriptions/…)")
         return self
 
+    def with_hermetic_in(self, namespace: str) -> Policy:
+        """The policy that knows this namespace of Hermetic too."""
+        known = dict.fromkeys((*self.hermetic_namespaces, namespace))
+        return self.model_copy(update={"hermetic_namespaces": tuple(known)})
+
     def allows_peering(self, *ids: str) -> bool:
         """Whether a peering or its remote network is on the list."""
         return any(same_id(one, allowed) for one in ids for allowed in self.allowed_peerings)
@@ -67,20 +77,11 @@ class Policy(BaseModel):
 
 def never_met(policy: Policy) -> Iterator[str]:
     """What stands in a policy and could never match anything, in words: a typing error must not pass for a rule."""
-    for one in policy.own_subscriptions:
-        if _SUBSCRIPTION.fullmatch(one) is None:
-            yield f"`ownSubscriptions`: {one!r} is not the id of a subscription"
-    for one in policy.allowed_dns_servers:
-        if not _is_address(one):
-            yield f"`allowedDnsServers`: {one!r} is not an IP address"
-    for one in policy.allowed_peerings:
-        if not _is_of(one, *NETWORKS):
-            yield f"`allowedPeerings`: {one!r} is not the ARM id of a virtual network or a peering"
-    for one in policy.sentinel_nics:
-        if not _is_of(one, NIC):
-            yield f"`sentinelNics`: {one!r} is not the ARM id of a network interface (…/providers/{NIC}/NAME)"
-    if policy.firewall and not _is_of(policy.firewall, FIREWALL):
-        yield f"`firewall`: {policy.firewall!r} is not the ARM id of an Azure Firewall (…/providers/{FIREWALL}/NAME)"
+    for field, fits, what in _SHAPES:
+        said = getattr(policy, field)
+        for one in said if isinstance(said, tuple) else filter(None, (said,)):
+            if not fits(one):
+                yield f"`{to_camel(field)}`: {one!r} is not {what}"
 
 
 def _is_of(text: str, *types: str) -> bool:
@@ -93,3 +94,17 @@ def _is_address(text: str) -> bool:
     except ValueError:
         return False
     return True
+
+
+_SHAPES: tuple[tuple[str, Callable[[str], object], str], ...] = (
+    ("own_subscriptions", _SUBSCRIPTION.fullmatch, "the id of a subscription"),
+    ("allowed_dns_servers", _is_address, "an IP address"),
+    ("hermetic_namespaces", _DNS_LABEL.fullmatch, "the name of a namespace"),
+    ("allowed_peerings", lambda one: _is_of(one, *NETWORKS), "the ARM id of a virtual network or a peering"),
+    (
+        "sentinel_nics",
+        lambda one: _is_of(one, NIC),
+        f"the ARM id of a network interface (…/providers/{NIC}/NAME)",
+    ),
+    ("firewall", lambda one: _is_of(one, FIREWALL), f"the ARM id of an Azure Firewall (…/providers/{FIREWALL}/NAME)"),
+)

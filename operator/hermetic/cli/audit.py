@@ -119,7 +119,7 @@ def command(**said: Any) -> int:
 
 def _audit(said: dict[str, Any]) -> int:
     _must_fit_together(said)
-    policy = read_policy(said["policy"], said["profile"])
+    policy = read_policy(said["policy"], said["profile"]).with_hermetic_in(said["probe_namespace"])
     # What costs start-up time is imported when the command line itself leaves nothing to refuse.
     from hermetic.audit.checks.registry import PAGES
     from hermetic.cli.audit_sources import Wish, collect

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Literal
+from typing import Any
 
 import structlog
 from pydantic import ValidationError
@@ -24,7 +24,7 @@ from hermetic.audit.auditing import judge
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.questions import Source
 from hermetic.audit.findings import Finding, Verdict
-from hermetic.audit.policy import Policy
+from hermetic.audit.policy import Policy, Profile
 from hermetic.audit.standing.looks import Looks, ProbeRound, probe_ends_at
 from hermetic.audit.standing.telling import next_look, status_of, status_unfounded, status_unreadable
 from hermetic.audit.standing.verdict import Standing, judge_standing
@@ -84,7 +84,7 @@ class Auditor:
         clock: Clock,
         identity: Callable[[], Awaitable[ClusterIdentity]],
         on_verdict: Callable[[frozenset[Key]], None],
-        registries: tuple[str, ...] = (),
+        policy: Policy,
     ) -> None:
         self._api = api
         self._store = store
@@ -96,7 +96,7 @@ class Auditor:
         self._identify = identity
         self._identity: ClusterIdentity | None = None
         self._on_verdict = on_verdict
-        self._registries = registries
+        self._policy = policy
         self._attestations = Attestations(store)
         self._findings: tuple[object, tuple[Finding, ...]] = (None, ())
 
@@ -160,7 +160,6 @@ class Auditor:
         return trouble
 
     async def _expected(self, spec: EgressAuditSpec, before: Manifest) -> Expected:
-        profile: Literal["sealed", "filtered"] = "sealed" if spec.profile == "Sealed" else "filtered"
         self._identity = self._identity or await self._identify()
         accepted = before.get("newestAccepted")
         newest = Newest(accepted["digest"], datetime.fromisoformat(accepted["observedAt"])) if accepted else None
@@ -168,7 +167,7 @@ class Auditor:
             cluster_arm_id=spec.cluster,
             api_server_ca_fingerprint=self._identity.ca_fingerprint,
             kube_system_uid=self._identity.kube_system_uid,
-            profile=profile,
+            profile=_profile(spec),
             max_age_seconds=spec.max_evidence_age_seconds,
             newest=newest,
         )
@@ -205,7 +204,9 @@ class Auditor:
             if newest is not None:
                 answers[probe_question(spec.cluster)] = newest.answer
                 sources.add("probe")
-            found = judge(Estate(spec.cluster, sources, answers), _policy(spec, self._registries))
+            found = judge(
+                Estate(spec.cluster, sources, answers), self._policy.model_copy(update={"profile": _profile(spec)})
+            )
             self._findings = (basis, found)
         return self._findings[1]
 
@@ -254,10 +255,9 @@ class Auditor:
             )
 
 
-def _policy(spec: EgressAuditSpec, registries: tuple[str, ...]) -> Policy:
-    # Which firewall it is that `filtered` allows is judged from outside; in here its id is not asked for.
-    profile: Literal["sealed", "filtered"] = "sealed" if spec.profile == "Sealed" else "filtered"
-    return Policy.model_construct(profile=profile, allowed_registries=registries)
+def _profile(spec: EgressAuditSpec) -> Profile:
+    """As reports spell it. Which firewall `filtered` allows is judged from outside; in here nobody asks for its id."""
+    return "sealed" if spec.profile == "Sealed" else "filtered"
 
 
 def _in_words(error: ValidationError | HermeticError) -> str:

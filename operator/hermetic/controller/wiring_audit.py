@@ -7,6 +7,7 @@ from pathlib import Path
 
 from hermetic.audit.attestation.cluster_identity import ca_fingerprint
 from hermetic.audit.estate.kubernetes.platform import KUBE_SYSTEM
+from hermetic.audit.policy import Policy
 from hermetic.controller.auditor import Auditor, ClusterIdentity
 from hermetic.controller.operator import JUDGE, JUDGE_SECONDS
 from hermetic.controller.prober import Prober
@@ -34,7 +35,10 @@ def assemble_audit(shared: Shared) -> tuple[Auditor, Sight]:
         clock=shared.clock,
         identity=lambda: _identified(shared.api, shared.connection),
         on_verdict=queue.add_all,
-        registries=tuple(registry.host for registry in configuration.registries),
+        policy=Policy(
+            allowed_registries=tuple(registry.host for registry in configuration.registries),
+            hermetic_namespaces=(configuration.lease.namespace, configuration.probe_namespace),
+        ),
     )
     return auditor, sight
 

@@ -28,7 +28,7 @@ NAMESPACE_OF_POD = "io.kubernetes.pod.namespace"
 _OF_THE_POD = ("k8s:", "any:")
 
 
-def default_deny(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
+def default_deny(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     """A namespace is closed by a policy for all of its pods, or by policies that together select every one of them."""
     pods, policies = everywhere(estate, Pod), everywhere(estate, NetworkPolicy)
     cilium = everywhere(estate, CiliumNetworkPolicy)
@@ -38,7 +38,7 @@ def default_deny(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
     namespaces = set()
 
     def judge(pod: Pod) -> Iterator[Judgement]:
-        if pod.has_ended or pod.on_host_network or pod.namespace in PLATFORM_NAMESPACES or _is_own(pod):
+        if pod.has_ended or pod.on_host_network or pod.namespace in PLATFORM_NAMESPACES or _is_own(pod, policy):
             return
         namespaces.add(pod.namespace)
         if not closing.closes(pod):
@@ -52,9 +52,9 @@ def default_deny(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
     yield from settled(estate, said, "EgressClosed", fine, pods, *listings)
 
 
-def _is_own(pod: Pod) -> bool:
+def _is_own(pod: Pod, policy: Policy) -> bool:
     # The operator talks to the API server, wherever that is; the probe has to be able to try.
-    return is_operator(pod) or is_probe(pod)
+    return is_operator(pod, policy.hermetic_namespaces) or is_probe(pod, policy.hermetic_namespaces)
 
 
 def _open(namespace: str, pods: Sequence[Pod], *policies: Look) -> Judgement:

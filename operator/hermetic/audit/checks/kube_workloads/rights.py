@@ -40,12 +40,12 @@ FOLDERS = tuple(
 )
 
 
-def host_network(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
+def host_network(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     """The host's network is exempt from Cilium's policies and from the restriction of instance metadata."""
     pods = everywhere(estate, Pod)
 
     def judge(pod: Pod) -> Iterator[Judgement]:
-        if pod.has_ended or not pod.on_host_network or is_platform(pod) or is_probe(pod):
+        if pod.has_ended or not pod.on_host_network or is_platform(pod) or is_probe(pod, policy.hermetic_namespaces):
             return
         yield fails(
             pod.workload,

@@ -6,12 +6,11 @@ component of AKS needs a signed exception until this list knows it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from hermetic.audit.estate.kubernetes.pods import POLICY_ENGINES, Pod
 
 KUBE_SYSTEM = "kube-system"
-HERMETIC_NAMESPACES = frozenset({"hermetic-system", "hermetic-probe"})
 CALICO_NAMESPACES = ("calico-system", "tigera-operator")
 PLATFORM_NAMESPACES = frozenset({KUBE_SYSTEM, *CALICO_NAMESPACES})
 """Namespaces in which the platform runs its own, under policies of its own."""
@@ -68,21 +67,21 @@ def is_policy_engine(pod: Pod) -> str:
     return owner.name
 
 
-def is_operator(pod: Pod) -> bool:
-    """Whether a pod is Hermetic's own operator."""
-    return _is_hermetic(pod, "operator")
+def is_operator(pod: Pod, namespaces: Collection[str]) -> bool:
+    """Whether a pod is Hermetic's own operator; `namespaces` are those of Hermetic."""
+    return _is_hermetic(pod, "operator", namespaces)
 
 
-def is_probe(pod: Pod) -> bool:
+def is_probe(pod: Pod, namespaces: Collection[str]) -> bool:
     """Whether a pod carries Hermetic's own probe, which has to be able to try what others must not."""
     owner = pod.metadata.controller
-    return _is_hermetic(pod, "egress-probe") and owner is not None and owner.kind == "Job"
+    return _is_hermetic(pod, "egress-probe", namespaces) and owner is not None and owner.kind == "Job"
 
 
-def _is_hermetic(pod: Pod, component: str) -> bool:
+def _is_hermetic(pod: Pod, component: str, namespaces: Collection[str]) -> bool:
     labels = pod.labels
     return (
-        pod.namespace in HERMETIC_NAMESPACES
+        pod.namespace in namespaces
         and labels.get("app.kubernetes.io/name") == "hermetic"
         and labels.get("app.kubernetes.io/component") == component
     )

@@ -217,6 +217,18 @@ def test_an_attestation_of_another_cluster_is_refused(
 # ---------------------------------------------------------------------- rest, restart, interference
 
 
+def test_evidence_of_the_profile_filtered_counts_only_where_filtered_is_asked_for(sealed: SealedCluster) -> None:
+    sealed.kubectl.apply(sealed.audit())
+    sealed.attest(says={"profile": "filtered"})
+    said = sealed.until("Unknown", "AttestationRefused")
+    assert "judged by the profile 'filtered', and 'sealed' is asked for" in said["message"]
+
+    sealed.kubectl.apply(sealed.audit(profile="Filtered"))
+    sealed.until("Pass")
+    sealed.kubectl.apply(sealed.audit())
+    sealed.until("Unknown", "AttestationRefused")
+
+
 def test_a_restart_writes_nothing_to_the_audit_and_to_deployments(
     sealed: SealedCluster, open_gate: Deployments
 ) -> None:

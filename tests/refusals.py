@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 
-from hermetic.audit.attestation.envelope import Envelope, read_envelope
+from hermetic.audit.attestation.envelope import Envelope
 from hermetic.audit.attestation.keys import TrustedKeys
 from hermetic.audit.attestation.verification import Expected, verify
+from hermetic.cli.attestation_files import attestation_in
 from hermetic.errors import AttestationRefused
 from tests.attestations import CA, CLUSTER, NOW, UID, a_p256_key, an_ed25519_key, resigned, signed, trust
 
@@ -24,7 +25,7 @@ def refusal_of(
     envelope: Envelope | bytes, expected: Expected = HERE, trusted: TrustedKeys = TRUSTED, at: timedelta = timedelta(0)
 ) -> AttestationRefused:
     with pytest.raises(AttestationRefused) as caught:
-        verify(read_envelope(envelope) if isinstance(envelope, bytes) else envelope, trusted, expected, NOW + at)
+        verify(attestation_in(envelope) if isinstance(envelope, bytes) else envelope, trusted, expected, NOW + at)
     return caught.value
 
 

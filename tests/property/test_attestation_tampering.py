@@ -16,10 +16,11 @@ from typing import Any
 import pytest
 
 from hermetic.audit.attestation.chain import verify_chain
-from hermetic.audit.attestation.envelope import Envelope, read_envelope
+from hermetic.audit.attestation.envelope import Envelope
 from hermetic.audit.attestation.keys import TrustedKeys
 from hermetic.audit.attestation.refusals import Refusal
 from hermetic.audit.attestation.verification import Expected, verify
+from hermetic.cli.attestation_files import attestation_in
 from hermetic.errors import AttestationRefused
 from testbed.console import say
 from tests.attestations import (
@@ -52,7 +53,7 @@ def chance(request: pytest.FixtureRequest) -> Random:
 def outcome(content: bytes, trusted: TrustedKeys) -> tuple[Envelope | None, str]:
     """The envelope that was accepted, or None and why not."""
     try:
-        envelope = read_envelope(content)
+        envelope = attestation_in(content)
         verify(envelope, trusted, EXPECTED, NOW)
     except AttestationRefused as refusal:
         return None, refusal.refusal

@@ -17,6 +17,7 @@ from hermetic.audit.attestation.keys import read_public_key, trusted
 from hermetic.audit.attestation.refusals import Refusal
 from hermetic.audit.attestation.signatures import P256_ORDER, sign
 from hermetic.audit.attestation.verification import Expected, verify
+from hermetic.cli.attestation_files import attestation_in
 from tests.attestations import (
     CLUSTER,
     NOW,
@@ -89,7 +90,6 @@ def test_truncated_payload_and_signature() -> None:
         b'{"payloadType": ' + b"9" * 5000 + b"}",
         signed(KEY).as_bytes() + b"{}",
         signed(KEY).as_bytes() + b"\0",
-        b"\xef\xbb\xbf" + signed(KEY).as_bytes(),
         file_with(lambda said: said.update(signatures={})),
         file_with(lambda said: said.update(payload=7)),
         file_with(lambda said: said.update(payload="....")),
@@ -123,9 +123,14 @@ def test_malformed_payload_although_signed() -> None:
         assert word(statement_with(change)) == Refusal.MALFORMED
 
 
+def test_a_byte_order_mark_is_no_part_of_what_was_signed() -> None:
+    assert attestation_in(b"\xef\xbb\xbf" + signed(KEY).as_bytes()) == signed(KEY)
+
+
 def test_nested_too_deeply() -> None:
     assert word(b'{"payload":' * 30) == Refusal.NESTED_TOO_DEEPLY
-    assert word(b"[" * 900_000) == Refusal.NESTED_TOO_DEEPLY
+    assert word(b'{"payload":' + b"[" * 900_000) == Refusal.NESTED_TOO_DEEPLY
+    assert word(b"[" * 900_000) == Refusal.MALFORMED  # not JSON of an object: read as YAML, which gives up
     assert word(signed_as_it_stands(KEY, b"[" * 30 + b"]" * 30)) == Refusal.NESTED_TOO_DEEPLY
     assert word(b'{"payload": "' + b"[" * 30) == Refusal.TRUNCATED  # brackets within text nest nothing
 

@@ -38,7 +38,11 @@ def read_attestation(file: str) -> Envelope:
 
     Raises Unreachable where there is no file, and AttestationRefused for everything that stands in it.
     """
-    content = _content(file)
+    return attestation_in(_content(file))
+
+
+def attestation_in(content: bytes) -> Envelope:
+    """The envelope that the content of such a file holds. Raises AttestationRefused."""
     if len(content) > LARGEST_FILE:
         raise refused(Refusal.OVERSIZED, f"{LARGEST_FILE} bytes are the most")
     if not content.strip():

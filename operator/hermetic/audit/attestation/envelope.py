@@ -17,7 +17,7 @@ from typing import Any
 
 from hermetic.api.egressaudit import LARGEST_PAYLOAD, PAYLOAD_TYPE
 from hermetic.audit.attestation.refusals import Refusal, refused
-from hermetic.audit.attestation.strict_json import canonical, read_json
+from hermetic.audit.attestation.strict_json import canonical
 
 LARGEST_FILE = 1_000_000
 """Bytes of a file or object that is read at all; etcd takes little more."""
@@ -56,13 +56,6 @@ def signed_bytes(payload: bytes) -> bytes:
     """DSSE's pre-authentication encoding: type and payload with their lengths, so that neither lends to the other."""
     kind = PAYLOAD_TYPE.encode()
     return b"DSSEv1 %d %s %d %s" % (len(kind), kind, len(payload), payload)
-
-
-def read_envelope(content: bytes) -> Envelope:
-    """The envelope that a JSON file holds. Raises AttestationRefused."""
-    if len(content) > LARGEST_FILE:
-        raise refused(Refusal.OVERSIZED, f"{len(content)} bytes, and {LARGEST_FILE} are the most")
-    return envelope_from(read_json(content, "the envelope"))
 
 
 def envelope_from(value: Any) -> Envelope:

@@ -15,11 +15,12 @@ from cryptography.hazmat.primitives.serialization import (
     PublicFormat,
 )
 
+from hermetic.api.times import timestamp
 from hermetic.audit.attestation.envelope import Envelope, signed_bytes
 from hermetic.audit.attestation.keys import SigningKey, TrustedKeys, read_signing_key, trusted
 from hermetic.audit.attestation.signatures import sign
 from hermetic.audit.attestation.signing import Provenance, sign_report
-from hermetic.audit.attestation.statement import Inputs, Scope, Tool, in_words
+from hermetic.audit.attestation.statement import Inputs, Scope, Tool
 from hermetic.audit.attestation.strict_json import canonical, read_json
 from hermetic.audit.attestation.verification import Attestation, authenticate
 
@@ -88,8 +89,8 @@ def a_report(*findings: dict[str, Any], observed: datetime = OBSERVED, **changes
         "cluster": CLUSTER,
         "sources": ["azure"],
         "profile": "sealed",
-        "startedAt": in_words(observed),
-        "finishedAt": in_words(observed + timedelta(minutes=2)),
+        "startedAt": timestamp(observed),
+        "finishedAt": timestamp(observed + timedelta(minutes=2)),
         "verdict": "Pass",
         "notAsked": {"kube": ["k8s-public-lb"]},
         "summary": {verdict: sum(each["verdict"] == verdict for each in found) for verdict in verdicts},

@@ -9,6 +9,7 @@ from typing import Any
 
 from hermetic.api.conditions import ConditionType
 from hermetic.api.reasons import Reason
+from hermetic.api.times import timestamp
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,8 +33,3 @@ def dated(said: Said, generation: int, before: Mapping[str, Any] | None, now: da
         "lastTransitionTime": before["lastTransitionTime"] if unchanged and before is not None else timestamp(now),
         "observedGeneration": generation,
     }
-
-
-def timestamp(moment: datetime) -> str:
-    """A moment in UTC as Kubernetes writes it: 2026-03-01T09:30:00Z."""
-    return moment.strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Any
 
+from hermetic.api.times import timestamp
 from hermetic.audit.attestation.chain import ChainReport, Link
-from hermetic.audit.attestation.statement import in_words
 from hermetic.audit.attestation.verification import Attestation
 from hermetic.audit.findings import Verdict
 
@@ -115,8 +115,8 @@ def _link(link: Link) -> dict[str, Any]:
         "digest": attestation.digest,
         "sequence": attestation.sequence,
         "previous": attestation.previous,
-        "observedAt": in_words(attestation.observed_at),
-        "expiresAt": in_words(attestation.expires_at),
+        "observedAt": timestamp(attestation.observed_at),
+        "expiresAt": timestamp(attestation.expires_at),
         "signedBy": {"name": attestation.signed_by.name, "keyid": attestation.signed_by.keyid},
         "verdict": attestation.read_report.verdict,
     }

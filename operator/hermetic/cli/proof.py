@@ -13,6 +13,7 @@ from typing import Any
 
 from hermetic.api.conditions import ConditionType
 from hermetic.api.reasons import Reason
+from hermetic.api.times import moment_in, timestamp
 from hermetic.cli.remedies import Remedy, remedy_for
 
 Manifest = Mapping[str, Any]
@@ -111,12 +112,8 @@ def as_json(found: Proof) -> dict[str, Any]:
 
 
 def _moment(evidence: Manifest, *path: str) -> datetime | None:
-    text = (evidence.get(path[0]) or {}).get(path[1])
-    try:
-        return datetime.fromisoformat(str(text))
-    except ValueError:
-        return None
+    return moment_in((evidence.get(path[0]) or {}).get(path[1]))
 
 
 def _stamp(moment: datetime | None) -> str:
-    return moment.strftime("%Y-%m-%dT%H:%M:%SZ") if moment is not None else ""
+    return timestamp(moment) if moment is not None else ""

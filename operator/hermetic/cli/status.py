@@ -10,6 +10,7 @@ from typing import Any
 
 import click
 
+from hermetic.api.times import timestamp
 from hermetic.cli import proof
 from hermetic.cli.options import common_options
 from hermetic.cli.output import note, write_json
@@ -152,7 +153,7 @@ def as_json(one: Report) -> dict[str, Any]:
         "blocks": one.blocks,
         "fix": remedy.advice if remedy is not None else "",
         "commands": list(remedy.commands) if remedy is not None else [],
-        "evidenceObservedAt": one.evidence.strftime("%Y-%m-%dT%H:%M:%SZ") if one.evidence is not None else "",
+        "evidenceObservedAt": timestamp(one.evidence) if one.evidence is not None else "",
         "conditions": [
             {"type": each.type, "status": each.truth, "reason": each.reason, "message": each.message}
             for each in one.conditions

@@ -12,6 +12,7 @@ from typing import Any
 
 from hermetic.api.conditions import ConditionType
 from hermetic.api.reasons import REASONS, Reason
+from hermetic.api.times import moment_in
 from hermetic.cli.proof import Proof, proof
 from hermetic.cli.remedies import Remedy, remedy_for
 
@@ -118,7 +119,7 @@ def report(deployment: Manifest, pods: Sequence[Manifest], audit: Manifest | Non
         ready=ready,
         conditions=conditions,
         pods=states,
-        evidence=_moment(_at(audit or {}, "status", "evidence", "azure", "observedAt")),
+        evidence=moment_in(_at(audit or {}, "status", "evidence", "azure", "observedAt")),
         remedy=_remedy(ready, metadata, states, audit),
         blocks=_blocks(ready, serving),
         proof=proof(audit) if audit is not None else None,
@@ -215,10 +216,3 @@ def _part(value: Manifest, *path: str) -> Manifest:
 def _at(value: Manifest, *path: str) -> str:
     found = _part(value, *path[:-1]).get(path[-1])
     return "" if found is None else str(found)
-
-
-def _moment(text: str) -> datetime | None:
-    try:
-        return datetime.fromisoformat(text)
-    except ValueError:
-        return None

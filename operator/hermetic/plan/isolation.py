@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from hermetic.api.conditions import ConditionType
 from hermetic.api.modeldeployment import ModelDeploymentSpec
 from hermetic.api.reasons import Reason
+from hermetic.api.times import timestamp
 from hermetic.plan.gates import HOLDS, Blocks, Holds
 from hermetic.plan.world import Evidence, World
 
@@ -67,14 +68,12 @@ def _fresh(evidence: Evidence, allowed: timedelta, now: datetime) -> Holds | Blo
     if evidence.observed_at > now + timedelta(minutes=5):
         return _unknown(Reason.ISOLATION_UNKNOWN, "the evidence is dated in the future: check the auditor's clock")
     if evidence.expires_at is not None and now >= evidence.expires_at:
-        return _unknown(
-            Reason.ISOLATION_EVIDENCE_STALE, f"the evidence expired at {evidence.expires_at:%Y-%m-%dT%H:%M:%SZ}"
-        )
+        return _unknown(Reason.ISOLATION_EVIDENCE_STALE, f"the evidence expired at {timestamp(evidence.expires_at)}")
     # A moment in the message, not an age: an age would be another message, and another write, every second.
     if now >= evidence.observed_at + allowed:
         return _unknown(
             Reason.ISOLATION_EVIDENCE_STALE,
-            f"the evidence was observed at {evidence.observed_at:%Y-%m-%dT%H:%M:%SZ}, and "
+            f"the evidence was observed at {timestamp(evidence.observed_at)}, and "
             f"{_hours(allowed)} is the oldest allowed",
         )
     return HOLDS

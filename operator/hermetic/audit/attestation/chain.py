@@ -10,10 +10,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
+from hermetic.api.times import timestamp
 from hermetic.audit.attestation.chain_findings import ChainFinding
 from hermetic.audit.attestation.envelope import Envelope
 from hermetic.audit.attestation.keys import TrustedKeys
-from hermetic.audit.attestation.statement import in_words
 from hermetic.audit.attestation.verification import Attestation, authenticate, must_be_same_cluster
 from hermetic.errors import AttestationRefused
 
@@ -133,7 +133,7 @@ def _between(one: Link, other: Link) -> Iterable[Told]:
     elif after.previous != before.digest:
         yield Told(ChainFinding.FORK, other.name, f"follows {after.previous}; {one.name} is {before.digest}")
     if after.observed_at <= before.observed_at:
-        at, earlier = in_words(after.observed_at), in_words(before.observed_at)
+        at, earlier = timestamp(after.observed_at), timestamp(before.observed_at)
         yield Told(ChainFinding.CLOCK_REGRESSION, other.name, f"observed at {at}; {one.name} before it at {earlier}")
 
 
@@ -156,5 +156,5 @@ def _notes(links: Sequence[Link]) -> Iterable[Told]:
         if None not in fingerprints and fingerprints[0] != fingerprints[1]:
             yield Told(ChainFinding.CA_CHANGED, other.name, f"from {fingerprints[0]} to {fingerprints[1]}")
         if before.expires_at < after.observed_at:
-            since, until = in_words(before.expires_at), in_words(after.observed_at)
+            since, until = timestamp(before.expires_at), timestamp(after.observed_at)
             yield Told(ChainFinding.UNCOVERED, other.name, f"from {since} to {until}")

@@ -16,8 +16,9 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 from pydantic.alias_generators import to_camel
 
+from hermetic.api.times import timestamp
 from hermetic.audit.attestation.refusals import Refusal, refused
-from hermetic.audit.attestation.statement import Omitted, in_words
+from hermetic.audit.attestation.statement import Omitted
 from hermetic.audit.attestation.strict_json import canonical
 from hermetic.audit.findings import Finding, Severity, Verdict, overall
 from hermetic.audit.report.machine import SCHEMA
@@ -110,7 +111,7 @@ def observed_at_of(report: AuditReport) -> str:
         raise refused(Refusal.MALFORMED, f"startedAt of the report is no time: {error}") from None
     if started.tzinfo is None:
         raise refused(Refusal.MALFORMED, f"startedAt of the report has no zone: {report.started_at}")
-    return in_words(started)
+    return timestamp(started)
 
 
 def must_agree_with_itself(report: AuditReport, omitted: Omitted) -> None:

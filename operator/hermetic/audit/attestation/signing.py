@@ -10,6 +10,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from hermetic.api.egressaudit import LARGEST_PAYLOAD
+from hermetic.api.times import timestamp
 from hermetic.audit.attestation.envelope import Envelope, signed_bytes
 from hermetic.audit.attestation.keys import SigningKey, trusted
 from hermetic.audit.attestation.report_form import observed_at_of, read_report, report_digest, without_what_is_fine
@@ -25,7 +26,6 @@ from hermetic.audit.attestation.statement import (
     Subject,
     SubjectDigest,
     Tool,
-    in_words,
     moment,
 )
 from hermetic.audit.attestation.strict_json import canonical
@@ -92,7 +92,7 @@ def _payload(
         sequence=1 if previous is None else previous.sequence + 1,
         previous=None if previous is None else previous.digest,
         observed_at=observed_at,
-        expires_at=in_words(moment(observed_at) + valid_for),
+        expires_at=timestamp(moment(observed_at) + valid_for),
         tool=provenance.tool,
         inputs=provenance.inputs,
         report_digest=report_digest(report),
@@ -129,6 +129,6 @@ def _must_be_acceptable(envelope: Envelope, key: SigningKey, previous: Attestati
         raise ReportUnusable(f"the report cannot be signed: {refusal.refusal}: {refusal.message}") from refusal
     if previous is not None and attestation.observed_at <= previous.observed_at:
         raise ReportUnusable(
-            f"observed at {in_words(attestation.observed_at)}, not after the previous attestation "
-            f"({in_words(previous.observed_at)})"
+            f"observed at {timestamp(attestation.observed_at)}, not after the previous attestation "
+            f"({timestamp(previous.observed_at)})"
         )

@@ -32,8 +32,6 @@ from hermetic.audit.attestation.strict_json import read_canonical_json
 STATEMENT_TYPE: Final = "https://in-toto.io/Statement/v1"
 PREDICATE_TYPE: Final = "https://hermetic.dev/attestation/egress-audit/v1"
 
-_TIME = "%Y-%m-%dT%H:%M:%SZ"
-
 Moment = Annotated[
     str, StringConstraints(pattern=r"^2[0-9]{3}-[01][0-9]-[0-3][0-9]T[0-2][0-9]:[0-5][0-9]:[0-5][0-9]Z$")
 ]
@@ -152,9 +150,4 @@ def read_statement(payload: bytes) -> Statement:
 
 def moment(text: str) -> datetime:
     """The time that a statement says. Raises ValueError, as for 30 February."""
-    return datetime.strptime(text, _TIME).replace(tzinfo=UTC)
-
-
-def in_words(time: datetime) -> str:
-    """The time as a statement says it: UTC, cut to the second."""
-    return time.astimezone(UTC).strftime(_TIME)
+    return datetime.strptime(text, "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=UTC)

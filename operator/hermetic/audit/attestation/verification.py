@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from typing import Any, Literal
 
+from hermetic.api.times import timestamp
 from hermetic.audit.attestation.envelope import Envelope, signed_bytes
 from hermetic.audit.attestation.keys import PublicKey, TrustedKeys
 from hermetic.audit.attestation.refusals import Refusal, refused
@@ -23,7 +24,7 @@ from hermetic.audit.attestation.report_form import (
     verdict_on,
 )
 from hermetic.audit.attestation.signatures import matches, must_be_well_formed
-from hermetic.audit.attestation.statement import Predicate, Scope, Statement, in_words, moment, read_statement
+from hermetic.audit.attestation.statement import Predicate, Scope, Statement, moment, read_statement
 from hermetic.audit.findings import Verdict
 from hermetic.errors import AttestationRefused
 
@@ -109,8 +110,10 @@ def authenticate(envelope: Envelope, trusted: TrustedKeys) -> Attestation:
         raise _diagnosis(envelope, key)
     attestation = _attestation(envelope, key)
     if key.not_after is not None and attestation.observed_at > key.not_after:
-        at = in_words(attestation.observed_at)
-        raise refused(Refusal.KEY_EXPIRED, f"observed at {at}; '{key.name}' is trusted until {in_words(key.not_after)}")
+        at = timestamp(attestation.observed_at)
+        raise refused(
+            Refusal.KEY_EXPIRED, f"observed at {at}; '{key.name}' is trusted until {timestamp(key.not_after)}"
+        )
     return attestation
 
 
@@ -200,16 +203,16 @@ def _must_be_in_time(attestation: Attestation, expected: Expected, now: datetime
     # No message says what time it is now: it stands in a status, which would be another one every second.
     observed_at, expires_at = attestation.observed_at, attestation.expires_at
     if observed_at > now + CLOCK_SKEW:
-        raise refused(Refusal.FROM_THE_FUTURE, f"observed at {in_words(observed_at)}, which is still to come")
+        raise refused(Refusal.FROM_THE_FUTURE, f"observed at {timestamp(observed_at)}, which is still to come")
     if now >= expires_at:
-        raise refused(Refusal.EXPIRED, f"expired at {in_words(expires_at)}")
+        raise refused(Refusal.EXPIRED, f"expired at {timestamp(expires_at)}")
     oldest = expected.max_age_seconds
     if oldest is not None and now >= observed_at + timedelta(seconds=oldest):
-        raise refused(Refusal.EXPIRED, f"observed at {in_words(observed_at)}; {oldest} s is the oldest allowed")
+        raise refused(Refusal.EXPIRED, f"observed at {timestamp(observed_at)}; {oldest} s is the oldest allowed")
 
 
 def _must_not_be_older(attestation: Attestation, newest: Newest | None) -> None:
     if newest is None or attestation.digest == newest.digest or attestation.observed_at > newest.observed_at:
         return
-    at, accepted = in_words(attestation.observed_at), in_words(newest.observed_at)
+    at, accepted = timestamp(attestation.observed_at), timestamp(newest.observed_at)
     raise refused(Refusal.REPLAYED, f"observed at {at}; one of {accepted} was accepted before ({newest.digest})")

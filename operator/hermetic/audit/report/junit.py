@@ -11,8 +11,8 @@ from collections.abc import Iterator, Mapping
 from itertools import groupby
 from xml.etree import ElementTree as Xml
 
+from hermetic.api.times import timestamp
 from hermetic.audit.findings import CheckPage, Finding, Report, Verdict, worst_first
-from hermetic.audit.report.machine import timestamp
 from hermetic.audit.report.telling import acceptance, evidence_line, page_of, printable, remedy_of
 
 _TAGS = {

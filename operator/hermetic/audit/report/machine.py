@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-from datetime import datetime
 from typing import Any
 
+from hermetic.api.times import timestamp
 from hermetic.audit.findings import Evidence, Finding, Report, by_check
 
 SCHEMA = "hermetic.dev/audit/v1"
@@ -41,11 +41,6 @@ def document(report: Report) -> dict[str, Any]:
         "findings": [_finding(finding) for finding in by_check(report.findings)],
     }
     return shown | ({"notes": list(report.notes)} if report.notes else {})
-
-
-def timestamp(moment: datetime) -> str:
-    """RFC 3339 in UTC, whole seconds: 2026-03-01T09:30:00Z."""
-    return moment.replace(microsecond=0, tzinfo=None).isoformat() + "Z"
 
 
 def _finding(finding: Finding) -> dict[str, Any]:

@@ -17,8 +17,9 @@ from itertools import groupby
 from typing import Any
 from uuid import NAMESPACE_URL, uuid5
 
+from hermetic.api.times import timestamp
 from hermetic.audit.findings import CheckPage, Finding, Report, Verdict, by_check, worst_first
-from hermetic.audit.report.machine import digest, timestamp
+from hermetic.audit.report.machine import digest
 from hermetic.audit.report.oscal_words import NAMESPACE, markup, prop, token
 from hermetic.audit.report.resources import readable
 from hermetic.audit.report.telling import acceptance, headline, one_line, page_of, remedy_of

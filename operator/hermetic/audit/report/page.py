@@ -18,9 +18,10 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from hermetic.api.times import timestamp
 from hermetic.audit.findings import CheckPage, Finding, Report, Severity, Verdict, by_check, worst_first
 from hermetic.audit.report.drawing import drawing_of
-from hermetic.audit.report.machine import as_json, digest, timestamp
+from hermetic.audit.report.machine import as_json, digest
 from hermetic.audit.report.resources import readable, short_name
 from hermetic.audit.report.telling import (
     acceptance,

@@ -14,8 +14,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 from urllib.parse import quote
 
+from hermetic.api.times import timestamp
 from hermetic.audit.findings import CheckPage, Finding, Report, Severity, Verdict, worst_first
-from hermetic.audit.report.machine import timestamp
 from hermetic.audit.report.resources import sort_of
 from hermetic.audit.report.telling import acceptance, page_of, printable, remedy_of
 

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from itertools import groupby
 
+from hermetic.api.times import timestamp
 from hermetic.audit.findings import CheckPage, Finding, Report, Severity, Verdict, worst_first
-from hermetic.audit.report.machine import timestamp
 from hermetic.audit.report.resources import readable, short_name
 from hermetic.audit.report.telling import (
     acceptance,

@@ -11,7 +11,8 @@ from typing import Any
 from hermetic.api.conditions import ConditionType
 from hermetic.api.egressaudit import EgressAuditSpec
 from hermetic.api.reasons import Reason
-from hermetic.api.said import Said, dated, timestamp
+from hermetic.api.said import Said, dated
+from hermetic.api.times import timestamp
 from hermetic.audit.findings import Finding, Verdict
 from hermetic.audit.standing.looks import Looks, age_of, probe_ends_at
 from hermetic.audit.standing.verdict import Standing

@@ -9,6 +9,7 @@ from hermetic.api.conditions import ConditionType
 from hermetic.api.egressaudit import EgressAuditSpec
 from hermetic.api.reasons import Reason
 from hermetic.api.said import Said
+from hermetic.api.times import timestamp
 from hermetic.audit.attestation.choosing import Choice
 from hermetic.audit.attestation.refusals import Refusal
 from hermetic.audit.attestation.verification import Attestation
@@ -65,7 +66,7 @@ def _exceptions(spec: EgressAuditSpec) -> Exceptions:
 def _attestation(spec: EgressAuditSpec, looks: Looks) -> Said:
     kind, choice = ConditionType.ATTESTATION_ACCEPTED, looks.choice
     if choice.accepted is not None:
-        at, key = f"{choice.accepted.observed_at:%Y-%m-%dT%H:%M:%SZ}", choice.accepted.signed_by.name
+        at, key = f"{timestamp(choice.accepted.observed_at)}", choice.accepted.signed_by.name
         return Said(kind, "True", Reason.ATTESTATION_COUNTS, f"{choice.name}, observed at {at}, signed by '{key}'")
     if choice.expired is not None:
         others = _refusals(choice, but=Refusal.EXPIRED)
@@ -94,7 +95,7 @@ def _refusals(choice: Choice, *, but: Refusal | None = None) -> str:
 
 def _expired(spec: EgressAuditSpec, expired: Attestation) -> str:
     """As the gate of a deployment says it: the same words are the same status."""
-    return f"the evidence expired at {age_of(expired, spec).ends_at:%Y-%m-%dT%H:%M:%SZ}"
+    return f"the evidence expired at {timestamp(age_of(expired, spec).ends_at)}"
 
 
 def _fresh(spec: EgressAuditSpec, looks: Looks, now: datetime) -> Said:
@@ -104,7 +105,7 @@ def _fresh(spec: EgressAuditSpec, looks: Looks, now: datetime) -> Said:
     if accepted is None:
         return Said(kind, "Unknown", Reason.ATTESTATION_MISSING, "there is no attestation that counts")
     age = age_of(accepted, spec)
-    ends = f"the attestation counts until {age.ends_at:%Y-%m-%dT%H:%M:%SZ}"
+    ends = f"the attestation counts until {timestamp(age.ends_at)}"
     share = age.share(now)
     if share >= 1:
         return Said(kind, "False", Reason.ISOLATION_EVIDENCE_STALE, _expired(spec, accepted))
@@ -131,7 +132,7 @@ def _probe(spec: EgressAuditSpec, looks: Looks, now: datetime) -> Said:
         return Said(kind, "Unknown", Reason.PROBE_PENDING, f"no round of the probe has ended yet{why}")
     ends_at = probe_ends_at(probe, spec)
     if ends_at is not None and now >= ends_at:
-        at = f"{probe.observed_at:%Y-%m-%dT%H:%M:%SZ}"
+        at = f"{timestamp(probe.observed_at)}"
         return Said(kind, "False", Reason.PROBE_STALE, f"the last round ended at {at}, two intervals ago or more{why}")
     if probe.silent:
         named = ", ".join(probe.silent[:3]) + (" …" if len(probe.silent) > 3 else "")

@@ -45,7 +45,12 @@ def _vnet(estate: Estate) -> Question:
     return question("get", "Microsoft.Network/virtualNetworks", estate.site.vnet)
 
 
-async def test_pages_beyond_the_first_come_from_resource_graph_and_ours_from_arm() -> None:
+def _refused(subscription: str) -> Fault:
+    """The list of the subscription is refused; groups and single addresses are not."""
+    return Fault(Status(403, code="AuthorizationFailed"), path=f"{subscription}/providers/{KIND}\\?")
+
+
+async def test_every_page_is_read_from_arm_whatever_the_index_knows() -> None:
     estate, subscription, names = _crowded()
     with ArmStandIn(estate, page_size=PAGE) as arm:
         async with client_of(arm) as bench:
@@ -53,24 +58,49 @@ async def test_pages_beyond_the_first_come_from_resource_graph_and_ours_from_arm
     answer = answers[_list(subscription)]
     assert sorted(ids(answer)) == sorted(names)
     assert answer.problem is None
-    by_id = {str(body.value["id"]).lower(): body.evidence[0].request for body in answer.bodies}
-    assert by_id[names[-1]].startswith(f"GET {subscription}/resourceGroups/zz/providers/{KIND}/ours?")
-    assert sum("ResourceGraph" in request for request in by_id.values()) == MANY - PAGE
-    lists = [request for request in arm.requests if request.path.endswith(KIND)]
-    assert len(lists) == 1
+    assert all(GRAPH not in one.request for body in answer.bodies for one in body.evidence)
+    assert sum(request.path.endswith(KIND) for request in arm.requests) == 4
 
 
-async def test_a_row_that_is_only_later_known_to_be_ours_is_then_read_from_arm() -> None:
+async def test_a_row_of_a_later_page_counts_though_the_index_has_not_heard_of_it_or_says_it_otherwise() -> None:
     estate, subscription, names = _crowded()
+    estate.in_graph(names[-1], None)
+    estate.in_graph(names[-2], {**estate[names[-2]], "properties": {"ipAddress": "203.0.113.7"}})
     with ArmStandIn(estate, page_size=PAGE) as arm:
+        async with client_of(arm) as bench:
+            answer = await bench.answer(_list(subscription))
+    assert sorted(ids(answer)) == sorted(names)
+    by_id = {str(body.value["id"]).lower(): body.value for body in answer.bodies}
+    assert by_id[names[-2]]["properties"]["ipAddress"] == "192.0.2.1"
+
+
+async def test_a_zone_whose_links_the_index_has_not_counted_yet_is_looked_into() -> None:
+    estate = sealed_estate()
+    [zone, *_] = estate.of_type("Microsoft.Network/privateDnsZones")
+    base = str(zone["id"]).rpartition("/")[0]
+    for number in range(6):
+        estate.add(f"{base}/a{number}.internal", {"numberOfVirtualNetworkLinks": 0}, location="global")
+    late = estate.add(f"{base}/zz-late.internal", {"numberOfVirtualNetworkLinks": 1}, location="global")
+    link = {"virtualNetwork": {"id": estate.site.vnet}, "resolutionPolicy": "NxDomainRedirect"}
+    estate.add(f"{late}/virtualNetworkLinks/l", link, location="global")
+    estate.in_graph(late, {**estate[late], "properties": {"numberOfVirtualNetworkLinks": 0}})
+    with ArmStandIn(estate, page_size=2) as arm:
+        seen = await audited(arm)
+    assert seen.of("privdns-fallthrough")[f"{late}/virtualNetworkLinks/l".lower()].verdict is Verdict.FAIL
+
+
+async def test_beside_a_refused_list_a_row_that_is_only_later_known_to_be_ours_is_then_read_from_arm() -> None:
+    estate, subscription, names = _crowded()
+    with ArmStandIn(estate, page_size=PAGE, faults=[_refused(subscription)]) as arm:
         async with client_of(arm) as bench:
             first = await bench.answerer.answers([_list(subscription)])
             later = await bench.answerer.answers([_vnet(estate)])
     before = {str(body.value["id"]).lower(): body.evidence[0].request for body in first[_list(subscription)].bodies}
     after = {str(body.value["id"]).lower(): body.evidence[0].request for body in later[_list(subscription)].bodies}
+    assert sorted(before) == sorted(after) == sorted(names)
     assert GRAPH in before[names[-1]]
-    assert after[names[-1]].startswith("GET ")
-    assert before.keys() == after.keys()
+    assert after[names[-1]].startswith(f"GET {subscription}/resourceGroups/zz/providers/{KIND}/ours?")
+    assert {answers[_list(subscription)].problem is None for answers in (first, later)} == {False}
 
 
 async def test_many_rows_that_are_ours_are_listed_in_their_group_instead_of_one_by_one() -> None:
@@ -78,11 +108,10 @@ async def test_many_rows_that_are_ours_are_listed_in_their_group_instead_of_one_
     group = f"{subscription}/resourceGroups/zz"
     for number in range(20):
         estate.add(f"{group}/providers/{KIND}/more-{number}", {"x": estate.site.vnet}, location="swedencentral")
-    with ArmStandIn(estate, page_size=PAGE) as arm:
+    with ArmStandIn(estate, page_size=PAGE, faults=[_refused(subscription)]) as arm:
         async with client_of(arm) as bench:
             answers = await bench.answerer.answers([_vnet(estate), _list(subscription)])
     answer = answers[_list(subscription)]
-    assert answer.problem is None
     assert len(answer.bodies) == MANY + 21
     assert len(set(ids(answer))) == MANY + 21
     assert sum(request.method == "GET" and "/resourceGroups/zz/" in request.path for request in arm.requests) == 3
@@ -142,34 +171,27 @@ async def test_a_result_that_is_not_whole_leaves_the_list_to_arm(action: Any) ->
             assert any("ARM alone" in sentence for sentence in bench.told.sentences)
 
 
-async def test_an_index_that_does_not_know_what_arm_lists_first_is_not_relied_on() -> None:
-    estate, subscription, names = _crowded()
-    estate.in_graph(names[0], None)
-    estate.in_graph(names[-1], None)
-    with ArmStandIn(estate, page_size=PAGE) as arm:
-        async with client_of(arm) as bench:
-            answer = await bench.answer(_list(subscription))
-    assert sorted(ids(answer)) == sorted(names)
-    assert answer.problem is None
+def _hidden(subscription: str) -> Fault:
+    """ARM's list of the subscription shows nothing."""
+    return Fault(Edit("value", []), path=f"{subscription}/providers/{KIND}\\?")
 
 
 async def test_a_row_that_arm_does_not_have_any_more_is_gone() -> None:
     estate, subscription, names = _crowded()
-    with ArmStandIn(estate, page_size=PAGE, faults=[Fault(Status(404), path="/zz/")]) as arm:
+    faults = [Fault(Status(404), path="/zz/"), _hidden(subscription)]
+    with ArmStandIn(estate, faults=faults) as arm:
         async with client_of(arm) as bench:
-            answers = await bench.answerer.answers([_vnet(estate), _list(subscription)])
-    answer = answers[_list(subscription)]
+            answer = await bench.answer(_list(subscription))
     assert sorted(ids(answer)) == sorted(names[:-1])
     assert answer.problem is None
 
 
 async def test_a_row_that_may_be_seen_in_the_index_but_not_in_arm_is_kept_with_the_problem() -> None:
     estate, subscription, names = _crowded()
-    fault = Fault(Status(403, code="AuthorizationFailed"), path="/zz/")
-    with ArmStandIn(estate, page_size=PAGE, faults=[fault]) as arm:
+    faults = [Fault(Status(403, code="AuthorizationFailed"), path="/zz/"), _hidden(subscription)]
+    with ArmStandIn(estate, faults=faults) as arm:
         async with client_of(arm) as bench:
-            answers = await bench.answerer.answers([_vnet(estate), _list(subscription)])
-    answer = answers[_list(subscription)]
+            answer = await bench.answer(_list(subscription))
     assert sorted(ids(answer)) == sorted(names)
     assert answer.problem is not None
     assert answer.problem.trouble is Trouble.FORBIDDEN
@@ -177,7 +199,7 @@ async def test_a_row_that_may_be_seen_in_the_index_but_not_in_arm_is_kept_with_t
 
 async def test_an_empty_list_of_arm_does_not_hide_what_the_index_has() -> None:
     estate, subscription, names = _crowded()
-    with ArmStandIn(estate, faults=[Fault(Edit("value", []), path=f"0a8?/providers/{KIND}\\?", times=1)]) as arm:
+    with ArmStandIn(estate, faults=[_hidden(subscription)]) as arm:
         async with client_of(arm) as bench:
             answer = await bench.answer(_list(subscription))
     assert sorted(ids(answer)) == sorted(names)
@@ -188,11 +210,10 @@ async def test_more_rows_than_one_page_of_the_index_holds_are_all_read() -> None
     more = [f"{subscription}/resourceGroups/others/providers/{KIND}/more-{number:05}" for number in range(2100)]
     for name in more:
         estate.add(name, {}, location="swedencentral")
-    with ArmStandIn(estate, page_size=PAGE) as arm:
+    with ArmStandIn(estate, page_size=PAGE, faults=[_refused(subscription)]) as arm:
         async with client_of(arm) as bench:
             answer = await bench.answer(_list(subscription))
     assert len(answer.bodies) == len(names) + 2100
-    assert answer.problem is None
     assert sum(request.is_graph for request in arm.requests) == 3
     assert len(arm.requests) == 4
 

@@ -4,5 +4,5 @@
 
 `wire` allows GET and the POST actions of one closed table, to one host. `client` decides when to try again, `pacing`
 keeps below the quotas so that nobody else is throttled, `pages` and `operations` bring answers that come in pieces,
-`discovery` spares list pages by asking Resource Graph, `answering` puts it together. `opening` is the door.
+`discovery` asks Resource Graph for what lists do not show, `answering` puts it together. `opening` is the door.
 """

@@ -9,7 +9,7 @@ from hermetic.audit.estate.questions import Answer, Body, Problem, Question, Tro
 from hermetic.collect.azure.client import ArmClient
 from hermetic.collect.azure.exchange import Ask
 from hermetic.collect.azure.operations import act
-from hermetic.collect.azure.pages import Listed, all_pages, first_page, remaining_pages
+from hermetic.collect.azure.pages import all_pages
 from hermetic.collect.azure.paths import ask_for, groups_in, is_subscription
 from hermetic.collect.side_by_side import side_by_side
 
@@ -31,15 +31,6 @@ class Direct:
             if question.key not in self._answers:
                 self._answers[question.key] = await self._answer(question)
             return self._answers[question.key]
-
-    async def first_page(self, question: Question) -> Listed:
-        """A list as far as its first page goes."""
-        ask = ask_for(question)
-        return Listed(problem=ask) if isinstance(ask, Problem) else await first_page(self._client, ask)
-
-    async def remaining_pages(self, listed: Listed) -> None:
-        """The rest of it."""
-        await remaining_pages(self._client, listed)
 
     async def _answer(self, question: Question) -> Answer:
         if question.verb == "list" and question.kind.lower() in GROUP_LISTS_ONLY and is_subscription(question.target):

@@ -1,9 +1,9 @@
 """Lists of a whole subscription with the help of Resource Graph: it discovers, ARM decides.
 
-ARM's first page of every list is asked for in any case. It proves that the caller may read such resources there, which
-Resource Graph never says: it leaves out what may not be read. Mostly it is the whole list, and then ARM alone has
-spoken. Where more pages would follow, the rows of Resource Graph stand in for them, if it knows everything that the
-first page has. Those rows that mention what is the cluster's own are read from ARM before they count.
+Every list is read from ARM to its end: the index lags, and it leaves out what may not be read, so nothing that it says
+stands in for a page of ARM. It is asked beside, for what ARM's list does not show: each such row is read from ARM
+before it counts, and is gone when ARM does not have it. Beside a list that did not come whole, only rows that mention
+what is the cluster's own are read: the rest makes no difference to what is Unknown in any case.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ from hermetic.audit.findings import Evidence
 from hermetic.collect.azure.client import ArmClient
 from hermetic.collect.azure.direct import GROUP_LISTS_ONLY, Direct
 from hermetic.collect.azure.own import Own
-from hermetic.collect.azure.pages import Listed
 from hermetic.collect.azure.paths import is_subscription
 from hermetic.collect.azure.resource_graph import Rows, resources
 from hermetic.collect.side_by_side import both, side_by_side
@@ -43,12 +42,12 @@ def is_discoverable(question: Question) -> bool:
 
 @dataclass(slots=True)
 class _Found:
-    """One list: what ARM has said, and rows that only Resource Graph has, by id in lower case."""
+    """One list: what ARM listed, what it said of rows beside, and the rows, by id, that it was not asked for."""
 
-    listed: Listed
+    listed: Answer
     rows: dict[str, Body] = field(default_factory=dict)
-    evidence: tuple[Evidence, ...] = ()
     decided: list[Body] = field(default_factory=list)
+    evidence: tuple[Evidence, ...] = ()
     problem: Problem | None = None
 
     @property
@@ -69,12 +68,12 @@ class Discovery:
         """One answer for each."""
         if not questions:
             return {}
-        pages = side_by_side(self._direct.first_page(question) for question in questions)
-        firsts, rows = await both(pages, self._rows(questions))
+        lists = side_by_side(self._direct.answer(question) for question in questions)
+        listed, rows = await both(lists, self._rows(questions))
         by_list = _by_list(rows)
         found = await side_by_side(
-            self._settled(question, first, rows, by_list.get(_list_of(question), []))
-            for question, first in zip(questions, firsts, strict=True)
+            self._compared(question, answer, by_list.get(_list_of(question), []))
+            for question, answer in zip(questions, listed, strict=True)
         )
         self._found.update(zip(questions, found, strict=True))
         return {question: self._found[question].answer for question in questions}
@@ -86,39 +85,23 @@ class Discovery:
         return {question: self._found[question].answer for question in again}
 
     async def _rows(self, questions: Sequence[Question]) -> Rows:
+        """What Resource Graph has of these types; nothing at all where it did not say all of it."""
         if self._is_without_graph:
-            return Rows(problem=Problem(Trouble.UNAVAILABLE, "Resource Graph did not answer before"))
+            return Rows()
         kinds = {question.kind for question in questions}
         rows = await resources(self._client, kinds, {subscription_of(question.target) for question in questions})
-        if rows.problem is not None:
-            self._is_without_graph = True
-            self._client.progress.says(f"lists are read from ARM alone: {rows.problem.detail}")
-        return rows
+        if rows.problem is None:
+            return rows
+        self._is_without_graph = True
+        self._client.progress.says(f"lists are read from ARM alone: {rows.problem.detail}")
+        return Rows()
 
-    async def _settled(self, question: Question, listed: Listed, rows: Rows, of_list: list[Body]) -> _Found:
-        found = _Found(listed)
-        if rows.problem is not None:
-            await self._direct.remaining_pages(listed)
-            return found
-        seen = {_id(body) for body in listed.bodies}
-        beside = {_id(body): body for body in of_list if _id(body) not in seen}
-        if listed.more is None:
-            await self._compared(question, found, beside)
-            return found
-        if not seen <= {_id(body) for body in of_list}:
-            self._client.progress.says(f"{question.kind}: Resource Graph lags behind, so ARM's own list is read")
-            await self._direct.remaining_pages(listed)
-            return found
-        listed.more = None
-        found.rows = beside
-        found.evidence = tuple(dict.fromkeys(one for body in of_list for one in body.evidence)) or rows.evidence
-        await self._decide(question, found, self._ours(beside))
+    async def _compared(self, question: Question, listed: Answer, rows: list[Body]) -> _Found:
+        """Asks ARM for the rows that its list does not show."""
+        shown = {_id(body) for body in listed.bodies}
+        found = _Found(listed, {_id(body): body for body in rows if _id(body) not in shown})
+        await self._decide(question, found, self._ours(found.rows) if listed.problem else list(found.rows))
         return found
-
-    async def _compared(self, question: Question, found: _Found, beside: dict[str, Body]) -> None:
-        """ARM's list has ended. What Resource Graph has beside a whole one is asked for; beside a refused one, ours."""
-        found.rows = beside
-        await self._decide(question, found, self._ours(beside) if found.listed.problem else list(beside))
 
     def _ours(self, rows: Mapping[str, Body]) -> list[str]:
         return [one for one, body in rows.items() if self._own.mentioned_in(body.value)]

@@ -1,4 +1,4 @@
-"""What is the cluster's own, as far as it is known yet: rows of an index that mention it are read from ARM instead."""
+"""What is the cluster's own, as far as it is known yet: which rows of an index are worth asking ARM for."""
 
 from __future__ import annotations
 

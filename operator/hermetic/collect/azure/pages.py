@@ -59,28 +59,16 @@ class Listed:
         return True
 
 
-async def first_page(client: ArmClient, ask: Ask) -> Listed:
-    """The list as far as its first page goes."""
-    listed = Listed(more=ask)
-    listed.goes_on_at(ask.target)
-    await next_page(client, listed)
-    return listed
-
-
 async def all_pages(client: ArmClient, ask: Ask) -> Listed:
     """The list to its end. What came before a page that did not come is kept, beside the problem."""
-    listed = await first_page(client, ask)
-    await remaining_pages(client, listed)
+    listed = Listed(more=ask)
+    listed.goes_on_at(ask.target)
+    while listed.more is not None:
+        await _next_page(client, listed)
     return listed
 
 
-async def remaining_pages(client: ArmClient, listed: Listed) -> None:
-    """Follow it to its end."""
-    while listed.more is not None:
-        await next_page(client, listed)
-
-
-async def next_page(client: ArmClient, listed: Listed) -> None:
+async def _next_page(client: ArmClient, listed: Listed) -> None:
     """Ask for the page that is next; afterwards `more` is the one after it, or None."""
     ask, listed.more = listed.more, None
     if ask is None:

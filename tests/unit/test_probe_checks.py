@@ -208,6 +208,18 @@ def test_a_name_that_resolves_and_answers_is_a_way_out():
     assert finding("probe-internet", both(changed(names=names))).verdict is Verdict.FAIL
 
 
+@pytest.mark.parametrize("answer", ["r0:a.example.com,b.example.com;/5", "r0:198.51.100.20;/5"])
+def test_a_name_that_was_found_and_never_called_passes_nothing(answer):
+    found = finding("probe-internet", both(changed(names=[answer, *HELD_NAMES])))
+
+    assert (found.verdict, found.reason) == (Verdict.UNKNOWN, "NameNotCalled")
+
+
+@pytest.mark.parametrize("answer", ["r2:;/5", "r3:a.example.com;/5", "r0:;example.com/5", "t/1500"])
+def test_a_name_that_leads_nowhere_needs_no_call(answer):
+    assert finding("probe-internet", both(changed(names=[answer, *HELD_NAMES]))).verdict is Verdict.PASS
+
+
 def test_a_private_endpoint_is_no_way_out():
     names = [*HELD_NAMES, "r0:10.13.5.5;|s/20"]
     bodies = both(changed(names=names), changed(host_network=True, names=names))

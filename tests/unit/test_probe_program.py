@@ -235,9 +235,31 @@ def test_dns_answers_are_read():
     soa = b"\xc0\x0e" + struct.pack("!HHIH", dns.SOA, 1, 60, 24) + b"\x02ns\xc0\x0e" + bytes(19)
 
     assert dns.answer(asked, message(asked, 0, address)) == "r0:198.51.100.7;"
-    assert dns.answer(asked, message(asked, 0, alias, address)) == "r0:other.example.com,198.51.100.7;"
+    assert dns.answer(asked, message(asked, 0, alias, address)) == "r0:198.51.100.7,other.example.com;"
     assert dns.answer(asked, message(asked, 3, soa, authorities=1)) == "r3:;example.com"
     assert dns.answer(asked, message(asked, 5)) == "r5:;"
+
+
+def test_an_address_behind_many_aliases_is_called(monkeypatch):
+    aliases = [record(dns.CNAME, b"\x01" + letter + b"\xc0\x0e") for letter in (b"a", b"b", b"c")]
+    address = record(dns.A, bytes([198, 51, 100, 7]))
+    called = []
+
+    def answers_at_once(server, port, asked, limit, read):
+        return read(message(asked, 0, *aliases, address))
+        yield
+
+    def listens(address, port, limit, name=""):
+        called.append(address)
+        return "s"
+        yield
+
+    monkeypatch.setattr(dns, "ask", answers_at_once)
+    monkeypatch.setattr(dns, "tls", listens)
+    (said,) = racing.race([dns.named("x.example.com", 443, ["10.0.0.4"], 1.0)])
+
+    assert said.startswith("r0:198.51.100.7,a.example.com,b.example.com;|s")
+    assert called == ["198.51.100.7"]
 
 
 def test_a_dns_answer_to_another_question_is_none():

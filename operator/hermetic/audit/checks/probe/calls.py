@@ -27,6 +27,10 @@ def internet(estate: Estate, policy: Policy) -> Iterator[Judgement]:
         if sum(":" not in address for address in called) < NETWORKS:
             message = f"fewer than {NETWORKS} public IPv4 addresses were called"
             yield Doubt("TooFewTargets", message, "Name at least three public IPv4 addresses in different networks.")
+        for name in run.said.names:
+            if name.target.what == "public" and name.call is None and name.resolved.found_something:
+                message = f"{name.target.address} was found on {run.node} ({name.resolved.raw}), and was not called"
+                yield Doubt("NameNotCalled", message, "Let the probe run again; look whom the cluster's resolver asks.")
 
     return each_place(estate, partial(_judged, policy, "public", doubts))
 

@@ -35,6 +35,11 @@ class DnsReply:
     contents: tuple[str, ...] = ()
     raw: str = ""
 
+    @property
+    def found_something(self) -> bool:
+        """Whether the name is there, by the word of this resolver: addresses, or other names that it stands for."""
+        return self.raw.startswith("r0:") and bool(self.contents) and self.reading is not DnsReading.DENIED
+
 
 _RESPONSE = re.compile(r"r(?P<code>\d{1,2}):(?P<contents>[^;|/]{0,400});(?P<zone>[^;|/]{0,300})")
 _NO_ERROR, _SERVER_FAILURE, _NO_SUCH_NAME, _REFUSED = 0, 2, 3, 5

@@ -225,6 +225,11 @@ def cilium_rule(**rule: Any) -> Any:
     return cilium(spec={"endpointSelector": {}, "egress": [rule]})
 
 
+def without(key: str, operator: str, *values: str) -> Any:
+    """A selector of whatever lacks a label, or has other values of it."""
+    return {"matchExpressions": [{"key": key, "operator": operator, "values": list(values)}]}
+
+
 def calico(**rule: Any) -> Any:
     """A Calico policy of one egress rule."""
     return manifest(CalicoNetworkPolicy, "p", "team", spec={"egress": [rule]})
@@ -247,6 +252,11 @@ WIDE = [
     cilium_rule(toCIDRSet=[{"cidr": "0.0.0.0/0", "except": ["10.0.0.0/8"]}]),
     cilium_rule(toFQDNs=[{"matchName": "huggingface.co"}]),
     cilium_rule(toPorts=[{"ports": [{"port": "53"}]}]),
+    cilium_rule(toEndpoints=[{"matchLabels": {"reserved:world": ""}}]),
+    cilium_rule(toEndpoints=[{"matchLabels": {"reserved.world": ""}}]),
+    cilium_rule(toEndpoints=[{"matchLabels": {"app": "db"}}, {"matchLabels": {"reserved:world-ipv6": ""}}]),
+    cilium_rule(toEndpoints=[{"matchExpressions": [{"key": "reserved:world-ipv4", "operator": "Exists"}]}]),
+    clusterwide(spec={"endpointSelector": {}, "egress": [{"toEndpoints": [{"matchLabels": {"reserved:world": ""}}]}]}),
     clusterwide(specs=[{"endpointSelector": {}, "egress": [{"toEntities": ["all"]}]}]),
     calico(action="Allow"),
     calico(action="Allow", destination={"nets": ["0.0.0.0/0"]}),
@@ -266,6 +276,9 @@ NARROW = [
     cilium_rule(toEntities=["cluster", "kube-apiserver"]),
     cilium_rule(toCIDR=["10.1.0.0/16"], toPorts=[{"ports": [{"port": "2049"}]}]),
     cilium_rule(toEndpoints=[{"matchLabels": {"k8s-app": "kube-dns"}}], toPorts=[{"ports": [{"port": "53"}]}]),
+    cilium_rule(toEndpoints=[{}]),
+    cilium_rule(toEndpoints=[{"matchLabels": {"k8s:io.kubernetes.pod.namespace": "kube-system"}}]),
+    cilium_rule(toEndpoints=[{"matchExpressions": [{"key": "app", "operator": "DoesNotExist"}]}]),
     calico(action="Deny"),
     calico(action="Allow", destination={"nets": ["10.0.0.0/8"]}),
     calico(action="Allow", destination={"selector": "app == 'db'"}),
@@ -276,6 +289,11 @@ UNCLEAR = [
     cilium_rule(toEntities=["galaxy"]),
     cilium_rule(toGroups=[{"aws": {}}]),
     cilium_rule(toCIDRSet=[{"cidrGroupRef": "partners"}]),
+    cilium_rule(toEndpoints=[{"matchLabels": {"reserved:host": ""}}]),
+    cilium_rule(toEndpoints=[{"matchExpressions": [{"key": "reserved:world", "operator": "DoesNotExist"}]}]),
+    cilium_rule(toEndpoints=[without("k8s:io.kubernetes.pod.namespace", "DoesNotExist")]),
+    cilium_rule(toEndpoints=[without("io.kubernetes.pod.namespace", "NotIn", "kube-system")]),
+    cilium_rule(toEndpoints=[without("io.cilium.k8s.namespace.labels.team", "NotIn", "red")]),
     calico(action="Maybe"),
 ]
 

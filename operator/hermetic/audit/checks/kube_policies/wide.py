@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import TypeVar
 
@@ -19,8 +20,10 @@ from hermetic.audit.estate.kubernetes.policies import (
     CiliumEgressRule,
     CiliumNetworkPolicy,
     EgressRule,
+    LabelSelector,
     NetworkPolicy,
     Peer,
+    Requirement,
 )
 from hermetic.audit.judging import Judgement, cannot_say, fails
 from hermetic.audit.looking_at_objects import Objections, counted, everywhere, objections, settled
@@ -34,6 +37,14 @@ WORLD = frozenset({"all", "world", "world-ipv4", "world-ipv6"})
 INSIDE = frozenset(
     {"cluster", "host", "remote-node", "kube-apiserver", "init", "ingress", "health", "unmanaged", "none"}
 )
+
+
+# Cilium's own labels, for what is no pod: "reserved:world" is everything outside. A dot means the same as the colon.
+_RESERVED = re.compile(r"(?:any[:.])?reserved(?:[:.](?P<entity>.*))?")
+_OF_A_NAMESPACE = re.compile(
+    r"(?:(?:k8s|any)[:.])?io\.(?:kubernetes\.pod\.namespace$|cilium\.k8s\.namespace\.labels\.)"
+)
+_WITHOUT = frozenset({"DoesNotExist", "NotIn"})
 
 
 def allow_all(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
@@ -116,10 +127,23 @@ def _cilium_rule(rule: CiliumEgressRule) -> Iterator[Wide]:
         yield _range(cidr, ())
     for one in rule.to_cidr_set or ():
         yield _range(one.cidr, one.except_ or ()) if one.cidr else (None, "toCIDRSet names ranges that stand elsewhere")
+    for selector in rule.to_endpoints or ():
+        yield from _endpoints(selector)
     if rule.to_fqdns:
         yield True, "toFQDNs: names outside are let through"
     if rule.to_groups:
         yield None, "toGroups names addresses that only a cloud knows"
+
+
+def _endpoints(selector: LabelSelector) -> Iterator[Wide]:
+    some = [Requirement.model_construct(key=key, operator="Exists", values=None) for key in selector.match_labels or ()]
+    for one in (*some, *(selector.match_expressions or ())):
+        shown = f"toEndpoints: {one.key} {one.operator}"
+        if found := _RESERVED.fullmatch(one.key):
+            wide = found["entity"] in WORLD and one.operator not in _WITHOUT
+            yield (True, f"toEndpoints: {one.key}") if wide else (None, f"{shown}, which this release does not know")
+        elif one.operator in _WITHOUT and _OF_A_NAMESPACE.match(one.key):
+            yield None, f"{shown}: what is outside of the cluster has no namespace, and is selected as well"
 
 
 # ------------------------------------------------------------------ Calico

@@ -107,7 +107,7 @@ class CiliumEgressRule(Part):
     to_cidr: list[str] | None = None
     to_cidr_set: list[CidrRule] | None = None
     to_fqdns: list[FreeMap[Any]] | None = None
-    to_endpoints: list[FreeMap[Any]] | None = None
+    to_endpoints: list[LabelSelector] | None = None
     to_services: list[FreeMap[Any]] | None = None
     to_nodes: list[FreeMap[Any]] | None = None
     to_groups: list[FreeMap[Any]] | None = None

@@ -169,6 +169,19 @@ def test_whose_a_public_endpoint_is_cannot_be_told_without_the_pods() -> None:
     assert set(found.values()) == {UNSEEN}
 
 
+def test_another_slice_for_the_api_servers_service_is_anybodys() -> None:
+    more = manifest(
+        EndpointSlice,
+        "more",
+        "default",
+        labels={"kubernetes.io/service-name": "kubernetes"},
+        addressType="IPv4",
+        endpoints=[{"addresses": ["20.60.1.1"]}],
+    )
+    found = verdicts("k8s-endpoints-external", with_one(more))
+    assert found == {"discovery.k8s.io/v1/EndpointSlice default/more": OPEN}
+
+
 def test_the_api_servers_own_endpoint_is_judged_elsewhere() -> None:
     own = manifest(
         EndpointSlice,

@@ -15,7 +15,8 @@ from hermetic.audit.policy import Policy
 from hermetic.errors import FactDamaged
 
 # Written by the API server itself, with its own address: `aks-private-api` judges whether that is a public one.
-API_SERVER = ("default", "kubernetes")
+# Others for the same Service are somebody else's word.
+API_SERVER = ("default", "kubernetes", "kubernetes")
 SHOWN = 5
 
 
@@ -59,7 +60,7 @@ def endpoints(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
     known = frozenset(_addresses(pods)) | frozenset(_addresses(nodes))
 
     def judge(endpoint_slice: EndpointSlice) -> Iterator[Judgement]:
-        if (endpoint_slice.namespace, endpoint_slice.service) == API_SERVER:
+        if (endpoint_slice.namespace, endpoint_slice.metadata.name, endpoint_slice.service) == API_SERVER:
             return
         by_name = endpoint_slice.address_type == "FQDN"
         outside = tuple(

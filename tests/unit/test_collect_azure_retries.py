@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from email.utils import format_datetime
 from typing import Any
@@ -52,6 +53,24 @@ async def test_retry_after_is_waited_for_and_no_less() -> None:
         async with client_of(arm) as bench:
             assert (await bench.answer(VNET)).problem is None
             assert bench.clock.passed == pytest.approx(34)
+
+
+@pytest.mark.parametrize("status", [429, 503])
+async def test_an_answer_that_asks_to_come_back_at_once_does_not_hold_the_audit_for_ever(status: int) -> None:
+    with ArmStandIn(ESTATE, faults=[Fault(Status(status, retry_after=0), path=EXACTLY)]) as arm:
+        async with client_of(arm, retry_budget=20) as bench:
+            answer = await asyncio.wait_for(bench.answer(VNET), 20)
+            assert answer.problem is not None
+            assert answer.problem.trouble is Trouble.UNAVAILABLE
+            assert 10 <= bench.clock.passed <= 20.5
+    assert len(arm.requests) < 10
+
+
+@pytest.mark.parametrize(
+    ("asked", "tries", "seconds"), [(None, 1, 0.5), (0.0, 1, 0.5), (0.0, 4, 4.0), (0.9, 1, 0.9), (1.0, 9, 1.0)]
+)
+def test_asked_for_less_than_a_second_it_backs_off_as_ever(asked: float | None, tries: int, seconds: float) -> None:
+    assert Patience(1, lambda: 0.5).before_the_next(tries, asked) == seconds
 
 
 async def test_a_wait_beyond_the_budget_is_not_begun() -> None:

@@ -114,8 +114,7 @@ class ArmClient:
     async def _waited(self, reply: Reply, tries: int, until: float | None) -> bool:
         """Waits before the next try; False, at once, when there is to be none."""
         now = self.clock.monotonic()
-        asked = wait_asked(reply.headers, self.clock.now())
-        seconds = asked if asked is not None else self._patience.backoff(tries)
+        seconds = self._patience.before_the_next(tries, wait_asked(reply.headers, self.clock.now()))
         is_throttled = reply.status == 429
         if until is not None and now + seconds > until:
             return False

@@ -6,6 +6,8 @@ import random
 from collections.abc import Callable
 
 FIRST_SECONDS, LONGEST_SECONDS = 0.5, 30.0
+SHORTEST_ASKED_SECONDS = 1.0
+"""Asked to wait for less than this, and it waits as if nobody had asked: waits of nothing would never use up a budget."""
 
 
 class Patience:
@@ -25,6 +27,12 @@ class Patience:
         self._left -= cost
         self._covered_until = max(self._covered_until, end)
         return True
+
+    def before_the_next(self, tries: int, asked: float | None) -> float:
+        """Seconds before try number `tries` + 1, where the answer asked for so many."""
+        if asked is not None and asked >= SHORTEST_ASKED_SECONDS:
+            return asked
+        return max(asked or 0.0, self.backoff(tries))
 
     def backoff(self, tries: int) -> float:
         """Seconds before try number `tries` + 1 where nobody said how long: doubling, jittered by half."""

@@ -303,7 +303,12 @@ def test_the_machine_itself_may_reach_the_host_channel():
         ("t/1500", Verdict.PASS),
         ("e101/0", Verdict.PASS),
         ("r0:;/5", Verdict.UNKNOWN),
-        ("r0:blockpolicy.azuredns.invalid;/5", Verdict.UNKNOWN),
+        ("r0:blockpolicy.azuredns.invalid;/5", Verdict.PASS),
+        ("r3:BlockPolicy.AzureDNS.invalid.;/5", Verdict.PASS),
+        ("r2:blockpolicy.azuredns.invalid;/5", Verdict.UNKNOWN),
+        ("r0:other.example.com,blockpolicy.azuredns.invalid;/5", Verdict.UNKNOWN),
+        ("r0:198.51.100.99,blockpolicy.azuredns.invalid;/5", Verdict.FAIL),
+        ("r0:blockpolicy.azuredns.invalid.example.com;/5", Verdict.UNKNOWN),
         ("r9:;/5", Verdict.UNKNOWN),
         ("g/5", Verdict.UNKNOWN),
         ("xValueError", Verdict.UNKNOWN),
@@ -327,6 +332,14 @@ def test_a_name_that_resolves_and_stays_silent_is_a_finding_about_names():
     bodies = both(changed(names=["r0:198.51.100.20;|t/1600", *HELD_NAMES]))
 
     assert finding("dns-recursion", bodies).verdict is Verdict.FAIL
+    assert finding("probe-internet", bodies).verdict is Verdict.PASS
+
+
+def test_names_that_azure_blocks_by_policy_are_denied():
+    blocked = ["r0:blockpolicy.azuredns.invalid;/4"] * len(sealed(host_network=True)["names"])
+    bodies = both(changed(names=blocked), changed(host_network=True, names=blocked))
+
+    assert finding("dns-recursion", bodies).verdict is Verdict.PASS
     assert finding("probe-internet", bodies).verdict is Verdict.PASS
 
 

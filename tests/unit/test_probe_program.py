@@ -245,11 +245,11 @@ def test_an_address_behind_many_aliases_is_called(monkeypatch):
     address = record(dns.A, bytes([198, 51, 100, 7]))
     called = []
 
-    def answers_at_once(server, port, asked, limit, read):
+    def answers_at_once(_server, _port, asked, _limit, read):
         return read(message(asked, 0, *aliases, address))
         yield
 
-    def listens(address, port, limit, name=""):
+    def listens(address, *_call):
         called.append(address)
         return "s"
         yield

@@ -42,6 +42,9 @@ class DnsReply:
 
 
 _RESPONSE = re.compile(r"r(?P<code>\d{1,2}):(?P<contents>[^;|/]{0,400});(?P<zone>[^;|/]{0,300})")
+# What a DNS security policy of Azure answers in the place of a name that it blocks; with NXDOMAIN on request. Nobody
+# owns a name below "invalid", so that no public zone has a use for it.
+_BLOCKED_BY_POLICY = "blockpolicy.azuredns.invalid"
 _NO_ERROR, _SERVER_FAILURE, _NO_SUCH_NAME, _REFUSED = 0, 2, 3, 5
 
 
@@ -65,13 +68,18 @@ def _reading(code: int, contents: tuple[str, ...], zone: str, domain: str) -> Dn
     addresses = [content for content in contents if is_address(content)]
     if code == _NO_ERROR and addresses:
         return DnsReading.PUBLIC_ADDRESS if any(map(is_public, addresses)) else DnsReading.PRIVATE_ADDRESS
-    if code in {_SERVER_FAILURE, _REFUSED} and not contents:
+    if (code in {_SERVER_FAILURE, _REFUSED} and not contents) or _is_blocked_by_policy(code, contents):
         return DnsReading.DENIED
     if contents or code not in {_NO_ERROR, _NO_SUCH_NAME}:
         return DnsReading.UNCLEAR
     if code == _NO_SUCH_NAME and not _is_public_zone_of(domain, zone):
         return DnsReading.DENIED
     return DnsReading.PUBLIC_DENIAL if _is_public_zone_of(domain, zone) else DnsReading.UNCLEAR
+
+
+def _is_blocked_by_policy(code: int, contents: tuple[str, ...]) -> bool:
+    named = {content.lower().rstrip(".") for content in contents}
+    return code in {_NO_ERROR, _NO_SUCH_NAME} and named == {_BLOCKED_BY_POLICY}
 
 
 def _is_public_zone_of(domain: str, zone: str) -> bool:

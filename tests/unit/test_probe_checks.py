@@ -234,6 +234,24 @@ def test_storage_of_a_stranger_that_answers_is_a_way_out():
     assert finding("probe-storage", both(changed(names=names))).verdict is Verdict.FAIL
 
 
+# Such targets are refused where they are typed; an answer that is read from elsewhere may still hold them.
+INSIDE = Targets.model_construct(
+    public_addresses=("10.9.9.1", "10.9.9.2", "10.9.9.3"), storage_addresses=("10.9.9.9",), public_names=()
+)
+
+
+def test_silence_of_private_addresses_says_nothing_about_the_internet():
+    found = finding("probe-internet", both(targets=INSIDE))
+
+    assert (found.verdict, found.reason) == (Verdict.UNKNOWN, "TooFewTargets")
+
+
+def test_silence_of_a_private_address_says_nothing_about_storage():
+    found = finding("probe-storage", both(targets=INSIDE))
+
+    assert (found.verdict, found.reason) == (Verdict.UNKNOWN, "StorageNotCalled")
+
+
 def test_storage_that_nobody_named_is_unknown_and_says_what_to_name():
     unnamed = Targets(public_addresses=TARGETS.public_addresses)
     found = finding("probe-storage", both(targets=unnamed))

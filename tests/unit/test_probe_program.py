@@ -160,6 +160,16 @@ def test_what_is_no_plain_address_is_refused(address):
         Targets(public_addresses=("198.51.100.1", "198.51.100.2", "198.51.100.3", address))
 
 
+@pytest.mark.parametrize("inside", ["10.9.9.1", "168.63.129.16", "100.64.0.1", "fd00::1", "::ffff:192.168.0.1"])
+def test_an_address_inside_stands_for_nothing_outside(inside):
+    public = ("198.51.100.1", "198.51.100.2", "198.51.100.3")
+
+    with pytest.raises(ValueError, match=r"`publicAddresses`: .* is not public"):
+        Targets(public_addresses=(*public, inside))
+    with pytest.raises(ValueError, match=r"`storageAddresses`: .* is not public"):
+        Targets(storage_addresses=(inside,))
+
+
 def test_addresses_are_written_as_the_kernel_writes_them():
     written = Targets(public_addresses=("198.51.100.1", "198.51.100.2", "198.51.100.3", "2001:0DB8:0::1"))
 

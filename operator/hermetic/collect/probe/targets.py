@@ -14,6 +14,8 @@ from typing import Annotated, Any, Self
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, model_validator
 from pydantic.alias_generators import to_camel
 
+from hermetic.audit.estate.probe.addresses import is_public
+
 AZURE_DNS = "168.63.129.16"
 METADATA = "169.254.169.254"
 
@@ -89,6 +91,19 @@ class Targets(BaseModel):
     """Whether the machine's metadata service is read (from the machine's own network only)."""
     limit_seconds: Annotated[float, Field(ge=0.2, le=10)] = 1.5
     """How long one step waits. 1.5 sees one lost packet sent again; 4 tells a dead host from a dropped packet."""
+
+    @model_validator(mode="after")
+    def _stands_for_the_outside(self) -> Self:
+        for field, addresses in (
+            ("publicAddresses", self.public_addresses),
+            ("storageAddresses", self.storage_addresses),
+        ):
+            if inside := [address for address in addresses if not is_public(address)]:
+                raise ValueError(
+                    f"`{field}`: {inside[0]} is not public, and its silence says nothing about the internet: name an "
+                    "address outside of every private network, or list it under `forbidden`"
+                )
+        return self
 
     @model_validator(mode="after")
     def _fits_into_an_answer(self) -> Self:

@@ -24,7 +24,7 @@ def internet(estate: Estate, policy: Policy) -> Iterator[Judgement]:
 
     def doubts(run: ProbeRun) -> Iterator[Doubt]:
         called = {one.target.address for one in run.said.called("public")}
-        if sum(":" not in address for address in called) < NETWORKS:
+        if sum(":" not in address and is_public(address) for address in called) < NETWORKS:
             message = f"fewer than {NETWORKS} public IPv4 addresses were called"
             yield Doubt("TooFewTargets", message, "Name at least three public IPv4 addresses in different networks.")
         for name in run.said.names:
@@ -43,11 +43,12 @@ def storage(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     )
 
     def doubts(run: ProbeRun) -> Iterator[Doubt]:
-        names = [one for one in run.said.names if one.target.what == "storage"]
-        if not names and not run.said.called("storage"):
+        names = [one.target.address for one in run.said.names if one.target.what == "storage"]
+        called = [one.target.address for one in run.said.called("storage")]
+        if not names and not called:
             yield Doubt("NoStorageNamed", "no storage account was named to call", remedy)
-        if names and not run.said.called("storage"):
-            message = f"{names[0].target.address} has no public address here, so that nothing was called"
+        elif not any(map(is_public, called)):
+            message = f"{(*names, *called)[0]} leads to no public address here, so that nothing outside was called"
             yield Doubt("StorageNotCalled", message, "Name it by its public address as well.")
 
     return each_place(estate, partial(_judged, policy, "storage", doubts))

@@ -65,6 +65,8 @@ class Estate:
     denied: list[Denied] = field(default_factory=list)
     answers: dict[tuple[str, str], Any] = field(default_factory=dict)
     graph: dict[str, Body | None] = field(default_factory=dict)
+    # folded subscription and namespace -> state; every other provider is registered
+    registrations: dict[tuple[str, str], str] = field(default_factory=dict)
     # who shows `defaultOutboundConnectivityEnabled` of scale set interfaces is unconfirmed: any of "arm", "graph"
     scale_set_outbound_shown_by: frozenset[str] = frozenset({"arm", "graph"})
     _index: Index | None = field(default=None, repr=False)
@@ -152,6 +154,10 @@ class Estate:
     def answer(self, identifier: str, action: str, value: Any) -> None:
         """What a POST action answers from now on: `estate.answer(nic, "effectiveRouteTable", {"value": [...]})`."""
         self.answers[identifier.lower(), action.lower()] = value
+
+    def unregister(self, subscription: str, namespace: str, state: str = "NotRegistered") -> None:
+        """From now on the subscription (a GUID) says so of this resource provider."""
+        self.registrations[subscription.lower(), namespace.lower()] = state
 
     def in_graph(self, identifier: str, body: Body | None) -> None:
         self.graph[identifier.lower()] = body

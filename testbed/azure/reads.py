@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
 
-from testbed.azure import embedded, refusals, versions
+from testbed.azure import embedded, providers, refusals, versions
 from testbed.azure.estate import Estate
 from testbed.azure.ids import ArmPath, group_of, parent_of, subscription_of, take_apart
 from testbed.azure.index import INSTANCE_NICS
@@ -37,10 +37,13 @@ class Reader:
         taken, version = take_apart(path), query.get("api-version", "")
         if not taken.namespace:
             return self._container(path.rstrip("/"), query)
+        if not taken.types:
+            return providers.told(self, path.rstrip("/"), taken, version)
         if taken.is_list:
             return self._list(path.rstrip("/"), taken, query)
         versions.check(taken.type, version)
         self.demand(path, f"{taken.type}/read")
+        providers.must_be_registered(self.estate, path, taken)
         return self.shown(self._resource(path.rstrip("/"), taken), version)
 
     def demand(self, scope: str, action: str) -> None:
@@ -87,6 +90,7 @@ class Reader:
             if at_subscription and taken.type.lower() in GROUP_LISTS_ONLY:
                 raise refusals.no_such_type(taken.namespace, taken.types[0], version)
         self.demand(scope, f"{taken.type}/read")
+        providers.must_be_registered(self.estate, path, taken)
         every = self._assigned(scope, query) if taken.type.lower() == ASSIGNMENTS else self._rows(scope, taken)
         rows = [row for row in every if self.estate.may(row["id"], f"{row['type']}/read")]
         page = [_as_listed(self.shown(row, version)) for row in self._slice(rows, query)]

@@ -77,6 +77,18 @@ def no_such_type(namespace: str, kind: str, version: str) -> Refusal:
     return Refusal(404, "InvalidResourceType", message)
 
 
+def no_such_provider(namespace: str) -> Refusal:
+    return Refusal(404, "InvalidResourceNamespace", f"The resource namespace '{namespace}' is invalid.")
+
+
+def not_registered(namespace: str) -> Refusal:
+    message = (
+        f"The subscription is not registered to use namespace '{namespace}'. "
+        "See https://aka.ms/rps-not-found for how to register subscriptions."
+    )
+    return Refusal(409, "MissingSubscriptionRegistration", message)
+
+
 def no_version() -> Refusal:
     message = "The api-version query parameter (?api-version=) is required for all requests."
     return Refusal(400, "MissingApiVersionParameter", message)

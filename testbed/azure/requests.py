@@ -58,6 +58,8 @@ class ArmRequest:
 
 def _read_of(path: str) -> str:
     taken = take_apart(path)
+    if taken.namespace and not taken.types:
+        return "Microsoft.Resources/subscriptions/providers"
     if taken.namespace:
         return taken.type
     segments = path.rstrip("/").split("/")

@@ -29,6 +29,7 @@ async def test_the_role_has_exactly_the_actions_that_audits_use() -> None:
     estates = (
         sealed_estate(),
         _with_an_ip_group(),
+        _without_arc(),
         # of plants that exclude each other the first is taken
         _with_every_plant(sealed_estate(), ("service_endpoint_with_an_exact_policy", *PLANTS)),
         _with_every_plant(estate_of("peered"), reversed(PLANTS)),
@@ -80,6 +81,13 @@ def _with_every_plant(estate: Estate, names: Iterable[str]) -> Estate:
         if plant.spot not in spots and plant.fits(estate):
             plant.into(estate)
             spots.add(plant.spot)
+    return estate
+
+
+def _without_arc() -> Estate:
+    """A subscription that never registered what Azure Arc needs."""
+    estate = sealed_estate()
+    estate.unregister(estate.cluster.split("/")[2], "Microsoft.Kubernetes")
     return estate
 
 

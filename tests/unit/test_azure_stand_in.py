@@ -189,3 +189,19 @@ def test_estate_can_be_exchanged_under_the_same_address() -> None:
         assert caller.get(estate.site.sentinel).status_code == 200
         caller.arm.serve(other)
         assert caller.get(estate.site.sentinel).status_code == 404
+
+
+def test_a_provider_says_whether_it_is_registered_and_refuses_when_it_is_not() -> None:
+    estate = sealed_estate()
+    estate.unregister(WORKLOAD, "microsoft.kubernetes")
+    provider = f"{SUBSCRIPTION}/providers/Microsoft.Kubernetes"
+    with calling(estate) as caller:
+        told = caller.get(provider, "2021-04-01").json()
+        assert (told["namespace"], told["registrationState"]) == ("Microsoft.Kubernetes", "NotRegistered")
+        refused = caller.get(f"{provider}/connectedClusters", "2024-01-01")
+        assert code_of(refused) == (409, "MissingSubscriptionRegistration")
+        known = caller.get(f"{SUBSCRIPTION}/providers/Microsoft.Network", "2021-04-01").json()
+        assert known["registrationState"] == "Registered"
+        unknown = caller.get(f"{SUBSCRIPTION}/providers/Microsoft.Nothing", "2021-04-01")
+        assert code_of(unknown) == (404, "InvalidResourceNamespace")
+        assert code_of(caller.get(provider, NETWORK)) == (400, "InvalidApiVersionParameter")

@@ -11,6 +11,7 @@ from hermetic.collect.azure.exchange import Ask
 from hermetic.collect.azure.operations import act
 from hermetic.collect.azure.pages import all_pages
 from hermetic.collect.azure.paths import ask_for, groups_in, is_subscription
+from hermetic.collect.azure.registrations import Registrations
 from hermetic.collect.side_by_side import side_by_side
 
 GROUP_LISTS_ONLY = frozenset({"microsoft.network/virtualnetworkgateways", "microsoft.network/connections"})
@@ -22,6 +23,7 @@ class Direct:
 
     def __init__(self, client: ArmClient) -> None:
         self._client = client
+        self._registrations = Registrations(client)
         self._asking: dict[tuple[str, ...], asyncio.Lock] = {}
         self._answers: dict[tuple[str, ...], Answer] = {}
 
@@ -39,7 +41,7 @@ class Direct:
         if isinstance(ask, Problem):
             return Answer(problem=ask)
         if question.verb == "list":
-            return (await all_pages(self._client, ask)).answer
+            return await self._registrations.weighed(question, await all_pages(self._client, ask))
         if question.verb == "post":
             return await act(self._client, ask)
         return await self._got(ask)

@@ -59,7 +59,10 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """The end of asking: JSON (None where an accepted action has not ended yet), or the problem that stands for it."""
+    """The end of asking: JSON (None where an accepted action has not ended yet), or the problem that stands for it.
+
+    `code` is ARM's own word for why it refused, "" where it did not or has none.
+    """
 
     ask: Ask
     status: int | None = None
@@ -67,6 +70,7 @@ class Reply:
     value: Any = None
     sha256: str | None = None
     problem: Problem | None = None
+    code: str = ""
 
     @property
     def evidence(self) -> tuple[Evidence, ...]:

@@ -18,12 +18,16 @@ MOST_BARREN_PAGES = 20
 
 @dataclass(slots=True)
 class Listed:
-    """What has come of a list so far. `more` is the request for the next page, None when there is none."""
+    """What has come of a list so far. `more` is the request for the next page, None when there is none.
+
+    `refusal` is ARM's code where it refused a page.
+    """
 
     bodies: list[Body] = field(default_factory=list)
     evidence: tuple[Evidence, ...] = ()
     problem: Problem | None = None
     more: Ask | None = None
+    refusal: str = ""
     _known: dict[str, list[Mapping[str, Any]]] = field(default_factory=dict)
     _followed: set[str] = field(default_factory=set)
     _barren: int = 0
@@ -79,7 +83,7 @@ async def _next_page(client: ArmClient, listed: Listed) -> None:
         reply = reply.but(Trouble.UNREADABLE, "the answer has no list `value`")
     if reply.problem is not None or not isinstance(rows, list):
         listed.evidence += reply.evidence
-        listed.problem = listed.problem or reply.problem
+        listed.problem, listed.refusal = listed.problem or reply.problem, reply.code
         return
     listed.take(reply, rows)
     client.progress.saw(len(rows))

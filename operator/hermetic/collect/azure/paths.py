@@ -13,6 +13,8 @@ from hermetic.collect.azure.exchange import Ask
 
 RESOURCE_GROUPS = "Microsoft.Resources/subscriptions/resourceGroups"
 RESOURCE_GROUPS_VERSION = "2021-04-01"
+PROVIDERS = "Microsoft.Resources/subscriptions/providers"
+PROVIDERS_VERSION = "2021-04-01"
 
 _KIND = re.compile(r"[A-Za-z][A-Za-z0-9.]*(/[A-Za-z0-9]+)+")
 _VERSION = re.compile(r"\d{4}-\d\d-\d\d(-preview)?")
@@ -42,6 +44,12 @@ def groups_in(subscription: str) -> Ask:
     """The list of a subscription's resource groups."""
     target = f"{_path(subscription)}/resourceGroups?api-version={RESOURCE_GROUPS_VERSION}"
     return Ask("GET", target, f"{RESOURCE_GROUPS}/read")
+
+
+def provider_in(subscription: str, namespace: str) -> Ask:
+    """What a subscription (a bare id) says of a resource provider."""
+    target = f"{_path(f'/subscriptions/{subscription}')}/providers/{namespace}?api-version={PROVIDERS_VERSION}"
+    return Ask("GET", target, f"{PROVIDERS}/read")
 
 
 def is_subscription(target: str) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 FIRST_SECONDS, LONGEST_SECONDS = 0.5, 30.0
 SHORTEST_ASKED_SECONDS = 1.0
-"""Asked to wait for less than this, and it waits as if nobody had asked: waits of nothing would never use up a budget."""
+"""Asked to wait for less, it waits as if nobody had asked: waits of nothing would never use up a budget."""
 
 
 class Patience:

@@ -35,7 +35,8 @@ def reply_of(ask: Ask, attempt: Attempt) -> Reply:
         problem = _problem(ask, Trouble.UNAVAILABLE, "200, but the body is not JSON or was cut short")
     else:
         problem = _refused(ask, status, value)
-    return Reply(ask, status, attempt.headers, None if problem else value, sha256, problem)
+    code = _error(value)[0] if problem else ""
+    return Reply(ask, status, attempt.headers, None if problem else value, sha256, problem, code)
 
 
 def may_pass(reply: Reply) -> bool:

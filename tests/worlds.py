@@ -41,7 +41,12 @@ def rendered(manifest: Manifest) -> dict[str, Manifest]:
 def evidence(verdict: Any = "Pass", *, age: timedelta = timedelta(hours=1), **fields: Any) -> Evidence:
     """Complete evidence, observed `age` before NOW and good for a day; `fields` replaces parts of it."""
     observed = NOW - age
-    complete = {"observed_at": observed, "expires_at": observed + timedelta(days=1), "sources": EVERY_SOURCE}
+    complete = {
+        "observed_at": observed,
+        "expires_at": observed + timedelta(days=1),
+        "sources": EVERY_SOURCE,
+        "confirmed_at": NOW,
+    }
     return Evidence(verdict, **{**complete, **fields})
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 from itertools import combinations
 
@@ -11,7 +12,7 @@ from hermetic.api.conditions import ConditionType
 from hermetic.api.configuration import Configuration
 from hermetic.api.reasons import Reason
 from hermetic.plan.gates import HOLDS, Blocks
-from hermetic.plan.isolation import allowed_age, closes_at, isolation_is_proven
+from hermetic.plan.isolation import CONFIRMED_FOR, allowed_age, closes_at, isolation_is_proven
 from tests.scenarios import a_share_model
 from tests.worlds import EVERY_SOURCE, NOW, a_world, evidence, spec_of
 
@@ -101,6 +102,17 @@ def test_message_of_stale_evidence_names_a_moment_so_that_it_does_not_change_eve
     assert "24 h" in first.message
 
 
+@pytest.mark.parametrize(
+    ("confirmed", "open_"),
+    [(NOW, True), (NOW - CONFIRMED_FOR + SECOND, True), (NOW - CONFIRMED_FOR, False), (None, False)],
+)
+def test_a_pass_counts_only_while_this_process_comes_to_it_again(confirmed, open_):
+    verdict = judged(evidence(confirmed_at=confirmed))
+    assert (verdict == HOLDS) == open_
+    if isinstance(verdict, Blocks):
+        assert (verdict.reason, verdict.truth) == (Reason.ISOLATION_EVIDENCE_PENDING, "Unknown")
+
+
 def test_evidence_closes_at_the_earlier_of_its_age_and_its_end():
     spec = spec_of(a_share_model())
     observed = NOW - timedelta(hours=1)
@@ -114,9 +126,9 @@ def test_evidence_closes_at_the_earlier_of_its_age_and_its_end():
 def test_gate_is_closed_from_the_moment_that_was_announced():
     spec = spec_of(a_share_model())
     for seen in (evidence(expires_at=NOW + 10 * DAY), evidence(expires_at=NOW + SECOND)):
-        world = a_world(evidence=seen)
-        closing = closes_at(spec, world)
+        closing = closes_at(spec, a_world(evidence=seen))
         assert closing is not None
+        world = a_world(evidence=replace(seen, confirmed_at=closing - SECOND))
         assert isolation_is_proven(spec, world, closing - SECOND) == HOLDS
         assert isinstance(isolation_is_proven(spec, world, closing), Blocks)
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from datetime import date
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, StringConstraints
+from pydantic import Field, StringConstraints, field_validator
 
 from hermetic.api.conditions import Condition
 from hermetic.api.rules import ApiModel, Rule, immutable
@@ -24,6 +25,7 @@ KeyName = Annotated[
     StringConstraints(max_length=63),
     matches(r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$", "must be lower-case letters, digits, '-' and '.'"),
 ]
+NOT_BLANK = matches(r"^[\s\S]*\S[\s\S]*$", "must not be blank")
 Verdict = Literal["Pass", "Fail", "Unknown"]
 
 
@@ -108,11 +110,11 @@ class AcceptedRisk(ApiModel):
         matches(r"^[a-z0-9-]+$", "must be the id of a check, such as 'peering-any'"),
     ]
     """Id of the check, for example 'peering-any'."""
-    resource: Annotated[str, StringConstraints(min_length=1, max_length=1024)]
+    resource: Annotated[str, StringConstraints(min_length=1, max_length=1024), NOT_BLANK]
     """ARM id or glob of the resource, not case-sensitive."""
-    reason: Annotated[str, StringConstraints(min_length=8, max_length=1024)]
+    reason: Annotated[str, StringConstraints(min_length=8, max_length=1024), NOT_BLANK]
     """Why the risk is accepted."""
-    owner: Annotated[str, StringConstraints(min_length=1, max_length=256)]
+    owner: Annotated[str, StringConstraints(min_length=1, max_length=256), NOT_BLANK]
     """Who answers for it."""
     expires: Annotated[
         str,
@@ -120,6 +122,15 @@ class AcceptedRisk(ApiModel):
         matches(r"^20[0-9]{2}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])$", "must be a date YYYY-MM-DD"),
     ]
     """Last day (UTC) on which the exception counts, YYYY-MM-DD."""
+
+    @field_validator("expires")
+    @classmethod
+    def _is_a_day(cls, expires: str) -> str:
+        try:
+            date.fromisoformat(expires)
+        except ValueError as error:  # 31 November
+            raise ValueError(f"{expires!r} is not a day: {error}") from None
+        return expires
 
 
 class EgressAuditSpec(ApiModel):

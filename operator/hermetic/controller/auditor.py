@@ -23,7 +23,7 @@ from hermetic.audit.attestation.verification import Expected, Newest
 from hermetic.audit.auditing import judge
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.questions import Source
-from hermetic.audit.findings import Finding, Verdict
+from hermetic.audit.findings import Finding, Verdict, overall
 from hermetic.audit.policy import Policy, Profile
 from hermetic.audit.standing.looks import Looks, ProbeRound, probe_ends_at
 from hermetic.audit.standing.telling import next_look, status_of, status_unfounded, status_unreadable
@@ -53,6 +53,8 @@ from hermetic.ports import Clock, KubeApi
 
 UNTIL_SEEN_SECONDS = 1.0
 PROBE_AGAIN_SECONDS = 60.0
+CONFIRM_SECONDS = 300.0
+"""The longest between two looks: a Pass that nobody comes to again ceases to count (`plan.isolation`)."""
 
 Status = dict[str, Any]
 Manifest = Mapping[str, Any]
@@ -106,6 +108,7 @@ class Auditor:
         if live is None or live["metadata"].get("deletionTimestamp"):
             self._prober.forget()
             self._publisher.forget()
+            self._store.judge(confirmed_at=None)
             return Outcome()
         self._sight.want()
         if self._sight.seen_at is None:
@@ -149,14 +152,20 @@ class Auditor:
         probe_again_in, trouble = await self._probe(spec, choice)
         looks = self._looks(spec, choice, trouble)
         standing = judge_standing(spec, looks, now)
-        if self._stands_until_the_probe_is_back(live, spec, standing, now):
+        stands = self._stands_until_the_probe_is_back(live, spec, looks, standing)
+        self._on_verdict(self._store.judge(confirmed_at=now if stands or standing.verdict is Verdict.PASS else None))
+        if stands:
             outcome.look_again_in = probe_again_in
             return trouble
         await self._say(live, status_of(spec, live["metadata"]["generation"], looks, standing, before, now), outcome)
         outcome.wrote += await self._publisher.publish(live, spec, looks, standing, now)
         following = next_look(spec, looks, now)
-        moments = [probe_again_in, (following - now).total_seconds() + 1 if following is not None else None]
-        outcome.look_again_in = min((moment for moment in moments if moment is not None), default=None)
+        moments = [
+            CONFIRM_SECONDS,
+            probe_again_in,
+            (following - now).total_seconds() + 1 if following is not None else None,
+        ]
+        outcome.look_again_in = min(moment for moment in moments if moment is not None)
         return trouble
 
     async def _expected(self, spec: EgressAuditSpec, before: Manifest) -> Expected:
@@ -211,25 +220,29 @@ class Auditor:
         return self._findings[1]
 
     def _stands_until_the_probe_is_back(
-        self, live: Manifest, spec: EgressAuditSpec, standing: Standing, now: datetime
+        self, live: Manifest, spec: EgressAuditSpec, looks: Looks, standing: Standing
     ) -> bool:
         """Whether an earlier process saw more than this one yet: a probe that still counts.
 
-        Its verdict stands while our first round is on its way, which is minutes at most, unless ours is Fail already.
+        Its Pass stands while our first round is on its way, which is minutes at most, if everything else says Pass and
+        rests on the same attestation.
         """
-        if not self._prober.is_first or standing.verdict is Verdict.FAIL:
+        if not self._prober.is_first or overall(standing.findings) is not Verdict.PASS:
             return False
         if standing.lacking is None or standing.lacking.type is not ConditionType.PROBE_CURRENT:
             return False
-        status = live.get("status") or {}
+        status, accepted = live.get("status") or {}, looks.choice.accepted
+        if accepted is None or accepted.digest != (status.get("newestAccepted") or {}).get("digest"):
+            return False
         probed = ((status.get("evidence") or {}).get("probe") or {}).get("observedAt")
         if not probed or status.get("observedGeneration") != live["metadata"]["generation"]:
             return False
         counts_until = probe_ends_at(ProbeRound(datetime.fromisoformat(probed), 0), spec)
-        return counts_until is not None and now < counts_until
+        return status.get("verdict") == Verdict.PASS and counts_until is not None and self._clock.now() < counts_until
 
     async def _give_up(self, live: Manifest, status: Unjudged, message: str, outcome: Outcome) -> None:
         before, generation = live.get("status") or {}, live["metadata"]["generation"]
+        self._store.judge(confirmed_at=None)
         await self._say(live, status(generation, before, message, self._clock.now()), outcome)
         self._publisher.tell_nothing(Verdict.UNKNOWN)
 

@@ -41,6 +41,7 @@ WISHED_KINDS = frozenset(watched.kind for watched in WISHES)
 JUDGED_KINDS = frozenset((EGRESS_AUDIT, EGRESS_ATTESTATION))
 
 STUCK_SECONDS = 300.0
+CONFIRM_SECONDS, CONFIRM_AGAIN_SECONDS = 60.0, 0.2
 PRIME_AGAIN_SECONDS = 2.0
 # A child that comes up says so in five or six events: one look after the last of them is enough, and behind what people
 # wish. A Service does not wait behind that: it may have been given a public address.
@@ -121,6 +122,7 @@ class Operator:
 
     async def work(self, workers: int) -> None:
         """Reconcile until cancelled."""
+        await self._confirm_the_verdict()
         async with asyncio.TaskGroup() as group:
             for _ in range(workers):
                 group.create_task(self._worker())
@@ -155,6 +157,16 @@ class Operator:
         return ""
 
     # ------------------------------------------------------------------ the loops
+
+    async def _confirm_the_verdict(self) -> None:
+        """Before the first deployment: what an earlier process said may have ceased to be true since.
+
+        Where it cannot be confirmed, deployments are looked at all the same, and the gate is closed for new pods.
+        """
+        until = self._clock.monotonic() + CONFIRM_SECONDS
+        while self._store.awaits_judgement and self._clock.monotonic() < until:
+            await self._handle(JUDGE)
+            await asyncio.sleep(CONFIRM_AGAIN_SECONDS)
 
     async def _worker(self) -> None:
         while True:

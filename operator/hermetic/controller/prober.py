@@ -44,9 +44,10 @@ log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """A round that is over: its name, when it ended, from where, and what came of it."""
+    """A round that is over: its name, what it called, when it ended, from where, and what came of it."""
 
     run: str
+    targets: Targets
     at: datetime
     seats: tuple[Seat, ...]
     answer: Answer
@@ -64,6 +65,7 @@ class Going:
     """A round that is not over."""
 
     run: str
+    targets: Targets
     seats: tuple[Seat, ...]
     until: float
     was_started: bool = False
@@ -97,12 +99,13 @@ class Prober:
         `cause` names everything whose change asks for a new round: another text, another round. Raises what the API
         server says; the next call goes on from there.
         """
-        probing = Probing(self._api, self._pods(wanted))
+        probing, targets = Probing(self._api, self._pods(wanted)), targets_of(wanted)
+        self._forget_what_called_others(targets)
         if not self._has_looked_back:
-            await self._look_back(probing)
+            await self._look_back(probing, targets)
             self._has_looked_back = True
         if self._going is None and self._due_in(wanted, cause) <= 0:
-            self._going = self._next(seats(await probing.nodes()), cause)
+            self._going = self._next(seats(await probing.nodes()), targets, cause)
         if self._going is not None:
             await self._go_on(probing, self._going)
         return LOOK_AGAIN_SECONDS if self._going is not None else self._due_in(wanted, cause)
@@ -111,6 +114,13 @@ class Prober:
         """Nobody wants a probe any more."""
         self._ended = self._going = None
         self._has_looked_back = False
+
+    def _forget_what_called_others(self, targets: Targets) -> None:
+        """What was never called says nothing, however silent the rest was."""
+        if self._ended is not None and self._ended.targets != targets:
+            self._ended = None
+        if self._going is not None and self._going.targets != targets:
+            self._going = None
 
     def _pods(self, wanted: Probe) -> ProbePods:
         kept = PROBE_ROUNDS_LEFT_OUT * wanted.interval_seconds + PATIENCE_SECONDS + KEPT_LONGER_SECONDS
@@ -128,9 +138,9 @@ class Prober:
             interval = wanted.interval_seconds
         return (ended.at + timedelta(seconds=interval) - self._clock.now()).total_seconds()
 
-    def _next(self, chosen: tuple[Seat, ...], cause: str) -> Going:
+    def _next(self, chosen: tuple[Seat, ...], targets: Targets, cause: str) -> Going:
         run = f"{self._clock.now():%Y%m%dt%H%M%S}-{_mark(cause)}"
-        return Going(run, chosen, self._clock.monotonic() + PATIENCE_SECONDS)
+        return Going(run, targets, chosen, self._clock.monotonic() + PATIENCE_SECONDS)
 
     async def _go_on(self, probing: Probing, going: Going) -> None:
         if not going.was_started:
@@ -140,12 +150,12 @@ class Prober:
         found = await probing.look(going.run, going.seats, going.refused)
         if found.awaited and self._clock.monotonic() < going.until:
             return
-        self._ended = Ended(going.run, self._when(found), going.seats, found.answer)
+        self._ended = Ended(going.run, going.targets, self._when(found), going.seats, found.answer)
         self._going = None
         problem = found.answer.problem
         log.info("probe ended", run=going.run, answers=len(found.answer.bodies), problem=problem and problem.detail)
 
-    async def _look_back(self, probing: Probing) -> None:
+    async def _look_back(self, probing: Probing, targets: Targets) -> None:
         """Go on with the newest round of an earlier process, or from it, if it was begun on every place there is."""
         by_run: dict[str, list[Mapping[str, Any]]] = {}
         async for page, _ in self._api.pages(JOB, namespace=self._namespace, label_selector=SELECTOR):
@@ -158,9 +168,9 @@ class Prober:
             return
         found = await probing.look(run, chosen)
         if not found.awaited:
-            self._ended = Ended(run, self._when(found), chosen, found.answer)
+            self._ended = Ended(run, targets, self._when(found), chosen, found.answer)
         elif not all(_is_over(job) for job in by_run[run]):
-            self._going = Going(run, chosen, self._clock.monotonic() + PATIENCE_SECONDS, was_started=True)
+            self._going = Going(run, targets, chosen, self._clock.monotonic() + PATIENCE_SECONDS, was_started=True)
 
     def _when(self, found: Round) -> datetime:
         """The oldest answer: what a pod saw first may have changed since."""

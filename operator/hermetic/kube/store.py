@@ -10,7 +10,8 @@ from __future__ import annotations
 import json
 from collections import OrderedDict, defaultdict
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import Any
 
 from hermetic.api.conditions import ConditionType
@@ -59,6 +60,8 @@ class Store:
         self._owned: dict[Key, set[tuple[Kind, Name]]] = defaultdict(set)
         self._nodes: dict[str, Node] = {}
         self._evidence: Evidence | None = None
+        self._was_judged = False
+        self._confirmed_at: datetime | None = None
         self._pods: dict[str, Key] = {}
         self._warnings: OrderedDict[str, tuple[int, Warned]] = OrderedDict()
         self._gone: OrderedDict[str, int] = OrderedDict()
@@ -144,7 +147,7 @@ class Store:
             pods=pods,
             warnings=self._warnings_about(pods),
             nodes=tuple(self._nodes.values()),
-            evidence=self._evidence,
+            evidence=self._evidence and replace(self._evidence, confirmed_at=self._confirmed_at),
             address_holder=self._address_holder(seen),
             server_version=self.server_version,
             truces=truces or {},
@@ -165,6 +168,22 @@ class Store:
     def count(self, kind: Kind) -> int:
         """How many objects of a kind are known."""
         return len(self._entries[kind])
+
+    # ------------------------------------------------------------------ the verdict of this process
+
+    @property
+    def awaits_judgement(self) -> bool:
+        """Whether the EgressAudit says Pass and this process has not looked yet: it may have ceased to be true."""
+        return self._evidence is not None and self._evidence.verdict == "Pass" and not self._was_judged
+
+    def judge(self, *, confirmed_at: datetime | None) -> frozenset[Key]:
+        """This process came to a Pass at this moment, or (None) to something else.
+
+        Returns the deployments for which a Pass that stood unconfirmed counts from now on.
+        """
+        is_news = self._confirmed_at is None and confirmed_at is not None
+        self._was_judged, self._confirmed_at = True, confirmed_at
+        return frozenset(self.deployments()) if is_news else frozenset()
 
     # ------------------------------------------------------------------ taking in
 

@@ -14,6 +14,8 @@ from hermetic.plan.world import Evidence, World
 
 # The verdict rests on all three or it is not one: configuration, cluster and packets.
 NEEDED_SOURCES = frozenset({"azure", "kubernetes", "probe"})
+CONFIRMED_FOR = timedelta(minutes=15)
+"""How long a Pass counts to which nobody comes again: two looks at the evidence in a row may fail, not three."""
 # Why the audit does not know, in the words of the gate: what a person brings, what comes by itself, what was too late.
 OF_THE_AUDIT: Mapping[str, Reason] = {
     Reason.ATTESTATION_MISSING: Reason.ISOLATION_EVIDENCE_MISSING,
@@ -45,7 +47,8 @@ def isolation_is_proven(spec: ModelDeploymentSpec, world: World, now: datetime) 
         return _unknown(
             Reason.ISOLATION_EVIDENCE_MISSING, f"the verdict lacks evidence from: {', '.join(sorted(missing))}"
         )
-    return _fresh(evidence, allowed_age(spec, world), now)
+    stale = _fresh(evidence, allowed_age(spec, world), now)
+    return stale if isinstance(stale, Blocks) else _confirmed(evidence, now)
 
 
 def allowed_age(spec: ModelDeploymentSpec, world: World) -> timedelta:
@@ -77,6 +80,18 @@ def _fresh(evidence: Evidence, allowed: timedelta, now: datetime) -> Holds | Blo
             f"{_hours(allowed)} is the oldest allowed",
         )
     return HOLDS
+
+
+def _confirmed(evidence: Evidence, now: datetime) -> Holds | Blocks:
+    """A status may be of an earlier process, or of another hand; what is so now, only a look of ours tells."""
+    at = evidence.confirmed_at
+    if at is not None and now < at + CONFIRMED_FOR:
+        return HOLDS
+    since = "it started" if at is None else timestamp(at)
+    return _unknown(
+        Reason.ISOLATION_EVIDENCE_PENDING,
+        f"the EgressAudit 'cluster' says Pass, and the operator could not confirm that since {since}",
+    )
 
 
 def _hours(age: timedelta) -> str:

@@ -22,7 +22,8 @@ class Evidence:
     """What the EgressAudit says. `verdict` is None until it was judged at its present generation.
 
     `observed_at` and `expires_at` are those of the attestation from outside; `sources` are the looks that were taken:
-    of "azure", "kubernetes" and "probe". `reason` is that of its condition Ready.
+    of "azure", "kubernetes" and "probe". `reason` is that of its condition Ready. `confirmed_at` is when this process
+    last came to a Pass itself: what a status says may be of another time, or of another hand.
     """
 
     verdict: Verdict | None
@@ -31,6 +32,7 @@ class Evidence:
     observed_at: datetime | None = None
     expires_at: datetime | None = None
     sources: frozenset[str] = frozenset()
+    confirmed_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -115,8 +115,13 @@ def _words(cluster: ClusterInMemory, name: str) -> Iterator[str]:
 
 def ready(cluster: ClusterInMemory, name: str = "llama") -> Manifest:
     """The Ready condition, {} before there is one."""
+    return condition(cluster, "Ready", name)
+
+
+def condition(cluster: ClusterInMemory, kind: str, name: str = "llama") -> Manifest:
+    """The condition of this type, {} before there is one."""
     conditions = cluster.objects[where("ModelDeployment", name)].get("status", {}).get("conditions", ())
-    return next((one for one in conditions if one["type"] == "Ready"), {})
+    return next((one for one in conditions if one["type"] == kind), {})
 
 
 def reason(cluster: ClusterInMemory, name: str = "llama") -> str:

@@ -7,7 +7,7 @@ from collections import Counter
 
 from hermetic.errors import Forbidden, ServerTrouble, Unreachable
 from tests.controller.cluster_in_memory import ClusterInMemory, Coordinates, Manifest
-from tests.controller.running import a_model, ready, reason, rest, running, where, written
+from tests.controller.running import a_model, condition, ready, reason, rest, running, where, written
 from tests.controller.virtual_time import virtually
 
 CHILDREN = Counter({"ServiceAccount": 1, "NetworkPolicy": 1, "Service": 1, "Deployment": 1})
@@ -284,5 +284,87 @@ def test_a_webhook_that_changes_what_we_write_is_a_quarrel_like_any_other() -> N
             await rest(30)
             assert written(cluster).count("NetworkPolicy") == 4
             assert reason(cluster) == "DriftContested"
+
+    virtually(scenario)
+
+
+async def _let_everything_pass(_verb: str, _at: Coordinates) -> None:
+    """A cluster that takes every write again."""
+
+
+PUBLIC = {"loadBalancer": {"ingress": [{"ip": "203.0.113.9"}]}}
+
+
+def test_a_public_service_goes_though_every_other_write_is_refused() -> None:
+    async def scenario() -> None:
+        cluster = ClusterInMemory()
+
+        async def refuse_the_workload(verb: str, at: Coordinates) -> None:
+            if (verb, at[0]) == ("patch", "Deployment"):
+                raise Forbidden("admission webhook denied the request: no", status=403, reason="Forbidden")
+
+        cluster.fault = refuse_the_workload
+        async with running(cluster):
+            cluster.put(a_model())
+            await rest(5)
+            cluster.edit(where("Service"), lambda service: service.update(status=PUBLIC))
+            await rest(60)
+            assert where("Service") not in cluster.objects
+            assert condition(cluster, "EndpointPrivate")["message"].endswith("'203.0.113.9'; Service removed")
+
+    virtually(scenario)
+
+
+def test_a_public_service_that_may_not_be_deleted_is_said_to_be_there_still() -> None:
+    async def scenario() -> None:
+        cluster = ClusterInMemory()
+
+        async def refuse_to_delete(verb: str, _: Coordinates) -> None:
+            if verb == "delete":
+                raise Forbidden('cannot delete resource "services"', status=403, reason="Forbidden")
+
+        async with running(cluster):
+            cluster.put(a_model())
+            await rest(5)
+            cluster.fault = refuse_to_delete
+            cluster.edit(where("Service"), lambda service: service.update(status=PUBLIC))
+            cluster.remove(*where("NetworkPolicy"))
+            await rest(5)
+            assert where("NetworkPolicy") in cluster.objects
+            assert reason(cluster) == "PermissionLost"
+            assert condition(cluster, "EndpointPrivate")["message"].endswith("the Service is being removed")
+            cluster.fault = _let_everything_pass
+            await rest(60)
+            assert where("Service") not in cluster.objects
+            assert condition(cluster, "EndpointPrivate")["message"].endswith("Service removed")
+
+    virtually(scenario)
+
+
+def test_a_public_service_of_a_spec_that_cannot_be_read_goes() -> None:
+    async def scenario() -> None:
+        cluster = ClusterInMemory()
+        async with running(cluster):
+            cluster.put(a_model())
+            await rest(5)
+            cluster.edit(where("ModelDeployment"), lambda model: model["spec"].update(replicas="many"))
+            cluster.edit(where("Service"), lambda service: service.update(status=PUBLIC))
+            await rest(5)
+            assert where("Service") not in cluster.objects
+            assert reason(cluster) == "SpecInvalid"
+
+    virtually(scenario)
+
+
+def test_a_service_that_was_public_stays_away_however_fast_it_went() -> None:
+    async def scenario() -> None:
+        cluster = ClusterInMemory()
+        async with running(cluster):
+            cluster.put(a_model())
+            await rest(5)
+            cluster.writes.clear()
+            cluster.edit(where("Service"), lambda service: service.update(status=PUBLIC))
+            await rest(5)
+            assert written(cluster) == ["-Service", "status"]
 
     virtually(scenario)

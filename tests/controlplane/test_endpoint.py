@@ -13,7 +13,7 @@ from testbed.kubectl import KubectlError
 from testbed.processes import Component
 from tests.controlplane.deployments import Deployments
 from tests.controlplane.kstatus import condition_of, contradictions, kstatus, newest, revisions
-from tests.scenarios import a_baked_model, reporting
+from tests.scenarios import BAKED_IMAGE, a_baked_model, changed, reporting
 
 
 @pytest.fixture
@@ -176,3 +176,22 @@ def test_nobody_makes_the_service_public_by_hand(value: str, balanced: Deploymen
         balanced.kubectl.within(balanced.namespace)(
             "annotate", "service", "llama", "--overwrite", f"{internal}={value}"
         )
+
+
+# ---------------------------------------------------------------------- a spec that is refused
+
+
+def test_spec_that_is_refused_gets_fewer_pods_and_no_new_ones_and_keeps_its_walls(balanced: Deployments):
+    balanced.apply(reporting(a_baked_model("llama", replicas=2)))
+    balanced.until("llama", "Serving")
+    before = pod_uids(balanced)
+    refused = {"engine": {"vllm": {"image": BAKED_IMAGE, "version": "0.1.0"}}}
+    balanced.apply(changed(reporting(a_baked_model("llama", replicas=1)), **refused))
+    balanced.until("llama", "EngineVersionUnsupported")
+    balanced.wait("one pod is left", lambda: len(pod_uids(balanced)) == 1)
+    touched(balanced)
+    assert pod_uids(balanced) < before
+
+    balanced.apply(reporting(a_baked_model("llama", replicas=1)))
+    balanced.until("llama", "Serving")
+    assert pod_uids(balanced) < before, "the template that runs is the one that is asked for again"

@@ -13,7 +13,7 @@ from hermetic.objects.service import PUBLIC_SIDE
 from hermetic.plan.planning import Plan, plan
 from hermetic.plan.world import World
 from tests.renderings import RENDERINGS
-from tests.scenarios import Manifest, a_baked_model, a_share_model, changed, reporting
+from tests.scenarios import DIGEST, VLLM_IMAGE, Manifest, a_baked_model, a_share_model, changed, reporting
 from tests.worlds import NOW, a_world, addressed, carried_out, children_of, evidence, owner_of, serving, spec_of
 
 CLOSED = {
@@ -137,6 +137,85 @@ def test_spec_that_a_gate_refuses_changes_nothing_that_runs():
     assert decided.blocked is not None
 
 
+# What a gate says no to: of the spec itself, so that some of them cannot even be rendered.
+REFUSED_SPECS: dict[str, dict[str, Any]] = {
+    "registry": {"engine": {"vllm": {"image": f"elsewhere.io/vllm@sha256:{DIGEST}", "version": "0.32.0"}}},
+    "share": {"weights": {"azureFiles": {"account": "stranger", "share": "models"}}},
+    "version": {"engine": {"vllm": {"image": VLLM_IMAGE, "version": "0.1.0"}}},
+    "flag": {"engine": {"vllm": {"image": VLLM_IMAGE, "version": "0.32.0", "extraArgs": ["--no-such-flag"]}}},
+}
+every_refused_spec = pytest.mark.parametrize("refused", REFUSED_SPECS.values(), ids=list(REFUSED_SPECS))
+
+
+@every_refused_spec
+def test_spec_that_a_gate_refuses_leaves_no_hole_in_the_walls_of_what_runs(refused):
+    def opened(policy: dict[str, Any]) -> None:
+        policy["spec"]["egress"] = [{}]
+
+    manifest, world = changed(a_share_model(), **refused), running(a_share_model())
+    assert written(planned(manifest, edited(world, "NetworkPolicy", opened))) == [("NetworkPolicy", "drifted")]
+    assert written(planned(manifest, without(world, "NetworkPolicy"))) == [("NetworkPolicy", "absent")]
+
+
+@every_refused_spec
+def test_spec_that_a_gate_refuses_creates_nothing_where_nothing_runs(refused):
+    decided = planned(changed(a_share_model(), **refused), a_world())
+    assert (decided.apply, decided.delete) == ((), ())
+
+
+@every_refused_spec
+@pytest.mark.parametrize("asked", [0, 1])
+def test_spec_that_a_gate_refuses_may_still_ask_for_fewer_pods_of_the_template_that_runs(refused, asked):
+    world = running(a_share_model(replicas=3), 3)
+    manifest = changed(a_share_model(replicas=asked), **refused)
+    decided = planned(manifest, world)
+    (change,) = decided.apply
+    live = next(child for child in world.children.values() if child["kind"] == "Deployment")
+    assert change.manifest["spec"] == {**live["spec"], "replicas": asked}
+    assert planned(manifest, carried_out(world, decided)).apply == ()
+    assert planned(changed(a_share_model(replicas=5), **refused), world).apply == ()
+
+
+@every_refused_spec
+def test_spec_that_a_gate_refuses_does_not_keep_a_public_service(refused):
+    decided = planned(changed(a_share_model(), **refused), addressed(running(a_share_model()), "203.0.113.7"))
+    assert [(gone.kind.kind, gone.urgent) for gone in decided.delete] == [("Service", True)]
+    assert decided.apply == ()
+
+
+def asking_for(address: str) -> Manifest:
+    return a_share_model(endpoint={"internalLoadBalancer": {"address": address}})
+
+
+def test_address_that_an_older_deployment_asks_for_costs_nobody_his_walls():
+    manifest = asking_for("10.13.76.40")
+    world = running(manifest, address_holder="elder")
+    assert written(planned(manifest, without(world, "NetworkPolicy"))) == [("NetworkPolicy", "absent")]
+    open_door = annotated(world, **{"service.beta.kubernetes.io/azure-load-balancer-internal": "false"})
+    assert written(planned(manifest, open_door)) == [("Service", "drifted")]
+
+
+def test_address_that_an_older_deployment_asks_for_is_not_taken_from_it():
+    assert written(planned(asking_for("10.13.76.41"), running(asking_for("10.13.76.40"), address_holder="elder"))) == []
+
+
+def test_walls_stand_and_the_door_closes_though_a_stranger_holds_another_name():
+    stranger = [{"kind": "ModelDeployment", "name": "other", "uid": "other", "controller": True}]
+    world = edited(running(a_share_model()), "ServiceAccount", lambda c: c["metadata"].update(ownerReferences=stranger))
+    decided = planned(a_share_model(), addressed(without(world, "NetworkPolicy"), "203.0.113.7"))
+    assert written(decided) == [("NetworkPolicy", "absent")]
+    assert [gone.kind.kind for gone in decided.delete] == ["Service"]
+
+
+def test_stranger_s_service_is_his_own_whatever_its_address():
+    stranger = [{"kind": "ModelDeployment", "name": "other", "uid": "other", "controller": True}]
+    world = addressed(running(a_share_model()), "203.0.113.7")
+    decided = planned(
+        a_share_model(), edited(world, "Service", lambda c: c["metadata"].update(ownerReferences=stranger))
+    )
+    assert (decided.apply, decided.delete) == ((), ())
+
+
 # ---------------------------------------------------------------------- closed gate
 
 
@@ -247,8 +326,14 @@ def test_service_with_a_public_address_is_deleted_and_nothing_else_is():
     world = addressed(running(a_share_model()), "203.0.113.7")
     decided = planned(a_share_model(), world)
     assert decided.apply == ()
-    assert [(gone.kind.kind, gone.name) for gone in decided.delete] == [("Service", "llama")]
+    assert [(gone.kind.kind, gone.name, gone.urgent) for gone in decided.delete] == [("Service", "llama", True)]
     assert decided.blocked is None
+
+
+def test_public_service_that_is_going_already_is_not_deleted_again():
+    world = edited(running(a_share_model()), "Service", lambda s: s["metadata"].update(deletionTimestamp="now"))
+    decided = planned(a_share_model(), addressed(world, "203.0.113.7"))
+    assert (decided.apply, decided.delete) == ((), ())
 
 
 def test_service_stays_away_until_the_spec_changes():

@@ -231,6 +231,28 @@ def test_public_address_is_critical_and_not_published(address):
     assert "endpoint" not in found
 
 
+def test_service_is_said_to_be_removed_only_once_it_is():
+    manifest = a_share_model()
+    spec, world = spec_of(manifest), addressed(a_running_world(manifest), "203.0.113.9")
+    decided = plan(spec, world, NOW)
+    still_there = status(spec, world, decided, (), NOW)
+    given = "the load balancer gave the public address '203.0.113.9'; "
+    assert conditions(still_there)["EndpointPrivate"]["message"] == given + "the Service is being removed"
+    gone = carried_out(replace(world, status=still_there), decided)
+    for later in (decided, plan(spec, gone, NOW)):
+        assert conditions(status(spec, gone, later, (), NOW))["EndpointPrivate"]["message"] == given + "Service removed"
+
+
+def test_stranger_s_service_is_no_endpoint_of_ours():
+    manifest = a_share_model()
+    world = a_running_world(manifest)
+    key = ("Service", world.owner.name)
+    theirs = {**world.children[key], "metadata": {**world.children[key]["metadata"], "ownerReferences": []}}
+    found = said(manifest, replace(world, children={**world.children, key: theirs}))
+    assert truth(found)["EndpointPrivate"] == ("Unknown", "EndpointNotCreated")
+    assert "endpoint" not in found
+
+
 @pytest.mark.parametrize("address", ["10.0.0.1", "172.31.255.255", "192.168.1.1", "100.64.0.1", "fd00::1"])
 def test_private_address_is_private(address):
     manifest = a_share_model()

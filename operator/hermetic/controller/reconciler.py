@@ -19,7 +19,7 @@ from hermetic.errors import ApiRefused, Conflict, HermeticError, NotFound, Serve
 from hermetic.kinds import BY_KIND, DEPLOYMENT, MODEL_DEPLOYMENT, PERSISTENT_VOLUME_CLAIM
 from hermetic.kube.recorder import EventRecorder
 from hermetic.kube.store import Key, Store
-from hermetic.plan.planning import Change, Condemned, Plan, is_ours, obstacle, plan
+from hermetic.plan.planning import Change, Condemned, Plan, exposed, is_ours, obstacle, plan
 from hermetic.plan.refusals import Refusal, refusal
 from hermetic.plan.status import same_status, status, status_unreadable
 from hermetic.plan.world import World
@@ -64,6 +64,7 @@ class Reconciler:
         outcome = Outcome()
         spec = self._read_spec(key)
         if isinstance(spec, str):
+            outcome.refusals = await self._delete_all(key, exposed(world), outcome)
             await self._say(key, world, status_unreadable(world, spec, self._clock.now()), outcome)
             return outcome
         decided = plan(spec, world, self._clock.now())
@@ -72,7 +73,9 @@ class Reconciler:
             # One wave at a look, and what others wish goes before the next: of two hundred at once, all have walls
             # before the first has pods that keep the cluster busy, and all have pods before the first has a status.
             outcome.unsaid = True
-            return outcome
+            if not _urgent(decided):
+                return outcome
+            # That a door was open is said at once: the next look may find it gone, and would make it anew.
         after = self._look(key)
         if after is None or after.deleting or not _is_same_wish(world, after):
             return outcome  # whoever changed it queued it: what was decided must not be said of what is wished now
@@ -102,15 +105,32 @@ class Reconciler:
             return first_problem(error, "spec")
 
     async def _carry_out(self, key: Key, decided: Plan, outcome: Outcome) -> tuple[Refusal, ...]:
-        """Apply one wave, the workload last and only behind its walls; when nothing is left, delete what is surplus."""
+        """Close what is open; apply one wave, the workload last and only behind its walls; else delete what is surplus.
+
+        What is refused of one does not keep the others: an open door is closed though every apply is refused.
+        """
+        self._deleted[key] = self._deleted.get(key, frozenset()) & {condemned.uid for condemned in decided.delete}
+        refused = await self._delete_all(key, _urgent(decided), outcome)
         if wave := _first_wave(decided.apply):
-            return await self._apply_all(key, wave, outcome)
-        for condemned in decided.delete:
-            if condemned.uid not in self._deleted.get(key, ()):
-                await self._delete(condemned, outcome)
-        # Told once is enough: until the watch shows it, the object still looks as if it were to be deleted.
-        self._deleted[key] = frozenset(condemned.uid for condemned in decided.delete)
-        return ()
+            return (*refused, *await self._apply_all(key, wave, outcome))
+        return (*refused, *await self._delete_all(key, decided.delete, outcome))
+
+    async def _delete_all(self, key: Key, condemned: Sequence[Condemned], outcome: Outcome) -> tuple[Refusal, ...]:
+        """Delete each. Told once is enough: until the watch shows it, it still looks as if it were to be deleted."""
+        refused: list[Refusal] = []
+        for one in condemned:
+            told = self._deleted.get(key, frozenset())
+            if one.uid in told:
+                continue
+            try:
+                await self._delete(one, outcome)
+            except HermeticError as error:
+                if not _is_final(error):
+                    raise
+                refused.append(refusal(f"{one.kind.kind} '{one.name}'", error))
+            else:
+                self._deleted[key] = told | {one.uid}
+        return tuple(refused)
 
     async def _apply_all(self, key: Key, changes: Sequence[Change], outcome: Outcome) -> tuple[Refusal, ...]:
         answers = await asyncio.gather(
@@ -202,6 +222,10 @@ def _first_wave(changes: Sequence[Change]) -> list[Change]:
     place = {PERSISTENT_VOLUME_CLAIM.kind: 1, DEPLOYMENT.kind: 2}
     places = [place.get(change.manifest["kind"], 0) for change in changes]
     return [change for change, at in zip(changes, places, strict=True) if at == min(places)]
+
+
+def _urgent(decided: Plan) -> tuple[Condemned, ...]:
+    return tuple(condemned for condemned in decided.delete if condemned.urgent)
 
 
 def _subject(change: Change) -> str:

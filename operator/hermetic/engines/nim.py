@@ -20,6 +20,7 @@ from hermetic.engines.model_path import model_path
 from hermetic.engines.offline import OFFLINE
 
 CACHE = "/opt/nim/.cache"
+READY_PATH = "/v1/health/ready"
 
 
 def launch(spec: ModelDeploymentSpec, nim: Nim) -> Launch:
@@ -36,7 +37,7 @@ def launch(spec: ModelDeploymentSpec, nim: Nim) -> Launch:
         args=tuple(nim.extra_args),
         env=tuple(_environment(spec, nim)),
         live_path="/v1/health/live",
-        ready_path="/v1/health/ready",
+        ready_path=READY_PATH,
         writable=(WritableFolder("nim-cache", CACHE), WritableFolder("tmp", "/tmp")),  # noqa: S108
         user=1000,
         group=0 if line_two else 1000,

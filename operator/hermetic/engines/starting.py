@@ -27,6 +27,11 @@ def engine_name(spec: ModelDeploymentSpec) -> str:
     return "vLLM" if spec.engine.vllm is not None else "NIM"
 
 
+def ready_path(spec: ModelDeploymentSpec) -> str:
+    """The path on which the engine says that it serves, of whichever version it is."""
+    return vllm.READY_PATH if spec.engine.vllm is not None else nim.READY_PATH
+
+
 def tensor_parallel_size(spec: ModelDeploymentSpec) -> int:
     """GPUs that share each layer; a NIM's profile decides for itself, all GPUs of the pod at most."""
     if spec.engine.vllm is not None:

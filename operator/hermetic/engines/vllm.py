@@ -22,6 +22,7 @@ from hermetic.engines.offline import OFFLINE, cache_folders
 from hermetic.engines.vllm_tables import VllmTable, table_for
 
 HOME = "/home/hermetic"
+READY_PATH = "/health"
 
 
 def launch(spec: ModelDeploymentSpec, vllm: Vllm) -> Launch:
@@ -35,7 +36,7 @@ def launch(spec: ModelDeploymentSpec, vllm: Vllm) -> Launch:
         args=(model_path(spec.weights), *_rendered_flags(spec, vllm, table), *vllm.extra_args),
         env=_environment(spec, vllm, table),
         live_path="/health",
-        ready_path="/health",
+        ready_path=READY_PATH,
         writable=(WritableFolder("cache", HOME), WritableFolder("tmp", "/tmp")),  # noqa: S108
         user=2000,
         group=0,

@@ -7,6 +7,7 @@ from typing import Any
 
 from hermetic.api.modeldeployment import ModelDeploymentSpec
 from hermetic.engines.launch import Launch
+from hermetic.engines.starting import engine_name, ready_path
 from hermetic.engines.starting import launch as launch_of
 from hermetic.objects.deployment import deployment
 from hermetic.objects.names import Owner, with_intent
@@ -23,6 +24,17 @@ def render(owner: Owner, spec: ModelDeploymentSpec) -> tuple[dict[str, Any], ...
     return tuple(with_intent(manifest) for manifest in _manifests(owner, spec, launch))
 
 
+def render_walls(owner: Owner, spec: ModelDeploymentSpec) -> tuple[dict[str, Any], ...]:
+    """Walls and door alone, to the byte as `render` has them: also of a spec whose engine cannot be started."""
+    engine = engine_name(spec)
+    manifests = (
+        service_account(owner, engine),
+        network_policy(owner, engine, spec.endpoint),
+        _service(owner, spec),
+    )
+    return tuple(with_intent(manifest) for manifest in manifests)
+
+
 def _manifests(owner: Owner, spec: ModelDeploymentSpec, launch: Launch) -> Iterator[dict[str, Any]]:
     engine = launch.engine
     yield service_account(owner, engine)
@@ -33,12 +45,12 @@ def _manifests(owner: Owner, spec: ModelDeploymentSpec, launch: Launch) -> Itera
         yield persistent_volume_claim(owner, engine, share)
     if spec.replicas > 1:
         yield pod_disruption_budget(owner, engine)
-    yield _service(owner, spec, launch)
+    yield _service(owner, spec)
     yield deployment(owner, spec, launch)
 
 
-def _service(owner: Owner, spec: ModelDeploymentSpec, launch: Launch) -> dict[str, Any]:
-    balancer = spec.endpoint.internal_load_balancer
+def _service(owner: Owner, spec: ModelDeploymentSpec) -> dict[str, Any]:
+    engine, balancer = engine_name(spec), spec.endpoint.internal_load_balancer
     if balancer is None:
-        return cluster_service(owner, launch.engine, spec.endpoint)
-    return load_balancer_service(owner, launch.engine, spec.endpoint, balancer, health_path=launch.ready_path)
+        return cluster_service(owner, engine, spec.endpoint)
+    return load_balancer_service(owner, engine, spec.endpoint, balancer, health_path=ready_path(spec))

@@ -10,6 +10,7 @@ from typing import Any, Literal
 from hermetic.api.conditions import ConditionType
 from hermetic.api.modeldeployment import ModelDeploymentSpec
 from hermetic.api.reasons import Reason
+from hermetic.engines.starting import engine_name
 from hermetic.kinds import (
     BY_KIND,
     DEPLOYMENT,
@@ -20,8 +21,8 @@ from hermetic.kinds import (
     SERVICE,
     Kind,
 )
-from hermetic.objects.names import OWNER_UID_LABEL, TEMPLATE_ANNOTATION, Owner, with_intent
-from hermetic.objects.rendering import render
+from hermetic.objects.names import OWNER_UID_LABEL, TEMPLATE_ANNOTATION, Owner, metadata, with_intent
+from hermetic.objects.rendering import render, render_walls
 from hermetic.objects.service import PUBLIC_SIDE
 from hermetic.plan.addresses import public_addresses
 from hermetic.plan.drift import has_drifted, holds_template, intent, is_of_another_intent
@@ -46,7 +47,10 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Condemned:
-    """A live object that must go: deleted only if it is still the very one that was looked at."""
+    """A live object that must go: deleted only if it is still the very one that was looked at.
+
+    `urgent`: it is open to the outside, and goes before anything else is written, whatever else is refused.
+    """
 
     kind: Kind
     namespace: str | None
@@ -54,6 +58,7 @@ class Condemned:
     uid: str
     resource_version: str
     why: str
+    urgent: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,24 +87,70 @@ def plan(spec: ModelDeploymentSpec, world: World, now: datetime) -> Plan:
     if world.deleting:
         return Plan()
     if (block := first_block(spec, world)) is not None:
-        return Plan(blocked=block)
+        return _while_blocked(spec, world, block)
     desired = render(world.owner, spec)
     if (obstacle := _first_obstacle(desired, world)) is not None:
-        return Plan(blocked=obstacle)
+        return _while_blocked(spec, world, obstacle)
     isolation = None if spec.isolation.enforcement == "Off" else isolation_is_proven(spec, world, now)
     closed = isolation if spec.isolation.enforcement == "Enforce" and isinstance(isolation, Blocks) else None
     wanted = desired if closed is None else tuple(_behind_closed_gate(desired, world, spec.replicas))
-    wanted, public = _private_only(wanted, world)
-    to_apply, contested = _to_apply(wanted, world)
+    to_apply, contested = _to_apply(_private_only(wanted, world), world)
     return Plan(
         apply=to_apply,
-        delete=(*public, *_surplus(desired, world)),
+        delete=(*exposed(world), *_surplus(desired, world)),
         blocked=closed,
         isolation=isolation,
         held=closed is not None and len(wanted) < len(desired),
         contested=contested,
         requeue_at=_next_look(spec, world, now),
     )
+
+
+def _while_blocked(spec: ModelDeploymentSpec, world: World, block: Blocks) -> Plan:
+    """What a spec that is not carried out leaves to do: the door is closed, and what runs keeps its walls."""
+    to_apply, contested = _to_apply(_private_only(tuple(_around_what_runs(spec, world)), world), world)
+    return Plan(apply=to_apply, delete=exposed(world), blocked=block, contested=contested)
+
+
+def _around_what_runs(spec: ModelDeploymentSpec, world: World) -> Iterator[Manifest]:
+    """Walls and door of a live workload, and fewer pods of the template that it has. Volumes and new pods wait."""
+    live = world.child(DEPLOYMENT)
+    if live is None or not is_ours(live, world.owner):
+        return
+    for manifest in render_walls(world.owner, spec):
+        standing = world.children.get(_key(manifest))
+        if standing is not None and not is_ours(standing, world.owner):
+            continue
+        if manifest["kind"] != SERVICE.kind or not _takes_a_held_address(manifest, standing, spec, world):
+            yield manifest
+    if spec.replicas < live["spec"].get("replicas", 1):
+        yield _scaled_down(live, spec, world.owner)
+
+
+def _takes_a_held_address(
+    service: Manifest, standing: Manifest | None, spec: ModelDeploymentSpec, world: World
+) -> bool:
+    """Whether applying the Service would newly ask for the address of an older ModelDeployment."""
+    balancer = spec.endpoint.internal_load_balancer
+    held = bool(world.address_holder) and balancer is not None and balancer.address is not None
+    return held and (standing is None or is_of_another_intent(service, standing))
+
+
+def _scaled_down(live: Manifest, spec: ModelDeploymentSpec, owner: Owner) -> Manifest:
+    """The live workload with as few replicas as the spec asks for: a template of its own it may have none to offer."""
+    marked = {TEMPLATE_ANNOTATION: mark} if (mark := _template_mark(live)) else {}
+    return with_intent(
+        {
+            "apiVersion": DEPLOYMENT.api_version,
+            "kind": DEPLOYMENT.kind,
+            "metadata": {**metadata(owner, engine_name(spec)), "annotations": marked},
+            "spec": {**live["spec"], "replicas": spec.replicas},
+        }
+    )
+
+
+def _template_mark(deployment: Manifest) -> str:
+    return str((deployment["metadata"].get("annotations") or {}).get(TEMPLATE_ANNOTATION, ""))
 
 
 def _next_look(spec: ModelDeploymentSpec, world: World, now: datetime) -> datetime | None:
@@ -157,8 +208,7 @@ def _behind_closed_gate(desired: tuple[Manifest, ...], world: World, replicas: i
 
 def _same_template(manifest: Manifest, live: Manifest) -> bool:
     """Whether applying the manifest would create no new pods."""
-    marked = (live["metadata"].get("annotations") or {}).get(TEMPLATE_ANNOTATION)
-    return marked == manifest["metadata"]["annotations"][TEMPLATE_ANNOTATION] and holds_template(manifest, live)
+    return _template_mark(live) == _template_mark(manifest) and holds_template(manifest, live)
 
 
 def _with_replicas(manifest: Manifest, replicas: int) -> Manifest:
@@ -167,15 +217,20 @@ def _with_replicas(manifest: Manifest, replicas: int) -> Manifest:
     return with_intent({**manifest, "spec": {**manifest["spec"], "replicas": replicas}})
 
 
-def _private_only(wanted: tuple[Manifest, ...], world: World) -> tuple[tuple[Manifest, ...], tuple[Condemned, ...]]:
+def exposed(world: World) -> tuple[Condemned, ...]:
+    """Our Service, once the load balancer gave it a public address, whatever else stands against the spec."""
+    live = world.child(SERVICE)
+    public = public_addresses(live, world.policy) if live is not None else ()
+    if live is None or not public or live["metadata"].get("deletionTimestamp") or not is_ours(live, world.owner):
+        return ()
+    return (_condemn(live, f"the load balancer gave the public address '{public[0]}'", urgent=True),)
+
+
+def _private_only(wanted: tuple[Manifest, ...], world: World) -> tuple[Manifest, ...]:
     """Without the Service, once the load balancer gave it a public address: it stays away until the spec changes."""
     live = world.child(SERVICE)
-    if live is not None and public_addresses(live, world.policy):
-        gone = _condemn(live, "the load balancer gave it a public address")
-        return tuple(m for m in wanted if m["kind"] != SERVICE.kind), (gone,)
-    if live is None and was_given_a_public_address(world):
-        return tuple(m for m in wanted if m["kind"] != SERVICE.kind), ()
-    return wanted, ()
+    public = was_given_a_public_address(world) if live is None else bool(public_addresses(live, world.policy))
+    return tuple(m for m in wanted if m["kind"] != SERVICE.kind) if public else wanted
 
 
 def was_given_a_public_address(world: World) -> bool:
@@ -216,9 +271,9 @@ def _without_public_side(manifest: Manifest, live: Manifest) -> Manifest | None:
     foreign = {name: "" for name in PUBLIC_SIDE if present.get(name)}
     if not foreign:
         return None
-    metadata = manifest["metadata"]
-    annotations = {**metadata["annotations"], **foreign}
-    return with_intent({**manifest, "metadata": {**metadata, "annotations": annotations}})
+    said = manifest["metadata"]
+    annotations = {**said["annotations"], **foreign}
+    return with_intent({**manifest, "metadata": {**said, "annotations": annotations}})
 
 
 def _surplus(desired: tuple[Manifest, ...], world: World) -> Iterator[Condemned]:
@@ -230,15 +285,16 @@ def _surplus(desired: tuple[Manifest, ...], world: World) -> Iterator[Condemned]
             yield _condemn(live, "the spec no longer asks for it")
 
 
-def _condemn(live: Manifest, why: str) -> Condemned:
-    metadata = live["metadata"]
+def _condemn(live: Manifest, why: str, *, urgent: bool = False) -> Condemned:
+    seen = live["metadata"]
     return Condemned(
         kind=BY_KIND[live["kind"]],
-        namespace=metadata.get("namespace"),
-        name=metadata["name"],
-        uid=metadata["uid"],
-        resource_version=metadata["resourceVersion"],
+        namespace=seen.get("namespace"),
+        name=seen["name"],
+        uid=seen["uid"],
+        resource_version=seen["resourceVersion"],
         why=why,
+        urgent=urgent,
     )
 
 

@@ -15,13 +15,14 @@ from hermetic.kinds import DEPLOYMENT, SERVICE
 from hermetic.objects.names import selector
 from hermetic.plan.addresses import load_balancer_addresses, public_addresses
 from hermetic.plan.gates import Blocks
-from hermetic.plan.planning import Plan, was_given_a_public_address
+from hermetic.plan.planning import Plan, is_ours, was_given_a_public_address
 from hermetic.plan.refusals import Refusal
 from hermetic.plan.trouble import Trouble, trouble
 from hermetic.plan.world import World
 
 Status = dict[str, Any]
 OURS = frozenset(kind.value for kind in ConditionType)
+LEAVING, GONE = "the Service is being removed", "Service removed"
 
 
 def status(spec: ModelDeploymentSpec, world: World, plan: Plan, refusals: tuple[Refusal, ...], now: datetime) -> Status:
@@ -32,7 +33,7 @@ def status(spec: ModelDeploymentSpec, world: World, plan: Plan, refusals: tuple[
         _images_pinned(plan),
         _weights_verified(spec, plan),
         _isolation_verified(spec, plan),
-        _endpoint_private(spec, world),
+        _endpoint_private(spec, world, plan),
         _available(spec, world, found),
     ]
     ready = _ready(spec, world, plan, refusals, parts, found)
@@ -102,18 +103,10 @@ def _isolation_verified(spec: ModelDeploymentSpec, plan: Plan) -> Said:
     return Said(kind, "True", Reason.ISOLATION_PROVEN, "fresh evidence says that the node subnets have no way out")
 
 
-def _endpoint_private(spec: ModelDeploymentSpec, world: World) -> Said:
-    kind, service = ConditionType.ENDPOINT_PRIVATE, world.child(SERVICE)
-    if service is not None and (public := public_addresses(service, world.policy)):
-        return Said(
-            kind,
-            "False",
-            Reason.PUBLIC_ADDRESS,
-            f"the load balancer gave the public address '{public[0]}'; Service removed",
-        )
-    if service is None and was_given_a_public_address(world):
-        before = world.condition(kind) or {}
-        return Said(kind, "False", Reason.PUBLIC_ADDRESS, before.get("message", ""))
+def _endpoint_private(spec: ModelDeploymentSpec, world: World, plan: Plan) -> Said:
+    kind, service = ConditionType.ENDPOINT_PRIVATE, _our_service(world)
+    if (public := _public_side(service, world, plan)) is not None:
+        return Said(kind, "False", Reason.PUBLIC_ADDRESS, public)
     if service is None:
         return Said(kind, "Unknown", Reason.ENDPOINT_NOT_CREATED, "the Service does not exist yet")
     if spec.endpoint.internal_load_balancer is None:
@@ -121,6 +114,24 @@ def _endpoint_private(spec: ModelDeploymentSpec, world: World) -> Said:
     if not load_balancer_addresses(service):
         return Said(kind, "Unknown", Reason.LOAD_BALANCER_PENDING, "the internal load balancer has no address yet")
     return Said(kind, "True", Reason.PRIVATE_ADDRESS, "the load balancer's address is private")
+
+
+def _our_service(world: World) -> Mapping[str, Any] | None:
+    live = world.child(SERVICE)
+    return live if live is not None and is_ours(live, world.owner) else None
+
+
+def _public_side(service: Mapping[str, Any] | None, world: World, plan: Plan) -> str | None:
+    """What became of a Service with a public address; None without one. It is said to be gone only once it is."""
+    if service is not None:
+        public = public_addresses(service, world.policy)
+        return f"the load balancer gave the public address '{public[0]}'; {LEAVING}" if public else None
+    if condemned := [gone for gone in plan.delete if gone.urgent]:
+        return f"{condemned[0].why}; {GONE}"
+    if was_given_a_public_address(world):
+        before = world.condition(ConditionType.ENDPOINT_PRIVATE) or {}
+        return str(before.get("message", "")).replace(LEAVING, GONE)
+    return None
 
 
 def _available(spec: ModelDeploymentSpec, world: World, found: Trouble | None) -> Said:
@@ -255,7 +266,7 @@ def _dated(said: Said, world: World, now: datetime) -> dict[str, Any]:
 
 
 def _endpoint(spec: ModelDeploymentSpec, world: World) -> dict[str, str] | None:
-    service = world.child(SERVICE)
+    service = _our_service(world)
     if service is None or public_addresses(service, world.policy):
         return None
     address = f"{world.owner.name}.{world.owner.namespace}.svc"

@@ -123,6 +123,10 @@ def _azure_files(**attributes: str) -> dict[str, Any]:
     return {"csi": {"driver": "file.csi.azure.com", "volumeHandle": "h", "volumeAttributes": attributes}}
 
 
+def _csi(driver: str, handle: str, **attributes: str) -> dict[str, Any]:
+    return {"csi": {"driver": driver, "volumeHandle": handle, "volumeAttributes": attributes}}
+
+
 class TestSharesOfVolumes:
     """Where the cluster was asked too, its volumes say which accounts and shares are in use."""
 
@@ -147,6 +151,48 @@ class TestSharesOfVolumes:
     def test_a_name_that_nothing_of_ours_bears_is_unknown(self, check: str) -> None:
         world = _with_volume(served_cluster(), **_azure_files(storageAccount="stranger"))
         assert verdicts(world, check) == {CLUSTER.lower(): "Unknown"}
+
+    @pytest.mark.parametrize(
+        "spec",
+        [
+            _csi("file.csi.azure.com", "ai#aistore#pvcn-1f2e#pvc-1f2e##default", protocol="nfs"),
+            _csi("file.csi.azure.com", "ai#AIStore#share"),
+            _csi("file.csi.azure.com", "one#of#many", storageAccount="aistore"),
+            _csi("blob.csi.azure.com", "ai#aistore#container#uuid"),
+            _csi("blob.csi.azure.com", "h", storageAccount="aistore", containerName="c"),
+            _csi("nfs.csi.k8s.io", "h", server="aistore.file.core.windows.net", share="/aistore/weights"),
+            _csi("smb.csi.k8s.io", "h", source="//aistore.file.core.windows.net/weights"),
+            {"nfs": {"server": "aistore.blob.core.windows.net", "path": "/aistore/c"}},
+            {"nfs": {"server": "aistore.blob.core.usgovcloudapi.net", "path": "/aistore/c"}},
+            {"nfs": {"server": "aistore.privatelink.blob.core.chinacloudapi.cn", "path": "/aistore/c"}},
+        ],
+    )
+    def test_an_account_is_found_wherever_the_volume_names_it(self, spec: dict[str, Any]) -> None:
+        world = _with_volume(served_cluster(), **spec)
+        assert verdicts(world, "storage-public") == {ACCOUNT.lower(): "Pass"}
+        world.change(ACCOUNT, publicNetworkAccess="Enabled")
+        assert verdicts(world, "storage-public") == {ACCOUNT.lower(): "Fail"}
+
+    @pytest.mark.parametrize(
+        "spec",
+        [
+            {"azureFile": {"shareName": "w", "secretName": "s"}},
+            _csi("file.csi.azure.com", "h", shareName="weights"),
+            _csi("file.csi.azure.com", "group##share"),
+            _csi("blob.csi.azure.com", "a#b"),
+        ],
+    )
+    @pytest.mark.parametrize("check", ["storage-public", "fileshare-public"])
+    def test_a_volume_that_names_no_account_is_unknown(self, check: str, spec: dict[str, Any]) -> None:
+        world = _with_volume(served_cluster(), **spec)
+        found = only(world, check)
+        assert (found.verdict, found.resource) == ("Unknown", CLUSTER)
+        assert "PersistentVolume weights" in found.message
+
+    @pytest.mark.parametrize("host", ["nas.blob.example.com", "blob.core.windows.net.example.com"])
+    def test_a_host_that_only_sounds_like_azures_is_ones_own(self, host: str) -> None:
+        world = _with_volume(served_cluster(), nfs={"server": host, "path": "/weights"})
+        assert verdicts(world, "storage-public") == {CLUSTER.lower(): "NotApplicable"}
 
     def test_a_server_of_ones_own_is_not_azures(self) -> None:
         world: World = _with_volume(served_cluster(), nfs={"server": "10.0.1.9", "path": "/weights"})

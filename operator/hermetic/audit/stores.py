@@ -24,12 +24,11 @@ from hermetic.audit.policy import Policy
 from hermetic.audit.private_links import targets_of
 from hermetic.audit.reach import throughout
 from hermetic.audit.scope import whole_or_unknown
+from hermetic.audit.volumes_in_azure import first_label, is_in_azure, names_of
 
 R = TypeVar("R", bound=Resource)
 
 REGISTRY_HOSTS = (".azurecr.io", ".azurecr.us", ".azurecr.cn")
-AZURE_FILES = "file.csi.azure.com"
-AZURE_FILE_HOST = ".file."
 
 
 def each_registry(
@@ -114,41 +113,35 @@ def _share_ids(estate: Estate, policy: Policy) -> Listing[str]:
 
 
 def _used_by_volumes(estate: Estate, policy: Policy, kind: type[Resource]) -> Listing[str]:
-    """Accounts, or shares without one, that volumes name. A name that is neither is a gap in both."""
+    """Accounts, or shares without one, that volumes name. A name that is neither, or none at all, is a gap in both."""
     volumes = _volumes(estate)
-    wanted = {name for volume in volumes for name in _names(volume)}
+    wanted = {name for volume in volumes for name in names_of(volume)}
+    gap = volumes.problem or _nameless(volumes)
     if not wanted:
-        return Listing(estate.cluster, (), volumes.evidence, volumes.problem)
+        return Listing(estate.cluster, (), volumes.evidence, gap)
     accounts, shares = throughout(estate, policy, StorageAccount), throughout(estate, policy, FileShare)
     known_accounts = {one.name.lower(): one.id for one in accounts}
-    known_shares = {_first_label(one.host_name): one.id for one in shares}
+    known_shares = {first_label(one.host_name): one.id for one in shares}
     known = known_accounts if kind is StorageAccount else known_shares
     found = tuple(known[one] for one in sorted(wanted & known.keys()))
     evidence = (*volumes.evidence, *accounts.evidence, *shares.evidence)
     lost = wanted - known_accounts.keys() - known_shares.keys()
-    problem = volumes.problem or (_lost(lost, accounts, shares) if lost else None)
-    return Listing(estate.cluster, found, evidence, problem)
+    return Listing(estate.cluster, found, evidence, gap or (_lost(lost, accounts, shares) if lost else None))
 
 
-def _names(volume: PersistentVolume) -> Iterator[str]:
-    """Of the account, or of the host whose first label is that of a share."""
-    csi, nfs = volume.spec.csi, volume.spec.nfs
-    said = {key.lower(): value for key, value in ((csi.volume_attributes or {}) if csi is not None else {}).items()}
-    hosts = [nfs.server] if nfs is not None else []
-    if csi is not None and csi.driver == AZURE_FILES:
-        yield from (said[key].lower() for key in ("storageaccount",) if said.get(key))
-        hosts.append(said.get("server"))
-    yield from (_first_label(host) for host in hosts if host and AZURE_FILE_HOST in host.lower())
+def _nameless(volumes: Iterable[PersistentVolume]) -> Problem | None:
+    """Volumes that lead to an account of Azure, and do not say to which."""
+    names = [one.metadata.name for one in volumes if is_in_azure(one) and not any(names_of(one))]
+    if not names:
+        return None
+    words = f"PersistentVolume {', '.join(sorted(names))}: names no storage account; a secret may, and is not read"
+    return Problem(Trouble.UNREADABLE, words)
 
 
 def _volumes(estate: Estate) -> Listing[PersistentVolume]:
     if "kube" not in estate.sources:
         return Listing(estate.cluster)
     return estate.every(PersistentVolume, EVERYWHERE)
-
-
-def _first_label(host: str | None) -> str:
-    return (host or "").lower().split(".")[0]
 
 
 def _lost(names: Iterable[str], *lists: Look) -> Problem:

@@ -112,13 +112,35 @@ def test_a_share_that_a_pod_names_itself_counts_as_well(source: Any, mount: Any,
         ("forward . 10.1.0.53:53", FINE),
         ("forward . /etc/resolv.conf {", FINE),
         ("forward . 168.63.129.16", FINE),
+        ('"forward" . 8.8.8.8', OPEN),
+        ('forward "." "8.8.8.8"', OPEN),
+        ('log "x # y" { forward . 8.8.8.8', OPEN),
+        ("forward#away . 8.8.8.8", OPEN),
+        ("for{$NOTHING}ward . 8.8.8.8", OPEN),
+        ("for\rward . 8.8.8.8", OPEN),
+        ("forward", UNSEEN),
+        ("import other.conf", UNSEEN),
+        ("import *", UNSEEN),
+        ("import custom/*", UNSEEN),
+        ('"import" ../x.server', UNSEEN),
+        ("import /tmp/x.server", UNSEEN),
+        ("import {$WHERE}.server", UNSEEN),
+        ("import elsewhere", UNSEEN),
+        ("import", UNSEEN),
+        ("import y.server", FINE),
+        ("import /etc/coredns/custom/*.override", FINE),
+        ("import mine", FINE),
+        ('log "forward . 8.8.8.8"', FINE),
+        ('log "\\" forward . 8.8.8.8"', FINE),
         ("# forward . 8.8.8.8", FINE),
         ("log", FINE),
     ],
 )
 @pytest.mark.parametrize("key", ["x.server", "x.override"])
 def test_coredns_forwards_to_declared_resolvers_only(line: str, said: Verdict, key: str) -> None:
-    custom = manifest(ConfigMap, "coredns-custom", "kube-system", data={key: f"example.com:53 {{\n{line}\n}}\n"})
+    custom = manifest(
+        ConfigMap, "coredns-custom", "kube-system", data={key: f"(mine) {{\nlog\n}}\nexample.com:53 {{\n{line}\n}}\n"}
+    )
     policy = Policy(allowedDnsServers=("10.1.0.53",))
     found = verdicts("coredns-custom", with_one(custom), policy=policy)
     assert found == {CLUSTER if said is FINE else "v1/ConfigMap kube-system/coredns-custom": said}
@@ -129,6 +151,14 @@ def test_what_coredns_does_not_import_is_not_even_kept() -> None:
 
     custom = manifest(ConfigMap, "coredns-custom", "kube-system", data={"notes": "forward . 8.8.8.8", "a.server": "x"})
     assert projected(ConfigMap, custom)["data"] == {"a.server": "x"}
+
+
+def test_what_coredns_imports_in_binary_is_not_read_and_not_passed() -> None:
+    from hermetic.audit.estate.kubernetes.projection import projected
+
+    custom = manifest(ConfigMap, "coredns-custom", "kube-system", binaryData={"a.server": "eA==", "logo.png": "eA=="})
+    assert projected(ConfigMap, custom)["binaryData"] == {"a.server": "(not kept)"}
+    assert verdicts("coredns-custom", with_one(custom)) == {"v1/ConfigMap kube-system/coredns-custom": UNSEEN}
 
 
 def test_a_corefile_that_stands_elsewhere_is_unknown() -> None:

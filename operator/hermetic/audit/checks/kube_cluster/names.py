@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.kubernetes.all_kinds import COREDNS, COREDNS_CUSTOM
-from hermetic.audit.estate.kubernetes.calls import ConfigMap
+from hermetic.audit.estate.kubernetes.calls import IMPORTED, ConfigMap
+from hermetic.audit.estate.kubernetes.corefile import forwarders, imports, snippets
 from hermetic.audit.estate.kubernetes.names import is_inside
 from hermetic.audit.estate.look import Listing
 from hermetic.audit.estate.probe.addresses import is_address, is_public
@@ -16,11 +16,10 @@ from hermetic.audit.judging import Judgement, cannot_say, fails
 from hermetic.audit.looking_at_objects import objections, settled
 from hermetic.audit.policy import Policy
 
-_FORWARD = re.compile(r"(?:^|[\s{])(?:forward|proxy|grpc)\s+\S+(?P<to>.*)")
-_SCHEME = re.compile(r"^(?:dns|tls|https|grpc|quic)://", re.IGNORECASE)
-_PORT = re.compile(r"^(?P<host>\[[^\]]+\]|[^:]+):\d+$")
 NODE_RESOLVERS = "/etc/resolv.conf"
 HOST_RESOLVER = "168.63.129.16"
+# Where AKS mounts kube-system/coredns-custom, as the Corefile and its own files spell it.
+_CUSTOM = frozenset({"", "custom", "/etc/coredns/custom"})
 
 
 def coredns(estate: Estate, policy: Policy) -> Iterator[Judgement]:
@@ -29,9 +28,16 @@ def coredns(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     allowed = frozenset(policy.allowed_dns_servers)
 
     def judge(config_map: ConfigMap) -> Iterator[Judgement]:
-        for key, text in sorted((config_map.data or {}).items()):
-            for target in _forwarders(text):
+        texts = config_map.data or {}
+        known = frozenset[str]().union(*map(snippets, texts.values()))
+        for key, text in sorted(texts.items()):
+            for target in forwarders(text):
                 yield from _judge_target(config_map, key, target, allowed)
+            for target in imports(text):
+                yield from _judge_import(config_map, key, target, known)
+        for key in sorted(config_map.binary_data or {}):
+            message = f"{key} is kept as binary data, which CoreDNS imports and the audit does not read"
+            yield cannot_say(config_map.id, "BinaryNotSeen", message, config_map, remedy="Write it under `data`.")
 
     said = (*objections(main, judge), *objections(custom, judge))
     fine = "CoreDNS asks nobody but the node's own resolvers and servers that the policy allows"
@@ -59,26 +65,23 @@ def _judge_target(config_map: ConfigMap, key: str, target: str, allowed: frozens
             "ForwarderNotDeclared",
             f"{key} forwards to {target}, of which the policy says nothing: it may ask the internet in turn",
             config_map,
-            remedy="Find out whom it asks, and list it under `allowedDnsServers` in the file given to --policy.",
+            remedy=(
+                "Find out whom it asks, and list it under `allowedDnsServers`, in the file given to --policy and in the "
+                "operator's configuration."
+            ),
         )
 
 
-def _forwarders(corefile: str) -> Iterator[str]:
-    """Every destination of every forward line, without scheme and port; "" where a line names none that can be read."""
-    for line in corefile.splitlines():
-        if found := _FORWARD.search(line.partition("#")[0]):
-            yield from _destinations(found["to"].split()) or ("",)
-
-
-def _destinations(words: list[str]) -> list[str]:
-    words = words[: words.index("{")] if "{" in words else words
-    found = []
-    for word in words:
-        bare = _SCHEME.sub("", word)
-        with_port = _PORT.match(bare)
-        # {$NAME} stands for whatever the environment of CoreDNS says.
-        found.append("" if "{" in word else (with_port["host"] if with_port else bare).strip("[]"))
-    return found
+def _judge_import(config_map: ConfigMap, key: str, target: str, known: frozenset[str]) -> Iterator[Judgement]:
+    folder, _, name = target.rpartition("/")
+    if target not in known and not (folder in _CUSTOM and name.endswith(IMPORTED)):
+        yield cannot_say(
+            config_map.id,
+            "ImportNotSeen",
+            f"{key} imports {target or 'what its environment says'}, which the audit does not read",
+            config_map,
+            remedy="Import nothing but the keys of kube-system/coredns-custom that end in .server or .override.",
+        )
 
 
 def _has_a_corefile(main: Listing[ConfigMap]) -> Listing[ConfigMap]:

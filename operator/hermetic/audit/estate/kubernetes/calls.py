@@ -6,8 +6,12 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from hermetic.audit.estate.kubernetes.objects import KubernetesObject, Trimmed
+from hermetic.audit.estate.kubernetes.pods import NOT_KEPT
 from hermetic.audit.estate.resource import Part
 from hermetic.audit.estate.spelling import FreeMap
+
+IMPORTED = (".server", ".override")
+"""How keys of kube-system/coredns-custom end that AKS's Corefile imports."""
 
 
 class ServiceReference(Part):
@@ -84,15 +88,19 @@ class ConfigMap(Trimmed, KubernetesObject):
     KIND: ClassVar[str] = "ConfigMap"
 
     data: FreeMap[str] | None = None
+    binary_data: FreeMap[str] | None = None
+    """By name only: files like all others to CoreDNS."""
 
     @classmethod
     def trimmed(cls, kept: dict[str, Any]) -> dict[str, Any]:
         """Without everything that CoreDNS does not import."""
-        data = kept.get("data")
-        if not isinstance(data, Mapping):
-            return kept
-        return {**kept, "data": {key: value for key, value in data.items() if _is_imported(str(key))}}
+        data, binary = kept.get("data"), kept.get("binaryData")
+        if isinstance(data, Mapping):
+            kept = {**kept, "data": {key: value for key, value in data.items() if _is_imported(str(key))}}
+        if isinstance(binary, Mapping):
+            kept = {**kept, "binaryData": {key: NOT_KEPT for key in binary if _is_imported(str(key))}}
+        return kept
 
 
 def _is_imported(key: str) -> bool:
-    return key == "Corefile" or key.endswith((".server", ".override"))
+    return key == "Corefile" or key.endswith(IMPORTED)

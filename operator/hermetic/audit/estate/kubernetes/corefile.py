@@ -1,0 +1,67 @@
+"""What CoreDNS is told: whom it asks, and what else it reads. Read as its own lexer does: words may be quoted."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+_FORWARDERS = frozenset({"forward", "proxy", "grpc"})
+# One word, bare or quoted, a comment, or the end of a line. A quoted word may hold anything, ends of lines too; a
+# comment that follows a word at once reaches no further than that word.
+_NEXT = re.compile(r'(?P<end>\n)|#[^\n]*|"(?P<quoted>(?:\\.|[^"\\])*)"?|(?P<bare>[^\s#]+)(?:#\S*)?', re.DOTALL)
+_ESCAPED = re.compile(r'\\(?=")')
+# {$NAME} or {%NAME%}: whatever the environment of CoreDNS says, or nothing at all.
+_ENVIRONMENT = re.compile(r"\{\$[^}]*\}|\{%[^%]*%\}")
+_SCHEME = re.compile(r"^(?:dns|tls|https|grpc|quic)://", re.IGNORECASE)
+_PORT = re.compile(r"^(?P<host>\[[^\]]+\]|[^:]+):\d+$")
+
+
+def forwarders(text: str) -> Iterator[str]:
+    """Every destination of every forward line, without scheme and port; "" where a line names none that can be read."""
+    for words in _told(text, _FORWARDERS):
+        yield from _destinations(words[1:]) or ("",)
+
+
+def imports(text: str) -> Iterator[str]:
+    """Every file, pattern or snippet that is read at this place; "" where that cannot be told."""
+    for words in _told(text, frozenset({"import"})):
+        yield "" if not words or "{" in words[0] else words[0]
+
+
+def snippets(text: str) -> frozenset[str]:
+    """Names of the pieces that stand in this text itself, to be imported elsewhere."""
+    return frozenset(
+        words[0][1:-1] for words in _lines(text) if words and words[0].startswith("(") and words[0].endswith(")")
+    )
+
+
+def _told(text: str, directives: frozenset[str]) -> Iterator[list[str]]:
+    """What follows each of these words on its line, wherever it stands: a block may begin on the same line."""
+    for words in _lines(text):
+        for at, word in enumerate(words):
+            if _ENVIRONMENT.sub("", word).lstrip("{") in directives:
+                yield words[at + 1 :]
+                break
+
+
+def _lines(text: str) -> Iterator[list[str]]:
+    words: list[str] = []
+    for found in _NEXT.finditer(text.replace("\r", "")):
+        if found["end"]:
+            yield words
+            words = []
+        elif found["quoted"] is not None:
+            words.append(_ESCAPED.sub("", found["quoted"]))
+        elif found["bare"]:
+            words.append(found["bare"])
+    yield words
+
+
+def _destinations(words: list[str]) -> list[str]:
+    words = words[: words.index("{")] if "{" in words else words
+    found = []
+    for word in words:
+        bare = _SCHEME.sub("", word)
+        with_port = _PORT.match(bare)
+        found.append("" if "{" in word else (with_port["host"] if with_port else bare).strip("[]"))
+    return found

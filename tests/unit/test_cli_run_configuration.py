@@ -52,6 +52,8 @@ def test_a_file_of_comments_is_every_default(tmp_path: Path) -> None:
         ("shares: [{account: abc, namespaces: ['*']}]\n", "config.yaml:1:10: shares[0]: "),
         ("workers: 1\nworkers: 2\n", "config.yaml:2:1: key 'workers' stands here twice, first in line 1"),
         ("workers: [1\n", "config.yaml:2:1: is not YAML: while parsing a flow sequence"),
+        ("allowedDnsServers: [dns]\n", 'config.yaml:1:21: allowedDnsServers[0]: "dns": must be an IP address'),
+        ("allowedDnsServers: ['::1%e']\n", 'config.yaml:1:21: allowedDnsServers[0]: "::1%e": must be an IP address'),
         ("workers: .nan\n", "config.yaml:1:10: '.nan' is a number that JSON cannot say"),
         ("volumes: {create: 'no'}\n", 'config.yaml:1:11: volumes.create: "no": must be true or false, without quotes'),
         ("workers: 1\n---\nworkers: 2\n", "config.yaml:3:1: must be one document, not 2"),

@@ -4,6 +4,11 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from dataclasses import fields
+from unittest.mock import Mock
+
+from hermetic.api.configuration import Configuration
+from hermetic.controller.shared import Shared
 
 LOADED = "import sys, hermetic.cli.run, hermetic.controller.wiring; print(*sys.modules)"
 
@@ -15,3 +20,14 @@ def test_without_an_egress_audit_nothing_of_the_audit_is_loaded() -> None:
     )
     assert "hermetic.controller.reconciler" in loaded
     assert not {"cryptography", "jinja2", "httpx", "hermetic.audit.judging", "hermetic.audit.checks"} & loaded
+
+
+def test_the_audit_in_the_cluster_is_told_what_the_configuration_allows() -> None:
+    from hermetic.controller.wiring_audit import assemble_audit
+
+    told = {"registries": [{"host": "contoso.azurecr.io", "namespaces": ["*"]}], "allowedDnsServers": ["10.1.0.4"]}
+    others = {field.name: Mock() for field in fields(Shared)}
+    auditor, _ = assemble_audit(Shared(**{**others, "configuration": Configuration.model_validate(told)}))
+
+    assert auditor._policy.allowed_dns_servers == ("10.1.0.4",)
+    assert auditor._policy.allowed_registries == ("contoso.azurecr.io",)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ipaddress import ip_address
 from typing import Annotated
 
 from pydantic import Field, StringConstraints
@@ -12,6 +13,21 @@ from hermetic.api.values import AbsolutePath, DnsLabel, HostName, SourceRange, m
 Namespaces = Annotated[
     list[Annotated[str, matches(r"^(\*|[a-z0-9]([-a-z0-9]*[a-z0-9])?)$", "must be a namespace, or '*' for every one")]],
     Field(min_length=1, max_length=256),
+]
+
+
+def _is_address(text: str) -> bool:
+    try:
+        ip_address(text)
+    except ValueError:
+        return False
+    return "%" not in text
+
+
+ServerAddress = Annotated[
+    str,
+    StringConstraints(max_length=45),
+    Rule(cel="isIP(self)", message="must be an IP address such as '10.1.0.4', without a port", holds=_is_address),
 ]
 
 
@@ -92,6 +108,10 @@ class Configuration(ApiModel):
     additional_private_ranges: Annotated[list[SourceRange], Field(max_length=32)] = []
     """Address ranges of your virtual networks outside RFC 1918 and 100.64.0.0/10 that are private all the same. A load
     balancer address in none of them is taken for public. Default: none."""
+    allowed_dns_servers: Annotated[list[ServerAddress], Field(max_length=32)] = []
+    """IP addresses of DNS servers that CoreDNS and the machines may ask beside Azure's own: those of which you know that
+    they ask nobody outside in turn. The same list stands in the file given to `hermetic audit --policy`. Default: none.
+    """
     workers: Annotated[int, Field(ge=1, le=64)] = 8
     """Deployments reconciled at the same time, 1 to 64. Default: 8."""
     max_requests_in_flight: Annotated[int, Field(ge=1, le=100)] = 20

@@ -37,6 +37,7 @@ def assemble_audit(shared: Shared) -> tuple[Auditor, Sight]:
         on_verdict=queue.add_all,
         policy=Policy(
             allowed_registries=tuple(registry.host for registry in configuration.registries),
+            allowed_dns_servers=tuple(configuration.allowed_dns_servers),
             hermetic_namespaces=(configuration.lease.namespace, configuration.probe_namespace),
         ),
     )

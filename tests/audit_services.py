@@ -261,7 +261,9 @@ def add_machine(world: World, nic: str = MACHINE, *, subnet: str = "", address: 
         world.put(home, {"addressPrefix": "10.0.7.0/24", "defaultOutboundAccess": False})
     group = nic.partition("/providers/")[0]
     machine = f"{group}/providers/Microsoft.Compute/virtualMachines/tools"
-    world.put(nic, {"virtualMachine": {"id": machine}, "ipConfigurations": [ip_configuration(address, home, **rest)]})
+    addresses = [ip_configuration(address, home, **rest)]
+    held = {"virtualMachine": {"id": machine}, "ipConfigurations": addresses}
+    world.put(nic, {"defaultOutboundConnectivityEnabled": False, **held})
     return nic
 
 

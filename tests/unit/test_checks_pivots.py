@@ -7,11 +7,14 @@ from typing import Any
 import pytest
 
 from hermetic.audit.findings import Verdict
-from tests.audit_estates import CLUSTER, NETWORK, RULES, SUBSCRIPTION, VNET, rule
+from hermetic.audit.policy import Policy
+from tests.audit_estates import CLUSTER, NETWORK, NODES, RULES, SUBSCRIPTION, VNET, route, rule
 from tests.audit_services import (
+    HUB,
     HUB_GROUP,
     HUB_SUBNET,
     MACHINE,
+    OTHER_SUBSCRIPTION,
     ServedWorld,
     add_machine,
     deny_nodes,
@@ -20,9 +23,22 @@ from tests.audit_services import (
     served_cluster,
     verdicts,
 )
+from tests.outbound_methods import FAR_BALANCER, FIREWALL, balancer, balancing, outbound_rule
 
 TOOLS_RULES = f"{NETWORK}/networkSecurityGroups/tools"
 PUBLIC = {"publicIPAddress": {"id": f"{NETWORK}/publicIPAddresses/tools"}}
+
+
+FAILS, UNKNOWN = {MACHINE.lower(): "Fail"}, {MACHINE.lower(): "Unknown"}
+
+
+def _machine_in(network: str) -> tuple[ServedWorld, str]:
+    """A machine without a way out, in a private subnet of the cluster's network or of its peer."""
+    world = peer(served_cluster())
+    if network == VNET:
+        return world, add_machine(world)
+    nic = f"{HUB_GROUP}/providers/Microsoft.Network/networkInterfaces/jump"
+    return world, add_machine(world, nic, subnet=HUB_SUBNET, address="10.9.1.4")
 
 
 def _public_machine() -> ServedWorld:
@@ -56,6 +72,88 @@ class TestPivots:
         add_machine(world)
         world.change(f"{VNET}/subnets/tools", **subnet)
         assert verdicts(world, "vm-pivot") == {MACHINE.lower(): "Fail"}
+
+    def test_only_an_interface_that_tells_its_hidden_address_is_known_to_have_none(self) -> None:
+        world = served_cluster()
+        add_machine(world)
+        assert verdicts(world.change(MACHINE, defaultOutboundConnectivityEnabled=True), "vm-pivot") == FAILS
+        assert verdicts(world.drop(MACHINE, "defaultOutboundConnectivityEnabled"), "vm-pivot") == UNKNOWN
+        assert verdicts(_guarded(world, deny_nodes()), "vm-pivot") == {MACHINE.lower(): "Pass"}
+
+    @pytest.mark.parametrize("network", [VNET, HUB])
+    def test_a_nat_gateway_of_its_network_fails(self, network: str) -> None:
+        world, nic = _machine_in(network)
+        world.change(network, defaultPublicNatGateway={"id": f"{NETWORK}/natGateways/n"})
+        assert verdicts(world, "vm-pivot") == {nic.lower(): "Fail"}
+
+    @pytest.mark.parametrize("network", [VNET, HUB])
+    @pytest.mark.parametrize("kind", ["natGateways", "serviceGateways"])
+    def test_a_gateway_that_names_its_network_as_its_source_fails(self, network: str, kind: str) -> None:
+        world, nic = _machine_in(network)
+        gateway = f"{network.partition('/virtualNetworks/')[0]}/{kind}/g"
+        named = {"sourceVirtualNetwork" if kind == "natGateways" else "virtualNetwork": {"id": network}}
+        assert verdicts(world.put(gateway, named), "vm-pivot") == {nic.lower(): "Fail"}
+
+    def test_gateways_that_cannot_be_listed_are_unknown(self) -> None:
+        world, nic = _machine_in(HUB)
+        world.refuse(OTHER_SUBSCRIPTION, kind="Microsoft.Network/natGateways")
+        assert verdicts(world, "vm-pivot") == {nic.lower(): "Unknown"}
+
+    @pytest.mark.parametrize(
+        "lends", [{"outbound_rules": [outbound_rule(FAR_BALANCER)]}, {"rules": [balancing(FAR_BALANCER)]}]
+    )
+    @pytest.mark.parametrize("home", ["", NODES])
+    def test_a_balancer_that_lends_it_a_public_address_fails(self, home: str, lends: dict[str, Any]) -> None:
+        world, pool = served_cluster(), f"{FAR_BALANCER}/backendAddressPools/n"
+        add_machine(world, subnet=home, loadBalancerBackendAddressPools=[{"id": pool}])
+        balancer(FAR_BALANCER, public=True, **lends)(world)
+        assert verdicts(world, "vm-pivot") == FAILS
+        balancer(FAR_BALANCER, public=False, **lends)(world)
+        assert verdicts(world, "vm-pivot") == {MACHINE.lower(): "Pass"}
+        assert verdicts(world.drop(FAR_BALANCER), "vm-pivot") == UNKNOWN
+
+    @pytest.mark.parametrize(
+        ("prefix", "hop", "verdict"),
+        [
+            ("0.0.0.0/0", "VirtualAppliance", "Fail"),
+            ("0.0.0.0/0", "VirtualNetworkGateway", "Fail"),
+            ("0.0.0.0/1", "VirtualAppliance", "Fail"),
+            ("0.0.0.0/0", "Teleport", "Fail"),
+            ("0.0.0.0/0", "Internet", "Pass"),
+            ("0.0.0.0/0", "None", "Pass"),
+            ("192.168.0.0/16", "VirtualAppliance", "Pass"),
+        ],
+    )
+    def test_a_route_of_its_subnet_that_leads_on_fails(self, prefix: str, hop: str, verdict: str) -> None:
+        world = served_cluster()
+        add_machine(world)
+        table = f"{NETWORK}/routeTables/tools"
+        world.put(table, {"routes": [route("r", prefix, hop, "10.200.0.4" if hop == "VirtualAppliance" else "")]})
+        world.change(f"{VNET}/subnets/tools", routeTable={"id": table})
+        assert verdicts(world, "vm-pivot") == {MACHINE.lower(): verdict}
+        assert verdicts(world.refuse(table), "vm-pivot") == UNKNOWN
+
+    def test_a_route_to_the_declared_firewall_is_no_way_of_its_own(self) -> None:
+        world = served_cluster()
+        add_machine(world)
+        table = f"{NETWORK}/routeTables/tools"
+        world.put(table, {"routes": [route("r", "0.0.0.0/0", "VirtualAppliance", "10.0.9.4")]})
+        world.change(f"{VNET}/subnets/tools", routeTable={"id": table})
+        address = {"name": "a", "properties": {"privateIPAddress": "10.0.9.4"}}
+        world.put(FIREWALL, {"ipConfigurations": [address]})
+        declared = Policy(profile="filtered", firewall=FIREWALL)
+        assert verdicts(world, "vm-pivot", declared) == {MACHINE.lower(): "Pass"}
+        assert verdicts(world.refuse(FIREWALL), "vm-pivot", declared) == UNKNOWN
+
+    def test_a_machine_with_two_interfaces_is_entered_by_one_and_left_by_the_other(self) -> None:
+        world = _guarded(_public_machine(), deny_nodes())
+        assert verdicts(world, "vm-pivot") == {MACHINE.lower(): "Pass"}
+        second = f"{NETWORK}/networkInterfaces/second"
+        add_machine(world, second, subnet=f"{VNET}/subnets/tools", address="10.0.7.5")
+        machine = world.properties(second)["virtualMachine"]["id"]
+        assert verdicts(world, "vm-pivot") == {machine.lower(): "Fail"}
+        world.change(second, networkSecurityGroup={"id": TOOLS_RULES})
+        assert verdicts(world, "vm-pivot") == {machine.lower(): "Pass"}
 
     def test_a_machine_in_a_peer_counts_and_one_elsewhere_does_not(self) -> None:
         world = peer(served_cluster())

@@ -6,6 +6,7 @@ from testbed.azure.plants import (
     balancers,
     cluster,
     endpoints,
+    machines,
     names,
     networks,
     routes,
@@ -18,4 +19,4 @@ from testbed.azure.plants.plant import PLANTS, Expected, Plant
 __all__ = ["PLANTS", "Expected", "Plant"]
 
 # naming them fills PLANTS
-TABLES = (subnets_and_addresses, balancers, routes, networks, rules, endpoints, stores, names, cluster)
+TABLES = (subnets_and_addresses, balancers, routes, networks, machines, rules, endpoints, stores, names, cluster)

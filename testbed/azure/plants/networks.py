@@ -1,4 +1,4 @@
-"""Tables C and D: peerings, gateways, virtual hubs, firewalls, other machines; IPv6."""
+"""Tables C and D: peerings, gateways, virtual hubs, firewalls; IPv6."""
 
 from __future__ import annotations
 
@@ -11,11 +11,8 @@ from testbed.azure.estate import Estate
 from testbed.azure.plants.pieces import (
     FOREIGN,
     PIPS,
-    WAYS_OUT,
     connection,
-    first_configuration,
     gateway,
-    machine,
     network,
     public_address,
     set_route,
@@ -196,16 +193,6 @@ def _allow(estate: Estate, rule: Mapping[str, object]) -> str:
     rules = estate.properties(f"{POLICY}/ruleCollectionGroups/inference")["ruleCollections"]
     rules[0]["rules"].append(rule)
     return estate.site.firewall
-
-
-@plant("vm-pivot", "high", also=("nic-public-ip", *WAYS_OUT))
-def other_machine_with_a_way_out(estate: Estate) -> Named:
-    """A machine that the nodes can reach has a public address: a proxy on it is a way out."""
-    home = subnet(estate, "snet-tools", "10.40.15.192/28")
-    nic = machine(estate, "tools", home, "10.40.15.196")
-    address = public_address(estate, network(estate, "publicIPAddresses", "pip-tools"))
-    first_configuration(estate, nic)["publicIPAddress"] = {"id": address}
-    return str(estate.properties(nic)["virtualMachine"]["id"]), nic
 
 
 @plant("subnet-sharing", "medium")

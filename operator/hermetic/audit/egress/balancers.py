@@ -155,9 +155,9 @@ def public_frontends(balancer: LoadBalancer) -> tuple[Frontend, ...]:
     return tuple(one for one in balancer.frontend_ip_configurations or () if one.is_public)
 
 
-def translating_outbound_rules(balancer: LoadBalancer, nodes: Nodes) -> tuple[OutboundRule, ...]:
-    """Outbound rules that give nodes a public source address."""
-    pools, private = node_pools(balancer, nodes), _private_frontends(balancer)
+def translating_outbound_rules(balancer: LoadBalancer, pools: frozenset[str]) -> tuple[OutboundRule, ...]:
+    """Outbound rules that give members of these pools (ids in lower case) a public source address."""
+    private = _private_frontends(balancer)
     return tuple(
         rule
         for rule in balancer.outbound_rules or ()
@@ -166,14 +166,14 @@ def translating_outbound_rules(balancer: LoadBalancer, nodes: Nodes) -> tuple[Ou
     )
 
 
-def translating_rules(balancer: LoadBalancer, nodes: Nodes) -> tuple[BalancingRule, ...]:
-    """Rules on a public frontend that lend its address to nodes: all but those that switch it off."""
-    pools, private = node_pools(balancer, nodes), _private_frontends(balancer)
+def translating_rules(balancer: LoadBalancer, pools: frozenset[str]) -> tuple[BalancingRule, ...]:
+    """Rules on a public frontend that lend its address to members of these pools: all but those that switch it off."""
+    private = _private_frontends(balancer)
     return tuple(
         rule
         for rule in balancer.load_balancing_rules or ()
         if rule.disable_outbound_snat is not True
-        and (not rule.pool_ids or pools & set(rule.pool_ids))
+        and (not rule.pool_ids or pools.intersection(rule.pool_ids))
         and not _all_private((rule.frontend_ip_configuration.id,) if rule.frontend_ip_configuration else (), private)
     )
 

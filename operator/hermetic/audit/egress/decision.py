@@ -16,7 +16,6 @@ from enum import StrEnum
 from hermetic.audit.egress.balancers import public_frontends
 from hermetic.audit.egress.masks import masks_of
 from hermetic.audit.egress.methods import Methods, methods_of
-from hermetic.audit.egress.routes import Hop
 from hermetic.audit.egress.surroundings import Surroundings, surroundings
 from hermetic.audit.estate.arm_ids import parent_of
 from hermetic.audit.estate.azure.balancing import LoadBalancer
@@ -89,9 +88,8 @@ def _by_method(methods: Methods, around: Surroundings) -> Iterator[str]:
 
 
 def _by_route(around: Surroundings) -> Iterator[str]:
-    """Routes that lead on by themselves; one to the internet needs a method, which counts by itself."""
     for way in around.ways:
-        if way.hop not in (Hop.DROPPED, Hop.STAYS, Hop.INTERNET):
+        if way.leads_on:
             yield f"subnet {around.subnet.name} -> {way.words}"
 
 

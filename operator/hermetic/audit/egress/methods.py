@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from hermetic.audit.egress.balancers import (
-    Nodes,
     balancers_of,
+    node_pools,
     nodes_of,
     translating_outbound_rules,
     translating_rules,
@@ -90,10 +90,10 @@ def _of_the_network(estate: Estate, policy: Policy, looks: list[Look]) -> Iterat
     networks = networks_of(estate)
     nat, service = everywhere(estate, policy, NatGateway), everywhere(estate, policy, ServiceGateway)
     looks += (*scope, *(one.seen for one in subnets), *networks, nat, service)
-    yield from _each(_values(one.seen for one in subnets), _of_subnet, looks)
-    yield from _each(_values(networks), _of_network, looks)
-    yield from _each(nat, _of_nat_gateway, looks)
-    yield from _each(service, _of_service_gateway, looks)
+    yield from _each(_values(one.seen for one in subnets), by_subnet, looks)
+    yield from _each(_values(networks), by_network, looks)
+    yield from _each(nat, by_nat_gateway, looks)
+    yield from _each(service, by_service_gateway, looks)
 
 
 def _of_the_nodes(estate: Estate, looks: list[Look]) -> Iterator[Served]:
@@ -110,7 +110,7 @@ def _of_balancers(estate: Estate, policy: Policy, looks: list[Look]) -> Iterator
     nodes, known = nodes_of(estate)
     balancers, listed = balancers_of(estate, policy)
     looks += (*known, *listed, *balancers)
-    yield from _each(_values(balancers), lambda one: _of_balancer(one, nodes), looks)
+    yield from _each(_values(balancers), lambda one: by_balancer(one, node_pools(one, nodes)), looks)
 
 
 def _each(items: Iterable[T], read: Callable[[T], Iterable[Served]], looks: list[Look]) -> Iterator[Served]:
@@ -122,25 +122,29 @@ def _values(seen: Iterable[Seen[T]]) -> Iterator[T]:
     return (one.value for one in seen if one.value is not None)
 
 
-def _of_subnet(subnet: Subnet) -> Iterator[Served]:
+def by_subnet(subnet: Subnet) -> Iterator[Served]:
+    """Gateways that a subnet names."""
     if subnet.nat_gateway is not None:
         yield subnet.id, Method("nat gateway", subnet.nat_gateway.id)
     if subnet.service_gateway is not None:
         yield subnet.id, Method("service gateway", subnet.service_gateway.id)
 
 
-def _of_network(network: VirtualNetwork) -> Iterator[Served]:
+def by_network(network: VirtualNetwork) -> Iterator[Served]:
+    """The gateway that a network gives all its subnets."""
     if network.default_public_nat_gateway is not None:
         yield network.id, Method("nat gateway", network.default_public_nat_gateway.id)
 
 
-def _of_nat_gateway(gateway: NatGateway) -> Iterator[Served]:
+def by_nat_gateway(gateway: NatGateway) -> Iterator[Served]:
+    """What a NAT gateway itself says that it serves."""
     yield from ((subnet.id, Method("nat gateway", gateway.id)) for subnet in gateway.subnets or ())
     if gateway.source_virtual_network is not None:
         yield gateway.source_virtual_network.id, Method("nat gateway", gateway.id)
 
 
-def _of_service_gateway(gateway: ServiceGateway) -> Iterator[Served]:
+def by_service_gateway(gateway: ServiceGateway) -> Iterator[Served]:
+    """The network that a service gateway belongs to."""
     if gateway.virtual_network is not None:
         yield gateway.virtual_network.id, Method("service gateway", gateway.id)
 
@@ -162,8 +166,9 @@ def _of_nic(nic: NicFields) -> Iterator[Served]:
         yield from ((subnet, Method("public ip", nic.id)) for subnet in nic.subnet_ids)
 
 
-def _of_balancer(balancer: LoadBalancer, nodes: Nodes) -> Iterator[Served]:
-    if translating_outbound_rules(balancer, nodes):
+def by_balancer(balancer: LoadBalancer, pools: frozenset[str]) -> Iterator[Served]:
+    """What a balancer lends the members of these pools, ids in lower case."""
+    if translating_outbound_rules(balancer, pools):
         yield "", Method("outbound rule of load balancer", balancer.id)
-    if translating_rules(balancer, nodes):
+    if translating_rules(balancer, pools):
         yield "", Method("rule of load balancer", balancer.id)

@@ -59,6 +59,11 @@ class Way:
         return self.prefix is not None and is_default(self.prefix)
 
     @property
+    def leads_on(self) -> bool:
+        """Whether packets leave by this route alone; one to the internet needs a method, which counts by itself."""
+        return self.hop not in (Hop.DROPPED, Hop.STAYS, Hop.INTERNET)
+
+    @property
     def words(self) -> str:
         """The route as one writes it."""
         address = f" {self.route.next_hop_ip_address}" if self.route.next_hop_ip_address else ""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from hermetic.audit.checks.topology.machines import Machine, machines_of, ways_out
+from hermetic.audit.checks.topology.machine_ways import ways_out
+from hermetic.audit.checks.topology.machines import Machine, machines_of
 from hermetic.audit.egress.inventory import interfaces_in_the_networks, readable
 from hermetic.audit.egress.prefixes import network as prefix_of
 from hermetic.audit.estate.arm_ids import name_of
@@ -55,8 +56,8 @@ def _judge(estate: Estate, policy: Policy, resource: str, named: list[str], *loo
     leading = [(one, machine) for one in custom for machine in machines if _same(one) in map(_same, machine.addresses)]
     rests: list[Look] = [*looks, machines]
     for server, machine in leading:
-        ways, subnets = ways_out(estate, machine)
-        rests += subnets
+        ways, looked_at = ways_out(estate, policy, machine)
+        rests += looked_at
         if ways:
             said.append(f"{server} is a machine with a way out of its own ({', '.join(ways)})")
     if said:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 from hermetic.audit.egress.balancers import (
     balancers_of,
+    node_pools,
     nodes_of,
     public_frontends,
     translating_outbound_rules,
@@ -28,7 +29,7 @@ def outbound_rules(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     nodes, _ = nodes_of(estate)
 
     def judge(balancer: LoadBalancer) -> Iterator[Judgement]:
-        names = sorted(rule.name for rule in translating_outbound_rules(balancer, nodes))
+        names = sorted(rule.name for rule in translating_outbound_rules(balancer, node_pools(balancer, nodes)))
         if names:
             words = f"outbound rule {', '.join(names)} lends nodes a public address"
             yield fails(balancer.id, "OutboundRule", words, balancer, paths=(_path(balancer, "outbound rule"),))
@@ -43,7 +44,7 @@ def rule_translation(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     nodes, _ = nodes_of(estate)
 
     def judge(balancer: LoadBalancer) -> Iterator[Judgement]:
-        names = sorted(rule.name for rule in translating_rules(balancer, nodes))
+        names = sorted(rule.name for rule in translating_rules(balancer, node_pools(balancer, nodes)))
         if names:
             words = f"rule {', '.join(names)} has a public frontend and disableOutboundSnat is not true"
             yield fails(balancer.id, "RuleTranslates", words, balancer, paths=(_path(balancer, "rule with SNAT"),))

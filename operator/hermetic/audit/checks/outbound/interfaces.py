@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from hermetic.audit.egress.decision import internet_egress
+from hermetic.audit.egress.hidden_addresses import told
 from hermetic.audit.egress.inventory import interfaces_in_the_networks
 from hermetic.audit.egress.masks import in_words, masked
 from hermetic.audit.estate.arm_ids import name_of
-from hermetic.audit.estate.azure.graph import ScaleSetNicInGraph
 from hermetic.audit.estate.azure.vnet import NicFields, ScaleSetNic
 from hermetic.audit.estate.estate import Estate
-from hermetic.audit.estate.look import Look
 from hermetic.audit.findings import Severity
 from hermetic.audit.judging import Judgement, cannot_say, does_not_apply, fails, passes, whatever_is_damaged
 from hermetic.audit.policy import Policy
@@ -39,13 +38,13 @@ def default_outbound(estate: Estate, policy: Policy) -> Iterator[Judgement]:
 
 
 def _default_outbound(estate: Estate, policy: Policy, nic: NicFields) -> Iterator[Judgement]:
-    told, looks = _told(estate, nic)
-    if told is None and _has_no_machine(nic):
+    said, looks = told(estate, nic)
+    if said is None and _has_no_machine(nic):
         yield does_not_apply(nic.id, "NoMachine", "no machine sends from this interface", nic)
-    elif told is False:
+    elif said is False:
         yield passes(nic.id, "NoDefaultOutbound", "defaultOutboundConnectivityEnabled is false", *looks)
-    elif told is True:
-        decision = internet_egress(estate, policy, nic, told)
+    elif said is True:
+        decision = internet_egress(estate, policy, nic, said)
         yield fails(
             nic.id,
             "HiddenAddressKept",
@@ -61,24 +60,6 @@ def _default_outbound(estate: Estate, policy: Policy, nic: NicFields) -> Iterato
 def _has_no_machine(nic: NicFields) -> bool:
     """A private endpoint's interface, or one that is attached to nothing; a scale set's always has one."""
     return nic.private_endpoint is not None or (nic.virtual_machine is None and not isinstance(nic, ScaleSetNic))
-
-
-def _told(estate: Estate, nic: NicFields) -> tuple[bool | None, tuple[Look, ...]]:
-    """What ARM says; where it says nothing of a scale set's interface, what Resource Graph says."""
-    told = nic.default_outbound_connectivity_enabled
-    if told is not None or not isinstance(nic, ScaleSetNic):
-        return told, (nic,)
-    row = _graph_rows(estate, nic.id.lower().partition("/virtualmachines/")[0]).get(nic.id.lower())
-    if row is None or row.default_outbound_connectivity_enabled is None:
-        return None, (nic,)
-    return row.default_outbound_connectivity_enabled, (nic, row)
-
-
-def _graph_rows(estate: Estate, scale_set: str) -> Mapping[str, ScaleSetNicInGraph]:
-    return estate.once(
-        ("graph rows", scale_set),
-        lambda: {row.id.lower(): row for row in estate.every(ScaleSetNicInGraph, scale_set)},
-    )
 
 
 def _mitigation(estate: Estate, nic: NicFields) -> str:

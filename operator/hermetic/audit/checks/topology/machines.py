@@ -1,33 +1,66 @@
-"""Machines in the cluster's networks and their peers that are no nodes, and the ways out that each of them has."""
+"""Machines in the cluster's networks and their peers that are no nodes, with all their interfaces."""
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from hermetic.audit.egress.hidden_addresses import told
 from hermetic.audit.egress.inventory import readable
-from hermetic.audit.estate.arm_ids import is_below, name_of
-from hermetic.audit.estate.azure.vnet import NetworkInterface, ScaleSet, Subnet
+from hermetic.audit.estate.arm_ids import is_below
+from hermetic.audit.estate.azure.vnet import (
+    IpConfiguration,
+    ModelIpConfiguration,
+    ModelNic,
+    NetworkInterface,
+    NicFields,
+    ScaleSet,
+)
 from hermetic.audit.estate.estate import Estate
-from hermetic.audit.estate.look import Listing, Look, Seen
+from hermetic.audit.estate.look import Listing, Look
 from hermetic.audit.policy import Policy
 from hermetic.audit.reach import is_in, reached_network_ids, throughout
-from hermetic.audit.scope import is_of_the_cluster, node_group_of, pools_of
+from hermetic.audit.scope import missing, node_group_of, pools_of
+
+
+@dataclass(frozen=True, slots=True)
+class Interface:
+    """One way into a machine, and what it has by itself to get out.
+
+    `addresses` are private ones, empty for a model: its machines may have any of its subnets. `own_ways` says in words
+    which ways out the interface has by itself, `doubts` are looks that would have told of more. `pool_ids` are backend
+    pools of load balancers.
+    """
+
+    subnet_ids: tuple[str, ...]
+    addresses: tuple[str, ...]
+    group_id: str
+    pool_ids: tuple[str, ...]
+    own_ways: tuple[str, ...]
+    doubts: tuple[Look, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """An interface of a machine, or a scale set with all its machines. `id` is what would have to change.
+    """A virtual machine, or a scale set with all its machines: in by one interface, out by another.
 
-    `addresses` are private ones, empty for a scale set: its machines may have any of its subnets. `own_ways` says in
-    words which ways out the interface has by itself.
+    `id` is what would have to change: the interface where there is only one.
     """
 
     id: str
-    subnet_ids: tuple[str, ...]
-    addresses: tuple[str, ...]
-    group_ids: tuple[str, ...]
-    own_ways: tuple[str, ...]
-    seen: Look
+    interfaces: tuple[Interface, ...]
+    seen: tuple[Look, ...]
+
+    @property
+    def addresses(self) -> tuple[str, ...]:
+        """Private addresses of all its interfaces."""
+        return tuple(address for one in self.interfaces for address in one.addresses)
+
+    @property
+    def subnet_ids(self) -> tuple[str, ...]:
+        """Subnets that it has an interface in."""
+        return tuple(dict.fromkeys(subnet for one in self.interfaces for subnet in one.subnet_ids))
 
 
 def machines_of(estate: Estate, policy: Policy) -> Listing[Machine]:
@@ -38,12 +71,8 @@ def machines_of(estate: Estate, policy: Policy) -> Listing[Machine]:
 def _machines(estate: Estate, policy: Policy) -> Listing[Machine]:
     nics, sets = throughout(estate, policy, NetworkInterface), throughout(estate, policy, ScaleSet)
     damaged: list[Look] = []
-    alone = [found for _, found in readable(nics, _of_interface, damaged) if found is not None]
-    together = [found for _, found in readable(sets, _of_scale_set, damaged)]
     networks = reached_network_ids(estate)
-    nodes_alone = any((pool.type or "").lower() == "virtualmachines" for pool in pools_of(estate))
-    found = [one for one in alone if not (nodes_alone and _is_node(estate, one.id))]
-    found += [one for one in together if not _is_node(estate, one.id)]
+    found = [*_standing(estate, nics, damaged), *_together(estate, sets, damaged)]
     problems = (look.problem for look in (nics, sets, *damaged))
     return Listing(
         estate.cluster,
@@ -53,43 +82,61 @@ def _machines(estate: Estate, policy: Policy) -> Listing[Machine]:
     )
 
 
+def _standing(estate: Estate, nics: Iterable[NetworkInterface], damaged: list[Look]) -> Iterator[Machine]:
+    """One for each virtual machine, whatever the number of its interfaces."""
+    nodes_alone = any((pool.type or "").lower() == "virtualmachines" for pool in pools_of(estate))
+    parts: defaultdict[str, list[tuple[NetworkInterface, str, Interface]]] = defaultdict(list)
+    for nic, found in readable(nics, lambda one: _of_interface(estate, one), damaged):
+        if found is not None and not (nodes_alone and _is_node(estate, nic.id)):
+            machine, interface = found
+            parts[machine.lower()].append((nic, machine, interface))
+    for several in parts.values():
+        (first, machine, _), *others = several
+        named = machine if others else first.id
+        yield Machine(named, tuple(one for _, _, one in several), tuple(nic for nic, _, _ in several))
+
+
+def _together(estate: Estate, sets: Iterable[ScaleSet], damaged: list[Look]) -> Iterator[Machine]:
+    for scale_set, models in readable(sets, lambda one: [_of_model(nic) for nic in one.nics], damaged):
+        if not _is_node(estate, scale_set.id):
+            yield Machine(scale_set.id, tuple(models), (scale_set,))
+
+
 def _is_node(estate: Estate, arm_id: str) -> bool:
     group = node_group_of(estate)
     return bool(group) and is_below(arm_id, group)
 
 
-def _of_interface(nic: NetworkInterface) -> Machine | None:
-    if nic.virtual_machine is None:
-        return None
+def _of_interface(estate: Estate, nic: NetworkInterface) -> tuple[str, Interface] | None:
+    """The id of its machine, and what it is to it; None without a machine."""
+    return None if nic.virtual_machine is None else (nic.virtual_machine.id, _read(estate, nic))
+
+
+def _read(estate: Estate, nic: NicFields) -> Interface:
     ways = ["public ip"] if any(one.public_ip_address is not None for one in nic.ip_configurations) else []
-    ways += ["default outbound"] if nic.default_outbound_connectivity_enabled else []
-    addresses = tuple(one.private_ip_address for one in nic.ip_configurations if one.private_ip_address)
-    groups = (nic.network_security_group.id,) if nic.network_security_group else ()
-    return Machine(nic.id, nic.subnet_ids, addresses, groups, tuple(ways), nic)
+    by_default, looks = told(estate, nic)
+    ways += ["default outbound"] if by_default else []
+    untold = missing(f"{nic.id}: nobody tells defaultOutboundConnectivityEnabled of this interface")
+    return Interface(
+        nic.subnet_ids,
+        tuple(one.private_ip_address for one in nic.ip_configurations if one.private_ip_address),
+        nic.network_security_group.id if nic.network_security_group else "",
+        _pools(nic.ip_configurations),
+        tuple(ways),
+        (*looks, *((untold,) if by_default is None else ())),
+    )
 
 
-def _of_scale_set(scale_set: ScaleSet) -> Machine:
-    configurations = [one for nic in scale_set.nics for one in nic.ip_configurations]
-    public = any(one.public_ip_address_configuration is not None for one in configurations)
-    # A group counts only where every interface has it: one interface without is enough to come in.
-    groups = {nic.network_security_group.id if nic.network_security_group else "" for nic in scale_set.nics}
-    shared = tuple(groups) if len(groups) == 1 and "" not in groups else ()
-    return Machine(scale_set.id, scale_set.subnet_ids, (), shared, ("public ip",) if public else (), scale_set)
+def _of_model(nic: ModelNic) -> Interface:
+    public = any(one.public_ip_address_configuration is not None for one in nic.ip_configurations)
+    return Interface(
+        tuple(dict.fromkeys(one.subnet.id for one in nic.ip_configurations if one.subnet is not None)),
+        (),
+        nic.network_security_group.id if nic.network_security_group else "",
+        _pools(nic.ip_configurations),
+        ("public ip",) if public else (),
+    )
 
 
-def ways_out(estate: Estate, machine: Machine) -> tuple[tuple[str, ...], tuple[Look, ...]]:
-    """In words, its own ways and those of its subnets; and the subnets that were read for it.
-
-    A subnet of the cluster is judged for itself: what it lets out is no news about this machine.
-    """
-    subnets = [estate.one(Subnet, one) for one in machine.subnet_ids if not is_of_the_cluster(estate, one)]
-    ways = (*machine.own_ways, *(way for subnet in subnets for way in _of_subnet(subnet)))
-    return tuple(dict.fromkeys(ways)), tuple(subnets)
-
-
-def _of_subnet(seen: Seen[Subnet]) -> list[str]:
-    subnet = seen.value
-    if subnet is None:
-        return []
-    ways = [f"nat gateway {name_of(subnet.nat_gateway.id)}"] if subnet.nat_gateway is not None else []
-    return ways if subnet.default_outbound_access is False else [*ways, "default outbound"]
+def _pools(configurations: Iterable[IpConfiguration | ModelIpConfiguration]) -> tuple[str, ...]:
+    return tuple(pool.id for one in configurations for pool in one.load_balancer_backend_address_pools)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from enum import Enum
 
-from hermetic.audit.checks.topology.machines import Machine, machines_of, ways_out
+from hermetic.audit.checks.topology.machine_ways import ways_out
+from hermetic.audit.checks.topology.machines import Interface, Machine, machines_of
 from hermetic.audit.egress.prefixes import networks
 from hermetic.audit.egress.stopping import Direction, Trip, stops_all
 from hermetic.audit.estate.arm_ids import name_of
@@ -30,46 +31,59 @@ def pivot(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     """Every machine in the networks and their peers that is no node of the cluster."""
     machines = machines_of(estate, policy)
     for machine in machines:
-        yield from whatever_is_damaged(machine.id, _judge(estate, machine))
+        yield from whatever_is_damaged(machine.id, _judge(estate, policy, machine))
     if machines.items:
         yield from whole_or_unknown(estate.cluster, "machines in reach", machines)
     else:
         yield passes(estate.cluster, "NoMachine", "there is no machine in reach but the nodes", machines)
 
 
-def _judge(estate: Estate, machine: Machine) -> Iterator[Judgement]:
-    ways, looks = ways_out(estate, machine)
-    if not ways:
-        yield passes(machine.id, "NoWayOut", "the machine has no way out of its own", machine.seen, *looks)
+def _judge(estate: Estate, policy: Policy, machine: Machine) -> Iterator[Judgement]:
+    ways, looks = ways_out(estate, policy, machine)
+    if not ways and all(look.problem is None for look in looks):
+        yield passes(machine.id, "NoWayOut", "the machine has no way out of its own", *machine.seen, *looks)
         return
     gate, gates = _gate(estate, machine)
     if gate is Gate.SHUT:
-        words = f"the machine has a way out ({ways[0]}), and rules stop every packet of the nodes to it"
-        yield passes(machine.id, "OutOfReach", words, machine.seen, *gates)
+        way = ways[0] if ways else "one that was not seen"
+        words = f"the machine may have a way out ({way}), and rules stop every packet of the nodes to it"
+        yield passes(machine.id, "OutOfReach", words, *machine.seen, *gates)
+    elif not ways:
+        yield cannot_say(machine.id, "WaysNotSeen", "whether the machine has a way out was not seen", *looks)
     elif gate is Gate.UNSEEN:
         words = f"the machine has a way out ({ways[0]}); whether nodes come to it was not seen"
         yield cannot_say(machine.id, "ReachNotSeen", words, *gates)
     else:
         paths = [f"node subnets -> machine {name_of(machine.id)} -> {way} -> internet" for way in ways]
         words = f"nodes come to a machine with a way out of its own: {', '.join(ways)}"
-        yield fails(machine.id, "PivotInReach", words, machine.seen, *looks, *gates, paths=paths)
+        yield fails(machine.id, "PivotInReach", words, *machine.seen, *looks, *gates, paths=paths)
 
 
 def _gate(estate: Estate, machine: Machine) -> tuple[Gate, tuple[Look, ...]]:
-    """The most open way from any subnet of the cluster."""
-    homes = [estate.one(Subnet, one) for one in machine.subnet_ids]
-    theirs = [_layer(estate, one) for one in machine.group_ids]
+    """The most open way from any subnet of the cluster to any interface: who is in by one is out by another."""
+    gates = [_gate_of(estate, one) for one in machine.interfaces]
+    return _most_open(gate for gate, _ in gates), tuple(look for _, looks in gates for look in looks)
+
+
+def _gate_of(estate: Estate, interface: Interface) -> tuple[Gate, tuple[Look, ...]]:
+    homes = [estate.one(Subnet, one) for one in interface.subnet_ids]
+    theirs = [_layer(estate, interface.group_id)] if interface.group_id else []
     # Of several subnets only one has to let packets in: then no subnet's own group is sure to be on the way.
     theirs += [_layer(estate, _group_of(one)) for one in homes if len(homes) == 1 and _group_of(one)]
     ours = [one for one in subnets_of(estate)[0] if not one.is_for_the_api_server_only]
     looks: list[Look] = [*theirs, *homes, peerings_of(estate)]
-    gates = set()
+    gates: set[Gate] = set()
     for subnet in ours:
         own = [_layer(estate, _group_of(subnet.seen))] if _group_of(subnet.seen) else []
         looks += [subnet.seen, *own]
-        gates.add(_between(_trip(subnet, machine, homes), own, theirs, unseen=subnet.seen.value is None))
-    worst = next((gate for gate in (Gate.OPEN, Gate.UNSEEN) if gate in gates), Gate.SHUT if gates else Gate.UNSEEN)
-    return worst, tuple(looks)
+        gates.add(_between(_trip(subnet, interface, homes), own, theirs, unseen=subnet.seen.value is None))
+    return _most_open(gates), tuple(looks)
+
+
+def _most_open(gates: Iterable[Gate]) -> Gate:
+    """Without any gate, nobody knows."""
+    found = set(gates)
+    return next((gate for gate in (Gate.OPEN, Gate.UNSEEN) if gate in found), Gate.SHUT if found else Gate.UNSEEN)
 
 
 def _between(trip: Trip, own: list[Seen[SecurityGroup]], theirs: list[Seen[SecurityGroup]], *, unseen: bool) -> Gate:
@@ -84,10 +98,10 @@ def _between(trip: Trip, own: list[Seen[SecurityGroup]], theirs: list[Seen[Secur
     return Gate.OPEN
 
 
-def _trip(subnet: ScopedSubnet, machine: Machine, homes: list[Seen[Subnet]]) -> Trip:
+def _trip(subnet: ScopedSubnet, interface: Interface, homes: list[Seen[Subnet]]) -> Trip:
     home = [prefix for one in homes if one.value is not None for prefix in one.value.prefixes]
     sources = networks(subnet.seen.value.prefixes) if subnet.seen.value is not None else ()
-    return Trip(sources, networks(machine.addresses or home))
+    return Trip(sources, networks(interface.addresses or home))
 
 
 def _group_of(subnet: Seen[Subnet]) -> str:

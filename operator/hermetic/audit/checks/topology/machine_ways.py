@@ -1,0 +1,103 @@
+"""The ways out that a machine beside the nodes has: of its interfaces, its balancers, its subnets, its networks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import TypeVar
+
+from hermetic.audit.checks.topology.machines import Machine
+from hermetic.audit.egress.firewall import declared_addresses, leads_to_the_firewall
+from hermetic.audit.egress.inventory import readable
+from hermetic.audit.egress.methods import (
+    by_balancer,
+    by_nat_gateway,
+    by_network,
+    by_service_gateway,
+    by_subnet,
+)
+from hermetic.audit.egress.routes import Hop, Way, public_ways
+from hermetic.audit.egress.surroundings import local_space
+from hermetic.audit.estate.arm_ids import parent_of
+from hermetic.audit.estate.azure.balancing import LoadBalancer, NatGateway, ServiceGateway
+from hermetic.audit.estate.azure.routing import RouteTable
+from hermetic.audit.estate.azure.vnet import Subnet, VirtualNetwork
+from hermetic.audit.estate.estate import Estate
+from hermetic.audit.estate.look import Look, Seen
+from hermetic.audit.policy import Policy
+from hermetic.audit.reach import throughout
+from hermetic.audit.scope import is_of_the_cluster
+
+T = TypeVar("T")
+V = TypeVar("V")
+
+
+def ways_out(estate: Estate, policy: Policy, machine: Machine) -> tuple[tuple[str, ...], tuple[Look, ...]]:
+    """In words, every way of every interface; and what was read for it: with a problem there, there may be more.
+
+    A subnet of the cluster is judged for itself: what it lets out is no news about this machine.
+    """
+    looks: list[Look] = [look for one in machine.interfaces for look in one.doubts]
+    ways = [way for one in machine.interfaces for way in one.own_ways]
+    ways += _of_balancers(estate, (pool for one in machine.interfaces for pool in one.pool_ids), looks)
+    for subnet_id in machine.subnet_ids:
+        if not is_of_the_cluster(estate, subnet_id):
+            ways += _of_place(estate, policy, subnet_id, looks)
+    return tuple(dict.fromkeys(ways)), tuple(looks)
+
+
+def _of_balancers(estate: Estate, pool_ids: Iterable[str], looks: list[Look]) -> Iterator[str]:
+    pools = frozenset(one.lower() for one in pool_ids)
+    for balancer_id in sorted({parent_of(one) for one in pools}):
+        seen = estate.one(LoadBalancer, balancer_id)
+        looks.append(seen)
+        yield from (method.words for _, method in _each(_value(seen), lambda one: by_balancer(one, pools), looks))
+
+
+def _of_place(estate: Estate, policy: Policy, subnet_id: str, looks: list[Look]) -> Iterator[str]:
+    """What a subnet, or its network, lends all its machines."""
+    subnet, network = estate.one(Subnet, subnet_id), estate.one(VirtualNetwork, parent_of(subnet_id))
+    nat, service = throughout(estate, policy, NatGateway), throughout(estate, policy, ServiceGateway)
+    looks += (subnet, network, nat, service)
+    places = {subnet_id.lower(), parent_of(subnet_id).lower()}
+    for place, method in (
+        *_each(_value(subnet), by_subnet, looks),
+        *_each(_value(network), by_network, looks),
+        *_each(nat, by_nat_gateway, looks),
+        *_each(service, by_service_gateway, looks),
+    ):
+        if place.lower() in places:
+            yield method.words
+    yield from _each(_value(subnet), _by_default, looks)
+    yield from _each(_value(subnet), lambda one: _routed(estate, policy, subnet_id, one, looks), looks)
+
+
+def _by_default(subnet: Subnet) -> Iterator[str]:
+    if subnet.default_outbound_access is not False:
+        yield "default outbound"
+
+
+def _routed(estate: Estate, policy: Policy, subnet_id: str, subnet: Subnet, looks: list[Look]) -> Iterator[str]:
+    if subnet.route_table is None:
+        return
+    seen = estate.one(RouteTable, subnet.route_table.id)
+    addresses, firewall = declared_addresses(estate, policy)
+    looks += (seen, *firewall)
+    routes = seen.value.routes if seen.value is not None else None
+    # Where the declared firewall was not seen, a route to an appliance may be the one that leads to it.
+    unseen = any(look.problem is not None for look in firewall)
+    for way in public_ways(routes, local_space(estate, subnet_id)):
+        if way.leads_on and not (_may_lead_to_it(way) if unseen else leads_to_the_firewall(way, addresses)):
+            yield f"route {way.words}"
+
+
+def _may_lead_to_it(way: Way) -> bool:
+    return way.is_default and way.hop is Hop.FORWARDED
+
+
+def _each(items: Iterable[T], read: Callable[[T], Iterable[V]], looks: list[Look]) -> Iterator[V]:
+    for _, found in readable(items, lambda item: tuple(read(item)), looks):
+        yield from found
+
+
+def _value(seen: Seen[T]) -> tuple[T, ...]:
+    return () if seen.value is None else (seen.value,)

@@ -171,7 +171,7 @@ def overall(findings: Iterable[Finding]) -> Verdict:
 
 def worst_first(findings: Iterable[Finding]) -> list[Finding]:
     """What decides the verdict, then warnings, then the rest; the same order whatever order they came in."""
-    return sorted(findings, key=lambda finding: (*_urgency(finding), finding.severity.rank, identity(finding)))
+    return sorted(findings, key=lambda finding: (*urgency(finding), finding.severity.rank, identity(finding)))
 
 
 def by_check(findings: Iterable[Finding]) -> list[Finding]:
@@ -179,7 +179,7 @@ def by_check(findings: Iterable[Finding]) -> list[Finding]:
     return sorted(findings, key=identity)
 
 
-def _urgency(finding: Finding) -> tuple[bool, bool, int]:
+def urgency(finding: Finding) -> tuple[bool, bool, int]:
     """A critical Unknown comes before a Fail of low severity: the one may hide a way out, the other is a warning."""
     is_fine = finding.verdict not in {Verdict.FAIL, Verdict.UNKNOWN}
     return is_fine, not is_fine and not finding.severity.decides, finding.verdict.rank

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.look import Look, Missing
 from hermetic.audit.estate.questions import Problem, Source, Trouble
-from hermetic.audit.findings import CheckPage, Evidence, Finding, Severity, Verdict
+from hermetic.audit.findings import CheckPage, Evidence, Finding, Severity, Verdict, urgency
 from hermetic.audit.policy import Policy
 from hermetic.errors import FactDamaged
 
@@ -121,10 +121,14 @@ def _settled(page: CheckPage, said: Judgement) -> Finding:
 
 
 def _both(first: Finding, second: Finding) -> Finding:
-    """Two findings of one resource as one: the worse speaks, and all paths and evidence are kept."""
-    worse, other = sorted((first, second), key=lambda finding: (finding.verdict.rank, finding.severity.rank))
+    """Two findings of one resource as one: the worse speaks, and what is wrong with the other, paths and evidence stay.
+
+    A Fail that only warns does not outrank an Unknown that decides: a way out may hide behind that one.
+    """
+    worse, other = sorted((first, second), key=lambda finding: (*urgency(finding), finding.severity.rank))
     message = worse.message
-    if other.verdict is worse.verdict and other.message not in message:
+    is_wrong = other.verdict in {Verdict.FAIL, Verdict.UNKNOWN}
+    if (is_wrong or other.verdict is worse.verdict) and other.message not in message:
         message = f"{message}; {other.message}"
     paths = tuple(dict.fromkeys((*worse.paths, *other.paths)))
     evidence = tuple(dict.fromkeys((*worse.evidence, *other.evidence)))

@@ -109,9 +109,9 @@ class Configuration(ApiModel):
     """Address ranges of your virtual networks outside RFC 1918 and 100.64.0.0/10 that are private all the same. A load
     balancer address in none of them is taken for public. Default: none."""
     allowed_dns_servers: Annotated[list[ServerAddress], Field(max_length=32)] = []
-    """IP addresses of DNS servers that CoreDNS and the machines may ask beside Azure's own: those of which you know that
-    they ask nobody outside in turn. The same list stands in the file given to `hermetic audit --policy`. Default: none.
-    """
+    """IP addresses of DNS servers that CoreDNS and the machines may ask beside Azure's own: those of which you know
+    that they ask nobody outside in turn. The same list stands in the file given to `hermetic audit --policy`. Default:
+    none."""
     workers: Annotated[int, Field(ge=1, le=64)] = 8
     """Deployments reconciled at the same time, 1 to 64. Default: 8."""
     max_requests_in_flight: Annotated[int, Field(ge=1, le=100)] = 20

@@ -66,8 +66,8 @@ def _judge_target(config_map: ConfigMap, key: str, target: str, allowed: frozens
             f"{key} forwards to {target}, of which the policy says nothing: it may ask the internet in turn",
             config_map,
             remedy=(
-                "Find out whom it asks, and list it under `allowedDnsServers`, in the file given to --policy and in the "
-                "operator's configuration."
+                "Find out whom it asks, and list it under `allowedDnsServers`, in the file given to --policy and in "
+                "the operator's configuration."
             ),
         )
 

@@ -133,6 +133,7 @@ def test_rights_over_the_node_are_open(some: Any) -> None:
         web(spec=volume("/mnt/models")),
         web(spec=volume("/etcetera")),
         agent("csi-azurefile-node", containers=[container(securityContext={"privileged": True})]),
+        agent("ama-logs", containers=[container(securityContext={"privileged": True})], **volume("/")),
     ],
 )
 def test_harmless_rights_and_the_platforms_own_pass(some: Any) -> None:
@@ -209,6 +210,33 @@ def test_images_come_from_approved_registries_only(image: str, said: Verdict) ->
 def test_the_platforms_registry_is_approved_in_its_own_namespaces_only() -> None:
     own = pod("metrics", "kube-system", spec={"containers": [container(image="mcr.microsoft.com/oss/x:1")]})
     assert verdict("k8s-image-origin", own) is FINE
+
+
+def gatekeeper(name: str, namespace: str = "gatekeeper-system", **fields: Any) -> Any:
+    """A pod of a Deployment, as Azure Policy runs it."""
+    return pod(
+        f"{name}-65844778cb-x",
+        namespace,
+        labels={"pod-template-hash": "65844778cb"},
+        ownerReferences=owned("ReplicaSet", f"{name}-65844778cb"),
+        spec={"containers": [container(image="mcr.microsoft.com/oss/open-policy-agent/gatekeeper:v3", **fields)]},
+    )
+
+
+@pytest.mark.parametrize("name", ["gatekeeper-audit", "gatekeeper-controller"])
+@pytest.mark.parametrize("check", ["k8s-image-origin", "k8s-default-deny-egress"])
+def test_azure_policy_is_the_platforms_own(check: str, name: str) -> None:
+    assert verdict(check, gatekeeper(name)) is FINE
+
+
+@pytest.mark.parametrize("check", ["k8s-image-origin", "k8s-default-deny-egress"])
+@pytest.mark.parametrize("some", [gatekeeper("miner"), gatekeeper("gatekeeper-audit", "team")])
+def test_nothing_else_is_excused_by_azure_policys_namespace_or_names(check: str, some: Any) -> None:
+    assert verdict(check, some) is OPEN
+
+
+def test_azure_policy_has_no_rights_over_a_node() -> None:
+    assert verdict("k8s-privileged", gatekeeper("gatekeeper-audit", securityContext={"privileged": True})) is OPEN
 
 
 def test_without_an_approved_registry_public_ones_are_open_and_private_ones_unknown() -> None:

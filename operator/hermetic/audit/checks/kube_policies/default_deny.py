@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.kubernetes.nodes import Namespace
 from hermetic.audit.estate.kubernetes.objects import reference_to
-from hermetic.audit.estate.kubernetes.platform import PLATFORM_NAMESPACES, is_operator, is_probe
+from hermetic.audit.estate.kubernetes.platform import is_operator, is_probe, is_the_platforms
 from hermetic.audit.estate.kubernetes.pods import Pod
 from hermetic.audit.estate.kubernetes.policies import (
     CiliumClusterwideNetworkPolicy,
@@ -38,7 +38,7 @@ def default_deny(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     namespaces = set()
 
     def judge(pod: Pod) -> Iterator[Judgement]:
-        if pod.has_ended or pod.on_host_network or pod.namespace in PLATFORM_NAMESPACES or _is_own(pod, policy):
+        if pod.has_ended or pod.on_host_network or is_the_platforms(pod) or _is_own(pod, policy):
             return
         namespaces.add(pod.namespace)
         if not closing.closes(pod):

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.kubernetes.images import registry_of
-from hermetic.audit.estate.kubernetes.platform import PLATFORM_NAMESPACES
+from hermetic.audit.estate.kubernetes.platform import is_the_platforms
 from hermetic.audit.estate.kubernetes.pods import Pod
 from hermetic.audit.judging import Judgement, cannot_say, fails
 from hermetic.audit.looking_at_objects import counted, everywhere, objections, settled
@@ -43,7 +43,7 @@ def image_origin(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     def judge(pod: Pod) -> Iterator[Judgement]:
         if pod.has_ended:
             return
-        of_platform = OF_THE_PLATFORM if pod.namespace in PLATFORM_NAMESPACES else frozenset()
+        of_platform = OF_THE_PLATFORM if is_the_platforms(pod) else frozenset()
         registries = {registry_of(container.image) for container in pod.containers} - approved - of_platform
         foreign = sorted(one for one in registries if approved or _is_public(one))
         if foreign:

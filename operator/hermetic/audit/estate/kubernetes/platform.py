@@ -19,6 +19,10 @@ _NODE_AGENTS = frozenset(
     {
         "aks-secrets-store-csi-driver",
         "aks-secrets-store-provider-azure",
+        # Where they send what they collect is for `aks-monitoring` to judge.
+        "ama-logs",
+        "ama-logs-rs",
+        "ama-logs-windows",
         "azure-cns",
         "azure-ip-masq-agent",
         "azure-iptables-monitor",
@@ -45,6 +49,10 @@ _BY_NAMESPACE: Mapping[str, frozenset[str]] = {
     "calico-system": frozenset({"calico-node", "calico-node-windows", "calico-typha", "csi-node-driver"}),
     "tigera-operator": frozenset({"tigera-operator"}),
 }
+# What Azure Policy runs in a namespace that anybody could have made: these alone, and without rights over a node.
+_ADD_ONS: Mapping[str, frozenset[str]] = {
+    "gatekeeper-system": frozenset({"gatekeeper-audit", "gatekeeper-controller"}),
+}
 _MADE_BY = frozenset({"DaemonSet", "Deployment"})
 
 
@@ -55,8 +63,17 @@ def is_platform(pod: Pod) -> bool:
         return False
     if owner.kind == "Node":
         return pod.namespace == KUBE_SYSTEM and pod.workload_name in _STATIC
+    return _is_named(pod, _BY_NAMESPACE)
+
+
+def is_the_platforms(pod: Pod) -> bool:
+    """Whether a pod is run by the platform, from its own images and under policies of its own."""
+    return pod.namespace in PLATFORM_NAMESPACES or _is_named(pod, _ADD_ONS)
+
+
+def _is_named(pod: Pod, names: Mapping[str, frozenset[str]]) -> bool:
     kind = pod.workload.partition(" ")[0].rpartition("/")[2]
-    return kind in _MADE_BY and pod.workload_name in _BY_NAMESPACE.get(pod.namespace, frozenset())
+    return kind in _MADE_BY and pod.workload_name in names.get(pod.namespace, frozenset())
 
 
 def is_policy_engine(pod: Pod) -> str:

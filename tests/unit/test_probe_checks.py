@@ -297,6 +297,12 @@ def test_a_pod_that_reaches_the_host_channel_fails(answer, verdict):
     assert finding("wireserver", both(said)).verdict is verdict
 
 
+def test_azure_dns_answers_pods_and_is_no_channel_of_the_host():
+    said = called({("tcp", "168.63.129.16", 53): "o/1"})
+
+    assert finding("wireserver", both(said)).verdict is Verdict.PASS
+
+
 def test_the_machine_itself_may_reach_the_host_channel():
     said = called({("tcp", "168.63.129.16", 80): "o/1"}, host_network=True)
 

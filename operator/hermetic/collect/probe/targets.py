@@ -28,7 +28,7 @@ UDP_PORTS = (53, 123, 443)
 PUBLIC_NAMES = ("login.microsoftonline.com", "management.azure.com", "mcr.microsoft.com")
 # Reserved for ever, and it resolves (RFC 2606, RFC 6761): a resolver that denies it does not see the public tree.
 KNOWN_NAME = "example.com"
-WIRESERVER_PORTS = (80, 32526, 53)
+WIRESERVER_PORTS = (80, 32526)
 FEWEST_V4 = 3
 MOST_CALLS = 64
 """More would not fit into an answer: the kubelet passes on 4096 bytes."""
@@ -141,6 +141,8 @@ class Targets(BaseModel):
             *(["proxy", "proxy", one.address, one.port] for one in self.proxies),
             *(["forbidden", "tcp", one.address, one.port] for one in self.forbidden),
             *(["wireserver", "tcp", AZURE_DNS, port] for port in WIRESERVER_PORTS),
+            # Names are asked there: worth knowing, and no way to the host's channel.
+            ["azureDns", "tcp", AZURE_DNS, 53],
             ["metadata", "tcp", METADATA, 80],
         ]
 

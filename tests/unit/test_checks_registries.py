@@ -120,6 +120,12 @@ class TestRegistriesOfRunningImages:
         }
 
 
+def _labelled(world: Any) -> list[dict[str, Any]]:
+    """The pools of the cluster, with a label that is named as an identity is."""
+    pools: list[dict[str, Any]] = world.bodies[CLUSTER.lower()]["properties"]["agentPoolProfiles"]
+    return [{**pool, "nodeLabels": {"identity": "ours"}} for pool in pools]
+
+
 class TestIdentities:
     @pytest.mark.parametrize("role", [ACR_PUSH, "b24988ac-6180-42a0-ab88-20f7382dd24c", "0000aaaa-custom"])
     def test_the_kubelet_may_only_pull(self, role: str) -> None:
@@ -144,6 +150,9 @@ class TestIdentities:
         [
             {"addonProfiles": {"azureKeyvaultSecretsProvider": {"enabled": True, "identity": {"objectId": STRANGER}}}},
             {"identityProfile": {"kubeletidentity": {"objectId": KUBELET}, "other": {"objectId": STRANGER}}},
+            {"podIdentityProfile": {"userAssignedIdentities": [{"name": "p", "identity": {"objectId": STRANGER}}]}},
+            {"ingressProfile": {"webAppRouting": {"enabled": True, "identity": {"ObjectID": STRANGER.upper()}}}},
+            {"somethingNew": [{"properties": {"identity": {"principalId": STRANGER}}}]},
         ],
     )
     def test_every_identity_that_the_cluster_names_counts(self, body: dict[str, Any]) -> None:
@@ -161,6 +170,25 @@ class TestIdentities:
         assert only(served_cluster().drop(CLUSTER, "identityProfile"), "acr-push-identity").verdict is Verdict.UNKNOWN
         world = served_cluster().refuse(REGISTRY, kind="Microsoft.Authorization/roleAssignments")
         assert only(world, "acr-push-identity").verdict is Verdict.UNKNOWN
+
+    @pytest.mark.parametrize(
+        "body",
+        [
+            {"identityProfile": {"kubeletidentity": {"objectId": KUBELET}, "other": {"objectId": 7}}},
+            {"addonProfiles": {"azureKeyvaultSecretsProvider": {"enabled": True, "identity": "odd"}}},
+            {"podIdentityProfile": "odd"},
+            {"ingressProfile": {"webAppRouting": True}},
+        ],
+    )
+    def test_an_identity_that_cannot_be_read_is_unknown(self, body: dict[str, Any]) -> None:
+        world = served_cluster().change(CLUSTER, **body)
+        assert only(world, "acr-push-identity").verdict is Verdict.UNKNOWN  # type: ignore[arg-type]
+
+    def test_what_people_write_into_the_cluster_is_no_identity(self) -> None:
+        world = served_cluster().change(CLUSTER, agentPoolProfiles=_labelled(served_cluster()))
+        world.bodies[CLUSTER.lower()]["tags"] = {"identity": "ours", "principalId": STRANGER}
+        assign(world, STRANGER, ACR_PUSH, name="two")  # type: ignore[arg-type]
+        assert only(world, "acr-push-identity").verdict is Verdict.PASS  # type: ignore[arg-type]
 
     def test_pull_alone_passes(self) -> None:
         world = served_cluster()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from hermetic.audit.estate.arm_ids import name_of
-from hermetic.audit.estate.azure.cluster_features import ClusterFeatures
+from hermetic.audit.estate.azure.cluster_identities import ClusterIdentities
 from hermetic.audit.estate.azure.registries import Registry, RoleAssignment
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.look import Seen
@@ -22,7 +22,7 @@ HARMLESS_ROLES = {
     "f1a07417-d97a-45cb-824c-7a7467783830": "Managed Identity Operator",
     "b12aa53e-6015-4669-85d0-8515ebb3ae7f": "Private DNS Zone Contributor",
 }
-KUBELET = "kubeletidentity"
+KUBELET = "identityprofile.kubeletidentity"
 
 
 def push(estate: Estate, policy: Policy) -> Iterator[Judgement]:
@@ -35,9 +35,10 @@ def push(estate: Estate, policy: Policy) -> Iterator[Judgement]:
 
 
 def _judge(estate: Estate, seen: Seen[Registry]) -> Judgement:
-    cluster = estate.one(ClusterFeatures, estate.cluster)
+    cluster = estate.one(ClusterIdentities, estate.cluster)
     assignments = estate.every(RoleAssignment, seen.target)
-    identities = _identities(cluster.value)
+    named = list(cluster.value.named()) if cluster.value is not None else []
+    identities = {object_id.lower(): place for place, object_id in named if object_id}
     looks = (seen, cluster, assignments)
     more = [
         f"{identities[one.principal_id.lower()]} has role {name_of(one.role_definition_id or 'not named')}"
@@ -46,29 +47,13 @@ def _judge(estate: Estate, seen: Seen[Registry]) -> Judgement:
         and one.principal_id.lower() in identities
         and name_of(one.role_definition_id or "").lower() not in HARMLESS_ROLES
     ]
+    odd = sorted(place for place, object_id in named if object_id is None)
     if more:
         path = "pod -> instance metadata -> registry"
         return fails(seen.target, "MoreThanPull", "; ".join(more), *looks, paths=(path,))
-    if KUBELET not in {name.partition(" ")[0] for name in identities.values()} and cluster.value is not None:
+    if odd:
+        return cannot_say(seen.target, "IdentityNotRead", f"no identity can be read in {', '.join(odd)}", *looks)
+    if cluster.value is not None and not any(place.lower() == KUBELET and object_id for place, object_id in named):
         return cannot_say(seen.target, "KubeletNotNamed", "the cluster does not name its kubelet's identity", *looks)
     words = "identities that the cluster names have no role that writes; roles of groups are not resolved"
     return passes(seen.target, "PullOnly", words, *looks)
-
-
-def _identities(cluster: ClusterFeatures | None) -> dict[str, str]:
-    """Object ids in lower case of every identity that the cluster's body names, and what each is for."""
-    if cluster is None:
-        return {}
-    own = cluster.identity
-    found = [(own.principal_id, "control plane")] if own is not None else []
-    found += [
-        (one.principal_id, "control plane")
-        for one in ((own.user_assigned_identities or {}) if own is not None else {}).values()
-    ]
-    found += [
-        (addon.identity.object_id, f"add-on {name}")
-        for name, addon in (cluster.addon_profiles or {}).items()
-        if addon.identity is not None
-    ]
-    found += [(one.object_id, name.lower()) for name, one in (cluster.identity_profile or {}).items()]
-    return {object_id.lower(): name for object_id, name in found if object_id}

@@ -55,25 +55,10 @@ class HttpProxy(Part):
     https_proxy: str | None = None
 
 
-class Identity(Part):
-    """A managed identity, by the id that role assignments name."""
-
-    object_id: str | None = None
-    principal_id: str | None = None
-
-
 class AddOn(Part):
     """One add-on of the cluster."""
 
     enabled: bool | None = None
-    identity: Identity | None = None
-
-
-class ClusterIdentity(Part):
-    """identity of the cluster: its control plane."""
-
-    principal_id: str | None = None
-    user_assigned_identities: FreeMap[Identity] | None = None
 
 
 class NginxIngress(Part):
@@ -160,8 +145,6 @@ class ClusterFeatures(ManagedCluster):
     network_profile: NetworkProfile | None = None
     bootstrap_profile: BootstrapProfile | None = None
     http_proxy_config: HttpProxy | None = None
-    identity: ClusterIdentity | None = None
-    identity_profile: FreeMap[Identity] | None = None
     addon_profiles: FreeMap[AddOn] | None = None
     azure_monitor_profile: dict[str, Any] | None = None
     """Open: whatever is `enabled` in it sends measurements."""

@@ -1,0 +1,66 @@
+"""The identities that the AKS cluster names, wherever in its body: AKS has grown places for them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, ClassVar, Self
+
+from hermetic.audit.estate.azure.versions import CONTAINER_SERVICE
+from hermetic.audit.estate.questions import Body
+from hermetic.audit.estate.resource import Resource
+from hermetic.audit.estate.spelling import FreeMap, spelling
+
+OBJECT_IDS = frozenset({"objectid", "principalid"})
+HOLDERS = frozenset(
+    {
+        "addonprofiles",
+        "identity",
+        "identityprofile",
+        "ingressprofile",
+        "podidentityprofile",
+        "userassignedidentities",
+        "webapprouting",
+    }
+)
+"""What leads to identities: when it is no object, there may be some that cannot be read."""
+WRITTEN_BY_PEOPLE = frozenset({"config", "nodelabels", "podlabels", "tags"})
+
+
+class ClusterIdentities(Resource):
+    """The same cluster, read for its identities alone."""
+
+    TYPE: ClassVar[str] = "Microsoft.ContainerService/managedClusters"
+    API_VERSION: ClassVar[str] = CONTAINER_SERVICE
+
+    everything: FreeMap[Any] = {}
+
+    @classmethod
+    def read(cls, body: Body) -> Self:
+        """With the whole body: no model would know a place that is new."""
+        whole = {"id": body.value.get("id"), "properties": {"everything": body.value}}
+        return super().read(Body(whole, body.evidence))
+
+    def named(self) -> Iterator[tuple[str, str | None]]:
+        """Where one is named, and its object id; None where something else stands."""
+        yield from _named(self.everything, ())
+
+
+def _named(value: Any, path: tuple[str, ...]) -> Iterator[tuple[str, str | None]]:
+    if isinstance(value, list):
+        for number, item in enumerate(value):
+            yield from _named(item, (*path, str(number)))
+    elif isinstance(value, Mapping):
+        for key, inner in value.items():
+            yield from _below(key, inner, path)
+
+
+def _below(key: str, inner: Any, path: tuple[str, ...]) -> Iterator[tuple[str, str | None]]:
+    name = spelling(key)
+    if inner is None or name in WRITTEN_BY_PEOPLE:
+        return
+    if name in OBJECT_IDS:
+        yield ".".join(path), inner if isinstance(inner, str) else None
+    elif name in HOLDERS and not isinstance(inner, Mapping | list):
+        yield ".".join((*path, key)), None
+    else:
+        yield from _named(inner, path if name == "properties" else (*path, key))

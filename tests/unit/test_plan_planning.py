@@ -9,12 +9,24 @@ from typing import Any
 
 import pytest
 
+from hermetic.objects.names import TEMPLATE_LABEL
 from hermetic.objects.service import PUBLIC_SIDE
 from hermetic.plan.planning import Plan, plan
 from hermetic.plan.world import World
 from tests.renderings import RENDERINGS
 from tests.scenarios import DIGEST, VLLM_IMAGE, Manifest, a_baked_model, a_share_model, changed, reporting
-from tests.worlds import NOW, a_world, addressed, carried_out, children_of, evidence, owner_of, serving, spec_of
+from tests.worlds import (
+    NOW,
+    a_world,
+    addressed,
+    carried_out,
+    children_of,
+    evidence,
+    owner_of,
+    rendered,
+    serving,
+    spec_of,
+)
 
 CLOSED = {
     "nothing is known": None,
@@ -108,11 +120,38 @@ def test_disruption_budget_goes_with_the_second_replica_under_its_uid():
     )
 
 
-def test_claim_of_an_earlier_source_is_deleted_and_its_volume_left_to_the_sweep():
+def of_another_source() -> Manifest:
     files = a_share_model()["spec"]["weights"]["azureFiles"]
-    another = changed(a_share_model(), weights={"azureFiles": {**files, "folder": "another"}})
-    decided = planned(another, running(a_share_model()))
-    assert [gone.kind.kind for gone in decided.delete] == ["PersistentVolumeClaim"]
+    return changed(a_share_model(), weights={"azureFiles": {**files, "folder": "another"}})
+
+
+def a_pod(manifest: Manifest, **status: Any) -> Manifest:
+    """A pod of the template that this deployment renders."""
+    mark = rendered(manifest)["Deployment"]["spec"]["template"]["metadata"]["labels"][TEMPLATE_LABEL]
+    name = f"llama-{mark}"
+    return {"kind": "Pod", "metadata": {"name": name, "uid": name, "labels": {TEMPLATE_LABEL: mark}}, "status": status}
+
+
+def claims(world: World) -> list[str]:
+    return [name for kind, name in world.children if kind == "PersistentVolumeClaim"]
+
+
+def test_claim_of_an_earlier_source_goes_with_the_last_pod_that_mounts_it_and_its_volume_with_the_sweep():
+    before = replace(running(a_share_model()), pods=(a_pod(a_share_model(), phase="Running"),))
+    first = planned(of_another_source(), before)
+    assert first.delete == (), "the live template names it"
+    rolling = carried_out(before, first)
+    assert planned(of_another_source(), rolling).delete == (), "a pod of the earlier template mounts it"
+    for pods in ((), (a_pod(a_share_model(), phase="Failed"), a_pod(of_another_source(), phase="Running"))):
+        decided = planned(of_another_source(), replace(rolling, pods=pods))
+        assert [(gone.kind.kind, gone.name) for gone in decided.delete] == [
+            ("PersistentVolumeClaim", claims(before)[0])
+        ]
+
+
+def test_claim_of_an_earlier_source_stays_while_pods_are_left_of_a_workload_that_is_gone():
+    left = replace(without(running(a_share_model()), "Deployment"), pods=(a_pod(a_share_model(), phase="Running"),))
+    assert planned(of_another_source(), left).delete == ()
 
 
 def test_stranger_s_object_of_our_name_stops_everything_and_is_never_written():
@@ -251,6 +290,16 @@ def test_behind_a_closed_gate_there_may_be_fewer_pods_never_more(seen, live, ask
     replicas = [c.manifest["spec"]["replicas"] for c in decided.apply if c.manifest["kind"] == "Deployment"]
     assert replicas in ([], [live]) if applied is None else replicas == [applied]
     assert planned(a_baked_model("llama", replicas=asked), carried_out(world, decided)).apply == ()
+
+
+@every_closed_gate
+@pytest.mark.parametrize("pods", [0, 1])
+def test_behind_a_closed_gate_the_claim_that_a_pod_would_mount_again_stays(seen, pods):
+    mounting = tuple(a_pod(a_share_model(), phase="Running") for _ in range(pods))
+    world = replace(running(a_share_model(), evidence=seen), pods=mounting)
+    decided = planned(of_another_source(), world)
+    assert decided.held
+    assert decided.delete == planned(of_another_source(), carried_out(world, decided)).delete == ()
 
 
 @every_closed_gate

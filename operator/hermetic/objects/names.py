@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -66,6 +67,11 @@ def metadata(owner: Owner, engine: str, name: str = "") -> dict[str, Any]:
             }
         ],
     }
+
+
+def template_of(labelled: Mapping[str, Any]) -> str:
+    """The mark of the template that a pod (or the template itself) is of; "" without one."""
+    return str((labelled.get("metadata", {}).get("labels") or {}).get(TEMPLATE_LABEL, ""))
 
 
 def volume_names(owner: Owner, source: dict[str, Any]) -> tuple[str, str]:

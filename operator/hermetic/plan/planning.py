@@ -21,7 +21,7 @@ from hermetic.kinds import (
     SERVICE,
     Kind,
 )
-from hermetic.objects.names import OWNER_UID_LABEL, TEMPLATE_ANNOTATION, Owner, metadata, with_intent
+from hermetic.objects.names import OWNER_UID_LABEL, TEMPLATE_ANNOTATION, Owner, metadata, template_of, with_intent
 from hermetic.objects.rendering import render, render_walls
 from hermetic.objects.service import PUBLIC_SIDE
 from hermetic.plan.addresses import public_addresses
@@ -97,7 +97,7 @@ def plan(spec: ModelDeploymentSpec, world: World, now: datetime) -> Plan:
     to_apply, contested = _to_apply(_private_only(wanted, world), world)
     return Plan(
         apply=to_apply,
-        delete=(*exposed(world), *_surplus(desired, world)),
+        delete=(*exposed(world), *_surplus(desired, world, claims=closed is None)),
         blocked=closed,
         isolation=isolation,
         held=closed is not None and len(wanted) < len(desired),
@@ -276,13 +276,34 @@ def _without_public_side(manifest: Manifest, live: Manifest) -> Manifest | None:
     return with_intent({**manifest, "metadata": {**said, "annotations": annotations}})
 
 
-def _surplus(desired: tuple[Manifest, ...], world: World) -> Iterator[Condemned]:
-    """Objects of ours that the spec no longer asks for. Volumes are left to the sweep."""
+def _surplus(desired: tuple[Manifest, ...], world: World, *, claims: bool) -> Iterator[Condemned]:
+    """Objects of ours that the spec no longer asks for, `claims` among them or not. Volumes are left to the sweep."""
     wanted = {_key(manifest) for manifest in desired}
     for key, live in world.children.items():
         gone = live["metadata"].get("deletionTimestamp")
-        if live["kind"] in DISPENSABLE and key not in wanted and not gone and is_ours(live, world.owner):
+        if live["kind"] not in DISPENSABLE or key in wanted or gone or not is_ours(live, world.owner):
+            continue
+        if live["kind"] != PERSISTENT_VOLUME_CLAIM.kind or (claims and not _may_be_mounted(live, world)):
             yield _condemn(live, "the spec no longer asks for it")
+
+
+def _may_be_mounted(claim: Manifest, world: World) -> bool:
+    """Whether the live template names the claim, or a pod of an earlier template, of which nobody knows what it mounts.
+
+    A claim that is deleted under its pods goes when the last of them does, and no later pod of theirs starts.
+    """
+    live = world.child(DEPLOYMENT)
+    if live is None:
+        return bool(world.pods)
+    template = live["spec"]["template"]
+    named = (volume.get("persistentVolumeClaim") or {} for volume in template["spec"].get("volumes") or ())
+    if any(mounted.get("claimName") == claim["metadata"]["name"] for mounted in named):
+        return True
+    return any(template_of(pod) != template_of(template) and not _has_ended(pod) for pod in world.pods)
+
+
+def _has_ended(pod: Manifest) -> bool:
+    return (pod.get("status") or {}).get("phase") in ("Succeeded", "Failed")
 
 
 def _condemn(live: Manifest, why: str, *, urgent: bool = False) -> Condemned:

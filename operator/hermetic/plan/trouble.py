@@ -13,7 +13,7 @@ from hermetic.api.reasons import Reason
 from hermetic.engines.failure import diagnose, telling_line
 from hermetic.engines.starting import launch
 from hermetic.kinds import DEPLOYMENT
-from hermetic.objects.names import TEMPLATE_LABEL
+from hermetic.objects.names import template_of
 from hermetic.plan.refusals import refused_pod
 from hermetic.plan.scheduling import is_being_placed, unschedulable
 from hermetic.plan.world import Warned, World
@@ -65,12 +65,8 @@ def _has_had_its_chance(pod: Pod, now: datetime) -> bool:
 def _present_pods(world: World) -> Iterator[Pod]:
     """Pods of the template that the Deployment has now. Those of an earlier one are leaving, whatever ails them."""
     template = (world.child(DEPLOYMENT) or {}).get("spec", {}).get("template", {})
-    mark = _label(template)
-    return (pod for pod in world.pods if mark and _label(pod) == mark)
-
-
-def _label(labelled: Mapping[str, Any]) -> str:
-    return str((labelled.get("metadata", {}).get("labels") or {}).get(TEMPLATE_LABEL, ""))
+    mark = template_of(template)
+    return (pod for pod in world.pods if mark and template_of(pod) == mark)
 
 
 def _serves(pod: Pod) -> bool:

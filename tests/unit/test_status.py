@@ -104,6 +104,26 @@ def test_pods_that_serve_without_an_address_are_not_ready():
     assert found["Available"] == ("True", "Serving")
 
 
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [((), "no address yet"), (("10.13.76.40",), "has the address '10.13.76.40', not yet '10.13.76.99' as asked")],
+)
+def test_address_other_than_the_one_asked_for_is_waited_out_and_not_published(given, words):
+    manifest = a_share_model(endpoint={"internalLoadBalancer": {"address": "10.13.76.99"}})
+    found = said(manifest, addressed(a_running_world(manifest, generation=2), *given))
+    assert truth(found)["EndpointPrivate"] == ("Unknown", "LoadBalancerPending")
+    assert truth(found)["Ready"] == ("False", "LoadBalancerPending")
+    assert words in conditions(found)["EndpointPrivate"]["message"]
+    assert "endpoint" not in found
+
+
+def test_address_that_was_asked_for_is_the_one_published_among_several():
+    manifest = a_share_model(endpoint={"internalLoadBalancer": {"address": "10.13.76.99"}})
+    found = said(manifest, addressed(a_running_world(manifest), "fd00::7", "10.13.76.99"))
+    assert found["endpoint"] == {"url": "http://10.13.76.99:8000/v1", "address": "10.13.76.99"}
+    assert truth(found)["Ready"] == ("True", "Serving")
+
+
 def test_without_a_load_balancer_the_endpoint_is_the_service_s_name():
     manifest = a_share_model(endpoint={"port": 9000})
     found = said(manifest, a_running_world(manifest))

@@ -241,13 +241,13 @@ class Reason(StrEnum):
     )
     LOAD_BALANCER_PENDING = (
         "LoadBalancerPending",
-        "The load balancer has no address yet.",
+        "The load balancer has no address yet, or not the one that the spec asks for.",
         "Wait; if it stays, look at the events of the Service: subnet, address and the cluster identity's rights on "
         "the subnet.",
     )
     PUBLIC_ADDRESS = (
         "PublicAddress",
-        "The load balancer was given a public address; the Service has been removed.",
+        "The load balancer was given a public address; the Service is removed.",
         "Find what changed the Service's annotations or the cloud provider, then edit the ModelDeployment to try "
         "again.",
         True,

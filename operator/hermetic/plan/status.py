@@ -111,9 +111,28 @@ def _endpoint_private(spec: ModelDeploymentSpec, world: World, plan: Plan) -> Sa
         return Said(kind, "Unknown", Reason.ENDPOINT_NOT_CREATED, "the Service does not exist yet")
     if spec.endpoint.internal_load_balancer is None:
         return Said(kind, "True", Reason.CLUSTER_INTERNAL, "reachable inside the cluster only")
-    if not load_balancer_addresses(service):
-        return Said(kind, "Unknown", Reason.LOAD_BALANCER_PENDING, "the internal load balancer has no address yet")
+    if _private_address(spec, service) is None:
+        return Said(kind, "Unknown", Reason.LOAD_BALANCER_PENDING, _awaited(spec, service))
     return Said(kind, "True", Reason.PRIVATE_ADDRESS, "the load balancer's address is private")
+
+
+def _private_address(spec: ModelDeploymentSpec, service: Mapping[str, Any]) -> str | None:
+    """The load balancer's address: the one that the spec names, else the first. None until it has been given."""
+    asked = _asked_address(spec)
+    given = load_balancer_addresses(service)
+    return next((address for address in given if asked in (None, address)), None)
+
+
+def _asked_address(spec: ModelDeploymentSpec) -> str | None:
+    balancer = spec.endpoint.internal_load_balancer
+    return balancer.address if balancer is not None else None
+
+
+def _awaited(spec: ModelDeploymentSpec, service: Mapping[str, Any]) -> str:
+    given = load_balancer_addresses(service)
+    if not given:
+        return "the internal load balancer has no address yet"
+    return f"the internal load balancer has the address '{given[0]}', not yet '{_asked_address(spec)}' as asked"
 
 
 def _our_service(world: World) -> Mapping[str, Any] | None:
@@ -271,9 +290,9 @@ def _endpoint(spec: ModelDeploymentSpec, world: World) -> dict[str, str] | None:
         return None
     address = f"{world.owner.name}.{world.owner.namespace}.svc"
     if spec.endpoint.internal_load_balancer is not None:
-        addresses = load_balancer_addresses(service)
-        if not addresses:
+        given = _private_address(spec, service)
+        if given is None:
             return None
-        address = addresses[0]
+        address = given
     scheme = "https" if spec.endpoint.tls is not None else "http"
     return {"url": f"{scheme}://{address}:{spec.endpoint.port}/v1", "address": address}

@@ -60,6 +60,11 @@ def _routing(**nginx: Any) -> dict[str, Any]:
     return {"ingressProfile": {"webAppRouting": {"enabled": True, "nginx": nginx}}}
 
 
+def _gateway_api(mode: Any) -> dict[str, Any]:
+    """The Gateway API of application routing, whose own controller is off."""
+    return {"ingressProfile": {"webAppRouting": {"gatewayAPIImplementations": {"appRoutingIstio": {"mode": mode}}}}}
+
+
 ADDRESS = {"effectiveOutboundIPs": [{"id": "/ip"}]}
 
 
@@ -112,6 +117,9 @@ ADDRESS = {"effectiveOutboundIPs": [{"id": "/ip"}]}
         ("aks-monitoring", {"azureMonitorProfile": {"metrics": {"enabled": True}}}, "Fail", "medium"),
         ("aks-monitoring", {"azureMonitorProfile": {"a": {"b": {"enabled": True}}}}, "Fail", "medium"),
         ("aks-monitoring", {"azureMonitorProfile": {"metrics": {"enabled": False}}}, "Pass", "medium"),
+        ("aks-monitoring", {"azureMonitorProfile": {"logs": [{"enabled": True}]}}, "Fail", "medium"),
+        ("aks-monitoring", {"azureMonitorProfile": {"logs": [[{"a": {"enabled": True}}]]}}, "Fail", "medium"),
+        ("aks-monitoring", {"azureMonitorProfile": {"logs": [{"enabled": False}]}}, "Pass", "medium"),
         (
             "aks-monitoring",
             {"securityProfile": {"defender": {"securityMonitoring": {"enabled": True}}}},
@@ -125,6 +133,16 @@ ADDRESS = {"effectiveOutboundIPs": [{"id": "/ip"}]}
         ("aks-ingress-addon", _routing(defaultIngressControllerType="Internal"), "Pass", "high"),
         ("aks-ingress-addon", _routing(defaultIngressControllerType="None"), "Pass", "high"),
         ("aks-ingress-addon", _routing(defaultIngressControllerType="Odd"), "Unknown", "high"),
+        ("aks-ingress-addon", _gateway_api("Enabled"), "Fail", "high"),
+        ("aks-ingress-addon", _gateway_api("Odd"), "Fail", "high"),
+        ("aks-ingress-addon", _gateway_api("Disabled"), "Pass", "high"),
+        ("aks-ingress-addon", _gateway_api(None), "Pass", "high"),
+        ("aks-ingress-addon", _gateway_api(True), "Unknown", "high"),
+        ("aks-ingress-addon", {"ingressProfile": {"applicationLoadBalancer": {"enabled": True}}}, "Fail", "high"),
+        ("aks-ingress-addon", {"ingressProfile": {"applicationLoadBalancer": {"enabled": False}}}, "Pass", "high"),
+        ("aks-ingress-addon", {"ingressProfile": {"applicationLoadBalancer": {"enabled": "yes"}}}, "Unknown", "high"),
+        ("aks-ingress-addon", {"ingressProfile": {"applicationLoadBalancer": "on"}}, "Unknown", "high"),
+        ("aks-ingress-addon", {"ingressProfile": "on"}, "Unknown", "high"),
         ("aks-istio-gateways", _mesh(ingressGateways=[{"mode": "External", "enabled": True}]), "Fail", "high"),
         ("aks-istio-gateways", _mesh(ingressGateways=[{"mode": "External"}]), "Fail", "high"),
         ("aks-istio-gateways", _mesh(ingressGateways=[{"mode": "External", "enabled": False}]), "Pass", "high"),

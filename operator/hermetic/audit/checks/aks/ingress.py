@@ -5,31 +5,61 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from hermetic.audit.checks.aks.cluster import of_cluster
-from hermetic.audit.estate.azure.cluster_features import ClusterFeatures, MeshComponents, MeshGateway, MeshProfile
+from hermetic.audit.estate.azure.cluster_features import (
+    AppRouting,
+    ClusterFeatures,
+    IngressProfile,
+    MeshComponents,
+    MeshGateway,
+    MeshProfile,
+)
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.judging import Judgement, cannot_say, fails, passes
 from hermetic.audit.policy import Policy
 
+INTERNAL = {"internal", "none"}
+PUBLIC = {"annotationcontrolled", "external"}
+
 
 def app_routing(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
-    """The add-on makes a public load balancer unless it is told otherwise."""
+    """Whatever AKS runs for ingress makes a public load balancer unless it is told otherwise."""
 
     def judge(cluster: ClusterFeatures) -> Iterator[Judgement]:
-        routing = cluster.ingress_profile.web_app_routing if cluster.ingress_profile is not None else None
-        nginx = routing.nginx if routing is not None else None
-        kind = (nginx.default_ingress_controller_type if nginx is not None else None) or "AnnotationControlled"
-        if routing is None or not routing.enabled:
-            yield passes(estate.cluster, "NoAppRouting", "the application routing add-on is off", cluster)
-        elif kind.lower() in {"internal", "none"}:
-            yield passes(estate.cluster, "InternalOnly", f"its default controller is {kind}", cluster)
-        elif kind.lower() in {"annotationcontrolled", "external"}:
-            words = f"its default controller is {kind}: a public load balancer"
+        profile = cluster.ingress_profile or IngressProfile()
+        kind = _default_controller(profile.web_app_routing)
+        published = list(_published(profile, kind))
+        if published:
             path = "internet -> load balancer -> pod"
-            yield fails(estate.cluster, "PublicIngress", words, cluster, paths=(path,))
-        else:
+            yield fails(estate.cluster, "PublicIngress", "; ".join(published), cluster, paths=(path,))
+        elif kind and kind.lower() not in INTERNAL:
             yield cannot_say(estate.cluster, "TypeUnknown", f"controller type {kind!r} is not known", cluster)
+        elif kind:
+            yield passes(estate.cluster, "InternalOnly", f"its default controller is {kind}", cluster)
+        else:
+            yield passes(estate.cluster, "NoAppRouting", "the application routing add-on is off", cluster)
 
     yield from of_cluster(estate, judge)
+
+
+def _default_controller(routing: AppRouting | None) -> str:
+    """The type of the add-on's own controller; "" where the add-on is off."""
+    if routing is None or not routing.enabled:
+        return ""
+    said = routing.nginx.default_ingress_controller_type if routing.nginx is not None else None
+    return said or "AnnotationControlled"
+
+
+def _published(profile: IngressProfile, kind: str) -> Iterator[str]:
+    if kind.lower() in PUBLIC:
+        yield f"its default controller is {kind}: a public load balancer"
+    routing, balancer = profile.web_app_routing, profile.application_load_balancer
+    gateways = routing.gateway_api_implementations if routing is not None else None
+    istio = gateways.app_routing_istio if gateways is not None else None
+    mode = (istio.mode if istio is not None else None) or "Disabled"
+    if mode.lower() != "disabled":
+        yield f"its Gateway API is {mode}: gateways are public load balancers unless each says otherwise"
+    if balancer is not None and balancer.enabled:
+        yield "the application load balancer is on: it publishes by frontends of its own"
 
 
 def mesh_gateways(estate: Estate, _policy: Policy) -> Iterator[Judgement]:

@@ -67,17 +67,31 @@ class NginxIngress(Part):
     default_ingress_controller_type: str | None = None
 
 
+class GatewayApi(Part):
+    """A controller of the Gateway API: Enabled or Disabled."""
+
+    mode: str | None = None
+
+
+class GatewayApis(Part):
+    """Controllers of the Gateway API that application routing runs."""
+
+    app_routing_istio: GatewayApi | None = None
+
+
 class AppRouting(Part):
-    """The application routing add-on."""
+    """The application routing add-on; its Gateway API is switched on by itself."""
 
     enabled: bool | None = None
     nginx: NginxIngress | None = None
+    gateway_api_implementations: GatewayApis | None = None
 
 
 class IngressProfile(Part):
     """ingressProfile of a cluster."""
 
     web_app_routing: AppRouting | None = None
+    application_load_balancer: Enabled | None = None
 
 
 class MeshGateway(Part):

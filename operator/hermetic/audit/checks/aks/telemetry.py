@@ -88,10 +88,11 @@ def _measuring(cluster: ClusterFeatures) -> Iterator[str]:
         yield "metricsProfile.costAnalysis"
 
 
-def _switched_on(value: Mapping[str, Any], path: str = "") -> Iterator[str]:
-    """Paths of everything `enabled` that is not exactly false, at any depth."""
-    for key, inner in value.items():
+def _switched_on(value: Any, path: str = "") -> Iterator[str]:
+    """Paths of everything `enabled` that is not exactly false, at any depth, in lists as well."""
+    inside = {str(number): item for number, item in enumerate(value)} if isinstance(value, list) else value
+    for key, inner in inside.items() if isinstance(inside, Mapping) else ():
         if key.lower() == "enabled" and inner is not False and inner is not None:
             yield path or key
-        elif isinstance(inner, Mapping):
+        else:
             yield from _switched_on(inner, f"{path}.{key}" if path else key)

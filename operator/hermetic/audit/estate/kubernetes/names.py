@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from functools import lru_cache
 
+from hermetic.audit.estate.kubernetes.private_zones import is_of_private_link
 from hermetic.audit.estate.probe import addresses
 
 _INSIDE_THE_CLUSTER = (".svc", ".svc.cluster.local", ".cluster.local", ".pod.cluster.local")
-# Names that no public resolver answers for: RFC 8375, 6762, 2606, 6761, ICANN's reserve for private use, and the zones
-# of private endpoints.
+# Names that no public resolver answers for: RFC 8375, 6762, 2606, 6761, and ICANN's reserve for private use.
 _PRIVATE_ZONES = (".home.arpa", ".local", ".localhost", ".internal", ".test", ".invalid")
-_PRIVATE_LINK = ".privatelink."
 
 
 @lru_cache(maxsize=65536)
@@ -29,4 +28,4 @@ def is_inside(host: str) -> bool:
     # A name of one label is completed by the cluster's own search list; the internet has no such names.
     if "." not in name:
         return True
-    return name.endswith((*_INSIDE_THE_CLUSTER, *_PRIVATE_ZONES)) or _PRIVATE_LINK in f".{name}"
+    return name.endswith((*_INSIDE_THE_CLUSTER, *_PRIVATE_ZONES)) or is_of_private_link(name)

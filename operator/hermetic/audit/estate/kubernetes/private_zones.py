@@ -1,0 +1,64 @@
+"""The zones of private endpoints: the `privatelink.*` zones that Azure documents, by cloud.
+
+A name with "privatelink" in it is anybody's to register: only these zones are Microsoft's own.
+"""
+
+from __future__ import annotations
+
+_LABEL = ".privatelink."
+
+_PUBLIC = """
+adf.azure.com agentsvc.azure-automation.net analysis.windows.net analytics.cosmos.azure.com
+api.adu.microsoft.com api.azureml.ms attest.azure.net azconfig.io azure-api.net azure-automation.net
+azure-devices-provisioning.net azure-devices.net azure.com azurecr.io azuredatabricks.net azurehdinsight.net
+azurehealthcareapis.com azureiotcentral.com azurestaticapps.net azuresynapse.net azurewebsites.net batch.azure.com
+blob.core.windows.net cassandra.cosmos.azure.com cognitiveservices.azure.com database.windows.net
+datafactory.azure.net dev.azuresynapse.net developer.azure-api.net dfs.core.windows.net dicom.azurehealthcareapis.com
+digitaltwins.azure.net directline.botframework.com documents.azure.com dp.kubernetesconfiguration.azure.com
+eventgrid.azure.net fhir.azurehealthcareapis.com file.core.windows.net grafana.azure.com gremlin.cosmos.azure.com
+guestconfiguration.azure.com his.arc.azure.com managedhsm.azure.net mariadb.database.azure.com media.azure.net
+mongo.cosmos.azure.com mongocluster.cosmos.azure.com monitor.azure.com mysql.database.azure.com notebooks.azure.net
+ods.opinsights.azure.com oms.opinsights.azure.com openai.azure.com pbidedicated.windows.net
+postgres.cosmos.azure.com postgres.database.azure.com prod.migration.windowsazure.com purview.azure.com
+purviewstudio.azure.com queue.core.windows.net redis.azure.net redis.cache.windows.net
+redisenterprise.cache.azure.net search.windows.net service.signalr.net servicebus.windows.net services.ai.azure.com
+siterecovery.windowsazure.com sql.azuresynapse.net table.core.windows.net table.cosmos.azure.com
+tip1.powerquery.microsoft.com token.botframework.com ts.eventgrid.azure.net vaultcore.azure.net web.core.windows.net
+webpubsub.azure.com workspace.azurehealthcareapis.com wvd.microsoft.com afs.azure.net
+"""
+_US_GOVERNMENT = """
+adx.monitor.azure.us agentsvc.azure-automation.us api.ml.azure.us azconfig.azure.us azure-automation.us
+azure-devices-provisioning.us azure-devices.us azurecr.us azurehdinsight.us azurewebsites.us
+batch.usgovcloudapi.net blob.core.usgovcloudapi.net cognitiveservices.azure.us database.usgovcloudapi.net
+dfs.core.usgovcloudapi.net documents.azure.us file.core.usgovcloudapi.net mariadb.database.usgovcloudapi.net
+monitor.azure.us mysql.database.usgovcloudapi.net notebooks.usgovcloudapi.net ods.opinsights.azure.us
+oms.opinsights.azure.us openai.azure.us postgres.database.usgovcloudapi.net queue.core.usgovcloudapi.net
+redis.cache.usgovcloudapi.net search.windows.us servicebus.usgovcloudapi.net servicebus.windows.us
+siterecovery.windowsazure.us table.core.usgovcloudapi.net vaultcore.usgovcloudapi.net web.core.usgovcloudapi.net
+wvd.azure.us
+"""
+_CHINA = """
+adf.azure.cn afs.azure.cn api.ml.azure.cn azconfig.azure.cn azure-automation.cn azure-devices-provisioning.cn
+azure-devices.cn azurecr.cn azurehdinsight.cn batch.chinacloudapi.cn blob.core.chinacloudapi.cn
+cassandra.cosmos.azure.cn chinacloudsites.cn cognitiveservices.azure.cn database.chinacloudapi.cn
+datafactory.azure.cn dfs.core.chinacloudapi.cn documents.azure.cn eventgrid.azure.cn file.core.chinacloudapi.cn
+gremlin.cosmos.azure.cn mariadb.database.chinacloudapi.cn mongo.cosmos.azure.cn monitor.azure.cn
+mysql.database.chinacloudapi.cn notebooks.chinacloudapi.cn postgres.database.chinacloudapi.cn
+queue.core.chinacloudapi.cn redis.cache.chinacloudapi.cn servicebus.chinacloudapi.cn signalr.azure.cn
+table.core.chinacloudapi.cn table.cosmos.azure.cn vaultcore.azure.cn web.core.chinacloudapi.cn wvd.azure.cn
+"""
+# privatelink.REGION.…: one label more, which Azure gives.
+_BY_REGION = """
+azmk8s.io azurecontainerapps.io azurestaticapps.net backup.windowsazure.com database.windows.net kusto.windows.net
+prometheus.monitor.azure.com backup.windowsazure.us cx.aks.containerservice.azure.us database.usgovcloudapi.net
+cx.prod.service.azk8s.cn kusto.windows.cn
+"""
+
+_ZONES = frozenset(f"{_PUBLIC} {_US_GOVERNMENT} {_CHINA}".split())
+_REGIONAL_ZONES = frozenset(_BY_REGION.split())
+
+
+def is_of_private_link(name: str) -> bool:
+    """Whether a name in lower case, without the last dot, is one of these zones or below it."""
+    _, label, zone = f".{name}".rpartition(_LABEL)
+    return bool(label) and (zone in _ZONES or zone.partition(".")[2] in _REGIONAL_ZONES)

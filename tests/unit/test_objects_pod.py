@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import copy
+import subprocess
 from typing import Any
 
 import pytest
 
 from tests.pod_security import violations
 from tests.renderings import RENDERINGS
-from tests.scenarios import a_baked_model, a_nim_model, a_share_model, changed
+from tests.scenarios import NIM_IMAGE, a_baked_model, a_nim_model, a_share_model, an_image_volume_model, changed
 from tests.worlds import rendered
 
 every_rendering = pytest.mark.parametrize("manifest", RENDERINGS.values(), ids=list(RENDERINGS))
@@ -177,9 +178,27 @@ def test_certificate_is_mounted_from_the_secret_by_name():
 def test_staged_nim_cache_is_linked_into_a_writable_one_before_the_start():
     pod = pod_of(RENDERINGS["nim-profile"])
     (link,) = pod["initContainers"]
-    assert link["command"] == ["cp", "-Rs", "/weights/.", "/opt/nim/.cache/"]
+    assert link["command"] == ["cp", "-Rsf", "/weights/.", "/opt/nim/.cache/"]
     assert link["image"] == pod["containers"][0]["image"], "no image that was not allowed"
     assert set(mounts_of(link)) == {"weights", "nim-cache"}
+
+
+def test_staged_nim_cache_in_a_folder_of_an_image_volume_is_linked_from_there():
+    nim = {"nim": {"image": NIM_IMAGE, "line": "1.15", "profile": "vllm-bf16-tp1"}}
+    (link,) = pod_of(changed(an_image_volume_model(), engine=nim))["initContainers"]
+    assert link["command"] == ["cp", "-Rsf", "/weights/phi-4/.", "/opt/nim/.cache/"]
+
+
+def test_staged_nim_cache_can_be_linked_again_after_the_node_restarted(tmp_path):
+    staged, cache = tmp_path / "staged", tmp_path / "cache"
+    (staged / "snapshots").mkdir(parents=True)
+    (staged / "blob").write_text("weights")
+    (staged / "snapshots" / "model").symlink_to("../blob")
+    cache.mkdir()
+    (link,) = pod_of(RENDERINGS["nim-profile"])["initContainers"]
+    for _ in range(2):
+        subprocess.run([*link["command"][:-2], f"{staged}/.", f"{cache}/"], check=True)
+    assert (cache / "snapshots" / "model").read_text() == "weights"
 
 
 # ---------------------------------------------------------------------- probes and drain

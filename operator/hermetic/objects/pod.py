@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from hermetic.api.modeldeployment import ModelDeploymentSpec, Toleration
-from hermetic.engines.launch import WEIGHTS, Launch
+from hermetic.engines.launch import Launch
+from hermetic.engines.model_path import model_path
 from hermetic.objects.names import Owner, labels, selector
 from hermetic.objects.volumes import Mounted, mounted_volumes
 
@@ -30,7 +31,7 @@ def pod_template(owner: Owner, spec: ModelDeploymentSpec, launch: Launch) -> dic
             },
             "terminationGracePeriodSeconds": launch.grace_seconds,
             **_placement(owner, spec),
-            **_cache_link(launch, mounted),
+            **_cache_link(spec, launch, mounted),
             "containers": [_engine(spec, launch, mounted)],
             "volumes": [item.volume for item in mounted],
         },
@@ -106,7 +107,7 @@ def _probes(spec: ModelDeploymentSpec, launch: Launch) -> dict[str, Any]:
     }
 
 
-def _cache_link(launch: Launch, mounted: tuple[Mounted, ...]) -> dict[str, Any]:
+def _cache_link(spec: ModelDeploymentSpec, launch: Launch, mounted: tuple[Mounted, ...]) -> dict[str, Any]:
     if not launch.links_staged_cache:
         return {}
     needed = {"weights", "nim-cache"}
@@ -117,8 +118,9 @@ def _cache_link(launch: Launch, mounted: tuple[Mounted, ...]) -> dict[str, Any]:
                 "name": "link-cache",
                 "image": launch.image,
                 "imagePullPolicy": "IfNotPresent",
-                # A writable tree of links: the staged files stay where they are, read-only.
-                "command": ["cp", "-Rs", f"{WEIGHTS}/.", f"{target}/"],
+                # A writable tree of links: the staged files stay where they are, read-only. Forced, for the folder
+                # outlives the container: a node that restarts runs this again.
+                "command": ["cp", "-Rsf", f"{model_path(spec.weights)}/.", f"{target}/"],
                 "resources": {"requests": {"cpu": "100m", "memory": "64Mi"}, "limits": {"memory": "256Mi"}},
                 "securityContext": _locked(read_only_root=True),
                 "terminationMessagePolicy": "FallbackToLogsOnError",

@@ -7,6 +7,7 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hermetic.api.reserved import ENVIRONMENT
 from hermetic.engines.vllm_tables import table_for
 from hermetic.objects.names import Owner
 from hermetic.objects.rendering import render
@@ -45,6 +46,18 @@ def test_every_pod_is_sealed(manifest):
     assert pod["automountServiceAccountToken"] is False
     assert pod["enableServiceLinks"] is False
     assert all(mount.get("readOnly") for mount in engine["volumeMounts"] if mount["name"] in {"weights", "tls"})
+
+
+@given(manifests(), st.data())
+def test_every_variable_of_ours_is_reserved_or_gives_way_to_the_user_s(manifest, data):
+    """Server-side apply refuses a list in which one name stands twice."""
+    ours = [variable["name"] for variable in pod_of(manifest)["containers"][0]["env"]]
+    free = sorted(name for name in ours if name not in ENVIRONMENT)
+    chosen = data.draw(st.lists(st.sampled_from(free), unique=True)) if free else []
+    (engine,) = manifest["spec"]["engine"].items()
+    said = {**engine[1], "extraEnv": [{"name": name, "value": "x"} for name in chosen]}
+    names = [v["name"] for v in pod_of(changed(manifest, engine={engine[0]: said}))["containers"][0]["env"]]
+    assert len(names) == len(set(names))
 
 
 @given(manifests())

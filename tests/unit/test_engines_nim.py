@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from pydantic import ValidationError
 
-from hermetic.api.reserved import ENVIRONMENT
+from hermetic.api.reserved import ENVIRONMENT, MEDIA_FROM_NOWHERE
 from hermetic.engines.starting import launch
 from tests.renderings import RENDERINGS
 from tests.scenarios import NIM_IMAGE, a_nim_model, changed
@@ -65,6 +66,21 @@ def test_line_two_is_started_by_name_and_line_one_by_its_entrypoint():
     assert launch(spec_of(a_nim("1.15"))).command == launch(spec_of(a_nim("1.15"))).args == ()
 
 
+def test_line_2_0_fetches_no_media_and_later_lines_may_be_told_so_by_the_user():
+    assert launch(spec_of(a_nim("2.0", extraArgs=["--seed=1"]))).args == (MEDIA_FROM_NOWHERE, "--seed=1")
+    assert launch(spec_of(a_nim("2.1"))).args == ()
+    assert launch(spec_of(a_nim("2.1", extraArgs=[MEDIA_FROM_NOWHERE]))).args == (MEDIA_FROM_NOWHERE,)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["--allowed-media-domains"], ["--allowed-media-domains=example.com"], ["--allowed-media=media.invalid"]],
+)
+def test_no_other_domain_can_be_named_for_media(arguments):
+    with pytest.raises(ValidationError, match="reserved flag"):
+        spec_of(a_nim("2.1", extraArgs=arguments))
+
+
 def test_line_two_runs_in_group_0_and_line_one_in_its_own():
     assert (launch(spec_of(a_nim("2.1"))).user, launch(spec_of(a_nim("2.1"))).group) == (1000, 0)
     assert (launch(spec_of(a_nim("1.15"))).user, launch(spec_of(a_nim("1.15"))).group) == (1000, 1000)
@@ -100,6 +116,7 @@ def test_every_variable_of_ours_is_reserved():
 
 
 @pytest.mark.parametrize("line", ["1.15", "2.1"])
-def test_names_of_the_environment_are_unique(line):
-    names = [variable["name"] for variable in launch(spec_of(a_nim(line))).env]
-    assert len(names) == len(set(names))
+def test_log_level_is_the_user_s_to_set(line):
+    loud = a_nim(line, extraEnv=[{"name": "NIM_LOG_LEVEL", "value": "DEBUG"}])
+    said = [variable["value"] for variable in launch(spec_of(loud)).env if variable["name"] == "NIM_LOG_LEVEL"]
+    assert said == ["DEBUG"]

@@ -115,8 +115,9 @@ class Nim(ApiModel):
     """Longest context in tokens (prompt and answer together), 1 to 10,000,000. Default: what the model or profile
     says."""
     extra_args: Arguments = []
-    """Arguments for the engine behind a NIM of line 2, passed as they are. Reserved flags are refused. Default:
-    none."""
+    """Arguments for the engine behind a NIM of line 2, passed as they are. Reserved flags are refused. From line 2.1 on
+    an image holds vLLM or SGLang: for vLLM add '--allowed-media-domains=media.invalid', which keeps it from fetching
+    what a request links to; line 2.0 gets it anyway. Default: none."""
     extra_env: Environment = []
     """Further environment variables. Reserved names are refused. Default: none."""
 

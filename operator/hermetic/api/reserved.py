@@ -72,6 +72,10 @@ SHORT_FLAGS: dict[str, str] = {
     "-dpa": "--data-parallel-address",
 }
 
+# Reserved, and still accepted when written out exactly like this: it closes what Hermetic cannot close itself in a NIM
+# that may be of either engine. One word, so that no further domain can follow it.
+MEDIA_FROM_NOWHERE = "--allowed-media-domains=media.invalid"
+
 # Whole flags of vLLM that happen to be a prefix of a reserved one and are harmless themselves. Held against the
 # derived tables by a test.
 NOT_AN_ABBREVIATION: tuple[str, ...] = ("--reasoning-parser", "--tokenizer")
@@ -112,6 +116,8 @@ def reserved_flag(argument: str) -> str:
 
     vLLM reads `--flag=value`, `--flag.key value` (one key of a JSON value) and '_' for '-'.
     """
+    if argument == MEDIA_FROM_NOWHERE:
+        return ""
     if not argument.startswith("--"):
         return next((flag for short, flag in SHORT_FLAGS.items() if argument.startswith(short)), "")
     name = argument.split("=", 1)[0].split(".", 1)[0].replace("_", "-")
@@ -135,6 +141,7 @@ def _looks_like_url(argument: str) -> bool:
 
 NO_RESERVED_FLAG = Rule(
     cel=(
+        f"self == '{MEDIA_FROM_NOWHERE}' || "
         "!(self.startsWith('--') && [self.split('=')[0].split('.')[0].replace('_', '-')].exists(name, name != '--' && "
         f"!(name in {_words(NOT_AN_ABBREVIATION)}) && {_words(VLLM_FLAGS)}.exists(flag, flag.startsWith(name))))"
         f" && !{_words(SHORT_FLAGS)}.exists(flag, self.startsWith(flag))"

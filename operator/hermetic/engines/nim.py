@@ -7,6 +7,7 @@ from typing import Any
 
 from hermetic.api.engine import Nim
 from hermetic.api.modeldeployment import ModelDeploymentSpec
+from hermetic.api.reserved import MEDIA_FROM_NOWHERE
 from hermetic.engines.launch import (
     PROPAGATION_SECONDS,
     TEARDOWN_SECONDS,
@@ -34,7 +35,7 @@ def launch(spec: ModelDeploymentSpec, nim: Nim) -> Launch:
         engine="NIM",
         image=nim.image,
         command=("nim-serve",) if line_two else (),
-        args=tuple(nim.extra_args),
+        args=(*_closed_to_media(nim), *nim.extra_args),
         env=tuple(_environment(spec, nim)),
         live_path="/v1/health/live",
         ready_path=READY_PATH,
@@ -50,6 +51,14 @@ def launch(spec: ModelDeploymentSpec, nim: Nim) -> Launch:
     )
 
 
+def _closed_to_media(nim: Nim) -> tuple[str, ...]:
+    """Line 2.0 is vLLM behind a proxy, which fetches media from URLs unless told otherwise.
+
+    A later line is vLLM or SGLang, as its image has it, and SGLang would refuse the flag: there the user may say it.
+    """
+    return (MEDIA_FROM_NOWHERE,) if nim.line == "2.0" else ()
+
+
 def _environment(spec: ModelDeploymentSpec, nim: Nim) -> Iterator[dict[str, Any]]:
     yield from OFFLINE
     yield literal("NIM_TELEMETRY_MODE", "0")
@@ -59,7 +68,8 @@ def _environment(spec: ModelDeploymentSpec, nim: Nim) -> Iterator[dict[str, Any]
     yield literal("NIM_SERVER_PORT", str(spec.endpoint.port))
     yield literal("NIM_HTTP_API_PORT", str(spec.endpoint.port))
     yield literal("NIM_SERVED_MODEL_NAME", spec.model.name)
-    yield literal("NIM_LOG_LEVEL", "INFO")
+    if "NIM_LOG_LEVEL" not in {variable.name for variable in nim.extra_env}:
+        yield literal("NIM_LOG_LEVEL", "INFO")
     yield pod_address("VLLM_HOST_IP")
     yield from _model(spec, nim)
     if nim.max_model_length is not None:

@@ -11,7 +11,7 @@ from hermetic.api.configuration import AllowedShare
 from hermetic.api.modeldeployment import ModelDeploymentSpec
 from hermetic.api.quantities import parse_quantity
 from hermetic.api.reasons import Reason
-from hermetic.api.reserved import VLLM_FLAGS
+from hermetic.api.reserved import MEDIA_FROM_NOWHERE, VLLM_FLAGS
 from hermetic.api.weights import AzureFiles
 from hermetic.engines import vllm
 from hermetic.engines.starting import image
@@ -145,7 +145,7 @@ def engine_flags_are_known(spec: ModelDeploymentSpec, _: World) -> Verdict:
         )
     for argument in engine.extra_args:
         reached = [flag.name for flag in table.understood_as(argument) if flag.name in VLLM_FLAGS]
-        if reached and argument.startswith("-"):
+        if reached and argument.startswith("-") and argument != MEDIA_FROM_NOWHERE:
             return Blocks(
                 Reason.ENGINE_FLAG_RESERVED,
                 f"`engine.vllm.extraArgs` holds '{argument}', which vLLM takes for '{reached[0]}': "

@@ -6,9 +6,22 @@ from typing import Any
 
 import pytest
 
-from hermetic.audit.findings import Verdict
+from hermetic.audit.checks.topology.machines import machines_of
+from hermetic.audit.estate.azure.vnet import ScaleSetNic
+from hermetic.audit.findings import Severity, Verdict
 from hermetic.audit.policy import Policy
-from tests.audit_estates import CLUSTER, NETWORK, NODES, RULES, SUBSCRIPTION, VNET, route, rule
+from tests.audit_estates import (
+    CLUSTER,
+    NETWORK,
+    NODES,
+    RULES,
+    SUBSCRIPTION,
+    VNET,
+    ip_configuration,
+    model_nics,
+    route,
+    rule,
+)
 from tests.audit_services import (
     HUB,
     HUB_GROUP,
@@ -29,6 +42,8 @@ TOOLS_RULES = f"{NETWORK}/networkSecurityGroups/tools"
 PUBLIC = {"publicIPAddress": {"id": f"{NETWORK}/publicIPAddresses/tools"}}
 
 
+WORKERS = f"{SUBSCRIPTION}/resourceGroups/others/providers/Microsoft.Compute/virtualMachineScaleSets/workers"
+WORKER = f"{WORKERS}/virtualMachines/0/networkInterfaces/worker"
 FAILS, UNKNOWN = {MACHINE.lower(): "Fail"}, {MACHINE.lower(): "Unknown"}
 
 
@@ -39,6 +54,17 @@ def _machine_in(network: str) -> tuple[ServedWorld, str]:
         return world, add_machine(world)
     nic = f"{HUB_GROUP}/providers/Microsoft.Network/networkInterfaces/jump"
     return world, add_machine(world, nic, subnet=HUB_SUBNET, address="10.9.1.4")
+
+
+def _with_workers() -> ServedWorld:
+    """A scale set of somebody else's with one instance in the subnet of the nodes, and no way out."""
+    world = served_cluster()
+    world.put(WORKERS, {"virtualMachineProfile": {"networkProfile": model_nics(NODES)}}, sku={"capacity": 1})
+    addresses = [ip_configuration("10.0.1.66", NODES)]
+    machine = {"virtualMachine": {"id": f"{WORKERS}/virtualMachines/0"}}
+    held = {"ipConfigurations": addresses, "defaultOutboundConnectivityEnabled": False, **machine}
+    world.put(WORKER, held)
+    return world
 
 
 def _public_machine() -> ServedWorld:
@@ -173,6 +199,46 @@ class TestPivots:
         world.put(f"{VNET}/subnets/tools", {"addressPrefix": "10.0.7.0/24", "defaultOutboundAccess": False})
         world.put(workers, {"virtualMachineProfile": {"networkProfile": {"networkInterfaceConfigurations": nics}}})
         assert verdicts(world, "vm-pivot") == {workers.lower(): "Fail"}
+
+    @pytest.mark.parametrize(
+        ("of_the_instance", "verdict"),
+        [
+            ({}, "Pass"),
+            ({"defaultOutboundConnectivityEnabled": True}, "Fail"),
+            ({"defaultOutboundConnectivityEnabled": None}, "Unknown"),
+            ({"ipConfigurations": [ip_configuration("10.0.1.66", NODES, **PUBLIC)]}, "Fail"),
+            ({"ipConfigurations": 3}, "Unknown"),
+        ],
+    )
+    def test_instances_of_a_scale_set_of_others_are_asked(self, of_the_instance: dict[str, Any], verdict: str) -> None:
+        world = _with_workers()
+        world.change(WORKER, **of_the_instance)
+        assert verdicts(world, "vm-pivot") == {WORKERS.lower(): verdict}
+
+    def test_a_public_address_that_only_the_set_lists_fails(self) -> None:
+        world = _with_workers().put(f"{WORKER}/ipConfigurations/ipconfig1/publicIPAddresses/p", {})
+        assert verdicts(world, "vm-pivot") == {WORKERS.lower(): "Fail"}
+
+    def test_instances_that_no_list_shows_are_unknown_and_those_in_flexible_mode_stand_alone(self) -> None:
+        world = _with_workers().drop(WORKER)
+        assert verdicts(world, "vm-pivot") == {WORKERS.lower(): "Unknown"}
+        assert verdicts(world.change(WORKERS, orchestrationMode="Flexible"), "vm-pivot") == {WORKERS.lower(): "Pass"}
+
+    def test_a_scale_set_elsewhere_is_asked_nothing(self) -> None:
+        far = f"{NETWORK}/virtualNetworks/far/subnets/nodes"
+        world = _with_workers().change(WORKERS, virtualMachineProfile={"networkProfile": model_nics(far)})
+        estate = world.settled(lambda estate: list(machines_of(estate, Policy())))
+        assert not machines_of(estate, Policy()).items
+        assert estate.every(ScaleSetNic, WORKERS).problem is not None
+
+    @pytest.mark.parametrize("check", ["nic-default-outbound", "nic-public-ip"])
+    def test_they_are_interfaces_beside_the_nodes(self, check: str) -> None:
+        world = _with_workers()
+        assert verdicts(world, check)[WORKER.lower()] == "Pass"
+        open_to = {"ipConfigurations": [ip_configuration("10.0.1.66", NODES, **PUBLIC)]}
+        world.change(WORKER, defaultOutboundConnectivityEnabled=True, **open_to)
+        found = world.findings(check)[WORKER.lower()]
+        assert (found.verdict, found.severity) == (Verdict.FAIL, Severity.CRITICAL)
 
     @pytest.mark.parametrize(
         ("rules", "verdict"),

@@ -99,7 +99,7 @@ def instance_nics_of(estate: Estate) -> Listing[NicFields]:
 def _instance_nics(estate: Estate) -> Listing[NicFields]:
     sets = scale_sets_of(estate)
     group = node_group_of(estate)
-    found = [merged(group, *(_nics_of_set(estate, one) for one in sets))] if sets.items else []
+    found = [merged(group, *(nics_of_set(estate, one) for one in sets))] if sets.items else []
     whole: Listing[NicFields] = merged(group or estate.cluster, *found, _standing_nics_of(estate, group))
     return Listing(whole.target, whole.items, (*sets.evidence, *whole.evidence), sets.problem or whole.problem)
 
@@ -122,7 +122,8 @@ def _may_be_of_a_machine(nic: NetworkInterface) -> bool:
         return True
 
 
-def _nics_of_set(estate: Estate, scale_set: ScaleSet) -> Listing[NicFields]:
+def nics_of_set(estate: Estate, scale_set: ScaleSet) -> Listing[NicFields]:
+    """Interfaces of its instances. None at all, where it has instances, cannot be."""
     nics = estate.every(ScaleSetNic, scale_set.id)
     problem = nics.problem
     if problem is None and not nics.items and scale_set.sku is not None and (scale_set.sku.capacity or 0) > 0:

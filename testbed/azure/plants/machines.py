@@ -50,12 +50,28 @@ def machine_with_a_second_interface_behind_a_nat_gateway(estate: Estate) -> Name
     return relay, near, far
 
 
-@plant("vm-pivot", "high", also=(PIPS,))
+@plant("vm-pivot", "high", also=(PIPS,), spot="others-scale-set")
 def another_cluster_behind_a_public_balancer(estate: Estate) -> Named:
     """A second AKS cluster lives in the network, and has the outbound balancer that AKS makes by default."""
     balancer = f"{OTHERS_GROUP}/{NETWORK}/loadBalancers/kubernetes"
     home = subnet(estate, "snet-training", "10.40.42.0/24")
     return _scale_set(estate, home, _lending(estate, balancer))
+
+
+@plant("vm-pivot", "high", also=("nic-default-outbound", *WAYS_OUT), spot="others-scale-set")
+def scale_set_of_others_that_kept_its_hidden_address(estate: Estate) -> Named:
+    """An instance beside the nodes, of a scale set that is not the cluster's, was never deallocated."""
+    return _scale_set(estate, estate.site.gpu_subnet, hidden=True)
+
+
+@plant("vm-pivot", "high", also=(PIPS, "nic-public-ip"), spot="others-scale-set")
+def scale_set_of_others_with_an_instance_that_drifted(estate: Estate) -> Named:
+    """The model of the scale set has no public address, an instance has one."""
+    identifier = _scale_set(estate, subnet(estate, "snet-batch", "10.40.43.0/24"))
+    nic = f"{identifier}/virtualMachines/0/networkInterfaces/nic"
+    address = public_address(estate, f"{nic}/ipConfigurations/ipconfig1/publicIPAddresses/pip")
+    first_configuration(estate, nic)["publicIPAddress"] = {"id": address}
+    return identifier
 
 
 @plant("vm-pivot", "high", needs=("peering",), spot="hub-balancer")

@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import TypeVar
 
-from hermetic.audit.estate.arm_ids import parent_of, subscription_of
-from hermetic.audit.estate.azure.vnet import NetworkInterface, NicFields
+from hermetic.audit.estate.arm_ids import subscription_of
+from hermetic.audit.estate.azure.vnet import NetworkInterface, NicFields, ScaleSet
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.look import Listing, Look, merged
 from hermetic.audit.estate.resource import Resource
 from hermetic.audit.judging import unreadable
 from hermetic.audit.policy import Policy
-from hermetic.audit.scope import groups_of, instance_nics_of, network_ids_of
+from hermetic.audit.reach import is_in
+from hermetic.audit.scope import groups_of, instance_nics_of, network_ids_of, nics_of_set, scale_sets_of
 from hermetic.errors import FactDamaged
 
 R = TypeVar("R", bound=Resource)
@@ -50,13 +51,39 @@ def interfaces_in_the_networks(estate: Estate, policy: Policy) -> tuple[tuple[Ni
 
 def _interfaces(estate: Estate, policy: Policy) -> tuple[tuple[NicFields, ...], tuple[Look, ...]]:
     instances, others = instance_nics_of(estate), everywhere(estate, policy, NetworkInterface)
-    networks = {one.lower() for one in network_ids_of(estate)}
+    networks = frozenset(one.lower() for one in network_ids_of(estate))
     known: dict[str, NicFields] = {nic.id.lower(): nic for nic in instances}
     damaged: list[Look] = []
     for nic, subnets in readable(others, lambda nic: nic.subnet_ids, damaged):
-        if any(parent_of(one).lower() in networks for one in subnets):
+        if is_in(subnets, networks):
             known.setdefault(nic.id.lower(), nic)
-    return tuple(known[key] for key in sorted(known)), (instances, others, *damaged)
+    beside = _instances_of_others(estate, policy, networks, damaged)
+    for instance in (nic for listing in beside for nic in listing):
+        known.setdefault(instance.id.lower(), instance)
+    return tuple(known[key] for key in sorted(known)), (instances, others, *beside, *damaged)
+
+
+def _instances_of_others(
+    estate: Estate, policy: Policy, networks: frozenset[str], damaged: list[Look]
+) -> list[Listing[NicFields]]:
+    """Instances of scale sets that are not the cluster's: of those alone whose model is in one of these networks."""
+    sets = everywhere(estate, policy, ScaleSet)
+    nodes = {one.id.lower() for one in scale_sets_of(estate)}
+    others = readable(sets.where(lambda one: one.id.lower() not in nodes), lambda one: one.subnet_ids, damaged)
+    found = [instances_of(estate, scale_set) for scale_set, subnets in others if is_in(subnets, networks)]
+    return [Listing(sets.target, (), sets.evidence, sets.problem), *found]
+
+
+def instances_of(estate: Estate, scale_set: ScaleSet) -> Listing[NicFields]:
+    """Interfaces of a set's instances; in flexible mode they stand alone, and are listed among all others."""
+    if is_flexible(scale_set):
+        return Listing(scale_set.id, (), scale_set.evidence)
+    return nics_of_set(estate, scale_set)
+
+
+def is_flexible(scale_set: ScaleSet) -> bool:
+    """Whether its instances are virtual machines of their own; Azure then has no list of their interfaces by set."""
+    return (scale_set.orchestration_mode or "").lower() == "flexible"
 
 
 def readable(items: Iterable[T], read: Callable[[T], V], damaged: list[Look]) -> Iterator[tuple[T, V]]:

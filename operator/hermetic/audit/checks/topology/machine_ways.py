@@ -36,8 +36,8 @@ def ways_out(estate: Estate, policy: Policy, machine: Machine) -> tuple[tuple[st
 
     A subnet of the cluster is judged for itself: what it lets out is no news about this machine.
     """
-    looks: list[Look] = [look for one in machine.interfaces for look in one.doubts]
-    ways = [way for one in machine.interfaces for way in one.own_ways]
+    looks: list[Look] = [*machine.doubts, *(look for one in machine.interfaces for look in one.doubts)]
+    ways = [*machine.own_ways, *(way for one in machine.interfaces for way in one.own_ways)]
     ways += _of_balancers(estate, (pool for one in machine.interfaces for pool in one.pool_ids), looks)
     for subnet_id in machine.subnet_ids:
         if not is_of_the_cluster(estate, subnet_id):

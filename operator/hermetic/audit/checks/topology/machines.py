@@ -7,8 +7,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from hermetic.audit.egress.hidden_addresses import told
-from hermetic.audit.egress.inventory import readable
+from hermetic.audit.egress.inventory import instances_of, is_flexible, readable
 from hermetic.audit.estate.arm_ids import is_below
+from hermetic.audit.estate.azure.addresses import ScaleSetPublicAddress
 from hermetic.audit.estate.azure.vnet import (
     IpConfiguration,
     ModelIpConfiguration,
@@ -45,12 +46,15 @@ class Interface:
 class Machine:
     """A virtual machine, or a scale set with all its machines: in by one interface, out by another.
 
-    `id` is what would have to change: the interface where there is only one.
+    `id` is what would have to change: the interface where there is only one. `own_ways` and `doubts` are those that no
+    single interface shows.
     """
 
     id: str
     interfaces: tuple[Interface, ...]
     seen: tuple[Look, ...]
+    own_ways: tuple[str, ...] = ()
+    doubts: tuple[Look, ...] = ()
 
     @property
     def addresses(self) -> tuple[str, ...]:
@@ -97,9 +101,22 @@ def _standing(estate: Estate, nics: Iterable[NetworkInterface], damaged: list[Lo
 
 
 def _together(estate: Estate, sets: Iterable[ScaleSet], damaged: list[Look]) -> Iterator[Machine]:
-    for scale_set, models in readable(sets, lambda one: [_of_model(nic) for nic in one.nics], damaged):
-        if not _is_node(estate, scale_set.id):
-            yield Machine(scale_set.id, tuple(models), (scale_set,))
+    networks = reached_network_ids(estate)
+    others = (one for one in sets if not _is_node(estate, one.id))
+    for scale_set, models in readable(others, lambda one: [_of_model(nic) for nic in one.nics], damaged):
+        if is_in((subnet for one in models for subnet in one.subnet_ids), networks):
+            yield _whole(estate, scale_set, models)
+
+
+def _whole(estate: Estate, scale_set: ScaleSet, models: list[Interface]) -> Machine:
+    """With what its instances really have: one that drifted from the model shows only there."""
+    if is_flexible(scale_set):
+        return Machine(scale_set.id, tuple(models), (scale_set,))
+    nics, public = instances_of(estate, scale_set), estate.every(ScaleSetPublicAddress, scale_set.id)
+    doubts: list[Look] = [nics, public]
+    instances = [one for _, one in readable(nics, lambda nic: _read(estate, nic), doubts)]
+    ways = ("public ip",) if public.items else ()
+    return Machine(scale_set.id, (*models, *instances), (scale_set,), ways, tuple(doubts))
 
 
 def _is_node(estate: Estate, arm_id: str) -> bool:

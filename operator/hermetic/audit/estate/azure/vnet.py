@@ -191,6 +191,8 @@ class ScaleSet(Resource):
     API_VERSION: ClassVar[str] = COMPUTE
 
     sku: Sku | None = None
+    orchestration_mode: str | None = None
+    """Uniform or Flexible; in the latter, instances are virtual machines that stand alone."""
     virtual_machine_profile: MachineProfile | None = None
 
     @property

@@ -15,14 +15,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hermetic.audit.auditing import audit, judge
+from hermetic.audit.estate.azure.aks import ManagedCluster
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.questions import Answer, Body, Problem, Question, Trouble
 from hermetic.audit.estate.snapshot import SCHEMA, Snapshot, from_json, to_json
 from hermetic.audit.exceptions import Exceptions
-from hermetic.audit.findings import Evidence
+from hermetic.audit.findings import Evidence, Verdict
 from hermetic.audit.policy import Policy
 from hermetic.audit.report.machine import as_json
 from hermetic.errors import InputError, SnapshotUnusable
+from testbed.azure.baseline import sealed_estate
 from testbed.azure.faults import Fault, Status
 from testbed.azure.generator import topology
 from testbed.azure.server import ArmStandIn
@@ -76,6 +78,23 @@ def test_everything_in_it_comes_back() -> None:
     after = from_json(to_json(before))
     assert after == before
     assert to_json(after) == to_json(before)
+
+
+async def test_what_was_collected_with_another_api_version_is_not_asked() -> None:
+    arm_estate = sealed_estate()
+    with ArmStandIn(arm_estate) as arm:
+        seen = await audited(arm)
+    cluster = next(one for one in seen.answers if one.verb == "get" and one.target == seen.cluster)
+    older = {replace(cluster, api_version="2024-09-01"): seen.answers[cluster]}
+    rest = {question: answer for question, answer in seen.answers.items() if question is not cluster}
+    loaded = from_json(to_json(Snapshot(seen.cluster, ("azure",), AT, AT, "0", {**rest, **older}))).estate()
+    found = {one.check: one for one in judge(loaded, policy_of(arm_estate))}
+    assert found["aks-private-api"].verdict is Verdict.UNKNOWN
+    assert found["aks-private-api"].reason == "NotAsked"
+    for word in ("2024-09-01", cluster.api_version, "collect again"):
+        assert word in found["aks-private-api"].message
+    assert loaded.wanted[cluster.key] == cluster
+    assert not loaded.with_answers({cluster: seen.answers[cluster]}).one(ManagedCluster, seen.cluster).problem
 
 
 def test_the_order_of_answers_does_not_show() -> None:
@@ -142,6 +161,10 @@ REFUSED = {
     ),
     "a body that is no object": (_changed(lambda it: it["content"]["bodies"].append(7)), "bodies"),
     "a time without a zone": (_changed(lambda it: it["content"].update(startedAt="2026-11-21T12:00:00")), "UTC"),
+    "an end before its beginning": (
+        _changed(lambda it: it["content"].update(finishedAt="2026-11-20T12:00:00+00:00")),
+        "before it was started",
+    ),
     "nesting without end": ("[" * 200_000, "nested"),
     "a body that nobody could read": (
         _changed(lambda it: it["content"]["bodies"][0].update(a=json.loads("[" * 300 + "]" * 300))),

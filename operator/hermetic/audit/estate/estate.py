@@ -31,7 +31,7 @@ class Estate:
         self.cluster = cluster
         self.sources = frozenset(sources)
         self.wanted: dict[tuple[str, ...], Question] = {}
-        self._answers = {question.key: answer for question, answer in answers.items()}
+        self._answers = {question.key: (question.api_version, answer) for question, answer in answers.items()}
         self._read: dict[tuple[object, ...], object] = {}
         self._derived: dict[Hashable, object] = {}
 
@@ -88,4 +88,14 @@ class Estate:
         if found is None:
             self.wanted[question.key] = question
             return UNASKED
-        return found
+        version, answer = found
+        if version != question.api_version:
+            self.wanted[question.key] = question
+            return Answer(problem=_of_another_version(version, question))
+        return answer
+
+
+def _of_another_version(version: str, question: Question) -> Problem:
+    """A field that a version does not know is left out of its answers, and would look like one that is not set."""
+    words = f"collected with api-version {version}, and this release asks {question.api_version}: collect again"
+    return Problem(Trouble.NOT_ASKED, f"{question.verb} {question.kind} at {question.target}: {words}")

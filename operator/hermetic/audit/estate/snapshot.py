@@ -198,9 +198,12 @@ class _Content(_Read):
         answers = {one.question(): one.answer(exchanges, self.bodies) for one in self.answers}
         if len({question.key for question in answers}) != len(self.answers):
             raise ValueError("one question is answered twice")
-        return Snapshot(
+        seen = Snapshot(
             self.cluster, tuple(self.sources), self.started_at, self.finished_at, self.tool_version, answers
         )
+        if seen.finished_at < seen.started_at:
+            raise ValueError(f"it was finished at {seen.finished_at}, before it was started at {seen.started_at}")
+        return seen
 
 
 def _at(table: Sequence[T], number: int, name: str) -> T:

@@ -187,7 +187,11 @@ def hub(world: World) -> World:
     return world.put(f"{arm_id}/hubVirtualNetworkConnections/c", {"remoteVirtualNetwork": {"id": VNET}})
 
 
-@pytest.mark.parametrize("something", [gateway, remote_gateway, hub])
+def route_server(world: World) -> World:
+    return world.put(f"{VNET}/subnets/RouteServerSubnet", {"addressPrefix": "10.0.8.0/27"})
+
+
+@pytest.mark.parametrize("something", [gateway, remote_gateway, hub, route_server])
 def test_propagation_fails_where_something_can_be_learned(something: Any) -> None:
     world = something(small_cluster().change(ROUTES, disableBgpRoutePropagation=None))
     assert told(world.findings("route-bgp-propagation"), ROUTES) == ("Fail", "high")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from testbed.azure.baseline.layout import LOCATION
 from testbed.azure.effective_routes import routes_of
 from testbed.azure.estate import Estate
-from testbed.azure.plants.pieces import WAYS_OUT, gateway, nat_gateway, network, set_route
+from testbed.azure.plants.pieces import PIPS, WAYS_OUT, gateway, nat_gateway, network, public_address, set_route, subnet
 from testbed.azure.plants.plant import Named, plant
 
 SEEN_BY = ("effective-routes", "nexthop-spotcheck", "route-table-missing")
@@ -73,6 +73,19 @@ def route_to_a_public_prefix(estate: Estate) -> Named:
 def routes_learned_from_a_gateway(estate: Estate) -> Named:
     """The network has a gateway, and the route table takes over what it learns."""
     gateway(estate)
+    estate.properties(estate.site.route_table)["disableBgpRoutePropagation"] = False
+    return estate.site.route_table
+
+
+@plant("route-bgp-propagation", "high", also=("effective-routes", "nexthop-spotcheck", PIPS), spot="route-server")
+def routes_learned_from_a_route_server(estate: Estate) -> Named:
+    """A route server lives in the network, and the route table takes over what appliances tell it."""
+    home = subnet(estate, "RouteServerSubnet", "10.40.13.64/27")
+    server = network(estate, "virtualHubs", "ars-inference")
+    address = public_address(estate, network(estate, "publicIPAddresses", "pip-ars"))
+    estate.add(server, {"sku": "Standard", "allowBranchToBranchTraffic": False}, location=LOCATION)
+    configuration = {"subnet": {"id": home}, "publicIPAddress": {"id": address}}
+    estate.add(f"{server}/ipConfigurations/ipconfig", configuration)
     estate.properties(estate.site.route_table)["disableBgpRoutePropagation"] = False
     return estate.site.route_table
 

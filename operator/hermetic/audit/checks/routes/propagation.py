@@ -13,10 +13,12 @@ from hermetic.audit.egress.surroundings import Surroundings
 from hermetic.audit.estate.arm_ids import name_of, parent_of
 from hermetic.audit.estate.azure.vnet import Peering, Subnet, VirtualNetwork
 from hermetic.audit.estate.estate import Estate
-from hermetic.audit.estate.look import Look
+from hermetic.audit.estate.look import Look, Seen
 from hermetic.audit.judging import Judgement, fails, passes
 from hermetic.audit.policy import Policy
 from hermetic.audit.scope import ScopedSubnet, each_subnet
+
+ROUTE_SERVER_SUBNET = "routeserversubnet"
 
 
 def bgp_propagation(estate: Estate, policy: Policy) -> Iterator[Judgement]:
@@ -40,7 +42,7 @@ def bgp_propagation(estate: Estate, policy: Policy) -> Iterator[Judgement]:
 def _in_reach(
     estate: Estate, policy: Policy, resource: str, subnets: tuple[str, ...], look: Look
 ) -> Iterator[Judgement]:
-    """Fail when a gateway or a virtual hub can hand routes to one of these subnets."""
+    """Fail when a gateway, a route server or a virtual hub can hand routes to one of these subnets."""
     gateways: list[str] = []
     looks: list[Look] = [look]
     for network_id in sorted({parent_of(one).lower(): parent_of(one) for one in subnets}.values()):
@@ -60,7 +62,7 @@ def _in_reach(
             ),
         )
     else:
-        yield passes(resource, "NothingToLearnFrom", "no gateway and no virtual hub is in reach", *looks)
+        yield passes(resource, "NothingToLearnFrom", "no gateway, route server or virtual hub is in reach", *looks)
 
 
 def _gateways(estate: Estate, policy: Policy, network_id: str) -> tuple[list[str], tuple[Look, ...]]:
@@ -68,9 +70,16 @@ def _gateways(estate: Estate, policy: Policy, network_id: str) -> tuple[list[str
     own = gateways_in(estate, network)
     peerings, hubs = estate.every(Peering, network_id), hub_connections(estate, policy)
     names = [f"gateway {one.name}" for one in own]
+    names += [f"the route server of {network_id}" for _ in _route_servers(network)]
     names += [f"the gateway behind peering {one.name}" for one in peerings if one.use_remote_gateways is True]
     names += [f"virtual hub {one.hub.name}" for one in hubs if joins(one, network_id)]
     return names, (network, own, peerings, hubs)
+
+
+def _route_servers(network: Seen[VirtualNetwork]) -> list[str]:
+    """Subnets that hold a route server. It may live in no other, and what appliances tell it becomes a route."""
+    subnets = network.value.subnets if network.value is not None else []
+    return [one.id for one in subnets if name_of(one.id).lower() == ROUTE_SERVER_SUBNET]
 
 
 def table_missing(estate: Estate, policy: Policy) -> Iterator[Judgement]:

@@ -6,8 +6,19 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from hermetic.audit.findings import Finding, Severity, Verdict, overall, worst_first
+from hermetic.audit.findings import (
+    AcceptedException,
+    Evidence,
+    Finding,
+    Severity,
+    Verdict,
+    by_check,
+    overall,
+    worst_first,
+)
 from tests.audit_reports import a_failing_report, a_sealed_report, an_empty_report
 
 
@@ -60,6 +71,46 @@ def test_a_critical_unknown_is_told_before_a_warning():
         found(Verdict.FAIL, Severity.CRITICAL),
     ]
     assert worst_first(findings) == [findings[4], findings[3], findings[2], findings[1], findings[0]]
+
+
+SAID = {
+    "check": ["acr-admin", "peering-any"],
+    "resource": ["/subscriptions/1", "/Subscriptions/1", "/subscriptions/2"],
+    "verdict": [Verdict.FAIL, Verdict.PASS],
+    "severity": [Severity.HIGH, Severity.LOW],
+    "message": ["", "open"],
+    "paths": [(), ("a -> b",), ("a -> c",)],
+    "evidence": [(), (Evidence("GET /1", 200),)],
+    "exception": [None, AcceptedException("r", "o", "2026-12-31")],
+}
+
+
+@given(st.lists(st.builds(Finding, **{name: st.sampled_from(words) for name, words in SAID.items()})), st.randoms())
+def test_findings_are_told_in_one_order_whatever_order_they_came_in(findings, chance):
+    mixed = [*findings]
+    chance.shuffle(mixed)
+    for order in (by_check, worst_first):
+        assert order(mixed) == order(findings)
+    assert by_check(findings) == sorted(findings, key=_everything)
+
+
+def _everything(finding: Finding) -> tuple[str, ...]:
+    rest = repr((finding.paths, finding.evidence, finding.exception))
+    told = (finding.verdict, finding.severity, finding.reason, finding.message, finding.remedy)
+    return (finding.check, finding.resource.lower(), finding.resource, *told, rest)
+
+
+class Unspeakable(Evidence):
+    """Evidence that nobody writes out."""
+
+    def __repr__(self) -> str:
+        raise AssertionError("written out")
+
+
+def test_findings_that_differ_in_words_are_not_written_out_to_be_told_apart():
+    seen = (Unspeakable("GET /1"),)
+    findings = [replace(found(Verdict.PASS, Severity.HIGH, check), evidence=seen) for check in ("b", "a")]
+    assert [one.check for one in by_check(findings)] == [one.check for one in worst_first(findings)] == ["a", "b"]
 
 
 @pytest.mark.parametrize("moment", [datetime(2026, 1, 1), datetime(2026, 1, 1, tzinfo=timezone(timedelta(hours=1)))])  # noqa: DTZ001

@@ -7,10 +7,12 @@ checks make findings, exceptions turn some of them into `Excepted`, formats read
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
+from itertools import groupby
+from typing import Any
 
 from hermetic.audit.topology import Topology
 
@@ -171,12 +173,12 @@ def overall(findings: Iterable[Finding]) -> Verdict:
 
 def worst_first(findings: Iterable[Finding]) -> list[Finding]:
     """What decides the verdict, then warnings, then the rest; the same order whatever order they came in."""
-    return sorted(findings, key=lambda finding: (*urgency(finding), finding.severity.rank, identity(finding)))
+    return _in_order(findings, lambda finding: (*urgency(finding), finding.severity.rank, identity(finding)))
 
 
 def by_check(findings: Iterable[Finding]) -> list[Finding]:
     """By check, then resource: two reports of one estate can be compared line by line."""
-    return sorted(findings, key=identity)
+    return _in_order(findings, identity)
 
 
 def urgency(finding: Finding) -> tuple[bool, bool, int]:
@@ -186,10 +188,24 @@ def urgency(finding: Finding) -> tuple[bool, bool, int]:
 
 
 def identity(finding: Finding) -> tuple[str, ...]:
-    """What tells findings apart, in words that sort. ARM ids differ in case and mean the same."""
-    return (finding.check, finding.resource.lower(), finding.resource, finding.verdict, *_rest(finding))
+    """What tells almost all findings apart, in words that sort. ARM ids differ in case and mean the same."""
+    told = (finding.severity, finding.reason, finding.message, finding.remedy)
+    return (finding.check, finding.resource.lower(), finding.resource, finding.verdict, *told)
 
 
-def _rest(finding: Finding) -> tuple[str, ...]:
-    unsorted = repr((finding.paths, finding.evidence, finding.exception))
-    return (finding.severity, finding.reason, finding.message, finding.remedy, unsorted)
+def _in_order(findings: Iterable[Finding], key: Callable[[Finding], tuple[Any, ...]]) -> list[Finding]:
+    """By key; those that tie, by what has no order of its own. To write that out takes long, so only they are asked."""
+    keyed = sorted(((key(finding), finding) for finding in findings), key=_first)
+    return [one for _, tied in groupby(keyed, key=_first) for one in _told_apart([finding for _, finding in tied])]
+
+
+def _first(pair: tuple[tuple[Any, ...], Finding]) -> tuple[Any, ...]:
+    return pair[0]
+
+
+def _told_apart(tied: list[Finding]) -> list[Finding]:
+    return tied if len(tied) == 1 else sorted(tied, key=_written_out)
+
+
+def _written_out(finding: Finding) -> str:
+    return repr((finding.paths, finding.evidence, finding.exception))

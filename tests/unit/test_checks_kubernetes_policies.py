@@ -32,6 +32,7 @@ from tests.kubernetes_estates import (
 
 FINE, OPEN, UNSEEN = Verdict.PASS, Verdict.FAIL, Verdict.UNKNOWN
 TEAM = "v1/Namespace team"
+NAMESPACE_LABEL = "io.cilium.k8s.namespace.labels.team"
 EVERYTHING: dict[str, Any] = {"podSelector": {}, "policyTypes": ["Egress"]}
 
 
@@ -48,6 +49,11 @@ def cilium(name: str = "p", namespace: str = "team", **fields: Any) -> Any:
 def clusterwide(**fields: Any) -> Any:
     """A CiliumClusterwideNetworkPolicy; `fields` as written."""
     return manifest(CiliumClusterwideNetworkPolicy, "p", **fields)
+
+
+def calico_policy(namespace: str = "team", **spec: Any) -> Any:
+    """A NetworkPolicy of Calico's; `spec` as written."""
+    return manifest(CalicoNetworkPolicy, "p", namespace, spec=spec)
 
 
 def team(*more: Any, **labels: str) -> list[Any]:
@@ -74,6 +80,9 @@ CLOSES = {
     ),
     "cilium, empty rule": cilium(spec={"endpointSelector": {}, "egress": [{}]}),
     "cilium, in specs": cilium(specs=[{"endpointSelector": {"matchLabels": {"k8s:app": "web"}}, "egress": [{}]}]),
+    "cilium, said outright": clusterwide(
+        spec={"endpointSelector": {}, "ingress": [{}], "enableDefaultDeny": {"egress": True}}
+    ),
     "cilium, deny rule": cilium(spec={"endpointSelector": {}, "egressDeny": [{"toEntities": ["world"]}]}),
     "cilium, whole cluster": clusterwide(
         spec={
@@ -91,26 +100,47 @@ LEAVES_OPEN = {
     "no types and no rules": policy(podSelector={}),
     "another label": policy(podSelector={"matchLabels": {"app": "api"}}, policyTypes=["Egress"]),
     "another namespace": policy(namespace="elsewhere", **EVERYTHING),
-    "unknown operator": policy(
-        podSelector={"matchExpressions": [{"key": "app", "operator": "Near", "values": ["web"]}]},
-        policyTypes=["Egress"],
-    ),
     "cilium, empty list": cilium(spec={"endpointSelector": {}, "egress": []}),
     "cilium, default deny off": cilium(
         spec={"endpointSelector": {}, "egress": [{}], "enableDefaultDeny": {"egress": False}}
     ),
     "cilium, other namespace": cilium(namespace="elsewhere", spec={"endpointSelector": {}, "egress": [{}]}),
     "cilium, nodes": clusterwide(spec={"nodeSelector": {}, "egress": [{}]}),
-    "cilium, a label we cannot see": clusterwide(
+    "cilium, ingress rules only": clusterwide(spec={"endpointSelector": {}, "ingress": [{}]}),
+    "cilium, neither": clusterwide(
         spec={
-            "endpointSelector": {
-                "matchExpressions": [
-                    {"key": "io.cilium.k8s.namespace.labels.team", "operator": "DoesNotExist"},
-                ]
-            },
+            "endpointSelector": {"matchLabels": {NAMESPACE_LABEL: "red", "app": "api"}},
             "egress": [{}],
         }
     ),
+    "calico, ingress only": calico_policy(types=["Ingress"], egress=[{"action": "Deny"}]),
+    "calico, no types and no rules": calico_policy(selector="all()"),
+    "calico, another namespace": calico_policy(namespace="elsewhere", types=["Egress"]),
+}
+MAY_CLOSE = {
+    "unknown operator": policy(
+        podSelector={"matchExpressions": [{"key": "app", "operator": "Near", "values": ["web"]}]},
+        policyTypes=["Egress"],
+    ),
+    "cilium, a label of the namespace": clusterwide(
+        spec={"endpointSelector": {"matchLabels": {NAMESPACE_LABEL: "red"}}, "egress": [{}]}
+    ),
+    "cilium, no label of the namespace": clusterwide(
+        spec={
+            "endpointSelector": {"matchExpressions": [{"key": NAMESPACE_LABEL, "operator": "DoesNotExist"}]},
+            "egress": [{}],
+        }
+    ),
+    "cilium, a service account": cilium(
+        spec={
+            "endpointSelector": {"matchLabels": {"app": "web", "io.cilium.k8s.policy.serviceaccount": "web"}},
+            "egress": [{}],
+        }
+    ),
+    "calico": calico_policy(selector="app == 'web'", types=["Egress"]),
+    "calico, no types but rules": calico_policy(egress=[{"action": "Deny"}]),
+    "calico, whole cluster": manifest(CalicoGlobalNetworkPolicy, "p", spec={"selector": "all()", "types": ["Egress"]}),
+    "damaged": policy(podSelector={"matchLabels": "app"}, policyTypes=["Egress"]),
 }
 
 
@@ -122,6 +152,26 @@ def test_a_policy_that_selects_every_pod_closes_the_namespace(name: str) -> None
 @pytest.mark.parametrize("name", LEAVES_OPEN)
 def test_a_policy_that_does_not_certainly_close_the_pod_leaves_it_open(name: str) -> None:
     assert verdicts("k8s-default-deny-egress", team(LEAVES_OPEN[name], app="web")) == {TEAM: OPEN}
+
+
+@pytest.mark.parametrize("name", MAY_CLOSE)
+def test_a_policy_that_may_close_the_pod_leaves_it_unknown(name: str) -> None:
+    (found,) = findings("k8s-default-deny-egress", team(MAY_CLOSE[name], app="web"))
+    assert (found.resource, found.verdict, found.reason) == (TEAM, UNSEEN, "SelectionUnknown")
+
+
+@pytest.mark.parametrize("name", MAY_CLOSE)
+def test_a_policy_that_closes_the_pod_leaves_no_doubt(name: str) -> None:
+    some = [policy("sure", **EVERYTHING), MAY_CLOSE[name]]
+    assert verdicts("k8s-default-deny-egress", team(*some, app="web")) == {CLUSTER: FINE}
+
+
+def test_a_pod_that_is_certainly_open_outweighs_a_doubt() -> None:
+    more = [MAY_CLOSE["cilium, a service account"], pod("stray", "team", labels={"app": "other"})]
+    (found,) = findings("k8s-default-deny-egress", team(*more, app="web"))
+    assert (found.resource, found.verdict) == (TEAM, OPEN)
+    assert "stray" in found.message
+    assert "web-1" not in found.message
 
 
 def test_one_pod_that_nobody_selects_opens_the_namespace() -> None:
@@ -150,7 +200,16 @@ def test_hermetics_labels_excuse_nobody_in_another_namespace() -> None:
     assert verdicts("k8s-default-deny-egress", [*sealed_cluster(), pretender]) == {TEAM: OPEN}
 
 
-@pytest.mark.parametrize("kind", [NetworkPolicy, CiliumNetworkPolicy, CiliumClusterwideNetworkPolicy])
+@pytest.mark.parametrize(
+    "kind",
+    [
+        NetworkPolicy,
+        CiliumNetworkPolicy,
+        CiliumClusterwideNetworkPolicy,
+        CalicoNetworkPolicy,
+        CalicoGlobalNetworkPolicy,
+    ],
+)
 def test_policies_that_could_not_be_read_make_an_open_namespace_unknown(kind: Any) -> None:
     assert verdicts("k8s-default-deny-egress", team(), forbidden=[kind])[TEAM] is UNSEEN
 

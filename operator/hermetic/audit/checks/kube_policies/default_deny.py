@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TypeVar
 
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.kubernetes.nodes import Namespace
-from hermetic.audit.estate.kubernetes.objects import reference_to
+from hermetic.audit.estate.kubernetes.objects import KubernetesObject, reference_to
 from hermetic.audit.estate.kubernetes.platform import is_operator, is_probe, is_the_platforms
 from hermetic.audit.estate.kubernetes.pods import Pod
 from hermetic.audit.estate.kubernetes.policies import (
+    CalicoGlobalNetworkPolicy,
+    CalicoNetworkPolicy,
     CiliumClusterwideNetworkPolicy,
     CiliumNetworkPolicy,
-    LabelSelector,
     NetworkPolicy,
     Requirement,
 )
-from hermetic.audit.estate.look import Listing, Look
+from hermetic.audit.estate.look import Look
 from hermetic.audit.judging import Judgement, cannot_say, fails
 from hermetic.audit.looking_at_objects import counted, everywhere, objections, settled
 from hermetic.audit.policy import Policy
@@ -26,6 +28,15 @@ from hermetic.errors import FactDamaged
 NAMESPACE_OF_POD = "io.kubernetes.pod.namespace"
 # Cilium's names for where a label comes from; the pod's own are "k8s", and "any" is whichever.
 _OF_THE_POD = ("k8s:", "any:")
+_PLAINLY = "Close the namespace by a NetworkPolicy with `podSelector: {}` and `policyTypes: [Egress]`."
+
+P = TypeVar("P", bound=KubernetesObject)
+_Cilium = CiliumNetworkPolicy | CiliumClusterwideNetworkPolicy
+_Calico = CalicoNetworkPolicy | CalicoGlobalNetworkPolicy
+# What a policy asks of a pod, all of it; None is what the audit cannot judge.
+_Selection = tuple[Requirement | None, ...]
+_Selections = defaultdict[str, list[_Selection]]
+_NOBODY_KNOWS: _Selection = (None,)
 
 
 def default_deny(estate: Estate, policy: Policy) -> Iterator[Judgement]:
@@ -33,21 +44,26 @@ def default_deny(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     pods, policies = everywhere(estate, Pod), everywhere(estate, NetworkPolicy)
     cilium = everywhere(estate, CiliumNetworkPolicy)
     clusterwide = everywhere(estate, CiliumClusterwideNetworkPolicy)
-    closing = _Closing(policies, cilium, clusterwide)
+    calico, calico_global = everywhere(estate, CalicoNetworkPolicy), everywhere(estate, CalicoGlobalNetworkPolicy)
+    closing = _Closing(policies, (*cilium, *clusterwide), (*calico, *calico_global))
     open_pods: dict[str, list[Pod]] = defaultdict(list)
+    doubtful_pods: dict[str, list[Pod]] = defaultdict(list)
     namespaces = set()
 
     def judge(pod: Pod) -> Iterator[Judgement]:
         if pod.has_ended or pod.on_host_network or is_the_platforms(pod) or _is_own(pod, policy):
             return
         namespaces.add(pod.namespace)
-        if not closing.closes(pod):
-            open_pods[pod.namespace].append(pod)
+        closes = closing.closes(pod)
+        if closes is not True:
+            (doubtful_pods if closes is None else open_pods)[pod.namespace].append(pod)
         yield from ()
 
     listings = (policies, cilium, clusterwide)
     said = [*objections(pods, judge)]
-    said += [_open(namespace, some, *listings) for namespace, some in sorted(open_pods.items())]
+    for namespace in sorted({*open_pods, *doubtful_pods}):
+        some = open_pods.get(namespace, ())
+        said.append(_open(namespace, some, doubtful_pods.get(namespace, ()), *listings, calico, calico_global))
     fine = f"every pod in {counted(len(namespaces), 'namespace')} with workloads may go only where a policy lets it"
     yield from settled(estate, said, "EgressClosed", fine, pods, *listings)
 
@@ -57,83 +73,85 @@ def _is_own(pod: Pod, policy: Policy) -> bool:
     return is_operator(pod, policy.hermetic_namespaces) or is_probe(pod, policy.hermetic_namespaces)
 
 
-def _open(namespace: str, pods: Sequence[Pod], *policies: Look) -> Judgement:
+def _open(namespace: str, pods: Sequence[Pod], doubtful: Sequence[Pod], *policies: Look) -> Judgement:
     resource = reference_to(Namespace, "", namespace)
     unread = next((listing for listing in policies if listing.problem is not None), None)
     if unread is not None:  # what closes the pods may stand in what could not be read
         return cannot_say(resource, "PoliciesNotSeen", "not every policy could be read", unread)
-    workloads = sorted({pod.workload for pod in pods})
-    more = f" and {len(workloads) - 3} more" if len(workloads) > 3 else ""
+    if not pods:
+        message = f"a policy may close egress of {_shown(doubtful)}; whom it selects is not for the audit to see"
+        return cannot_say(resource, "SelectionUnknown", message, *doubtful[:1], *policies, remedy=_PLAINLY)
     return fails(
         resource,
         "EgressOpen",
-        f"no policy closes egress of {counted(len(pods), 'pod')}: {', '.join(workloads[:3])}{more}",
+        f"no policy closes egress of {_shown(pods)}",
         *pods[:1],
         *policies,
         paths=(f"pod in {namespace} -> node -> whatever the network lets through",),
     )
 
 
+def _shown(pods: Sequence[Pod]) -> str:
+    workloads = sorted({pod.workload for pod in pods})
+    more = f" and {len(workloads) - 3} more" if len(workloads) > 3 else ""
+    return f"{counted(len(pods), 'pod')}: {', '.join(workloads[:3])}{more}"
+
+
 class _Closing:
-    """The policies that close egress, sorted by whom they can select."""
+    """Whom the policies that close egress select, by namespace; those of the whole cluster under ""."""
 
-    def __init__(
-        self,
-        policies: Listing[NetworkPolicy],
-        cilium: Listing[CiliumNetworkPolicy],
-        clusterwide: Listing[CiliumClusterwideNetworkPolicy],
-    ) -> None:
-        self._plain: dict[str, list[LabelSelector]] = defaultdict(list)
-        self._cilium: dict[str, list[LabelSelector]] = defaultdict(list)
-        for policy in policies:
-            self._take(self._plain[policy.namespace], policy)
-        for one in cilium:
-            self._take_cilium(self._cilium[one.namespace], one)
-        for other in clusterwide:
-            self._take_cilium(self._cilium[""], other)
+    def __init__(self, plain: Iterable[NetworkPolicy], cilium: Iterable[_Cilium], calico: Iterable[_Calico]) -> None:
+        self._plain: _Selections = defaultdict(list)
+        self._others: _Selections = defaultdict(list)
+        _take(self._plain, plain, _of_plain)
+        _take(self._others, cilium, _of_cilium)
+        _take(self._others, calico, _of_calico)
 
-    def closes(self, pod: Pod) -> bool:
-        """Whether some policy selects it, certainly."""
-        if any(selector.selects(pod.labels) for selector in self._plain.get(pod.namespace, ())):
-            return True
-        own, of_cluster = self._cilium.get(pod.namespace, ()), self._cilium.get("", ())
-        labels = {**pod.labels, NAMESPACE_OF_POD: pod.namespace}
-        return any(_selects(selector, labels) for selector in (*own, *of_cluster))
+    def closes(self, pod: Pod) -> bool | None:
+        """Whether some policy selects it; None where that cannot be told."""
+        found = {_selects(one, pod.labels) for one in self._plain.get(pod.namespace, ())}
+        if True not in found:
+            labels = {**pod.labels, NAMESPACE_OF_POD: pod.namespace}
+            others = (*self._others.get(pod.namespace, ()), *self._others.get("", ()))
+            found |= {_selects(one, labels) for one in others}
+        return True if True in found else None if None in found else False
 
-    @staticmethod
-    def _take(selectors: list[LabelSelector], policy: NetworkPolicy) -> None:
+
+def _take(into: _Selections, policies: Iterable[P], read: Callable[[P], Iterable[_Selection]]) -> None:
+    for policy in policies:
         try:
-            if policy.closes_egress:
-                selectors.append(policy.spec.pod_selector)
-        except FactDamaged:
-            return  # what cannot be read closes nothing
-
-    @staticmethod
-    def _take_cilium(
-        selectors: list[LabelSelector], policy: CiliumNetworkPolicy | CiliumClusterwideNetworkPolicy
-    ) -> None:
-        try:
-            selectors += [
-                rule.endpoint_selector
-                for rule in policy.rules
-                if rule.closes_egress and rule.endpoint_selector is not None
-            ]
-        except FactDamaged:
-            return
+            into[policy.namespace] += read(policy)
+        except FactDamaged:  # whom it selects, nobody knows
+            into[policy.namespace].append(_NOBODY_KNOWS)
 
 
-def _selects(selector: LabelSelector, labels: Mapping[str, str]) -> bool:
-    """As Cilium selects, where the pod's own labels and its namespace decide; anything else selects nothing for us."""
-    keys = (*(selector.match_labels or ()), *(one.key for one in selector.match_expressions or ()))
-    if any(_own_key(key) is None for key in keys):
-        return False
-    named = all(labels.get(_own_key(key) or "") == value for key, value in (selector.match_labels or {}).items())
-    return named and all(_holds(one, labels) for one in selector.match_expressions or ())
+def _of_plain(policy: NetworkPolicy) -> Iterator[_Selection]:
+    if policy.closes_egress:
+        yield policy.spec.pod_selector.requirements
 
 
-def _holds(one: Requirement, labels: Mapping[str, str]) -> bool:
-    spelt = Requirement.model_construct(key=_own_key(one.key) or "", operator=one.operator, values=one.values)
-    return spelt.holds(labels) is True
+def _of_cilium(policy: _Cilium) -> Iterator[_Selection]:
+    for rule in policy.rules:
+        if rule.closes_egress and rule.endpoint_selector is not None:
+            yield tuple(map(_spelt, rule.endpoint_selector.requirements))
+
+
+def _of_calico(policy: _Calico) -> Iterator[_Selection]:
+    # Calico selects in a language of its own.
+    if policy.spec.closes_egress:
+        yield _NOBODY_KNOWS
+
+
+def _selects(selection: _Selection, labels: Mapping[str, str]) -> bool | None:
+    """What does not hold decides; otherwise what nobody knows leaves it open."""
+    truths = {None if one is None else one.holds(labels) for one in selection}
+    return False if False in truths else None if None in truths else True
+
+
+def _spelt(one: Requirement) -> Requirement | None:
+    """As Cilium selects, where the pod's own labels and its namespace decide; None where anything else does."""
+    key = _own_key(one.key)
+    return None if key is None else Requirement.model_construct(key=key, operator=one.operator, values=one.values)
 
 
 def _own_key(key: str) -> str | None:

@@ -42,10 +42,14 @@ class LabelSelector(Part):
         """Whether it leaves nothing out."""
         return not self.match_labels and not self.match_expressions
 
-    def selects(self, labels: Mapping[str, str]) -> bool:
-        """Whether it certainly selects these labels."""
-        named = all(labels.get(key) == value for key, value in (self.match_labels or {}).items())
-        return named and all(one.holds(labels) is True for one in self.match_expressions or ())
+    @property
+    def requirements(self) -> tuple[Requirement, ...]:
+        """All that it asks for; labels by their values are written as expressions."""
+        named = (
+            Requirement.model_construct(key=key, operator="In", values=[value])
+            for key, value in (self.match_labels or {}).items()
+        )
+        return (*named, *(self.match_expressions or ()))
 
 
 class IpBlock(Part):
@@ -142,7 +146,7 @@ class CiliumSpec(Part):
     def closes_egress(self) -> bool:
         """Whether what it selects may go only where some policy lets it. An empty list of rules says nothing."""
         default = self.enable_default_deny.egress if self.enable_default_deny is not None else None
-        return bool(self.egress or self.egress_deny) and default is not False
+        return bool(self.egress or self.egress_deny) if default is None else default
 
 
 class CiliumPolicy(KubernetesObject):
@@ -195,9 +199,15 @@ class CalicoRule(Part):
 
 
 class CalicoSpec(Part):
-    """Rules in order."""
+    """Rules in order. `types` absent: Egress exactly where there are egress rules."""
 
+    types: list[str] | None = None
     egress: list[CalicoRule] | None = None
+
+    @property
+    def closes_egress(self) -> bool:
+        """Whether what it selects may go only where some policy lets it."""
+        return bool(self.egress) if self.types is None else "Egress" in self.types
 
 
 class CalicoNetworkPolicy(KubernetesObject):

@@ -110,6 +110,14 @@ def test_a_subnet_without_interfaces_is_judged_by_its_own_group() -> None:
 # ---------------------------------------------------------------- nsg-internet-deny, nsg-broad-allow
 
 
+def test_a_route_of_an_ip_version_that_the_subnet_does_not_have_widens_no_tag() -> None:
+    world = with_rules(rule("vnet", 100, "Allow", "VirtualNetwork"), deny_internet(4000))
+    with_routes(route("v6", "::/0", "None"), world=world)
+    assert told(world.findings("nsg-internet-deny"), NODES)[0] == "Pass"
+    world.change(NODES, addressPrefixes=["10.0.1.0/24", "fd00::/64"])
+    assert told(world.findings("nsg-internet-deny"), NODES)[0] == "Fail"
+
+
 def test_default_rules_alone_do_not_deny() -> None:
     found = with_rules().findings("nsg-internet-deny")
     assert told(found, NODES) == ("Fail", "high")

@@ -91,11 +91,12 @@ def _surroundings(estate: Estate, scoped: ScopedSubnet, subnet: Subnet) -> Surro
         for _, group in sorted(on_interfaces.groups.items() or [("", "")])
     )
     prefixes, local = networks(subnet.prefixes), local_space(estate, scoped.id)
+    has_v6 = any(one.version == 6 for one in prefixes)
     ground = Ground(
         sources=space(prefixes),
         local=union((*space(prefixes), *local)),
-        has_v6=any(one.version == 6 for one in prefixes),
-        network_tag_leads_out=_widens_the_network_tag(table, local),
+        has_v6=has_v6,
+        network_tag_leads_out=_widens_the_network_tag(table, local, has_v6=has_v6),
         application_groups=frozenset(on_interfaces.application_groups),
     )
     return Surroundings(scoped.id, subnet, table, combinations, ground, looks, scoped.is_for_the_api_server_only)
@@ -121,11 +122,17 @@ def _space(holder: VirtualNetwork | Peering) -> Space:
     return space(networks(held.address_prefixes)) if held is not None else ()
 
 
-def _widens_the_network_tag(table: Seen[RouteTable] | None, local: Space) -> bool:
-    """Any default or public user-defined route does, one to nowhere included; a table that nobody saw may."""
+def _widens_the_network_tag(table: Seen[RouteTable] | None, local: Space, *, has_v6: bool) -> bool:
+    """Any default or public user-defined route of an IP version in use does, one to nowhere included.
+
+    A table that nobody saw may.
+    """
     if table is None:
         return False
     try:
-        return table.value is None or any(way.prefix for way in public_ways(table.value.routes, local))
+        if table.value is None:
+            return True
+        prefixes = [way.prefix for way in public_ways(table.value.routes, local)]
+        return any(one is not None and (one.version == 4 or has_v6) for one in prefixes)
     except FactDamaged:
         return True

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.corpus.cases import PINNED, RESERVED_FLAG, RESERVED_VARIABLE, UNKNOWN, VLLM, Invalid, case
+from tests.corpus.cases import PINNED, RESERVED_FLAG, RESERVED_KEY, RESERVED_VARIABLE, UNKNOWN, VLLM, Invalid, case
 from tests.corpus.manifests import DIGEST, VLLM_IMAGE, changed, nim_on_azure_files, vllm_on_azure_files
 
 _WITH_ARGUMENT = changed(vllm_on_azure_files(), {f"{VLLM}.extraArgs": ["--seed=1"]})
@@ -10,7 +10,10 @@ _WITH_VARIABLE = changed(vllm_on_azure_files(), {f"{VLLM}.extraEnv": [{"name": "
 
 
 def _flag(argument: str, *rows: int, says: str = RESERVED_FLAG) -> Invalid:
-    return case(f"flag {argument[:40]!r}", f"{VLLM}.extraArgs[0]", argument, says, rows=rows, base=_WITH_ARGUMENT)
+    quoted = {"prints": None} if '"' in argument else {}  # which every judge prints with escapes of its own
+    return case(
+        f"flag {argument[:40]!r}", f"{VLLM}.extraArgs[0]", argument, says, rows=rows, base=_WITH_ARGUMENT, **quoted
+    )
 
 
 def _variable(name: str, *rows: int, says: str = RESERVED_VARIABLE) -> Invalid:
@@ -65,6 +68,20 @@ ARGUMENTS = (
     _flag("a\nb", 17, says="must not hold control characters"),
     _flag("a\x00b", 17, says="must not hold control characters"),
     _flag("a\tb", 17, says="must not hold control characters"),
+    *(
+        _flag(argument, 15, says=RESERVED_KEY)
+        for argument in (
+            "--structured-outputs-config.reasoning_parser_plugin=/weights/x.py",
+            "--structured-outputs-config.reasoning-parser-plugin",
+            '--structured-outputs-config={"reasoning_parser_plugin": "/weights/x.py"}',
+            '{"reasoning_parser_plugin":"/weights/x.py"}',
+            '{"a": 1, "code_revision" : "main"}',
+            '{"trust_remote_code":true}',
+            '{"otlp_traces_endpoint":"collector"}',
+            '{"reasoning_parser_plu\\u0067in":"/weights/x.py"}',
+        )
+    ),
+    *(_flag(argument, 15) for argument in ("--log-config-file", "--scheduler-cls=a.B", "--logging-config={}")),
     case(
         "argument empty",
         f"{VLLM}.extraArgs",
@@ -103,6 +120,9 @@ ARGUMENTS = (
 
 VARIABLES = (
     *(_variable(name, 18) for name in ("HF_TOKEN", "NGC_API_KEY", "HUGGING_FACE_HUB_TOKEN")),
+    *(_variable(name, 18) for name in ("AWS_SECRET_ACCESS_KEY", "AZURE_CLIENT_SECRET", "my_password", "WandbToken")),
+    *(_variable(name, 19) for name in ("Https_Proxy", "socks_PROXY", "PYTHONUSERBASE", "LD_AUDIT", "CC")),
+    _variable("VLLM_LOGGING_CONFIG_PATH", 19),
     *(_variable(name, 19) for name in ("HF_HUB_OFFLINE", "HTTP_PROXY", "https_proxy", "LD_PRELOAD", "PYTHONPATH")),
     _variable("A-B", says="must be a C identifier"),
     _variable("1A", says="must be a C identifier"),

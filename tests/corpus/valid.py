@@ -43,8 +43,14 @@ VALID: tuple[tuple[str, Manifest], ...] = (
         "flags that look reserved",
         {f"{_VLLM}.extraArgs": ["--reasoning-parser", "--tokenizer=x", "--no-x", "-q", "-1"]},
     ),
+    _vllm(
+        "keys that look reserved",
+        {f"{_VLLM}.extraArgs": ['--override-generation-config={"a": "plugin"}', "--root-path=/x.plugin", "a.plugin"]},
+    ),
     _vllm("values with dashes", {f"{_VLLM}.extraArgs": ["--seed", "1", "--", "--override-generation-config={}"]}),
-    _vllm("variables that look reserved", {f"{_VLLM}.extraEnv": [{"name": "HF_TOKENS"}, {"name": "hf_token"}]}),
+    _vllm(
+        "variables that look reserved", {f"{_VLLM}.extraEnv": [{"name": "HF_TOKENS"}, {"name": "KEY"}, {"name": "cc"}]}
+    ),
     _vllm("emoji in a value", {f"{_VLLM}.extraEnv": [{"name": "NOTE", "value": "weights ⚖️ are heavy"}]}),
     _vllm("folder with emoji", {f"{_SHARE}.folder": "modèles/🦙 llama/v1"}),
     _vllm("folder with dots in names", {f"{_SHARE}.folder": "a..b/.c/d."}),

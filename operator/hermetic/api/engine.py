@@ -6,12 +6,23 @@ from typing import Annotated
 
 from pydantic import Field, StringConstraints
 
-from hermetic.api.reserved import NO_CONTROL_CHARACTER, NO_RESERVED_FLAG, NO_RESERVED_VARIABLE, NO_URL
+from hermetic.api.reserved import (
+    NO_CONTROL_CHARACTER,
+    NO_RESERVED_FLAG,
+    NO_RESERVED_KEY,
+    NO_RESERVED_VARIABLE,
+    NO_URL,
+)
 from hermetic.api.rules import ApiModel, Rule, exactly_one, member_is_immutable
 from hermetic.api.values import AbsolutePath, PinnedImage, list_of, matches
 
 Argument = Annotated[
-    str, StringConstraints(min_length=1, max_length=1024), NO_RESERVED_FLAG, NO_URL, NO_CONTROL_CHARACTER
+    str,
+    StringConstraints(min_length=1, max_length=1024),
+    NO_RESERVED_FLAG,
+    NO_RESERVED_KEY,
+    NO_URL,
+    NO_CONTROL_CHARACTER,
 ]
 Arguments = Annotated[list[Argument], Field(max_length=64), list_of("atomic")]
 

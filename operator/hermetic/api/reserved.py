@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from hermetic.api.rules import Rule
 
 _OURS = "rendered by Hermetic from the spec"
@@ -45,6 +47,10 @@ VLLM_FLAGS: dict[str, str] = {
     "--middleware": _OUT,
     "--worker-cls": _OUT,
     "--worker-extension-cls": _OUT,
+    "--scheduler-cls": _OUT,
+    "--model-class-overrides": _OUT,
+    "--log-config-file": "a logging configuration may name any code to run; set VLLM_LOGGING_LEVEL in extraEnv",
+    "--logging-config": "a logging configuration may name any code to run; set VLLM_LOGGING_LEVEL in extraEnv",
     "--logits-processors": _OUT,
     "--tool-parser-plugin": _OUT,
     "--reasoning-parser-plugin": _OUT,
@@ -63,6 +69,14 @@ VLLM_FLAGS: dict[str, str] = {
     "--ec-transfer-config": _OPEN,
     "--kv-events-config": _OPEN,
 }
+# Keys of JSON values that load code or call out, for `--flag '{"key": ...}'` and for `--flag.key ...`.
+_KEYS = r"(plugin|code[-_]revision|trust[-_]remote[-_]code|otlp[-_]traces[-_]endpoint)"
+_RESERVED_KEY = (
+    rf"^-[^=]*\.[^=]*{_KEYS}",
+    rf'"[^"]*{_KEYS}"\s*:',
+    r"\{.*\\u",  # a key could be spelled in escapes, and nothing that is worth saying needs them
+)
+
 # A value may stick to a short flag, and "-t" is understood as "-tp": whatever starts like one of these is refused.
 SHORT_FLAGS: dict[str, str] = {
     "-t": "--tensor-parallel-size",
@@ -99,7 +113,11 @@ ENVIRONMENT: dict[str, str] = {
     **dict.fromkeys(("VLLM_ALLOW_INSECURE_SERIALIZATION", "VLLM_ALLOW_LONG_MAX_MODEL_LEN"), _OPEN),
     **dict.fromkeys(("VLLM_USE_MODELSCOPE", "VLLM_LORA_RESOLVER_HF_REPO_LIST", "VLLM_RPC_BASE_PATH"), _OUT),
     **dict.fromkeys(("LD_PRELOAD", "LD_LIBRARY_PATH", "PYTHONPATH", "PYTHONSTARTUP", "PYTHONHOME"), _OUT),
-    **dict.fromkeys(("BASH_ENV", "ENV"), _OUT),
+    **dict.fromkeys(("PYTHONUSERBASE", "LD_AUDIT", "GCONV_PATH", "BASH_ENV", "ENV"), _OUT),
+    **dict.fromkeys(("CC", "CXX", "CUDAHOSTCXX", "CUDA_HOME", "TRITON_PTXAS_PATH"), _OUT),
+    **dict.fromkeys(("VLLM_LOGGING_CONFIG_PATH", "VLLM_RUST_FRONTEND_PATH"), _OUT),
+    **dict.fromkeys(("VLLM_NCCL_SO_PATH", "VLLM_CUDART_SO_PATH"), _OUT),
+    **dict.fromkeys(("NCCL_NET_PLUGIN", "NCCL_TUNER_PLUGIN", "NCCL_PROFILER_PLUGIN"), _OUT),
     **dict.fromkeys(("NIM_CACHE_PATH", "NIM_SERVER_PORT", "NIM_HTTP_API_PORT", "NIM_MODEL_NAME"), _OURS),
     **dict.fromkeys(("NIM_MODEL_PATH", "NIM_MODEL_PROFILE", "NIM_SERVED_MODEL_NAME", "NIM_MAX_MODEL_LEN"), _OURS),
     **dict.fromkeys(("NIM_DISABLE_MODEL_DOWNLOAD", "NIM_TELEMETRY_MODE", "NIM_TENSOR_PARALLEL_SIZE"), _OURS),
@@ -109,6 +127,18 @@ ENVIRONMENT: dict[str, str] = {
     **dict.fromkeys(("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"), _OUT),
     **dict.fromkeys(("OTEL_EXPORTER_OTLP_METRICS_ENDPOINT", "NIM_OTEL_EXPORTER_OTLP_ENDPOINT"), _OUT),
 }
+# Whatever ends like this, in any case, is a proxy or a credential.
+RESERVED_ENDINGS: tuple[str, ...] = ("_PROXY", "TOKEN", "SECRET", "PASSWORD", "_KEY")
+_RESERVED_ENDING = f"(?i)({'|'.join(RESERVED_ENDINGS)})$"
+
+
+def reserved_variable(name: str) -> bool:
+    """Whether the variable is one that a user may not set, by its name or by its kind."""
+    return name in ENVIRONMENT or re.search(_RESERVED_ENDING, name) is not None
+
+
+def _sets_reserved_key(argument: str) -> bool:
+    return any(re.search(pattern, argument) for pattern in _RESERVED_KEY)
 
 
 def reserved_flag(argument: str) -> str:
@@ -152,6 +182,14 @@ NO_RESERVED_FLAG = Rule(
     ),
     holds=lambda argument: not reserved_flag(argument),
 )
+NO_RESERVED_KEY = Rule(
+    cel=" && ".join(f"!self.matches(r'{pattern}')" for pattern in _RESERVED_KEY),
+    message=(
+        "must not set a key that loads code or calls out ('…plugin', 'code_revision', 'trust_remote_code', "
+        "'otlp_traces_endpoint'), dotted, in JSON or behind '\\u': code comes in the image; leave the key out"
+    ),
+    holds=lambda argument: not _sets_reserved_key(argument),
+)
 NO_URL = Rule(
     cel="!self.contains('://')",
     message="must not hold a URL: nothing may be fetched in a sealed cluster; stage the file and give its path",
@@ -163,10 +201,10 @@ NO_CONTROL_CHARACTER = Rule(
     holds=lambda text: not any(ord(character) < 32 or ord(character) == 127 for character in text),
 )
 NO_RESERVED_VARIABLE = Rule(
-    cel=f"!(self in {_words(ENVIRONMENT)})",
+    cel=f"!(self in {_words(ENVIRONMENT)}) && !self.matches('{_RESERVED_ENDING}')",
     message=(
         "must not be a reserved variable: it would open a way out, or Hermetic sets it; credentials and proxies are "
         "accepted in no form, any other variable is (`hermetic explain HRM-API-001` lists the reserved ones)"
     ),
-    holds=lambda name: name not in ENVIRONMENT,
+    holds=lambda name: not reserved_variable(name),
 )

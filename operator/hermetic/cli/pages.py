@@ -13,7 +13,7 @@ from enum import StrEnum
 
 from hermetic.api.conditions import ConditionType
 from hermetic.api.reasons import Reason
-from hermetic.api.reserved import ENVIRONMENT, SHORT_FLAGS, VLLM_FLAGS, reserved_flag
+from hermetic.api.reserved import ENVIRONMENT, RESERVED_ENDINGS, SHORT_FLAGS, VLLM_FLAGS, reserved_flag
 from hermetic.audit.attestation.chain_findings import ChainFinding
 from hermetic.audit.attestation.refusals import Refusal
 from hermetic.cli.failures import Several, exit_code_of
@@ -64,6 +64,7 @@ def error_pages() -> Iterator[Page]:
         more = {"Exit code": str(exit_code_of(error))}
         if error is ManifestInvalid:
             more |= {"Reserved flags": _listed(VLLM_FLAGS), "Reserved variables": _listed(ENVIRONMENT)}
+            more |= {"Reserved endings of variables, in any case": _listed(RESERVED_ENDINGS)}
         yield Page(error.code, Sort.ERROR, meaning, error.remedy, more)
 
 

@@ -64,7 +64,7 @@ def error_pages() -> Iterator[Page]:
         more = {"Exit code": str(exit_code_of(error))}
         if error is ManifestInvalid:
             more |= {"Reserved flags": _listed(VLLM_FLAGS), "Reserved variables": _listed(ENVIRONMENT)}
-            more |= {"Reserved endings of variables, in any case": _listed(RESERVED_ENDINGS)}
+            more |= {"Reserved endings of variables, in any case": ", ".join(RESERVED_ENDINGS)}
         yield Page(error.code, Sort.ERROR, meaning, error.remedy, more)
 
 

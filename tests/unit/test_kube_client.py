@@ -15,7 +15,8 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer, unused_port
 
-from hermetic.errors import Conflict, NotFound, ServerTrouble, Throttled, Unreachable
+from hermetic.controller.fence import FencedApi
+from hermetic.errors import Conflict, NotFound, NotLeading, ServerTrouble, Throttled, Unreachable
 from hermetic.kinds import NODE, SERVICE
 from hermetic.kube.client import KubernetesApi, Timeouts
 from hermetic.kube.connection import Connection
@@ -470,3 +471,41 @@ async def test_a_watch_takes_nobody_elses_turn(server: LocalServer) -> None:
         await anext(watch)
         await asyncio.wait_for(api.apply(A_SERVICE), 2)
         await watch.aclose()  # type: ignore[attr-defined]
+
+
+# --- who may still write ----------------------------------------------------------------------------------------------
+
+
+async def test_a_write_that_waited_for_its_turn_is_not_sent_once_the_lease_is_lost(server: LocalServer) -> None:
+    leading, arrived, go_on = True, asyncio.Event(), asyncio.Event()
+
+    async def slow(_: web.Request) -> web.Response:
+        arrived.set()
+        await go_on.wait()
+        return web.json_response(A_SERVICE)
+
+    server.otherwise = slow
+    async with client_of(server, limit=asyncio.Semaphore(1)) as api:
+        fenced = FencedApi(api, lambda: leading)
+        api.ask_before_writing(fenced.check)
+        first = asyncio.create_task(fenced.apply(A_SERVICE))
+        await arrived.wait()
+        waiting = [
+            asyncio.create_task(write)
+            for write in (
+                fenced.apply(A_SERVICE),
+                fenced.apply_status({**A_SERVICE, "status": {}}),
+                fenced.delete(SERVICE, namespace="models", name="llama", uid="u"),
+                fenced.create_event({"metadata": {"namespace": "models"}}),
+            )
+        ]
+        await asyncio.sleep(0)
+        leading = False
+        go_on.set()
+        assert await first == A_SERVICE
+        for outcome in await asyncio.gather(*waiting, return_exceptions=True):
+            assert isinstance(outcome, NotLeading)
+        assert len(server.seen) == 1
+        server.otherwise, server.answers = None, [page("llama", version="7"), web.json_response(A_LEASE)]
+        assert await listed(api) == [(["llama"], "7")], "reads go on"
+        assert await api.replace_lease(A_LEASE) == A_LEASE, "the Lease itself must be written to be held"

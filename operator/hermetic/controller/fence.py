@@ -24,31 +24,32 @@ class FencedApi:
 
     async def apply(self, manifest: Manifest) -> Manifest:
         """As KubeApi; NotLeading without the Lease."""
-        self._check()
+        self.check()
         return await self._api.apply(manifest)
 
     async def apply_status(self, manifest: Manifest) -> Manifest:
         """As KubeApi; NotLeading without the Lease."""
-        self._check()
+        self.check()
         return await self._api.apply_status(manifest)
 
     async def delete(
         self, kind: Kind, *, namespace: str | None, name: str, uid: str, resource_version: str = ""
     ) -> None:
         """As KubeApi; NotLeading without the Lease."""
-        self._check()
+        self.check()
         await self._api.delete(kind, namespace=namespace, name=name, uid=uid, resource_version=resource_version)
 
     async def create_event(self, event: Manifest) -> None:
         """As KubeApi; NotLeading without the Lease."""
-        self._check()
+        self.check()
         await self._api.create_event(event)
 
     async def server_version(self) -> tuple[int, int]:
         """As KubeApi."""
         return await self._api.server_version()
 
-    def _check(self) -> None:
+    def check(self) -> None:
+        """NotLeading without the Lease. Also what a client asks when the turn of a write has come at last."""
         if not self._may_write():
             raise NotLeading(
                 "this process does not hold the Lease, nothing was written",

@@ -68,6 +68,7 @@ def assemble(configuration: Configuration, connection: Connection, telemetry: Te
         timing=LeaseTiming(release_within=RELEASE_SECONDS),
     )
     fenced = FencedApi(api, may_write=lambda: lease.held)
+    api.ask_before_writing(fenced.check)
     store = Store(configuration)
     queue: WorkQueue[Key] = WorkQueue(clock.monotonic)
     telemetry.watch_queue(lambda: len(queue), queue.oldest_age)

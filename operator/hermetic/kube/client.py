@@ -84,10 +84,15 @@ class KubernetesApi:
         self._http = _transport(connection)
         self._limit = limit or asyncio.Semaphore(REQUESTS_IN_FLIGHT)
         self._on_request = on_request or (lambda _verb, _resource, _status: None)
+        self._before_writing: Callable[[], None] = lambda: None
         self._timeout = aiohttp.ClientTimeout(total=timeouts.request, connect=timeouts.connect)
         self._watch_timeout = aiohttp.ClientTimeout(
             total=WATCH_SECONDS + 10, connect=timeouts.connect, sock_read=timeouts.silence
         )
+
+    def ask_before_writing(self, check: Callable[[], None]) -> None:
+        """Call `check` before every write but the Lease's, once its turn has come; what it raises is not sent."""
+        self._before_writing = check
 
     async def __aenter__(self) -> Self:
         return self
@@ -231,6 +236,9 @@ class KubernetesApi:
 
     async def _send(self, request: _Request) -> Manifest:
         async with self._limit:
+            if request.method != "GET":
+                # Here and not before the wait: what was allowed then may have ceased to be.
+                self._before_writing()
             return await self._exchange(request)
 
     async def _exchange(self, request: _Request) -> Manifest:

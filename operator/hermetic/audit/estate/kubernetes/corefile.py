@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import takewhile
 
 _FORWARDERS = frozenset({"forward", "proxy", "grpc"})
 # One word, bare or quoted, a comment, or the end of a line. A quoted word may hold anything, ends of lines too; a
@@ -58,9 +59,8 @@ def _lines(text: str) -> Iterator[list[str]]:
 
 
 def _destinations(words: list[str]) -> list[str]:
-    words = words[: words.index("{")] if "{" in words else words
     found = []
-    for word in words:
+    for word in takewhile(lambda word: word not in {"{", "}"}, words):
         bare = _SCHEME.sub("", word)
         with_port = _PORT.match(bare)
         found.append("" if "{" in word else (with_port["host"] if with_port else bare).strip("[]"))

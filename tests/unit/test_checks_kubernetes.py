@@ -10,6 +10,7 @@ from hermetic.audit.estate.kubernetes.all_kinds import ASKED, BY_TYPE, question
 from hermetic.audit.estate.kubernetes.nodes import DaemonSet, Node
 from hermetic.audit.estate.kubernetes.objects import KubernetesObject
 from hermetic.audit.estate.kubernetes.pods import Pod
+from hermetic.audit.estate.kubernetes.policies import CalicoGlobalNetworkPolicy, CalicoNetworkPolicy
 from hermetic.audit.estate.kubernetes.services import EndpointSlice, Service
 from hermetic.audit.findings import Verdict
 from hermetic.audit.judging import Check, findings_of
@@ -31,6 +32,8 @@ ONLY_EXCUSES = {
     ("k8s-endpoints-external", Pod),
     ("k8s-endpoints-external", Node),
     ("k8s-policy-engine-live", DaemonSet),
+    ("k8s-default-deny-egress", CalicoNetworkPolicy),
+    ("k8s-default-deny-egress", CalicoGlobalNetworkPolicy),
 }
 
 

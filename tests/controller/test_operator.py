@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from collections.abc import Callable
+import re
+from collections.abc import Awaitable, Callable
 
 import pytest
 
 from hermetic.controller.operator import Operator
-from hermetic.errors import HermeticError, ServerTrouble, Throttled, Unreachable
+from hermetic.errors import Forbidden, HermeticError, ServerTrouble, Throttled, Unreachable
 from hermetic.kinds import SERVICE
 from tests.controller.cluster_in_memory import ClusterInMemory, Coordinates
 from tests.controller.running import RESYNC_SECONDS, a_model, reason, rest, running, where, written
@@ -170,6 +171,85 @@ def test_it_asks_to_be_restarted_when_it_can_no_longer_look() -> None:
             assert "everything was last listed" in operator.trouble()
 
     virtually(scenario)
+
+
+def unlisted(kind: str) -> Callable[[str, Coordinates], Awaitable[None]]:
+    """A cluster in which this kind cannot be listed."""
+
+    async def refused(verb: str, place: Coordinates) -> None:
+        if (verb, place[0]) == ("list", kind):
+            raise Forbidden(f"cannot list {kind}", status=403, reason="Forbidden")
+
+    return refused
+
+
+def test_a_kind_that_cannot_be_listed_keeps_no_other_from_being_looked_at_and_is_named() -> None:
+    async def scenario() -> None:
+        cluster = ClusterInMemory()
+        async with running(cluster) as operator:
+            cluster.put(a_model())
+            await rest(5)
+            cluster.fault = unlisted("ServiceAccount")
+            cluster.remove(*where("NetworkPolicy"), seen=False)
+            await rest(RESYNC_SECONDS + 5)
+            assert where("NetworkPolicy") in cluster.objects
+            assert operator.trouble() == ""
+            await rest(3 * RESYNC_SECONDS)
+            assert "serviceaccounts: cannot list ServiceAccount" in operator.trouble()
+            cluster.fault = unlisted("nothing")
+            await rest(RESYNC_SECONDS)
+            assert operator.trouble() == ""
+
+    virtually(scenario)
+
+
+@pytest.mark.parametrize("kind", ["Node", "Event"])
+def test_it_starts_and_works_without_what_only_explains(kind: str) -> None:
+    async def scenario() -> None:
+        cluster = ClusterInMemory()
+        cluster.fault = unlisted(kind)
+        async with running(cluster) as operator:
+            cluster.put(a_model())
+            await rest(5 * RESYNC_SECONDS)
+            assert reason(cluster) == "Starting"
+            assert operator.trouble() == ""
+
+    virtually(scenario)
+
+
+def test_it_does_not_start_without_what_a_decision_rests_on() -> None:
+    async def scenario() -> None:
+        cluster = ClusterInMemory()
+        cluster.fault = unlisted("PersistentVolumeClaim")
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(3600), running(cluster):
+                raise AssertionError("it was primed")
+        assert not cluster.writes
+
+    virtually(scenario)
+
+
+def test_conditions_are_counted_when_somebody_scrapes() -> None:
+    async def scenario() -> None:
+        cluster = ClusterInMemory()
+        async with running(cluster) as operator:
+            cluster.put(a_model())
+            await rest(5)
+            assert ready_counts(operator) == {"False": 1.0}
+            cluster.remove(*where("ModelDeployment"))
+            await rest(5)
+            assert ready_counts(operator) == {}
+
+    virtually(scenario)
+
+
+def ready_counts(operator: Operator) -> dict[str, float]:
+    """How many deployments say what of Ready, as a scrape would see it."""
+    lines = operator._telemetry.render().decode().splitlines()
+    pairs = (
+        re.fullmatch(r'hermetic_model_condition\{condition="Ready",status="(\w+)"\} (\S+)', line) for line in lines
+    )
+    return {pair[1]: float(pair[2]) for pair in pairs if pair and float(pair[2])}
 
 
 def test_it_asks_to_be_restarted_when_a_write_never_ends() -> None:

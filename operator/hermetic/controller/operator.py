@@ -18,9 +18,11 @@ from hermetic.controller.workqueue import LONGEST_DELAY, WorkQueue
 from hermetic.errors import HermeticError, NotLeading, ServerTrouble, Throttled, Unreachable
 from hermetic.kinds import (
     BY_KIND,
+    CORE_EVENT,
     EGRESS_ATTESTATION,
     EGRESS_AUDIT,
     MODEL_DEPLOYMENT,
+    NODE,
     PERSISTENT_VOLUME,
     PERSISTENT_VOLUME_CLAIM,
     SERVICE,
@@ -39,6 +41,8 @@ LOOKS: dict[Key, Watched] = {("", f"list {watched.kind.plural}"): watched for wa
 SWEEPING_KINDS = frozenset((MODEL_DEPLOYMENT, PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM))
 WISHED_KINDS = frozenset(watched.kind for watched in WISHES)
 JUDGED_KINDS = frozenset((EGRESS_AUDIT, EGRESS_ATTESTATION))
+# Without these, messages say less of why a pod waits; nothing is decided otherwise.
+DETAIL_KINDS = frozenset((NODE, CORE_EVENT))
 
 STUCK_SECONDS = 300.0
 CONFIRM_SECONDS, CONFIRM_AGAIN_SECONDS = 60.0, 0.2
@@ -83,6 +87,8 @@ class Operator:
         self._namespaces = namespaces
         self._resync_seconds = resync_seconds
         self._primed_at: float | None = None
+        self._unlisted: dict[str, str] = {}
+        telemetry.watch_conditions(self._conditions)
 
     # ------------------------------------------------------------------ what the shell calls
 
@@ -153,7 +159,8 @@ class Operator:
         if self._queue.oldest_age() > STUCK_SECONDS and self._queue.in_progress:
             return f"the oldest piece of work is {self._queue.oldest_age():.0f} s old"
         if self._primed_at is not None and self._clock.monotonic() - self._primed_at > 3 * self._resync_seconds + 60:
-            return f"everything was last listed {self._clock.monotonic() - self._primed_at:.0f} s ago"
+            since = f"everything was last listed {self._clock.monotonic() - self._primed_at:.0f} s ago"
+            return "; ".join((since, *(f"{kind}: {why}" for kind, why in self._unlisted.items())))
         return ""
 
     # ------------------------------------------------------------------ the loops
@@ -231,31 +238,39 @@ class Operator:
     async def _resync(self) -> None:
         while True:
             await asyncio.sleep(self._resync_seconds)
-            with contextlib.suppress(HermeticError):  # tried again next time; `trouble` tells when it never works
+            with contextlib.suppress(HermeticError):  # was logged, and is tried again; `trouble` tells when it lasts
                 await self._relist()
-                self._look_at_everything()
+            self._look_at_everything()
 
     def _look_at_everything(self) -> None:
         for key in (*self._store.deployments(), SWEEP, JUDGE):
             self._queue.add(key, routine=True)
 
     async def _relist(self) -> None:
+        """List every kind; one that cannot be listed keeps no other from it. Raises when a decision rests on it."""
+        failed: dict[Kind, HermeticError] = {}
         for watched in WATCHED:
-            await self.look(watched)
+            try:
+                await self.look(watched)
+            except HermeticError as error:
+                log.warning("not listed", kind=watched.kind.plural, because=error.message, code=error.code)
+                if watched.kind not in DETAIL_KINDS:
+                    failed[watched.kind] = error
+        self._unlisted = {kind.plural: error.message for kind, error in failed.items()}
+        if failed:
+            raise next(iter(failed.values()))
         self._primed_at = self._clock.monotonic()
         self._telemetry.last_relist.set(self._clock.now().timestamp())
-        self._count_conditions()
 
-    def _count_conditions(self) -> None:
+    def _conditions(self) -> Mapping[tuple[str, str], int]:
+        """How many deployments say so, by condition and status."""
         counts: dict[tuple[str, str], int] = {(kind.value, "True"): 0 for kind in ConditionType}
         for key in self._store.deployments():
             seen = self._store.manifest(key) or {}
             for condition in (seen.get("status") or {}).get("conditions") or ():
                 pair = (condition["type"], condition["status"])
                 counts[pair] = counts.get(pair, 0) + 1
-        self._telemetry.conditions.clear()
-        for (kind, truth), count in counts.items():
-            self._telemetry.conditions.labels(condition=kind, status=truth).set(count)
+        return counts
 
     def _enqueue(self, keys: Iterable[Key]) -> None:
         for key in keys:

@@ -5,16 +5,38 @@ from __future__ import annotations
 import logging
 import sys
 from collections import Counter as Counted
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime
 
 import structlog
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Metric, generate_latest
+from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.registry import Collector
 
 from hermetic import __version__
 from hermetic.audit.findings import Finding, Severity, Verdict
 
 RESULTS = ("unchanged", "written", "refused", "retried")
+
+
+# How many deployments, by condition and status.
+ConditionCounts = Callable[[], Mapping[tuple[str, str], int]]
+
+
+class _Conditions(Collector):
+    """The gauge of conditions, counted at the moment of the scrape: a pair that nobody says any more is gone."""
+
+    def __init__(self, counts: ConditionCounts) -> None:
+        self._counts = counts
+
+    def collect(self) -> Iterator[Metric]:
+        """As prometheus_client asks for it."""
+        gauge = GaugeMetricFamily(
+            "hermetic_model_condition", "Deployments by condition and status", labels=["condition", "status"]
+        )
+        for pair, count in self._counts().items():
+            gauge.add_metric(pair, count)
+        yield gauge
 
 
 class Telemetry:
@@ -30,12 +52,6 @@ class Telemetry:
             "hermetic_api_requests",
             "Requests to the API server by verb, resource and HTTP status",
             ["verb", "resource", "code"],
-            registry=self.registry,
-        )
-        self.conditions = Gauge(
-            "hermetic_model_condition",
-            "Deployments by condition and status",
-            ["condition", "status"],
             registry=self.registry,
         )
         self.leader = Gauge("hermetic_leader", "1 while this process may write", registry=self.registry)
@@ -70,6 +86,10 @@ class Telemetry:
             "Age of the oldest key in the queue or in work",
             registry=self.registry,
         ).set_function(age)
+
+    def watch_conditions(self, counts: ConditionCounts) -> None:
+        """Report how many deployments say what whenever somebody scrapes."""
+        self.registry.register(_Conditions(counts))
 
     def count_request(self, verb: str, resource: str, status: int) -> None:
         """One request to the API server, with its HTTP status or 0 when no answer came."""

@@ -1,4 +1,4 @@
-"""Network policies: who is closed, by whom, what opens them again, and what goes around all of them."""
+"""Network policies: who is closed, by whom, and what opens them again."""
 
 from __future__ import annotations
 
@@ -6,8 +6,6 @@ from typing import Any
 
 import pytest
 
-from hermetic.audit.estate.kubernetes.nodes import DaemonSet, Node, StaticGatewayConfiguration
-from hermetic.audit.estate.kubernetes.pods import Pod
 from hermetic.audit.estate.kubernetes.policies import (
     CalicoGlobalNetworkPolicy,
     CalicoGlobalNetworkSet,
@@ -19,15 +17,12 @@ from hermetic.audit.estate.kubernetes.policies import (
 from hermetic.audit.findings import Severity, Verdict
 from tests.kubernetes_estates import (
     CLUSTER,
-    NODE,
-    container,
     findings,
     manifest,
     owned,
     pod,
     sealed_cluster,
     verdicts,
-    with_one,
 )
 
 FINE, OPEN, UNSEEN = Verdict.PASS, Verdict.FAIL, Verdict.UNKNOWN
@@ -214,63 +209,6 @@ def test_policies_that_could_not_be_read_make_an_open_namespace_unknown(kind: An
     assert verdicts("k8s-default-deny-egress", team(), forbidden=[kind])[TEAM] is UNSEEN
 
 
-# ------------------------------------------------------------------ engine
-
-
-def agent(node: str, *, ready: bool = True, engine: str = "cilium", namespace: str = "kube-system") -> Any:
-    """An engine's agent on a node."""
-    condition = {"type": "Ready", "status": "True" if ready else "False"}
-    return pod(
-        f"{engine}-{node}",
-        namespace,
-        ownerReferences=owned("DaemonSet", engine),
-        spec={"nodeName": node},
-        status={"phase": "Running", "conditions": [condition]},
-    )
-
-
-def gpu_node(name: str) -> Any:
-    """A node with a GPU."""
-    return manifest(Node, name, status={"addresses": [], "capacity": {"nvidia.com/gpu": "1"}})
-
-
-def test_every_gpu_node_needs_a_ready_agent() -> None:
-    more = [gpu_node("gpu-1"), gpu_node("gpu-2"), agent("gpu-1"), agent("gpu-2", ready=False)]
-    assert verdicts("k8s-policy-engine-live", [*sealed_cluster(), *more]) == {"v1/Node gpu-2": OPEN}
-
-
-def test_a_node_without_a_gpu_may_lack_the_agent_where_others_have_gpus() -> None:
-    plain = manifest(Node, "cpu-1", status={"addresses": []})
-    assert verdicts("k8s-policy-engine-live", with_one(plain)) == {CLUSTER: FINE}
-
-
-def test_without_any_gpu_every_node_needs_the_agent() -> None:
-    without = [one for one in sealed_cluster() if one["kind"] != "Node"]
-    nodes = [manifest(Node, name, status={"addresses": []}) for name in (NODE, "cpu-1")]
-    assert verdicts("k8s-policy-engine-live", [*without, *nodes]) == {"v1/Node cpu-1": OPEN}
-
-
-@pytest.mark.parametrize(("engine", "namespace"), [("azure-npm", "kube-system"), ("calico-node", "calico-system")])
-def test_the_other_engines_count_in_their_own_namespace(engine: str, namespace: str) -> None:
-    rest = [one for one in sealed_cluster() if "cilium" not in one["metadata"]["name"]]
-    there = [manifest(DaemonSet, engine, namespace), agent(NODE, engine=engine, namespace=namespace)]
-    assert verdicts("k8s-policy-engine-live", [*rest, *there]) == {CLUSTER: FINE}
-    elsewhere = [manifest(DaemonSet, engine, "default"), agent(NODE, engine=engine, namespace="default")]
-    assert set(verdicts("k8s-policy-engine-live", [*rest, *elsewhere]).values()) == {OPEN}
-
-
-def test_without_an_engine_every_policy_is_without_effect() -> None:
-    rest = [one for one in sealed_cluster() if one["kind"] != "DaemonSet"]
-    assert verdicts("k8s-policy-engine-live", rest) == {CLUSTER: OPEN}
-
-
-def test_a_pod_that_only_bears_the_engines_name_is_no_agent() -> None:
-    rest = [one for one in sealed_cluster() if one["kind"] != "Pod"]
-    condition = {"type": "Ready", "status": "True"}
-    fake = pod("cilium-x", "kube-system", labels={"k8s-app": "cilium"}, status={"conditions": [condition]})
-    assert verdicts("k8s-policy-engine-live", [*rest, fake]) == {f"v1/Node {NODE}": OPEN}
-
-
 # ------------------------------------------------------------------ wide rules
 
 
@@ -378,53 +316,3 @@ def test_a_calico_selector_is_unknown_where_a_set_holds_public_addresses() -> No
     outside = manifest(CalicoGlobalNetworkSet, "partners", spec={"nets": ["20.1.0.0/16"]})
     selecting = calico(action="Allow", destination={"selector": "role == 'partner'"})
     assert set(verdicts("k8s-policy-allow-all", [*sealed_cluster(), outside, selecting]).values()) == {UNSEEN}
-
-
-# ------------------------------------------------------------------ around
-
-
-@pytest.mark.parametrize("spec", [{}, {"provisionPublicIps": False}])
-def test_a_static_egress_gateway_is_open_whether_or_not_anybody_uses_it(spec: Any) -> None:
-    gateway = manifest(StaticGatewayConfiguration, "out", "team", spec=spec)
-    (found,) = findings("k8s-static-egress", [*sealed_cluster(), gateway])
-    assert (found.verdict, found.severity) == (OPEN, Severity.CRITICAL)
-
-
-def test_pods_that_ask_for_a_gateway_are_one_finding_of_their_workload() -> None:
-    some = [
-        pod(
-            f"web-7d-{number}",
-            "team",
-            annotations={"kubernetes.azure.com/static-gateway-configuration": "out"},
-            labels={"pod-template-hash": "7d"},
-            ownerReferences=owned("ReplicaSet", "web-7d"),
-        )
-        for number in range(3)
-    ]
-    assert verdicts("k8s-static-egress", [*sealed_cluster(), *some]) == {"apps/v1/Deployment team/web": OPEN}
-
-
-@pytest.mark.parametrize("value", ["nat-1", ""])
-def test_the_label_of_the_service_gateway_is_open_whatever_its_value(value: str) -> None:
-    labels = {"kubernetes.azure.com/service-egress-gateway": value}
-    found = verdicts("k8s-svc-egress-gateway", [*sealed_cluster(), pod("p", "team", labels=labels)])
-    assert found == {"v1/Pod team/p": OPEN}
-
-
-def test_a_pod_that_has_ended_leaves_by_no_gateway() -> None:
-    ended = pod("p", "team", labels={"kubernetes.azure.com/service-egress-gateway": "x"}, status={"phase": "Failed"})
-    assert verdicts("k8s-svc-egress-gateway", [*sealed_cluster(), ended]) == {CLUSTER: FINE}
-
-
-def test_nothing_that_is_kept_of_a_pod_is_a_value_somebody_typed() -> None:
-    from hermetic.audit.estate.kubernetes.projection import projected
-
-    secret = "hf_secret"
-    typed = pod(
-        "p",
-        annotations={"kubectl.kubernetes.io/last-applied-configuration": secret, "note": secret},
-        spec={"containers": [container(env=[{"name": "HF_TOKEN", "value": secret}, {"name": "X", "value": secret}])]},
-    )
-    kept = projected(Pod, typed)
-    assert secret not in str(kept)
-    assert kept["spec"]["containers"][0]["env"] == [{"name": "HF_TOKEN", "value": "(not kept)"}]

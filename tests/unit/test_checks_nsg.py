@@ -161,9 +161,42 @@ def test_the_networks_tag_is_told_on_the_subnet_only() -> None:
     assert told(world.findings("nsg-internet-deny"), NODES)[0] == "Pass"
 
 
-def test_a_table_that_was_not_seen_may_widen_the_tag() -> None:
-    world = with_rules(rule("vnet", 100, "Allow", "VirtualNetwork"), deny_internet(4000)).refuse(ROUTES)
+@pytest.mark.parametrize("change", [lambda w: w.refuse(ROUTES), lambda w: w.drop(ROUTES, "routes")])
+def test_a_table_that_was_not_seen_may_widen_the_tag(change: Change) -> None:
+    world = with_rules(rule("vnet", 100, "Allow", "VirtualNetwork"), deny_internet(4000))
+    change(world)
+    found = the(world.findings("nsg-internet-deny"), NODES)
+    assert (found.verdict, ROUTES in found.message) == (Verdict.UNKNOWN, True)
+    assert told(world.findings("nsg-broad-allow"), RULES)[0] == "Pass"
+    assert told(with_rules(deny_internet(100)).refuse(ROUTES).findings("nsg-internet-deny"), NODES)[0] == "Pass"
+    group(world, RULES, rule("web", 90, "Allow", "Internet"), rule("vnet", 100, "Allow", "VirtualNetwork"))
     assert told(world.findings("nsg-internet-deny"), NODES)[0] == "Fail"
+
+
+@pytest.mark.parametrize("default", [{}, {"defaultSecurityRules": None}, {"defaultSecurityRules": []}])
+def test_a_group_without_its_default_rules_seals_only_by_a_rule_of_its_own(default: dict[str, Any]) -> None:
+    world = small_cluster().put(RULES, {"securityRules": [], **default})
+    assert told(world.findings("nsg-internet-deny"), NODES)[0] == "Unknown"
+    assert told(world.findings("nsg-broad-allow"), RULES)[0] == "Pass"
+    world.put(RULES, {"securityRules": [rule("web", 100, "Allow", "20.0.0.0/8")], **default})
+    assert told(world.findings("nsg-internet-deny"), NODES)[0] == "Fail"
+    world.put(RULES, {"securityRules": [deny_internet(4000)], **default})
+    assert told(world.findings("nsg-internet-deny"), NODES)[0] == "Pass"
+
+
+def test_whether_a_group_without_its_end_seals_a_hole_of_another_is_unknown() -> None:
+    world = with_node_rules(with_rules(rule("web", 100, "Allow", "20.0.0.0/8"), deny_internet(4000)))
+    world.put(NODE_RULES, {"securityRules": []}).drop(API_SERVER, "networkSecurityGroup")
+    world.properties(SCALE_SET)["virtualMachineProfile"]["networkProfile"]["networkInterfaceConfigurations"][0][
+        "properties"
+    ]["networkSecurityGroup"] = {"id": NODE_RULES}
+    assert told(world.findings("nsg-broad-allow"), RULES) == ("Unknown", "critical")
+    assert told(world.findings("nsg-internet-deny"), NODES)[0] == "Unknown"
+
+
+def test_a_group_without_a_list_of_rules_is_not_known_to_have_none() -> None:
+    world = small_cluster().put(RULES, {"defaultSecurityRules": default_rules()})
+    assert told(world.findings("nsg-broad-allow"), RULES)[0] == "Unknown"
 
 
 EXPOSED = f"{NETWORK}/applicationSecurityGroups/jump"
@@ -286,6 +319,7 @@ def effective(*layers: list[dict[str, Any]]) -> World:
         ([DEFAULTS, [DENIES, *DEFAULTS]], "Pass"),
         ([[effective_rule("hole", 100, "Allow", "20.0.0.0/8"), DENIES, *DEFAULTS]], "Fail"),
         ([[effective_rule("odd", 100, "Permit", "Internet"), DENIES, *DEFAULTS]], "Fail"),
+        ([[effective_rule("far", 100, "Deny", "20.0.0.0/8")], DEFAULTS], "Unknown"),
         ([[]], "Unknown"),
         ([], "Unknown"),
     ],
@@ -386,6 +420,11 @@ def test_block_is_judged_by_its_rules() -> None:
     edited = block(with_node_rules(small_cluster()))
     assert told(edited.findings("nsg-block-type"), NODE_RULES) == ("Fail", "medium")
     assert told(block(small_cluster()).findings("nsg-block-type"), CLUSTER) == ("Fail", "medium")
+
+
+def test_block_is_not_known_to_hold_by_a_group_without_its_default_rules() -> None:
+    world = block(with_node_rules(small_cluster())).put(NODE_RULES, {"securityRules": []})
+    assert told(world.findings("nsg-block-type"), NODE_RULES) == ("Unknown", "medium")
 
 
 def test_block_whose_groups_cannot_be_listed_is_unknown() -> None:

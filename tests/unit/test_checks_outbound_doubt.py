@@ -263,3 +263,11 @@ def test_routes_and_rules_that_are_damaged_leave_the_method_found() -> None:
     found = the(world.findings("subnet-nat-gateway"), NODES)
     assert found.verdict is Verdict.FAIL
     assert "could not be read" in found.message
+
+
+@pytest.mark.parametrize("check", ["nic-public-ip", "subnet-default-outbound"])
+def test_an_interface_answered_without_its_addresses_is_unknown(check: str) -> None:
+    found = small_cluster().drop(NIC, "ipConfigurations").findings(check)
+    assert Verdict.UNKNOWN in {finding.verdict for finding in found.values()}
+    found = small_cluster().change(NIC, ipConfigurations=[]).findings(check)
+    assert {finding.verdict for finding in found.values()} <= {Verdict.PASS, Verdict.NOT_APPLICABLE}

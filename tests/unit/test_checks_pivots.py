@@ -159,6 +159,12 @@ class TestPivots:
         assert verdicts(world, "vm-pivot") == {MACHINE.lower(): verdict}
         assert verdicts(world.refuse(table), "vm-pivot") == UNKNOWN
 
+    def test_a_table_without_a_list_of_routes_is_unknown(self) -> None:
+        world, table = served_cluster(), f"{NETWORK}/routeTables/tools"
+        add_machine(world)
+        world.put(table).change(f"{VNET}/subnets/tools", routeTable={"id": table})
+        assert verdicts(world, "vm-pivot") == UNKNOWN
+
     def test_a_route_to_the_declared_firewall_is_no_way_of_its_own(self) -> None:
         world = served_cluster()
         add_machine(world)

@@ -216,6 +216,11 @@ def test_without_sight_of_gateways_propagation_is_unknown(target: str, kind: str
     assert told(world.findings("route-bgp-propagation"), ROUTES)[0] == "Unknown"
 
 
+@pytest.mark.parametrize("check", ["route-default-internet", "route-split-default", "route-table-missing"])
+def test_a_table_without_a_list_of_routes_is_not_known_to_have_none(check: str) -> None:
+    assert told(small_cluster().drop(ROUTES, "routes").findings(check), ROUTES)[0] == "Unknown"
+
+
 def test_a_missing_table_is_told_low_on_the_subnet() -> None:
     found = small_cluster().drop(NODES, "routeTable").findings("route-table-missing")
     assert told(found, NODES) == ("Fail", "low")

@@ -78,7 +78,7 @@ def _in_subnet(estate: Estate, methods: Methods, nic: NicFields, told: bool | No
         if not explicit and is_behind_internal_balancers_only(estate, nic):
             masks = (*masks, "membership in the pool of an internal load balancer")
         return Decision(Egress.MASKED if masks else Egress.OPEN, ways, masks)
-    is_sure = methods.are_all_seen and told is False and (around.table is None or around.table.value is not None)
+    is_sure = methods.are_all_seen and told is False and around.are_routes_seen
     return Decision(Egress.CLOSED if is_sure else Egress.UNSURE)
 
 

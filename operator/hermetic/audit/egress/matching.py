@@ -21,13 +21,14 @@ class Ground:
 
     `sources` are the addresses that its packets come from, empty when not known; `local` those of its virtual
     network and the peers of that. `network_tag_leads_out`: a user-defined default or public route widens the service
-    tag VirtualNetwork to the internet. `application_groups` are ids in lower case of those that its interfaces are in.
+    tag VirtualNetwork to the internet; None where the routes were not seen. `application_groups` are ids in lower case
+    of those that its interfaces are in.
     """
 
     sources: Space = ()
     local: Space = ()
     has_v6: bool = False
-    network_tag_leads_out: bool = False
+    network_tag_leads_out: bool | None = False
     application_groups: frozenset[str] = frozenset()
 
     @property

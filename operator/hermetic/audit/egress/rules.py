@@ -2,7 +2,8 @@
 
 One group is one layer. Its rules are read in the order of their numbers; what a deny takes away for every port,
 protocol and source of the subnet is gone for all rules behind it. A deny that is narrower takes nothing away, an allow
-that is narrower is a hole all the same: in doubt a rule is taken for open.
+that is narrower is a hole all the same: in doubt a rule is taken for open. Every group ends in a deny of everything:
+what is left behind the last rule was not answered, and nobody knows what becomes of it.
 """
 
 from __future__ import annotations
@@ -27,17 +28,23 @@ PROTOCOLS = ("tcp", "udp", "icmp", "esp", "ah", "other")
 ANYWHERE = ("*", "any", "")
 INTERNET, VIRTUAL_NETWORK = "internet", "virtualnetwork"
 
+NOT_ANSWERED = SecurityRule(name="a rule that was not answered")
+
 Reach = dict[str, Space]
 """By protocol, the public addresses that are open."""
 
 
 @dataclass(frozen=True, slots=True)
 class Hole:
-    """An allow that is reached by packets to the internet. `word` is the first of its destinations that leads there."""
+    """An allow that is reached by packets to the internet. `word` is the first of its destinations that leads there.
+
+    Not sure is one through the network tag where no route was seen to widen it, and the end of a group without an end.
+    """
 
     rule: SecurityRule
     reach: Reach
     word: str
+    is_sure: bool = True
 
     @property
     def through_the_network_tag(self) -> bool:
@@ -56,6 +63,11 @@ def way_out(layers: Sequence[Sequence[Hole]], ground: Ground) -> Reach:
     for layer in layers:
         left = {protocol: overlap(open_to, _reach(layer, protocol)) for protocol, open_to in left.items()}
     return {protocol: open_to for protocol, open_to in left.items() if open_to}
+
+
+def sure(layers: Iterable[Iterable[Hole]]) -> tuple[tuple[Hole, ...], ...]:
+    """The layers without the holes that only may be there."""
+    return tuple(tuple(hole for hole in layer if hole.is_sure) for layer in layers)
 
 
 def passes_all(hole: Hole, layers: Sequence[Sequence[Hole]], ground: Ground) -> bool:
@@ -88,6 +100,9 @@ def _walk(rules: Iterable[SecurityRule], ground: Ground) -> Iterator[Hole]:
             for protocol in _protocols(rule):
                 left[protocol] = without(left[protocol], _taken(rule, ground))
                 denied_tags[protocol] |= {word.lower() for word in rule.destinations}
+    undecided = {protocol: open_to for protocol, open_to in left.items() if open_to}
+    if undecided:
+        yield Hole(NOT_ANSWERED, undecided, "*", is_sure=False)
 
 
 def _opened(rule: SecurityRule, ground: Ground, left: Reach, denied: dict[str, set[str]]) -> Iterator[Hole]:
@@ -99,7 +114,8 @@ def _opened(rule: SecurityRule, ground: Ground, left: Reach, denied: dict[str, s
         }
         reach = {protocol: open_to for protocol, open_to in reach.items() if open_to}
         if reach:
-            yield Hole(rule, reach, word)
+            is_sure = word.lower() != VIRTUAL_NETWORK or ground.network_tag_leads_out is True
+            yield Hole(rule, reach, word, is_sure)
 
 
 def _destinations(rule: SecurityRule) -> tuple[str, ...]:
@@ -115,7 +131,7 @@ def _allowed(word: str, ground: Ground) -> Space:
     if said in ANYWHERE or said == INTERNET:
         return ground.internet
     if said == VIRTUAL_NETWORK:
-        return ground.internet if ground.network_tag_leads_out else ()
+        return () if ground.network_tag_leads_out is False else ground.internet
     if is_host_local(said):
         return ()
     prefix = network(word)

@@ -9,7 +9,7 @@ from hermetic.audit.egress.inventory import readable
 from hermetic.audit.egress.matching import Ground
 from hermetic.audit.egress.prefixes import networks
 from hermetic.audit.egress.routes import Hop, Way, public_ways
-from hermetic.audit.egress.rules import Hole, holes, way_out
+from hermetic.audit.egress.rules import Hole, holes, sure, way_out
 from hermetic.audit.egress.space import Space, space, union
 from hermetic.audit.estate.arm_ids import parent_of
 from hermetic.audit.estate.azure.routing import RouteTable
@@ -18,7 +18,7 @@ from hermetic.audit.estate.azure.vnet import Peering, Subnet, VirtualNetwork
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.look import Look, Seen
 from hermetic.audit.reach import connects
-from hermetic.audit.scope import ScopedSubnet
+from hermetic.audit.scope import ScopedSubnet, missing
 from hermetic.errors import FactDamaged
 
 
@@ -53,6 +53,11 @@ class Surroundings:
             return ()
         return public_ways(self.table.value.routes, self.ground.local)
 
+    @property
+    def are_routes_seen(self) -> bool:
+        """Whether there is no route of ours but those of `ways`."""
+        return self.table is None or (self.table.value is not None and self.table.value.routes is not None)
+
     def drops(self, version: int) -> bool:
         """Whether the default route of this IP version is to nowhere."""
         defaults = [way for way in self.ways if way.is_default and way.prefix and way.prefix.version == version]
@@ -70,6 +75,19 @@ class Surroundings:
     def is_sealed(self, layers: Layers) -> bool:
         """Whether no packet to the internet gets past the groups of a combination."""
         return not way_out(self.holes_of(layers), self.ground)
+
+    def is_open(self, layers: Layers) -> bool:
+        """Whether one is sure to get past them."""
+        return bool(way_out(sure(self.holes_of(layers)), self.ground))
+
+    def doubts(self, layers: Layers) -> tuple[Look, ...]:
+        """What would have told whether a combination that may be open is."""
+        found = [hole for layer in self.holes_of(layers) for hole in layer if not hole.is_sure]
+        if any(hole.through_the_network_tag for hole in found) and self.table is not None:
+            cut = missing(f"{self.table.target}: its routes could not be read")
+            return (self.table, *(() if self.table.problem is not None else (cut,)))
+        ends = ", ".join(one.target for one in layers.groups)
+        return (missing(f"{ends}: answered without the rules that every group ends in"),)
 
     def is_sealed_by_rules(self) -> bool:
         """Whether that holds for every interface."""
@@ -122,17 +140,17 @@ def _space(holder: VirtualNetwork | Peering) -> Space:
     return space(networks(held.address_prefixes)) if held is not None else ()
 
 
-def _widens_the_network_tag(table: Seen[RouteTable] | None, local: Space, *, has_v6: bool) -> bool:
+def _widens_the_network_tag(table: Seen[RouteTable] | None, local: Space, *, has_v6: bool) -> bool | None:
     """Any default or public user-defined route of an IP version in use does, one to nowhere included.
 
-    A table that nobody saw may.
+    A table that nobody saw, or not whole, may: None.
     """
     if table is None:
         return False
     try:
-        if table.value is None:
-            return True
+        if table.value is None or table.value.routes is None:
+            return None
         prefixes = [way.prefix for way in public_ways(table.value.routes, local)]
         return any(one is not None and (one.version == 4 or has_v6) for one in prefixes)
     except FactDamaged:
-        return True
+        return None

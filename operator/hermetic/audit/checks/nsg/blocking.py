@@ -11,7 +11,7 @@ from hermetic.audit.estate.azure.security_groups import SecurityGroup
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.judging import Judgement, cannot_say, does_not_apply, fails, passes, whatever_is_damaged
 from hermetic.audit.policy import Policy
-from hermetic.audit.scope import node_group_of, whole_or_unknown
+from hermetic.audit.scope import missing, node_group_of, whole_or_unknown
 
 
 def block_rules(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
@@ -40,7 +40,10 @@ def block_rules(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
 
 def _judged(group: SecurityGroup) -> Iterator[Judgement]:
     found = holes(group.rules, Ground())
-    if found:
+    if found and not any(hole.is_sure for hole in found):
+        look = missing(f"{group.id}: answered without the rules that every group ends in")
+        yield cannot_say(group.id, "RulesNotSeen", "its rules were not seen whole", look, group)
+    elif found:
         words = f"outboundType is block, and rule {found[0].rule.name} ({found[0].rule.priority}) lets packets out"
         path = f"node -> rules of {group.name} -> internet"
         yield fails(group.id, "BlockRulesEdited", words, group, paths=(path,))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from hermetic.audit.checks.nsg.verdicts import each_surrounded, firewall_looks, looks_of, path
-from hermetic.audit.egress.rules import Hole, passes_all
+from hermetic.audit.egress.rules import Hole, passes_all, sure
 from hermetic.audit.egress.surroundings import Layers, Surroundings
 from hermetic.audit.estate.arm_ids import name_of
 from hermetic.audit.estate.estate import Estate
@@ -57,6 +57,9 @@ def _open(around: Surroundings, layers: Layers) -> Judgement:
         words = "a security group that decides could not be read"
         return cannot_say(around.id, "SecurityGroupNotSeen", words, *layers.unseen)
     looks = looks_of(around, layers)
+    if not around.is_open(layers):
+        words = "whether the rules let packets out to the internet was not seen whole"
+        return cannot_say(around.id, "RulesNotSeen", words, *around.doubts(layers))
     if not layers.groups:
         words = "no security group denies the internet: there is none"
         return fails(around.id, "NoSecurityGroup", words, *looks, paths=(path(around, layers),))
@@ -70,7 +73,7 @@ def _groups(layers: Layers) -> str:
 
 def _first_hole(around: Surroundings, layers: Layers) -> str:
     """The rule that a packet gets through by, of the outermost group."""
-    found = around.holes_of(layers)
+    found = sure(around.holes_of(layers))
     for hole in (one for layer in found for one in layer):
         if passes_all(hole, found, around.ground):
             return in_words(hole)

@@ -6,15 +6,16 @@ from collections.abc import Iterator, Sequence
 
 from hermetic.audit.checks.nsg.combinations import in_words
 from hermetic.audit.checks.nsg.verdicts import firewall_looks, path
-from hermetic.audit.egress.rules import Hole, holes, way_out
+from hermetic.audit.egress.rules import Hole, holes, sure, way_out
 from hermetic.audit.egress.sentinels import each_sentinel
 from hermetic.audit.egress.surroundings import Layers, Surroundings
 from hermetic.audit.estate.azure.effective import EffectiveGroup, EffectiveGroups
 from hermetic.audit.estate.azure.vnet import NetworkInterface
 from hermetic.audit.estate.estate import Estate
-from hermetic.audit.estate.look import Seen
+from hermetic.audit.estate.look import Look, Seen
 from hermetic.audit.judging import Judgement, cannot_say, does_not_apply, fails, passes
 from hermetic.audit.policy import Policy
+from hermetic.audit.scope import missing
 
 Rules = tuple[Hole, ...]
 
@@ -47,8 +48,17 @@ def _judged(
     layers = [holes(one.effective_security_rules or (), around.ground) for one in groups]
     if not way_out(layers, around.ground):
         return passes(around.id, "InternetDenied", f"the effective rules of {nic.name} deny the internet", seen)
-    words = f"the effective rules of {nic.name} let packets out to the internet: {_first(layers)}"
+    if not way_out(sure(layers), around.ground):
+        words = f"whether the effective rules of {nic.name} let packets out to the internet was not seen whole"
+        return cannot_say(around.id, "RulesNotSeen", words, *_doubts(around, layers), seen)
+    words = f"the effective rules of {nic.name} let packets out to the internet: {_first(sure(layers))}"
     return fails(around.id, "InternetNotDenied", words, seen, paths=(path(around, Layers(())),))
+
+
+def _doubts(around: Surroundings, layers: Sequence[Rules]) -> tuple[Look, ...]:
+    if any(hole.through_the_network_tag for layer in layers for hole in layer) and around.table is not None:
+        return (around.table,)
+    return (missing(f"{around.id}: effective rules without the deny that every group ends in"),)
 
 
 def _first(layers: Sequence[Rules]) -> str:

@@ -10,7 +10,7 @@ from hermetic.audit.checks.nsg.combinations import in_words
 from hermetic.audit.checks.nsg.verdicts import each_surrounded, firewall_looks, path
 from hermetic.audit.egress.inventory import interfaces_in_the_networks, readable
 from hermetic.audit.egress.matching import is_deny, may_match, outbound_in_order
-from hermetic.audit.egress.rules import Hole, holes, passes_all
+from hermetic.audit.egress.rules import NOT_ANSWERED, Hole, holes, passes_all, sure
 from hermetic.audit.egress.surroundings import Layers, Surroundings
 from hermetic.audit.estate.arm_ids import name_of
 from hermetic.audit.estate.azure.security_groups import SecurityGroup
@@ -20,6 +20,7 @@ from hermetic.audit.estate.look import Look, Seen
 from hermetic.audit.findings import Severity
 from hermetic.audit.judging import Judgement, cannot_say, does_not_apply, fails, passes, whatever_is_damaged
 from hermetic.audit.policy import Policy
+from hermetic.audit.scope import missing
 
 FIRST_DEFAULT_RULE = 65000
 
@@ -70,6 +71,8 @@ def _judged(group: Used, exposed: frozenset[str], looks: tuple[Look, ...]) -> It
             yield from _holes(seen, seen.value, around, layers)
         yield from _to_exposed_machines(seen, seen.value, group.places, exposed)
         needed = looks if _names_application_groups(seen.value) else ()
+        if seen.value.security_rules is None:
+            needed = (*needed, missing(f"{seen.target}: the answer has no list of rules"))
         yield passes(seen.target, "NoBroadAllow", "no rule of ours allows the internet before a deny", seen, *needed)
 
 
@@ -80,7 +83,11 @@ def _holes(
     for hole in holes(group.rules, around.ground):
         if _is_by_default(hole) or hole.through_the_network_tag:
             continue  # told by nsg-internet-deny, about the subnet
-        is_open = passes_all(hole, everyone, around.ground)
+        is_open = passes_all(hole, sure(everyone), around.ground)
+        if not is_open and passes_all(hole, everyone, around.ground):
+            words = f"{in_words(hole)}: whether another layer seals it was not seen whole"
+            yield cannot_say(seen.target, "RulesNotSeen", words, *around.doubts(layers))
+            continue
         words = "nothing else stops it" if is_open else "another layer seals it: one change away from open"
         yield fails(
             seen.target,
@@ -93,7 +100,7 @@ def _holes(
 
 
 def _is_by_default(hole: Hole) -> bool:
-    return hole.rule.priority is not None and hole.rule.priority >= FIRST_DEFAULT_RULE
+    return hole.rule is NOT_ANSWERED or (hole.rule.priority or 0) >= FIRST_DEFAULT_RULE
 
 
 def _to_exposed_machines(

@@ -13,7 +13,7 @@ from hermetic.audit.estate.azure.vnet import Subnet
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.look import Seen
 from hermetic.audit.judging import Judgement, cannot_say, does_not_apply, whatever_is_damaged
-from hermetic.audit.scope import ScopedSubnet, each_subnet
+from hermetic.audit.scope import ScopedSubnet, each_subnet, missing
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,10 @@ def each_table(estate: Estate, judge: Callable[[Served], Iterable[Judgement]]) -
     yield from each_subnet(estate, gathered)
     for subnets in by_table.values():
         seen = subnets[0].table
-        if seen is not None and seen.value is not None:
+        if seen is not None and seen.value is not None and not subnets[0].are_routes_seen:
+            cut = missing(f"{seen.target}: the answer has no list of routes")
+            yield cannot_say(seen.target, "RoutesNotSeen", "the routes of the table were not seen", cut, seen)
+        elif seen is not None and seen.value is not None:
             yield from whatever_is_damaged(seen.target, judge(Served(seen, seen.value, tuple(subnets))))
         elif seen is not None:
             yield cannot_say(seen.target, "RouteTableNotSeen", "the route table could not be read", seen)

@@ -25,7 +25,7 @@ from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.look import Look, Seen
 from hermetic.audit.policy import Policy
 from hermetic.audit.reach import throughout
-from hermetic.audit.scope import is_of_the_cluster
+from hermetic.audit.scope import is_of_the_cluster, missing
 
 T = TypeVar("T")
 V = TypeVar("V")
@@ -83,6 +83,8 @@ def _routed(estate: Estate, policy: Policy, subnet_id: str, subnet: Subnet, look
     addresses, firewall = declared_addresses(estate, policy)
     looks += (seen, *firewall)
     routes = seen.value.routes if seen.value is not None else None
+    if routes is None:
+        looks.append(missing(f"{seen.target}: the answer has no list of routes"))
     # Where the declared firewall was not seen, a route to an appliance may be the one that leads to it.
     unseen = any(look.problem is not None for look in firewall)
     for way in public_ways(routes, local_space(estate, subnet_id)):

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import ClassVar, Self
 
 from hermetic.audit.estate.azure.versions import COMPUTE, NETWORK, SCALE_SET_CHILDREN
+from hermetic.audit.estate.questions import Body
 from hermetic.audit.estate.resource import Part, Reference, Resource
+from hermetic.errors import FactDamaged
 
 
 class Delegation(Part):
@@ -124,6 +126,15 @@ class NicFields(Resource):
     virtual_machine: Reference | None = None
     private_endpoint: Reference | None = None
     dns_settings: NicDns | None = None
+
+    @classmethod
+    def read(cls, body: Body) -> Self:
+        """An interface always has an address: an answer without the list was cut, and is no interface without one."""
+        nic = super().read(body)
+        if "ip_configurations" not in nic.model_fields_set and nic.id:
+            words = f"{nic.id}: ipConfigurations: not in the answer"
+            nic.lose("ip_configurations", FactDamaged(words, resource=nic.id, evidence=nic.evidence))
+        return nic
 
     @property
     def subnet_ids(self) -> tuple[str, ...]:

@@ -211,6 +211,23 @@ def exposed_machine(world: World) -> World:
     return world.put(SENTINEL, {"ipConfigurations": [ip_configuration("10.0.9.4", f"{VNET}/subnets/j", **rest)]})
 
 
+@pytest.mark.parametrize(
+    ("narrowed", "verdict"),
+    [
+        ({}, "Pass"),
+        ({"destinationAddressPrefix": "VirtualNetwork"}, "Pass"),
+        ({"destinationPortRange": "22"}, "Fail"),
+        ({"protocol": "Udp"}, "Fail"),
+        ({"sourceAddressPrefix": "10.0.1.0/25"}, "Fail"),
+        ({"sourcePortRange": "1024-65535"}, "Fail"),
+        ({"destinationAddressPrefix": "10.0.0.0/16"}, "Fail"),
+    ],
+)
+def test_only_a_whole_deny_stands_before_machines_with_public_addresses(narrowed: dict[str, Any], verdict: str) -> None:
+    world = exposed_machine(with_rules(rule("no", 90, "Deny", **narrowed), to_group("jump", 100), deny_internet(4000)))
+    assert told(world.findings("nsg-broad-allow"), RULES)[0] == verdict
+
+
 def test_an_allow_to_machines_with_public_addresses_is_a_hole() -> None:
     world = exposed_machine(with_rules(to_group("jump", 100), deny_internet(4000)))
     found = the(world.findings("nsg-broad-allow"), RULES)

@@ -73,6 +73,14 @@ def is_for_every_port(rule: SecurityRule, port: int | None = None) -> bool:
     return _covers(rule.destination_ports, False, port)
 
 
+def denies_every_machine(rule: SecurityRule, ground: Ground) -> bool:
+    """Whether a deny stops every packet of the subnet to every machine in the network."""
+    said = {word.lower() for word in rule.destinations}
+    is_for_every_protocol = (rule.protocol or "").lower() in {*WILDCARDS, "all"}
+    is_whole = is_for_every_protocol and is_for_every_source(rule, ground) and is_for_every_port(rule)
+    return is_whole and bool(said & {*WILDCARDS, "virtualnetwork"})
+
+
 def is_host_local(word: str) -> bool:
     """Whether a service tag stands for the host itself."""
     return word.lower() in HOST_LOCAL

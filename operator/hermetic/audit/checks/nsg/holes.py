@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from hermetic.audit.checks.nsg.combinations import in_words
 from hermetic.audit.checks.nsg.verdicts import each_surrounded, firewall_looks, path
 from hermetic.audit.egress.inventory import interfaces_in_the_networks, readable
-from hermetic.audit.egress.matching import is_deny, may_match, outbound_in_order
+from hermetic.audit.egress.matching import denies_every_machine, is_deny, may_match, outbound_in_order
 from hermetic.audit.egress.rules import NOT_ANSWERED, Hole, holes, passes_all, sure
 from hermetic.audit.egress.surroundings import Layers, Surroundings
 from hermetic.audit.estate.arm_ids import name_of
@@ -113,7 +113,7 @@ def _to_exposed_machines(
     for around, _ in places:
         for rule in outbound_in_order(group.rules):
             if is_deny(rule):
-                if {"*", "virtualnetwork"} & {word.lower() for word in rule.destinations}:
+                if denies_every_machine(rule, around.ground):
                     break
                 continue
             named = {one.id.lower(): one.id for one in rule.destination_application_security_groups or ()}

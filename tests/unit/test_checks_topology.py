@@ -10,7 +10,7 @@ import pytest
 from hermetic.audit.estate.questions import Trouble
 from hermetic.audit.findings import Severity, Verdict
 from hermetic.audit.policy import Policy
-from tests.audit_estates import CLUSTER, NETWORK, NODES, SUBSCRIPTION, VNET
+from tests.audit_estates import CLUSTER, NETWORK, NODES, ROUTES, SUBSCRIPTION, VNET
 from tests.audit_services import (
     FAR_PEERING,
     HUB,
@@ -37,6 +37,7 @@ IDS = (
     "avnm-connectivity", "avnm-admin-rules", "vnet-gateway", "gateway-forced-tunnel", "gateway-p2s",
     "gateway-connections", "vwan-connection", "firewall-in-path", "vm-pivot", "subnet-sharing", "nsg-flowlogs",
 )  # fmt: skip
+PEERING_CHECKS = IDS[:5]
 
 
 @pytest.mark.parametrize("check", IDS)
@@ -72,6 +73,27 @@ class TestPeerings:
         assert verdicts(peer(served_cluster()), "peering-any", Policy(allowed_peerings=(listed,))) == {
             PEERING.lower(): "Pass"
         }
+
+    @pytest.mark.parametrize("check", PEERING_CHECKS)
+    def test_one_left_over_from_a_network_that_is_gone_passes(self, check: str) -> None:
+        open_to = {"allowForwardedTraffic": True, "useRemoteGateways": True, "allowGatewayTransit": True}
+        world = peer(served_cluster(), peeringState="Disconnected", localSubnetNames=["nodes"], **open_to)
+        world.refuse(HUB).refuse(OTHER_SUBSCRIPTION).refuse(HUB_GROUP)
+        assert verdicts(world, check) == {PEERING.lower(): "Pass"}
+
+    @pytest.mark.parametrize("check", ["vm-pivot", "firewall-in-path", "vwan-connection", "pe-foreign-target"])
+    def test_nothing_is_looked_for_behind_one_that_does_not_connect(self, check: str) -> None:
+        world = peer(served_cluster()).refuse(HUB).refuse(OTHER_SUBSCRIPTION).refuse(HUB_GROUP)
+        assert "Unknown" in verdicts(world, check).values()
+        assert "Unknown" not in verdicts(peer(world, peeringState="Disconnected"), check).values()
+
+    @pytest.mark.parametrize("check", ["gateway-forced-tunnel", "route-bgp-propagation"])
+    def test_no_gateway_is_used_by_one_that_does_not_connect(self, check: str) -> None:
+        world = peer(served_cluster(), useRemoteGateways=True).refuse(HUB)
+        world.change(ROUTES, disableBgpRoutePropagation=False)
+        assert not {"Pass", "NotApplicable"} >= set(verdicts(world, check).values())
+        world.change(PEERING, peeringState="Disconnected")
+        assert {"Pass", "NotApplicable"} >= set(verdicts(world, check).values())
 
     @pytest.mark.parametrize(
         ("state", "verdict"), [("Disconnected", "Pass"), ("Initiated", "Pass"), ("Odd", "Unknown")]

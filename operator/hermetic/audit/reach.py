@@ -11,7 +11,7 @@ from typing import Protocol, TypeVar
 
 from hermetic.audit.estate.arm_ids import group_of, parent_of, type_of
 from hermetic.audit.estate.azure.inhabitants import InhabitedNetwork
-from hermetic.audit.estate.azure.vnet import Peering, VirtualNetwork
+from hermetic.audit.estate.azure.vnet import VirtualNetwork
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.look import Listing, Look, Seen, merged
 from hermetic.audit.estate.questions import Problem, Trouble
@@ -30,7 +30,6 @@ from hermetic.audit.scope import (
     whole_or_unknown,
 )
 
-UNCONNECTED = {"initiated", "disconnected"}
 # What networks name by themselves, of the kinds that are listed here.
 INHABITANTS = {
     "microsoft.network/networkinterfaces",
@@ -119,11 +118,6 @@ def _unlisted(estate: Estate, kind: str, listed: Container[str]) -> Problem | No
     return None
 
 
-def connects(peering: Peering) -> bool:
-    """Whether packets can pass. A state that is not known counts as connected."""
-    return (peering.peering_state or "").lower() not in UNCONNECTED
-
-
 def reached_network_ids(estate: Estate) -> frozenset[str]:
     """Ids, in lower case, of the cluster's networks and of those that a peering connects to them."""
     return frozenset(_reached(estate))
@@ -131,9 +125,7 @@ def reached_network_ids(estate: Estate) -> frozenset[str]:
 
 def _reached(estate: Estate) -> dict[str, str]:
     """The same as written, by lower case."""
-    remote = (one.remote_virtual_network for one in peerings_of(estate) if connects(one))
-    ids = (*network_ids_of(estate), *(reference.id for reference in remote if reference is not None))
-    return {one.lower(): one for one in ids}
+    return {one.lower(): one for one in (*network_ids_of(estate), *peer_ids_of(estate))}
 
 
 def is_in(subnet_ids: Iterable[str], networks: frozenset[str]) -> bool:

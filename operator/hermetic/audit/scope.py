@@ -220,8 +220,12 @@ def peerings_of(estate: Estate) -> Listing[Peering]:
 
 
 def peer_ids_of(estate: Estate) -> tuple[str, ...]:
-    """Ids of the networks at the other end of each peering, sorted."""
-    remote = {one.remote_virtual_network.id for one in peerings_of(estate) if one.remote_virtual_network is not None}
+    """Ids of the networks at the other end of each peering that connects, sorted.
+
+    A peering that is left over from a network that is gone leads nowhere: there is nothing to look into.
+    """
+    ends = (one.remote_virtual_network for one in peerings_of(estate) if one.connects)
+    remote = {one.id for one in ends if one is not None}
     return tuple(sorted({one.lower(): one for one in remote}.values()))
 
 

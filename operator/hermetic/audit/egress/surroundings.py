@@ -17,7 +17,6 @@ from hermetic.audit.estate.azure.security_groups import SecurityGroup
 from hermetic.audit.estate.azure.vnet import Peering, Subnet, VirtualNetwork
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.look import Look, Seen
-from hermetic.audit.reach import connects
 from hermetic.audit.scope import ScopedSubnet, missing
 from hermetic.errors import FactDamaged
 
@@ -134,7 +133,7 @@ def _local(estate: Estate, network_id: str) -> Space:
 
 
 def _space(holder: VirtualNetwork | Peering) -> Space:
-    if isinstance(holder, Peering) and not connects(holder):
+    if isinstance(holder, Peering) and not holder.connects:
         return ()
     held = holder.address_space if isinstance(holder, VirtualNetwork) else holder.remote_address_space
     return space(networks(held.address_prefixes)) if held is not None else ()

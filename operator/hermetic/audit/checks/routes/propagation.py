@@ -71,7 +71,9 @@ def _gateways(estate: Estate, policy: Policy, network_id: str) -> tuple[list[str
     peerings, hubs = estate.every(Peering, network_id), hub_connections(estate, policy)
     names = [f"gateway {one.name}" for one in own]
     names += [f"the route server of {network_id}" for _ in _route_servers(network)]
-    names += [f"the gateway behind peering {one.name}" for one in peerings if one.use_remote_gateways is True]
+    names += [
+        f"the gateway behind peering {one.name}" for one in peerings if one.connects and one.use_remote_gateways is True
+    ]
     names += [f"virtual hub {one.hub.name}" for one in hubs if joins(one, network_id)]
     return names, (network, own, peerings, hubs)
 

@@ -63,5 +63,5 @@ def distant_networks(estate: Estate, network: str) -> list[Seen[VirtualNetwork]]
     return [
         estate.one(VirtualNetwork, peering.remote_virtual_network.id)
         for peering in estate.every(Peering, network)
-        if peering.use_remote_gateways and peering.remote_virtual_network is not None
+        if peering.connects and peering.use_remote_gateways and peering.remote_virtual_network is not None
     ]

@@ -12,7 +12,7 @@ from hermetic.audit.estate.look import Listing, Seen
 from hermetic.audit.estate.questions import Problem, Trouble
 from hermetic.audit.judging import Judgement, cannot_say, fails, passes
 from hermetic.audit.policy import Policy
-from hermetic.audit.reach import UNCONNECTED, connects, each_network, each_or_none
+from hermetic.audit.reach import each_network, each_or_none
 
 PERMISSION = f"{Peering.TYPE}/read"
 
@@ -22,12 +22,9 @@ def any_peering(estate: Estate, policy: Policy) -> Iterator[Judgement]:
 
     def judge(network: Seen[VirtualNetwork], peering: Peering) -> Iterator[Judgement]:
         remote = _remote(peering)
-        state = (peering.peering_state or "").lower()
-        if state in UNCONNECTED:
-            yield passes(peering.id, "NotConnected", f"the peering is {peering.peering_state}", peering)
-        elif remote and policy.allows_peering(peering.id, remote):
+        if remote and policy.allows_peering(peering.id, remote):
             yield passes(peering.id, "PeeringAllowed", f"the policy allows the peering with {remote}", peering)
-        elif state == "connected":
+        elif (peering.peering_state or "").lower() == "connected":
             yield fails(
                 peering.id,
                 "PeeringNotAllowed",
@@ -83,7 +80,7 @@ def _far_side(estate: Estate, network: Seen[VirtualNetwork], peering: Peering, p
     back = listing.where(lambda one: same_id(_remote(one), network.target))
     for one in back:
         yield _off(one, one.allow_forwarded_traffic, "allowForwardedTraffic", path)
-    if not back.items and (listing.problem is not None or connects(peering)):
+    if not back.items:
         message = f"the far side in {remote} was not seen, and it must be there"
         yield cannot_say(peering.id, "FarSideNotSeen", message, listing)
 
@@ -107,10 +104,14 @@ def _each_peering(
     estate: Estate, judge: Callable[[Seen[VirtualNetwork], Peering], Iterable[Judgement]]
 ) -> Iterator[Judgement]:
     def of_network(network: Seen[VirtualNetwork]) -> Iterator[Judgement]:
+        def of_peering(peering: Peering) -> Iterator[Judgement]:
+            if peering.connects:
+                yield from judge(network, peering)
+            else:
+                yield passes(peering.id, "NotConnected", f"the peering is {peering.peering_state}", peering)
+
         listing = _listed(estate, network.target)
-        yield from each_or_none(
-            network.target, listing, lambda one: judge(network, one), "the network has no peering", network
-        )
+        yield from each_or_none(network.target, listing, of_peering, "the network has no peering", network)
 
     yield from each_network(estate, of_network)
 

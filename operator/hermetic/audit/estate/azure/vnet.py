@@ -63,6 +63,9 @@ class DhcpOptions(Part):
     dns_servers: list[str] = []
 
 
+UNCONNECTED = {"initiated", "disconnected"}
+
+
 class Peering(Resource):
     """Microsoft.Network/virtualNetworks/virtualNetworkPeerings, seen from our side."""
 
@@ -80,6 +83,11 @@ class Peering(Resource):
     local_subnet_names: list[str] = []
     remote_subnet_names: list[str] = []
     enable_only_ipv6_peering: bool | None = None
+
+    @property
+    def connects(self) -> bool:
+        """Whether packets can pass. A state that is not known counts as connected."""
+        return (self.peering_state or "").lower() not in UNCONNECTED
 
 
 class VirtualNetwork(Resource):

@@ -271,3 +271,23 @@ def test_an_interface_answered_without_its_addresses_is_unknown(check: str) -> N
     assert Verdict.UNKNOWN in {finding.verdict for finding in found.values()}
     found = small_cluster().change(NIC, ipConfigurations=[]).findings(check)
     assert {finding.verdict for finding in found.values()} <= {Verdict.PASS, Verdict.NOT_APPLICABLE}
+
+
+@pytest.mark.parametrize(
+    ("held", "is_scoped"),
+    [
+        ({"privateLinkService": {"id": f"{NODE_GROUP}/providers/Microsoft.Network/privateLinkServices/s"}}, False),
+        ({"privateEndpoint": {"id": f"{NODE_GROUP}/providers/Microsoft.Network/privateEndpoints/e"}}, False),
+        ({"privateLinkService": "odd"}, True),
+        ({"privateLinkService": {"id": "/s"}, "virtualMachine": {"id": "/vm"}}, True),
+        ({}, True),
+    ],
+)
+def test_only_interfaces_that_may_be_of_a_machine_make_a_subnet_one_of_the_cluster(
+    held: dict[str, Any], is_scoped: bool
+) -> None:
+    services = f"{VNET}/subnets/services"
+    world = small_cluster().put(services, {"addressPrefix": "10.0.9.0/24"})
+    nic = f"{NODE_GROUP}/providers/Microsoft.Network/networkInterfaces/service"
+    world.put(nic, {"ipConfigurations": [ip_configuration("10.0.9.4", services)], **held})
+    assert (services.lower() in world.findings("subnet-default-outbound")) is is_scoped

@@ -116,8 +116,10 @@ def _standing_nics_of(estate: Estate, group: str) -> Listing[NetworkInterface]:
 
 
 def _may_be_of_a_machine(nic: NetworkInterface) -> bool:
+    """All but those that say that they are of something else: no machine sends from these."""
     try:
-        return nic.virtual_machine is not None or nic.private_endpoint is None
+        owners = (nic.private_endpoint, nic.private_link_service)
+        return nic.virtual_machine is not None or not any(owners)
     except FactDamaged:
         return True
 

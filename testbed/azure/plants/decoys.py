@@ -6,11 +6,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from testbed.azure.baseline.cluster import NODE_RULES
-from testbed.azure.baseline.layout import LOCATION, WORKLOAD
-from testbed.azure.baseline.network import rule
+from testbed.azure.baseline.layout import LOCATION, NETWORK, WORKLOAD
+from testbed.azure.baseline.network import peering, rule
 from testbed.azure.estate import Estate
-from testbed.azure.plants.pieces import STANDARD, change_rules, instance_nics, public_address
+from testbed.azure.plants.pieces import STANDARD, change_rules, in_node_group, instance_nics, public_address, subnet
+from testbed.azure.references import refer_back
 
+GONE = "0e6b9c14-52fd-4a37-8d0b-c7f1a2e93b58"  # a subscription that nobody has any more
 ELSEWHERE = f"/subscriptions/{WORKLOAD}/resourceGroups/rg-staging/providers"
 
 
@@ -72,6 +74,26 @@ def public_stores_of_another_team(estate: Estate) -> None:
     estate.add(registry, {"publicNetworkAccess": "Enabled", "adminUserEnabled": True}, location=LOCATION)
     account = f"{ELSEWHERE}/Microsoft.Storage/storageAccounts/ststaging"
     estate.add(account, {"publicNetworkAccess": "Enabled", "allowBlobPublicAccess": True}, location=LOCATION)
+
+
+@decoy()
+def interface_of_a_private_link_service(estate: Estate) -> None:
+    """AKS puts it into the node group; no machine sends from it, so its subnet is none of the nodes'."""
+    home = subnet(estate, "snet-link", "10.40.44.0/28", defaultOutboundAccess=None)
+    nic = in_node_group("networkInterfaces", "pls-serving.nic")
+    service = in_node_group("privateLinkServices", "pls-serving")
+    configuration = {"privateIPAddress": "10.40.44.4", "subnet": {"id": home}}
+    held = {"privateLinkService": {"id": service}, "enableIPForwarding": False}
+    estate.add(nic, {**held, "ipConfigurations": [{"name": "link", "properties": configuration}]}, location=LOCATION)
+    refer_back(estate)
+
+
+@decoy()
+def peering_with_a_network_that_is_gone(estate: Estate) -> None:
+    """What is left of a peering when the other side was deleted, subscription and all."""
+    remote = f"/subscriptions/{GONE}/resourceGroups/rg-old/{NETWORK}/virtualNetworks/vnet-old"
+    held = {**peering(remote, "10.78.0.0/16"), "peeringState": "Disconnected", "allowForwardedTraffic": True}
+    estate.add(f"{estate.site.vnet}/virtualNetworkPeerings/to-old", held)
 
 
 @decoy()

@@ -133,6 +133,7 @@ class NicFields(Resource):
     """None: this api-version does not tell."""
     virtual_machine: Reference | None = None
     private_endpoint: Reference | None = None
+    private_link_service: Reference | None = None
     dns_settings: NicDns | None = None
 
     @classmethod

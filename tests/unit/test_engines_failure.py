@@ -50,6 +50,9 @@ LAST_WORDS = {
         Reason.DRIVER_TOO_OLD
     ),
     "vllm: error: unrecognized arguments: --no-such-flag": Reason.ENGINE_ARGUMENTS_REFUSED,
+    "vllm serve: error: argument --kv-cache-dtype: invalid choice: 'x' (choose from auto, fp8)": (
+        Reason.ENGINE_ARGUMENTS_REFUSED
+    ),
 }
 
 

@@ -208,6 +208,69 @@ def test_short_forms_of_reserved_flags_are_refused_by_the_version_s_own_reading(
     assert blocked(with_arguments(word)).reason in {Reason.ENGINE_FLAG_RESERVED, Reason.ENGINE_FLAG_UNKNOWN}
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["/other/model"],
+        ["--enforce-eager", "true"],
+        ["--seed=1", "2"],
+        ["--seed", "1", "2"],
+        ["--speculative-config.method", "ngram", "x"],
+        ["--seed", "1", "$(HOME)"],
+    ],
+    ids=" ".join,
+)
+def test_word_that_belongs_to_no_flag_is_refused_for_vllm_would_take_it_for_a_model(words):
+    block = blocked(with_arguments(*words))
+    assert block.reason is Reason.ENGINE_FLAG_UNKNOWN
+    assert f"'{words[-1]}'" in block.message
+    assert "belongs to no flag" in block.message
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["--seed", "-1"],
+        ["--speculative-config.method", "ngram", "--seed=1"],
+        ["--allowed-origins", "[]", "--enforce-eager"],
+        ["--seed", "7"],
+        ["-q", "fp8"],
+        ["-qfp8"],
+        ["-O3"],
+        ["-O", "3"],
+        ["--dtype", "auto"],
+        ["--dtype=bfloat16"],
+        ["--lora-modules", "a=/weights/a", "b=/weights/b"],
+    ],
+    ids=" ".join,
+)
+def test_values_stay_with_their_flags(words):
+    assert first_block(spec_of(with_arguments(*words)), a_world()) is None
+
+
+@pytest.mark.parametrize("words", [["--dtype", "float7"], ["--dtype=float7"], ["--dty", "float7"]], ids=" ".join)
+def test_value_that_is_no_choice_of_the_version_is_refused_with_its_choices(words):
+    block = blocked(with_arguments(*words))
+    assert block.reason is Reason.ENGINE_FLAG_UNKNOWN
+    assert "'float7' for --dtype" in block.message
+    assert "bfloat16" in block.message
+
+
+KNOWN_FORMATS = {minor: table_for(minor).flags["--kv-cache-dtype"].choices for minor in supported_minors()}
+
+
+@pytest.mark.parametrize("minor", [minor for minor, formats in KNOWN_FORMATS.items() if formats])
+def test_number_format_of_the_cache_is_one_of_the_version(minor):
+    def of(dtype: str) -> dict[str, Any]:
+        return a_baked_model(engine={"vllm": {"image": VLLM_IMAGE, "version": f"{minor}.0", "kvCacheDtype": dtype}})
+
+    block = blocked(of("nonsense"))
+    assert block.reason is Reason.ENGINE_FLAG_UNKNOWN
+    assert "`engine.vllm.kvCacheDtype` says 'nonsense'" in block.message
+    for choice in KNOWN_FORMATS[minor]:
+        assert first_block(spec_of(of(choice)), a_world()) is None
+
+
 def test_values_that_look_like_flags_are_left_to_the_engine():
     assert first_block(spec_of(with_arguments("--seed", "-1", "--max-num-seqs", "64")), a_world()) is None
 
@@ -251,6 +314,17 @@ def test_one_node_that_mounts_images_is_enough_and_no_node_is_no_obstacle():
     assert first_block(spec, a_world(nodes=(old, young))) is None
     assert first_block(spec, a_world(nodes=())) is None
     assert first_block(spec, a_world(nodes=(old, without_gpu))) is not None
+
+
+def test_node_that_the_pod_may_not_run_on_mounts_nothing_for_it():
+    old = an_a100_node("old", runtime_version="containerd://2.0.1")
+    young = an_a100_node("young", instance_type="Standard_ND96isr_H100_v5")
+    here = {"count": 1, "instanceTypes": ["Standard_NC24ads_A100_v4"]}
+    spec = spec_of(an_image_volume_model(accelerator=here))
+    block = first_block(spec, a_world(nodes=(old, young)))
+    assert block is not None
+    assert "containerd://2.0.1" in block.message
+    assert "2.2.4" not in block.message
 
 
 def test_what_is_said_about_runtimes_does_not_depend_on_the_order_of_nodes():

@@ -10,7 +10,7 @@ from hermetic.api.reasons import Reason
 SIGNATURES: tuple[tuple[re.Pattern[str], Reason], ...] = tuple(
     (re.compile(pattern, re.IGNORECASE), reason)
     for pattern, reason in (
-        (r"unrecognized arguments", Reason.ENGINE_ARGUMENTS_REFUSED),
+        (r"unrecognized arguments|invalid choice: ", Reason.ENGINE_ARGUMENTS_REFUSED),
         (r"repo id must (be in the form|use alphanumeric)", Reason.MODEL_PATH_MISSING),
         (r"outgoing traffic has been disabled", Reason.FETCH_ATTEMPTED),
         (r"invalid repository id or local directory", Reason.MODEL_INCOMPLETE),

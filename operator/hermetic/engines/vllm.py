@@ -7,6 +7,7 @@ from typing import Any
 
 from hermetic.api.engine import Vllm
 from hermetic.api.modeldeployment import ModelDeploymentSpec
+from hermetic.engines.extra_arguments import is_flag
 from hermetic.engines.launch import (
     PROPAGATION_SECONDS,
     TEARDOWN_SECONDS,
@@ -54,15 +55,7 @@ def tensor_parallel_size(spec: ModelDeploymentSpec, vllm: Vllm) -> int:
 def unknown_flags(vllm: Vllm) -> tuple[str, ...]:
     """The arguments of extraArgs that this version would refuse."""
     table = table_for(vllm.version)
-    return tuple(
-        argument
-        for argument in vllm.extra_args
-        if argument.startswith("-") and not _is_number(argument) and not table.knows(argument)
-    )
-
-
-def _is_number(argument: str) -> bool:
-    return argument.lstrip("-").replace(".", "", 1).isdigit()
+    return tuple(argument for argument in vllm.extra_args if is_flag(argument) and not table.knows(argument))
 
 
 def _rendered_flags(spec: ModelDeploymentSpec, vllm: Vllm, table: VllmTable) -> tuple[str, ...]:

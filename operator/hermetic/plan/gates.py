@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
 from hermetic.api.conditions import ConditionType
 from hermetic.api.configuration import AllowedShare
+from hermetic.api.engine import Vllm
 from hermetic.api.modeldeployment import ModelDeploymentSpec
 from hermetic.api.quantities import parse_quantity
 from hermetic.api.reasons import Reason
 from hermetic.api.reserved import MEDIA_FROM_NOWHERE, VLLM_FLAGS
 from hermetic.api.weights import AzureFiles
 from hermetic.engines import vllm
+from hermetic.engines.extra_arguments import Told, is_choice, read
 from hermetic.engines.starting import image
-from hermetic.engines.vllm_tables import UnsupportedVersion, supported_minors, table_for
+from hermetic.engines.vllm_tables import Flag, UnsupportedVersion, VllmTable, supported_minors, table_for
 from hermetic.objects.volumes import shared_memory_limit
 from hermetic.objects.weights_volume import share_of, storage_account
+from hermetic.plan.scheduling import eligible_nodes
 from hermetic.plan.world import World
 
 
@@ -143,6 +146,11 @@ def engine_flags_are_known(spec: ModelDeploymentSpec, _: World) -> Verdict:
             Reason.ENGINE_FLAG_UNKNOWN,
             f"`engine.vllm.extraArgs` holds {_quoted(unknown)}, which vLLM {table.version} does not know",
         )
+    return _flags_that_vllm_would_refuse(engine, table)
+
+
+def _flags_that_vllm_would_refuse(engine: Vllm, table: VllmTable) -> Verdict:
+    """A reserved flag, a word that belongs to no flag, or a value that is none of the flag's choices."""
     for argument in engine.extra_args:
         reached = [flag.name for flag in table.understood_as(argument) if flag.name in VLLM_FLAGS]
         if reached and argument.startswith("-") and argument != MEDIA_FROM_NOWHERE:
@@ -151,7 +159,28 @@ def engine_flags_are_known(spec: ModelDeploymentSpec, _: World) -> Verdict:
                 f"`engine.vllm.extraArgs` holds '{argument}', which vLLM takes for '{reached[0]}': "
                 f"{VLLM_FLAGS[reached[0]]}",
             )
+    told, stray = read(engine.extra_args, table)
+    if stray:
+        return Blocks(
+            Reason.ENGINE_FLAG_UNKNOWN,
+            f"`engine.vllm.extraArgs` holds {_quoted(stray)}, which belongs to no flag: vLLM would take it for another "
+            "model; remove it, or write it behind the flag that it is the value of",
+        )
+    for field, flag, value in _wrong_choices(engine, table, told):
+        return Blocks(
+            Reason.ENGINE_FLAG_UNKNOWN,
+            f"{field} says '{value}' for {flag.name}, for which vLLM {table.version} knows: {', '.join(flag.choices)}",
+        )
     return HOLDS
+
+
+def _wrong_choices(engine: Vllm, table: VllmTable, told: tuple[Told, ...]) -> Iterator[tuple[str, Flag, str]]:
+    """(field, flag, value) of every value that this version does not know."""
+    flag, dtype = table.flags.get("--kv-cache-dtype"), engine.kv_cache_dtype
+    if flag is not None and dtype is not None and not is_choice(flag, dtype):
+        yield "`engine.vllm.kvCacheDtype`", flag, dtype
+    for one in told:
+        yield from (("`engine.vllm.extraArgs`", one.flag, value) for value in one.wrong_values())
 
 
 def _quoted(words: tuple[str, ...]) -> str:
@@ -170,7 +199,7 @@ def image_volumes_are_supported(spec: ModelDeploymentSpec, world: World) -> Verd
             f"`weights.imageVolume` needs Kubernetes 1.35 or later, this API server is {found}; {fallback}",
             ConditionType.WEIGHTS_VERIFIED,
         )
-    runtimes = {node.runtime_version for node in world.nodes if node.gpus.get(spec.accelerator.resource, 0) > 0}
+    runtimes = {node.runtime_version for node in eligible_nodes(spec, world.nodes)}
     if runtimes and not any(_mounts_images(runtime) for runtime in runtimes):
         return Blocks(
             Reason.IMAGE_VOLUME_UNSUPPORTED,

@@ -34,14 +34,24 @@ def unschedulable(spec: ModelDeploymentSpec, world: World, said: str) -> str:
     return _shortfall(spec, world.nodes) + quote
 
 
+def eligible_nodes(spec: ModelDeploymentSpec, nodes: tuple[Node, ...]) -> list[Node]:
+    """The nodes that offer the GPUs and are of a size that the spec allows, however many are free."""
+    sizes = spec.accelerator.instance_types
+    return [node for node in _offering(spec, nodes) if not sizes or node.instance_type in sizes]
+
+
+def _offering(spec: ModelDeploymentSpec, nodes: tuple[Node, ...]) -> list[Node]:
+    return [node for node in nodes if node.gpus.get(spec.accelerator.resource, 0) > 0]
+
+
 def _shortfall(spec: ModelDeploymentSpec, nodes: tuple[Node, ...]) -> str:
     resource, wanted = spec.accelerator.resource, spec.accelerator.count
     needs = f"needs {wanted} {resource} on one node"
-    offering = [node for node in nodes if node.gpus.get(resource, 0) > 0]
+    offering = _offering(spec, nodes)
     if not offering:
         return f"{needs}, but no node offers any: is the device plug-in running on the GPU pool?"
     sizes = spec.accelerator.instance_types
-    eligible = [node for node in offering if not sizes or node.instance_type in sizes]
+    eligible = eligible_nodes(spec, nodes)
     if not eligible:
         there = ", ".join(sorted({node.instance_type for node in offering}))
         return f"{needs} of size {' or '.join(sizes)}, but the nodes that offer it are of size {there}"

@@ -123,6 +123,10 @@ NUMBERS = (
         server_says="must be of type integer,string",
         prints=None,
     ),
+    *(
+        case(f"a quantity of {amount}", f"spec.resources.{field}", amount, "must be a quantity such as '16Gi'")
+        for field, amount in (("cpu", "0.5m"), ("cpu", "1.25m"), ("cpu", "0.0001"), ("memory", "1.5m"))
+    ),
     case("CPUs below zero", "spec.resources.cpu", -1, "must be a quantity such as '16Gi'"),
     case("memory in words", "spec.resources.memory", "16 GB", "must be a quantity such as '16Gi', '1500Mi' or '4'"),
 )

@@ -61,6 +61,7 @@ VALID: tuple[tuple[str, Manifest], ...] = (
     _vllm("IPv6 source range", {f"{_BALANCER}.allowedSourceRanges": ["fd00::/8", "10.1.2.3/32", "10.0.0.0/9"]}),
     _vllm("source range of one bit", {f"{_BALANCER}.allowedSourceRanges": ["128.0.0.0/1"]}),
     _vllm("pipeline of four stages", {"spec.accelerator.count": 8, f"{_VLLM}.pipelineParallelSize": 4}),
+    _vllm("quantities in thousandths", {"spec.resources": {"cpu": "1500m", "memory": "1.125Ti", "scratch": "0.001k"}}),
     _vllm("quantities as numbers", {"spec.resources": {"cpu": 0, "memory": 2**40, "scratch": "0.5Ti"}}),
     _vllm("MIG slices", {"spec.accelerator.resource": "nvidia.com/mig-1g.10gb"}),
     _vllm("AMD", {"spec.accelerator.resource": "amd.com/gpu"}),

@@ -27,7 +27,8 @@ REFERENCE = (
     r"^[a-z0-9]+([.-][a-z0-9]+)*(:[0-9]{1,5})?(/[a-z0-9]+([._-]+[a-z0-9]+)*)+(:[A-Za-z0-9_][A-Za-z0-9._-]{0,127})?"
     r"@sha256:[a-f0-9]{64}$"
 )
-QUANTITY = r"^[0-9]+(\.[0-9]{1,3})?(m|k|Ki|M|Mi|G|Gi|T|Ti)?$"
+# Never finer than a thousandth: the API server rounds such a quantity up, and it would differ from the spec for ever.
+QUANTITY = r"^([0-9]+m|[0-9]+(\.[0-9]{1,3})?(k|Ki|M|Mi|G|Gi|T|Ti)?)$"
 PRIVATE_RANGES = ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10")
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")

@@ -145,6 +145,7 @@ def test_what_the_spec_says_reaches_the_engine():
     assert value_after("--kv-cache-dtype", words) == "fp8"
     assert value_after("--ssl-keyfile", words) == "/tls/tls.key"
     assert value_after("--ssl-certfile", words) == "/tls/tls.crt"
+    assert "--enable-ssl-refresh" in words
     assert words[-1] == "--enable-prefix-caching"
 
 
@@ -238,6 +239,10 @@ def test_every_cache_lies_in_a_writable_volume():
 
 def test_ready_timeout_of_the_engine_follows_the_startup_budget():
     assert environment(a_share_model(startupBudgetSeconds=3000))["VLLM_ENGINE_READY_TIMEOUT_S"]["value"] == "3000"
+
+
+def test_certificate_is_looked_at_again_only_where_there_is_one():
+    assert "--enable-ssl-refresh" not in arguments(a_share_model())
 
 
 def test_api_key_is_named_never_read():

@@ -84,6 +84,8 @@ def _flags(spec: ModelDeploymentSpec, vllm: Vllm) -> Iterator[tuple[str, ...]]:
     if spec.endpoint.tls is not None:
         yield ("--ssl-keyfile", f"{TLS}/tls.key")
         yield ("--ssl-certfile", f"{TLS}/tls.crt")
+        # A certificate that is renewed in the Secret is served without a restart.
+        yield ("--enable-ssl-refresh",)
 
 
 def _environment(spec: ModelDeploymentSpec, vllm: Vllm, table: VllmTable) -> tuple[dict[str, Any], ...]:

@@ -152,6 +152,15 @@ def test_volumes_hold_what_the_operators_own_would_hold() -> None:
     assert json.loads(renamed) == [theirs["spec"], their_claim["spec"]]
 
 
+def test_volumes_of_two_deployments_never_share_a_name() -> None:
+    names = set()
+    for namespace, name in (("team-a", "b"), ("team", "a-b")):
+        ran = hermetic("render", "-f", "-", "--volumes", "-n", namespace, stdin=text(a_share_model(name)))
+        volume, _ = yaml.safe_load_all(ran.out)
+        names.add(volume["metadata"]["name"])
+    assert len(names) == 2
+
+
 def test_volumes_keep_their_names_when_the_object_is_made_anew() -> None:
     before = hermetic("render", "-f", "-", "--volumes", stdin=text(a_share_model())).out
     assert (

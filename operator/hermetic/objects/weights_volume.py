@@ -75,9 +75,10 @@ def persistent_volume_claim(owner: Owner, engine: str, share: Share) -> dict[str
 def platform_volumes(namespace: str, name: str, share: Share) -> tuple[dict[str, Any], dict[str, Any]]:
     """Volume and claim for somebody else to create and keep: theirs alone, so without owner and without our labels.
 
-    The names depend on the share only: printing them again for the same share asks for nothing new.
+    The names depend on the share and on whom it is for: printing them again for the same asks for nothing new.
     """
-    volume, claim = volume_names(Owner(namespace, name, uid=""), _identity(share))
+    # Without a uid, 'b' of 'team-a' and 'a-b' of 'team' would have one volume: no name holds a slash.
+    volume, claim = volume_names(Owner(namespace, name, uid=f"{namespace}/{name}"), _identity(share))
     return (
         {
             "apiVersion": "v1",

@@ -52,6 +52,22 @@ def test_a_key_in_work_is_never_in_two_hands_and_comes_again_afterwards() -> Non
     virtually(scenario)
 
 
+def test_wishes_that_were_overtaken_are_not_kept_until_they_would_be_due() -> None:
+    async def scenario() -> None:
+        queue = a_queue()
+        queue.add_after("other", 3600)
+        for _ in range(1000):
+            queue.add_after("a", 86_400)
+            queue.add_after("a", 0.5)
+            assert await queue.get() == "a"
+            queue.done("a")
+        assert len(queue._later) <= 4
+        assert await queue.get() == "other"
+        assert now() == pytest.approx(3600)
+
+    virtually(scenario)
+
+
 def test_what_people_changed_goes_before_routine() -> None:
     async def scenario() -> None:
         queue = a_queue()

@@ -84,6 +84,10 @@ class WorkQueue(Generic[K]):
             return
         self._due[key] = due
         heapq.heappush(self._later, _Later(due, next(self._count), key, routine))
+        if len(self._later) > 2 * len(self._due):
+            # An earlier wish leaves the later one behind, which would lie there until it is due: for a day, it may be.
+            self._later = [later for later in self._later if self._due.get(later.key) == later.due]
+            heapq.heapify(self._later)
         self._changed.set()
 
     def add_failed(self, key: K, *, longest: float = LONGEST_DELAY) -> float:

@@ -2,15 +2,28 @@
 
 from __future__ import annotations
 
+import socket
 import subprocess
 import sys
 from dataclasses import fields
 from unittest.mock import Mock
 
+import pytest
+
 from hermetic.api.configuration import Configuration
+from hermetic.controller.http import serve_health
 from hermetic.controller.shared import Shared
+from hermetic.errors import ConfigurationInvalid
 
 LOADED = "import sys, hermetic.cli.run, hermetic.controller.wiring; print(*sys.modules)"
+
+
+async def test_a_port_that_somebody_else_holds_is_named_with_what_to_do() -> None:
+    with socket.create_server(("", 0)) as held:
+        port = held.getsockname()[1]
+        with pytest.raises(ConfigurationInvalid, match=f"`httpPort` {port} cannot be listened on") as refused:
+            await serve_health(port, trouble=str, ready=lambda: True, metrics=bytes)
+    assert "choose another `httpPort`" in refused.value.fix
 
 
 def test_without_an_egress_audit_nothing_of_the_audit_is_loaded() -> None:

@@ -6,6 +6,8 @@ from collections.abc import Callable
 
 from aiohttp import web
 
+from hermetic.errors import ConfigurationInvalid
+
 
 async def serve_health(
     port: int, *, trouble: Callable[[], str], ready: Callable[[], bool], metrics: Callable[[], bytes]
@@ -26,5 +28,12 @@ async def serve_health(
     app.add_routes([web.get("/healthz", healthz), web.get("/readyz", readyz), web.get("/metrics", exposition)])
     runner = web.AppRunner(app, access_log=None)
     await runner.setup()
-    await web.TCPSite(runner, None, port).start()
+    try:
+        await web.TCPSite(runner, None, port).start()
+    except OSError as error:
+        await runner.cleanup()
+        raise ConfigurationInvalid(
+            f"`httpPort` {port} cannot be listened on: {error.strerror or error}",
+            fix="end the process that holds the port, or choose another `httpPort`",
+        ) from error
     return runner

@@ -116,6 +116,25 @@ def test_the_operator_may_remove_no_volume_of_others(as_operator: Api, api: Api,
     api.delete(f"{VOLUMES}/{namespace}")
 
 
+@pytest.mark.parametrize("labels", [None, {"hermetic.dev/owner-uid": "another"}], ids=["unmarked", "of another"])
+def test_the_operator_may_take_over_no_volume_of_others(
+    as_operator: Api, api: Api, namespace: str, labels: dict[str, str] | None
+) -> None:
+    volume = a_volume(namespace)
+    volume["metadata"]["labels"] = labels
+    api.create(VOLUMES, volume)
+    with pytest.raises(ApiError, match="take over no PersistentVolume of others"):
+        as_operator.apply(f"{VOLUMES}/{namespace}", a_volume(namespace), "hermetic")
+    api.delete(f"{VOLUMES}/{namespace}")
+
+
+def test_the_operator_may_correct_its_own_volume(as_operator: Api, api: Api, namespace: str) -> None:
+    as_operator.apply(f"{VOLUMES}/{namespace}", a_volume(namespace), "hermetic")
+    api.merge(f"{VOLUMES}/{namespace}", {"metadata": {"labels": {"app.kubernetes.io/managed-by": "somebody"}}})
+    as_operator.apply(f"{VOLUMES}/{namespace}", a_volume(namespace), "hermetic")
+    api.delete(f"{VOLUMES}/{namespace}")
+
+
 def test_nobody_but_the_operator_says_what_is_ready(
     kubectl: Kubectl,
     api: Api,

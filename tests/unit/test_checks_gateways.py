@@ -11,6 +11,7 @@ from tests.audit_services import (
     add_connection,
     add_gateway,
     only,
+    peer,
     served_cluster,
     verdicts,
 )
@@ -91,6 +92,25 @@ def test_a_default_site_fails() -> None:
 def test_a_learned_prefix_fails_when_it_is_public(prefix: str, verdict: str) -> None:
     world = add_gateway(served_cluster())
     world.act(GATEWAY, "getLearnedRoutes", {"value": [{"network": prefix, "origin": "EBgp"}]})
+    assert verdicts(world, "gateway-forced-tunnel") == {GATEWAY.lower(): verdict}
+
+
+@pytest.mark.parametrize(
+    ("network", "origin", "verdict"),
+    [
+        ("20.30.0.0/16", "Network", "Pass"),
+        ("20.30.4.0/24", "Network", "Pass"),
+        ("20.40.0.0/16", "Network", "Pass"),
+        ("20.30.0.0/16", "EBgp", "Fail"),
+        ("20.30.0.0/15", "Network", "Fail"),
+        ("0.0.0.0/0", "Network", "Fail"),
+        ("not a prefix", "Network", "Fail"),
+    ],
+)
+def test_public_space_of_the_networks_themselves_is_not_learned(network: str, origin: str, verdict: str) -> None:
+    world = add_gateway(peer(served_cluster(), remoteAddressSpace={"addressPrefixes": ["20.40.0.0/16"]}))
+    world.change(VNET, addressSpace={"addressPrefixes": ["10.0.0.0/16", "20.30.0.0/16"]})
+    world.act(GATEWAY, "getLearnedRoutes", {"value": [{"network": network, "origin": origin}]})
     assert verdicts(world, "gateway-forced-tunnel") == {GATEWAY.lower(): verdict}
 
 

@@ -121,7 +121,11 @@ def _surroundings(estate: Estate, scoped: ScopedSubnet, subnet: Subnet) -> Surro
 
 def local_space(estate: Estate, subnet_id: str) -> Space:
     """The address space of the subnet's network and of its peers, as far as it can be read."""
-    network_id = parent_of(subnet_id)
+    return network_space(estate, parent_of(subnet_id))
+
+
+def network_space(estate: Estate, network_id: str) -> Space:
+    """The address space of a network and of its peers, as far as it can be read."""
     return estate.once(("local", network_id.lower()), lambda: _local(estate, network_id))
 
 

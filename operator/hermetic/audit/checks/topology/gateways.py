@@ -7,8 +7,10 @@ from collections.abc import Callable, Iterable, Iterator
 from hermetic.audit.checks.topology.gateway_finding import connections_of, distant_networks, gateways_in
 from hermetic.audit.egress.prefixes import network as prefix_of
 from hermetic.audit.egress.prefixes import public_part
-from hermetic.audit.estate.arm_ids import name_of
-from hermetic.audit.estate.azure.gateways import Connection, LearnedRoutes, VirtualNetworkGateway
+from hermetic.audit.egress.space import Space, space, union, without
+from hermetic.audit.egress.surroundings import network_space
+from hermetic.audit.estate.arm_ids import name_of, parent_of
+from hermetic.audit.estate.azure.gateways import Connection, LearnedRoute, LearnedRoutes, VirtualNetworkGateway
 from hermetic.audit.estate.azure.vnet import VirtualNetwork
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.look import Seen
@@ -16,7 +18,7 @@ from hermetic.audit.findings import Severity
 from hermetic.audit.judging import Judgement, cannot_say, does_not_apply, fails, passes
 from hermetic.audit.policy import Policy
 from hermetic.audit.reach import each_network
-from hermetic.audit.scope import missing, whole_or_unknown
+from hermetic.audit.scope import missing, network_ids_of, whole_or_unknown
 
 
 def present(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
@@ -94,7 +96,7 @@ def forced_tunnel(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
         learned = estate.asked(LearnedRoutes, gateway.id)
         path = f"vnet of the cluster -> gateway {gateway.name} -> on-prem -> internet"
         site = gateway.gateway_default_site
-        public = _public_prefixes(learned)
+        public = _public_prefixes(learned, _own_space(estate, gateway))
         if site is not None:
             yield fails(gateway.id, "DefaultSite", f"gatewayDefaultSite is {site.id}", gateway, learned, paths=(path,))
         elif public:
@@ -109,10 +111,27 @@ def forced_tunnel(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
     yield from _each_gateway(estate, judge, with_peers=True)
 
 
-def _public_prefixes(learned: Seen[LearnedRoutes]) -> list[str]:
-    """What is no prefix at all counts as public: it cannot be told."""
-    said = [route.network or "?" for route in (learned.value.value or ())] if learned.value is not None else []
-    return [word for word in said if (prefix := prefix_of(word)) is None or public_part(prefix)]
+def _public_prefixes(learned: Seen[LearnedRoutes], own: Space) -> list[str]:
+    """What is no prefix at all counts as public: it cannot be told. A network's own space is not learned."""
+    routes = (learned.value.value or ()) if learned.value is not None else ()
+    return [one.network or "?" for one in routes if _is_public(one) and not _is_of_the_network(one, own)]
+
+
+def _is_public(route: LearnedRoute) -> bool:
+    prefix = prefix_of(route.network or "?")
+    return prefix is None or bool(public_part(prefix))
+
+
+def _is_of_the_network(route: LearnedRoute, own: Space) -> bool:
+    """Networks may use public prefixes for themselves; the gateway tells them beside what it has learned."""
+    prefix = prefix_of(route.network or "?")
+    return (route.origin or "").lower() == "network" and prefix is not None and not without(space((prefix,)), own)
+
+
+def _own_space(estate: Estate, gateway: VirtualNetworkGateway) -> Space:
+    """Of the cluster's networks, of the gateway's, and of the peers of both."""
+    networks = (*network_ids_of(estate), *map(parent_of, gateway.subnet_ids))
+    return union(span for one in networks for span in network_space(estate, one))
 
 
 def _each_gateway(

@@ -10,7 +10,7 @@ import pytest
 from hermetic.audit.estate.questions import Trouble
 from hermetic.audit.findings import Severity, Verdict
 from hermetic.audit.policy import Policy
-from tests.audit_estates import CLUSTER, NETWORK, NODES, ROUTES, SUBSCRIPTION, VNET
+from tests.audit_estates import CLUSTER, NETWORK, NODES, ROUTES, SUBSCRIPTION, VNET, route
 from tests.audit_services import (
     FAR_PEERING,
     HUB,
@@ -211,7 +211,34 @@ class TestNetworkManager:
     )
     def test_an_admin_rule_fails_when_it_allows_out(self, rest: dict[str, Any], verdict: str) -> None:
         world = served_cluster().act(VNET, ADMIN_RULES, _admin_rule(**rest))
-        assert verdicts(world, "avnm-admin-rules") == {VNET.lower(): verdict}
+        assert verdicts(world.change(ROUTES, routes=[]), "avnm-admin-rules") == {VNET.lower(): verdict}
+
+    @pytest.mark.parametrize(
+        ("rest", "routes", "verdict"),
+        [
+            ({}, [route("v4", "0.0.0.0/0", "None")], "Fail"),
+            ({}, [route("v4", "20.0.0.0/8", "VnetLocal")], "Fail"),
+            ({}, [route("v6", "::/0", "None")], "Pass"),
+            ({}, [], "Pass"),
+            ({}, None, "Unknown"),
+            ({"access": "Allow"}, [route("v4", "0.0.0.0/0", "None")], "Pass"),
+            ({"direction": "Inbound"}, [route("v4", "0.0.0.0/0", "None")], "Pass"),
+        ],
+    )
+    def test_the_network_tag_leads_where_routes_widen_it(self, rest: dict[str, Any], routes: Any, verdict: str) -> None:
+        tag = [{"addressPrefixType": "ServiceTag", "addressPrefix": "VirtualNetwork"}]
+        world = served_cluster().act(VNET, ADMIN_RULES, _admin_rule(destinations=tag, **rest))
+        assert verdicts(world.change(ROUTES, routes=routes), "avnm-admin-rules") == {VNET.lower(): verdict}
+
+    def test_the_network_tag_leads_to_the_declared_firewall(self) -> None:
+        tag = [{"addressPrefixType": "ServiceTag", "addressPrefix": "VirtualNetwork"}]
+        world = served_cluster().act(VNET, ADMIN_RULES, _admin_rule(destinations=tag))
+        address = {"name": "a", "properties": {"privateIPAddress": "10.0.5.4"}}
+        world.put(FIREWALL, {"ipConfigurations": [address]})
+        world.change(ROUTES, routes=[route("v4", "0.0.0.0/0", "VirtualAppliance", "10.0.5.4")])
+        declared = Policy(profile="filtered", firewall=FIREWALL)
+        assert verdicts(world, "avnm-admin-rules", declared) == {VNET.lower(): "Pass"}
+        assert verdicts(world, "avnm-admin-rules") == {VNET.lower(): "Fail"}
 
 
 class TestHubs:

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TypeVar
 
+from hermetic.audit.checks.nsg.verdicts import firewall_looks
 from hermetic.audit.egress.prefixes import network as prefix_of
 from hermetic.audit.egress.prefixes import public_part
-from hermetic.audit.estate.arm_ids import name_of
+from hermetic.audit.egress.surroundings import surroundings
+from hermetic.audit.estate.arm_ids import is_below, name_of
 from hermetic.audit.estate.azure.network_manager import (
     AdminAddress,
     AdminRule,
@@ -20,11 +22,12 @@ from hermetic.audit.estate.look import Look, Seen
 from hermetic.audit.judging import Judgement, cannot_say, fails, passes
 from hermetic.audit.policy import Policy
 from hermetic.audit.reach import each_network
-from hermetic.audit.scope import missing
+from hermetic.audit.scope import missing, subnets_of
 
 P = TypeVar("P", EffectiveConnectivity, EffectiveAdminRules)
 
-INWARD_TAGS = {"virtualnetwork", "azureloadbalancer"}
+NETWORK_TAG = "virtualnetwork"
+INWARD_TAGS = {NETWORK_TAG, "azureloadbalancer"}
 
 
 def connectivity(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
@@ -48,14 +51,18 @@ def connectivity(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
     yield from each_network(estate, judge)
 
 
-def admin_rules(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
+def admin_rules(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     """An admin rule that allows is read before every security group."""
 
     def judge(network: Seen[VirtualNetwork]) -> Iterator[Judgement]:
         pages, looks = _pages(estate, EffectiveAdminRules, network.target)
         yield passes(network.target, "NoAdminAllow", "no admin rule allows packets to the internet", *looks)
-        for rule in (rule for page in pages for rule in page.value or ()):
+        rules = [rule for page in pages for rule in page.value or ()]
+        for rule in rules:
             yield from _rule(network.target, rule, looks)
+        through_the_tag = [rule for rule in rules if _always_allows_the_network_tag(rule)]
+        if through_the_tag:
+            yield from _widened(estate, policy, network.target, through_the_tag, looks)
 
     yield from each_network(estate, judge)
 
@@ -75,6 +82,35 @@ def _rule(network: str, rule: AdminRule, looks: tuple[Look, ...]) -> Iterator[Ju
     else:
         message = f"admin rule {name}: access {rule.access!r}, direction {rule.direction!r} are not known"
         yield cannot_say(network, "AdminRuleUnknown", message, *looks)
+
+
+def _always_allows_the_network_tag(rule: AdminRule) -> bool:
+    """One that merely allows leaves the word to the security groups, where the same tag is judged."""
+    words = {(one.address_prefix or "").strip().lower() for one in rule.destinations or ()}
+    is_inbound = (rule.direction or "").lower() == "inbound"
+    return not is_inbound and (rule.access or "").lower() == "alwaysallow" and NETWORK_TAG in words
+
+
+def _widened(
+    estate: Estate, policy: Policy, network: str, rules: list[AdminRule], looks: tuple[Look, ...]
+) -> Iterator[Judgement]:
+    """The tag holds what a user-defined route leads to, as it does in a security group."""
+    names = ", ".join(name_of(rule.id or "not named") for rule in rules)
+    unseen = f"admin rule {names} always allows VirtualNetwork, and what widens the tag was not seen"
+    for scoped in (one for one in subnets_of(estate)[0] if is_below(one.id, network)):
+        if scoped.seen.value is None:
+            yield cannot_say(network, "SubnetNotSeen", unseen, scoped.seen)
+            continue
+        around = surroundings(estate, scoped, scoped.seen.value)
+        if firewall_looks(estate, policy, around) is not None:
+            continue  # the tag leads to the declared firewall, which decides
+        if around.ground.network_tag_leads_out is None:
+            yield cannot_say(network, "RoutesNotSeen", unseen, *((around.table,) if around.table else ()), *looks)
+        elif around.ground.network_tag_leads_out:
+            words = f"admin rule {names} always allows VirtualNetwork, which holds the internet for subnet"
+            words += f" {name_of(scoped.id)}: a user-defined route to a default or public prefix widens the tag"
+            path = f"subnet {name_of(scoped.id)} -> admin rule {names} -> internet"
+            yield fails(network, "AdminRuleAllows", words, *looks, paths=(path,))
 
 
 def _leads_out(rule: AdminRule) -> bool:

@@ -64,7 +64,7 @@ def scale_set_of_others_that_kept_its_hidden_address(estate: Estate) -> Named:
     return _scale_set(estate, estate.site.gpu_subnet, hidden=True)
 
 
-@plant("vm-pivot", "high", also=(PIPS, "nic-public-ip"), spot="others-scale-set")
+@plant("vm-pivot", "high", also=("nic-public-ip", *WAYS_OUT), spot="others-scale-set")
 def scale_set_of_others_with_an_instance_that_drifted(estate: Estate) -> Named:
     """The model of the scale set has no public address, an instance has one."""
     identifier = _scale_set(estate, subnet(estate, "snet-batch", "10.40.43.0/24"))

@@ -14,6 +14,7 @@ from tests.audit_estates import (
     CLUSTER,
     NETWORK,
     NODES,
+    ROUTES,
     RULES,
     SUBSCRIPTION,
     VNET,
@@ -158,6 +159,13 @@ class TestPivots:
         world.change(f"{VNET}/subnets/tools", routeTable={"id": table})
         assert verdicts(world, "vm-pivot") == {MACHINE.lower(): verdict}
         assert verdicts(world.refuse(table), "vm-pivot") == UNKNOWN
+
+    def test_the_table_of_the_nodes_is_judged_for_itself(self) -> None:
+        world = served_cluster()
+        add_machine(world)
+        world.change(f"{VNET}/subnets/tools", routeTable={"id": ROUTES.upper()})
+        world.change(ROUTES, routes=[route("v4", "0.0.0.0/0", "VirtualAppliance", "10.200.0.4")])
+        assert verdicts(world, "vm-pivot") == {MACHINE.lower(): "Pass"}
 
     def test_a_table_without_a_list_of_routes_is_unknown(self) -> None:
         world, table = served_cluster(), f"{NETWORK}/routeTables/tools"

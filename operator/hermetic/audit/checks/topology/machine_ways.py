@@ -25,7 +25,7 @@ from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.look import Look, Seen
 from hermetic.audit.policy import Policy
 from hermetic.audit.reach import throughout
-from hermetic.audit.scope import is_of_the_cluster, missing
+from hermetic.audit.scope import is_of_the_cluster, missing, subnets_of
 
 T = TypeVar("T")
 V = TypeVar("V")
@@ -34,7 +34,8 @@ V = TypeVar("V")
 def ways_out(estate: Estate, policy: Policy, machine: Machine) -> tuple[tuple[str, ...], tuple[Look, ...]]:
     """In words, every way of every interface; and what was read for it: with a problem there, there may be more.
 
-    A subnet of the cluster is judged for itself: what it lets out is no news about this machine.
+    A subnet of the cluster is judged for itself, and so is its route table, whoever else goes by it: what these let out
+    is no news about this machine.
     """
     looks: list[Look] = [*machine.doubts, *(look for one in machine.interfaces for look in one.doubts)]
     ways = [*machine.own_ways, *(way for one in machine.interfaces for way in one.own_ways)]
@@ -77,7 +78,7 @@ def _by_default(subnet: Subnet) -> Iterator[str]:
 
 
 def _routed(estate: Estate, policy: Policy, subnet_id: str, subnet: Subnet, looks: list[Look]) -> Iterator[str]:
-    if subnet.route_table is None:
+    if subnet.route_table is None or subnet.route_table.id.lower() in _tables_of_the_cluster(estate):
         return
     seen = estate.one(RouteTable, subnet.route_table.id)
     addresses, firewall = declared_addresses(estate, policy)
@@ -90,6 +91,14 @@ def _routed(estate: Estate, policy: Policy, subnet_id: str, subnet: Subnet, look
     for way in public_ways(routes, local_space(estate, subnet_id)):
         if way.leads_on and not (_may_lead_to_it(way) if unseen else leads_to_the_firewall(way, addresses)):
             yield f"route {way.words}"
+
+
+def _tables_of_the_cluster(estate: Estate) -> frozenset[str]:
+    """Ids in lower case."""
+    seen = [one.seen.value for one in subnets_of(estate)[0] if one.seen.value is not None]
+    unread: list[Look] = []  # a pointer that cannot be read excuses no table
+    tables = readable(seen, lambda one: one.route_table, unread)
+    return frozenset(table.id.lower() for _, table in tables if table is not None)
 
 
 def _may_lead_to_it(way: Way) -> bool:

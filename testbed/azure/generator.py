@@ -85,12 +85,15 @@ def every_plant() -> Iterator[Topology]:
 def _drawn(chance: random.Random, estate: Estate, count: int) -> list[Plant]:
     fitting = [plant for _, plant in sorted(PLANTS.items()) if plant.fits(estate)]
     chance.shuffle(fitting)
-    chosen: dict[str, Plant] = {}
+    chosen: list[Plant] = []
+    taken: set[str] = set()
     for plant in fitting:
         if len(chosen) == count:
             break
-        chosen.setdefault(plant.spot, plant)
-    return list(chosen.values())
+        if taken.isdisjoint(plant.spots):
+            chosen.append(plant)
+            taken |= plant.spots
+    return chosen
 
 
 def _planted(seed: int, layout: str, estate: Estate, plants: list[Plant], chance: random.Random | None) -> Topology:

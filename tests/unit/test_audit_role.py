@@ -78,9 +78,9 @@ def _with_every_plant(estate: Estate, names: Iterable[str]) -> Estate:
     # some interfaces do not tell whether they have default outbound access: Resource Graph is asked then
     estate.scale_set_outbound_shown_by = frozenset({"graph"})
     for plant in (PLANTS[name] for name in names):
-        if plant.spot not in spots and plant.fits(estate):
+        if spots.isdisjoint(plant.spots) and plant.fits(estate):
             plant.into(estate)
-            spots.add(plant.spot)
+            spots |= plant.spots
     return estate
 
 

@@ -36,7 +36,7 @@ class Expected:
 class Plant:
     """name: of the function that changes the estate; its docstring says what was opened.
 
-    also: check ids that may fail beside it, on whatever resource. spot: plants of one spot undo one another. needs:
+    also: check ids that may fail beside it, on whatever resource. spots: plants that share one undo one another. needs:
     fields of the site that must not be empty. depends: the severity changes when other paths are open as well.
     """
 
@@ -45,7 +45,7 @@ class Plant:
     severity: str
     change: Change
     also: frozenset[str]
-    spot: str
+    spots: frozenset[str]
     needs: tuple[str, ...]
     profiles: tuple[str, ...]
     fits_also: Callable[[Estate], bool]
@@ -83,14 +83,26 @@ def plant(  # noqa: PLR0913 - the columns of a table
     fits: Callable[[Estate], bool] = lambda _: True,
     depends: bool = False,
 ) -> Callable[[Change], Change]:
-    """Makes a plant of a function that changes an estate and returns the id that the finding must name."""
+    """Makes a plant of a function that changes an estate and returns the id that the finding must name.
+
+    `spot` may name several, with blanks between.
+    """
 
     def taken(change: Change) -> Change:
         name = getattr(change, "__name__", check).strip("_")
         if name in PLANTS:
             raise ValueError(f"two plants are called {name}")
         PLANTS[name] = Plant(
-            name, check, severity, change, frozenset(also), spot or name, needs, profiles, fits, depends
+            name,
+            check,
+            severity,
+            change,
+            frozenset(also),
+            frozenset((spot or name).split()),
+            needs,
+            profiles,
+            fits,
+            depends,
         )
         return change
 

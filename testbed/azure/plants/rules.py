@@ -124,7 +124,7 @@ def _is_blocked(estate: Estate) -> bool:
     return bool(estate.properties(estate.cluster)["networkProfile"]["outboundType"] == "block")
 
 
-@plant("nsg-block-type", "medium", also=SEEN_BY, spot="node-rules", fits=_is_blocked)
+@plant("nsg-block-type", "medium", also=SEEN_BY, spot="node-rules cluster:networkProfile", fits=_is_blocked)
 def block_without_its_rules(estate: Estate) -> Named:
     """The cluster says block, and the rules that do it are gone from its group."""
     drop_aks_rules(estate)

@@ -19,6 +19,9 @@ from testbed.azure.plants.pieces import (
 )
 from testbed.azure.plants.plant import Named, plant
 
+# what serves the whole network serves the machine with the resolver too
+OF_THE_NETWORK = (*WAYS_OUT, "vnet-dns-servers")
+
 
 @plant("subnet-default-outbound", "critical", also=WAYS_OUT, spot="gpu-outbound")
 def default_outbound_is_null(estate: Estate) -> Named:
@@ -75,7 +78,7 @@ def nat_gateway_on_the_gpu_subnet(estate: Estate) -> Named:
     return home
 
 
-@plant("vnet-nat-gateway", "critical", also=(*WAYS_OUT, "natgw-inventory"), spot="vnet-nat")
+@plant("vnet-nat-gateway", "critical", also=(*OF_THE_NETWORK, "natgw-inventory"), spot="vnet-nat")
 def nat_gateway_of_the_whole_network(estate: Estate) -> Named:
     """A StandardV2 NAT gateway names the network as its source; no subnet shows it."""
     gateway = nat_gateway(estate, "nat-vnet", sourceVirtualNetwork={"id": estate.site.vnet})
@@ -83,7 +86,7 @@ def nat_gateway_of_the_whole_network(estate: Estate) -> Named:
     return estate.site.vnet, gateway
 
 
-@plant("vnet-nat-gateway", "critical", also=(*WAYS_OUT, "natgw-inventory"), spot="vnet-nat")
+@plant("vnet-nat-gateway", "critical", also=(*OF_THE_NETWORK, "natgw-inventory"), spot="vnet-nat")
 def default_nat_gateway_of_the_network(estate: Estate) -> Named:
     """Azure gave the network a default public NAT gateway."""
     gateway = network(estate, "natGateways", "nat-default")
@@ -103,7 +106,7 @@ def nat_gateway_that_names_a_subnet(estate: Estate) -> Named:
     return nat_gateway(estate, "nat-named", subnets=[{"id": estate.site.system_subnet}])
 
 
-@plant("subnet-service-gateway", "critical", also=WAYS_OUT, spot="service-gateway")
+@plant("subnet-service-gateway", "critical", also=OF_THE_NETWORK, spot="service-gateway")
 def service_gateway_on_the_gpu_subnet(estate: Estate) -> Named:
     """A service gateway routes the pods' egress through its own NAT."""
     gateway = network(estate, "serviceGateways", "sgw-inference")
@@ -112,7 +115,7 @@ def service_gateway_on_the_gpu_subnet(estate: Estate) -> Named:
     return estate.site.gpu_subnet, gateway
 
 
-@plant("subnet-service-gateway", "critical", also=WAYS_OUT, spot="service-gateway")
+@plant("subnet-service-gateway", "critical", also=OF_THE_NETWORK, spot="service-gateway")
 def service_gateway_of_the_network(estate: Estate) -> Named:
     """A service gateway belongs to the network; no subnet names it."""
     gateway = network(estate, "serviceGateways", "sgw-vnet")

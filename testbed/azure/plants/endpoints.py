@@ -94,7 +94,11 @@ def private_link_service_for_everyone(estate: Estate) -> Named:
     return estate.add(in_node_group("privateLinkServices", "pls-serving"), properties, location=LOCATION)
 
 
-@plant("ampls-open", "high", also=SEEN_BY)
+# with a way to Azure Monitor inside, what measures is not told of
+MEASURING = "cluster:azureMonitorProfile cluster:securityProfile cluster:addonProfiles"
+
+
+@plant("ampls-open", "high", also=SEEN_BY, spot=f"monitor-scope {MEASURING}")
 def monitor_scope_in_open_mode(estate: Estate) -> Named:
     """The network's monitor scope is open: logs can be sent to any tenant's workspace."""
     scope = f"{group(estate)}/providers/Microsoft.Insights/privateLinkScopes/ampls-inference"

@@ -10,7 +10,7 @@ from hermetic.audit.estate.arm_ids import same_id
 from hermetic.audit.estate.azure.cluster_features import BootstrapProfile, ClusterFeatures
 from hermetic.audit.estate.azure.registries import Registry
 from hermetic.audit.estate.estate import Estate
-from hermetic.audit.findings import Severity, Verdict
+from hermetic.audit.findings import Finding, Severity, Verdict
 from hermetic.audit.judging import Judgement, cannot_say, fails, findings_of, passes
 from hermetic.audit.policy import Policy
 
@@ -42,11 +42,16 @@ def _registry(estate: Estate, policy: Policy, cluster: ClusterFeatures, registry
         for check in registries.CHECKS
         if check.page.severity is Severity.HIGH
         for finding in findings_of(check, estate, policy)
-        if same_id(finding.resource, registry)
-        and finding.severity.decides
-        and finding.verdict in {Verdict.FAIL, Verdict.UNKNOWN}
+        if finding.severity.decides and _speaks_against(finding, estate, registry)
     ]
     if found:
         words = f"images come from {registry}, and that registry does not pass: {', '.join(dict.fromkeys(found))}"
         return cannot_say(estate.cluster, "RegistryDoesNotPass", words, *looks)
     return passes(estate.cluster, "CachedSource", f"images come from {registry}, which is closed", *looks)
+
+
+def _speaks_against(finding: Finding, estate: Estate, registry: str) -> bool:
+    """Whether it does not let the registry pass. What could not be judged of the whole cluster was not judged of it."""
+    if same_id(finding.resource, registry):
+        return finding.verdict in {Verdict.FAIL, Verdict.UNKNOWN}
+    return same_id(finding.resource, estate.cluster) and finding.verdict is Verdict.UNKNOWN

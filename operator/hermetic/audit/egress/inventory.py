@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import TypeVar
 
-from hermetic.audit.estate.arm_ids import subscription_of
+from hermetic.audit.estate.arm_ids import is_below, subscription_of
 from hermetic.audit.estate.azure.vnet import NetworkInterface, NicFields, ScaleSet
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.look import Listing, Look, merged
@@ -13,7 +13,7 @@ from hermetic.audit.estate.resource import Resource
 from hermetic.audit.judging import unreadable
 from hermetic.audit.policy import Policy
 from hermetic.audit.reach import is_in
-from hermetic.audit.scope import groups_of, instance_nics_of, network_ids_of, nics_of_set, scale_sets_of
+from hermetic.audit.scope import groups_of, instance_nics_of, network_ids_of, nics_of_set, node_group_of
 from hermetic.errors import FactDamaged
 
 R = TypeVar("R", bound=Resource)
@@ -66,10 +66,12 @@ def _interfaces(estate: Estate, policy: Policy) -> tuple[tuple[NicFields, ...], 
 def _instances_of_others(
     estate: Estate, policy: Policy, networks: frozenset[str], damaged: list[Look]
 ) -> list[Listing[NicFields]]:
-    """Instances of scale sets that are not the cluster's: of those alone whose model is in one of these networks."""
-    sets = everywhere(estate, policy, ScaleSet)
-    nodes = {one.id.lower() for one in scale_sets_of(estate)}
-    others = readable(sets.where(lambda one: one.id.lower() not in nodes), lambda one: one.subnet_ids, damaged)
+    """Instances of scale sets that are not the cluster's: of those alone whose model is in one of these networks.
+
+    The cluster's are those in its group, whether or not the list of the group came.
+    """
+    sets, group = everywhere(estate, policy, ScaleSet), node_group_of(estate)
+    others = readable(sets.where(lambda one: not is_below(one.id, group)), lambda one: one.subnet_ids, damaged)
     found = [instances_of(estate, scale_set) for scale_set, subnets in others if is_in(subnets, networks)]
     return [Listing(sets.target, (), sets.evidence, sets.problem), *found]
 

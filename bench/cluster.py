@@ -22,6 +22,7 @@ from testbed.controlplane import ControlPlane, Settings
 from testbed.errors import ApiError
 from testbed.installation import ACCOUNT, REPOSITORY
 from testbed.kubectl import Kubectl
+from testbed.served import wait_until_served
 
 PEER = "system:serviceaccount:bench-peer:peer"
 USER = "bench"
@@ -68,6 +69,7 @@ class Cluster:
             kubectl("apply", "--server-side", "--kustomize", str(folder))
         kubectl("apply", "--server-side", "--filename", str(Path(__file__).parent / "peer" / "rbac.yaml"))
         kubectl("wait", "--for=condition=Established", "--timeout=30s", "crd/modeldeployments.hermetic.dev")
+        wait_until_served(self.api, f"{API}/modeldeployments")
 
     def make_namespace(self, name: str) -> None:
         """A namespace that pods can be made in."""

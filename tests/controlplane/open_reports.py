@@ -6,10 +6,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from testbed.api import Api
-from testbed.errors import ApiError
 from testbed.kubectl import Kubectl
 from testbed.openreports import definitions
-from testbed.processes import wait_until
+from testbed.served import wait_until_served
 
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 CLUSTER_REPORTS = "/apis/openreports.io/v1alpha1/clusterreports"
@@ -24,19 +23,8 @@ def open_reports_served(api: Api, kubectl: Kubectl) -> Iterator[None]:
         api.create(CRDS, crd)
     try:
         kubectl("wait", "--for=condition=Established", "--timeout=30s", *(f"crd/{name}" for name in names))
-        wait_until("ClusterReports", lambda: _is_listed(api), ())
+        wait_until_served(api, CLUSTER_REPORTS)
         yield
     finally:
         for name in names:
             api.delete(f"{CRDS}/{name}")
-
-
-def _is_listed(api: Api) -> bool:
-    """Not while the API server is still making room for the kind: 404 first, 429 then."""
-    try:
-        api.get(CLUSTER_REPORTS)
-    except ApiError as error:
-        if error.status not in {404, 429}:
-            raise
-        return False
-    return True

@@ -13,13 +13,11 @@ from pathlib import Path
 from testbed.images.oci import Image, write_archive
 from testbed.images.recipes import baked_image, model_image, nim_image, operator_image, vllm_image
 
-OPERATOR = Path(__file__).resolve().parents[2] / "operator" / "hermetic"
-
 
 def all_images() -> dict[str, Image]:
     """By the short name that the command prints."""
     return {
-        "operator": operator_image("hermetic", OPERATOR),
+        "operator": operator_image(),
         "vllm": vllm_image(),
         "nim": nim_image("2.1"),
         "nim-1": nim_image("1.15"),

@@ -40,6 +40,7 @@ class Image:
     environment: Mapping[str, str] = field(default_factory=dict)
     user: str = ""
     working_folder: str = "/"
+    architecture: str = field(default_factory=lambda: ARCHITECTURES[platform.machine()])
 
     @property
     def by_tag(self) -> str:
@@ -58,7 +59,7 @@ class Image:
     def config(self) -> bytes:
         return as_json(
             {
-                "architecture": ARCHITECTURES[platform.machine()],
+                "architecture": self.architecture,
                 "os": "linux",
                 "rootfs": {"type": "layers", "diff_ids": [layer.digest for layer in self.layers]},
                 "config": self._run_config(),

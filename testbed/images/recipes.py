@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import cache
-from pathlib import Path
 
+from shipping.operator_image import operator_image as shipped_image
 from testbed.engine import VLLM_ENTRYPOINT, image_files, nim_entrypoint, nim_environment, vllm_environment
 from testbed.images.layers import Entry, Layer, folder, layer
 from testbed.images.model import model_entries
 from testbed.images.oci import Image
-from testbed.images.packages import SITE_PACKAGES, package_entries
 from testbed.images.roots import busybox_layer, python_layer
 
 REGISTRY = "contoso.azurecr.io"
@@ -22,26 +21,10 @@ def pause_image() -> Image:
     return Image("localhost/pause", "1", (busybox_layer(),), command=("/bin/sleep", "2147483647"))
 
 
-def operator_image(project: str, sources: Path) -> Image:
-    """A Python project with its run-time packages, started by its module name, as a user that is not root.
-
-    USER is set because the container's user has no passwd entry, and Python's getpass wants a name.
-    """
-    return Image(
-        f"{REGISTRY}/{project}",
-        TAG,
-        (busybox_layer(), python_layer(), layer(package_entries(project, sources))),
-        entrypoint=("/usr/local/bin/python3", "-m", sources.name),
-        command=("run",),
-        environment={
-            "HOME": "/tmp",
-            "PYTHONDONTWRITEBYTECODE": "1",
-            "PYTHONPATH": f"/{SITE_PACKAGES}",
-            "PYTHONUNBUFFERED": "1",
-            "USER": project,
-        },
-        user="2000:2000",
-    )
+@cache
+def operator_image() -> Image:
+    """The image that ships. A security update of Debian must not stop the test bed: it takes the present packages."""
+    return shipped_image(f"{REGISTRY}/hermetic", TAG, exactly=False)
 
 
 def model_image(name: str) -> Image:

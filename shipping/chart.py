@@ -1,0 +1,224 @@
+"""`python -m shipping chart [--check]`: writes charts/hermetic from manifests/, crds/ and the configuration's models.
+
+The objects are written once, in manifests/. Here their texts become templates: names that depend on the installation
+become expressions of Helm, and `values.schema.json` and the table of values come from one list.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from hermetic import __version__
+from hermetic.api.configuration import Configuration
+from hermetic.api.kubernetes_yaml import dump
+from hermetic.api.schema import structural_schema
+from hermetic.cli.installation import ACCOUNT, EVENTS, EVENTS_OF_THE_CLUSTER, LABELS, MODELS, NAMESPACE, PROBES, written
+from shipping.values import chart_values, table, values_schema
+
+Manifest = dict[str, Any]
+REPOSITORY = Path(__file__).resolve().parent.parent
+CHART = REPOSITORY / "charts" / "hermetic"
+NOTE = "Written by `python -m shipping chart`. Do not edit.\n"
+PROBE_NAMESPACE = f'{{{{ .Values.config.probeNamespace | default "{PROBES}" }}}}'
+EXPRESSIONS = {NAMESPACE: "{{ .Release.Namespace }}", PROBES: PROBE_NAMESPACE}
+NAMES = re.compile(rf"(?<![\w.-])({'|'.join(EXPRESSIONS)})(?![\w-])")
+IMAGE = "{{ .Values.image.registry }}/{{ .Values.image.repository }}@{{ .Values.image.digest }}"
+CONFIG_NAME = "hermetic-config-{{ .Values.config | toJson | sha256sum | trunc 10 }}"
+# Keys that are there only where a value is given; the text takes the place of the line.
+OPTIONAL = {
+    "imagePullSecrets": "{{- with .Values.image.pullSecrets }}\n      imagePullSecrets:\n"
+    "        {{- range . }}\n        - name: {{ . }}\n        {{- end }}\n      {{- end }}",
+    "priorityClassName": "{{- with .Values.priorityClassName }}\n      priorityClassName: {{ . }}\n      {{- end }}",
+}
+CONFIG_MAP = f"""\
+{{{{- $config := deepCopy .Values.config }}}}
+{{{{- if ne .Release.Namespace "{NAMESPACE}" }}}}
+{{{{- $_ := set $config "lease" (dict "namespace" .Release.Namespace) }}}}
+{{{{- end }}}}
+apiVersion: v1
+kind: ConfigMap
+metadata:
+  # The name carries a digest of the content: a changed configuration restarts the operator.
+  name: {CONFIG_NAME}
+  namespace: {{{{ .Release.Namespace }}}}
+data:
+  config.yaml: |
+    {{{{- toYaml $config | nindent 4 }}}}
+"""
+NETWORK_POLICY = """\
+{{- with .Values.networkPolicy.apiServers }}
+---
+# To the API server and nowhere else; in, to the port of probes and metrics.
+apiVersion: networking.k8s.io/v1
+kind: NetworkPolicy
+metadata:
+  name: hermetic-operator
+  namespace: {{ $.Release.Namespace }}
+  labels: {app.kubernetes.io/name: hermetic, app.kubernetes.io/part-of: hermetic}
+spec:
+  podSelector: {matchLabels: {app.kubernetes.io/name: hermetic, app.kubernetes.io/component: operator}}
+  policyTypes: [Ingress, Egress]
+  ingress:
+    - ports: [{protocol: TCP, port: http}]
+  egress:
+    - to:
+        {{- range . }}
+        - ipBlock: {cidr: {{ . }}}
+        {{- end }}
+      ports: [{protocol: TCP, port: {{ $.Values.networkPolicy.port }}}]
+{{- end }}
+"""
+
+
+def files() -> dict[str, str]:
+    """Every file of the chart, by its path below the chart's folder."""
+    return {
+        "Chart.yaml": _chart(),
+        "README.md": table(),
+        "values.yaml": chart_values(),
+        "values.schema.json": json.dumps(values_schema(_configuration_schema()), indent=1) + "\n",
+        "templates/crds.yaml": _crds(),
+        "templates/rbac.yaml": _template(map(_rbac, (one for one in written("rbac") if not _made_before(one)))),
+        "templates/policies.yaml": _template(map(_document, written("policies"))),
+        "templates/operator.yaml": _template([CONFIG_MAP, _deployment()]) + NETWORK_POLICY,
+    }
+
+
+def _chart() -> str:
+    chart = {
+        "apiVersion": "v2",
+        "name": "hermetic",
+        "description": "GPU inference in clusters that must never reach the internet",
+        "type": "application",
+        "version": __version__,
+        "appVersion": __version__,
+        "kubeVersion": ">=1.30.0-0",
+    }
+    return f"# {NOTE}{dump(chart)}"
+
+
+def _made_before(manifest: Manifest) -> bool:
+    """The namespace of the release: Helm keeps its own records there, so it is there before the chart is."""
+    return (manifest["kind"], manifest["metadata"]["name"]) == ("Namespace", NAMESPACE)
+
+
+def _template(documents: Iterable[str]) -> str:
+    return f"# {NOTE}" + "---\n".join(documents)
+
+
+def _document(manifest: Manifest) -> str:
+    return NAMES.sub(lambda found: EXPRESSIONS[found[1]], _escaped(dump(manifest)))
+
+
+def _escaped(text: str) -> str:
+    return re.sub(r"\{\{|\}\}", lambda found: f'{{{{ "{found[0]}" }}}}', text)
+
+
+def _rbac(manifest: Manifest) -> str:
+    """The binding of the role for models: in the cluster, or in each watched namespace as `hermetic rbac` has it."""
+    if (manifest["kind"], manifest["metadata"]["name"]) != ("ClusterRoleBinding", MODELS):
+        return _document(manifest)
+    binding = _document(_role_binding("NAMESPACE", MODELS, "ClusterRole")).replace("NAMESPACE", "{{ . }}")
+    events = {
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": "Role",
+        "metadata": {"name": EVENTS, "namespace": EVENTS_OF_THE_CLUSTER, "labels": LABELS},
+        "rules": [{"apiGroups": ["events.k8s.io"], "resources": ["events"], "verbs": ["create"]}],
+    }
+    bound = _document(_role_binding(EVENTS_OF_THE_CLUSTER, EVENTS, "Role"))
+    return (
+        "{{- if not .Values.config.watchNamespaces }}\n"
+        + _document(manifest)
+        + "{{- else }}\n{{- range .Values.config.watchNamespaces }}\n---\n"
+        + binding.replace(".Release", "$.Release")
+        + f'{{{{- end }}}}\n{{{{- if not (has "{EVENTS_OF_THE_CLUSTER}" .Values.config.watchNamespaces) }}}}\n---\n'
+        + _document(events)
+        + "---\n"
+        + bound
+        + "{{- end }}\n{{- end }}\n"
+    )
+
+
+def _role_binding(namespace: str, role: str, kind: str) -> Manifest:
+    return {
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": "RoleBinding",
+        "metadata": {"name": role, "namespace": namespace, "labels": LABELS},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": kind, "name": role},
+        "subjects": [{"kind": "ServiceAccount", "name": ACCOUNT, "namespace": NAMESPACE}],
+    }
+
+
+def _crds() -> str:
+    """Kept when the release goes: with a CRD every object of its kind would go, and every model with them."""
+    names = yaml.safe_load((REPOSITORY / "crds" / "kustomization.yaml").read_text())["resources"]
+    documents = []
+    for name in names:
+        crd = yaml.safe_load((REPOSITORY / "crds" / name).read_text())
+        crd["metadata"].setdefault("annotations", {})["helm.sh/resource-policy"] = "keep"
+        documents.append(_escaped(dump(crd)))
+    return "{{- if .Values.crds.install }}\n" + _template(documents) + "{{- end }}\n"
+
+
+def _deployment() -> str:
+    deployment = yaml.safe_load((REPOSITORY / "manifests" / "operator" / "deployment.yaml").read_text())
+    pod = deployment["spec"]["template"]["spec"]
+    (container,) = pod["containers"]
+    container["image"] = "IMAGE"
+    container["ports"][0]["containerPort"] = "PORT"
+    pod["volumes"][0]["configMap"]["name"] = "CONFIG"
+    container["resources"] = "RESOURCES"
+    expressions = {
+        "IMAGE": IMAGE,
+        "PORT": "{{ .Values.config.httpPort | default 8080 }}",
+        "CONFIG": CONFIG_NAME,
+        "RESOURCES": "{{- toYaml .Values.resources | nindent 10 }}",
+    }
+    text = dump(deployment)
+    for name, expression in expressions.items():
+        text = re.sub(rf"(?<=: ){name}$", lambda _, value=expression: value, text, flags=re.MULTILINE)  # type: ignore[misc]
+    optional = "".join(f"      {value}\n" for value in OPTIONAL.values())
+    text = re.sub(r"^      containers:\n", lambda found: optional + found[0], text, flags=re.MULTILINE)
+    return NAMES.sub(lambda found: EXPRESSIONS[found[1]], text)
+
+
+def _configuration_schema() -> dict[str, Any]:
+    """The configuration's own, closed; the namespace of the Lease is that of the release."""
+    schema: dict[str, Any] = _closed(structural_schema(Configuration))
+    del schema["properties"]["lease"]
+    return schema
+
+
+def _closed(schema: Any) -> Any:
+    """Without what only Kubernetes knows, and refusing keys that are not listed."""
+    if isinstance(schema, list):
+        return [_closed(one) for one in schema]
+    if not isinstance(schema, dict):
+        return schema
+    kept = {key: _closed(value) for key, value in schema.items() if not key.startswith("x-")}
+    return {**kept, "additionalProperties": False} if isinstance(kept.get("properties"), dict) else kept
+
+
+def main(arguments: list[str]) -> int:
+    parser = argparse.ArgumentParser(prog="python -m shipping chart", description=__doc__)
+    parser.add_argument("--check", action="store_true", help="write nothing, end with 1 where a file is not current")
+    check: bool = parser.parse_args(arguments).check
+    stale = {CHART / name: text for name, text in files().items() if not _is(CHART / name, text)}
+    for path, text in stale.items():
+        if check:
+            print(f"error: {path} is not what the manifests say\nfix: make generate", file=sys.stderr)
+        else:
+            path.write_text(text, encoding="utf-8")
+    return 1 if check and stale else 0
+
+
+def _is(path: Path, text: str) -> bool:
+    return path.is_file() and path.read_text(encoding="utf-8") == text

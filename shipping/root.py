@@ -1,0 +1,84 @@
+"""The root of the operator's image: Python and the libraries it needs, out of Debian packages.
+
+There is no shell, no package manager and no other program. Copyright files stay, and so does what each package is, in
+`var/lib/dpkg/status.d`, where scanners of images look for it.
+"""
+
+from __future__ import annotations
+
+import io
+import subprocess
+import tarfile
+from collections.abc import Iterable, Iterator
+from pathlib import Path, PurePosixPath
+
+from shipping.debian import field_of
+from testbed.images.layers import FILE, PROGRAM, SCRATCH_FOLDER, Entry, Layer, folder, layer, link, text
+
+PYTHON = "usr/bin/python3.11"
+LIBRARY = "usr/lib/python3.11"
+USER, UID = "hermetic", 2000
+# Parts of the standard library that nothing in the image uses, some of them without the library they are linked to.
+UNUSED_FOLDERS = {"curses", "dbm", "ensurepip", "idlelib", "lib2to3", "pydoc_data", "sqlite3", "test", "tkinter"}
+UNUSED_MODULES = (
+    "_crypt.", "_ctypes_test.", "_curses", "_dbm.", "_sqlite3.", "_test", "_xx", "nis.", "ossaudiodev.", "readline.",
+    "xx",
+)  # fmt: skip
+LIBRARIES = ("lib/x86_64-linux-gnu", "lib64", "usr/lib/x86_64-linux-gnu")
+# Folders below the libraries: character sets, engines of OpenSSL, audit modules.
+UNUSED_LIBRARIES = {"audit", "engines-3", "gconv", "ossl-modules"}
+
+
+def root_layer(packages: Iterable[Path]) -> Layer:
+    """What the packages bring of it, a user for the process and a folder to write to."""
+    entries = [entry for package in packages for entry in (*_wanted_files(package), _status(package))]
+    return layer(
+        [
+            *entries,
+            link("usr/bin/python3", "python3.11"),
+            text("etc/passwd", f"root:x:0:0:root:/:/nologin\n{USER}:x:{UID}:{UID}:{USER}:/tmp:/nologin\n"),
+            text("etc/group", f"root:x:0:\n{USER}:x:{UID}:\n"),
+            text("etc/nsswitch.conf", "hosts: files dns\n"),
+            *(folder(name) for name in ("dev", "proc", "run", "sys")),
+            folder("tmp", SCRATCH_FOLDER),
+        ]
+    )
+
+
+def _wanted_files(package: Path) -> Iterator[Entry]:
+    content = subprocess.run(["dpkg-deb", "--fsys-tarfile", package], capture_output=True, check=True).stdout
+    with tarfile.open(fileobj=io.BytesIO(content)) as archive:
+        for member in archive:
+            path = PurePosixPath(member.name)
+            if not _is_wanted(path) and not _is_link_to_copyright(member):
+                continue
+            if member.issym():
+                yield link(str(path), member.linkname)
+            elif member.isfile():
+                read = archive.extractfile(member)
+                assert read is not None
+                yield Entry(str(path), PROGRAM if member.mode & 0o100 else FILE, read.read())
+
+
+def _is_wanted(path: PurePosixPath) -> bool:
+    if str(path) == PYTHON:
+        return True
+    if path.is_relative_to(LIBRARY) and str(path) != LIBRARY:
+        inside = path.relative_to(LIBRARY).parts
+        unused_module = inside[0] == "lib-dynload" and inside[-1].startswith(UNUSED_MODULES)
+        return UNUSED_FOLDERS.isdisjoint(inside) and not unused_module
+    if any(path.is_relative_to(place) for place in LIBRARIES):
+        return UNUSED_LIBRARIES.isdisjoint(path.parts) and ".so" in path.name
+    return path.is_relative_to("usr/share/doc") and path.name == "copyright"
+
+
+def _is_link_to_copyright(member: tarfile.TarInfo) -> bool:
+    """Packages of one source share a folder of documents."""
+    return member.issym() and PurePosixPath(member.name).parent == PurePosixPath("usr/share/doc")
+
+
+def _status(package: Path) -> Entry:
+    fields = "".join(
+        f"{name}: {field_of(package, name)}\n" for name in ("Package", "Version", "Architecture", "Maintainer")
+    )
+    return text(f"var/lib/dpkg/status.d/{field_of(package, 'Package')}", fields)

@@ -1,0 +1,125 @@
+"""The values of the chart: one list, from which its defaults, its schema and its table are made."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from hermetic.api.kubernetes_yaml import dump
+
+Schema = dict[str, Any]
+TEXT: Schema = {"type": "string"}
+QUANTITIES: Schema = {"type": "object", "additionalProperties": {"type": ["string", "integer"]}}
+
+
+@dataclass(frozen=True)
+class Value:
+    """One value by its path; `config` takes its schema from the configuration's models."""
+
+    path: str
+    schema: Schema
+    default: Any
+    text: str
+
+
+VALUES = (
+    Value(
+        "image.registry",
+        {**TEXT, "pattern": r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?(:[0-9]{1,5})?(/[a-z0-9._/-]+)?$"},
+        "",
+        "Your registry, for example contoso.azurecr.io: every image of the chart comes from it. Required.",
+    ),
+    Value(
+        "image.repository",
+        {**TEXT, "pattern": "^[a-z0-9]+([._/-][a-z0-9]+)*$"},
+        "hermetic",
+        "Repository of the operator's image in that registry.",
+    ),
+    Value(
+        "image.digest",
+        {**TEXT, "pattern": "^sha256:[0-9a-f]{64}$"},
+        "",
+        "Digest of the operator's image, as `make image` prints it. Required.",
+    ),
+    Value("image.pullSecrets", {"type": "array", "items": TEXT}, [], "Names of Secrets to pull with."),
+    Value("crds.install", {"type": "boolean"}, True, "Install and upgrade the CRDs. They stay when the release goes."),
+    Value("config", {}, {"registries": [], "shares": []}, "The operator's configuration: docs/configuration.md."),
+    Value("priorityClassName", TEXT, "", "PriorityClass of the operator's pod."),
+    Value(
+        "resources",
+        {
+            "type": "object",
+            "additionalProperties": False,
+            "properties": {"requests": QUANTITIES, "limits": QUANTITIES},
+        },
+        {"requests": {"cpu": "100m", "memory": "128Mi"}, "limits": {"memory": "512Mi"}},
+        "Requests and limits of the operator's container.",
+    ),
+    Value(
+        "networkPolicy.apiServers",
+        {"type": "array", "items": {**TEXT, "pattern": "^[0-9a-f.:]+/[0-9]{1,3}$"}},
+        [],
+        "Ranges of the API server's addresses. With one, a NetworkPolicy lets the operator reach them alone.",
+    ),
+    Value(
+        "networkPolicy.port",
+        {"type": "integer", "minimum": 1, "maximum": 65535},
+        443,
+        "Port of the API server at those addresses.",
+    ),
+)
+
+
+def values_schema(configuration: Schema) -> Schema:
+    """Every key described, every other key refused."""
+    root: Schema = {"$schema": "http://json-schema.org/draft-07/schema#", **_section("Values of the chart hermetic.")}
+    # Helm gives every chart an object of this name.
+    root["properties"]["global"] = {"type": "object", "description": "Not used.", "maxProperties": 0}
+    for value in VALUES:
+        *sections, name = value.path.split(".")
+        place = root
+        for section in sections:
+            place = place["properties"].setdefault(section, _section(f"Values of {section}."))
+        schema = configuration if value.path == "config" else value.schema
+        place["properties"][name] = {**schema, "description": value.text}
+    return root
+
+
+def _section(text: str) -> Schema:
+    return {"type": "object", "description": text, "additionalProperties": False, "properties": {}}
+
+
+def chart_values() -> str:
+    """values.yaml, with each text as a comment above its key."""
+    lines = ["# Written by `python -m shipping chart` from shipping/values.py. Do not edit: give values of your own.\n"]
+    open_section = ""
+    for value in VALUES:
+        section, _, name = value.path.rpartition(".")
+        if section and section != open_section:
+            lines.append(f"{section}:\n")
+        open_section = section
+        indent = "  " if section else ""
+        written = "".join(f"{indent}{line}\n" for line in dump({name: value.default}).splitlines())
+        lines.append(f"{indent}# {value.text}\n{written}")
+    return "".join(lines)
+
+
+def table() -> str:
+    """The chart's README."""
+    rows = "".join(f"| `{value.path}` | `{_short(value.default)}` | {value.text} |\n" for value in VALUES)
+    return f"""\
+<!-- Written by `python -m shipping chart`. Do not edit. -->
+# The chart hermetic
+
+The objects of `manifests/default`, for Helm. Other keys than these are refused.
+
+| value | default | meaning |
+| --- | --- | --- |
+{rows}
+The namespace of the release must be there before: `kubectl apply -f manifests/rbac/namespace.yaml`. docs/install.md
+shows the commands.
+"""
+
+
+def _short(value: Any) -> str:
+    return dump({"v": value}).strip().removeprefix("v:").strip() if not isinstance(value, dict) else "see values.yaml"

@@ -1,0 +1,131 @@
+"""The life of a release on a real API server, with the real helm: installed, upgraded, rolled back, taken away.
+
+It has an API server of its own: helm takes over nothing that others applied by hand.
+"""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from testbed.api import Api
+from testbed.controlplane import ControlPlane, Settings
+from testbed.errors import CannotRunError
+from testbed.fleet import Pool, add_nodes
+from testbed.installation import CONFIGURATION, REPOSITORY, OperatorProcess, operator_kubeconfig, wait_for
+from testbed.kubectl import Kubectl
+from testbed.policies_in_force import wait_for_policies
+from testbed.programs import programs
+from tests.install_page import commands, manifest
+from tests.scenarios import a_baked_model, reporting
+
+SYSTEM = "hermetic-system"
+OLDER, NEWER = ("sha256:" + digit * 64 for digit in "12")
+VALUES = manifest("With Helm").replace("sha256:DIGEST", OLDER)
+CONFIG = {"registries": CONFIGURATION["registries"], "isolation": {"minimumEnforcement": "Off"}}
+MODEL = "/apis/apps/v1/namespaces/inference/deployments/phi"
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """An API server of this file's own, and helm with its administrator's rights."""
+
+    plane: ControlPlane
+    kubectl: Kubectl
+    api: Api
+    folder: Path
+
+    def run(self, verb: str, **values: Any) -> None:
+        """The command of docs/install.md with this verb, as it is there."""
+        (command,) = (line for line in commands("With Helm") if line.startswith(verb))
+        (self.folder / "values.yaml").write_text(yaml.safe_dump({**yaml.safe_load(VALUES), **values}))
+        program, *arguments = [str(self.folder / word) if word == "values.yaml" else word for word in command.split()]
+        path = programs("helm", "kubernetes")[program]
+        environment = {"KUBECONFIG": str(self.plane.kubeconfig), "HOME": str(self.folder)}
+        done = subprocess.run(
+            [path, *arguments], cwd=REPOSITORY, env=environment, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+
+    def operator_pod(self) -> dict[str, Any]:
+        deployment = self.api.get(f"/apis/apps/v1/namespaces/{SYSTEM}/deployments/hermetic-operator")
+        spec: dict[str, Any] = deployment["spec"]["template"]["spec"]
+        return spec
+
+
+@pytest.fixture(scope="module")
+def cluster_of_its_own(tmp_path_factory) -> Iterator[Cluster]:
+    try:
+        programs("helm")
+        plane = ControlPlane(Settings())
+        plane.start()
+    except CannotRunError as reason:
+        pytest.skip(str(reason))
+    try:
+        kubectl = Kubectl(programs("kubernetes")["kubectl"], plane.kubeconfig)
+        api = Api(plane.kubeconfig)
+        add_nodes(api, Pool("system", "Standard_D16s_v5", taints=()))
+        add_nodes(api, Pool("gpu"))
+        yield Cluster(plane, kubectl, api, tmp_path_factory.mktemp("helm"))
+    finally:
+        plane.stop()
+
+
+def test_a_release_is_installed_upgraded_rolled_back_and_taken_away(cluster_of_its_own, tmp_path):
+    one = cluster_of_its_own
+    one.run("kubectl apply")
+    one.run("helm install")
+    wait_for_policies(one.kubectl)
+    assert one.operator_pod()["containers"][0]["image"].endswith(OLDER)
+    one.kubectl("create", "namespace", "inference")
+    with running_operator(one, tmp_path / "first") as operator:
+        one.kubectl.within("inference").apply(reporting(a_baked_model()))
+        wait_for("the model's Deployment", lambda: one.api.get(MODEL), operator)
+        pods = wait_for("its pod", lambda: names_of_pods(one), operator)
+        before = one.api.get(MODEL)
+
+    one.run("helm upgrade", image={**yaml.safe_load(VALUES)["image"], "digest": NEWER}, config={**CONFIG, "workers": 4})
+    assert one.operator_pod()["containers"][0]["image"].endswith(NEWER)
+    with running_operator(one, tmp_path / "second"):
+        one.kubectl.within("inference")("wait", "mdep/phi", "--for=condition=ImagesPinned", "--timeout=30s")
+        after = one.api.get(MODEL)
+        assert after["spec"]["template"] == before["spec"]["template"]
+        assert after["metadata"]["generation"] == before["metadata"]["generation"]
+        assert names_of_pods(one) == pods
+
+    one.run("helm rollback")
+    assert one.operator_pod()["containers"][0]["image"].endswith(OLDER)
+
+    one.run("helm uninstall")
+    assert one.api.get("/apis/hermetic.dev/v1alpha1/namespaces/inference/modeldeployments/phi")["spec"]
+    assert names_of_pods(one) == pods
+    left = one.kubectl("get", "clusterroles,validatingadmissionpolicies", "--output=name").split()
+    assert [name for name in left if "/hermetic-" in name] == []
+
+    one.run("helm install")
+    assert names_of_pods(one) == pods
+
+
+def names_of_pods(one: Cluster) -> set[str]:
+    pods = one.api.get("/api/v1/namespaces/inference/pods")["items"]
+    return {pod["metadata"]["uid"] for pod in pods}
+
+
+@contextmanager
+def running_operator(one: Cluster, folder: Path) -> Iterator[OperatorProcess]:
+    """The operator as the release's ServiceAccount, ready: pods of this cluster run no program."""
+    folder.mkdir()
+    kubeconfig = operator_kubeconfig(one.api, one.plane.kubeconfig, folder / "operator.kubeconfig")
+    process = OperatorProcess(folder, kubeconfig, CONFIG)
+    process.start()
+    try:
+        yield process
+    finally:
+        process.stop()

@@ -1,0 +1,217 @@
+"""The chart gives the objects of manifests/, and refuses values that it does not know."""
+
+from __future__ import annotations
+
+import copy
+import json
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+import yaml
+
+from hermetic.api.configuration import Configuration
+from hermetic.cli.installation import Installation, rights
+from shipping.chart import CHART, files
+from shipping.values import VALUES
+from testbed.installation import REPOSITORY
+from testbed.kubectl import Kubectl
+from testbed.programs import programs
+
+DIGEST = "sha256:" + "1" * 64
+IMAGE = {"registry": "contoso.azurecr.io", "digest": DIGEST}
+NAMESPACE_OF_THE_RELEASE = ("Namespace", None, "hermetic-system")
+
+
+@pytest.fixture(scope="module")
+def helm() -> Path:
+    return programs("helm")["helm"]
+
+
+@pytest.fixture
+def rendered(helm, tmp_path):
+    """The objects of `helm template` for values, by kind, namespace and name."""
+
+    def render(*, namespace="hermetic-system", **values):
+        return by_name(yaml.safe_load_all(said(helm, tmp_path, "template", namespace, {"image": IMAGE, **values})))
+
+    return render
+
+
+def said(helm, folder, verb, namespace, values, *options) -> str:
+    """What helm prints for these values; raises with what it says where it refuses."""
+    file = folder / "values.yaml"
+    file.write_text(json.dumps(values))
+    name = ["hermetic"] if verb == "template" else []
+    command = [helm, verb, *name, CHART, "--namespace", namespace, "--values", file, *options]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise ValueError(done.stdout + done.stderr)
+    return done.stdout
+
+
+def by_name(manifests):
+    """Objects by kind, namespace and name; of a ConfigMap with a digest in its name, the name without it."""
+    found = {}
+    for manifest in manifests:
+        if not manifest:
+            continue
+        manifest = json.loads(re.sub(r"hermetic-config-[a-z0-9]{10}", "hermetic-config", json.dumps(manifest)))  # noqa: PLW2901
+        metadata = manifest["metadata"]
+        if "config.yaml" in manifest.get("data", {}):
+            manifest["data"] = {"config.yaml": yaml.safe_load(manifest["data"]["config.yaml"])}
+        if metadata.get("annotations", {}).pop("helm.sh/resource-policy", None) == "keep":
+            assert manifest["kind"] == "CustomResourceDefinition"
+        if not metadata.get("annotations", True):
+            del metadata["annotations"]
+        key = (manifest["kind"], metadata.get("namespace"), metadata["name"])
+        assert key not in found, key
+        found[key] = manifest
+    return found
+
+
+def test_the_chart_is_what_the_manifests_say():
+    stale = [name for name, text in files().items() if (CHART / name).read_text(encoding="utf-8") != text]
+
+    assert stale == [], "run `make generate`"
+    on_disk = {path.relative_to(CHART).as_posix() for path in CHART.rglob("*") if path.is_file()}
+    assert on_disk == set(files())
+
+
+def test_with_its_defaults_it_gives_the_objects_of_manifests_default(rendered, tmp_path):
+    overlay = tmp_path / "overlay"
+    overlay.mkdir()
+    image = {"name": "hermetic-operator", "newName": "contoso.azurecr.io/hermetic", "digest": DIGEST}
+    overlay.joinpath("kustomization.yaml").write_text(
+        yaml.safe_dump({"resources": ["../manifests/default"], "images": [image]})
+    )
+    for folder in ("manifests", "crds"):
+        (tmp_path / folder).symlink_to(REPOSITORY / folder)
+    kubectl = Kubectl(programs("kubernetes")["kubectl"], tmp_path / "none")
+    built = kubectl("kustomize", "--load-restrictor=LoadRestrictionsNone", str(overlay))
+    wanted = by_name(yaml.safe_load_all(built))
+    # Helm keeps its records in the namespace of the release, so it is made before.
+    del wanted[NAMESPACE_OF_THE_RELEASE]
+
+    found = rendered()
+
+    assert found.keys() == wanted.keys()
+    for key, manifest in wanted.items():
+        assert found[key] == manifest, key
+
+
+@pytest.mark.parametrize(
+    ("namespace", "config"),
+    [
+        ("hermetic-system", {"watchNamespaces": ["team-a", "team-b"]}),
+        ("hermetic-system", {"watchNamespaces": ["default", "team-a"]}),
+        ("models-operator", {}),
+        ("models-operator", {"watchNamespaces": ["team-a"], "probeNamespace": "models-probe"}),
+    ],
+)
+def test_names_and_namespaces_are_those_that_hermetic_rbac_gives(rendered, namespace, config):
+    installation = Installation(
+        Configuration.model_validate({**config, "lease": {"namespace": namespace}}), limited=False
+    )
+    wanted = by_name(copy.deepcopy(rights(installation)))
+    del wanted["Namespace", None, namespace]
+    ours = {"ConfigMap", "CustomResourceDefinition", "Deployment"}
+
+    found = rendered(namespace=namespace, config=config)
+
+    assert {key: one for key, one in found.items() if key[0] not in ours} == wanted
+    (told,) = (one["data"]["config.yaml"] for key, one in found.items() if key[0] == "ConfigMap")
+    assert told.get("lease", {}).get("namespace", "hermetic-system") == namespace
+    assert {key[1] for key in found if key[0] in {"ConfigMap", "Deployment"}} == {namespace}
+
+
+def test_a_changed_configuration_restarts_the_operator(helm, tmp_path):
+    names = {
+        re.findall(r"hermetic-config-[0-9a-f]{10}", said(helm, tmp_path, "template", "hermetic-system", values))[0]
+        for values in ({"image": IMAGE}, {"image": IMAGE, "config": {"workers": 4}})
+    }
+
+    assert len(names) == 2
+
+
+def test_what_is_optional_is_there_when_it_is_asked_for(rendered):
+    found = rendered(
+        image={**IMAGE, "pullSecrets": ["one", "two"]},
+        crds={"install": False},
+        priorityClassName="system-cluster-critical",
+        config={"httpPort": 9090},
+        networkPolicy={"apiServers": ["10.0.0.4/32"], "port": 6443},
+    )
+
+    (deployment,) = (one for key, one in found.items() if key[0] == "Deployment")
+    pod = deployment["spec"]["template"]["spec"]
+    assert pod["imagePullSecrets"] == [{"name": "one"}, {"name": "two"}]
+    assert pod["priorityClassName"] == "system-cluster-critical"
+    assert pod["containers"][0]["ports"] == [{"name": "http", "containerPort": 9090}]
+    assert not [key for key in found if key[0] == "CustomResourceDefinition"]
+    policy = found["NetworkPolicy", "hermetic-system", "hermetic-operator"]["spec"]
+    assert policy["egress"] == [
+        {"to": [{"ipBlock": {"cidr": "10.0.0.4/32"}}], "ports": [{"protocol": "TCP", "port": 6443}]}
+    ]
+    assert policy["podSelector"]["matchLabels"].items() <= deployment["spec"]["template"]["metadata"]["labels"].items()
+
+
+def test_the_registry_is_that_of_every_image(helm, tmp_path):
+    values = {"image": {**IMAGE, "registry": "mirror.internal:5000/a"}}
+    images = re.findall(r"^\s*image: (.*)$", said(helm, tmp_path, "template", "hermetic-system", values), re.MULTILINE)
+
+    assert images == [f"mirror.internal:5000/a/hermetic@{DIGEST}"]
+
+
+def test_crds_stay_when_the_release_goes(helm, tmp_path):
+    manifests = yaml.safe_load_all(said(helm, tmp_path, "template", "hermetic-system", {"image": IMAGE}))
+    crds = [one for one in manifests if one and one["kind"] == "CustomResourceDefinition"]
+
+    assert len(crds) == 3
+    assert all(one["metadata"]["annotations"]["helm.sh/resource-policy"] == "keep" for one in crds)
+
+
+def test_lint_finds_nothing(helm, tmp_path):
+    assert "0 chart(s) failed" in said(helm, tmp_path, "lint", "hermetic-system", {"image": IMAGE}, "--strict")
+
+
+@pytest.mark.parametrize(
+    ("values", "named"),
+    [
+        ({}, "image"),
+        ({"image": {**IMAGE, "digest": "v0.1.0"}}, "digest"),
+        ({"image": {**IMAGE, "tag": "latest"}}, "tag"),
+        ({"image": {**IMAGE, "registry": "https://contoso.azurecr.io"}}, "registry"),
+        ({"image": IMAGE, "replicas": 2}, "replicas"),
+        ({"image": IMAGE, "crd": {"install": True}}, "crd"),
+        ({"image": IMAGE, "crds": {"install": "yes"}}, "install"),
+        ({"image": IMAGE, "config": {"watchNamespace": ["a"]}}, "watchNamespace"),
+        ({"image": IMAGE, "config": {"registries": [{"hosts": "a", "namespaces": ["*"]}]}}, "registries"),
+        ({"image": IMAGE, "config": {"lease": {"namespace": "a"}}}, "lease"),
+        ({"image": IMAGE, "networkPolicy": {"apiServers": ["10.0.0.4"]}}, "apiServers"),
+        ({"image": IMAGE, "resources": {"claims": []}}, "claims"),
+        ({"image": IMAGE, "global": {"imageRegistry": "a"}}, "global"),
+    ],
+)
+def test_values_that_it_does_not_know_are_refused_by_name(helm, tmp_path, values, named):
+    with pytest.raises(ValueError, match=named):
+        said(helm, tmp_path, "template", "hermetic-system", values)
+
+
+def test_every_key_of_the_schema_is_described_and_every_object_closed():
+    def look(schema, path):
+        if "properties" in schema:
+            assert schema.get("additionalProperties") is False, path
+        for name, one in schema.get("properties", {}).items():
+            yield (*path, name), one
+            yield from look(one, (*path, name))
+        if isinstance(schema.get("items"), dict):
+            yield from look(schema["items"], (*path, "[]"))
+
+    schema = json.loads((CHART / "values.schema.json").read_text())
+    keys = dict(look(schema, ()))
+
+    inner = {"requests", "limits"}
+    assert [path for path, one in keys.items() if not one.get("description") and path[-1] not in inner] == []
+    assert {tuple(value.path.split(".")) for value in VALUES} <= keys.keys()

@@ -1,0 +1,35 @@
+"""The overlay of docs/install.md builds, and the page says what the image and the chart are."""
+
+from __future__ import annotations
+
+import yaml
+
+from testbed.installation import REPOSITORY
+from testbed.kubectl import Kubectl
+from testbed.programs import programs
+from tests.install_page import commands, manifest
+
+DIGEST = "sha256:" + "1" * 64
+
+
+def test_the_overlay_names_the_image_by_digest(tmp_path):
+    for folder in ("manifests", "crds"):
+        (tmp_path / folder).symlink_to(REPOSITORY / folder)
+    overlay = manifest("With kustomize").replace("sha256:DIGEST", DIGEST)
+    (tmp_path / "kustomization.yaml").write_text(overlay)
+    kubectl = Kubectl(programs("kubernetes")["kubectl"], tmp_path / "none")
+
+    built = kubectl("kustomize", "--load-restrictor=LoadRestrictionsNone", str(tmp_path))
+
+    (deployment,) = (one for one in yaml.safe_load_all(built) if one["kind"] == "Deployment")
+    (container,) = deployment["spec"]["template"]["spec"]["containers"]
+    assert container["image"] == f"contoso.azurecr.io/hermetic@{DIGEST}"
+    assert deployment["metadata"]["name"] in commands("With kustomize")[-1]
+
+
+def test_every_make_target_of_the_page_is_one():
+    targets = (REPOSITORY / "Makefile").read_text()
+    made = [line.split()[1] for line in commands("The image") if line.startswith("make ")]
+
+    assert made == ["image"]
+    assert all(f"\n{target}:" in targets for target in made)

@@ -29,11 +29,25 @@ $(INSTALLED): requirements-dev.lock pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable . >&2
 	touch $@
 
+# ---------------------------------------------------------------- ship
+
+.PHONY: image
+image: $(INSTALLED) ## build the operator's image, an OCI layout in dist/hermetic.tar, without a container engine or a base image
+	$(BIN)/python -m shipping image dist/hermetic.tar
+
+.PHONY: wheels
+wheels: $(INSTALLED) ## fetch the wheels of the image into dist/wheels, for shipping/Dockerfile and a base of your own
+	$(BIN)/python -m shipping wheels dist/wheels
+
 # ---------------------------------------------------------------- test bed
 
 .PHONY: programs
-programs: $(INSTALLED) ## build Kubernetes, etcd, kwok, containerd and CoreDNS (minutes when cold, cached outside the checkout)
+programs: $(INSTALLED) ## build Kubernetes, etcd, kwok, containerd, CoreDNS and Helm (minutes when cold, cached outside the checkout)
 	$(BIN)/python -m testbed programs
+
+.PHONY: azure-cli
+azure-cli: $(INSTALLED) ## install the az CLI that the remedies are parsed with (0.8 GB, minutes when cold, cached outside the checkout)
+	$(BIN)/python -m testbed azure-cli
 
 .PHONY: controlplane
 controlplane: $(INSTALLED) ## run the embedded control plane until SIGTERM; first line of stdout is JSON
@@ -54,24 +68,41 @@ check: $(INSTALLED) ## format, lint, types, import directions, generated files (
 	$(BIN)/ruff format --check --quiet .
 	$(BIN)/ruff check --quiet .
 	$(BIN)/mypy
-	$(BIN)/mypy --strict -p testbed -p bench
+	$(BIN)/mypy --strict -p testbed -p bench -p shipping
 	$(BIN)/lint-imports --no-logo
 	$(BIN)/python -m hermetic.api.crd --check
 	$(BIN)/python -m hermetic.api.reference --check
 	$(BIN)/python -m hermetic.cli.reference --check
+	$(BIN)/python -m shipping chart --check
 
 .PHONY: generate
-generate: $(INSTALLED) ## write what is generated: CRDs, their reference, reasons, configuration
+generate: $(INSTALLED) ## write what is generated: CRDs, their reference, reasons, configuration, the chart
 	$(BIN)/python -m hermetic.api.crd
 	$(BIN)/python -m hermetic.api.reference
 	$(BIN)/python -m hermetic.cli.reference
+	$(BIN)/python -m shipping chart
 
 # The layers one after another, the cheap ones first: a typo should not cost a cluster.
 .PHONY: test
-test: check packages programs ## every test layer: pure, real API server, real node
+test: check packages programs azure-cli wheels ## every test layer: pure, real API server, real node
 	$(BIN)/python -m pytest tests/unit tests/property tests/golden tests/controller tests/network tests/browser --numprocesses 2 --dist worksteal
+	$(BIN)/python -m pytest tests/commands tests/shipping
 	$(BIN)/python -m pytest tests/controlplane --numprocesses 2 --dist loadfile
 	$(BIN)/python -m pytest tests/node
+
+# Opt-in, and no part of `make test`. Needs root and Python 3.11.
+.PHONY: test-engine
+test-engine: packages ## serve the real vLLM on the CPU in a sandbox (2.9 GB to fetch, 6 GB on disk when cold; 30 to 90 minutes)
+	$(BIN)/python -m testbed real-engine >/dev/null
+	HERMETIC_REAL_ENGINE=1 $(BIN)/python -m pytest tests/engine -o timeout=1800
+
+.PHONY: test-faults
+test-faults: $(INSTALLED) ## live through 10,000 seeded schedules of faults in process (an hour and a half of one core); FAULTS="--count 500" for fewer
+	$(BIN)/python -m tests.schedules $(FAULTS)
+
+.PHONY: test-faults-real
+test-faults-real: packages programs ## the same against a real API server, 500 schedules, 25 side by side (an hour of two cores)
+	$(BIN)/python -m tests.schedules --real --count 500 $(FAULTS)
 
 .PHONY: bench
 bench: packages programs ## measure against an idiomatic kopf operator; writes bench/results/ and docs/figures.md

@@ -8,13 +8,14 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from bench import audit, burst, restart, results, rolling_update, writes
+from bench import audit, burst, judging, restart, results, rolling_update, writes
 from bench.machine import load_average
 from bench.report import write_page
 from testbed.errors import CannotRunError
 
 FIGURES: dict[str, Callable[[], dict[str, Any]]] = {
     "audit": audit.measure,
+    "judging": judging.measure,
     "writes": writes.measure,
     "burst": burst.measure,
     "restart": restart.measure,

@@ -19,7 +19,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from bench.estate import LARGE, SMALL, Size, estate_of
+from bench import launched
+from bench.estate import LARGE, PLAIN, SMALL, Size, estate_of
 from bench.per_resource import read_everything
 from hermetic.audit.auditing import judge
 from hermetic.audit.estate.snapshot import from_json
@@ -32,20 +33,26 @@ from testbed.azure.server import ArmStandIn
 
 LATENCY = 0.03
 MIB = 1024.0
+NOWHERE = "http://127.0.0.1:1"
+"""Where nothing listens."""
+UNREACHABLE = 4
+SNAPSHOT = "snapshot.json"
+REPORT = "report.json"
 
 Figures = dict[str, Any]
 
 
 def measure(large: Size = LARGE, small: Size = SMALL) -> Figures:
     """The large audit, the small one beside the peer, and how fast the checks judge what was seen."""
-    with tempfile.TemporaryDirectory() as folder:
-        report, snapshot = Path(folder) / "report.json", Path(folder) / "snapshot.json"
-        audited = _audited(large, report)
-        _saved(large, snapshot)
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        audited = _audited(large, folder)
+        policy = _saved(large, folder)
         return {
             "large": audited,
-            "judging": _judged(snapshot),
-            "small": _audited(small, report),
+            "judging": _judged(folder / SNAPSHOT, policy),
+            "small": _audited(small, folder),
+            "plain": {**_audited(PLAIN, folder), "start_cpu_seconds": _start(folder)},
             "peer": _read_by_the_peer(small),
         }
 
@@ -54,34 +61,54 @@ def _stand_in(size: Size) -> ArmStandIn:
     return ArmStandIn(estate_of(size), quota=Quota(), latency=LATENCY)
 
 
-def _command(arm: ArmStandIn, *more: str) -> list[str]:
-    program = [sys.executable, "-m", "hermetic", "audit"]
+def _command(arm: ArmStandIn, folder: Path, *more: str) -> list[str]:
+    """With the policy file of the estate: Azure alone does not show the default outbound of scale set interfaces."""
+    policy = folder / "policy.json"
+    policy.write_text(json.dumps(arm.estate.policy))
+    program = [sys.executable, "-m", "hermetic", "audit", "--policy", str(policy)]
     return [*program, "--azure", arm.estate.cluster, "--arm-endpoint", arm.url, "--output", "json", *more]
 
 
-def _saved(size: Size, snapshot: Path) -> None:
-    """The same audit, saved: by an Azure without quota or delay, for no time is taken."""
+def _saved(size: Size, folder: Path) -> Policy:
+    """The same audit, saved, and its policy: by an Azure without quota or delay, for no time is taken."""
     with ArmStandIn(estate_of(size)) as arm:
-        command = _command(arm, "--save-snapshot", str(snapshot))
+        command = _command(arm, folder, "--save-snapshot", str(folder / SNAPSHOT))
         environment = {**os.environ, "HERMETIC_ARM_TOKEN": arm.token}
         subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environment, check=True)
+        return Policy.model_validate(arm.estate.policy)
 
 
-def _audited(size: Size, report: Path) -> Figures:
+def _start(folder: Path) -> float:
+    """Processor seconds of an audit that finds out that Azure is not there: what starting takes, and nothing else."""
+    with ArmStandIn(estate_of(PLAIN)) as arm:
+        command = [NOWHERE if part == arm.url else part for part in _command(arm, folder, "--retry-budget", "0")]
+        code, cost = _cost_of(command, folder, "any")
+    if code != UNREACHABLE:
+        raise RuntimeError(f"an audit of nothing ended with {code}")
+    return float(cost["cpu_seconds"])
+
+
+def _cost_of(command: list[str], folder: Path, token: str) -> tuple[int, Figures]:
+    """Its exit code and what it cost (see `bench.launched`); its report lies in the folder."""
+    file, launcher = folder / "cost.json", [sys.executable, "-I", "-S", str(Path(launched.__file__))]
+    with (folder / REPORT).open("wb") as out:
+        environment = {**os.environ, "HERMETIC_ARM_TOKEN": token}
+        ended = subprocess.run([*launcher, str(file), *command], stdout=out, env=environment, check=False)
+    return ended.returncode, json.loads(file.read_text())
+
+
+def _audited(size: Size, folder: Path) -> Figures:
     with _stand_in(size) as arm:
-        command = _command(arm)
+        command = _command(arm, folder)
         began = time.monotonic()
-        with report.open("wb") as out:
-            process = subprocess.Popen(command, stdout=out, env={**os.environ, "HERMETIC_ARM_TOKEN": arm.token})
-            _, status, used = os.wait4(process.pid, 0)
+        code, cost = _cost_of(command, folder, arm.token)
         seconds = time.monotonic() - began
-        process.returncode = os.waitstatus_to_exitcode(status)
-        if process.returncode != 0:
-            raise RuntimeError(f"the audit of a sealed estate ended with {process.returncode}")
+        if code != 0:
+            raise RuntimeError(f"the audit of a sealed estate ended with {code}")
         requests = list(arm.requests)
         resources = len(arm.estate.resources)
     bound = quota_bound(requests)
-    told = json.loads(report.read_text())
+    told = json.loads((folder / REPORT).read_text())
     return {
         "resources": resources,
         "seconds": round(seconds, 2),
@@ -93,8 +120,7 @@ def _audited(size: Size, report: Path) -> Figures:
         "refused_429": sum(request.status == 429 for request in requests),
         "verdict": told["verdict"],
         "findings": len(told["findings"]),
-        "cpu_seconds": round(used.ru_utime + used.ru_stime, 2),
-        "peak_rss": round(used.ru_maxrss / MIB, 1),
+        **cost,
     }
 
 
@@ -123,9 +149,9 @@ def _lane(request: ArmRequest) -> tuple[str, str]:
     return sort, subscription_of(request.path).lower()
 
 
-def _judged(snapshot: Path) -> Figures:
+def _judged(snapshot: Path, policy: Policy) -> Figures:
     """Findings per second: with everything read from bodies first, and of an estate that was read before."""
-    estate, policy = from_json(snapshot.read_bytes()).estate(), Policy()
+    estate = from_json(snapshot.read_bytes()).estate()
     taken = []
     for _ in range(4):
         began = time.monotonic()

@@ -115,6 +115,7 @@ def _hermetic(cluster: Cluster, namespace: str) -> Process:
         "registries": [{"host": "contoso.azurecr.io", "namespaces": ["*"]}],
         "shares": [{"account": "contosomodels", "share": "models", "namespaces": ["*"]}],
         "watchNamespaces": [namespace],
+        "isolation": {"minimumEnforcement": "Report"},
     }
     process = OperatorProcess(cluster.folder, kubeconfig, configuration)
     return Process(process.component, process.ready)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import importlib
 import sys
 
-from testbed.errors import BedError
+from testbed.commands import run
 
 COMMANDS = {
     "programs": "testbed.programs",
@@ -13,6 +12,8 @@ COMMANDS = {
     "cloud-provider": "testbed.cloud_provider",
     "probe-player": "testbed.probe_player",
     "azure": "testbed.azure.command",
+    "azure-cli": "testbed.azure_cli.installing",
+    "real-engine": "testbed.real_engine.installing",
     "audit-demo": "testbed.azure.audit_demo",
     "node": "testbed.node.command",
     "packages": "testbed.packages",
@@ -23,15 +24,7 @@ COMMANDS = {
 
 def main(arguments: list[str]) -> int:
     """Runs one command. Exit 2 for an unknown one, 1 when the test bed gave up, else what the command says."""
-    if not arguments or arguments[0] not in COMMANDS:
-        print(f"usage: python -m testbed {{{','.join(COMMANDS)}}} ...", file=sys.stderr)
-        return 2
-    command = importlib.import_module(COMMANDS[arguments[0]])
-    try:
-        return int(command.main(arguments[1:]))
-    except BedError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 1
+    return run("testbed", COMMANDS, arguments)
 
 
 if __name__ == "__main__":

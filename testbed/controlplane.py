@@ -168,6 +168,12 @@ class ControlPlane:
         self._apiserver.start()
         wait_until("API server", self._apiserver_ready, [self._apiserver])
 
+    def restart_etcd(self) -> None:
+        """Kills etcd and starts it again on its data; returns when the API server is ready again."""
+        self._etcd.stop(signal.SIGKILL)
+        self._etcd.start()
+        wait_until("API server", self._apiserver_ready, [self._etcd, self._apiserver])
+
     def raise_if_dead(self) -> None:
         """Raises ComponentError with the log's end when a program ended by itself."""
         for component in self._components:
@@ -198,7 +204,7 @@ class ControlPlane:
     def _start_etcd(self) -> None:
         self._etcd_url = f"http://127.0.0.1:{free_port()}"
         peer = f"http://127.0.0.1:{free_port()}"
-        self._start("etcd", [
+        self._etcd = self._start("etcd", [
             f"--data-dir={self._folder}/etcd",
             f"--listen-client-urls={self._etcd_url}", f"--advertise-client-urls={self._etcd_url}",
             f"--listen-peer-urls={peer}", f"--initial-advertise-peer-urls={peer}", f"--initial-cluster=default={peer}",

@@ -33,7 +33,18 @@ from yarl import URL
 from testbed.certificates import Credential, write_kubeconfig
 from testbed.console import say
 from testbed.controlplane import ControlPlane
-from testbed.faults import EXPIRED, Action, Answer, CutWatch, Delay, DropAfter, DropBefore, Fault, Request, WriteMark
+from testbed.faults import (
+    Action,
+    Answer,
+    CutWatch,
+    Delay,
+    DropAfter,
+    DropBefore,
+    Fault,
+    Request,
+    WriteMark,
+    error_event,
+)
 from testbed.processes import free_port
 
 SEED_VARIABLE = "HERMETIC_FAULT_SEED"
@@ -131,7 +142,7 @@ class FaultProxy:
         """Breaks the open watches whose path matches, with `expired` after a 410 event; returns how many."""
         matching = [watch for watch in tuple(self._watches) if re.search(path, watch.request.target)]
         for watch in matching:
-            self._loop.call_soon_threadsafe(watch.cut, expired)
+            self._loop.call_soon_threadsafe(watch.cut, 410 if expired else 0)
         return len(matching)
 
     @property
@@ -244,7 +255,7 @@ class FaultProxy:
             return response
         watch = _Watch(request)
         for cut in (action for action in actions if isinstance(action, CutWatch)):
-            self._loop.call_later(cut.seconds, watch.cut, cut.expired)
+            self._loop.call_later(cut.seconds, watch.cut, cut.error)
         self._watches.add(watch)
         try:
             whole = await watch.relay(answer, response)
@@ -258,11 +269,12 @@ class _Watch:
 
     def __init__(self, request: Request) -> None:
         self.request = request
-        self._cut: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+        self._cut: asyncio.Future[int] = asyncio.get_running_loop().create_future()
 
-    def cut(self, expired: bool) -> None:
+    def cut(self, error: int) -> None:
+        """With an ERROR event of this status, or (0) without a word."""
         if not self._cut.done():
-            self._cut.set_result(expired)
+            self._cut.set_result(error)
 
     async def relay(self, answer: aiohttp.ClientResponse, response: web.StreamResponse) -> bool:
         """True when the stream ended as a stream should; false when the connection is to break."""
@@ -279,7 +291,7 @@ class _Watch:
             with contextlib.suppress(asyncio.CancelledError, aiohttp.ClientError):
                 await pump
         if self._cut.done():
-            await response.write(EXPIRED)
+            await response.write(error_event(self._cut.result()))
         await response.write_eof()
         return True
 

@@ -113,13 +113,16 @@ class DropAfter:
 
 @dataclass(frozen=True)
 class CutWatch:
-    """A watch breaks `seconds` after it began; with `expired`, after an ERROR event that says 410 Gone."""
+    """A watch breaks `seconds` after it began; with `error`, it ends after an ERROR event of this HTTP status."""
 
     seconds: float = 0.0
-    expired: bool = False
+    error: int = 0
 
 
-EXPIRED = b'{"type":"ERROR","object":' + Answer(410, "too old resource version").body() + b"}\n"
+def error_event(status: int) -> bytes:
+    """The line in which an API server ends a watch: 410 for one that is too old, 5xx for its own errors."""
+    return b'{"type":"ERROR","object":' + Answer(status).body() + b"}\n"
+
 
 Action = Delay | Answer | DropBefore | DropAfter | CutWatch
 

@@ -11,7 +11,11 @@ COREFILE = ".:53 {\n    kubernetes cluster.local in-addr.arpa ip6.arpa\n    forw
 
 def furnish(api: Api) -> None:
     """Make them. The agents become pods on every node that kwok plays; nothing is enforced."""
-    agent: dict[str, Any] = {"containers": [{"name": "agent", "image": "contoso.azurecr.io/cilium@sha256:" + "c" * 64}]}
+    agent: dict[str, Any] = {
+        "containers": [
+            {"name": "agent", "image": "mcr.microsoft.com/containernetworking/cilium/cilium@sha256:" + "c" * 64}
+        ]
+    }
     agent |= {"hostNetwork": True, "tolerations": [{"operator": "Exists"}]}
     labels = {"k8s-app": "cilium"}
     template = {"metadata": {"labels": labels}, "spec": agent}

@@ -18,10 +18,12 @@ from typing import Any
 
 import yaml
 
+from hermetic.cli.installation import Installation, rights
 from testbed.api import Api
 from testbed.certificates import write_private
 from testbed.errors import ApiError, ComponentError
 from testbed.kubectl import Kubectl
+from testbed.policies_in_force import wait_for_policies
 from testbed.processes import Component, free_port, wait_until
 
 REPOSITORY = Path(__file__).resolve().parent.parent
@@ -36,18 +38,30 @@ CONFIGURATION: dict[str, Any] = {
         {"account": "contosomodels", "share": "nim", "namespaces": ["*"]},
         {"server": "nfs.contoso.internal", "path": "/export/models", "namespaces": ["*"]},
     ],
+    # Most tests are about something else than the proof of isolation; the gate's own set it back to Enforce.
+    "isolation": {"minimumEnforcement": "Off"},
 }
 
 
-def install(kubectl: Kubectl) -> None:
-    """Apply CRDs, RBAC and policies with kubectl, and wait until the CRDs are served."""
-    kubectl("apply", "--server-side", "--filename", _rendered(kubectl))
+def install(kubectl: Kubectl, installation: Installation | None = None) -> None:
+    """Apply CRDs, RBAC and policies with kubectl, and wait until the CRDs are served and the policies in force.
+
+    With an `installation` its rights are those that `hermetic rbac` prints for it; its namespaces are made first.
+    """
+    if installation is None:
+        kubectl("apply", "--server-side", "--filename", _rendered(kubectl, "manifests/base"))
+    else:
+        kubectl("apply", "--server-side", "--filename", _rendered(kubectl, "crds"))
+        for namespace in installation.configuration.watch_namespaces:
+            kubectl("create", "namespace", namespace)
+        kubectl.apply(*rights(installation))
     crds = [f"crd/{path.stem}" for path in (REPOSITORY / "crds").glob("*.hermetic.dev.yaml")]
     kubectl("wait", "--for=condition=Established", "--timeout=30s", *crds)
+    wait_for_policies(kubectl)
 
 
-def _rendered(kubectl: Kubectl) -> str:
-    rendered = kubectl("kustomize", str(REPOSITORY / "manifests" / "base"))
+def _rendered(kubectl: Kubectl, folder: str) -> str:
+    rendered = kubectl("kustomize", str(REPOSITORY / folder))
     file = kubectl.kubeconfig.parent / "hermetic-install.yaml"
     file.write_text(rendered)
     return str(file)

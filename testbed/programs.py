@@ -17,7 +17,7 @@ import shutil
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -32,6 +32,7 @@ PROGRESS_SECONDS = 15.0
 
 KUBERNETES_VERSION = "v1.36.4"
 CONTAINERD_VERSION = "v2.2.9"
+HELM_VERSION = "v4.2.4"
 
 
 @dataclass(frozen=True)
@@ -90,6 +91,7 @@ FAMILIES = {
             stamps=(f"github.com/containerd/containerd/v2/version.Version={CONTAINERD_VERSION}",),
         ),
         Family("coredns", ("coredns",), package="."),
+        Family("helm", ("helm",), stamps=(f"helm.sh/helm/v4/internal/version.version={HELM_VERSION}",)),
     )
 }
 
@@ -137,7 +139,7 @@ def _built(family: Family) -> Path:
         return folder
     require_go()
     folder.parent.mkdir(parents=True, exist_ok=True)
-    with _only_builder(family):
+    with only_builder(family.name):
         if not folder.is_dir():
             for abandoned in folder.parent.glob(f".{family.name}-partial-*"):
                 shutil.rmtree(abandoned, ignore_errors=True)
@@ -146,8 +148,9 @@ def _built(family: Family) -> Path:
 
 
 @contextlib.contextmanager
-def _only_builder(family: Family) -> Iterator[None]:
-    with (cache_folder() / f".{family.name}.lock").open("w") as lock:
+def only_builder(name: str) -> Iterator[None]:
+    """Holds the right to put `name` into the cache folder; waits, and says so, while another process holds it."""
+    with (cache_folder() / f".{name}.lock").open("w") as lock:
         started = time.monotonic()
         reported = started - PROGRESS_SECONDS
         while True:
@@ -157,7 +160,7 @@ def _only_builder(family: Family) -> Iterator[None]:
             except BlockingIOError:
                 if time.monotonic() - reported >= PROGRESS_SECONDS:
                     reported = time.monotonic()
-                    say(f"{family.name}: another process is building it, waiting ({reported - started:.0f} s)")
+                    say(f"{name}: another process is building it, waiting ({reported - started:.0f} s)")
                 time.sleep(0.2)
         yield
 
@@ -179,31 +182,36 @@ def _build_into(folder: Path, family: Family) -> None:
         shutil.rmtree(partial, ignore_errors=True)
 
 
-def _run_go(family: Family, command: list[str], folder: Path) -> None:
-    log = folder / "build.log"
+def run_logged(name: str, doing: str, command: list[str], log: Path, env: Mapping[str, str] | None = None) -> None:
+    """Runs a long command to its end, says now and then that it still runs, and writes its output to `log`.
+
+    Raises BuildError with the end of the log where the command fails. `doing`: "building" or the like.
+    """
     started = time.monotonic()
-    say(f"{family.name}: building {', '.join(family.programs)} (a cold build takes minutes; it is kept for next time)")
     with log.open("wb") as output:
-        # its own process group, so that an interrupt ends the compilers too
-        build = subprocess.Popen(
-            bound_to_us(command),
-            env=go_environment(), stdout=output, stderr=output, start_new_session=True,
-        )  # fmt: skip
+        # its own process group, so that an interrupt ends what it started too
+        running = subprocess.Popen(bound_to_us(command), env=env, stdout=output, stderr=output, start_new_session=True)
     try:
         while True:
             try:
-                code = build.wait(PROGRESS_SECONDS)
+                code = running.wait(PROGRESS_SECONDS)
                 break
             except subprocess.TimeoutExpired:
-                say(f"{family.name}: still building ({time.monotonic() - started:.0f} s)")
+                say(f"{name}: still {doing} ({time.monotonic() - started:.0f} s)")
     except BaseException:
         with contextlib.suppress(ProcessLookupError):
-            os.killpg(build.pid, 9)
-        build.wait()
+            os.killpg(running.pid, 9)
+        running.wait()
         raise
     if code != 0:
         end = "\n".join(log.read_text(errors="replace").splitlines()[-40:])
-        raise BuildError(f"{family.name}: go build ended with {code}\n{end}")
+        raise BuildError(f"{name}: {doing} ended with {code}\n{end}")
+
+
+def _run_go(family: Family, command: list[str], folder: Path) -> None:
+    started = time.monotonic()
+    say(f"{family.name}: building {', '.join(family.programs)} (a cold build takes minutes; it is kept for next time)")
+    run_logged(family.name, "building", command, folder / "build.log", go_environment())
     say(f"{family.name}: built in {time.monotonic() - started:.0f} s")
 
 

@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from hermetic.audit.checks.registry import CHECKS
+from hermetic.audit.deriving import derived
 from hermetic.audit.estate.arm_ids import is_below, parent_of, same_id, type_of
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.questions import Answer, Body, Problem, Question, Source, Trouble
@@ -39,6 +40,7 @@ ROUTES = f"{NETWORK}/routeTables/sealed"
 RULES = f"{NETWORK}/networkSecurityGroups/sealed"
 SCALE_SET = f"{NODE_GROUP}/providers/Microsoft.Compute/virtualMachineScaleSets/aks-gpu"
 NIC = f"{SCALE_SET}/virtualMachines/0/networkInterfaces/gpu"
+DELEGATED_TO_AKS = [{"name": "aks", "properties": {"serviceName": "Microsoft.ContainerService/managedClusters"}}]
 SENTINEL = f"{NETWORK}/networkInterfaces/sentinel"
 
 # Lists that Azure keeps at a scale set although what they hold lies deeper.
@@ -127,8 +129,16 @@ class World:
     def findings(self, check: str, policy: Policy | None = None) -> dict[str, Finding]:
         """The findings of one check by resource id in lower case."""
         rule, asked = check_of(check), policy or Policy()
-        estate = self.settled(lambda estate: list(findings_of(rule, estate, asked)))
-        return {finding.resource.lower(): finding for finding in findings_of(rule, estate, asked)}
+        found: list[Finding] = []
+
+        def judge(estate: Estate) -> None:
+            found[:] = findings_of(rule, estate, asked)
+            parts = {part for one in found if one.derived_from is not None for part in one.derived_from.checks}
+            for part in sorted(parts):
+                found.extend(findings_of(check_of(part), estate, asked))
+
+        self.settled(judge)
+        return {one.resource.lower(): one for one in derived(found) if one.check == check}
 
     def _one(self, question: Question) -> dict[str, Any] | None:
         if question.verb == "post":
@@ -195,7 +205,7 @@ def small_cluster() -> World:
     world.put(VNET, {"addressSpace": {"addressPrefixes": ["10.0.0.0/16"]}}, location="westeurope")
     sealed = {"defaultOutboundAccess": False, "routeTable": {"id": ROUTES}, "networkSecurityGroup": {"id": RULES}}
     world.put(NODES, {"addressPrefix": "10.0.1.0/24", **sealed})
-    world.put(API_SERVER, {"addressPrefix": "10.0.2.0/28", **sealed})
+    world.put(API_SERVER, {"addressPrefix": "10.0.2.0/28", "delegations": DELEGATED_TO_AKS, **sealed})
     world.put(
         ROUTES,
         {

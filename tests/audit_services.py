@@ -134,9 +134,11 @@ def _add_stores(world: World) -> None:
     world.put(ENDPOINTS, {"addressPrefix": "10.0.8.0/24", "defaultOutboundAccess": False})
     world.put(REGISTRY, _registry(), location="westeurope")
     world.put(ACCOUNT, _account())
+    world.put(f"{ACCOUNT}/blobServices/default", {"staticWebsite": {"enabled": False}})
     world.put(SHARE, _share())
     for name, target in (("registry", REGISTRY), ("account", ACCOUNT), ("share", SHARE)):
-        add_endpoint(world, f"{NETWORK}/privateEndpoints/{name}", target)
+        endpoint = add_endpoint(world, f"{NETWORK}/privateEndpoints/{name}", target)
+        world.change(target, privateEndpointConnections=[consumer(endpoint)])
     world.put(
         f"{REGISTRY}/cacheRules/aks-managed-mcr",
         {"sourceRepository": "mcr.microsoft.com/*", "targetRepository": "aks-managed-repository/*"},
@@ -151,6 +153,10 @@ def _registry() -> dict[str, Any]:
         "publicNetworkAccess": "Disabled",
         "networkRuleSet": {"defaultAction": "Deny"},
         "networkRuleBypassOptions": "None",
+        "networkRuleBypassAllowedForTasks": False,
+        "writableCacheRepos": "Disabled",
+        "regionalEndpoints": "Disabled",
+        "endpointProtocol": "IPv4",
         "anonymousPullEnabled": False,
         "adminUserEnabled": False,
         "policies": {
@@ -206,6 +212,17 @@ def add_endpoint(world: World, endpoint: str, target: str, *, subnet: str = ENDP
         },
     )
     return endpoint
+
+
+def consumer(endpoint: str | None, status: str | None = "Approved", name: str = "one") -> dict[str, Any]:
+    """A connection as its target shows it; None: the answer leaves it out."""
+    state = {} if status is None else {"status": status, "description": "", "actionsRequired": "None"}
+    named = {} if endpoint is None else {"id": endpoint}
+    return {
+        "id": f"/c/{name}",
+        "name": name,
+        "properties": {"privateEndpoint": named, "privateLinkServiceConnectionState": state},
+    }
 
 
 def assign(world: World, principal: str, role: str, scope: str = REGISTRY, name: str = "one") -> None:

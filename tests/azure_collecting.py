@@ -160,7 +160,7 @@ async def audited(
 
 def policy_of(estate: ArmEstate) -> Policy:
     """The policy that the estate is meant to be audited with."""
-    return Policy.model_validate({**estate.policy, "profile": estate.profile})
+    return Policy.model_validate({**estate.policy, "profile": estate.profile, "auditedAt": START})
 
 
 @dataclass

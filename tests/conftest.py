@@ -33,7 +33,13 @@ from testbed.kubectl import Kubectl
 from testbed.processes import wait_until
 from testbed.programs import CONTROL_PLANE_FAMILIES, FAMILIES, programs
 
-PROGRAMS_FOR = {"cluster": CONTROL_PLANE_FAMILIES, "controlplane": CONTROL_PLANE_FAMILIES, "node": tuple(FAMILIES)}
+PROGRAMS_FOR = {
+    "cluster": CONTROL_PLANE_FAMILIES,
+    "cluster_of_its_own": (*CONTROL_PLANE_FAMILIES, "helm"),
+    "controlplane": CONTROL_PLANE_FAMILIES,
+    "helm": ("helm", "kubernetes"),
+    "node": tuple(FAMILIES),
+}
 LOG_LINES = 40
 
 _logs = pytest.StashKey[dict[str, Path]]()

@@ -12,12 +12,14 @@ from hermetic.audit.checks.registry import CHECKS
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.kubernetes.all_kinds import ASKED, question
 from hermetic.audit.estate.kubernetes.calls import ConfigMap
-from hermetic.audit.estate.kubernetes.nodes import DaemonSet, Namespace, Node
+from hermetic.audit.estate.kubernetes.nodes import Namespace, Node
 from hermetic.audit.estate.kubernetes.objects import KubernetesObject
 from hermetic.audit.estate.kubernetes.pods import Pod
 from hermetic.audit.estate.kubernetes.policies import NetworkPolicy
 from hermetic.audit.estate.kubernetes.projection import projected
+from hermetic.audit.estate.kubernetes.served import SERVED
 from hermetic.audit.estate.kubernetes.services import EndpointSlice, Service
+from hermetic.audit.estate.kubernetes.templates import DaemonSet
 from hermetic.audit.estate.questions import Answer, Body, Problem, Question, Trouble, fixed_json
 from hermetic.audit.findings import Evidence, Finding, Verdict
 from hermetic.audit.judging import findings_of
@@ -65,6 +67,18 @@ def container(**fields: Any) -> Manifest:
 def owned(kind: str, name: str, version: str = "apps/v1") -> list[Manifest]:
     """The owner references of what a controller made."""
     return [{"apiVersion": version, "kind": kind, "name": name, "uid": "u", "controller": True}]
+
+
+def served_group(group: str, kind: str = "Thing") -> Manifest:
+    """The definition of a kind, which shows that an API group is served."""
+    name = {"name": f"{kind.lower()}s.{group}"}
+    spec = {"group": group, "names": {"plural": f"{kind.lower()}s", "kind": kind}}
+    return {"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": name, "spec": spec}
+
+
+OF_TIGERA = served_group("operator.tigera.io", "Installation")
+"""What is served wherever AKS runs Calico."""
+OF_GATEKEEPER = served_group("templates.gatekeeper.sh", "ConstraintTemplate")
 
 
 def sealed_cluster() -> list[Manifest]:
@@ -124,7 +138,7 @@ def answers(
     """What a collector would say of these manifests, and of kinds that it was not allowed to list."""
     refused = frozenset(forbidden)
     seen = [json.loads(json.dumps(one)) for one in manifests]
-    found = {}
+    found = {SERVED: served(seen)}
     for kind, scope in ASKED:
         request = f"GET /{kind.TYPE}?scope={scope}"
         if kind in refused:
@@ -135,6 +149,25 @@ def answers(
         evidence = (Evidence(request, 200, sha256(fixed_json(bodies).encode()).hexdigest()),)
         found[question(kind, scope)] = Answer(tuple(Body(body, evidence) for body in bodies), evidence)
     return found
+
+
+def served(manifests: Iterable[Mapping[str, Any]]) -> Answer:
+    """What the API server would say that it serves: its own kinds, those of these manifests, and their definitions."""
+    groups: dict[str, dict[str, str]] = {"apps": {"deployments": "Deployment"}}
+    plurals = {(kind.TYPE.rpartition("/")[0], kind.KIND): kind.TYPE.rpartition("/")[2] for kind, _ in ASKED}
+    for one in manifests:
+        group = one["apiVersion"].rpartition("/")[0]
+        groups.setdefault(group, {})[plurals.get((one["apiVersion"], one["kind"]), one["kind"].lower())] = one["kind"]
+        if one["kind"] == "CustomResourceDefinition":
+            spec = one["spec"]
+            groups.setdefault(spec["group"], {})[spec["names"]["plural"]] = spec["names"]["kind"]
+    groups.pop("", None)
+    bodies = [
+        {"id": name, "kinds": [{"plural": plural, "kind": kind, "versions": ["v1"]} for plural, kind in kinds.items()]}
+        for name, kinds in sorted(groups.items())
+    ]
+    evidence = (Evidence("GET /apis", 200, sha256(fixed_json(bodies).encode()).hexdigest()),)
+    return Answer(tuple(Body(body, evidence) for body in bodies), evidence)
 
 
 def estate(manifests: Iterable[Mapping[str, Any]], forbidden: Iterable[type[KubernetesObject]] = ()) -> Estate:

@@ -71,11 +71,11 @@ def outbound_rule(arm_id: str) -> dict[str, Any]:
     return {"name": "out", "properties": held}
 
 
-def machine(arm_id: str, subnet: str, **properties: Any) -> Change:
-    """A virtual machine's interface."""
+def machine(arm_id: str, subnet: str, *, ip: dict[str, Any] | None = None, **properties: Any) -> Change:
+    """A virtual machine's interface; `ip` goes into its address configuration."""
 
     def change(world: World) -> None:
-        configuration = ip_configuration("10.0.9.4", subnet, **properties.pop("ip", {}))
+        configuration = ip_configuration("10.0.9.4", subnet, **(ip or {}))
         held = {"virtualMachine": {"id": f"{GROUP}/providers/Microsoft.Compute/virtualMachines/vm"}, **properties}
         world.put(arm_id, {"ipConfigurations": [configuration], "defaultOutboundConnectivityEnabled": False, **held})
 

@@ -33,7 +33,7 @@ def sealed(targets: Targets = TARGETS, *, host_network: bool) -> dict[str, Any]:
     asked = json.loads(targets.questions("r1/job", host_network=host_network))
     own = ["10.0.0.4"] if host_network else ["10.96.0.10"]
     documents = {
-        "loadbalancer": [200, {"public": [], "outboundRules": 0}],
+        "loadbalancer": [200, {"public": [], "more": 0, "outboundRules": 0}],
         "network": [200, []],
         "compute": [
             200,

@@ -6,19 +6,11 @@ import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from typing import Any
 
+from hermetic.audit.estate.kubernetes.served import ALWAYS_SERVED
 from hermetic.errors import Forbidden, NotFound
 from hermetic.kinds import Kind
 
 Manifest = dict[str, Any]
-OPTIONAL = frozenset(
-    {
-        "cilium.io",
-        "crd.projectcalico.org",
-        "egressgateway.kubernetes.azure.com",
-        "gateway.networking.k8s.io",
-        "karpenter.azure.com",
-    }
-)
 
 
 class NoProgress:
@@ -35,7 +27,8 @@ class Served:
         self.objects: dict[tuple[str, str, str, str], Manifest] = {}
         self.version = 0
         self.page = page
-        self.groups: dict[str, dict[str, list[str]]] = {}
+        self.groups: dict[str, dict[str, list[str]]] = {"apps": {"v1": ["deployments"]}}
+        self.documents: list[str] = []
         self.refusals: dict[str, list[Exception | None]] = {}
         self.lists: list[str] = []
         self.watches: dict[str, asyncio.Queue[tuple[str, Manifest] | Exception | None]] = {}
@@ -83,7 +76,7 @@ class Served:
             error = planned.pop(0) if len(planned) > 1 else planned[0]
             if error is not None:
                 raise error
-        if kind.group in OPTIONAL and kind.plural not in self._served(kind):
+        if kind.group not in ALWAYS_SERVED and kind.plural not in self._served(kind):
             raise NotFound("the server could not find the requested resource", status=404, reason="NotFound")
         found = [one for one in self.objects.values() if _is_of(one, kind, namespace, field_selector)]
         for start in range(0, max(len(found), 1), self.page):
@@ -110,7 +103,8 @@ class Served:
                 yield event
 
     async def discovered(self, path: str) -> Manifest:
-        """As the port says."""
+        """As the port says, as a server without aggregated discovery."""
+        self.documents.append(path)
         if path == "/apis":
             return {
                 "groups": [

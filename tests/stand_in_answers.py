@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Iterable
 from typing import Any
 from urllib.parse import parse_qs
 
 from hermetic.audit.auditing import judge
-from hermetic.audit.estate.azure.graph import ScaleSetNicInGraph
+from hermetic.audit.estate.azure.graph import TABLES, ScaleSetNicInGraph
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.questions import Answer, Body, Problem, Question, Trouble
 from hermetic.audit.findings import Evidence, Finding
@@ -30,9 +31,9 @@ MOST_ROUNDS = 20
 TROUBLES = {401: Trouble.UNAUTHENTICATED, 403: Trouble.FORBIDDEN, 404: Trouble.NOT_FOUND}
 
 
-def answers_of(stood_in: StandIn) -> dict[Question, Answer]:
-    """Everything that the checks want to know, asked until nothing is wanted."""
-    policy, answers = policy_of(stood_in), dict[Question, Answer]()
+def answers_of(stood_in: StandIn, first: Iterable[Question] = ()) -> dict[Question, Answer]:
+    """Everything that the checks want to know, asked until nothing is wanted; `first` are questions surely put."""
+    policy, answers = policy_of(stood_in), {question: answered(stood_in, question) for question in first}
     for _ in range(MOST_ROUNDS):
         estate = Estate(stood_in.cluster, ("azure",), answers)
         judge(estate, policy)
@@ -47,14 +48,15 @@ def collected(stood_in: StandIn) -> Estate:
     return Estate(stood_in.cluster, ("azure",), answers_of(stood_in))
 
 
-def judged(stood_in: StandIn) -> tuple[Finding, ...]:
-    """Every finding about an estate."""
-    return judge(collected(stood_in), policy_of(stood_in))
+def judged(stood_in: StandIn, first: Iterable[Question] = ()) -> tuple[Finding, ...]:
+    """Every finding about an estate; `first` as above: what an estate like it was asked saves rounds."""
+    known = Estate(stood_in.cluster, ("azure",), answers_of(stood_in, first))
+    return judge(known, policy_of(stood_in))
 
 
 def answered(stood_in: StandIn, question: Question) -> Answer:
     """What ARM answers to one question."""
-    if question.kind.lower() == ScaleSetNicInGraph.TYPE.lower():
+    if question.kind.lower() in TABLES:
         return _in_graph(stood_in, question)
     if question.verb == "list" and question.kind.lower() in GROUP_LISTS_ONLY and is_subscription(question.target):
         return _group_by_group(stood_in, question)
@@ -72,8 +74,12 @@ def answered(stood_in: StandIn, question: Question) -> Answer:
             told = act(reader, path, query, dict(ask.body or {}))
             value = told.value if told is not None else {}
     except Refusal as refusal:
-        trouble = TROUBLES.get(refusal.status, Trouble.REFUSED)
-        problem = Problem(trouble, f"{path}: {refusal.status} {refusal.code}", question.permission)
+        if question.verb == "list" and question.kind.lower() in stood_in.not_offered:
+            return Answer((), (Evidence(evidence.request, refusal.status),))  # as the collector weighs it
+        is_locked = refusal.code == "DenyAssignmentAuthorizationFailed"
+        trouble = Trouble.LOCKED if is_locked else TROUBLES.get(refusal.status, Trouble.REFUSED)
+        permission = "" if is_locked else question.permission
+        problem = Problem(trouble, f"{path}: {refusal.status} {refusal.code}", permission)
         return Answer((), (Evidence(evidence.request, refusal.status),), problem)
     rows = value["value"] if question.verb == "list" else [value]
     return Answer(tuple(_body(row, evidence) for row in rows), (evidence,))
@@ -94,7 +100,8 @@ def _group_by_group(stood_in: StandIn, question: Question) -> Answer:
 def _in_graph(stood_in: StandIn, question: Question) -> Answer:
     evidence = Evidence("POST /providers/Microsoft.ResourceGraph/resources", 200)
     rows = []
-    if "graph" in stood_in.scale_set_outbound_shown_by:
+    is_shown = question.kind.lower() != ScaleSetNicInGraph.TYPE.lower()
+    if is_shown or "graph" in stood_in.scale_set_outbound_shown_by:
         below = f"{question.target.lower()}/"
         rows = [row for row in stood_in.of_type(question.kind) if row["id"].lower().startswith(below)]
     return Answer(tuple(_body(row, evidence) for row in rows), (evidence,))

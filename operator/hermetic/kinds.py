@@ -50,6 +50,19 @@ NAMESPACE = Kind("", "v1", "Namespace", "namespaces", namespaced=False)
 CORE_EVENT = Kind("", "v1", "Event", "events")
 EVENT = Kind("events.k8s.io", "v1", "Event", "events")
 LEASE = Kind("coordination.k8s.io", "v1", "Lease", "leases")
+
+# What can lead to the pods of a model from outside, by any writer. Routes of the Gateway API are optional, in any of
+# the versions that a cluster may serve.
+ENDPOINT_SLICE = Kind("discovery.k8s.io", "v1", "EndpointSlice", "endpointslices")
+INGRESS = Kind("networking.k8s.io", "v1", "Ingress", "ingresses")
+GATEWAY = Kind("gateway.networking.k8s.io", "v1", "Gateway", "gateways")
+ROUTES = (
+    Kind("gateway.networking.k8s.io", "v1", "HTTPRoute", "httproutes"),
+    Kind("gateway.networking.k8s.io", "v1", "GRPCRoute", "grpcroutes"),
+    *(Kind("gateway.networking.k8s.io", version, "TLSRoute", "tlsroutes") for version in ("v1alpha2", "v1")),
+    *(Kind("gateway.networking.k8s.io", version, "TCPRoute", "tcproutes") for version in ("v1alpha2", "v1")),
+    *(Kind("gateway.networking.k8s.io", version, "UDPRoute", "udproutes") for version in ("v1alpha2", "v1")),
+)
 # Optional: of the OpenReports project, where the cluster has it.
 CLUSTER_REPORT = Kind("openreports.io", "v1alpha1", "ClusterReport", "clusterreports", namespaced=False)
 
@@ -77,5 +90,11 @@ BY_KIND = {
         CORE_EVENT,
         LEASE,
         CLUSTER_REPORT,
+        ENDPOINT_SLICE,
+        INGRESS,
+        GATEWAY,
+        *ROUTES,
     )
 }
+# Kinds of one name and several versions apart.
+BY_API_VERSION = {(kind.api_version, kind.kind): kind for kind in (SERVICE, ENDPOINT_SLICE, INGRESS, GATEWAY, *ROUTES)}

@@ -28,6 +28,10 @@ class KubeApi(Protocol):
         """Server-side apply as field manager `hermetic`, force; returns the live object."""
         ...
 
+    async def patch(self, patch: Manifest) -> Manifest:
+        """Merge patch as field manager `hermetic` of the uid and version that it names; returns the live object."""
+        ...
+
     async def apply_status(self, manifest: Manifest) -> Manifest:
         """Server-side apply of /status as field manager `hermetic-status`, force; returns the live object."""
         ...
@@ -72,7 +76,10 @@ class ClusterReader(Protocol):
         ...
 
     async def discovered(self, path: str) -> Manifest:
-        """A discovery document: "/apis", or "/apis/GROUP/VERSION". NotFound where nothing of that name is served."""
+        """A discovery document: "/apis", or "/apis/GROUP/VERSION". NotFound where nothing of that name is served.
+
+        "/apis" is an APIGroupDiscoveryList where the server can give one, with all resources, else an APIGroupList.
+        """
         ...
 
 

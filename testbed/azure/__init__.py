@@ -30,6 +30,8 @@ Estate (`estate.py`)
     estate.of_type(type)         bodies of one type
     estate.deny(scope, action)   the caller may not do `action` (glob, default `*`) at `scope` or below: 403 by id, rows
                                  silently gone from lists of a wider scope and from Resource Graph
+    estate.lock(group)           node resource group lockdown: every action there is denied by a deny assignment
+    estate.leave_out(type)       the region or the cloud does not offer this type
     estate.answer(id, action, value)  what a POST action answers, instead of what is computed from the estate
     estate.in_graph(id, body)    what Resource Graph believes of a resource; None: it has not heard of it
     estate.copy()                an estate of one's own

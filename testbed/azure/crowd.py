@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from testbed.azure.baseline import sealed_estate
+from testbed.azure.baseline import private_since, sealed_estate
 from testbed.azure.baseline.cluster import add_scale_set
 from testbed.azure.baseline.layout import LOCATION, WORKLOAD
 from testbed.azure.baseline.network import add_subnet
@@ -19,6 +19,7 @@ def crowded_estate(resources: int = 50_000, pools: int = 40, nodes: int = 250) -
     stays sealed. At most 1,000 nodes fit into a pool's subnet, and 512 pools into the network.
     """
     estate = sealed_estate()
+    estate.scale_set_outbound_shown_by = frozenset({"arm", "graph"})
     estate.properties(estate.site.vnet)["addressSpace"]["addressPrefixes"].append("10.48.0.0/13")
     for number in range(1, pools + 1):
         _add_pool(estate, number, nodes)
@@ -35,6 +36,7 @@ def _add_pool(estate: Estate, number: int, nodes: int) -> None:
     template = next(profile for profile in profiles if profile["name"] == "gpu")
     profiles.append({**template, "name": name, "vnetSubnetID": subnet, "count": nodes})
     add_scale_set(estate, f"aks-{name}-31862004-vmss", name, subnet, nodes)
+    estate.policy["subnetsPrivateSince"] += private_since(subnet)
 
 
 def _add_foreign(estate: Estate, number: int) -> None:

@@ -28,6 +28,8 @@ COLLECTIONS: dict[tuple[str, str], str] = {
     ("microsoft.containerregistry/registries", "privateendpointconnections"): "privateEndpointConnections",
     ("microsoft.storage/storageaccounts", "privateendpointconnections"): "privateEndpointConnections",
     ("microsoft.fileshares/fileshares", "privateendpointconnections"): "privateEndpointConnections",
+    ("microsoft.compute/diskaccesses", "privateendpointconnections"): "privateEndpointConnections",
+    ("microsoft.insights/privatelinkscopes", "privateendpointconnections"): "privateEndpointConnections",
     ("microsoft.network/privatelinkservices", "privateendpointconnections"): "privateEndpointConnections",
 }
 # flat in the parent, nested below `properties` when asked for alone

@@ -7,7 +7,7 @@ import fnmatch
 from dataclasses import dataclass, field
 from typing import Any
 
-from testbed.azure import embedded
+from testbed.azure import activity, embedded
 from testbed.azure.ids import name_of, parent_of, type_of
 from testbed.azure.index import Index
 
@@ -43,10 +43,11 @@ class Site:
 
 @dataclass(frozen=True)
 class Denied:
-    """What the caller may not do: an action (glob) at a scope and below."""
+    """What the caller may not do: an action (glob) at a scope and below. by_lock: a deny assignment forbids it."""
 
     scope: str
     action: str
+    by_lock: bool = False
 
     def covers(self, identifier: str, action: str) -> bool:
         scope, wanted = self.scope.lower().rstrip("/"), identifier.lower().rstrip("/")
@@ -67,8 +68,13 @@ class Estate:
     graph: dict[str, Body | None] = field(default_factory=dict)
     # folded subscription and namespace -> state; every other provider is registered
     registrations: dict[tuple[str, str], str] = field(default_factory=dict)
-    # who shows `defaultOutboundConnectivityEnabled` of scale set interfaces is unconfirmed: any of "arm", "graph"
-    scale_set_outbound_shown_by: frozenset[str] = frozenset({"arm", "graph"})
+    # folded types that the region or the cloud does not offer -> the code that ARM answers of them
+    not_offered: dict[str, str] = field(default_factory=dict)
+    # the activity log, oldest first: what `log` put there. Azure leaves it empty where nothing happened for 90 days
+    events: list[Body] = field(default_factory=list)
+    # who shows `defaultOutboundConnectivityEnabled` of scale set interfaces is unconfirmed: any of "arm", "graph"; in
+    # the worst case neither
+    scale_set_outbound_shown_by: frozenset[str] = frozenset()
     _index: Index | None = field(default=None, repr=False)
 
     @property
@@ -151,6 +157,19 @@ class Estate:
     def deny(self, scope: str, action: str = "*") -> None:
         self.denied.append(Denied(scope, action))
 
+    def lock(self, group: str) -> None:
+        """Node resource group lockdown: reading works, and every action in the group is denied, those that read too.
+
+        learn.microsoft.com/azure/aks/node-resource-group-lockdown: resources can be viewed, a deny assignment blocks
+        the rest. Which actions that deny assignment leaves out is not documented: none, in the worst case.
+        """
+        self.denied.append(Denied(group, "*/action", by_lock=True))
+
+    def leave_out(self, kind: str, code: str = "NoRegisteredProviderFound") -> None:
+        """The region or cloud does not offer this type; ARM's words are `NoRegisteredProviderFound` (400) or
+        `InvalidResourceType` (404)."""
+        self.not_offered[kind.lower()] = code
+
     def answer(self, identifier: str, action: str, value: Any) -> None:
         """What a POST action answers from now on: `estate.answer(nic, "effectiveRouteTable", {"value": [...]})`."""
         self.answers[identifier.lower(), action.lower()] = value
@@ -159,11 +178,20 @@ class Estate:
         """From now on the subscription (a GUID) says so of this resource provider."""
         self.registrations[subscription.lower(), namespace.lower()] = state
 
+    def log(self, identifier: str, operation: str, at: str) -> None:
+        """An event of the activity log about a resource: an operation, such as a type with /write, at a time."""
+        self.events.append(activity.event(identifier, operation, at, len(self.events)))
+
     def in_graph(self, identifier: str, body: Body | None) -> None:
         self.graph[identifier.lower()] = body
 
     def may(self, identifier: str, action: str) -> bool:
-        return not any(denial.covers(identifier, action) for denial in self.denied)
+        return self.denial(identifier, action) is None
+
+    def denial(self, identifier: str, action: str) -> Denied | None:
+        """What forbids it; a deny assignment comes before what no role allows, as ARM weighs them."""
+        found = [denial for denial in self.denied if denial.covers(identifier, action)]
+        return max(found, key=lambda one: one.by_lock, default=None)
 
     def copy(self) -> Estate:
         self._index = None

@@ -11,9 +11,10 @@ addresses. Plants that would undo one another are never in one topology.
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from dataclasses import dataclass, replace
 
+from hermetic.audit.findings import Severity
 from testbed.azure.baseline import LAYOUTS, estate_of
 from testbed.azure.estate import Estate
 from testbed.azure.plants import PLANTS, Expected, Plant
@@ -22,7 +23,7 @@ from testbed.azure.plants.plant import FILTERED
 
 MOST_PLANTS = 4
 MOST_DECOYS = 3
-SHOWN_BY = (frozenset({"arm", "graph"}), frozenset({"arm"}), frozenset({"graph"}))
+SHOWN_BY = (frozenset[str](), frozenset({"arm", "graph"}), frozenset({"arm"}), frozenset({"graph"}))
 RULES_BEFORE_A_FIREWALL = frozenset({"nsg-internet-deny", "nsg-broad-allow", "nsg-effective"})
 # information, never a verdict about a path: what these say of a sealed estate is left open by the facts
 INFORMATIVE = frozenset({"nsg-platform-imds", "peering-subnet-scope"})
@@ -30,7 +31,10 @@ INFORMATIVE = frozenset({"nsg-platform-imds", "peering-subnet-scope"})
 
 @dataclass(frozen=True)
 class Topology:
-    """expected: each must be found as Fail. also: checks that may fail beside them; any other Fail is a false alarm."""
+    """expected: each must be found as Fail. also: checks that may fail beside them; any other Fail is a false alarm.
+
+    hides: a plant leaves a subscription that is not readable, so that what else is expected may be Unknown.
+    """
 
     seed: int
     layout: str
@@ -39,6 +43,7 @@ class Topology:
     decoys: tuple[str, ...]
     expected: tuple[Expected, ...]
     also: frozenset[str]
+    hides: bool
 
     @property
     def is_sealed(self) -> bool:
@@ -48,9 +53,15 @@ class Topology:
     def name(self) -> str:
         return f"{self.seed}: {self.layout}" + "".join(f" + {plant}" for plant in (*self.planted, *self.decoys))
 
-    def missed(self, fails: set[tuple[str, str, str]]) -> list[Expected]:
-        """Expected findings that are not among these Fails, each a (check, resource, severity)."""
-        return [wanted for wanted in self.expected if not any(wanted.is_met_by(*found) for found in fails)]
+    def missed(
+        self, fails: Set[tuple[str, str, str]], doubts: Set[tuple[str, str, str]] = frozenset()
+    ) -> list[Expected]:
+        """Expected findings that are not among these Fails, or Unknowns where they will do.
+
+        Each is a (check, resource, severity).
+        """
+        told = fails | doubts if self.hides else fails
+        return [wanted for wanted in self.expected if not any(wanted.is_met_by(*found) for found in told)]
 
     def false_alarms(self, fails: set[tuple[str, str, str]]) -> list[tuple[str, str, str]]:
         """Fails that nothing planted explains."""
@@ -103,7 +114,20 @@ def _planted(seed: int, layout: str, estate: Estate, plants: list[Plant], chance
     if chance:
         _shuffle_lists(chance, estate)
     names = tuple(plant.name for plant in plants)
-    return Topology(seed, layout, estate, names, tuple(decoys), tuple(expected), also)
+    hides = any(plant.hides for plant in plants)
+    return Topology(seed, layout, estate, names, tuple(decoys), _most_severe(expected), also, hides)
+
+
+def _most_severe(expected: list[Expected]) -> tuple[Expected, ...]:
+    """A check says of a resource what is worst: two plants on one resource are one finding."""
+    return tuple(one for one in expected if not any(_outranks(other, one) for other in expected))
+
+
+def _outranks(other: Expected, one: Expected) -> bool:
+    if other.severity is None or one.severity is None:
+        return False
+    same = other.check == one.check and not set(other.resources).isdisjoint(one.resources)
+    return same and Severity(other.severity).rank < Severity(one.severity).rank
 
 
 def _as_expected(wanted: Expected, plant: Plant, has_company: bool) -> Expected:

@@ -35,6 +35,11 @@ CHILDREN_COVERED = {
     "microsoft.containerregistry/registries/replications",
     "microsoft.containerregistry/registries/webhooks",
 }
+# what Network Manager applies to a network: only in the table NetworkResources
+NETWORK_MANAGERS = {
+    "microsoft.network/effectiveconnectivityconfigurations",
+    "microsoft.network/effectivesecurityadminrules",
+}
 EXTENSIONS = ("microsoft.authorization/", "microsoft.kubernetesconfiguration/")
 COLUMNS = (
     "kind", "location", "managedBy", "sku", "plan", "properties", "tags", "identity", "zones", "extendedLocation",
@@ -111,13 +116,19 @@ def rows_of(estate: Estate, query: Query, subscriptions: list[str] | None) -> It
 
 def _is_resource(kind: str) -> bool:
     is_top = kind.count("/") == 1 and not kind.startswith("microsoft.resources/")
-    return (is_top or kind in CHILDREN_COVERED) and kind not in NOT_COVERED and not kind.startswith(EXTENSIONS)
+    return (
+        (is_top or kind in CHILDREN_COVERED)
+        and kind not in NOT_COVERED | NETWORK_MANAGERS
+        and not kind.startswith(EXTENSIONS)
+    )
 
 
 _TABLES: dict[str, Callable[[str], bool]] = {
     "resources": _is_resource,
     "computeresources": lambda kind: kind.startswith(f"{SCALE_SET}/virtualmachines"),
     "authorizationresources": lambda kind: kind == "microsoft.authorization/roleassignments",
+    # supported-tables-resources of azure-docs lists more types of it; these two are below a network
+    "networkresources": lambda kind: kind in NETWORK_MANAGERS,
     "kubernetesconfigurationresources": lambda kind: kind.startswith("microsoft.kubernetesconfiguration/"),
 }
 

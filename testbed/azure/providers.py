@@ -13,6 +13,30 @@ ACTION = "Microsoft.Resources/subscriptions/providers/read"
 REGISTERED = "Registered"
 _CANNOT_BE_USED = frozenset({"NotRegistered", "Unregistered"})
 
+# What `az provider show` lists of these, types below types aside; learn.microsoft.com/azure/templates has them by name.
+_OFFERED = {
+    "microsoft.network": """applicationgateways applicationsecuritygroups azurefirewalls bastionhosts connections
+        ddosprotectionplans dnsforwardingrulesets dnsresolverdomainlists dnsresolverpolicies dnsresolvers
+        expressroutecircuits expressroutegateways firewallpolicies ipgroups loadbalancers localnetworkgateways
+        natgateways networkinterfaces networkmanagers networksecuritygroups networkvirtualappliances networkwatchers
+        privatednszones privateendpoints privatelinkservices publicipaddresses publicipprefixes routetables
+        serviceendpointpolicies servicegateways virtualhubs virtualnetworkappliances virtualnetworkgateways
+        virtualnetworks virtualnetworktaps virtualwans vpngateways""",
+    "microsoft.compute": """availabilitysets diskaccesses diskencryptionsets disks galleries images
+        proximityplacementgroups snapshots virtualmachines virtualmachinescalesets""",
+    "microsoft.containerservice": "fleets managedclusters snapshots",
+    "microsoft.containerregistry": "registries",
+    "microsoft.storage": "storageaccounts",
+    "microsoft.fileshares": "fileshares",
+    "microsoft.authorization": "locks policyassignments roleassignments roledefinitions",
+    "microsoft.managedidentity": "identities userassignedidentities",
+    "microsoft.kubernetesconfiguration": "extensions fluxconfigurations privatelinkscopes",
+    "microsoft.kubernetes": "connectedclusters",
+    "microsoft.insights": "activitylogalerts components datacollectionrules diagnosticsettings privatelinkscopes",
+    "microsoft.keyvault": "managedhsms vaults",
+    "microsoft.operationalinsights": "clusters workspaces",
+}
+
 
 class Reads(Protocol):
     """What is needed of the reader."""
@@ -36,6 +60,7 @@ def told(reader: Reads, path: str, taken: ArmPath, version: str) -> Body:
         "resourceTypes": [
             {"resourceType": kind, "locations": ["Sweden Central"], "apiVersions": list(reversed(known))}
             for kind, known in _types(taken.namespace, served)
+            if f"{taken.namespace}/{kind}".lower() not in reader.estate.not_offered
         ],
         "registrationState": state_of(reader.estate, path, taken.namespace),
         "registrationPolicy": "RegistrationRequired",
@@ -53,7 +78,18 @@ def must_be_registered(estate: Estate, path: str, taken: ArmPath) -> None:
         raise refusals.not_registered(taken.namespace)
 
 
+def must_be_offered(estate: Estate, kind: str, version: str) -> None:
+    """Raises what ARM answers for a type that the region or the cloud does not offer, or for what lies below one."""
+    code = next((code for left, code in estate.not_offered.items() if f"{kind.lower()}/".startswith(f"{left}/")), "")
+    if code == "InvalidResourceType":
+        namespace, _, rest = kind.partition("/")
+        raise refusals.no_such_type(namespace, rest, version)
+    if code:
+        raise refusals.not_in_region(version, kind)
+
+
 def _types(namespace: str, served: tuple[str, ...]) -> list[tuple[str, tuple[str, ...]]]:
     prefix = f"{namespace.lower()}/"
-    own = [(kind.removeprefix(prefix), known) for kind, known in versions.BY_TYPE.items() if kind.startswith(prefix)]
-    return [("operations", served), *own]
+    own = {kind.removeprefix(prefix): known for kind, known in versions.BY_TYPE.items() if kind.startswith(prefix)}
+    every = dict.fromkeys(("operations", *_OFFERED.get(namespace.lower(), "").split()), served) | own
+    return list(every.items())

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
 
-from testbed.azure import embedded, providers, refusals, versions
+from testbed.azure import activity, embedded, permissions, providers, refusals, versions
 from testbed.azure.estate import Estate
 from testbed.azure.ids import ArmPath, group_of, parent_of, subscription_of, take_apart
 from testbed.azure.index import INSTANCE_NICS
@@ -21,6 +21,10 @@ Query = Mapping[str, str]
 GROUP_LISTS_ONLY = {"microsoft.network/virtualnetworkgateways", "microsoft.network/connections"}
 GATEWAY_CONNECTIONS = "microsoft.network/virtualnetworkgateways/connections"
 ASSIGNMENTS = "microsoft.authorization/roleassignments"
+_OF_THE_CALLER = {
+    permissions.PERMISSIONS: permissions.permissions,
+    permissions.DENY_ASSIGNMENTS: permissions.deny_assignments,
+}
 OUTBOUND = "defaultOutboundConnectivityEnabled"
 
 
@@ -39,20 +43,31 @@ class Reader:
             return self._container(path.rstrip("/"), query)
         if not taken.types:
             return providers.told(self, path.rstrip("/"), taken, version)
+        if taken.type.lower() == activity.TYPE.lower():
+            return self._activity(path.rstrip("/"), query)
+        if taken.type.lower() in _OF_THE_CALLER:
+            return self._of_the_caller(taken, query)
         if taken.is_list:
             return self._list(path.rstrip("/"), taken, query)
         versions.check(taken.type, version)
+        providers.must_be_offered(self.estate, taken.type, version)
         self.demand(path, f"{taken.type}/read")
         providers.must_be_registered(self.estate, path, taken)
         return self.shown(self._resource(path.rstrip("/"), taken), version)
+
+    def _of_the_caller(self, taken: ArmPath, query: Query) -> Body:
+        """What the caller may do at a scope; whoever may read anything there may read that."""
+        versions.check_endpoint(query.get("api-version", ""), permissions.VERSIONS)
+        self.demand(taken.scope, f"{taken.type}/read")
+        return {"value": _OF_THE_CALLER[taken.type.lower()](self.estate, taken.scope)}
 
     def demand(self, scope: str, action: str) -> None:
         """Raises unless the subscription exists, the caller may do it, and the group exists: in Azure's order."""
         subscription = subscription_of(scope)
         if subscription and f"/subscriptions/{subscription}".lower() not in self.estate.index.subscriptions:
             raise refusals.no_subscription(subscription)
-        if not self.estate.may(scope, action):
-            raise refusals.forbidden(action, scope)
+        if denial := self.estate.denial(scope, action):
+            raise (refusals.locked if denial.by_lock else refusals.forbidden)(action, scope)
         group = group_of(scope)
         if group and f"/subscriptions/{subscription}/resourceGroups/{group}".lower() not in self.estate.index.groups:
             raise refusals.no_group(group)
@@ -66,6 +81,14 @@ class Reader:
                 "properties": {key: value for key, value in shown["properties"].items() if key != OUTBOUND},
             }
         return shown
+
+    def _activity(self, path: str, query: Query) -> Body:
+        """The activity log of a subscription; it is denied at the subscription or not at all."""
+        versions.check_endpoint(query.get("api-version", ""), activity.VERSIONS)
+        subscription = subscription_of(path)
+        self.demand(f"/subscriptions/{subscription}", f"{activity.TYPE}/read")
+        rows = activity.matching(self.estate.events, subscription, query.get("$filter", ""))
+        return self._page(path, query, self._slice(rows, query), len(rows))
 
     # ------------------------------------------------------------------ one resource
 
@@ -89,6 +112,7 @@ class Reader:
             at_subscription = not group_of(scope)
             if at_subscription and taken.type.lower() in GROUP_LISTS_ONLY:
                 raise refusals.no_such_type(taken.namespace, taken.types[0], version)
+        providers.must_be_offered(self.estate, taken.type, version)
         self.demand(scope, f"{taken.type}/read")
         providers.must_be_registered(self.estate, path, taken)
         every = self._assigned(scope, query) if taken.type.lower() == ASSIGNMENTS else self._rows(scope, taken)

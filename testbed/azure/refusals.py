@@ -55,6 +55,20 @@ def forbidden(action: str, scope: str) -> Refusal:
     return Refusal(403, "AuthorizationFailed", message)
 
 
+def locked(action: str, scope: str) -> Refusal:
+    """As ARM words it when a deny assignment forbids what a role allows.
+
+    learn.microsoft.com/azure/role-based-access-control/troubleshooting (deny assignments) has the sentence.
+    """
+    assignment = "7b0c52d3-9e4f-4a61-8c2d-3f1e6a905b48"
+    message = (
+        f"The client '{CALLER}' with object id '{CALLER}' has permission to perform action '{action}' on scope "
+        f"'{scope}'; however, the access is denied because of the deny assignment with name "
+        f"'Deny assignment for AKS node resource group' and Id '{assignment.replace('-', '')}' at scope '{scope}'."
+    )
+    return Refusal(403, "DenyAssignmentAuthorizationFailed", message)
+
+
 def not_found(identifier: str) -> Refusal:
     path = take_apart(identifier)
     named = "/".join(part for pair in zip(path.types, path.names, strict=False) for part in pair)
@@ -75,6 +89,15 @@ def no_such_type(namespace: str, kind: str, version: str) -> Refusal:
         f"The resource type '{kind}' could not be found in the namespace '{namespace}' for api version '{version}'."
     )
     return Refusal(404, "InvalidResourceType", message)
+
+
+def not_in_region(version: str, kind: str) -> Refusal:
+    """As ARM says of a type that no location of the subscription's cloud serves in this version."""
+    message = (
+        f"No registered resource provider found for location 'swedencentral' and API version '{version}' for type "
+        f"'{kind.partition('/')[2]}'. The supported api-versions are ''. The supported locations are ''."
+    )
+    return Refusal(400, "NoRegisteredProviderFound", message)
 
 
 def no_such_provider(namespace: str) -> Refusal:

@@ -19,14 +19,21 @@ NETWORK = (
     "2020-11-01", "2022-07-01", "2023-09-01", "2023-11-01", "2024-01-01", "2024-03-01", "2024-05-01", "2024-07-01",
     "2024-10-01", "2025-01-01", "2025-03-01", "2025-05-01", "2025-07-01",
 )  # fmt: skip
-AKS = ("2023-10-01", "2024-05-01", "2024-09-01", "2025-02-01", "2025-05-01", "2025-07-01", "2025-10-01", "2026-01-01")
+AKS = (
+    "2023-10-01", "2024-05-01", "2024-09-01", "2025-02-01", "2025-05-01", "2025-07-01", "2025-10-01", "2026-01-01",
+    "2026-04-01", "2026-06-01", "2026-07-01",
+)  # fmt: skip
+REGISTRY = ("2019-05-01", "2022-12-01", "2023-07-01", "2025-04-01", "2025-11-01", "2026-11-01")
+REGISTRY_PREVIEW = "2026-09-01-preview"
+STORAGE = ("2021-04-01", "2022-09-01", "2023-05-01", "2024-01-01", "2025-01-01")
+NEVER_STABLE = "9999"  # only previews show it, and nothing here asks for one
 
 BY_NAMESPACE = {
     "microsoft.network": NETWORK,
     "microsoft.compute": ("2022-11-01", "2023-09-01", "2024-03-01", "2024-07-01", "2024-11-01", "2025-04-01"),
     "microsoft.containerservice": AKS,
-    "microsoft.containerregistry": ("2019-05-01", "2022-12-01", "2023-07-01", "2025-04-01", "2025-11-01"),
-    "microsoft.storage": ("2021-04-01", "2022-09-01", "2023-05-01", "2024-01-01", "2025-01-01"),
+    "microsoft.containerregistry": REGISTRY,
+    "microsoft.storage": STORAGE,
     "microsoft.fileshares": ("2025-06-01-preview", "2025-09-01-preview", "2026-06-01", "2026-09-01"),
     "microsoft.authorization": ("2015-07-01", "2018-07-01", "2020-04-01-preview", "2022-04-01"),
     "microsoft.managedidentity": ("2018-11-30", "2023-01-31", "2024-11-30"),
@@ -36,6 +43,7 @@ BY_NAMESPACE = {
     "microsoft.keyvault": ("2022-07-01", "2023-07-01", "2024-11-01"),
     "microsoft.operationalinsights": ("2022-10-01", "2023-09-01", "2025-02-01"),
 }
+DISKS = ("2022-07-02", "2023-10-02", "2024-03-02", "2025-01-02")
 PRIVATE_DNS = ("2018-09-01", "2020-06-01", "2024-06-01")
 RESOLVERS = ("2022-07-01", "2023-07-01-preview", "2025-05-01", "2025-07-01")
 BY_TYPE = {
@@ -43,6 +51,10 @@ BY_TYPE = {
     "microsoft.compute/virtualmachinescalesets/networkinterfaces": ("2018-10-01",),
     "microsoft.compute/virtualmachinescalesets/publicipaddresses": ("2018-10-01",),
     "microsoft.compute/virtualmachinescalesets/virtualmachines/networkinterfaces": ("2018-10-01",),
+    # disks have versions of their own; these are in the provider's descriptions (c)
+    "microsoft.compute/disks": DISKS,
+    "microsoft.compute/snapshots": DISKS,
+    "microsoft.compute/diskaccesses": DISKS,
     "microsoft.network/privatednszones": PRIVATE_DNS,
     "microsoft.network/privatednszones/virtualnetworklinks": PRIVATE_DNS,
     "microsoft.network/dnsresolverpolicies": RESOLVERS,
@@ -57,7 +69,26 @@ BY_TYPE = {
     "microsoft.network/dnsresolvers/outboundendpoints": RESOLVERS,
     "microsoft.network/servicegateways": ("2025-05-01", "2025-07-01"),
     "microsoft.network/virtualnetworkappliances": ("2025-05-01", "2025-07-01"),
+    "microsoft.fileshares/fileshares": BY_NAMESPACE["microsoft.fileshares"],
+    # asked by the Azure CLI; specification/monitor has no stable version for all kinds of resources
+    "microsoft.insights/diagnosticsettings": ("2017-05-01-preview", "2021-05-01-preview"),
+    # specification/containerservice/.../fleet/stable
+    "microsoft.containerservice/fleets": ("2023-10-15", "2024-04-01", "2025-03-01"),
+    "microsoft.containerservice/fleets/members": ("2023-10-15", "2024-04-01", "2025-03-01"),
+    # specification containerservice/aks: in previews only, examples/MeshMemberships_ListByManagedCluster.json (c)
+    "microsoft.containerservice/managedclusters/meshmemberships": ("2026-01-02-preview", "2026-06-02-preview"),
+    # azure-mgmt-storage 25.0.0 is of 2025-08-01
+    "microsoft.storage/storageaccounts/blobservices": (*STORAGE, "2025-08-01"),
+    "microsoft.containerservice/managedclusters/identitybindings": ("2026-06-01", "2026-07-01"),
+    # specification/containerregistry: 2026-09-01-preview in Registry/main.tsp, 2025-03-01-preview in RegistryTasks
+    "microsoft.containerregistry/registries": (*REGISTRY, REGISTRY_PREVIEW),
+    "microsoft.containerregistry/registries/exportpipelines": ("2023-01-01-preview", REGISTRY_PREVIEW),
+    "microsoft.containerregistry/registries/tasks": ("2019-06-01-preview", "2025-03-01-preview"),
+    "microsoft.containerregistry/registries/agentpools": ("2019-06-01-preview", "2025-03-01-preview"),
     "microsoft.containerregistry/registries/connectedregistries": ("2025-11-01",),
+    # the registry's API description: tokens and scope maps are in 2025-11-01 (c)
+    "microsoft.containerregistry/registries/tokens": ("2022-12-01", "2023-07-01", "2025-04-01", "2025-11-01"),
+    "microsoft.containerregistry/registries/scopemaps": ("2022-12-01", "2023-07-01", "2025-04-01", "2025-11-01"),
     "microsoft.containerregistry/registries/cacherules": ("2023-07-01", "2025-04-01", "2025-11-01"),
 }
 # the resource manager's own endpoints
@@ -88,6 +119,9 @@ SINCE: dict[str, dict[str, str]] = {
         "enableOnlyIPv6Peering": "2023-11-01",
     },
     "microsoft.network/networkinterfaces": {"defaultOutboundConnectivityEnabled": "2024-07-01"},
+    # Azure SDK, VirtualMachineScaleSetVMProperties and VirtualMachineProperties: minimum api-version 2021-11-01 (c)
+    "microsoft.compute/virtualmachinescalesets/virtualmachines": {"timeCreated": "2021-11-01"},
+    "microsoft.compute/virtualmachines": {"timeCreated": "2021-11-01"},
     "microsoft.network/natgateways": {
         "sourceVirtualNetwork": "2025-05-01",  # (c)
         "publicIpAddressesV6": "2025-05-01",  # (c)
@@ -103,12 +137,26 @@ SINCE: dict[str, dict[str, str]] = {
         "apiServerAccessProfile.enableVnetIntegration": "2025-05-01",
         "apiServerAccessProfile.subnetId": "2025-05-01",
         "ingressProfile.webAppRouting.nginx": "2025-02-01",
+        # specification containerservice/aks: not in stable 2026-01-01, in stable 2026-06-01 (c)
+        "ingressProfile.gatewayAPI": "2026-04-01",
+        "ingressProfile.webAppRouting.gatewayAPIImplementations": "2026-04-01",
+        "azureMonitorProfile.containerInsights": "2026-06-01",
+        "networkProfile.natGatewayProfile.sku": "2026-06-01",
+        "hostedSystemProfile": "2026-06-01",
+        "ingressProfile.applicationLoadBalancer": NEVER_STABLE,  # (c)
     },
     "microsoft.containerregistry/registries": {
         "anonymousPullEnabled": "2025-11-01",  # (c)
+        "networkRuleBypassAllowedForTasks": "2025-11-01",  # (c) the registry's API description of that version
         "policies.azureADAuthenticationAsArmPolicy": "2025-11-01",  # (c)
+        # Registry.models.tsp: in the preview alone, not in stable 2026-11-01 either (c)
+        "writableCacheRepos": REGISTRY_PREVIEW,
+        "regionalEndpoints": REGISTRY_PREVIEW,
+        "endpointProtocol": REGISTRY_PREVIEW,
     },
     "microsoft.storage/storageaccounts": {"allowedCopyScope": "2022-09-01", "isSftpEnabled": "2022-09-01"},
+    # BlobServiceProperties.staticWebsite of azure-mgmt-storage 25.0.0 (2025-08-01), absent in 24.0.1 (2024-01-01)
+    "microsoft.storage/storageaccounts/blobservices": {"staticWebsite": "2025-08-01"},
     "microsoft.fileshares/fileshares": {"nfsProtocolProperties.encryptionInTransitRequired": "2026-06-01"},  # (c)
 }
 
@@ -140,13 +188,19 @@ def check_endpoint(version: str, known: tuple[str, ...]) -> None:
 
 def as_of(body: Body, version: str) -> Body:
     """The body as that version shows it; the same object when the version hides nothing."""
-    hidden = [field for field, first in SINCE.get(body["type"].lower(), {}).items() if version < first]
+    hidden = [field for field, first in SINCE.get(body["type"].lower(), {}).items() if _hides(version, first)]
     if not hidden:
         return body
     older = copy.deepcopy(body)
     for field in hidden:
         _drop(older.get("properties", {}), field.split("."))
     return older
+
+
+def _hides(version: str, first: str) -> bool:
+    """A field that only previews show is in no stable version, however young."""
+    is_preview = first.endswith("-preview")
+    return version < first or (is_preview and not version.endswith("-preview"))
 
 
 def _drop(value: Any, steps: list[str]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
@@ -76,7 +77,7 @@ def test_its_own_script_runs(show):
 def test_search_shows_what_holds_every_word(show):
     tab = show(a_failing_report())
     _search(tab, "NAT snet-pods egress")
-    assert tab.evaluate(f"{VISIBLE}.map(each => each.querySelector('.check').textContent)") == ["subnet-nat-gateway"]
+    assert tab.evaluate(f"{VISIBLE}.map(each => each.dataset.check)") == ["subnet-nat-gateway"]
     assert tab.evaluate("document.getElementById('shown').textContent") == "1 of 20 findings shown"
     _search(tab, "")
     assert tab.evaluate(f"{VISIBLE}.length") == 20
@@ -123,27 +124,58 @@ def test_a_slash_leads_to_the_search(show):
     assert tab.evaluate("document.activeElement.value") == ""
 
 
-def test_open_ways_are_red_and_thick_and_others_are_not(show):
+def test_open_ways_are_red_and_the_thicker_the_graver(show):
     tab = show(a_failing_report())
     red, soft = _colour(tab, "--bad"), _colour(tab, "--soft")
     assert red != soft
-    # 3 from the cluster, then 2 of default outbound, 3 of NAT, 3 of the peer, 2 of DNS, 1 of the accepted hub
+    # 4 from the cluster, then 2 of default outbound, 3 of NAT, 3 of the peer, 2 of DNS, 1 of the accepted hub
     assert tab.evaluate("document.querySelectorAll('svg .link').length") == 14
     drawn = tab.evaluate(
         "[...document.querySelectorAll('svg .link.open')].map(each => [getComputedStyle(each).stroke, "
         "parseFloat(getComputedStyle(each).strokeWidth), each.getTotalLength()])"
     )
     assert {colour for colour, _, _ in drawn} == {red}
-    assert all(width >= 2 and length > 20 for _, width, length in drawn)
+    assert all(length > 20 for _, _, length in drawn)
+    assert {width for _, width, _ in drawn} == {4, 2.5, 1.5}
     red_parts = [int(part) for part in red.removeprefix("rgb(").removesuffix(")").split(",")]
     assert red_parts[0] > 2 * max(red_parts[1:])
+
+
+def test_what_is_open_masked_inbound_and_accepted_is_drawn_in_lines_that_differ(show):
+    plain = a_failing_report().findings[0]
+    ways = (
+        replace(plain, paths=("subnet a -> nat gateway n -> internet",)),
+        replace(plain, paths=("subnet b -> load balancer l -> internet",), masked=True),
+        replace(plain, paths=("internet -> storage",)),
+        *(one for one in a_failing_report().findings if one.exception is not None),
+    )
+    tab = show(replace(a_failing_report(), findings=ways))
+    drawn = tab.evaluate(
+        "['open', 'masked', 'inbound', 'accepted'].map(kind => document.querySelector(`svg .link.${kind}`))"
+        ".map(each => [getComputedStyle(each).stroke, getComputedStyle(each).strokeDasharray].join())"
+    )
+    assert len(set(drawn)) == 4
+    keys = tab.evaluate("[...document.querySelectorAll('.legend .key')].map(each => each.classList[1])")
+    assert keys == ["open", "masked", "inbound", "accepted"]
+
+
+def test_parallel_ways_are_one_line_of_words_with_a_count(show):
+    plain = a_failing_report().findings[0]
+    many = tuple(
+        replace(plain, resource=f"/s/{number}", paths=(f"subnet snet-{number} -> default outbound -> internet",))
+        for number in range(6)
+    )
+    tab = show(replace(a_failing_report(), findings=many))
+    (words,) = tab.evaluate("[...document.querySelectorAll('.ways li')].map(each => each.innerText)")
+    assert "\N{MULTIPLICATION SIGN} 6" in words
+    assert tab.evaluate("document.querySelectorAll('svg .place').length") == 4
 
 
 def test_every_way_in_the_drawing_is_there_in_words(show):
     tab = show(a_failing_report())
     words = tab.evaluate("[...document.querySelectorAll('.ways li')].map(each => each.innerText.replace(/\\s+/g, ' '))")
-    assert "subnet snet-pods → nat gateway nat-egress → public ip pip-egress → internet open" in words
-    assert "vnet vnet-spoke → peer vnet vnet-hub accepted" in words
+    assert "subnet snet-pods → nat gateway nat-egress → public ip pip-egress → internet open critical" in words
+    assert "vnet vnet-spoke → peer vnet vnet-hub accepted high" in words
     assert tab.evaluate("document.querySelector('svg').getAttribute('role')") == "img"
     assert "each is listed" in tab.evaluate("document.querySelector('svg > title').textContent")
 
@@ -171,7 +203,7 @@ def test_a_name_that_is_a_script_is_read_not_run(show):
     assert tab.evaluate("document.querySelectorAll('script').length") == 2
     assert tab.evaluate("document.querySelectorAll('img').length") == 0
     assert tab.evaluate("document.querySelector('h1').textContent") == SCRIPT
-    assert SCRIPT in tab.evaluate("[...document.querySelectorAll('.finding h4')].map(each => each.textContent)")
+    assert SCRIPT in tab.evaluate("[...document.querySelectorAll('.finding h5')].map(each => each.textContent)")
     assert SCRIPT in tab.evaluate("[...document.querySelectorAll('svg .place title')].map(each => each.textContent)")
 
 
@@ -198,7 +230,7 @@ def test_everything_is_unfolded_on_paper_and_folded_again_after(show):
     tab = show(a_failing_report())
     folded = "[...document.querySelectorAll('details')].filter(each => !each.open).length"
     before = tab.evaluate(folded)
-    assert before > 5
+    assert before > 3
     tab.evaluate("window.dispatchEvent(new Event('beforeprint'))")
     assert tab.evaluate(folded) == 0
     tab.evaluate("window.dispatchEvent(new Event('afterprint'))")
@@ -212,9 +244,71 @@ def test_paper_shows_findings_and_digests_and_no_controls(show):
     assert tab.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
     tab.evaluate("window.dispatchEvent(new Event('beforeprint'))")
     digests = "[...document.querySelectorAll('.digest')]"
-    assert tab.evaluate(f"{digests}.length") > 20
+    told = {seen.sha256 for one in a_failing_report().findings for seen in one.evidence if seen.sha256}
+    assert tab.evaluate(f"{digests}.length") == len(told) + 1, "each once, and that of the whole report"
     assert tab.evaluate(f"{digests}.every(each => each.checkVisibility())") is True
     assert tab.pdf().startswith(b"%PDF-")
+
+
+def test_what_is_chosen_stays_in_the_address_and_is_there_again(show):
+    tab = show(a_failing_report())
+    tab.evaluate(
+        "const family = document.getElementById('family'); family.value = 'B. Routes';"
+        "const about = document.getElementById('resource'); about.value = 'snet-pods';"
+        "document.querySelector('input[name=verdict][value=Pass]').checked = false;"
+        "about.dispatchEvent(new Event('input', {bubbles: true}))"
+    )
+    assert tab.evaluate(f"{VISIBLE}.map(each => each.dataset.check)") == ["route-table-missing"]
+    address = tab.evaluate("location.href")
+    assert "#~" in address
+    tab.open("about:blank")
+    tab.open(address)
+    assert tab.evaluate(f"{VISIBLE}.map(each => each.dataset.check)") == ["route-table-missing"]
+    assert tab.evaluate("document.getElementById('family').value") == "B. Routes"
+    assert tab.evaluate("document.querySelector('input[name=verdict][value=Pass]').checked") is False
+    assert tab.seen.problems == []
+
+
+def test_a_link_to_a_folded_finding_unfolds_it(show, site):
+    tab = show(a_failing_report())
+    folded = tab.evaluate("document.querySelector('.family .finding').id")
+    tab.open("about:blank")
+    tab.open(f"{site.address}#{folded}")
+    assert tab.evaluate(f"document.getElementById('{folded}').checkVisibility()") is True
+
+
+def test_a_command_is_copied_as_it_is_typed(show):
+    tab = show(a_failing_report())
+    command = "az network vnet subnet update --ids"
+    tab.evaluate(
+        "window.taken = []; navigator.clipboard.writeText = async text => window.taken.push(text);"
+        f"[...document.querySelectorAll('.command')].find(each => each.innerText.includes('{command}'))"
+        ".querySelector('.copy').click()"
+    )
+    (taken,) = tab.evaluate("new Promise(done => setTimeout(() => done(window.taken), 50))")
+    assert taken.startswith(command)
+    assert "\n" not in taken
+    assert tab.evaluate("[...document.querySelectorAll('.copy')].every(each => !each.hidden)") is True
+    assert tab.evaluate("document.querySelector('.copy').textContent") in {"Copy", "Copied"}
+
+
+def test_without_a_clipboard_the_command_is_copied_the_old_way(show):
+    tab = show(a_failing_report())
+    tab.evaluate(
+        "navigator.clipboard.writeText = async () => { throw new Error('no'); };"
+        "document.execCommand = name => { window.taken = [name, document.activeElement.value]; return true; };"
+        "document.querySelector('.copy').click()"
+    )
+    name, text = tab.evaluate("new Promise(done => setTimeout(() => done(window.taken), 50))")
+    assert name == "copy"
+    assert text == tab.evaluate("document.querySelector('.command pre').textContent")
+
+
+def test_the_order_of_fixing_leads_to_each_cause(show):
+    tab = show(a_failing_report())
+    targets = tab.evaluate("[...document.querySelectorAll('.order a')].map(each => each.hash.slice(1))")
+    assert len(targets) == 6
+    assert tab.evaluate(f"{targets}.every(id => document.getElementById(id).closest('.cause'))") is True
 
 
 def test_a_narrow_screen_needs_no_sideways_scrolling(show):
@@ -223,6 +317,11 @@ def test_a_narrow_screen_needs_no_sideways_scrolling(show):
     try:
         tab.evaluate("document.querySelectorAll('details').forEach(each => each.open = true)")
         assert tab.evaluate("document.documentElement.scrollWidth") <= 360
+        broken = tab.evaluate(
+            "[...document.querySelectorAll('.chip, .matrix th')].filter(each => each.getClientRects().length > 1 ||"
+            "each.scrollWidth > each.clientWidth + 1).map(each => each.textContent)"
+        )
+        assert [word for word in broken if word != "Not applicable"] == []
     finally:
         tab.call("Emulation.clearDeviceMetricsOverride")
 

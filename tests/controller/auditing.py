@@ -62,6 +62,7 @@ def a_cluster(answer: Answers | None = None) -> ClusterInMemory:
     cluster = ClusterInMemory()
     for manifest in sealed_cluster():
         cluster.put(manifest)
+    cluster.put(_mesh_settings())
 
     async def job_controller_and_kubelet(verb: str, where: Coordinates) -> None:
         if verb == "patch" and where[0] == "Job":
@@ -69,6 +70,13 @@ def a_cluster(answer: Answers | None = None) -> ClusterInMemory:
 
     cluster.done = job_controller_and_kubelet
     return cluster
+
+
+def _mesh_settings() -> dict[str, Any]:
+    """The cluster serves every kind that the audit reads, and so Istio's: its mesh is closed."""
+    names = {"name": "istio", "namespace": "istio-system"}
+    mesh = "outboundTrafficPolicy:\n  mode: REGISTRY_ONLY\n"
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": names, "data": {"mesh": mesh}}
 
 
 def run_pod_of(cluster: ClusterInMemory, where: Coordinates, answer: Answers) -> None:
@@ -117,6 +125,12 @@ def condition(cluster: ClusterInMemory, kind: str = "Ready") -> tuple[str, str]:
 def rounds(cluster: ClusterInMemory) -> list[str]:
     """The rounds of the probe that were begun, in their order."""
     return list(dict.fromkeys(job["metadata"]["labels"]["hermetic.dev/probe-run"] for job in cluster.of_kind("Job")))
+
+
+def without_rounds(cluster: ClusterInMemory) -> None:
+    """The finished Jobs of the probe are gone, with what they said."""
+    for job in cluster.of_kind("Job"):
+        cluster.remove("Job", job["metadata"]["namespace"], job["metadata"]["name"])
 
 
 def writes(cluster: ClusterInMemory) -> int:

@@ -12,16 +12,22 @@ import copy
 import itertools
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any
 
+from hermetic.audit.estate.kubernetes.all_kinds import KINDS
 from hermetic.errors import Conflict, NotFound
-from hermetic.kinds import BY_KIND, Kind
+from hermetic.kinds import BY_KIND, ROUTES, Kind
 
 Manifest = dict[str, Any]
 Coordinates = tuple[str, str, str]  # (kind, namespace or "", name)
 See = Callable[..., None]
 Fault = Callable[[str, Coordinates], Awaitable[None]]
+
+
+LATE: ContextVar[float] = ContextVar("LATE", default=0.0)
+"""How late the watches of clusters are that do not say so themselves."""
 
 
 def _unwatched(_manifest: Manifest, *, gone: bool) -> None:
@@ -41,13 +47,16 @@ class ClusterInMemory:
     """`see` hears every change, as a watch would; `fault(verb, where)` runs before a write and may raise or wait.
 
     `done` runs after a write is stored and before the caller hears of it: raising there is an unknown outcome. `admit`
-    may change what is about to be stored, as a mutating webhook does.
+    may change what is about to be stored, as a mutating webhook does. `late`: by how many seconds an event follows the
+    answer to the write that caused it: a real watch is never ahead of it.
     """
 
     see: See = _unwatched
     fault: Fault = _no_fault
     done: Fault = _no_fault
     admit: Callable[[Manifest], None] = _as_it_is
+    late: float = field(default_factory=LATE.get)
+    version: tuple[int, int] = (1, 36)
     objects: dict[Coordinates, Manifest] = field(default_factory=dict)
     writes: list[tuple[str, Coordinates]] = field(default_factory=list)
     lists: Counter[str] = field(default_factory=Counter)
@@ -63,7 +72,7 @@ class ClusterInMemory:
     async def pages(
         self, kind: Kind, *, namespace: str | None = None, label_selector: str = "", field_selector: str = ""
     ) -> AsyncIterator[tuple[list[Manifest], str]]:
-        self.lists[kind.plural] += 1
+        self.lists[f"{kind.plural}.{kind.version}" if kind in ROUTES else kind.plural] += 1
         await self.fault("list", (kind.kind, namespace or "", ""))
         found = [
             copy.deepcopy(manifest)
@@ -88,11 +97,22 @@ class ClusterInMemory:
         self.admit(merged)
         return await self._after("patch", where, merged)
 
+    async def patch(self, patch: Manifest) -> Manifest:
+        where = _coordinates(patch)
+        await self._before("patch", where)
+        if where not in self.objects:
+            raise NotFound("not found", status=404, reason="NotFound")
+        self._demand(where, patch["metadata"])
+        merged = _merge_patched(self.objects[where], patch)
+        self.admit(merged)
+        return await self._after("patch", where, merged)
+
     async def apply_status(self, manifest: Manifest) -> Manifest:
         where = _coordinates(manifest)
         await self._before("patch status", where)
         if where not in self.objects:
             raise NotFound("not found", status=404, reason="NotFound")
+        self._demand(where, manifest["metadata"])
         live = {**self.objects[where], "status": copy.deepcopy(manifest["status"])}
         return await self._after("patch status", where, live)
 
@@ -114,7 +134,7 @@ class ClusterInMemory:
         self.events.append(event)
 
     async def server_version(self) -> tuple[int, int]:
-        return (1, 36)
+        return self.version
 
     # ------------------------------------------------------------------ ClusterReader
 
@@ -141,8 +161,15 @@ class ClusterInMemory:
             await self._news.wait()
 
     async def discovered(self, path: str) -> Manifest:
-        """Every kind is served."""
-        raise NotFound(f"{path}: nobody should have to ask", status=404, reason="NotFound")
+        """Every kind that an audit reads is served, in one document."""
+        assert path == "/apis"
+        groups: dict[str, list[Manifest]] = {}
+        for kind in KINDS:
+            *group, version, plural = kind.TYPE.split("/")
+            served = {"resource": plural, "responseKind": {"kind": kind.KIND}}
+            groups.setdefault("/".join(group), []).append({"version": version, "resources": [served]})
+        items = [{"metadata": {"name": name}, "versions": versions} for name, versions in groups.items() if name]
+        return {"kind": "APIGroupDiscoveryList", "items": items}
 
     # ------------------------------------------------------------------ what others do
 
@@ -208,7 +235,11 @@ class ClusterInMemory:
     def _tell(self, what: str, manifest: Manifest) -> None:
         self.happened.append((what, manifest))
         self._news.set()
-        if manifest["kind"] in BY_KIND:
+        if manifest["kind"] not in BY_KIND or self.see is _unwatched:
+            return
+        if self.late:
+            asyncio.get_running_loop().call_later(self.late, lambda: self.see(manifest, gone=what == "DELETED"))
+        else:
             self.see(manifest, gone=what == "DELETED")
 
 
@@ -234,6 +265,15 @@ def _merged(live: Any, ours: Any) -> Any:
     if isinstance(live, dict) and isinstance(ours, dict):
         return {**live, **{key: _merged(live.get(key), value) for key, value in ours.items()}}
     return copy.deepcopy(ours)
+
+
+def _merge_patched(live: Any, patch: Any) -> Any:
+    """RFC 7386: null removes a key, a list is replaced."""
+    if not isinstance(patch, dict):
+        return copy.deepcopy(patch)
+    known = live if isinstance(live, dict) else {}
+    result = {key: value for key, value in known.items() if key not in patch}
+    return result | {key: _merge_patched(known.get(key), value) for key, value in patch.items() if value is not None}
 
 
 def _without(live: Any, dropped: Any) -> Any:

@@ -9,6 +9,16 @@ from typing import Any
 import pytest
 import structlog
 
+from tests.controller.cluster_in_memory import LATE
+
+
+@pytest.fixture(autouse=True, params=[0.0, 0.02], ids=["at once", "late"])
+def late(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Every test with watches that deliver before the answer to a write, and with watches that deliver after it."""
+    token = LATE.set(request.param)
+    yield
+    LATE.reset(token)
+
 
 @pytest.fixture(autouse=True)
 def log() -> Iterator[list[MutableMapping[str, Any]]]:

@@ -5,11 +5,15 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Iterator
+from functools import partial
 from typing import Any
 
 from hermetic.api.configuration import Configuration
+from hermetic.audit.findings import Finding
 from hermetic.audit.policy import Policy
+from hermetic.controller.audit_faults import AuditFaults
 from hermetic.controller.auditor import Auditor, ClusterIdentity
+from hermetic.controller.case import Case
 from hermetic.controller.judging import Judging
 from hermetic.controller.operator import JUDGE, JUDGE_SECONDS, Operator
 from hermetic.controller.prober import Prober
@@ -33,6 +37,7 @@ POLICY: dict[str, Any] = {
     "registries": [{"host": "contoso.azurecr.io", "namespaces": ["*"]}],
     "shares": [{"account": "contosomodels", "share": "models", "namespaces": ["*"]}],
     "resyncSeconds": RESYNC_SECONDS,
+    "isolation": {"minimumEnforcement": "Off"},
 }
 MOMENT = 1.0  # of virtual time: longer than any write takes
 
@@ -44,12 +49,16 @@ async def running(cluster: ClusterInMemory, *, workers: int = 8) -> AsyncIterato
     store, telemetry = Store(configuration), Telemetry()
     queue: WorkQueue[Key] = WorkQueue(clock.monotonic, jitter=lambda: 1.0)
     recorder = EventRecorder(cluster, instance="tests", clock=clock)
-    sight = Sight(cluster, clock, on_change=lambda: queue.add_after(JUDGE, JUDGE_SECONDS, routine=True))
+    judge_soon = partial(queue.add_after, JUDGE, JUDGE_SECONDS, routine=True)
+    faults = AuditFaults(clock, count=telemetry.count_audit_fault, on_fault=judge_soon)
+    sight = Sight(cluster, clock, on_change=judge_soon, faults=faults)
     auditor = Auditor(
         api=cluster,
         store=store,
         sight=sight,
         prober=Prober(cluster, clock, PROBES),
+        judge=JudgedHere(),
+        faults=faults,
         publisher=Publisher(cluster, telemetry),
         recorder=recorder,
         clock=clock,
@@ -57,7 +66,7 @@ async def running(cluster: ClusterInMemory, *, workers: int = 8) -> AsyncIterato
         on_verdict=queue.add_all,
         policy=Policy(allowed_registries=("contoso.azurecr.io",), hermetic_namespaces=("hermetic-system", PROBES)),
     )
-    judging = Judging(store, lambda: (auditor, sight))
+    judging = Judging(store, lambda: (auditor, sight), faults)
     operator = Operator(
         api=cluster,
         store=store,
@@ -79,6 +88,17 @@ async def running(cluster: ClusterInMemory, *, workers: int = 8) -> AsyncIterato
         for task in work:
             task.cancel()
         await asyncio.gather(*work, return_exceptions=True)
+
+
+class JudgedHere:
+    """As the process that judges, without a process: everything else has its turn before the findings are there."""
+
+    async def __call__(self, case: Case) -> tuple[Finding, ...]:
+        await asyncio.sleep(0)
+        return case.findings()
+
+    async def close(self) -> None:
+        """It holds nothing."""
 
 
 async def _identity() -> ClusterIdentity:

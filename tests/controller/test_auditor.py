@@ -139,7 +139,9 @@ def test_a_kind_that_may_not_be_listed_is_exactly_unknown_and_named() -> None:
             await rest(90)
             assert condition(cluster) == ("False", "IsolationUnknown")
             assert "list endpointslices.discovery.k8s.io" in status(cluster)["message"]
-            assert status(cluster)["counts"]["unknown"] == 1
+            unknown = {one["check"] for one in status(cluster)["findings"] if one["verdict"] == "Unknown"}
+            assert unknown == {"k8s-endpoints-external", "k8s-gateway-routes"}
+            assert status(cluster)["counts"]["unknown"] == 2
 
     virtually(scenario)
 

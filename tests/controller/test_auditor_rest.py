@@ -15,6 +15,7 @@ from tests.controller.auditing import (
     passing,
     rounds,
     status,
+    without_rounds,
     writes,
 )
 from tests.controller.cluster_in_memory import ClusterInMemory, Manifest
@@ -108,8 +109,7 @@ def test_a_restart_after_the_answers_were_removed_says_nothing_until_there_are_n
         cluster.put(an_audit())
         async with running(cluster):
             await rest(600)
-        for job in cluster.of_kind("Job"):
-            cluster.remove("Job", job["metadata"]["namespace"], job["metadata"]["name"])
+        without_rounds(cluster)
         before = status(cluster)["conditions"]
         async with running(cluster):
             await rest(60)

@@ -22,7 +22,7 @@ from tests.controller.auditing import (
     status,
 )
 from tests.controller.cluster_in_memory import ClusterInMemory, Coordinates
-from tests.controller.running import rest, running
+from tests.controller.running import PROBES, rest, running
 from tests.controller.virtual_time import START, virtually
 
 HOUR = 3600.0
@@ -91,7 +91,7 @@ def test_an_api_server_that_is_away_for_the_probe_alone_is_no_reason_to_be_silen
         cluster.put(an_audit())
 
         async def trouble(verb: str, where: Coordinates) -> None:
-            if (verb, where[0]) == ("list", "Job"):
+            if (verb, where[:2]) == ("list", ("Job", PROBES)):
                 raise ServerTrouble("etcd cannot list this", status=500)
 
         cluster.fault = trouble
@@ -108,7 +108,7 @@ def test_a_defect_in_a_check_ends_in_unknown_and_not_in_the_last_pass(monkeypatc
         def broken(*_: object) -> None:
             raise KeyError("a defect")
 
-        monkeypatch.setattr("hermetic.controller.auditor.judge", broken)
+        monkeypatch.setattr("hermetic.controller.case.judge", broken)
         cluster.put(PUBLIC)
         await rest(5)
         assert (status(cluster)["verdict"], condition(cluster)) == ("Unknown", ("False", "IsolationUnknown"))

@@ -17,6 +17,7 @@ from tests.controller.auditing import (
     passing,
     rounds,
     status,
+    without_rounds,
 )
 from tests.controller.cluster_in_memory import ClusterInMemory, Coordinates, Manifest
 from tests.controller.running import NAMESPACE, rest, running, where
@@ -63,12 +64,6 @@ def away(
             await then(cluster)
 
     virtually(scenario)
-
-
-def without_rounds(cluster: ClusterInMemory) -> None:
-    """The finished Jobs of the probe are gone, with what they said."""
-    for job in cluster.of_kind("Job"):
-        cluster.remove("Job", job["metadata"]["namespace"], job["metadata"]["name"])
 
 
 def refusing(cluster: ClusterInMemory, kind: str, error: Exception) -> None:

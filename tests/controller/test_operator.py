@@ -8,6 +8,7 @@ import re
 from collections.abc import Awaitable, Callable
 
 import pytest
+from structlog.testing import capture_logs
 
 from hermetic.controller.operator import Operator
 from hermetic.errors import Forbidden, HermeticError, ServerTrouble, Throttled, Unreachable
@@ -15,6 +16,7 @@ from hermetic.kinds import SERVICE
 from tests.controller.cluster_in_memory import ClusterInMemory, Coordinates
 from tests.controller.running import RESYNC_SECONDS, a_model, reason, rest, running, where, written
 from tests.controller.virtual_time import virtually
+from tests.scenarios import an_image_volume_model
 
 
 def test_one_poisoned_object_among_200_backs_off_and_holds_up_nobody() -> None:
@@ -87,26 +89,50 @@ def test_events_twice_late_and_out_of_order_change_nothing() -> None:
     virtually(scenario)
 
 
-def test_retry_after_is_honoured_to_the_second_by_every_worker() -> None:
+def throttling(cluster: ClusterInMemory, *names: str, retry_after: float) -> dict[str, list[float]]:
+    """The first write of each of these deployments is answered with 429. Returns when each was written, by name."""
+    asked: dict[str, list[float]] = {}
+
+    async def fault(verb: str, place: Coordinates) -> None:
+        if verb == "list":
+            return
+        asked.setdefault(place[2], []).append(asyncio.get_running_loop().time())
+        if place[2] in names and len(asked[place[2]]) == 1:
+            raise Throttled("too many requests", retry_after=retry_after)
+
+    cluster.fault = fault
+    return asked
+
+
+def test_one_answer_of_429_parks_one_deployment_to_the_second() -> None:
     async def scenario() -> None:
         cluster = ClusterInMemory()
-        asked: list[float] = []
-
-        async def throttling(_verb: str, _place: Coordinates) -> None:
-            asked.append(asyncio.get_running_loop().time())
-            if len(asked) == 1:
-                raise Throttled("too many requests", retry_after=7)
-
         async with running(cluster, workers=1):
-            cluster.fault = throttling
+            asked = throttling(cluster, "model-0", retry_after=100)
+            for number in range(3):
+                cluster.put(a_model(f"model-{number}"))
+            await rest(10)
+            assert [reason(cluster, f"model-{number}") for number in (1, 2)] == ["Starting"] * 2
+            await rest(200)
+            again = [at for at in asked["model-0"] if at > asked["model-0"][0] + 0.1]
+            assert again[0] == pytest.approx(asked["model-0"][0] + 100, abs=0.01)
+            assert reason(cluster, "model-0") == "Starting"
+
+    virtually(scenario)
+
+
+def test_answers_of_429_to_two_deployments_hold_up_all_of_them_for_half_a_minute_at_most() -> None:
+    async def scenario() -> None:
+        cluster = ClusterInMemory()
+        async with running(cluster, workers=1):
+            asked = throttling(cluster, "model-0", "model-1", retry_after=600)
             for number in range(3):
                 cluster.put(a_model(f"model-{number}"))
             await rest(60)
-            first, *later = asked
-            in_flight = [at for at in later if at < first + 0.1]
-            assert len(in_flight) == 2, "the other walls of the same deployment were on their way already"
-            assert min(at for at in later if at not in in_flight) == pytest.approx(first + 7, abs=0.01)
-            assert [reason(cluster, f"model-{number}") for number in range(3)] == ["Starting"] * 3
+            second = max(asked["model-0"][0], asked["model-1"][0])
+            later = [at for times in asked.values() for at in times if at > second + 0.1]
+            assert min(later) == pytest.approx(second + 30, abs=0.1)
+            assert reason(cluster, "model-2") == "Starting"
 
     virtually(scenario)
 
@@ -201,6 +227,41 @@ def test_a_kind_that_cannot_be_listed_keeps_no_other_from_being_looked_at_and_is
             assert operator.trouble() == ""
 
     virtually(scenario)
+
+
+def test_an_api_server_that_is_upgraded_is_seen() -> None:
+    async def scenario() -> None:
+        cluster = ClusterInMemory()
+        cluster.version = (1, 34)
+        async with running(cluster):
+            cluster.put(a_model(weights=an_image_volume_model()["spec"]["weights"]))
+            await rest(RESYNC_SECONDS + 5)
+            assert reason(cluster) == "ImageVolumeUnsupported"
+            cluster.version = (1, 36)
+            await rest(RESYNC_SECONDS + 5)
+            assert reason(cluster) != "ImageVolumeUnsupported"
+
+    virtually(scenario)
+
+
+def test_what_is_refused_beside_a_fault_is_logged() -> None:
+    async def scenario() -> None:
+        cluster = ClusterInMemory()
+
+        async def broken(verb: str, place: Coordinates) -> None:
+            if (verb, place[0]) == ("patch", "Service"):
+                raise ServerTrouble("internal error", status=500)
+            if (verb, place[0]) == ("patch", "NetworkPolicy"):
+                raise Forbidden("not for you", status=403, reason="Forbidden")
+
+        cluster.fault = broken
+        async with running(cluster):
+            cluster.put(a_model())
+            await rest(5)
+
+    with capture_logs() as said:
+        virtually(scenario)
+    assert any(one["event"] == "refused" and "NetworkPolicy" in one["because"] for one in said)
 
 
 @pytest.mark.parametrize("kind", ["Node", "Event"])

@@ -9,7 +9,7 @@ from typing import Any
 from yarl import URL
 
 from hermetic.controller.pace import Pace
-from hermetic.controller.shell import Patience
+from hermetic.controller.shell import Patience, _watched_paths
 from tests.controller.virtual_time import virtually
 
 PODS = "https://10.0.0.1/api/v1/namespaces/team-a/pods"
@@ -30,6 +30,12 @@ def test_a_stream_that_breaks_at_once_is_opened_once_a_second() -> None:
         assert 59 <= len(opened) <= 62
 
     virtually(scenario)
+
+
+def test_an_api_server_behind_a_prefix_is_watched_as_any_other() -> None:
+    paths = _watched_paths(("team-a",), prefix="/k8s/clusters/c-1")
+    assert paths.keys() == {f"/k8s/clusters/c-1{path}" for path in _watched_paths(("team-a",))}
+    assert "/k8s/clusters/c-1/apis/hermetic.dev/v1alpha1/namespaces/team-a/modeldeployments" in paths
 
 
 def test_an_ordinary_reconnect_does_not_wait() -> None:

@@ -185,7 +185,7 @@ def test_a_failed_wall_keeps_the_workload_from_being_created() -> None:
 
 def test_a_deployment_deleted_meanwhile_gets_no_children_and_no_status() -> None:
     async def scenario() -> None:
-        cluster = ClusterInMemory()
+        cluster = ClusterInMemory(late=0.0)  # a write that overtakes the news of the deletion is refused by its uid
         hold = asyncio.Event()
 
         async def slow(verb: str, place: Coordinates) -> None:
@@ -365,6 +365,7 @@ def test_a_service_that_was_public_stays_away_however_fast_it_went() -> None:
             cluster.writes.clear()
             cluster.edit(where("Service"), lambda service: service.update(status=PUBLIC))
             await rest(5)
-            assert written(cluster) == ["-Service", "status"]
+            assert written(cluster)[:2] == ["-Service", "status"]
+            assert "Service" not in written(cluster)
 
     virtually(scenario)

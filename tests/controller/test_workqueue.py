@@ -206,3 +206,22 @@ def test_many_workers_empty_it_without_losing_a_key() -> None:
         assert now() == pytest.approx(500 * 0.01 / 8, abs=0.2)
 
     virtually(scenario)
+
+
+def test_a_parked_key_comes_at_the_end_of_its_time_whoever_asks_for_it_sooner() -> None:
+    """The earlier wish must not replace the end of the parking: it would be turned away, and nothing would be left."""
+
+    async def scenario() -> None:
+        queue = a_queue()
+        queue.park("a", 100)
+        queue.add("a")
+        queue.add_after("a", 0.5)
+        queue.add_failed("a")
+        queue.add_after("a", 99.9)
+        assert await nothing_comes(queue, 99)
+        assert await queue.get() == "a"
+        assert now() == pytest.approx(100)
+        queue.done("a")
+        assert await nothing_comes(queue, 1000)
+
+    virtually(scenario)

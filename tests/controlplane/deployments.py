@@ -51,11 +51,15 @@ class Deployments:
         return next((condition for condition in conditions if condition["type"] == kind), {})
 
     def until(self, name: str, reason: str, kind: str = "Ready", timeout: float = 60.0) -> dict[str, Any]:
-        """Wait until the condition gives this reason for the present generation; returns it."""
+        """Wait until the condition gives this reason for the present generation; returns it.
+
+        "Serving" stands for a deployment that serves, whether its proof of isolation is enforced or not.
+        """
+        wanted = {reason, "ServingNotEnforced"} if reason == "Serving" else {reason}
 
         def said() -> dict[str, Any] | None:
             found, generation = self.condition(name, kind), self.get(name)["metadata"]["generation"]
-            return found if (found.get("reason"), found.get("observedGeneration")) == (reason, generation) else None
+            return found if found.get("reason") in wanted and found.get("observedGeneration") == generation else None
 
         return self.wait(f"{kind} of {name} says {reason}", said, timeout)
 

@@ -27,10 +27,11 @@ DRAWN = frozenset(
     {
         "uid", "resourceVersion", "creationTimestamp", "managedFields", "generation", "lastTransitionTime", "clusterIP",
         "clusterIPs", "nodePort", "healthCheckNodePort", "hermetic.dev/intent",
-        "hermetic.dev/pod-template",
+        "hermetic.dev/pod-template", "deployment.kubernetes.io/revision",
     }
 )  # fmt: skip
 UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
+ADDRESS = re.compile(r"\b10(?:\.\d{1,3}){3}\b")  # of a load balancer: each Service has its own
 SUFFIX = re.compile(r"(?<=-)[0-9a-f]{10}\b")  # of volume and claim: it follows the owner's uid
 
 
@@ -45,9 +46,9 @@ def end_state(api: Api, namespace: str) -> dict[str, Manifest]:
         if item["spec"].get("claimRef", {}).get("namespace") == namespace:
             found[f"persistentvolumes/{item['metadata']['name']}"] = item
     text = json.dumps({name: _kept(name, item) for name, item in found.items()}, sort_keys=True)
-    masked: dict[str, Manifest] = json.loads(
-        SUFFIX.sub("SUFFIX", UUID.sub("UID", text.replace(namespace, "NAMESPACE")))
-    )
+    for drawn, mask in ((UUID, "UID"), (ADDRESS, "ADDRESS"), (SUFFIX, "SUFFIX")):
+        text = drawn.sub(mask, text.replace(namespace, "NAMESPACE"))
+    masked: dict[str, Manifest] = json.loads(text)
     return masked
 
 
@@ -63,8 +64,18 @@ def is_gone(api: Api, path: str) -> bool:
 def _kept(name: str, item: Manifest) -> Manifest:
     phase = {"phase": item.get("status", {}).get("phase")}
     status = item.get("status", {}) if name.startswith("modeldeployments/") else phase
-    without: Manifest = _undrawn({**item, "status": status})
+    without: Manifest = _undrawn({**item, "status": _relative(status, item["metadata"].get("generation", 0))})
     return without
+
+
+def _relative(value: Any, generation: int) -> Any:
+    """Observed generations as how many are behind: how often a spec was edited is not part of the end."""
+    if isinstance(value, dict):
+        return {
+            key: generation - inner if key == "observedGeneration" else _relative(inner, generation)
+            for key, inner in value.items()
+        }
+    return [_relative(inner, generation) for inner in value] if isinstance(value, list) else value
 
 
 def _undrawn(value: Any) -> Any:

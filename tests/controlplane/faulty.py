@@ -20,8 +20,13 @@ from testbed.kubectl import Kubectl
 from tests.controlplane.deployments import Deployments
 from tests.controlplane.operating import StartOperator
 
-# nodes, pods, events, evidence, deployments and seven kinds of children
-WATCHES = 12
+WATCHED = frozenset(
+    {
+        "modeldeployments", "egressaudits", "egressattestations", "nodes", "pods", "events", "services", "ingresses",
+        "endpointslices", "deployments", "serviceaccounts", "networkpolicies", "persistentvolumes",
+        "persistentvolumeclaims", "poddisruptionbudgets",
+    }
+)  # fmt: skip
 LEASE = "/apis/coordination.k8s.io/v1/namespaces/hermetic-system/leases/hermetic"
 
 
@@ -65,7 +70,7 @@ def start_behind(
     def start(*, wait: bool = True, **configuration: Any) -> Behind:
         operator = start_operator(server=proxy.server, wait=wait, **configuration)
         if wait:
-            wait_for("watches", lambda: len(proxy.open_watches) >= WATCHES, operator)
+            wait_for("watches", lambda: {one.resource for one in proxy.open_watches} >= WATCHED, operator)
         return Behind(api, kubectl, namespace, operator, proxy)
 
     return start

@@ -21,7 +21,9 @@ import pytest
 from cryptography.hazmat.primitives.serialization import Encoding
 from cryptography.x509 import load_pem_x509_certificate
 
+from hermetic.api.configuration import Configuration
 from hermetic.audit.attestation.custom_resource import as_object
+from hermetic.cli.installation import ACCOUNT, Installation
 from testbed import cloud_provider, probe_player
 from testbed.api import Api
 from testbed.controlplane import ControlPlane, Settings
@@ -39,7 +41,7 @@ from tests.scenarios import Manifest, an_egress_audit
 AUDITS = "/apis/hermetic.dev/v1alpha1/egressaudits"
 AUDIT = f"{AUDITS}/cluster"
 ATTESTATIONS = "/apis/hermetic.dev/v1alpha1/egressattestations"
-JOBS = "/apis/batch/v1/namespaces/hermetic-probe/jobs"
+JOBS = "/apis/batch/v1/namespaces/{}/jobs"
 KEY = an_ed25519_key()
 IMAGE = "contoso.azurecr.io/hermetic/hermetic@sha256:" + "a" * 64
 # The subscription is that of the fleet's machines: the probe compares the two.
@@ -59,6 +61,7 @@ class SealedCluster:
     kubectl: Kubectl
     operator: OperatorProcess
     nodes: list[str]
+    installation: Installation
 
     # ------------------------------------------------------------------ what people bring
 
@@ -101,7 +104,8 @@ class SealedCluster:
             self.api.delete(f"{ATTESTATIONS}/{one['metadata']['name']}")
         with contextlib.suppress(ApiError):
             self.api.delete(AUDIT)
-        self.api.delete(f"{JOBS}?propagationPolicy=Background")
+        jobs = JOBS.format(self.installation.configuration.probe_namespace)
+        self.api.delete(f"{jobs}?propagationPolicy=Background")
 
     # ------------------------------------------------------------------ what is seen
 
@@ -161,10 +165,11 @@ class SealedCluster:
 
     # ------------------------------------------------------------------ namespaces
 
-    def namespace(self) -> Deployments:
-        """A namespace that is closed like every other, looked after by the operator."""
-        name = f"inference-{secrets.token_hex(3)}"
-        self.api.create("/api/v1/namespaces", {"metadata": {"name": name}})
+    def namespace(self, name: str = "") -> Deployments:
+        """A namespace that is closed like every other, looked after by the operator; `name` is of one that is there."""
+        if not name:
+            name = f"inference-{secrets.token_hex(3)}"
+            self.api.create("/api/v1/namespaces", {"metadata": {"name": name}})
         self.api.create(f"/apis/networking.k8s.io/v1/namespaces/{name}/networkpolicies", DENY)
         self.wait("account", lambda: self.api.get(f"/api/v1/namespaces/{name}/serviceaccounts/default"))
         return Deployments(self.api, self.kubectl, name, self.operator)
@@ -174,11 +179,18 @@ DENY = {"metadata": {"name": "default-deny"}, "spec": {"podSelector": {}, "polic
 
 
 @contextlib.contextmanager
-def sealed_cluster(folder: Path, logs: dict[str, Path], **configuration: Any) -> Iterator[SealedCluster]:
-    """Everything started; the operator runs as its ServiceAccount, and there is no evidence yet."""
+def sealed_cluster(
+    folder: Path, logs: dict[str, Path], *, account: str = "", **configuration: Any
+) -> Iterator[SealedCluster]:
+    """Everything started; the operator runs as its ServiceAccount, and there is no evidence yet.
+
+    With an `account` the rights are those of `hermetic rbac` for it and this configuration.
+    """
+    settings = {**CONFIGURATION, "shares": SHARES, **configuration}
+    installation = Installation(Configuration.model_validate(settings), account or ACCOUNT)
     with ControlPlane(Settings(audit_users=())) as plane, contextlib.ExitStack() as ends:
         api, kubectl = Api(plane.kubeconfig), Kubectl(programs("kubernetes")["kubectl"], plane.kubeconfig)
-        install(kubectl)
+        install(kubectl, installation if account else None)
         nodes = add_nodes(api, Pool("gpu"), GPU_NODES)
         furnish(api)
         components = [
@@ -188,15 +200,15 @@ def sealed_cluster(folder: Path, logs: dict[str, Path], **configuration: Any) ->
         for component in components:
             component.start()
             ends.callback(component.stop)
-        kubeconfig = operator_kubeconfig(api, plane.kubeconfig, folder / "operator.kubeconfig")
-        settings = {**CONFIGURATION, "shares": SHARES, **configuration}
+        tokens = f"/api/v1/namespaces/{installation.namespace}/serviceaccounts/{installation.account}/token"
+        kubeconfig = operator_kubeconfig(api, plane.kubeconfig, folder / "operator.kubeconfig", tokens=tokens)
         operator = OperatorProcess(folder, kubeconfig, settings, "sealed-operator")
         named = {f"sealed-{one.name}": one.log for one in (*plane.components, *components, operator.component)}
         logs.update(named)
-        ends.callback(lambda: [logs.pop(name) for name in named])
+        ends.callback(lambda: [logs.pop(name, None) for name in named])
         ends.callback(operator.stop)
         operator.start()
-        sealed = SealedCluster(plane, api, kubectl, operator, nodes)
+        sealed = SealedCluster(plane, api, kubectl, operator, nodes, installation)
         sealed.wait("policy engine", lambda: _agents(api) >= len(nodes))
         yield sealed
 

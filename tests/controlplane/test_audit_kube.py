@@ -143,7 +143,7 @@ CONFIG_MAPS = [
     {
         "apiGroups": [""],
         "resources": ["configmaps"],
-        "resourceNames": ["coredns", "coredns-custom"],
+        "resourceNames": ["coredns", "coredns-custom", "node-local-dns"],
         "verbs": ["list", "watch"],
     }
 ]
@@ -193,8 +193,12 @@ async def test_a_right_that_is_missing_makes_exactly_its_checks_unknown_and_is_n
     plant(f"/api/v1/namespaces/{namespace}/pods", pod("open"))
     asking = {check.page.id for check in CHECKS if check.needs == {"kube"} and kind in _resources_of(check)}
     found = refused(await audit(auditor(without=kind)))
-    # The engine is found missing by its DaemonSets, and a slice is excused by nodes only when it is public.
-    assert found.keys() == asking - {"k8s-policy-engine-live", "k8s-endpoints-external"}
+    # The engine is found missing by its DaemonSets; a slice is excused by nodes only when it is public, a forwarder by
+    # the Service of the cluster's own resolver.
+    # Nodes say where the backends of routes are, and Services what a mesh may call: there are neither here.
+    needless = {"nodes": {"k8s-gateway-routes"}, "services": {"k8s-mesh-egress"}}.get(kind, set())
+    excused = {"k8s-policy-engine-live", "k8s-endpoints-external", "coredns-custom", *needless}
+    assert found.keys() == asking - excused
     assert all(f"missing permission: list {kind}" in message for message in found.values())
 
 
@@ -251,10 +255,16 @@ async def test_a_kind_without_a_definition_is_shown_absent_to_anybody(auditor: C
         asked = question(StaticGatewayConfiguration, "")
         answer = (await KubeAnswerer(kube).answers([asked]))[asked]
     assert (answer.bodies, answer.problem) == ((), None)
-    assert [(one.request, one.status) for one in answer.evidence] == [
-        ("GET /apis/egressgateway.kubernetes.azure.com/v1alpha1/staticgatewayconfigurations", 404),
-        ("GET /apis", 200),
-    ]
+    assert [(one.request, one.status) for one in answer.evidence] == [("GET /apis", 200)]  # aggregated discovery
+
+
+async def test_a_kind_that_decides_about_packets_and_is_not_read_is_a_finding(
+    cluster: Path, plant: Callable[[str, Manifest], str], api: Api
+) -> None:
+    plant(CRDS, definition("tailscale.com", "v1alpha1", "connectors", "Connector"))
+    await until(lambda: _is_served(api, "/apis/tailscale.com/v1alpha1/connectors"))
+    found = about(await audit(cluster), "apiextensions.k8s.io/v1/CustomResourceDefinition connectors.tailscale.com")
+    assert found == {"k8s-unread-kinds": Verdict.UNKNOWN}
 
 
 async def test_a_kind_that_comes_later_is_seen(

@@ -111,7 +111,9 @@ def test_who_may_read_nothing_is_3_and_told_what_is_missing(
     ran = audit(stranger, "--kube", "-o", "json")
     report = report_in(ran.out)
     assert ran.code == 3
-    assert report["summary"]["Pass"] == 0
+    # What the API server serves is open to every account: kinds that are not there are shown absent by it.
+    passed = {one["check"] for one in report["findings"] if one["verdict"] == "Pass"}
+    assert passed <= {"k8s-unread-kinds", "k8s-other-ways", "k8s-mesh-egress"}
     assert "services" in findings_of(ran, "k8s-public-lb")[report["cluster"].lower()]["message"]
 
 

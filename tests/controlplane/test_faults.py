@@ -6,12 +6,14 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+import pytest
+
 from testbed.api import Api
 from testbed.controlplane import ControlPlane
 from testbed.errors import ApiError
-from testbed.faults import Answer, DropAfter, DropBefore, Fault
+from testbed.faults import Answer, CutWatch, DropAfter, DropBefore, Fault
 from testbed.installation import wait_for
-from tests.controlplane.faulty import Behind
+from tests.controlplane.faulty import Behind, terminated
 from tests.scenarios import a_baked_model, a_share_model, changed, reporting
 
 StartBehind = Callable[..., Behind]
@@ -168,3 +170,36 @@ def test_a_deployment_that_is_made_anew_under_its_name_adopts_nothing(behind: Be
         return second != first and owners == [second]
 
     behind.wait("children of the second", of_the_second, 120)
+
+
+PRIMARY = "/modeldeployments|/egressaudits"
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        Fault(Answer(410), methods=("WATCH",), path=PRIMARY, times=4),
+        Fault(Answer(404), methods=("WATCH",), path=PRIMARY, times=4),
+        Fault(Answer(403), methods=("WATCH",), path=PRIMARY, times=4),
+        Fault(Answer(503), methods=("WATCH",), path=PRIMARY, times=4),
+        Fault(Answer(429, retry_after=1), methods=("WATCH",), path=PRIMARY, times=4),
+        Fault(CutWatch(error=500), path=PRIMARY, times=4),
+        Fault(CutWatch(error=504), path=PRIMARY, times=4),
+        Fault(CutWatch(error=410), path=PRIMARY, times=4),
+        Fault(Answer(404), methods=("GET",), path=PRIMARY, times=2),
+    ],
+    ids=["410", "404", "403", "503", "429", "error 500", "error 504", "error 410", "list 404"],
+)
+def test_no_end_of_a_watch_ends_the_process(behind: Behind, fault: Fault) -> None:
+    """kopf takes some of these for the end. What is applied afterwards is served by the same process all the same."""
+    pid = behind.operator.component.pid
+    behind.proxy.inject(fault)
+    behind.proxy.cut_watches(PRIMARY, expired="GET" in fault.methods)
+    behind.wait("faults used up", lambda: fault.hits == fault.times, 120)
+    behind.apply(reporting(a_baked_model("after")))
+
+    behind.wait("the workload", lambda: behind.workload("after"), 120)
+    assert behind.operator.component.pid == pid
+    code, seconds = terminated(behind.operator)
+    assert code == 0
+    assert seconds < 12

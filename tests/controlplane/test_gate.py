@@ -271,3 +271,25 @@ def test_no_deployment_may_accept_older_evidence_than_the_operator_s_configurati
         strict.stop()
         sealed.operator.start()
     home.until("lenient", "Serving")
+
+
+@pytest.mark.parametrize("asked", ["Off", "Report"])
+def test_a_tenant_cannot_switch_the_gate_off(sealed: SealedCluster, home: Deployments, asked: str):
+    """The configuration that ships: less than Enforce is raised to it, and the message says by what."""
+    sealed.kubectl.apply(sealed.audit())
+    sealed.operator.stop()
+    folder, kubeconfig = sealed.operator.folder, sealed.operator.kubeconfig
+    configuration = {key: value for key, value in CONFIGURATION.items() if key != "isolation"} | {"shares": SHARES}
+    shipped = OperatorProcess(folder, kubeconfig, configuration, "shipped")
+    shipped.start()
+    try:
+        judged = replace(home, operator=shipped)
+        judged.apply(changed(a_model(), isolation={"enforcement": asked}))
+        ready = judged.until("llama", "EnforcementRaised")
+        assert ready["status"] == "False"
+        assert f"`isolation.enforcement` {asked} is raised to Enforce" in ready["message"]
+        assert judged.workload("llama") is None
+        assert judged.pods("llama") == []
+    finally:
+        shipped.stop()
+        sealed.operator.start()

@@ -1,4 +1,4 @@
-"""ClusterReport as a real API server takes it, by the CRD that its project publishes."""
+"""ClusterReport as a real API server takes it: by the CRD that its project publishes, and by that of the manifests."""
 
 from __future__ import annotations
 
@@ -13,15 +13,16 @@ from testbed.api import Api
 from testbed.errors import CannotRunError
 from testbed.kubectl import Kubectl
 from tests.audit_reports import a_failing_report, a_hostile_report, a_sealed_report, an_empty_report, pages
-from tests.controlplane.open_reports import CLUSTER_REPORTS, open_reports_served
+from tests.controlplane.open_reports import CLUSTER_REPORTS, open_reports_served, our_definitions
 
 
-@pytest.fixture(scope="module")
-def open_reports(api: Api, kubectl: Kubectl) -> Iterator[None]:
+@pytest.fixture(scope="module", params=["of the project", "of the manifests"])
+def open_reports(request: pytest.FixtureRequest, api: Api, kubectl: Kubectl) -> Iterator[None]:
     """The kinds of OpenReports, gone after this file."""
     with ExitStack() as served:
         try:
-            served.enter_context(open_reports_served(api, kubectl))
+            crds = our_definitions() if request.param == "of the manifests" else None
+            served.enter_context(open_reports_served(api, kubectl, crds))
         except CannotRunError as reason:
             pytest.skip(str(reason))
         yield
@@ -50,3 +51,23 @@ def test_the_api_server_keeps_every_field(api, report):
     }
     assert list(shown["summary"]) == list(WORDS)
     assert kept["metadata"]["annotations"] == shown["metadata"]["annotations"]
+
+
+@pytest.mark.usefixtures("open_reports")
+def test_fields_of_other_writers_are_kept(api):
+    """A policy engine that finds the kind already there must lose nothing of its reports."""
+    foreign = {
+        "apiVersion": "openreports.io/v1alpha1",
+        "kind": "ClusterReport",
+        "metadata": {"name": "of-another"},
+        "scope": {"apiVersion": "v1", "kind": "Namespace", "name": "inference"},
+        "source": "another",
+        "results": [
+            {"source": "another", "policy": "p", "result": "pass", "resourceSelector": {"matchLabels": {"a": "b"}}}
+        ],
+    }
+    kept = api.create(f"{CLUSTER_REPORTS}?fieldValidation=Strict", foreign)
+    api.delete(f"{CLUSTER_REPORTS}/of-another")
+    assert {name: kept[name] for name in ("scope", "source", "results")} == {
+        name: foreign[name] for name in ("scope", "source", "results")
+    }

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pytest
 import yaml
 
 from hermetic.collect.kube.observations import LOOKS
@@ -13,16 +14,23 @@ from hermetic.kinds import Kind
 from testbed.api import Api
 from testbed.audit import Audited, requests
 from testbed.cloud_provider import PLANT_PUBLIC
-from testbed.installation import ACCOUNT, wait_for
+from testbed.installation import wait_for
 from testbed.openreports import definitions
-from tests.controlplane.sealed import SealedCluster, sealed, sealed_module
+from tests.controlplane.sealed import SealedCluster, sealed, sealed_cluster, sealed_module
 from tests.scenarios import a_share_model, reporting
 
 __all__ = ["sealed", "sealed_module"]
 
-LEASE = "/apis/coordination.k8s.io/v1/namespaces/hermetic-system/leases/hermetic"
+LEASE = "/apis/coordination.k8s.io/v1/namespaces/{}/leases/hermetic"
 RBAC = Path(__file__).parents[2] / "manifests" / "rbac"
-ROLES = ("clusterrole.yaml", "clusterrole-optional.yaml", "role-lease.yaml", "role-coredns.yaml", "role-probe.yaml")
+ROLES = (
+    "clusterrole.yaml",
+    "clusterrole-models.yaml",
+    "clusterrole-optional.yaml",
+    "role-lease.yaml",
+    "role-coredns.yaml",
+    "role-probe.yaml",
+)
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 Grant = tuple[str, str]  # (verb, resource)
 
@@ -38,8 +46,9 @@ def _documents(name: str) -> Iterator[dict[str, Any]]:
     yield from yaml.safe_load_all((RBAC / name).read_text())
 
 
-def used(log: Path, since: int) -> Iterator[Audited]:
-    return (request for request in requests(log, since) if request.user == ACCOUNT)
+def used(sealed: SealedCluster, since: int) -> Iterator[Audited]:
+    asked = requests(sealed.plane.audit_log, since)
+    return (request for request in asked if request.user == sealed.installation.user)
 
 
 def exercised(asked: list[Audited]) -> set[Grant]:
@@ -80,28 +89,49 @@ def _definition(kind: Kind) -> dict[str, Any]:
 
 
 def test_every_grant_is_used_and_nothing_is_asked_for_in_vain(sealed: SealedCluster) -> None:
+    _live_with_every_grant(sealed)
+
+
+@pytest.fixture
+def by_namespace(tmp_path: Path, component_logs: dict[str, Path]) -> Iterator[SealedCluster]:
+    """The rights of `hermetic rbac` for one namespace, and an installation that bears no name of the default one."""
+    elsewhere = {"watchNamespaces": ["team-a"], "lease": {"namespace": "isolation"}, "probeNamespace": "probes"}
+    with sealed_cluster(tmp_path, component_logs, account="keeper", **elsewhere) as cluster:
+        yield cluster
+
+
+def test_every_grant_is_used_where_writing_is_granted_by_namespace(by_namespace: SealedCluster) -> None:
+    """Under other names too: a policy that named the default account would not know this one."""
+    asked = _live_with_every_grant(by_namespace, "team-a")
+    writes = {(r.namespace, r.resource) for r in asked if r.verb not in {"list", "watch", "get"} and r.namespace}
+    assert {namespace for namespace, _ in writes} == {"team-a", "isolation", "probes", "default"}
+    assert {resource for namespace, resource in writes if namespace == "default"} == {"events"}
+
+
+def _live_with_every_grant(sealed: SealedCluster, namespace: str = "") -> list[Audited]:
     for crd in optional_kinds():
         sealed.api.create(CRDS, crd)
     names = [f"crd/{crd['metadata']['name']}" for crd in optional_kinds()]
     sealed.kubectl("wait", "--for=condition=Established", "--timeout=30s", *names)
     sealed.operator.stop()
-    sealed.api.delete(LEASE)  # its making is part of a whole life
+    sealed.api.delete(LEASE.format(sealed.installation.namespace))  # its making is part of a whole life
     since = sealed.plane.audit_log.stat().st_size
     sealed.operator.start()
-    _live_a_whole_life(sealed)
+    _live_a_whole_life(sealed, namespace)
     assert sealed.operator.stop() == 0  # watches are recorded when they end
 
-    asked = list(used(sealed.plane.audit_log, since))
+    asked = list(used(sealed, since))
     refused = {(r.verb, r.resource, r.status) for r in asked if r.status == 403}
     assert not refused, "asked for without a grant"
     beyond = {(verb, resource) for verb, resource in exercised(asked) - grants() if not resource.startswith("/")}
     assert not beyond, "used without being granted by these manifests; discovery and /version are everybody's"
     assert not grants() - exercised(asked), "granted and never used"
+    return asked
 
 
-def _live_a_whole_life(sealed: SealedCluster) -> None:
+def _live_a_whole_life(sealed: SealedCluster, namespace: str) -> None:
     """Evidence brought; a model with two replicas, moved to another folder, scaled to one, given a public address."""
-    home = sealed.namespace()
+    home = sealed.namespace(namespace)
     operator, api, namespace = sealed.operator, sealed.api, home.namespace
     sealed.open_gate()
     path = f"/apis/hermetic.dev/v1alpha1/namespaces/{namespace}/modeldeployments/llama"

@@ -11,7 +11,7 @@ import pytest
 
 from testbed.api import Api
 from testbed.errors import ApiError
-from testbed.installation import operator_kubeconfig
+from testbed.installation import operator_kubeconfig, wait_for
 from testbed.kubectl import Kubectl
 from tests.scenarios import Manifest, a_share_model
 
@@ -25,14 +25,24 @@ def as_operator(installed: None, api: Api, cluster: Path, tmp_path: Path) -> Api
     return Api(operator_kubeconfig(api, cluster, tmp_path / "operator.kubeconfig"))
 
 
-def a_volume(name: str) -> Manifest:
+def named(namespace: str) -> str:
+    """The name of a volume for a claim in the namespace `default`, unique to a test."""
+    return f"hermetic-default-{namespace}"
+
+
+def a_volume(namespace: str) -> Manifest:
     """A volume exactly as the operator makes it."""
+    name = named(namespace)
     return {
         "apiVersion": "v1",
         "kind": "PersistentVolume",
         "metadata": {
             "name": name,
-            "labels": {"app.kubernetes.io/managed-by": "hermetic", "hermetic.dev/owner-uid": "u-1"},
+            "labels": {
+                "app.kubernetes.io/managed-by": "hermetic",
+                "hermetic.dev/owner-uid": "u-1",
+                "hermetic.dev/namespace": "default",
+            },
         },
         "spec": {
             "capacity": {"storage": "1Gi"},
@@ -41,7 +51,19 @@ def a_volume(name: str) -> Manifest:
             "storageClassName": "",
             "mountOptions": ["ro"],
             "claimRef": {"namespace": "default", "name": "nobody"},
-            "csi": {"driver": "file.csi.azure.com", "volumeHandle": name, "readOnly": True},
+            "csi": {
+                "driver": "file.csi.azure.com",
+                "volumeHandle": f"#contosomodels#models#{name}",
+                "readOnly": True,
+                "volumeAttributes": {
+                    "protocol": "nfs",
+                    "storageAccount": "contosomodels",
+                    "shareName": "models",
+                    "mountPermissions": "0",
+                    "fsGroupChangePolicy": "None",
+                    "encryptInTransit": "true",
+                },
+            },
         },
     }
 
@@ -79,6 +101,140 @@ def reading_a_secret(volume: Manifest) -> None:
     volume["spec"]["csi"]["nodeStageSecretRef"] = {"namespace": "kube-system", "name": "some"}
 
 
+def attributes(**more: str) -> Callable[[Manifest], None]:
+    def spoil(volume: Manifest) -> None:
+        volume["spec"]["csi"]["volumeAttributes"].update(more)
+
+    return spoil
+
+
+def options(*more: str) -> Callable[[Manifest], None]:
+    def spoil(volume: Manifest) -> None:
+        volume["spec"]["mountOptions"] = list(more)
+
+    return spoil
+
+
+def claimed_from(namespace: str) -> Callable[[Manifest], None]:
+    def spoil(volume: Manifest) -> None:
+        volume["spec"]["claimRef"]["namespace"] = namespace
+
+    return spoil
+
+
+def claimed_and_labelled(namespace: str) -> Callable[[Manifest], None]:
+    def spoil(volume: Manifest) -> None:
+        volume["spec"]["claimRef"]["namespace"] = namespace
+        volume["metadata"]["labels"]["hermetic.dev/namespace"] = namespace
+
+    return spoil
+
+
+def without_attributes(volume: Manifest) -> None:
+    del volume["spec"]["csi"]["volumeAttributes"]
+
+
+def with_a_file_system(volume: Manifest) -> None:
+    volume["spec"]["csi"]["fsType"] = "ext4"
+
+
+def with_the_handle_of_another(volume: Manifest) -> None:
+    volume["spec"]["csi"]["volumeHandle"] = "#contosomodels#models#hermetic-team-a-llama"
+
+
+def of_nfs(**given: str) -> Callable[[Manifest], None]:
+    def spoil(volume: Manifest) -> None:
+        whole = {"server": "nas.contoso.internal", "share": "/export/models", "mountPermissions": "0", **given}
+        volume["spec"]["csi"] |= {"driver": "nfs.csi.k8s.io", "volumeAttributes": whole}
+
+    return spoil
+
+
+def of_nfs_with_attributes_of_azure(volume: Manifest) -> None:
+    volume["spec"]["csi"]["driver"] = "nfs.csi.k8s.io"
+
+
+ATTRIBUTES: dict[str, tuple[Callable[[Manifest], None], str]] = {
+    "rw after ro": (options("ro", "rw"), "spec.mountOptions"),
+    "a file of the machine": (options("ro", "turbo", "configfile=/etc/passwd"), "spec.mountOptions"),
+    "several in one": (options("ro", "nconnect=4,rw"), "spec.mountOptions"),
+    "a second line": (options("ro", "hard\nrw"), "spec.mountOptions"),
+    "no nosuid": (options("ro", "suid", "dev"), "spec.mountOptions"),
+    "smb": (attributes(protocol="smb"), "spec.csi"),
+    "a Secret by name": (attributes(secretName="db", secretNamespace="kube-system"), "spec.csi"),
+    "a disk": (attributes(diskName="a.vhd"), "spec.csi"),
+    "a file system": (with_a_file_system, "spec.csi"),
+    "a file system by attribute": (attributes(fsType="ext4"), "spec.csi"),
+    "permissions": (attributes(mountPermissions="0777"), "spec.csi"),
+    "an identity": (attributes(clientID="00000000-0000-0000-0000-000000000001"), "spec.csi"),
+    "no attributes": (without_attributes, "spec.csi"),
+    "another driver's attributes": (of_nfs_with_attributes_of_azure, "spec.csi"),
+    "a folder that leads out": (attributes(folderName="a/../../payroll"), "spec.csi"),
+    "a folder that begins with the way out": (attributes(folderName="../payroll"), "spec.csi"),
+    "a folder that is the way out": (attributes(folderName=".."), "spec.csi"),
+    "a way out for a shell": (attributes(folderName=".\\./payroll"), "spec.csi"),
+    "a folder with two lines": (attributes(folderName="a\nb"), "spec.csi"),
+    "a folder from the root": (attributes(folderName="/payroll"), "spec.csi"),
+    "a folder that ends with a dot": (attributes(folderName="a./b"), "spec.csi"),
+    "no folder": (attributes(folderName=""), "spec.csi"),
+    "a share with a folder": (attributes(shareName="models/payroll"), "spec.csi"),
+    "a share with a server": (attributes(shareName="models nas.evil.example"), "spec.csi"),
+    "a share with a mark": (attributes(shareName="models#payroll"), "spec.csi"),
+    "an account with a path": (attributes(storageAccount="evil.example/x?"), "spec.csi"),
+    "a server with a path": (attributes(server="evil.example/x"), "spec.csi"),
+    "an option as a server": (attributes(server="-o rw"), "spec.csi"),
+    "no server": (attributes(server=""), "spec.csi"),
+    "another switch of encryption": (attributes(encryptInTransit="true; x"), "spec.csi"),
+    "ownership changed": (attributes(fsGroupChangePolicy="Always"), "spec.csi"),
+    "a group with a path": (attributes(resourceGroup="a/b"), "spec.csi"),
+    "an export that leads out": (of_nfs(share="/export/models/../payroll"), "spec.csi"),
+    "an export without a root": (of_nfs(share="export"), "spec.csi"),
+    "no export": (of_nfs(share=""), "spec.csi"),
+    "an export with two lines": (of_nfs(share="/export\n/payroll"), "spec.csi"),
+    "a file server with an option": (of_nfs(server="nas.example -o rw"), "spec.csi"),
+    "the handle of another": (with_the_handle_of_another, "spec.csi.volumeHandle"),
+    "a claim of the system": (claimed_from("kube-system"), "spec.claimRef"),
+    "a claim of another namespace": (claimed_from("victim"), "spec.claimRef"),
+    "a claim of the system, labelled": (claimed_and_labelled("kube-system"), "spec.claimRef"),
+    "a claim of another namespace, labelled": (claimed_and_labelled("victim"), "spec.claimRef"),
+}
+
+
+@pytest.mark.parametrize("widened", ATTRIBUTES)
+def test_the_operator_may_make_no_volume_with_other_attributes(as_operator: Api, namespace: str, widened: str) -> None:
+    widen, why = ATTRIBUTES[widened]
+    volume = a_volume(namespace)
+    widen(volume)
+    with pytest.raises(ApiError, match=why):
+        as_operator.apply(f"{VOLUMES}/{named(namespace)}", volume, "hermetic")
+
+
+def test_the_operator_may_bind_its_volume_to_no_other_claim(as_operator: Api, api: Api, namespace: str) -> None:
+    as_operator.apply(f"{VOLUMES}/{named(namespace)}", a_volume(namespace), "hermetic")
+    for other in ({"namespace": "default", "name": "other"}, {"namespace": "victim", "name": "nobody"}):
+        with pytest.raises(ApiError, match=r"spec\.claimRef"):
+            as_operator.merge(f"{VOLUMES}/{named(namespace)}", {"spec": {"claimRef": other}})
+    api.delete(f"{VOLUMES}/{named(namespace)}")
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        attributes(folderName="llama 3/fp8.v2", resourceGroup="rg-models_(weu)", encryptInTransit="false"),
+        attributes(server="contosomodels.privatelink.file.core.windows.net"),
+        attributes(server="10.1.2.3"),
+        of_nfs(),
+        of_nfs(share="/export/models/a b/c"),
+    ],
+)
+def test_the_operator_may_make_volumes_with_every_value_of_a_spec(
+    as_operator: Api, namespace: str, said: Callable[[Manifest], None]
+) -> None:
+    volume = a_volume(namespace)
+    said(volume)
+    as_operator.create(f"{VOLUMES}?dryRun=All", volume)
+
+
 WIDER: tuple[tuple[Callable[[Manifest], None], str], ...] = (
     (without_label, "carry its own labels"),
     (on_the_host, "volumes of the drivers"),
@@ -92,8 +248,8 @@ WIDER: tuple[tuple[Callable[[Manifest], None], str], ...] = (
 
 
 def test_the_operator_may_make_the_volume_that_it_makes(as_operator: Api, api: Api, namespace: str) -> None:
-    as_operator.apply(f"{VOLUMES}/{namespace}", a_volume(namespace), "hermetic")
-    api.delete(f"{VOLUMES}/{namespace}")
+    as_operator.apply(f"{VOLUMES}/{named(namespace)}", a_volume(namespace), "hermetic")
+    api.delete(f"{VOLUMES}/{named(namespace)}")
 
 
 @pytest.mark.parametrize(("widen", "why"), WIDER, ids=lambda value: getattr(value, "__name__", ""))
@@ -103,7 +259,7 @@ def test_the_operator_may_make_no_wider_volume(
     volume = copy.deepcopy(a_volume(namespace))
     widen(volume)
     with pytest.raises(ApiError, match=why) as refused:
-        as_operator.apply(f"{VOLUMES}/{namespace}", volume, "hermetic")
+        as_operator.apply(f"{VOLUMES}/{named(namespace)}", volume, "hermetic")
     assert refused.value.status in {403, 422}
 
 
@@ -112,8 +268,8 @@ def test_the_operator_may_remove_no_volume_of_others(as_operator: Api, api: Api,
     without_label(volume)
     api.create(VOLUMES, volume)
     with pytest.raises(ApiError, match="carry its own labels"):
-        as_operator.delete(f"{VOLUMES}/{namespace}")
-    api.delete(f"{VOLUMES}/{namespace}")
+        as_operator.delete(f"{VOLUMES}/{named(namespace)}")
+    api.delete(f"{VOLUMES}/{named(namespace)}")
 
 
 @pytest.mark.parametrize("labels", [None, {"hermetic.dev/owner-uid": "another"}], ids=["unmarked", "of another"])
@@ -124,15 +280,15 @@ def test_the_operator_may_take_over_no_volume_of_others(
     volume["metadata"]["labels"] = labels
     api.create(VOLUMES, volume)
     with pytest.raises(ApiError, match="take over no PersistentVolume of others"):
-        as_operator.apply(f"{VOLUMES}/{namespace}", a_volume(namespace), "hermetic")
-    api.delete(f"{VOLUMES}/{namespace}")
+        as_operator.apply(f"{VOLUMES}/{named(namespace)}", a_volume(namespace), "hermetic")
+    api.delete(f"{VOLUMES}/{named(namespace)}")
 
 
 def test_the_operator_may_correct_its_own_volume(as_operator: Api, api: Api, namespace: str) -> None:
-    as_operator.apply(f"{VOLUMES}/{namespace}", a_volume(namespace), "hermetic")
-    api.merge(f"{VOLUMES}/{namespace}", {"metadata": {"labels": {"app.kubernetes.io/managed-by": "somebody"}}})
-    as_operator.apply(f"{VOLUMES}/{namespace}", a_volume(namespace), "hermetic")
-    api.delete(f"{VOLUMES}/{namespace}")
+    as_operator.apply(f"{VOLUMES}/{named(namespace)}", a_volume(namespace), "hermetic")
+    api.merge(f"{VOLUMES}/{named(namespace)}", {"metadata": {"labels": {"app.kubernetes.io/managed-by": "somebody"}}})
+    as_operator.apply(f"{VOLUMES}/{named(namespace)}", a_volume(namespace), "hermetic")
+    api.delete(f"{VOLUMES}/{named(namespace)}")
 
 
 def test_nobody_but_the_operator_says_what_is_ready(
@@ -190,3 +346,16 @@ def test_nobody_opens_the_service_of_a_model(api: Api, namespace: str, installed
     api.create(services, service)
     with pytest.raises(ApiError, match="the Service of a model"):
         api.merge(f"{services}/llama", patch)
+
+
+def test_the_api_server_finds_no_wrong_type_and_no_unknown_field_in_a_policy(installed: None, api: Api) -> None:  # noqa: ARG001
+    policies = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies"
+
+    def checked() -> list[Manifest] | None:
+        found = api.get(policies, labelSelector="app.kubernetes.io/part-of=hermetic")["items"]
+        done = [one for one in found if "typeChecking" in one.get("status", {})]
+        return found if len(done) == len(found) else None
+
+    for policy in wait_for("the policies checked", checked):
+        warnings = policy["status"]["typeChecking"].get("expressionWarnings", [])
+        assert not warnings, (policy["metadata"]["name"], warnings)

@@ -187,12 +187,12 @@ def _is_mutated(served: Deployments) -> bool:
 
 
 def test_lost_permission_is_named_with_verb_and_resource_and_others_go_on(served: Deployments):
-    role = served.kubectl.json("get", "clusterrole", "hermetic-operator")
+    role = served.kubectl.json("get", "clusterrole", "hermetic-operator-models")
     weakened = [rule for rule in role["rules"] if "networkpolicies" not in rule.get("resources", ())]
     assert len(weakened) < len(role["rules"])
     served.apply(reporting(a_baked_model("before", endpoint={})))
     served.until("before", "Serving")
-    served.api.merge("/apis/rbac.authorization.k8s.io/v1/clusterroles/hermetic-operator", {"rules": weakened})
+    served.api.merge("/apis/rbac.authorization.k8s.io/v1/clusterroles/hermetic-operator-models", {"rules": weakened})
     try:
         served.apply(reporting(a_baked_model("llama", endpoint={})))
         ready = served.until("llama", "PermissionLost")
@@ -202,7 +202,7 @@ def test_lost_permission_is_named_with_verb_and_resource_and_others_go_on(served
         assert served.workload("llama") is None, "no pod without its walls"
     finally:
         rules = {"rules": role["rules"]}
-        served.api.merge("/apis/rbac.authorization.k8s.io/v1/clusterroles/hermetic-operator", rules)
+        served.api.merge("/apis/rbac.authorization.k8s.io/v1/clusterroles/hermetic-operator-models", rules)
     served.until("llama", "Serving")
 
 

@@ -60,7 +60,8 @@ def test_an_answer_that_never_comes_does_not_hold_it_up(behind: Behind, silent: 
 
     assert code == 0
     assert seconds < PROMISED_SECONDS
-    assert (lease_holder(behind.api) == "") == (silent != "/")
+    # What hangs may still be done: the Lease is left to run out, or a successor would write before it.
+    assert lease_holder(behind.api) == f"operator-0_{behind.operator.folder}"
 
 
 def test_a_second_operator_waits_takes_over_at_release_and_finds_nothing_to_write(

@@ -137,6 +137,13 @@ VARIABLES = (
         prints=None,
     ),
     case(
+        "value with a URL",
+        f"{VLLM}.extraEnv[0].value",
+        "https://evil.example/",
+        "must not hold a URL",
+        base=_WITH_VARIABLE,
+    ),
+    case(
         "value as a number",
         f"{VLLM}.extraEnv[0].value",
         1,

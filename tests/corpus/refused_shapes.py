@@ -127,6 +127,13 @@ NUMBERS = (
         case(f"a quantity of {amount}", f"spec.resources.{field}", amount, "must be a quantity such as '16Gi'")
         for field, amount in (("cpu", "0.5m"), ("cpu", "1.25m"), ("cpu", "0.0001"), ("memory", "1.5m"))
     ),
+    case("more CPUs than the API server counts", "spec.resources.cpu", "9" * 20, "must be at most 1024"),
+    case("more CPUs than a machine has", "spec.resources.cpu", 1025, "must be at most 1024"),
+    *(
+        case(f"{amount} of {field}", f"spec.resources.{field}", amount, "must be at most 64Ti")
+        for field in ("memory", "sharedMemory", "scratch")
+        for amount in ("65Ti", "70368744177664001m")
+    ),
     case("CPUs below zero", "spec.resources.cpu", -1, "must be a quantity such as '16Gi'"),
     case("memory in words", "spec.resources.memory", "16 GB", "must be a quantity such as '16Gi', '1500Mi' or '4'"),
 )

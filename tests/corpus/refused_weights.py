@@ -13,6 +13,11 @@ def _folder(what: str, folder: str, says: str = RELATIVE, **more: Any) -> Invali
 
 WEIGHTS = (
     _folder("upwards", "../../etc"),
+    _folder("upwards for a shell", ".\\./secret", "must be a folder that the Azure Files driver takes", prints=None),
+    *(_folder(f"with {one}", f"a{one}b", "must be a folder that the Azure Files driver takes") for one in ":*?<>|"),
+    _folder("with a quote", 'a"b', "must be a folder that the Azure Files driver takes", prints=None),
+    _folder("that ends with a dot", "a/b./c", "must be a folder that the Azure Files driver takes"),
+    _folder("with a part that ends with a space", "a /b", "must be a folder that the Azure Files driver takes"),
     _folder("upwards inside", "a/../b"),
     _folder("absolute", "/etc"),
     _folder("empty", "", "must have at least 1 character", server_says="should be at least 1 chars long", prints=None),

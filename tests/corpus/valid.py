@@ -53,7 +53,7 @@ VALID: tuple[tuple[str, Manifest], ...] = (
     ),
     _vllm("emoji in a value", {f"{_VLLM}.extraEnv": [{"name": "NOTE", "value": "weights ⚖️ are heavy"}]}),
     _vllm("folder with emoji", {f"{_SHARE}.folder": "modèles/🦙 llama/v1"}),
-    _vllm("folder with dots in names", {f"{_SHARE}.folder": "a..b/.c/d."}),
+    _vllm("folder with dots in names", {f"{_SHARE}.folder": "a..b/.c/d"}),
     _vllm("folder of 1024 characters", {f"{_SHARE}.folder": "é" * 1024}),
     _vllm("share of 3 characters", {f"{_SHARE}.share": "a-1"}),
     _vllm("share of 63 characters", {f"{_SHARE}.share": "a" * 63}),

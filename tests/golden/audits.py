@@ -21,9 +21,16 @@ ENDINGS = {
     "openreports": "openreports.json",
     "html": "html",
     "oscal": "oscal.json",
+    "csv": "csv",
 }
 # all formats of the report that users will meet; of the other one those that a person or a browser reads
-KEPT = (*(("failing", name) for name in FORMS), ("hostile", "table"), ("hostile", "html"), ("hostile", "junit"))
+KEPT = (
+    *(("failing", name) for name in FORMS),
+    ("hostile", "table"),
+    ("hostile", "html"),
+    ("hostile", "junit"),
+    ("hostile", "csv"),
+)
 
 
 def text_of(report: str, name: str) -> str:
@@ -37,7 +44,7 @@ def file_of(report: str, name: str) -> Path:
 def main() -> int:
     FOLDER.mkdir(exist_ok=True)
     for report, name in KEPT:
-        file_of(report, name).write_text(text_of(report, name), encoding="utf-8")
+        file_of(report, name).write_text(text_of(report, name), encoding="utf-8", newline="")
     return 0
 
 

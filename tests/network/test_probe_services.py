@@ -130,6 +130,7 @@ def test_an_open_network_fails_every_check_that_it_should(ask, start_beyond):
         "probe-storage",
         "probe-proxy",
         "wireserver",
+        "host-plugin",
         "dns-recursion",
         "node-routes",
         "node-v6-default-route",

@@ -32,7 +32,7 @@ def estate(node: RunningNode, tmp_path_factory: pytest.TempPathFactory) -> Estat
 @pytest.fixture(scope="session")
 def hermetic(estate: Estate, kubectl: Kubectl, tmp_path_factory: pytest.TempPathFactory) -> Kubectl:
     """The operator installed from manifests/ and running as a pod of the node; returns kubectl in its namespace."""
-    ours = overlay(estate, tmp_path_factory.mktemp("install"))
+    ours = overlay(estate, tmp_path_factory.mktemp("install"), minimum_enforcement="Report")
     kubectl("apply", "--server-side", "--kustomize", str(ours))
     operator = kubectl.within("hermetic-system")
     operator("rollout", "status", "deployment/hermetic-operator", "--timeout=50s")
@@ -60,11 +60,12 @@ class Model:
         return next((c for c in found if c["type"] == kind), {})
 
     def until_reason(self, reason: str, timeout: float = 120.0) -> dict[str, Any]:
-        """Wait until Ready carries this reason at the present generation."""
+        """Wait until Ready carries this reason at the present generation; "Serving" with or without enforcement."""
+        wanted = {reason, "ServingNotEnforced"} if reason == "Serving" else {reason}
 
         def reached() -> dict[str, Any] | None:
             ready, generation = self.condition(), self.manifest()["metadata"]["generation"]
-            hit = ready.get("reason") == reason and ready.get("observedGeneration") == generation
+            hit = ready.get("reason") in wanted and ready.get("observedGeneration") == generation
             return ready if hit else None
 
         found: dict[str, Any] = wait_for(f"{reason} of {self.name}", reached, timeout=timeout)

@@ -29,16 +29,17 @@ from testbed.kubectl import Kubectl
 from testbed.node.handle import RunningNode
 from tests.attestations import CLUSTER, a_report, an_ed25519_key, provenance, public_pem_of, signed
 from tests.node.serving import SMALL, Model
-from tests.node.test_probe_pods import PUBLIC, a_way_back, beyond, dropping, open_way, python_image
+from tests.node.test_probe_pods import PUBLIC, a_way_back, beyond, dropping, open_way, probe_image
 from tests.scenarios import a_baked_model, an_egress_audit, changed
 
-__all__ = ["beyond", "python_image"]
+__all__ = ["beyond", "probe_image"]
 
 AUDIT = "/apis/hermetic.dev/v1alpha1/egressaudits/cluster"
 KEY = an_ed25519_key()
 # What this bed has not, and a cluster must have. No other check is excepted.
 NOT_HERE = {
     "k8s-policy-engine-live": "the node runs no network policy engine",
+    "wireserver": "the node does not keep pods from the host's channel, as the nodes of AKS do",
 }
 
 
@@ -48,7 +49,7 @@ def evidence(
     node: RunningNode,
     api: Api,
     kubectl: Kubectl,
-    python_image: Image,
+    probe_image: Image,
     beyond: None,  # noqa: ARG001
 ) -> Iterator[Callable[[str], dict[str, Any]]]:
     """Brings all evidence and waits for a verdict; the first round of the probe is this test's own.
@@ -59,7 +60,7 @@ def evidence(
     kubectl("delete", "jobs", "--all", "--namespace", "hermetic-probe", "--wait=true")
 
     def bring(verdict: str) -> dict[str, Any]:
-        kubectl.apply(an_audit(python_image), an_attestation(node, api))
+        kubectl.apply(an_audit(probe_image), an_attestation(node, api))
         try:
             status: dict[str, Any] = wait_for(verdict, lambda: probed(api, verdict), timeout=90)
         except ComponentError as late:

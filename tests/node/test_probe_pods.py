@@ -31,7 +31,7 @@ from hermetic.kube.client import KubernetesApi
 from hermetic.kube.connection import from_kubeconfig
 from testbed.certificates import Authority
 from testbed.images.oci import Image, write_archive
-from testbed.images.roots import busybox_layer, python_layer
+from testbed.images.recipes import operator_image
 from testbed.node.addresses import NODE_ADDRESS, POD_NETWORK
 from testbed.node.handle import RunningNode
 from tests.network.conftest import FAR_END
@@ -65,10 +65,10 @@ DROP = "table inet gap {\nchain in {\ntype filter hook input priority 0;\nip dad
 
 
 @pytest.fixture(scope="module")
-def python_image(node: RunningNode, tmp_path_factory) -> Image:
-    """Python and nothing of ours: the program comes with the pod."""
-    image = Image("contoso.azurecr.io/tools/python", "3", (busybox_layer(), python_layer()))
-    archive = tmp_path_factory.mktemp("images") / "python.tar"
+def probe_image(node: RunningNode, tmp_path_factory) -> Image:
+    """The image that ships: the probe needs its Python, and brings the program with the pod."""
+    image = operator_image()
+    archive = tmp_path_factory.mktemp("images") / "probe.tar"
     write_archive(archive, [image])
     node.import_images(archive)
     return image
@@ -141,7 +141,7 @@ def spaces(kubectl, make_namespace: Callable[[str], str]) -> dict[str, str]:
 
 
 @pytest.fixture
-def probed(node: RunningNode, python_image: Image, place: Seat, spaces, beyond) -> Callable[..., object]:  # noqa: ARG001
+def probed(node: RunningNode, probe_image: Image, place: Seat, spaces, beyond) -> Callable[..., object]:  # noqa: ARG001
     """Runs a round and returns its findings by check."""
 
     async def run() -> dict[str, Finding]:
@@ -149,7 +149,7 @@ def probed(node: RunningNode, python_image: Image, place: Seat, spaces, beyond) 
         pods = ProbePods(
             namespace=spaces["restricted"],
             host_namespace=spaces["privileged"],
-            image=python_image.by_digest,
+            image=probe_image.by_digest,
             targets=targets,
         )
         async with KubernetesApi(await from_kubeconfig(str(node.kubeconfig))) as kube:

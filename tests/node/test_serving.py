@@ -7,6 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from testbed.engine import ORDERS
 from testbed.images.model import stage_model
 from testbed.installation import wait_for
@@ -125,11 +127,20 @@ def test_an_engine_that_outgrows_its_memory_says_so(share_model: Deploy) -> None
     assert "12Mi" in ready["message"]
 
 
-def test_a_root_cause_above_the_last_words_is_pointed_to(share_model: Deploy, weights: Path) -> None:
+@pytest.mark.parametrize(
+    ("failure", "reason", "telling"),
+    [
+        ("weights-missing", "ModelIncomplete", "Cannot find any model weights"),
+        ("gpu-busy", "GpuBusy", "Free memory on"),
+    ],
+)
+def test_a_root_cause_further_up_than_a_kubelet_keeps_of_a_log_is_told(
+    share_model: Deploy, weights: Path, failure: str, reason: str, telling: str
+) -> None:
     weights.mkdir(parents=True)
-    (weights / ORDERS).write_text(json.dumps({"fail_with": "weights-missing"}))
-    ready = share_model().until_reason("CrashLoop")
-    assert "kubectl logs --previous" in ready["message"]
+    (weights / ORDERS).write_text(json.dumps({"fail_with": failure}))
+    ready = share_model().until_reason(reason)
+    assert telling in ready["message"]
 
 
 def test_an_image_that_no_node_has_is_named(deploy: Deploy) -> None:

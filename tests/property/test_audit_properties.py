@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import random
 from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import Any
@@ -26,6 +25,7 @@ from testbed.azure.baseline import sealed_estate
 from testbed.azure.generator import topology
 from tests.audit_estates import rule
 from tests.azure_collecting import policy_of
+from tests.shuffled_answers import shuffled
 from tests.stand_in_answers import answers_of
 
 Answers = Mapping[Question, Answer]
@@ -217,27 +217,9 @@ def test_the_order_of_answers_and_lists_never_matters(seed, chance):
     answers, policy, cluster = seen(seed)
     questions = list(answers)
     chance.shuffle(questions)
-    mixed = {question: _mixed(answers[question], chance) for question in questions}
+    mixed = {question: shuffled(answers[question], chance) for question in questions}
     after = judged(mixed, policy, cluster)
     assert {key: _said(one) for key, one in after.items()} == {key: _said(one) for key, one in whole(seed).items()}
-
-
-def _mixed(answer: Answer, chance: random.Random) -> Answer:
-    bodies = [Body(_shuffled(body.value, chance), body.evidence) for body in answer.bodies]
-    chance.shuffle(bodies)
-    return Answer(tuple(bodies), answer.evidence, answer.problem)
-
-
-def _shuffled(value: Any, chance: random.Random) -> Any:
-    if isinstance(value, Mapping):
-        keys = list(value)
-        chance.shuffle(keys)
-        return {key: _shuffled(value[key], chance) for key in keys}
-    if isinstance(value, list):
-        items = [_shuffled(one, chance) for one in value]
-        chance.shuffle(items)
-        return items
-    return value
 
 
 def _said(finding: Finding) -> tuple[Any, ...]:

@@ -32,14 +32,14 @@ class Tally:
 
     def take(self, one: Topology, findings: tuple[Finding, ...]) -> None:
         """Hold the findings of one estate against what was planted there."""
-        fails = {(f.check, f.resource, f.severity.value) for f in findings if f.verdict is Verdict.FAIL}
+        fails, doubts = told(findings, Verdict.FAIL), told(findings, Verdict.UNKNOWN)
         self.topologies += 1
         self.planted += len(one.expected)
-        self.missed += [f"{one.name}: {wanted}" for wanted in one.missed(fails)]
+        self.missed += [f"{one.name}: {wanted}" for wanted in one.missed(fails, doubts)]
         self.alarms += [f"{one.name}: {found}" for found in one.false_alarms(fails) if found[2] in DECIDES]
         if one.is_sealed:
-            doubts = [f for f in findings if f.verdict is Verdict.UNKNOWN and f.severity.decides]
-            self.alarms += [f"{one.name}: {f.check} on {f.resource}: {f.message}" for f in doubts]
+            undecided = [f for f in findings if f.verdict is Verdict.UNKNOWN and f.severity.decides]
+            self.alarms += [f"{one.name}: {f.check} on {f.resource}: {f.message}" for f in undecided]
 
     def hold(self, record_property: Callable[[str, object], None]) -> None:
         """Nothing was missed and nothing is a false alarm; the figures go into the summary of the run."""
@@ -50,6 +50,10 @@ class Tally:
         assert self.planted > 0
         assert self.missed == []
         assert self.alarms == []
+
+
+def told(findings: tuple[Finding, ...], verdict: Verdict) -> set[tuple[str, str, str]]:
+    return {(f.check, f.resource, f.severity.value) for f in findings if f.verdict is verdict}
 
 
 def judged(topologies: Iterator[Topology], discovery: How) -> Tally:

@@ -50,7 +50,7 @@ def test_a_field_that_holds_anything_else_never_raises(field, value):
 @given(st.sampled_from(FIELDS))
 def test_a_field_that_is_missing_never_turns_a_check_into_a_pass_that_needs_it(field):
     needed_by = {
-        "targets": {"probe-internet", "wireserver"},
+        "targets": {"probe-internet", "wireserver", "host-plugin"},
         "dns": {"dns-recursion"},
         "known": {"dns-recursion"},
         "v6": {"node-routes", "node-v6-default-route"},
@@ -72,4 +72,4 @@ def test_only_the_words_of_the_probe_say_that_something_was_held(raw):
 
     if read.reading is not Reading.UNREADABLE:
         assert isinstance(raw, str)
-        assert raw[0] in "osatpe"
+        assert raw[0] in "osatpeh"

@@ -9,7 +9,7 @@ import pytest
 
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.look import Seen
-from hermetic.audit.findings import CheckPage, Evidence, Finding, Severity, Verdict
+from hermetic.audit.findings import CheckPage, Evidence, Finding, Severity, Verdict, overall
 from hermetic.audit.judging import Check, Judgement, cannot_say, fails, findings_of, passes
 from hermetic.audit.policy import Policy
 
@@ -20,17 +20,19 @@ WARNS = fails("/subnet", "Idle", "an idle route", LOOK, severity=Severity.MEDIUM
 BREAKS = fails("/subnet", "Open", "an open route", LOOK, paths=("subnet -> internet",))
 HIDES = cannot_say("/subnet", "HopUnknown", "an unknown route", LOOK)
 DOUBTS = cannot_say("/subnet", "Odd", "an odd route", LOOK, severity=Severity.LOW)
+MINOR = fails("/subnet", "Small", "a small hole", LOOK, severity=Severity.LOW)
+PUZZLES = cannot_say("/subnet", "Strange", "a strange route", LOOK, severity=Severity.MEDIUM)
 IS_FINE = passes("/subnet", "Closed", "a closed route", LOOK)
 
 
-def together(*said: Judgement) -> Finding:
-    """The one finding, the same in whatever order the check speaks."""
+def together(*said: Judgement, ordered: bool = True) -> Finding:
+    """The one finding, the same in whatever order the check speaks; of equals, the first speaks."""
 
     def judge(order: tuple[Judgement, ...]) -> Iterator[Finding]:
         check = Check(PAGE, frozenset({"azure"}), lambda _estate, _policy: order)
         yield from findings_of(check, Estate("/cluster", ("azure",), {}), Policy())
 
-    found = [finding for order in permutations(said) for finding in judge(order)]
+    found = [finding for order in (permutations(said) if ordered else (said,)) for finding in judge(order)]
     assert {(one.verdict, one.severity, one.reason) for one in found} == {
         (found[0].verdict, found[0].severity, found[0].reason)
     }
@@ -45,6 +47,10 @@ def together(*said: Judgement) -> Finding:
         ((BREAKS, HIDES), "Open"),
         ((BREAKS, WARNS), "Open"),
         ((WARNS, DOUBTS), "Idle"),
+        ((MINOR, PUZZLES), "Strange"),
+        ((MINOR, PUZZLES, IS_FINE), "Strange"),
+        ((MINOR, PUZZLES, BREAKS), "Open"),
+        ((MINOR, PUZZLES, WARNS), "Idle"),
         ((HIDES, DOUBTS), "HopUnknown"),
         ((WARNS, IS_FINE), "Idle"),
         ((DOUBTS, IS_FINE), "Odd"),
@@ -57,9 +63,49 @@ def test_what_decides_the_verdict_speaks_before_what_warns(said: tuple[Judgement
 def test_a_warning_behind_a_doubt_keeps_its_words_and_paths() -> None:
     found = together(WARNS, HIDES)
     assert (found.verdict, found.severity) == (Verdict.UNKNOWN, Severity.CRITICAL)
-    assert found.message == "an unknown route; an idle route"
+    assert found.message == "an unknown route; Fail, medium: an idle route"
     assert found.paths == ("subnet -> idle",)
 
 
 def test_what_is_fine_adds_no_words_to_what_is_wrong() -> None:
     assert together(HIDES, IS_FINE).message == "an unknown route"
+
+
+WRONG = (Verdict.FAIL, Verdict.UNKNOWN)
+EVERY = [(verdict, severity) for verdict in (*WRONG, Verdict.PASS, Verdict.NOT_APPLICABLE) for severity in Severity]
+PAIRS = [(one, other) for place, one in enumerate(EVERY) for other in EVERY[place:]]
+
+
+def spoken(verdict: Verdict, severity: Severity, word: str) -> Judgement:
+    """What a check says, with a message, a path, a remedy and evidence that are its own."""
+    look = Seen("/subnet", "seen", (Evidence(f"GET /{word}", 200, "0" * 64),))
+    remedy = f"Mend {word}." if verdict in WRONG else ""
+    paths = (f"subnet -> {word}",)
+    return Judgement(verdict, "/subnet", word, f"{word} was seen", (look,), paths, severity, remedy)
+
+
+@pytest.mark.parametrize(("one", "other"), PAIRS)
+def test_of_every_pair_the_more_serious_speaks_and_neither_is_hidden(
+    one: tuple[Verdict, Severity], other: tuple[Verdict, Severity]
+) -> None:
+    said = (spoken(*one, "first"), spoken(*other, "second"))
+    wrong = [pair for pair in (one, other) if pair[0] in WRONG]
+    found = together(*said) if one != other else together(said[0], said[1], ordered=False)
+    if wrong:
+        deciding = [pair for pair in wrong if pair[1].decides]
+        worst = min(
+            deciding or wrong,
+            key=lambda pair: (pair[0].rank, pair[1].rank) if deciding else (pair[1].rank, pair[0].rank),
+        )
+        assert (found.verdict, found.severity) == worst
+        for judgement, (verdict, severity) in zip(said, (one, other), strict=True):
+            assert verdict not in WRONG or judgement.message in found.message
+            assert verdict not in WRONG or judgement.remedy in found.remedy
+            if verdict in WRONG and (verdict, severity) != worst:
+                assert f"{verdict.value}, {severity.value}: {judgement.message}" in found.message
+    else:
+        assert found.verdict is min(one[0], other[0], key=lambda verdict: verdict.rank)
+    assert {path for judgement in said for path in judgement.paths} == set(found.paths)
+    assert len(found.evidence) == 2
+    alone = [Finding("subnet-check", "/subnet", *pair, "Reason", "message") for pair in (one, other)]
+    assert overall([found]) == overall(alone)

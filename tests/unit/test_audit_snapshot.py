@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hermetic.audit.auditing import audit, judge
@@ -183,6 +183,7 @@ def test_a_file_that_is_no_whole_snapshot_is_refused_in_words(what: str) -> None
     assert len(caught.value.message) < 400
 
 
+@settings(deadline=None)
 @given(st.data())
 def test_no_damage_is_a_traceback_or_another_snapshot(data: st.DataObject) -> None:
     at = data.draw(st.integers(0, len(GOOD) - 1))

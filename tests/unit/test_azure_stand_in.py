@@ -5,7 +5,7 @@ from __future__ import annotations
 import httpx
 import pytest
 
-from testbed.azure.baseline import sealed_estate
+from testbed.azure.baseline import estate_of, sealed_estate
 from testbed.azure.baseline.layout import CONNECTIVITY, WORKLOAD
 from tests.unit.azure_stand_in import NETWORK, calling, code_of
 
@@ -205,3 +205,38 @@ def test_a_provider_says_whether_it_is_registered_and_refuses_when_it_is_not() -
         unknown = caller.get(f"{SUBSCRIPTION}/providers/Microsoft.Nothing", "2021-04-01")
         assert code_of(unknown) == (404, "InvalidResourceNamespace")
         assert code_of(caller.get(provider, NETWORK)) == (400, "InvalidApiVersionParameter")
+
+
+def test_a_locked_group_can_be_read_and_refuses_every_action() -> None:
+    estate = estate_of("managed")
+    estate.lock(estate.site.node_group)
+    with calling(estate) as caller:
+        assert caller.get(estate.site.vnet).status_code == 200
+        refused = caller.post(f"{estate.site.vnet}/listDnsResolverPolicies")
+        assert code_of(refused) == (403, "DenyAssignmentAuthorizationFailed")
+        assert "deny assignment" in refused.json()["error"]["message"]
+
+
+def test_a_deny_assignment_is_named_before_a_missing_right() -> None:
+    estate = estate_of("managed")
+    estate.deny(estate.site.vnet)
+    estate.lock(estate.site.node_group)
+    with calling(estate) as caller:
+        refused = caller.post(f"{estate.site.vnet}/listDnsResolverPolicies")
+        assert code_of(refused) == (403, "DenyAssignmentAuthorizationFailed")
+        assert code_of(caller.get(estate.site.vnet)) == (403, "AuthorizationFailed")
+
+
+@pytest.mark.parametrize(("code", "status"), [("NoRegisteredProviderFound", 400), ("InvalidResourceType", 404)])
+def test_a_type_that_a_region_does_not_offer_is_refused_and_not_among_its_providers_types(
+    code: str, status: int
+) -> None:
+    estate = sealed_estate()
+    estate.leave_out("Microsoft.Network/serviceGateways", code)
+    with calling(estate) as caller:
+        refused = caller.get(f"{SUBSCRIPTION}/providers/Microsoft.Network/serviceGateways")
+        assert code_of(refused) == (status, code)
+        told = caller.get(f"{SUBSCRIPTION}/providers/Microsoft.Network", "2021-04-01").json()
+        offered = {one["resourceType"].lower() for one in told["resourceTypes"]}
+        assert "servicegateways" not in offered
+        assert "virtualnetworkappliances" in offered

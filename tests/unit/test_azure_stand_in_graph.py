@@ -53,6 +53,7 @@ def test_subnets_expand_out_of_their_network() -> None:
 
 def test_interfaces_of_instances_are_only_among_compute_resources() -> None:
     estate = sealed_estate()
+    estate.scale_set_outbound_shown_by = frozenset({"graph"})
     kind = "microsoft.compute/virtualmachinescalesets/virtualmachines/networkinterfaces"
     with calling(estate) as caller:
         assert caller.graph(f"Resources | where type =~ '{kind}'").json()["count"] == 0

@@ -28,13 +28,19 @@ nexthop-spotcheck vnra peering-any peering-remote-gateway peering-forwarded peer
 avnm-admin-rules vnet-gateway gateway-forced-tunnel gateway-p2s gateway-connections vwan-connection firewall-in-path
 vm-pivot subnet-sharing nsg-flowlogs cluster-dual-stack subnet-ipv6-prefix nsg-v6 nsg-missing nsg-internet-deny
 nsg-broad-allow nsg-effective nsg-platform-dns nsg-pe-bypass nsg-block-type svc-endpoint-storage svc-endpoint-other
-svc-endpoint-policy-scope pe-foreign-target pls-exposed acr-public acr-trusted-bypass acr-export-policy acr-anonymous
+svc-endpoint-policy-scope pe-foreign-target pe-relay-target pe-stranger pls-exposed
+acr-public acr-task-bypass acr-tokens acr-trusted-bypass acr-export-policy acr-anonymous
+acr-writable-cache acr-endpoints acr-pipelines acr-tasks
 acr-admin acr-push-identity acr-cache-wildcard acr-connected-registry acr-webhooks acr-replications acr-arm-audience
-storage-public storage-copy-scope fileshare-public fileshare-eit fileshare-squash ampls-open vnet-dns-servers
-dns-security-policy dns-forwarding-ruleset privdns-fallthrough aks-outbound-type aks-effective-outbound-ips
+storage-public storage-copy-scope storage-local-users storage-replication disk-export
+fileshare-public fileshare-eit fileshare-squash ampls-open vnet-dns-servers
+dns-security-policy dns-allowed-domains dns-forwarding-ruleset privdns-fallthrough
+aks-outbound-type aks-effective-outbound-ips
 aks-artifact-source aks-private-api aks-public-fqdn aks-authorized-ips aks-pna aks-run-command aks-trusted-access
 aks-network-policy aks-static-egress aks-http-proxy aks-addons aks-monitoring aks-ingress-addon aks-istio-gateways
 aks-virtual-nodes aks-extensions aks-arc aks-os-channel aks-node-rg-lockdown
+aks-mesh-member storage-static-website
+aks-identity-bindings aks-fleet-member diag-foreign-sink vmss-extensions vmss-boot-diagnostics nic-tap packet-capture
 """
 SEVERITIES = {"critical", "high", "medium", "low", "info"}
 

@@ -5,9 +5,14 @@ In memory; the same over HTTP, with thousands of topologies, is the business of 
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
+from hermetic.audit.estate.arm_ids import type_of
 from hermetic.audit.findings import Finding, Verdict
+from hermetic.audit.remedies.placeholders import CHOSEN, KNOWN, STEMS, placeholders_in
+from hermetic.audit.remedies.steps import steps_of
 from testbed.azure.baseline import LAYOUTS, estate_of
 from testbed.azure.plants import PLANTS
 from tests.stand_in_answers import judged
@@ -47,7 +52,7 @@ def test_every_plant_fits_somewhere() -> None:
 
 
 @pytest.mark.parametrize(("name", "layout"), PLANTED)
-def test_what_is_planted_is_found(name: str, layout: str) -> None:
+def test_what_is_planted_is_found(name: str, layout: str, record_property: Callable[[str, object], None]) -> None:
     stood_in = estate_of(layout)
     expected = PLANTS[name].into(stood_in)
     fails = [one for one in judged(stood_in) if one.verdict is Verdict.FAIL]
@@ -55,3 +60,23 @@ def test_what_is_planted_is_found(name: str, layout: str) -> None:
         met = [one for one in fails if wanted.is_met_by(one.check, one.resource, one.severity.value)]
         assert met, (wanted, [(one.check, one.resource, one.severity.value) for one in fails])
         assert all(one.message and one.remedy for one in met)
+    record_property("findings of plants", len(fails))
+    record_property("remedies of plants without a placeholder", sum(not left_open(one.remedy) for one in fails))
+    not_filled = {(one.check, name) for one in fails for name in left_open(one.remedy) if is_known(name, one)}
+    assert {(check, name) for check, name in not_filled if name not in CHOSEN} == LEFT_TO_THE_MESSAGE & not_filled
+
+
+def left_open(remedy: str) -> list[str]:
+    """Placeholders that a finding leaves to a person."""
+    commands = [command for step in steps_of(remedy) for command in step.commands]
+    return [name for command in commands for name in placeholders_in(command) if name in KNOWN]
+
+
+def is_known(name: str, finding: Finding) -> bool:
+    """Whether the finding's own resource is of the type that the placeholder is about, or the check could tell it."""
+    kind = next((kind for kind, stem in STEMS.items() if name in {f"{stem}_ID", f"{stem}_NAME"}), "")
+    return not kind or type_of(finding.resource).lower().startswith(kind.lower())
+
+
+# The message names the connections in words only.
+LEFT_TO_THE_MESSAGE = {("pe-stranger", "LINK_ID")}

@@ -16,10 +16,11 @@ AZURE_ONLY = (
     "aks-outbound-type", "aks-effective-outbound-ips", "aks-artifact-source", "aks-private-api", "aks-public-fqdn",
     "aks-authorized-ips", "aks-pna", "aks-run-command", "aks-trusted-access", "aks-network-policy", "aks-static-egress",
     "aks-http-proxy", "aks-addons", "aks-monitoring", "aks-ingress-addon", "aks-istio-gateways", "aks-virtual-nodes",
-    "aks-extensions", "aks-arc", "aks-os-channel", "aks-node-rg-lockdown",
+    "aks-extensions", "aks-arc", "aks-os-channel", "aks-node-rg-lockdown", "aks-unread-features",
+    "aks-identity-bindings", "aks-fleet-member",
 )  # fmt: skip
 # Lists beside the cluster: its own body is not read for them.
-ATTACHED = {"aks-trusted-access", "aks-extensions"}
+ATTACHED = {"aks-trusted-access", "aks-extensions", "aks-identity-bindings"}
 SCOPE = f"{SUBSCRIPTION}/resourceGroups/ai/providers/Microsoft.Insights/privateLinkScopes/monitor"
 VAULT = f"{GROUP}/providers/Microsoft.KeyVault/vaults/secrets"
 FILTERED = Policy(profile="filtered", firewall=f"{NETWORK}/azureFirewalls/wall")
@@ -159,11 +160,30 @@ ADDRESS = {"effectiveOutboundIPs": [{"id": "/ip"}]}
         ("aks-node-rg-lockdown", {"nodeResourceGroupProfile": {"restrictionLevel": "Unrestricted"}}, "Fail", "medium"),
         ("aks-node-rg-lockdown", {"nodeResourceGroupProfile": None}, "Fail", "medium"),
         ("aks-node-rg-lockdown", {"nodeResourceGroupProfile": {"restrictionLevel": "Odd"}}, "Unknown", "medium"),
+        ("aks-unread-features", {"tunnelProfile": {"enabled": True}}, "Unknown", "medium"),
+        ("aks-unread-features", {"tunnelProfile": {"mode": "Odd"}}, "Unknown", "medium"),
+        ("aks-unread-features", {"tunnelProfile": {"enabled": False, "mode": "Disabled", "a": []}}, "Pass", "medium"),
+        ("aks-unread-features", {"tunnelProfile": None}, "Pass", "medium"),
+        ("aks-unread-features", {"ingressProfile": {"tunnel": {"enabled": True}}}, "Unknown", "medium"),
+        ("aks-unread-features", _profile(natGatewayProfile={"tunnel": 1}), "Unknown", "medium"),
+        ("aks-unread-features", _profile(natGatewayProfile={"sku": "StandardV2"}), "Pass", "medium"),
+        ("aks-unread-features", {"INGRESSPROFILE": {"WebAppRouting": {"Enabled": False}}}, "Pass", "medium"),
     ],
 )
 def test_each_setting_is_read_strictly(check: str, properties: dict[str, Any], verdict: str, severity: str) -> None:
     found = only(served_cluster().change(CLUSTER, **properties), check)
     assert (found.verdict, found.severity, found.resource) == (verdict, severity, CLUSTER)
+
+
+@pytest.mark.parametrize("kind", ["none", "block", "loadBalancer"])
+def test_an_address_left_behind_is_not_mended_by_the_type_that_is_set(kind: str) -> None:
+    address = f"{NETWORK}/publicIPAddresses/left"
+    for held in (ADDRESS, {"effectiveOutboundIPs": [{"id": address}]}):
+        changed = _profile(loadBalancerProfile=held, outboundType=kind)
+        found = only(served_cluster().change(CLUSTER, **changed), "aks-effective-outbound-ips")
+        assert ("--outbound-type" in found.remedy) is (kind == "loadBalancer")
+        assert "az network public-ip delete --ids" in found.remedy
+    assert kind == "loadBalancer" or f"--ids {address}" in found.remedy
 
 
 class TestOutboundTypeNone:
@@ -200,6 +220,87 @@ class TestArtifactSource:
     def test_a_cache_that_cannot_be_read_is_unknown(self) -> None:
         world = served_cluster().refuse(REGISTRY, verb="get")
         assert only(world, "aks-artifact-source").verdict is Verdict.UNKNOWN
+
+
+class TestGatewayForContainers:
+    """No stable api-version shows the add-on, so the subnet that it needs tells."""
+
+    @pytest.mark.parametrize(
+        ("service", "verdict"),
+        [("Microsoft.ServiceNetworking/trafficControllers", "Fail"), ("Microsoft.Web/serverFarms", None)],
+    )
+    def test_a_subnet_that_is_delegated_to_it_fails(self, service: str, verdict: str | None) -> None:
+        lent = f"{VNET}/subnets/alb"
+        delegations = [{"name": "d", "properties": {"serviceName": service}}]
+        world = served_cluster()
+        world.change(VNET, subnets=[{"id": lent, "properties": {"delegations": delegations}}])
+        found = verdicts(world, "aks-ingress-addon")
+        assert found.pop(lent.lower(), None) == verdict
+        assert found == {CLUSTER.lower(): "Pass"}
+
+    def test_a_network_that_cannot_be_read_is_unknown(self) -> None:
+        assert verdicts(served_cluster().refuse(VNET, verb="get"), "aks-ingress-addon")[CLUSTER.lower()] == "Unknown"
+
+
+def test_subnets_of_hosted_system_nodes_are_subnets_of_the_cluster() -> None:
+    open_subnet = f"{VNET}/subnets/hosted"
+    world = served_cluster().change(CLUSTER, hostedSystemProfile={"enabled": True, "nodeSubnetID": open_subnet})
+    world.put(open_subnet, {"addressPrefix": "10.0.30.0/24"})
+    assert verdicts(world, "subnet-default-outbound")[open_subnet.lower()] == "Fail"
+
+
+IDENTITY = "providers/Microsoft.ManagedIdentity/userAssignedIdentities/id"
+FLEET = f"{GROUP}/providers/Microsoft.ContainerService/fleets/fleet"
+
+
+class TestMemberships:
+    @pytest.mark.parametrize(
+        ("identity", "verdict", "severity"),
+        [
+            (f"{GROUP}/{IDENTITY}", "Fail", "low"),
+            (f"{OTHER_SUBSCRIPTION}/resourceGroups/x/{IDENTITY}", "Fail", "high"),
+            (None, "Unknown", "low"),
+        ],
+    )
+    def test_a_bound_identity_is_as_bad_as_whose_it_is(self, identity: str | None, verdict: str, severity: str) -> None:
+        binding = f"{CLUSTER}/identityBindings/pods"
+        world = served_cluster()
+        world.put(binding, {"managedIdentityProfile": {"resourceId": identity}})
+        found = only(world, "aks-identity-bindings")
+        assert (found.verdict, found.severity, found.resource) == (verdict, severity, binding)
+
+    @pytest.mark.parametrize(
+        ("fleet", "member", "verdict", "severity"),
+        [
+            ({}, CLUSTER.upper(), "Fail", "medium"),
+            ({"hubProfile": {"dnsPrefix": "f"}}, CLUSTER, "Fail", "high"),
+            ({"hubProfile": {}}, f"{CLUSTER}-other", None, ""),
+            ({}, None, "Unknown", "medium"),
+        ],
+    )
+    def test_a_fleet_that_has_the_cluster_is_found(
+        self, fleet: dict[str, Any], member: str | None, verdict: str | None, severity: str
+    ) -> None:
+        world = served_cluster().put(FLEET, fleet).put(f"{FLEET}/members/one", {"clusterResourceId": member})
+        found = world.findings("aks-fleet-member")
+        if verdict is None:
+            assert {one.verdict for one in found.values()} == {Verdict.PASS}
+        else:
+            one = found[f"{FLEET}/members/one".lower()]
+            assert (one.verdict, one.severity) == (verdict, severity)
+
+    def test_fleets_and_members_that_cannot_be_listed_are_unknown(self) -> None:
+        world = served_cluster().refuse(SUBSCRIPTION, kind="Microsoft.ContainerService/fleets")
+        assert verdicts(world, "aks-fleet-member") == {CLUSTER.lower(): "Unknown"}
+        world = served_cluster().put(FLEET, {}).refuse(FLEET, verb="list")
+        assert verdicts(world, "aks-fleet-member") == {CLUSTER.lower(): "Unknown"}
+
+    @pytest.mark.parametrize(("name", "verdict"), [("fleet-system", "Fail"), ("team", "Pass")])
+    def test_with_the_cluster_asked_the_namespace_tells(self, name: str, verdict: str) -> None:
+        world = served_cluster()
+        world.sources = ("azure", "kube")
+        world.objects["v1/namespaces"] = [{"metadata": {"name": name}}]
+        assert verdicts(world, "aks-fleet-member") == {CLUSTER.lower(): verdict}
 
 
 class TestPools:

@@ -11,17 +11,25 @@ from hermetic.audit.policy import Policy
 from tests.audit_estates import CLUSTER, NETWORK, NIC, SCALE_SET, SUBSCRIPTION, VNET
 from tests.audit_services import (
     DNS_POLICY,
+    HUB,
     MACHINE,
     ZONE_LINK,
     ServedWorld,
     add_machine,
     dns_rule,
     only,
+    peer,
     served_cluster,
     verdicts,
 )
 
-IDS = ("vnet-dns-servers", "dns-security-policy", "dns-forwarding-ruleset", "privdns-fallthrough")
+IDS = (
+    "vnet-dns-servers",
+    "dns-security-policy",
+    "dns-allowed-domains",
+    "dns-forwarding-ruleset",
+    "privdns-fallthrough",
+)
 LISTS = f"{NETWORK}/dnsResolverDomainLists"
 BLOCK, ALLOW = f"{DNS_POLICY}/dnsSecurityRules/block", f"{DNS_POLICY}/dnsSecurityRules/allow"
 RULESET = f"{NETWORK}/dnsForwardingRulesets/site"
@@ -150,6 +158,137 @@ class TestSecurityPolicy:
         assert only(world, "dns-security-policy").verdict is Verdict.UNKNOWN
         world = served_cluster().refuse(VNET, verb="post")
         assert only(world, "dns-security-policy").verdict is Verdict.UNKNOWN
+
+
+ALLOWED = f"{LISTS}/ours"
+
+
+class TestAllowedDomains:
+    @pytest.mark.parametrize(
+        ("domains", "verdict"),
+        [
+            (["privatelink.azurecr.io."], "Pass"),
+            (["a.privatelink.azurecr.io"], "Pass"),
+            (["AzureCR.io."], "Pass"),
+            (["aireg.azurecr.io."], "Pass"),
+            (["westeurope.azmk8s.io.", "privatelink.westeurope.azmk8s.io."], "Pass"),
+            (["internal.cloudapp.net."], "Pass"),
+            ([], "Pass"),
+            (["attacker.example."], "Fail"),
+            (["privatelink.azurecr.io.", "attacker.example."], "Fail"),
+            (["evilazurecr.io."], "Fail"),
+            (["azmk8s.io."], "Fail"),
+            (["northeurope.azmk8s.io."], "Fail"),
+            (["file.core.windows.net."], "Fail"),
+            (["windows.net."], "Fail"),
+            (["trafficmanager.net."], "Fail"),
+            (["cloudapp.net."], "Fail"),
+        ],
+    )
+    def test_only_the_clusters_own_names_and_those_below_may_be_allowed(self, domains: list[str], verdict: str) -> None:
+        world = _in_west_europe().change(ALLOWED, domains=domains)
+        found = only(world, "dns-allowed-domains")
+        assert (found.verdict, found.severity, found.resource) == (verdict, Severity.HIGH, ALLOWED)
+
+    def test_fails_with_the_way_drawn(self) -> None:
+        found = only(served_cluster().change(ALLOWED, domains=["attacker.example."]), "dns-allowed-domains")
+        assert found.paths == ("pod -> platform dns -> servers of attacker.example -> internet",)
+        assert "every name below" in found.message
+        assert found.remedy
+        assert found.evidence
+
+    def test_an_alert_lets_through_as_an_allow_does(self) -> None:
+        world = served_cluster().change(ALLOWED, domains=["attacker.example."])
+        world.change(ALLOW, action={"actionType": "Alert"})
+        assert only(world, "dns-allowed-domains").verdict is Verdict.FAIL
+
+    @pytest.mark.parametrize(
+        ("allowed", "verdict"),
+        [("attacker.example", "Pass"), ("example", "Pass"), ("x.attacker.example", "Fail")],
+    )
+    def test_the_policy_file_may_name_a_domain(self, allowed: str, verdict: str) -> None:
+        world = served_cluster().change(ALLOWED, domains=["attacker.example."])
+        assert only(world, "dns-allowed-domains", Policy(allowed_dns_domains=(allowed,))).verdict == verdict
+
+    def test_a_zone_that_is_linked_to_another_network_makes_no_name_our_own(self) -> None:
+        world = served_cluster().change(ZONE_LINK, virtualNetwork={"id": f"{NETWORK}/virtualNetworks/x"})
+        assert only(world, "dns-allowed-domains").verdict is Verdict.FAIL
+
+    def test_zones_that_cannot_be_listed_leave_it_open(self) -> None:
+        world = served_cluster().refuse(SUBSCRIPTION, kind="Microsoft.Network/privateDnsZones")
+        assert only(world, "dns-allowed-domains").verdict is Verdict.UNKNOWN
+        world.change(ALLOWED, domains=["internal.cloudapp.net"])
+        assert only(world, "dns-allowed-domains").verdict is Verdict.UNKNOWN
+
+    @pytest.mark.parametrize("target", [ALLOWED, DNS_POLICY, f"{LISTS}/all"])
+    def test_what_cannot_be_read_of_the_policy_is_unknown(self, target: str) -> None:
+        assert only(served_cluster().refuse(target), "dns-allowed-domains").verdict is Verdict.UNKNOWN
+
+    def test_what_a_rule_below_the_block_allows_does_not_matter(self) -> None:
+        world = served_cluster().put(f"{DNS_POLICY}/dnsSecurityRules/late", dns_rule(65100, "Allow", f"{LISTS}/late"))
+        world.put(f"{LISTS}/late", {"domains": ["attacker.example."]})
+        assert verdicts(world, "dns-allowed-domains") == {ALLOWED.lower(): "Pass"}
+
+    @pytest.mark.parametrize(("action", "verdict"), [("Allow", "Fail"), ("Alert", "Fail"), ("Block", "Pass")])
+    def test_a_list_of_azures_is_no_name_of_ours(self, action: str, verdict: str) -> None:
+        held = {"dnsResolverDomainLists": [], "managedDomainLists": ["AzureDnsThreatIntel"]}
+        world = served_cluster().change(ALLOW, action={"actionType": action}, **held)
+        found = only(world, "dns-allowed-domains")
+        assert (found.verdict, found.severity) == (verdict, Severity.HIGH)
+
+    def test_without_a_policy_every_name_is_answered_in_any_case(self) -> None:
+        world = served_cluster()
+        world.act(VNET, "listDnsResolverPolicies", {"value": []})
+        assert verdicts(world, "dns-allowed-domains") == {VNET.lower(): "NotApplicable"}
+
+
+def _in_west_europe() -> ServedWorld:
+    world = served_cluster()
+    world.bodies[CLUSTER.lower()]["location"] = "West Europe"
+    return world
+
+
+IN_HUB = "10.9.1.4"
+
+
+class TestServersInTheHub:
+    """What is linked to the network that holds the server decides too."""
+
+    def _world(self) -> ServedWorld:
+        world = peer(_served_by(IN_HUB), remoteAddressSpace={"addressPrefixes": ["10.9.0.0/16"]})
+        world.act(HUB, "listDnsResolverPolicies", {"value": [{"id": DNS_POLICY}]})
+        world.act(HUB, "listDnsForwardingRulesets", {"value": []})
+        return world
+
+    def test_a_hub_with_a_policy_and_no_ruleset_passes(self) -> None:
+        for check in ("dns-security-policy", "dns-forwarding-ruleset"):
+            assert verdicts(self._world(), check) == {VNET.lower(): "Pass", HUB.lower(): "Pass"}
+
+    def test_a_hub_without_a_policy_fails(self) -> None:
+        world = self._world()
+        world.act(HUB, "listDnsResolverPolicies", {"value": []})
+        assert verdicts(world, "dns-security-policy") == {VNET.lower(): "Pass", HUB.lower(): "Fail"}
+
+    def test_a_ruleset_of_the_hub_that_forwards_outside_fails(self) -> None:
+        world = self._world()
+        world.act(HUB, "listDnsForwardingRulesets", {"value": [{"id": RULESET}]})
+        held = {"domainName": ".", "targetDnsServers": [{"ipAddress": "9.9.9.9"}], "forwardingRuleState": "Enabled"}
+        world.put(f"{RULESET}/forwardingRules/one", held)
+        assert verdicts(world, "dns-forwarding-ruleset")[RULESET.lower()] == "Fail"
+
+    def test_a_hub_that_cannot_be_asked_is_unknown_as_bad_as_the_check_is(self) -> None:
+        world = self._world().refuse(HUB, verb="post")
+        for check, severity in (("dns-security-policy", Severity.MEDIUM), ("dns-forwarding-ruleset", Severity.HIGH)):
+            found = world.findings(check)[HUB.lower()]
+            assert (found.verdict, found.severity) == (Verdict.UNKNOWN, severity)
+
+    def test_a_server_in_no_network_in_reach_is_unknown_at_medium(self) -> None:
+        found = only(_served_by("192.168.7.7"), "dns-security-policy")
+        assert (found.verdict, found.severity) == (Verdict.UNKNOWN, Severity.MEDIUM)
+        assert "192.168.7.7" in found.message
+
+    def test_a_server_in_the_network_itself_adds_nothing(self) -> None:
+        assert verdicts(_served_by("10.0.7.4"), "dns-security-policy") == {VNET.lower(): "Pass"}
 
 
 def _forwarding(*addresses: str | None, **rest: Any) -> ServedWorld:

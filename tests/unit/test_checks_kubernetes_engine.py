@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from hermetic.audit.estate.kubernetes.nodes import DaemonSet, Node, StaticGatewayConfiguration
+from hermetic.audit.estate.kubernetes.nodes import Node, StaticGatewayConfiguration
 from hermetic.audit.estate.kubernetes.pods import Pod
+from hermetic.audit.estate.kubernetes.templates import DaemonSet
 from hermetic.audit.findings import Severity, Verdict
 from tests.kubernetes_estates import (
     CLUSTER,

@@ -17,6 +17,7 @@ from hermetic.audit.estate.kubernetes.policies import (
 from hermetic.audit.findings import Severity, Verdict
 from tests.kubernetes_estates import (
     CLUSTER,
+    container,
     findings,
     manifest,
     owned,
@@ -182,7 +183,7 @@ def test_one_pod_that_nobody_selects_opens_the_namespace() -> None:
     [
         pod("done", "team", labels={}, status={"phase": "Succeeded"}),
         pod("host", "team", labels={}, spec={"hostNetwork": True}),
-        pod("metrics", "kube-system", labels={}),
+        pod("metrics", "kube-system", labels={}, spec={"containers": [container(image="mcr.microsoft.com/oss/x:1")]}),
     ],
 )
 def test_pods_that_no_policy_could_reach_or_should_are_left_out(excused: Any) -> None:

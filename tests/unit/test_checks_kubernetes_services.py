@@ -16,7 +16,7 @@ from hermetic.audit.estate.kubernetes.services import (
     Service,
 )
 from hermetic.audit.findings import Severity, Verdict
-from tests.kubernetes_estates import CLUSTER, NODE, findings, manifest, pod, sealed_cluster, verdicts, with_one
+from tests.kubernetes_estates import CLUSTER, NODE, POLICY, findings, manifest, pod, sealed_cluster, verdicts, with_one
 
 PREFIX = "service.beta.kubernetes.io/"
 INTERNAL = {f"{PREFIX}azure-load-balancer-internal": "true"}
@@ -296,3 +296,32 @@ def test_a_gateway_is_open_by_its_address_or_its_controller(value: str, controll
     )  # fmt: skip
     served = manifest(GatewayClass, "c", spec={"controllerName": controller})
     assert verdict("k8s-ingress-gateway", gateway, served) is said
+
+
+OWN_RANGE = "198.18.0.0/15"
+
+
+@pytest.mark.parametrize(
+    ("address", "ranges", "expected"),
+    [
+        ("198.18.4.7", (OWN_RANGE,), Verdict.PASS),
+        ("198.18.4.7", (), Verdict.FAIL),
+        ("198.20.0.1", (OWN_RANGE,), Verdict.FAIL),
+        ("2001:db8::1", (OWN_RANGE,), Verdict.FAIL),
+        ("lb.example.com", (OWN_RANGE,), Verdict.FAIL),
+    ],
+)
+def test_an_address_of_a_range_of_our_own_is_private(address: str, ranges: tuple[str, ...], expected: Verdict) -> None:
+    """The operator serves behind such an address, so the audit must not close the gate because of it."""
+    given = {"loadBalancer": {"ingress": [{"ip": address} if address[0].isdigit() else {"hostname": address}]}}
+    service = manifest(
+        Service,
+        "llama",
+        "inference",
+        annotations=INTERNAL,
+        spec={"type": "LoadBalancer", "ports": [{"port": 80}]},
+        status=given,
+    )
+    policy = POLICY.model_copy(update={"additional_private_ranges": ranges})
+    found = set(verdicts("k8s-lb-status-ip", with_one(service), policy=policy).values())
+    assert found == {expected}

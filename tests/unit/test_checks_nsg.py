@@ -11,12 +11,13 @@ from hermetic.audit.checks import nsg
 from hermetic.audit.estate.questions import Trouble
 from hermetic.audit.findings import Verdict
 from tests.audit_estates import (
-    API_SERVER,
     CLUSTER,
+    DELEGATED_TO_AKS,
     NETWORK,
     NIC,
     NODE_NETWORK,
     NODES,
+    PODS,
     ROUTES,
     RULES,
     SCALE_SET,
@@ -102,9 +103,17 @@ def test_one_interface_without_a_group_decides() -> None:
     assert told(world.findings("nsg-missing"), NODES)[0] == "Fail"
 
 
+def with_pod_subnet(world: World) -> World:
+    """A subnet of pods, delegated to AKS, in which no interface is."""
+    rest = {name: world.properties(NODES)[name] for name in ("routeTable", "networkSecurityGroup")}
+    world.put(PODS, {"addressPrefix": "10.0.3.0/24", "delegations": DELEGATED_TO_AKS, **rest})
+    world.properties(CLUSTER)["agentPoolProfiles"][0]["podSubnetID"] = PODS
+    return world
+
+
 def test_a_subnet_without_interfaces_is_judged_by_its_own_group() -> None:
-    found = small_cluster().drop(API_SERVER, "networkSecurityGroup").findings("nsg-missing")
-    assert told(found, API_SERVER) == ("Fail", "high")
+    found = with_pod_subnet(small_cluster()).drop(PODS, "networkSecurityGroup").findings("nsg-missing")
+    assert told(found, PODS) == ("Fail", "high")
 
 
 # ---------------------------------------------------------------- nsg-internet-deny, nsg-broad-allow
@@ -125,12 +134,12 @@ def test_default_rules_alone_do_not_deny() -> None:
 
 
 def test_a_sealed_layer_under_an_open_one_is_enough() -> None:
-    world = with_node_rules(with_rules(), deny_internet(100))
+    world = with_pod_subnet(with_node_rules(with_rules(), deny_internet(100)))
     world.properties(SCALE_SET)["virtualMachineProfile"]["networkProfile"]["networkInterfaceConfigurations"][0][
         "properties"
     ]["networkSecurityGroup"] = {"id": NODE_RULES}
     assert told(world.findings("nsg-internet-deny"), NODES)[0] == "Pass"
-    assert told(world.findings("nsg-internet-deny"), API_SERVER)[0] == "Fail"
+    assert told(world.findings("nsg-internet-deny"), PODS)[0] == "Fail"
 
 
 def test_a_hole_above_the_deny_is_critical_on_its_group() -> None:
@@ -149,7 +158,7 @@ def test_a_hole_under_a_layer_that_seals_is_medium() -> None:
 def test_a_hole_that_one_combination_lets_out_is_critical() -> None:
     world = with_rules(rule("web", 100, "Allow", "Internet"), deny_internet(4000))
     with_node_rules(world, deny_internet(100))
-    assert told(world.findings("nsg-broad-allow"), RULES) == ("Fail", "critical")  # the API server's subnet
+    assert told(world.findings("nsg-broad-allow"), RULES) == ("Fail", "critical")  # the scale set's model
 
 
 def test_the_networks_tag_is_told_on_the_subnet_only() -> None:
@@ -186,7 +195,7 @@ def test_a_group_without_its_default_rules_seals_only_by_a_rule_of_its_own(defau
 
 def test_whether_a_group_without_its_end_seals_a_hole_of_another_is_unknown() -> None:
     world = with_node_rules(with_rules(rule("web", 100, "Allow", "20.0.0.0/8"), deny_internet(4000)))
-    world.put(NODE_RULES, {"securityRules": []}).drop(API_SERVER, "networkSecurityGroup")
+    world.put(NODE_RULES, {"securityRules": []})
     world.properties(SCALE_SET)["virtualMachineProfile"]["networkProfile"]["networkInterfaceConfigurations"][0][
         "properties"
     ]["networkSecurityGroup"] = {"id": NODE_RULES}

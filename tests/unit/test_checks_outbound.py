@@ -13,6 +13,8 @@ from tests.audit_estates import (
     NIC,
     NODE_NETWORK,
     NODES,
+    ROUTES,
+    RULES,
     SCALE_SET,
     SENTINEL,
     VNET,
@@ -265,6 +267,66 @@ def test_a_sealed_cluster_has_no_method(check: str) -> None:
     assert found
     assert {finding.verdict for finding in found.values()} <= {Verdict.PASS, Verdict.NOT_APPLICABLE}
     assert all(finding.evidence for finding in found.values())
+
+
+@pytest.mark.parametrize(
+    ("check", "change", "resource"),
+    [
+        ("subnet-default-outbound", set_to(NODES, defaultOutboundAccess=True), NODES),
+        ("subnet-nat-gateway", set_to(NODES, natGateway={"id": NAT}), NODES),
+        ("subnet-service-gateway", set_to(NODES, serviceGateway={"id": SERVICE_GATEWAY}), NODES),
+        ("nic-default-outbound", set_to(NIC, defaultOutboundConnectivityEnabled=True), NIC),
+    ],
+)
+def test_a_method_says_in_a_field_whether_something_masks_it(check: str, change: Change, resource: str) -> None:
+    masked, bare = small_cluster(), small_cluster().change(ROUTES, routes=[]).change(RULES, securityRules=[])
+    for world in (masked, bare):
+        change(world)
+    for world, expected in ((masked, True), (bare, False)):
+        found = the(world.findings(check), resource)
+        assert (found.verdict, found.masked) == (Verdict.FAIL, expected)
+        assert ("masked today" in found.message) == expected
+
+
+# a public address of another machine, an inbound door, a relay: no route or rule of the nodes stops these
+BEYOND_MASKS = frozenset(
+    {
+        "pip-and-prefix-inventory",
+        "lb-public-frontend",
+        "lb-gateway-chain",
+        "nic-ip-forwarding",
+        "appgw-bastion-other-pip",
+        "bastion-copy-out",
+    }
+)
+METHODS = [one for one in FAILS if one[0] not in BEYOND_MASKS and one[1] not in {"idle", "elsewhere"}]
+
+
+@pytest.mark.parametrize(
+    ("check", "change", "resource"),
+    [pytest.param(check, change, at, id=f"{check}: {words}") for check, words, _, change, at in METHODS],
+)
+def test_every_method_of_nodes_is_masked_where_something_stops_all_of_them(
+    check: str, change: Change, resource: str
+) -> None:
+    for spoil, expected in (
+        (lambda _: None, True),
+        (lambda world: world.change(ROUTES, routes=[]).change(RULES, securityRules=[]), False),
+    ):
+        world = small_cluster()
+        spoil(world)
+        change(world)
+        found = the(world.findings(check), resource)
+        assert (found.verdict, found.masked) == (Verdict.FAIL, expected)
+        assert ("masked today by the route 0.0.0.0/0 -> None" in found.message) == expected
+
+
+def test_a_subnet_that_was_not_seen_is_taken_for_open() -> None:
+    world = small_cluster()
+    pool_with(enableNodePublicIP=True)(world)
+    assert the(world.findings("nodepool-node-public-ip"), POOL).masked
+    world.refuse(NODES)
+    assert not the(world.findings("nodepool-node-public-ip"), POOL).masked
 
 
 @pytest.mark.parametrize("check", [check.page.id for check in outbound.CHECKS])

@@ -141,6 +141,9 @@ def test_an_interface_of_which_nobody_tells_is_unknown_at_high() -> None:
     found = the(without_the_field().findings("nic-default-outbound"), NIC)
     assert (found.verdict, found.severity) == (Verdict.UNKNOWN, Severity.HIGH)
     assert "0.0.0.0/0 -> None" in found.message
+    assert "0.0.0.0/0 -> None" not in found.remedy
+    found = the(without_the_field().change(ROUTES, routes=[]).findings("nic-default-outbound"), NIC)
+    assert "0.0.0.0/0 -> None" not in found.message
     assert "0.0.0.0/0 -> None" in found.remedy
 
 

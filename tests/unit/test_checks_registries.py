@@ -64,9 +64,9 @@ def test_a_cluster_that_cannot_be_read_never_passes(check: str) -> None:
         ("acr-public", {"publicNetworkAccess": "Odd"}, "Fail", "high"),
         ("acr-public", {"networkRuleSet": {"defaultAction": "Allow"}}, "Fail", "medium"),
         ("acr-public", {"networkRuleSet": None}, "Pass", "high"),
-        ("acr-trusted-bypass", {"networkRuleBypassOptions": "AzureServices"}, "Fail", "medium"),
-        ("acr-trusted-bypass", {"networkRuleBypassOptions": None}, "Fail", "medium"),
-        ("acr-trusted-bypass", {"networkRuleBypassOptions": "Odd"}, "Unknown", "medium"),
+        ("acr-trusted-bypass", {"networkRuleBypassOptions": "AzureServices"}, "Fail", "high"),
+        ("acr-trusted-bypass", {"networkRuleBypassOptions": None}, "Fail", "high"),
+        ("acr-trusted-bypass", {"networkRuleBypassOptions": "Odd"}, "Unknown", "high"),
         ("acr-export-policy", {"policies": {"exportPolicy": {"status": "enabled"}}}, "Fail", "high"),
         ("acr-export-policy", {"policies": None}, "Fail", "high"),
         ("acr-anonymous", {"anonymousPullEnabled": True}, "Fail", "medium"),
@@ -159,12 +159,6 @@ class TestIdentities:
         world = served_cluster().change(CLUSTER, **body)
         assign(world, STRANGER, ACR_PUSH, name="two")  # type: ignore[arg-type]
         assert only(world, "acr-push-identity").verdict is Verdict.FAIL  # type: ignore[arg-type]
-
-    def test_the_control_planes_identity_counts(self) -> None:
-        world = served_cluster()
-        world.bodies[CLUSTER.lower()]["identity"] = {"userAssignedIdentities": {"/id": {"principalId": STRANGER}}}
-        assign(world, STRANGER, ACR_PUSH, name="two")
-        assert only(world, "acr-push-identity").verdict is Verdict.FAIL
 
     def test_without_a_kubelets_identity_or_the_assignments_it_is_unknown(self) -> None:
         assert only(served_cluster().drop(CLUSTER, "identityProfile"), "acr-push-identity").verdict is Verdict.UNKNOWN

@@ -42,7 +42,7 @@ EFFECTIVE = [
     (line("0.0.0.0/0", "VirtualNetworkGateway", "VirtualNetworkGateway"), "Fail", "high"),
     (line("20.0.0.0/8", "VirtualNetworkGateway", "VirtualNetworkGateway"), "Fail", "high"),
     (line("192.168.0.0/16", "VirtualNetworkGateway", "VirtualNetworkGateway"), "Pass", "critical"),
-    (line("20.150.0.0/16", "VirtualNetworkServiceEndpoint"), "Fail", "high"),
+    (line("20.150.0.0/16", "VirtualNetworkServiceEndpoint"), "Fail", "critical"),
     (line("20.150.0.0/16", "MicrosoftEdge"), "Fail", "high"),
     (line("20.150.0.0/16", "HopOfTomorrow"), "Unknown", "critical"),
     (line("10.9.0.0/16", "HopOfTomorrow"), "Unknown", "critical"),
@@ -90,6 +90,12 @@ def test_a_service_endpoint_route_is_as_bad_as_what_it_reaches(resources: list[s
         held = {"serviceEndpointPolicyDefinitions": [{"name": "d", "properties": {"serviceResources": resources}}]}
         world.put(SERVICE_POLICY, held).change(NODES, serviceEndpointPolicies=[{"id": SERVICE_POLICY}])
     assert told(world.findings("effective-routes"), NODES) == ("Fail", severity)
+
+
+def test_a_service_endpoint_route_of_another_service_is_as_bad_as_its_endpoint() -> None:
+    world = effective(line("20.60.0.0/16", "VirtualNetworkServiceEndpoint"))
+    world.change(NODES, serviceEndpoints=[{"service": "Microsoft.KeyVault"}])
+    assert told(world.findings("effective-routes"), NODES) == ("Fail", "high")
 
 
 def test_the_declared_firewall_passes_in_effective_routes_and_next_hops() -> None:

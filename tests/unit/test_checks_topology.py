@@ -259,6 +259,31 @@ class TestHubs:
         world.drop(connection, "remoteVirtualNetwork")
         assert verdicts(world, "vwan-connection") == {VNET.lower(): "Unknown"}
 
+    @pytest.mark.parametrize(
+        ("name", "remote", "verdict"),
+        [
+            ("RemoteVnetToHubPeering_2b6f", "HV_hub-central_7c1e", "Fail"),
+            ("to-somewhere", "hv_hub-central_7c1e", "Fail"),
+            ("RemoteVnetToHubPeering_2b6f", "renamed", "Fail"),
+            ("to-hub", "hub-hv_1", None),
+        ],
+    )
+    def test_a_hub_that_nobody_may_read_shows_by_its_peering(self, name: str, remote: str, verdict: str | None) -> None:
+        world, peering = served_cluster(), f"{VNET}/virtualNetworkPeerings/{name}"
+        network = HUB.replace("/hub", f"/{remote}") if verdict is None else f"{HUB.rpartition('/')[0]}/{remote}"
+        world.put(peering, {"peeringState": "Connected", "remoteVirtualNetwork": {"id": network}})
+        world.refuse(OTHER_SUBSCRIPTION)
+        found = verdicts(world, "vwan-connection")
+        assert found.get(peering.lower()) == verdict
+        assert found[VNET.lower()] == "Unknown"
+
+    def test_a_hub_that_is_read_is_named_by_its_connection_alone(self) -> None:
+        world = served_cluster()
+        connection = add_hub(world)
+        held = {"peeringState": "Connected", "remoteVirtualNetwork": {"id": f"{NETWORK}/virtualNetworks/HV_wan_1"}}
+        world.put(f"{VNET}/virtualNetworkPeerings/RemoteVnetToHubPeering_1", held)
+        assert verdicts(world, "vwan-connection") == {connection.lower(): "Fail"}
+
     def test_hubs_in_a_subscription_that_cannot_be_read_are_unknown(self) -> None:
         world = peer(served_cluster()).refuse(OTHER_SUBSCRIPTION, kind="Microsoft.Network/virtualHubs")
         assert verdicts(world, "vwan-connection") == {VNET.lower(): "Unknown"}

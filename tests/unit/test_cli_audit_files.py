@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,8 @@ from tests.commandline import Ran, hermetic
 NAT = "nat_gateway_on_the_gpu_subnet"
 NIC = "/subscriptions/s/resourceGroups/g/providers/Microsoft.Network/networkInterfaces/n"
 FIREWALL = "/subscriptions/s/resourceGroups/g/providers/Microsoft.Network/azureFirewalls/f"
+VNET = "/subscriptions/s/resourceGroups/g/providers/Microsoft.Network/virtualNetworks/v"
+PRIVATE = {"subnet": f"{VNET}/subnets/gpu", "since": "2026-07-01T08:00:00Z", "statedBy": "network-team"}
 AN_EXCEPTION = {
     "check": "subnet-nat-gateway",
     "resource": "*/subnets/snet-gpu",
@@ -97,11 +100,17 @@ def test_a_file_that_says_nothing_sensible_is_2(option: str, text: str, says: st
         ({"allowedPeerings": ["vnet-hub"]}, "is not the ARM id of a virtual network or a peering"),
         ({"allowedPeerings": [NIC]}, "is not the ARM id of a virtual network or a peering"),
         ({"allowedDnsServers": ["10.0.0.0/24"]}, "is not an IP address"),
+        ({"harmlessKinds": ["Widget"]}, "is not an API group and a kind"),
         ({"sentinelNics": ["nic-sentinel"]}, "is not an ARM id"),
         ({"sentinelNics": [FIREWALL]}, "is not the ARM id of a network interface"),
         ({"firewall": NIC}, "is not the ARM id of an Azure Firewall"),
         ({"hermeticNamespaces": ["Probes"]}, "is not the name of a namespace"),
         ({"sentinelNics": [7]}, "`sentinelNics.0`"),
+        ({"subnetsPrivateSince": [PRIVATE | {"since": "2126-07-01T08:00:00Z"}]}, "`subnetsPrivateSince.0.since`"),
+        ({"subnetsPrivateSince": [PRIVATE | {"since": "2126-07-01T08:00:00Z"}]}, "lies in the future"),
+        ({"subnetsPrivateSince": [PRIVATE | {"since": "2026-07-01T08:00:00"}]}, "write 2026-07-01T08:00:00Z"),
+        ({"subnetsPrivateSince": [PRIVATE | {"subnet": f"{VNET}/subnets/*"}]}, "is a pattern"),
+        ({"subnetsPrivateSince": [{"subnet": f"{VNET}/subnets/gpu", "since": "2026-07-01T08:00:00Z"}]}, "statedBy"),
     ],
 )
 def test_a_policy_with_a_value_that_could_never_match_is_2(policy: dict[str, Any], says: str, tmp_path: Path) -> None:
@@ -215,6 +224,26 @@ def test_an_exception_that_has_expired_counts_for_nothing_and_is_reported(open_a
     assert "ended on 2020-01-31 and counts for nothing" in note
     assert f"# {note}" in ran.err
     assert report_in(ran.out)["summary"]["Excepted"] == 0
+    [ended] = report_in(ran.out)["endedExceptions"]
+    assert ended == {key: AN_EXCEPTION[key] for key in ("check", "resource", "owner")} | {"expiry": "2020-01-31"}
+
+
+@pytest.mark.parametrize(("days", "told"), [(0, True), (14, True), (15, False)])
+def test_an_exception_that_ends_soon_is_announced(open_arm: ArmStandIn, tmp_path: Path, days: int, told: bool) -> None:
+    last = f"{datetime.now(UTC) + timedelta(days=days):%Y-%m-%d}"
+    file = written(tmp_path, {"exceptions": [AN_EXCEPTION | {"expiry": last}]})
+    notes = report_in(audit(open_arm, "-o", "json", "--exceptions", file).out).get("notes", [])
+    assert [f"ends on {last}" in note for note in notes] == ([True] if told else [])
+
+
+def test_what_follows_from_what_is_accepted_is_accepted_with_it(open_arm: ArmStandIn, tmp_path: Path) -> None:
+    parts = {check for check, _ in failed(audit(open_arm, "-o", "json"))} - {"aks-outbound-type"}
+    several = [AN_EXCEPTION | {"check": check, "resource": "*"} for check in parts]
+    ran = audit(open_arm, "-o", "json", "--exceptions", written(tmp_path, {"exceptions": several}))
+    [about] = findings_of(ran, "aks-outbound-type").values()
+    assert (ran.code, about["verdict"], about["exception"]["accepted"]) == (0, "Excepted", "Fail")
+    assert "subnet-nat-gateway" in about["message"]
+    assert "outbound-type" not in about["remedy"]
 
 
 def test_an_exception_is_no_prefix(open_arm: ArmStandIn, tmp_path: Path) -> None:

@@ -5,6 +5,9 @@ Azure is stood in for at its HTTP boundary.
 
 from __future__ import annotations
 
+import csv
+import hashlib
+import io
 import json
 import xml.etree.ElementTree as ET
 from collections.abc import Callable, Iterator
@@ -60,12 +63,26 @@ def offline(arm: ArmStandIn, file: Path, *arguments: str | Path) -> Ran:
 
 def test_json_has_exactly_the_fields_of_the_contract(arm: ArmStandIn, saved: tuple[Ran, Path]) -> None:
     report = report_in(saved[0].out)
-    assert list(report) == TOP_LEVEL
-    assert {tuple(finding) for finding in report["findings"]} == {tuple(OF_A_FINDING)}
-    assert {tuple(seen) for one in report["findings"] for seen in one["evidence"]} == {("request", "status", "sha256")}
+    assert list(report)[: len(TOP_LEVEL)] == TOP_LEVEL
+    assert {"run", "causes"} <= set(report) - set(TOP_LEVEL) <= {"run", "causes", "privateSubnets"}
+    told = [[field for field in finding if field not in {"derivedFrom", "masked"}] for finding in report["findings"]]
+    assert told == [OF_A_FINDING] * len(told)
+    seen = {tuple(seen) for one in report["findings"] for seen in one["evidence"]}
+    assert seen == {("request", "status", "sha256"), ("request", "status", "sha256", "value")}
     assert (report["cluster"], report["sources"], report["profile"]) == (arm.estate.cluster, ["azure"], "sealed")
     assert list(report["summary"]) == ["Pass", "Fail", "Unknown", "Excepted", "NotApplicable"]
     assert sum(report["summary"].values()) == len(report["findings"])
+
+
+def test_who_ran_it_and_with_which_files_is_in_the_report(
+    arm: ArmStandIn, saved: tuple[Ran, Path], tmp_path: Path
+) -> None:
+    (tmp_path / "policy.yaml").write_text("allowedDnsServers: [10.0.0.4]\n")
+    ran = offline(arm, saved[1], "--policy", tmp_path / "policy.yaml", "-o", "json")
+    run = report_in(ran.out)["run"]
+    assert " on " in run["by"]
+    assert run["policy"] == "sha256:" + hashlib.sha256((tmp_path / "policy.yaml").read_bytes()).hexdigest()
+    assert run["exceptions"] is None
 
 
 def test_what_another_source_answers_is_not_asked_and_has_no_finding(saved: tuple[Ran, Path]) -> None:
@@ -111,6 +128,7 @@ FORMS: dict[str, Callable[[str], bool]] = {
     "openreports": lambda text: yaml.safe_load(text)["kind"] == "ClusterReport",
     "html": lambda text: text.startswith("<!doctype html>") and text.rstrip().endswith("</html>"),
     "oscal": lambda text: "assessment-results" in json.loads(text),
+    "csv": lambda text: text.startswith('"cluster","finishedAt","check"') and text.endswith('"\r\n'),
 }
 
 
@@ -138,6 +156,7 @@ def test_every_form_is_printed_whole_and_the_exit_code_is_the_verdict_s(
         ([], "a.yaml", "openreports"),
         ([], "a.HTML", "html"),
         ([], "a.oscal", "oscal"),
+        ([], "a.csv", "csv"),
         ([], "a.txt", "table"),
         ([], "a.report", "table"),
         (["-o", "oscal"], "a.json", "oscal"),
@@ -152,7 +171,7 @@ def test_a_file_gets_the_form_that_its_ending_and_o_say(
     arm: ArmStandIn, saved: tuple[Ran, Path], tmp_path: Path, options: list[str], name: str, form: str
 ) -> None:
     ran = offline(arm, saved[1], *options, "--out", tmp_path / name)
-    assert is_form(form, (tmp_path / name).read_text(encoding="utf-8"))
+    assert is_form(form, (tmp_path / name).read_bytes().decode())
     assert is_form(options[1] if options else "table", ran.out)
 
 
@@ -260,11 +279,85 @@ def test_a_replay_may_be_judged_by_another_policy(arm: ArmStandIn, saved: tuple[
     assert offline(arm, saved[1], "--exceptions", tmp_path / "exceptions.yaml").code == 0
 
 
+# ------------------------------------------------------------------ a baseline
+
+
+def earlier(saved: tuple[Ran, Path], tmp_path: Path, **changed: Any) -> Path:
+    """The saved audit as the report of an earlier one, in which the NAT gateway was not there."""
+    report = report_in(saved[0].out) | changed
+    for finding in report["findings"]:
+        if finding["check"] == "subnet-nat-gateway":
+            finding["verdict"] = "Pass"
+    file = tmp_path / "earlier.json"
+    file.write_text(json.dumps(report), encoding="utf-8")
+    return file
+
+
+@pytest.mark.parametrize("form", ["table", "html", "json", "csv"])
+def test_what_changed_since_a_baseline_is_in_the_forms_for_people_and_scripts(
+    arm: ArmStandIn, saved: tuple[Ran, Path], tmp_path: Path, form: str
+) -> None:
+    ran = offline(arm, saved[1], "-o", form, "--baseline", earlier(saved, tmp_path))
+    assert ran.code == 1
+    if form == "json":
+        (changed,) = report_in(ran.out)["baseline"]["changed"]
+        assert (changed["check"], changed["verdict"]) == ("subnet-nat-gateway", "Fail")
+        assert changed["before"] == {"verdict": "Pass", "severity": "critical"}
+    elif form == "csv":
+        rows = list(csv.DictReader(io.StringIO(ran.out, newline="")))
+        assert {row["check"] for row in rows if row["sinceBaseline"]} == {"subnet-nat-gateway"}
+    else:
+        assert "Pass critical -&gt; Fail critical" in ran.out or "Pass critical -> Fail critical" in ran.out
+
+
+def test_a_baseline_changes_nothing_but_what_is_said_of_it(
+    arm: ArmStandIn, saved: tuple[Ran, Path], tmp_path: Path
+) -> None:
+    ran = offline(arm, saved[1], "-o", "json", "--baseline", earlier(saved, tmp_path))
+    report = report_in(ran.out)
+    assert report.pop("baseline")["added"] == []
+    assert report == report_in(saved[0].out)
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        ("", "is not JSON"),
+        ("[]", "`schema` must be"),
+        ("{}", "`schema` must be"),
+        ('{"schema": "hermetic.dev/snapshot/v1"}', "hermetic.dev/snapshot/v1"),
+        ('{"schema": "hermetic.dev/audit/v1"}', "`cluster`: Field required"),
+        ("[" * 100_000, "is not JSON"),
+    ],
+)
+def test_what_is_no_baseline_is_2_and_nothing_is_requested(
+    arm: ArmStandIn, tmp_path: Path, content: str, says: str
+) -> None:
+    (tmp_path / "earlier.json").write_text(content)
+    before = len(arm.requests)
+    ran = audit(arm, "--baseline", tmp_path / "earlier.json")
+    assert (ran.code, ran.out, len(ran.errors), len(ran.fixes)) == (2, "", 1, 1)
+    assert says in ran.errors[0]
+    assert len(arm.requests) == before
+
+
+def test_a_baseline_that_is_not_there_or_is_of_another_cluster_is_2(
+    arm: ArmStandIn, saved: tuple[Ran, Path], tmp_path: Path
+) -> None:
+    for file, says in (
+        (tmp_path / "none.json", "No such file"),
+        (earlier(saved, tmp_path, cluster=arm.estate.cluster + "-2"), "it is about"),
+    ):
+        ran = offline(arm, saved[1], "--baseline", file)
+        assert (ran.code, ran.out, len(ran.errors), len(ran.fixes)) == (2, "", 1, 1)
+        assert says in ran.errors[0]
+
+
 # ------------------------------------------------------------------ credentials
 
 
 def test_no_credential_in_any_report_snapshot_or_log(arm: ArmStandIn, tmp_path: Path) -> None:
-    endings = ("txt", "json", "sarif", "xml", "yaml", "html", "oscal")
+    endings = ("txt", "json", "sarif", "xml", "yaml", "html", "oscal", "csv")
     files: list[Any] = [each for ending in endings for each in ("--out", tmp_path / f"report.{ending}")]
     ran = audit_process(arm, *files, "--save-snapshot", tmp_path / "estate.json")
     told = [ran.out, ran.err, *(file.read_text() for file in tmp_path.iterdir())]

@@ -16,9 +16,9 @@ from hermetic.api.reasons import Reason
 from hermetic.api.reserved import ENVIRONMENT, VLLM_FLAGS
 from hermetic.audit.checks.registry import CHECKS, PAGES
 from hermetic.audit.judging import Check
+from hermetic.audit.remedies.steps import steps_of
 from hermetic.cli.checks_reference import checks_markdown
 from hermetic.cli.failures import exit_code
-from hermetic.cli.pages import as_paragraphs, is_command
 from hermetic.cli.reference import EXAMPLE, GENERATED, configuration_markdown, reasons_markdown
 from tests.commandline import hermetic
 
@@ -66,16 +66,8 @@ def test_every_check_is_explained_with_why_reads_remedy_and_source(check: Check)
 def test_commands_of_a_remedy_are_never_wrapped() -> None:
     for page in PAGES.values():
         lines = [line.strip() for line in hermetic("explain", page.id).out.splitlines()]
-        assert [row for row in as_paragraphs(page.remedy).splitlines() if is_command(row) and row not in lines] == []
-
-
-def test_text_that_was_wrapped_by_hand_is_put_together_again() -> None:
-    wrapped = "In AKS, upgrade: az aks upgrade\n--name POOL\naz vm list\nTake the label off, and\nkeep it off."
-    assert as_paragraphs(wrapped).splitlines() == [
-        "In AKS, upgrade: az aks upgrade --name POOL",
-        "az vm list",
-        "Take the label off, and keep it off.",
-    ]
+        commands = [command for step in steps_of(page.remedy) for command in step.commands]
+        assert [command for command in commands if command not in lines] == []
 
 
 def test_the_page_of_invalid_manifests_lists_every_reserved_name_with_its_cause() -> None:

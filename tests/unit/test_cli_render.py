@@ -13,6 +13,7 @@ import pytest
 import yaml
 
 from hermetic.api.modeldeployment import ModelDeployment
+from hermetic.engines.allow_list import variables_of
 from hermetic.objects.names import Owner
 from hermetic.objects.rendering import render
 from tests.commandline import hermetic
@@ -45,7 +46,7 @@ def test_every_object_of_the_operator_is_printed_in_its_order(manifest: Manifest
 @every_rendering
 def test_nothing_is_abbreviated_and_keys_keep_the_order_of_the_builders(manifest: Manifest) -> None:
     printed = hermetic("render", "-f", "-", stdin=text(live(manifest))).out
-    assert not re.search(r"(^|[ \[])[&*]\w", printed, re.MULTILINE)
+    assert not any(isinstance(token, yaml.AnchorToken | yaml.AliasToken) for token in yaml.scan(printed))
     for document in printed.split("---\n"):
         assert re.match(r"apiVersion: \S+\nkind: \w+\nmetadata:\n  name: ", document)
 
@@ -59,7 +60,7 @@ def test_without_a_uid_zeros_are_printed_and_a_comment_says_so_beside_the_data()
     ran = hermetic("render", "-f", "-", stdin=text(a_share_model()))
     assert NO_UID in ran.out
     assert ran.err.startswith(f"# no metadata.uid in llama: owner references say {NO_UID}, and the names of volumes")
-    assert "#" not in re.sub(r"volumeHandle: .*", "", ran.out)
+    assert not re.search(r"^\s*#", ran.out, re.MULTILINE)
     assert list(yaml.safe_load_all(ran.err + ran.out)) == list(yaml.safe_load_all(ran.out))
 
 
@@ -114,7 +115,8 @@ def test_foreign_characters_are_printed_as_they_are() -> None:
 def test_text_that_looks_like_something_else_is_quoted_for_every_reader() -> None:
     manifest = a_baked_model()
     values = ["yes", "y", "1e3", "0o17", "16:30", "null", "2026-01-31", "0x1F"]
-    environment = [{"name": f"V{place}", "value": value} for place, value in enumerate(values)]
+    names = sorted(variables_of("common").allowed)
+    environment = [{"name": name, "value": value} for name, value in zip(names, values, strict=False)]
     manifest["spec"]["engine"]["vllm"]["extraEnv"] = environment
     printed = hermetic("render", "-f", "-", stdin=json.dumps(manifest)).out
     for value in values:

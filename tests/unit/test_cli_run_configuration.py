@@ -25,7 +25,7 @@ def test_print_config_shows_what_the_file_changes(tmp_path: Path) -> None:
     ran = hermetic("run", "--config", tmp_path / "config.yaml", "--print-config", "-o", "json")
     printed = json.loads(ran.out)
     assert printed["workers"] == 3
-    assert printed["shares"] == [{"account": "abc", "share": "models", "namespaces": ["*"]}]
+    assert printed["shares"] == [{"account": "abc", "share": "models", "folders": [], "namespaces": ["*"]}]
     assert printed["resyncSeconds"] == 600
 
 
@@ -54,6 +54,7 @@ def test_a_file_of_comments_is_every_default(tmp_path: Path) -> None:
         ("workers: [1\n", "config.yaml:2:1: is not YAML: while parsing a flow sequence"),
         ("allowedDnsServers: [dns]\n", 'config.yaml:1:21: allowedDnsServers[0]: "dns": must be an IP address'),
         ("allowedDnsServers: ['::1%e']\n", 'config.yaml:1:21: allowedDnsServers[0]: "::1%e": must be an IP address'),
+        ("harmlessKinds: [Widget]\n", 'config.yaml:1:17: harmlessKinds[0]: "Widget": must be an API group and a kind'),
         ("workers: .nan\n", "config.yaml:1:10: '.nan' is a number that JSON cannot say"),
         ("volumes: {create: 'no'}\n", 'config.yaml:1:11: volumes.create: "no": must be true or false, without quotes'),
         ("workers: 1\n---\nworkers: 2\n", "config.yaml:3:1: must be one document, not 2"),

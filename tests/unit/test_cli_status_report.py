@@ -122,6 +122,26 @@ def test_the_look_that_is_missing_is_named_with_the_command_that_brings_it(
     assert (printed["reason"], printed["commands"]) == (reason, list(one.remedy.commands))
 
 
+def test_findings_of_the_audit_are_told_with_their_remedies_and_the_rest_is_counted() -> None:
+    finding = {
+        "check": "k8s-public-lb",
+        "severity": "critical",
+        "verdict": "Fail",
+        "reason": "PublicService",
+        "resource": "v1/Service inference/llama",
+        "message": "it has a public address",
+        "remedy": "Run `kubectl delete service llama`.",
+    }
+    audit = an_audit("IsolationBroken", "a way out", verdict="Fail")
+    audit["status"] |= {"findings": [finding] * 7, "moreFindings": 3}
+    told = list(cluster_lines(proof(audit), NOW))
+    assert told.count("critical Fail: k8s-public-lb, v1/Service inference/llama: it has a public address") == 5
+    assert told.count("fix: Run `kubectl delete service llama`.") == 5
+    assert "and 5 more: kubectl describe egressaudits.hermetic.dev cluster" in told
+    printed = as_json(proof(audit))
+    assert (printed["findings"][0], printed["moreFindings"]) == (finding, 3)
+
+
 def test_evidence_that_still_counts_and_will_not_for_long_is_told_with_what_renews_it() -> None:
     soon = condition("EvidenceFresh", "True", "EvidenceExpiring", "it counts until noon")
     audit = an_audit("IsolationProven", "no way out was found", soon, verdict="Pass")
@@ -129,6 +149,16 @@ def test_evidence_that_still_counts_and_will_not_for_long_is_told_with_what_rene
     assert found.remedy is not None
     assert found.remedy.commands[0].startswith("hermetic audit --azure")
     assert "its age: EvidenceExpiring: it counts until noon" in list(cluster_lines(found, NOW))
+
+
+@pytest.mark.parametrize(("truth", "reason"), [("True", "ExceptionExpiring"), ("False", "ExceptionExpired")])
+def test_an_exception_that_ends_is_told_with_what_renews_it(truth: str, reason: str) -> None:
+    ended = condition("ExceptionsCurrent", truth, reason, "the exception of platform for peering-any ended")
+    found = proof(an_audit("IsolationProven", "no way out was found", ended, verdict="Pass"))
+    assert found.remedy is not None
+    assert found.remedy.commands == ("kubectl edit egressaudits.hermetic.dev cluster",)
+    lines = list(cluster_lines(found, NOW))
+    assert f"exceptions: {reason}: the exception of platform for peering-any ended" in lines
 
 
 def test_a_verdict_about_an_earlier_spec_of_the_audit_is_none() -> None:

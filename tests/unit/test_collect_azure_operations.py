@@ -35,7 +35,7 @@ async def test_the_result_of_a_long_action_rests_on_the_action_and_its_result() 
 
 
 async def test_actions_run_side_by_side() -> None:
-    with ArmStandIn(ESTATE, polls=2, retry_after=10, latency=0.02) as arm:
+    with ArmStandIn(ESTATE, polls=2, retry_after=4, latency=0.02) as arm:
         async with client_of(arm) as bench:
             answers = await bench.answerer.answers([ROUTES, GROUPS])
             assert [answer.problem for answer in answers.values()] == [None, None]

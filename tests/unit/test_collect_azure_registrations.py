@@ -10,7 +10,7 @@ from hermetic.audit.estate.estate import Estate as Judged
 from hermetic.audit.estate.questions import Question, Trouble
 from hermetic.audit.estate.snapshot import Snapshot, from_json, to_json
 from hermetic.audit.findings import Verdict
-from testbed.azure.baseline import sealed_estate
+from testbed.azure.baseline import estate_of, sealed_estate
 from testbed.azure.estate import Estate
 from testbed.azure.faults import Edit, Fault, NotJson, Remove, Status
 from testbed.azure.server import ArmStandIn
@@ -115,6 +115,86 @@ async def test_a_registration_that_cannot_be_read_decides_nothing(action: Any) -
     assert answer.problem.trouble is Trouble.REFUSED
 
 
+GATEWAYS = "Microsoft.Network/serviceGateways"
+
+
+def _without_gateways(code: str) -> tuple[Estate, Question]:
+    """A cloud that does not offer service gateways yet, and the list that an audit asks for first."""
+    estate = sealed_estate()
+    estate.leave_out(GATEWAYS, code)
+    return estate, _list("/".join(estate.cluster.split("/")[:3]), GATEWAYS, "2025-05-01")
+
+
+@pytest.mark.parametrize("code", ["InvalidResourceType", "NoRegisteredProviderFound"])
+async def test_a_type_that_the_cloud_does_not_offer_has_no_resources(code: str) -> None:
+    estate, asked = _without_gateways(code)
+    with ArmStandIn(estate) as arm:
+        async with client_of(arm) as bench:
+            answer = await bench.answer(asked)
+    assert (answer.bodies, answer.problem) == ((), None)
+    assert [one.status for one in answer.evidence][-1] == 200
+    assert "/providers/Microsoft.Network?" in answer.evidence[-1].request
+
+
+@pytest.mark.parametrize("discovery", ["graph", "list"])
+async def test_a_cloud_that_lags_behind_is_judged_as_one_that_has_nothing_of_the_new_types(discovery: Any) -> None:
+    estate, _ = _without_gateways("NoRegisteredProviderFound")
+    with ArmStandIn(sealed_estate()) as arm:
+        usual = await audited(arm, discovery=discovery)
+    with ArmStandIn(estate) as arm:
+        seen = await audited(arm, discovery=discovery)
+    assert seen.claims() ^ usual.claims() == set()
+
+
+@pytest.mark.parametrize(
+    "types",
+    [
+        Edit("resourceTypes", [{"resourceType": "virtualNetworks"}, {"resourceType": "ServiceGateways"}]),
+        Edit("resourceTypes", []),
+        Edit("resourceTypes", None),
+        Edit("resourceTypes", [{"resourceType": "virtualNetworks"}, {"name": "serviceGateways"}]),
+        Edit("resourceTypes", "virtualNetworks"),
+        Remove("resourceTypes"),
+        Status(403, code="AuthorizationFailed"),
+        Status(503),
+    ],
+)
+async def test_a_type_that_its_provider_may_offer_stays_unknown(types: Any) -> None:
+    """An api-version that a cloud does not know is refused in the same words."""
+    estate, asked = _without_gateways("NoRegisteredProviderFound")
+    with ArmStandIn(estate, faults=[Fault(types, path="/providers/Microsoft.Network\\?")]) as arm:
+        async with client_of(arm, retry_budget=3) as bench:
+            answer = await bench.answer(asked)
+    assert answer.problem is not None
+
+
+async def test_an_api_version_that_a_cloud_does_not_know_leaves_a_type_unknown() -> None:
+    """The refusal names versions that would do, so there may be resources, wherever the provider lists the type."""
+    estate, asked = _without_gateways("NoRegisteredProviderFound")
+    older = question("list", GATEWAYS, asked.target, "1999-01-01")
+    estate.not_offered.clear()
+    gone = Edit("resourceTypes", [{"resourceType": "virtualNetworks"}])
+    with ArmStandIn(estate, faults=[Fault(gone, path="/providers/Microsoft.Network\\?")]) as arm:
+        async with client_of(arm) as bench:
+            answer = await bench.answer(older)
+    assert answer.problem is not None
+    assert "supported api-versions are '" in answer.problem.detail
+
+
+async def test_a_deny_assignment_is_no_missing_permission() -> None:
+    estate = estate_of("managed")
+    estate.lock(estate.site.node_group)
+    with ArmStandIn(estate) as arm:
+        seen = await audited(arm)
+    locked = [one for one in seen.findings if one.reason == "DenyAssignment"]
+    assert {one.check for one in locked} >= {"avnm-connectivity", "avnm-admin-rules"}
+    assert {one.verdict for one in locked} == {Verdict.UNKNOWN}
+    for one in locked:
+        assert "missing permission" not in one.message
+        assert "deny assignment" in one.remedy
+        assert "role in docs" not in one.remedy
+
+
 @pytest.mark.parametrize(
     ("status", "code"),
     [(409, "Conflict"), (403, "MissingSubscriptionRegistration"), (404, "SubscriptionNotRegistered")],
@@ -140,6 +220,63 @@ async def test_a_resource_that_is_asked_for_by_its_id_and_what_lies_below_one_ar
         async with client_of(arm) as bench:
             answers = await bench.answerer.answers(asked)
     assert [answer.problem is None for answer in answers.values()] == [False, False]
+
+
+REGISTRY, PIPELINES = "Microsoft.ContainerRegistry/registries", "Microsoft.ContainerRegistry/registries/exportPipelines"
+OTHER_CHILDREN = [{"resourceType": "registries"}, {"resourceType": "registries/cacheRules"}]
+
+
+def _without_pipelines(code: str) -> tuple[Estate, Question]:
+    estate = sealed_estate()
+    estate.leave_out(PIPELINES, code)
+    return estate, _list(estate.site.registry, PIPELINES, "2026-09-01-preview")
+
+
+@pytest.mark.parametrize("code", ["InvalidResourceType", "NoRegisteredProviderFound"])
+async def test_a_type_below_a_resource_that_the_cloud_does_not_offer_has_no_resources(code: str) -> None:
+    estate, asked = _without_pipelines(code)
+    with ArmStandIn(estate) as arm:
+        async with client_of(arm) as bench:
+            answer = await bench.answer(asked)
+    assert (answer.bodies, answer.problem) == ((), None)
+    assert "/providers/Microsoft.ContainerRegistry?" in answer.evidence[-1].request
+
+
+@pytest.mark.parametrize(
+    "types",
+    [
+        Edit("resourceTypes", [*OTHER_CHILDREN, {"resourceType": "registries/exportpipelines"}]),
+        # a list that leaves types below resources out says nothing of them
+        Edit("resourceTypes", [{"resourceType": "registries"}, {"resourceType": "operations"}]),
+        Edit("resourceTypes", [{"resourceType": "registries"}, {"resourceType": "registriesOfOthers/cacheRules"}]),
+        Edit("resourceTypes", [*OTHER_CHILDREN, {"name": "registries/exportPipelines"}]),
+        Edit("resourceTypes", []),
+        Remove("resourceTypes"),
+        Status(403, code="AuthorizationFailed"),
+    ],
+)
+async def test_a_type_below_a_resource_that_may_be_offered_stays_unknown(types: Any) -> None:
+    estate, asked = _without_pipelines("NoRegisteredProviderFound")
+    with ArmStandIn(estate, faults=[Fault(types, path="/providers/Microsoft.ContainerRegistry\\?")]) as arm:
+        async with client_of(arm, retry_budget=3) as bench:
+            answer = await bench.answer(asked)
+    assert answer.problem is not None
+
+
+async def test_a_preview_that_a_cloud_does_not_know_is_unknown_and_touches_nothing_else() -> None:
+    """The refusal names other versions of the type, so it is there; the stable look at the same registry goes on."""
+    estate = sealed_estate()
+    stable, preview = (
+        question("get", REGISTRY, estate.site.registry, one) for one in ("2025-11-01", "2030-01-01-preview")
+    )
+    with ArmStandIn(estate) as arm:
+        async with client_of(arm) as bench:
+            answers = await bench.answerer.answers([stable, preview])
+    assert answers[stable].problem is None
+    assert "writableCacheRepos" not in answers[stable].bodies[0].value["properties"]
+    problem = answers[preview].problem
+    assert problem is not None
+    assert problem.trouble is Trouble.REFUSED
 
 
 async def test_a_list_that_is_refused_at_a_later_page_keeps_its_problem() -> None:

@@ -14,10 +14,12 @@ from hermetic.audit.estate.kubernetes.calls import ConfigMap
 from hermetic.audit.estate.kubernetes.nodes import Node
 from hermetic.audit.estate.kubernetes.pods import Pod
 from hermetic.audit.estate.kubernetes.policies import CiliumNetworkPolicy, NetworkPolicy
+from hermetic.audit.estate.kubernetes.served import SERVED
 from hermetic.audit.estate.questions import Answer, Question, Trouble
 from hermetic.audit.findings import Verdict
 from hermetic.collect.collecting import collected
 from hermetic.collect.kube.answering import KubeAnswerer
+from hermetic.collect.kube.observations import LOOKS
 from hermetic.errors import ServerTrouble, Throttled, Unreachable
 from hermetic.kinds import Kind
 from tests.kubernetes_estates import CLUSTER, POLICY, manifest, pod, sealed_cluster
@@ -35,7 +37,9 @@ async def test_every_check_is_answered_in_one_round_from_lists_of_many_pages() -
     answers = await collected(CLUSTER, {"kube": answerer}, lambda estate: judge(estate, POLICY), NoProgress())
     found = judge(Estate(CLUSTER, ("kube",), answers), POLICY)
     assert {one.verdict for one in found} == {Verdict.PASS}
-    assert len(api.lists) == len(ASKED)
+    # A kind of a group that may not be there is listed only where it is served.
+    assert sorted(api.lists) == sorted(look.kind.plural for look in LOOKS if not look.is_optional)
+    assert api.documents.count("/apis") == 1
 
 
 async def test_a_list_begun_anew_forgets_what_came_before() -> None:
@@ -54,10 +58,8 @@ async def test_a_kind_that_is_not_served_is_shown_absent() -> None:
     api.groups = {"apps": {"v1": ["deployments"]}}
     (answer,) = await asked(api, question(CiliumNetworkPolicy, ""))
     assert (answer.bodies, answer.problem) == ((), None)
-    assert [(one.request, one.status) for one in answer.evidence] == [
-        ("GET /apis/cilium.io/v2/ciliumnetworkpolicies", 404),
-        ("GET /apis", 200),
-    ]
+    assert [(one.request, one.status) for one in answer.evidence] == [("GET /apis", 200)]
+    assert api.lists == []
 
 
 async def test_a_group_that_lacks_the_kind_shows_its_absence_as_well() -> None:
@@ -65,7 +67,7 @@ async def test_a_group_that_lacks_the_kind_shows_its_absence_as_well() -> None:
     api.groups = {"cilium.io": {"v2": ["ciliumnodes"], "v2alpha1": ["ciliumnodeconfigs"]}}
     (answer,) = await asked(api, question(CiliumNetworkPolicy, ""))
     assert answer.problem is None
-    assert [one.request for one in answer.evidence[1:]] == [
+    assert [one.request for one in answer.evidence] == [
         "GET /apis", "GET /apis/cilium.io/v2", "GET /apis/cilium.io/v2alpha1",
     ]  # fmt: skip
 
@@ -87,11 +89,80 @@ async def test_discovery_that_cannot_be_had_shows_nothing() -> None:
     assert answer.problem is not None
 
 
-async def test_a_refused_list_of_a_kind_that_is_not_served_is_an_absence_too() -> None:
+async def test_a_refused_list_of_a_kind_that_is_served_is_no_absence() -> None:
     api = Served([])
+    api.groups = {"cilium.io": {"v2": ["ciliumnetworkpolicies"]}}
     api.refuse("ciliumnetworkpolicies", forbidden())
     (answer,) = await asked(api, question(CiliumNetworkPolicy, ""))
-    assert (answer.problem, answer.evidence[0].status) == (None, 403)
+    assert answer.problem is not None
+    assert answer.problem.permission == "list ciliumnetworkpolicies.cilium.io"
+
+
+class Aggregated(Served):
+    """Tells all that it serves in one document; `stale` groups did not answer."""
+
+    stale: frozenset[str] = frozenset()
+
+    async def discovered(self, path: str) -> Manifest:
+        assert path == "/apis"
+        items = [
+            {
+                "metadata": {"name": name},
+                "versions": [
+                    {
+                        "version": version,
+                        "freshness": "Stale" if name in self.stale else "Current",
+                        "resources": [{"resource": plural, "responseKind": {"kind": plural}} for plural in plurals],
+                    }
+                    for version, plurals in versions.items()
+                ],
+            }
+            for name, versions in self.groups.items()
+        ]
+        return {"kind": "APIGroupDiscoveryList", "items": items}
+
+
+async def test_one_document_is_enough_where_the_server_tells_all_at_once() -> None:
+    api = Aggregated([])
+    api.groups = {"cilium.io": {"v2": ["ciliumnodes"]}, "x.example.com": {"v1": ["ways"], "v2": ["ways"]}}
+    absent, served = await asked(api, question(CiliumNetworkPolicy, ""), SERVED)
+    assert (absent.problem, [one.request for one in absent.evidence]) == (None, ["GET /apis"])
+    assert [dict(body.value) for body in served.bodies] == [
+        {"id": "cilium.io", "kinds": [{"plural": "ciliumnodes", "kind": "ciliumnodes", "versions": ["v2"]}],
+         "stale": []},
+        {"id": "x.example.com", "kinds": [{"plural": "ways", "kind": "ways", "versions": ["v1", "v2"]}], "stale": []},
+    ]  # fmt: skip
+
+
+async def test_a_group_whose_server_did_not_answer_shows_no_absence() -> None:
+    api = Aggregated([])
+    api.groups, api.stale = {"cilium.io": {"v2": []}}, frozenset({"cilium.io"})
+    absent, served = await asked(api, question(CiliumNetworkPolicy, ""), SERVED)
+    assert absent.problem is not None
+    assert [body.value["stale"] for body in served.bodies] == [["v2"]]
+
+
+@pytest.mark.parametrize("junk", [{}, {"groups": [{}]}, {"kind": "APIGroupDiscoveryList", "items": ["x"]}])
+async def test_a_discovery_document_of_another_shape_shows_nothing(junk: Manifest) -> None:
+    class Junk(Served):
+        async def discovered(self, path: str) -> Manifest:  # noqa: ARG002
+            return junk
+
+    absent, served = await asked(Junk([]), question(CiliumNetworkPolicy, ""), SERVED)
+    assert absent.problem is not None
+    assert served.problem is not None
+
+
+async def test_discovery_that_fails_in_passing_is_read_again() -> None:
+    class Hiccup(Served):
+        async def discovered(self, path: str) -> Manifest:
+            if self.documents.count("/apis") < 2:
+                self.documents.append("/apis")
+                raise ServerTrouble("x", status=503)
+            return await super().discovered(path)
+
+    (served,) = await asked(Hiccup([]), SERVED)
+    assert served.problem is None
 
 
 async def test_a_refused_list_names_the_permission() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from typing import Any
 
 import pytest
@@ -12,14 +12,18 @@ from hermetic.audit.auditing import judge
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.kubernetes.all_kinds import question
 from hermetic.audit.estate.kubernetes.nodes import Node
+from hermetic.audit.estate.kubernetes.policies import CiliumNetworkPolicy
+from hermetic.audit.estate.kubernetes.served import SERVED
 from hermetic.audit.estate.kubernetes.services import Service
+from hermetic.audit.estate.kubernetes.templates import Job
 from hermetic.audit.findings import Verdict
 from hermetic.collect.kube.answering import KubeAnswerer
 from hermetic.collect.kube.observations import LOOKS, ClusterObservations
 from hermetic.collect.kube.observing import Observing
 from hermetic.errors import ServerTrouble, Unreachable
+from hermetic.kinds import Kind
 from tests.kubernetes_estates import CLUSTER, POLICY, manifest, pod, sealed_cluster
-from tests.served_cluster import Served, forbidden
+from tests.served_cluster import Manifest, Served, forbidden
 
 
 @pytest.fixture
@@ -68,7 +72,7 @@ def test_before_anything_was_listed_everything_is_unknown() -> None:
 async def test_the_same_cluster_gives_the_same_findings_and_digests_by_watching(watching: Any) -> None:
     api = Served(sealed_cluster())
     observations, _ = await watching(api)
-    looked = await KubeAnswerer(api).answers([look.question for look in LOOKS])
+    looked = await KubeAnswerer(api).answers([SERVED, *(look.question for look in LOOKS)])
     watched = observations.answers()
     assert watched.keys() == looked.keys()
     for asked_for, answer in watched.items():
@@ -164,6 +168,83 @@ async def test_a_kind_that_never_changes_is_listed_anew_and_no_trouble(
     assert told == revisions
 
 
+async def test_controllers_with_pods_come_and_go_without_a_change(watching: Any) -> None:
+    api = Served(sealed_cluster())
+    observations, _ = await watching(api)
+    before = observations.revision
+    template = {"spec": {"hostNetwork": True, "containers": [{"name": "main", "image": "x"}]}}
+    running = manifest(Job, "probe", "inference", spec={"template": template})
+    api.drop(api.put(running))
+    asleep = api.put(manifest(Job, "night", "inference", spec={"suspend": True, "template": template}))
+    await until(lambda: observations.changed_since(before))
+    assert observations.revision == before + 1
+    assert failing(observations) >= {"k8s-hostnetwork"}
+    api.put({**asleep, "spec": {"template": template}})
+    await until(lambda: not failing(observations))
+
+
+async def test_a_kind_that_is_not_installed_is_neither_listed_nor_watched(watching: Any) -> None:
+    api = Served(sealed_cluster())
+    await watching(api)
+    asked = {look.kind.plural for look in LOOKS if not look.is_optional}
+    assert set(api.lists) == asked
+    assert not [name for name in api.watches if name.startswith("cilium.io/")]
+    assert api.documents.count("/apis") == 1
+
+
+async def test_a_kind_that_is_installed_later_is_seen(watching: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("hermetic.collect.kube.observing.LOOKS_AGAIN_SECONDS", 0.02)
+    monkeypatch.setattr("hermetic.collect.kube.observing.SERVED_SECONDS", 0.01)
+    api = Served(sealed_cluster())
+    observations, _ = await watching(api)
+    api.groups = {**api.groups, "cilium.io": {"v2": ["ciliumnetworkpolicies"]}, "kuma.io": {"v1": ["zoneegresses"]}}
+    spec = {"endpointSelector": {}, "egress": [{"toEntities": ["world"]}]}
+    api.put(manifest(CiliumNetworkPolicy, "wide", "inference", spec=spec))
+    await until(lambda: failing(observations) == {"k8s-policy-allow-all"})
+    await until(lambda: unknown(observations) == {"k8s-unread-kinds"})
+
+
+async def test_discovery_that_is_refused_leaves_the_served_kinds_unknown(watching: Any) -> None:
+    class Mute(Served):
+        async def discovered(self, path: str) -> Manifest:  # noqa: ARG002
+            raise forbidden()
+
+    observations, _ = await watching(Mute(sealed_cluster()))
+    assert "k8s-unread-kinds" in unknown(observations)
+
+
 async def _watch_of(api: Served, name: str) -> asyncio.Queue[Any]:
     await until(lambda: name in api.watches)
     return api.watches[name]
+
+
+@pytest.mark.parametrize("broken", ["gone", "malformed", "defect"])
+async def test_a_kind_whose_watch_never_lasts_is_listed_at_a_bounded_rate(broken: str) -> None:
+    """410 at once, an object that is not understood, or a defect of ours: no storm, and no end of the others."""
+
+    listed_at: list[float] = []
+
+    class Broken(Served):
+        async def pages(self, kind: Kind, **narrowed: Any) -> AsyncIterator[tuple[list[Any], str]]:
+            if kind.plural == "pods":
+                listed_at.append(asyncio.get_running_loop().time())
+            async for page in super().pages(kind, **narrowed):
+                yield page
+
+        async def watch(self, kind: Kind, **narrowed: Any) -> AsyncGenerator[tuple[str, Any], None]:
+            if kind.plural == "pods":
+                if broken == "gone":
+                    raise ServerTrouble("too old", status=410)
+                if broken == "defect":
+                    raise ZeroDivisionError
+                yield "ADDED", {"metadata": {"resourceVersion": "9"}}
+            async for event in super().watch(kind, **narrowed):
+                yield event
+
+    task = asyncio.create_task(Observing(Broken(sealed_cluster()), ClusterObservations()).run())
+    await until(lambda: len(listed_at) >= 3)
+    assert not task.done()
+    assert listed_at[1] - listed_at[0] >= 0.15
+    assert listed_at[2] - listed_at[1] >= 0.75
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)

@@ -22,6 +22,27 @@ LAST_WORDS = {
     "safetensors_rust.SafetensorError: Error while deserializing header: incomplete metadata, file not fully covered": (
         Reason.MODEL_INCOMPLETE
     ),
+    "safetensors._safetensors_rust.SafetensorError: Error while deserializing header: header too small": (
+        Reason.MODEL_INCOMPLETE
+    ),
+    "FileNotFoundError: Weight files referenced in index but missing: {'/weights/model-00002-of-00002.safetensors'}": (
+        Reason.MODEL_INCOMPLETE
+    ),
+    "OSError: It looks like the config file at '/weights/config.json' is not a valid JSON file.": (
+        Reason.MODEL_INCOMPLETE
+    ),
+    "  Value error, Model architectures ['NewForCausalLM'] are not supported for now. Supported architectures: ...": (
+        Reason.MODEL_UNSUPPORTED
+    ),
+    "  Value error, Invalid repository ID or local directory specified: 'meta-llama/draft'.": Reason.FETCH_ATTEMPTED,
+    "openai_harmony.HarmonyError: error downloading or loading vocab file: failed to download or load vocab file": (
+        Reason.FETCH_ATTEMPTED
+    ),
+    "openai_harmony.HarmonyError: invalid tiktoken vocab file: No such file or directory (os error 2)": (
+        Reason.MODEL_INCOMPLETE
+    ),
+    "vllm serve: error: argument --max-num-seqs: invalid int value: 'many'": Reason.ENGINE_ARGUMENTS_REFUSED,
+    "TypeError: Error: --enable-auto-tool-choice requires --tool-call-parser": Reason.ENGINE_ARGUMENTS_REFUSED,
     "ValueError: Couldn't instantiate the backend tokenizer from one of: ...": Reason.MODEL_INCOMPLETE,
     "ValueError: The repository /weights contains custom code which must be executed to correctly load the model.": (
         Reason.REMOTE_CODE_REQUIRED
@@ -66,7 +87,7 @@ def test_last_words_become_their_reason(words, reason):
 def test_cause_is_found_under_the_wrapper_that_says_nothing(words, reason):
     log = f'Traceback (most recent call last):\n  File "x.py", line 1, in main\n{words}\n{WRAPPER}\n'
     assert diagnose(log) is reason
-    assert telling_line(log) == words[:300]
+    assert telling_line(log) == words.strip()[:300]
 
 
 def test_every_signature_is_shown_by_a_line():

@@ -33,6 +33,7 @@ ALWAYS = {
     "VLLM_DO_NOT_TRACK": "1",
     "VLLM_NO_USAGE_STATS": "1",
     "FLASHINFER_NO_DOWNLOAD": "1",
+    "FLASHINFER_CUBINS_REPOSITORY": "/nonexistent",
     "VLLM_MEDIA_URL_ALLOW_REDIRECTS": "0",
     "NIM_TELEMETRY_MODE": "0",
     "NIM_DISABLE_MODEL_DOWNLOAD": "1",
@@ -74,7 +75,13 @@ def test_line_2_0_fetches_no_media_and_later_lines_may_be_told_so_by_the_user():
 
 @pytest.mark.parametrize(
     "arguments",
-    [["--allowed-media-domains"], ["--allowed-media-domains=example.com"], ["--allowed-media=media.invalid"]],
+    [
+        ["--allowed-media-domains"],
+        ["--allowed-media-domains=example.com"],
+        ["--allowed-media=NOWHERE.invalid"],
+        ["--allowed-media-domains=media.invalid"],
+        ["--allowed-media-domains=nowhere.invalid"],
+    ],
 )
 def test_no_other_domain_can_be_named_for_media(arguments):
     with pytest.raises(ValidationError, match="reserved flag"):

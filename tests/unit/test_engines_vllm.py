@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from pydantic import ValidationError
 
 from hermetic.api.engine import Vllm
-from hermetic.api.reserved import ENVIRONMENT, VLLM_FLAGS
+from hermetic.api.reserved import ENVIRONMENT, NOWHERE, VLLM_FLAGS
+from hermetic.engines.first_errors import keeping_first_errors
 from hermetic.engines.starting import launch
 from hermetic.engines.vllm import unknown_flags
 from hermetic.engines.vllm_tables import supported_minors, table_for
@@ -91,18 +93,74 @@ def test_api_key_variable_exists_in_every_version_so_that_no_version_serves_with
 @every_version
 def test_media_guard_and_drain_are_rendered_for_every_version(minor):
     words = arguments(a_model_of_version(minor, a_share_model()))
-    assert value_after("--allowed-media-domains", words) == "media.invalid"
+    assert value_after("--allowed-media-domains", words) == NOWHERE
     assert value_after("--shutdown-timeout", words) == "120"
 
 
 @every_version
 def test_word_of_a_user_cannot_become_a_value_of_a_flag_of_ours(minor):
-    """`--allowed-media-domains media.invalid evil.example` would open a domain: the last flag of ours takes no more."""
+    """`--allowed-media-domains NOWHERE.invalid evil.example` would open a domain: our last flag takes no more."""
     for endpoint in ({}, {"tls": {"secretName": "s"}}):
         words = arguments(a_model_of_version(minor, a_share_model(endpoint=endpoint)))
         last, values = _as_flags(words[1:])[-1]
         arity = table_for(minor).flags[last].value
         assert arity == "none" or (arity == "one" and len(values) == 1)
+
+
+def test_no_host_can_be_the_domain_that_media_may_come_from():
+    """vLLM compares the host of a URL, lower-cased by its reader of URLs, with the words of the list as they are."""
+    assert NOWHERE.lower() != NOWHERE
+    assert NOWHERE.endswith(".invalid")
+
+
+@pytest.mark.parametrize(("minor", "reads"), [("0.24", True), ("0.30", True), ("0.31", False), ("0.33", False)])
+def test_vocabulary_of_gpt_oss_is_read_from_the_model_where_the_release_would_fetch_it(minor, reads):
+    """vLLM's requirements: openai-harmony up to 0.30, oss-harmony from 0.31 on, which would refuse the empty folder."""
+    for manifest, folder in ((a_share_model(), "/weights"), (a_baked_model(), "/models/phi-4")):
+        found = environment(a_model_of_version(minor, manifest)).get("TIKTOKEN_ENCODINGS_BASE")
+        assert found == ({"name": "TIKTOKEN_ENCODINGS_BASE", "value": folder} if reads else None)
+
+
+def test_another_folder_for_the_vocabulary_takes_the_place_of_the_model_s():
+    named = {"name": "TIKTOKEN_ENCODINGS_BASE", "value": "/opt/vocabulary"}
+    manifest = a_share_model(engine={"vllm": {"image": VLLM_IMAGE, "version": "0.28.0", "extraEnv": [named]}})
+    told = [variable for variable in launch(spec_of(manifest)).env if variable["name"] == named["name"]]
+    assert told == [named]
+
+
+CODE_FROM_A_FOLDER = [
+    "SAGEMAKER_MODEL_PATH",
+    "CUSTOM_SCRIPT_FILENAME",
+    "CUSTOM_FASTAPI_PING_HANDLER",
+    "CUSTOM_FASTAPI_INVOCATION_HANDLER",
+    "CUSTOM_FASTAPI_MIDDLEWARE_THROTTLE",
+    "CUSTOM_FASTAPI_MIDDLEWARE_PRE_POST_PROCESS",
+    "CUSTOM_PRE_PROCESS",
+    "CUSTOM_POST_PROCESS",
+    "VLLM_LOGGING_CONFIG_PATH",
+    "VLLM_PLUGINS",
+    "NIM_MIDDLEWARE_CONFIG_PATH",
+    "PYTHONPATH",
+    "LD_PRELOAD",
+]
+
+
+@pytest.mark.parametrize("name", CODE_FROM_A_FOLDER)
+@pytest.mark.parametrize("value", ["/weights", "/weights/evil.py", "evil", ""])
+def test_no_variable_lets_the_engine_import_what_lies_beside_the_weights(name, value):
+    with pytest.raises(ValidationError, match="reserved variable"):
+        spec_of(a_share_model(engine={"vllm": {"extraEnv": [{"name": name, "value": value}]}}))
+
+
+@pytest.mark.parametrize(
+    "flag",
+    ["--tool-parser-plugin", "--reasoning-parser-plugin", "--io-processor-plugin", "--middleware", "--worker-cls",
+     "--worker-extension-cls", "--scheduler-cls", "--logits-processors", "--model-class-overrides", "--log-config-file",
+     "--trust-remote-code", "--tool-server", "--config"],
+)  # fmt: skip
+def test_no_argument_lets_the_engine_import_what_lies_beside_the_weights(flag):
+    with pytest.raises(ValidationError, match="reserved flag"):
+        spec_of(a_share_model(engine={"vllm": {"extraArgs": [flag, "/weights/evil.py"]}}))
 
 
 def test_younger_flag_is_left_out_for_a_version_that_does_not_know_it():
@@ -125,7 +183,7 @@ def test_short_form_starts_the_server_with_exactly_these_arguments():
         "--shutdown-timeout",
         "120",
         "--allowed-media-domains",
-        "media.invalid",
+        "NOWHERE.invalid",
         "--enable-offline-docs",
         "--sse-keep-alive-interval",
         "30",
@@ -184,7 +242,7 @@ def test_model_is_named_by_an_absolute_path_never_by_an_id(manifest, path):
 
 
 def test_server_is_started_by_name_whatever_the_image_s_entrypoint():
-    assert launch(spec_of(a_share_model())).command == ("vllm", "serve")
+    assert launch(spec_of(a_share_model())).command == keeping_first_errors("vllm", "serve")
 
 
 # ---------------------------------------------------------------------- sealed
@@ -199,6 +257,7 @@ OFFLINE = {
     "VLLM_DO_NOT_TRACK": "1",
     "VLLM_NO_USAGE_STATS": "1",
     "FLASHINFER_NO_DOWNLOAD": "1",
+    "FLASHINFER_CUBINS_REPOSITORY": "/nonexistent",
     "VLLM_MEDIA_URL_ALLOW_REDIRECTS": "0",
 }
 CACHES = {
@@ -225,7 +284,8 @@ def test_environment_is_exactly_the_offline_one(minor):
     """Exact values: several of these switches take every other value, "true" included, for off."""
     found = environment(a_model_of_version(minor, a_share_model()))
     literal = {name: variable["value"] for name, variable in found.items() if "value" in variable}
-    assert literal == {**OFFLINE, **CACHES, "VLLM_ENGINE_READY_TIMEOUT_S": "1200"}
+    vocabulary = {"TIKTOKEN_ENCODINGS_BASE": "/weights"} if int(minor.split(".")[1]) < 31 else {}
+    assert literal == {**OFFLINE, **CACHES, **vocabulary, "VLLM_ENGINE_READY_TIMEOUT_S": "1200"}
     assert found["VLLM_HOST_IP"]["valueFrom"]["fieldRef"]["fieldPath"] == "status.podIP"
     assert found.keys() == literal.keys() | {"VLLM_HOST_IP"}
 
@@ -233,7 +293,7 @@ def test_environment_is_exactly_the_offline_one(minor):
 def test_every_cache_lies_in_a_writable_volume():
     started = launch(spec_of(a_share_model()))
     writable = [folder.path for folder in started.writable]
-    folders = {v["value"] for v in started.env if v.get("value", "").startswith("/")}
+    folders = {v["value"] for v in started.env if v.get("value", "").startswith("/")} - {"/nonexistent"}
     assert all(any(path == root or path.startswith(f"{root}/") for root in writable) for path in folders)
 
 

@@ -81,6 +81,11 @@ def test_registry_of_an_image_volume_counts_too():
         ({"namespaces": ["infer"]}, False),
         ({"namespaces": ["*"], "repositories": ["vllm/"]}, True),
         ({"namespaces": ["*"], "repositories": ["nim/"]}, False),
+        ({"namespaces": ["*"], "repositories": ["vllm"]}, True),
+        ({"namespaces": ["*"], "repositories": ["vllm/vllm-openai"]}, True),
+        ({"namespaces": ["*"], "repositories": ["vllm/vllm-openai/"]}, False),
+        ({"namespaces": ["*"], "repositories": ["vllm/vllm"]}, False),
+        ({"namespaces": ["*"], "repositories": ["vll"]}, False),
     ],
     ids=str,
 )
@@ -97,6 +102,31 @@ def test_host_of_a_registry_is_compared_whole(host):
     assert blocked(a_share_model(engine={"vllm": {"image": image, "version": "0.32.0"}})).reason is (
         Reason.REGISTRY_NOT_ALLOWED
     )
+
+
+@pytest.mark.parametrize(
+    ("repository", "holds"),
+    [
+        ("team", True),
+        ("team/x", True),
+        ("team/x/y", True),
+        ("team-evil/x", False),
+        ("teams", False),
+        ("a/team/x", False),
+    ],
+)
+def test_a_repository_ends_at_a_boundary(repository, holds):
+    policy = allowing(registries=[{"host": "acr.io", "repositories": ["team"], "namespaces": ["*"]}])
+    for tag in ("", ":v1"):
+        image = f"acr.io/{repository}{tag}@sha256:{DIGEST}"
+        model = a_share_model(engine={"vllm": {"image": image, "version": "0.32.0"}})
+        assert (first_block(spec_of(model), a_world(policy=policy)) is None) == holds
+
+
+@pytest.mark.parametrize("repository", ["", "/", "Team", "team/../x", "*", "team//x"])
+def test_a_repository_of_the_configuration_is_one(repository):
+    with pytest.raises(ValueError, match="must be a repository"):
+        allowing(registries=[{"host": "acr.io", "repositories": [repository], "namespaces": ["*"]}])
 
 
 # ---------------------------------------------------------------------- shares
@@ -128,6 +158,43 @@ def test_share_that_is_not_listed_exactly_is_refused_with_the_line_to_add(weight
     assert first_block(spec_of(a_model_of(**weights)), a_world(policy=policy)) is None
     other = allowing(shares=yaml.safe_load(line.replace("[inference]", "[other]")))
     assert blocked(a_model_of(**weights), policy=other).reason is Reason.SHARE_NOT_ALLOWED
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        {"azureFiles": {"account": "contosomodels", "share": "models"}},
+        {"nfs": {"server": "nfs.contoso.internal", "path": "/export/models"}},
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize(
+    ("folder", "holds"),
+    [
+        ("team-a", True),
+        ("team-a/llama/fp8", True),
+        ("shared/phi", True),
+        ("team-ab", False),
+        ("team-a-evil/llama", False),
+        ("team-b/llama", False),
+        ("llama/team-a", False),
+        (None, False),
+    ],
+)
+def test_a_share_may_be_allowed_by_folder(source, folder, holds):
+    ((kind, share),) = source.items()
+    place = {"server": share["server"], "path": share["path"]} if kind == "nfs" else share
+    lines = [
+        {**place, "folders": ["team-a", "shared/"[:-1]], "namespaces": ["inference"]},
+        {**place, "namespaces": ["other"]},
+        {**place, "folders": ["team-b"], "namespaces": ["other"]},
+    ]
+    weights = {kind: {**share, **({"folder": folder} if folder else {})}}
+    found = first_block(spec_of(a_model_of(**weights)), a_world(policy=allowing(shares=lines)))
+    assert (found is None) == holds
+    if found is not None:
+        assert (found.reason, found.condition) == (Reason.SHARE_NOT_ALLOWED, ConditionType.WEIGHTS_VERIFIED)
+        assert "only below: shared, team-a; set `folder`" in found.message
 
 
 def test_folder_below_an_allowed_share_is_allowed():
@@ -362,6 +429,33 @@ def test_address_that_an_older_deployment_asks_for_is_not_asked_for_again():
     assert "'10.13.76.40'" in block.message
 
 
+@pytest.mark.parametrize(
+    ("lines", "holds"),
+    [
+        ([], True),
+        ([{"ranges": ["10.13.76.32/28"], "namespaces": ["inference"]}], True),
+        ([{"ranges": ["10.13.76.40/32"], "namespaces": ["*"]}], True),
+        ([{"ranges": ["10.13.76.0/30", "10.13.76.40/32"], "namespaces": ["other", "inference"]}], True),
+        ([{"ranges": ["10.13.76.32/28"], "namespaces": ["other"]}], False),
+        ([{"ranges": ["10.13.76.48/28"], "namespaces": ["inference"]}], False),
+        ([{"ranges": ["fd00::/8"], "namespaces": ["inference"]}], False),
+    ],
+    ids=str,
+)
+def test_addresses_are_allowed_by_namespace(lines, holds):
+    import yaml
+
+    model = a_baked_model(endpoint={"internalLoadBalancer": {"address": "10.13.76.40"}})
+    found = first_block(spec_of(model), a_world(policy=allowing(addresses=lines)))
+    assert (found is None) == holds
+    if found is not None:
+        assert (found.reason, found.condition) == (Reason.ADDRESS_NOT_ALLOWED, ConditionType.ENDPOINT_PRIVATE)
+        told = yaml.safe_load(found.message.split("`addresses`: ")[1])
+        assert first_block(spec_of(model), a_world(policy=allowing(addresses=[*lines, *told]))) is None
+    free = a_baked_model(endpoint={"internalLoadBalancer": {}})
+    assert first_block(spec_of(free), a_world(policy=allowing(addresses=lines))) is None
+
+
 def test_every_block_of_a_gate_needs_a_human():
     """A gate that passes by itself would be a wait, not a gate."""
     told = {
@@ -374,5 +468,7 @@ def test_every_block_of_a_gate_needs_a_human():
         Reason.IMAGE_VOLUME_UNSUPPORTED,
         Reason.MEMORY_TOO_SMALL,
         Reason.ENDPOINT_CONFLICT,
+        Reason.ADDRESS_NOT_ALLOWED,
+        Reason.ENGINE_SETTING_NOT_ALLOWED,
     }
     assert all(reason.needs_human for reason in told)

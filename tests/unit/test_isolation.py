@@ -12,7 +12,7 @@ from hermetic.api.conditions import ConditionType
 from hermetic.api.configuration import Configuration
 from hermetic.api.reasons import Reason
 from hermetic.plan.gates import HOLDS, Blocks
-from hermetic.plan.isolation import CONFIRMED_FOR, allowed_age, closes_at, isolation_is_proven
+from hermetic.plan.isolation import CONFIRMED_FOR, allowed_age, closes_at, enforcement, gate, isolation_is_proven
 from tests.scenarios import a_share_model
 from tests.worlds import EVERY_SOURCE, NOW, a_world, evidence, spec_of
 
@@ -152,3 +152,49 @@ def test_why_the_audit_does_not_know_is_why_the_gate_is_closed(of_the_audit, rea
     verdict = judged(evidence("Unknown", reason=of_the_audit, message="said by the audit"))
     assert isinstance(verdict, Blocks)
     assert (verdict.reason, verdict.truth, verdict.message) == (reason, "Unknown", "said by the audit")
+
+
+def a_floor(minimum, *overrides):
+    said = [{"minimumEnforcement": one, "namespaces": list(names)} for one, *names in overrides]
+    return Configuration.model_validate({"isolation": {"minimumEnforcement": minimum, "overrides": said}})
+
+
+@pytest.mark.parametrize("asked", ["Enforce", "Report", "Off"])
+@pytest.mark.parametrize("minimum", ["Enforce", "Report", "Off"])
+def test_the_stricter_of_what_is_asked_and_the_minimum_counts(asked, minimum):
+    strictness = {"Off": 0, "Report": 1, "Enforce": 2}
+    spec = spec_of(a_share_model(isolation={"enforcement": asked}))
+    found = enforcement(spec, a_world(policy=a_floor(minimum)))
+    assert strictness[found] == max(strictness[asked], strictness[minimum])
+
+
+def test_nothing_less_than_enforce_counts_unless_the_platform_says_so():
+    spec = spec_of(a_share_model(isolation={"enforcement": "Off"}))
+    assert enforcement(spec, a_world(policy=Configuration())) == "Enforce"
+
+
+@pytest.mark.parametrize(
+    ("overrides", "expected"),
+    [
+        ([("Off", "inference")], "Off"),
+        ([("Off", "another")], "Enforce"),
+        ([("Report", "*")], "Report"),
+        ([("Off", "inference"), ("Report", "*")], "Report"),
+        ([("Off", "inf")], "Enforce"),
+    ],
+)
+def test_a_namespace_may_have_another_minimum_and_the_strictest_that_names_it_counts(overrides, expected):
+    spec = spec_of(a_share_model(isolation={"enforcement": "Off"}))
+    assert enforcement(spec, a_world(policy=a_floor("Enforce", *overrides))) == expected
+
+
+@pytest.mark.parametrize("asked", ["Report", "Off"])
+def test_less_than_the_minimum_is_raised_to_it(asked):
+    spec = spec_of(a_share_model(isolation={"enforcement": asked}))
+    seen = evidence("Fail", message="subnet snet-gpu -> nat gateway -> internet")
+    blocked = gate(spec, a_world(evidence=seen, policy=a_floor("Enforce")), NOW)
+    assert isinstance(blocked, Blocks)
+    assert blocked.reason is Reason.ENFORCEMENT_RAISED
+    for words in (f"`isolation.enforcement` {asked} is raised to Enforce", "namespace 'inference'", "nat gateway"):
+        assert words in blocked.message
+    assert gate(spec, a_world(evidence=evidence("Pass"), policy=a_floor("Enforce")), NOW) == HOLDS

@@ -15,7 +15,7 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer, unused_port
 
-from hermetic.controller.fence import FencedApi
+from hermetic.controller.fence import fence
 from hermetic.errors import Conflict, NotFound, NotLeading, ServerTrouble, Throttled, Unreachable
 from hermetic.kinds import NODE, SERVICE
 from hermetic.kube.client import KubernetesApi, Timeouts
@@ -78,13 +78,17 @@ def client_of(server: LocalServer, **options: Any) -> KubernetesApi:
     return KubernetesApi(Connection(server.url, nobody), **options)
 
 
+WRITER = [{"manager": "kubectl"}]
+"""What is kept of the book of a Service: who wrote it, and no fields."""
+
+
 def status_body(code: int, reason: str = "", message: str = "no") -> web.Response:
     body = {"kind": "Status", "status": "Failure", "code": code, "reason": reason, "message": message}
     return web.json_response(body, status=code)
 
 
 def page(*names: str, version: str, carry_on: str = "") -> web.Response:
-    items = [{"metadata": {"name": name, "managedFields": [{"manager": "kubectl"}]}} for name in names]
+    items = [{"metadata": {"name": name, "managedFields": [{**WRITER[0], "fieldsV1": {}}]}} for name in names]
     metadata = {"resourceVersion": version} | ({"continue": carry_on} if carry_on else {})
     return web.json_response({"kind": "ServiceList", "apiVersion": "v1", "metadata": metadata, "items": items})
 
@@ -136,7 +140,7 @@ async def test_an_answer_that_does_not_come_in_time_is_unreachable(server: Local
         raise AssertionError
 
     server.answers = [never]
-    async with client_of(server, timeouts=Timeouts(connect=5, request=0.1)) as api:
+    async with client_of(server, timeouts=Timeouts(connect=5, request=0.1, write=0.1)) as api:
         with pytest.raises(Unreachable, match="no answer in time"):
             await api.apply(A_SERVICE)
 
@@ -175,8 +179,8 @@ async def test_a_list_is_read_page_by_page_and_its_items_look_like_single_object
         pages = [pair async for pair in api.pages(SERVICE, namespace="models", label_selector="app in (x,y),!z")]
     assert pages[0] == (
         [
-            {"metadata": {"name": "a"}, "apiVersion": "v1", "kind": "Service"},
-            {"metadata": {"name": "b"}, "apiVersion": "v1", "kind": "Service"},
+            {"metadata": {"name": "a", "managedFields": WRITER}, "apiVersion": "v1", "kind": "Service"},
+            {"metadata": {"name": "b", "managedFields": WRITER}, "apiVersion": "v1", "kind": "Service"},
         ],
         "7",
     )
@@ -209,6 +213,53 @@ async def test_a_list_that_is_forgotten_every_time_is_given_up(server: LocalServ
     assert server.answers == []
 
 
+async def test_a_page_of_large_objects_is_asked_for_again_in_smaller_ones(server: LocalServer) -> None:
+    """450 Events of a tenant, a megabyte each: no more than a bounded share of them is ever held at once."""
+    events = [{"metadata": {"name": f"e-{number}"}, "message": "x" * 1_000_000} for number in range(60)]
+
+    async def paged(request: web.Request) -> web.StreamResponse:
+        start, limit = int(request.query.get("continue") or 0), int(request.query["limit"])
+        chosen, end = events[start : start + limit], start + limit
+        metadata = {"resourceVersion": "5", "continue": str(end) if end < len(events) else ""}
+        return web.json_response({"metadata": metadata, "items": chosen})
+
+    server.otherwise = paged
+    async with client_of(server) as api:
+        pages = [[item["metadata"]["name"] for item in items] async for items, _ in api.pages(SERVICE)]
+    assert [name for names in pages for name in names] == [event["metadata"]["name"] for event in events]
+    assert max(map(len, pages)) <= 16
+    assert len(server.seen) < 30
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"[]",
+        b'{"object": {"metadata": {"resourceVersion": "1"}}}',
+        b'{"type": "ADDED", "object": null}',
+        b'{"type": "ADDED", "object": {"metadata": {}}}',
+        b'{"type": "ADDED", "object": {"metadata": {"resourceVersion": 7}}}',
+        b'{"type": 3, "object": {"metadata": {"resourceVersion": "1"}}}',
+    ],
+)
+async def test_a_line_of_a_watch_that_is_no_event_is_trouble_of_the_server(server: LocalServer, line: bytes) -> None:
+    server.answers = [web.Response(body=line + b"\n")]
+    async with client_of(server) as api:
+        events = api.watch(SERVICE, since="1")
+        with pytest.raises(ServerTrouble):
+            await anext(events)
+
+
+@pytest.mark.parametrize(
+    "body", [{"items": []}, {"metadata": None}, {"metadata": {"resourceVersion": "1"}, "items": 5}]
+)
+async def test_an_answer_that_is_no_list_is_trouble_of_the_server(server: LocalServer, body: dict[str, object]) -> None:
+    server.answers = [web.json_response(body)]
+    async with client_of(server) as api:
+        with pytest.raises(ServerTrouble):
+            await listed(api)
+
+
 async def test_an_empty_list_has_one_page_whatever_its_items_are_called(server: LocalServer) -> None:
     server.answers = [web.json_response({"metadata": {"resourceVersion": "3", "continue": ""}, "items": None})]
     async with client_of(server) as api:
@@ -219,7 +270,9 @@ async def test_an_empty_list_has_one_page_whatever_its_items_are_called(server: 
 
 
 async def test_an_apply_is_forced_strict_and_signed_by_its_field_manager(server: LocalServer) -> None:
-    live = A_SERVICE | {"metadata": {"name": "llama", "uid": "u", "managedFields": [{"manager": "hermetic"}]}}
+    live = A_SERVICE | {
+        "metadata": {"name": "llama", "uid": "u", "managedFields": [{"manager": "hermetic", "operation": "Apply"}]}
+    }
     server.answers = [web.json_response(live, status=201), web.json_response(live)]
     async with client_of(server) as api:
         assert (await api.apply(A_SERVICE))["metadata"] == {"name": "llama", "uid": "u"}
@@ -440,7 +493,11 @@ async def test_what_is_watched_looks_like_what_is_listed(server: LocalServer) ->
     async with client_of(server) as api:
         found = [manifest async for _, manifest in api.watch(SERVICE, since="7")]
     assert found == [
-        {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "llama", "resourceVersion": "9"}},
+        {
+            "apiVersion": "v1",
+            "kind": "Service",
+            "metadata": {"name": "llama", "resourceVersion": "9", "managedFields": WRITER},
+        },
     ]
 
 
@@ -486,17 +543,16 @@ async def test_a_write_that_waited_for_its_turn_is_not_sent_once_the_lease_is_lo
 
     server.otherwise = slow
     async with client_of(server, limit=asyncio.Semaphore(1)) as api:
-        fenced = FencedApi(api, lambda: leading)
-        api.ask_before_writing(fenced.check)
-        first = asyncio.create_task(fenced.apply(A_SERVICE))
+        api.ask_before_writing(fence(lambda: leading))
+        first = asyncio.create_task(api.apply(A_SERVICE))
         await arrived.wait()
         waiting = [
             asyncio.create_task(write)
             for write in (
-                fenced.apply(A_SERVICE),
-                fenced.apply_status({**A_SERVICE, "status": {}}),
-                fenced.delete(SERVICE, namespace="models", name="llama", uid="u"),
-                fenced.create_event({"metadata": {"namespace": "models"}}),
+                api.apply(A_SERVICE),
+                api.apply_status({**A_SERVICE, "status": {}}),
+                api.delete(SERVICE, namespace="models", name="llama", uid="u"),
+                api.create_event({"metadata": {"namespace": "models"}}),
             )
         ]
         await asyncio.sleep(0)

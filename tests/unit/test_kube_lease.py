@@ -14,7 +14,8 @@ from typing import Any
 import pytest
 
 from hermetic.errors import Conflict, HermeticError, NotFound, Unreachable
-from hermetic.kube.lease import LeaderLease
+from hermetic.kube.client import Timeouts
+from hermetic.kube.lease import LeaderLease, LeaseTiming
 
 Manifest = dict[str, Any]
 START = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
@@ -145,7 +146,7 @@ async def test_the_first_candidate_creates_the_lease_and_holds_it() -> None:
         "metadata": {"namespace": "ops", "name": "hermetic", "resourceVersion": "1"},
         "spec": {
             "holderIdentity": "one",
-            "leaseDurationSeconds": 30,
+            "leaseDurationSeconds": 40,
             "acquireTime": "2026-11-21T12:16:40.000000Z",
             "renewTime": "2026-11-21T12:16:40.000000Z",
             "leaseTransitions": 0,
@@ -184,7 +185,7 @@ async def test_a_silent_holder_is_followed_after_its_term_whatever_the_clocks_sa
     await finish(keeper)  # the process is gone without a word
     second = candidate(api, skewed, "two")
     waiting = asyncio.create_task(second.acquire())
-    await skewed.pass_by(29)
+    await skewed.pass_by(39)
     assert not second.held
     await skewed.pass_by(3)
     assert second.held
@@ -198,7 +199,7 @@ async def test_a_candidate_counts_from_when_it_first_saw_the_last_renewal() -> N
     waiting = asyncio.create_task(second.acquire())
     await time.pass_by(25)
     api.touch(renewTime="2026-11-21T12:17:05.000000Z")
-    await time.pass_by(29)
+    await time.pass_by(39)
     assert not second.held
     await time.pass_by(4)
     assert second.held
@@ -210,7 +211,7 @@ async def test_a_label_on_the_lease_is_no_sign_of_life() -> None:
     await candidate(api, time).acquire()
     second = candidate(api, time, "two")
     waiting = asyncio.create_task(second.acquire())
-    for _ in range(17):
+    for _ in range(22):
         api.touch()
         await time.pass_by(2)
     assert second.held
@@ -396,3 +397,8 @@ async def test_a_candidate_stopped_while_waiting_leaves_the_lease_alone() -> Non
     await second.release()
     assert api.spec["holderIdentity"] == "one"
     await finish(keeper)
+
+
+def test_a_write_has_ended_before_another_process_can_take_the_lease() -> None:
+    timing = LeaseTiming()
+    assert Timeouts().write < timing.duration - timing.deadline

@@ -10,7 +10,15 @@ import pytest
 
 from tests.pod_security import violations
 from tests.renderings import RENDERINGS
-from tests.scenarios import NIM_IMAGE, a_baked_model, a_nim_model, a_share_model, an_image_volume_model, changed
+from tests.scenarios import (
+    NIM_IMAGE,
+    VLLM_IMAGE,
+    a_baked_model,
+    a_nim_model,
+    a_share_model,
+    an_image_volume_model,
+    changed,
+)
 from tests.worlds import rendered
 
 every_rendering = pytest.mark.parametrize("manifest", RENDERINGS.values(), ids=list(RENDERINGS))
@@ -343,3 +351,23 @@ def test_pods_are_not_replaced_for_what_does_not_concern_them(other):
         after["metadata"]["annotations"]["hermetic.dev/pod-template"]
         == (before["metadata"]["annotations"]["hermetic.dev/pod-template"])
     )
+
+
+def test_the_kubelet_replaces_nothing_in_what_the_spec_says():
+    """'$(NAME)' and '$$' are the kubelet's; a variable could bring in a flag or a path that was judged nowhere."""
+    said = ["--response-role=$(VLLM_LOGGING_PREFIX)", "--chat-template=$$(A)"]
+    manifest = changed(
+        a_share_model(),
+        engine={
+            "vllm": {
+                "image": VLLM_IMAGE,
+                "version": "0.32.0",
+                "extraArgs": said,
+                "extraEnv": [{"name": "VLLM_LOGGING_PREFIX", "value": "$(HOME)$x"}],
+            }
+        },
+    )
+    engine = engine_of(manifest)
+    assert engine["args"][-2:] == ["--response-role=$$(VLLM_LOGGING_PREFIX)", "--chat-template=$$$$(A)"]
+    assert {"name": "VLLM_LOGGING_PREFIX", "value": "$$(HOME)$$x"} in engine["env"]
+    assert [word.replace("$$", "$") for word in engine["args"][-2:]] == said

@@ -38,9 +38,14 @@ def test_without_an_egress_audit_nothing_of_the_audit_is_loaded() -> None:
 def test_the_audit_in_the_cluster_is_told_what_the_configuration_allows() -> None:
     from hermetic.controller.wiring_audit import assemble_audit
 
-    told = {"registries": [{"host": "contoso.azurecr.io", "namespaces": ["*"]}], "allowedDnsServers": ["10.1.0.4"]}
+    told = {
+        "registries": [{"host": "contoso.azurecr.io", "namespaces": ["*"]}],
+        "allowedDnsServers": ["10.1.0.4"],
+        "harmlessKinds": ["x.example.com/*"],
+    }
     others = {field.name: Mock() for field in fields(Shared)}
-    auditor, _ = assemble_audit(Shared(**{**others, "configuration": Configuration.model_validate(told)}))
+    auditor, _ = assemble_audit(Shared(**{**others, "configuration": Configuration.model_validate(told)}), Mock())
 
     assert auditor._policy.allowed_dns_servers == ("10.1.0.4",)
+    assert auditor._policy.harmless_kinds == ("x.example.com/*",)
     assert auditor._policy.allowed_registries == ("contoso.azurecr.io",)

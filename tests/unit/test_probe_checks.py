@@ -16,7 +16,9 @@ from tests.probe_runs import CLUSTER, STRANGER, TARGETS, both, called, changed, 
 
 IDS = [check.page.id for check in probe.CHECKS]
 ALWAYS = [name for name in IDS if name not in {"probe-proxy", "probe-networks"}]
-FROM_THE_HOST = {"node-resolv", "node-routes", "node-v6-default-route", "imds-lb", "imds-nic-pip", "imds-identity"}
+FROM_THE_HOST = {"node-resolv", "node-routes", "node-v6-default-route", "imds-lb", "imds-nic-pip", "imds-identity"} | {
+    "host-plugin"
+}
 ALLOWED = Policy(allowed_dns_servers=("10.0.0.4",))
 FILTERED = Policy(profile="filtered", firewall=f"{CLUSTER}/firewall")
 FIRST = "198.51.100.1"
@@ -290,9 +292,12 @@ def test_what_nobody_named_has_no_finding():
     assert findings("probe-proxy", both()) == findings("probe-networks", both()) == []
 
 
-@pytest.mark.parametrize(("answer", "verdict"), [("o/1", Verdict.FAIL), ("e111/1", Verdict.UNKNOWN)])
+@pytest.mark.parametrize(
+    ("answer", "verdict"),
+    [("o/1", Verdict.FAIL), ("h200/2", Verdict.FAIL), ("h403/2", Verdict.FAIL), ("e111/1", Verdict.UNKNOWN)],
+)
 def test_a_pod_that_reaches_the_host_channel_fails(answer, verdict):
-    said = called({("tcp", "168.63.129.16", 32526): answer})
+    said = called({("http", "168.63.129.16", 32526): answer})
 
     assert finding("wireserver", both(said)).verdict is verdict
 
@@ -304,7 +309,7 @@ def test_azure_dns_answers_pods_and_is_no_channel_of_the_host():
 
 
 def test_the_machine_itself_may_reach_the_host_channel():
-    said = called({("tcp", "168.63.129.16", 80): "o/1"}, host_network=True)
+    said = called({("http", "168.63.129.16", 80): "h200/1"}, host_network=True)
 
     assert finding("wireserver", both(None, said)).verdict is Verdict.PASS
     assert finding("probe-internet", both(None, said)).verdict is Verdict.PASS

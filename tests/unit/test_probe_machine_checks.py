@@ -31,6 +31,12 @@ def told(**documents: object) -> list:
     return both(None, changed(host_network=True, metadata={**metadata, **documents}))
 
 
+def lb(*addresses: str, more: int | None = 0) -> dict:
+    """The document with these frontends; without `more`, as an older probe tells it."""
+    told = {"public": list(addresses), "outboundRules": 0, **({} if more is None else {"more": more})}
+    return {"loadbalancer": [200, told]}
+
+
 @pytest.mark.parametrize(
     ("check", "documents", "verdict", "severity"),
     [
@@ -41,6 +47,19 @@ def told(**documents: object) -> list:
             "critical",
         ),
         ("imds-lb", {"loadbalancer": [200, {"public": [], "outboundRules": 2}]}, Verdict.FAIL, "critical"),
+        # behind an internal load balancer: private and empty frontends, howto-load-balancer-imds.md of azure-docs
+        ("imds-lb", lb(""), Verdict.PASS, "critical"),
+        ("imds-lb", lb("10.40.12.10", "172.16.0.9", "192.168.1.1", "100.64.0.7", more=3), Verdict.PASS, "critical"),
+        ("imds-lb", lb("fd00::7", "fe80::1", "169.254.1.1"), Verdict.PASS, "critical"),
+        ("imds-lb", lb("10.40.12.10", "51.0.0.1"), Verdict.FAIL, "critical"),
+        ("imds-lb", lb("", "2603:10e1:100:2::1:1"), Verdict.FAIL, "critical"),
+        ("imds-lb", lb("::ffff:51.0.0.1"), Verdict.FAIL, "critical"),
+        ("imds-lb", lb("172.32.0.1"), Verdict.FAIL, "critical"),
+        ("imds-lb", lb("10.40.12"), Verdict.UNKNOWN, "critical"),
+        ("imds-lb", lb("10.40.12.10", "unknown"), Verdict.UNKNOWN, "critical"),
+        ("imds-lb", lb("10.0.0.4", "10.0.0.5", "10.0.0.6", "10.0.0.7", more=None), Verdict.UNKNOWN, "critical"),
+        ("imds-lb", {"loadbalancer": [200, {"public": 7, "more": 0, "outboundRules": 0}]}, Verdict.UNKNOWN, "critical"),
+        ("imds-lb", {"loadbalancer": [200, {"public": None, "outboundRules": 0}]}, Verdict.UNKNOWN, "critical"),
         ("imds-lb", {"loadbalancer": [404, None]}, Verdict.UNKNOWN, "medium"),
         ("imds-lb", {"loadbalancer": [200, None]}, Verdict.UNKNOWN, "critical"),
         ("imds-lb", {"loadbalancer": [500, None]}, Verdict.UNKNOWN, "critical"),

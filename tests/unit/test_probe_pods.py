@@ -5,6 +5,8 @@ from __future__ import annotations
 import copy
 import json
 from collections.abc import AsyncIterator
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -12,9 +14,9 @@ from hermetic.audit.estate.probe.runs import ProbeRun
 from hermetic.audit.estate.questions import Trouble
 from hermetic.collect.probe.job import ProbePods, Seat, job_name, probe_job
 from hermetic.collect.probe.readings import read_round, wanted_pods
-from hermetic.collect.probe.running import Probing
+from hermetic.collect.probe.running import IMAGE_POLICY, Probing
 from hermetic.collect.probe.seats import seats
-from hermetic.errors import Forbidden, NotFound, ServerTrouble
+from hermetic.errors import Forbidden, NotFound, Rejected, ServerTrouble
 from hermetic.kinds import JOB, NODE, POD
 from tests.pod_security import violations
 from tests.probe_runs import sealed
@@ -333,3 +335,22 @@ async def test_a_job_that_failed_without_a_pod_hints_at_who_kept_it_out():
 async def test_what_may_pass_by_itself_is_for_the_caller():
     with pytest.raises(ServerTrouble):
         await Probing(ClusterWithPods(refuses=ServerTrouble("ill", status=503)), PODS).start(RUN, [SEAT])
+
+
+async def test_an_image_that_the_api_server_does_not_know_yet_is_tried_again():
+    """Its copy of the EgressAudit may be behind: what the policy says then is no answer of this round."""
+    refusal = Rejected(f"ValidatingAdmissionPolicy '{IMAGE_POLICY}' denied request", status=422, reason="Invalid")
+    with pytest.raises(Rejected):
+        await Probing(ClusterWithPods(refuses=refusal), PODS).start(RUN, [SEAT])
+
+
+def test_a_probe_of_an_audit_is_marked_as_its_own():
+    of_the_audit = probe_job(replace(PODS, audit="cluster"), SEAT, RUN, host_network=True)
+    of_a_person = probe_job(PODS, SEAT, RUN, host_network=True)
+    assert of_the_audit["metadata"]["labels"]["hermetic.dev/egress-audit"] == "cluster"
+    assert "hermetic.dev/egress-audit" not in of_a_person["metadata"]["labels"]
+
+
+def test_the_policy_that_is_tried_again_is_one_that_is_installed():
+    text = (Path(__file__).parents[2] / "manifests/policies/operator-allowed.yaml").read_text()
+    assert f"name: {IMAGE_POLICY}\n" in text

@@ -290,7 +290,11 @@ def test_documents_of_the_metadata_service_are_cut_to_what_matters():
     balancer = {"loadbalancer": {"publicIpAddresses": [{"frontendIpAddress": "198.51.100.7"}], "outboundRules": []}}
     network = {"interface": [{"ipv4": {"ipAddress": [{"publicIpAddress": "198.51.100.7"}, {"publicIpAddress": ""}]}}]}
 
-    assert metadata.summary("loadbalancer", balancer) == {"public": ["198.51.100.7"], "outboundRules": 0}
+    assert metadata.summary("loadbalancer", balancer) == {
+        "public": ["198.51.100.7"],
+        "more": 0,
+        "outboundRules": 0,
+    }
     assert metadata.summary("network", network) == ["198.51.100.7"]
 
 

@@ -7,10 +7,10 @@ from itertools import pairwise
 
 import pytest
 
-from hermetic.audit.findings import AcceptedException, Finding, Severity, Verdict
+from hermetic.audit.findings import AcceptedException, Finding, Parts, Severity, Verdict
 from hermetic.audit.report.drawing import MOST_PLACES, drawing_of
 from hermetic.audit.report.layers import columns_of
-from hermetic.audit.report.ways import kind_of, topology_of, ways_of
+from hermetic.audit.report.ways import bundles_of, kind_of, topology_of, ways_of
 from hermetic.audit.topology import Link, Place, PlaceKind, Topology
 from tests.audit_reports import CLUSTER, a_failing_report, a_sealed_report, an_empty_report
 
@@ -141,3 +141,43 @@ def test_of_two_links_between_the_same_places_the_open_one_is_drawn():
     for links in ((Link("a", "b", open=True), Link("a", "b")), (Link("a", "b"), Link("a", "b", open=True))):
         (arrow,) = drawing_of(Topology(places("a", "b", "a"), links)).arrows
         assert arrow.link.open
+
+
+def test_parallel_ways_are_one_bundle_and_others_stay_apart():
+    plain = Finding("x", "/r", Verdict.FAIL, Severity.HIGH)
+    findings = (
+        *(replace(plain, resource=f"/{n}", paths=(f"subnet s{n} -> default outbound -> internet",)) for n in range(5)),
+        replace(plain, resource="/m", paths=("subnet m -> default outbound -> internet",), masked=True),
+        replace(plain, resource="/c", paths=("subnet c -> default outbound -> internet",), severity=Severity.CRITICAL),
+        replace(plain, resource="/n", paths=("nic n -> default outbound -> internet",)),
+        *(replace(plain, resource=f"/i{n}", paths=(f"internet -> load balancer lb{n} -> pod",)) for n in range(2)),
+    )
+    ways = ways_of(replace(a_failing_report(), findings=findings))
+    bundles = bundles_of(ways)
+    assert sorted(len(bundle.ways) for bundle in bundles) == [1, 1, 1, 2, 5]
+    assert sum(len(bundle.ways) for bundle in bundles) == len(ways) == 10
+    assert {bundle.worst.state for bundle in bundles} == {"open", "masked"}
+    assert [bundle.hops[1] for bundle in bundles if bundle.worst.inbound] == [
+        ("load balancer lb0", "load balancer lb1")
+    ]
+
+
+def test_a_masked_way_is_drawn_open_and_says_that_it_is_masked():
+    masked = Finding("x", "/r", Verdict.FAIL, Severity.CRITICAL, paths=("subnet a -> internet",), masked=True)
+    links = topology_of(replace(a_failing_report(), findings=(masked,))).edges
+    assert {(link.open, link.state, link.weight) for link in links} == {(True, "masked", 3)}
+
+
+def test_a_way_that_is_open_once_is_not_masked_by_another_finding():
+    path = ("subnet a -> internet",)
+    masked = Finding("x", "/r", Verdict.FAIL, Severity.CRITICAL, paths=path, masked=True)
+    plain = Finding("y", "/r", Verdict.FAIL, Severity.LOW, paths=path)
+    for order in ((masked, plain), (plain, masked)):
+        assert [way.state for way in ways_of(replace(a_failing_report(), findings=order))] == ["open"]
+
+
+def test_what_sums_up_others_draws_nothing_in_their_place():
+    path = ("nic a -> internet",)
+    part = Finding("x", "/r", Verdict.FAIL, Severity.CRITICAL, paths=path, masked=True)
+    whole = Finding("y", "/c", Verdict.FAIL, Severity.CRITICAL, paths=path, derived_from=Parts(("x",)))
+    assert [way.state for way in ways_of(replace(a_failing_report(), findings=(whole, part)))] == ["masked"]

@@ -25,11 +25,16 @@ def test_the_first_words_are_the_verdict_and_why():
 
 
 def test_what_decides_comes_first_and_what_is_fine_last():
-    headings = [line.text for line in lines(a_failing_report(), pages()) if line.text.endswith(")")]
+    told = [line.text for line in lines(a_failing_report(), pages()) if line.tone is Tone.STRONG]
+    headings = [text for text in told if text.endswith(")") and not text.startswith(" ")]
     assert headings == [
-        "Fail (3)",
-        "Unknown (2)",
-        "Warnings: Fail, but neither critical nor high (3)",
+        "What to fix, in this order (6)",
+        "1  Turn default outbound access off and replace addresses that were given (2)",
+        "2  Remove NAT gateways from the cluster's network (1)",
+        "3  Remove the peering, or narrow it (peering vnet-spoke/to-shared-services) (1)",
+        "4  Grant Microsoft.Network/azureFirewalls/read there to the identity that ran the audit (1)",
+        "5  Let Azure's resolver answer allowed names only (1)",
+        "6  Give every subnet a route table with 0.0.0.0/0 -> None (2)",
         "Excepted (1)",
         "Pass (10)",
         "Not applicable (1)",
@@ -58,6 +63,19 @@ def test_a_command_stays_one_line_to_copy():
 def test_nothing_but_commands_is_wider_than_asked(width):
     wide = [line for line in as_table(a_failing_report(), pages(), width=width).splitlines() if len(line) > width]
     assert all(line.strip().startswith("az ") for line in wide)
+
+
+def test_a_terminal_of_60_columns_is_readable():
+    shown = as_table(a_failing_report(), pages(), width=60).splitlines()
+    wide = [line for line in shown if len(line) > 60 and not line.strip().startswith("az ")]
+    assert wide == []
+    assert "  expected: Subnets of the cluster have no default outbound" in shown
+    assert max(len(line) - len(line.lstrip()) for line in shown) <= 6
+
+
+def test_the_order_of_fixing_says_what_each_fix_settles():
+    shown = as_table(a_failing_report(), pages())
+    assert "  1 Turn default outbound access off and replace addresses that were given; settles 2 findings" in shown
 
 
 def test_names_are_short_unless_asked_for_whole():
@@ -102,7 +120,7 @@ def test_no_name_reaches_the_terminal_as_a_command():
 def test_lines_say_what_they_mean_without_colour():
     tones = {line.text: line.tone for line in lines(a_failing_report(), pages())}
     assert tones["Fail  aks-gpu"] is Tone.BAD
-    assert tones["critical  nic-default-outbound"] is Tone.UNSURE
+    assert tones["critical  nic-default-outbound  Unknown"] is Tone.UNSURE
     assert tones["low       route-table-missing"] is Tone.UNSURE
     assert next(iter(lines(a_sealed_report(), pages()))).tone is Tone.GOOD
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import random
+import re
 from pathlib import Path
 
 import pytest
 
 from hermetic.api import reserved
-from hermetic.api.reserved import NOT_AN_ABBREVIATION, SHORT_FLAGS, VLLM_FLAGS, reserved_flag
+from hermetic.api.reserved import NO_RESERVED_KEY, NOT_AN_ABBREVIATION, SHORT_FLAGS, VLLM_FLAGS, reserved_flag
 
 TABLES = Path(reserved.__file__).resolve().parents[1] / "engines" / "vllm_tables"
 
@@ -51,3 +53,37 @@ def test_reserved_flags_are_found_with_values_underscores_and_keys(flag: str) ->
     assert reserved_flag(flag) == flag
     for spelling in (f"{flag}=x", underscored, f"{underscored}=a-b", f"{flag}.key", f"{flag}.key=x"):
         assert reserved_flag(spelling), spelling
+
+
+# The patterns as the API server reads them; Python's `re` gives the same answers, though not in linear time.
+SERVER_PATTERNS = (
+    r"^-[^=]*\.[^=]*(plugin|code[-_]revision|trust[-_]remote[-_]code|otlp[-_]traces[-_]endpoint)",
+    r'"[^"]*(plugin|code[-_]revision|trust[-_]remote[-_]code|otlp[-_]traces[-_]endpoint)"\s*:',
+    r"\{.*\\u",
+)
+PIECES = (
+    "-",
+    "--",
+    ".",
+    "=",
+    '"',
+    " ",
+    ":",
+    "{",
+    "}",
+    "\\u",
+    "\\",
+    "x",
+    "plugin",
+    "code_revision",
+    "trust-remote-code",
+)
+
+
+def test_reserved_keys_are_those_of_the_api_server() -> None:
+    assert "".join(f"!self.matches(r'{one}')" for one in SERVER_PATTERNS) == NO_RESERVED_KEY.cel.replace(" && ", "")
+    chosen = random.Random(7)
+    for _ in range(20_000):
+        argument = "".join(chosen.choices(PIECES, k=chosen.randint(1, 9)))
+        refused = any(re.search(pattern, argument) for pattern in SERVER_PATTERNS)
+        assert NO_RESERVED_KEY.holds(argument) is not refused, argument

@@ -18,7 +18,19 @@ from hermetic.audit.findings import Evidence, Finding, Severity, Verdict
 from hermetic.audit.standing.looks import Looks, ProbeRound
 from hermetic.audit.standing.telling import next_look, status_of
 from hermetic.audit.standing.verdict import judge_standing
-from tests.attestations import CLUSTER, NOW, OBSERVED, SUBNET, a_finding, a_report, an_ed25519_key, signed, trust
+from hermetic.controller.announcements import announcements
+from tests.attestations import (
+    CLUSTER,
+    NOW,
+    OBSERVED,
+    SUBNET,
+    a_finding,
+    a_report,
+    an_ed25519_key,
+    an_excepted_finding,
+    signed,
+    trust,
+)
 
 KEY = an_ed25519_key()
 SPEC = EgressAuditSpec.model_validate(
@@ -219,3 +231,155 @@ def test_every_message_fits_into_the_status() -> None:
 
 def test_every_source_that_a_verdict_needs_has_checks_of_its_own() -> None:
     assert {frozenset({"azure"}), frozenset({"kube"}), frozenset({"probe"})} <= {check.needs for check in CHECKS}
+
+
+# ------------------------------------------------------------------ the findings that the status lists
+
+
+def many(count: int, verdict: Verdict = Verdict.FAIL, severity: Severity = Severity.HIGH) -> tuple[Finding, ...]:
+    return tuple(replace(OPEN, verdict=verdict, severity=severity, resource=f"v1/Service a/s{n}") for n in range(count))
+
+
+def test_a_pass_lists_no_finding() -> None:
+    assert "findings" not in told(looks())
+
+
+def test_what_fails_or_is_unknown_is_listed_with_its_remedy_the_worst_first() -> None:
+    remedy = "Make the Service private.\nkubectl patch service llama \\\n  --namespace inference"
+    unknown = replace(OPEN, verdict=Verdict.UNKNOWN, severity=Severity.CRITICAL, check="coredns-custom", message="403")
+    warning = replace(OPEN, severity=Severity.LOW, check="k8s-nodeport")
+    status = told(looks(cluster_findings=(FINE, warning, unknown, replace(OPEN, remedy=remedy))))
+    assert [(one["check"], one["verdict"]) for one in status["findings"]] == [
+        ("k8s-public-lb", "Fail"),
+        ("coredns-custom", "Unknown"),
+        ("k8s-nodeport", "Fail"),
+    ]
+    assert status["findings"][0] == {
+        "check": "k8s-public-lb",
+        "severity": "critical",
+        "verdict": "Fail",
+        "reason": "NoPublicService",
+        "resource": "v1/Service inference/llama",
+        "message": "has a public address",
+        "remedy": "Make the Service private. Run `kubectl patch service llama --namespace inference`.",
+    }
+    assert status["counts"]["warnings"] == 1
+
+
+@pytest.mark.parametrize(("count", "more"), [(1, None), (20, None), (21, 1), (400, 380)])
+def test_no_more_than_twenty_are_listed_and_the_others_are_counted(count: int, more: int | None) -> None:
+    status = told(looks(cluster_findings=many(count)))
+    assert len(status["findings"]) == min(count, 20)
+    assert status.get("moreFindings") == more
+
+
+def test_texts_of_any_length_and_with_any_character_fit_the_schema() -> None:
+    odd = "x\n\x1b[31m\ud800\u202e" * 2000
+    hostile = replace(OPEN, check="c" * 99, reason=odd, resource=odd, message=odd, remedy=odd)
+    (one,) = told(looks(cluster_findings=(hostile,)))["findings"]
+    assert all("\n" not in text and "\x1b" not in text for text in one.values())
+    str(one).encode()
+
+
+def test_the_order_in_which_findings_come_changes_no_status() -> None:
+    mixed = (*many(15), *many(9, Verdict.UNKNOWN), *many(5, Verdict.FAIL, Severity.LOW))
+    assert told(looks(cluster_findings=mixed)) == told(looks(cluster_findings=mixed[::-1]))
+    before = told(looks(cluster_findings=mixed))
+    assert told(looks(cluster_findings=mixed), NOW + timedelta(seconds=30), before) == before
+
+
+def test_what_only_an_attestation_knows_is_listed_too() -> None:
+    found = a_finding("Fail", message="NAT gateway attached", remedy="az network vnet subnet update --ids X")
+    status = told(looks(choice=chosen(a_report(found, verdict="Fail"))))
+    (one,) = status["findings"]
+    assert one["remedy"] == "Run `az network vnet subnet update --ids X`."
+
+
+# ------------------------------------------------------------------ exceptions that end, and what follows from others
+
+
+def excepting(expires: str, check: str = "k8s-public-lb") -> EgressAuditSpec:
+    accepted = {"check": check, "resource": "*", "reason": "test of the edge", "owner": "platform", "expires": expires}
+    return EgressAuditSpec.model_validate({**SPEC.model_dump(by_alias=True, mode="json"), "exceptions": [accepted]})
+
+
+@pytest.mark.parametrize(
+    ("days", "truth"),
+    [
+        (15, ("True", "ExceptionsCount")),
+        (14, ("True", "ExceptionExpiring")),
+        (0, ("True", "ExceptionExpiring")),
+        (-1, ("False", "ExceptionExpired")),
+    ],
+)
+def test_an_exception_is_announced_before_it_ends_and_named_once_it_has(days: int, truth: tuple[str, str]) -> None:
+    day = f"{NOW + timedelta(days=days):%Y-%m-%d}"
+    spec, found = excepting(day), looks(cluster_findings=(OPEN,))
+    status = told(found, spec=spec)
+    assert condition(status, "ExceptionsCurrent") == truth
+    assert status["verdict"] == ("Fail" if days < 0 else "Pass")
+    message = next(one["message"] for one in status["conditions"] if one["type"] == "ExceptionsCurrent")
+    standing = judge_standing(spec, found, NOW)
+    assert bool(standing.notes) is (days <= 14)
+    if days <= 14:
+        assert f"the exception of platform for k8s-public-lb on * end{'ed' if days < 0 else 's'} on {day}" in message
+    events = [one.reason for one in announcements({}, status)]
+    assert ("ExceptionExpired" in events) is (days < 0)
+    assert ("ExceptionExpiring" in events) is (0 <= days <= 14)
+
+
+def test_an_exception_that_came_with_the_attestation_is_told_as_well() -> None:
+    report = a_report(an_excepted_finding(f"{NOW:%Y-%m-%d}"), verdict="Pass")
+    found = looks(choice=chosen(report))
+    assert condition(told(found), "ExceptionsCurrent") == ("True", "ExceptionExpiring")
+    later = NOW + timedelta(hours=14)
+    assert condition(told(found, later), "ExceptionsCurrent") == ("False", "ExceptionExpired")
+    assert told(found, later)["verdict"] == "Fail"
+
+
+def test_an_exception_that_had_ended_before_the_audit_is_told_by_the_attestation() -> None:
+    ended = {"check": "peering-any", "resource": "*/to-hub", "owner": "network team", "expiry": "2026-01-31"}
+    status = told(looks(choice=chosen(a_report(endedExceptions=[ended]))))
+    assert (condition(status, "ExceptionsCurrent"), status["verdict"]) == (("False", "ExceptionExpired"), "Pass")
+    message = next(one["message"] for one in status["conditions"] if one["type"] == "ExceptionsCurrent")
+    assert message == (
+        "the exception of network team for peering-any on */to-hub ended on 2026-01-31 and counts for nothing"
+    )
+
+
+def test_without_exceptions_nothing_is_said_about_them() -> None:
+    assert "ExceptionsCurrent" not in {one["type"] for one in told(looks())["conditions"]}
+
+
+PARTS = {
+    "checks": ["nic-default-outbound", "subnet-nat-gateway"],
+    "resources": [],
+    "failReason": "NoneWithWayOut",
+    "unknownReason": "NoneUnproved",
+    "worst": "Fail",
+}
+
+
+def derived_finding(verdict_: str, severity: str = "high") -> dict[str, Any]:
+    return a_finding(
+        verdict_, check="aks-outbound-type", severity=severity, reason="NoneUnproved", message="nic", derivedFrom=PARTS
+    )
+
+
+def test_what_is_accepted_here_is_accepted_of_what_follows_from_it() -> None:
+    nic = a_finding("Unknown", check="nic-default-outbound", severity="high", message="Azure does not show it")
+    choice = chosen(a_report(derived_finding("Unknown"), nic, verdict="Unknown"))
+    assert verdict(looks(choice=choice)) is Verdict.UNKNOWN
+    standing = judge_standing(excepting("2099-12-31", "nic-default-outbound"), looks(choice=choice), NOW)
+    assert standing.verdict is Verdict.PASS
+    about = next(one for one in standing.findings if one.check == "aks-outbound-type")
+    assert (about.verdict, about.exception and about.exception.expiry) == (Verdict.EXCEPTED, "2099-12-31")
+
+
+def test_the_message_of_the_status_names_the_cause_and_not_what_follows_from_it() -> None:
+    cause = a_finding(
+        "Fail", check="subnet-nat-gateway", severity="critical", message="a NAT gateway is attached", paths=["a -> b"]
+    )
+    worse = derived_finding("Fail", "critical")
+    status = told(looks(choice=chosen(a_report(worse, cause, verdict="Fail"))))
+    assert status["message"].startswith("a -> b: a NAT gateway is attached (subnet-nat-gateway")

@@ -10,6 +10,7 @@ import pytest
 
 from hermetic.api.modeldeployment import ModelDeploymentStatus
 from hermetic.api.reasons import Reason
+from hermetic.engines.vllm import WITHOUT_A_KEY
 from hermetic.plan.gates import Blocks
 from hermetic.plan.planning import Plan, plan
 from hermetic.plan.refusals import Refusal
@@ -131,6 +132,18 @@ def test_without_a_load_balancer_the_endpoint_is_the_service_s_name():
     assert found["endpoint"] == {"url": "http://llama.inference.svc:9000/v1", "address": "llama.inference.svc"}
 
 
+@pytest.mark.parametrize("inside", [{"internalLoadBalancer": {}}, {}], ids=["load balancer", "cluster"])
+def test_where_a_key_is_set_the_condition_says_what_answers_without_it(inside):
+    said_of = {}
+    for key in ({}, {"apiKey": {"secretName": "guarded-key"}}):
+        manifest = a_share_model(endpoint={**inside, **key})
+        found = said(manifest, a_running_world(manifest))
+        assert truth(found)["EndpointPrivate"][0] == "True"
+        said_of[bool(key)] = conditions(found)["EndpointPrivate"]["message"]
+    assert said_of[True] == f"{said_of[False]}; {WITHOUT_A_KEY}"
+    assert "/invocations" in WITHOUT_A_KEY
+
+
 def test_endpoint_speaks_https_with_a_certificate():
     manifest = RENDERINGS["tls-and-api-key"]
     assert said(manifest, a_running_world(manifest))["endpoint"]["url"] == "https://10.13.76.40:8000/v1"
@@ -200,14 +213,14 @@ def test_closed_gate_says_that_what_runs_keeps_serving_and_what_waits():
 def test_report_says_what_is_open_and_is_ready_all_the_same():
     manifest = reporting(a_share_model())
     found = truth(said(manifest, a_running_world(manifest, evidence=evidence("Fail", message="a way out"))))
-    assert found["Ready"] == ("True", "Serving")
+    assert found["Ready"] == ("True", "ServingNotEnforced")
     assert found["IsolationVerified"] == ("False", "IsolationBroken")
 
 
-def test_off_says_that_nobody_looked():
+def test_off_says_that_the_evidence_was_not_looked_at():
     manifest = a_share_model(isolation={"enforcement": "Off"})
     found = truth(said(manifest, a_running_world(manifest, evidence=evidence("Fail"))))
-    assert found["Ready"] == ("True", "Serving")
+    assert found["Ready"] == ("True", "ServingNotEnforced")
     assert found["IsolationVerified"] == ("Unknown", "IsolationNotEnforced")
 
 

@@ -2,18 +2,28 @@
 
 from __future__ import annotations
 
-from ipaddress import ip_address
-from typing import Annotated
+from ipaddress import ip_address, ip_network
+from typing import Annotated, Literal
 
 from pydantic import Field, StringConstraints
 
+from hermetic.api.modeldeployment import Enforcement
+from hermetic.api.node_agents import TrustedNodeAgent
+from hermetic.api.reserved import NO_RESERVED_FLAG, NO_RESERVED_VARIABLE
 from hermetic.api.rules import ApiModel, Rule
-from hermetic.api.values import AbsolutePath, DnsLabel, HostName, SourceRange, matches
+from hermetic.api.values import AbsolutePath, DnsLabel, HostName, RelativePath, SourceRange, matches
+
+STRICTEST_FIRST: tuple[Enforcement, ...] = ("Enforce", "Report", "Off")
 
 Namespaces = Annotated[
     list[Annotated[str, matches(r"^(\*|[a-z0-9]([-a-z0-9]*[a-z0-9])?)$", "must be a namespace, or '*' for every one")]],
     Field(min_length=1, max_length=256),
 ]
+
+
+def covers(namespaces: list[str], namespace: str) -> bool:
+    """Whether a list of namespaces names this one, or every one by '*'."""
+    return "*" in namespaces or namespace in namespaces
 
 
 def _is_address(text: str) -> bool:
@@ -31,6 +41,26 @@ ServerAddress = Annotated[
 ]
 
 
+KindOfAGroup = Annotated[
+    str,
+    StringConstraints(max_length=320),
+    matches(
+        r"^[a-z0-9][-a-z0-9.]*/(\*|[A-Za-z][A-Za-z0-9]*)$",
+        "must be an API group and a kind such as 'example.com/Widget', or 'example.com/*' for all of a group",
+    ),
+]
+
+
+Repository = Annotated[
+    str,
+    StringConstraints(max_length=255),
+    matches(
+        r"^[a-z0-9]+([._-]+[a-z0-9]+)*(/[a-z0-9]+([._-]+[a-z0-9]+)*)*/?$",
+        "must be a repository or the first parts of one, such as 'nim' or 'vllm/vllm-openai'",
+    ),
+]
+
+
 class AllowedRegistry(ApiModel):
     """A registry that serving images and image volumes may come from."""
 
@@ -42,8 +72,9 @@ class AllowedRegistry(ApiModel):
         ),
     ]
     """Host of the registry, with its port if it has one."""
-    repositories: Annotated[list[str], Field(max_length=64)] = []
-    """Repository prefixes that may be used, for example 'nim/'. Default: every repository of the host."""
+    repositories: Annotated[list[Repository], Field(max_length=64)] = []
+    """Repositories that may be used, for example 'nim' or 'vllm/vllm-openai': each with everything below it, and not
+    those that only begin alike ('nim' does not allow 'nim-mirror'). Default: every repository of the host."""
     namespaces: Namespaces
     """Namespaces whose deployments may use it; '*' allows every namespace."""
 
@@ -70,8 +101,92 @@ class AllowedShare(ApiModel):
     """NFS server; beside `account`, the one host name that the share may be mounted from when it is not the default."""
     path: AbsolutePath | None = None
     """Exported path of the NFS server."""
+    folders: Annotated[list[RelativePath], Field(max_length=64)] = []
+    """Folders of the share that may be read, for example 'team-a': each with everything below it, and not those that
+    only begin alike. One line for each namespace keeps namespaces apart on one share. Default: the whole share."""
     namespaces: Namespaces
     """Namespaces whose deployments may read it; '*' allows every namespace."""
+
+
+class AllowedEngineSettings(ApiModel):
+    """Variables and arguments that deployments may give to an engine beside those that Hermetic has reviewed."""
+
+    RULES = (
+        Rule(
+            cel="",
+            message="must name at least one of `variables` and `arguments`",
+            holds=lambda allowed: bool(allowed.variables or allowed.arguments),
+        ),
+    )
+
+    engine: Literal["vllm", "nim"]
+    """Engine that they are for: vllm or nim."""
+    variables: Annotated[
+        list[
+            Annotated[
+                str,
+                StringConstraints(max_length=128),
+                matches(r"^[A-Za-z_][A-Za-z0-9_]*$", "must be the name of a variable"),
+                NO_RESERVED_VARIABLE,
+            ]
+        ],
+        Field(max_length=64),
+    ] = []
+    """Names of variables, written out. Their values may name files of the image, and still no URL, no address and
+    nothing below the weights. Reserved names are refused here as well. Default: none."""
+    arguments: Annotated[
+        list[
+            Annotated[
+                str,
+                StringConstraints(max_length=128),
+                matches(r"^--[a-z0-9][a-z0-9-]*$", "must be a flag with '--', written out, without a value"),
+                NO_RESERVED_FLAG,
+            ]
+        ],
+        Field(max_length=64),
+    ] = []
+    """Flags with '--', written out. The same holds for their values. Reserved flags are refused here as well. Default:
+    none."""
+    namespaces: Namespaces
+    """Namespaces whose deployments may use them; '*' allows every namespace."""
+
+
+class AllowedAddresses(ApiModel):
+    """Addresses that load balancers of some namespaces may ask for."""
+
+    ranges: Annotated[list[SourceRange], Field(min_length=1, max_length=64)]
+    """Ranges of addresses, for example '10.13.76.32/28', or one address with '/32'."""
+    namespaces: Namespaces
+    """Namespaces whose deployments may ask for them; '*' allows every namespace."""
+
+
+class EnforcementOverride(ApiModel):
+    """Another least enforcement for some namespaces."""
+
+    minimum_enforcement: Enforcement
+    """The least `isolation.enforcement` that counts in these namespaces: Enforce, Report or "Off"."""
+    namespaces: Namespaces
+    """Namespaces that it is about; '*' means every namespace. Of several that name one, the strictest counts."""
+
+
+class IsolationFloor(ApiModel):
+    """The least that any deployment may ask of the proof of isolation."""
+
+    minimum_enforcement: Enforcement = "Enforce"
+    """The least `isolation.enforcement` that counts: a deployment that asks for less is treated as if it asked for
+    this, and its status says so. Enforce, Report or "Off" (quote it). Default: Enforce."""
+    overrides: Annotated[list[EnforcementOverride], Field(max_length=64)] = []
+    """Namespaces with another minimum, for example a sandbox without a proof. Default: none."""
+
+    replacements: Literal["Refuse", "Admit"] = "Refuse"
+    """Pods that take the place of pods that ended, while isolation is not proven: Refuse keeps them from starting,
+    Admit lets them start, since the Deployment they are of was proven when it was written. It is kept by the admission
+    policy 'hermetic-pod-gate'. Default: Refuse."""
+
+    def minimum_of(self, namespace: str) -> Enforcement:
+        """The least enforcement that counts in a namespace."""
+        named = [one.minimum_enforcement for one in self.overrides if covers(one.namespaces, namespace)]
+        return min(named, key=STRICTEST_FIRST.index) if named else self.minimum_enforcement
 
 
 class Volumes(ApiModel):
@@ -92,12 +207,31 @@ class Lease(ApiModel):
 class Configuration(ApiModel):
     """Everything that the operator can be told."""
 
+    RULES = (
+        Rule(
+            cel="",
+            message="`trustedNodeAgents`: the registry of every image must be a host of `registries`",
+            holds=lambda configuration: (
+                {one.image.partition("/")[0] for one in configuration.trusted_node_agents}
+                <= {one.host for one in configuration.registries}
+            ),
+        ),
+    )
+
     registries: Annotated[list[AllowedRegistry], Field(max_length=64)] = []
     """Registries that images may come from. Nothing is allowed that is not listed. Default: none."""
     shares: Annotated[list[AllowedShare], Field(max_length=256)] = []
     """Shares that weights may be read from. Nothing is allowed that is not listed. Default: none."""
+    addresses: Annotated[list[AllowedAddresses], Field(max_length=256)] = []
+    """Addresses that `endpoint.internalLoadBalancer.address` may ask for, by namespace. With one line, nothing is
+    allowed that is not listed. Default: none, and every namespace may ask for every private address that is free."""
+    engine_settings: Annotated[list[AllowedEngineSettings], Field(max_length=64)] = []
+    """Variables and arguments for engines beside the reviewed lists. What a name does is then yours to know: it may
+    load code or call out. Default: none."""
     watch_namespaces: Annotated[list[DnsLabel], Field(max_length=64)] = []
     """Namespaces to look after. Default: every namespace."""
+    isolation: IsolationFloor = IsolationFloor()
+    """The least that any deployment may ask of the proof of isolation."""
     volumes: Volumes = Volumes()
     """PersistentVolumes for shares."""
     lease: Lease = Lease()
@@ -112,6 +246,13 @@ class Configuration(ApiModel):
     """IP addresses of DNS servers that CoreDNS and the machines may ask beside Azure's own: those of which you know
     that they ask nobody outside in turn. The same list stands in the file given to `hermetic audit --policy`. Default:
     none."""
+    harmless_kinds: Annotated[list[KindOfAGroup], Field(max_length=256)] = []
+    """Kinds of the API server that let no packet out, as GROUP/Kind, or GROUP/* for all of a group: those of which you
+    know that. The same list is in the file given to `hermetic audit --policy`. Default: none."""
+    trusted_node_agents: Annotated[list[TrustedNodeAgent], Field(max_length=64)] = []
+    """Your own agents on the nodes, such as NVIDIA's device plug-in, that may have rights over their node: each by
+    namespace, controller and image, and nothing wider. The registry of each image must be one of `registries`. The same
+    list goes into the file given to `hermetic audit --policy`. Default: none."""
     workers: Annotated[int, Field(ge=1, le=64)] = 8
     """Deployments reconciled at the same time, 1 to 64. Default: 8."""
     max_requests_in_flight: Annotated[int, Field(ge=1, le=100)] = 20
@@ -123,3 +264,9 @@ class Configuration(ApiModel):
     evidence, never for older. Default: 86400 (a day)."""
     http_port: Annotated[int, Field(ge=1024, le=65535)] = 8080
     """Port of /healthz, /readyz and /metrics. Default: 8080."""
+
+    def allows_address(self, address: str, namespace: str) -> bool:
+        """Whether a deployment of the namespace may ask for this address."""
+        named = [one for one in self.addresses if covers(one.namespaces, namespace)]
+        ranges = [ip_network(cidr) for one in named for cidr in one.ranges]
+        return not self.addresses or not address or any(ip_address(address) in network for network in ranges)

@@ -14,6 +14,10 @@ from hermetic.api.values import PinnedImage, Timestamp, list_of, matches
 PAYLOAD_TYPE = "application/vnd.in-toto+json"
 LARGEST_PAYLOAD = 900_000
 """Characters of base64. With name and signature an object of this size still fits into etcd's 1 MiB."""
+MOST_LISTED = 20
+"""Findings that a status lists."""
+LONGEST_LISTED_TEXT = 1024
+"""Characters of each text of a listed finding."""
 CLUSTER_ARM_ID = (
     r"(?i)^/subscriptions/[0-9a-f-]{36}/resourceGroups/[^/]+"
     r"/providers/Microsoft\.ContainerService/managedClusters/[^/]+$"
@@ -171,6 +175,27 @@ class Counts(ApiModel):
     """Accepted by an exception that has not expired."""
     not_applicable: Annotated[int, Field(ge=0)] = 0
     """Not a question here."""
+    warnings: Annotated[int, Field(ge=0)] = 0
+    """Those of `fail` and `unknown` that are neither critical nor high: they do not decide the verdict."""
+
+
+class ListedFinding(ApiModel):
+    """A finding that fails or is unknown."""
+
+    check: Annotated[str, StringConstraints(max_length=64)]
+    """Id of the check; `hermetic explain CHECK` says more."""
+    severity: Literal["critical", "high", "medium", "low", "info"]
+    """critical and high decide the verdict."""
+    verdict: Literal["Fail", "Unknown"]
+    """Fail or Unknown."""
+    reason: Annotated[str, StringConstraints(max_length=64)] | None = None
+    """Why, in one word."""
+    resource: Annotated[str, StringConstraints(max_length=LONGEST_LISTED_TEXT)]
+    """ARM id or Kubernetes reference of what has to be changed."""
+    message: Annotated[str, StringConstraints(max_length=LONGEST_LISTED_TEXT)] | None = None
+    """What was found."""
+    remedy: Annotated[str, StringConstraints(max_length=LONGEST_LISTED_TEXT)] | None = None
+    """What to do, commands in backticks."""
 
 
 class AzureEvidence(ApiModel):
@@ -237,6 +262,10 @@ class EgressAuditStatus(ApiModel):
     """Findings by verdict."""
     evidence: Evidence | None = None
     """What the verdict rests on."""
+    findings: Annotated[list[ListedFinding], Field(max_length=MOST_LISTED), list_of("atomic")] = []
+    """The findings that fail or are unknown, the worst first, 20 at most."""
+    more_findings: Annotated[int, Field(ge=0)] = 0
+    """How many more of them there are."""
     newest_accepted: Accepted | None = None
     """The newest attestation that was ever accepted: what is older is a replay."""
 

@@ -95,8 +95,9 @@ class Endpoint(ApiModel):
     tls: Tls | None = None
     """Serve HTTPS. Default: HTTP."""
     api_key: ApiKey | None = None
-    """Ask for an API key (vLLM only: a NIM checks none). It guards the paths below /v1 only: keep the network closed.
-    Default: none."""
+    """Ask for an API key (vLLM only: a NIM checks none). It guards /v1, /v2 and /inference. Other
+    paths answer without it, '/invocations' (inference) among them: docs/security.md lists them, and `allowedClients`
+    says who can connect. Default: none."""
 
 
 ClientSelector.model_rebuild()

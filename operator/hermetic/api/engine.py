@@ -38,10 +38,11 @@ class EnvironmentVariable(ApiModel):
         ),
         NO_RESERVED_VARIABLE,
     ]
-    """Name of the variable. Names that carry credentials, proxies or offline switches are refused."""
-    value: Annotated[str, StringConstraints(max_length=4096), NO_CONTROL_CHARACTER] = ""
-    """Literal value, at most 4096 characters. Everybody who may read the object can read it: no secrets. Default:
-    empty."""
+    """Name of the variable. It must be on the reviewed list of the engine, or allowed by the operator's configuration;
+    names that carry credentials, proxies or offline switches are refused in any case."""
+    value: Annotated[str, StringConstraints(max_length=4096), NO_URL, NO_CONTROL_CHARACTER] = ""
+    """Literal value, at most 4096 characters: no address, and a path only where the variable is for one. Everybody who
+    may read the object can read it: no secrets. Default: empty."""
 
 
 Environment = Annotated[list[EnvironmentVariable], Field(max_length=64), list_of("map", "name")]
@@ -79,11 +80,12 @@ class Vllm(ApiModel):
     pipeline_parallel_size: Annotated[int, Field(ge=1, le=16)] = 1
     """Stages that the layers are split into, on the GPUs of one pod, 1 to 16. Default: 1."""
     extra_args: Arguments = []
-    """Further arguments of `vllm serve`, passed as they are, never through a shell. Reserved flags and flags that the
-    version does not know are refused. Default: none."""
+    """Further arguments of `vllm serve`, passed as they are, never through a shell. Flags that the version does not
+    know, that are reserved or that are not on the reviewed list are refused, and values that are addresses. Default:
+    none."""
     extra_env: Environment = []
-    """Further environment variables, for example '{name: VLLM_LOGGING_LEVEL, value: INFO}'. Reserved names are refused.
-    Default: none."""
+    """Further environment variables, for example '{name: VLLM_LOGGING_LEVEL, value: INFO}': those of the reviewed list
+    and those that the operator's configuration allows. Default: none."""
 
 
 class Nim(ApiModel):
@@ -107,7 +109,11 @@ class Nim(ApiModel):
     line: Annotated[
         str,
         StringConstraints(max_length=8),
-        matches(r"^[12]\.[0-9]{1,3}$", "must be a NIM release line: '1.0' to '1.15', or '2.0' and later of line 2"),
+        matches(
+            r"^[12]\.[0-9]{1,3}$",
+            "must be a NIM release line: '1.0' to '1.15', or '2.0' and later of line 2; line 3 is not supported, "
+            "because what keeps it offline could not be verified",
+        ),
     ]
     """NIM release line of the image, for example '1.15' or '2.1'. It decides start command and variables."""
     profile: (
@@ -126,11 +132,13 @@ class Nim(ApiModel):
     """Longest context in tokens (prompt and answer together), 1 to 10,000,000. Default: what the model or profile
     says."""
     extra_args: Arguments = []
-    """Arguments for the engine behind a NIM of line 2, passed as they are. Reserved flags are refused. From line 2.1 on
-    an image holds vLLM or SGLang: for vLLM add '--allowed-media-domains=media.invalid', which keeps it from fetching
+    """Arguments for the engine behind a NIM of line 2, passed as they are and written out. Reserved flags and flags
+    that are not on the reviewed list are refused. From line 2.1 on
+    an image holds vLLM or SGLang: for vLLM add '--allowed-media-domains=NOWHERE.invalid', which keeps it from fetching
     what a request links to; line 2.0 gets it anyway. Default: none."""
     extra_env: Environment = []
-    """Further environment variables. Reserved names are refused. Default: none."""
+    """Further environment variables: those of the reviewed list and those that the operator's configuration allows.
+    Default: none."""
 
 
 class Engine(ApiModel):

@@ -36,7 +36,7 @@ _UINT64 = 2**64
 _BREAKS = frozenset("\x85\u2028\u2029\ufeff")
 
 # libyaml where PyYAML was built with it: ten times as fast, and the parser that kubectl's is a translation of.
-_Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +130,7 @@ def _refuse_constant(name: str) -> NoReturn:
 
 def _events(text: str) -> Iterator[yaml.Event]:
     try:
-        yield from yaml.parse(text, Loader=_Loader)
+        yield from yaml.parse(text, Loader=LOADER)
     except yaml.MarkedYAMLError as error:
         what = ": ".join(part for part in (error.context, error.problem) if part)
         mark = error.problem_mark or error.context_mark

@@ -11,7 +11,7 @@ from hermetic.api.conditions import Condition
 from hermetic.api.endpoint import Endpoint
 from hermetic.api.engine import Engine
 from hermetic.api.rules import ApiModel, Rule, immutable
-from hermetic.api.values import LabelKey, LabelValue, Quantity, list_of, matches, name_of
+from hermetic.api.values import LabelKey, LabelValue, Quantity, at_most, list_of, matches, name_of
 from hermetic.api.weights import Weights
 
 # 46 leaves room for the suffixes of ReplicaSet and Pod (17 characters) within a host name of 63.
@@ -104,23 +104,28 @@ class Accelerator(ApiModel):
 class Resources(ApiModel):
     """CPU, memory and scratch space of one replica."""
 
-    cpu: Quantity = "4"
-    """CPUs asked for, for example '4' or '500m'; no limit is set, because starting is bound by CPU. Default: 4."""
-    memory: Quantity | None = None
-    """Memory asked for, and its limit, for example '96Gi'. At least the size of the weights divided by 0.9, plus 16Gi:
-    below that vLLM stops reading ahead from NFS. Default: 16Gi asked for and no limit."""
-    shared_memory: Quantity | None = None
-    """Size limit of /dev/shm; it counts against `memory`. Default: 2Gi for up to 2 GPUs, 8Gi for more."""
-    scratch: Quantity = "20Gi"
-    """Size limit of the writable cache (compiled kernels) on the node's disk. Default: 20Gi."""
+    cpu: Annotated[Quantity, at_most("1024")] = "4"
+    """CPUs asked for, at most 1024, for example '4' or '500m'; no limit is set, because starting is bound by CPU.
+    Default: 4."""
+    memory: Annotated[Quantity, at_most("64Ti")] | None = None
+    """Memory asked for, and its limit, at most 64Ti, for example '96Gi'. At least the size of the weights divided by
+    0.9, plus 16Gi: below that vLLM stops reading ahead from NFS. Default: 16Gi asked for and no limit."""
+    shared_memory: Annotated[Quantity, at_most("64Ti")] | None = None
+    """Size limit of /dev/shm, at most 64Ti; it counts against `memory`. Default: 2Gi for up to 2 GPUs, 8Gi for more."""
+    scratch: Annotated[Quantity, at_most("64Ti")] = "20Gi"
+    """Size limit of the writable cache (compiled kernels) on the node's disk, at most 64Ti. Default: 20Gi."""
+
+
+Enforcement = Literal["Enforce", "Report", "Off"]
 
 
 class Isolation(ApiModel):
     """What the deployment asks of the proof that the node subnet has no way out."""
 
-    enforcement: Literal["Enforce", "Report", "Off"] = "Enforce"
+    enforcement: Enforcement = "Enforce"
     """Enforce: no pod is created without fresh evidence of isolation. Report: say so, and start. "Off" (quote it, YAML
-    reads a bare Off as false): do not look. Default: Enforce."""
+    reads a bare Off as false): do not look. The operator's configuration sets the least that counts, by namespace: less
+    is raised to it. Default: Enforce."""
     max_evidence_age_seconds: Annotated[int, Field(ge=300, le=604800)] = 86400
     """Oldest evidence that still counts, in seconds, 300 to 604800. Default: 86400 (a day)."""
 

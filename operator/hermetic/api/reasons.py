@@ -22,6 +22,11 @@ class Reason(StrEnum):
 
     # Ready and progress
     SERVING = "Serving", "Every replica serves and the endpoint is private.", "Nothing to do."
+    SERVING_NOT_ENFORCED = (
+        "ServingNotEnforced",
+        "Every replica serves and the endpoint is private, but pods start without a proof that there is no way out.",
+        "Set spec.isolation.enforcement to Enforce, and isolation.minimumEnforcement of the operator's configuration.",
+    )
     SCALED_TO_ZERO = "ScaledToZero", "spec.replicas is 0: nothing runs, as asked.", "Raise spec.replicas to serve."
     STARTING = (
         "Starting",
@@ -93,6 +98,14 @@ class Reason(StrEnum):
         "Remove the argument; 'hermetic explain HRM-API-001' lists the reserved flags with their reasons.",
         True,
     )
+    ENGINE_SETTING_NOT_ALLOWED = (
+        "EngineSettingNotAllowed",
+        "An argument or variable is not on the reviewed list of this engine, or its value names an address or a file "
+        "that it must not read.",
+        "Remove it or correct it as the message says; a platform team can allow further names with `engineSettings` in "
+        "the operator's configuration.",
+        True,
+    )
     IMAGE_VOLUME_UNSUPPORTED = (
         "ImageVolumeUnsupported",
         "The cluster cannot mount OCI images as volumes (Kubernetes 1.35 and containerd 2.1 are needed).",
@@ -107,8 +120,14 @@ class Reason(StrEnum):
     )
     ENDPOINT_CONFLICT = (
         "EndpointConflict",
-        "An older ModelDeployment asks for the same load balancer address.",
+        "Another ModelDeployment holds the load balancer address, or was accepted with it first.",
         "Choose another address, or leave `address` out.",
+        True,
+    )
+    ADDRESS_NOT_ALLOWED = (
+        "AddressNotAllowed",
+        "The load balancer address is not one that the operator's configuration allows for this namespace.",
+        "Leave `address` out, choose another, or have `addresses` changed in the operator's configuration.",
         True,
     )
     CHILD_NOT_OWNED = (
@@ -130,8 +149,15 @@ class Reason(StrEnum):
     ISOLATION_PROVEN = "IsolationProven", "Fresh evidence says that the node subnets have no way out.", "Nothing to do."
     ISOLATION_NOT_ENFORCED = (
         "IsolationNotEnforced",
-        "spec.isolation.enforcement is Off: nobody looks.",
+        "spec.isolation.enforcement is Off: the evidence of isolation is not looked at.",
         "Set enforcement to Report or Enforce.",
+    )
+    ENFORCEMENT_RAISED = (
+        "EnforcementRaised",
+        "spec.isolation.enforcement is below the minimum of the operator's configuration, and isolation is not proven.",
+        "Bring the evidence that the message asks for; or have the platform team lower isolation.minimumEnforcement "
+        "for this namespace.",
+        True,
     )
     ISOLATION_EVIDENCE_MISSING = (
         "IsolationEvidenceMissing",
@@ -154,7 +180,7 @@ class Reason(StrEnum):
     ISOLATION_UNKNOWN = (
         "IsolationUnknown",
         "The audit could not see enough to say that there is no way out.",
-        "See 'kubectl describe egressaudit cluster' for what could not be read, and give the audit that permission.",
+        "See Findings in 'kubectl describe egressaudit cluster': what is unknown is listed with cause and remedy.",
         True,
     )
     ATTESTATION_COUNTS = (
@@ -185,6 +211,20 @@ class Reason(StrEnum):
         "EvidenceExpiring",
         "Nine tenths of the attestation's time are over: the gate is about to close for new pods.",
         "Audit again from the jump box now, and apply the new attestation.",
+    )
+    EXCEPTIONS_COUNT = "ExceptionsCount", "Every exception still counts, and none ends soon.", "Nothing to do."
+    EXCEPTION_EXPIRING = (
+        "ExceptionExpiring",
+        "An exception ends within two weeks; what it accepts will then count again.",
+        "Mend the finding, or renew the exception with a later last day: in the file of 'hermetic audit --exceptions', "
+        "or in spec.exceptions of the EgressAudit.",
+    )
+    EXCEPTION_EXPIRED = (
+        "ExceptionExpired",
+        "The last day of an exception is over; what it accepted counts again.",
+        "Mend the finding, or renew the exception with a later last day: in the file of 'hermetic audit --exceptions', "
+        "or in spec.exceptions of the EgressAudit. Remove it where it is no longer needed.",
+        True,
     )
     CLUSTER_SEEN = (
         "ClusterSeen",
@@ -220,10 +260,17 @@ class Reason(StrEnum):
         "Look at the probe pods that the message names: image, admission, scheduling.",
         True,
     )
+    AUDIT_FAULT = (
+        "AuditFault",
+        "A part of the operator's own audit failed with an error that it does not expect. Serving goes on; where no "
+        "verdict is left, the gate is closed.",
+        "Read the operator's log for the traceback and report it; the audit is tried again by itself, with pauses of "
+        "up to five minutes.",
+    )
     ISOLATION_BROKEN = (
         "IsolationBroken",
         "The audit found a way out of the node subnets.",
-        "Close the path that the message draws, then audit again.",
+        "Follow the remedies that 'kubectl describe egressaudit cluster' lists under Findings, then audit again.",
         True,
     )
 
@@ -250,6 +297,13 @@ class Reason(StrEnum):
         "The load balancer was given a public address; the Service is removed.",
         "Find what changed the Service's annotations or the cloud provider, then edit the ModelDeployment to try "
         "again.",
+        True,
+    )
+    ENDPOINT_EXPOSED = (
+        "EndpointExposed",
+        "A Service, EndpointSlice, Ingress or route that Hermetic did not write leads to the model's pods, and is not "
+        "known to be private.",
+        "Remove the object that the message names, or make it private; the message says which field manager wrote it.",
         True,
     )
 
@@ -315,6 +369,12 @@ class Reason(StrEnum):
         "Make them world-readable: 'chmod -R a+rX' on the share.",
         True,
     )
+    MODEL_UNSUPPORTED = (
+        "ModelUnsupported",
+        "The engine of this version does not know the model's architecture.",
+        "Use an image with a version that lists the architecture, and say that version in the spec.",
+        True,
+    )
     REMOTE_CODE_REQUIRED = (
         "RemoteCodeRequired",
         "The model wants to run code that comes with its weights.",
@@ -354,8 +414,8 @@ class Reason(StrEnum):
     )
     ENGINE_ARGUMENTS_REFUSED = (
         "EngineArgumentsRefused",
-        "The engine does not know an argument.",
-        "Check that `version` is what the image holds.",
+        "The engine does not know an argument, or does not accept its value.",
+        "Correct the argument that the message quotes, and check that `version` is what the image holds.",
         True,
     )
     DRIVER_TOO_OLD = "DriverTooOld", "The node's GPU driver is too old for the image.", "Upgrade the node image.", True
@@ -389,6 +449,11 @@ class Reason(StrEnum):
     )
     OBJECT_REFUSED = "ObjectRefused", "The API server refuses an object as invalid.", "Read the message.", True
     API_SERVER_TROUBLE = "ApiServerTrouble", "The API server is ill or overloaded.", "Wait; writes are retried."
+    NOT_AS_RENDERED = (
+        "NotAsRendered",
+        "A pod or the pod template holds a container, an image or a field that Hermetic did not render.",
+        "Delete the pod that the message names; find the webhook or the person who adds to pods, and stop it.",
+    )
     DRIFT_CONTESTED = (
         "DriftContested",
         "Somebody changes a field back as often as Hermetic corrects it.",
@@ -396,5 +461,8 @@ class Reason(StrEnum):
     )
 
 
-RUNNING_OUT = frozenset({Reason.EVIDENCE_AGING, Reason.EVIDENCE_EXPIRING})  # holds, and somebody should act soon
+# Holds for now: a person should act soon.
+RUNNING_OUT = frozenset({Reason.EVIDENCE_AGING, Reason.EVIDENCE_EXPIRING, Reason.EXCEPTION_EXPIRING})
+# True for now, and a platform team should know it.
+WARNED_OF = RUNNING_OUT | {Reason.SERVING_NOT_ENFORCED, Reason.AUDIT_FAULT}
 REASONS: dict[str, Reason] = {reason.value: reason for reason in Reason}

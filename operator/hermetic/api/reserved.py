@@ -5,9 +5,11 @@ from __future__ import annotations
 import re
 
 from hermetic.api.rules import Rule
+from hermetic.api.values import CONTROL_CHARACTER
 
 _OURS = "rendered by Hermetic from the spec"
 _OUT = "would let the pod fetch from outside or run code from outside the image"
+_CODE = "would run code that lies beside the weights; code comes in the image"
 _OPEN = "would open a second way into the pod"
 
 # vLLM flags. argparse accepts any unambiguous prefix, so prefixes of these are refused as well.
@@ -74,9 +76,11 @@ VLLM_FLAGS: dict[str, str] = {
 }
 # Keys of JSON values that load code or call out, for `--flag '{"key": ...}'` and for `--flag.key ...`.
 _KEYS = r"(plugin|code[-_]revision|trust[-_]remote[-_]code|otlp[-_]traces[-_]endpoint)"
+_JSON_KEY = rf'"[^"]*{_KEYS}"\s*:'
+# For CEL, whose RE2 takes linear time for any pattern. `_sets_reserved_key` is the same in Python, whose `re` does not.
 _RESERVED_KEY = (
     rf"^-[^=]*\.[^=]*{_KEYS}",
-    rf'"[^"]*{_KEYS}"\s*:',
+    _JSON_KEY,
     r"\{.*\\u",  # a key could be spelled in escapes, and nothing that is worth saying needs them
 )
 
@@ -89,9 +93,12 @@ SHORT_FLAGS: dict[str, str] = {
     "-dpa": "--data-parallel-address",
 }
 
+# vLLM lower-cases the host of a URL before it looks for it in the list: no host is ever this one, and none is resolved.
+# A name in lower case would be, and `media.invalid` could even be a Service of the cluster.
+NOWHERE = "NOWHERE.invalid"
 # Reserved, and still accepted when written out exactly like this: it closes what Hermetic cannot close itself in a NIM
 # that may be of either engine. One word, so that no further domain can follow it.
-MEDIA_FROM_NOWHERE = "--allowed-media-domains=media.invalid"
+MEDIA_FROM_NOWHERE = f"--allowed-media-domains={NOWHERE}"
 
 # Whole flags of vLLM that happen to be a prefix of a reserved one and are harmless themselves. Held against the
 # derived tables by a test.
@@ -115,6 +122,11 @@ ENVIRONMENT: dict[str, str] = {
     **dict.fromkeys(("VLLM_SERVER_DEV_MODE", "VLLM_ALLOW_RUNTIME_LORA_UPDATING", "VLLM_PLUGINS"), _OPEN),
     **dict.fromkeys(("VLLM_ALLOW_INSECURE_SERIALIZATION", "VLLM_ALLOW_LONG_MAX_MODEL_LEN"), _OPEN),
     **dict.fromkeys(("VLLM_USE_MODELSCOPE", "VLLM_LORA_RESOLVER_HF_REPO_LIST", "VLLM_RPC_BASE_PATH"), _OUT),
+    "FLASHINFER_CUBINS_REPOSITORY": _OURS,
+    **dict.fromkeys(("SAGEMAKER_MODEL_PATH", "CUSTOM_SCRIPT_FILENAME", "VLLM_LOGGING_CONFIG_PATH"), _CODE),
+    **dict.fromkeys(("CUSTOM_FASTAPI_PING_HANDLER", "CUSTOM_FASTAPI_INVOCATION_HANDLER"), _CODE),
+    **dict.fromkeys(("CUSTOM_FASTAPI_MIDDLEWARE_THROTTLE", "CUSTOM_FASTAPI_MIDDLEWARE_PRE_POST_PROCESS"), _CODE),
+    **dict.fromkeys(("CUSTOM_PRE_PROCESS", "CUSTOM_POST_PROCESS", "NIM_MIDDLEWARE_CONFIG_PATH"), _CODE),
     **dict.fromkeys(("LD_PRELOAD", "LD_LIBRARY_PATH", "PYTHONPATH", "PYTHONSTARTUP", "PYTHONHOME"), _OUT),
     **dict.fromkeys(("PYTHONUSERBASE", "LD_AUDIT", "GCONV_PATH", "BASH_ENV", "ENV"), _OUT),
     **dict.fromkeys(("CC", "CXX", "CUDAHOSTCXX", "CUDA_HOME", "TRITON_PTXAS_PATH"), _OUT),
@@ -141,7 +153,18 @@ def reserved_variable(name: str) -> bool:
 
 
 def _sets_reserved_key(argument: str) -> bool:
-    return any(re.search(pattern, argument) for pattern in _RESERVED_KEY)
+    """Linear in the length of the argument: every tenant may write 64 of 1,024 characters into one object."""
+    dotted = argument.partition("=")[0].partition(".")[2] if argument.startswith("-") else ""
+    return (
+        re.search(_KEYS, dotted) is not None
+        or re.search(_JSON_KEY, argument) is not None
+        or _has_escape_in_object(argument)
+    )
+
+
+def _has_escape_in_object(argument: str) -> bool:
+    """A backslash and "u" after an opening brace in the same line."""
+    return any("\\u" in line.partition("{")[2] for line in argument.split("\n"))
 
 
 def reserved_flag(argument: str) -> str:
@@ -201,13 +224,13 @@ NO_URL = Rule(
 NO_CONTROL_CHARACTER = Rule(
     cel=r"self.matches(r'^[^\x00-\x1f\x7f]*$')",
     message="must not hold control characters (newline, tab, NUL)",
-    holds=lambda text: not any(ord(character) < 32 or ord(character) == 127 for character in text),
+    holds=lambda text: CONTROL_CHARACTER.search(text) is None,
 )
 NO_RESERVED_VARIABLE = Rule(
     cel=f"!(self in {_words(ENVIRONMENT)}) && !self.matches('{_RESERVED_ENDING}')",
     message=(
         "must not be a reserved variable: it would open a way out, or Hermetic sets it; credentials and proxies are "
-        "accepted in no form, any other variable is (`hermetic explain HRM-API-001` lists the reserved ones)"
+        "accepted in no form (`hermetic explain HRM-API-001` lists the reserved ones)"
     ),
     holds=lambda name: not reserved_variable(name),
 )

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, ClassVar, Self
 
 from pydantic import (
@@ -106,6 +107,12 @@ def immutable(name: str) -> Rule:
     )
 
 
+@cache
+def _names_of(model: type[BaseModel]) -> frozenset[str | None]:
+    """Every name by which a field of the model may be given."""
+    return frozenset({*model.model_fields, *(field.alias for field in model.model_fields.values())})
+
+
 class ApiModel(BaseModel):
     """Frozen, camelCase outside and snake_case inside, refusing unknown fields; `RULES` judge the model as a whole.
 
@@ -134,7 +141,7 @@ class ApiModel(BaseModel):
     def _as_the_api_server_reads_it(cls, typed: Any) -> Any:
         if not isinstance(typed, dict):
             return typed
-        known = cls.model_fields.keys() | {field.alias for field in cls.model_fields.values()}
+        known = _names_of(cls)
         return {
             name: int(value) if isinstance(value, float) and value.is_integer() else value
             for name, value in typed.items()

@@ -9,6 +9,7 @@ from typing import Any
 
 from hermetic.api.conditions import ConditionType
 from hermetic.api.reasons import Reason
+from hermetic.api.text import one_line
 from hermetic.api.times import timestamp
 
 
@@ -29,7 +30,7 @@ def dated(said: Said, generation: int, before: Mapping[str, Any] | None, now: da
         "type": said.type.value,
         "status": said.status,
         "reason": said.reason.value,
-        "message": said.message,
+        "message": one_line(said.message),
         "lastTransitionTime": before["lastTransitionTime"] if unchanged and before is not None else timestamp(now),
         "observedGeneration": generation,
     }

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime
+
+_RFC3339 = re.compile(r"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(\.\d{1,9})?([Zz]|[+-]\d\d:\d\d)", re.ASCII)
 
 
 def timestamp(moment: datetime) -> str:
@@ -15,4 +18,14 @@ def moment_in(text: object) -> datetime | None:
     try:
         return datetime.fromisoformat(str(text))
     except ValueError:
+        return None
+
+
+def zoned(text: object) -> datetime | None:
+    """The moment of an RFC 3339 date-time, in UTC; None for everything else, a time without a zone included."""
+    if not isinstance(text, str) or _RFC3339.fullmatch(text) is None:
+        return None
+    try:
+        return datetime.fromisoformat(text.upper()).astimezone(UTC)
+    except (ValueError, OverflowError):
         return None

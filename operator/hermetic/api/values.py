@@ -20,8 +20,10 @@ from pydantic import (
 from pydantic.alias_generators import to_snake
 from pydantic_core import CoreSchema, InitErrorDetails, PydanticCustomError, core_schema
 
+from hermetic.api.quantities import parse_quantity
 from hermetic.api.rules import Rule
 
+CONTROL_CHARACTER = re.compile(r"[\x00-\x1f\x7f]")
 DIGEST = re.compile(r"@sha256:[a-f0-9]{64}$")
 REFERENCE = (
     r"^[a-z0-9]+([.-][a-z0-9]+)*(:[0-9]{1,5})?(/[a-z0-9]+([._-]+[a-z0-9]+)*)+(:[A-Za-z0-9_][A-Za-z0-9._-]{0,127})?"
@@ -31,7 +33,6 @@ REFERENCE = (
 QUANTITY = r"^([0-9]+m|[0-9]+(\.[0-9]{1,3})?(k|Ki|M|Mi|G|Gi|T|Ti)?)$"
 PRIVATE_RANGES = ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10")
 
-_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _INT64 = range(-(2**63), 2**63)
 _PREFIX_LENGTH = re.compile(r"/(0|[1-9][0-9]{0,2})\Z")
 
@@ -52,7 +53,7 @@ def _raw(pattern: str) -> str:
 
 def _is_relative_path(text: str) -> bool:
     parts = text.split("/")
-    return text == text.strip() and not _CONTROL.search(text) and not {"", ".", ".."} & set(parts)
+    return text == text.strip() and not CONTROL_CHARACTER.search(text) and not {"", ".", ".."} & set(parts)
 
 
 def _is_absolute_path(text: str) -> bool:
@@ -170,6 +171,19 @@ Quantity = Annotated[
         holds=lambda text: re.fullmatch(QUANTITY, text) is not None,
     ),
 ]
+
+
+def at_most(most: str) -> Rule:
+    """A quantity that is no larger than this one: beyond it the API server caps, and pods differ for ever."""
+    number = parse_quantity(most)
+    return Rule(
+        cel=f"type(self) == int ? self <= {int(number)} : "
+        f"(!isQuantity(self) || quantity(self).compareTo(quantity('{most}')) <= 0)",
+        message=f"must be at most {most}",
+        holds=lambda text: parse_quantity(text) <= number,
+    )
+
+
 Timestamp = Annotated[AwareDatetime, Field(strict=False)]
 LABEL_KEY = (
     r"^([a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?(\.[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?)*/)?"

@@ -21,6 +21,19 @@ MountOption = Annotated[
 ]
 
 
+# What the driver file.csi.azure.com refuses in `folderName` since its pull request 3071: earlier releases let a
+# backslash through to a shell script, where '.\\./secret' became '../secret', a folder outside of the one named.
+ShareFolder = Annotated[
+    RelativePath,
+    Rule(
+        cel=r"""!self.matches(r'[\\:*?"<>|]') && !self.matches(r'[. ](/|$)')""",
+        message='must be a folder that the Azure Files driver takes: without \\ : * ? " < > |, and no part ending with '
+        "'.' or a space",
+        holds=lambda text: not re.search(r'[\\:*?"<>|]', text) and not re.search(r"[. ](/|$)", text),
+    ),
+]
+
+
 class AzureFiles(ApiModel):
     """A folder of an Azure Files NFS share."""
 
@@ -62,7 +75,7 @@ class AzureFiles(ApiModel):
         ),
     ]
     """Name of the NFS share, for example 'models'."""
-    folder: RelativePath | None = None
+    folder: ShareFolder | None = None
     """Folder of the share that holds the model, for example 'llama-3-1-8b/fp8'. Only this folder is mounted. Default:
     the whole share."""
     resource_group: (

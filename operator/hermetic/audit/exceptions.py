@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import replace
-from datetime import date
+from dataclasses import dataclass, replace
+from datetime import date, timedelta
 from fnmatch import fnmatchcase
 from typing import Annotated
 
@@ -15,6 +15,40 @@ from hermetic.audit.findings import AcceptedException, Finding, Verdict
 
 _DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")  # Python itself also takes 2026-W53-4 for a day
 Said = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
+
+ANNOUNCED = timedelta(days=14)
+"""How long before its last day an exception is announced to end."""
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """Until when something is accepted, wherever it was written down: `expiry` is the last day, YYYY-MM-DD."""
+
+    check: str
+    resource: str
+    owner: str
+    expiry: str
+
+    def has_ended(self, today: date) -> bool:
+        """Whether its last day is over."""
+        return date.fromisoformat(self.expiry) < today
+
+    def ends_soon(self, today: date) -> bool:
+        """Whether it still counts, and will not for long."""
+        return not self.has_ended(today) and date.fromisoformat(self.expiry) - today <= ANNOUNCED
+
+    def in_words(self, today: date) -> str:
+        """A sentence for one that has ended or ends soon."""
+        named = f"the exception of {self.owner} for {self.check} on {self.resource}"
+        if self.has_ended(today):
+            return f"{named} ended on {self.expiry} and counts for nothing"
+        return f"{named} ends on {self.expiry}: mend the finding or renew the exception before that"
+
+
+def to_tell(terms: Iterable[Term], today: date) -> tuple[str, ...]:
+    """A sentence for each that has ended or ends soon; each once, in the order in which they end."""
+    each = sorted(set(terms), key=lambda one: (one.expiry, one.check, one.resource, one.owner))
+    return tuple(one.in_words(today) for one in each if one.has_ended(today) or one.ends_soon(today))
 
 
 class AcceptedRisk(BaseModel):
@@ -47,9 +81,14 @@ class AcceptedRisk(BaseModel):
         resource = finding.resource.lower().rstrip("/")
         return self.check == finding.check and fnmatchcase(resource, self.resource.lower().rstrip("/"))
 
+    @property
+    def term(self) -> Term:
+        """Until when it counts."""
+        return Term(self.check, self.resource, self.owner, self.expiry)
+
     def has_expired(self, today: date) -> bool:
         """Whether its last day is over."""
-        return date.fromisoformat(self.expiry) < today
+        return self.term.has_ended(today)
 
 
 class Exceptions(BaseModel):
@@ -60,10 +99,15 @@ class Exceptions(BaseModel):
     exceptions: tuple[AcceptedRisk, ...] = Field(default=())
 
     def applied(self, findings: Iterable[Finding], today: date) -> tuple[tuple[Finding, ...], tuple[str, ...]]:
-        """The findings with what is accepted marked so, and a sentence for each exception that counts for nothing."""
+        """The findings with what is accepted marked so, and a sentence for each exception that ended or ends soon."""
         valid = [one for one in self.exceptions if not one.has_expired(today)]
         settled = tuple(self._settled(finding, valid) for finding in findings)
-        return settled, tuple(_expired(one) for one in self.exceptions if one.has_expired(today))
+        return settled, to_tell(self.terms, today)
+
+    @property
+    def terms(self) -> tuple[Term, ...]:
+        """Until when each counts."""
+        return tuple(one.term for one in self.exceptions)
 
     @staticmethod
     def _settled(finding: Finding, valid: list[AcceptedRisk]) -> Finding:
@@ -75,9 +119,3 @@ class Exceptions(BaseModel):
             verdict=Verdict.EXCEPTED,
             exception=AcceptedException(by.reason, by.owner, by.expiry, accepted=finding.verdict),
         )
-
-
-def _expired(one: AcceptedRisk) -> str:
-    return (
-        f"the exception of {one.owner} for {one.check} on {one.resource} ended on {one.expiry} and counts for nothing"
-    )

@@ -12,9 +12,16 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
 from itertools import groupby
-from typing import Any
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any
 
+from hermetic.audit.controls import NONE, Controls
 from hermetic.audit.topology import Topology
+
+if TYPE_CHECKING:
+    from hermetic.audit.comparison import Comparison
+    from hermetic.audit.exceptions import Term
+    from hermetic.audit.private_subnets import PrivateSubnet
 
 
 class Verdict(StrEnum):
@@ -61,12 +68,14 @@ class Evidence:
 
     `request` is method and real path with its api-version ("GET /subscriptions/...?api-version=2025-05-01"), or what
     was read in the cluster; `status` the HTTP status, None where no answer came; `sha256` the digest of the body in
-    hexadecimal, None where there was no body.
+    hexadecimal, None where there was no body. `value` is a short excerpt of what was read in it, "" where there is
+    none; evidence with and without it is the same.
     """
 
     request: str
     status: int | None = None
     sha256: str | None = None
+    value: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,12 +92,28 @@ class AcceptedException:
 
 
 @dataclass(frozen=True, slots=True)
+class Parts:
+    """What a derived finding follows from: findings of these checks about these resources, about any if none is named.
+
+    `worst` is what a part that fails makes of it: Fail, or Unknown where the Fail is told of the part alone.
+    """
+
+    checks: tuple[str, ...]
+    resources: tuple[str, ...] = ()
+    fail_reason: str = "PartFails"
+    unknown_reason: str = "PartUnknown"
+    worst: Verdict = Verdict.FAIL
+
+
+@dataclass(frozen=True, slots=True)
 class Finding:
     """The verdict of one check about one resource.
 
     `check` is an id of the truth table, `resource` the ARM id (or Kubernetes reference) of the thing to change,
     `reason` a CamelCase word, `message` a sentence, `remedy` what to do. `paths` are drawn hop by hop:
-    "node subnet -> nat gateway -> internet". `exception` is there exactly when the verdict is Excepted.
+    "node subnet -> nat gateway -> internet". `exception` is there exactly when the verdict is Excepted. `derived_from`
+    is there where the verdict follows from other findings (`hermetic.audit.deriving`). `masked` says of a Fail that
+    something else stops its packets today: it is one change away from open.
     """
 
     check: str
@@ -101,6 +126,8 @@ class Finding:
     paths: tuple[str, ...] = ()
     evidence: tuple[Evidence, ...] = ()
     exception: AcceptedException | None = None
+    derived_from: Parts | None = None
+    masked: bool = False
 
     @property
     def closes_the_gate(self) -> bool:
@@ -110,7 +137,11 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class CheckPage:
-    """What is told about a check beside its findings: the same page that `hermetic explain CHECK` prints."""
+    """What is told about a check beside its findings: the same page that `hermetic explain CHECK` prints.
+
+    `remedy_in_node_group` takes the place of `remedy` where the resource lies in the node resource group, which AKS
+    manages ("" where the same commands are told with a word about that).
+    """
 
     id: str
     title: str
@@ -120,6 +151,17 @@ class CheckPage:
     remedy: str
     source: str
     family: str
+    controls: Controls = NONE
+    remedy_in_node_group: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """Who ran an audit and with what: `policy` and `exceptions` are 'sha256:' and the digest of the file, if any."""
+
+    by: str
+    policy: str | None = None
+    exceptions: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +170,9 @@ class Report:
 
     `cluster` is the ARM id (or what the kubeconfig names), `sources` those that were asked (azure, kube, probe),
     `not_asked` the check ids that a source left out would have answered, by source. `notes` are sentences about the
-    audit itself, such as an exception that has expired. Times are aware, in UTC.
+    audit itself, such as an exception that has expired. Times are aware, in UTC. `comparison` says what changed since
+    an earlier audit, where one was named, `private_subnets` since when subnets are known to be private, `run` who ran
+    this audit with which files, `ended_exceptions` those that were given and count for nothing any more.
     Raises ValueError for a time of another zone or of none: reports of two machines must compare.
     """
 
@@ -142,6 +186,10 @@ class Report:
     notes: tuple[str, ...] = ()
     tool_version: str = ""
     topology: Topology | None = None
+    comparison: Comparison | None = None
+    private_subnets: tuple[PrivateSubnet, ...] = ()
+    run: Run | None = None
+    ended_exceptions: tuple[Term, ...] = ()
 
     def __post_init__(self) -> None:
         for moment in (self.started_at, self.finished_at):
@@ -172,8 +220,15 @@ def overall(findings: Iterable[Finding]) -> Verdict:
 
 
 def worst_first(findings: Iterable[Finding]) -> list[Finding]:
-    """What decides the verdict, then warnings, then the rest; the same order whatever order they came in."""
-    return _in_order(findings, lambda finding: (*urgency(finding), finding.severity.rank, identity(finding)))
+    """What decides the verdict, then warnings, then the rest; the same order whatever order they came in.
+
+    A derived finding comes after those of its urgency that are not: it is the consequence, and they are the cause.
+    """
+    return _in_order(findings, _by_weight)
+
+
+def _by_weight(finding: Finding) -> tuple[Any, ...]:
+    return (*urgency(finding), finding.derived_from is not None, finding.severity.rank, identity(finding))
 
 
 def by_check(findings: Iterable[Finding]) -> list[Finding]:
@@ -195,12 +250,10 @@ def identity(finding: Finding) -> tuple[str, ...]:
 
 def _in_order(findings: Iterable[Finding], key: Callable[[Finding], tuple[Any, ...]]) -> list[Finding]:
     """By key; those that tie, by what has no order of its own. To write that out takes long, so only they are asked."""
-    keyed = sorted(((key(finding), finding) for finding in findings), key=_first)
-    return [one for _, tied in groupby(keyed, key=_first) for one in _told_apart([finding for _, finding in tied])]
-
-
-def _first(pair: tuple[tuple[Any, ...], Finding]) -> tuple[Any, ...]:
-    return pair[0]
+    keyed = sorted(((key(finding), finding) for finding in findings), key=itemgetter(0))
+    return [
+        one for _, tied in groupby(keyed, key=itemgetter(0)) for one in _told_apart([finding for _, finding in tied])
+    ]
 
 
 def _told_apart(tied: list[Finding]) -> list[Finding]:
@@ -208,4 +261,4 @@ def _told_apart(tied: list[Finding]) -> list[Finding]:
 
 
 def _written_out(finding: Finding) -> str:
-    return repr((finding.paths, finding.evidence, finding.exception))
+    return repr((finding.paths, finding.evidence, finding.exception, finding.derived_from, finding.masked))

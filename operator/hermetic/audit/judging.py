@@ -7,13 +7,19 @@ NotApplicable becomes Unknown, and the finding says why; a Fail stands, for it w
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from functools import reduce
 
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.look import Look, Missing
 from hermetic.audit.estate.questions import Problem, Source, Trouble
-from hermetic.audit.findings import CheckPage, Evidence, Finding, Severity, Verdict, urgency
+from hermetic.audit.excerpts import evidence_of
+from hermetic.audit.excerpts import merged as merged_evidence
+from hermetic.audit.findings import CheckPage, Finding, Parts, Severity, Verdict
 from hermetic.audit.policy import Policy
+from hermetic.audit.remedies.filling import Fill, merged
+from hermetic.audit.remedies.steps import steps_of, text_of
+from hermetic.audit.remedies.told import Surroundings, remedy_told, surroundings_of
 from hermetic.errors import FactDamaged
 
 
@@ -21,7 +27,8 @@ from hermetic.errors import FactDamaged
 class Judgement:
     """What a check says about one resource, before doubt is applied.
 
-    `severity` and `remedy` are given only where they differ from those of the check.
+    `severity` and `remedy` are given only where they differ from those of the check. `fill` has values of placeholders
+    that only the check knows, such as the name of a rule.
     """
 
     verdict: Verdict
@@ -32,9 +39,12 @@ class Judgement:
     paths: tuple[str, ...] = ()
     severity: Severity | None = None
     remedy: str = ""
+    fill: Fill = field(default_factory=dict)
+    parts: Parts | None = None
+    masked: bool = False
 
 
-def fails(
+def fails(  # noqa: PLR0913 - each is told by name
     resource: str,
     reason: str,
     message: str,
@@ -42,21 +52,46 @@ def fails(
     paths: Iterable[str] = (),
     severity: Severity | None = None,
     remedy: str = "",
+    fill: Fill | None = None,
+    masked: bool = False,
 ) -> Judgement:
-    """It is open. `paths` are drawn hop by hop: "node subnet -> nat gateway -> internet"."""
-    return Judgement(Verdict.FAIL, resource, reason, message, looks, tuple(paths), severity, remedy)
+    """It is open. `paths` are drawn hop by hop: "node subnet -> nat gateway -> internet".
+
+    `masked` where something else stops its packets today.
+    """
+    return Judgement(
+        Verdict.FAIL, resource, reason, message, looks, tuple(paths), severity, remedy, fill or {}, masked=masked
+    )
 
 
-def passes(resource: str, reason: str, message: str, *looks: Look, severity: Severity | None = None) -> Judgement:
-    """It was looked at, whole, and is fine. Name every look that this rests on: a Pass without evidence is a defect."""
-    return Judgement(Verdict.PASS, resource, reason, message, looks, severity=severity)
+def passes(
+    resource: str,
+    reason: str,
+    message: str,
+    *looks: Look,
+    severity: Severity | None = None,
+    parts: Parts | None = None,
+) -> Judgement:
+    """It was looked at, whole, and is fine. Name every look that this rests on: a Pass without evidence is a defect.
+
+    With `parts` it is fine as far as those are: `hermetic.audit.deriving` settles it after exceptions.
+    """
+    return Judgement(Verdict.PASS, resource, reason, message, looks, severity=severity, parts=parts)
 
 
 def cannot_say(
-    resource: str, reason: str, message: str, *looks: Look, severity: Severity | None = None, remedy: str = ""
+    resource: str,
+    reason: str,
+    message: str,
+    *looks: Look,
+    severity: Severity | None = None,
+    remedy: str = "",
+    fill: Fill | None = None,
 ) -> Judgement:
     """What was seen does not decide it."""
-    return Judgement(Verdict.UNKNOWN, resource, reason, message, looks, severity=severity, remedy=remedy)
+    return Judgement(
+        Verdict.UNKNOWN, resource, reason, message, looks, severity=severity, remedy=remedy, fill=fill or {}
+    )
 
 
 def does_not_apply(resource: str, reason: str, message: str, *looks: Look) -> Judgement:
@@ -90,13 +125,18 @@ class Check:
 
 
 def findings_of(check: Check, estate: Estate, policy: Policy) -> Iterator[Finding]:
-    """Every finding of one check; one per resource, the worst where a check spoke twice of one."""
-    said: dict[str, Finding] = {}
+    """Every finding of one check; one per resource, the worst where a check spoke twice of one.
+
+    Those that follow from other checks are not settled yet: that is for `hermetic.audit.deriving`.
+    """
+    said: dict[str, list[Finding]] = {}
+    around = surroundings_of(estate)
     for judgement in _judgements(check, estate, policy):
-        finding = _settled(check.page, judgement)
-        known = said.get(finding.resource.lower())
-        said[finding.resource.lower()] = finding if known is None else _both(known, finding)
-    yield from said.values()
+        finding = _settled(check.page, judgement, around)
+        said.setdefault(finding.resource.lower(), []).append(finding)
+    for findings in said.values():
+        # By message among equals: Azure promises no order of its lists.
+        yield reduce(_both, sorted(findings, key=lambda one: (_seriousness(one), one.message)))
 
 
 def _judgements(check: Check, estate: Estate, policy: Policy) -> Iterator[Judgement]:
@@ -106,39 +146,75 @@ def _judgements(check: Check, estate: Estate, policy: Policy) -> Iterator[Judgem
         yield cannot_say(damage.resource or estate.cluster, "Unreadable", damage.message, unreadable(damage))
 
 
-def _settled(page: CheckPage, said: Judgement) -> Finding:
-    verdict, reason, message, remedy = said.verdict, said.reason, said.message, said.remedy or page.remedy
+def _settled(page: CheckPage, said: Judgement, around: Surroundings) -> Finding:
+    verdict, reason, message, remedy = said.verdict, said.reason, said.message, ""
     problem = next((look.problem for look in said.looks if look.problem is not None), None)
-    evidence = _evidence(said.looks)
+    evidence = evidence_of(said.looks, page.reads)
     if verdict in {Verdict.PASS, Verdict.NOT_APPLICABLE, Verdict.UNKNOWN} and problem is not None:
         verdict, reason, message, remedy = Verdict.UNKNOWN, problem.trouble.value, _in_words(problem), _remedy(problem)
     elif verdict is Verdict.PASS and not evidence:
         verdict, reason, message = Verdict.UNKNOWN, "NoEvidence", f"nothing was seen that shows it: {message}"
-    if verdict in {Verdict.PASS, Verdict.NOT_APPLICABLE}:
-        remedy = ""
+    if verdict in {Verdict.FAIL, Verdict.UNKNOWN} and not remedy:
+        in_node_group = "" if said.remedy else page.remedy_in_node_group
+        remedy = remedy_told(said.remedy or page.remedy, in_node_group, said.resource, around, said.fill)
     severity = said.severity or page.severity
-    return Finding(page.id, said.resource, verdict, severity, reason, message, remedy, said.paths, evidence)
-
-
-def _both(first: Finding, second: Finding) -> Finding:
-    """Two findings of one resource as one: the worse speaks, and what is wrong with the other, paths and evidence stay.
-
-    A Fail that only warns does not outrank an Unknown that decides: a way out may hide behind that one.
-    """
-    worse, other = sorted((first, second), key=lambda finding: (*urgency(finding), finding.severity.rank))
-    message = worse.message
-    is_wrong = other.verdict in {Verdict.FAIL, Verdict.UNKNOWN}
-    if (is_wrong or other.verdict is worse.verdict) and other.message not in message:
-        message = f"{message}; {other.message}"
-    paths = tuple(dict.fromkeys((*worse.paths, *other.paths)))
-    evidence = tuple(dict.fromkeys((*worse.evidence, *other.evidence)))
+    parts = said.parts if verdict is Verdict.PASS else None
     return Finding(
-        worse.check, worse.resource, worse.verdict, worse.severity, worse.reason, message, worse.remedy, paths, evidence
+        page.id,
+        said.resource,
+        verdict,
+        severity,
+        reason,
+        message,
+        remedy,
+        said.paths,
+        evidence,
+        derived_from=parts,
+        masked=said.masked and verdict is Verdict.FAIL,
     )
 
 
-def _evidence(looks: Iterable[Look]) -> tuple[Evidence, ...]:
-    return tuple(dict.fromkeys(one for look in looks for one in look.evidence))
+def _both(first: Finding, second: Finding) -> Finding:
+    """Two findings of one resource as one: the more serious speaks. Of the other stays what is wrong with it, its
+    paths, its evidence and what to do about it.
+    """
+    worse, other = sorted((first, second), key=_seriousness)
+    is_wrong = other.verdict in {Verdict.FAIL, Verdict.UNKNOWN}
+    message, remedy = worse.message, worse.remedy
+    if (is_wrong or other.verdict is worse.verdict) and other.message not in message:
+        message = f"{message}; {_as_other(worse, other)}"
+    if (is_wrong or other.verdict is worse.verdict) and other.remedy != remedy:
+        remedy = text_of(merged(steps_of(remedy), steps_of(other.remedy)))
+    parts = (worse.derived_from or other.derived_from) if worse.verdict is Verdict.PASS else None
+    return replace(
+        worse,
+        message=message,
+        remedy=remedy,
+        paths=tuple(dict.fromkeys((*worse.paths, *other.paths))),
+        evidence=merged_evidence((*worse.evidence, *other.evidence)),
+        derived_from=parts,
+        masked=worse.masked and (other.masked or other.verdict is not Verdict.FAIL),
+    )
+
+
+def _seriousness(finding: Finding) -> tuple[bool, bool, int, int]:
+    """The smaller, the more serious; equal only for equal verdict and severity.
+
+    What decides the overall verdict comes first: there a Fail counts before an Unknown, as in the overall verdict, for
+    a way out that was seen must not be reported as a doubt. Of warnings the severity counts, and then the verdict: a
+    Fail of low severity does not hide an Unknown of medium severity.
+    """
+    verdict, severity = finding.verdict.rank, finding.severity.rank
+    if finding.verdict not in {Verdict.FAIL, Verdict.UNKNOWN}:
+        return True, False, verdict, severity
+    return (False, False, verdict, severity) if finding.severity.decides else (False, True, severity, verdict)
+
+
+def _as_other(worse: Finding, other: Finding) -> str:
+    """Its message, with verdict and severity where they are not those of the finding that speaks."""
+    if (other.verdict, other.severity) == (worse.verdict, worse.severity):
+        return other.message
+    return f"{other.verdict.value}, {other.severity.value}: {other.message}"
 
 
 def _in_words(problem: Problem) -> str:
@@ -147,9 +223,17 @@ def _in_words(problem: Problem) -> str:
     return problem.detail
 
 
+LOCKED = """\
+A deny assignment forbids this read, whatever roles the identity has: the node resource group is locked, and no role
+assignment helps. In a virtual network of your own, outside the node resource group, the same read is allowed.
+Until then accept the finding with an exception that says who looked at the setting, and how."""
+
+
 def _remedy(problem: Problem) -> str:
     if problem.trouble is Trouble.FORBIDDEN and problem.permission:
         return f"Let the auditing identity do {problem.permission} there (the role in docs/audit.md has it)."
+    if problem.trouble is Trouble.LOCKED:
+        return LOCKED
     if problem.trouble is Trouble.UNAVAILABLE:
         return "Audit again; a larger --retry-budget waits longer."
     return "Audit again; when it stays, read the evidence: nothing was decided from what could not be read."

@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator
-from ipaddress import ip_address
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from ipaddress import ip_address, ip_network
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, model_validator
+from pydantic import BaseModel, ConfigDict, field_validator, model_validator
 from pydantic.alias_generators import to_camel
 
+from hermetic.api.node_agents import TrustedNodeAgent
+from hermetic.api.times import zoned
 from hermetic.audit.estate.arm_ids import is_arm_id, same_id, subscription_of, type_of
+from hermetic.audit.estate.kubernetes.names import is_public
+from hermetic.audit.estate.probe.addresses import is_address
+from hermetic.audit.node_agents import from_elsewhere
 
 Profile = Literal["sealed", "filtered"]
 
@@ -18,9 +26,85 @@ HERMETIC_NAMESPACES = ("hermetic-system", "hermetic-probe")
 
 NIC = "Microsoft.Network/networkInterfaces"
 FIREWALL = "Microsoft.Network/azureFirewalls"
+SUBNET = "Microsoft.Network/virtualNetworks/subnets"
 NETWORKS = ("Microsoft.Network/virtualNetworks", "Microsoft.Network/virtualNetworks/virtualNetworkPeerings")
 _SUBSCRIPTION = re.compile(r"(/subscriptions/)?[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}/?", re.IGNORECASE)
+LONGEST_NAME = 253
+_ANY_SUBNET = f"/subscriptions/ID/resourceGroups/GROUP/providers/{SUBNET.replace('/subnets', '/VNET/subnets')}/SUBNET"
+_KIND = re.compile(r"[a-z0-9][-a-z0-9.]*/(\*|[A-Za-z][A-Za-z0-9]*)")
 _DNS_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
+_DOMAIN = re.compile(r"[a-z0-9_]([-a-z0-9_]*[a-z0-9_])?(\.[a-z0-9_]([-a-z0-9_]*[a-z0-9_])?)+\.?", re.IGNORECASE)
+_GLOB = re.compile(r"[*?\[\]{}]")
+
+
+class PrivateSince(BaseModel):
+    """A statement of a person: this subnet has been private (defaultOutboundAccess false) since this moment.
+
+    `subnet`, `since` and `statedBy` are required. It is reported as a statement, never as something that was measured.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", alias_generator=to_camel, validate_by_name=True)
+
+    subnet: str
+    """ARM id of one subnet; no pattern."""
+    since: datetime
+    """RFC 3339 date-time with its zone: 2026-07-01T08:00:00Z. It must not lie in the future."""
+    stated_by: str
+    """Who answers for it: a name or an address."""
+    through: datetime | None = None
+    """Optional: the moment up to which the author knows every write of the subnet and its network, and that it stayed
+    private. A later write that the activity log shows voids the statement. Default: `since`."""
+
+    @field_validator("subnet")
+    @classmethod
+    def _is_one_subnet(cls, value: str) -> str:
+        found = value.strip().rstrip("/")
+        if _GLOB.search(found):
+            raise ValueError(f"{value!r} is a pattern; name each subnet by its ARM id")
+        if (
+            not _is_of(found, SUBNET)
+            or len(found.split("/")) != len(_ANY_SUBNET.split("/"))
+            or "" in found.split("/")[1:]
+        ):
+            raise ValueError(f"{value!r} is not the ARM id of a subnet ({_ANY_SUBNET})")
+        return found
+
+    @field_validator("since", "through", mode="before")
+    @classmethod
+    def _has_a_zone(cls, value: object) -> datetime:
+        found = value if isinstance(value, datetime) and value.utcoffset() is not None else zoned(value)
+        if found is None:
+            words = value.isoformat() if hasattr(value, "isoformat") else value
+            raise ValueError(f"{words!r} is not a date-time with a zone; write 2026-07-01T08:00:00Z (RFC 3339)")
+        return found.astimezone(UTC)
+
+    @model_validator(mode="after")
+    def _in_order(self) -> PrivateSince:
+        if self.through is not None and self.through < self.since:
+            raise ValueError("`through` must not be before `since`")
+        return self
+
+    @field_validator("stated_by")
+    @classmethod
+    def _is_somebody(cls, value: str) -> str:
+        found = " ".join(value.split())
+        if not found or not found.isprintable() or len(found) > LONGEST_NAME:
+            raise ValueError(f"must be a name of 1 to {LONGEST_NAME} printable characters")
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class AttestedPrivate:
+    """What the attestation before this audit says of a subnet: private since a moment, and when it was last seen to be.
+
+    Its audit began at `seen_from` and ended at `seen_at`.
+    """
+
+    subnet: str
+    since: datetime
+    seen_from: datetime
+    seen_at: datetime
+    digest: str
 
 
 class Policy(BaseModel):
@@ -34,18 +118,38 @@ class Policy(BaseModel):
     """Subscription ids that are ours, beside those of the cluster and its virtual network."""
     allowed_peerings: tuple[str, ...] = ()
     """ARM ids of remote virtual networks, or of peerings."""
+    additional_private_ranges: tuple[str, ...] = ()
+    """Address ranges of our virtual networks, as CIDR, that are private although they lie outside RFC 1918."""
     allowed_dns_servers: tuple[str, ...] = ()
     """IP addresses of DNS servers that a virtual network may name."""
+    allowed_dns_domains: tuple[str, ...] = ()
+    """Domains that a DNS security policy may let through, with every name below them, beside the cluster's own."""
     allowed_private_link_services: tuple[str, ...] = ()
-    """ARM ids of resources that a private endpoint may lead to although they are not in our subscriptions."""
+    """ARM ids of resources that a private endpoint may lead to although they are not ours, or relay what they get."""
     allowed_registries: tuple[str, ...] = ()
     """Host names of the registries that images of workloads may come from, such as contoso.azurecr.io."""
     hermetic_namespaces: tuple[str, ...] = HERMETIC_NAMESPACES
     """Where Hermetic's operator and the pods of its probe run: these may do there what nobody else may."""
+    harmless_kinds: tuple[str, ...] = ()
+    """Kinds of the API server that let no packet out, as GROUP/Kind, or GROUP/* for all of a group."""
+    trusted_node_agents: tuple[TrustedNodeAgent, ...] = ()
+    """The team's own agents on the nodes, by namespace, controller and image: these may have rights over their node."""
     sentinel_nics: tuple[str, ...] = ()
     """ARM ids of network interfaces of virtual machines in the cluster's subnets, asked for effective routes."""
     firewall: str = ""
     """ARM id of the one Azure Firewall that the profile `filtered` allows."""
+    subnets_private_since: tuple[PrivateSince, ...] = ()
+    """Since when subnets have been private, as a person states it; decides `nic-default-outbound` by time."""
+    attested_private: tuple[AttestedPrivate, ...] = ()
+    """What the attestation of --previous says of subnets. From there, not from the file."""
+    audited_at: datetime | None = None
+    """When the audit began, in UTC; a date of Azure after it proves nothing. From the clock, not from the file."""
+
+    @model_validator(mode="after")
+    def _agents_come_from_allowed_registries(self) -> Policy:
+        if problem := next(from_elsewhere(self.trusted_node_agents, self.allowed_registries), ""):
+            raise ValueError(problem)
+        return self
 
     @model_validator(mode="after")
     def _filtered_needs_a_firewall(self) -> Policy:
@@ -59,6 +163,27 @@ class Policy(BaseModel):
                 if not is_arm_id(one):
                     raise ValueError(f"`{name}`: {one!r} is not an ARM id (/subscriptions/…)")
         return self
+
+    @model_validator(mode="after")
+    def _one_statement_for_a_subnet(self) -> Policy:
+        counted = Counter(one.subnet.lower() for one in self.subnets_private_since)
+        for subnet, times in counted.items():
+            if times > 1:
+                raise ValueError(f"`subnetsPrivateSince`: {subnet} is named {times} times; state one moment for it")
+        return self
+
+    def private_since(self, subnet_id: str) -> PrivateSince | None:
+        """The statement about a subnet; None where there is none."""
+        return next((one for one in self.subnets_private_since if same_id(one.subnet, subnet_id)), None)
+
+    def attested(self, subnet_id: str) -> AttestedPrivate | None:
+        """What the attestation before says of a subnet; None where it says nothing."""
+        return next((one for one in self.attested_private if same_id(one.subnet, subnet_id)), None)
+
+    def is_public(self, text: str) -> bool:
+        """Whether an address of a Service, or what takes its place, is not known to be private here."""
+        ours = is_address(text) and any(_is_in(text, one) for one in self.additional_private_ranges)
+        return is_public(text) and not ours
 
     def with_hermetic_in(self, namespace: str) -> Policy:
         """The policy that knows this namespace of Hermetic too."""
@@ -84,22 +209,30 @@ def never_met(policy: Policy) -> Iterator[str]:
                 yield f"`{to_camel(field)}`: {one!r} is not {what}"
 
 
+def _is_in(address: str, cidr: str) -> bool:
+    found, network = ip_address(address), ip_network(cidr)
+    return found.version == network.version and found in network
+
+
+def _is_range(text: str) -> bool:
+    """A CIDR without host bits that is not everything."""
+    try:
+        return "/" in text and ip_network(text).prefixlen > 0
+    except ValueError:
+        return False
+
+
 def _is_of(text: str, *types: str) -> bool:
     return is_arm_id(text) and type_of(text).lower() in {one.lower() for one in types}
 
 
-def _is_address(text: str) -> bool:
-    try:
-        ip_address(text)
-    except ValueError:
-        return False
-    return True
-
-
 _SHAPES: tuple[tuple[str, Callable[[str], object], str], ...] = (
     ("own_subscriptions", _SUBSCRIPTION.fullmatch, "the id of a subscription"),
-    ("allowed_dns_servers", _is_address, "an IP address"),
+    ("additional_private_ranges", _is_range, "a CIDR without host bits, such as 198.18.0.0/15"),
+    ("allowed_dns_servers", is_address, "an IP address"),
+    ("allowed_dns_domains", _DOMAIN.fullmatch, "a domain of two labels or more, without a wildcard"),
     ("hermetic_namespaces", _DNS_LABEL.fullmatch, "the name of a namespace"),
+    ("harmless_kinds", _KIND.fullmatch, "an API group and a kind (GROUP/Kind, GROUP/*)"),
     ("allowed_peerings", lambda one: _is_of(one, *NETWORKS), "the ARM id of a virtual network or a peering"),
     (
         "sentinel_nics",

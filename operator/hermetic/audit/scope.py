@@ -6,7 +6,7 @@ list that would show more could not be read, the scope says so, and nobody can c
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,6 +30,7 @@ from hermetic.audit.judging import Judgement, cannot_say, unreadable, whatever_i
 from hermetic.audit.policy import Policy
 from hermetic.errors import FactDamaged
 
+MANAGED_CLUSTERS = "microsoft.containerservice/managedclusters"
 NODE, POD, API_SERVER, INSTANCE, NODE_CLASS = "node", "pod", "apiServer", "instance", "nodeClass"
 
 
@@ -43,8 +44,21 @@ class ScopedSubnet:
 
     @property
     def is_for_the_api_server_only(self) -> bool:
-        """The one kind of subnet to which default outbound access does not apply."""
-        return self.roles == {API_SERVER}
+        """Delegated to AKS for the API server, and no pool, node or pod has an address in it: nothing of ours sends.
+
+        Whether there may be a node that was not listed is for the looks of `subnets_of` to say. AKS delegates subnets
+        of pods to the same service, and those are named by a pool.
+        """
+        return self.roles == {API_SERVER} and self._is_delegated
+
+    @property
+    def _is_delegated(self) -> bool:
+        """Whether to AKS; a delegation that cannot be read is none."""
+        try:
+            delegations = self.seen.value.delegations if self.seen.value is not None else []
+            return any((one.service_name or "").lower() == MANAGED_CLUSTERS for one in delegations)
+        except FactDamaged:
+            return False
 
 
 def cluster_of(estate: Estate) -> Seen[ManagedCluster]:
@@ -99,7 +113,7 @@ def instance_nics_of(estate: Estate) -> Listing[NicFields]:
 def _instance_nics(estate: Estate) -> Listing[NicFields]:
     sets = scale_sets_of(estate)
     group = node_group_of(estate)
-    found = [merged(group, *(nics_of_set(estate, one) for one in sets))] if sets.items else []
+    found = [nics_of_set(estate, one) for one in sets if not is_flexible(one)]
     whole: Listing[NicFields] = merged(group or estate.cluster, *found, _standing_nics_of(estate, group))
     return Listing(whole.target, whole.items, (*sets.evidence, *whole.evidence), sets.problem or whole.problem)
 
@@ -108,11 +122,32 @@ def _standing_nics_of(estate: Estate, group: str) -> Listing[NetworkInterface]:
     if not group:
         return _not_yet(estate)
     alone = estate.every(NetworkInterface, group).where(_may_be_of_a_machine)
-    pool = next((one for one in pools_of(estate) if (one.type or "").lower() == "virtualmachines" and one.count), None)
-    if pool is None or alone.items or alone.problem is not None:
+    missed = next(_machines_that_stand_alone(estate), "")
+    if not missed or alone.items or alone.problem is not None:
         return alone
-    detail = f"{group}: pool {pool.name} has {pool.count} machines, and no network interface was listed"
+    detail = f"{group}: {missed}, and no network interface was listed"
     return Listing(alone.target, (), alone.evidence, Problem(Trouble.UNREADABLE, detail))
+
+
+def _machines_that_stand_alone(estate: Estate) -> Iterator[str]:
+    """What says that there are such machines, in words."""
+    for pool in pools_of(estate):
+        if (pool.type or "").lower() == "virtualmachines" and pool.count:
+            yield f"pool {pool.name} has {pool.count} machines"
+    for one in scale_sets_of(estate):
+        if is_flexible(one) and one.sku is not None and one.sku.capacity:
+            yield f"the flexible scale set {one.name} has {one.sku.capacity} machines"
+
+
+def is_flexible(scale_set: ScaleSet) -> bool:
+    """Whether its instances are virtual machines of their own; Azure then has no list of their interfaces by set.
+
+    A mode that cannot be read is none: the list by set is asked for, and refused.
+    """
+    try:
+        return (scale_set.orchestration_mode or "").lower() == "flexible"
+    except FactDamaged:
+        return False
 
 
 def _may_be_of_a_machine(nic: NetworkInterface) -> bool:
@@ -137,6 +172,11 @@ def nics_of_set(estate: Estate, scale_set: ScaleSet) -> Listing[NicFields]:
 def subnets_of(estate: Estate) -> tuple[tuple[ScopedSubnet, ...], tuple[Look, ...]]:
     """The subnets of the cluster in a fixed order, and the looks that decide whether there may be more."""
     return estate.once("subnets", lambda: _subnets(estate))
+
+
+def subnets_by_id(estate: Estate) -> Mapping[str, ScopedSubnet]:
+    """The same subnets by id in lower case: thousands of interfaces ask for theirs."""
+    return estate.once("subnets_by_id", lambda: {one.id.lower(): one for one in subnets_of(estate)[0]})
 
 
 def _subnets(estate: Estate) -> tuple[tuple[ScopedSubnet, ...], tuple[Look, ...]]:
@@ -169,9 +209,8 @@ def _named_subnets(estate: Estate, damaged: list[Look]) -> Iterator[tuple[str, s
             yield NODE, pool.vnet_subnet_id
         if pool.pod_subnet_id:
             yield POD, pool.pod_subnet_id
-    access = cluster.api_server_access_profile if cluster else None
-    if access is not None and access.subnet_id:
-        yield API_SERVER, access.subnet_id
+    if cluster is not None:
+        yield from _named_by_profiles(cluster)
     for node_class in node_classes_of(estate):
         if node_class.spec.vnet_subnet_id:
             yield NODE_CLASS, node_class.spec.vnet_subnet_id
@@ -182,6 +221,16 @@ def _named_subnets(estate: Estate, damaged: list[Look]) -> Iterator[tuple[str, s
             damaged.append(unreadable(damage))
         else:
             yield from ((INSTANCE, subnet_id) for subnet_id in found)
+
+
+def _named_by_profiles(cluster: ManagedCluster) -> Iterator[tuple[str, str]]:
+    """Subnets that the cluster names outside its pools: of the API server, and of system nodes that AKS hosts."""
+    access, hosted = cluster.api_server_access_profile, cluster.hosted_system_profile
+    if access is not None and access.subnet_id:
+        yield API_SERVER, access.subnet_id
+    for subnet_id in (hosted.system_node_subnet_id, hosted.node_subnet_id) if hosted is not None else ():
+        if subnet_id:
+            yield NODE, subnet_id
 
 
 def each_subnet(estate: Estate, judge: Callable[[ScopedSubnet, Subnet], Iterable[Judgement]]) -> Iterator[Judgement]:

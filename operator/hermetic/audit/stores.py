@@ -42,8 +42,7 @@ def each_account(
     estate: Estate, policy: Policy, judge: Callable[[Seen[StorageAccount]], Iterable[Judgement]]
 ) -> Iterator[Judgement]:
     """Judge every storage account in scope."""
-    ids = estate.once(("accounts", policy), lambda: _account_ids(estate, policy))
-    yield from _each(estate, StorageAccount, ids, judge)
+    yield from _each(estate, StorageAccount, account_ids(estate, policy), judge)
 
 
 def each_share(
@@ -73,6 +72,11 @@ def _each(
 def registry_ids(estate: Estate, policy: Policy) -> Listing[str]:
     """ARM ids of the registries in scope."""
     return estate.once(("registries", policy), lambda: _registry_ids(estate, policy))
+
+
+def account_ids(estate: Estate, policy: Policy) -> Listing[str]:
+    """ARM ids of the storage accounts in scope."""
+    return estate.once(("accounts", policy), lambda: _account_ids(estate, policy))
 
 
 def _registry_ids(estate: Estate, policy: Policy) -> Listing[str]:

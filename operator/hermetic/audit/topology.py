@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 
@@ -38,21 +38,32 @@ class PlaceKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """One box. `id` is unique within a topology: an ARM id, or any text; `label` is what the box says."""
+    """One box. `id` is unique within a topology: an ARM id, or any text; `label` is what the box says.
+
+    `count` is the number of places of one kind that the box represents.
+    """
 
     id: str
     kind: PlaceKind
     label: str
+    count: int = 1
 
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """One arrow between two places, named by their ids. `open`: a packet can leave along it as things stand."""
+    """One arrow between two places, named by their ids. `open`: a packet can leave along it as things stand.
+
+    How it is drawn: `state` says more than `open` where more is known (masked, accepted, not decided), `inbound` that
+    it leads in, `weight` how grave the worst finding behind it is: 3 for critical, 2 for high, 1 for the rest.
+    """
 
     source: str
     target: str
     open: bool = False
     label: str = ""
+    state: str = field(default="", compare=False)
+    inbound: bool = field(default=False, compare=False)
+    weight: int = field(default=2, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ COMMANDS = {
     "run": "Run the operator (what the image starts).",
     "render": "Print the objects that the operator would apply.",
     "validate": "Check manifests without a cluster.",
+    "rbac": "Print the rights and admission policies of an installation.",
     "status": "Show what serves, what does not, and what mends it.",
     "audit": "Look for ways out, in Azure, in the cluster and with packets.",
     "attest": "Verify signed evidence of isolation.",

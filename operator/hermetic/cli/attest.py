@@ -19,7 +19,7 @@ from hermetic.cli.attestation_files import SUFFIXES, read_attestation, read_publ
 from hermetic.cli.attestation_text import CHAIN_SCHEMA, CHECK_SCHEMA, attested, chain_as_json, chain_lines, lines
 from hermetic.cli.failures import Several
 from hermetic.cli.options import common_options
-from hermetic.cli.output import say, write_json
+from hermetic.cli.output import say_fitted, write_json
 from hermetic.errors import AttestationRefused, ChainBroken, InputError, Unreachable
 
 _DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
@@ -77,7 +77,7 @@ def verify_command(
         write_json({"schema": CHECK_SCHEMA, "file": file, "valid": True, **_refusal(None), **found})
         return
     for line in lines(file, attestation, now, cluster_compared=cluster is not None, report_compared=report is not None):
-        say(line)
+        say_fitted(line)
 
 
 @command.command("chain")
@@ -100,7 +100,7 @@ def chain_command(named: str, public_keys: tuple[str, ...], head: str | None, ou
         write_json({"schema": CHAIN_SCHEMA, "folder": str(folder), **chain_as_json(report)})
     else:
         for line in chain_lines(report, head_known=head is not None):
-            say(line)
+            say_fitted(line)
     _must_be_intact(folder, report)
 
 

@@ -5,17 +5,28 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Iterator
+from dataclasses import replace
 from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from hermetic.cli.audit_files import content_of, must_be_writable, read_exceptions, read_policy, write_file
+from hermetic.cli.audit_files import (
+    content_of,
+    must_be_earlier,
+    must_be_writable,
+    read_earlier,
+    read_exceptions,
+    read_policy,
+    run_of,
+    write_file,
+)
 from hermetic.cli.audit_forms import FORMS, form_of_file, told
 from hermetic.cli.failures import DONE, FAILED, UNKNOWN, write_to_nobody
 from hermetic.cli.options import color_is_unwanted
 from hermetic.cli.output import note, write
+from hermetic.cli.running import run
 from hermetic.errors import InputError
 
 if TYPE_CHECKING:
@@ -41,6 +52,7 @@ class Amount(click.FloatRange):
         return number
 
 
+NOT_WITH_CHECK_ACCESS = ("kube", "probe", "snapshot", "save_snapshot", "baseline", "out", "sign")
 _FILE = click.Path(path_type=Path)
 
 
@@ -80,6 +92,8 @@ _FILE = click.Path(path_type=Path)
 )
 @click.option("--snapshot", type=_FILE, help="Judge what was saved; no host is talked to.")
 @click.option("--save-snapshot", type=_FILE, help="Save everything that was collected.")
+@click.option("--check-access", is_flag=True, help="Only say which reads Azure would refuse; nothing is audited.")
+@click.option("--baseline", type=_FILE, help="Report what changed since this earlier report (-o json).")
 @click.option("--arm-endpoint", metavar="URL", help="Management endpoint of another cloud; the only host talked to.")
 @click.option(
     "--discovery",
@@ -119,15 +133,26 @@ def command(**said: Any) -> int:
 
 def _audit(said: dict[str, Any]) -> int:
     _must_fit_together(said)
+    if said["check_access"]:
+        return _check_access(said)
     policy = read_policy(said["policy"], said["profile"]).with_hermetic_in(said["probe_namespace"])
     # What costs start-up time is imported when the command line itself leaves nothing to refuse.
     from hermetic.audit.checks.registry import PAGES
+    from hermetic.audit.comparison import compare
     from hermetic.cli.audit_sources import Wish, collect
 
     exceptions = read_exceptions(said["exceptions"], PAGES)
+    baseline = read_earlier(said["baseline"], said["azure"]) if said["baseline"] is not None else None
     signing = _signing(said)
-    collected = asyncio.run(collect(Wish(**{name: said[name] for name in Wish.__dataclass_fields__}), policy))
-    report = _report(collected, policy, exceptions)
+    if signing is not None and signing.previous is not None:
+        from hermetic.cli.audit_signing import attested_private
+
+        policy = policy.model_copy(update={"attested_private": attested_private(signing.previous)})
+    collected = run(collect(Wish(**{name: said[name] for name in Wish.__dataclass_fields__}), policy))
+    report = replace(_report(collected, policy, exceptions), run=run_of(said["policy"], said["exceptions"]))
+    if baseline is not None:
+        must_be_earlier(said["baseline"], baseline, report.cluster)
+        report = replace(report, comparison=compare(baseline, report))
     for file in said["out"]:
         write_file(file, told(form_of_file(file, said["output"]), report, PAGES))
     _tell(report, said["output"] or "table", plain=said["no_color"])
@@ -135,15 +160,29 @@ def _audit(said: dict[str, Any]) -> int:
         from hermetic.cli.audit_signing import sign
 
         sign(signing, collected, report, said)
-    for sentence in (*report.notes, *_idle(exceptions, report)):
+    for sentence in (*report.notes, *_idle(exceptions, report), *_old_pins(report)):
         note(sentence)
     return EXIT_CODES[report.verdict.value]
+
+
+def _check_access(said: dict[str, Any]) -> int:
+    from hermetic.cli.audit_access import check_access
+
+    as_json = said["output"] == "json"
+    asked = check_access(
+        said["azure"], arm_endpoint=said["arm_endpoint"], retry_budget=said["retry_budget"], as_json=as_json
+    )
+    return asyncio.run(asked)
 
 
 def _must_fit_together(said: dict[str, Any]) -> None:
     """Raises InputError, Unreachable for what no audit could come of."""
     if not (said["azure"] is not None or said["kube"] or said["probe"] or said["snapshot"]):
         raise InputError("nobody is asked", fix="at least one of --azure ID, --kube, --probe (or --snapshot FILE)")
+    if said["check_access"] and (said["azure"] is None or said["output"] not in {None, "table", "json"}):
+        raise InputError("--check-access asks Azure, and prints a table or JSON", fix="--azure ID --check-access")
+    if said["check_access"] and any(said[name] for name in NOT_WITH_CHECK_ACCESS):
+        raise InputError("--check-access audits nothing, so there is nothing to save or sign", fix="leave them out")
     if said["probe_image"] and not said["probe"]:
         raise InputError("--probe-image is for --probe", fix="--probe --probe-image IMAGE@sha256:…")
     if (said["sign"] is None) != (said["attestation"] is None):
@@ -199,6 +238,12 @@ def _shown(report: Report, form: str, *, plain: bool) -> None:
 
         show(report, PAGES, plain=plain or color_is_unwanted())
         return
+    if form == "json":
+        from hermetic.audit.report.machine import pieces
+
+        for piece in pieces(report):
+            write(piece)
+        return
     text = told(form, report, PAGES)
     write(text if text.endswith("\n") else text + "\n")
 
@@ -214,3 +259,11 @@ def _idle(exceptions: Exceptions, report: Report) -> Iterator[str]:
             continue
         if not any(one.is_about(finding) for finding in excepted):
             yield f"the exception of {one.owner} for {one.check} on {one.resource} meets no Fail and no Unknown"
+
+
+def _old_pins(report: Report) -> Iterator[str]:
+    """A sentence where this release is too old to know what Azure has become."""
+    from hermetic.audit.estate.azure.pins import note_on_age
+
+    if "azure" not in report.not_asked and (sentence := note_on_age(report.finished_at.date())):
+        yield sentence

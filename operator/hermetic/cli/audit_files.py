@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 import difflib
+import getpass
 import hashlib
+import os
+import socket
 from collections.abc import Collection, Iterable
+from datetime import datetime
 from pathlib import Path
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
 from hermetic.api.kubernetes_yaml import NotReadable, read_documents
+from hermetic.api.times import timestamp
+from hermetic.audit.comparison import Baseline, NotABaseline, read_baseline, same_cluster
 from hermetic.audit.exceptions import Exceptions
+from hermetic.audit.findings import Run
 from hermetic.audit.policy import Policy, Profile, never_met
+from hermetic.controller.clock import SystemClock
 from hermetic.errors import InputError, Unreachable
 
 M = TypeVar("M", bound=BaseModel)
@@ -23,10 +31,27 @@ def read_policy(file: Path | None, profile: Profile) -> Policy:
     told = _mapping(file) if file is not None else {}
     if "profile" in told:
         raise InputError(f"{file}: `profile` is no key of a policy file", fix="say --profile sealed or filtered")
+    if "attestedPrivate" in told:
+        raise InputError(f"{file}: `attestedPrivate` is not a key that is known here", fix="say --previous FILE")
+    if "auditedAt" in told:
+        raise InputError(f"{file}: `auditedAt` is not a key that is known here", fix="leave it out")
     policy = _read(Policy, {**told, "profile": profile}, file)
     if problem := next(never_met(policy), ""):
         raise InputError(f"{file}: {problem}", fix="docs/audit.md shows what each key takes")
+    _must_be_past(policy, file, SystemClock().now())
     return policy
+
+
+def _must_be_past(policy: Policy, file: Path | None, now: datetime) -> None:
+    """A subnet cannot be private since a moment to come. Raises InputError."""
+    for place, one in enumerate(policy.subnets_private_since):
+        for key, moment in (("since", one.since), ("through", one.through)):
+            if moment is not None and moment > now:
+                raise InputError(
+                    f"{file}: `subnetsPrivateSince.{place}.{key}`: {timestamp(moment)} lies in the future "
+                    f"(it is {timestamp(now)} here)",
+                    fix="state a moment that has passed; if it has, set the clock of this machine right",
+                )
 
 
 def read_exceptions(file: Path | None, checks: Collection[str]) -> Exceptions:
@@ -46,6 +71,36 @@ def read_exceptions(file: Path | None, checks: Collection[str]) -> Exceptions:
                 fix="'hermetic explain' lists every check",
             )
     return found
+
+
+def read_earlier(file: Path, cluster: str | None) -> Baseline:
+    """The earlier report that --baseline names, about this cluster where that is known already. Raises InputError."""
+    try:
+        baseline = read_baseline(content_of(file))
+    except NotABaseline as error:
+        fix = "name a report that 'hermetic audit -o json' wrote"
+        raise InputError(f"--baseline {file}: {error}", fix=fix) from error
+    if cluster is not None:
+        must_be_earlier(file, baseline, cluster)
+    return baseline
+
+
+def must_be_earlier(file: Path, baseline: Baseline, cluster: str) -> None:
+    """Raises InputError for a report about another cluster."""
+    if not same_cluster(baseline, cluster):
+        raise InputError(
+            f"--baseline {file}: it is about {baseline.cluster}, not {cluster}",
+            fix="name an earlier report of the same cluster",
+        )
+
+
+def run_of(policy: Path | None, exceptions: Path | None) -> Run:
+    """Who runs the audit, as the system knows them, and the digests of the files that were named."""
+    try:
+        user = getpass.getuser()
+    except (KeyError, OSError):  # an account without a name
+        user = f"uid {os.getuid()}"
+    return Run(f"{user} on {socket.gethostname()}", digest_of(policy), digest_of(exceptions))
 
 
 def digest_of(file: Path | None) -> str | None:
@@ -78,7 +133,7 @@ def must_be_writable(files: Iterable[Path]) -> None:
 def write_file(file: Path, text: str) -> None:
     """Write it whole. Raises Unreachable."""
     try:
-        file.write_text(text, encoding="utf-8")
+        file.write_text(text, encoding="utf-8", newline="")
     except OSError as error:
         raise Unreachable(f"{file}: {error.strerror}", fix="name a file that can be written") from error
 

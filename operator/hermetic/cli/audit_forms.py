@@ -9,7 +9,7 @@ from hermetic.audit.findings import CheckPage, Report
 
 Form = Callable[[Report, Mapping[str, CheckPage]], str]
 
-FORMS = ("table", "json", "sarif", "junit", "openreports", "html", "oscal")
+FORMS = ("table", "json", "sarif", "junit", "openreports", "html", "oscal", "csv")
 # The endings that a form may have; the first form that has it is meant where -o does not say.
 ENDINGS: Mapping[str, tuple[str, ...]] = {
     "table": (".txt", ".text", ".log"),
@@ -19,6 +19,7 @@ ENDINGS: Mapping[str, tuple[str, ...]] = {
     "openreports": (".yaml", ".yml", ".json"),
     "html": (".html", ".htm"),
     "oscal": (".oscal", ".json"),
+    "csv": (".csv",),
 }
 
 
@@ -61,6 +62,10 @@ def _form(name: str) -> Form:  # noqa: PLR0911 - one line for each form
         from hermetic.audit.report.oscal import as_oscal
 
         return as_oscal
+    if name == "csv":
+        from hermetic.audit.report.csv_form import as_csv
+
+        return as_csv
     from hermetic.audit.report.table import as_table
 
     return as_table

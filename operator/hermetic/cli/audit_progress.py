@@ -8,7 +8,8 @@ import time
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
-from hermetic.cli.output import note, printable
+from hermetic.api.text import printable
+from hermetic.cli.output import note
 
 if TYPE_CHECKING:
     from rich.status import Status

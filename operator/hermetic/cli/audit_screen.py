@@ -1,4 +1,4 @@
-"""An audit report on a screen: coloured where somebody looks at a terminal, else plain."""
+"""An audit report on a screen: coloured on a terminal, else plain."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from collections.abc import Mapping
 
 import click
 
+from hermetic.api.text import printable
 from hermetic.audit.findings import CheckPage, Report
 from hermetic.audit.report.table import WIDTH, Tone, lines
-from hermetic.cli.output import printable
 
 WIDEST = 140
 _COLORS: Mapping[Tone, dict[str, object]] = {
@@ -24,8 +24,9 @@ _COLORS: Mapping[Tone, dict[str, object]] = {
 
 def show(report: Report, pages: Mapping[str, CheckPage], *, plain: bool) -> None:
     """The table on standard output, as wide as the terminal is."""
-    colored = sys.stdout.isatty() and not plain
-    width = min(shutil.get_terminal_size((WIDTH, 24)).columns, WIDEST) if colored else WIDTH
+    is_terminal = sys.stdout.isatty()
+    colored = is_terminal and not plain
+    width = min(shutil.get_terminal_size((WIDTH, 24)).columns, WIDEST) if is_terminal else WIDTH
     for line in lines(report, pages, width=width):
         text = _as_shown(line.text.rstrip())
         click.echo(click.style(text, **_COLORS[line.tone]) if colored else text)  # type: ignore[arg-type]

@@ -11,12 +11,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hermetic.audit.attestation.keys import SigningKey, trusted
+from hermetic.audit.attestation.report_form import finished_at_of
 from hermetic.audit.attestation.signing import Provenance, sign_report
 from hermetic.audit.attestation.statement import Inputs, Scope
 from hermetic.audit.attestation.verification import Attestation, authenticate
 from hermetic.audit.estate.arm_ids import same_id
 from hermetic.audit.estate.snapshot import to_json
 from hermetic.audit.findings import Report
+from hermetic.audit.policy import AttestedPrivate
 from hermetic.audit.report.machine import document
 from hermetic.cli.attestation_files import load_signing_key, read_attestation, read_public_keys, write_attestation
 from hermetic.cli.audit_files import content_of, digest_of
@@ -53,6 +55,14 @@ def signing_of(said: dict[str, Any]) -> Signing:
     if said["azure"]:
         _must_be_about(said["azure"], previous, tie)
     return Signing(key, said["attestation"], previous, timedelta(hours=said["valid_hours"]), tie)
+
+
+def attested_private(previous: Attestation) -> tuple[AttestedPrivate, ...]:
+    """What the attestation before says of subnets: since when each is private, and when it was last seen to be."""
+    return tuple(
+        AttestedPrivate(one.subnet, one.at, previous.observed_at, finished_at_of(previous.read_report), previous.digest)
+        for one in previous.read_report.private_subnets
+    )
 
 
 def sign(signing: Signing, collected: Collected, report: Report, said: dict[str, Any]) -> None:

@@ -66,7 +66,7 @@ async def collect(wish: Wish, policy: Policy) -> Collected:
         seen = _loaded(wish.snapshot, wish)
         estate = seen.estate()
         _sentinels_must_be_there(estate, policy)
-        findings = judge(estate, policy)
+        findings = judge(estate, policy.model_copy(update={"audited_at": seen.started_at}))
     else:
         seen, estate, findings = await _looked(wish, policy)
     if wish.save_snapshot is not None:
@@ -88,13 +88,15 @@ async def _looked(wish: Wish, policy: Policy) -> tuple[Snapshot, Estate, tuple[F
     from hermetic import __version__
 
     judgements: list[tuple[Estate, tuple[Finding, ...]]] = []
-
-    def judged(estate: Estate) -> None:
-        _sentinels_must_be_there(estate, policy)
-        judgements[:] = [(estate, judge(estate, policy))]
-
     clock = SystemClock()
     started_at = clock.now().replace(microsecond=0)
+    rules = policy.model_copy(update={"audited_at": started_at})
+
+    def judged(estate: Estate) -> None:
+        _sentinels_must_be_there(estate, rules)
+        judgements.clear()  # those of the round before take as much memory as these will
+        judgements.append((estate, judge(estate, rules)))
+
     with Progress() as progress:
         async with AsyncExitStack() as opened:
             asked = await _asked(opened, wish, progress)

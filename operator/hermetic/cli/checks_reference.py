@@ -7,7 +7,8 @@ from itertools import groupby
 
 from hermetic.audit.checks.registry import CHECKS
 from hermetic.audit.judging import Check
-from hermetic.cli.pages import as_paragraphs, is_command
+from hermetic.audit.remedies.steps import WARNING, steps_of
+from hermetic.audit.report.telling import controls_of
 
 _INTRODUCTION = """\
 # Checks
@@ -18,7 +19,7 @@ same offline. [audit.md](audit.md) tells how to run the audit and read its repor
 The title says what is so where a check passes. The severity is that of a Fail or an Unknown unless the finding says
 otherwise: critical and high decide the verdict, medium and low are warnings, info is inventory. `azure`, `kube` and
 `probe` are who must be asked; without one of them the check has no finding, and the report lists it under `notAsked`.
-Words in capitals in a remedy are yours to fill in.
+Words in capitals in a remedy are placeholders: a finding fills those that its own facts tell.
 """
 
 
@@ -43,9 +44,16 @@ def _chapter(check: Check) -> Iterator[str]:
     yield f"Reads: {'; '.join(page.reads)}.\n"
     yield from _remedy(page.remedy)
     yield f"Source: {page.source}.\n"
+    if controls := controls_of(page):
+        yield f"Evidence for: {controls}.\n"
 
 
 def _remedy(text: str) -> Iterator[str]:
-    for typed, rows in groupby(as_paragraphs(text).splitlines(), key=is_command):
-        told = "\n".join(rows)
-        yield f"```\n{told}\n```\n" if typed else f"{told}\n"
+    for step in steps_of(text):
+        if step.explanation:
+            yield f"{step.explanation}\n"
+        if step.warning:
+            yield f"**{WARNING}** {step.warning}\n"
+        if step.commands:
+            told = "\n".join(step.commands)
+            yield f"```\n{told}\n```\n"

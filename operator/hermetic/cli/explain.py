@@ -9,9 +9,11 @@ from typing import Any
 
 import click
 
+from hermetic.audit.remedies.steps import WARNING, steps_of
 from hermetic.cli.options import common_options
 from hermetic.cli.output import say, write_json
-from hermetic.cli.pages import Page, Sort, is_command, page_of, pages
+from hermetic.cli.pages import Page, Sort, page_of, pages
+from hermetic.cli.wrapping import beside, columns
 from hermetic.errors import InputError
 
 SCHEMA = "hermetic.dev/explanation/v1"
@@ -55,14 +57,15 @@ def _list_all(output: str) -> None:
         widest = max(len(page.name) for page in of_sort)
         say(_PLURALS.get(sort, f"{sort.value}s"))
         for page in of_sort:
-            say(f"  {page.name.ljust(widest)}  {page.meaning}")
+            for line in beside(page.name, widest, page.meaning, columns()):
+                say(line)
 
 
 def _as_text(page: Page) -> Iterator[str]:
     yield f"{page.name} ({page.sort.value})"
     yield from _paragraph("", page.meaning)
     if page.remedy:
-        yield from _paragraph("What to do", page.remedy)
+        yield from _what_to_do(page.remedy)
     for title, text in (page.more or {}).items():
         yield from _paragraph(title, text)
 
@@ -71,13 +74,32 @@ def _paragraph(title: str, text: str) -> Iterator[str]:
     yield ""
     if title:
         yield f"{title}:"
-    for line in text.splitlines():
-        yield f"  {line}" if is_command(line) else _wrapped(line)
+    yield from map(_wrapped, text.splitlines())
+
+
+def _what_to_do(remedy: str) -> Iterator[str]:
+    """Prose and commands apart: a command is never wrapped, so that it can be copied as it is."""
+    yield from _paragraph("What to do", "")
+    for place, step in enumerate(steps_of(remedy)):
+        if place:
+            yield ""
+        if step.explanation:
+            yield _wrapped(step.explanation)
+        if step.warning:
+            yield _wrapped(f"{WARNING} {step.warning}")
+        if step.commands and (step.explanation or step.warning):
+            yield ""
+        yield from (f"    {command}" for command in step.commands)
 
 
 def _wrapped(line: str) -> str:
     return textwrap.fill(
-        line, WIDTH, initial_indent="  ", subsequent_indent="    ", break_on_hyphens=False, break_long_words=False
+        line,
+        min(WIDTH, columns() or WIDTH),
+        initial_indent="  ",
+        subsequent_indent="    ",
+        break_on_hyphens=False,
+        break_long_words=False,
     )
 
 

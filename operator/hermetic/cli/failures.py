@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 
 import click
 
-from hermetic.cli.output import printable
+from hermetic.api.text import printable
 from hermetic.errors import ApiRefused, HermeticError, InputError, Unreachable
 
 DONE, FAILED, USAGE, UNKNOWN, UNREACHABLE, INTERRUPTED = 0, 1, 2, 3, 4, 130

@@ -17,9 +17,11 @@ from hermetic.api.values import DnsLabel, LabelValue
 from hermetic.cli.manifests import Finding, Typed
 from hermetic.kinds import EGRESS_ATTESTATION, EGRESS_AUDIT, GROUP, MODEL_DEPLOYMENT
 from hermetic.objects.names import Owner
+from hermetic.plan.engine_settings import engine_settings_are_allowed
 from hermetic.plan.gates import (
     Blocks,
     Gate,
+    address_is_allowed,
     engine_flags_are_known,
     memory_holds_shared_memory,
     registry_is_allowed,
@@ -30,8 +32,12 @@ from hermetic.plan.world import World
 KINDS = (MODEL_DEPLOYMENT.kind, EGRESS_AUDIT.kind, EGRESS_ATTESTATION.kind)
 NO_UID = "00000000-0000-0000-0000-000000000000"
 
-GATES_OF_THE_SPEC: tuple[Gate, ...] = (engine_flags_are_known, memory_holds_shared_memory)
-GATES_OF_THE_PLATFORM: tuple[Gate, ...] = (registry_is_allowed, share_is_allowed)
+GATES_OF_THE_SPEC: tuple[Gate, ...] = (
+    engine_flags_are_known,
+    engine_settings_are_allowed,
+    memory_holds_shared_memory,
+)
+GATES_OF_THE_PLATFORM: tuple[Gate, ...] = (registry_is_allowed, share_is_allowed, address_is_allowed)
 
 
 class Metadata(ApiModel):

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import re
 import sys
 from typing import Any
 
 import click
 
-_OBEYED = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+from hermetic.api.text import printable
+from hermetic.cli.wrapping import columns, fitted
 
 
 def write(text: str) -> None:
@@ -24,11 +24,6 @@ def write_json(value: Any) -> None:
     write(json.dumps(value, indent=2, ensure_ascii=False) + "\n")
 
 
-def printable(text: str) -> str:
-    """The text without what a terminal would obey: an engine's last words are shown here, and anybody's error."""
-    return _OBEYED.sub("?", text)
-
-
 def note(text: str) -> None:
     """Something that a person should know and a program need not: a comment, should both streams end in one file."""
     click.echo(f"# {printable(text)}", err=True)
@@ -36,5 +31,16 @@ def note(text: str) -> None:
 
 def say(text: str) -> None:
     """Words for people, in what the terminal can show."""
+    click.echo(shown(text))
+
+
+def say_fitted(line: str) -> None:
+    """The same of one line of a report, wrapped between words where the terminal is narrower."""
+    for part in fitted(printable(line), columns()):
+        say(part)
+
+
+def shown(text: str) -> str:
+    """The text in letters that standard output can show, and nothing that a terminal would obey."""
     encoding = sys.stdout.encoding or "utf-8"
-    click.echo(printable(text).encode(encoding, errors="backslashreplace").decode(encoding))
+    return printable(text).encode(encoding, errors="backslashreplace").decode(encoding)

@@ -103,6 +103,8 @@ def reserved_pages() -> Iterator[Page]:
 def check_pages() -> Iterator[Page]:
     """Every check of the audit, in the order of the truth table. The title says what is so where it passes."""
     from hermetic.audit.checks.registry import CHECKS
+    from hermetic.audit.remedies.steps import steps_of, text_of
+    from hermetic.audit.report.telling import controls_of
 
     for check in CHECKS:
         page = check.page
@@ -114,30 +116,9 @@ def check_pages() -> Iterator[Page]:
             "Family": page.family,
             "Source": page.source,
         }
-        yield Page(page.id, Sort.CHECK, f"{page.title}.", as_paragraphs(page.remedy), more)
-
-
-def as_paragraphs(text: str) -> str:
-    """Text that was wrapped by hand, with each paragraph and each command on a line of its own."""
-    rows: list[str] = []
-    for row in filter(None, map(str.strip, text.splitlines())):
-        if rows and _goes_on(rows[-1], row):
-            rows[-1] = f"{rows[-1]} {row}"
-        else:
-            rows.append(row)
-    return "\n".join(rows)
-
-
-def is_command(row: str) -> bool:
-    """Whether a line is one to be typed: it must not be wrapped."""
-    return row.startswith(("az ", "kubectl ", "hermetic "))
-
-
-def _goes_on(before: str, row: str) -> bool:
-    if is_command(row):
-        return False
-    holds_a_command = any(f" {word} " in f" {before}" for word in ("az", "kubectl"))
-    return not row[0].isupper() or not (holds_a_command or before.endswith((".", ":")))
+        if controls := controls_of(page):
+            more["Evidence for"] = controls
+        yield Page(page.id, Sort.CHECK, f"{page.title}.", text_of(steps_of(page.remedy)), more)
 
 
 def page_of(name: str) -> Page | None:

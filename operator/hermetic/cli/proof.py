@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any
 
 from hermetic.api.conditions import ConditionType
-from hermetic.api.reasons import Reason
+from hermetic.api.reasons import RUNNING_OUT, Reason
 from hermetic.api.times import moment_in, timestamp
 from hermetic.cli.remedies import Remedy, remedy_for
 
@@ -23,10 +23,11 @@ LOOKS = {
     ConditionType.EVIDENCE_FRESH: "its age",
     ConditionType.CLUSTER_CHECKED: "cluster",
     ConditionType.PROBE_CURRENT: "probe",
+    ConditionType.EXCEPTIONS_CURRENT: "exceptions",
 }
 NOT_JUDGED = "NotJudged"
 # It still holds, and somebody should act before it does not.
-SOON = frozenset({Reason.EVIDENCE_AGING, Reason.EVIDENCE_EXPIRING})
+SOON = RUNNING_OUT
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +41,23 @@ class Look:
 
 
 @dataclass(frozen=True, slots=True)
+class Listed:
+    """A finding that fails or is unknown, as the status lists it."""
+
+    check: str
+    severity: str
+    verdict: str
+    resource: str
+    reason: str
+    message: str
+    remedy: str
+
+
+@dataclass(frozen=True, slots=True)
 class Proof:
     """The verdict on the cluster: Pass, Fail or Unknown, "" while there is none about the present spec.
+
+    `findings` are those that the status lists, the worst first; `more` says how many it leaves out.
 
     `remedy` is for the first look that is missing, refused, old or soon old; None where nothing is to be done.
     """
@@ -54,6 +70,8 @@ class Proof:
     expires: datetime | None
     probed: datetime | None
     remedy: Remedy | None
+    findings: tuple[Listed, ...] = ()
+    more: int = 0
 
 
 def proof(audit: Manifest) -> Proof:
@@ -79,11 +97,18 @@ def proof(audit: Manifest) -> Proof:
         expires=_moment(evidence, "azure", "expiresAt"),
         probed=_moment(evidence, "probe", "observedAt"),
         remedy=_remedy(blamed, str(status.get("message") or ""), str(spec.get("cluster") or "")),
+        findings=tuple(_listed(one) for one in status.get("findings") or ()),
+        more=int(status.get("moreFindings") or 0),
     )
 
 
 def _look(name: str, condition: Manifest) -> Look:
     return Look(name, *(str(condition.get(key) or "") for key in ("status", "reason", "message")))
+
+
+def _listed(finding: Manifest) -> Listed:
+    names = ("check", "severity", "verdict", "resource", "reason", "message", "remedy")
+    return Listed(*(str(finding.get(name) or "") for name in names))
 
 
 def _remedy(reason: str, message: str, cluster: str) -> Remedy | None:
@@ -108,6 +133,8 @@ def as_json(found: Proof) -> dict[str, Any]:
         "looks": [{"name": o.name, "status": o.truth, "reason": o.reason, "message": o.message} for o in found.looks],
         "fix": found.remedy.advice if found.remedy is not None else "",
         "commands": list(found.remedy.commands) if found.remedy is not None else [],
+        "findings": [asdict(one) for one in found.findings],
+        "moreFindings": found.more,
     }
 
 

@@ -22,6 +22,7 @@ _AUDIT = (
 )
 _DESCRIBE_AUDIT = ("kubectl describe egressaudits.hermetic.dev cluster",)
 _SET_PROBE = ("kubectl edit egressaudits.hermetic.dev cluster",)
+_SET_EXCEPTIONS = ("kubectl edit egressaudits.hermetic.dev cluster",)
 _PROBES = (
     "kubectl get jobs,pods --all-namespaces --selector app.kubernetes.io/component=egress-probe",
     "kubectl describe pods --all-namespaces --selector app.kubernetes.io/component=egress-probe",
@@ -38,6 +39,7 @@ _COMMANDS: dict[Reason, tuple[str, ...]] = {
     **dict.fromkeys(
         (Reason.ISOLATION_EVIDENCE_PENDING, Reason.ISOLATION_UNKNOWN, Reason.ISOLATION_BROKEN), _DESCRIBE_AUDIT
     ),
+    **dict.fromkeys((Reason.EXCEPTION_EXPIRING, Reason.EXCEPTION_EXPIRED), _SET_EXCEPTIONS),
     Reason.PROBE_NOT_CONFIGURED: _SET_PROBE,
     **dict.fromkeys((Reason.PROBE_PENDING, Reason.PROBE_STALE, Reason.PROBE_INCOMPLETE), _PROBES),
     Reason.CLUSTER_NOT_SEEN: _OPERATOR_LOG,

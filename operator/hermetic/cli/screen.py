@@ -1,105 +1,119 @@
-"""Reports on a screen: coloured and wrapped where somebody looks at a terminal that is wide enough, else plain."""
+"""Reports on a screen: wrapped between words and coloured on a terminal, else plain."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import Any
 
 import click
 
+from hermetic.api.text import printable
 from hermetic.cli.options import color_is_unwanted
-from hermetic.cli.output import printable, say
+from hermetic.cli.output import say, shown
 from hermetic.cli.status_report import Report
 from hermetic.cli.status_text import COLUMNS, Line, blocked, cluster_lines, headline, lines, table
+from hermetic.cli.wrapping import columns, fitted, in_rows, wrapped
 
-if TYPE_CHECKING:
-    from rich.console import Console
-
-# Below this, columns are narrower than words: a terminal wraps plain lines better by itself.
-NARROW = 60
+# From here on the text of a line is beside its label; on a narrower terminal it is below.
+ROOMY = 80
+COLOURED = 60
 LABEL_WIDTH, WORD_WIDTH = 18, 7
 COMMAND_INDENT = "    "
-_STYLES = {"good": "green", "bad": "bold red", "unsure": "yellow", "plain": ""}
-_STYLE_OF_TRUTH = {"True": "green", "False": "bold red"}
+BELOW = " " * 6
+STRONG = "strong"
+_STYLES: Mapping[str, Mapping[str, Any]] = {
+    "good": {"fg": "green"},
+    "bad": {"fg": "red", "bold": True},
+    "unsure": {"fg": "yellow"},
+    STRONG: {"bold": True},
+}
+_TONE_OF_TRUTH = {"True": "good", "False": "bad"}
 
 
 def show_one(report: Report, now: datetime) -> None:
     """One deployment in full."""
-    shown = list(lines(report, now))
-    if _is_wide_terminal():
-        _show_wide(headline(report), shown)
-        return
-    say(headline(report))
-    for line in shown:
+    for row in wrapped(printable(headline(report)), columns(), hanging="  "):
+        _put((row, STRONG))
+    for line in lines(report, now):
         if line.command:
             say(f"{COMMAND_INDENT}{line.text}")
         else:
-            say(f"  {line.label:<{LABEL_WIDTH}}  {line.word:<{WORD_WIDTH}}  {line.text}".rstrip())
+            _show(line)
+
+
+def _show(line: Line) -> None:
+    """Label, word and text; a command never comes here, for it stays one line, however long."""
+    width = columns()
+    is_roomy = not width or width >= ROOMY
+    start = f"  {line.label:<{LABEL_WIDTH}}  {line.word:<{WORD_WIDTH}}  "
+    rows = list(wrapped(printable(line.text), width, " " * len(start) if is_roomy else BELOW))
+    if is_roomy:
+        # the text is wrapped in its column, and the label takes the place of its indent
+        first = (rows or [""])[0][len(start) :]
+        word = f"{line.word:<{WORD_WIDTH}}"
+        _put((f"  {line.label:<{LABEL_WIDTH}}  ", ""), (word, line.tone), (f"  {first}", ""))
+        rows = rows[1:]
+    elif line.label:
+        _put((f"  {line.label}: ", ""), (line.word, line.tone))
+    for row in rows:
+        if row.strip():
+            say(row)
 
 
 def show_many(reports: Sequence[Report], now: datetime) -> None:
-    """A table, below it what stands in the way, and last where the proof of the cluster stands."""
-    rows = [tuple(cell or "-" for cell in row) for row in table(reports)]
-    if _is_wide_terminal():
-        _table(rows)
+    """A table, below it what blocks each, and last the state of the proof of the cluster."""
+    rows = [tuple(printable(cell or "-") for cell in row) for row in table(reports)]
+    widths = [max(map(len, column)) for column in zip(COLUMNS, *rows, strict=True)]
+    width = columns()
+    if not width or sum(widths) + 2 * (len(widths) - 1) <= width:
+        _put(("  ".join(map(str.ljust, COLUMNS, widths)), STRONG))
+        for row in rows:
+            _put(*_coloured(map(str.ljust, row, widths)))
     else:
-        widths = [max(map(len, column)) for column in zip(COLUMNS, *rows, strict=True)]
-        for row in (COLUMNS, *rows):
-            say("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
-    for line in blocked(reports):
-        say(line)
+        for row in rows:
+            _stacked(row, width)
+    for line in _below(reports, now):
+        for part in fitted(printable(line), width):
+            say(part)
+
+
+def _below(reports: Sequence[Report], now: datetime) -> Iterator[str]:
+    yield from blocked(reports)
     if reports and (proof := reports[0].proof) is not None:
-        for line in cluster_lines(proof, now):
-            say(line)
+        yield from cluster_lines(proof, now)
 
 
-def _is_wide_terminal() -> bool:
-    # rich gives up where the terminal cannot show a letter; plain text escapes it.
-    shows_everything = (sys.stdout.encoding or "utf-8").lower() in {"utf-8", "utf8"}
-    return sys.stdout.isatty() and shows_everything and _console().width >= NARROW
+def _stacked(row: Sequence[str], width: int) -> None:
+    """One row of a table that is wider than the terminal: namespace and name, and each other cell with its column."""
+    cells = dict(zip(COLUMNS, row, strict=True))
+    _put((f"{cells['NAMESPACE']}/{cells['NAME']}", STRONG))
+    pieces = [f"{name.lower()} {cell}" for name, cell in cells.items() if name not in {"NAMESPACE", "NAME"}]
+    for line in in_rows(pieces, width, "  "):
+        say(line)
 
 
-def _show_wide(title: str, shown: Iterable[Line]) -> None:
-    """Prose wraps within its column; a command stays one line of the terminal, however long."""
-    from rich.table import Table
-    from rich.text import Text
-
-    console = _console()
-    console.print(Text(printable(title), style="bold"), soft_wrap=True)
-    for line in shown:
-        if line.command:
-            console.print(Text(COMMAND_INDENT + printable(line.text)), soft_wrap=True)
-            continue
-        row = Table.grid(padding=(0, 2))
-        row.add_column(width=LABEL_WIDTH + 2)
-        row.add_column(width=WORD_WIDTH)
-        row.add_column(overflow="fold")
-        row.add_row(Text(f"  {line.label}"), Text(line.word, style=_STYLES[line.tone]), Text(printable(line.text)))
-        console.print(row)
+def _coloured(cells: Iterable[str]) -> Iterator[tuple[str, str]]:
+    """Cells with two blanks between, each with its style: READY has the colour of its truth."""
+    for name, cell in zip(COLUMNS, cells, strict=True):
+        yield cell, _TONE_OF_TRUTH.get(cell.strip(), "unsure") if name == "READY" else ""
+        yield "  ", ""
 
 
-def _table(rows: Iterable[Sequence[str]]) -> None:
-    from rich.table import Table
-    from rich.text import Text
-
-    shown = Table(*COLUMNS, box=None, pad_edge=False, header_style="bold")
-    for column in shown.columns:
-        column.overflow = "fold"
-    for row in rows:
-        styles = (
-            _STYLE_OF_TRUTH.get(cell, "yellow") if name == "READY" else ""
-            for name, cell in zip(COLUMNS, row, strict=True)
-        )
-        shown.add_row(*(Text(printable(cell), style=style) for cell, style in zip(row, styles, strict=True)))
-    _console().print(shown)
+def _put(*parts: tuple[str, str]) -> None:
+    """One line of parts, each a text and its style, without blanks at its end."""
+    said = [(shown(text), _STYLES.get(style, {})) for text, style in parts]
+    while said and not said[-1][0].strip():
+        said.pop()
+    if said:
+        said[-1] = (said[-1][0].rstrip(), said[-1][1])
+    styled = (click.style(text, **style) if style else text for text, style in said)
+    click.echo("".join(styled if _has_colours() else (text for text, _ in said)))
 
 
-def _console() -> Console:
-    """The terminal; with --no-color, NO_COLOR or TERM=dumb without any escape sequence, bold included."""
-    from rich.console import Console
-
+def _has_colours() -> bool:
+    """Not with --no-color, NO_COLOR or TERM=dumb, and not where a terminal is too narrow to be more than a stream."""
     context = click.get_current_context(silent=True)
     plain = color_is_unwanted() or (context is not None and context.color is False)
-    return Console(color_system=None if plain else "auto", highlight=False)
+    return sys.stdout.isatty() and not plain and columns() >= COLOURED

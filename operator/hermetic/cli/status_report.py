@@ -28,6 +28,8 @@ BLOCKING_NEW_PODS = frozenset(
         Reason.ENGINE_VERSION_UNSUPPORTED,
         Reason.ENGINE_FLAG_UNKNOWN,
         Reason.ENGINE_FLAG_RESERVED,
+        Reason.ENGINE_SETTING_NOT_ALLOWED,
+        Reason.ADDRESS_NOT_ALLOWED,
         Reason.IMAGE_VOLUME_UNSUPPORTED,
         Reason.MEMORY_TOO_SMALL,
         Reason.ENDPOINT_CONFLICT,

@@ -9,6 +9,7 @@ from typing import Literal
 
 from hermetic.api.conditions import ConditionType
 from hermetic.api.reasons import Reason
+from hermetic.audit.report.resources import readable
 from hermetic.cli.proof import SOON, Proof
 from hermetic.cli.status_report import Observed, Report
 
@@ -26,6 +27,7 @@ _WORDS: dict[str, tuple[str, Tone]] = {
     "False": ("NO", "bad"),
     "Unknown": ("unknown", "unsure"),
 }
+MOST_FINDINGS = 5
 COLUMNS = ("NAMESPACE", "NAME", "ENGINE", "GPUS", "SERVING", "READY", "REASON", "ENDPOINT")
 
 
@@ -73,6 +75,19 @@ def proof_lines(proof: Proof, now: datetime) -> Iterator[Line]:
     for look in proof.looks:
         if look.truth != "True" or look.reason in SOON:
             yield Line("", "", f"{look.name}: {look.reason}: {look.message}")
+    yield from _finding_lines(proof)
+
+
+def _finding_lines(proof: Proof) -> Iterator[Line]:
+    """The worst findings that the EgressAudit lists, each with its remedy, and where the others are."""
+    for one in proof.findings[:MOST_FINDINGS]:
+        about = readable(one.resource)
+        yield Line("", "", f"{one.severity} {one.verdict}: {one.check}, {about}: {one.message}")
+        if one.remedy:
+            yield Line("", "", f"fix: {one.remedy}")
+    more = len(proof.findings[MOST_FINDINGS:]) + proof.more
+    if more:
+        yield Line("", "", f"and {more} more: kubectl describe egressaudits.hermetic.dev cluster")
 
 
 def _ages(proof: Proof, now: datetime) -> Iterator[str]:

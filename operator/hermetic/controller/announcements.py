@@ -7,19 +7,24 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from hermetic.api.conditions import ConditionType
-from hermetic.api.reasons import REASONS, RUNNING_OUT
+from hermetic.api.reasons import REASONS, WARNED_OF
 
 ANNOUNCED = (
     ConditionType.READY,
     ConditionType.ISOLATION_VERIFIED,
     ConditionType.ENDPOINT_PRIVATE,
     ConditionType.EVIDENCE_FRESH,
+    ConditionType.EXCEPTIONS_CURRENT,
+    ConditionType.AUDIT_FAULTY,
 )
+ANNOUNCED_AT_ONCE = frozenset((ConditionType.READY, ConditionType.EXCEPTIONS_CURRENT, ConditionType.AUDIT_FAULTY))
 ACTIONS = {
     ConditionType.READY: "Reconcile",
     ConditionType.ISOLATION_VERIFIED: "JudgeIsolation",
     ConditionType.ENDPOINT_PRIVATE: "CheckEndpoint",
     ConditionType.EVIDENCE_FRESH: "JudgeIsolation",
+    ConditionType.EXCEPTIONS_CURRENT: "JudgeIsolation",
+    ConditionType.AUDIT_FAULTY: "JudgeIsolation",
 }
 
 
@@ -53,13 +58,13 @@ def announcements(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterat
 def _is_news(old: Mapping[str, Any] | None, new: Mapping[str, Any]) -> bool:
     """Whether somebody would want to be told: not that a new deployment starts as every one does."""
     if old is None:
-        return new["type"] == ConditionType.READY and _is_bad(new)
+        return new["type"] in ANNOUNCED_AT_ONCE and _is_bad(new)
     if new["type"] == ConditionType.ENDPOINT_PRIVATE and new["status"] != "False":
         return False
     return (old["status"], old["reason"]) != (new["status"], new["reason"])
 
 
 def _is_bad(condition: Mapping[str, Any]) -> bool:
-    if condition["reason"] in RUNNING_OUT:
+    if condition["reason"] in WARNED_OF:
         return True
     return condition["status"] != "True" and REASONS[condition["reason"]].needs_human

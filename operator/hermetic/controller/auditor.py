@@ -7,9 +7,9 @@ as well: a look that fails says Unknown, unless it failed for want of an API ser
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any
+from typing import Any, Protocol
 
 import structlog
 from pydantic import ValidationError
@@ -17,20 +17,20 @@ from pydantic import ValidationError
 from hermetic.api.conditions import ConditionType
 from hermetic.api.egressaudit import EgressAuditSpec
 from hermetic.api.problems import first_problem
+from hermetic.api.said import dated
 from hermetic.audit.attestation.choosing import Choice
 from hermetic.audit.attestation.keys import TrustedKeys, read_public_key, trusted
 from hermetic.audit.attestation.verification import Expected, Newest
-from hermetic.audit.auditing import judge
-from hermetic.audit.estate.estate import Estate
-from hermetic.audit.estate.questions import Source
 from hermetic.audit.findings import Finding, Verdict, overall
 from hermetic.audit.policy import Policy, Profile
 from hermetic.audit.standing.looks import Looks, ProbeRound, probe_ends_at
-from hermetic.audit.standing.telling import next_look, status_of, status_unfounded, status_unreadable
+from hermetic.audit.standing.telling import LONGEST_MESSAGE, next_look, status_of, status_unfounded, status_unreadable
 from hermetic.audit.standing.verdict import Standing, judge_standing
-from hermetic.collect.probe.readings import question as probe_question
 from hermetic.controller.announcements import announcements
+from hermetic.controller.audit_faults import AuditFaults
+from hermetic.controller.case import Case
 from hermetic.controller.evidence import Attestations
+from hermetic.controller.judging_apart import JudgingFailed
 from hermetic.controller.prober import Prober, targets_of
 from hermetic.controller.publishing import Publisher
 from hermetic.controller.reconciler import Outcome
@@ -42,6 +42,7 @@ from hermetic.errors import (
     NotFound,
     NotLeading,
     Rejected,
+    ServerTrouble,
     Throttled,
     Unreachable,
 )
@@ -71,6 +72,18 @@ class ClusterIdentity:
     kube_system_uid: str
 
 
+class Judge(Protocol):
+    """Who judges a case, without holding up the event loop."""
+
+    async def __call__(self, case: Case) -> tuple[Finding, ...]:
+        """Its findings."""
+        ...
+
+    async def close(self) -> None:
+        """Give back what it holds."""
+        ...
+
+
 class Auditor:
     """Judges the one EgressAudit of the cluster."""
 
@@ -81,6 +94,8 @@ class Auditor:
         store: Store,
         sight: Sight,
         prober: Prober,
+        judge: Judge,
+        faults: AuditFaults,
         publisher: Publisher,
         recorder: EventRecorder,
         clock: Clock,
@@ -92,6 +107,7 @@ class Auditor:
         self._store = store
         self._sight = sight
         self._prober = prober
+        self._judge_case = judge
         self._publisher = publisher
         self._recorder = recorder
         self._clock = clock
@@ -99,8 +115,15 @@ class Auditor:
         self._identity: ClusterIdentity | None = None
         self._on_verdict = on_verdict
         self._policy = policy
-        self._attestations = Attestations(store)
+        self._faults = faults
+        self._not_before = 0.0
+        self._broken_at: object = None
+        self._attestations = Attestations(store, faults)
         self._findings: tuple[object, tuple[Finding, ...]] = (None, ())
+
+    async def close(self) -> None:
+        """Give back what judging holds."""
+        await self._judge_case.close()
 
     async def look(self) -> Outcome:
         """Judge what there is to go by, and say it when it is news. Raises what may pass by itself."""
@@ -114,7 +137,20 @@ class Auditor:
         if self._sight.seen_at is None:
             # What an earlier process said stands until this one has seen as much.
             return Outcome(look_again_in=UNTIL_SEEN_SECONDS)
+        if (wait := self._not_before - self._clock.monotonic()) > 0 and self._broken_at == _edition(live):
+            return Outcome(look_again_in=wait)  # a defect at every other look must not be a storm of writes
         outcome = Outcome()
+        try:
+            return await self._attempt(live, outcome)
+        except (Forbidden, NotFound, Rejected) as error:
+            await self._give_up(live, status_unfounded, f"the audit cannot go on: {error.message}", outcome)
+            raise
+        except HermeticError:
+            raise
+        except Exception as error:  # noqa: BLE001 - no defect may leave a verdict that nothing can confirm any more
+            return await self._broken(live, error, outcome)
+
+    async def _attempt(self, live: Manifest, outcome: Outcome) -> Outcome:
         try:
             spec = EgressAuditSpec.model_validate(live.get("spec") or {}, extra="ignore")
             keys = trusted(
@@ -125,17 +161,7 @@ class Auditor:
         except (ValidationError, KeyUnusable) as error:
             await self._give_up(live, status_unreadable, _in_words(error), outcome)
             return outcome
-        try:
-            trouble = await self._judge(live, spec, keys, outcome)
-        except (Forbidden, NotFound, Rejected) as error:
-            await self._give_up(live, status_unfounded, f"the audit cannot go on: {error.message}", outcome)
-            raise
-        except HermeticError:
-            raise
-        except Exception as error:
-            # The last wall: a defect must not leave a verdict standing that nobody can confirm any more.
-            await self._give_up(live, status_unfounded, f"the audit is broken: {error!r}", outcome)
-            raise
+        trouble = await self._judge(live, spec, keys, outcome)
         if isinstance(trouble, Throttled | Unreachable):
             raise trouble
         if trouble is not None:
@@ -147,26 +173,41 @@ class Auditor:
         self, live: Manifest, spec: EgressAuditSpec, keys: TrustedKeys, outcome: Outcome
     ) -> HermeticError | None:
         """Look, judge and say; returns what kept the probe from going on."""
-        now, before = self._clock.now(), live.get("status") or {}
-        choice = await self._attestations.choose(keys, await self._expected(spec, before), now)
+        began, before = self._clock.now(), live.get("status") or {}
+        choice = await self._attestations.choose(keys, await self._expected(spec, before), began)
         probe_again_in, trouble = await self._probe(spec, choice)
-        looks = self._looks(spec, choice, trouble)
+        looks = await self._looks(spec, choice, trouble)
+        if not self._is_current(live):
+            return trouble  # another spec, or none: its event brings us back
+        now = self._clock.now()
         standing = judge_standing(spec, looks, now)
         stands = self._stands_until_the_probe_is_back(live, spec, looks, standing)
-        self._on_verdict(self._store.judge(confirmed_at=now if stands or standing.verdict is Verdict.PASS else None))
+        self._on_verdict(self._store.judge(confirmed_at=began if stands or standing.verdict is Verdict.PASS else None))
         if stands:
             outcome.look_again_in = probe_again_in
             return trouble
         await self._say(live, status_of(spec, live["metadata"]["generation"], looks, standing, before, now), outcome)
-        outcome.wrote += await self._publisher.publish(live, spec, looks, standing, now)
+        outcome.wrote += await self._published(live, spec, looks, standing, now)
         following = next_look(spec, looks, now)
         moments = [
             CONFIRM_SECONDS,
             probe_again_in,
             (following - now).total_seconds() + 1 if following is not None else None,
+            self._faults.ends_in(),
         ]
         outcome.look_again_in = min(moment for moment in moments if moment is not None)
         return trouble
+
+    async def _published(
+        self, live: Manifest, spec: EgressAuditSpec, looks: Looks, standing: Standing, now: datetime
+    ) -> list[str]:
+        try:
+            return await self._publisher.publish(live, spec, looks, standing, now)
+        except HermeticError:
+            raise
+        except Exception as error:  # noqa: BLE001 - the verdict does not hang on its report
+            self._faults.met("report", error)
+            return []
 
     async def _expected(self, spec: EgressAuditSpec, before: Manifest) -> Expected:
         self._identity = self._identity or await self._identify()
@@ -188,34 +229,38 @@ class Auditor:
             return None, None
         attested = choice.accepted.digest if choice.accepted is not None else ""
         try:
-            return await self._prober.advance(spec.probe, f"{self._sight.cause()}\n{attested}"), None
+            return await self._prober.advance(spec.probe, f"{await self._sight.cause()}\n{attested}"), None
         except NotLeading:
             raise
         except HermeticError as trouble:
             return None, trouble
+        except Exception as error:  # noqa: BLE001 - what is not probed is said so, and all else is judged
+            self._faults.met("probe", error)
+            return None, ServerTrouble(f"the probe failed: {error!r}", status=0)
 
-    def _looks(self, spec: EgressAuditSpec, choice: Choice, trouble: HermeticError | None) -> Looks:
-        newest = self._prober.newest
+    def _is_current(self, live: Manifest) -> bool:
+        """Whether it is still this object with this spec that there is to judge: judging takes its time."""
+        newest = (self._store.object(EGRESS_AUDIT, THE_EGRESS_AUDIT) or {}).get("metadata") or {}
+        return all(newest.get(key) == live["metadata"].get(key) for key in ("uid", "generation"))
+
+    async def _looks(self, spec: EgressAuditSpec, choice: Choice, trouble: HermeticError | None) -> Looks:
+        newest, seen_at = self._prober.newest, self._sight.seen_at
         return Looks(
             choice=choice,
-            cluster_findings=self._found(spec),
-            kubernetes_at=self._sight.seen_at,
+            cluster_findings=await self._found(spec),
+            kubernetes_at=seen_at,
             probe=newest.told() if newest is not None else None,
             probe_trouble=trouble.message if trouble is not None else "",
         )
 
-    def _found(self, spec: EgressAuditSpec) -> tuple[Finding, ...]:
+    async def _found(self, spec: EgressAuditSpec) -> tuple[Finding, ...]:
         """Judged again when something changed that a check reads, or another round of the probe has ended."""
         newest = self._prober.newest
-        basis = (self._sight.revision, newest.run if newest is not None else "", spec.profile)
+        basis = (self._sight.revision, newest.run if newest is not None else "", spec.profile, spec.cluster)
         if self._findings[0] != basis:
-            answers, sources = dict(self._sight.answers()), set[Source]({"kube"})
-            if newest is not None:
-                answers[probe_question(spec.cluster)] = newest.answer
-                sources.add("probe")
-            found = judge(
-                Estate(spec.cluster, sources, answers), self._policy.model_copy(update={"profile": _profile(spec)})
-            )
+            policy = self._policy.model_copy(update={"profile": _profile(spec)})
+            probe = newest.answer if newest is not None else None
+            found = await self._judge_case(Case(spec.cluster, policy, self._sight.observed(), probe))
             self._findings = (basis, found)
         return self._findings[1]
 
@@ -240,6 +285,15 @@ class Auditor:
         counts_until = probe_ends_at(ProbeRound(datetime.fromisoformat(probed), 0), spec)
         return status.get("verdict") == Verdict.PASS and counts_until is not None and self._clock.now() < counts_until
 
+    async def _broken(self, live: Manifest, error: Exception, outcome: Outcome) -> Outcome:
+        self._faults.met("check", error)
+        pause = self._faults.pause()
+        self._not_before, self._broken_at = self._clock.monotonic() + pause, _edition(live)
+        words = str(error) if isinstance(error, JudgingFailed) else repr(error)
+        await self._give_up(live, status_unfounded, f"the audit is broken: {words}", outcome)
+        outcome.look_again_in = pause
+        return outcome
+
     async def _give_up(self, live: Manifest, status: Unjudged, message: str, outcome: Outcome) -> None:
         before, generation = live.get("status") or {}, live["metadata"]["generation"]
         self._store.judge(confirmed_at=None)
@@ -247,13 +301,19 @@ class Auditor:
         self._publisher.tell_nothing(Verdict.UNKNOWN)
 
     async def _say(self, live: Manifest, said: Status, outcome: Outcome) -> None:
-        before = live.get("status") or {}
+        before, generation = live.get("status") or {}, live["metadata"]["generation"]
+        if (fault := self._faults.said()) is not None:
+            old = next((one for one in before.get("conditions") or () if one["type"] == fault.type), None)
+            fault = replace(fault, message=fault.message[:LONGEST_MESSAGE])
+            said["conditions"].append(dated(fault, generation, old, self._clock.now()))
         if same_status(said, before):
             return
         manifest = {
             "apiVersion": EGRESS_AUDIT.api_version,
             "kind": EGRESS_AUDIT.kind,
-            "metadata": {"name": live["metadata"]["name"]},
+            # With the uid: what was found for one object must not be reported of its successor. With the version: times
+            # of conditions go by the status that is there.
+            "metadata": {name: live["metadata"][name] for name in ("name", "uid", "resourceVersion")},
             "status": said,
         }
         try:
@@ -266,6 +326,11 @@ class Auditor:
             await self._recorder.record(
                 written, severity=one.severity, reason=one.reason, action=one.action, note=one.note
             )
+
+
+def _edition(live: Manifest) -> tuple[str, int]:
+    """Which spec of which object it is."""
+    return (live["metadata"]["uid"], live["metadata"].get("generation", 0))
 
 
 def _profile(spec: EgressAuditSpec) -> Profile:

@@ -1,4 +1,4 @@
-"""The only place that reads a clock."""
+"""The clock of the operator: nothing else in `controller/`, `kube/` and the core reads one. The commands do."""
 
 from __future__ import annotations
 

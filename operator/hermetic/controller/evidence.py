@@ -12,7 +12,10 @@ from datetime import datetime
 
 from hermetic.audit.attestation.choosing import Authenticated, Choice, authenticated, choose_among
 from hermetic.audit.attestation.keys import TrustedKeys
+from hermetic.audit.attestation.refusals import Refusal
 from hermetic.audit.attestation.verification import Attestation, Expected
+from hermetic.controller.audit_faults import AuditFaults
+from hermetic.errors import AttestationRefused
 from hermetic.kinds import EGRESS_ATTESTATION
 from hermetic.kube.store import Store
 
@@ -22,8 +25,9 @@ Edition = tuple[str, int]  # (name, resourceVersion)
 class Attestations:
     """Chooses among those in the store; reads one again only when it, or the trusted keys, are others."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, faults: AuditFaults) -> None:
         self._store = store
+        self._faults = faults
         self._trusted: TrustedKeys = {}
         self._known: dict[Edition, Authenticated] = {}
         self._whole: dict[Edition, Authenticated] = {}
@@ -50,7 +54,11 @@ class Attestations:
         return whole
 
     def _read(self, edition: Edition) -> Authenticated:
-        return authenticated(self._store.object(EGRESS_ATTESTATION, edition[0]) or {}, self._trusted)
+        try:
+            return authenticated(self._store.object(EGRESS_ATTESTATION, edition[0]) or {}, self._trusted)
+        except Exception as error:  # noqa: BLE001 - one that nothing can read must not keep the others from counting
+            self._faults.met("attestation", error)
+            return AttestationRefused(f"reading it failed: {error!r}", refusal=Refusal.MALFORMED)
 
 
 def _without_report(one: Authenticated) -> Authenticated:

@@ -41,11 +41,12 @@ LOOKS: dict[Key, Watched] = {("", f"list {watched.kind.plural}"): watched for wa
 SWEEPING_KINDS = frozenset((MODEL_DEPLOYMENT, PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM))
 WISHED_KINDS = frozenset(watched.kind for watched in WISHES)
 JUDGED_KINDS = frozenset((EGRESS_AUDIT, EGRESS_ATTESTATION))
-# Without these, messages say less of why a pod waits; nothing is decided otherwise.
+# Without these, messages say less of why a pod waits, and none is refused because no node mounts image volumes:
+# then the kubelet refuses its pods. Nothing else is decided otherwise.
 DETAIL_KINDS = frozenset((NODE, CORE_EVENT))
 
 STUCK_SECONDS = 300.0
-CONFIRM_SECONDS, CONFIRM_AGAIN_SECONDS = 60.0, 0.2
+FIRST_LOOK_SECONDS, FIRST_LOOK_AGAIN_SECONDS = 60.0, 0.2
 PRIME_AGAIN_SECONDS = 2.0
 # A child that comes up says so in five or six events: one look after the last of them is enough, and behind what people
 # wish. A Service does not wait behind that: it may have been given a public address.
@@ -55,6 +56,7 @@ SWEEP_SECONDS = 2.0
 # A rollout changes hundreds of objects: one look at them together.
 JUDGE_SECONDS = 1.0
 OUTAGE_SECONDS = 30.0
+LONGEST_PAUSE_SECONDS = 30.0
 # Bad gateway, service unavailable, gateway timeout: what stands in front of an API server that is not there.
 AWAY = frozenset({502, 503, 504})
 
@@ -87,6 +89,8 @@ class Operator:
         self._namespaces = namespaces
         self._resync_seconds = resync_seconds
         self._primed_at: float | None = None
+        self._throttled_key: Key | None = None
+        self._throttled_until = 0.0
         self._unlisted: dict[str, str] = {}
         telemetry.watch_conditions(self._conditions)
 
@@ -113,13 +117,16 @@ class Operator:
 
     async def look(self, watched: Watched) -> None:
         """List a kind anew and have those looked at whom it concerns."""
-        self._enqueue(await relist(self._api, self._store, watched, self._namespaces))
+        concerned = await relist(self._api, self._store, watched, self._namespaces)
+        self._enqueue(concerned)
+        if concerned and self.primed and watched.kind in SWEEPING_KINDS:
+            # What a list no longer holds was deleted as surely as what an event says was.
+            self._queue.add_after(SWEEP, SWEEP_SECONDS, routine=True)
 
     async def prime(self) -> None:
         """List everything before the first decision, however long it takes; then look at every deployment once."""
         while not self.primed:
             try:
-                self._store.server_version = await self._api.server_version()
                 await self._relist()
             except HermeticError as error:
                 log.warning("not primed yet", because=error.message, code=error.code, again_in=PRIME_AGAIN_SECONDS)
@@ -170,10 +177,10 @@ class Operator:
 
         Where it cannot be confirmed, deployments are looked at all the same, and the gate is closed for new pods.
         """
-        until = self._clock.monotonic() + CONFIRM_SECONDS
+        until = self._clock.monotonic() + FIRST_LOOK_SECONDS
         while self._store.awaits_judgement and self._clock.monotonic() < until:
             await self._handle(JUDGE)
-            await asyncio.sleep(CONFIRM_AGAIN_SECONDS)
+            await asyncio.sleep(FIRST_LOOK_AGAIN_SECONDS)
 
     async def _worker(self) -> None:
         while True:
@@ -190,9 +197,8 @@ class Operator:
         except NotLeading:
             return  # this process is on its way out
         except Throttled as error:
-            self._queue.pause(error.retry_after)
-            self._queue.add_after(key, error.retry_after)
-            self._report(key, started, "retried", because=error.message)
+            again = self._throttled(key, error.retry_after)
+            self._report(key, started, "retried", because=error.message, again_in=round(again, 1))
         except HermeticError as error:
             again = self._queue.add_failed(key, longest=_patience(error))
             self._report(key, started, "retried", because=error.message, code=error.code, again_in=round(again, 1))
@@ -203,9 +209,23 @@ class Operator:
         else:
             self._settle(key, outcome, started)
 
+    def _throttled(self, key: Key, retry_after: float) -> float:
+        """Park one key for as long as the answer asks, which may be a webhook's about this object alone.
+
+        A second key that is throttled meanwhile shows that the API server itself is busy: then all wait, not for long.
+        Returns the seconds until the key is due again.
+        """
+        now, wait = self._clock.monotonic(), min(retry_after, LONGEST_DELAY)
+        if self._throttled_key not in (None, key) and now < self._throttled_until:
+            self._queue.pause(min(wait, LONGEST_PAUSE_SECONDS))
+        self._throttled_key, self._throttled_until = key, max(self._throttled_until, now + wait)
+        self._queue.park(key, wait)
+        return wait
+
     async def _one(self, key: Key) -> Outcome:
         if key == SWEEP:
-            return Outcome(wrote=[f"-PersistentVolume/{name}" for name in await self._sweeper.sweep()])
+            swept = await self._sweeper.sweep()
+            return Outcome([f"-PersistentVolume/{name}" for name in swept.removed], swept.refusals)
         if key == JUDGE:
             return await self._judging.look()
         if key in LOOKS:
@@ -214,6 +234,7 @@ class Operator:
         return await self._reconciler.reconcile(key)
 
     def _settle(self, key: Key, outcome: Outcome, started: float) -> None:
+        self._enqueue(outcome.concerned)
         if outcome.refusals:
             again = self._queue.add_failed(key)
             first = outcome.refusals[0]
@@ -247,18 +268,22 @@ class Operator:
             self._queue.add(key, routine=True)
 
     async def _relist(self) -> None:
-        """List every kind; one that cannot be listed keeps no other from it. Raises when a decision rests on it."""
+        """List every kind; one that cannot be listed keeps no other from it. Raises when a decision rests on it.
+
+        The version of the API server is asked for as well: the control plane may be upgraded under a running operator.
+        """
         failed: dict[Kind, HermeticError] = {}
         for watched in WATCHED:
             try:
                 await self.look(watched)
             except HermeticError as error:
                 log.warning("not listed", kind=watched.kind.plural, because=error.message, code=error.code)
-                if watched.kind not in DETAIL_KINDS:
+                if watched.kind not in DETAIL_KINDS and not watched.optional:
                     failed[watched.kind] = error
         self._unlisted = {kind.plural: error.message for kind, error in failed.items()}
         if failed:
             raise next(iter(failed.values()))
+        self._store.server_version = await self._api.server_version()
         self._primed_at = self._clock.monotonic()
         self._telemetry.last_relist.set(self._clock.now().timestamp())
 

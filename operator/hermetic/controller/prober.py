@@ -29,7 +29,7 @@ from hermetic.collect.probe.readings import Round, wanted_pods
 from hermetic.collect.probe.running import LOOK_AGAIN_SECONDS, PATIENCE_SECONDS, Probing
 from hermetic.collect.probe.seats import place_of, seats
 from hermetic.collect.probe.targets import Targets
-from hermetic.kinds import JOB
+from hermetic.kinds import JOB, THE_EGRESS_AUDIT
 from hermetic.ports import Clock, KubeApi
 
 RETRY_SECONDS = 300
@@ -44,10 +44,9 @@ log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """A round that is over: its name, what it called, when it ended, from where, and what came of it."""
+    """A round that is over: its name, when it ended, from where, and what came of it."""
 
     run: str
-    targets: Targets
     at: datetime
     seats: tuple[Seat, ...]
     answer: Answer
@@ -65,7 +64,6 @@ class Going:
     """A round that is not over."""
 
     run: str
-    targets: Targets
     seats: tuple[Seat, ...]
     until: float
     was_started: bool = False
@@ -81,6 +79,7 @@ class Prober:
         self._namespace = namespace
         self._ended: Ended | None = None
         self._going: Going | None = None
+        self._targets: Targets | None = None
         self._has_looked_back = False
 
     @property
@@ -99,13 +98,12 @@ class Prober:
         `cause` names everything whose change asks for a new round: another text, another round. Raises what the API
         server says; the next call goes on from there.
         """
-        probing, targets = Probing(self._api, self._pods(wanted)), targets_of(wanted)
-        self._forget_what_called_others(targets)
+        probing = Probing(self._api, self._pods(wanted, self._agreed(wanted)))
         if not self._has_looked_back:
-            await self._look_back(probing, targets)
+            await self._look_back(probing)
             self._has_looked_back = True
         if self._going is None and self._due_in(wanted, cause) <= 0:
-            self._going = self._next(seats(await probing.nodes()), targets, cause)
+            self._going = self._next(seats(await probing.nodes()), cause)
         if self._going is not None:
             await self._go_on(probing, self._going)
         return LOOK_AGAIN_SECONDS if self._going is not None else self._due_in(wanted, cause)
@@ -115,16 +113,19 @@ class Prober:
         self._ended = self._going = None
         self._has_looked_back = False
 
-    def _forget_what_called_others(self, targets: Targets) -> None:
-        """What was never called says nothing, however silent the rest was."""
-        if self._ended is not None and self._ended.targets != targets:
-            self._ended = None
-        if self._going is not None and self._going.targets != targets:
-            self._going = None
+    def _agreed(self, wanted: Probe) -> Targets:
+        """What is to be called. A round that called something else is forgotten: what was never called says nothing."""
+        targets = targets_of(wanted)
+        if targets != self._targets:
+            self._ended = self._going = None
+            self._targets = targets
+        return targets
 
-    def _pods(self, wanted: Probe) -> ProbePods:
+    def _pods(self, wanted: Probe, targets: Targets) -> ProbePods:
         kept = PROBE_ROUNDS_LEFT_OUT * wanted.interval_seconds + PATIENCE_SECONDS + KEPT_LONGER_SECONDS
-        return ProbePods(namespace=self._namespace, image=wanted.image, targets=targets_of(wanted), kept_seconds=kept)
+        return ProbePods(
+            namespace=self._namespace, image=wanted.image, targets=targets, audit=THE_EGRESS_AUDIT, kept_seconds=kept
+        )
 
     def _due_in(self, wanted: Probe, cause: str) -> float:
         ended = self._ended
@@ -138,9 +139,9 @@ class Prober:
             interval = wanted.interval_seconds
         return (ended.at + timedelta(seconds=interval) - self._clock.now()).total_seconds()
 
-    def _next(self, chosen: tuple[Seat, ...], targets: Targets, cause: str) -> Going:
+    def _next(self, chosen: tuple[Seat, ...], cause: str) -> Going:
         run = f"{self._clock.now():%Y%m%dt%H%M%S}-{_mark(cause)}"
-        return Going(run, targets, chosen, self._clock.monotonic() + PATIENCE_SECONDS)
+        return Going(run, chosen, self._clock.monotonic() + PATIENCE_SECONDS)
 
     async def _go_on(self, probing: Probing, going: Going) -> None:
         if not going.was_started:
@@ -150,12 +151,12 @@ class Prober:
         found = await probing.look(going.run, going.seats, going.refused)
         if found.awaited and self._clock.monotonic() < going.until:
             return
-        self._ended = Ended(going.run, going.targets, self._when(found), going.seats, found.answer)
+        self._ended = Ended(going.run, self._when(found), going.seats, found.answer)
         self._going = None
         problem = found.answer.problem
         log.info("probe ended", run=going.run, answers=len(found.answer.bodies), problem=problem and problem.detail)
 
-    async def _look_back(self, probing: Probing, targets: Targets) -> None:
+    async def _look_back(self, probing: Probing) -> None:
         """Go on with the newest round of an earlier process, or from it, if it was begun on every place there is."""
         by_run: dict[str, list[Mapping[str, Any]]] = {}
         async for page, _ in self._api.pages(JOB, namespace=self._namespace, label_selector=SELECTOR):
@@ -168,9 +169,9 @@ class Prober:
             return
         found = await probing.look(run, chosen)
         if not found.awaited:
-            self._ended = Ended(run, targets, self._when(found), chosen, found.answer)
+            self._ended = Ended(run, self._when(found), chosen, found.answer)
         elif not all(_is_over(job) for job in by_run[run]):
-            self._going = Going(run, targets, chosen, self._clock.monotonic() + PATIENCE_SECONDS, was_started=True)
+            self._going = Going(run, chosen, self._clock.monotonic() + PATIENCE_SECONDS, was_started=True)
 
     def _when(self, found: Round) -> datetime:
         """The oldest answer: what a pod saw first may have changed since."""

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeGuard
 
 import structlog
 from pydantic import ValidationError
@@ -27,18 +28,23 @@ from hermetic.ports import Clock, KubeApi, Manifest
 
 log = structlog.get_logger(__name__)
 
+Version = tuple[str, int]  # (uid, generation): another spec is another generation
+REMEMBERED_SPECS = 256
+
 
 @dataclass(slots=True)
 class Outcome:
     """What one reconcile wrote, what was refused, and when to look again without being told (seconds).
 
-    `unsaid`: it wrote, and left it to the next look to say so.
+    `unsaid`: it wrote, and left it to the next look to say so. `concerned`: deployments for which an answer held news
+    that the watch will not repeat, for the store has it by then.
     """
 
     wrote: list[str] = field(default_factory=list)
     refusals: tuple[Refusal, ...] = ()
     look_again_in: float | None = None
     unsaid: bool = False
+    concerned: frozenset[Key] = frozenset()
 
 
 class Reconciler:
@@ -52,6 +58,7 @@ class Reconciler:
         self._contests = Contests()
         self._doomed: dict[Key, str] = {}
         self._deleted: dict[Key, frozenset[str]] = {}
+        self._specs: OrderedDict[Key, tuple[Version, ModelDeploymentSpec | str]] = OrderedDict()
 
     async def reconcile(self, key: Key) -> Outcome:
         """Look, decide, write, say. Reads nothing from the API server."""
@@ -77,8 +84,8 @@ class Reconciler:
                 return outcome
             # That a door was open is said at once: the next look may find it gone, and would make it anew.
         after = self._look(key)
-        if after is None or after.deleting or not _is_same_wish(world, after):
-            return outcome  # whoever changed it queued it: what was decided must not be said of what is wished now
+        if after is None or after.deleting or not _is_same_generation(world, after):
+            return outcome  # the change is queued: what was decided must not be reported of another generation
         said = status(spec, after, decided, outcome.refusals, self._clock.now())
         await self._say(key, after, said, outcome)
         if any(refused.reason is Reason.NAMESPACE_TERMINATING for refused in outcome.refusals):
@@ -91,18 +98,25 @@ class Reconciler:
         self._contests.forget(key)
         self._doomed.pop(key, None)
         self._deleted.pop(key, None)
+        self._specs.pop(key, None)
 
     def _look(self, key: Key) -> World | None:
         return self._store.snapshot(key, truces=self._contests.truces(key, self._clock.monotonic()))
 
     def _read_spec(self, key: Key) -> ModelDeploymentSpec | str:
-        """The spec, or in words why this version cannot read it."""
+        """The spec, or in words why this version cannot read it; validated once per generation of an object."""
         seen = self._store.manifest(key) or {}
-        try:
-            # A newer CRD may know more fields than this version: it does its part all the same.
-            return ModelDeploymentSpec.model_validate(seen.get("spec") or {}, extra="ignore")
-        except ValidationError as error:
-            return first_problem(error, "spec")
+        metadata = seen.get("metadata") or {}
+        version = (str(metadata.get("uid")), int(metadata.get("generation") or 0))
+        known = self._specs.get(key)
+        if known is not None and known[0] == version:
+            self._specs.move_to_end(key)
+            return known[1]
+        read = _read(seen.get("spec") or {})
+        self._specs[key] = (version, read)
+        while len(self._specs) > REMEMBERED_SPECS:
+            self._specs.popitem(last=False)
+        return read
 
     async def _carry_out(self, key: Key, decided: Plan, outcome: Outcome) -> tuple[Refusal, ...]:
         """Close what is open; apply one wave, the workload last and only behind its walls; else delete what is surplus.
@@ -140,15 +154,20 @@ class Reconciler:
         for change, answer in zip(changes, answers, strict=True):
             if isinstance(answer, HermeticError) and _is_final(answer):
                 refused.append(refusal(_subject(change), answer))
-            elif isinstance(answer, BaseException):
-                raise answer
-            elif answer is not None:
+            elif isinstance(answer, Refusal):
                 refused.append(answer)
+        if (broken := next((one for one in answers if _is_to_be_tried_again(one)), None)) is not None:
+            for one in refused:  # tried again with the rest; nothing of it reaches the status before
+                log.warning("refused", ns=key[0], name=key[1], reason=one.reason, because=one.message)
+            raise broken
         return tuple(refused)
 
     async def _apply(self, key: Key, change: Change, outcome: Outcome) -> Refusal | None:
         try:
-            live = await self._api.apply(_cautious(change))
+            if change.patch is not None:
+                live = await self._api.patch(dict(change.patch))
+            else:
+                live = await self._api.apply(_cautious(change))
         except Conflict as conflict:
             if change.why != "absent":
                 raise
@@ -192,14 +211,25 @@ class Reconciler:
         manifest = {
             "apiVersion": MODEL_DEPLOYMENT.api_version,
             "kind": MODEL_DEPLOYMENT.kind,
-            "metadata": {"namespace": namespace, "name": name},
+            # With the uid: what was found of one object must not be reported of its successor of the same name.
+            # With the version: times of conditions go by the status that is there, and one that was seen late, or that
+            # another operator has written over since, would move them.
+            "metadata": {
+                "namespace": namespace,
+                "name": name,
+                "uid": world.owner.uid,
+                "resourceVersion": world.resource_version,
+            },
             "status": said,
         }
         try:
             live = await self._api.apply_status(manifest)
         except NotFound:
-            return  # deleted meanwhile: nobody is left to read it
-        self._store.put(live)
+            return  # deleted meanwhile
+        concerned = self._store.put(live)
+        if live["metadata"].get("generation") != world.generation:
+            # The answer carries an edit of the spec whose watch event the store will take for known.
+            outcome.concerned |= concerned | {key}
         outcome.wrote.append("status")
         for one in announcements(world.status, said):
             await self._recorder.record(
@@ -212,6 +242,14 @@ class Reconciler:
             # One second late rather than one early: at the very moment the evidence must no longer count.
             moments.append((decided.requeue_at - self._clock.now()).total_seconds() + 1)
         return min((moment for moment in moments if moment is not None), default=None)
+
+
+def _read(spec: Mapping[str, Any]) -> ModelDeploymentSpec | str:
+    try:
+        # A newer CRD may know more fields than this version: it does its part all the same.
+        return ModelDeploymentSpec.model_validate(spec, extra="ignore")
+    except ValidationError as error:
+        return first_problem(error, "spec")
 
 
 def _first_wave(changes: Sequence[Change]) -> list[Change]:
@@ -244,9 +282,13 @@ def _cautious(change: Change) -> Manifest:
     return {**manifest, "metadata": {**manifest["metadata"], "resourceVersion": "1"}}
 
 
-def _is_same_wish(before: World, after: World) -> bool:
+def _is_same_generation(before: World, after: World) -> bool:
     """Whether both are of one generation of one object."""
     return (before.owner, before.generation) == (after.owner, after.generation)
+
+
+def _is_to_be_tried_again(answer: object) -> TypeGuard[BaseException]:
+    return isinstance(answer, BaseException) and not (isinstance(answer, HermeticError) and _is_final(answer))
 
 
 def _is_final(error: HermeticError) -> bool:

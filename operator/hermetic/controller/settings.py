@@ -54,3 +54,11 @@ def dump_configuration(configuration: Configuration) -> str:
 def effective(configuration: Configuration) -> dict[str, Any]:
     """The effective values, defaults included, by the names that the file uses."""
     return configuration.model_dump(by_alias=True, mode="json", exclude_none=True)
+
+
+def with_namespaces(configuration: Configuration, namespaces: list[str]) -> Configuration:
+    """The same configuration for other namespaces. Raises ConfigurationInvalid for what is no list of namespaces."""
+    try:
+        return Configuration.model_validate({**effective(configuration), "watchNamespaces": namespaces})
+    except ValidationError as refusal:
+        raise ConfigurationInvalid("; ".join(map(str, problems_of(refusal)))) from refusal

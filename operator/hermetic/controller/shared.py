@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from hermetic.api.configuration import Configuration
-from hermetic.controller.fence import FencedApi
+from hermetic.controller.pod_gate import PodGate
 from hermetic.controller.telemetry import Telemetry
 from hermetic.controller.workqueue import WorkQueue
 from hermetic.kube.client import KubernetesApi
@@ -17,14 +17,14 @@ from hermetic.ports import Clock
 
 @dataclass(frozen=True, slots=True)
 class Shared:
-    """`api` reads; `fenced` writes, as long as this process leads."""
+    """`api` reads always, and writes as long as this process leads."""
 
     configuration: Configuration
     connection: Connection
     api: KubernetesApi
-    fenced: FencedApi
     store: Store
     queue: WorkQueue[Key]
     recorder: EventRecorder
     clock: Clock
     telemetry: Telemetry
+    pod_gate: PodGate

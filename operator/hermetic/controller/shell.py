@@ -6,14 +6,16 @@ import asyncio
 import dataclasses
 import itertools
 import random
-from collections.abc import Awaitable, Callable, Collection, Iterator
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping
 from typing import Any
+from urllib.parse import urlsplit
 
 import aiohttp
 import kopf
 
 from hermetic import __version__
 from hermetic.controller.pace import Pace
+from hermetic.controller.watch_answers import WatchAnswers
 from hermetic.kinds import Kind
 from hermetic.kube.connection import Connection
 from hermetic.kube.relist import WISHES, Watched
@@ -120,7 +122,8 @@ async def _ended(running: asyncio.Future[None], stopped: asyncio.Event) -> None:
 def _register(
     registry: kopf.OperatorRegistry, audience: Audience, connection: Connection, namespaces: Collection[str]
 ) -> None:
-    pace = _pace(audience, namespaces)
+    kinds = _watched_paths(namespaces, prefix=urlsplit(connection.server).path.rstrip("/"))
+    pace, answers = _pace(audience, kinds), WatchAnswers(kinds)
 
     @kopf.on.startup(registry=registry)
     async def started(**_: Any) -> None:
@@ -128,7 +131,7 @@ def _register(
 
     @kopf.on.login(registry=registry)
     async def login(**_: Any) -> kopf.AiohttpSession:
-        return await _session(connection, pace)
+        return await _session(connection, pace, answers)
 
     for watched in WISHES:
         _register_kind(registry, audience.see, watched)
@@ -145,10 +148,13 @@ def _register_kind(registry: kopf.OperatorRegistry, see: See, watched: Watched) 
         see(manifest, gone=event["type"] == "DELETED")
 
 
-def _pace(audience: Audience, namespaces: Collection[str]) -> Pace:
-    scopes = [*namespaces, None]
-    kinds = {watched.kind.path(namespace): watched.kind for watched in WISHES for namespace in scopes}
+def _watched_paths(namespaces: Collection[str], *, prefix: str = "") -> dict[str, Kind]:
+    """The paths of requests for what is watched: an API server may be behind a prefix, as in Rancher or a proxy."""
+    places = [*namespaces, None]
+    return {f"{prefix}{watched.kind.path(place)}": watched.kind for watched in WISHES for place in places}
 
+
+def _pace(audience: Audience, kinds: Mapping[str, Kind]) -> Pace:
     def started_over(path: str) -> None:
         if path in kinds:
             audience.started_over(kinds[path])
@@ -156,7 +162,7 @@ def _pace(audience: Audience, namespaces: Collection[str]) -> Pace:
     return Pace(started_over)
 
 
-async def _session(connection: Connection, pace: Pace) -> kopf.AiohttpSession:
+async def _session(connection: Connection, pace: Pace, answers: WatchAnswers) -> kopf.AiohttpSession:
     """A session as kopf would make it from the same credentials, at our pace."""
     authorization = await connection.authorization()
     scheme, _, token = authorization.partition(" ")
@@ -174,6 +180,7 @@ async def _session(connection: Connection, pace: Pace) -> kopf.AiohttpSession:
         headers={**credentials.as_http_headers(), "User-Agent": f"hermetic/{__version__} (watch)"},
         proxy=connection.proxy,
         trace_configs=[pace.trace()],
+        middlewares=[answers],
     )
     return kopf.AiohttpSession(aiohttp_session=session, server=connection.server)
 

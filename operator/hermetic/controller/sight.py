@@ -4,35 +4,48 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from datetime import datetime
 from typing import Any
 
-from hermetic.audit.estate.kubernetes.all_kinds import question
 from hermetic.audit.estate.kubernetes.nodes import Node
 from hermetic.audit.estate.kubernetes.objects import EVERYWHERE
 from hermetic.audit.estate.kubernetes.services import Service
-from hermetic.audit.estate.questions import Answer, Question
+from hermetic.collect.kube.coordinates import Look
 from hermetic.collect.kube.observations import ClusterObservations
+from hermetic.collect.kube.observed import Observed, ObservedList
 from hermetic.collect.kube.observing import Observing
 from hermetic.collect.probe.seats import place_of
+from hermetic.controller.audit_faults import AuditFaults
 from hermetic.ports import Clock, ClusterReader
+
+NODES, SERVICES = Look(Node, EVERYWHERE), Look(Service, EVERYWHERE)
+READ_AT_ONCE = 100
+AGAIN_SECONDS = 10.0
 
 
 class Sight:
     """Everything that the checks read, kept in sight; without an EgressAudit it costs nothing."""
 
-    def __init__(self, api: ClusterReader, clock: Clock, *, on_change: Callable[[], None]) -> None:
+    def __init__(self, api: ClusterReader, clock: Clock, *, on_change: Callable[[], None], faults: AuditFaults) -> None:
         self._clock = clock
         self._observations = ClusterObservations()
-        self._observing = Observing(api, self._observations, on_change=on_change)
+        self._faults = faults
+        self._observing = Observing(
+            api, self._observations, on_change=on_change, on_fault=lambda error: faults.met("collection", error)
+        )
         self._wanted = asyncio.Event()
         self._cause: tuple[int, str] = (-1, "")
 
     async def run(self) -> None:
         """Watch from when it is wanted, until cancelled."""
         await self._wanted.wait()
-        await self._observing.run()
+        while True:
+            try:
+                await self._observing.run()
+            except Exception as error:  # noqa: BLE001 - what is served must not end with what is audited
+                self._faults.met("collection", error)
+            await asyncio.sleep(AGAIN_SECONDS)
 
     def want(self) -> None:
         """There is an EgressAudit: begin to look."""
@@ -48,31 +61,31 @@ class Sight:
         """Grows whenever something changed that a check reads."""
         return self._observations.revision
 
-    def answers(self) -> Mapping[Question, Answer]:
-        """What every list holds now; a list that may not be read is a problem. Costs as the cluster is large."""
-        return self._observations.answers()
+    def observed(self) -> Observed:
+        """Everything as it is now."""
+        return self._observations.observed()
 
-    def cause(self) -> str:
+    async def cause(self) -> str:
         """A text that changes when the probe should run again: with machines, their subnets, and load balancers."""
-        if self._cause[0] != self.revision:
-            self._cause = (self.revision, _cause(self.answers()))
+        revision = self.revision
+        if self._cause[0] != revision:
+            seen = self.observed().lists
+            nodes = sorted([(*place_of(one), one["metadata"].get("name", "")) async for one in _bodies(seen[NODES])])
+            balancers = sorted([found async for one in _bodies(seen[SERVICES]) for found in _balancers(one)])
+            self._cause = (revision, json.dumps([nodes, balancers]))
         return self._cause[1]
 
 
-def _cause(answers: Mapping[Question, Answer]) -> str:
-    nodes = sorted(
-        (*place_of(one), one["metadata"].get("name", "")) for one in _bodies(answers, question(Node, EVERYWHERE))
-    )
-    return json.dumps([nodes, sorted(_balancers(_bodies(answers, question(Service, EVERYWHERE))))])
+async def _bodies(seen: ObservedList) -> AsyncIterator[Mapping[str, Any]]:
+    """Of every object; five thousand nodes are not read in one piece."""
+    for number, body in enumerate(seen.bodies.values(), 1):
+        yield json.loads(body)
+        if number % READ_AT_ONCE == 0:
+            await asyncio.sleep(0)
 
 
-def _balancers(services: Iterator[Mapping[str, Any]]) -> Iterator[tuple[str, str, str]]:
-    for one in services:
-        spec, metadata = one.get("spec") or {}, one["metadata"]
-        if spec.get("type") == "LoadBalancer":
-            ingress = ((one.get("status") or {}).get("loadBalancer") or {}).get("ingress") or ()
-            yield (metadata.get("namespace", ""), metadata["name"], json.dumps(ingress, sort_keys=True))
-
-
-def _bodies(answers: Mapping[Question, Answer], asked: Question) -> Iterator[Mapping[str, Any]]:
-    yield from (body.value for body in answers[asked].bodies)
+def _balancers(one: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
+    spec, metadata = one.get("spec") or {}, one["metadata"]
+    if spec.get("type") == "LoadBalancer":
+        ingress = ((one.get("status") or {}).get("loadBalancer") or {}).get("ingress") or ()
+        yield (metadata.get("namespace", ""), metadata["name"], json.dumps(ingress, sort_keys=True))

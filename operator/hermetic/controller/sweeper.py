@@ -2,18 +2,28 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 from pydantic import ValidationError
 
 from hermetic.api.weights import Weights
-from hermetic.errors import Conflict
+from hermetic.errors import ApiRefused, Throttled
 from hermetic.kinds import PERSISTENT_VOLUME
 from hermetic.kube.store import Key, Store
 from hermetic.objects.names import Owner
 from hermetic.objects.weights_volume import share_of, volume_name
+from hermetic.plan.refusals import Refusal, refusal
 from hermetic.plan.volume_sweep import volumes_to_remove
 from hermetic.ports import KubeApi
+
+
+@dataclass(frozen=True, slots=True)
+class Swept:
+    """Names of the volumes that were removed, and the deletes that were refused, to be tried again."""
+
+    removed: tuple[str, ...]
+    refusals: tuple[Refusal, ...]
 
 
 class Sweeper:
@@ -24,15 +34,19 @@ class Sweeper:
         self._store = store
         self._removed: set[str] = set()
 
-    async def sweep(self) -> list[str]:
-        """Remove what has served its time, each volume once; returns the names."""
-        removed = []
+    async def sweep(self) -> Swept:
+        """Remove what has served its time, each volume once. What is refused of one volume keeps no other.
+
+        Raises what is about the API server and no volume: Unreachable, Throttled, NotLeading.
+        """
+        removed: list[str] = []
+        refused: list[Refusal] = []
         volumes = list(self._store.volumes())
         self._removed &= {volume["metadata"]["uid"] for volume in volumes}
         for volume in volumes_to_remove(volumes, self._claims(volumes), self._wanted()):
             metadata = volume["metadata"]
             if metadata["uid"] in self._removed:
-                continue  # it is on its way: the watch has not shown us yet
+                continue  # deleted already: the watch has not shown it yet
             try:
                 await self._api.delete(
                     PERSISTENT_VOLUME,
@@ -41,11 +55,14 @@ class Sweeper:
                     uid=metadata["uid"],
                     resource_version=metadata["resourceVersion"],
                 )
-            except Conflict:
-                continue  # it changed since we looked; its event brings us back
+            except Throttled:
+                raise
+            except ApiRefused as error:
+                refused.append(refusal(f"PersistentVolume '{metadata['name']}'", error))
+                continue
             self._removed.add(metadata["uid"])
             removed.append(metadata["name"])
-        return removed
+        return Swept(tuple(removed), tuple(refused))
 
     def _claims(self, volumes: list[dict[str, Any]]) -> dict[tuple[str, str], str]:
         found = {}

@@ -70,6 +70,12 @@ class Telemetry:
             ["severity", "verdict"],
             registry=self.registry,
         )
+        self.audit_faults = Counter(
+            "hermetic_audit_faults",
+            "Parts of the operator's own audit that failed with an unexpected error",
+            ["part"],
+            registry=self.registry,
+        )
         self.evidence_ends = Gauge(
             "hermetic_isolation_evidence_expiry_timestamp_seconds",
             "When the attestation stops counting; 0 while none counts",
@@ -90,6 +96,10 @@ class Telemetry:
     def watch_conditions(self, counts: ConditionCounts) -> None:
         """Report how many deployments say what whenever somebody scrapes."""
         self.registry.register(_Conditions(counts))
+
+    def count_audit_fault(self, part: str) -> None:
+        """A part of the operator's own audit failed."""
+        self.audit_faults.labels(part=part).inc()
 
     def count_request(self, verb: str, resource: str, status: int) -> None:
         """One request to the API server, with its HTTP status or 0 when no answer came."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import os
 import signal
 import socket
@@ -14,11 +15,13 @@ from typing import TYPE_CHECKING
 import structlog
 
 from hermetic.api.configuration import Configuration
+from hermetic.controller.audit_faults import AuditFaults
 from hermetic.controller.clock import SystemClock
-from hermetic.controller.fence import FencedApi
+from hermetic.controller.fence import fence
 from hermetic.controller.http import serve_health
 from hermetic.controller.judging import Judging
-from hermetic.controller.operator import Operator
+from hermetic.controller.operator import JUDGE, JUDGE_SECONDS, Operator
+from hermetic.controller.pod_gate import PodGate
 from hermetic.controller.reconciler import Reconciler
 from hermetic.controller.shared import Shared
 from hermetic.controller.shell import Audience, watch
@@ -60,27 +63,34 @@ def assemble(configuration: Configuration, connection: Connection, telemetry: Te
     clock = SystemClock()
     limit = asyncio.Semaphore(configuration.max_requests_in_flight)
     api = KubernetesApi(connection, limit=limit, on_request=telemetry.count_request)
+    store = Store(configuration)
+    pod_gate = PodGate(configuration, store, clock)
     lease = LeaderLease(
         api,
         namespace=configuration.lease.namespace,
         identity=_identity(),
         clock=clock,
         timing=LeaseTiming(release_within=RELEASE_SECONDS),
+        annotations=pod_gate.annotations,
     )
-    fenced = FencedApi(api, may_write=lambda: lease.held)
-    api.ask_before_writing(fenced.check)
-    store = Store(configuration)
+    pod_gate.renew = lease.renew_soon
+    api.ask_before_writing(fence(lambda: lease.held))
     queue: WorkQueue[Key] = WorkQueue(clock.monotonic)
     telemetry.watch_queue(lambda: len(queue), queue.oldest_age)
-    recorder = EventRecorder(fenced, instance=socket.gethostname(), clock=clock)
-    shared = Shared(configuration, connection, api, fenced, store, queue, recorder, clock, telemetry)
-    judging = Judging(store, lambda: _audit(shared))
+    recorder = EventRecorder(api, instance=socket.gethostname(), clock=clock)
+    shared = Shared(configuration, connection, api, store, queue, recorder, clock, telemetry, pod_gate)
+    faults = AuditFaults(
+        clock,
+        count=telemetry.count_audit_fault,
+        on_fault=lambda: queue.add_after(JUDGE, JUDGE_SECONDS, routine=True),
+    )
+    judging = Judging(store, lambda: _audit(shared, faults), faults)
     operator = Operator(
-        api=fenced,
+        api=api,
         store=store,
         queue=queue,
-        reconciler=Reconciler(fenced, store, recorder, clock),
-        sweeper=Sweeper(fenced, store),
+        reconciler=Reconciler(api, store, recorder, clock),
+        sweeper=Sweeper(api, store),
         judging=judging,
         telemetry=telemetry,
         clock=clock,
@@ -93,12 +103,14 @@ def assemble(configuration: Configuration, connection: Connection, telemetry: Te
     return Parts(operator, following, judging, lease, api, telemetry)
 
 
-def _audit(shared: Shared) -> tuple[Auditor, Sight]:
+def _audit(shared: Shared, faults: AuditFaults) -> tuple[Auditor, Sight]:
     from hermetic.controller.wiring_audit import (
         assemble_audit,
     )  # costs 20 MiB, and is not needed without an EgressAudit
 
-    return assemble_audit(shared)
+    parts = assemble_audit(shared, faults)
+    gc.freeze()
+    return parts
 
 
 async def run(configuration: Configuration, *, kubeconfig: str | None, context: str | None) -> None:
@@ -143,14 +155,18 @@ async def _lead(parts: Parts, configuration: Configuration, connection: Connecti
 
     async def started() -> None:
         await parts.operator.prime()
+        gc.freeze()  # a full collection of garbage that walks all that was loaded holds up everything else
         work.append(asyncio.create_task(_work(parts, configuration.workers)))
         work[0].add_done_callback(lambda _: stop.set())
         log.info("ready", deployments=parts.operator.deployments)
 
+    cut: list[str] = []
+
     async def stopping() -> None:
         # A signal is kopf's to see by now, and whoever waits for our own flag would hold up the end.
         stop.set()
-        await _drain(parts.operator, work)
+        if not await _drain(parts.operator, work):
+            cut.append("a write was cut off, and may still land")
 
     try:
         operator = parts.operator
@@ -161,7 +177,7 @@ async def _lead(parts: Parts, configuration: Configuration, connection: Connecti
         keeper.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await keeper
-        await parts.lease.release()
+        await _let_go(parts.lease, cut)
     for task in work:
         if not task.cancelled():
             task.result()  # work ends by itself only when it is broken: the process says so and fails
@@ -174,15 +190,26 @@ async def _work(parts: Parts, workers: int) -> None:
         group.create_task(parts.operator.work(workers))
 
 
-async def _drain(operator: Operator, work: list[asyncio.Task[None]]) -> None:
-    """Let writes in flight end, then stop the workers."""
+async def _drain(operator: Operator, work: list[asyncio.Task[None]]) -> bool:
+    """Let writes in flight end, then stop the workers. Returns whether every write ended by itself."""
     operator.stop_taking()
+    ended = False
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(DRAIN_SECONDS):
             await operator.drained()
+            ended = True
     for task in work:
         task.cancel()
     await asyncio.gather(*work, return_exceptions=True)
+    return ended
+
+
+async def _let_go(lease: LeaderLease, cut: list[str]) -> None:
+    """Give the Lease back. Where a write could still land it is kept, and the next leader waits until it has ended."""
+    if cut:
+        log.warning("lease not released", because=cut[0])
+        return
+    await lease.release()
 
 
 def _stop_on_signals() -> asyncio.Event:

@@ -8,7 +8,9 @@ from pathlib import Path
 from hermetic.audit.attestation.cluster_identity import ca_fingerprint
 from hermetic.audit.estate.kubernetes.platform import KUBE_SYSTEM
 from hermetic.audit.policy import Policy
+from hermetic.controller.audit_faults import AuditFaults
 from hermetic.controller.auditor import Auditor, ClusterIdentity
+from hermetic.controller.judging_apart import JudgedApart
 from hermetic.controller.operator import JUDGE, JUDGE_SECONDS
 from hermetic.controller.prober import Prober
 from hermetic.controller.publishing import Publisher
@@ -19,29 +21,46 @@ from hermetic.kinds import NAMESPACE
 from hermetic.kube.client import KubernetesApi
 from hermetic.kube.connection import Connection
 from hermetic.kube.lookup import named
+from hermetic.kube.store import Key
 
 
-def assemble_audit(shared: Shared) -> tuple[Auditor, Sight]:
+def assemble_audit(shared: Shared, faults: AuditFaults) -> tuple[Auditor, Sight]:
     """Who judges, and what keeps the cluster in sight for it."""
     queue, configuration = shared.queue, shared.configuration
-    sight = Sight(shared.api, shared.clock, on_change=lambda: queue.add_after(JUDGE, JUDGE_SECONDS, routine=True))
+    sight = Sight(
+        shared.api,
+        shared.clock,
+        on_change=lambda: queue.add_after(JUDGE, JUDGE_SECONDS, routine=True),
+        faults=faults,
+    )
     auditor = Auditor(
-        api=shared.fenced,
+        api=shared.api,
         store=shared.store,
         sight=sight,
-        prober=Prober(shared.fenced, shared.clock, configuration.probe_namespace),
-        publisher=Publisher(shared.fenced, shared.telemetry),
+        prober=Prober(shared.api, shared.clock, configuration.probe_namespace),
+        judge=JudgedApart(),
+        faults=faults,
+        publisher=Publisher(shared.api, shared.telemetry),
         recorder=shared.recorder,
         clock=shared.clock,
         identity=lambda: _identified(shared.api, shared.connection),
-        on_verdict=queue.add_all,
+        on_verdict=lambda concerned: _told(shared, concerned),
         policy=Policy(
             allowed_registries=tuple(registry.host for registry in configuration.registries),
+            additional_private_ranges=tuple(configuration.additional_private_ranges),
             allowed_dns_servers=tuple(configuration.allowed_dns_servers),
+            harmless_kinds=tuple(configuration.harmless_kinds),
+            trusted_node_agents=tuple(configuration.trusted_node_agents),
             hermetic_namespaces=(configuration.lease.namespace, configuration.probe_namespace),
         ),
     )
     return auditor, sight
+
+
+def _told(shared: Shared, concerned: frozenset[Key]) -> None:
+    """The Lease before the deployments: their pods are let in by what it says."""
+    shared.pod_gate.look()
+    shared.queue.add_all(concerned)
 
 
 async def _identified(api: KubernetesApi, connection: Connection) -> ClusterIdentity:

@@ -42,6 +42,7 @@ class WorkQueue(Generic[K]):
         self._later: list[_Later[K]] = []
         self._due: dict[K, float] = {}
         self._failures: dict[K, int] = {}
+        self._parked: dict[K, float] = {}
         self._count = itertools.count()
         self._changed = asyncio.Event()
         self._hands_free = asyncio.Event()
@@ -65,6 +66,8 @@ class WorkQueue(Generic[K]):
 
     def add(self, key: K, *, routine: bool = False) -> None:
         """Have the key worked on; `routine` lets others go first. A key in work is taken again afterwards."""
+        if self._monotonic() < self._parked.get(key, 0.0):
+            return  # it is queued for the end of that time
         if key in self._working:
             self._dirty[key] = routine and self._dirty.get(key, True)
         elif key not in self._urgent and not (routine and key in self._routine):
@@ -78,14 +81,15 @@ class WorkQueue(Generic[K]):
             self.add(key)
 
     def add_after(self, key: K, seconds: float, *, routine: bool = False) -> None:
-        """Have the key worked on after a while; the earliest of several wishes counts."""
-        due = self._monotonic() + seconds
+        """Have the key worked on after a while; the earliest of several requests counts, and none ends a parking."""
+        # Not before the parking ends: a key that falls due while it is parked would not be taken, and then forgotten.
+        due = max(self._monotonic() + seconds, self._parked.get(key, 0.0))
         if key in self._due and self._due[key] <= due:
             return
         self._due[key] = due
         heapq.heappush(self._later, _Later(due, next(self._count), key, routine))
         if len(self._later) > 2 * len(self._due):
-            # An earlier wish leaves the later one behind, which would lie there until it is due: for a day, it may be.
+            # An earlier request leaves the later one behind, which would lie there until it is due: perhaps for a day.
             self._later = [later for later in self._later if self._due.get(later.key) == later.due]
             heapq.heapify(self._later)
         self._changed.set()
@@ -102,8 +106,16 @@ class WorkQueue(Generic[K]):
         """The key succeeded: its next failure starts from the shortest delay."""
         self._failures.pop(key, None)
 
+    def park(self, key: K, seconds: float) -> None:
+        """Have the key worked on after a while, and not before, whatever changes: the answer was to try again then."""
+        self._parked = {other: until for other, until in self._parked.items() if until > self._monotonic()}
+        self._parked[key] = self._monotonic() + seconds
+        self._dirty.pop(key, None)
+        self._due.pop(key, None)
+        self.add_after(key, seconds)
+
     def pause(self, seconds: float) -> None:
-        """Hand out nothing for a while: the API server asked for patience."""
+        """Hand out nothing for a while: the API server is busy."""
         self._paused_until = max(self._paused_until, self._monotonic() + seconds)
 
     async def get(self) -> K:

@@ -11,11 +11,21 @@ SIGNATURES: tuple[tuple[re.Pattern[str], Reason], ...] = tuple(
     (re.compile(pattern, re.IGNORECASE), reason)
     for pattern, reason in (
         (r"unrecognized arguments|invalid choice: ", Reason.ENGINE_ARGUMENTS_REFUSED),
+        (r"error: argument \S+: |error: ambiguous option", Reason.ENGINE_ARGUMENTS_REFUSED),
+        (r"--enable-auto-tool-choice requires", Reason.ENGINE_ARGUMENTS_REFUSED),
         (r"repo id must (be in the form|use alphanumeric)", Reason.MODEL_PATH_MISSING),
         (r"outgoing traffic has been disabled", Reason.FETCH_ATTEMPTED),
+        (r"downloading or loading vocab file", Reason.FETCH_ATTEMPTED),
+        (r"invalid tiktoken vocab file", Reason.MODEL_INCOMPLETE),
+        # A folder that lacks its configuration is named by its path; a name is one that would be fetched.
+        (r"invalid repository id or local directory specified: '(?!/)", Reason.FETCH_ATTEMPTED),
         (r"invalid repository id or local directory", Reason.MODEL_INCOMPLETE),
+        (r"model architectures .* (are|is) not supported", Reason.MODEL_UNSUPPORTED),
         (r"cannot find any model weights with", Reason.MODEL_INCOMPLETE),
-        (r"incomplete metadata, file not fully covered", Reason.MODEL_INCOMPLETE),
+        (r"weight files referenced in index but missing", Reason.MODEL_INCOMPLETE),
+        # A file that is cut short, empty, or the pointer that Git LFS leaves in its place.
+        (r"safetensorerror: error while deserializing header", Reason.MODEL_INCOMPLETE),
+        (r"config file at .* is not a valid json file", Reason.MODEL_INCOMPLETE),
         (r"couldn't instantiate the backend tokenizer", Reason.MODEL_INCOMPLETE),
         (r"no such file or directory:.*\.safetensors", Reason.MODEL_UNREADABLE),
         (r"contains custom code which must be executed", Reason.REMOTE_CODE_REQUIRED),
@@ -32,9 +42,9 @@ SIGNATURES: tuple[tuple[re.Pattern[str], Reason], ...] = tuple(
     )
 )
 
-_NOISE = re.compile(
-    r"engine core initialization failed|^\s*(file \"|traceback|\^+$|raise |self\.|return )", re.IGNORECASE
-)
+_WRAPPER = re.compile(r"(engine core|workerproc) initialization failed", re.IGNORECASE)
+_NOISE = re.compile(r"^\s*(file \"|traceback|\^+$|raise |self\.|return )", re.IGNORECASE)
+_EXCEPTION = re.compile(r"(\([^()]*\) )?([A-Za-z_]\w*\.)*[A-Za-z_]\w*(Error|Exception)\b")
 
 
 def diagnose(last_words: str) -> Reason | None:
@@ -43,10 +53,15 @@ def diagnose(last_words: str) -> Reason | None:
 
 
 def telling_line(last_words: str, limit: int = 300) -> str:
-    """The line that a person should read: the one that matches a signature, else the last that is not noise."""
+    """The line that a person should read: the one that the reason is read from, else the last error.
+
+    The errors that end a start because a worker has ended it say nothing themselves.
+    """
     lines = [line.strip() for line in last_words.splitlines() if line.strip()]
-    for line in lines:
-        if any(pattern.search(line) for pattern, _ in SIGNATURES):
-            return line[:limit]
-    plain = [line for line in lines if not _NOISE.search(line)]
-    return (plain or lines or [""])[-1][:limit]
+    for pattern, _ in SIGNATURES:
+        for line in lines:
+            if pattern.search(line):
+                return line[:limit]
+    plain = [line for line in lines if not _WRAPPER.search(line) and not _NOISE.search(line)]
+    exceptions = [line for line in plain if _EXCEPTION.match(line)]
+    return (exceptions or plain or lines or [""])[-1][:limit]

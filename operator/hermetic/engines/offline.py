@@ -16,6 +16,8 @@ OFFLINE: tuple[dict[str, Any], ...] = (
     literal("VLLM_DO_NOT_TRACK", "1"),
     literal("VLLM_NO_USAGE_STATS", "1"),
     literal("FLASHINFER_NO_DOWNLOAD", "1"),
+    # vLLM asks the host of this URL whether it is there, whatever FLASHINFER_NO_DOWNLOAD says. This is no URL.
+    literal("FLASHINFER_CUBINS_REPOSITORY", "/nonexistent"),
     literal("VLLM_MEDIA_URL_ALLOW_REDIRECTS", "0"),
 )
 

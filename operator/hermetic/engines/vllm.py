@@ -7,7 +7,9 @@ from typing import Any
 
 from hermetic.api.engine import Vllm
 from hermetic.api.modeldeployment import ModelDeploymentSpec
+from hermetic.api.reserved import NOWHERE
 from hermetic.engines.extra_arguments import is_flag
+from hermetic.engines.first_errors import keeping_first_errors
 from hermetic.engines.launch import (
     PROPAGATION_SECONDS,
     TEARDOWN_SECONDS,
@@ -24,6 +26,11 @@ from hermetic.engines.vllm_tables import VllmTable, table_for
 
 HOME = "/home/hermetic"
 READY_PATH = "/health"
+WITHOUT_A_KEY = (
+    "the API key guards /v1, /v2 and /inference; other paths, /invocations (inference) among them, need none"
+)
+VOCABULARY_INCLUDED = 31
+"""The minor release of vLLM 0 whose `oss-harmony` has the vocabulary in it, and fails when told to read another."""
 
 
 def launch(spec: ModelDeploymentSpec, vllm: Vllm) -> Launch:
@@ -33,7 +40,7 @@ def launch(spec: ModelDeploymentSpec, vllm: Vllm) -> Launch:
         engine="vLLM",
         image=vllm.image,
         # The command, not the image's entrypoint: it is right for upstream, NVIDIA's and ROCm's images alike.
-        command=("vllm", "serve"),
+        command=keeping_first_errors("vllm", "serve"),
         args=(model_path(spec.weights), *_rendered_flags(spec, vllm, table), *vllm.extra_args),
         env=_environment(spec, vllm, table),
         live_path="/health",
@@ -45,6 +52,11 @@ def launch(spec: ModelDeploymentSpec, vllm: Vllm) -> Launch:
         sleep_before_stop_seconds=PROPAGATION_SECONDS,
         grace_seconds=PROPAGATION_SECONDS + spec.drain_seconds + TEARDOWN_SECONDS,
     )
+
+
+def before_minor(version: str, minor: int) -> bool:
+    """Whether a supported release comes before 0.`minor`."""
+    return int(version.split(".")[1]) < minor
 
 
 def tensor_parallel_size(spec: ModelDeploymentSpec, vllm: Vllm) -> int:
@@ -76,8 +88,8 @@ def _flags(spec: ModelDeploymentSpec, vllm: Vllm) -> Iterator[tuple[str, ...]]:
     if vllm.kv_cache_dtype is not None:
         yield ("--kv-cache-dtype", vllm.kv_cache_dtype)
     yield ("--shutdown-timeout", str(spec.drain_seconds))
-    # An empty list means every domain: one name that cannot exist closes the server-side fetch of media URLs.
-    yield ("--allowed-media-domains", "media.invalid")
+    # An empty list means every domain: one that no host can be closes the server-side fetch of media URLs.
+    yield ("--allowed-media-domains", NOWHERE)
     yield ("--enable-offline-docs",)
     yield ("--sse-keep-alive-interval", "30")
     yield ("--disable-access-log-for-endpoints", "/health,/metrics,/ping")
@@ -101,6 +113,10 @@ def _environment(spec: ModelDeploymentSpec, vllm: Vllm, table: VllmTable) -> tup
         for variable in ours
         if not variable["name"].startswith("VLLM_") or variable["name"] in table.environment
     ]
+    named = {variable.name for variable in vllm.extra_env}
+    if before_minor(vllm.version, VOCABULARY_INCLUDED) and "TIKTOKEN_ENCODINGS_BASE" not in named:
+        # Where gpt-oss finds its vocabulary, if at all: without a folder, it is fetched from a public store.
+        known.append(literal("TIKTOKEN_ENCODINGS_BASE", model_path(spec.weights)))
     if spec.endpoint.api_key is not None:
         known.append(from_secret("VLLM_API_KEY", spec.endpoint.api_key.secret_name, spec.endpoint.api_key.key))
     return (*known, *(literal(variable.name, variable.value) for variable in vllm.extra_env))

@@ -19,12 +19,15 @@ import aiohttp
 
 from hermetic import __version__
 from hermetic.errors import HermeticError, NotFound, ServerTrouble, Unreachable
-from hermetic.kinds import BY_KIND, EVENT, LEASE, Kind
+from hermetic.kinds import BY_API_VERSION, BY_KIND, EVENT, LEASE, Kind
 from hermetic.kube.answers import refusal
 from hermetic.kube.connection import Connection
+from hermetic.kube.list_json import parsed_list
+from hermetic.kube.metadata import lean_metadata
 from hermetic.ports import Manifest
 
 PAGE_SIZE = 100  # a page of pods is parsed to ten megabytes, and memory that was needed once is never given back
+LARGEST_PAGE = 16 * 2**20  # bytes: a tenant's Events may hold a megabyte each
 FIELD_MANAGER = "hermetic"
 STATUS_FIELD_MANAGER = "hermetic-status"
 REQUESTS_IN_FLIGHT = 20
@@ -33,7 +36,11 @@ WATCH_SECONDS = 290
 NO_ANSWER = 0
 
 JSON = "application/json"
+_AGGREGATED = "application/json;g=apidiscovery.k8s.io;v={};as=APIGroupDiscoveryList"
+DISCOVERY = ",".join((_AGGREGATED.format("v2"), _AGGREGATED.format("v2beta1"), JSON))
+"""All groups with their resources in one document; a server that cannot answers as it always did."""
 APPLY_PATCH = "application/apply-patch+yaml"  # every JSON document is a YAML document
+MERGE_PATCH = "application/merge-patch+json"
 
 RequestCounter = Callable[[str, str, int], None]
 """Called once per request with the RBAC verb, the resource ("deployments", "modeldeployments/status") and the HTTP
@@ -42,11 +49,15 @@ status (0 when no answer came)."""
 
 @dataclass(frozen=True, slots=True)
 class Timeouts:
-    """Seconds: to a TLS connection, to the last byte of the answer, and of silence in a watch (the API server sends a
-    bookmark every minute)."""
+    """Seconds: to a TLS connection, to the last byte of the answer to a read and to a write, and of silence in a watch
+    (the API server sends a bookmark every minute).
+
+    A write that is sent while the Lease is held must have ended before another process can take it.
+    """
 
     connect: float = 5.0
     request: float = 30.0
+    write: float = 15.0
     silence: float = 75.0
 
 
@@ -59,9 +70,14 @@ class _Request:
     query: tuple[tuple[str, str], ...] = ()
     body: Manifest | None = None
     content_type: str = JSON
+    accept: str = JSON
 
     def __str__(self) -> str:
         return f"{self.method} {self.path}"
+
+
+class _TooLarge(Exception):
+    """A page of a list with more bytes than are held at once."""
 
 
 class KubernetesApi:
@@ -86,6 +102,7 @@ class KubernetesApi:
         self._on_request = on_request or (lambda _verb, _resource, _status: None)
         self._before_writing: Callable[[], None] = lambda: None
         self._timeout = aiohttp.ClientTimeout(total=timeouts.request, connect=timeouts.connect)
+        self._write_timeout = aiohttp.ClientTimeout(total=timeouts.write, connect=timeouts.connect)
         self._watch_timeout = aiohttp.ClientTimeout(
             total=WATCH_SECONDS + 10, connect=timeouts.connect, sock_read=timeouts.silence
         )
@@ -109,26 +126,33 @@ class KubernetesApi:
     async def pages(
         self, kind: Kind, *, namespace: str | None = None, label_selector: str = "", field_selector: str = ""
     ) -> AsyncIterator[tuple[list[Manifest], str]]:
-        """List in pages of 100; yields (items, resourceVersion of the list).
+        """List in pages of 100 objects and 16 MiB at most; yields (items, resourceVersion of the list).
+
+        A page that turns out larger is not read to its end, and asked for again in smaller ones.
 
         When the server forgets the list half-way (410), it is listed again from the start: the resourceVersion, which
         all pages of one list share, is then a new one.
         """
-        selectors = (("limit", str(PAGE_SIZE)), ("labelSelector", label_selector), ("fieldSelector", field_selector))
-        continuation, restarts = "", 0
+        selectors = (("labelSelector", label_selector), ("fieldSelector", field_selector))
+        continuation, restarts, limit = "", 0, PAGE_SIZE
         while True:
-            query = (*selectors, ("continue", continuation))
+            query = (("limit", str(limit)), *selectors, ("continue", continuation))
+            request = _Request("GET", "list", kind.plural, kind.path(namespace), query)
             try:
-                page = await self._send(_Request("GET", "list", kind.plural, kind.path(namespace), query))
+                page = await self._send(request, most=LARGEST_PAGE if limit > 1 else None)
+            except _TooLarge:
+                limit = max(1, limit // 8)
+                continue
             except ServerTrouble as trouble:
                 if trouble.status != 410 or not continuation or restarts == LIST_RESTARTS:
                     raise
                 continuation, restarts = "", restarts + 1
                 continue
-            yield [_as_listed(kind, item) for item in page.get("items") or ()], page["metadata"]["resourceVersion"]
-            continuation = page["metadata"].get("continue") or ""
+            items, version, continuation = _page(kind, str(request), page)
+            yield items, version
             if not continuation:
                 return
+            limit = min(PAGE_SIZE, 2 * limit)
 
     async def watch(
         self,
@@ -151,11 +175,11 @@ class KubernetesApi:
         answer = await self._ask(request, within=self._watch_timeout)
         try:
             async for line in _lines(answer.response.content):
-                event = _decoded(request, answer.status, line)
-                if event["type"] == "ERROR":
-                    status = event["object"]
-                    raise refusal(str(request), status.get("code", 0), answer.headers, json.dumps(status).encode())
-                yield event["type"], _as_listed(kind, event["object"])
+                what, manifest = _event(request, answer.status, line)
+                if what == "ERROR":
+                    words = json.dumps(manifest).encode()
+                    raise refusal(str(request), manifest.get("code", 0), answer.headers, words)
+                yield what, _as_listed(kind, manifest)
         except (aiohttp.ClientError, OSError) as error:
             raise _unreachable(request, self._connection.server, error) from error
         finally:
@@ -168,6 +192,14 @@ class KubernetesApi:
         """
         kind, path = _coordinates(manifest)
         return await self._apply(kind.plural, path, FIELD_MANAGER, manifest)
+
+    async def patch(self, patch: Manifest) -> Manifest:
+        """Merge patch as `hermetic`: lists are replaced, null removes; Conflict when uid or version are others by now.
+
+        This removes the fields of other managers, which an apply cannot.
+        """
+        kind, path = _coordinates(patch)
+        return await self._patch(kind.plural, path, MERGE_PATCH, (("fieldManager", FIELD_MANAGER),), patch)
 
     async def apply_status(self, manifest: Manifest) -> Manifest:
         """Server-side apply of /status as `hermetic-status`, force; NotFound when the object is gone.
@@ -206,7 +238,7 @@ class KubernetesApi:
 
     async def discovered(self, path: str) -> Manifest:
         """What is served: "/apis" names all groups, "/apis/GROUP/VERSION" the resources of one version."""
-        return await self._send(_Request("GET", "get", path, path))
+        return await self._send(_Request("GET", "get", path, path, accept=DISCOVERY))
 
     async def server_version(self) -> tuple[int, int]:
         """(major, minor) of the API server; providers write minors such as "34+"."""
@@ -231,23 +263,32 @@ class KubernetesApi:
         return _lean(await self._exchange(_Request("PUT", "update", LEASE.plural, path, body=lease)))
 
     async def _apply(self, resource: str, path: str, field_manager: str, manifest: Manifest) -> Manifest:
-        query = (("fieldManager", field_manager), ("force", "true"), ("fieldValidation", "Strict"))
-        return _lean(await self._send(_Request("PATCH", "patch", resource, path, query, manifest, APPLY_PATCH)))
+        query = (("fieldManager", field_manager), ("force", "true"))
+        return await self._patch(resource, path, APPLY_PATCH, query, manifest)
 
-    async def _send(self, request: _Request) -> Manifest:
+    async def _patch(
+        self, resource: str, path: str, how: str, query: tuple[tuple[str, str], ...], body: Manifest
+    ) -> Manifest:
+        strict = (*query, ("fieldValidation", "Strict"))
+        return _lean(await self._send(_Request("PATCH", "patch", resource, path, strict, body, how)))
+
+    async def _send(self, request: _Request, *, most: int | None = None) -> Manifest:
         async with self._limit:
             if request.method != "GET":
                 # Here and not before the wait: what was allowed then may have ceased to be.
                 self._before_writing()
-            return await self._exchange(request)
+            return await self._exchange(request, most=most)
 
-    async def _exchange(self, request: _Request) -> Manifest:
-        """One request and its whole answer."""
-        answer = await self._ask(request, within=self._timeout)
+    async def _exchange(self, request: _Request, *, most: int | None = None) -> Manifest:
+        """One request and its whole answer; _TooLarge, and the rest not read, when it has more than `most` bytes."""
+        within = self._timeout if request.method == "GET" else self._write_timeout
+        answer = await self._ask(request, within=within)
         try:
-            body = await answer.read()
+            body = await answer.read() if most is None else await _read_at_most(answer.response, most)
         except (aiohttp.ClientError, OSError) as error:
             raise _unreachable(request, self._connection.server, error) from error
+        if request.verb == "list":
+            return await _decoded_list(request, answer.status, body)
         return _decoded(request, answer.status, body)
 
     async def _ask(self, request: _Request, *, within: aiohttp.ClientTimeout) -> Any:
@@ -278,7 +319,7 @@ class KubernetesApi:
     async def _headers(self, request: _Request) -> dict[str, str]:
         authorization = await self._connection.authorization()
         return {
-            "Accept": JSON,
+            "Accept": request.accept,
             "Content-Type": request.content_type,
             "User-Agent": f"hermetic/{__version__}",
         } | ({"Authorization": authorization} if authorization else {})
@@ -328,9 +369,51 @@ def _decoded(request: _Request, status: int, body: bytes) -> Manifest:
         answer = json.loads(body)
     except ValueError:
         answer = None
+    return _object(request, status, answer)
+
+
+async def _decoded_list(request: _Request, status: int, body: bytes) -> Manifest:
+    try:
+        answer = await parsed_list(body)
+    except ValueError:
+        answer = None
+    return _object(request, status, answer)
+
+
+def _object(request: _Request, status: int, answer: Any) -> Manifest:
     if not isinstance(answer, dict):
         raise ServerTrouble(f"{request}: HTTP {status}, but the answer is not a JSON object", status=status)
     return answer
+
+
+async def _read_at_most(response: aiohttp.ClientResponse, most: int) -> bytes:
+    body = bytearray()
+    async for chunk in response.content.iter_any():
+        body += chunk
+        if len(body) > most:
+            response.close()
+            raise _TooLarge
+    return bytes(body)
+
+
+def _page(kind: Kind, request: str, page: Manifest) -> tuple[list[Manifest], str, str]:
+    """Items, resourceVersion and continuation of one page. An aggregated API server may answer anything."""
+    try:
+        items = [_as_listed(kind, item) for item in page.get("items") or ()]
+        return items, page["metadata"]["resourceVersion"], page["metadata"].get("continue") or ""
+    except (AttributeError, KeyError, TypeError) as error:
+        raise ServerTrouble(f"{request}: the answer is not a list of objects: {error!r}", status=200) from error
+
+
+def _event(request: _Request, status: int, line: bytes) -> tuple[str, Manifest]:
+    """Type and object of one line of a watch; ServerTrouble where it is neither an event nor an error."""
+    event = _decoded(request, status, line)
+    what, manifest = event.get("type"), event.get("object")
+    metadata = manifest.get("metadata") if isinstance(manifest, dict) else None
+    is_object = isinstance(metadata, dict) and isinstance(metadata.get("resourceVersion"), str)
+    if not isinstance(what, str) or not isinstance(manifest, dict) or not (is_object or what == "ERROR"):
+        raise ServerTrouble(f"{request}: a line of the watch is not an event", status=status)
+    return what, manifest
 
 
 def _as_listed(kind: Kind, item: Manifest) -> Manifest:
@@ -349,7 +432,8 @@ async def _lines(content: aiohttp.StreamReader) -> AsyncIterator[bytes]:
 
 
 def _lean(manifest: Manifest) -> Manifest:
-    manifest["metadata"].pop("managedFields", None)
+    leads = (manifest.get("apiVersion"), manifest.get("kind")) in BY_API_VERSION
+    manifest["metadata"] = lean_metadata(manifest["metadata"], say_who=leads)
     return manifest
 
 

@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 
 import structlog
 
-from hermetic.errors import HermeticError, ServerTrouble, Throttled
+from hermetic.errors import Forbidden, HermeticError, NotFound, ServerTrouble, Throttled
 from hermetic.kube.relist import FOLLOWED, Watched, scopes
 from hermetic.kube.store import Store
 from hermetic.ports import ClusterReader
@@ -21,6 +21,8 @@ from hermetic.ports import ClusterReader
 GONE = 410
 PAUSES = (0.2, 1.0, 3.0, 10.0)
 LASTING_SECONDS = 30.0
+UNSERVED_SECONDS = 60.0
+"""A definition may be installed, a role granted."""
 
 log = structlog.get_logger(__name__)
 
@@ -50,7 +52,7 @@ class Following:
         """Follow everything. Everything must have been listed once."""
         async with asyncio.TaskGroup() as group:
             for watched in FOLLOWED:
-                for namespace in scopes(watched.kind, self._namespaces):
+                for namespace in scopes(watched, self._namespaces):
                     group.create_task(self._follow(watched, namespace))
 
     async def _follow(self, watched: Watched, namespace: str | None) -> NoReturn:
@@ -59,6 +61,9 @@ class Following:
             began = asyncio.get_running_loop().time()
             try:
                 since = since or await self._listed_anew(watched, namespace)
+                if not since:  # an optional kind that is not served, or not granted
+                    await asyncio.sleep(UNSERVED_SECONDS * random.uniform(0.8, 1.0))  # noqa: S311 - nothing secret
+                    continue
                 async for what, manifest in self._api.watch(
                     watched.kind,
                     since=since,
@@ -74,7 +79,8 @@ class Following:
                 lasted = asyncio.get_running_loop().time() - began >= LASTING_SECONDS
                 failures = 0 if lasted else failures + 1
                 pause = _pause(error, failures)
-                if isinstance(error, ServerTrouble) and error.status == GONE:
+                lost = watched.optional and isinstance(error, NotFound | Forbidden)
+                if lost or (isinstance(error, ServerTrouble) and error.status == GONE):
                     since = ""
                 log.warning("watch broken", kind=watched.kind.plural, because=error.message, again_in=round(pause, 1))
             # At most one look per second and kind: a watch that ends as soon as it opens must not be a storm.

@@ -14,7 +14,7 @@ start of its last renewal, while nobody may take over before 30 s have passed si
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
@@ -48,9 +48,9 @@ class LeaseApi(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class LeaseTiming:
-    """Seconds. `deadline` < `duration`: the difference is what writes in flight have to land."""
+    """Seconds. `deadline` < `duration`: the difference is what writes in flight have to land (`Timeouts.write`)."""
 
-    duration: float = 30.0
+    duration: float = 40.0
     renew_every: float = 10.0
     deadline: float = 20.0
     poll_every: float = 2.0
@@ -62,9 +62,10 @@ class LeaderLease:
 
     `identity` must be unique among processes that can run at the same time: a restarted container may share it with
     its predecessor and then takes over at once, a second replica may not.
+    `annotations` are put on it with every renewal.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - the composition root hands in each part once
         self,
         api: LeaseApi,
         *,
@@ -73,6 +74,7 @@ class LeaderLease:
         clock: Clock,
         sleep: Callable[[float], Coroutine[Any, Any, None]] = asyncio.sleep,
         timing: LeaseTiming | None = None,
+        annotations: Callable[[], Mapping[str, str]] = dict,
     ) -> None:
         self.lost = asyncio.Event()
         self._api = api
@@ -81,6 +83,8 @@ class LeaderLease:
         self._clock = clock
         self._sleep = sleep
         self._timing = timing or LeaseTiming()
+        self._annotations = annotations
+        self._soon = asyncio.Event()
         self._lease: Manifest = {}
         self._observed_at = 0.0
         self._held_until: float | None = None
@@ -109,11 +113,28 @@ class LeaderLease:
     async def keep(self) -> None:
         """Renew every 10 s; return with `lost` set when somebody else holds it or no renewal got through in time."""
         while self.held:
-            await self._sleep(self._timing.renew_every)
+            await self._next_renewal()
             await self._renew()
         self._held_until = None
         self.lost.set()
         log.error("lease lost", identity=self._identity, holder=_holder(self._lease))
+
+    def renew_soon(self) -> None:
+        """Renew without waiting for the next time: the annotations are others now."""
+        self._soon.set()
+
+    async def _next_renewal(self) -> None:
+        timer, asked = (
+            asyncio.ensure_future(self._sleep(self._timing.renew_every)),
+            asyncio.ensure_future(self._soon.wait()),
+        )
+        try:
+            await asyncio.wait((timer, asked), return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            self._soon.clear()
+            timer.cancel()
+            asked.cancel()
+            await asyncio.gather(timer, asked, return_exceptions=True)
 
     async def release(self) -> None:
         """Let go, so that the next one need not wait for the end; `held` is false from here on.
@@ -207,8 +228,10 @@ class LeaderLease:
             "leaseDurationSeconds": max(1, round(self._timing.duration)),
             "renewTime": now,
         }
-        head = {"apiVersion": LEASE.api_version, "kind": LEASE.kind}
-        return head | {"metadata": {"namespace": self._namespace, "name": LEASE_NAME}} | lease | {"spec": spec}
+        known = lease.get("metadata") or {"namespace": self._namespace, "name": LEASE_NAME}
+        said = {**(known.get("annotations") or {}), **self._annotations()}
+        metadata = {**known, "annotations": said} if said else known
+        return {"apiVersion": LEASE.api_version, "kind": LEASE.kind, **lease, "metadata": metadata, "spec": spec}
 
     def _stamp(self) -> str:
         return self._clock.now().strftime("%Y-%m-%dT%H:%M:%S.%fZ")

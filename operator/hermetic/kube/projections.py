@@ -3,40 +3,53 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 from pydantic import ValidationError
 
 from hermetic.api.conditions import ConditionType
 from hermetic.api.egressaudit import EgressAuditStatus
+from hermetic.api.text import one_line
+from hermetic.kube.cutting import LABELS
+from hermetic.kube.metadata import lean_metadata
+from hermetic.plan.contents import CONTAINERS, contents
 from hermetic.plan.world import Evidence, Node, Warned
 
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
+LONGEST_WARNING = 1024
+MOST_CONTAINERS = 32
 GPU_RESOURCES = ("nvidia.com/", "amd.com/")
 
 
 def lean(manifest: Mapping[str, Any]) -> dict[str, Any]:
     """The object without what nobody reads: managed fields and kubectl's copy of it."""
-    metadata = {key: value for key, value in manifest["metadata"].items() if key != "managedFields"}
+    metadata = lean_metadata(manifest["metadata"])
     if LAST_APPLIED in (metadata.get("annotations") or {}):
         metadata["annotations"] = {k: v for k, v in metadata["annotations"].items() if k != LAST_APPLIED}
     return {**manifest, "metadata": metadata}
 
 
 def lean_pod(pod: Mapping[str, Any]) -> dict[str, Any]:
-    """Identity and state of a pod; its spec is the template's."""
+    """Identity and state of a pod, and of its spec what tells whether it is the template's."""
     metadata, status = pod["metadata"], pod.get("status") or {}
-    kept = ("name", "namespace", "uid", "resourceVersion", "labels", "creationTimestamp", "deletionTimestamp")
+    kept = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp", "deletionTimestamp")
+    labels = {name: value for name, value in (metadata.get("labels") or {}).items() if name in LABELS}
     return {
         "kind": "Pod",
-        "metadata": {key: metadata[key] for key in kept if key in metadata},
+        "metadata": {key: metadata[key] for key in kept if key in metadata} | ({"labels": labels} if labels else {}),
+        **({"spec": _contents(pod["spec"])} if (pod.get("spec") or {}).get("containers") else {}),
         "status": {
             key: status[key]
             for key in ("phase", "conditions", "containerStatuses", "initContainerStatuses")
             if key in status
         },
     }
+
+
+def _contents(spec: Mapping[str, Any]) -> dict[str, Any]:
+    """A pod with more containers than are kept differs from every template all the same."""
+    return contents({**spec, **{kind: spec[kind][:MOST_CONTAINERS] for kind in CONTAINERS if spec.get(kind)}})
 
 
 def node(manifest: Mapping[str, Any]) -> Node:
@@ -57,8 +70,9 @@ def node(manifest: Mapping[str, Any]) -> Node:
 
 
 def warned(event: Mapping[str, Any]) -> Warned:
-    """Reason and message of a warning event."""
-    return Warned(reason=event.get("reason") or "", message=event.get("message") or event.get("note") or "")
+    """Reason and message of a warning event, in one line each and cut: a tenant may write a megabyte into either."""
+    reason, message = str(event.get("reason") or ""), str(event.get("message") or event.get("note") or "")
+    return Warned(reason=one_line(reason[:LONGEST_WARNING]), message=one_line(message[:LONGEST_WARNING]))
 
 
 def evidence(audit: Mapping[str, Any]) -> Evidence:
@@ -87,4 +101,5 @@ def evidence(audit: Mapping[str, Any]) -> Evidence:
 
 
 def _aware(moment: datetime) -> datetime:
-    return moment if moment.tzinfo is not None else moment.astimezone()
+    """A moment without a zone is one of UTC, whatever zone this process is set to."""
+    return moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)

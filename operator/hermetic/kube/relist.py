@@ -2,38 +2,56 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass
 
+from hermetic.errors import Forbidden, NotFound
 from hermetic.kinds import (
     CHILDREN,
     CORE_EVENT,
     EGRESS_ATTESTATION,
     EGRESS_AUDIT,
+    ENDPOINT_SLICE,
+    GATEWAY,
+    INGRESS,
     MODEL_DEPLOYMENT,
     NODE,
     POD,
+    ROUTES,
+    SERVICE,
     Kind,
 )
 from hermetic.kube.store import Key, Store
 from hermetic.objects.names import CHILD_SELECTOR
 from hermetic.ports import KubeApi
 
+NEWEST = 2**63
+PUT_AT_ONCE = 10
+"""Objects between two chances for everything else."""
 WARNINGS_ABOUT_PODS = "type=Warning,involvedObject.kind=Pod"
 
 
 @dataclass(frozen=True, slots=True)
 class Watched:
-    """A kind that is listed and watched, narrowed on the server to what concerns us."""
+    """A kind that is listed and watched, narrowed on the server to what concerns us.
+
+    `everywhere`: in other namespaces than the watched ones too, for what leads to a pod may be in any. `optional`: a
+    cluster may not serve it, or a role may not grant it.
+    """
 
     kind: Kind
     label_selector: str = ""
     field_selector: str = ""
+    everywhere: bool = False
+    optional: bool = False
 
 
 # What follows from wishes and machines, by the thousand; and what people and auditors wish and say, which kopf watches.
 FOLLOWED: tuple[Watched, ...] = (
     Watched(NODE),
-    *(Watched(kind, label_selector=CHILD_SELECTOR) for kind in (*CHILDREN, POD)),
+    *(Watched(kind, label_selector=CHILD_SELECTOR) for kind in (*CHILDREN, POD) if kind is not SERVICE),
+    Watched(SERVICE, everywhere=True),
+    *(Watched(kind, everywhere=True, optional=True) for kind in (ENDPOINT_SLICE, INGRESS, GATEWAY, *ROUTES)),
     Watched(CORE_EVENT, field_selector=WARNINGS_ABOUT_PODS),
     Watched(EGRESS_ATTESTATION),
 )
@@ -46,24 +64,39 @@ WATCHED: tuple[Watched, ...] = (*FOLLOWED, *WISHES)
 async def relist(api: KubeApi, store: Store, watched: Watched, namespaces: tuple[str, ...] = ()) -> frozenset[Key]:
     """Bring the store in line with the API server for one kind; returns the deployments that should look again."""
     concerned: set[Key] = set()
+    for namespace in scopes(watched, namespaces):
+        concerned |= await _relist_scope(api, store, watched, namespace)
+    return frozenset(concerned)
+
+
+async def _relist_scope(api: KubeApi, store: Store, watched: Watched, namespace: str | None) -> set[Key]:
+    concerned: set[Key] = set()
     listed: set[str] = set()
-    versions: list[int] = []
-    for namespace in scopes(watched.kind, namespaces):
-        pages = api.pages(
-            watched.kind,
-            namespace=namespace,
-            label_selector=watched.label_selector,
-            field_selector=watched.field_selector,
-        )
+    as_of = ""
+    pages = api.pages(
+        watched.kind,
+        namespace=namespace,
+        label_selector=watched.label_selector,
+        field_selector=watched.field_selector,
+    )
+    try:
         async for items, version in pages:
-            versions.append(int(version))
+            if version != as_of:  # the server forgot the list, and it was begun anew: what it held before is void
+                listed, as_of = set(), version
             store.note_listed(watched.kind, namespace, version)
-            for item in items:
+            for count, item in enumerate(items, 1):
                 listed.add(item["metadata"]["uid"])
                 concerned |= store.put(item)
-    return frozenset(concerned | store.sweep(watched.kind, listed, min(versions, default=0)))
+                if count % PUT_AT_ONCE == 0:
+                    await asyncio.sleep(0)
+    except (NotFound, Forbidden):
+        if not watched.optional:
+            raise
+        store.note_listed(watched.kind, namespace, "")
+        return concerned | store.sweep(watched.kind, set(), NEWEST)
+    return concerned | store.sweep(watched.kind, listed, int(as_of or 0), namespace=namespace)
 
 
-def scopes(kind: Kind, namespaces: tuple[str, ...]) -> tuple[str | None, ...]:
+def scopes(watched: Watched, namespaces: tuple[str, ...]) -> tuple[str | None, ...]:
     """The namespaces in which a kind is listed and watched one by one, or None for everywhere at once."""
-    return namespaces if namespaces and kind.namespaced else (None,)
+    return namespaces if namespaces and watched.kind.namespaced and not watched.everywhere else (None,)

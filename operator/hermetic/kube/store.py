@@ -14,30 +14,43 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from hermetic.api.conditions import ConditionType
 from hermetic.api.configuration import Configuration
 from hermetic.kinds import (
+    BY_API_VERSION,
     BY_KIND,
     CHILDREN,
     CORE_EVENT,
+    DEPLOYMENT,
     EGRESS_AUDIT,
+    ENDPOINT_SLICE,
+    INGRESS,
     MODEL_DEPLOYMENT,
     NODE,
     PERSISTENT_VOLUME,
     PERSISTENT_VOLUME_CLAIM,
     POD,
+    ROUTES,
+    SERVICE,
     Kind,
 )
-from hermetic.kube.projections import evidence, lean, lean_pod, node, warned
+from hermetic.kube.deployment_index import DeploymentIndex
+from hermetic.kube.projections import evidence, node, warned
+from hermetic.kube.unclaimed import Unclaimed
+from hermetic.kube.ways import Ways
 from hermetic.objects.names import MODEL_LABEL, NAMESPACE_LABEL, Owner
+from hermetic.plan.address_claims import Claim, addresses_of, holder, requested_address
 from hermetic.plan.world import ChildKey, Evidence, Node, Warned, World
 
 Key = tuple[str, str]  # (namespace, name) of a ModelDeployment
 Name = tuple[str, str]  # (namespace or "", name) of any object
+About = tuple[str, str, str]  # (uid, namespace, name) of what an Event is about
 Manifest = Mapping[str, Any]
 
 REMEMBERED_DEPARTURES = 20_000
 REMEMBERED_WARNINGS = 5_000
+LONGEST_ABOUT = 36 + 63 + 253
+LEADING = frozenset((*BY_API_VERSION.values(), *(BY_KIND[kind.kind] for kind in ROUTES)))
+ALWAYS_SERVED = (ENDPOINT_SLICE, INGRESS)
 CHILD_KINDS = frozenset(kind.kind for kind in CHILDREN)
 
 
@@ -62,22 +75,31 @@ class Store:
         self._evidence: Evidence | None = None
         self._was_judged = False
         self._confirmed_at: datetime | None = None
-        self._pods: dict[str, Key] = {}
-        self._warnings: OrderedDict[str, tuple[int, Warned]] = OrderedDict()
+        self._pods: dict[About, Key] = {}
+        self._warnings: OrderedDict[About, tuple[int, Warned]] = OrderedDict()
         self._gone: OrderedDict[str, int] = OrderedDict()
+        self._swept: set[tuple[Kind, str | None]] = set()
+        self._unclaimed = Unclaimed()
+        self._ways = Ways(policy)
+        self._deployments = DeploymentIndex()
 
     def put(self, manifest: Manifest) -> frozenset[Key]:
         """Take an object in; returns the deployments that should look again (none when nothing was learnt)."""
-        kind, metadata = BY_KIND[manifest["kind"]], manifest["metadata"]
+        kind = BY_KIND[manifest["kind"]]
         if kind is CORE_EVENT:
             return self._put_warning(manifest)
+        led = self._ways.put(manifest) if kind in LEADING else frozenset()
+        return led if self._is_of_others(kind, manifest) else led | self._put(kind, manifest)
+
+    def _put(self, kind: Kind, manifest: Manifest) -> frozenset[Key]:
+        metadata = manifest["metadata"]
         name, version = _name(metadata), int(metadata["resourceVersion"])
         known = self._entries[kind].get(name)
         # Versions grow across objects of one kind: late news of a predecessor is older than its successor.
         if (known is not None and known.version >= version) or self._gone.get(metadata["uid"], -1) > version:
             return frozenset()
         if known is not None and known.uid != metadata["uid"]:
-            self._depart(known, version)
+            self._depart(known, name, version)
         if kind is NODE:
             return self._put_node(manifest, name, version)
         return self._put_entry(kind, name, manifest, version)
@@ -87,21 +109,27 @@ class Store:
         kind, metadata = BY_KIND[manifest["kind"]], manifest["metadata"]
         if kind is CORE_EVENT:
             return frozenset()
+        led = self._ways.drop(manifest) if kind in LEADING else frozenset()
         name, version = _name(metadata), int(metadata["resourceVersion"])
-        self._remember_departure(metadata["uid"], version)
         known = self._entries[kind].get(name)
+        if known is not None or not self._is_of_others(kind, manifest):
+            self._remember_departure(metadata["uid"], version)
         if known is None or known.uid != metadata["uid"] or known.version > version:
-            return frozenset()
-        return self._forget(kind, name, version)
+            return led
+        return led | self._forget(kind, name, version)
 
-    def sweep(self, kind: Kind, listed: set[str], version: int) -> frozenset[Key]:
-        """After a full list at `version`: forget what it did not hold, unless it is younger than the list."""
+    def sweep(self, kind: Kind, listed: set[str], version: int, *, namespace: str | None = None) -> frozenset[Key]:
+        """After a full list at `version` (of a namespace, or of all): forget what it did not hold and is no younger."""
         if kind is CORE_EVENT:
             return frozenset()
         stale = [
-            name for name, entry in self._entries[kind].items() if entry.uid not in listed and entry.version <= version
+            name
+            for name, entry in self._entries[kind].items()
+            if namespace in (None, name[0]) and entry.uid not in listed and entry.version <= version
         ]
-        return frozenset(key for name in stale for key in self._forget(kind, name, version))
+        self._swept.add((kind, namespace))
+        led = self._ways.sweep(kind, listed, version) if kind in LEADING else frozenset()
+        return led.union(key for name in stale for key in self._forget(kind, name, version))
 
     def note_listed(self, kind: Kind, namespace: str | None, version: str) -> None:
         """A full list of a kind (in a namespace, None: everywhere) was as of this resourceVersion."""
@@ -110,6 +138,16 @@ class Store:
     def listed_at(self, kind: Kind, namespace: str | None) -> str:
         """The resourceVersion of the newest full list; "" before the first."""
         return self._listed_at.get((kind, namespace), "")
+
+    def listed_everywhere(self, kind: Kind) -> bool:
+        """Whether a kind was listed to the end in every namespace that is watched."""
+        return all((kind, one) in self._swept for one in self._policy.watch_namespaces or (None,))
+
+    def enforcements(self) -> Iterator[tuple[str, str, str]]:
+        """(namespace, name, enforcement that it asks for) of every ModelDeployment."""
+        for namespace, name in self._entries[MODEL_DEPLOYMENT]:
+            spec = (self.manifest((namespace, name)) or {}).get("spec") or {}
+            yield namespace, name, str((spec.get("isolation") or {}).get("enforcement") or "Enforce")
 
     def deployments(self) -> Iterator[Key]:
         """The key of every ModelDeployment."""
@@ -137,9 +175,12 @@ class Store:
         metadata = seen["metadata"]
         owned = [(kind, json.loads(self._entries[kind][name].body)) for kind, name in self._owned_by(key)]
         pods = tuple(body for kind, body in owned if kind is POD)
+        owner = Owner(key[0], key[1], metadata["uid"])
+        templates = (body.get("spec", {}).get("template", {}) for of, body in owned if of is DEPLOYMENT)
         return World(
-            owner=Owner(key[0], key[1], metadata["uid"]),
+            owner=owner,
             generation=metadata.get("generation", 0),
+            resource_version=metadata.get("resourceVersion", ""),
             policy=self._policy,
             deleting=bool(metadata.get("deletionTimestamp")),
             status=seen.get("status") or {},
@@ -147,10 +188,12 @@ class Store:
             pods=pods,
             warnings=self._warnings_about(pods),
             nodes=tuple(self._nodes.values()),
-            evidence=self._evidence and replace(self._evidence, confirmed_at=self._confirmed_at),
+            evidence=self.evidence,
             address_holder=self._address_holder(seen),
             server_version=self.server_version,
             truces=truces or {},
+            ways_in=self._ways.into(owner, (one.get("metadata", {}).get("labels") or {} for one in templates)),
+            unseen=tuple(kind.plural for kind in ALWAYS_SERVED if self._listed_at.get((kind, None)) == ""),
         )
 
     def volumes(self) -> Iterator[dict[str, Any]]:
@@ -170,6 +213,11 @@ class Store:
         return len(self._entries[kind])
 
     # ------------------------------------------------------------------ the verdict of this process
+
+    @property
+    def evidence(self) -> Evidence | None:
+        """What the EgressAudit says, and when this process last came to the same."""
+        return self._evidence and replace(self._evidence, confirmed_at=self._confirmed_at)
 
     @property
     def awaits_judgement(self) -> bool:
@@ -193,14 +241,17 @@ class Store:
         concerned = frozenset() if before is None else self._concerned(kind, before)
         if before is not None and before.owner != owner:
             self._disown(before.owner, kind, name)
-        body = lean_pod(manifest) if kind is POD else lean(manifest)
-        self._entries[kind][name] = _Entry(manifest["metadata"]["uid"], version, _compact(body), owner)
+        body = self._unclaimed.kept(kind, manifest, owner, owner in self._entries[MODEL_DEPLOYMENT])
+        self._entries[kind][name] = _Entry(manifest["metadata"]["uid"], version, body, owner)
+        if kind is MODEL_DEPLOYMENT:
+            self._deployments.put(name, manifest)
         if kind is EGRESS_AUDIT:
             return self._see_evidence(evidence(manifest))
         if owner is not None and kind is not MODEL_DEPLOYMENT:
             self._owned[owner].add((kind, name))
         if owner is not None and kind is POD:
-            self._pods[manifest["metadata"]["uid"]] = owner
+            self._pods[_about(manifest["metadata"])] = owner
+            self._ways.put_pod(manifest, owner)
         return concerned | self._concerned(kind, self._entries[kind][name])
 
     def _put_node(self, manifest: Manifest, name: Name, version: int) -> frozenset[Key]:
@@ -209,17 +260,23 @@ class Store:
         if self._nodes.get(seen.name) == seen:  # a heartbeat
             return frozenset()
         self._nodes[seen.name] = seen
-        return self._waiting()
+        return self._deployments.waiting
 
     def _put_warning(self, event: Manifest) -> frozenset[Key]:
-        about = (event.get("involvedObject") or event.get("regarding") or {}).get("uid")
+        subject = event.get("involvedObject") or event.get("regarding") or {}
+        # By uid, namespace and name: the API server lets a tenant put the uid of another's pod into an Event of his own
+        # namespace, and lets nobody name a namespace that is not the Event's.
+        about = (str(subject.get("uid") or ""), str(subject.get("namespace") or ""), str(subject.get("name") or ""))
         version = int(event["metadata"]["resourceVersion"])
-        if not about or self._warnings.get(about, (-1,))[0] >= version:
+        if not about[0] or len("".join(about)) > LONGEST_ABOUT or self._warnings.get(about, (-1,))[0] >= version:
             return frozenset()
         # A warning may overtake its pod, so those of strangers are kept for a while too.
         self._warnings[about] = (version, warned(event))
-        while len(self._warnings) > REMEMBERED_WARNINGS:
-            self._warnings.popitem(last=False)
+        self._warnings.move_to_end(about)
+        if len(self._warnings) > REMEMBERED_WARNINGS:
+            # The oldest about a foreign pod goes first: a flood of Events displaces only those.
+            oldest = next((one for one in self._warnings if one not in self._pods), next(iter(self._warnings)))
+            del self._warnings[oldest]
         return frozenset({self._pods[about]} if about in self._pods else ())
 
     def _see_evidence(self, seen: Evidence | None) -> frozenset[Key]:
@@ -232,12 +289,15 @@ class Store:
 
     def _forget(self, kind: Kind, name: Name, version: int) -> frozenset[Key]:
         entry = self._entries[kind].pop(name)
-        self._depart(entry, version)
+        self._unclaimed.forget(kind, name)
+        self._depart(entry, name, version)
         if kind is NODE:
             self._nodes.pop(name[1], None)
-            return self._waiting()
+            return self._deployments.waiting
         if kind is EGRESS_AUDIT:
             return self._see_evidence(None)
+        if kind is MODEL_DEPLOYMENT:
+            self._deployments.drop(name)
         self._disown(entry.owner, kind, name)
         return self._concerned(kind, entry)
 
@@ -248,10 +308,12 @@ class Store:
         if not self._owned[owner]:
             del self._owned[owner]
 
-    def _depart(self, entry: _Entry, version: int) -> None:
+    def _depart(self, entry: _Entry, name: Name, version: int) -> None:
         self._remember_departure(entry.uid, version)
-        self._warnings.pop(entry.uid, None)
-        self._pods.pop(entry.uid, None)
+        about = (entry.uid, *name)
+        self._warnings.pop(about, None)
+        if self._pods.pop(about, None) is not None:
+            self._ways.drop_pod(entry.uid)
 
     def _remember_departure(self, uid: str, version: int) -> None:
         """A late answer to our own write must not bring an object back that was seen to go.
@@ -265,47 +327,45 @@ class Store:
 
     # ------------------------------------------------------------------ who is concerned
 
+    def _is_of_others(self, kind: Kind, manifest: Manifest) -> bool:
+        """Whether nothing more is kept of the object than where it leads."""
+        if kind is SERVICE:
+            return _owner(kind, manifest) is None and _name(manifest["metadata"]) not in self._entries[kind]
+        return kind in LEADING
+
     def _concerned(self, kind: Kind, entry: _Entry) -> frozenset[Key]:
         if entry.owner is None:
             return frozenset()
-        rivals = self._rivals(json.loads(entry.body)) if kind is MODEL_DEPLOYMENT else ()
-        return frozenset({entry.owner, *rivals})
-
-    def _waiting(self) -> frozenset[Key]:
-        """Deployments for which another node could make a difference."""
-        return frozenset(key for key in self.deployments() if not self._is_ready(key))
-
-    def _is_ready(self, key: Key) -> bool:
-        seen = self.manifest(key) or {}
-        conditions = (seen.get("status") or {}).get("conditions") or ()
-        return any(c["type"] == ConditionType.READY and c["status"] == "True" for c in conditions)
+        if kind is MODEL_DEPLOYMENT:
+            return frozenset({entry.owner, *self._rivals(json.loads(entry.body))})
+        waiting = addresses_of(json.loads(entry.body)) if kind is SERVICE else ()
+        return frozenset({entry.owner, *(key for address in waiting for key in self._deployments.asking_for(address))})
 
     def _owned_by(self, key: Key) -> list[tuple[Kind, Name]]:
         return sorted(self._owned.get(key, ()), key=lambda item: (item[0].kind, item[1]))
 
     def _warnings_about(self, pods: tuple[Manifest, ...]) -> dict[str, Warned]:
-        uids = (pod["metadata"]["uid"] for pod in pods)
-        return {uid: self._warnings[uid][1] for uid in uids if uid in self._warnings}
+        abouts = [_about(pod["metadata"]) for pod in pods]
+        return {about[0]: self._warnings[about][1] for about in abouts if about in self._warnings}
 
     def _rivals(self, manifest: Manifest) -> Iterator[Key]:
         """Other deployments that ask for the same load balancer address."""
-        address = _requested_address(manifest)
-        if not address:
-            return
-        marker = f'"address":"{address}"'.encode()
-        for key, entry in self._entries[MODEL_DEPLOYMENT].items():
-            if key != _name(manifest["metadata"]) and marker in entry.body:
-                other = json.loads(entry.body)
-                if _requested_address(other) == address:
-                    yield key
+        address, name = requested_address(manifest), _name(manifest["metadata"])
+        return (key for key in self._deployments.asking_for(address) if key != name)
 
     def _address_holder(self, manifest: Manifest) -> str:
-        rivals = [self.manifest(key) for key in self._rivals(manifest)]
-        older = [other for other in rivals if other is not None and _age(other) < _age(manifest)]
-        if not older:
-            return ""
-        metadata = min(older, key=_age)["metadata"]
-        return f"{metadata['namespace']}/{metadata['name']}"
+        address = requested_address(manifest)
+        rivals = (self._claim(address, key) for key in self._rivals(manifest))
+        asking = self._claim(address, _name(manifest["metadata"]))
+        return holder(asking, rivals, address) if address else ""
+
+    def _claim(self, address: str, key: Key) -> Claim:
+        services = (json.loads(self._entries[kind][name].body) for kind, name in self._owned_by(key) if kind is SERVICE)
+        return Claim(self.manifest(key) or {}, tuple(services), self._policy.allows_address(address, key[0]))
+
+
+def _about(metadata: Mapping[str, Any]) -> About:
+    return (metadata["uid"], metadata.get("namespace") or "", metadata["name"])
 
 
 def _name(metadata: Mapping[str, Any]) -> Name:
@@ -327,17 +387,3 @@ def _owner(kind: Kind, manifest: Manifest) -> Key | None:
         return None
     namespace = labels.get(NAMESPACE_LABEL, "") if kind is PERSISTENT_VOLUME else metadata.get("namespace", "")
     return (namespace, labels[MODEL_LABEL])
-
-
-def _requested_address(manifest: Manifest) -> str:
-    endpoint = (manifest.get("spec") or {}).get("endpoint") or {}
-    return str((endpoint.get("internalLoadBalancer") or {}).get("address") or "")
-
-
-def _age(manifest: Manifest) -> tuple[str, str, str]:
-    metadata = manifest["metadata"]
-    return (metadata.get("creationTimestamp", ""), metadata["namespace"], metadata["name"])
-
-
-def _compact(body: Manifest) -> bytes:
-    return json.dumps(body, separators=(",", ":"), ensure_ascii=False).encode()

@@ -40,24 +40,36 @@ def pod_template(owner: Owner, spec: ModelDeploymentSpec, launch: Launch) -> dic
 
 def _engine(spec: ModelDeploymentSpec, launch: Launch, mounted: tuple[Mounted, ...]) -> dict[str, Any]:
     command = {"command": list(launch.command)} if launch.command else {}
-    arguments = {"args": list(launch.args)} if launch.args else {}
+    arguments = {"args": [verbatim(word) for word in launch.args]} if launch.args else {}
     return {
         "name": "engine",
         "image": launch.image,
         "imagePullPolicy": "IfNotPresent",
         **command,
         **arguments,
-        "env": list(launch.env),
+        "env": [_literal(variable) for variable in launch.env],
         "ports": [{"name": "http", "containerPort": spec.endpoint.port, "protocol": "TCP"}],
         "resources": _resources(spec),
         "securityContext": _locked(read_only_root=launch.read_only_root),
         **_probes(spec, launch),
         # Endpoints must have let go of the pod before the engine hears of its end.
         "lifecycle": {"preStop": {"sleep": {"seconds": launch.sleep_before_stop_seconds}}},
-        # The engine's last words are the diagnosis.
+        # The engine's first errors are the diagnosis (engines/first_errors.py); without any, the end of its log.
         "terminationMessagePolicy": "FallbackToLogsOnError",
         "volumeMounts": [item.mount for item in mounted],
     }
+
+
+def verbatim(text: str) -> str:
+    """The text so that the kubelet hands it over as it is: '$(NAME)' would be replaced by a variable, '$$' by '$'.
+
+    A variable could so bring in a flag or a path that was judged nowhere.
+    """
+    return text.replace("$", "$$")
+
+
+def _literal(variable: dict[str, Any]) -> dict[str, Any]:
+    return {**variable, "value": verbatim(variable["value"])} if "value" in variable else variable
 
 
 def _locked(*, read_only_root: bool) -> dict[str, Any]:
@@ -120,7 +132,7 @@ def _cache_link(spec: ModelDeploymentSpec, launch: Launch, mounted: tuple[Mounte
                 "imagePullPolicy": "IfNotPresent",
                 # A writable tree of links: the staged files stay where they are, read-only. Forced, for the folder
                 # outlives the container: a node that restarts runs this again.
-                "command": ["cp", "-Rsf", f"{model_path(spec.weights)}/.", f"{target}/"],
+                "command": ["cp", "-Rsf", verbatim(f"{model_path(spec.weights)}/."), f"{target}/"],
                 "resources": {"requests": {"cpu": "100m", "memory": "64Mi"}, "limits": {"memory": "256Mi"}},
                 "securityContext": _locked(read_only_root=True),
                 "terminationMessagePolicy": "FallbackToLogsOnError",

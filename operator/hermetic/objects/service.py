@@ -9,6 +9,7 @@ from hermetic.objects.names import Owner, metadata, selector
 
 PREFIX = "service.beta.kubernetes.io/"
 INTERNAL = PREFIX + "azure-load-balancer-internal"
+ADDRESS = PREFIX + "azure-load-balancer-ipv4"
 
 # Annotations that would give the Service a public side. None is ever rendered; a live one is taken away.
 PUBLIC_SIDE = tuple(
@@ -76,7 +77,7 @@ def _annotations(balancer: InternalLoadBalancer, health_path: str) -> dict[str, 
     if balancer.subnet is not None:
         annotations[PREFIX + "azure-load-balancer-internal-subnet"] = balancer.subnet
     if balancer.address is not None:
-        annotations[PREFIX + "azure-load-balancer-ipv4"] = balancer.address
+        annotations[ADDRESS] = balancer.address
     if balancer.allowed_source_ranges:
         # The default rule lets the whole virtual network in, so that source ranges alone would do nothing.
         annotations[PREFIX + "azure-deny-all-except-load-balancer-source-ranges"] = "true"

@@ -20,10 +20,11 @@ def load_balancer_addresses(service: Mapping[str, Any]) -> tuple[str, ...]:
 
 def public_addresses(service: Mapping[str, Any], policy: Configuration) -> tuple[str, ...]:
     """Those that are not known to be private. A host name is not: it can point anywhere."""
-    return tuple(address for address in load_balancer_addresses(service) if not _is_private(address, policy))
+    return tuple(address for address in load_balancer_addresses(service) if not is_private(address, policy))
 
 
-def _is_private(text: str, policy: Configuration) -> bool:
+def is_private(text: str, policy: Configuration) -> bool:
+    """Whether the text is an address of a private range; a name is not."""
     try:
         address = ip_address(text)
     except ValueError:

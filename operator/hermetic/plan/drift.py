@@ -1,16 +1,17 @@
 """Does the live object still say what we want of it?
 
 Two questions: does it carry the digest of our present intent (a field that we dropped shows there), and does it still
-hold every value that we set (a field that somebody changed shows here). What others added beside ours stays.
+hold every value that we set (a field that another client changed shows here). What others added: plan/whole.py.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from hermetic.api.quantities import parse_quantity
 from hermetic.objects.names import INTENT_ANNOTATION
+from hermetic.plan.managers import Step, Steps
 
 # Values that the API server keeps as one: a key that somebody adds to a selector has changed what we select.
 WHOLE = frozenset(
@@ -23,18 +24,18 @@ WHOLE = frozenset(
     }
 )
 
-# Lists that the API server merges by a key, per kind; every other list is one value and must be equal.
-MERGED_LISTS: Mapping[str, Mapping[str, str]] = {
+# Lists whose items the API server tells apart by these fields, per kind; every other list is one value, to be equal.
+KEYED_LISTS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     "Deployment": {
-        "containers": "name",
-        "initContainers": "name",
-        "env": "name",
-        "volumes": "name",
-        "volumeMounts": "mountPath",
-        "ports": "containerPort",
-        "topologySpreadConstraints": "topologyKey",
+        "containers": ("name",),
+        "initContainers": ("name",),
+        "env": ("name",),
+        "volumes": ("name",),
+        "volumeMounts": ("mountPath",),
+        "ports": ("containerPort", "protocol"),
+        "topologySpreadConstraints": ("topologyKey", "whenUnsatisfiable"),
     },
-    "Service": {"ports": "port"},
+    "Service": {"ports": ("port", "protocol")},
 }
 QUANTITIES = frozenset({"requests", "limits", "capacity"})
 
@@ -51,43 +52,75 @@ def is_of_another_intent(desired: Mapping[str, Any], live: Mapping[str, Any]) ->
 
 def has_drifted(desired: Mapping[str, Any], live: Mapping[str, Any]) -> bool:
     """Whether a value that we set is another one now."""
-    merged = {"ownerReferences": "uid", **MERGED_LISTS.get(desired["kind"], {})}
-    return not _holds(desired, live, merged, "")
+    return any(True for _ in differences(desired, live))
+
+
+def differences(desired: Mapping[str, Any], live: Mapping[str, Any]) -> Iterator[Steps]:
+    """The places of the values that we set and that are others now."""
+    merged = {"ownerReferences": "uid", **_first_keys(desired["kind"])}
+    return _differences(desired, live, merged, ())
 
 
 def holds_template(desired: Mapping[str, Any], live: Mapping[str, Any]) -> bool:
     """Whether the live Deployment's pod template still holds every value of the desired one."""
-    return _holds(desired["spec"]["template"], live["spec"]["template"], MERGED_LISTS["Deployment"], "template")
+    wanted, found = desired["spec"]["template"], live["spec"]["template"]
+    return not any(True for _ in _differences(wanted, found, _first_keys("Deployment"), (Step("template"),)))
 
 
-def _holds(wanted: Any, found: Any, merged: Mapping[str, str], name: str) -> bool:
+def _differences(wanted: Any, found: Any, merged: Mapping[str, str], at: Steps) -> Iterator[Steps]:
+    name = _field(at)
     if isinstance(wanted, Mapping):
-        return _holds_fields(wanted, found, merged, name)
-    if isinstance(wanted, Sequence) and not isinstance(wanted, str):
-        return _holds_items(wanted, found, merged, name)
-    if wanted == "" and found is None:
-        return True
-    return bool(wanted == found) or (name == "sizeLimit" and _same_quantity(wanted, found))
+        yield from _in_fields(wanted, found, merged, at)
+    elif isinstance(wanted, Sequence) and not isinstance(wanted, str):
+        yield from _in_items(wanted, found, merged, at)
+    elif not (
+        (wanted == "" and found is None) or wanted == found or (name == "sizeLimit" and _same_quantity(wanted, found))
+    ):
+        yield at
 
 
-def _holds_fields(wanted: Mapping[str, Any], found: Any, merged: Mapping[str, str], name: str) -> bool:
+def _in_fields(wanted: Mapping[str, Any], found: Any, merged: Mapping[str, str], at: Steps) -> Iterator[Steps]:
+    name = _field(at)
     if not isinstance(found, Mapping):
-        return not wanted and found is None
-    if name in WHOLE:
-        return bool(_said(wanted) == _said(found))
-    if name in QUANTITIES:
-        return all(_same_quantity(value, found.get(key)) for key, value in wanted.items())
-    return all(_holds(value, found.get(key), merged, key) for key, value in wanted.items())
+        if wanted or found is not None:
+            yield at
+    elif name in WHOLE:
+        if _said(wanted) != _said(found):
+            yield at
+    elif name in QUANTITIES:
+        yield from ((*at, Step(key)) for key, value in wanted.items() if not _same_quantity(value, found.get(key)))
+    else:
+        for key, value in wanted.items():
+            yield from _differences(value, found.get(key), merged, (*at, Step(key)))
 
 
-def _holds_items(wanted: Sequence[Any], found: Any, merged: Mapping[str, str], name: str) -> bool:
-    if found is None:
-        return not wanted
+def _in_items(wanted: Sequence[Any], found: Any, merged: Mapping[str, str], at: Steps) -> Iterator[Steps]:
+    name = _field(at)
     key = merged.get(name)
-    if key is None:
-        return bool(_said(wanted) == _said(found))
-    by_key = {item.get(key): item for item in found}
-    return all(item[key] in by_key and _holds(item, by_key[item[key]], merged, "") for item in wanted)
+    if found is None:
+        if wanted:
+            yield at
+    elif key is None:
+        if _said(wanted) != _said(found):
+            yield at
+    else:
+        by_key = {item.get(key): item for item in found}
+        for item in wanted:
+            steps = (*at[:-1], Step(name, ((key, item[key]),)))
+            if item[key] in by_key:
+                yield from _differences(item, by_key[item[key]], merged, steps)
+            else:
+                yield steps
+
+
+def _first_keys(kind: str) -> Mapping[str, str]:
+    """The field by which our own items are found again: no two of them share it."""
+    return {name: keys[0] for name, keys in KEYED_LISTS.get(kind, {}).items()}
+
+
+def _field(at: Steps) -> str:
+    """The field that a value is in; "" for an item of a list."""
+    return at[-1].field if at and not at[-1].key else ""
 
 
 def _said(value: Any) -> Any:

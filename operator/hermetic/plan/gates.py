@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from typing import Literal
+from collections.abc import Iterator
 
 from hermetic.api.conditions import ConditionType
-from hermetic.api.configuration import AllowedShare
+from hermetic.api.configuration import AllowedShare, covers
 from hermetic.api.engine import Vllm
 from hermetic.api.modeldeployment import ModelDeploymentSpec
 from hermetic.api.quantities import parse_quantity
@@ -15,33 +13,18 @@ from hermetic.api.reasons import Reason
 from hermetic.api.reserved import MEDIA_FROM_NOWHERE, VLLM_FLAGS
 from hermetic.api.weights import AzureFiles
 from hermetic.engines import vllm
+from hermetic.engines.argument_values import refused
 from hermetic.engines.extra_arguments import Told, is_choice, read
 from hermetic.engines.starting import image
 from hermetic.engines.vllm_tables import Flag, UnsupportedVersion, VllmTable, supported_minors, table_for
 from hermetic.objects.volumes import shared_memory_limit
 from hermetic.objects.weights_volume import share_of, storage_account
+from hermetic.plan.engine_settings import engine_settings_are_allowed
 from hermetic.plan.scheduling import eligible_nodes
+from hermetic.plan.verdicts import HOLDS, Blocks, Gate, Holds, Verdict
 from hermetic.plan.world import World
 
-
-@dataclass(frozen=True, slots=True)
-class Holds:
-    """The question is answered with yes."""
-
-
-@dataclass(frozen=True, slots=True)
-class Blocks:
-    """The question is answered with no, or (`truth` Unknown) cannot be answered; `condition` is the one it decides."""
-
-    reason: Reason
-    message: str
-    condition: ConditionType | None = None
-    truth: Literal["False", "Unknown"] = "False"
-
-
-Verdict = Holds | Blocks
-Gate = Callable[[ModelDeploymentSpec, World], Verdict]
-HOLDS = Holds()
+__all__ = ["GATES", "HOLDS", "Blocks", "Gate", "Holds", "Verdict", "first_block"]
 
 
 def registry_is_allowed(spec: ModelDeploymentSpec, world: World) -> Verdict:
@@ -62,17 +45,27 @@ def registry_is_allowed(spec: ModelDeploymentSpec, world: World) -> Verdict:
     return HOLDS
 
 
+def image_is_allowed(world: World, reference: str) -> bool:
+    """Whether an image comes from a registry that this namespace may use."""
+    host, _, repository = reference.partition("/")
+    return _registry_allowed(world, host, repository)
+
+
 def _registry_allowed(world: World, host: str, repository: str) -> bool:
     return any(
         allowed.host == host
-        and _covers(allowed.namespaces, world.owner.namespace)
-        and (not allowed.repositories or any(repository.startswith(prefix) for prefix in allowed.repositories))
+        and covers(allowed.namespaces, world.owner.namespace)
+        and (not allowed.repositories or any(_is_below(repository, one, "/:@") for one in allowed.repositories))
         for allowed in world.policy.registries
     )
 
 
-def _covers(namespaces: list[str], namespace: str) -> bool:
-    return "*" in namespaces or namespace in namespaces
+def _is_below(text: str, prefix: str, boundaries: str) -> bool:
+    """Whether the text is the prefix or goes on behind it with one of the characters: 'team-b' is not below 'team'."""
+    if not text.startswith(prefix):
+        return False
+    rest = text[len(prefix) :]
+    return not rest or prefix.endswith("/") or rest[0] in boundaries
 
 
 def share_is_allowed(spec: ModelDeploymentSpec, world: World) -> Verdict:
@@ -86,8 +79,11 @@ def share_is_allowed(spec: ModelDeploymentSpec, world: World) -> Verdict:
             "'hermetic render --volumes' prints what the platform team should create",
             ConditionType.WEIGHTS_VERIFIED,
         )
-    if any(_share_allowed(spec, allowed, world.owner.namespace) for allowed in world.policy.shares):
+    named = [one for one in world.policy.shares if _share_allowed(spec, one, world.owner.namespace)]
+    if any(_folder_allowed(spec, one) for one in named):
         return HOLDS
+    if named:
+        return _folder_not_allowed(spec, world.owner.namespace, named)
     return Blocks(
         Reason.SHARE_NOT_ALLOWED,
         f"{_share_in_words(spec)} may not be read in namespace '{world.owner.namespace}'; the operator's configuration "
@@ -97,7 +93,7 @@ def share_is_allowed(spec: ModelDeploymentSpec, world: World) -> Verdict:
 
 
 def _share_allowed(spec: ModelDeploymentSpec, allowed: AllowedShare, namespace: str) -> bool:
-    if not _covers(allowed.namespaces, namespace):
+    if not covers(allowed.namespaces, namespace):
         return False
     files, nfs = spec.weights.azure_files, spec.weights.nfs
     if files is not None:
@@ -105,6 +101,27 @@ def _share_allowed(spec: ModelDeploymentSpec, allowed: AllowedShare, namespace: 
         named = allowed.account == storage_account(files) and allowed.share == files.share
         return named and (files.server is None or files.server == allowed.server)
     return nfs is not None and allowed.server == nfs.server and allowed.path == nfs.path
+
+
+def _folder_of(spec: ModelDeploymentSpec) -> str:
+    share = spec.weights.azure_files or spec.weights.nfs
+    return (share.folder or "") if share is not None else ""
+
+
+def _folder_allowed(spec: ModelDeploymentSpec, allowed: AllowedShare) -> bool:
+    return not allowed.folders or any(_is_below(_folder_of(spec), one, "/") for one in allowed.folders)
+
+
+def _folder_not_allowed(spec: ModelDeploymentSpec, namespace: str, named: list[AllowedShare]) -> Blocks:
+    asked = f"folder '{_folder_of(spec)}'" if _folder_of(spec) else "the whole"
+    folders = sorted({folder for one in named for folder in one.folders})
+    return Blocks(
+        Reason.SHARE_NOT_ALLOWED,
+        f"{asked} of {_share_in_words(spec)} may not be read in namespace '{namespace}', only below: "
+        f"{', '.join(folders)}; set `folder` to one of these or below, or have the operator's configuration changed, "
+        "under `shares`, `folders`",
+        ConditionType.WEIGHTS_VERIFIED,
+    )
 
 
 def _share_in_words(spec: ModelDeploymentSpec) -> str:
@@ -171,6 +188,11 @@ def _flags_that_vllm_would_refuse(engine: Vllm, table: VllmTable) -> Verdict:
             Reason.ENGINE_FLAG_UNKNOWN,
             f"{field} says '{value}' for {flag.name}, for which vLLM {table.version} knows: {', '.join(flag.choices)}",
         )
+    if clause := next(refused(told, table), ""):
+        return Blocks(
+            Reason.ENGINE_FLAG_UNKNOWN,
+            f"`engine.vllm.extraArgs` holds {clause}: vLLM {table.version} would end with exit code 2",
+        )
     return HOLDS
 
 
@@ -229,15 +251,30 @@ def memory_holds_shared_memory(spec: ModelDeploymentSpec, _: World) -> Verdict:
     )
 
 
+def address_is_allowed(spec: ModelDeploymentSpec, world: World) -> Verdict:
+    """The load balancer address is one that this namespace may ask for."""
+    balancer = spec.endpoint.internal_load_balancer
+    namespace = world.owner.namespace
+    if balancer is None or balancer.address is None or world.policy.allows_address(balancer.address, namespace):
+        return HOLDS
+    return Blocks(
+        Reason.ADDRESS_NOT_ALLOWED,
+        f"`endpoint.internalLoadBalancer.address` '{balancer.address}' may not be asked for in namespace "
+        f"'{namespace}'; leave it out, or the operator's configuration would need, under `addresses`: "
+        f"- {{ranges: [{balancer.address}/32], namespaces: [{namespace}]}}",
+        ConditionType.ENDPOINT_PRIVATE,
+    )
+
+
 def address_is_free(spec: ModelDeploymentSpec, world: World) -> Verdict:
-    """No older ModelDeployment asks for the same load balancer address."""
+    """The load balancer address belongs to no other ModelDeployment."""
     balancer = spec.endpoint.internal_load_balancer
     if balancer is None or balancer.address is None or not world.address_holder:
         return HOLDS
     return Blocks(
         Reason.ENDPOINT_CONFLICT,
-        f"`endpoint.internalLoadBalancer.address` '{balancer.address}' is asked for by the older ModelDeployment "
-        f"'{world.address_holder}'; choose another or leave it out",
+        f"`endpoint.internalLoadBalancer.address` '{balancer.address}' belongs to the ModelDeployment "
+        f"'{world.address_holder}', which holds it or was accepted with it first; choose another or leave it out",
         ConditionType.ENDPOINT_PRIVATE,
     )
 
@@ -247,8 +284,10 @@ GATES: tuple[Gate, ...] = (
     registry_is_allowed,
     share_is_allowed,
     engine_flags_are_known,
+    engine_settings_are_allowed,
     image_volumes_are_supported,
     memory_holds_shared_memory,
+    address_is_allowed,
     address_is_free,
 )
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 from hermetic.api.conditions import ConditionType
-from hermetic.api.modeldeployment import ModelDeploymentSpec
+from hermetic.api.configuration import STRICTEST_FIRST
+from hermetic.api.modeldeployment import Enforcement, ModelDeploymentSpec
 from hermetic.api.reasons import Reason
 from hermetic.api.times import timestamp
 from hermetic.plan.gates import HOLDS, Blocks, Holds
@@ -28,8 +30,12 @@ OF_THE_AUDIT: Mapping[str, Reason] = {
 
 
 def isolation_is_proven(spec: ModelDeploymentSpec, world: World, now: datetime) -> Holds | Blocks:
+    """Whether the evidence counts for this deployment."""
+    return evidence_counts(world.evidence, allowed_age(spec, world), now)
+
+
+def evidence_counts(evidence: Evidence | None, allowed: timedelta, now: datetime) -> Holds | Blocks:
     """Evidence is there, complete, fresh, and says Pass. Everything else is Unknown, or False when a path was found."""
-    evidence = world.evidence
     if evidence is None:
         return _unknown(
             Reason.ISOLATION_EVIDENCE_MISSING,
@@ -47,8 +53,31 @@ def isolation_is_proven(spec: ModelDeploymentSpec, world: World, now: datetime) 
         return _unknown(
             Reason.ISOLATION_EVIDENCE_MISSING, f"the verdict lacks evidence from: {', '.join(sorted(missing))}"
         )
-    stale = _fresh(evidence, allowed_age(spec, world), now)
+    stale = _fresh(evidence, allowed, now)
     return stale if isinstance(stale, Blocks) else _confirmed(evidence, now)
+
+
+def enforcement(spec: ModelDeploymentSpec, world: World) -> Enforcement:
+    """What counts: a deployment may ask for more than its namespace's minimum, never for less."""
+    asked, minimum = spec.isolation.enforcement, world.policy.isolation.minimum_of(world.owner.namespace)
+    return min(asked, minimum, key=STRICTEST_FIRST.index)
+
+
+def gate(spec: ModelDeploymentSpec, world: World, now: datetime) -> Holds | Blocks | None:
+    """The verdict of the gate as it counts for this deployment; None where it does not ask."""
+    effective = enforcement(spec, world)
+    if effective == "Off":
+        return None
+    verdict = isolation_is_proven(spec, world, now)
+    asked = spec.isolation.enforcement
+    if asked == effective or not isinstance(verdict, Blocks):
+        return verdict
+    words = f"`isolation.enforcement` {asked} is raised to {effective}, the minimum that the operator's configuration "
+    return replace(
+        verdict,
+        reason=Reason.ENFORCEMENT_RAISED,
+        message=f"{words}sets for namespace '{world.owner.namespace}', and isolation is not proven: {verdict.message}",
+    )
 
 
 def allowed_age(spec: ModelDeploymentSpec, world: World) -> timedelta:

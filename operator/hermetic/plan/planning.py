@@ -25,10 +25,12 @@ from hermetic.objects.names import OWNER_UID_LABEL, TEMPLATE_ANNOTATION, Owner, 
 from hermetic.objects.rendering import render, render_walls
 from hermetic.objects.service import PUBLIC_SIDE
 from hermetic.plan.addresses import public_addresses
-from hermetic.plan.drift import has_drifted, holds_template, intent, is_of_another_intent
+from hermetic.plan.drift import differences, has_drifted, holds_template, intent, is_of_another_intent
 from hermetic.plan.gates import Blocks, Holds, first_block
-from hermetic.plan.isolation import closes_at, isolation_is_proven
+from hermetic.plan.isolation import closes_at, enforcement, gate
+from hermetic.plan.managers import spelled, writers
 from hermetic.plan.scheduling import patience_ends
+from hermetic.plan.whole import foreign, foreign_to_template, is_whole, whole
 from hermetic.plan.world import ChildKey, World
 
 Manifest = Mapping[str, Any]
@@ -39,10 +41,23 @@ DISPENSABLE = frozenset({PERSISTENT_VOLUME_CLAIM.kind, POD_DISRUPTION_BUDGET.kin
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A manifest to apply, and why: it is not there, we want something else of it, or somebody else changed it."""
+    """A manifest to apply, and why: it is not there, we want something else of it, or somebody else changed it.
+
+    `patch` takes its place where others have fields of their own in the live object, which an apply would leave there.
+    """
 
     manifest: Manifest
     why: Literal["absent", "changed", "drifted"]
+    patch: Manifest | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Contested:
+    """A child that others change back as often as it is corrected: where, and which field managers hold the place."""
+
+    child: ChildKey
+    place: str = ""
+    writers: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +90,7 @@ class Plan:
     blocked: Blocks | None = None
     isolation: Holds | Blocks | None = None
     held: bool = False
-    contested: tuple[ChildKey, ...] = ()
+    contested: tuple[Contested, ...] = ()
     requeue_at: datetime | None = None
 
 
@@ -91,8 +106,8 @@ def plan(spec: ModelDeploymentSpec, world: World, now: datetime) -> Plan:
     desired = render(world.owner, spec)
     if (obstacle := _first_obstacle(desired, world)) is not None:
         return _while_blocked(spec, world, obstacle)
-    isolation = None if spec.isolation.enforcement == "Off" else isolation_is_proven(spec, world, now)
-    closed = isolation if spec.isolation.enforcement == "Enforce" and isinstance(isolation, Blocks) else None
+    isolation = gate(spec, world, now)
+    closed = isolation if enforcement(spec, world) == "Enforce" and isinstance(isolation, Blocks) else None
     wanted = desired if closed is None else tuple(_behind_closed_gate(desired, world, spec.replicas))
     to_apply, contested = _to_apply(_private_only(wanted, world), world)
     return Plan(
@@ -155,7 +170,7 @@ def _template_mark(deployment: Manifest) -> str:
 
 def _next_look(spec: ModelDeploymentSpec, world: World, now: datetime) -> datetime | None:
     """The moment at which something changes without any event to say so: evidence ends, or patience with a pod."""
-    closes = closes_at(spec, world) if spec.isolation.enforcement != "Off" else None
+    closes = closes_at(spec, world) if enforcement(spec, world) != "Off" else None
     moments = (closes, *(patience_ends(pod) for pod in world.pods))
     return min((moment for moment in moments if moment is not None and moment > now), default=None)
 
@@ -208,7 +223,11 @@ def _behind_closed_gate(desired: tuple[Manifest, ...], world: World, replicas: i
 
 def _same_template(manifest: Manifest, live: Manifest) -> bool:
     """Whether applying the manifest would create no new pods."""
-    return _template_mark(live) == _template_mark(manifest) and holds_template(manifest, live)
+    return (
+        _template_mark(live) == _template_mark(manifest)
+        and holds_template(manifest, live)
+        and not foreign_to_template(manifest, live)
+    )
 
 
 def _with_replicas(manifest: Manifest, replicas: int) -> Manifest:
@@ -243,12 +262,22 @@ def was_given_a_public_address(world: World) -> bool:
     )
 
 
-def _to_apply(wanted: tuple[Manifest, ...], world: World) -> tuple[tuple[Change, ...], tuple[ChildKey, ...]]:
+def _to_apply(wanted: tuple[Manifest, ...], world: World) -> tuple[tuple[Change, ...], tuple[Contested, ...]]:
     """What to apply, and which children are left as others want them while a truce lasts."""
     due = [change for manifest in wanted if (change := _change(manifest, world.children.get(_key(manifest))))]
     # Only repetition is barred: what the spec newly asks for is applied even then.
     barred = [change for change in due if intent(change.manifest) in world.truces.get(_key(change.manifest), ())]
-    return tuple(c for c in due if c not in barred), tuple(_key(change.manifest) for change in barred)
+    return tuple(c for c in due if c not in barred), tuple(_contested(change, world) for change in barred)
+
+
+def _contested(change: Change, world: World) -> Contested:
+    live = world.children.get(_key(change.manifest))
+    if live is None:
+        return Contested(_key(change.manifest))
+    places = (*foreign(change.manifest, live), *differences(change.manifest, live))
+    if not places:
+        return Contested(_key(change.manifest))
+    return Contested(_key(change.manifest), spelled(places[0]), writers(live, places[0]))
 
 
 def _change(manifest: Manifest, live: Manifest | None) -> Change | None:
@@ -258,9 +287,12 @@ def _change(manifest: Manifest, live: Manifest | None) -> Change | None:
         return None
     if (cleansed := _without_public_side(manifest, live)) is not None:
         return Change(cleansed, "drifted")
+    added = foreign(manifest, live)
+    # Fields that others hold would outlive an apply in which we no longer say them.
+    patch = whole(manifest, live) if added or (is_whole(manifest) and live["metadata"].get("managedFields")) else None
     if is_of_another_intent(manifest, live):
-        return Change(manifest, "changed")
-    return Change(manifest, "drifted") if has_drifted(manifest, live) else None
+        return Change(manifest, "changed", patch)
+    return Change(manifest, "drifted", patch) if added or has_drifted(manifest, live) else None
 
 
 def _without_public_side(manifest: Manifest, live: Manifest) -> Manifest | None:

@@ -10,13 +10,17 @@ from hermetic.api.conditions import ConditionType
 from hermetic.api.modeldeployment import ModelDeploymentSpec
 from hermetic.api.reasons import Reason
 from hermetic.api.said import Said, dated
+from hermetic.engines import vllm
 from hermetic.engines.starting import engine_name, tensor_parallel_size
 from hermetic.kinds import DEPLOYMENT, SERVICE
 from hermetic.objects.names import selector
 from hermetic.plan.addresses import load_balancer_addresses, public_addresses
+from hermetic.plan.exposure import exposure
 from hermetic.plan.gates import Blocks
-from hermetic.plan.planning import Plan, is_ours, was_given_a_public_address
+from hermetic.plan.isolation import enforcement
+from hermetic.plan.planning import Contested, Plan, is_ours, was_given_a_public_address
 from hermetic.plan.refusals import Refusal
+from hermetic.plan.rendered import Strange, strange
 from hermetic.plan.trouble import Trouble, trouble
 from hermetic.plan.world import World
 
@@ -29,14 +33,15 @@ def status(spec: ModelDeploymentSpec, world: World, plan: Plan, refusals: tuple[
     """The whole status: `world` is the world after the plan was carried out."""
     # Where no replicas are asked for, a pod that does not serve is on its way out and in no trouble.
     found = trouble(spec, world, now) if spec.replicas else None
+    odd = strange(world)
     parts = [
-        _images_pinned(plan),
+        _images_pinned(odd, plan),
         _weights_verified(spec, plan),
-        _isolation_verified(spec, plan),
+        _isolation_verified(spec, world, plan),
         _endpoint_private(spec, world, plan),
         _available(spec, world, found),
     ]
-    ready = _ready(spec, world, plan, refusals, parts, found)
+    ready = _hindered(world, plan, refusals, parts, odd) or _serves(spec, world, parts, found)
     said = [ready, *_kstatus(ready), *parts]
     whole = {
         "observedGeneration": world.generation,
@@ -71,13 +76,14 @@ def _comparable(found: Mapping[str, Any]) -> Mapping[str, Any]:
     return {**found, "conditions": {c["type"]: dict(c) for c in found.get("conditions") or () if c["type"] in OURS}}
 
 
-def _images_pinned(plan: Plan) -> Said:
-    blocked = _blocks(plan, ConditionType.IMAGES_PINNED)
+def _images_pinned(found: Strange | None, plan: Plan) -> Said:
+    kind = ConditionType.IMAGES_PINNED
+    blocked = _blocks(plan, kind)
     if blocked is not None:
-        return _from_block(ConditionType.IMAGES_PINNED, blocked)
-    return Said(
-        ConditionType.IMAGES_PINNED, "True", Reason.PINNED_BY_DIGEST, "every image is named by digest and allowed here"
-    )
+        return _from_block(kind, blocked)
+    if found is not None and found.of_image:
+        return Said(kind, "False", Reason.NOT_AS_RENDERED, found.message[:2000])
+    return Said(kind, "True", Reason.PINNED_BY_DIGEST, "every image is named by digest and allowed here")
 
 
 def _weights_verified(spec: ModelDeploymentSpec, plan: Plan) -> Said:
@@ -92,10 +98,11 @@ def _weights_verified(spec: ModelDeploymentSpec, plan: Plan) -> Said:
     )
 
 
-def _isolation_verified(spec: ModelDeploymentSpec, plan: Plan) -> Said:
+def _isolation_verified(spec: ModelDeploymentSpec, world: World, plan: Plan) -> Said:
     kind = ConditionType.ISOLATION_VERIFIED
-    if spec.isolation.enforcement == "Off":
-        return Said(kind, "Unknown", Reason.ISOLATION_NOT_ENFORCED, "`isolation.enforcement` is Off: nobody looked")
+    if enforcement(spec, world) == "Off":
+        words = "`isolation.enforcement` is Off: the evidence was not looked at"
+        return Said(kind, "Unknown", Reason.ISOLATION_NOT_ENFORCED, words)
     if isinstance(plan.isolation, Blocks):
         return _from_block(kind, plan.isolation)
     if plan.isolation is None:
@@ -107,13 +114,25 @@ def _endpoint_private(spec: ModelDeploymentSpec, world: World, plan: Plan) -> Sa
     kind, service = ConditionType.ENDPOINT_PRIVATE, _our_service(world)
     if (public := _public_side(service, world, plan)) is not None:
         return Said(kind, "False", Reason.PUBLIC_ADDRESS, public)
+    if (exposed := exposure(service, world)) is not None:
+        return Said(kind, "False", Reason.ENDPOINT_EXPOSED, exposed[:2000])
     if service is None:
         return Said(kind, "Unknown", Reason.ENDPOINT_NOT_CREATED, "the Service does not exist yet")
+    return _as_asked(spec, world, service)
+
+
+def _as_asked(spec: ModelDeploymentSpec, world: World, service: Mapping[str, Any]) -> Said:
+    """Of a Service to which nothing public leads: whether that was to be seen, and whether it has its address."""
+    kind = ConditionType.ENDPOINT_PRIVATE
+    if world.unseen:
+        words = f"the operator may not list {', '.join(world.unseen)}, of which one may lead to the pods from outside"
+        return Said(kind, "Unknown", Reason.PERMISSION_LOST, f"{words}; apply the RBAC of manifests/")
+    keyless = f"; {vllm.WITHOUT_A_KEY}" if spec.endpoint.api_key is not None else ""
     if spec.endpoint.internal_load_balancer is None:
-        return Said(kind, "True", Reason.CLUSTER_INTERNAL, "reachable inside the cluster only")
+        return Said(kind, "True", Reason.CLUSTER_INTERNAL, "reachable inside the cluster only" + keyless)
     if _private_address(spec, service) is None:
         return Said(kind, "Unknown", Reason.LOAD_BALANCER_PENDING, _awaited(spec, service))
-    return Said(kind, "True", Reason.PRIVATE_ADDRESS, "the load balancer's address is private")
+    return Said(kind, "True", Reason.PRIVATE_ADDRESS, "the load balancer's address is private" + keyless)
 
 
 def _private_address(spec: ModelDeploymentSpec, service: Mapping[str, Any]) -> str | None:
@@ -176,38 +195,64 @@ def _serving(world: World) -> int:
     return int((world.child(DEPLOYMENT) or {}).get("status", {}).get("availableReplicas") or 0)
 
 
-def _ready(
-    spec: ModelDeploymentSpec,
-    world: World,
-    plan: Plan,
-    refusals: tuple[Refusal, ...],
-    parts: list[Said],
-    found: Trouble | None,
-) -> Said:
-    """The summary: the first thing that fails, in the order in which a person would want to hear of it."""
+def _hindered(
+    world: World, plan: Plan, refusals: tuple[Refusal, ...], parts: list[Said], odd: Strange | None
+) -> Said | None:
+    """The summary where something fails: the first, in the order in which a person would want to hear of it."""
     if refusals:
         return _not_ready(refusals[0].reason, refusals[0].message)
     if plan.blocked is not None:
         kept = "; the pods that run keep serving" if _serving(world) else ""
+        kept += _replacements(plan, world) if kept else ""
         held = "; the change of the pods waits for it" if plan.held and kept else ""
         return _not_ready(plan.blocked.reason, plan.blocked.message + kept + held)
-    endpoint = next(part for part in parts if part.type is ConditionType.ENDPOINT_PRIVATE)
-    if endpoint.status == "False":
-        return _not_ready(endpoint.reason, endpoint.message)
-    if plan.contested:
-        kind, name = plan.contested[0]
-        return _not_ready(Reason.DRIFT_CONTESTED, f"{kind} '{name}' is changed back as often as it is corrected")
+    endpoint = _of_the_endpoint(parts)
+    return _not_ready(endpoint.reason, endpoint.message) if endpoint.status == "False" else _altered(odd, plan)
+
+
+def _serves(spec: ModelDeploymentSpec, world: World, parts: list[Said], found: Trouble | None) -> Said:
+    """The summary where nothing fails but, maybe, the pods."""
     if _settled(spec, world):
-        return _settled_verdict(spec, endpoint)
+        return _settled_verdict(spec, world, _of_the_endpoint(parts))
     return _not_settled(spec, world, found)
 
 
-def _settled_verdict(spec: ModelDeploymentSpec, endpoint: Said) -> Said:
+def _of_the_endpoint(parts: list[Said]) -> Said:
+    return next(part for part in parts if part.type is ConditionType.ENDPOINT_PRIVATE)
+
+
+def _replacements(plan: Plan, world: World) -> str:
+    """That pods start behind a closed gate, where the configuration says so."""
+    closed = _blocks(plan, ConditionType.ISOLATION_VERIFIED) is not None
+    admitted = closed and world.policy.isolation.replacements == "Admit"
+    return ", and pods that end are replaced: `isolation.replacements` is Admit" if admitted else ""
+
+
+def _altered(found: Strange | None, plan: Plan) -> Said | None:
+    """What others changed and is not corrected yet: of the objects by who insists, of the pods by what they hold."""
+    if plan.contested:
+        return _not_ready(Reason.DRIFT_CONTESTED, _quarrel(plan.contested[0]))
+    return None if found is None else _not_ready(Reason.NOT_AS_RENDERED, found.message)
+
+
+def _quarrel(found: Contested) -> str:
+    kind, name = found.child
+    words = f"{kind} '{name}' is changed back as often as it is corrected"
+    named = ", ".join(f"'{writer}'" for writer in found.writers)
+    by = f", written by {named} (field manager)" if named else ""
+    return f"{words}: {found.place}{by}" if found.place else words
+
+
+def _settled_verdict(spec: ModelDeploymentSpec, world: World, endpoint: Said) -> Said:
     if spec.replicas == 0:
         return Said(ConditionType.READY, "True", Reason.SCALED_TO_ZERO, "scaled to zero, as asked")
     if endpoint.status != "True":
         return _not_ready(endpoint.reason, endpoint.message)
-    return Said(ConditionType.READY, "True", Reason.SERVING, f"{_of(spec.replicas, spec.replicas)} serve")
+    serving, enforced = f"{_of(spec.replicas, spec.replicas)} serve", enforcement(spec, world)
+    if enforced != "Enforce":
+        words = f"{serving}; `isolation.enforcement` is {enforced}: pods start whether isolation is proven or not"
+        return Said(ConditionType.READY, "True", Reason.SERVING_NOT_ENFORCED, words)
+    return Said(ConditionType.READY, "True", Reason.SERVING, serving)
 
 
 def _not_settled(spec: ModelDeploymentSpec, world: World, found: Trouble | None) -> Said:

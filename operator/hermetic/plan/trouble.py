@@ -123,7 +123,7 @@ def _of_end(spec: ModelDeploymentSpec, status: Status, ended: Status) -> Trouble
     if status.get("restartCount", 0) < 2:
         return None
     last = telling_line(words)
-    # The kubelet keeps 2 KiB of last words, and a worker's root cause stands further up than that.
+    # Of an engine that was killed with its container the kubelet keeps 2 KiB of log: the cause may be further up.
     tail = f": {last}" if last else ""
     return Trouble(
         Reason.CRASH_LOOP,

@@ -14,6 +14,18 @@ from hermetic.objects.names import Owner
 if TYPE_CHECKING:  # `hermetic render` comes by here, and the models of the audit take 20 ms to build
     from hermetic.api.egressaudit import Verdict
 
+
+@dataclass(frozen=True, slots=True, order=True)
+class WayIn:
+    """An object of others that leads to the pods of a model and is not known to be private: why, and who wrote it."""
+
+    kind: str
+    namespace: str
+    name: str
+    why: str
+    writer: str = ""
+
+
 ChildKey = tuple[str, str]  # (kind, name)
 
 
@@ -59,9 +71,11 @@ class World:
     """Everything that was seen, at one moment, without asking again.
 
     `children` holds the live objects that carry our label, by (kind, name); `pods` slim projections of the pods;
-    `warnings` the newest warning event by the uid of what it is about; `address_holder` the name of an older
-    ModelDeployment that asks for the same load balancer address, or "". `truces` holds, by child, the digests of what
-    is not applied again for a while, because somebody changes it back each time.
+    `warnings` the newest warning event by the uid of what it is about; `address_holder` the name of the
+    other ModelDeployment that the load balancer address belongs to, or "". `truces` holds, by child, the digests of
+    what is not applied again for a while, because somebody changes it back each time. `ways_in` are objects of others
+    that lead to the pods from outside, and `unseen` the kinds of such objects that the operator may not list.
+    `resource_version` is that of the ModelDeployment: a status that rests on an older one must not be written.
     """
 
     owner: Owner
@@ -77,6 +91,9 @@ class World:
     address_holder: str = ""
     server_version: tuple[int, int] = (1, 36)
     truces: Mapping[ChildKey, frozenset[str]] = field(default_factory=dict)
+    ways_in: tuple[WayIn, ...] = ()
+    unseen: tuple[str, ...] = ()
+    resource_version: str = ""
 
     def child(self, kind: Kind, name: str = "") -> Mapping[str, Any] | None:
         """The live child of this kind, by default the one that bears the ModelDeployment's own name."""

@@ -22,13 +22,18 @@ from testbed.azure.ids import name_of
 Body = dict[str, Any]
 
 IDENTITIES = f"{CLUSTER_GROUP}/providers/Microsoft.ManagedIdentity/userAssignedIdentities"
+ISSUER = f"https://{LOCATION}.oic.prod-aks.azure.com/5b0c9e71-2d4f-4e68-9a13-f07d6c82be45/9d7e31c0-48a6-4f5b-b2e9-160cf4a8d573/"
 NODE_RULES = f"{NODE_GROUP}/{NETWORK}/networkSecurityGroups/aks-agentpool-24417093-nsg"
+# VirtualMachineScaleSetVM.properties.timeCreated (api-version 2021-11-01 and later), as ARM writes it
+CREATED = "2026-09-01T10:20:30.1234567+00:00"
 SCALE_SETS = f"{NODE_GROUP}/{COMPUTE}/virtualMachineScaleSets"
+INSTANCE_NICS = "microsoft.compute/virtualmachinescalesets/virtualmachines/networkinterfaces"
 
 
 def add_cluster(estate: Estate, layout: Layout) -> None:
     # outboundType block works by rules that AKS keeps in its own group
-    add_rules(estate, NODE_RULES, [rule("DenyInternet", 4000, "Deny", "Internet")] if layout.managed else [])
+    denies = _outbound_type(layout) == "block"
+    add_rules(estate, NODE_RULES, [rule("DenyInternet", 4000, "Deny", "Internet")] if denies else [])
     pools = _pools(estate, layout)
     estate.add(
         estate.site.cluster,
@@ -105,7 +110,7 @@ def _properties(estate: Estate, layout: Layout, pools: list[Body]) -> Body:
         "nodeProvisioningProfile": {"mode": "Manual"},
         "addonProfiles": {},
         "securityProfile": {},
-        "oidcIssuerProfile": {"enabled": False},
+        "oidcIssuerProfile": {"enabled": True, "issuerURL": ISSUER},  # on by default from Kubernetes 1.34
         "storageProfile": {"diskCSIDriver": {"enabled": True}, "fileCSIDriver": {"enabled": True}},
         "identityProfile": {
             "kubeletidentity": {
@@ -148,6 +153,8 @@ def _network_profile(layout: Layout) -> Body:
 
 
 def _outbound_type(layout: Layout) -> str:
+    if layout.outbound:
+        return layout.outbound
     if layout.managed:
         return "block"
     return "userDefinedRouting" if layout.firewall else "none"
@@ -171,30 +178,55 @@ def add_scale_set(estate: Estate, name: str, pool: str, subnet: str, count: int)
             "orchestrationMode": "Uniform",
             "singlePlacementGroup": False,
             "virtualMachineProfile": {
-                "networkProfile": {"networkInterfaceConfigurations": [{"name": name, "properties": interface}]}
+                "networkProfile": {"networkInterfaceConfigurations": [{"name": name, "properties": interface}]},
+                "extensionProfile": {"extensions": _extensions(name)},
+                "diagnosticsProfile": {"bootDiagnostics": {"enabled": True}},
             },
         },
         location=LOCATION,
+        # AKS puts the kubelet's identity on every scale set, and writes its group in small letters
+        identity={"type": "UserAssigned", "userAssignedIdentities": attached("id-kubelet", KUBELET)},
         sku={"name": "Standard_NC40ads_H100_v5", "tier": "Standard", "capacity": count},
         tags={"aks-managed-poolName": pool, "aks-managed-orchestrator": "Kubernetes:1.34.2"},
     )
+    first = _first_free(estate, subnet)
     for number in range(count):
-        _add_instance(estate, scale_set, number, subnet)
+        _add_instance(estate, scale_set, number, subnet, str(first + number))
     return scale_set
+
+
+def attached(name: str, principal: str) -> Body:
+    """A user-assigned identity as a scale set shows it."""
+    written = f"{IDENTITIES}/{name}".replace("/resourceGroups/", "/resourcegroups/")
+    return {written: {"principalId": principal, "clientId": principal[::-1]}}
+
+
+def _extensions(name: str) -> list[Body]:
+    """As `az vmss extension list` shows them for a scale set of AKS, in public threads of its issues."""
+    of_aks = (
+        ("vmssCSE", "Microsoft.Azure.Extensions", "CustomScript"),
+        ("AKSLinuxExtension", "Microsoft.AKS", "Compute.AKS.Linux.AKSNode"),
+        (f"{name}-AKSLinuxBilling", "Microsoft.AKS", "Compute.AKS.Linux.Billing"),
+    )
+    return [
+        {"name": one, "properties": {"publisher": publisher, "type": kind, "settings": {}}}
+        for one, publisher, kind in of_aks
+    ]
 
 
 def _in_pool(estate: Estate) -> Body:
     return {"loadBalancerBackendAddressPools": [{"id": f"{estate.site.balancer}/backendAddressPools/kubernetes"}]}
 
 
-def _add_instance(estate: Estate, scale_set: str, number: int, subnet: str) -> None:
+def _add_instance(estate: Estate, scale_set: str, number: int, subnet: str, address: str) -> None:
     machine = f"{scale_set}/virtualMachines/{number}"
     name = f"{name_of(scale_set)}_{number}"
     nic = f"{machine}/networkInterfaces/{name_of(scale_set)}"
-    estate.add(machine, {"instanceId": str(number), "osProfile": {"computerName": name}}, location=LOCATION)
+    held = {"instanceId": str(number), "osProfile": {"computerName": name}, "timeCreated": CREATED}
+    estate.add(machine, held, location=LOCATION)
     configuration = {
         "primary": True,
-        "privateIPAddress": _address(estate, subnet, number),
+        "privateIPAddress": address,
         "privateIPAddressVersion": "IPv4",
         "subnet": {"id": subnet},
         **_in_pool(estate),
@@ -213,9 +245,19 @@ def _add_instance(estate: Estate, scale_set: str, number: int, subnet: str) -> N
     )
 
 
-def _address(estate: Estate, subnet: str, number: int) -> str:
-    """The address of a node: after those that Azure keeps in every subnet, and a few more."""
-    return str(ipaddress.ip_network(estate.properties(subnet)["addressPrefix"])[10 + number])
+def _first_free(estate: Estate, subnet: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address:
+    """The next free address for nodes: after those that Azure keeps in every subnet, and a few more.
+
+    It goes through the resources as they are: the index would be built anew for each of a hundred scale sets.
+    """
+    configurations = [
+        configuration["properties"]
+        for nic in estate.resources.values()
+        if nic["type"].lower() == INSTANCE_NICS
+        for configuration in nic["properties"]["ipConfigurations"]
+    ]
+    taken = sum(one["subnet"]["id"].lower() == subnet.lower() for one in configurations)
+    return ipaddress.ip_network(estate.properties(subnet)["addressPrefix"])[10 + taken]
 
 
 def _add_balancers(estate: Estate, layout: Layout) -> None:

@@ -32,7 +32,8 @@ class Layout:
     gpu_pools: each with a subnet of its own. peered: a hub in another subscription, allow-listed. firewall: the
     default route leads to a firewall in that hub, to be audited as `filtered`. own_dns: a resolver of our own instead
     of Azure's. private_link_api: the API server behind a private endpoint instead of in a subnet. managed: AKS's own
-    network in the node group.
+    network in the node group. one_subnet: all pools share one. outbound: the cluster's outbound type, where it is not
+    the one that the rest implies.
     """
 
     name: str
@@ -45,6 +46,8 @@ class Layout:
     own_dns: bool = False
     private_link_api: bool = False
     managed: bool = False
+    one_subnet: bool = False
+    outbound: str = ""
 
     @property
     def network_group(self) -> str:
@@ -59,7 +62,13 @@ class Layout:
         return f"{self.vnet}/subnets/{name}"
 
     @property
+    def system_subnet(self) -> str:
+        return self.subnet("snet-nodes" if self.one_subnet else "snet-system")
+
+    @property
     def gpu_subnets(self) -> tuple[str, ...]:
+        if self.one_subnet:
+            return (self.system_subnet,) * self.gpu_pools
         return tuple(self.subnet(f"snet-gpu{number or ''}") for number in range(self.gpu_pools))
 
     @property
@@ -90,7 +99,7 @@ def site_of(layout: Layout) -> Site:
         cluster=f"{CLUSTER_GROUP}/providers/Microsoft.ContainerService/managedClusters/aks-inference",
         node_group=NODE_GROUP,
         vnet=layout.vnet,
-        system_subnet=layout.subnet("snet-system"),
+        system_subnet=layout.system_subnet,
         gpu_subnet=layout.gpu_subnets[0],
         pod_subnet=layout.subnet("snet-pods") if layout.pod_subnet else "",
         api_subnet="" if layout.private_link_api else layout.subnet("snet-apiserver"),

@@ -107,8 +107,8 @@ def _add_subnets(estate: Estate, layout: Layout) -> None:
     site = estate.site
     groups = f"{layout.network_group}/{NETWORK}/networkSecurityGroups"
     delegated = {"delegations": [{"name": "aks", "properties": {"serviceName": AKS_DELEGATION}}]}
-    add_subnet(estate, site.system_subnet, "10.40.0.0/24", site.node_rules)
-    for number, subnet in enumerate(layout.gpu_subnets):
+    add_subnet(estate, site.system_subnet, "10.40.0.0/23" if layout.one_subnet else "10.40.0.0/24", site.node_rules)
+    for number, subnet in enumerate(() if layout.one_subnet else layout.gpu_subnets):
         add_subnet(estate, subnet, f"10.40.{1 + number}.0/24", site.node_rules)
     if site.pod_subnet:
         add_subnet(estate, site.pod_subnet, "10.40.16.0/20", site.node_rules, **delegated)
@@ -170,6 +170,7 @@ def add_machine(estate: Estate, name: str, nic: str, subnet: str, address: str) 
     properties = {
         "hardwareProfile": {"vmSize": "Standard_B2s_v2"},
         "networkProfile": {"networkInterfaces": [{"id": nic, "properties": {"primary": True}}]},
+        "timeCreated": "2026-08-15T09:00:00.7654321+00:00",
     }
     return estate.add(machine, properties, location=LOCATION)
 

@@ -22,36 +22,52 @@ from testbed.azure.ids import name_of
 Body = dict[str, Any]
 
 ACR_PULL = "7f951dda-4ed3-4680-a7ca-43fe172d538d"
+CONTRIBUTOR = "b24988ac-6180-42a0-ab88-20f7382dd24c"
 PULL_ASSIGNMENT = "5a0c9d7e-31b4-4d0e-8f62-c49e7ab1d853"
 ZONES = ("privatelink.azurecr.io", "privatelink.file.core.windows.net", f"privatelink.{LOCATION}.azmk8s.io")
+# every registry has these scope maps of Azure's own, and no token of them
+SYSTEM_SCOPE_MAPS = {
+    "_repositories_pull": ("content/read",),
+    "_repositories_push": ("content/read", "content/write"),
+    "_repositories_admin": ("content/delete", "content/read", "content/write", "metadata/read", "metadata/write"),
+}
 
 
 def add_services(estate: Estate, layout: Layout) -> None:
-    _add_registry(estate)
-    _add_storage(estate)
-    _add_share(estate)
+    add_stores(estate)
     site, group = estate.site, layout.network_group
     endpoints = f"{group}/{NETWORK}/privateEndpoints"
     add_endpoint(estate, f"{endpoints}/pe-registry", site.registry, "registry", "10.40.8.5")
     add_endpoint(estate, f"{endpoints}/pe-storage", site.storage, "file", "10.40.8.6")
     add_endpoint(estate, f"{endpoints}/pe-share", site.share, "FileShare", "10.40.8.7")
     if layout.private_link_api:
-        _add_api_server_endpoint(estate)
-    _add_names(estate, layout)
+        add_api_server_endpoint(estate)
+    add_names(estate, layout.network_group)
     if layout.own_dns:
         estate.policy["allowedDnsServers"] = [RESOLVER]
 
 
-def _add_registry(estate: Estate) -> None:
-    registry = estate.site.registry
+def add_stores(estate: Estate) -> None:
+    """The site's registry, storage account and file share."""
+    add_registry(estate, estate.site.registry)
+    _add_storage(estate)
+    _add_share(estate)
+
+
+def add_registry(estate: Estate, registry: str) -> None:
+    """A closed registry with the cache rule of network isolated clusters, from which the kubelet's identity pulls."""
     estate.add(
         registry,
         {
-            "loginServer": "acrinference.azurecr.io",
+            "loginServer": f"{name_of(registry)}.azurecr.io",
             "adminUserEnabled": False,
             "anonymousPullEnabled": False,
             "publicNetworkAccess": "Disabled",
             "networkRuleBypassOptions": "None",
+            "networkRuleBypassAllowedForTasks": False,
+            "writableCacheRepos": "Disabled",
+            "regionalEndpoints": "Disabled",
+            "endpointProtocol": "IPv4",
             "networkRuleSet": {"defaultAction": "Deny", "ipRules": []},
             "dataEndpointEnabled": False,
             "zoneRedundancy": "Enabled",
@@ -68,6 +84,9 @@ def _add_registry(estate: Estate) -> None:
     )
     rule = {"sourceRepository": "mcr.microsoft.com/*", "targetRepository": "aks-managed-repository/*"}
     estate.add(f"{registry}/cacheRules/aks-managed-mcr", rule)
+    for name, actions in SYSTEM_SCOPE_MAPS.items():
+        held = {"type": "SystemDefined", "actions": [f"repositories/*/{one}" for one in actions]}
+        estate.add(f"{registry}/scopeMaps/{name}", held)
     estate.add(f"{registry}/replications/{LOCATION}", {"regionEndpointEnabled": True}, location=LOCATION)
     assign(estate, registry, KUBELET, ACR_PULL)
 
@@ -112,6 +131,9 @@ def _add_storage(estate: Estate) -> None:
         kind="FileStorage",
         sku={"name": "PremiumV2_ZRS", "tier": "Premium"},
     )
+
+    # a premium account for files has this service alone; it is there without being made
+    estate.add(f"{estate.site.storage}/fileServices/default", {"protocolSettings": {}})
 
 
 def _add_share(estate: Estate) -> None:
@@ -179,7 +201,7 @@ def _add_endpoint_nic(estate: Estate, nic: str, endpoint: str, subnet: str, addr
     )
 
 
-def _add_api_server_endpoint(estate: Estate) -> None:
+def add_api_server_endpoint(estate: Estate) -> None:
     """AKS makes it in the node group; what it leads to lies in a subscription of Microsoft's."""
     target = (
         f"/subscriptions/{MICROSOFT}/resourceGroups/hcp-underlay/{NETWORK}/privateLinkServices/aks-inference-management"
@@ -189,14 +211,15 @@ def _add_api_server_endpoint(estate: Estate) -> None:
     estate.policy["allowedPrivateLinkServices"] = [target]
 
 
-def _add_names(estate: Estate, layout: Layout) -> None:
+def add_names(estate: Estate, group: str) -> None:
+    """Private zones and a DNS security policy in a resource group, linked to the cluster's network."""
     site = estate.site
     for zone in ZONES:
-        identifier = f"{layout.network_group}/{NETWORK}/privateDnsZones/{zone}"
+        identifier = f"{group}/{NETWORK}/privateDnsZones/{zone}"
         estate.add(identifier, {"numberOfVirtualNetworkLinks": 1}, location="global")
         named = {"virtualNetwork": {"id": site.vnet}, "registrationEnabled": False, "resolutionPolicy": "Default"}
         estate.add(f"{identifier}/virtualNetworkLinks/inference", named, location="global")
-    lists = f"{layout.network_group}/{NETWORK}/dnsResolverDomainLists"
+    lists = f"{group}/{NETWORK}/dnsResolverDomainLists"
     allowed = estate.add(f"{lists}/allowed", {"domains": [f"{zone}." for zone in ZONES]}, location=LOCATION)
     everything = estate.add(f"{lists}/everything", {"domains": ["."]}, location=LOCATION)
     estate.add(site.dns_policy, {}, location=LOCATION)
@@ -217,3 +240,5 @@ def add_identities(estate: Estate) -> None:
     for name, principal in (("id-kubelet", KUBELET), ("id-control-plane", CONTROL_PLANE)):
         properties = {"principalId": principal, "clientId": principal[::-1]}
         estate.add(f"{CLUSTER_GROUP}/providers/Microsoft.ManagedIdentity/userAssignedIdentities/{name}", properties)
+    # azure-aks-docs, managed-identity-overview.md: Contributor role for the node resource group
+    assign(estate, NODE_GROUP, CONTROL_PLANE, CONTRIBUTOR, "c1f83b5a-70d2-4e94-8ab6-3e5d09f7a216")

@@ -5,12 +5,17 @@ from __future__ import annotations
 from testbed.azure.plants import (
     balancers,
     cluster,
+    decoys_of_stores,
+    disks,
     endpoints,
     machines,
     names,
     networks,
+    private_link,
+    registry_machines,
     routes,
     rules,
+    sinks,
     stores,
     subnets_and_addresses,
 )
@@ -18,5 +23,21 @@ from testbed.azure.plants.plant import PLANTS, Expected, Plant
 
 __all__ = ["PLANTS", "Expected", "Plant"]
 
-# naming them fills PLANTS
-TABLES = (subnets_and_addresses, balancers, routes, networks, machines, rules, endpoints, stores, names, cluster)
+# naming them fills PLANTS and DECOYS
+TABLES = (
+    subnets_and_addresses,
+    balancers,
+    routes,
+    networks,
+    machines,
+    rules,
+    endpoints,
+    private_link,
+    disks,
+    stores,
+    registry_machines,
+    decoys_of_stores,
+    names,
+    cluster,
+    sinks,
+)

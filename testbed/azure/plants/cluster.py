@@ -6,6 +6,7 @@ from typing import Any
 
 from testbed.azure.baseline.layout import CLUSTER_GROUP, LOCATION
 from testbed.azure.estate import Estate
+from testbed.azure.plants.pieces import FOREIGN, subnet
 from testbed.azure.plants.plant import Change, Named, plant
 from testbed.azure.plants.stores import put
 
@@ -53,6 +54,16 @@ EDITS: tuple[tuple[str, str, str, str, Any, str, tuple[str, ...]], ...] = (
      "Defender's sensor reports out.", ()),
     ("public_ingress", "aks-ingress-addon", "high", "ingressProfile.webAppRouting", {"enabled": True},
      "The ingress add-on makes a public load balancer by default.", ()),
+    ("gateway_api_ingress", "aks-ingress-addon", "high", "ingressProfile",
+     {"gatewayAPI": {"installation": "Standard"},
+      "webAppRouting": {"enabled": False, "gatewayAPIImplementations": {"appRoutingIstio": {"mode": "Enabled"}}}},
+     "Application routing runs gateways of the Gateway API, which are public by default.", ()),
+    ("container_insights_by_profile", "aks-monitoring", "medium", "azureMonitorProfile",
+     {"metrics": {"enabled": False}, "containerInsights": {"enabled": True, "containerNetworkLogs": "Enabled"}},
+     "Container Insights is on in the profile of Azure Monitor, not as an add-on.", ()),
+    ("outbound_by_nat_gateway_of_a_kind", "aks-outbound-type", "critical", "networkProfile",
+     {"outboundType": "managedNATGateway", "networkPolicy": "cilium", "natGatewayProfile": {"sku": "StandardV2"}},
+     "The cluster makes a NAT gateway of the second generation.", ()),
     ("mesh_with_external_gateways", "aks-istio-gateways", "high", "serviceMeshProfile",
      {"mode": "Istio", "istio": {"components": {"ingressGateways": [{"mode": "External", "enabled": True}]}}},
      "The service mesh has an external gateway.", ()),
@@ -77,10 +88,22 @@ def _edit(name: str, path: str, value: Any, title: str) -> Change:
     return change
 
 
+def _sends_by_no_scope(estate: Estate) -> bool:
+    return not estate.of_type("Microsoft.Insights/privateLinkScopes")
+
+
+def _anywhere(_estate: Estate) -> bool:
+    return True
+
+
 for _name, _check, _severity, _path, _value, _title, _also in EDITS:
-    plant(_check, _severity, also=_also, spot=f"cluster:{_path.rpartition('.')[0] or _path}")(
-        _edit(_name, _path, _value, _title)
-    )
+    plant(
+        _check,
+        _severity,
+        also=_also,
+        spot=f"cluster:{_path.rpartition('.')[0] or _path}",
+        fits=_sends_by_no_scope if _check == "aks-monitoring" else _anywhere,
+    )(_edit(_name, _path, _value, _title))
 
 
 @plant(
@@ -135,3 +158,65 @@ def arc_agents(estate: Estate) -> Named:
     """The cluster is connected to Arc, whose agents dial out."""
     connected = f"{CLUSTER_GROUP}/providers/Microsoft.Kubernetes/connectedClusters/aks-inference"
     return estate.add(connected, {"distribution": "aks", "connectivityStatus": "Connected"}, location=LOCATION)
+
+
+@plant("aks-ingress-addon", "high")
+def gateway_for_containers(estate: Estate) -> Named:
+    """A subnet is delegated to Application Gateway for Containers, whose frontends are public."""
+    delegation = {"name": "alb", "properties": {"serviceName": "Microsoft.ServiceNetworking/trafficControllers"}}
+    return subnet(estate, "snet-alb", "10.40.45.0/24", delegations=[delegation])
+
+
+@plant("aks-identity-bindings", "low", spot="identity-binding")
+def identity_bound_to_pods(estate: Estate) -> Named:
+    """Pods may take on an identity of ours through the proxy of AKS."""
+    return _bound(estate, f"{CLUSTER_GROUP}/providers/Microsoft.ManagedIdentity/userAssignedIdentities/id-pods")
+
+
+@plant("aks-identity-bindings", "high", spot="identity-binding")
+def identity_of_others_bound_to_pods(estate: Estate) -> Named:
+    """Pods may take on an identity of another subscription."""
+    group = f"/subscriptions/{FOREIGN}/resourceGroups/rg-analytics/providers"
+    return _bound(estate, f"{group}/Microsoft.ManagedIdentity/userAssignedIdentities/id-stranger")
+
+
+def _bound(estate: Estate, identity: str) -> str:
+    """Fields as in the examples of the stable specification 2026-06-01, IdentityBindings_Get."""
+    return estate.add(f"{estate.cluster}/identityBindings/pods", {"managedIdentityProfile": {"resourceId": identity}})
+
+
+@plant("aks-fleet-member", "high", spot="fleet")
+def member_of_a_fleet_with_a_hub(estate: Estate) -> Named:
+    """The hub of a fleet puts objects into the cluster."""
+    return _member(estate, hubProfile={"dnsPrefix": "fleet"})
+
+
+@plant("aks-fleet-member", "medium", spot="fleet")
+def member_of_a_fleet(estate: Estate) -> Named:
+    """The cluster is upgraded from a fleet."""
+    return _member(estate)
+
+
+@plant("aks-mesh-member", "medium", spot="mesh")
+def member_of_a_mesh(estate: Estate) -> Named:
+    """The cluster is a member of a mesh of ours, with other clusters."""
+    return _in_mesh(estate, CLUSTER_GROUP)
+
+
+@plant("aks-mesh-member", "high", spot="mesh")
+def member_of_a_mesh_of_others(estate: Estate) -> Named:
+    """The cluster is a member of a mesh of another subscription."""
+    return _in_mesh(estate, f"/subscriptions/{FOREIGN}/resourceGroups/rg-mesh")
+
+
+def _in_mesh(estate: Estate, group: str) -> str:
+    """Fields as in the examples of the specification 2026-06-02-preview, MeshMemberships_ListByManagedCluster."""
+    mesh = f"{group}/providers/Microsoft.AppLink/applinks/mesh/appLinkMembers/aks"
+    return estate.add(f"{estate.cluster}/meshMemberships/mesh", {"managedMeshID": mesh})
+
+
+def _member(estate: Estate, **fleet: Any) -> str:
+    """Fields as in the examples of the stable specification of fleets 2025-03-01, FleetMembers_ListByFleet."""
+    holder = f"{CLUSTER_GROUP}/providers/Microsoft.ContainerService/fleets/fleet-inference"
+    estate.add(holder, fleet, location=LOCATION)
+    return estate.add(f"{holder}/members/aks", {"clusterResourceId": estate.cluster})

@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from testbed.azure.baseline.cluster import NODE_RULES
-from testbed.azure.baseline.layout import LOCATION, NETWORK, WORKLOAD
+from testbed.azure.baseline.cluster import IDENTITIES, NODE_RULES
+from testbed.azure.baseline.layout import CONTROL_PLANE, DATA_GROUP, LOCATION, NETWORK, WORKLOAD
 from testbed.azure.baseline.network import peering, rule
+from testbed.azure.baseline.services import CONTRIBUTOR, assign
 from testbed.azure.estate import Estate
 from testbed.azure.plants.pieces import STANDARD, change_rules, in_node_group, instance_nics, public_address, subnet
+from testbed.azure.plants.stores import ACR_PUSH
 from testbed.azure.references import refer_back
 
 GONE = "0e6b9c14-52fd-4a37-8d0b-c7f1a2e93b58"  # a subscription that nobody has any more
+BUILD_SERVICE = "6c08d2f5-b9e3-4714-a56d-13fc9e70ab28"
 ELSEWHERE = f"/subscriptions/{WORKLOAD}/resourceGroups/rg-staging/providers"
 
 
@@ -41,6 +44,27 @@ def decoy(fits: Callable[[Estate], bool] = lambda _: True) -> Callable[[Callable
 def api_server_subnet_without_the_private_setting(estate: Estate) -> None:
     """The API server's own subnet has no machines of ours: the setting does not apply there."""
     del estate.properties(estate.site.api_subnet)["defaultOutboundAccess"]
+
+
+@decoy(lambda estate: bool(estate.site.api_subnet))
+def api_server_subnet_without_a_security_group(estate: Estate) -> None:
+    """As azure-aks-docs makes it (api-server-vnet-integration.md): delegated, and without a group."""
+    estate.properties(estate.site.api_subnet)["networkSecurityGroup"] = None
+
+
+@decoy()
+def control_plane_that_is_contributor_above_the_registry(estate: Estate) -> None:
+    """The control plane's identity is on no node: its role at the group of the registry is nothing that a pod has."""
+    assign(estate, DATA_GROUP, CONTROL_PLANE, CONTRIBUTOR, "b7e215d4-63f8-4c0a-9d71-fa3506c82e19")
+
+
+@decoy()
+def build_service_that_may_push(estate: Estate) -> None:
+    """An identity of the build service, which trusts an issuer outside and not the cluster's."""
+    identity = estate.add(f"{IDENTITIES}/id-ci", {"principalId": BUILD_SERVICE, "clientId": BUILD_SERVICE[::-1]})
+    credential = {"issuer": "https://token.actions.githubusercontent.com", "subject": "repo:contoso/images"}
+    estate.add(f"{identity}/federatedIdentityCredentials/ci", credential)
+    assign(estate, estate.site.registry, BUILD_SERVICE, ACR_PUSH, "50a9c3e7-f21d-48b6-8e07-d4135bf96c82")
 
 
 @decoy()

@@ -103,7 +103,7 @@ def monitor_scope_in_open_mode(estate: Estate) -> Named:
     """The network's monitor scope is open: logs can be sent to any tenant's workspace."""
     scope = f"{group(estate)}/providers/Microsoft.Insights/privateLinkScopes/ampls-inference"
     modes = {"ingestionAccessMode": "Open", "queryAccessMode": "PrivateOnly", "exclusions": []}
-    estate.add(scope, {"accessModeSettings": modes}, location="global")
+    estate.add(scope, {"accessModeSettings": modes, "privateEndpointConnections": []}, location="global")
     endpoint = f"{group(estate)}/{NETWORK}/privateEndpoints/pe-monitor"
     add_endpoint(estate, endpoint, scope, "azuremonitor", "10.40.8.22")
     return scope

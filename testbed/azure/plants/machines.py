@@ -16,6 +16,7 @@ from testbed.azure.plants.pieces import (
     network,
     public_address,
     subnet,
+    tell_hidden_addresses,
 )
 from testbed.azure.plants.plant import Named, plant
 
@@ -33,7 +34,7 @@ def other_machine_with_a_way_out(estate: Estate) -> Named:
     return str(estate.properties(nic)["virtualMachine"]["id"]), nic
 
 
-@plant("vm-pivot", "high", also=(PIPS, "natgw-inventory"))
+@plant("vm-pivot", "high", also=(PIPS, "natgw-inventory", "nsg-block-type"))
 def machine_with_a_second_interface_behind_a_nat_gateway(estate: Estate) -> Named:
     """The nodes come in by the one interface, packets leave by the other, where no node can reach."""
     closed = rule("DenyIn", 100, "Deny", "*", direction="Inbound")
@@ -58,9 +59,15 @@ def another_cluster_behind_a_public_balancer(estate: Estate) -> Named:
     return _scale_set(estate, home, _lending(estate, balancer))
 
 
-@plant("vm-pivot", "high", also=("nic-default-outbound", *WAYS_OUT), spot="others-scale-set")
+@plant(
+    "vm-pivot",
+    "high",
+    also=("nic-default-outbound", *WAYS_OUT),
+    spot="others-scale-set",
+)
 def scale_set_of_others_that_kept_its_hidden_address(estate: Estate) -> Named:
-    """An instance beside the nodes, of a scale set that is not the cluster's, was never deallocated."""
+    """An instance of another scale set beside the nodes was never deallocated, and Azure tells."""
+    tell_hidden_addresses(estate)
     return _scale_set(estate, estate.site.gpu_subnet, hidden=True)
 
 

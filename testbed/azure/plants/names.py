@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ipaddress
+
 from testbed.azure.baseline.layout import LOCATION
 from testbed.azure.estate import Estate
 from testbed.azure.plants.pieces import network
@@ -53,6 +55,44 @@ def dns_policy_switched_off(estate: Estate) -> Named:
     return estate.site.vnet, estate.site.dns_policy
 
 
+@plant("dns-allowed-domains", "high", spot="dns-policy")
+def name_of_a_stranger_let_through(estate: Estate) -> Named:
+    """A rule above the block allows a domain whose servers a stranger runs."""
+    return _let_through(estate, "attacker.example.")
+
+
+@plant("dns-allowed-domains", "high", spot="dns-policy")
+def parent_of_own_names_let_through(estate: Estate) -> Named:
+    """A rule allows the parent of a domain of ours, and with it every customer's names."""
+    return _let_through(estate, "windows.net.")
+
+
+def _let_through(estate: Estate, domain: str) -> str:
+    """Adds a domain to the list of the rule that allows."""
+    rule = estate.properties(f"{estate.site.dns_policy}/dnsSecurityRules/allow")
+    allowed = str(rule["dnsResolverDomainLists"][0]["id"])
+    estate.properties(allowed)["domains"].append(domain)
+    return allowed
+
+
+@plant("dns-forwarding-ruleset", "high", also=("vnet-dns-servers", "dns-security-policy"), needs=("hub",))
+def ruleset_of_the_hubs_resolver(estate: Estate) -> Named:
+    """The network asks a resolver in the hub, where a ruleset forwards to a public address."""
+    estate.properties(estate.site.vnet)["dhcpOptions"]["dnsServers"] = [address_in_the_hub(estate)]
+    ruleset = f"{estate.site.hub.partition('/virtualNetworks/')[0]}/dnsForwardingRulesets/frs-hub"
+    estate.add(ruleset, {"dnsResolverOutboundEndpoints": []}, location=LOCATION)
+    estate.add(f"{ruleset}/virtualNetworkLinks/hub", {"virtualNetwork": {"id": estate.site.hub}})
+    servers = [{"ipAddress": PUBLIC_RESOLVER, "port": 53}]
+    rule = {"domainName": ".", "targetDnsServers": servers, "forwardingRuleState": "Enabled"}
+    estate.add(f"{ruleset}/forwardingRules/everything", rule)
+    return ruleset
+
+
+def address_in_the_hub(estate: Estate) -> str:
+    """One that an inbound endpoint of a resolver there could have."""
+    return str(ipaddress.ip_network(estate.properties(estate.site.hub)["addressSpace"]["addressPrefixes"][0])[70])
+
+
 @plant("dns-forwarding-ruleset", "high")
 def forwarding_to_a_resolver_outside(estate: Estate) -> Named:
     """A forwarding ruleset linked to the network sends questions to a resolver on a public address."""
@@ -68,7 +108,7 @@ def forwarding_to_a_resolver_outside(estate: Estate) -> Named:
 @plant("privdns-fallthrough", "medium")
 def private_zone_that_falls_through(estate: Estate) -> Named:
     """Names that the private zone does not know are asked for in public."""
-    zone = network(estate, "privateDnsZones", "privatelink.azurecr.io")
-    link = f"{zone}/virtualNetworkLinks/inference"
+    links = estate.of_type("Microsoft.Network/privateDnsZones/virtualNetworkLinks")
+    link: str = next(one["id"] for one in links if "/privatelink.azurecr.io/" in one["id"])
     estate.properties(link)["resolutionPolicy"] = "NxDomainRedirect"
     return link

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 from testbed.azure.baseline.firewall import POLICY
-from testbed.azure.baseline.layout import LOCATION, NETWORK
+from testbed.azure.baseline.layout import LOCATION, MICROSOFT, NETWORK
 from testbed.azure.baseline.network import SPACE, peering
 from testbed.azure.estate import Estate
 from testbed.azure.plants.pieces import (
-    FOREIGN,
     PIPS,
+    apply_in_graph,
     connection,
     gateway,
     network,
@@ -20,6 +21,7 @@ from testbed.azure.plants.pieces import (
 )
 from testbed.azure.plants.plant import FILTERED, SEALED, Named, plant
 
+ANALYTICS = "0b7d3a61-52c4-4e98-8f1d-c6a9e2740d35"  # a subscription whose network may be a peer, and no stranger's
 # what a gateway in the network brings with it
 GATEWAY = (
     "vnet-gateway",
@@ -34,7 +36,7 @@ GATEWAY = (
 @plant("peering-any", "high", also=("effective-routes",))
 def peering_that_nobody_allowed(estate: Estate) -> Named:
     """The network is connected to one of another subscription that is on no list."""
-    remote = f"/subscriptions/{FOREIGN}/resourceGroups/rg-analytics/{NETWORK}/virtualNetworks/vnet-analytics"
+    remote = f"/subscriptions/{ANALYTICS}/resourceGroups/rg-analytics/{NETWORK}/virtualNetworks/vnet-analytics"
     space = "10.77.0.0/16"
     held = {"addressSpace": {"addressPrefixes": [space]}, "subnets": [], "virtualNetworkPeerings": []}
     estate.add(remote, held, location=LOCATION)
@@ -80,15 +82,16 @@ def mesh_pushed_by_a_network_manager(estate: Estate) -> Named:
         "properties": {"connectivityTopology": "Mesh", "isGlobal": "True", "appliesToGroups": []},
     }
     estate.answer(estate.site.vnet, "listNetworkManagerEffectiveConnectivityConfigurations", {"value": [configuration]})
+    apply_in_graph(estate, "effectiveConnectivityConfigurations", identifier)
     return estate.site.vnet, identifier
 
 
 @plant("avnm-admin-rules", "high", also=("nsg-effective",))
 def admin_rule_that_outranks_security_groups(estate: Estate) -> Named:
     """A security admin rule always allows the internet, whatever the groups deny."""
-    manager = network(estate, "networkManagers", "avnm")
-    identifier = f"{manager}/securityAdminConfigurations/base/ruleCollections/c/rules/out"
-    rule = {
+    base = f"{network(estate, 'networkManagers', 'avnm')}/securityAdminConfigurations/base"
+    identifier = f"{base}/ruleCollections/c/rules/out"
+    rule: dict[str, Any] = {
         "id": identifier,
         "kind": "Custom",
         "properties": {
@@ -101,6 +104,10 @@ def admin_rule_that_outranks_security_groups(estate: Estate) -> Named:
         },
     }
     estate.answer(estate.site.vnet, "listNetworkManagerEffectiveSecurityAdminRules", {"value": [rule]})
+    estate.add(base)
+    estate.add(f"{base}/ruleCollections/c", {"appliesToGroups": []})
+    estate.add(identifier, dict(rule["properties"]), kind="Custom")
+    apply_in_graph(estate, "effectiveSecurityAdminConfigurations", base)
     return estate.site.vnet, identifier
 
 
@@ -157,6 +164,17 @@ def connection_to_a_virtual_hub(estate: Estate) -> Named:
     return estate.add(f"{hub}/hubVirtualNetworkConnections/inference", properties)
 
 
+@plant("vwan-connection", "high", also=("peering-any", "effective-routes"), depends=True, hides=True)
+def virtual_hub_of_another_subscription(estate: Estate) -> Named:
+    """A hub in a subscription that is not readable: all that shows is the peering that Azure puts into the network.
+
+    Remote network `HV_...` in a subscription of Microsoft's, the form that `az network vnet peering list` shows.
+    """
+    remote = f"/subscriptions/{MICROSOFT}/resourceGroups/RG_hub-a1b2/{NETWORK}/virtualNetworks/HV_hub-central_7c1e"
+    name = "RemoteVnetToHubPeering_2b6f4c1e-93d0-4d5e-8f3b-1a7d2c9e0b44"
+    return estate.add(f"{estate.site.vnet}/virtualNetworkPeerings/{name}", peering(remote, "10.88.0.0/24"))
+
+
 @plant("firewall-in-path", "high", also=(PIPS, "appgw-bastion-other-pip"), profiles=(SEALED,))
 def firewall_that_a_route_leads_to(estate: Estate) -> Named:
     """A firewall stands in the network, and a route leads to it."""
@@ -202,7 +220,7 @@ def subnet_shared_with_other_subscriptions(estate: Estate) -> Named:
     return estate.site.gpu_subnet
 
 
-@plant("nsg-flowlogs", "low")
+@plant("nsg-flowlogs", "low", fits=lambda estate: bool(estate.of_type("Microsoft.Network/networkWatchers/flowLogs")))
 def network_without_flow_logs(estate: Estate) -> Named:
     """Nothing records the network's flows."""
     estate.properties(estate.site.vnet)["flowLogs"] = []

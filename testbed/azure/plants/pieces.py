@@ -145,8 +145,11 @@ def outbound_rule(balancer: str) -> Body:
 
 
 def set_route(estate: Estate, name: str, prefix: str, hop: str, address: str = "") -> str:
-    """A route in the sealed table, in place of the one to the same prefix; returns the table's id."""
-    table = estate.site.route_table
+    """A route in the sealed table, in place of the one to the same prefix; returns the table's id.
+
+    Where AKS's own network has no table, the GPU subnet gets one.
+    """
+    table = estate.site.route_table or _new_table(estate)
     held = estate.properties(table)
     route = {"addressPrefix": prefix, "nextHopType": hop, **({"nextHopIpAddress": address} if address else {})}
     kept = [other for other in held["routes"] if other["properties"]["addressPrefix"] != prefix]
@@ -154,10 +157,42 @@ def set_route(estate: Estate, name: str, prefix: str, hop: str, address: str = "
     return table
 
 
+def tell_hidden_addresses(estate: Estate) -> None:
+    """ARM shows of every interface of a scale set whether it kept one."""
+    estate.scale_set_outbound_shown_by |= {"arm"}
+
+
+def apply_in_graph(estate: Estate, field: str, configuration: str) -> None:
+    """Resource Graph's row about what Network Manager applies to the network.
+
+    MicrosoftDocs/azure-docs, virtual-network-manager/query-azure-resource-graph: the id of the row, and the property
+    with the snapshot that is deployed.
+    """
+    kind = "effectiveSecurityAdminRules" if "SecurityAdmin" in field else field
+    row = f"{estate.site.vnet}/{NETWORK}/{kind}/default"
+    estate.add(row, {field: [{"id": f"{configuration}/snapshots/0"}]}, location=LOCATION)
+
+
+def may_ask_the_network(estate: Estate) -> bool:
+    """Whether the actions that read about the cluster's network are allowed: lockdown denies them in the node group."""
+    return estate.may(estate.site.vnet, "Microsoft.Network/virtualNetworks/listDnsResolverPolicies/action")
+
+
+def _new_table(estate: Estate) -> str:
+    table = network(estate, "routeTables", "rt-own")
+    if table not in estate:
+        estate.add(table, {"disableBgpRoutePropagation": True, "routes": []}, location=LOCATION)
+        estate.properties(estate.site.gpu_subnet)["routeTable"] = {"id": table}
+    return table
+
+
 def node_subnets(estate: Estate) -> list[str]:
-    """Subnets of the pools' nodes."""
-    pools = estate.properties(estate.cluster)["agentPoolProfiles"]
-    return sorted({str(estate[pool["vnetSubnetID"]]["id"]) for pool in pools})
+    """Subnets of the cluster's nodes, by their interfaces: a pool in AKS's own network names none."""
+    kind = "Microsoft.Compute/virtualMachineScaleSets/virtualMachines/networkInterfaces"
+    home = estate.site.gpu_scale_set.partition("/providers/")[0].lower()
+    nics = [nic["properties"] for nic in estate.of_type(kind) if str(nic["id"]).lower().startswith(f"{home}/")]
+    configurations = [one["properties"] for nic in nics for one in nic["ipConfigurations"]]
+    return sorted({str(estate[one["subnet"]["id"]]["id"]) for one in configurations})
 
 
 def drop_aks_rules(estate: Estate) -> None:

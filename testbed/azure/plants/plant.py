@@ -38,6 +38,7 @@ class Plant:
 
     also: check ids that may fail beside it, on whatever resource. spots: plants that share one undo one another. needs:
     fields of the site that must not be empty. depends: the severity changes when other paths are open as well.
+    hides: it leaves a subscription that is not readable, so that other checks may say Unknown instead of Fail.
     """
 
     name: str
@@ -50,6 +51,7 @@ class Plant:
     profiles: tuple[str, ...]
     fits_also: Callable[[Estate], bool]
     depends: bool
+    hides: bool
 
     @property
     def title(self) -> str:
@@ -82,6 +84,7 @@ def plant(  # noqa: PLR0913 - the columns of a table
     profiles: tuple[str, ...] = (SEALED, FILTERED),
     fits: Callable[[Estate], bool] = lambda _: True,
     depends: bool = False,
+    hides: bool = False,
 ) -> Callable[[Change], Change]:
     """Makes a plant of a function that changes an estate and returns the id that the finding must name.
 
@@ -103,6 +106,7 @@ def plant(  # noqa: PLR0913 - the columns of a table
             profiles,
             fits,
             depends,
+            hides,
         )
         return change
 

@@ -69,7 +69,13 @@ def route_to_a_public_prefix(estate: Estate) -> Named:
     return set_route(estate, "partner", "20.60.0.0/16", "VirtualAppliance", APPLIANCE)
 
 
-@plant("route-bgp-propagation", "high", also=(*GATEWAYS, "effective-routes", "nexthop-spotcheck"), spot="gateway")
+@plant(
+    "route-bgp-propagation",
+    "high",
+    also=(*GATEWAYS, "effective-routes", "nexthop-spotcheck"),
+    needs=("route_table",),
+    spot="gateway",
+)
 def routes_learned_from_a_gateway(estate: Estate) -> Named:
     """The network has a gateway, and the route table takes over what it learns."""
     gateway(estate)
@@ -77,7 +83,13 @@ def routes_learned_from_a_gateway(estate: Estate) -> Named:
     return estate.site.route_table
 
 
-@plant("route-bgp-propagation", "high", also=("effective-routes", "nexthop-spotcheck", PIPS), spot="route-server")
+@plant(
+    "route-bgp-propagation",
+    "high",
+    also=("effective-routes", "nexthop-spotcheck", PIPS),
+    needs=("route_table",),
+    spot="route-server",
+)
 def routes_learned_from_a_route_server(estate: Estate) -> Named:
     """A route server lives in the network, and the route table takes over what appliances tell it."""
     home = subnet(estate, "RouteServerSubnet", "10.40.13.64/27")

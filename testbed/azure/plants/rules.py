@@ -80,7 +80,14 @@ def _hole(estate: Estate, hole: dict[str, object]) -> Named:
     return change_rules(estate, estate.site.node_rules, plus=hole), *node_subnets(estate)
 
 
-@plant("nsg-broad-allow", "medium", also=("nsg-block-type",), profiles=(SEALED,), spot="node-rules")
+@plant(
+    "nsg-broad-allow",
+    "medium",
+    also=("nsg-block-type",),
+    profiles=(SEALED,),
+    spot="node-rules",
+    fits=lambda estate: estate.site.node_rules != NODE_RULES,
+)
 def hole_under_a_layer_that_seals(estate: Estate) -> Named:
     """AKS's own group has a hole; the subnet's group seals it, one change away from open."""
     drop_aks_rules(estate)

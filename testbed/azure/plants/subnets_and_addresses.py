@@ -16,6 +16,7 @@ from testbed.azure.plants.pieces import (
     network,
     public_address,
     subnet,
+    tell_hidden_addresses,
 )
 from testbed.azure.plants.plant import Named, plant
 
@@ -46,7 +47,8 @@ def default_outbound_of_a_delegated_pod_subnet(estate: Estate) -> Named:
 
 @plant("nic-default-outbound", "critical", also=WAYS_OUT)
 def node_kept_its_hidden_address(estate: Estate) -> Named:
-    """An instance was never deallocated after its subnet became private."""
+    """An instance was never deallocated after its subnet became private, and Azure tells."""
+    tell_hidden_addresses(estate)
     nic = instance_nics(estate)[0]
     estate.properties(nic)["defaultOutboundConnectivityEnabled"] = True
     return nic, nic.rsplit("/", 2)[0], estate.site.gpu_scale_set
@@ -67,6 +69,23 @@ def second_interface_on_a_subnet_that_no_pool_names(estate: Estate) -> Named:
     configuration = {"name": "ipconfig2", "properties": {"subnet": {"id": home}}}
     interface = {"primary": False, "ipConfigurations": [configuration]}
     profile["networkInterfaceConfigurations"].append({"name": "side", "properties": interface})
+    return home
+
+
+@plant(
+    "subnet-default-outbound",
+    "critical",
+    also=(*WAYS_OUT, "nsg-missing", "nsg-internet-deny"),
+    needs=("api_subnet",),
+)
+def second_interface_in_the_api_servers_subnet(estate: Estate) -> Named:
+    """The scale set's model has a second interface in the subnet of the API server, which is not private."""
+    home = estate.site.api_subnet
+    estate.properties(home)["defaultOutboundAccess"] = None
+    profile = estate.properties(estate.site.gpu_scale_set)["virtualMachineProfile"]["networkProfile"]
+    configuration = {"name": "ipconfig2", "properties": {"subnet": {"id": home}}}
+    interface = {"primary": False, "ipConfigurations": [configuration]}
+    profile["networkInterfaceConfigurations"].append({"name": "api", "properties": interface})
     return home
 
 

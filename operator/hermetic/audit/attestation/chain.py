@@ -79,6 +79,7 @@ def verify_chain(
     distinct = list({link.attestation.digest: link for link in in_order}.values())
     told += _foreign(distinct)
     told += _broken_links(distinct)
+    told += _private_since(distinct)
     told += _head(distinct, head)
     told += _notes(distinct)
     return ChainReport(tuple(distinct), tuple(sorted(told, key=lambda each: not each.finding.breaks)))
@@ -135,6 +136,21 @@ def _between(one: Link, other: Link) -> Iterable[Told]:
     if after.observed_at <= before.observed_at:
         at, earlier = timestamp(after.observed_at), timestamp(before.observed_at)
         yield Told(ChainFinding.CLOCK_REGRESSION, other.name, f"observed at {at}; {one.name} before it at {earlier}")
+
+
+def _private_since(links: Sequence[Link]) -> Iterable[Told]:
+    """A moment from before an audit comes from the attestation before: it is the same there, or extends that one."""
+    for before, after in pairwise(links):
+        if after.attestation.previous != before.attestation.digest:
+            continue
+        for one in after.attestation.read_report.private_subnets:
+            earlier = before.attestation.read_report.private_since(one.subnet)
+            if one.basis == "audit" and one.at >= after.attestation.observed_at:
+                continue
+            if earlier is None or (one.basis != "activityLog" and one.at < earlier.at):
+                shown = f"private since {earlier.since}" if earlier is not None else "not named as private"
+                message = f"{one.subnet} is private since {one.since} by '{one.basis}'; in {before.name} it is {shown}"
+                yield Told(ChainFinding.PRIVATE_SINCE_UNFOUNDED, after.name, message)
 
 
 def _head(links: Sequence[Link], head: str | None) -> Iterable[Told]:

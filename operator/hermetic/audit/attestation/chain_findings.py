@@ -56,6 +56,11 @@ class ChainFinding(StrEnum):
         "An attestation was observed no later than the one it follows.",
         "Look at the clock of the jump box; the times of this chain cannot be relied on.",
     )
+    PRIVATE_SINCE_UNFOUNDED = (
+        "PrivateSinceUnfounded",
+        "An attestation says since when a subnet is private, and the one before it does not bear that out.",
+        "Audit again without --previous, and find out who signed it: a moment was handed on that was never shown.",
+    )
     HEAD_MISSING = (
         "HeadMissing",
         "The attestation that is known to be the newest is not the last one.",

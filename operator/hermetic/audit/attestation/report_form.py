@@ -16,15 +16,17 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 from pydantic.alias_generators import to_camel
 
-from hermetic.api.times import timestamp
+from hermetic.api.times import timestamp, zoned
 from hermetic.audit.attestation.refusals import Refusal, refused
-from hermetic.audit.attestation.statement import Omitted
+from hermetic.audit.attestation.statement import Omitted, moment
 from hermetic.audit.attestation.strict_json import canonical
-from hermetic.audit.findings import Finding, Severity, Verdict, overall
+from hermetic.audit.findings import Finding, Parts, Severity, Verdict, overall
 from hermetic.audit.report.machine import SCHEMA
 
 MAY_BE_OMITTED = {Verdict.PASS, Verdict.NOT_APPLICABLE}
 
+_FOLLOWS = frozenset({"causes", "baseline"})
+_MOMENT = r"^2[0-9]{3}-[01][0-9]-[0-3][0-9]T[0-2][0-9]:[0-5][0-9]:[0-5][0-9]Z$"
 _Word = Annotated[str, Field(min_length=1)]
 
 
@@ -53,12 +55,29 @@ class _Exception(_Shape):
     accepted: Literal["Fail", "Unknown"]
 
 
+class _Parts(_Shape):
+    """What a derived finding follows from; releases that knew no derived findings leave it out."""
+
+    checks: list[_Word]
+    resources: list[_Word]
+    fail_reason: _Word
+    unknown_reason: _Word
+    worst: Literal["Fail", "Unknown"]
+
+    @property
+    def parts(self) -> Parts:
+        return Parts(
+            tuple(self.checks), tuple(self.resources), self.fail_reason, self.unknown_reason, Verdict(self.worst)
+        )
+
+
 class _Finding(_Shape):
     check: _Word
     resource: _Word
     verdict: Annotated[Verdict, Field(strict=False)]
     severity: Annotated[Severity, Field(strict=False)]
     exception: _Exception | None = None
+    derived_from: _Parts | None = None
 
     def on(self, day: date) -> Finding:
         """The finding as it counts on a day: an exception that has expired accepts nothing."""
@@ -66,6 +85,32 @@ class _Finding(_Shape):
         lapsed = self.verdict is Verdict.EXCEPTED and accepted is not None and day > accepted.expiry
         verdict = Verdict(accepted.accepted) if lapsed and accepted is not None else self.verdict
         return Finding(self.check, self.resource, verdict, self.severity)
+
+
+class PrivateSince(_Shape):
+    """Since when a subnet is known to be private; releases that knew nothing of it leave the list out."""
+
+    subnet: Annotated[
+        str, Field(min_length=1, max_length=1024, pattern=r"(?i)^/subscriptions/[^/]+/.+/subnets/[^/*?]+$")
+    ]
+    since: Annotated[str, Field(pattern=_MOMENT)]
+    basis: Literal["audit", "attestation", "activityLog"]
+    stated_since: Annotated[str, Field(pattern=_MOMENT)] | None = None
+    stated_by: Annotated[str, Field(min_length=1, max_length=1024)] | None = None
+
+    @property
+    def at(self) -> datetime:
+        """The moment. Raises ValueError, as for 30 February."""
+        return moment(self.since)
+
+
+class _Ended(_Shape):
+    """An exception that was given to the audit after its last day."""
+
+    check: _Word
+    resource: _Word
+    owner: _Word
+    expiry: Annotated[date, BeforeValidator(_day)]
 
 
 class AuditReport(_Shape):
@@ -79,6 +124,12 @@ class AuditReport(_Shape):
     verdict: Literal["Pass", "Fail", "Unknown"]
     summary: dict[Annotated[Verdict, Field(strict=False)], Annotated[int, Field(ge=0)]]
     findings: list[_Finding]
+    private_subnets: list[PrivateSince] = []
+    ended_exceptions: list[_Ended] = []
+
+    def private_since(self, subnet_id: str) -> PrivateSince | None:
+        """What it says of a subnet; None where it says nothing."""
+        return next((one for one in self.private_subnets if one.subnet.lower() == subnet_id.lower()), None)
 
 
 def report_digest(report: Mapping[str, Any]) -> str:
@@ -128,8 +179,31 @@ def must_agree_with_itself(report: AuditReport, omitted: Omitted) -> None:
             _refuse(
                 f"{finding.check} about {finding.resource[:256]} is {finding.verdict.value} with or for no exception"
             )
+    _private_subnets_must_be_past(report)
     if (verdict := overall(_findings(report, omitted, date.min))).value != report.verdict:
         _refuse(f"its verdict is {report.verdict}, and its findings come to {verdict.value}")
+
+
+def _private_subnets_must_be_past(report: AuditReport) -> None:
+    """Each once, and since a moment that was over when the audit ended."""
+    named = [one.subnet.lower() for one in report.private_subnets]
+    if len(set(named)) != len(named):
+        _refuse("it names a private subnet twice")
+    for one in report.private_subnets:
+        try:
+            is_past = one.at <= finished_at_of(report)
+        except ValueError as error:
+            raise refused(Refusal.MALFORMED, f"privateSubnets of the report: {error}") from None
+        if not is_past:
+            _refuse(f"{one.subnet[:256]} is private since {one.since}, and the audit ended at {report.finished_at}")
+
+
+def finished_at_of(report: AuditReport) -> datetime:
+    """When the audit ended. Raises AttestationRefused."""
+    found = zoned(report.finished_at)
+    if found is None:
+        raise refused(Refusal.MALFORMED, f"finishedAt of the report is no time with a zone: {report.finished_at[:64]}")
+    return found
 
 
 def verdict_on(report: AuditReport, omitted: Omitted, day: date) -> Verdict:
@@ -138,14 +212,18 @@ def verdict_on(report: AuditReport, omitted: Omitted, day: date) -> Verdict:
 
 
 def without_what_is_fine(report: Mapping[str, Any]) -> tuple[dict[str, Any], Omitted]:
-    """The report without its Pass and NotApplicable findings, and how many of which check those were."""
+    """The report without its Pass and NotApplicable findings, and how many of which check those were.
+
+    What follows from its findings, and what changed since another report, is left out as well: only findings decide.
+    """
     kept = [finding for finding in report["findings"] if finding["verdict"] not in MAY_BE_OMITTED]
     left_out = {
         verdict: dict(Counter(each["check"] for each in report["findings"] if each["verdict"] == verdict))
         for verdict in MAY_BE_OMITTED
     }
     omitted = Omitted(passed=left_out[Verdict.PASS], not_applicable=left_out[Verdict.NOT_APPLICABLE])
-    return {**report, "findings": kept}, omitted
+    small = {name: value for name, value in report.items() if name not in _FOLLOWS}
+    return {**small, "findings": kept}, omitted
 
 
 def _findings(report: AuditReport, omitted: Omitted, day: date) -> Iterator[Finding]:

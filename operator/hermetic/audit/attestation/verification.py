@@ -180,6 +180,10 @@ def _consistent_report(statement: Statement) -> AuditReport:
     if not (omitted.passed or omitted.not_applicable) and report_digest(predicate.report) != predicate.report_digest:
         raise refused(Refusal.CONTRADICTORY, "the report does not have the digest that the payload names")
     must_agree_with_itself(report, omitted)
+    if predicate.sequence == 1 and any(one.basis != "audit" for one in report.private_subnets):
+        raise refused(
+            Refusal.CONTRADICTORY, "the first of a chain says of a subnet what an earlier one would have shown"
+        )
     return report
 
 

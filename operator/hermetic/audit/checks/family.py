@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from importlib import resources
 from typing import Any
 
+from hermetic.audit.controls import read_controls
 from hermetic.audit.findings import CheckPage, Severity
 from hermetic.audit.judging import Check, Judge
 
@@ -34,5 +35,7 @@ def _check(title: str, entry: Mapping[str, Any], judge: Judge) -> Check:
         remedy=entry["remedy"].strip(),
         source=entry["source"],
         family=title,
+        controls=read_controls(entry.get("controls", {})),
+        remedy_in_node_group=entry.get("remedy_in_node_group", "").strip(),
     )
     return Check(page, frozenset(entry.get("needs", ["azure"])), judge)

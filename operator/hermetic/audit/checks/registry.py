@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from hermetic.audit.checks import (
     aks,
+    disks,
     dns,
     endpoints,
     ipv6,
@@ -18,6 +19,7 @@ from hermetic.audit.checks import (
     probe,
     registries,
     routes,
+    sinks,
     storage,
     topology,
 )
@@ -33,8 +35,10 @@ CHECKS: tuple[Check, ...] = (
     *endpoints.CHECKS,
     *registries.CHECKS,
     *storage.CHECKS,
+    *disks.CHECKS,
     *dns.CHECKS,
     *aks.CHECKS,
+    *sinks.CHECKS,
     *kube_services.CHECKS,
     *kube_policies.CHECKS,
     *kube_workloads.CHECKS,

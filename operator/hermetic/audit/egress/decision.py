@@ -22,7 +22,7 @@ from hermetic.audit.estate.azure.balancing import LoadBalancer
 from hermetic.audit.estate.azure.vnet import NicFields
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.policy import Policy
-from hermetic.audit.scope import subnets_of
+from hermetic.audit.scope import subnets_by_id
 from hermetic.errors import FactDamaged
 
 
@@ -62,7 +62,7 @@ def internet_egress(estate: Estate, policy: Policy, nic: NicFields, told: bool |
 
 
 def _around(estate: Estate, nic: NicFields) -> Iterator[Surroundings]:
-    ours = {one.id.lower(): one for one in subnets_of(estate)[0]}
+    ours = subnets_by_id(estate)
     for subnet_id in nic.subnet_ids:
         scoped = ours.get(subnet_id.lower())
         if scoped is not None and scoped.seen.value is not None:

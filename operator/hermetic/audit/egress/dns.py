@@ -6,13 +6,15 @@ not document the catch-all form well: "." blocks every name; whatever else is me
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 from enum import Enum
 
+from hermetic.audit.egress.behind_the_lock import policies_behind_the_lock
 from hermetic.audit.estate.azure.dns import DnsSecurityRule, DomainList, LinkedDnsPolicies
 from hermetic.audit.estate.estate import Estate
-from hermetic.audit.estate.look import Listing, Look
+from hermetic.audit.estate.look import Listing, Look, is_locked
+from hermetic.audit.policy import Policy
 from hermetic.audit.scope import missing
 
 EVERY_NAME = "."
@@ -28,21 +30,28 @@ class ByDefault(Enum):
 
 @dataclass(frozen=True, slots=True)
 class NamePolicy:
-    """The conclusion about one network, in a CamelCase word and a sentence, and what it rests on."""
+    """The conclusion about one network, in a CamelCase word and a sentence, and what it rests on.
+
+    `policies` are the ids of all policies that were seen linked to the network.
+    """
 
     verdict: ByDefault
     reason: str
     words: str
     looks: tuple[Look, ...]
+    policies: tuple[str, ...] = ()
 
 
-def names_by_default(estate: Estate, network: str) -> NamePolicy:
+def names_by_default(estate: Estate, policy: Policy, network: str) -> NamePolicy:
     """What the DNS security policies linked to a network do with a name that they do not list."""
-    return estate.once(("names by default", network.lower()), lambda: _names_by_default(estate, network))
+    key = ("names by default", network.lower(), policy)
+    return estate.once(key, lambda: _names_by_default(estate, policy, network))
 
 
-def _names_by_default(estate: Estate, network: str) -> NamePolicy:
+def _names_by_default(estate: Estate, policy: Policy, network: str) -> NamePolicy:
     linked = estate.asked(LinkedDnsPolicies, network)
+    if is_locked(linked):
+        return _behind_the_lock(estate, policy, network, linked)
     if linked.value is None:
         return NamePolicy(ByDefault.UNCLEAR, "PolicyNotSeen", "the linked policies were not seen", (linked,))
     if not linked.value.is_whole:
@@ -51,19 +60,43 @@ def _names_by_default(estate: Estate, network: str) -> NamePolicy:
     ids = [one.id for one in linked.value.value or ()]
     if not ids:
         return NamePolicy(ByDefault.ANSWERED, "NoDnsPolicy", "no DNS security policy is linked", (linked,))
+    return _several(ids, linked) if len(ids) > 1 else _by_policy(estate, ids[0], linked)
+
+
+def _behind_the_lock(estate: Estate, policy: Policy, network: str, refused: Look) -> NamePolicy:
+    """By the policy that lists the network itself: no network has two. Without one, none was seen."""
+    owners = policies_behind_the_lock(estate, policy, network)
+    if not owners:
+        return NamePolicy(ByDefault.UNCLEAR, "PolicyNotSeen", "the linked policies were not seen", (refused,))
+    ids = sorted({owner.lower(): owner for owner, _ in owners}.values())
     if len(ids) > 1:
-        words = f"{len(ids)} policies are linked, and which of them decides is not known"
-        return NamePolicy(ByDefault.UNCLEAR, "SeveralPolicies", words, (linked,))
-    rules = estate.every(DnsSecurityRule, ids[0])
-    lists = _Lists(estate, rules)
+        return _several(ids, *(link for _, link in owners))
+    (owner, link), *_ = owners
+    names = _by_policy(estate, owner, link)
+    if names.verdict is not ByDefault.BLOCKED or link.is_in_force:
+        return names
+    words = f"the link of its policy is in state {link.provisioning_state!r}: whether it blocks yet is not known"
+    return replace(names, verdict=ByDefault.UNCLEAR, reason="LinkNotInForce", words=words)
+
+
+def _several(ids: list[str], *looks: Look) -> NamePolicy:
+    words = f"{len(ids)} policies are linked, and which of them decides is not known"
+    return NamePolicy(ByDefault.UNCLEAR, "SeveralPolicies", words, looks, tuple(ids))
+
+
+def _by_policy(estate: Estate, policy: str, link: Look) -> NamePolicy:
+    """What one DNS security policy does with a name that it does not list; `link` shows that it is linked."""
+    rules = estate.every(DnsSecurityRule, policy)
+    lists = Domains(estate, rules)
+    looks = (link, rules, *lists.looks)
     if rules.problem is not None:
         words = "rules of the policy are missing from the answer, and any of them may decide"
-        return NamePolicy(ByDefault.UNCLEAR, "RulesNotSeen", words, (linked, rules, *lists.looks))
+        return NamePolicy(ByDefault.UNCLEAR, "RulesNotSeen", words, looks, (policy,))
     verdict, reason, words = _first_for_every_name(rules, lists)
-    return NamePolicy(verdict, reason, words, (linked, rules, *lists.looks))
+    return NamePolicy(verdict, reason, words, looks, (policy,))
 
 
-class _Lists:
+class Domains:
     """The domains of each rule, read at once for all rules."""
 
     def __init__(self, estate: Estate, rules: Listing[DnsSecurityRule]) -> None:
@@ -82,17 +115,21 @@ class _Lists:
         return found
 
 
-def _first_for_every_name(rules: Listing[DnsSecurityRule], lists: _Lists) -> tuple[ByDefault, str, str]:
-    for rule in sorted(rules, key=lambda one: (one.priority if one.priority is not None else 0, one.name)):
-        if (rule.dns_security_rule_state or "").lower() == "disabled":
-            continue
+def in_force(rules: Iterable[DnsSecurityRule]) -> list[DnsSecurityRule]:
+    """The rules that are not switched off, in the order in which they decide."""
+    on = (one for one in rules if (one.dns_security_rule_state or "").lower() != "disabled")
+    return sorted(on, key=lambda one: (one.priority if one.priority is not None else 0, one.name))
+
+
+def _first_for_every_name(rules: Listing[DnsSecurityRule], lists: Domains) -> tuple[ByDefault, str, str]:
+    for rule in in_force(rules):
         found = next(iter(_decided_by(rule, lists)), None)
         if found is not None:
             return found
     return ByDefault.ANSWERED, "NoCatchAll", 'no enabled rule blocks every name (".")'
 
 
-def _decided_by(rule: DnsSecurityRule, lists: _Lists) -> Iterator[tuple[ByDefault, str, str]]:
+def _decided_by(rule: DnsSecurityRule, lists: Domains) -> Iterator[tuple[ByDefault, str, str]]:
     """Nothing when the rule is about some names only, and lets the next one decide about all others."""
     domains = lists.of(rule)
     action = ((rule.action.action_type if rule.action is not None else None) or "").lower()

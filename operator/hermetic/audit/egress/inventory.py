@@ -8,12 +8,19 @@ from typing import TypeVar
 from hermetic.audit.estate.arm_ids import is_below, subscription_of
 from hermetic.audit.estate.azure.vnet import NetworkInterface, NicFields, ScaleSet
 from hermetic.audit.estate.estate import Estate
-from hermetic.audit.estate.look import Listing, Look, merged
+from hermetic.audit.estate.look import Listing, Look, Seen, merged
 from hermetic.audit.estate.resource import Resource
 from hermetic.audit.judging import unreadable
 from hermetic.audit.policy import Policy
 from hermetic.audit.reach import is_in
-from hermetic.audit.scope import groups_of, instance_nics_of, network_ids_of, nics_of_set, node_group_of
+from hermetic.audit.scope import (
+    groups_of,
+    instance_nics_of,
+    is_flexible,
+    network_ids_of,
+    nics_of_set,
+    node_group_of,
+)
 from hermetic.errors import FactDamaged
 
 R = TypeVar("R", bound=Resource)
@@ -42,6 +49,11 @@ def _everywhere(estate: Estate, policy: Policy, kind: type[R]) -> Listing[R]:
     whole = merged(estate.cluster, *(estate.every(kind, scope) for scope in scopes))
     once = {item.id.lower(): item for item in whole}
     return Listing(whole.target, tuple(once[key] for key in sorted(once)), whole.evidence, whole.problem)
+
+
+def in_home_subscriptions(estate: Estate, policy: Policy, kind: type[R]) -> Listing[R]:
+    """The same from the lists of our subscriptions alone: for what lies in groups that are not the cluster's anyway."""
+    return merged(estate.cluster, *(estate.every(kind, scope) for scope in home_subscriptions(estate, policy)))
 
 
 def interfaces_in_the_networks(estate: Estate, policy: Policy) -> tuple[tuple[NicFields, ...], tuple[Look, ...]]:
@@ -83,11 +95,6 @@ def instances_of(estate: Estate, scale_set: ScaleSet) -> Listing[NicFields]:
     return nics_of_set(estate, scale_set)
 
 
-def is_flexible(scale_set: ScaleSet) -> bool:
-    """Whether its instances are virtual machines of their own; Azure then has no list of their interfaces by set."""
-    return (scale_set.orchestration_mode or "").lower() == "flexible"
-
-
 def readable(items: Iterable[T], read: Callable[[T], V], damaged: list[Look]) -> Iterator[tuple[T, V]]:
     """Each item with what was read of it; damage goes to the list and hides no other item."""
     for item in items:
@@ -97,3 +104,14 @@ def readable(items: Iterable[T], read: Callable[[T], V], damaged: list[Look]) ->
             damaged.append(unreadable(damage))
         else:
             yield item, found
+
+
+def each_of(items: Iterable[T], read: Callable[[T], Iterable[V]], damaged: list[Look]) -> Iterator[V]:
+    """Everything that is read of all items; damage goes to the list and hides no other item."""
+    for _, found in readable(items, lambda item: tuple(read(item)), damaged):
+        yield from found
+
+
+def values_of(seen: Iterable[Seen[T]]) -> Iterator[T]:
+    """What is there, of what was looked at."""
+    return (one.value for one in seen if one.value is not None)

@@ -8,7 +8,7 @@ from hermetic.audit.egress.surroundings import Surroundings, surroundings
 from hermetic.audit.estate.arm_ids import name_of
 from hermetic.audit.estate.azure.vnet import Subnet
 from hermetic.audit.estate.estate import Estate
-from hermetic.audit.scope import ScopedSubnet
+from hermetic.audit.scope import ScopedSubnet, subnets_of
 from hermetic.errors import FactDamaged
 
 
@@ -31,11 +31,52 @@ def masked(estate: Estate, scoped: ScopedSubnet, subnet: Subnet) -> str:
     return estate.once(("masked", scoped.id.lower()), lambda: _masked(estate, scoped, subnet))
 
 
+def is_masked(estate: Estate, scoped: ScopedSubnet, subnet: Subnet) -> bool:
+    """Whether something stops today what a method of this subnet would let out."""
+    return estate.once(("is masked", scoped.id.lower()), lambda: _is_masked(estate, scoped, subnet))
+
+
+def _is_masked(estate: Estate, scoped: ScopedSubnet, subnet: Subnet) -> bool:
+    try:
+        return bool(masks_of(surroundings(estate, scoped, subnet)))
+    except FactDamaged:
+        return False
+
+
 def _masked(estate: Estate, scoped: ScopedSubnet, subnet: Subnet) -> str:
     try:
         return in_words(masks_of(surroundings(estate, scoped, subnet)))
     except FactDamaged:
         return "whether anything masks it could not be read"
+
+
+def masks_of_nodes(estate: Estate) -> tuple[str, ...]:
+    """What stops today what a method would let out of any subnet of nodes or pods; nothing where one of them is open.
+
+    For methods that hold for nodes wherever they are: a public address, a rule of a load balancer. A subnet that was
+    not seen, or that may be missing, is taken for open.
+    """
+    return estate.once("masks of nodes", lambda: _masks_of_nodes(estate))
+
+
+def _masks_of_nodes(estate: Estate) -> tuple[str, ...]:
+    subnets, looks = subnets_of(estate)
+    found: list[tuple[str, ...]] = []
+    for scoped in (one for one in subnets if not one.is_for_the_api_server_only):
+        if scoped.seen.value is None:
+            return ()
+        try:
+            found.append(masks_of(surroundings(estate, scoped, scoped.seen.value)))
+        except FactDamaged:
+            return ()
+    if not all(found) or any(look.problem is not None for look in looks):
+        return ()
+    return tuple(dict.fromkeys(mask for masks in found for mask in masks))
+
+
+def with_masks(message: str, masks: tuple[str, ...]) -> str:
+    """A message with what masks it, where something does."""
+    return f"{message}; {in_words(masks)}" if masks else message
 
 
 def in_words(masks: tuple[str, ...]) -> str:

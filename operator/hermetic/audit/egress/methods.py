@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -14,16 +14,16 @@ from hermetic.audit.egress.balancers import (
     translating_outbound_rules,
     translating_rules,
 )
-from hermetic.audit.egress.inventory import everywhere, readable
+from hermetic.audit.egress.inventory import each_of, everywhere, values_of
 from hermetic.audit.estate.arm_ids import name_of, parent_of
 from hermetic.audit.estate.azure.addresses import ScaleSetPublicAddress
 from hermetic.audit.estate.azure.aks import AgentPool
 from hermetic.audit.estate.azure.balancing import LoadBalancer, NatGateway, ServiceGateway
 from hermetic.audit.estate.azure.vnet import NicFields, ScaleSet, Subnet, VirtualNetwork
 from hermetic.audit.estate.estate import Estate
-from hermetic.audit.estate.look import Look, Seen
+from hermetic.audit.estate.look import Look
 from hermetic.audit.policy import Policy
-from hermetic.audit.scope import instance_nics_of, networks_of, pools_of, scale_sets_of, subnets_of
+from hermetic.audit.scope import instance_nics_of, is_flexible, networks_of, pools_of, scale_sets_of, subnets_of
 
 T = TypeVar("T")
 
@@ -90,19 +90,19 @@ def _of_the_network(estate: Estate, policy: Policy, looks: list[Look]) -> Iterat
     networks = networks_of(estate)
     nat, service = everywhere(estate, policy, NatGateway), everywhere(estate, policy, ServiceGateway)
     looks += (*scope, *(one.seen for one in subnets), *networks, nat, service)
-    yield from _each(_values(one.seen for one in subnets), by_subnet, looks)
-    yield from _each(_values(networks), by_network, looks)
-    yield from _each(nat, by_nat_gateway, looks)
-    yield from _each(service, by_service_gateway, looks)
+    yield from each_of(values_of(one.seen for one in subnets), by_subnet, looks)
+    yield from each_of(values_of(networks), by_network, looks)
+    yield from each_of(nat, by_nat_gateway, looks)
+    yield from each_of(service, by_service_gateway, looks)
 
 
 def _of_the_nodes(estate: Estate, looks: list[Look]) -> Iterator[Served]:
     pools, sets, nics = pools_of(estate), scale_sets_of(estate), instance_nics_of(estate)
-    addresses = [estate.every(ScaleSetPublicAddress, one.id) for one in sets]
+    addresses = [estate.every(ScaleSetPublicAddress, one.id) for one in sets if not is_flexible(one)]
     looks += (pools, sets, nics, *addresses)
-    yield from _each(pools, _of_pool, looks)
-    yield from _each(sets, _of_model, looks)
-    yield from _each(nics, _of_nic, looks)
+    yield from each_of(pools, _of_pool, looks)
+    yield from each_of(sets, _of_model, looks)
+    yield from each_of(nics, _of_nic, looks)
     yield from (("", Method("public ip", one.id or listing.target)) for listing in addresses for one in listing)
 
 
@@ -110,16 +110,7 @@ def _of_balancers(estate: Estate, policy: Policy, looks: list[Look]) -> Iterator
     nodes, known = nodes_of(estate)
     balancers, listed = balancers_of(estate, policy)
     looks += (*known, *listed, *balancers)
-    yield from _each(_values(balancers), lambda one: by_balancer(one, node_pools(one, nodes)), looks)
-
-
-def _each(items: Iterable[T], read: Callable[[T], Iterable[Served]], looks: list[Look]) -> Iterator[Served]:
-    for _, found in readable(items, lambda item: tuple(read(item)), looks):
-        yield from found
-
-
-def _values(seen: Iterable[Seen[T]]) -> Iterator[T]:
-    return (one.value for one in seen if one.value is not None)
+    yield from each_of(values_of(balancers), lambda one: by_balancer(one, node_pools(one, nodes)), looks)
 
 
 def by_subnet(subnet: Subnet) -> Iterator[Served]:

@@ -11,8 +11,10 @@ from collections.abc import Callable, Hashable, Iterable, Mapping
 from typing import Any, TypeVar, cast
 
 from hermetic.audit.estate.look import Listing, Seen
+from hermetic.audit.estate.projection import fields_kept
 from hermetic.audit.estate.questions import Answer, Problem, Question, Source, Trouble, fixed_json
 from hermetic.audit.estate.resource import Resource
+from hermetic.audit.estate.sharing import Sharing
 
 R = TypeVar("R", bound=Resource)
 T = TypeVar("T")
@@ -59,7 +61,10 @@ class Estate:
         memo = (kind, question.key)
         if memo not in self._read:
             answer = self._answer(question)
-            items = tuple(kind.read(body) for body in answer.bodies)
+            sharing = Sharing()
+            read = (sharing.shared(kind.read(body)) for body in answer.bodies)
+            # By id: neither Azure nor Kubernetes promises an order, and a verdict must not depend on one.
+            items = tuple(sorted(read, key=_id_of))
             self._read[memo] = Listing(scope, items, answer.evidence, answer.problem)
         return cast("Listing[R]", self._read[memo])
 
@@ -92,10 +97,25 @@ class Estate:
         if version != question.api_version:
             self.wanted[question.key] = question
             return Answer(problem=_of_another_version(version, question))
+        if answer.kept and answer.kept != fields_kept(question.kind):
+            self.wanted[question.key] = question
+            return Answer(problem=_of_other_fields(question))
         return answer
+
+
+def _id_of(resource: Resource) -> tuple[str, str]:
+    """Its id and name as far as they can be read: an id that is damaged must not keep others from being judged."""
+    fields = vars(resource)
+    return str(fields.get("id", "")).lower(), str(fields.get("name", "")).lower()
 
 
 def _of_another_version(version: str, question: Question) -> Problem:
     """A field that a version does not know is left out of its answers, and would look like one that is not set."""
     words = f"collected with api-version {version}, and this release asks {question.api_version}: collect again"
+    return Problem(Trouble.NOT_ASKED, f"{question.verb} {question.kind} at {question.target}: {words}")
+
+
+def _of_other_fields(question: Question) -> Problem:
+    """A field that was not kept would look like one that is not set."""
+    words = "collected by a release that kept other fields than this one reads: collect again"
     return Problem(Trouble.NOT_ASKED, f"{question.verb} {question.kind} at {question.target}: {words}")

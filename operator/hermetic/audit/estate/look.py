@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Generic, Protocol, TypeVar
 
-from hermetic.audit.estate.questions import Problem
+from hermetic.audit.estate.questions import Problem, Trouble
 from hermetic.audit.findings import Evidence
 
 T = TypeVar("T")
@@ -61,6 +61,11 @@ class Missing:
 
     problem: Problem
     evidence: tuple[Evidence, ...] = field(default=())
+
+
+def is_locked(look: Look) -> bool:
+    """Whether a deny assignment forbade to look."""
+    return look.problem is not None and look.problem.trouble is Trouble.LOCKED
 
 
 def merged(target: str, *listings: Listing[T]) -> Listing[T]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar, Self, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from hermetic.audit.estate.questions import Body, Problem, Source
 from hermetic.audit.estate.spelling import MISSHAPEN, child, flat, spelling
@@ -31,19 +31,36 @@ class Part(BaseModel):
     misshapen: None = Field(default=None, repr=False)
     """Never read: whatever stands there is a defect of the answer (see `spelling.MISSHAPEN`)."""
 
-    _damage: dict[str, FactDamaged] = PrivateAttr(default_factory=dict)
+    # A slot, and no private attribute of pydantic: that would cost each of ten thousands of parts two maps.
+    __slots__ = ("_damage",)
+    _damage: ClassVar[Any]
 
     def __getattr__(self, name: str) -> Any:
         # Asked only for what is not there: every field of a whole object is.
-        damage = (object.__getattribute__(self, "__pydantic_private__") or {}).get("_damage", {})
-        if name in damage:
+        if name != "_damage" and name in (damage := self._damages()):
             raise damage[name]
         return super().__getattr__(name)  # type: ignore[misc]
+
+    def _damages(self) -> dict[str, FactDamaged]:
+        try:
+            found: dict[str, FactDamaged] = object.__getattribute__(self, "_damage")
+        except AttributeError:
+            return {}
+        return found
+
+    @property
+    def is_damaged(self) -> bool:
+        """Whether a field of it could not be read; of the parts inside it each knows its own."""
+        return bool(self._damages())
 
     def lose(self, field: str, damage: FactDamaged) -> None:
         """From now on, who reads this field meets the damage."""
         self.__dict__.pop(field, None)
-        self._damage[field] = damage
+        object.__setattr__(self, "_damage", {**self._damages(), field: damage})
+
+
+MODELS: dict[tuple[Source, str], list[type[Resource]]] = {}
+"""Every kind of resource that was ever declared, by who answers and the type in lower case."""
 
 
 class Reference(Part):
@@ -65,21 +82,32 @@ class Resource(Part):
     ACTION: ClassVar[str] = ""
     WRAPPED: ClassVar[bool] = True
     """Whether what matters is in `properties`: without them, the body says nothing."""
+    READS_ITS_FIELDS_ONLY: ClassVar[bool] = False
+    """Set where `read` is overridden and still looks at nothing but the fields: see `projection`."""
 
     id: str = ""
     name: str = ""
 
-    _evidence: tuple[Evidence, ...] = PrivateAttr(default=())
+    __slots__ = ("_evidence",)
+    _evidence: ClassVar[Any]
 
     @property
     def evidence(self) -> tuple[Evidence, ...]:
         """The exchanges that brought it."""
-        return self._evidence
+        try:
+            found: tuple[Evidence, ...] = object.__getattribute__(self, "_evidence")
+        except AttributeError:
+            return ()
+        return found
 
     @property
     def problem(self) -> Problem | None:
         """None: what cannot be read of it speaks up when it is read."""
         return None
+
+    @classmethod
+    def __pydantic_init_subclass__(cls, **_: Any) -> None:
+        MODELS.setdefault((cls.SOURCE, getattr(cls, "TYPE", "").lower()), []).append(cls)
 
     @classmethod
     def read(cls, body: Body) -> Self:
@@ -94,7 +122,7 @@ class Resource(Part):
 
     def seen_by(self, evidence: tuple[Evidence, ...], name: str = "", damage: Mapping[Path, str] | None = None) -> Self:
         """The same, with what it was seen by and what of it is damaged; for those who read it."""
-        self._evidence = evidence
+        object.__setattr__(self, "_evidence", evidence)
         for path, words in (damage or {}).items():
             _lose(self, path, FactDamaged(f"{name}: {words}", resource=name, evidence=evidence))
         return self

@@ -129,6 +129,7 @@ def _answer(question: Question, answer: Answer, exchanges: _Table, bodies: _Tabl
         "problem": None
         if problem is None
         else {"trouble": problem.trouble.value, "detail": problem.detail, "permission": problem.permission},
+        **({"kept": answer.kept} if answer.kept else {}),
     }
 
 
@@ -168,6 +169,8 @@ class _Answer(_Read):
     bodies: list[tuple[StrictInt, list[StrictInt]]]
     evidence: list[StrictInt]
     problem: _Problem | None
+    kept: str = ""
+    """Absent where bodies are whole, and in files that were written before there was anything else."""
 
     def question(self) -> Question:
         return Question(self.source, self.verb, self.kind, self.target, self.api_version, self.action, self.body)
@@ -180,6 +183,7 @@ class _Answer(_Read):
             tuple(Body(_at(bodies, number, "bodies"), evidence(by)) for number, by in self.bodies),
             evidence(self.evidence),
             self.problem.problem() if self.problem else None,
+            self.kept,
         )
 
 

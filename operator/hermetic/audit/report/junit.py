@@ -11,10 +11,13 @@ from collections.abc import Iterator, Mapping
 from itertools import groupby
 from xml.etree import ElementTree as Xml
 
+from hermetic.api.text import printable
 from hermetic.api.times import timestamp
-from hermetic.audit.findings import CheckPage, Finding, Report, Verdict, worst_first
-from hermetic.audit.report.telling import acceptance, evidence_line, page_of, printable, remedy_of
+from hermetic.audit.findings import CheckPage, Finding, Report, Verdict
+from hermetic.audit.report.causes import Cause, by_cause
+from hermetic.audit.report.telling import acceptance, evidence_line, page_of, remedy_of
 
+Told = tuple[Finding, Cause | None]
 _TAGS = {
     Verdict.FAIL: "failure",
     Verdict.UNKNOWN: "error",
@@ -27,23 +30,25 @@ def as_junit(report: Report, pages: Mapping[str, CheckPage]) -> str:
     """The whole document; characters that XML cannot hold are replaced, the rest is escaped."""
     root = Xml.Element("testsuites", {"name": "hermetic audit", **_counts(list(report.findings))})
 
-    def family(finding: Finding) -> str:
-        return page_of(finding.check, pages).family
+    def family(told: Told) -> str:
+        return page_of(told[0].check, pages).family
 
-    for name, group in groupby(sorted(worst_first(report.findings), key=family), key=family):
+    for name, group in groupby(sorted(by_cause(report.findings, pages), key=family), key=family):
         root.append(_suite(name, list(group), report, pages))
     Xml.indent(root)
     return '<?xml version="1.0" encoding="UTF-8"?>\n' + Xml.tostring(root, encoding="unicode") + "\n"
 
 
-def _suite(family: str, findings: list[Finding], report: Report, pages: Mapping[str, CheckPage]) -> Xml.Element:
+def _suite(family: str, told: list[Told], report: Report, pages: Mapping[str, CheckPage]) -> Xml.Element:
     # the schema of JUnit has no zone in its timestamps: this is UTC
     started = timestamp(report.started_at).removesuffix("Z")
-    suite = Xml.Element("testsuite", {"name": printable(family), "timestamp": started, **_counts(findings)})
+    suite = Xml.Element(
+        "testsuite", {"name": printable(family), "timestamp": started, **_counts([finding for finding, _ in told])}
+    )
     properties = Xml.SubElement(suite, "properties")
     for name, value in _properties(report):
         Xml.SubElement(properties, "property", {"name": printable(name), "value": printable(value)})
-    suite.extend(_case(finding, pages) for finding in findings)
+    suite.extend(_case(finding, cause, pages) for finding, cause in told)
     return suite
 
 
@@ -69,7 +74,7 @@ def _properties(report: Report) -> Iterator[tuple[str, str]]:
         yield "note", note
 
 
-def _case(finding: Finding, pages: Mapping[str, CheckPage]) -> Xml.Element:
+def _case(finding: Finding, cause: Cause | None, pages: Mapping[str, CheckPage]) -> Xml.Element:
     name = {"classname": printable(f"hermetic.{finding.check}"), "name": printable(finding.resource)}
     case = Xml.Element("testcase", {**name, "time": "0"})
     if (tag := _TAGS.get(finding.verdict)) is None:
@@ -79,13 +84,15 @@ def _case(finding: Finding, pages: Mapping[str, CheckPage]) -> Xml.Element:
     if tag != "skipped":
         attributes["type"] = finding.severity.value
     told = Xml.SubElement(case, tag, attributes)
-    told.text = printable("\n".join(_details(finding, pages))) or None
+    told.text = printable("\n".join(_details(finding, cause, pages))) or None
     return case
 
 
-def _details(finding: Finding, pages: Mapping[str, CheckPage]) -> Iterator[str]:
+def _details(finding: Finding, cause: Cause | None, pages: Mapping[str, CheckPage]) -> Iterator[str]:
     if finding.reason:
         yield f"reason: {finding.reason}"
+    if cause is not None:
+        yield f"cause: {cause.number} {cause.title}"
     for path in finding.paths:
         yield f"path: {path}"
     if remedy := remedy_of(finding, pages):

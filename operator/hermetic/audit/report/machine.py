@@ -1,29 +1,53 @@
 """The JSON report, as the contract spells it: what scripts read and what an attestation signs.
 
-The fields of the contract are always there, in its order. `exception` stands only in an Excepted finding and `notes`
-only where there are any: a script that knows the contract alone misses neither verdict nor count.
+The fields of the contract are always there, in its order. `exception` is only in an Excepted finding, `notes` only
+where there are any, `baseline` only where one was named: a script that knows the contract alone misses neither verdict
+nor count.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from typing import Any
+from collections.abc import Callable, Iterator
+from datetime import datetime, timedelta
+from itertools import islice
+from typing import TYPE_CHECKING, Any
 
 from hermetic.api.times import timestamp
-from hermetic.audit.findings import Evidence, Finding, Report, by_check
+from hermetic.audit.comparison import SCHEMA
+from hermetic.audit.comparison import shown as compared
+from hermetic.audit.findings import Evidence, Finding, Parts, Report, by_check
+from hermetic.audit.report.causes import Cause, causes_of
 
-SCHEMA = "hermetic.dev/audit/v1"
+if TYPE_CHECKING:
+    from hermetic.audit.exceptions import Term
+    from hermetic.audit.private_subnets import PrivateSubnet
+
+__all__ = ("SCHEMA", "as_json", "digest", "document", "pieces")
+
+TOKENS_A_PIECE = 20_000
 
 
 def as_json(report: Report) -> str:
     """UTF-8 safe text ending in a newline; equal reports give equal bytes, whatever order their findings came in."""
-    return json.dumps(document(report), indent=2) + "\n"
+    return "".join(pieces(report))
+
+
+def pieces(report: Report) -> Iterator[str]:
+    """The same text in pieces: as a whole, the report of a large cluster takes as much memory as its audit."""
+    tokens = json.JSONEncoder(indent=2).iterencode(document(report))
+    while piece := "".join(islice(tokens, TOKENS_A_PIECE)):
+        yield piece
+    yield "\n"
 
 
 def digest(report: Report) -> str:
     """SHA-256 of the JSON report in hexadecimal: other formats carry it, so that they can be held against it."""
-    return hashlib.sha256(as_json(report).encode()).hexdigest()
+    found = hashlib.sha256()
+    for piece in pieces(report):
+        found.update(piece.encode())
+    return found.hexdigest()
 
 
 def document(report: Report) -> dict[str, Any]:
@@ -38,12 +62,46 @@ def document(report: Report) -> dict[str, Any]:
         "verdict": report.verdict.value,
         "notAsked": {source: sorted(checks) for source, checks in sorted(report.not_asked.items())},
         "summary": {verdict.value: count for verdict, count in report.summary.items()},
-        "findings": [_finding(finding) for finding in by_check(report.findings)],
+        "findings": _findings(report),
     }
+    if (run := report.run) is not None:
+        shown["run"] = {"by": run.by, "policy": run.policy, "exceptions": run.exceptions}
+    if causes := causes_of(report.findings, {}):
+        shown["causes"] = [_cause(cause, causes) for cause in causes]
+    if report.ended_exceptions:
+        shown["endedExceptions"] = [_ended(one) for one in report.ended_exceptions]
+    if report.private_subnets:
+        shown["privateSubnets"] = [_private(one) for one in report.private_subnets]
+    if report.comparison is not None:
+        shown["baseline"] = compared(report.comparison)
     return shown | ({"notes": list(report.notes)} if report.notes else {})
 
 
-def _finding(finding: Finding) -> dict[str, Any]:
+def _cause(cause: Cause, causes: tuple[Cause, ...]) -> dict[str, Any]:
+    return {
+        "id": cause.id,
+        "title": cause.title,
+        "verdict": cause.worst.verdict.value,
+        "severity": cause.worst.severity.value,
+        "settles": [{"check": one.check, "resource": one.resource} for one in cause.findings],
+        "derived": [{"check": one.check, "resource": one.resource} for one in cause.derived],
+        "awaits": [causes[number - 1].id for number in cause.awaits],
+    }
+
+
+def _findings(report: Report) -> list[dict[str, Any]]:
+    """An exchange that thousands of findings rest on is one object here."""
+    exchanges: dict[Evidence, dict[str, Any]] = {}
+
+    def shown(seen: Evidence) -> dict[str, Any]:
+        if seen not in exchanges:
+            exchanges[seen] = _evidence(seen)
+        return exchanges[seen]
+
+    return [_finding(finding, shown) for finding in by_check(report.findings)]
+
+
+def _finding(finding: Finding, exchange: Callable[[Evidence], dict[str, Any]]) -> dict[str, Any]:
     shown: dict[str, Any] = {
         "check": finding.check,
         "verdict": finding.verdict.value,
@@ -53,13 +111,44 @@ def _finding(finding: Finding) -> dict[str, Any]:
         "message": finding.message,
         "remedy": finding.remedy,
         "paths": list(finding.paths),
-        "evidence": [_evidence(seen) for seen in finding.evidence],
+        "evidence": [exchange(seen) for seen in finding.evidence],
     }
+    if finding.masked:
+        shown["masked"] = True
+    if (parts := finding.derived_from) is not None:
+        shown["derivedFrom"] = _parts(parts)
     if (accepted := finding.exception) is None:
         return shown
     text = {"reason": accepted.reason, "owner": accepted.owner, "expiry": accepted.expiry}
     return shown | {"exception": text | {"accepted": accepted.accepted.value}}
 
 
+def _ended(one: Term) -> dict[str, str]:
+    return {"check": one.check, "resource": one.resource, "owner": one.owner, "expiry": one.expiry}
+
+
+def _private(one: PrivateSubnet) -> dict[str, Any]:
+    shown = {"subnet": one.subnet, "since": timestamp(_up(one.since)), "basis": one.basis.value}
+    if one.stated_since is not None:
+        shown |= {"statedSince": timestamp(_up(one.stated_since)), "statedBy": one.stated_by}
+    return shown
+
+
+def _up(moment: datetime) -> datetime:
+    """The next whole second: a moment that is cut would be one from before it was known."""
+    return moment if moment.microsecond == 0 else moment.replace(microsecond=0) + timedelta(seconds=1)
+
+
+def _parts(parts: Parts) -> dict[str, Any]:
+    return {
+        "checks": list(parts.checks),
+        "resources": list(parts.resources),
+        "failReason": parts.fail_reason,
+        "unknownReason": parts.unknown_reason,
+        "worst": parts.worst.value,
+    }
+
+
 def _evidence(seen: Evidence) -> dict[str, Any]:
-    return {"request": seen.request, "status": seen.status, "sha256": seen.sha256}
+    shown: dict[str, Any] = {"request": seen.request, "status": seen.status, "sha256": seen.sha256}
+    return shown | ({"value": seen.value} if seen.value else {})

@@ -11,9 +11,11 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from hermetic.api.text import printable
 from hermetic.audit.findings import CheckPage, Finding, Report, Severity, Verdict, worst_first
+from hermetic.audit.report.causes import Cause, by_cause
 from hermetic.audit.report.resources import is_arm_id, object_reference
-from hermetic.audit.report.telling import acceptance, page_of, printable, remedy_of
+from hermetic.audit.report.telling import acceptance, page_of, remedy_of
 
 API_VERSION = "openreports.io/v1alpha1"
 NAME = "hermetic-egress"
@@ -39,7 +41,9 @@ def cluster_report(report: Report, pages: Mapping[str, CheckPage], *, name: str 
     An object has a size limit in the cluster: where not all results fit, the worst stay and
     `configuration.limits.maxResults` says how many.
     """
-    results = [_result(finding, int(report.finished_at.timestamp()), pages) for finding in worst_first(report.findings)]
+    causes = {id(finding): cause for finding, cause in by_cause(report.findings, pages)}
+    finished = int(report.finished_at.timestamp())
+    results = [_result(one, causes[id(one)], finished, pages) for one in worst_first(report.findings)]
     kept = _fitting(results)
     words = Counter(_word(finding) for finding in report.findings)
     cut = {"configuration": {"limits": {"maxResults": len(kept)}}} if len(kept) < len(results) else {}
@@ -73,7 +77,7 @@ def _fitting(results: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return kept
 
 
-def _result(finding: Finding, finished: int, pages: Mapping[str, CheckPage]) -> dict[str, Any]:
+def _result(finding: Finding, cause: Cause | None, finished: int, pages: Mapping[str, CheckPage]) -> dict[str, Any]:
     page = page_of(finding.check, pages)
     about = object_reference(finding.resource)
     return {
@@ -87,7 +91,7 @@ def _result(finding: Finding, finished: int, pages: Mapping[str, CheckPage]) -> 
         "message": printable(finding.message or page.title),
         **({"resources": [about]} if about else {}),
         "timestamp": {"seconds": finished, "nanos": 0},
-        "properties": {name: printable(value) for name, value in _properties(finding, pages)},
+        "properties": {name: printable(value) for name, value in _properties(finding, cause, pages)},
     }
 
 
@@ -97,9 +101,11 @@ def _word(finding: Finding) -> str:
     return _WORDS[finding.verdict]
 
 
-def _properties(finding: Finding, pages: Mapping[str, CheckPage]) -> Iterator[tuple[str, str]]:
+def _properties(finding: Finding, cause: Cause | None, pages: Mapping[str, CheckPage]) -> Iterator[tuple[str, str]]:
     yield "verdict", finding.verdict.value
     yield ("armId" if is_arm_id(finding.resource) else "resource"), finding.resource
+    if cause is not None:
+        yield "cause", f"{cause.number} {cause.id}"
     if finding.paths:
         yield "paths", "\n".join(finding.paths)
     if remedy := remedy_of(finding, pages):

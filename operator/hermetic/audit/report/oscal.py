@@ -17,12 +17,14 @@ from itertools import groupby
 from typing import Any
 from uuid import NAMESPACE_URL, uuid5
 
+from hermetic.api.text import one_line
 from hermetic.api.times import timestamp
 from hermetic.audit.findings import CheckPage, Finding, Report, Verdict, by_check, worst_first
+from hermetic.audit.report.causes import Cause, by_cause
 from hermetic.audit.report.machine import digest
 from hermetic.audit.report.oscal_words import NAMESPACE, markup, prop, token
 from hermetic.audit.report.resources import readable
-from hermetic.audit.report.telling import acceptance, headline, one_line, page_of, remedy_of
+from hermetic.audit.report.telling import acceptance, headline, page_of, remedy_of
 
 # 1.2.1 and not a later patch release: the shape is the same, and the common Python tooling stops there.
 OSCAL_VERSION = "1.2.1"
@@ -80,6 +82,7 @@ def _plan(uuid: str, report: Report) -> dict[str, Any]:
 
 def _result(report: Report, pages: Mapping[str, CheckPage], names: _Names, content: str) -> dict[str, Any]:
     findings = _one_per_subject(report)
+    causes = {id(finding): cause for finding, cause in by_cause(report.findings, pages)}
     risks = [_risk(finding, pages, names) for finding in findings if _is_risk(finding)]
     told = [found for check, group in _per_check(findings) if (found := _finding(check, group, pages, names))]
     result = {
@@ -93,7 +96,7 @@ def _result(report: Report, pages: Mapping[str, CheckPage], names: _Names, conte
         "reviewed-controls": _reviewed(report),
     }
     lists = {
-        "observations": [_observation(finding, report, pages, names) for finding in findings],
+        "observations": [_observation(finding, causes[id(finding)], report, pages, names) for finding in findings],
         "risks": risks,
         "findings": told,
     }
@@ -134,10 +137,13 @@ def _inventory(findings: list[Finding], names: _Names) -> list[dict[str, Any]]:
     ]
 
 
-def _observation(finding: Finding, report: Report, pages: Mapping[str, CheckPage], names: _Names) -> dict[str, Any]:
+def _observation(
+    finding: Finding, cause: Cause | None, report: Report, pages: Mapping[str, CheckPage], names: _Names
+) -> dict[str, Any]:
     page = page_of(finding.check, pages)
     props = [prop("verdict", finding.verdict), prop("severity", finding.severity), prop("check", finding.check)]
     props += [prop("reason", finding.reason)] if finding.reason else []
+    props += [prop("cause", cause.id)] if cause else []
     props += [prop("path", path) for path in finding.paths]
     told = " ".join(text for text in (finding.message or page.title, acceptance(finding)) if text)
     evidence = [_evidence(seen.request, seen.status, seen.sha256) for seen in finding.evidence]
@@ -199,11 +205,20 @@ def _finding(
         "uuid": names.uuid("finding", check),
         "title": markup(page.title),
         "description": markup(page.why or page.title),
-        "props": [prop("verdict", worst), prop("severity", page.severity)],
+        "props": [prop("verdict", worst), prop("severity", page.severity), *_controls(page)],
         "target": {"type": "objective-id", "target-id": token(check), "status": _status(worst)},
         "related-observations": [{"observation-uuid": names.of("observation", finding)} for finding in judged],
         **({"related-risks": risks} if risks else {}),
     }
+
+
+def _controls(page: CheckPage) -> list[dict[str, str]]:
+    """Controls that the check gives evidence for, as properties: whether one is met is not for a check to say."""
+    return [
+        prop(f"control-{framework.replace('_', '-')}", one)
+        for framework, _, ids in page.controls.by_framework()
+        for one in ids
+    ]
 
 
 def _status(worst: Verdict) -> dict[str, str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from hermetic.audit.report.telling import one_line
+from hermetic.api.text import one_line
 
 NAMESPACE = "https://hermetic.dev/ns/oscal"
 _NOT_IN_TOKEN = re.compile(r"[^\w.\-]")

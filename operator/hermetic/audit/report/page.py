@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from base64 import b64encode
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -18,48 +18,105 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from hermetic.api.text import printable
 from hermetic.api.times import timestamp
-from hermetic.audit.findings import CheckPage, Finding, Report, Severity, Verdict, by_check, worst_first
-from hermetic.audit.report.drawing import drawing_of
+from hermetic.audit.findings import CheckPage, Evidence, Finding, Report, Severity, Verdict, by_check
+from hermetic.audit.remedies.steps import Step
+from hermetic.audit.report.causes import Cause, causes_of
+from hermetic.audit.report.drawing import Drawing, drawing_of
 from hermetic.audit.report.machine import as_json, digest
 from hermetic.audit.report.resources import readable, short_name
 from hermetic.audit.report.telling import (
     acceptance,
-    heading_of,
+    awaiting,
+    controls_of,
     headline,
     hops_of,
     page_of,
-    printable,
-    remedy_of,
+    remedy_steps,
+    settling,
+    since,
+    transition,
 )
-from hermetic.audit.report.ways import topology_of, ways_of
+from hermetic.audit.report.ways import bundles_of, topology_of, ways_of
+from hermetic.audit.topology import Link
 
 _ROOM = "hermetic.audit.report"
 _FULL = (Verdict.FAIL, Verdict.UNKNOWN, Verdict.EXCEPTED)
 _WORDS = {Verdict.NOT_APPLICABLE: "Not applicable"}
-# a hex digit of JSON's own escapes stands for what could end the element or start another
+# a hex digit of JSON's own escapes replaces what could end the element or start another
 _ESCAPES = {ord(sign): f"\\u{ord(sign):04x}" for sign in "<>&\u2028\u2029"}
 
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """One finding as the page shows it; `anchor` is the same in every audit of the same cluster."""
+    """One finding as the page shows it; `anchor` is the same in every audit of the same cluster.
+
+    `steps` are what to do, `seen` the numbers of its evidence in the table of all evidence, each with
+    the value that was read.
+    """
 
     finding: Finding
     page: CheckPage
     anchor: str
     resource: str
     paths: tuple[tuple[str, ...], ...]
-    remedy: str
+    steps: tuple[Step, ...]
     accepted: str
+    seen: tuple[tuple[int, str], ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
-    """Cards below one heading: how bad they are, or their family of checks."""
+class CheckView:
+    """One check below a cause, with a card for each resource. `steps` are there where all resources share them."""
 
-    name: str
+    page: CheckPage
+    controls: str
     cards: tuple[Card, ...]
+    steps: tuple[Step, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CauseView:
+    """A cause with its checks, and what is known about the order of fixing."""
+
+    cause: Cause
+    settling: str
+    awaiting: str
+    checks: tuple[CheckView, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """What every part of the page is made with: the pages of the checks, and the number of each piece of evidence."""
+
+    pages: Mapping[str, CheckPage]
+    numbers: Mapping[Evidence, int]
+
+    def card(self, finding: Finding) -> Card:
+        """One finding."""
+        return Card(
+            finding=finding,
+            page=page_of(finding.check, self.pages),
+            anchor=_anchor("f", f"{finding.check}\n{finding.resource.lower()}"),
+            resource=readable(finding.resource),
+            paths=tuple(hops_of(path) for path in finding.paths),
+            steps=remedy_steps(finding, self.pages),
+            accepted=acceptance(finding),
+            seen=tuple((self.numbers[one], one.value) for one in finding.evidence),
+        )
+
+    def check(self, check: str, findings: Iterable[Finding]) -> CheckView:
+        """One check about several resources."""
+        cards = tuple(self.card(finding) for finding in findings)
+        steps = {card.steps for card in cards}
+        page = page_of(check, self.pages)
+        return CheckView(page, controls_of(page), cards, cards[0].steps if len(steps) == 1 else ())
+
+    def cause(self, cause: Cause) -> CauseView:
+        """One cause with its checks."""
+        checks = tuple(self.check(check, findings) for check, findings in cause.by_check())
+        return CauseView(cause, settling(cause), awaiting(cause), checks)
 
 
 def as_html(report: Report, pages: Mapping[str, CheckPage]) -> str:
@@ -83,13 +140,25 @@ def _environment() -> Environment:
     )
     environment.filters["time"] = timestamp
     environment.filters["readable"] = readable
+    environment.filters["since"] = since
+    environment.filters["transition"] = transition
     environment.filters["short"] = short_name
+    environment.filters["anchor"] = lambda text: _anchor("c", text)
+    environment.filters["style"] = style_of
     environment.filters["word"] = lambda verdict: _WORDS.get(verdict, verdict)
     return environment
 
 
 def _content(report: Report, pages: Mapping[str, CheckPage]) -> dict[str, Any]:
     topology = topology_of(report)
+    ways = ways_of(report)
+    causes = causes_of(report.findings, pages)
+    fine = [one for one in by_check(report.findings) if one.verdict not in _FULL]
+    excepted = [one for one in by_check(report.findings) if one.verdict is Verdict.EXCEPTED]
+    told = [*(one for cause in causes for _, group in cause.by_check() for one in group), *excepted, *fine]
+    evidence = list(dict.fromkeys(seen for finding in told for seen in finding.evidence))
+    shown = Shown(pages, {seen: number for number, seen in enumerate(evidence, 1)})
+    drawing = drawing_of(topology)
     return {
         "report": report,
         "headline": headline(report),
@@ -97,15 +166,49 @@ def _content(report: Report, pages: Mapping[str, CheckPage]) -> dict[str, Any]:
         "counts": list(_counts(report)),
         "verdicts": [(verdict, count) for verdict, count in report.summary.items() if count],
         "severities": [severity for severity in Severity if _has(report, severity)],
-        "drawing": drawing_of(topology),
+        "drawing": drawing,
+        "styles": _styles(drawing),
         "labels": {place.id: place.label for place in topology.nodes},
-        "ways": ways_of(report),
-        "groups": _groups(report, pages),
-        "families": _families(report, pages),
+        "ways": ways,
+        "bundles": bundles_of(ways),
+        "causes": [shown.cause(cause) for cause in causes],
+        "accepted": [shown.check(check, group) for check, group in groupby(excepted, key=lambda one: one.check)],
+        "fine": [shown.card(one) for one in sorted(fine, key=lambda one: page_of(one.check, pages).family)],
+        "families": sorted({page_of(one.check, pages).family for one in report.findings}),
+        "resources": sorted({readable(one.resource) for one in report.findings}),
+        "evidence": evidence,
+        "values": _values(told),
         "not_asked": [(source, sorted(checks)) for source, checks in sorted(report.not_asked.items())],
         "digest": digest(report),
         "machine": Markup(as_json(report).translate(_ESCAPES)),  # noqa: S704 - nothing in it ends the element now
     }
+
+
+def _values(findings: Iterable[Finding]) -> dict[Evidence, str]:
+    """Everything that any finding read in an answer."""
+    read: dict[Evidence, dict[str, None]] = {}
+    for seen in (seen for finding in findings for seen in finding.evidence):
+        read.setdefault(seen, {}).update({value: None for value in seen.value.split("; ") if value})
+    return {seen: "; ".join(values) for seen, values in read.items()}
+
+
+def _styles(drawing: Drawing) -> list[str]:
+    """The ways of drawing a line that occur, for the legend."""
+    found = {style_of(arrow.link) for arrow in drawing.arrows}
+    return [style for style in ("open", "masked", "inbound", "accepted", "closed") if style in found]
+
+
+def style_of(link: Link) -> str:
+    """The class of a line: what it leads to, then whether a packet can take it."""
+    if not link.open:
+        return "closed"
+    if link.inbound:
+        return "inbound"
+    return link.state if link.state in {"masked", "accepted"} else "open"
+
+
+def _anchor(sort: str, told: str) -> str:
+    return f"{sort}-{hashlib.sha256(told.encode(errors='backslashreplace')).hexdigest()[:12]}"
 
 
 def _counts(report: Report) -> Iterator[tuple[Severity, dict[Verdict, int]]]:
@@ -117,44 +220,6 @@ def _counts(report: Report) -> Iterator[tuple[Severity, dict[Verdict, int]]]:
 
 def _has(report: Report, severity: Severity) -> bool:
     return any(finding.severity is severity for finding in report.findings)
-
-
-def _groups(report: Report, pages: Mapping[str, CheckPage]) -> list[Group]:
-    """What is not fine, worst first, by verdict."""
-    return _grouped(
-        [finding for finding in worst_first(report.findings) if finding.verdict in _FULL],
-        heading_of,
-        pages,
-    )
-
-
-def _families(report: Report, pages: Mapping[str, CheckPage]) -> list[Group]:
-    """What is fine or does not apply, by family of checks."""
-
-    def family(finding: Finding) -> str:
-        return page_of(finding.check, pages).family
-
-    fine = [finding for finding in by_check(report.findings) if finding.verdict not in _FULL]
-    return _grouped(sorted(fine, key=family), family, pages)
-
-
-def _grouped(findings: list[Finding], name_of: Callable[[Finding], str], pages: Mapping[str, CheckPage]) -> list[Group]:
-    return [
-        Group(name, tuple(_card(finding, pages) for finding in group)) for name, group in groupby(findings, key=name_of)
-    ]
-
-
-def _card(finding: Finding, pages: Mapping[str, CheckPage]) -> Card:
-    told = f"{finding.check}\n{finding.resource.lower()}".encode(errors="backslashreplace")
-    return Card(
-        finding=finding,
-        page=page_of(finding.check, pages),
-        anchor=f"f-{hashlib.sha256(told).hexdigest()[:12]}",
-        resource=readable(finding.resource),
-        paths=tuple(hops_of(path) for path in finding.paths),
-        remedy=remedy_of(finding, pages).strip(),
-        accepted=acceptance(finding),
-    )
 
 
 def _visible(value: Any) -> Any:

@@ -14,10 +14,12 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 from urllib.parse import quote
 
+from hermetic.api.text import printable
 from hermetic.api.times import timestamp
-from hermetic.audit.findings import CheckPage, Finding, Report, Severity, Verdict, worst_first
+from hermetic.audit.findings import CheckPage, Finding, Report, Severity, Verdict
+from hermetic.audit.report.causes import Cause, by_cause
 from hermetic.audit.report.resources import sort_of
-from hermetic.audit.report.telling import acceptance, page_of, printable, remedy_of
+from hermetic.audit.report.telling import acceptance, page_of, remedy_of
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 EXIT_CODES = {Verdict.PASS: 0, Verdict.FAIL: 1, Verdict.UNKNOWN: 3}
@@ -44,13 +46,13 @@ _SCORES = {
 
 
 def as_sarif(report: Report, pages: Mapping[str, CheckPage]) -> str:
-    """The whole log as JSON, worst finding first."""
+    """The whole log as JSON, cause by cause."""
     rules = {check: index for index, check in enumerate(sorted({finding.check for finding in report.findings}))}
     run = {
         "tool": {"driver": _driver(report, rules, pages)},
         "automationDetails": {"id": f"hermetic/audit/{report.cluster}"},
         "invocations": [_invocation(report)],
-        "results": [_result(finding, rules, pages) for finding in worst_first(report.findings)],
+        "results": [_result(finding, cause, rules, pages) for finding, cause in by_cause(report.findings, pages)],
         "properties": {
             "verdict": report.verdict.value,
             "profile": report.profile,
@@ -75,12 +77,18 @@ def _rule(page: CheckPage) -> dict[str, Any]:
         "help": {"text": _message(page.remedy or page.title), "markdown": _markdown(page)},
         "defaultConfiguration": {"level": _LEVELS[page.severity]},
         "properties": {
-            "tags": ["security", "network-egress", page.family],
+            "tags": ["security", "network-egress", page.family, *_controls(page)],
             "security-severity": _SCORES[page.severity],
             "reads": list(page.reads),
             "source": page.source,
         },
     }
+
+
+def _controls(page: CheckPage) -> Iterator[str]:
+    """Tags such as `nist/SC-7(5)`."""
+    for framework, _, ids in page.controls.by_framework():
+        yield from (f"{framework.replace('_', '-')}/{one}" for one in ids)
 
 
 def _markdown(page: CheckPage) -> str:
@@ -108,7 +116,9 @@ def _notifications(report: Report) -> Iterator[tuple[str, str]]:
         yield "note", f"{source} was not asked, so these checks have no finding: {', '.join(sorted(checks))}"
 
 
-def _result(finding: Finding, rules: Mapping[str, int], pages: Mapping[str, CheckPage]) -> dict[str, Any]:
+def _result(
+    finding: Finding, cause: Cause | None, rules: Mapping[str, int], pages: Mapping[str, CheckPage]
+) -> dict[str, Any]:
     return {
         "ruleId": finding.check,
         "ruleIndex": rules[finding.check],
@@ -121,6 +131,7 @@ def _result(finding: Finding, rules: Mapping[str, int], pages: Mapping[str, Chec
             "severity": finding.severity.value,
             "security-severity": _SCORES[finding.severity],
             "reason": finding.reason,
+            **({"cause": cause.id, "causeOrder": cause.number} if cause else {}),
             "paths": list(finding.paths),
             "evidence": [
                 {"request": seen.request, "status": seen.status, "sha256": seen.sha256} for seen in finding.evidence

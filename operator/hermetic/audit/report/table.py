@@ -1,4 +1,4 @@
-"""The report for a terminal: worst first, one block per check, the way out drawn hop by hop, and what to do.
+"""The report for a terminal: what to fix and in which order, then each cause with its checks and their resources.
 
 Lines carry a tone, not a colour: `as_table` drops it, the command line paints it where somebody looks at a terminal.
 """
@@ -12,23 +12,30 @@ from dataclasses import dataclass
 from enum import StrEnum
 from itertools import groupby
 
+from hermetic.api.text import printable
 from hermetic.api.times import timestamp
+from hermetic.audit.comparison import Change, Comparison
 from hermetic.audit.findings import CheckPage, Finding, Report, Severity, Verdict, worst_first
+from hermetic.audit.report.causes import Cause, causes_of
 from hermetic.audit.report.resources import readable, short_name
 from hermetic.audit.report.telling import (
     acceptance,
+    awaiting,
     evidence_line,
     heading_of,
     headline,
     hops_of,
     page_of,
-    printable,
     remedy_of,
+    settling,
+    since,
+    transition,
 )
 
 WIDTH = 100
-_INDENT = " " * 10
+ROOMY = 80
 _COMMANDS = ("az ", "kubectl ", "hermetic ")
+_OPEN = (Verdict.FAIL, Verdict.UNKNOWN)
 _BRIEF = (Verdict.PASS, Verdict.NOT_APPLICABLE)
 
 
@@ -68,8 +75,12 @@ def lines(report: Report, pages: Mapping[str, CheckPage], *, width: int = WIDTH,
     """What `as_table` prints, line by line, with tones."""
     shown = _Shown(pages, width, wide)
     yield from shown.head(report)
-    findings = worst_first(report.findings)
-    for heading, group in groupby(findings, key=heading_of):
+    causes = causes_of(report.findings, pages)
+    yield from shown.order(causes)
+    for cause in causes:
+        yield from shown.cause(cause)
+    settled = [finding for finding in worst_first(report.findings) if finding.verdict not in _OPEN]
+    for heading, group in groupby(settled, key=heading_of):
         below = list(group)
         yield Line("")
         yield Line(f"{heading} ({len(below)})", Tone.STRONG)
@@ -85,6 +96,11 @@ class _Shown:
     width: int
     wide: bool
 
+    @property
+    def indent(self) -> str:
+        """What is below a check; little where the terminal is narrow."""
+        return " " * (10 if self.width >= ROOMY else 2)
+
     def head(self, report: Report) -> Iterator[Line]:
         tone = _TONES[report.verdict]
         yield Line(f"{report.verdict}  {printable(short_name(report.cluster))}", tone)
@@ -99,10 +115,46 @@ class _Shown:
         yield Line("   ".join(f"{verdict} {count}" for verdict, count in report.summary.items()), Tone.STRONG)
         for note in report.notes:
             yield from self._prose(f"note: {note}", "", Tone.UNSURE)
+        if report.comparison is not None:
+            yield from self._since(report.comparison)
+
+    def _since(self, comparison: Comparison) -> Iterator[Line]:
+        """What changed since the baseline: every finding that is, or was, anything but fine."""
+        yield Line("")
+        yield Line(f"Since {printable(comparison.finished_at)} (then {comparison.verdict})", Tone.STRONG)
+        yield from self._prose(since(comparison), "  ")
+        for change in comparison.that_matter:
+            text = f"{change.kind}: {transition(change)}: {change.check} {readable(change.resource)}"
+            yield from self._prose(text, "  ", _tone_of(change))
+
+    def order(self, causes: tuple[Cause, ...]) -> Iterator[Line]:
+        """Each cause in one line, in the order of fixing."""
+        if not causes:
+            return
+        yield Line("")
+        yield Line(f"What to fix, in this order ({len(causes)})", Tone.STRONG)
+        for cause in causes:
+            indent = " " * 4
+            rows = self._prose(f"{cause.title}; {settling(cause)}", indent, _tone(cause.worst))
+            for place, row in enumerate(rows):
+                yield row if place else Line(f"{cause.number:>3} {row.text[len(indent) :]}", row.tone)
+
+    def cause(self, cause: Cause) -> Iterator[Line]:
+        """Check by check, every word."""
+        yield Line("")
+        rows = self._prose(f"{cause.number}  {cause.title} ({len(cause.all)})", "", Tone.STRONG)
+        yield from rows
+        for check, findings in cause.by_check():
+            for (verdict, severity), group in groupby(findings, key=lambda one: (one.verdict, one.severity)):
+                yield from self._block(severity, check, list(group), "" if verdict is Verdict.FAIL else f"  {verdict}")
+            if any(one.check == check for one in cause.derived) and cause.awaits:
+                yield from self._prose(awaiting(cause), self.indent)
 
     def full(self, findings: list[Finding]) -> Iterator[Line]:
-        """Fail, Unknown, Excepted: every word."""
-        for (severity, check), group in groupby(findings, key=lambda finding: (finding.severity, finding.check)):
+        """Excepted: every word."""
+        for (check, severity), group in groupby(
+            sorted(findings, key=lambda one: one.check), key=lambda finding: (finding.check, finding.severity)
+        ):
             yield from self._block(severity, check, list(group))
 
     def brief(self, findings: list[Finding]) -> Iterator[Line]:
@@ -123,11 +175,10 @@ class _Shown:
         for source, checks in sorted(report.not_asked.items()):
             yield from self._prose(f"{source}: {', '.join(sorted(checks))}", "  ")
 
-    def _block(self, severity: Severity, check: str, findings: list[Finding]) -> Iterator[Line]:
-        """One check that says the same of one or many resources: its title and its remedy stand once."""
-        tone = _TONES[findings[0].verdict] if severity.decides else Tone.UNSURE
-        yield Line(f"{severity:<8}  {check}", tone)
-        yield from self._prose(f"expected: {page_of(check, self.pages).title}", _INDENT)
+    def _block(self, severity: Severity, check: str, findings: list[Finding], verdict: str = "") -> Iterator[Line]:
+        """One check about one or many resources: its title and a remedy that they share are given once."""
+        yield Line(f"{severity:<8}  {check}{verdict}", _tone(findings[0]))
+        yield from self._prose(f"expected: {page_of(check, self.pages).title}", self.indent)
         remedies = list(dict.fromkeys(remedy_of(finding, self.pages) for finding in findings))
         for finding in findings:
             yield from self._finding(finding)
@@ -138,36 +189,36 @@ class _Shown:
 
     def _finding(self, finding: Finding) -> Iterator[Line]:
         resource = finding.resource if self.wide else readable(finding.resource)
-        yield Line(f"{_INDENT}{printable(resource)}", Tone.STRONG)
-        yield from self._prose(finding.message or finding.reason, _INDENT)
+        yield Line(f"{self.indent}{printable(resource)}", Tone.STRONG)
+        yield from self._prose(finding.message or finding.reason, self.indent)
         for path in finding.paths:
             yield from self._path(path)
-        yield from self._prose(acceptance(finding), _INDENT)
+        yield from self._prose(acceptance(finding), self.indent)
         yield from self._evidence(finding)
 
     def _path(self, path: str) -> Iterator[Line]:
         """As many hops to a line as fit; a line breaks before an arrow, never within a hop."""
-        row = _INDENT
+        row = self.indent
         for place, hop in enumerate(map(printable, hops_of(path))):
             arrow = " -> " if place else "  "
             if place and len(row) + len(arrow) + len(hop) > self.width:
                 yield Line(row, Tone.BAD)
-                row = _INDENT + "  "
+                row = self.indent + "  "
             row += arrow + hop
         yield Line(row, Tone.BAD)
 
     def _remedy(self, remedy: str) -> Iterator[Line]:
         if remedy:
-            yield Line(f"{_INDENT}remedy:")
+            yield Line(f"{self.indent}remedy:")
         for row in map(str.strip, printable(remedy).splitlines()):
             if row.startswith(_COMMANDS):
-                yield Line(f"{_INDENT}  {row}")
+                yield Line(f"{self.indent}  {row}")
             else:
-                yield from self._prose(row, f"{_INDENT}  ")
+                yield from self._prose(row, f"{self.indent}  ")
 
     def _evidence(self, finding: Finding) -> Iterator[Line]:
         if self.wide:
-            yield from (Line(f"{_INDENT}  {printable(evidence_line(seen))}") for seen in finding.evidence)
+            yield from (Line(f"{self.indent}  {printable(evidence_line(seen))}") for seen in finding.evidence)
 
     def _prose(self, text: str, indent: str, tone: Tone = Tone.PLAIN) -> Iterable[Line]:
         rows = textwrap.wrap(
@@ -179,3 +230,13 @@ class _Shown:
             break_on_hyphens=False,
         )
         return [Line(row, tone) for row in rows]
+
+
+def _tone(finding: Finding) -> Tone:
+    return _TONES[finding.verdict] if finding.severity.decides else Tone.UNSURE
+
+
+def _tone_of(change: Change) -> Tone:
+    if change.now is None:
+        return Tone.GOOD
+    return _TONES[change.now.verdict]

@@ -2,25 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 
+from hermetic.audit.comparison import Change, Comparison
 from hermetic.audit.findings import CheckPage, Evidence, Finding, Report, Severity, Verdict
-
-# What XML 1.0 cannot hold at all, and what a terminal would obey; a lone surrogate cannot even be encoded.
-_UNPRINTABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff]")
-_DIRECTION = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
-_BLANKS = re.compile(r"\s+")
-
-
-def printable(text: str) -> str:
-    """The text with every character that a reader could not see, or that would turn others around, made visible."""
-    return _DIRECTION.sub("\ufffd", _UNPRINTABLE.sub("\ufffd", text))
-
-
-def one_line(text: str) -> str:
-    """Printable text without line breaks or blanks at its ends; "-" where nothing is left."""
-    return _BLANKS.sub(" ", printable(text)).strip() or "-"
+from hermetic.audit.remedies.steps import Step, steps_of
+from hermetic.audit.report.causes import Cause, severities
 
 
 def page_of(check: str, pages: Mapping[str, CheckPage]) -> CheckPage:
@@ -28,6 +15,11 @@ def page_of(check: str, pages: Mapping[str, CheckPage]) -> CheckPage:
     return pages.get(check) or CheckPage(
         id=check, title=check, severity=Severity.INFO, why="", reads=(), remedy="", source="", family="other"
     )
+
+
+def controls_of(page: CheckPage) -> str:
+    """ "MCSB v1 NS-1; NIST SP 800-53 r5 SC-7, SC-7(5)"; "" where no control applies."""
+    return "; ".join(f"{name} {', '.join(ids)}" for _, name, ids in page.controls.by_framework())
 
 
 def heading_of(finding: Finding) -> str:
@@ -49,6 +41,11 @@ def remedy_of(finding: Finding, pages: Mapping[str, CheckPage]) -> str:
     return finding.remedy or page_of(finding.check, pages).remedy
 
 
+def remedy_steps(finding: Finding, pages: Mapping[str, CheckPage]) -> tuple[Step, ...]:
+    """What `remedy_of` says, as steps: prose and commands apart."""
+    return steps_of(remedy_of(finding, pages))
+
+
 def acceptance(finding: Finding) -> str:
     """ "Fail accepted by network team until 2026-12-31: hub by design"; "" where nothing is accepted."""
     if (accepted := finding.exception) is None:
@@ -59,7 +56,8 @@ def acceptance(finding: Finding) -> str:
 def evidence_line(seen: Evidence) -> str:
     """ "GET /subscriptions/...: 200 sha256:..."; "no answer" where none came."""
     status = "no answer" if seen.status is None else str(seen.status)
-    return f"{seen.request}: {status}" + (f" sha256:{seen.sha256}" if seen.sha256 else "")
+    digest = f" sha256:{seen.sha256}" if seen.sha256 else ""
+    return f"{seen.request}: {status}{digest}" + (f" ({seen.value})" if seen.value else "")
 
 
 def hops_of(path: str) -> tuple[str, ...]:
@@ -80,6 +78,43 @@ def headline(report: Report) -> str:
         return f"{_counted(unknown)} could not be decided: not enough could be seen."
     warnings = sum(finding.verdict is Verdict.FAIL for finding in report.findings)
     return f"No critical or high finding fails or is unknown{_and_warnings(warnings)}."
+
+
+def settling(cause: Cause) -> str:
+    """How many findings a cause settles, how grave they are, and which sums of several causes it completes."""
+    count = len(cause.findings)
+    told = f"settles {count} {'finding' if count == 1 else 'findings'} ({severities(cause.findings)})"
+    completed = ", ".join(dict.fromkeys(one.check for one in cause.completes))
+    return f"{told} and completes {completed}" if completed else told
+
+
+def awaiting(cause: Cause) -> str:
+    """With which other causes the findings that only sum up are settled."""
+    others = ", ".join(str(number) for number in cause.awaits)
+    return f"settled together with {others} of the order of fixing" if others else ""
+
+
+def since(comparison: Comparison) -> str:
+    """How many findings were added, removed and changed, and how many checks could not be compared."""
+    counts = ", ".join(f"{len(comparison.of(kind))} {kind}" for kind in ("added", "removed", "changed"))
+    fine = len(comparison.changes) - len(comparison.that_matter)
+    told = f"Findings: {counts}"
+    told += f" ({fine} of them Pass or NotApplicable throughout)." if fine else "."
+    left = len(comparison.not_compared)
+    if left:
+        checks = f"{left} checks are" if left > 1 else "1 check is"
+        told += f" {checks} not compared: only one of both audits asked."
+    return told
+
+
+def transition(change: Change) -> str:
+    """ "Pass -> Fail critical", "Fail critical" of a new one, "was Fail critical" of one that is gone."""
+    before, now = (
+        "" if state is None else f"{state.verdict} {state.severity}" for state in (change.before, change.now)
+    )
+    if not now:
+        return f"was {before}"
+    return f"{before} -> {now}" if before else now
 
 
 def _and_warnings(count: int) -> str:

@@ -10,6 +10,7 @@ from typing import Any
 from hermetic.api.egressaudit import EgressAuditSpec
 from hermetic.audit.attestation.choosing import Choice
 from hermetic.audit.attestation.verification import Attestation
+from hermetic.audit.exceptions import Term
 from hermetic.audit.findings import AcceptedException, Evidence, Finding, Severity, Verdict
 
 AGING, EXPIRING = 0.75, 0.90
@@ -91,7 +92,18 @@ def attested_findings(attestation: Attestation, day: date) -> Iterator[Finding]:
                 for one in told.get("evidence") or ()
             ),
             exception=_accepted(accepted) if accepted else None,
+            derived_from=read.derived_from.parts if read.derived_from is not None else None,
         )
+
+
+def attested_terms(attestation: Attestation) -> Iterator[Term]:
+    """The exceptions that came with the attestation, those that have ended included; each as its finding names it."""
+    for told, read in zip(attestation.report["findings"], attestation.read_report.findings, strict=True):
+        if read.exception is not None and read.derived_from is None:
+            owner = str((told.get("exception") or {}).get("owner", ""))
+            yield Term(read.check, read.resource, owner, read.exception.expiry.isoformat())
+    for ended in attestation.read_report.ended_exceptions:
+        yield Term(ended.check, ended.resource, ended.owner, ended.expiry.isoformat())
 
 
 def _accepted(told: Mapping[str, Any]) -> AcceptedException:

@@ -12,8 +12,10 @@ from hermetic.api.conditions import ConditionType
 from hermetic.api.egressaudit import EgressAuditSpec
 from hermetic.api.reasons import Reason
 from hermetic.api.said import Said, dated
+from hermetic.api.text import printable
 from hermetic.api.times import timestamp
 from hermetic.audit.findings import Finding, Verdict
+from hermetic.audit.standing.listing import cut, listed
 from hermetic.audit.standing.looks import Looks, age_of, probe_ends_at
 from hermetic.audit.standing.verdict import Standing
 
@@ -30,7 +32,8 @@ def status_of(
 ) -> Status:
     """The whole status. Where nothing but the hour has changed, it is the one from before."""
     ready = _ready(standing)
-    said = (ready, *_kstatus(ready), _isolation(standing), *standing.said)
+    of_exceptions = (standing.exceptions,) if standing.exceptions is not None else ()
+    said = (ready, *_kstatus(ready), _isolation(standing), *standing.said, *of_exceptions)
     status = {
         "observedGeneration": generation,
         "conditions": [_dated(one, generation, before, now) for one in said],
@@ -38,6 +41,7 @@ def status_of(
         "message": _cut(_message(standing)),
         "counts": _counts(looks, standing),
         "evidence": _evidence(spec, looks, before, now),
+        **listed(standing.findings),
     }
     newest = looks.choice.accepted
     accepted = {"digest": newest.digest, "observedAt": timestamp(newest.observed_at)} if newest else None
@@ -138,6 +142,9 @@ def _counts(looks: Looks, standing: Standing) -> dict[str, int]:
         "unknown": counted[Verdict.UNKNOWN],
         "excepted": counted[Verdict.EXCEPTED],
         "notApplicable": counted[Verdict.NOT_APPLICABLE],
+        "warnings": sum(
+            not one.severity.decides and one.verdict in {Verdict.FAIL, Verdict.UNKNOWN} for one in standing.findings
+        ),
     }
 
 
@@ -174,4 +181,4 @@ def _dated(one: Said, generation: int, before: Mapping[str, Any], now: datetime)
 
 def _cut(message: str) -> str:
     """A status with a longer one would be refused as a whole, and the old verdict would stand."""
-    return message if len(message) <= LONGEST_MESSAGE else f"{message[: LONGEST_MESSAGE - 1]}…"
+    return cut(printable(message), LONGEST_MESSAGE)

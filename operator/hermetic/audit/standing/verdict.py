@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import date, datetime
 
 from hermetic.api.conditions import ConditionType
 from hermetic.api.egressaudit import EgressAuditSpec
@@ -13,11 +13,22 @@ from hermetic.api.times import timestamp
 from hermetic.audit.attestation.choosing import Choice
 from hermetic.audit.attestation.refusals import Refusal
 from hermetic.audit.attestation.verification import Attestation
+from hermetic.audit.auditing import settled
 from hermetic.audit.checks.registry import CHECKS
-from hermetic.audit.exceptions import AcceptedRisk, Exceptions
+from hermetic.audit.exceptions import AcceptedRisk, Exceptions, Term, to_tell
 from hermetic.audit.findings import Finding, Verdict, overall, worst_first
-from hermetic.audit.standing.looks import AGING, EXPIRING, Looks, age_of, attested_findings, probe_ends_at
+from hermetic.audit.standing.looks import (
+    AGING,
+    EXPIRING,
+    Looks,
+    age_of,
+    attested_findings,
+    attested_terms,
+    probe_ends_at,
+)
 
+MOST_NAMED = 3
+"""Exceptions that a condition names; the report has all of them."""
 SEEN_BETTER_HERE = frozenset(check.page.id for check in CHECKS if check.needs == {"kube"})
 """Checks of the cluster's objects alone: they are looked at here and now, so what a jump box said of them is history.
 
@@ -27,12 +38,16 @@ Not those of the probe: a way out that any packet ever found stays found until t
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """The verdict, the findings it rests on, and what is said of each look, in the order in which people care."""
+    """The verdict, the findings it rests on, and what is said of each look, in the order in which people care.
+
+    `exceptions` says whether every exception still counts; None where there is none. It decides nothing by itself.
+    """
 
     verdict: Verdict
     findings: tuple[Finding, ...]
     said: tuple[Said, ...]
     notes: tuple[str, ...] = ()
+    exceptions: Said | None = None
 
     @property
     def lacking(self) -> Said | None:
@@ -46,12 +61,29 @@ def judge_standing(spec: EgressAuditSpec, looks: Looks, now: datetime) -> Standi
     attested = attested_findings(accepted, now.date()) if accepted is not None else ()
     if looks.kubernetes_at is not None:
         attested = (one for one in attested if one.check not in SEEN_BETTER_HERE)
-    findings, notes = _exceptions(spec).applied((*attested, *looks.cluster_findings), now.date())
+    exceptions = _exceptions(spec)
+    findings, _ = settled((*attested, *looks.cluster_findings), exceptions, now.date())
+    terms = (*exceptions.terms, *(attested_terms(accepted) if accepted is not None else ()))
     said = (_attestation(spec, looks), _fresh(spec, looks, now), _kubernetes(looks), _probe(spec, looks, now))
     verdict = overall(findings)
     if verdict is Verdict.PASS and any(one.status != "True" for one in said):
         verdict = Verdict.UNKNOWN
-    return Standing(verdict, tuple(worst_first(findings)), said, notes)
+    notes = to_tell(terms, now.date())
+    return Standing(verdict, tuple(worst_first(findings)), said, notes, _terms(terms, notes, now.date()))
+
+
+def _terms(terms: tuple[Term, ...], notes: tuple[str, ...], today: date) -> Said | None:
+    """What has ended accepts nothing: it is named until it is renewed or removed, and announced before it ends."""
+    kind = ConditionType.EXCEPTIONS_CURRENT
+    if not terms:
+        return None
+    if not notes:
+        return Said(kind, "True", Reason.EXCEPTIONS_COUNT, f"{len(set(terms))} exceptions count, and none ends soon")
+    more = f"; and {len(notes) - MOST_NAMED} more" if len(notes) > MOST_NAMED else ""
+    message = f"{'; '.join(notes[:MOST_NAMED])}{more}"
+    if any(one.has_ended(today) for one in terms):
+        return Said(kind, "False", Reason.EXCEPTION_EXPIRED, message)
+    return Said(kind, "True", Reason.EXCEPTION_EXPIRING, message)
 
 
 def _exceptions(spec: EgressAuditSpec) -> Exceptions:
@@ -66,7 +98,7 @@ def _exceptions(spec: EgressAuditSpec) -> Exceptions:
 def _attestation(spec: EgressAuditSpec, looks: Looks) -> Said:
     kind, choice = ConditionType.ATTESTATION_ACCEPTED, looks.choice
     if choice.accepted is not None:
-        at, key = f"{timestamp(choice.accepted.observed_at)}", choice.accepted.signed_by.name
+        at, key = timestamp(choice.accepted.observed_at), choice.accepted.signed_by.name
         return Said(kind, "True", Reason.ATTESTATION_COUNTS, f"{choice.name}, observed at {at}, signed by '{key}'")
     if choice.expired is not None:
         others = _refusals(choice, but=Refusal.EXPIRED)
@@ -132,7 +164,7 @@ def _probe(spec: EgressAuditSpec, looks: Looks, now: datetime) -> Said:
         return Said(kind, "Unknown", Reason.PROBE_PENDING, f"no round of the probe has ended yet{why}")
     ends_at = probe_ends_at(probe, spec)
     if ends_at is not None and now >= ends_at:
-        at = f"{timestamp(probe.observed_at)}"
+        at = timestamp(probe.observed_at)
         return Said(kind, "False", Reason.PROBE_STALE, f"the last round ended at {at}, two intervals ago or more{why}")
     if probe.silent:
         named = ", ".join(probe.silent[:3]) + (" …" if len(probe.silent) > 3 else "")

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
+from hermetic.audit.access import Access
 from hermetic.audit.estate.arm_ids import same_id, subscription_of, type_of
-from hermetic.audit.estate.azure.graph import ScaleSetNicInGraph
+from hermetic.audit.estate.azure.graph import TABLES
 from hermetic.audit.estate.questions import Answer, Problem, Question, Trouble
+from hermetic.collect.azure.access import access_at
 from hermetic.collect.azure.client import ArmClient
 from hermetic.collect.azure.direct import Direct
 from hermetic.collect.azure.discovery import Discovery, is_discoverable
 from hermetic.collect.azure.own import Own
-from hermetic.collect.azure.resource_graph import instances
+from hermetic.collect.azure.resource_graph import rows_below
 from hermetic.collect.side_by_side import both, side_by_side
 from hermetic.errors import InputError
 
@@ -20,6 +23,8 @@ How = Literal["graph", "list"]
 
 CLUSTER = "Microsoft.ContainerService/managedClusters"
 SCOPES_A_QUERY = 50
+_BELOW = re.compile(r"/virtualmachines/|/providers/microsoft\.network/effective")
+"""Where the id of a row goes on from that of the scale set or network that it lies below."""
 
 
 class AzureAnswerer:
@@ -41,13 +46,17 @@ class AzureAnswerer:
         self._own.learn_from(rest)
         found |= await self._discovery.corrections()
         lists = [question for question in rest if self._how == "graph" and is_discoverable(question)]
-        rows = [question for question in rest if question.kind.lower() == ScaleSetNicInGraph.TYPE.lower()]
+        rows = [question for question in rest if question.kind.lower() in TABLES]
         others = [question for question in rest if question not in {*lists, *rows}]
         of_graph, of_arm = await both(
             both(self._discovery.answers(lists), self._only_in_graph(rows)),
             side_by_side(self._direct.answer(question) for question in others),
         )
         return {**found, **of_graph[0], **of_graph[1], **dict(zip(others, of_arm, strict=True))}
+
+    async def access(self, scopes: Sequence[str]) -> tuple[Access, ...]:
+        """What the caller may read at each of these resource groups."""
+        return await access_at(self._client, scopes)
 
     async def _about_the_cluster(self, questions: Sequence[Question]) -> dict[Question, Answer]:
         """The cluster itself comes first: whether to go on at all shows there."""
@@ -58,7 +67,7 @@ class AzureAnswerer:
         if answer.problem is not None and answer.problem.trouble is Trouble.NOT_FOUND:
             raise InputError(
                 f"there is no cluster {self._cluster}: {answer.problem.detail}",
-                fix="Check --azure: 'az aks show --query id' prints the id of a cluster.",
+                fix="Check --azure: 'az aks show --resource-group GROUP --name NAME --query id' prints an id.",
             )
         self._client.caller.is_known = True
         self._own.learn_nodes(answer)
@@ -68,20 +77,24 @@ class AzureAnswerer:
         if self._how == "list":
             problem = Problem(Trouble.NOT_ASKED, "Resource Graph is not asked under --discovery list")
             return dict.fromkeys(questions, Answer(problem=problem))
-        chunks = [questions[start : start + SCOPES_A_QUERY] for start in range(0, len(questions), SCOPES_A_QUERY)]
-        found = await side_by_side(self._instances(chunk) for chunk in chunks)
+        kinds = {kind: [one for one in questions if one.kind.lower() == kind] for kind in TABLES}
+        found = await side_by_side(
+            self._rows_below(asked[start : start + SCOPES_A_QUERY])
+            for asked in kinds.values()
+            for start in range(0, len(asked), SCOPES_A_QUERY)
+        )
         return {question: answer for answers in found for question, answer in answers.items()}
 
-    async def _instances(self, questions: Sequence[Question]) -> dict[Question, Answer]:
-        """One query for many scale sets; each gets the rows below itself."""
+    async def _rows_below(self, questions: Sequence[Question]) -> dict[Question, Answer]:
+        """One query for many scale sets or networks; each gets the rows below itself."""
         kind, subscriptions = questions[0].kind, {subscription_of(question.target) for question in questions}
-        rows = await instances(self._client, kind, [question.target for question in questions], subscriptions)
+        rows = await rows_below(self._client, kind, [question.target for question in questions], subscriptions)
         below: dict[str, list[int]] = {}
-        for number, body in enumerate(rows.bodies):
-            below.setdefault(body.value["id"].lower().split("/virtualmachines/")[0], []).append(number)
+        for number, row in enumerate(rows.items):
+            below.setdefault(_BELOW.split(row.id.lower())[0], []).append(number)
         return {
             question: Answer(
-                tuple(rows.bodies[number] for number in below.get(question.target.lower().rstrip("/"), ())),
+                tuple(rows.items[number].body for number in below.get(question.target.lower().rstrip("/"), ())),
                 rows.evidence,
                 rows.problem,
             )

@@ -1,21 +1,29 @@
-"""Questions that one request, one list or one action answers. No request is sent twice."""
+"""Questions that one request, one list or one action answers. No request is sent twice, but lists of instances."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
 
-from hermetic.audit.estate.questions import Answer, Body, Problem, Question, Trouble
+from hermetic.audit.estate.questions import Answer, PackedBody, Problem, Question, Trouble
+from hermetic.collect.azure.activity import activity, is_of_the_log
 from hermetic.collect.azure.client import ArmClient
 from hermetic.collect.azure.exchange import Ask
 from hermetic.collect.azure.operations import act
-from hermetic.collect.azure.pages import all_pages
+from hermetic.collect.azure.pages import Listed, all_pages
 from hermetic.collect.azure.paths import ask_for, groups_in, is_subscription
 from hermetic.collect.azure.registrations import Registrations
 from hermetic.collect.side_by_side import side_by_side
 
 GROUP_LISTS_ONLY = frozenset({"microsoft.network/virtualnetworkgateways", "microsoft.network/connections"})
 """Their provider has no list of them for a subscription, only for each resource group."""
+OF_INSTANCES = frozenset(
+    {
+        "microsoft.compute/virtualmachinescalesets/networkinterfaces",
+        "microsoft.compute/virtualmachinescalesets/publicipaddresses",
+    }
+)
+"""Listed below a scale set, from what each of its instances has."""
 
 
 class Direct:
@@ -37,14 +45,28 @@ class Direct:
     async def _answer(self, question: Question) -> Answer:
         if question.verb == "list" and question.kind.lower() in GROUP_LISTS_ONLY and is_subscription(question.target):
             return await self._group_by_group(question)
+        if is_of_the_log(question):
+            return await activity(self._client, question)
         ask = ask_for(question)
         if isinstance(ask, Problem):
             return Answer(problem=ask)
         if question.verb == "list":
-            return await self._registrations.weighed(question, await all_pages(self._client, ask))
+            return await self._registrations.weighed(question, await self._listed(question, ask))
         if question.verb == "post":
             return await act(self._client, ask)
         return await self._got(ask)
+
+    async def _listed(self, question: Question, ask: Ask) -> Listed:
+        """A list of what the instances of a scale set have is not found while one of them is made or removed."""
+        found = await all_pages(self._client, ask, question.kind)
+        if question.kind.lower() not in OF_INSTANCES or not _is_not_found(found):
+            return found
+        again = await all_pages(self._client, ask, question.kind)
+        again.evidence = (*found.evidence, *again.evidence)
+        if _is_not_found(again):
+            words = "its instances may be changing: audit again when no pool scales or upgrades"
+            again.problem = Problem(Trouble.NOT_FOUND, f"{question.target}: not found twice; {words}")
+        return again
 
     async def _got(self, ask: Ask) -> Answer:
         reply = await self._client.ask(ask)
@@ -53,7 +75,7 @@ class Direct:
         if reply.problem is not None:
             return Answer((), reply.evidence, reply.problem)
         self._client.progress.saw(1)
-        return Answer((Body(reply.value, reply.evidence),), reply.evidence)
+        return Answer((PackedBody(reply.value, reply.evidence),), reply.evidence)
 
     async def _group_by_group(self, question: Question) -> Answer:
         """Every group of the subscription asked on its own: the only list there is, and one that can be trusted."""
@@ -68,7 +90,12 @@ class Direct:
             tuple(body for one in answers for body in one.bodies),
             (*groups.evidence, *(each for one in answers for each in one.evidence)),
             problem,
+            " ".join(sorted({one.kept for one in answers} - {""})),
         )
+
+
+def _is_not_found(answer: Listed) -> bool:
+    return answer.problem is not None and answer.problem.trouble is Trouble.NOT_FOUND
 
 
 def _at(question: Question, scope: str) -> Question:

@@ -18,7 +18,7 @@ from hermetic.collect.azure.client import ArmClient
 from hermetic.collect.azure.direct import GROUP_LISTS_ONLY, Direct
 from hermetic.collect.azure.own import Own
 from hermetic.collect.azure.paths import is_subscription
-from hermetic.collect.azure.resource_graph import Rows, resources
+from hermetic.collect.azure.resource_graph import Row, Rows, resources
 from hermetic.collect.side_by_side import both, side_by_side
 
 NOT_IN_GRAPH = frozenset(
@@ -53,7 +53,8 @@ class _Found:
     @property
     def answer(self) -> Answer:
         bodies = (*self.listed.bodies, *self.decided, *self.rows.values())
-        return Answer(bodies, (*self.listed.evidence, *self.evidence), self.listed.problem or self.problem)
+        evidence, problem = (*self.listed.evidence, *self.evidence), self.listed.problem or self.problem
+        return Answer(bodies, evidence, problem, self.listed.kept)
 
 
 class Discovery:
@@ -96,10 +97,10 @@ class Discovery:
         self._client.progress.says(f"lists are read from ARM alone: {rows.problem.detail}")
         return Rows()
 
-    async def _compared(self, question: Question, listed: Answer, rows: list[Body]) -> _Found:
+    async def _compared(self, question: Question, listed: Answer, rows: list[Row]) -> _Found:
         """Asks ARM for the rows that its list does not show."""
-        shown = {_id(body) for body in listed.bodies}
-        found = _Found(listed, {_id(body): body for body in rows if _id(body) not in shown})
+        shown = {_id(body) for body in listed.bodies} if rows else set()
+        found = _Found(listed, {name: row.body for row in rows if (name := row.id.lower()) not in shown})
         await self._decide(question, found, self._ours(found.rows) if listed.problem else list(found.rows))
         return found
 
@@ -138,11 +139,11 @@ class Discovery:
         }
 
 
-def _by_list(rows: Rows) -> dict[tuple[str, str], list[Body]]:
+def _by_list(rows: Rows) -> dict[tuple[str, str], list[Row]]:
     """Rows by subscription and type."""
-    found: dict[tuple[str, str], list[Body]] = {}
-    for body in rows.bodies:
-        found.setdefault((subscription_of(body.value["id"]), body.value["type"].lower()), []).append(body)
+    found: dict[tuple[str, str], list[Row]] = {}
+    for row in rows.items:
+        found.setdefault((subscription_of(row.id), row.kind), []).append(row)
     return found
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
-from hermetic.audit.estate.questions import Answer, Body, Problem, Trouble
+from hermetic.audit.estate.projection import fields_kept, kept_of
+from hermetic.audit.estate.questions import Answer, Body, PackedBody, Problem, Trouble
 from hermetic.audit.findings import Evidence
 from hermetic.collect.azure.client import ArmClient
 from hermetic.collect.azure.exchange import Ask, Reply
@@ -20,7 +22,8 @@ MOST_BARREN_PAGES = 20
 class Listed:
     """What has come of a list so far. `more` is the request for the next page, None when there is none.
 
-    `refusal` is ARM's code where it refused a page.
+    `refusal` is ARM's code where it refused a page. `reduce` makes of a row what is kept of it, and `kept`
+    names that.
     """
 
     bodies: list[Body] = field(default_factory=list)
@@ -28,25 +31,27 @@ class Listed:
     problem: Problem | None = None
     more: Ask | None = None
     refusal: str = ""
-    _known: dict[str, list[Mapping[str, Any]]] = field(default_factory=dict)
+    reduce: Callable[[Mapping[str, Any]], Mapping[str, Any]] = dict
+    kept: str = ""
+    _known: dict[str, tuple[Body, ...]] = field(default_factory=dict)
     _followed: set[str] = field(default_factory=set)
     _barren: int = 0
 
     @property
     def answer(self) -> Answer:
         """As the estate takes it."""
-        return Answer(tuple(self.bodies), self.evidence, self.problem)
+        return Answer(tuple(self.bodies), self.evidence, self.problem, self.kept)
 
     def take(self, reply: Reply, rows: list[Any]) -> None:
-        """The rows of one page; one that was brought before, word for word, is not taken again."""
-        self.evidence += reply.evidence
-        before = len(self.bodies)
+        """The rows of one page, reduced; one that was brought before, word for word, is not taken again."""
+        evidence, before = reply.evidence, len(self.bodies)
+        self.evidence += evidence
         for row in rows:
             if not isinstance(row, Mapping) or not isinstance(row.get("id"), str) or not row["id"]:
                 why = "a row that is no object, or has no id"
                 self.problem = self.problem or reply.but(Trouble.UNREADABLE, why).problem
-            elif self._is_new(row):
-                self.bodies.append(Body(row, reply.evidence))
+            else:
+                self._take(row["id"].lower(), self.reduce(row), evidence)
         self._barren = 0 if len(self.bodies) > before else self._barren + 1
 
     def goes_on_at(self, target: str) -> bool:
@@ -55,17 +60,22 @@ class Listed:
         self._followed.add(target)
         return is_new and self._barren < MOST_BARREN_PAGES and len(self._followed) < MOST_PAGES
 
-    def _is_new(self, row: Mapping[str, Any]) -> bool:
-        known = self._known.setdefault(row["id"].lower(), [])
-        if row in known:
-            return False
-        known.append(row)
-        return True
+    def _take(self, name: str, row: Mapping[str, Any], evidence: tuple[Evidence, ...]) -> None:
+        known = self._known.get(name, ())
+        if not any(row == one.value for one in known):
+            body = PackedBody(row, evidence)
+            self._known[name] = (*known, body)
+            self.bodies.append(body)
 
 
-async def all_pages(client: ArmClient, ask: Ask) -> Listed:
-    """The list to its end. What came before a page that did not come is kept, beside the problem."""
+async def all_pages(client: ArmClient, ask: Ask, kind: str = "") -> Listed:
+    """The list to its end. What came before a page that did not come is kept, beside the problem.
+
+    With a resource type, no more is kept of a row than its models read.
+    """
     listed = Listed(more=ask)
+    if kind:
+        listed.reduce, listed.kept = partial(kept_of, kind), fields_kept(kind)
     listed.goes_on_at(ask.target)
     while listed.more is not None:
         await _next_page(client, listed)

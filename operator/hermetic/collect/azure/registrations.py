@@ -1,13 +1,17 @@
-"""Providers that a subscription has not registered: nothing of their types is in it.
+"""Types of which a subscription can hold nothing: their provider is not registered, or the cloud does not offer them.
 
-A list of such a type may be refused, though there is only nothing to list. Azure wants a provider registered before its
-types are used, and lets nobody unregister it while something of them is left; so the registration itself tells.
+A list of such a type is refused, though there is only nothing to list. Azure wants a provider registered before its
+types are used, and does not unregister it while something of them is left. A region or a sovereign cloud that lags
+behind leaves a type out of the provider's `resourceTypes`. So the provider itself decides, and never the refusal alone:
+the same words also refuse an api-version that a cloud does not know of a type that it has.
 """
 
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Mapping
+from typing import Any
 
 from hermetic.audit.estate.arm_ids import subscription_of
 from hermetic.audit.estate.questions import Answer, Question, Trouble
@@ -16,7 +20,16 @@ from hermetic.collect.azure.exchange import Reply
 from hermetic.collect.azure.pages import Listed
 from hermetic.collect.azure.paths import provider_in
 
-_REFUSALS = frozenset({"missingsubscriptionregistration", "subscriptionnotregistered"})
+_NOT_REGISTERED = frozenset({"missingsubscriptionregistration", "subscriptionnotregistered"})
+_NOT_OFFERED = frozenset(
+    {
+        "invalidresourcenamespace",
+        "invalidresourcetype",
+        "noregisteredproviderfound",
+        "subscriptionnotregisteredforfeature",
+    }
+)
+_VERSIONS = re.compile(r"supported api-versions are '[^']")
 _NOTHING_THERE = frozenset({"notregistered", "unregistered"})
 """Every other state leaves it open: while one is registering or unregistering there may be something."""
 
@@ -30,12 +43,13 @@ class Registrations:
         self._replies: dict[tuple[str, str], Reply] = {}
 
     async def weighed(self, question: Question, listed: Listed) -> Answer:
-        """What a list comes to: nothing, where it was refused because the provider is not registered."""
+        """What a list comes to: nothing, where the provider shows that there can be nothing of the type."""
         if not _asks_for_registration(question, listed):
             return listed.answer
         namespace = question.kind.partition("/")[0]
         reply = await self._of(subscription_of(question.target), namespace)
-        problem = None if _is_unregistered(reply, namespace) else listed.problem
+        holds_none = not _names_versions(listed) and _can_hold_none(reply, question.kind, listed.refusal.lower())
+        problem = None if holds_none else listed.problem
         return Answer((), (*listed.evidence, *reply.evidence), problem)
 
     async def _of(self, subscription: str, namespace: str) -> Reply:
@@ -47,15 +61,49 @@ class Registrations:
 
 
 def _asks_for_registration(question: Question, listed: Listed) -> bool:
-    """Only for a list of resources, and only where nothing of it came: what lies below one shows that it is in use."""
-    is_of_resources = question.kind.count("/") == 1 and bool(subscription_of(question.target))
+    """Only for a list, and only where nothing of it came.
+
+    What lies below a resource shows that its provider is in use, but its own type may be one that is not offered.
+    """
+    refusals = _NOT_REGISTERED | _NOT_OFFERED if question.kind.count("/") == 1 else _NOT_OFFERED
     is_refused = listed.problem is not None and listed.problem.trouble is Trouble.REFUSED and not listed.bodies
-    return is_of_resources and is_refused and listed.refusal.lower() in _REFUSALS
+    return bool(subscription_of(question.target)) and is_refused and listed.refusal.lower() in refusals
 
 
-def _is_unregistered(reply: Reply, namespace: str) -> bool:
+def _names_versions(listed: Listed) -> bool:
+    """Whether the refusal names api-versions that would do: then the type is there."""
+    return listed.problem is not None and _VERSIONS.search(listed.problem.detail) is not None
+
+
+def _can_hold_none(reply: Reply, kind: str, refusal: str) -> bool:
+    if refusal == "invalidresourcenamespace" and reply.code.lower() == refusal:
+        return True  # the cloud does not know the provider at all, and says so of the provider itself
+    namespace, _, wanted = kind.partition("/")
+    if not _is_about(reply, namespace):
+        return False
+    state = reply.value.get("registrationState")
+    if "/" not in wanted and isinstance(state, str) and state.lower() in _NOTHING_THERE:
+        return True
+    return refusal in _NOT_OFFERED and _lacks(reply.value.get("resourceTypes"), wanted)
+
+
+def _is_about(reply: Reply, namespace: str) -> bool:
     if reply.problem is not None or reply.status != 200 or not isinstance(reply.value, Mapping):
         return False
-    named, state = reply.value.get("namespace"), reply.value.get("registrationState")
-    is_ours = isinstance(named, str) and named.lower() == namespace.lower()
-    return is_ours and isinstance(state, str) and state.lower() in _NOTHING_THERE
+    named = reply.value.get("namespace")
+    return isinstance(named, str) and named.lower() == namespace.lower()
+
+
+def _lacks(types: Any, wanted: str) -> bool:
+    """Whether a list of types, whole and readable, is without this one."""
+    if not isinstance(types, list) or not types:
+        return False
+    names = [one.get("resourceType") if isinstance(one, Mapping) else None for one in types]
+    known = {str(one).lower() for one in names}
+    return all(isinstance(one, str) for one in names) and wanted.lower() not in known and _tells_of(wanted, known)
+
+
+def _tells_of(wanted: str, known: set[str]) -> bool:
+    """Whether a list that names other types below the same resource; a type of resources is always named."""
+    above, _, _ = wanted.lower().rpartition("/")
+    return not above or any(one.startswith(f"{above}/") for one in known)

@@ -17,6 +17,7 @@ from hermetic.collect.azure.exchange import Ask, Attempt, Reply
 LONGEST_MESSAGE = 300
 
 _ACTION = re.compile(r"perform(?:ing)? action[s]?(?:\(s\))? '([^']+)'", re.IGNORECASE)
+_DENY_ASSIGNMENT = "denyassignmentauthorizationfailed"
 _UNKNOWN_TYPES = frozenset({"invalidresourcetype", "noregisteredproviderfound", "invalidresourcenamespace"})
 
 
@@ -78,8 +79,7 @@ def _refused(ask: Ask, status: int, value: Any) -> Problem:
     code, message = _error(value)
     words = " ".join(str(part) for part in (status, code, message) if part)
     if status == 403:
-        found = _ACTION.search(message)
-        return Problem(Trouble.FORBIDDEN, f"{ask.words}: {words}", found[1] if found else ask.permission)
+        return _forbidden(ask, words, code, message)
     if status == 404 and code.lower() not in _UNKNOWN_TYPES:
         return _problem(ask, Trouble.NOT_FOUND, words)
     if status == 401:
@@ -89,6 +89,13 @@ def _refused(ask: Ask, status: int, value: Any) -> Problem:
     if 300 <= status < 400:
         return _problem(ask, Trouble.REFUSED, f"{status}: it leads elsewhere, and redirects are not followed")
     return _problem(ask, Trouble.REFUSED, words)
+
+
+def _forbidden(ask: Ask, words: str, code: str, message: str) -> Problem:
+    if code.lower() == _DENY_ASSIGNMENT:
+        return Problem(Trouble.LOCKED, f"{ask.words}: {words}")  # no permission is missing
+    found = _ACTION.search(message)
+    return Problem(Trouble.FORBIDDEN, f"{ask.words}: {words}", found[1] if found else ask.permission)
 
 
 def _problem(ask: Ask, trouble: Trouble, words: str) -> Problem:

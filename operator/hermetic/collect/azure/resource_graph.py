@@ -7,12 +7,14 @@ respect (truncated, fewer rows than it counts, a row without an id) counts for n
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from hermetic.audit.estate.azure.graph import TABLES
 from hermetic.audit.estate.azure.versions import RESOURCE_GRAPH as VERSION
-from hermetic.audit.estate.questions import Body, Problem, Trouble
+from hermetic.audit.estate.questions import PackedBody, Problem, Trouble
 from hermetic.audit.findings import Evidence
 from hermetic.collect.azure.client import ArmClient
 from hermetic.collect.azure.exchange import Ask, Reply
@@ -28,11 +30,20 @@ _PERMISSION = "Microsoft.ResourceGraph/resources/read"
 _COLUMNS = "project id, name, type, kind, location, sku, tags, properties | order by id asc"
 
 
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One row: its id as written, its type in lower case, and all of it."""
+
+    id: str
+    kind: str
+    body: PackedBody
+
+
 @dataclass(slots=True)
 class Rows:
     """What a query brought; with a problem, nothing of it may be relied on."""
 
-    bodies: list[Body] = field(default_factory=list)
+    items: list[Row] = field(default_factory=list)
     evidence: tuple[Evidence, ...] = ()
     problem: Problem | None = None
 
@@ -47,10 +58,10 @@ async def resources(client: ArmClient, kinds: Iterable[str], subscriptions: Iter
     return rows
 
 
-async def instances(client: ArmClient, kind: str, scopes: Iterable[str], subscriptions: Iterable[str]) -> Rows:
-    """All resources of one type of ComputeResources below these ids."""
+async def rows_below(client: ArmClient, kind: str, scopes: Iterable[str], subscriptions: Iterable[str]) -> Rows:
+    """All resources below these ids of one type that is asked of Resource Graph alone."""
     below = " or ".join(f"id startswith {_quoted(scope.rstrip('/') + '/')}" for scope in scopes)
-    query = f"ComputeResources | where type =~ {_quoted(kind)} | where {below} | {_COLUMNS}"
+    query = f"{TABLES[kind.lower()]} | where type =~ {_quoted(kind)} | where {below} | {_COLUMNS}"
     rows = Rows()
     await _read(client, query, sorted(subscriptions), rows)
     return rows
@@ -58,19 +69,19 @@ async def instances(client: ArmClient, kind: str, scopes: Iterable[str], subscri
 
 async def _read(client: ArmClient, query: str, subscriptions: list[str], rows: Rows) -> None:
     """Every page of one query, added to the rows."""
-    token, tokens, before = "", set[str](), len(rows.bodies)
+    token, tokens, before = "", set[str](), len(rows.items)
     while rows.problem is None:
         reply = await client.ask(_page(query, subscriptions, token))
         rows.evidence += reply.evidence
         rows.problem = reply.problem or _not_whole(reply)
         if rows.problem is not None:
             return
-        rows.bodies.extend(Body(row, reply.evidence) for row in reply.value["data"])
+        rows.items.extend(_row(row, reply) for row in reply.value["data"])
         client.progress.saw(len(reply.value["data"]))
         token = reply.value.get("$skipToken") or ""
         if not token:
-            if len(rows.bodies) - before != reply.value["totalRecords"]:
-                rows.problem = _cut(reply, f"{len(rows.bodies) - before} rows of {reply.value['totalRecords']}")
+            if len(rows.items) - before != reply.value["totalRecords"]:
+                rows.problem = _cut(reply, f"{len(rows.items) - before} rows of {reply.value['totalRecords']}")
             return
         if not isinstance(token, str) or token in tokens or len(tokens) >= MOST_PAGES:
             rows.problem = _cut(reply, "the pages lead back to themselves, or have no end")
@@ -101,6 +112,10 @@ def _not_whole(reply: Reply) -> Problem | None:
 
 def _is_row(row: Any) -> bool:
     return isinstance(row, Mapping) and isinstance(row.get("id"), str) and isinstance(row.get("type"), str)
+
+
+def _row(row: Mapping[str, Any], reply: Reply) -> Row:
+    return Row(row["id"], sys.intern(row["type"].lower()), PackedBody(row, reply.evidence))
 
 
 def _is_number(value: Any) -> bool:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import importlib.util
+import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from urllib.parse import urlsplit
@@ -19,6 +21,8 @@ CONNECTIONS = 8
 CONNECT_SECONDS = 5.0
 REQUEST_SECONDS = 30.0
 LARGEST_BODY = 64 * 1024 * 1024
+OPTIONAL = "sniffio"
+"""What httpcore asks which event loop is running, where it is installed."""
 
 _NO_CONNECTION = (httpx.ConnectError, httpx.ConnectTimeout, httpx.ProxyError, httpx.UnsupportedProtocol)
 
@@ -82,6 +86,15 @@ def _in_words(error: httpx.RequestError) -> str:
     return f"{type(error).__name__}: {error}".rstrip(": ")
 
 
+def _remember_what_is_not_installed() -> None:
+    """httpcore tries to import `sniffio` at each request; where it is not installed, each try searches the whole path.
+
+    None among the modules is how Python remembers that there is no such module.
+    """
+    if importlib.util.find_spec(OPTIONAL) is None:
+        sys.modules[OPTIONAL] = None  # type: ignore[assignment]
+
+
 @asynccontextmanager
 async def opened(cloud: Cloud) -> AsyncIterator[Wire]:
     """A wire to a cloud.
@@ -90,6 +103,7 @@ async def opened(cloud: Cloud) -> AsyncIterator[Wire]:
     box often has no other way to ARM, and TLS still ends at ARM. An endpoint on this machine is asked directly.
     Redirects are never followed.
     """
+    _remember_what_is_not_installed()
     async with httpx.AsyncClient(
         headers={"Accept": "application/json", "User-Agent": f"hermetic/{__version__}"},
         timeout=httpx.Timeout(REQUEST_SECONDS, connect=CONNECT_SECONDS),

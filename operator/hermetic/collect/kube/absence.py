@@ -6,50 +6,93 @@ server refuses before it looks whether there is such a kind. Discovery is open t
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+import asyncio
+import math
+from dataclasses import replace
 
+from hermetic.audit.estate.questions import Answer, Body, Problem, Trouble
 from hermetic.audit.findings import Evidence
-from hermetic.collect.kube.coordinates import Look, digest_of
-from hermetic.errors import HermeticError
+from hermetic.collect.kube.coordinates import Look
+from hermetic.collect.kube.discovery import ALL_GROUPS, Catalogue, catalogue
+from hermetic.collect.kube.troubles import PASSING
+from hermetic.errors import ApiRefused, Forbidden, HermeticError
 from hermetic.ports import ClusterReader
-
-ALL_GROUPS = "/apis"
 
 
 class Served:
-    """What the API server serves, asked for as far as it is needed, and each document once."""
+    """What the API server serves, read when it is first asked for, and again when it is older than `lasts` seconds.
 
-    def __init__(self, api: ClusterReader) -> None:
+    What passes by itself (429, 5xx, a broken connection) is asked again, `pauses` seconds later each time.
+    """
+
+    def __init__(self, api: ClusterReader, *, lasts: float = math.inf, pauses: tuple[float, ...] = ()) -> None:
         self._api = api
-        self._documents: dict[str, Mapping[str, Any]] = {}
+        self._lasts = lasts
+        self._pauses = pauses
+        self._known: Catalogue | HermeticError | None = None
+        self._read_at = 0.0
+        self._one_at_a_time = asyncio.Lock()
 
-    async def shows_absence(self, look: Look) -> tuple[Evidence, ...]:
+    async def shows_absence(self, look: Look, *, anew: bool = False) -> tuple[Evidence, ...]:
         """The documents which together show that no version of the kind is served; none when they do not show it."""
-        group, plural = look.kind.group, look.kind.plural
-        if not group:  # the core group is served everywhere
+        if not look.kind.group:  # the core group is served everywhere
             return ()
+        known = await self._read(anew=anew)
+        return known.shows_absence(look.kind.group, look.kind.plural) if isinstance(known, Catalogue) else ()
+
+    async def as_served(self, look: Look) -> Look:
+        """The look in a version that is served, where the model has more than one."""
+        others = look.model.ALSO_SERVED_AS
+        if not others:
+            return look
+        known = await self._read(anew=False)
+        if not isinstance(known, Catalogue):
+            return look
+        own = replace(look, served_as="").kind
+        return replace(look, served_as=known.version_of(own.group, own.plural, (own.version, *others)))
+
+    async def answer(self) -> Answer:
+        """What is served, group by group."""
+        return answer_of(await self._read(anew=False))
+
+    async def _read(self, *, anew: bool) -> Catalogue | HermeticError:
+        now = asyncio.get_running_loop().time
+        asked_at = now()
+        async with self._one_at_a_time:
+            is_known = isinstance(self._known, Catalogue)
+            oldest = asked_at if anew or not is_known else asked_at - self._lasts
+            if self._known is None or self._read_at < oldest:
+                self._known, self._read_at = await self._read_at_last(), now()
+            return self._known
+
+    async def _read_at_last(self) -> Catalogue | HermeticError:
+        known = await self._read_once()
+        for pause in self._pauses:
+            if not isinstance(known, PASSING):
+                break
+            await asyncio.sleep(pause)
+            known = await self._read_once()
+        return known
+
+    async def _read_once(self) -> Catalogue | HermeticError:
         try:
-            versions = _versions(await self._read(ALL_GROUPS), group)
-            paths = [f"{ALL_GROUPS}/{group}/{version}" for version in versions]
-            served = [_serves(await self._read(path), plural) for path in paths]
-        except (HermeticError, KeyError, TypeError, AttributeError):
-            return ()  # a document that cannot be had or understood shows nothing
-        return tuple(self._evidence(path) for path in (ALL_GROUPS, *paths)) if not any(served) else ()
-
-    async def _read(self, path: str) -> Mapping[str, Any]:
-        if path not in self._documents:
-            self._documents[path] = await self._api.discovered(path)
-        return self._documents[path]
-
-    def _evidence(self, path: str) -> Evidence:
-        return Evidence(f"GET {path}", 200, digest_of((self._documents[path],)))
+            return await catalogue(self._api)
+        except HermeticError as error:
+            return error
 
 
-def _versions(groups: Mapping[str, Any], wanted: str) -> tuple[str, ...]:
-    named = {group["name"]: group["versions"] for group in groups["groups"]}
-    return tuple(version["version"] for version in named.get(wanted, ()))
+def answer_of(known: Catalogue | HermeticError) -> Answer:
+    """The answer to the question what is served."""
+    if isinstance(known, Catalogue):
+        bodies = tuple(Body(body, known.documents) for body in known.bodies)
+        return Answer(bodies, known.documents)
+    evidence = Evidence(f"GET {ALL_GROUPS}", known.status if isinstance(known, ApiRefused) else None)
+    words = f"GET {ALL_GROUPS}: {known.message}"
+    problem = Problem(Trouble.UNAVAILABLE, words) if isinstance(known, PASSING) else _refused(known, words)
+    return Answer((), (evidence,), problem)
 
 
-def _serves(resources: Mapping[str, Any], plural: str) -> bool:
-    return any(resource["name"] == plural for resource in resources["resources"])
+def _refused(error: HermeticError, words: str) -> Problem:
+    if isinstance(error, Forbidden):
+        return Problem(Trouble.FORBIDDEN, words, permission="get /apis")
+    return Problem(Trouble.UNREADABLE, words)

@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 
+from hermetic.audit.estate.kubernetes.served import SERVED
 from hermetic.audit.estate.questions import Answer, Body, Problem, Question, Trouble
 from hermetic.audit.findings import Evidence
 from hermetic.collect.kube.absence import Served
 from hermetic.collect.kube.coordinates import Look, digest_of, look_of
-from hermetic.collect.kube.listing import Listed, listed
+from hermetic.collect.kube.listing import Kept, Listed, listed
 from hermetic.collect.kube.troubles import PASSING, UNAUTHENTICATED, evidence_of, problem_of
 from hermetic.collect.side_by_side import side_by_side
 from hermetic.errors import Forbidden, HermeticError, NotFound, Throttled, Unreachable
@@ -30,7 +31,7 @@ class KubeAnswerer:
     ) -> None:
         self._api = api
         self._progress = progress
-        self._served = Served(api)
+        self._served = Served(api, pauses=pauses)
         self._pauses = pauses
         self._was_reached = False
 
@@ -44,10 +45,15 @@ class KubeAnswerer:
         return dict(zip(questions, found, strict=True))
 
     async def _answer(self, question: Question) -> Answer:
+        if question.key == SERVED.key:
+            return await self._served.answer()
         look = look_of(question)
         if look is None:
             problem = Problem(Trouble.UNREADABLE, f"{question.verb} {question.kind}: no way to ask the cluster for it")
             return Answer(problem=problem)
+        if look.is_optional and (shown := await self._served.shows_absence(look)):
+            return Answer(evidence=shown)
+        look = await self._served.as_served(look)
         seen = await self._listed(look)
         self._note(seen.error)
         if isinstance(seen.error, NotFound | Forbidden) and not seen.items:
@@ -56,7 +62,7 @@ class KubeAnswerer:
                 return Answer(evidence=(evidence_of(look, seen.error), *shown))
         return _answer_of(look, seen)
 
-    async def _listed(self, look: Look) -> Listed:
+    async def _listed(self, look: Look) -> Listed[Kept]:
         began = asyncio.get_running_loop().time()
         seen = await self._listed_at_last(look)
         if self._progress is not None:
@@ -64,7 +70,7 @@ class KubeAnswerer:
             self._progress.saw(len(seen.items))
         return seen
 
-    async def _listed_at_last(self, look: Look) -> Listed:
+    async def _listed_at_last(self, look: Look) -> Listed[Kept]:
         seen = await listed(self._api, look)
         for pause in self._pauses:
             if not isinstance(seen.error, PASSING):
@@ -82,7 +88,7 @@ class KubeAnswerer:
         self._was_reached = True
 
 
-def _answer_of(look: Look, seen: Listed) -> Answer:
+def _answer_of(look: Look, seen: Listed[Kept]) -> Answer:
     bodies = [kept.body for _, kept in sorted(seen.items.items())]
     if seen.error is not None and not bodies:
         return Answer((), (evidence_of(look, seen.error),), problem_of(look, seen.error))

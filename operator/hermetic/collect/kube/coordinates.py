@@ -3,28 +3,38 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Any
 
 from hermetic.audit.estate.kubernetes.all_kinds import BY_TYPE, question
 from hermetic.audit.estate.kubernetes.objects import KubernetesObject
+from hermetic.audit.estate.kubernetes.served import ALWAYS_SERVED
 from hermetic.audit.estate.questions import Question, fixed_json
 from hermetic.kinds import Kind
 
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """One list: all objects of a kind, of a namespace of it, or the one object "namespace/name"."""
+    """One list: all objects of a kind, of a namespace of it, or the one object "namespace/name".
+
+    `served_as` is the version that the API server serves, where it is not that of the model.
+    """
 
     model: type[KubernetesObject]
     scope: str
+    served_as: str = field(default="", compare=False)
 
     @property
     def kind(self) -> Kind:
         """The REST coordinates."""
         *group, version, plural = self.model.TYPE.split("/")
-        return Kind("/".join(group), version, self.model.KIND, plural, self.model.NAMESPACED)
+        return Kind("/".join(group), self.served_as or version, self.model.KIND, plural, self.model.NAMESPACED)
+
+    @property
+    def is_optional(self) -> bool:
+        """Whether a cluster may not know the kind."""
+        return self.kind.group not in ALWAYS_SERVED
 
     @property
     def namespace(self) -> str | None:

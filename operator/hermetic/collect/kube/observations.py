@@ -6,17 +6,16 @@ changed annotation that no check reads changes nothing here, so that judging aga
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from hashlib import sha256
 from typing import Any
 
 from hermetic.audit.estate.kubernetes.all_kinds import ASKED
-from hermetic.audit.estate.questions import Answer, Body, Problem, Question, Trouble, fixed_json
+from hermetic.audit.estate.questions import Answer, Problem, Question
 from hermetic.audit.findings import Evidence
 from hermetic.collect.kube.coordinates import Look, identity
-from hermetic.collect.kube.listing import Listed, Name, kept
+from hermetic.collect.kube.listing import Listed, Name, Packed, kept, number, packed
+from hermetic.collect.kube.observed import Observed, ObservedList
 from hermetic.ports import Manifest
 
 LOOKS: tuple[Look, ...] = tuple(Look(model, scope) for model, scope in ASKED)
@@ -24,17 +23,10 @@ LOOKS: tuple[Look, ...] = tuple(Look(model, scope) for model, scope in ASKED)
 
 
 @dataclass(slots=True)
-class _Entry:
-    uid: str
-    version: int
-    body: bytes
-
-
-@dataclass(slots=True)
 class _Seen:
     """What is known of one list. `version` is the resourceVersion of the last change that mattered."""
 
-    entries: dict[Name, _Entry] = field(default_factory=dict)
+    entries: dict[Name, Packed] = field(default_factory=dict)
     version: int = 0
     was_settled: bool = False
     problem: Problem | None = None
@@ -46,6 +38,7 @@ class ClusterObservations:
 
     def __init__(self) -> None:
         self._seen: dict[Look, _Seen] = {look: _Seen() for look in LOOKS}
+        self._served: Answer | None = None
         self._revision = 0
 
     @property
@@ -56,39 +49,39 @@ class ClusterObservations:
     @property
     def is_complete(self) -> bool:
         """Whether everything was looked at once, whatever came of it."""
-        return all(seen.was_settled for seen in self._seen.values())
+        return self._served is not None and all(seen.was_settled for seen in self._seen.values())
 
     def changed_since(self, revision: int) -> bool:
         """Whether judging again could give another result."""
         return self._revision != revision
 
-    def take(self, look: Look, listed: Listed) -> None:
+    def take(self, look: Look, listed: Listed[Packed]) -> None:
         """A whole list replaces what was known; one that broke off changes nothing but for `trouble`."""
         seen = self._seen[look]
-        entries = {name: _Entry(one.uid, _number(one.version), _bytes(one.body)) for name, one in listed.items.items()}
+        entries = dict(listed.items)
         same = entries.keys() == seen.entries.keys() and all(
             entry.body == seen.entries[name].body for name, entry in entries.items()
         )
         changed = not (same and seen.was_settled and seen.problem is None and not seen.shown_absent)
         seen.entries, seen.was_settled, seen.problem, seen.shown_absent = entries, True, None, ()
         if changed:
-            self._change(seen, _number(listed.version))
+            self._change(seen, number(listed.version))
 
     def see(self, manifest: Manifest, *, gone: bool = False) -> bool:
         """One object as it is now, or as it was when it went; returns whether that changed anything."""
-        look = _look_at(manifest)
-        if look is None:
-            return False
-        seen, name, version = self._seen[look], identity(manifest), _number(manifest["metadata"]["resourceVersion"])
+        changed = [self._see(look, manifest, gone=gone) for look in _looks_at(manifest)]
+        return any(changed)
+
+    def _see(self, look: Look, manifest: Manifest, *, gone: bool) -> bool:
+        seen, name, version = self._seen[look], identity(manifest), number(manifest["metadata"]["resourceVersion"])
         known = seen.entries.get(name)
         if known is not None and known.version > version:
             return False
-        if gone:
-            return known is not None and self._forget(seen, name, manifest, version)
         fresh = kept(look, manifest)
-        body = _bytes(fresh.body)
-        seen.entries[name] = _Entry(fresh.uid, version, body)
-        if known is not None and known.body == body:
+        if gone or not look.model.tells(fresh.body):
+            return known is not None and self._forget(seen, name, manifest, version)
+        seen.entries[name] = packed(fresh)
+        if known is not None and known.body == seen.entries[name].body:
             return False
         self._change(seen, version)
         return True
@@ -116,9 +109,25 @@ class ClusterObservations:
         if changed:
             self._revision += 1
 
+    def serves(self, served: Answer) -> None:
+        """Which kinds the API server serves, or why that is not known."""
+        known = self._served
+        self._served = served
+        if known is None or _said(known) != _said(served):
+            self._revision += 1
+
+    def observed(self) -> Observed:
+        """What is known now, to be read elsewhere. Takes milliseconds for tens of thousands of objects."""
+        return Observed(self._served, {look: self._list(seen) for look, seen in self._seen.items()})
+
     def answers(self) -> Mapping[Question, Answer]:
-        """What is known now, as the answers of an estate with the source "kube"."""
-        return {look.question: _answer(look, seen) for look, seen in self._seen.items()}
+        """The same as the answers of an estate."""
+        return self.observed().answers()
+
+    @staticmethod
+    def _list(seen: _Seen) -> ObservedList:
+        bodies = {name: entry.body for name, entry in seen.entries.items()}
+        return ObservedList(bodies, seen.version, seen.was_settled, seen.problem, seen.shown_absent)
 
     def _forget(self, seen: _Seen, name: Name, manifest: Manifest, version: int) -> bool:
         if seen.entries[name].uid != str(manifest["metadata"].get("uid", "")):
@@ -132,37 +141,19 @@ class ClusterObservations:
         self._revision += 1
 
 
-def _answer(look: Look, seen: _Seen) -> Answer:
-    if not seen.was_settled:
-        return Answer(problem=Problem(Trouble.NOT_ASKED, f"{look.path}: not listed yet"))
-    if seen.shown_absent and seen.problem is None:
-        return Answer(evidence=seen.shown_absent)
-    digest = sha256()
-    bodies: list[dict[str, Any]] = []
-    for _, entry in sorted(seen.entries.items()):
-        digest.update(entry.body + b"\n")
-        bodies.append(json.loads(entry.body))
-    request = f"WATCH {look.path}{'&' if '?' in look.path else '?'}resourceVersion={seen.version}"
-    evidence = (Evidence(request, 200, digest.hexdigest()),)
-    return Answer(tuple(Body(body, evidence) for body in bodies), evidence, seen.problem)
+def _said(answer: Answer) -> tuple[list[Mapping[str, Any]], Problem | None]:
+    return [body.value for body in answer.bodies], answer.problem
 
 
-def _look_at(manifest: Manifest) -> Look | None:
+def _looks_at(manifest: Manifest) -> Iterator[Look]:
     namespace, name = identity(manifest)
     for look in _BY_KIND.get((manifest.get("apiVersion", ""), manifest.get("kind", "")), ()):
         if not look.scope or look.scope == f"{namespace}/{name}":
-            return look
-    return None
-
-
-def _bytes(body: dict[str, Any]) -> bytes:
-    return fixed_json(body).encode()
-
-
-def _number(version: str) -> int:
-    return int(version) if version.isdigit() else 0
+            yield look
 
 
 _BY_KIND: dict[tuple[str, str], list[Look]] = {}
 for _look in LOOKS:
-    _BY_KIND.setdefault((_look.kind.api_version, _look.kind.kind), []).append(_look)
+    for _version in (_look.kind.version, *_look.model.ALSO_SERVED_AS):
+        _group = f"{_look.kind.group}/" if _look.kind.group else ""
+        _BY_KIND.setdefault((f"{_group}{_version}", _look.kind.kind), []).append(_look)

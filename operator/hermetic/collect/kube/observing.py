@@ -13,7 +13,7 @@ import structlog
 from hermetic.audit.estate.questions import Problem, Trouble
 from hermetic.collect.kube.absence import Served
 from hermetic.collect.kube.coordinates import Look
-from hermetic.collect.kube.listing import listed
+from hermetic.collect.kube.listing import listed_packed
 from hermetic.collect.kube.observations import LOOKS, ClusterObservations
 from hermetic.collect.kube.troubles import evidence_of, problem_of
 from hermetic.errors import Forbidden, HermeticError, NotFound, ServerTrouble, Throttled
@@ -23,6 +23,7 @@ GONE = 410
 PAUSES = (0.2, 1.0, 3.0, 10.0)
 LOOKS_AGAIN_SECONDS = 60.0
 """For a kind that is not served or not allowed: a definition may be installed, a role granted."""
+SERVED_SECONDS = 30.0
 LISTED_ANEW_SECONDS = 1800.0
 SILENT_SECONDS = 30.0
 GRACE_SECONDS = 60.0
@@ -35,33 +36,79 @@ class Observing:
     """Feeds the observations; `on_change` is called after whatever changed them, and must return at once."""
 
     def __init__(
-        self, api: ClusterReader, observations: ClusterObservations, *, on_change: Callable[[], None] = lambda: None
+        self,
+        api: ClusterReader,
+        observations: ClusterObservations,
+        *,
+        on_change: Callable[[], None] = lambda: None,
+        on_fault: Callable[[Exception], None] = lambda _error: None,
     ) -> None:
         self._api = api
         self._observations = observations
         self._on_change = on_change
+        self._on_fault = on_fault
         self._announced = observations.revision
+        self._served = Served(api, lasts=SERVED_SECONDS)
 
     async def run(self) -> None:
         """List and watch everything, until cancelled."""
         async with asyncio.TaskGroup() as group:
+            group.create_task(self._discover())
             for look in LOOKS:
                 group.create_task(self._follow(look))
 
-    async def _follow(self, look: Look) -> NoReturn:
+    async def _discover(self) -> NoReturn:
+        """Which kinds are served, once a minute; all looks at kinds that are not go by the same document."""
+        now = asyncio.get_running_loop().time
+        began, failures = now(), 0
         while True:
-            since = await self._listed(look)
-            if since:
-                await self._watched(look, since)
-            else:
+            served = await self._served.answer()
+            passes = served.problem is not None and served.problem.trouble is Trouble.UNAVAILABLE
+            if not passes or now() - began >= GRACE_SECONDS:
+                self._observations.serves(served)
+                self._announce()
+            pause = PAUSES[min(failures, len(PAUSES) - 1)] if passes else LOOKS_AGAIN_SECONDS
+            began, failures = (began, failures + 1) if passes else (now() + pause, 0)
+            await asyncio.sleep(pause * random.uniform(0.8, 1.0))  # noqa: S311 - nothing secret
+
+    async def _follow(self, look: Look) -> NoReturn:
+        loop, short = asyncio.get_running_loop(), 0
+        while True:
+            began, since = loop.time(), ""
+            try:
+                look = await self._served.as_served(look)
+                since = await self._listed_where_served(look)
+                if since:
+                    await self._watched(look, since)
+            except Exception as error:
+                # A defect in following one kind makes the checks of that kind Unknown, and ends nothing else.
+                log.exception("following failed", kind=look.resource)
+                self._on_fault(error)
+                self._lose(look, ServerTrouble(f"{look.path}: following it failed: {error!r}", status=0))
+                since = since or "failed"
+            if not since:
                 await asyncio.sleep(LOOKS_AGAIN_SECONDS * random.uniform(0.8, 1.0))  # noqa: S311 - nothing secret
+                continue
+            # A watch that is over as soon as it begins (410, an object that is not understood) must not become a storm
+            # of lists.
+            short = 0 if loop.time() - began >= GRACE_SECONDS else short + 1
+            if short:
+                await asyncio.sleep(PAUSES[min(short, len(PAUSES)) - 1] * random.uniform(0.8, 1.0))  # noqa: S311
+
+    async def _listed_where_served(self, look: Look) -> str:
+        shown = await self._served.shows_absence(look) if look.is_optional else ()
+        if not shown:
+            return await self._listed(look)
+        self._observations.absent(look, shown)
+        self._announce()
+        return ""
 
     async def _listed(self, look: Look) -> str:
         """The list's resourceVersion; "" where there is none to be had: not served, or not allowed."""
         failures, loop = 0, asyncio.get_running_loop()
         began = loop.time()
         while True:
-            seen = await listed(self._api, look)
+            seen = await listed_packed(self._api, look)
             if seen.error is None:
                 self._observations.take(look, seen)
                 self._announce()
@@ -75,7 +122,7 @@ class Observing:
             failures += 1
 
     async def _settle(self, look: Look, refused: HermeticError) -> None:
-        shown = await Served(self._api).shows_absence(look)
+        shown = await self._served.shows_absence(look, anew=True)
         if shown:
             self._observations.absent(look, (evidence_of(look, refused), *shown))
             self._announce()

@@ -21,6 +21,7 @@ POOL_ANNOTATION = "hermetic.dev/probe-pool"
 SUBNET_ANNOTATION = "hermetic.dev/probe-subnet"
 COMPONENT = ("app.kubernetes.io/component", "egress-probe")
 MANAGED_BY = ("app.kubernetes.io/managed-by", "hermetic")
+AUDIT_LABEL = "hermetic.dev/egress-audit"
 SELECTOR = f"{COMPONENT[0]}={COMPONENT[1]},{MANAGED_BY[0]}={MANAGED_BY[1]}"
 CONTAINER = "probe"
 
@@ -48,6 +49,8 @@ class ProbePods:
     """Namespace of pods in the machine's network; the same one when empty."""
     pull_secrets: tuple[str, ...] = ()
     targets: Targets = field(default_factory=Targets)
+    audit: str = ""
+    """Name of the EgressAudit that asks for the probe: admission compares image and program with it. "" for none."""
     kept_seconds: int = KEPT_SECONDS
     """How long a finished Job stays with its answer, before the cluster removes it."""
 
@@ -65,6 +68,7 @@ def probe_job(pods: ProbePods, seat: Seat, run: str, *, host_network: bool) -> d
         MANAGED_BY[0]: MANAGED_BY[1],
         RUN_LABEL: run,
         VANTAGE_LABEL: vantage,
+        **({AUDIT_LABEL: pods.audit} if pods.audit else {}),
     }
     metadata = {"labels": labels, "annotations": {POOL_ANNOTATION: seat.pool, SUBNET_ANNOTATION: seat.subnet}}
     return {

@@ -2,7 +2,7 @@
 
 Every key of `Targets` can be set by the customer; what is set replaces the default as a whole. What is sent anywhere is
 fixed and carries no data: a TCP handshake, a TLS ClientHello, a DNS question for a random name below the canary, an NTP
-request, a QUIC packet of a version that does not exist.
+request, a QUIC packet of a version that does not exist, and at the host's own channel a GET of its versions.
 """
 
 from __future__ import annotations
@@ -140,7 +140,7 @@ class Targets(BaseModel):
             *(["storage", "tls", address, 443] for address in self.storage_addresses),
             *(["proxy", "proxy", one.address, one.port] for one in self.proxies),
             *(["forbidden", "tcp", one.address, one.port] for one in self.forbidden),
-            *(["wireserver", "tcp", AZURE_DNS, port] for port in WIRESERVER_PORTS),
+            *(["wireserver", "http", AZURE_DNS, port] for port in WIRESERVER_PORTS),
             # Names are asked there: worth knowing, and no way to the host's channel.
             ["azureDns", "tcp", AZURE_DNS, 53],
             ["metadata", "tcp", METADATA, 80],

@@ -95,6 +95,15 @@ def supported_minors() -> tuple[str, ...]:
     return _minors()
 
 
+def is_supported(version: str) -> bool:
+    """Whether the version's minor release has a table."""
+    try:
+        table_for(version)
+    except UnsupportedVersion:
+        return False
+    return True
+
+
 def table_for(version: str) -> VllmTable:
     """The table of the version's minor release: "0.32.0", "0.32" and "v0.32.1" all give that of 0.32.
 

@@ -2,7 +2,18 @@
 
 from __future__ import annotations
 
-from hermetic.audit.checks.aks import access, attached, bootstrap, ingress, outbound, telemetry, upkeep, with_kubernetes
+from hermetic.audit.checks.aks import (
+    access,
+    attached,
+    bootstrap,
+    ingress,
+    memberships,
+    outbound,
+    telemetry,
+    unread,
+    upkeep,
+    with_kubernetes,
+)
 from hermetic.audit.checks.family import family
 
 CHECKS = family(
@@ -31,5 +42,9 @@ CHECKS = family(
         "aks-nap": with_kubernetes.node_provisioning,
         "aks-os-channel": upkeep.os_channel,
         "aks-node-rg-lockdown": upkeep.node_group_lock,
+        "aks-identity-bindings": memberships.identity_bindings,
+        "aks-fleet-member": memberships.fleet_member,
+        "aks-mesh-member": memberships.mesh_member,
+        "aks-unread-features": unread.unread_features,
     },
 )

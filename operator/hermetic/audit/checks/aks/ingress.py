@@ -13,10 +13,13 @@ from hermetic.audit.estate.azure.cluster_features import (
     MeshGateway,
     MeshProfile,
 )
+from hermetic.audit.estate.azure.inhabitants import InhabitedNetwork
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.judging import Judgement, cannot_say, fails, passes
 from hermetic.audit.policy import Policy
+from hermetic.audit.scope import network_ids_of, subnets_of
 
+CONTAINERS_GATEWAY = "microsoft.servicenetworking/trafficcontrollers"
 INTERNAL = {"internal", "none"}
 PUBLIC = {"annotationcontrolled", "external"}
 
@@ -36,9 +39,25 @@ def app_routing(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
         elif kind:
             yield passes(estate.cluster, "InternalOnly", f"its default controller is {kind}", cluster)
         else:
-            yield passes(estate.cluster, "NoAppRouting", "the application routing add-on is off", cluster)
+            yield passes(
+                estate.cluster, "NoAppRouting", "application routing is off, its Gateway API included", cluster
+            )
 
     yield from of_cluster(estate, judge)
+    yield from _delegated(estate)
+
+
+def _delegated(estate: Estate) -> Iterator[Judgement]:
+    """Subnets lent to Application Gateway for Containers: where the add-on, or a team, puts its frontends' way in."""
+    networks = [estate.one(InhabitedNetwork, one) for one in network_ids_of(estate)]
+    for network in networks:
+        for subnet in (network.value.subnets or ()) if network.value is not None else ():
+            if any((one.service_name or "").lower() == CONTAINERS_GATEWAY for one in subnet.delegations or ()):
+                words = "the subnet is delegated to Application Gateway for Containers: its frontends are public"
+                path = "internet -> application gateway for containers -> pod"
+                yield fails(subnet.id, "GatewayForContainers", words, network, paths=(path,))
+    words = "no subnet is delegated to Application Gateway for Containers"
+    yield passes(estate.cluster, "NoGatewayForContainers", words, *networks, *subnets_of(estate)[1])
 
 
 def _default_controller(routing: AppRouting | None) -> str:
@@ -78,7 +97,8 @@ def mesh_gateways(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
             words = f"{len(external)} external ingress gateway(s), {len(leaving)} egress gateway(s){_named(leaving)}"
             paths = ["internet -> load balancer -> pod"] if external else []
             paths += ["pod -> egress gateway -> internet"] if leaving else []
-            yield fails(estate.cluster, "MeshGateway", words, cluster, paths=paths)
+            fill = {"GATEWAY_NAME": [one.name for one in leaving if one.name]}
+            yield fails(estate.cluster, "MeshGateway", words, cluster, paths=paths, fill=fill)
         elif odd or (mesh.mode or "").lower() != "istio":
             words = f"mesh mode {mesh.mode!r}, gateway modes {[one.mode for one in odd]}: not known"
             yield cannot_say(estate.cluster, "MeshUnknown", words, cluster)

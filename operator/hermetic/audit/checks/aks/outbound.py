@@ -8,12 +8,22 @@ from hermetic.audit.checks import outbound as table_a
 from hermetic.audit.checks.aks.cluster import of_cluster
 from hermetic.audit.estate.azure.cluster_features import ClusterFeatures, HttpProxy, NetworkProfile
 from hermetic.audit.estate.estate import Estate
-from hermetic.audit.findings import Finding, Severity, Verdict
-from hermetic.audit.judging import Judgement, cannot_say, fails, findings_of, passes
+from hermetic.audit.findings import Parts, Severity
+from hermetic.audit.judging import Judgement, cannot_say, fails, passes
 from hermetic.audit.policy import Policy
 from hermetic.audit.scope import pools_of
 
 POOL_MODES = {"system", "user", "gateway"}
+ADDS_NOTHING = {"none", "block"}
+LEFT_BEHIND = """\
+The outbound type of the cluster adds no address. Delete those that an earlier type left behind:
+az network public-ip delete --ids ATTACHED_ID"""
+NETWORK_WAYS = Parts(
+    tuple(check.page.id for check in table_a.CHECKS if check.page.severity is Severity.CRITICAL),
+    fail_reason="NoneWithWayOut",
+    unknown_reason="NoneUnproved",
+)
+"""With `none`, AKS adds no way out; whatever the network has of its own stays, default outbound access first of all."""
 
 
 def outbound_type(estate: Estate, policy: Policy) -> Iterator[Judgement]:
@@ -24,44 +34,19 @@ def outbound_type(estate: Estate, policy: Policy) -> Iterator[Judgement]:
         if said.lower() == "block":
             yield passes(estate.cluster, "Block", "outboundType is block", cluster)
         elif said.lower() == "none":
-            yield _none(estate, policy, cluster)
+            words = "outboundType is none, and no outbound method of the network was found"
+            yield passes(estate.cluster, "None", words, cluster, parts=NETWORK_WAYS)
         elif said.lower() == "userdefinedrouting" and policy.profile == "filtered":
             words = "outboundType is userDefinedRouting, which the profile filtered allows"
             yield passes(estate.cluster, "UserDefinedRouting", words, cluster)
         else:
-            words = f"outboundType is {said or 'absent, which means loadBalancer'}"
+            gateway = _profile(cluster).nat_gateway_profile
+            sku = f" ({gateway.sku})" if gateway is not None and gateway.sku and "nat" in said.lower() else ""
+            words = f"outboundType is {said or 'absent, which means loadBalancer'}{sku}"
             path = f"node subnets -> {said or 'loadBalancer'} -> internet"
             yield fails(estate.cluster, "OutboundType", words, cluster, paths=(path,))
 
     yield from of_cluster(estate, judge)
-
-
-def _none(estate: Estate, policy: Policy, cluster: ClusterFeatures) -> Judgement:
-    """AKS adds no way out; whatever the network has of its own stays, default outbound access first of all."""
-    found = _ways(estate, policy)
-    open_ways = [one for one in found if one.verdict is Verdict.FAIL]
-    unseen = [one for one in found if one.verdict is Verdict.UNKNOWN]
-    if open_ways:
-        words = f"outboundType none adds no way out, and takes none away: {_names(open_ways)}"
-        paths = tuple(dict.fromkeys(path for one in open_ways for path in one.paths))
-        return fails(estate.cluster, "NoneWithWayOut", words, cluster, paths=paths)
-    if unseen:
-        words = f"outboundType is none, and what the network lets out was not seen whole: {_names(unseen)}"
-        words = f"{words} ({unseen[0].message})"
-        worst = min((one.severity for one in unseen), key=lambda severity: severity.rank)
-        return cannot_say(estate.cluster, "NoneUnproved", words, cluster, severity=worst)
-    words = "outboundType is none, and no outbound method of the network was found"
-    return passes(estate.cluster, "None", words, cluster)
-
-
-def _ways(estate: Estate, policy: Policy) -> list[Finding]:
-    """What the checks of table A say that decide."""
-    deciding = [check for check in table_a.CHECKS if check.page.severity is Severity.CRITICAL]
-    return [finding for check in deciding for finding in findings_of(check, estate, policy) if finding.severity.decides]
-
-
-def _names(findings: list[Finding]) -> str:
-    return ", ".join(dict.fromkeys(one.check for one in findings))
 
 
 def effective_addresses(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
@@ -78,7 +63,9 @@ def effective_addresses(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
         if found:
             words = f"the cluster leaves by {', '.join(found)}"
             path = "node subnets -> public ip -> internet"
-            yield fails(estate.cluster, "OutboundAddresses", words, cluster, paths=(path,))
+            remedy = LEFT_BEHIND if (profile.outbound_type or "").lower() in ADDS_NOTHING else ""
+            fill = {"ATTACHED_ID": found}
+            yield fails(estate.cluster, "OutboundAddresses", words, cluster, paths=(path,), remedy=remedy, fill=fill)
         else:
             yield passes(estate.cluster, "NoOutboundAddress", "the cluster names no outbound address", cluster)
 
@@ -96,10 +83,10 @@ def static_egress(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
         path = "pod -> gateway pool -> public ip -> internet"
         if profile is not None and profile.enabled:
             words = "staticEgressGatewayProfile is enabled"
-            yield fails(estate.cluster, "StaticEgress", words, cluster, paths=(path,))
+            yield fails(estate.cluster, "StaticEgress", words, cluster, paths=(path,), fill={"GATEWAY_NAME": gateways})
         elif gateways:
             words = f"gateway pools: {', '.join(gateways)}"
-            yield fails(estate.cluster, "GatewayPool", words, cluster, paths=(path,))
+            yield fails(estate.cluster, "GatewayPool", words, cluster, paths=(path,), fill={"GATEWAY_NAME": gateways})
         elif odd:
             words = f"pools of a mode that is not known: {', '.join(odd)}"
             yield cannot_say(estate.cluster, "ModeUnknown", words, cluster)

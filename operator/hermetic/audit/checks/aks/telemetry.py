@@ -25,6 +25,17 @@ ADDONS: Mapping[str, str] = {
     "openservicemesh": "",
 }
 
+# What az calls an add-on, where ARM calls it otherwise.
+TYPED = {
+    "omsagent": "monitoring",
+    "azurekeyvaultsecretsprovider": "azure-keyvault-secrets-provider",
+    "azurepolicy": "azure-policy",
+    "ingressapplicationgateway": "ingress-appgw",
+    "aciconnectorlinux": "virtual-node",
+    "httpapplicationrouting": "http_application_routing",
+    "openservicemesh": "open-service-mesh",
+}
+
 
 def addons(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     """Every add-on that is on."""
@@ -41,7 +52,11 @@ def addons(estate: Estate, policy: Policy) -> Iterator[Judgement]:
             yield cannot_say(estate.cluster, "EndpointsNotSeen", words, unseen)
         elif bare:
             words = f"add-ons without a private endpoint: {', '.join(bare)}"
-            yield fails(estate.cluster, "AddOnsOn", words, *looks, paths=("node -> add-on -> azure -> internet",))
+            paths, fill = (
+                ("node -> add-on -> azure -> internet",),
+                {"ADDON_NAME": [TYPED[name.lower()] for name in bare]},
+            )
+            yield fails(estate.cluster, "AddOnsOn", words, *looks, paths=paths, fill=fill)
         elif odd:
             words = f"add-ons that are not known: {', '.join(odd)}"
             yield cannot_say(estate.cluster, "AddOnUnknown", words, cluster)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hermetic.audit.checks.dns import forwarding, servers, zones
+from hermetic.audit.checks.dns import allowed, forwarding, servers, zones
 from hermetic.audit.checks.family import family
 
 CHECKS = family(
@@ -10,6 +10,7 @@ CHECKS = family(
     {
         "vnet-dns-servers": servers.servers,
         "dns-security-policy": forwarding.security_policy,
+        "dns-allowed-domains": allowed.allowed_domains,
         "dns-forwarding-ruleset": forwarding.rulesets,
         "privdns-fallthrough": zones.fallthrough,
     },

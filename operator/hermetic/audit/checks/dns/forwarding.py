@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from hermetic.audit.egress.dns import ByDefault, names_by_default
+from hermetic.audit.checks.dns.deciding import deciding_networks
+from hermetic.audit.egress.behind_the_lock import rulesets_behind_the_lock
+from hermetic.audit.egress.dns import ByDefault, NamePolicy, names_by_default
 from hermetic.audit.egress.prefixes import network as prefix_of
 from hermetic.audit.egress.prefixes import public_part
 from hermetic.audit.estate.arm_ids import name_of
@@ -18,37 +20,51 @@ from hermetic.audit.reach import each_network
 from hermetic.audit.scope import missing
 
 
-def security_policy(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
-    """Every name is blocked that no rule allows."""
+def security_policy(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+    """Every name is blocked that no rule allows: here, and in the networks of the DNS servers that are asked."""
 
     def judge(network: Seen[VirtualNetwork]) -> Iterator[Judgement]:
-        names = names_by_default(estate, network.target)
-        if names.verdict is ByDefault.BLOCKED:
-            yield passes(network.target, names.reason, names.words, *names.looks)
-        elif names.verdict is ByDefault.ANSWERED:
-            path = f"pod -> dns of vnet {name_of(network.target)} -> internet"
-            yield fails(network.target, names.reason, names.words, *names.looks, paths=(path,))
-        else:
-            yield cannot_say(network.target, names.reason, names.words, *names.looks)
+        deciding = deciding_networks(estate, network)
+        for one in (network.target, *deciding.networks):
+            yield _said_of(one, names_by_default(estate, policy, one))
+        if deciding.elsewhere:
+            words = f"{', '.join(deciding.elsewhere)}: in no network in reach; what is blocked there was not seen"
+            yield cannot_say(network.target, "ServerNotInReach", words, *deciding.looks)
 
     yield from each_network(estate, judge)
 
 
-def rulesets(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
-    """Each forwarding ruleset linked to the network."""
+def _said_of(network: str, names: NamePolicy) -> Judgement:
+    if names.verdict is ByDefault.BLOCKED:
+        return passes(network, names.reason, names.words, *names.looks)
+    if names.verdict is ByDefault.ANSWERED:
+        path = f"pod -> dns of vnet {name_of(network)} -> internet"
+        return fails(network, names.reason, names.words, *names.looks, paths=(path,), fill={"VNET_ID": network})
+    return cannot_say(network, names.reason, names.words, *names.looks)
 
-    def of_network(network: Seen[VirtualNetwork]) -> Iterator[Judgement]:
-        linked = estate.asked(LinkedRulesets, network.target)
-        found = (linked.value.value or ()) if linked.value is not None else ()
-        for one in found:
-            yield _ruleset(network.target, one.id, estate.every(ForwardingRule, one.id))
-        if linked.value is not None and not linked.value.is_whole:
-            odd = missing(f"{network.target}: the answer of {LinkedRulesets.ACTION} is not whole")
-            yield cannot_say(network.target, "RulesetsNotSeen", "linked rulesets were not seen", linked, odd)
-        elif not found:
-            yield passes(network.target, "NoRuleset", "no forwarding ruleset is linked", linked)
 
-    yield from each_network(estate, of_network)
+def rulesets(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+    """Each forwarding ruleset linked to the network, or to that of a DNS server that it is told."""
+
+    def judge(network: Seen[VirtualNetwork]) -> Iterator[Judgement]:
+        for one in (network.target, *deciding_networks(estate, network).networks):
+            yield from _rulesets_of(estate, one)
+            for linked, _ in rulesets_behind_the_lock(estate, policy, one):
+                yield _ruleset(one, linked, estate.every(ForwardingRule, linked))
+
+    yield from each_network(estate, judge)
+
+
+def _rulesets_of(estate: Estate, network: str) -> Iterator[Judgement]:
+    linked = estate.asked(LinkedRulesets, network)
+    found = (linked.value.value or ()) if linked.value is not None else ()
+    for one in found:
+        yield _ruleset(network, one.id, estate.every(ForwardingRule, one.id))
+    if linked.value is not None and not linked.value.is_whole:
+        odd = missing(f"{network}: the answer of {LinkedRulesets.ACTION} is not whole")
+        yield cannot_say(network, "RulesetsNotSeen", "linked rulesets were not seen", linked, odd)
+    elif not found:
+        yield passes(network, "NoRuleset", "no forwarding ruleset is linked", linked)
 
 
 def _ruleset(network: str, ruleset: str, rules: Listing[ForwardingRule]) -> Judgement:
@@ -59,7 +75,8 @@ def _ruleset(network: str, ruleset: str, rules: Listing[ForwardingRule]) -> Judg
     if public:
         path = f"pod -> dns of vnet {name_of(network)} -> forwarding ruleset {name_of(ruleset)} -> internet"
         words = f"names are forwarded to public servers: {', '.join(public)}"
-        return fails(ruleset, "ForwardsOutside", words, rules, paths=(path,))
+        ids = list(dict.fromkeys(rule.id for rule, address in servers if _is_public(address)))
+        return fails(ruleset, "ForwardsOutside", words, rules, paths=(path,), fill={"ATTACHED_ID": ids})
     if odd:
         return cannot_say(ruleset, "NoServer", f"rules name no server: {', '.join(odd)}", rules)
     return passes(ruleset, "ForwardsInside", "names are forwarded to private addresses only", rules)

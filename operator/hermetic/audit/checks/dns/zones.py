@@ -17,7 +17,7 @@ from hermetic.audit.reach import each_network, each_or_none, throughout
 
 def fallthrough(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     """Every link of a private zone to one of the cluster's networks."""
-    links = _links(estate, policy)
+    links = links_of(estate, policy)
 
     def of_network(network: Seen[VirtualNetwork]) -> Iterator[Judgement]:
         ours = links.where(lambda one: one.virtual_network is None or same_id(one.virtual_network.id, network.target))
@@ -26,7 +26,8 @@ def fallthrough(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     yield from each_network(estate, of_network)
 
 
-def _links(estate: Estate, policy: Policy) -> Listing[ZoneLink]:
+def links_of(estate: Estate, policy: Policy) -> Listing[ZoneLink]:
+    """Every link of every private zone in the subscriptions that are looked into."""
     zones = throughout(estate, policy, PrivateZone)
     linked = [zone for zone in zones if zone.number_of_virtual_network_links != 0]
     links = merged(estate.cluster, *(_of_zone(estate, zone) for zone in linked))

@@ -18,6 +18,11 @@ ARM = "microsoft.authorization/resourcemanagementprivatelinks"
 API_SERVER_ENDPOINT = "kube-apiserver"
 
 
+def is_allowed(policy: Policy, target: str) -> bool:
+    """Whether the policy names this target of a private endpoint."""
+    return any(same_id(target, allowed) for allowed in policy.allowed_private_link_services)
+
+
 def foreign_target(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     """Every private endpoint in the networks and their peers leads to something of ours."""
 
@@ -42,7 +47,7 @@ def _target(
     if is_arm_id(target) and type_of(target).lower() == ARM:
         words = "it leads to Azure Resource Manager: whoever has a token manages the tenant from here"
         return fails(endpoint.id, "ResourceManager", words, endpoint, paths=(path,), severity=Severity.HIGH)
-    if any(same_id(target, allowed) for allowed in policy.allowed_private_link_services):
+    if is_allowed(policy, target):
         return passes(endpoint.id, "TargetAllowed", f"the policy allows {target}", endpoint)
     if _is_for_the_api_server(estate, endpoint, connection):
         words = "AKS's own endpoint for the API server, in the node resource group"
@@ -100,7 +105,7 @@ def _exposure(estate: Estate, policy: Policy, service: PrivateLinkService) -> It
     said += [f"lets {one} in unasked" for one in _subscriptions(service.auto_approval)]
     pending: list[str] = []
     for connection in service.private_endpoint_connections or ():
-        consumer = connection.private_endpoint.id if connection.private_endpoint is not None else ""
+        consumer = (connection.private_endpoint.id if connection.private_endpoint is not None else None) or ""
         state = connection.private_link_service_connection_state
         status = ((state.status if state is not None else None) or "").lower()
         if subscription_of(consumer) and policy.owns(consumer, *ours):

@@ -6,7 +6,7 @@ Resources are named as in `kube_services`.
 from __future__ import annotations
 
 from hermetic.audit.checks.family import family
-from hermetic.audit.checks.kube_cluster import calls, names, nodes, storage
+from hermetic.audit.checks.kube_cluster import calls, names, nodes, servers, storage
 
 CHECKS = family(
     __package__ or "",
@@ -16,6 +16,7 @@ CHECKS = family(
         "k8s-apiservice-external": calls.aggregated,
         "csi-nfs-storageclass": storage.nfs_classes,
         "weights-share-writable": storage.writable_shares,
+        "k8s-outside-storage": servers.outside_storage,
         "coredns-custom": names.coredns,
     },
 )

@@ -4,20 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from hermetic.audit.checks.kube_cluster.plugins import judge_plugins
 from hermetic.audit.estate.estate import Estate
-from hermetic.audit.estate.kubernetes.all_kinds import COREDNS, COREDNS_CUSTOM
+from hermetic.audit.estate.kubernetes.all_kinds import COREDNS, COREDNS_CUSTOM, NODE_LOCAL_DNS
 from hermetic.audit.estate.kubernetes.calls import IMPORTED, ConfigMap
 from hermetic.audit.estate.kubernetes.corefile import forwarders, imports, snippets
 from hermetic.audit.estate.kubernetes.names import is_inside
+from hermetic.audit.estate.kubernetes.services import Service
 from hermetic.audit.estate.look import Listing
 from hermetic.audit.estate.probe.addresses import is_address, is_public
 from hermetic.audit.estate.questions import Problem, Trouble
 from hermetic.audit.judging import Judgement, cannot_say, fails
-from hermetic.audit.looking_at_objects import objections, settled
+from hermetic.audit.looking_at_objects import everywhere, objections, settled
 from hermetic.audit.policy import Policy
+from hermetic.errors import FactDamaged
 
 NODE_RESOLVERS = "/etc/resolv.conf"
 HOST_RESOLVER = "168.63.129.16"
+# What NodeLocal DNSCache puts in its Corefile when it starts: the cluster's resolver, and those of its node.
+OF_NODE_LOCAL_DNS = ("__PILLAR__CLUSTER__DNS__", "__PILLAR__UPSTREAM__SERVERS__")
+CLUSTER_DNS = (("kube-system", "kube-dns"), ("kube-system", "kube-dns-upstream"), ("kube-system", "coredns"))
 # Where AKS mounts kube-system/coredns-custom, as the Corefile and its own files spell it.
 _CUSTOM = frozenset({"", "custom", "/etc/coredns/custom"})
 
@@ -25,7 +31,8 @@ _CUSTOM = frozenset({"", "custom", "/etc/coredns/custom"})
 def coredns(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     """Forwarders are the node's own resolvers, which `vnet-dns-servers` judges, or servers that the policy allows."""
     main, custom = estate.every(ConfigMap, COREDNS), estate.every(ConfigMap, COREDNS_CUSTOM)
-    allowed = frozenset(policy.allowed_dns_servers)
+    node_local = estate.every(ConfigMap, NODE_LOCAL_DNS)
+    allowed = frozenset(policy.allowed_dns_servers) | _of_coredns_itself(estate)
 
     def judge(config_map: ConfigMap) -> Iterator[Judgement]:
         texts = config_map.data or {}
@@ -35,17 +42,30 @@ def coredns(estate: Estate, policy: Policy) -> Iterator[Judgement]:
                 yield from _judge_target(config_map, key, target, allowed)
             for target in imports(text):
                 yield from _judge_import(config_map, key, target, known)
+            yield from judge_plugins(config_map, key, text, allowed)
         for key in sorted(config_map.binary_data or {}):
             message = f"{key} is kept as binary data, which CoreDNS imports and the audit does not read"
             yield cannot_say(config_map.id, "BinaryNotSeen", message, config_map, remedy="Write it under `data`.")
 
-    said = (*objections(main, judge), *objections(custom, judge))
+    said = (*objections(main, judge), *objections(custom, judge), *objections(node_local, judge))
     fine = "CoreDNS asks nobody but the node's own resolvers and servers that the policy allows"
-    yield from settled(estate, said, "NoForeignForwarder", fine, _has_a_corefile(main), custom)
+    yield from settled(estate, said, "NoForeignForwarder", fine, _has_a_corefile(main), custom, node_local)
+
+
+def _of_coredns_itself(estate: Estate) -> frozenset[str]:
+    """The address of the cluster's own resolver, which a cache on each node forwards to."""
+    found = set()
+    for service in everywhere(estate, Service):
+        try:
+            if (service.namespace, service.metadata.name) in CLUSTER_DNS and service.spec.selector:
+                found.add(service.spec.cluster_ip or "")
+        except FactDamaged:
+            continue
+    return frozenset(found - {""})
 
 
 def _judge_target(config_map: ConfigMap, key: str, target: str, allowed: frozenset[str]) -> Iterator[Judgement]:
-    if target in {NODE_RESOLVERS, HOST_RESOLVER} or target in allowed:
+    if target in {NODE_RESOLVERS, HOST_RESOLVER, *OF_NODE_LOCAL_DNS} or target in allowed:
         return
     outside = is_public(target) if is_address(target) else not is_inside(target)
     if not target or target.startswith("/"):

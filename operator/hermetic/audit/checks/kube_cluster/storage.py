@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from hermetic.audit.estate.estate import Estate
-from hermetic.audit.estate.kubernetes.pods import InlineShare, Pod, Volume
+from hermetic.audit.estate.kubernetes.pods import Pod
 from hermetic.audit.estate.kubernetes.storage import PersistentVolume, StorageClass
+from hermetic.audit.estate.kubernetes.volumes import InlineShare, Volume
 from hermetic.audit.judging import Judgement, cannot_say, fails
 from hermetic.audit.looking_at_objects import counted, everywhere, objections, settled
 from hermetic.audit.policy import Policy
+from hermetic.audit.workloads import pods_and_templates
 
 AZURE_FILES = frozenset({"file.csi.azure.com", "kubernetes.io/azure-file"})
 AZURE_BLOBS = "blob.csi.azure.com"  # does the same, and is not known to leave it for a private endpoint
@@ -49,7 +51,7 @@ def nfs_classes(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
 
 def writable_shares(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
     """Only the mount option `ro` makes a share read-only; access modes and the volume's own flag do not."""
-    volumes, pods = everywhere(estate, PersistentVolume), everywhere(estate, Pod)
+    volumes, pods = everywhere(estate, PersistentVolume), pods_and_templates(estate)
 
     def judge_volume(volume: PersistentVolume) -> Iterator[Judgement]:
         if _is_share(volume) and "ro" not in (volume.spec.mount_options or ()):

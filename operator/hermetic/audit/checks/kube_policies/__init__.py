@@ -6,7 +6,7 @@ Resources are named as in `kube_services`.
 from __future__ import annotations
 
 from hermetic.audit.checks.family import family
-from hermetic.audit.checks.kube_policies import around, default_deny, engine, wide
+from hermetic.audit.checks.kube_policies import around, default_deny, engine, other_ways, unread_kinds, wide
 
 CHECKS = family(
     __package__ or "",
@@ -16,5 +16,8 @@ CHECKS = family(
         "k8s-policy-allow-all": wide.allow_all,
         "k8s-static-egress": around.static_egress,
         "k8s-svc-egress-gateway": around.service_egress_gateway,
+        "k8s-other-ways": other_ways.other_ways,
+        "k8s-mesh-egress": other_ways.mesh_egress,
+        "k8s-unread-kinds": unread_kinds.unread_kinds,
     },
 )

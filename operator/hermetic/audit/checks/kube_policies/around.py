@@ -10,6 +10,7 @@ from hermetic.audit.estate.kubernetes.pods import Pod
 from hermetic.audit.judging import Judgement, fails
 from hermetic.audit.looking_at_objects import counted, everywhere, objections, settled
 from hermetic.audit.policy import Policy
+from hermetic.audit.workloads import pods_and_templates
 
 STATIC_GATEWAY = "kubernetes.azure.com/static-gateway-configuration"
 SERVICE_GATEWAY = "kubernetes.azure.com/service-egress-gateway"
@@ -17,7 +18,7 @@ SERVICE_GATEWAY = "kubernetes.azure.com/service-egress-gateway"
 
 def static_egress(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
     """A static egress gateway carries traffic of annotated pods out, past every network policy."""
-    gateways, pods = everywhere(estate, StaticGatewayConfiguration), everywhere(estate, Pod)
+    gateways, pods = everywhere(estate, StaticGatewayConfiguration), pods_and_templates(estate)
 
     def judge_gateway(gateway: StaticGatewayConfiguration) -> Iterator[Judgement]:
         path = f"annotated pod -> {gateway.id} -> gateway node -> internet"
@@ -41,7 +42,7 @@ def static_egress(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
 
 def service_egress_gateway(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
     """A label sends a pod's traffic through the service gateway's own NAT."""
-    pods = everywhere(estate, Pod)
+    pods = pods_and_templates(estate)
 
     def judge(pod: Pod) -> Iterator[Judgement]:
         if not pod.has_ended and SERVICE_GATEWAY in pod.labels:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TypeVar
 
 from hermetic.audit.estate.estate import Estate
+from hermetic.audit.estate.kubernetes.admin_policies import ADMIN_KINDS, AdminPolicy
 from hermetic.audit.estate.kubernetes.nodes import Namespace
 from hermetic.audit.estate.kubernetes.objects import KubernetesObject, reference_to
 from hermetic.audit.estate.kubernetes.platform import is_operator, is_probe, is_the_platforms
@@ -22,7 +23,9 @@ from hermetic.audit.estate.kubernetes.policies import (
 from hermetic.audit.estate.look import Look
 from hermetic.audit.judging import Judgement, cannot_say, fails
 from hermetic.audit.looking_at_objects import counted, everywhere, objections, settled
+from hermetic.audit.platform_trust import trust_of
 from hermetic.audit.policy import Policy
+from hermetic.audit.workloads import pods_and_templates
 from hermetic.errors import FactDamaged
 
 NAMESPACE_OF_POD = "io.kubernetes.pod.namespace"
@@ -41,17 +44,21 @@ _NOBODY_KNOWS: _Selection = (None,)
 
 def default_deny(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     """A namespace is closed by a policy for all of its pods, or by policies that together select every one of them."""
-    pods, policies = everywhere(estate, Pod), everywhere(estate, NetworkPolicy)
+    pods, policies = pods_and_templates(estate), everywhere(estate, NetworkPolicy)
+    trust = trust_of(estate, policy)
     cilium = everywhere(estate, CiliumNetworkPolicy)
     clusterwide = everywhere(estate, CiliumClusterwideNetworkPolicy)
     calico, calico_global = everywhere(estate, CalicoNetworkPolicy), everywhere(estate, CalicoGlobalNetworkPolicy)
-    closing = _Closing(policies, (*cilium, *clusterwide), (*calico, *calico_global))
+    admin = tuple(everywhere(estate, kind) for kind in ADMIN_KINDS)
+    closing = _Closing(
+        policies, (*cilium, *clusterwide), (*calico, *calico_global), tuple(one for some in admin for one in some)
+    )
     open_pods: dict[str, list[Pod]] = defaultdict(list)
     doubtful_pods: dict[str, list[Pod]] = defaultdict(list)
     namespaces = set()
 
     def judge(pod: Pod) -> Iterator[Judgement]:
-        if pod.has_ended or pod.on_host_network or is_the_platforms(pod) or _is_own(pod, policy):
+        if pod.has_ended or pod.on_host_network or is_the_platforms(pod, trust) or _is_own(pod, policy):
             return
         namespaces.add(pod.namespace)
         closes = closing.closes(pod)
@@ -63,7 +70,7 @@ def default_deny(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     said = [*objections(pods, judge)]
     for namespace in sorted({*open_pods, *doubtful_pods}):
         some = open_pods.get(namespace, ())
-        said.append(_open(namespace, some, doubtful_pods.get(namespace, ()), *listings, calico, calico_global))
+        said.append(_open(namespace, some, doubtful_pods.get(namespace, ()), *listings, calico, calico_global, *admin))
     fine = f"every pod in {counted(len(namespaces), 'namespace')} with workloads may go only where a policy lets it"
     yield from settled(estate, said, "EgressClosed", fine, pods, *listings)
 
@@ -100,12 +107,19 @@ def _shown(pods: Sequence[Pod]) -> str:
 class _Closing:
     """Whom the policies that close egress select, by namespace; those of the whole cluster under ""."""
 
-    def __init__(self, plain: Iterable[NetworkPolicy], cilium: Iterable[_Cilium], calico: Iterable[_Calico]) -> None:
+    def __init__(
+        self,
+        plain: Iterable[NetworkPolicy],
+        cilium: Iterable[_Cilium],
+        calico: Iterable[_Calico],
+        admin: Iterable[AdminPolicy],
+    ) -> None:
         self._plain: _Selections = defaultdict(list)
         self._others: _Selections = defaultdict(list)
         _take(self._plain, plain, _of_plain)
         _take(self._others, cilium, _of_cilium)
         _take(self._others, calico, _of_calico)
+        _take(self._others, admin, _of_administrators)
 
     def closes(self, pod: Pod) -> bool | None:
         """Whether some policy selects it; None where that cannot be told."""
@@ -139,6 +153,12 @@ def _of_cilium(policy: _Cilium) -> Iterator[_Selection]:
 def _of_calico(policy: _Calico) -> Iterator[_Selection]:
     # Calico selects in a language of its own.
     if policy.spec.closes_egress:
+        yield _NOBODY_KNOWS
+
+
+def _of_administrators(policy: AdminPolicy) -> Iterator[_Selection]:
+    # Whether an engine enforces them is not to be seen: Cilium and Azure NPM as AKS runs them do not.
+    if policy.denies_ranges:
         yield _NOBODY_KNOWS
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from hermetic.audit.estate.estate import Estate
-from hermetic.audit.estate.kubernetes.nodes import DaemonSet, Node
+from hermetic.audit.estate.kubernetes.nodes import Node
 from hermetic.audit.estate.kubernetes.platform import is_policy_engine
 from hermetic.audit.estate.kubernetes.pods import POLICY_ENGINES, Pod
+from hermetic.audit.estate.kubernetes.templates import DaemonSet
 from hermetic.audit.estate.look import Listing
 from hermetic.audit.judging import Judgement, cannot_say, fails
 from hermetic.audit.looking_at_objects import counted, everywhere, never_empty, objections, settled

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator
 from typing import TypeVar
 
 from hermetic.audit.egress.prefixes import network, networks, public_part, without
 from hermetic.audit.estate.estate import Estate
+from hermetic.audit.estate.kubernetes.admin_policies import ADMIN_KINDS, AdminPeer, AdminPolicy
 from hermetic.audit.estate.kubernetes.objects import KubernetesObject
-from hermetic.audit.estate.kubernetes.platform import PLATFORM_NAMESPACES
+from hermetic.audit.estate.kubernetes.platform import PLATFORM_NAMESPACES, Trust, is_the_platforms
+from hermetic.audit.estate.kubernetes.pods import Pod
 from hermetic.audit.estate.kubernetes.policies import (
     CalicoGlobalNetworkPolicy,
     CalicoGlobalNetworkSet,
@@ -27,12 +29,15 @@ from hermetic.audit.estate.kubernetes.policies import (
 )
 from hermetic.audit.judging import Judgement, cannot_say, fails
 from hermetic.audit.looking_at_objects import Objections, counted, everywhere, objections, settled
+from hermetic.audit.platform_trust import trust_of
 from hermetic.audit.policy import Policy
+from hermetic.errors import FactDamaged
 
 K = TypeVar("K", bound=KubernetesObject)
 Wide = tuple[bool | None, str]
 """Whether a rule leads out (None: nobody can say), and why."""
 
+ALLOWS = frozenset({"Allow", "Accept"})
 WORLD = frozenset({"all", "world", "world-ipv4", "world-ipv6"})
 INSIDE = frozenset(
     {"cluster", "host", "remote-node", "kube-apiserver", "init", "ingress", "health", "unmanaged", "none"}
@@ -47,34 +52,50 @@ _OF_A_NAMESPACE = re.compile(
 _WITHOUT = frozenset({"DoesNotExist", "NotIn"})
 
 
-def allow_all(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
+def allow_all(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     """No egress rule of any policy leads to public addresses."""
     plain = everywhere(estate, NetworkPolicy)
     cilium, clusterwide = everywhere(estate, CiliumNetworkPolicy), everywhere(estate, CiliumClusterwideNetworkPolicy)
     calico, calico_global = everywhere(estate, CalicoNetworkPolicy), everywhere(estate, CalicoGlobalNetworkPolicy)
+    admin = tuple(everywhere(estate, kind) for kind in ADMIN_KINDS)
     sets, global_sets = everywhere(estate, CalicoNetworkSet), everywhere(estate, CalicoGlobalNetworkSet)
     outside = tuple(one for one in (*sets, *global_sets) if _leads_outside(one))
+    pods = everywhere(estate, Pod)
+    spared = _of_the_platform_alone(pods, trust_of(estate, policy))
 
     def by_calico(policy: CalicoNetworkPolicy | CalicoGlobalNetworkPolicy) -> Iterator[Wide]:
         return _calico(policy, outside)
 
     said = (
-        *objections(plain, _judge(_plain)),
-        *objections(cilium, _judge(_cilium)),
-        *objections(clusterwide, _judge(_cilium)),
-        *objections(calico, _judge(by_calico)),
-        *objections(calico_global, _judge(by_calico)),
+        *objections(plain, _judge(_plain, spared)),
+        *objections(cilium, _judge(_cilium, spared)),
+        *objections(clusterwide, _judge(_cilium, spared)),
+        *objections(calico, _judge(by_calico, spared)),
+        *objections(calico_global, _judge(by_calico, spared)),
+        *(one for listing in admin for one in objections(listing, _judge(_admin, spared))),
     )
-    listings = (plain, cilium, clusterwide, calico, calico_global, sets, global_sets)
-    number = sum(len(listing.items) for listing in listings[:5])
+    policies = (plain, cilium, clusterwide, calico, calico_global, *admin)
+    listings = (*policies, sets, global_sets, pods)
+    number = sum(len(listing.items) for listing in policies)
     fine = f"{counted(number, 'network policy', 'network policies')}: no egress rule leads to public addresses"
     yield from settled(estate, said, "NoWideRule", fine, *listings)
 
 
-def _judge(rules_of: Callable[[K], Iterable[Wide]]) -> Objections[K]:
+def _of_the_platform_alone(pods: Iterable[Pod], trust: Trust) -> frozenset[str]:
+    """Namespaces of the platform in which only its own pods are: policies there are about these."""
+    foreign = set()
+    for pod in pods:
+        try:
+            if not pod.has_ended and not is_the_platforms(pod, trust):
+                foreign.add(pod.namespace)
+        except FactDamaged:
+            foreign.add(pod.namespace)
+    return (PLATFORM_NAMESPACES & trust.namespaces) - foreign
+
+
+def _judge(rules_of: Callable[[K], Iterable[Wide]], spared: Container[str]) -> Objections[K]:
     def judge(policy: K) -> Iterator[Judgement]:
-        # Policies of the platform's own namespaces are about the platform's own pods.
-        if policy.namespace in PLATFORM_NAMESPACES:
+        if policy.namespace in spared:
             return
         for wide, why in rules_of(policy):
             if wide is None:
@@ -103,6 +124,27 @@ def _plain_rule(rule: EgressRule) -> Iterator[Wide]:
             yield _range(peer.ip_block.cidr, peer.ip_block.except_ or ())
         elif peer == Peer():
             yield None, "an egress rule has a destination that names nothing this release knows"
+
+
+# ------------------------------------------------------------------ SIG Network's policies of administrators
+
+
+def _admin(policy: AdminPolicy) -> Iterator[Wide]:
+    for rule in policy.spec.egress or ():
+        if rule.action in ALLOWS:
+            for peer in rule.to or ():
+                yield from _admin_peer(peer)
+        elif rule.action not in {"Deny", "Pass"}:
+            yield None, f"action {rule.action}, which this release does not know"
+
+
+def _admin_peer(peer: AdminPeer) -> Iterator[Wide]:
+    for cidr in peer.networks or ():
+        yield _range(cidr, ())
+    if peer.domain_names:
+        yield True, f"domainNames: {', '.join(peer.domain_names[:3])} are let through"
+    if peer == AdminPeer():
+        yield None, "an egress rule has a destination that names nothing this release knows"
 
 
 # ------------------------------------------------------------------ Cilium

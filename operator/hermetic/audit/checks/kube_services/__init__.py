@@ -7,7 +7,7 @@ A resource is named by its Kubernetes reference: apiVersion, slash, kind, blank,
 from __future__ import annotations
 
 from hermetic.audit.checks.family import family
-from hermetic.audit.checks.kube_services import balancers, doors, targets
+from hermetic.audit.checks.kube_services import balancers, doors, routes, targets
 
 CHECKS = family(
     __package__ or "",
@@ -19,5 +19,6 @@ CHECKS = family(
         "k8s-endpoints-external": targets.endpoints,
         "k8s-nodeport": doors.node_port,
         "k8s-ingress-gateway": doors.ingress_gateway,
+        "k8s-gateway-routes": routes.routes,
     },
 )

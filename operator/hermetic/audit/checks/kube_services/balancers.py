@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from hermetic.audit.estate.estate import Estate
-from hermetic.audit.estate.kubernetes.names import is_public
 from hermetic.audit.estate.kubernetes.services import INTERNAL, PREFIX, Service
 from hermetic.audit.judging import Judgement, cannot_say, fails
 from hermetic.audit.looking_at_objects import counted, everywhere, never_empty, objections, settled
@@ -26,14 +25,14 @@ ASKS_FOR_PUBLIC = tuple(
 ADDRESSES = (f"{PREFIX}azure-load-balancer-ipv4", f"{PREFIX}azure-load-balancer-ipv6")
 
 
-def public_load_balancer(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
+def public_load_balancer(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     """Private is what says exactly "true"; every other value, and none, is public."""
     services = never_empty(everywhere(estate, Service), Service)
 
     def judge(service: Service) -> Iterator[Judgement]:
         if not service.is_load_balancer:
             return
-        why = tuple(_what_is_public(service))
+        why = tuple(_what_is_public(service, policy))
         if why:
             yield fails(
                 service.id,
@@ -56,12 +55,12 @@ def public_load_balancer(estate: Estate, _policy: Policy) -> Iterator[Judgement]
     yield from settled(estate, objections(services, judge), "AllInternal", fine, services)
 
 
-def given_address(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
+def given_address(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     """What the cloud gave is the truth: the annotation may have come too late."""
     services = never_empty(everywhere(estate, Service), Service)
 
     def judge(service: Service) -> Iterator[Judgement]:
-        public = tuple(one for one in service.given if is_public(one))
+        public = tuple(one for one in service.given if policy.is_public(one))
         if public:
             yield fails(
                 service.id,
@@ -75,7 +74,7 @@ def given_address(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
     yield from settled(estate, objections(services, judge), "NoPublicAddress", fine, services)
 
 
-def _what_is_public(service: Service) -> Iterator[str]:
+def _what_is_public(service: Service, policy: Policy) -> Iterator[str]:
     internal = service.annotations.get(INTERNAL)
     if internal is None:
         yield f"a LoadBalancer without the annotation {INTERNAL}, and so public"
@@ -87,5 +86,5 @@ def _what_is_public(service: Service) -> Iterator[str]:
     asked = {name: service.annotations.get(name, "") for name in ADDRESSES}
     asked["spec.loadBalancerIP"] = service.spec.load_balancer_ip or ""
     for name, address in asked.items():
-        if address and is_public(address):
+        if address and policy.is_public(address):
             yield f"{name} asks for the public address {address}"

@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from hermetic.audit.estate.estate import Estate
-from hermetic.audit.estate.kubernetes.names import is_public
 from hermetic.audit.estate.kubernetes.nodes import Node
 from hermetic.audit.estate.kubernetes.objects import KubernetesObject
+from hermetic.audit.estate.kubernetes.platform import is_the_platforms
+from hermetic.audit.estate.kubernetes.pods import Pod
 from hermetic.audit.estate.kubernetes.services import INTERNAL, Gateway, GatewayClass, Ingress, IngressClass, Service
 from hermetic.audit.estate.look import Listing
 from hermetic.audit.judging import Judgement, fails
 from hermetic.audit.looking_at_objects import counted, everywhere, never_empty, objections, settled
+from hermetic.audit.platform_trust import trust_of
 from hermetic.audit.policy import Policy
+from hermetic.audit.workloads import pods_and_templates
 from hermetic.errors import FactDamaged
 
 # Controllers whose gateway stands on a public address unless the object says otherwise.
@@ -22,11 +25,11 @@ PUBLIC_CLASSES = frozenset({"azure/application-gateway", "azure-application-gate
 PRIVATE_FRONT = "appgw.ingress.kubernetes.io/use-private-ip"
 
 
-def node_port(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
+def node_port(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     """A node port is a door as soon as a node, or a load balancer before the nodes, has a public side."""
     services = never_empty(everywhere(estate, Service), Service)
-    nodes = never_empty(everywhere(estate, Node), Node)
-    public = tuple(_public_sides(services, nodes))
+    nodes, pods = never_empty(everywhere(estate, Node), Node), pods_and_templates(estate)
+    public, trust = tuple(_public_sides(services, nodes, policy)), trust_of(estate, policy)
 
     def judge(service: Service) -> Iterator[Judgement]:
         ports = service.node_ports
@@ -39,11 +42,19 @@ def node_port(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
                 paths=(f"internet -> {public[0]} -> node port -> {service.id}",),
             )
 
+    def judge_pod(pod: Pod) -> Iterator[Judgement]:
+        ports = tuple(one.host_port for container in pod.containers for one in container.ports or () if one.host_port)
+        if ports and public and not (pod.has_ended or is_the_platforms(pod, trust)):
+            message = f"host port {', '.join(map(str, ports[:5]))} is open on its node, and {public[0]}"
+            path = f"internet -> {public[0]} -> host port -> {pod.workload}"
+            yield fails(pod.workload, "HostPortExposed", message, pod, paths=(path,))
+
+    said = (*objections(services, judge), *objections(pods, judge_pod))
     fine = "no node has an external address and no load balancer a public one, so that node ports stay inside"
-    yield from settled(estate, objections(services, judge), "NoPublicSide", fine, services, nodes)
+    yield from settled(estate, said, "NoPublicSide", fine, services, nodes, pods)
 
 
-def ingress_gateway(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
+def ingress_gateway(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     """An ingress or gateway is public where its address is, or where its controller makes public ones."""
     ingresses, gateways = everywhere(estate, Ingress), everywhere(estate, Gateway)
     classes, gateway_classes = everywhere(estate, IngressClass), everywhere(estate, GatewayClass)
@@ -59,7 +70,7 @@ def ingress_gateway(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
     def _judged(
         door: Ingress | Gateway, class_name: str, given: tuple[str, ...], *, private_front: bool
     ) -> Iterator[Judgement]:
-        public = tuple(one for one in given if is_public(one))
+        public = tuple(one for one in given if policy.is_public(one))
         controller = controllers.get((type(door), class_name), class_name if class_name in PUBLIC_CLASSES else "")
         if public:
             message = f"was given {', '.join(public[:5])}"
@@ -84,14 +95,14 @@ def _controllers(
     return found
 
 
-def _public_sides(services: Listing[Service], nodes: Listing[Node]) -> Iterator[str]:
+def _public_sides(services: Listing[Service], nodes: Listing[Node], policy: Policy) -> Iterator[str]:
     for node in nodes:
         for address in node.external:
             yield f"{node.id} has the external address {address}"
     for service in services:
         try:
             internal = service.annotations.get(INTERNAL) == "true"
-            if service.is_load_balancer and (not internal or any(is_public(one) for one in service.given)):
+            if service.is_load_balancer and (not internal or any(policy.is_public(one) for one in service.given)):
                 yield f"{service.id} is a public load balancer"
         except FactDamaged:
             continue  # said by the check of that Service

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
+from hermetic.audit.checks.kube_services.slices import addresses_of, outside
 from hermetic.audit.estate.estate import Estate
-from hermetic.audit.estate.kubernetes.names import is_inside, is_public
+from hermetic.audit.estate.kubernetes.names import is_inside
 from hermetic.audit.estate.kubernetes.nodes import Node
 from hermetic.audit.estate.kubernetes.pods import Pod
 from hermetic.audit.estate.kubernetes.services import EndpointSlice, Service
+from hermetic.audit.findings import Severity
 from hermetic.audit.judging import Judgement, cannot_say, fails
 from hermetic.audit.looking_at_objects import counted, everywhere, never_empty, objections, settled
 from hermetic.audit.policy import Policy
-from hermetic.errors import FactDamaged
 
 # Written by the API server itself, with its own address: `aks-private-api` judges whether that is a public one.
 # Others for the same Service are somebody else's word.
 API_SERVER = ("default", "kubernetes", "kubernetes")
 SHOWN = 5
+# A Service of Cilium's cluster mesh.
+GLOBAL = ("service.cilium.io/global", "io.cilium/global-service")
 
 
 def external_ips(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
@@ -33,10 +36,15 @@ def external_ips(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
 
 
 def external_name(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
-    """A name inside that stands for one outside."""
+    """A name inside that stands for one outside, or for pods of another cluster."""
     services = never_empty(everywhere(estate, Service), Service)
 
     def judge(service: Service) -> Iterator[Judgement]:
+        shared = [name for name in GLOBAL if service.annotations.get(name, "").lower() == "true"]
+        if shared:
+            message = f"{shared[0]} is true: pods of other clusters of the mesh answer for it"
+            path = f"pod -> {service.id} -> another cluster"
+            yield fails(service.id, "GlobalService", message, service, paths=(path,), severity=Severity.HIGH)
         if service.spec.type != "ExternalName":
             return
         target = service.spec.external_name or ""
@@ -53,44 +61,30 @@ def external_name(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
     yield from settled(estate, objections(services, judge), "NamesInside", fine, services)
 
 
-def endpoints(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
+def endpoints(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     """Whoever writes an EndpointSlice decides where a Service leads, whatever the Service selects."""
     slices = never_empty(everywhere(estate, EndpointSlice), EndpointSlice)
     pods, nodes = everywhere(estate, Pod), everywhere(estate, Node)
-    known = frozenset(_addresses(pods)) | frozenset(_addresses(nodes))
+    known = addresses_of(pods, nodes)
 
     def judge(endpoint_slice: EndpointSlice) -> Iterator[Judgement]:
         if (endpoint_slice.namespace, endpoint_slice.metadata.name, endpoint_slice.service) == API_SERVER:
             return
-        by_name = endpoint_slice.address_type == "FQDN"
-        outside = tuple(
-            one
-            for one in endpoint_slice.addresses
-            if (not is_inside(one) if by_name else is_public(one)) and one not in known
-        )
+        found = outside(endpoint_slice, policy, known)
         unread = next((listing for listing in (pods, nodes) if listing.problem is not None), None)
-        if outside and unread is not None:  # a network may use public addresses for its own pods
-            yield cannot_say(endpoint_slice.id, "PodsNotSeen", f"whose {_shown(outside)} is, was not seen", unread)
-        elif outside:
+        if found and unread is not None:  # a network may use public addresses for its own pods
+            yield cannot_say(endpoint_slice.id, "PodsNotSeen", f"whose {_shown(found)} is, was not seen", unread)
+        elif found:
             yield fails(
                 endpoint_slice.id,
                 "EndpointOutside",
-                f"leads Service {endpoint_slice.service or '(none)'} to {_shown(outside)}",
+                f"leads Service {endpoint_slice.service or '(none)'} to {_shown(found)}",
                 endpoint_slice,
-                paths=(f"pod -> v1/Service {endpoint_slice.namespace}/{endpoint_slice.service} -> {outside[0]}",),
+                paths=(f"pod -> v1/Service {endpoint_slice.namespace}/{endpoint_slice.service} -> {found[0]}",),
             )
 
     fine = f"{counted(len(slices), 'EndpointSlice')}: none leads to a public address"
     yield from settled(estate, objections(slices, judge), "EndpointsInside", fine, slices)
-
-
-def _addresses(some: Iterable[Pod] | Iterable[Node]) -> Iterator[str]:
-    """What is known to be a pod or a node, even where its network uses public addresses; what is damaged is not."""
-    for one in some:
-        try:
-            yield from one.addresses
-        except FactDamaged:
-            continue
 
 
 def _shown(addresses: list[str] | tuple[str, ...]) -> str:

@@ -7,7 +7,7 @@ its pods.
 from __future__ import annotations
 
 from hermetic.audit.checks.family import family
-from hermetic.audit.checks.kube_workloads import images, offline, proxies, rights
+from hermetic.audit.checks.kube_workloads import endpoints, images, offline, proxies, rights, tokens
 
 CHECKS = family(
     __package__ or "",
@@ -17,5 +17,7 @@ CHECKS = family(
         "k8s-proxy-env": proxies.proxy_environment,
         "k8s-image-origin": images.image_origin,
         "k8s-hf-offline": offline.offline,
+        "k8s-outside-endpoint": endpoints.endpoints,
+        "k8s-model-token": tokens.tokens,
     },
 )

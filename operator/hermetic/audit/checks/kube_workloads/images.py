@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from hermetic.audit.estate.estate import Estate
-from hermetic.audit.estate.kubernetes.images import registry_of
-from hermetic.audit.estate.kubernetes.platform import is_the_platforms
+from hermetic.audit.estate.kubernetes.images import MICROSOFT, registry_of
+from hermetic.audit.estate.kubernetes.platform import may_run_microsofts_images
 from hermetic.audit.estate.kubernetes.pods import Pod
 from hermetic.audit.judging import Judgement, cannot_say, fails
-from hermetic.audit.looking_at_objects import counted, everywhere, objections, settled
+from hermetic.audit.looking_at_objects import counted, objections, settled
+from hermetic.audit.platform_trust import trust_of
 from hermetic.audit.policy import Policy
+from hermetic.audit.workloads import pods_and_templates
 
 # Registries that anybody can pull from: an image of theirs that runs here has come, or will be asked for, from outside.
 PUBLIC = frozenset(
@@ -30,21 +32,19 @@ PUBLIC = frozenset(
     }
 )
 PUBLIC_ENDINGS = (".gcr.io", ".pkg.dev", ".docker.io", ".gallery.ecr.aws")
-# What AKS runs for itself is named so everywhere, and is served by the bootstrap registry where there is one.
-OF_THE_PLATFORM = frozenset({"mcr.microsoft.com", "mcr.azk8s.cn"})
 
 
 def image_origin(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     """Images come from registries that the policy approves; the platform's own from the platform's."""
-    pods = everywhere(estate, Pod)
+    pods, trust = pods_and_templates(estate), trust_of(estate, policy)
     approved = frozenset(one.lower() for one in policy.allowed_registries)
     undeclared: dict[str, Pod] = {}
 
     def judge(pod: Pod) -> Iterator[Judgement]:
         if pod.has_ended:
             return
-        of_platform = OF_THE_PLATFORM if is_the_platforms(pod) else frozenset()
-        registries = {registry_of(container.image) for container in pod.containers} - approved - of_platform
+        of_platform = MICROSOFT if may_run_microsofts_images(pod, trust) else frozenset()
+        registries = {registry_of(image) for image in _images(pod)} - approved - of_platform
         foreign = sorted(one for one in registries if approved or _is_public(one))
         if foreign:
             yield fails(pod.workload, "ForeignImage", f"its images come from {', '.join(foreign)}", pod)
@@ -64,6 +64,12 @@ def image_origin(estate: Estate, policy: Policy) -> Iterator[Judgement]:
         )
     fine = f"{counted(len(pods), 'pod')}: every image comes from an approved registry"
     yield from settled(estate, said, "ImagesApproved", fine, pods)
+
+
+def _images(pod: Pod) -> Iterator[str]:
+    """Of containers, and of volumes that are files of an image."""
+    yield from (container.image for container in pod.containers)
+    yield from (one.image.reference for one in pod.spec.volumes or () if one.image is not None and one.image.reference)
 
 
 def _is_public(registry: str) -> bool:

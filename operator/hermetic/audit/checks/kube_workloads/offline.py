@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from hermetic.audit.estate.estate import Estate
-from hermetic.audit.estate.kubernetes.pods import HUB_KEYS, Container, EnvVar, Pod
+from hermetic.audit.estate.kubernetes.environment import HUB_KEYS, EnvVar
+from hermetic.audit.estate.kubernetes.pods import Container, Pod
 from hermetic.audit.judging import Judgement, cannot_say, fails
-from hermetic.audit.looking_at_objects import counted, everywhere, objections, settled
+from hermetic.audit.looking_at_objects import counted, objections, settled
 from hermetic.audit.policy import Policy
+from hermetic.audit.variables import config_maps
+from hermetic.audit.workloads import pods_and_templates
 
 OFFLINE = ("HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE")
 NIM = "NIM_DISABLE_MODEL_DOWNLOAD"
@@ -18,40 +21,47 @@ YES = frozenset({"1", "ON", "YES", "TRUE"})
 
 def offline(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
     """Judged are containers with a GPU; a key counts wherever it is."""
-    pods = everywhere(estate, Pod)
+    pods, maps = pods_and_templates(estate), config_maps(estate)
 
     def judge(pod: Pod) -> Iterator[Judgement]:
         if pod.has_ended:
             return
         keys, missing, unseen = set(), set(), set()
         for container in pod.containers:
-            keys |= {one.name for one in container.env or () if one.name in HUB_KEYS and one.is_set}
+            env = {one.name: one for one in maps.variables(pod, container)}
+            keys |= {one.name for one in env.values() if one.name in HUB_KEYS and one.is_set}
             if container.wants_gpu:
-                off, unclear = _not_offline(container)
+                off, unclear = _not_offline(container, env)
                 missing |= set(off)
                 unseen |= set(unclear)
         if keys:
             yield fails(pod.workload, "HubKey", f"its pods hold a key to a model hub: {_listed(keys)}", pod)
-        if missing:
+        unread = maps.unread(pod) if pod.wants_gpu else ()
+        if unread and not keys:
+            yield cannot_say(pod.workload, "ConfigMapsNotSeen", "it takes variables from ConfigMaps", pod, *unread)
+        elif missing:
             yield fails(
                 pod.workload, "NotOffline", f"its model server is not told to stay offline: {_listed(missing)}", pod
             )
-        elif unseen:
-            message = f"{_listed(unseen)}: set from elsewhere, with a value that the audit does not read"
+        elif unseen or (pod.wants_gpu and maps.beyond(pod)):
+            message = (
+                f"{_listed(unseen or {'variables'})}: set from elsewhere, with a value that the audit does not read"
+            )
             yield cannot_say(pod.workload, "OfflineNotSeen", message, pod)
 
     fine = f"{counted(len(pods), 'pod')}: every container with a GPU is told to stay offline, and none holds a key"
     yield from settled(estate, objections(pods, judge), "Offline", fine, pods)
 
 
-def _not_offline(container: Container) -> tuple[list[str], list[str]]:
+def _not_offline(container: Container, env: Mapping[str, EnvVar]) -> tuple[list[str], list[str]]:
     """(Switches that are off, switches whose value nobody can see)."""
-    env = {one.name: one for one in container.env or ()}
-    wanted = (*OFFLINE, NIM) if _is_nim(container) else OFFLINE
+    wanted = (*OFFLINE, NIM) if _is_nim(container, env) else OFFLINE
     off = [name for name in wanted if name in env and not env[name].value_from and not _is_on(env[name])]
     absent = [name for name in wanted if name not in env]
     unclear = [name for name in wanted if name in env and env[name].value_from]
-    return (off, unclear + absent) if container.env_from else (off + absent, unclear)
+    return (
+        (off, unclear + absent) if any(one.secret_ref for one in container.env_from or ()) else (off + absent, unclear)
+    )
 
 
 def _is_on(variable: EnvVar) -> bool:
@@ -59,8 +69,8 @@ def _is_on(variable: EnvVar) -> bool:
     return value == "1" if variable.name == NIM else value.upper() in YES
 
 
-def _is_nim(container: Container) -> bool:
-    return "/nim/" in container.image or any(one.name.startswith("NIM_") for one in container.env or ())
+def _is_nim(container: Container, env: Mapping[str, EnvVar]) -> bool:
+    return "/nim/" in container.image or any(name.startswith("NIM_") for name in env)
 
 
 def _listed(names: set[str]) -> str:

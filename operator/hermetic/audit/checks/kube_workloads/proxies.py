@@ -5,57 +5,61 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from hermetic.audit.estate.estate import Estate
-from hermetic.audit.estate.kubernetes.pods import PROXIES, Container, Pod
+from hermetic.audit.estate.kubernetes.environment import PROXIES, EnvVar, is_proxy
+from hermetic.audit.estate.kubernetes.pods import Pod
 from hermetic.audit.findings import Severity
 from hermetic.audit.judging import Judgement, cannot_say, fails
-from hermetic.audit.looking_at_objects import counted, everywhere, objections, settled
+from hermetic.audit.looking_at_objects import counted, objections, settled
 from hermetic.audit.policy import Policy
+from hermetic.audit.variables import SEE_WHAT_IT_HOLDS, ConfigMaps, config_maps, secrets_taken_whole
+from hermetic.audit.workloads import pods_and_templates
+
+_NAME_THEM = "Name each variable that the pods need (`env` instead of `envFrom`): the ConfigMap holds too many."
 
 
 def proxy_environment(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
-    """No container is told of a proxy, in whichever form."""
-    pods = everywhere(estate, Pod)
+    """No container is configured with a proxy, in whichever form."""
+    pods, maps = pods_and_templates(estate), config_maps(estate)
 
     def judge(pod: Pod) -> Iterator[Judgement]:
         if pod.has_ended:
             return
-        found = tuple(dict.fromkeys(f"{name} in {one.name}" for one in pod.containers for name in _proxies(one)))
-        if found:
-            yield fails(
-                pod.workload,
-                "ProxySet",
-                f"its pods are told of a proxy: {', '.join(found[:5])}",
-                pod,
-                paths=(f"{pod.workload} -> proxy -> internet",),
-            )
-        elif taken := taken_whole(pod):
-            # Whole ConfigMaps and Secrets are not read: one may hold a proxy, most hold none.
-            yield cannot_say(
-                pod.workload,
-                "EnvironmentNotSeen",
-                f"variables are taken whole from {', '.join(taken[:5])}, which the audit does not read",
-                pod,
-                severity=Severity.MEDIUM,
-                remedy="Name each variable (`env` instead of `envFrom`), or look for a proxy there and accept this.",
-            )
+        yield from _judged(pod, maps)
 
     fine = f"{counted(len(pods), 'pod')}: none is told of a proxy"
     yield from settled(estate, objections(pods, judge), "NoProxy", fine, pods)
 
 
-def taken_whole(pod: Pod) -> tuple[str, ...]:
-    """ConfigMaps and Secrets that are taken whole as variables, by name."""
-    found = []
-    for container in pod.containers:
-        for source in container.env_from or ():
-            if source.config_map_ref:
-                found.append(f"ConfigMap {source.config_map_ref.get('name', '')}")
-            if source.secret_ref:
-                found.append(f"Secret {source.secret_ref.get('name', '')}")
-    return tuple(dict.fromkeys(found))
+def _judged(pod: Pod, maps: ConfigMaps) -> Iterator[Judgement]:
+    named = [(one, variable) for one in pod.containers for variable in maps.variables(pod, one)]
+    proxies = [(one, variable) for one, variable in named if is_proxy(variable.name) and variable.is_set]
+    hidden = [variable for _, variable in proxies if _may_be_a_switch(variable)]
+    found = tuple(dict.fromkeys(f"{each.name} in {one.name}" for one, each in proxies if each not in hidden))
+    if found:
+        message = f"its pods are told of a proxy: {', '.join(found[:5])}"
+        yield fails(pod.workload, "ProxySet", message, pod, paths=(f"{pod.workload} -> proxy -> internet",))
+    elif unread := maps.unread(pod):
+        yield cannot_say(pod.workload, "ConfigMapsNotSeen", "it takes variables from ConfigMaps", pod, *unread)
+    elif hidden:
+        names = ", ".join(sorted({f"{one.name} from Secret {one.secret}" for one in hidden}))
+        message = f"{names}: the name is that of a proxy, and the audit does not read the value"
+        fill = {"SECRET_NAME": [one.secret for one in hidden]}
+        yield cannot_say(pod.workload, "ProxyNotSeen", message, pod, remedy=SEE_WHAT_IT_HOLDS, fill=fill)
+    else:
+        yield from not_seen_whole(pod, maps)
 
 
-def _proxies(container: Container) -> Iterator[str]:
-    for variable in container.env or ():
-        if variable.name.upper() in PROXIES and variable.is_set:
-            yield variable.name
+def not_seen_whole(pod: Pod, maps: ConfigMaps) -> Iterator[Judgement]:
+    """Unknown where variables are taken whole from what the audit does not read: most hold no address, one may."""
+    secrets = secrets_taken_whole(pod)
+    sources = (*(f"Secret {one}" for one in secrets), *maps.beyond(pod))
+    if sources:
+        message = f"variables are taken whole from {', '.join(sources[:5])}, which the audit does not read"
+        remedy, fill = (SEE_WHAT_IT_HOLDS, {"SECRET_NAME": list(secrets)}) if secrets else (_NAME_THEM, None)
+        severity = Severity.MEDIUM
+        yield cannot_say(pod.workload, "EnvironmentNotSeen", message, pod, severity=severity, remedy=remedy, fill=fill)
+
+
+def _may_be_a_switch(variable: EnvVar) -> bool:
+    """Whether it comes from a Secret, under a name that tools give to switches too."""
+    return bool(variable.secret) and variable.name.upper() not in PROXIES

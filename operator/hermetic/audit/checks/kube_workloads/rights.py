@@ -3,49 +3,53 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import PurePosixPath
 
+from hermetic.audit.checks.kube_workloads.folders import gives_the_node_away
 from hermetic.audit.estate.estate import Estate
-from hermetic.audit.estate.kubernetes.platform import is_platform, is_probe
+from hermetic.audit.estate.kubernetes.platform import is_probe, may_control_its_node, may_use_the_host_network
 from hermetic.audit.estate.kubernetes.pods import Container, Pod, SecurityContext
 from hermetic.audit.judging import Judgement, fails
-from hermetic.audit.looking_at_objects import counted, everywhere, objections, settled
+from hermetic.audit.looking_at_objects import counted, objections, settled
+from hermetic.audit.node_agents import is_trusted, other_images, with_entries
+from hermetic.audit.platform_trust import trust_of
 from hermetic.audit.policy import Policy
+from hermetic.audit.workloads import pods_and_templates
 
 # Rights over the network of the node, or over all of it.
-CAPABILITIES = frozenset({"ALL", "NET_ADMIN", "NET_RAW", "SYS_ADMIN", "SYS_MODULE", "SYS_PTRACE", "BPF"})
-# Whoever writes there decides how packets flow, or speaks to what does.
-FOLDERS = tuple(
-    PurePosixPath(path)
-    for path in (
-        "/etc/cni",
-        "/opt/cni",
-        "/var/lib/cni",
-        "/run/cni",
-        "/run/cilium",
-        "/run/calico",
-        "/run/containerd",
-        "/run/docker.sock",
-        "/run/crio",
-        "/run/netns",
-        "/run/xtables.lock",
-        "/lib/modules",
-        "/usr/lib/modules",
-        "/proc",
-        "/sys",
-        "/etc/kubernetes",
-        "/var/lib/kubelet",
-        "/etc/systemd",
-    )
+CAPABILITIES = frozenset(
+    {
+        "ALL",
+        "BPF",
+        "DAC_READ_SEARCH",
+        "MAC_ADMIN",
+        "MAC_OVERRIDE",
+        "NET_ADMIN",
+        "NET_RAW",
+        "PERFMON",
+        "SYS_ADMIN",
+        "SYS_BOOT",
+        "SYS_MODULE",
+        "SYS_PTRACE",
+        "SYS_RAWIO",
+    }
 )
+
+_TAKE_IT_OUT = "Take hostNetwork out of the pod template of the workload."
+_NO_RIGHTS = """Take the right that the finding names out of the pod template; label the namespace
+pod-security.kubernetes.io/enforce=restricted so that it stays out.
+"""
 
 
 def host_network(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     """The host's network is exempt from Cilium's policies and from the restriction of instance metadata."""
-    pods = everywhere(estate, Pod)
+    pods, trust = pods_and_templates(estate), trust_of(estate, policy)
 
     def judge(pod: Pod) -> Iterator[Judgement]:
-        if pod.has_ended or not pod.on_host_network or is_platform(pod) or is_probe(pod, policy.hermetic_namespaces):
+        if pod.has_ended or not pod.on_host_network:
+            return
+        if may_use_the_host_network(pod, trust) or is_probe(pod, policy.hermetic_namespaces):
+            return
+        if is_trusted(pod, [one for one in policy.trusted_node_agents if one.host_network]):
             return
         yield fails(
             pod.workload,
@@ -53,37 +57,49 @@ def host_network(estate: Estate, policy: Policy) -> Iterator[Judgement]:
             "its pods have their node's network: no network policy applies to them",
             pod,
             paths=(f"{pod.workload} -> node -> whatever the node can reach",),
+            remedy=with_entries(_TAKE_IT_OUT, pod, policy, host_network=True),
         )
 
     fine = f"{counted(len(pods), 'pod')}: only the platform's own have their node's network"
     yield from settled(estate, objections(pods, judge), "NoHostNetwork", fine, pods)
 
 
-def privileged(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
+def privileged(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     """A pod with rights over its node can undo the rules that keep it in."""
-    pods = everywhere(estate, Pod)
+    pods, trust = pods_and_templates(estate), trust_of(estate, policy)
 
     def judge(pod: Pod) -> Iterator[Judgement]:
-        if pod.has_ended or is_platform(pod):
+        if pod.has_ended or may_control_its_node(pod, trust):
             return
-        why = tuple(dict.fromkeys(_rights(pod)))
-        if why:
-            yield fails(pod.workload, "RightsOverNode", f"its pods have {', '.join(why)}", pod)
+        why = sorted(set(_rights(pod)))
+        if why and not is_trusted(pod, policy.trusted_node_agents):
+            words = f"its pods have {', '.join(why)}{_not_the_trusted_image(pod, policy)}"
+            remedy = with_entries(_NO_RIGHTS, pod, policy, host_network=pod.on_host_network)
+            yield fails(pod.workload, "RightsOverNode", words, pod, remedy=remedy)
 
-    fine = f"{counted(len(pods), 'pod')}: only the platform's own have rights over their node"
+    fine = f"{counted(len(pods), 'pod')}: only the platform's own and named agents have rights over their node"
     yield from settled(estate, objections(pods, judge), "NoRightsOverNode", fine, pods)
+
+
+def _not_the_trusted_image(pod: Pod, policy: Policy) -> str:
+    others = other_images(pod, policy.trusted_node_agents)
+    return f"; trustedNodeAgents names its controller, and not its image {', '.join(others)}" if others else ""
 
 
 def _rights(pod: Pod) -> Iterator[str]:
     if pod.spec.host_pid:
         yield "hostPID"
+    if pod.spec.host_ipc:
+        yield "hostIPC"
     if _is_host_process(pod.spec.security_context):
         yield "a Windows host process"
     for container in pod.containers:
         yield from _rights_of(container)
     for volume in pod.spec.volumes or ():
-        if volume.host_path is not None and _reaches(volume.host_path.path):
+        if volume.host_path is not None and gives_the_node_away(volume.host_path.path):
             yield f"the node's {volume.host_path.path}"
+        if volume.flex_volume is not None:
+            yield f"the FlexVolume {volume.flex_volume.driver}, a program of the node"
 
 
 def _rights_of(container: Container) -> Iterator[str]:
@@ -94,6 +110,8 @@ def _rights_of(container: Container) -> Iterator[str]:
         yield f"the privileged container {container.name}"
     if _is_host_process(context):
         yield "a Windows host process"
+    if context.proc_mount == "Unmasked":
+        yield f"procMount Unmasked in {container.name}"
     added = (context.capabilities.add if context.capabilities is not None else None) or ()
     for capability in added:
         if capability.upper().removeprefix("CAP_") in CAPABILITIES:
@@ -103,12 +121,3 @@ def _rights_of(container: Container) -> Iterator[str]:
 def _is_host_process(context: SecurityContext | None) -> bool:
     windows = context.windows_options if context is not None else None
     return windows is not None and windows.host_process is True
-
-
-def _reaches(path: str) -> bool:
-    """Whether a folder of the node is, holds, or lies in one of those."""
-    # /var/run is a link to /run on every node.
-    here = PurePosixPath("/" + path.strip("/"))
-    if here.is_relative_to("/var/run"):
-        here = PurePosixPath("/run") / here.relative_to("/var/run")
-    return any(here.is_relative_to(folder) or folder.is_relative_to(here) for folder in FOLDERS)

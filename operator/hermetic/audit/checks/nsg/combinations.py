@@ -7,10 +7,12 @@ from collections.abc import Iterator
 from hermetic.audit.checks.nsg.verdicts import each_surrounded, firewall_looks, looks_of, path
 from hermetic.audit.egress.rules import Hole, passes_all, sure
 from hermetic.audit.egress.surroundings import Layers, Surroundings
-from hermetic.audit.estate.arm_ids import name_of
+from hermetic.audit.estate.arm_ids import group_of, name_of
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.judging import Judgement, cannot_say, does_not_apply, fails, passes
 from hermetic.audit.policy import Policy
+
+FIRST_A_GROUP = "Give the subnet a security group first: nsg-missing tells how."
 
 
 def missing(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
@@ -62,9 +64,11 @@ def _open(around: Surroundings, layers: Layers) -> Judgement:
         return cannot_say(around.id, "RulesNotSeen", words, *around.doubts(layers))
     if not layers.groups:
         words = "no security group denies the internet: there is none"
-        return fails(around.id, "NoSecurityGroup", words, *looks, paths=(path(around, layers),))
+        return fails(around.id, "NoSecurityGroup", words, *looks, paths=(path(around, layers),), remedy=FIRST_A_GROUP)
     words = f"{_groups(layers)} let packets out to the internet: {_first_hole(around, layers)}"
-    return fails(around.id, "InternetNotDenied", words, *looks, paths=(path(around, layers),))
+    group = layers.groups[0].target
+    fill = {"NSG_GROUP": name_of(group_of(group)), "NSG_NAME": name_of(group)}
+    return fails(around.id, "InternetNotDenied", words, *looks, paths=(path(around, layers),), fill=fill)
 
 
 def _groups(layers: Layers) -> str:

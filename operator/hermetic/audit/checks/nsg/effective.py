@@ -52,7 +52,8 @@ def _judged(
         words = f"whether the effective rules of {nic.name} let packets out to the internet was not seen whole"
         return cannot_say(around.id, "RulesNotSeen", words, *_doubts(around, layers), seen)
     words = f"the effective rules of {nic.name} let packets out to the internet: {_first(sure(layers))}"
-    return fails(around.id, "InternetNotDenied", words, seen, paths=(path(around, Layers(())),))
+    paths, fill = (path(around, Layers(())),), {"SENTINEL_NIC_ID": nic.id}
+    return fails(around.id, "InternetNotDenied", words, seen, paths=paths, fill=fill)
 
 
 def _doubts(around: Surroundings, layers: Sequence[Rules]) -> tuple[Look, ...]:

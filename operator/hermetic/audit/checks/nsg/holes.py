@@ -96,6 +96,7 @@ def _holes(
             seen,
             paths=(path(around, layers),) if is_open else (),
             severity=None if is_open else Severity.MEDIUM,
+            fill={"RULE_NAME": hole.rule.name},
         )
 
 
@@ -123,7 +124,8 @@ def _to_exposed_machines(
                         f"rule {rule.name} ({rule.priority}) allows {named[group_id]}: machines with public addresses"
                     )
                     machine = f"subnet {name_of(around.id)} -> machine of {name_of(group_id)} -> public ip -> internet"
-                    yield fails(seen.target, "AllowToExposedMachines", words, seen, paths=(machine,))
+                    fill = {"RULE_NAME": rule.name}
+                    yield fails(seen.target, "AllowToExposedMachines", words, seen, paths=(machine,), fill=fill)
 
 
 def _names_application_groups(group: SecurityGroup) -> bool:

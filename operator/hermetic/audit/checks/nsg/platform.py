@@ -8,7 +8,7 @@ from hermetic.audit.checks.nsg.verdicts import each_surrounded, looks_of
 from hermetic.audit.egress.dns import ByDefault, names_by_default
 from hermetic.audit.egress.rules import denies_tag
 from hermetic.audit.egress.surroundings import Layers, Surroundings
-from hermetic.audit.estate.arm_ids import name_of, parent_of
+from hermetic.audit.estate.arm_ids import group_of, name_of, parent_of
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.judging import Judgement, cannot_say, does_not_apply, fails, passes
 from hermetic.audit.policy import Policy
@@ -17,11 +17,11 @@ DNS_TAG, DNS_PORT = "AzurePlatformDNS", 53
 METADATA_TAG, METADATA_PORT = "AzurePlatformIMDS", 80
 
 
-def dns(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
+def dns(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     """Azure's resolver is denied, or a DNS security policy blocks every name that is not allowed."""
 
     def judge(around: Surroundings) -> Iterator[Judgement]:
-        names = names_by_default(estate, parent_of(around.id))
+        names = names_by_default(estate, policy, parent_of(around.id))
         if all(_denies(around, layers, DNS_TAG, DNS_PORT) for layers in around.combinations):
             words = f"rules deny {DNS_TAG} to every interface"
             yield passes(around.id, "PlatformDnsDenied", words, *looks_of(around, *_seen(around)))
@@ -43,6 +43,7 @@ def dns(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
                 *looks_of(around, *around.combinations),
                 *names.looks,
                 paths=(f"subnet {name_of(around.id)} -> platform dns -> internet",),
+                fill=_group_named(around),
             )
 
     yield from each_surrounded(estate, judge)
@@ -71,3 +72,9 @@ def _denies(around: Surroundings, layers: Layers, tag: str, port: int) -> bool:
 def _seen(around: Surroundings) -> Iterator[Layers]:
     for layers in around.combinations:
         yield Layers(tuple(one for one in layers.groups if one.value is not None))
+
+
+def _group_named(around: Surroundings) -> dict[str, str]:
+    """The security group of the subnet, or of the first interface that has one."""
+    group = next((one.target for layers in around.combinations for one in layers.groups), "")
+    return {"NSG_GROUP": name_of(group_of(group)), "NSG_NAME": name_of(group)} if group else {}

@@ -12,16 +12,24 @@ from hermetic.audit.estate.arm_ids import name_of
 from hermetic.audit.estate.azure.vnet import Subnet
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.look import Look
-from hermetic.audit.judging import Judgement
+from hermetic.audit.judging import Judgement, does_not_apply
 from hermetic.audit.policy import Policy
-from hermetic.audit.scope import ScopedSubnet, each_subnet
+from hermetic.audit.scope import ScopedSubnet, each_subnet, subnets_of
 
 
 def each_surrounded(estate: Estate, judge: Callable[[Surroundings], Iterable[Judgement]]) -> Iterator[Judgement]:
-    """Judge every subnet of the cluster with what stands around it."""
+    """Judge every subnet of the cluster that a node or a pod sends from, with what is around it.
+
+    A subnet that holds the API server alone needs no security group: AKS documents it without one.
+    """
 
     def of_subnet(scoped: ScopedSubnet, subnet: Subnet) -> Iterator[Judgement]:
-        yield from judge(surroundings(estate, scoped, subnet))
+        around = surroundings(estate, scoped, subnet)
+        if around.is_for_the_api_server_only:
+            words = "delegated to the API server, and no node or pod has an address in it"
+            yield does_not_apply(around.id, "ApiServerSubnet", words, scoped.seen, *subnets_of(estate)[1])
+        else:
+            yield from judge(around)
 
     yield from each_subnet(estate, of_subnet)
 

@@ -13,6 +13,7 @@ from hermetic.audit.egress.balancers import (
     translating_rules,
 )
 from hermetic.audit.egress.inventory import interfaces_in_the_networks, readable
+from hermetic.audit.egress.masks import masks_of_nodes, with_masks
 from hermetic.audit.estate.arm_ids import name_of
 from hermetic.audit.estate.azure.balancing import BackendAddress, LoadBalancer
 from hermetic.audit.estate.azure.cluster_network import ClusterNetwork
@@ -21,7 +22,15 @@ from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.look import Look
 from hermetic.audit.judging import Judgement, cannot_say, fails, passes, whatever_is_damaged
 from hermetic.audit.policy import Policy
+from hermetic.audit.remedies.filling import Fill
 from hermetic.audit.scope import subnets_of, whole_or_unknown
+
+UNCHAIN = """\
+A scale set's interface has it from the model of the scale set, which AKS owns: find who changed the model.
+For an interface of a machine of your own:
+az network nic ip-config update --subscription SUBSCRIPTION_ID --resource-group RESOURCE_GROUP --nic-name NIC_NAME \\
+--name CONFIGURATION_NAME --remove gatewayLoadBalancer"""
+"""What to do about an interface: its page is about frontends."""
 
 
 def outbound_rules(estate: Estate, policy: Policy) -> Iterator[Judgement]:
@@ -31,8 +40,10 @@ def outbound_rules(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     def judge(balancer: LoadBalancer) -> Iterator[Judgement]:
         names = sorted(rule.name for rule in translating_outbound_rules(balancer, node_pools(balancer, nodes)))
         if names:
-            words = f"outbound rule {', '.join(names)} lends nodes a public address"
-            yield fails(balancer.id, "OutboundRule", words, balancer, paths=(_path(balancer, "outbound rule"),))
+            masks = masks_of_nodes(estate)
+            words = with_masks(f"outbound rule {', '.join(names)} lends nodes a public address", masks)
+            paths, fill = (_path(balancer, "outbound rule"),), {"RULE_NAME": names}
+            yield fails(balancer.id, "OutboundRule", words, balancer, paths=paths, fill=fill, masked=bool(masks))
         else:
             yield passes(balancer.id, "NoOutboundRule", "no outbound rule for a pool with nodes", balancer)
 
@@ -46,8 +57,11 @@ def rule_translation(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     def judge(balancer: LoadBalancer) -> Iterator[Judgement]:
         names = sorted(rule.name for rule in translating_rules(balancer, node_pools(balancer, nodes)))
         if names:
+            masks = masks_of_nodes(estate)
             words = f"rule {', '.join(names)} has a public frontend and disableOutboundSnat is not true"
-            yield fails(balancer.id, "RuleTranslates", words, balancer, paths=(_path(balancer, "rule with SNAT"),))
+            words, is_masked = with_masks(words, masks), bool(masks)
+            paths, fill = (_path(balancer, "rule with SNAT"),), {"RULE_NAME": names}
+            yield fails(balancer.id, "RuleTranslates", words, balancer, paths=paths, fill=fill, masked=is_masked)
         else:
             yield passes(balancer.id, "NoTranslation", "no rule lends nodes a public address", balancer)
 
@@ -61,7 +75,8 @@ def public_frontend(estate: Estate, policy: Policy) -> Iterator[Judgement]:
         names = sorted(one.name for one in public_frontends(balancer))
         if names:
             words = f"frontend {', '.join(names)} is public, or not known to be private"
-            yield fails(balancer.id, "PublicFrontend", words, balancer, paths=(f"internet -> {_path(balancer, 'in')}",))
+            paths, fill = (f"internet -> {_path(balancer, 'in')}",), {"RULE_NAME": names}
+            yield fails(balancer.id, "PublicFrontend", words, balancer, paths=paths, fill=fill)
         elif not balancer.frontend_ip_configurations:
             yield passes(balancer.id, "NoFrontend", "it has no frontend", balancer)
         else:
@@ -78,9 +93,10 @@ def basic_sku(estate: Estate, policy: Policy) -> Iterator[Judgement]:
         if sku.lower() == "standard":
             yield passes(balancer.id, "StandardSku", "its SKU is Standard", balancer)
         elif sku.lower() == "basic":
-            words = "a Basic load balancer leaves its members default outbound access"
+            masks = masks_of_nodes(estate)
+            words = with_masks("a Basic load balancer leaves its members default outbound access", masks)
             path = f"node -> basic load balancer {balancer.name} -> default outbound -> internet"
-            yield fails(balancer.id, "BasicSku", words, balancer, paths=(path,))
+            yield fails(balancer.id, "BasicSku", words, balancer, paths=(path,), masked=bool(masks))
         else:
             yield cannot_say(balancer.id, "SkuUnknown", f"what SKU {sku!r} does for outbound is not known", balancer)
 
@@ -91,13 +107,11 @@ def gateway_chain(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     """A gateway load balancer sends every packet of a frontend or an interface through somebody's appliance."""
 
     def judge(balancer: LoadBalancer) -> Iterator[Judgement]:
-        chained = {
-            one.gateway_load_balancer.id
-            for one in balancer.frontend_ip_configurations or ()
-            if one.gateway_load_balancer is not None
-        }
+        frontends = [one for one in balancer.frontend_ip_configurations or () if one.gateway_load_balancer is not None]
+        chained = {one.gateway_load_balancer.id for one in frontends if one.gateway_load_balancer is not None}
         if chained:
-            yield _chained(balancer.id, f"load balancer {balancer.name}", chained, balancer)
+            fill = {"RULE_NAME": sorted(one.name for one in frontends)}
+            yield _chained(balancer.id, f"load balancer {balancer.name}", chained, balancer, fill)
         else:
             yield passes(balancer.id, "NotChained", "no frontend is chained to a gateway load balancer", balancer)
 
@@ -113,7 +127,8 @@ def _chained_interfaces(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     for nic, chained in readable(interfaces, _gateways, damaged):
         if chained:
             any_chained = True
-            yield _chained(nic.id, f"nic {name_of(nic.id)}", chained, nic)
+            names = [one.name for one in nic.ip_configurations if one.gateway_load_balancer is not None]
+            yield _chained(nic.id, f"nic {name_of(nic.id)}", chained, nic, {"CONFIGURATION_NAME": names}, UNCHAIN)
     if not any_chained:
         words = f"none of {len(interfaces)} network interfaces is chained to a gateway load balancer"
         yield passes(estate.cluster, "NoInterfaceChained", words, *looks, *damaged)
@@ -125,9 +140,10 @@ def _gateways(nic: NicFields) -> set[str]:
     return {one.gateway_load_balancer.id for one in nic.ip_configurations if one.gateway_load_balancer is not None}
 
 
-def _chained(resource: str, what: str, gateways: set[str], look: Look) -> Judgement:
+def _chained(resource: str, what: str, gateways: set[str], look: Look, fill: Fill, remedy: str = "") -> Judgement:
     words = f"chained to {', '.join(sorted(gateways))}: packets pass an appliance that somebody else may run"
-    return fails(resource, "Chained", words, look, paths=(f"{what} -> gateway load balancer -> appliance",))
+    paths = (f"{what} -> gateway load balancer -> appliance",)
+    return fails(resource, "Chained", words, look, paths=paths, remedy=remedy, fill=fill)
 
 
 def ip_based_pools(estate: Estate, policy: Policy) -> Iterator[Judgement]:
@@ -140,7 +156,7 @@ def ip_based_pools(estate: Estate, policy: Policy) -> Iterator[Judgement]:
         by_address = {subnet for one in members for subnet in nodes.subnets_of_address(one)}
         leaking = sorted(name_of(one) for one in by_address if one.lower() in open_subnets)
         if leaking:
-            yield _leaks(balancer.id, "a pool lists node addresses", leaking, balancer)
+            yield _leaks(estate, balancer.id, "a pool lists node addresses", leaking, balancer)
         elif by_address:
             words = "a pool lists node addresses, and their subnets are private"
             yield passes(balancer.id, "PrivateSubnets", words, balancer, *unseen)
@@ -174,7 +190,7 @@ def _of_the_cluster(estate: Estate, open_subnets: dict[str, str], unseen: tuple[
     elif said.lower() != "nodeip":
         yield cannot_say(estate.cluster, "PoolTypeUnknown", f"backendPoolType {said!r} is not known", seen)
     elif open_subnets:
-        yield _leaks(estate.cluster, "backendPoolType is nodeIP", sorted(open_subnets.values()), seen)
+        yield _leaks(estate, estate.cluster, "backendPoolType is nodeIP", sorted(open_subnets.values()), seen)
     else:
         words = "backendPoolType is nodeIP, and every subnet of the nodes is private"
         yield passes(estate.cluster, "PrivateSubnets", words, seen, *unseen)
@@ -194,14 +210,16 @@ def _with_default_outbound(estate: Estate) -> tuple[dict[str, str], tuple[Look, 
     return found, (*looks, *(one.seen for one in judged), *damaged)
 
 
-def _leaks(resource: str, what: str, subnets: Iterable[str], look: Look) -> Judgement:
-    names = list(subnets)
+def _leaks(estate: Estate, resource: str, what: str, subnets: Iterable[str], look: Look) -> Judgement:
+    names, masks = list(subnets), masks_of_nodes(estate)
+    words = f"{what}, and default outbound access is not off in {', '.join(names)}: no balancer masks it there"
     return fails(
         resource,
         "PoolByAddress",
-        f"{what}, and default outbound access is not off in {', '.join(names)}: no balancer masks it there",
+        with_masks(words, masks),
         look,
         paths=(f"subnet {name} -> default outbound -> internet" for name in names),
+        masked=bool(masks),
     )
 
 

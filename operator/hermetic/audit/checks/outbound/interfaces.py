@@ -2,32 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
+from hermetic.audit.checks.outbound.by_time import by_time
 from hermetic.audit.egress.decision import internet_egress
 from hermetic.audit.egress.hidden_addresses import told
 from hermetic.audit.egress.inventory import interfaces_in_the_networks
-from hermetic.audit.egress.masks import in_words, masked
+from hermetic.audit.egress.masks import in_words, masked, masks_of_nodes, with_masks
 from hermetic.audit.estate.arm_ids import name_of
 from hermetic.audit.estate.azure.vnet import NicFields, ScaleSetNic
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.findings import Severity
 from hermetic.audit.judging import Judgement, cannot_say, does_not_apply, fails, passes, whatever_is_damaged
 from hermetic.audit.policy import Policy
-from hermetic.audit.scope import instance_nics_of, subnets_of, whole_or_unknown
-
-NOBODY_TELLS = """\
-Neither api-version 2018-10-01 nor Resource Graph tells whether this interface keeps a hidden public address.
-Replace the machine after its subnet became private: az aks nodepool upgrade --resource-group GROUP --cluster-name \
-CLUSTER --name POOL --node-image-only
-Then look at Azure Advisor's list of interfaces with default outbound access, and accept this finding with an exception.
-A route 0.0.0.0/0 -> None in the route table of the subnet stops it meanwhile."""
+from hermetic.audit.scope import instance_nics_of, subnets_by_id, whole_or_unknown
 
 
 def default_outbound(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     """A hidden address stays with its interface until the machine is deallocated, whatever the subnet says now."""
     interfaces, looks = interfaces_in_the_networks(estate, policy)
-    ours = {one.id.lower() for one in subnets_of(estate)[0]}
+    ours = subnets_by_id(estate).keys()
     nodes = {nic.id.lower() for nic in instance_nics_of(estate)}
     for nic in interfaces:
         if nic.id.lower() in nodes or any(one.lower() in ours for one in nic.subnet_ids):
@@ -51,10 +45,10 @@ def _default_outbound(estate: Estate, policy: Policy, nic: NicFields) -> Iterato
             f"defaultOutboundConnectivityEnabled is true; {in_words(decision.masks)}",
             *looks,
             paths=(f"nic {name_of(nic.id)} -> default outbound -> internet",),
+            masked=bool(decision.masks),
         )
     else:
-        words = f"nobody tells defaultOutboundConnectivityEnabled of this interface; {_mitigation(estate, nic)}"
-        yield cannot_say(nic.id, "NotTold", words, *looks, severity=Severity.HIGH, remedy=NOBODY_TELLS)
+        yield by_time(estate, policy, nic, looks, _mitigation(estate, nic))
 
 
 def _has_no_machine(nic: NicFields) -> bool:
@@ -63,7 +57,7 @@ def _has_no_machine(nic: NicFields) -> bool:
 
 
 def _mitigation(estate: Estate, nic: NicFields) -> str:
-    ours = {one.id.lower(): one for one in subnets_of(estate)[0]}
+    ours = subnets_by_id(estate)
     words = [
         masked(estate, scoped, scoped.seen.value)
         for subnet_id in nic.subnet_ids
@@ -75,27 +69,32 @@ def _mitigation(estate: Estate, nic: NicFields) -> str:
 def public_address(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     """A public address on any interface in the network: a way out for nodes, a stepping stone elsewhere."""
     interfaces, looks = interfaces_in_the_networks(estate, policy)
-    ours = {one.id.lower() for one in subnets_of(estate)[0]}
+    ours = subnets_by_id(estate).keys()
     for nic in interfaces:
-        yield from whatever_is_damaged(nic.id, _public_address(nic, ours))
+        yield from whatever_is_damaged(nic.id, _public_address(estate, nic, ours))
     yield from whole_or_unknown(estate.cluster, "the network interfaces of the cluster's networks", *looks)
     if not interfaces:
         yield cannot_say(estate.cluster, "NoInterfaceSeen", "no network interface was seen", *looks)
 
 
-def _public_address(nic: NicFields, ours: set[str]) -> Iterator[Judgement]:
+def _public_address(estate: Estate, nic: NicFields, ours: Collection[str]) -> Iterator[Judgement]:
     public = [one.public_ip_address.id for one in nic.ip_configurations if one.public_ip_address is not None]
     if not public:
         yield passes(nic.id, "NoPublicIp", "no address configuration has a public address", nic)
         return
     is_ours = any(one.lower() in ours for one in nic.subnet_ids)
+    # what stops packets of the cluster's subnets stops none of a machine elsewhere
+    masks = masks_of_nodes(estate) if all(one.lower() in ours for one in nic.subnet_ids) else ()
+    words = f"public address {', '.join(sorted(public))} {'beside the nodes' if is_ours else 'in the same network'}"
     yield fails(
         nic.id,
         "PublicIp",
-        f"public address {', '.join(sorted(public))} {'beside the nodes' if is_ours else 'in the same network'}",
+        with_masks(words, masks),
         nic,
         paths=(f"nic {name_of(nic.id)} -> public ip -> internet",),
         severity=None if is_ours else Severity.HIGH,
+        fill={"CONFIGURATION_NAME": [one.name for one in nic.ip_configurations if one.public_ip_address is not None]},
+        masked=bool(masks),
     )
 
 

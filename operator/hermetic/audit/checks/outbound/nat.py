@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from hermetic.audit.egress.inventory import everywhere, readable
+from hermetic.audit.egress.masks import masks_of_nodes, with_masks
 from hermetic.audit.estate.arm_ids import name_of, same_id
 from hermetic.audit.estate.azure.balancing import NatGateway
 from hermetic.audit.estate.azure.vnet import VirtualNetwork
@@ -15,6 +16,10 @@ from hermetic.audit.judging import Judgement, fails, passes
 from hermetic.audit.policy import Policy
 from hermetic.audit.reach import each_network, each_or_none
 from hermetic.audit.scope import network_ids_of, subnets_of
+
+SERVES_THE_NETWORK = """\
+Warning: connections of every subnet of the network to the internet end at once.
+az network nat gateway update --ids NAT_GATEWAY_ID --remove sourceVirtualNetwork"""
 
 
 def of_the_network(estate: Estate, policy: Policy) -> Iterator[Judgement]:
@@ -32,14 +37,17 @@ def of_the_network(estate: Estate, policy: Policy) -> Iterator[Judgement]:
         )
         if not ids:
             yield passes(seen.target, "NoNetworkNatGateway", "no NAT gateway serves the whole network", *looks)
+        masks = masks_of_nodes(estate)
         for gateway in ids:
             yield fails(
                 seen.target,
                 "NetworkNatGateway",
-                f"NAT gateway {gateway} serves every subnet of the network",
+                with_masks(f"NAT gateway {gateway} serves every subnet of the network", masks),
                 seen,
                 *(one for _, one in found),
                 paths=(f"vnet {name_of(seen.target)} -> nat gateway {name_of(gateway)} -> internet",),
+                fill={"NAT_GATEWAY_ID": gateway},
+                masked=bool(masks),
             )
 
     yield from each_network(estate, judge)
@@ -49,6 +57,7 @@ def inventory(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     """Critical when it serves a subnet of the cluster, whatever the subnet says; an idle one is inventory."""
     subnets, scope = subnets_of(estate)
     ours = {one.id.lower() for one in subnets}
+    of_nodes = {one.id.lower() for one in subnets if not one.is_for_the_api_server_only}
     networks = {one.lower() for one in network_ids_of(estate)}
 
     def judge(gateway: NatGateway) -> Iterator[Judgement]:
@@ -57,12 +66,16 @@ def inventory(estate: Estate, policy: Policy) -> Iterator[Judgement]:
         of_ours = sorted(one for one in served if one.lower() in ours)
         if of_ours or source.lower() in networks:
             names = [*(f"subnet {name_of(one)}" for one in of_ours), *([f"vnet {name_of(source)}"] if source else [])]
+            masks = masks_of_nodes(estate) if of_nodes.issuperset(one.lower() for one in of_ours) else ()
             yield fails(
                 gateway.id,
                 "ServesTheCluster",
-                f"it serves {', '.join(names)}",
+                with_masks(f"it serves {', '.join(names)}", masks),
                 gateway,
                 paths=(f"{one} -> nat gateway {gateway.name} -> internet" for one in names),
+                remedy="" if of_ours else SERVES_THE_NETWORK,
+                fill={"SUBNET_ID": of_ours},
+                masked=bool(masks),
             )
         elif served or source:
             yield passes(
@@ -75,7 +88,7 @@ def inventory(estate: Estate, policy: Policy) -> Iterator[Judgement]:
                 "it serves nobody, and is one association away from a subnet of the cluster",
                 gateway,
                 severity=Severity.INFO,
-                remedy=f"Where nobody needs it: az network nat gateway delete --ids {gateway.id}",
+                remedy="Where nothing needs it:\naz network nat gateway delete --ids NAT_GATEWAY_ID",
             )
 
     gateways = everywhere(estate, policy, NatGateway)

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 
+from hermetic.audit.egress.masks import masks_of_nodes, with_masks
 from hermetic.audit.estate.azure.addresses import ScaleSetPublicAddress
 from hermetic.audit.estate.azure.aks import AgentPool
 from hermetic.audit.estate.azure.vnet import ScaleSet
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.look import Listing
-from hermetic.audit.judging import Judgement, cannot_say, fails, passes, whatever_is_damaged
+from hermetic.audit.judging import Judgement, cannot_say, does_not_apply, fails, passes, whatever_is_damaged
 from hermetic.audit.policy import Policy
 from hermetic.audit.reach import each_or_none
-from hermetic.audit.scope import cluster_of, pools_of, scale_sets_of, whole_or_unknown
+from hermetic.audit.scope import cluster_of, instance_nics_of, is_flexible, pools_of, scale_sets_of, whole_or_unknown
 
 
 def pool_addresses(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
@@ -27,11 +28,13 @@ def pool_addresses(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
 def _pool(estate: Estate, pool: AgentPool, resource: str) -> Iterator[Judgement]:
     cluster = cluster_of(estate)
     path = (f"node of pool {pool.name} -> public ip -> internet",)
+    masks = masks_of_nodes(estate)
     if pool.enable_node_public_ip is True:
-        yield fails(resource, "NodePublicIp", "enableNodePublicIP is true", cluster, paths=path)
+        words = with_masks("enableNodePublicIP is true", masks)
+        yield fails(resource, "NodePublicIp", words, cluster, paths=path, masked=bool(masks))
     if pool.node_public_ip_prefix_id:
-        words = f"nodes take public addresses from {pool.node_public_ip_prefix_id}"
-        yield fails(resource, "NodePublicIpPrefix", words, cluster, paths=path)
+        words = with_masks(f"nodes take public addresses from {pool.node_public_ip_prefix_id}", masks)
+        yield fails(resource, "NodePublicIpPrefix", words, cluster, paths=path, masked=bool(masks))
     if not pool.enable_node_public_ip and not pool.node_public_ip_prefix_id:
         yield passes(resource, "NoNodePublicIp", "nodes of this pool get no public address", cluster)
 
@@ -47,12 +50,15 @@ def model_addresses(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
             if one.public_ip_address_configuration is not None
         ]
         if named:
+            masks = masks_of_nodes(estate)
+            words = f"publicIPAddressConfiguration in {', '.join(named)}: every new instance gets a public address"
             yield fails(
                 scale_set.id,
                 "ModelPublicIp",
-                f"publicIPAddressConfiguration in {', '.join(named)}: every new instance gets a public address",
+                with_masks(words, masks),
                 scale_set,
                 paths=(f"scale set {scale_set.name} -> public ip -> internet",),
+                masked=bool(masks),
             )
         elif not scale_set.nics:
             yield cannot_say(scale_set.id, "NoInterfaces", "the model shows no network interface", scale_set)
@@ -66,15 +72,21 @@ def instance_addresses(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
     """What instances really have: one that drifted from its model shows only here."""
 
     def judge(scale_set: ScaleSet) -> Iterator[Judgement]:
+        if is_flexible(scale_set):
+            words = "its instances are machines of their own: their interfaces are judged one by one"
+            yield does_not_apply(scale_set.id, "FlexibleMode", words, scale_set, instance_nics_of(estate))
+            return
         found: Listing[ScaleSetPublicAddress] = estate.every(ScaleSetPublicAddress, scale_set.id)
         if found.items:
             words = ", ".join(sorted(one.ip_address or one.id or "an address without a name" for one in found))
+            masks = masks_of_nodes(estate)
             yield fails(
                 scale_set.id,
                 "InstancePublicIp",
-                f"instances hold public addresses: {words}",
+                with_masks(f"instances hold public addresses: {words}", masks),
                 found,
                 paths=(f"scale set {scale_set.name} -> instance -> public ip -> internet",),
+                masked=bool(masks),
             )
         else:
             yield passes(scale_set.id, "NoInstancePublicIp", "no instance holds a public address", found)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from hermetic.audit.egress.inventory import everywhere
-from hermetic.audit.egress.masks import masked
+from hermetic.audit.egress.masks import is_masked, masked, masks_of_nodes, with_masks
 from hermetic.audit.estate.arm_ids import name_of, same_id
 from hermetic.audit.estate.azure.balancing import ServiceGateway
 from hermetic.audit.estate.azure.vnet import Subnet
@@ -13,7 +13,7 @@ from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.look import Seen
 from hermetic.audit.judging import Judgement, does_not_apply, fails, passes, whatever_is_damaged
 from hermetic.audit.policy import Policy
-from hermetic.audit.scope import ScopedSubnet, each_subnet, network_ids_of, whole_or_unknown
+from hermetic.audit.scope import ScopedSubnet, each_subnet, network_ids_of, subnets_of, whole_or_unknown
 
 
 def default_outbound(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
@@ -21,9 +21,8 @@ def default_outbound(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
 
     def judge(scoped: ScopedSubnet, subnet: Subnet) -> Iterator[Judgement]:
         if scoped.is_for_the_api_server_only:
-            yield does_not_apply(
-                scoped.id, "ApiServerSubnet", "the API server's own subnet has no machines", scoped.seen
-            )
+            words = "delegated to the API server, and no node or pod has an address in it"
+            yield does_not_apply(scoped.id, "ApiServerSubnet", words, scoped.seen, *subnets_of(estate)[1])
         elif subnet.default_outbound_access is False:
             yield passes(scoped.id, "PrivateSubnet", "defaultOutboundAccess is false", scoped.seen)
         else:
@@ -34,6 +33,7 @@ def default_outbound(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
                 f"defaultOutboundAccess is {said}: machines get a hidden way out; {masked(estate, scoped, subnet)}",
                 scoped.seen,
                 paths=(f"subnet {subnet.name} -> default outbound -> internet",),
+                masked=is_masked(estate, scoped, subnet),
             )
 
     yield from each_subnet(estate, judge)
@@ -53,6 +53,7 @@ def nat_gateway(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
                 f"NAT gateway {gateway} is attached; {masked(estate, scoped, subnet)}",
                 scoped.seen,
                 paths=(f"subnet {subnet.name} -> nat gateway {name_of(gateway)} -> internet",),
+                masked=is_masked(estate, scoped, subnet),
             )
 
     yield from each_subnet(estate, judge)
@@ -73,6 +74,7 @@ def service_gateway(estate: Estate, policy: Policy) -> Iterator[Judgement]:
                 f"service gateway {gateway} is attached; {masked(estate, scoped, subnet)}",
                 scoped.seen,
                 paths=(f"subnet {subnet.name} -> service gateway {name_of(gateway)} -> internet",),
+                masked=is_masked(estate, scoped, subnet),
             )
 
     yield from each_subnet(estate, judge)
@@ -84,13 +86,15 @@ def service_gateway(estate: Estate, policy: Policy) -> Iterator[Judgement]:
 def _of_network(estate: Estate, gateway: ServiceGateway) -> Iterator[Judgement]:
     network = gateway.virtual_network.id if gateway.virtual_network is not None else ""
     if any(same_id(network, one) for one in network_ids_of(estate)):
+        masks = masks_of_nodes(estate)
         yield fails(
             gateway.id,
             "ServiceGatewayOfNetwork",
-            f"it belongs to the cluster's virtual network {network}",
+            with_masks(f"it belongs to the cluster's virtual network {network}", masks),
             Seen(gateway.id, gateway, gateway.evidence),
             paths=(f"vnet {name_of(network)} -> service gateway {gateway.name} -> internet",),
-            remedy=f"az network service-gateway delete --ids {gateway.id}",
+            remedy="Warning: connections through it end at once.\naz resource delete --ids SERVICE_GATEWAY_ID",
+            masked=bool(masks),
         )
 
 

@@ -7,7 +7,7 @@ positive control answered before and after.
 from __future__ import annotations
 
 from hermetic.audit.checks.family import family
-from hermetic.audit.checks.probe import calls, machine, metadata, resolvers
+from hermetic.audit.checks.probe import calls, host_plugin, machine, metadata, resolvers
 
 CHECKS = family(
     __package__ or "",
@@ -17,6 +17,7 @@ CHECKS = family(
         "probe-proxy": calls.proxy,
         "probe-networks": calls.networks,
         "wireserver": calls.wireserver,
+        "host-plugin": host_plugin.host_plugin,
         "dns-recursion": resolvers.dns_recursion,
         "node-resolv": resolvers.node_resolv,
         "node-routes": machine.node_routes,

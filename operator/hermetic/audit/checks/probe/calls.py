@@ -65,13 +65,26 @@ def networks(estate: Estate, policy: Policy) -> Iterator[Judgement]:
 
 
 def wireserver(estate: Estate, policy: Policy) -> Iterator[Judgement]:
-    """The host's own channel is for the node's agent; a pod that reaches it can read what extensions were told."""
+    """The host's own channel is for the node's agent: what a pod tells it, the host fetches and stores elsewhere."""
 
     def doubts(run: ProbeRun) -> Iterator[Doubt]:
         if not run.said.called("wireserver"):
             yield Doubt("NotCalled", "168.63.129.16 was not called", "Keep it among the targets of the probe.")
 
     return each_place(estate, partial(_judged, policy, "wireserver", doubts, vantages=(POD,)))
+
+
+def on_the_hosts_channel(run: ProbeRun, policy: Policy) -> Iterator[tuple[str, str]]:
+    """What of it answered, and how."""
+    called = run.said.called("wireserver")
+    for one in called:
+        if why := _open(one, called, policy):
+            yield str(one.target), why
+
+
+def unclear_on_the_hosts_channel(run: ProbeRun, policy: Policy) -> Iterator[Doubt]:
+    """What of it cannot be told."""
+    yield from _unclear(run, "wireserver", policy)
 
 
 def _named(estate: Estate, policy: Policy, what: str) -> Iterator[Judgement]:

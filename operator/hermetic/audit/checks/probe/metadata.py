@@ -10,6 +10,7 @@ from hermetic.audit.checks.probe.vantages import Doubt, Way, on_each_machine, se
 from hermetic.audit.estate.arm_ids import name_of, subscription_of
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.look import Listing
+from hermetic.audit.estate.probe.addresses import is_address, is_public
 from hermetic.audit.estate.probe.runs import Metadata, ProbeRun
 from hermetic.audit.findings import Severity
 from hermetic.audit.judging import Judgement
@@ -18,15 +19,20 @@ from hermetic.audit.scope import node_group_of, scale_sets_of
 
 NOT_FOUND = 404
 NO_BALANCER = "NoLoadBalancer"
+SHOWN = 4
+"""Addresses that the probe tells at most."""
 
 
 def imds_lb(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
-    """The load balancer document is there only behind a Standard load balancer; without it nothing is said."""
+    """The load balancer document is there only behind a Standard load balancer; without it nothing is said.
+
+    Its `publicIpAddresses` holds public and private addresses of the instance, and a frontend may be empty.
+    """
 
     def ways(run: ProbeRun) -> Iterator[Way]:
         found = _document(run, "loadbalancer").found
         if isinstance(found, Mapping):
-            for address in found.get("public") or ():
+            for address in filter(is_public, _addresses(found)):
                 yield Way(f"{run.node} has the public address {address}", f"{seat(run)} -> load balancer {address}")
             if found.get("outboundRules"):
                 message = f"{run.node} is behind {found['outboundRules']} outbound rules"
@@ -37,12 +43,29 @@ def imds_lb(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
         if document.status == NOT_FOUND:
             message = f"{run.node} is behind no Standard load balancer that Azure tells of: nothing follows from that"
             yield Doubt(NO_BALANCER, message, "Nothing: load balancers are judged from Azure itself.")
-        elif not (isinstance(document.found, Mapping) and document.found.keys() >= {"public", "outboundRules"}):
-            yield _unread(run, document)
+        else:
+            yield from _doubts_of_addresses(run, document)
 
     for found in on_each_machine(estate, "PublicLoadBalancer", ways, doubts, "no public address and no outbound rule"):
         # What cannot be known without a load balancer must not hold up a cluster that has none.
         yield replace(found, severity=Severity.MEDIUM) if found.reason == NO_BALANCER else found
+
+
+def _doubts_of_addresses(run: ProbeRun, document: Metadata) -> Iterator[Doubt]:
+    if not (isinstance(document.found, Mapping) and document.found.keys() >= {"public", "outboundRules"}):
+        yield _unread(run, document)
+    elif unclear := [one for one in _addresses(document.found) if one and not is_address(one)]:
+        message = f"load balancer addresses of {run.node} that are none: {', '.join(map(repr, unclear))}"
+        yield Doubt("AddressUnclear", message)
+    elif len(_addresses(document.found)) >= SHOWN and "more" not in document.found:
+        message = f"{run.node} has more load balancer addresses than an older probe tells"
+        yield Doubt("AddressesCut", message, "Probe again with this release.")
+
+
+def _addresses(found: Mapping[str, Any]) -> list[str]:
+    """What the document lists, as text; a list that is none counts as one address that is unclear."""
+    listed = found.get("public")
+    return [str(one) for one in listed] if isinstance(listed, list) else [str(listed)]
 
 
 def imds_nic_pip(estate: Estate, _policy: Policy) -> Iterator[Judgement]:

@@ -12,9 +12,12 @@ from hermetic.audit.estate.probe.dns import DnsReading, DnsReply
 from hermetic.audit.estate.probe.runs import ProbeRun, resolved_within_the_cluster
 from hermetic.audit.findings import Severity
 from hermetic.audit.judging import Judgement
+from hermetic.audit.local_dns import local_dns
 from hermetic.audit.policy import Policy
 
 AZURE_DNS = "168.63.129.16"
+LOCAL_DNS = frozenset({"169.254.10.10", "169.254.10.11"})
+"""Where the proxy of LocalDNS listens, on the node itself: localdns-custom.md of AKS."""
 
 
 def dns_recursion(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
@@ -63,24 +66,25 @@ def _doubts(run: ProbeRun) -> Iterator[Doubt]:
 
 
 def node_resolv(estate: Estate, policy: Policy) -> Iterator[Judgement]:
-    """The resolvers of the machines themselves are those that somebody allowed."""
+    """The resolvers of the machines themselves are those that the policy allows, and the node's own LocalDNS."""
     allowed = {AZURE_DNS, *policy.allowed_dns_servers}
 
+    def not_allowed(run: ProbeRun) -> Iterator[str]:
+        local = LOCAL_DNS if local_dns(estate, run) is not None else frozenset()
+        yield from (server for server in run.said.nameservers or () if server not in allowed | local)
+
     def ways(run: ProbeRun) -> Iterator[Way]:
-        for server in run.said.nameservers or ():
-            if server not in allowed:
-                yield Way(f"{run.node} asks {server}, which is not allowed", f"{seat(run)} -> resolver {server}")
+        for server in not_allowed(run):
+            yield Way(f"{run.node} asks {server}, which is not allowed", f"{seat(run)} -> resolver {server}")
 
     def doubts(run: ProbeRun) -> Iterator[Doubt]:
         if not run.said.nameservers:
             yield Doubt("ResolversUnknown", f"the resolvers of {run.node} could not be read")
 
     for found in on_each_machine(estate, "ResolverNotAllowed", ways, doubts, "all resolvers are allowed"):
-        worse = found.reason == "ResolverNotAllowed" and any(map(is_public, _not_allowed(found, allowed)))
-        yield replace(found, severity=Severity.HIGH) if worse else found
-
-
-def _not_allowed(found: Judgement, allowed: set[str]) -> Iterator[str]:
-    for run in found.looks:
-        if isinstance(run, ProbeRun):
-            yield from (server for server in run.said.nameservers or () if server not in allowed)
+        runs = [look for look in found.looks if isinstance(look, ProbeRun)]
+        servers = [server for run in runs for server in not_allowed(run)]
+        worse = found.reason == "ResolverNotAllowed" and any(map(is_public, servers))
+        using = (local_dns(estate, run) for run in runs if LOCAL_DNS & set(run.said.nameservers or ()))
+        looks = (*found.looks, *(look for look in using if look is not None))
+        yield replace(found, looks=looks, severity=Severity.HIGH if worse else found.severity)

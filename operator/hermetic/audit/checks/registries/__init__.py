@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 from hermetic.audit.checks.family import family
-from hermetic.audit.checks.registries import access, identities, leaving
+from hermetic.audit.checks.registries import access, identities, leaving, previews, tokens
 
 CHECKS = family(
     __package__ or "",
     {
         "acr-public": access.public,
         "acr-trusted-bypass": access.trusted_bypass,
+        "acr-task-bypass": access.task_bypass,
         "acr-export-policy": access.export_policy,
         "acr-anonymous": access.anonymous,
         "acr-admin": access.admin,
+        "acr-tokens": tokens.tokens,
         "acr-arm-audience": access.arm_audience,
         "acr-push-identity": identities.push,
         "acr-cache-wildcard": leaving.cache_rules,
+        "acr-writable-cache": previews.writable_caches,
+        "acr-endpoints": previews.endpoints,
+        "acr-pipelines": previews.pipelines,
+        "acr-tasks": previews.tasks,
         "acr-connected-registry": leaving.connected_registries,
         "acr-webhooks": leaving.webhooks,
         "acr-replications": leaving.replications,

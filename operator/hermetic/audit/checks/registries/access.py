@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
+from hermetic.audit.bootstrap_registry import only_caches_for_aks
 from hermetic.audit.estate.azure.registries import Registry, RegistryPolicies, Switch
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.look import Seen
@@ -11,6 +13,15 @@ from hermetic.audit.findings import Severity
 from hermetic.audit.judging import Judgement, cannot_say, fails, passes
 from hermetic.audit.policy import Policy
 from hermetic.audit.stores import each_registry
+
+_KEPT_BY_AKS = """\
+AKS makes and reconciles this registry, and what it sets for {setting} is not documented: do not change it. \
+Keep images and weights of your own out of it. Where {off} must be off, give the cluster a registry of your own, with \
+the cache rule aks-managed-mcr, {off} disabled and a private endpoint, and re-image the nodes after it.
+az aks update --subscription CLUSTER_SUBSCRIPTION --resource-group CLUSTER_GROUP --name CLUSTER_NAME \
+--bootstrap-artifact-source Cache \
+--bootstrap-container-registry-resource-id REGISTRY_RESOURCE_ID"""
+HELD_BY_AKS = "; AKS keeps this registry in the node resource group, and it holds copies of AKS's own images"
 
 
 def public(estate: Estate, policy: Policy) -> Iterator[Judgement]:
@@ -26,6 +37,9 @@ def public(estate: Estate, policy: Policy) -> Iterator[Judgement]:
         elif rules is not None and (action or "").lower() != "deny":
             words = f"public access is off, but the rules behind it say {action or 'nothing, which means Allow'}"
             yield fails(seen.target, "RulesAllow", words, seen, severity=Severity.MEDIUM)
+        elif rules is not None and rules.ip_rules:
+            words = "public access is off, but the rules behind it list addresses of the internet"
+            yield fails(seen.target, "RulesAllow", words, seen, severity=Severity.MEDIUM)
         else:
             yield passes(seen.target, "PrivateOnly", "publicNetworkAccess is Disabled", seen)
 
@@ -33,16 +47,30 @@ def public(estate: Estate, policy: Policy) -> Iterator[Judgement]:
 
 
 def trusted_bypass(estate: Estate, policy: Policy) -> Iterator[Judgement]:
-    """Services of Azure may pass the network rules by; absent means that they may."""
+    """Services of Azure may pass the network rules by, also where public access is off; absent means that they may."""
 
     def judge(seen: Seen[Registry]) -> Iterator[Judgement]:
         bypass = (seen.value.network_rule_bypass_options if seen.value else None) or "AzureServices"
+        words, path = "services of Azure pass the network rules by", "azure services -> registry"
         if bypass.lower() == "none":
             yield passes(seen.target, "NoBypass", "no service passes the network rules by", seen)
         elif bypass.lower() == "azureservices":
-            yield fails(seen.target, "TrustedBypass", "services of Azure pass the network rules by", seen)
+            found = fails(seen.target, "TrustedBypass", words, seen, paths=(path,))
+            yield _where_aks_keeps_it(estate, seen, found, "the bypass", "the bypass")
         else:
             yield cannot_say(seen.target, "BypassUnknown", f"networkRuleBypassOptions {bypass!r} is not known", seen)
+
+    yield from each_registry(estate, policy, judge)
+
+
+def task_bypass(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+    """Tasks run any container in machines of the registry's own, which reach the internet."""
+
+    def judge(seen: Seen[Registry]) -> Iterator[Judgement]:
+        flag = seen.value.network_rule_bypass_allowed_for_tasks if seen.value else None
+        found = _must_be_false(seen, flag, "networkRuleBypassAllowedForTasks", "TaskBypass")
+        path = "registry -> task -> internet"
+        yield replace(found, paths=(path,)) if flag else found
 
     yield from each_registry(estate, policy, judge)
 
@@ -51,12 +79,14 @@ def export_policy(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     """While export is on, an image can be transferred to any other registry; absent means on."""
 
     def judge(seen: Seen[Registry]) -> Iterator[Judgement]:
-        status = _status(_policies(seen).export_policy)
+        status = export_status(seen)
+        words = f"the export policy is {status or 'absent, which means enabled'}"
+        path = "registry -> export -> other registry"
         if status == "disabled":
             yield passes(seen.target, "ExportOff", "export is disabled", seen)
         else:
-            words = f"the export policy is {status or 'absent, which means enabled'}"
-            yield fails(seen.target, "ExportOn", words, seen, paths=("registry -> export -> other registry",))
+            found = fails(seen.target, "ExportOn", words, seen, paths=(path,))
+            yield _where_aks_keeps_it(estate, seen, found, "the export policy", "export")
 
     yield from each_registry(estate, policy, judge)
 
@@ -97,12 +127,31 @@ def arm_audience(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     yield from each_registry(estate, policy, judge)
 
 
+def _where_aks_keeps_it(estate: Estate, seen: Seen[Registry], found: Judgement, setting: str, off: str) -> Judgement:
+    """The same Fail; a warning about a registry that AKS reconciles and that holds nothing of the team's."""
+    kept = only_caches_for_aks(estate, seen.value) if seen.value is not None else None
+    if kept is None:
+        return found
+    return replace(
+        found,
+        message=found.message + HELD_BY_AKS,
+        looks=(*found.looks, *kept),
+        severity=Severity.MEDIUM,
+        remedy=_KEPT_BY_AKS.format(setting=setting, off=off),
+    )
+
+
 def _must_be_false(seen: Seen[Registry], flag: bool | None, field: str, reason: str) -> Judgement:
     if flag is None:
         return cannot_say(seen.target, "NotSaid", f"the answer does not say {field}", seen)
     if flag:
         return fails(seen.target, reason, f"{field} is true", seen)
     return passes(seen.target, "Off", f"{field} is false", seen)
+
+
+def export_status(seen: Seen[Registry]) -> str:
+    """ "enabled" or "disabled" in lower case; "" where the registry does not say, which means enabled."""
+    return _status(_policies(seen).export_policy)
 
 
 def _policies(seen: Seen[Registry]) -> RegistryPolicies:

@@ -1,14 +1,14 @@
-"""Who of the cluster may do more than pull: a registry that pods can push to is a drop box."""
+"""Which identities of nodes and pods may do more than pull: a registry that pods can push to is a drop box."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
-from hermetic.audit.estate.arm_ids import name_of
-from hermetic.audit.estate.azure.cluster_identities import ClusterIdentities
+from hermetic.audit.estate.arm_ids import name_of, same_id
 from hermetic.audit.estate.azure.registries import Registry, RoleAssignment
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.look import Seen
+from hermetic.audit.held_identities import Identities, federated, identities_of
 from hermetic.audit.judging import Judgement, cannot_say, fails, passes
 from hermetic.audit.policy import Policy
 from hermetic.audit.stores import each_registry
@@ -17,43 +17,99 @@ from hermetic.audit.stores import each_registry
 HARMLESS_ROLES = {
     "7f951dda-4ed3-4680-a7ca-43fe172d538d": "AcrPull",
     "b93aa761-3e63-49ed-ac28-beffa264f7ac": "Container Registry Repository Reader",
+    "bfdb9389-c9a5-478a-bb2f-ba9ca092c3c7": "Container Registry Repository Catalog Lister",
     "acdd72a7-3385-48ef-bd42-f606fba81ae7": "Reader",
     "4d97b98b-1d4f-4787-a291-c67834d212e7": "Network Contributor",
     "f1a07417-d97a-45cb-824c-7a7467783830": "Managed Identity Operator",
     "b12aa53e-6015-4669-85d0-8515ebb3ae7f": "Private DNS Zone Contributor",
+    "befefa01-2a29-4197-83a8-272ff33ce314": "DNS Zone Contributor",
+    "3913510d-42f4-4e42-8a64-420c390055eb": "Monitoring Metrics Publisher",
+    "43d0d8ad-25c7-4714-9337-8ba259a9fe05": "Monitoring Reader",
+    "4633458b-17de-408a-b874-0445c86b69e6": "Key Vault Secrets User",
+    "db79e9a7-68ee-4b58-9aeb-b90e7c24fcba": "Key Vault Certificate User",
 }
-KUBELET = "identityprofile.kubeletidentity"
+PEOPLE = frozenset({"user", "group", "foreigngroup"})
+ABOVE = """\
+{principal} has role {role} at {scope}, above the registry. AKS or an add-on may need it there: do not delete it. \
+Keep images in a registry outside of {scope}, or give the identity a narrower role first."""
+AT_THE_REGISTRY = """\
+Warning: whatever writes with this assignment no longer can. Never delete one that AKS made for itself.
+az role assignment delete --ids ASSIGNMENT_ID"""
+
+Assigned = Mapping[str, list[RoleAssignment]]
 
 
 def push(estate: Estate, policy: Policy) -> Iterator[Judgement]:
-    """Every role that an identity of the cluster has at the registry or above it."""
+    """Every role that an identity which a node or a pod can hold has at the registry or above it."""
 
     def judge(seen: Seen[Registry]) -> Iterator[Judgement]:
-        yield _judge(estate, seen)
+        yield _judge(estate, policy, seen)
 
     yield from each_registry(estate, policy, judge)
 
 
-def _judge(estate: Estate, seen: Seen[Registry]) -> Judgement:
-    cluster = estate.one(ClusterIdentities, estate.cluster)
+def _judge(estate: Estate, policy: Policy, seen: Seen[Registry]) -> Judgement:
+    identities = identities_of(estate)
     assignments = estate.every(RoleAssignment, seen.target)
-    named = list(cluster.value.named()) if cluster.value is not None else []
-    identities = {object_id.lower(): place for place, object_id in named if object_id}
-    looks = (seen, cluster, assignments)
-    more = [
-        f"{identities[one.principal_id.lower()]} has role {name_of(one.role_definition_id or 'not named')}"
-        for one in assignments
-        if one.principal_id
-        and one.principal_id.lower() in identities
-        and name_of(one.role_definition_id or "").lower() not in HARMLESS_ROLES
-    ]
-    odd = sorted(place for place, object_id in named if object_id is None)
-    if more:
-        path = "pod -> instance metadata -> registry"
-        return fails(seen.target, "MoreThanPull", "; ".join(more), *looks, paths=(path,))
-    if odd:
-        return cannot_say(seen.target, "IdentityNotRead", f"no identity can be read in {', '.join(odd)}", *looks)
-    if cluster.value is not None and not any(place.lower() == KUBELET and object_id for place, object_id in named):
+    writing = _writing(assignments)
+    others = {one for one in writing if one not in identities.held and not _is_of_people(writing[one])}
+    trusted, more_looks = federated(estate, policy, others, identities.control_plane)
+    looks = (seen, *identities.looks, assignments, *more_looks)
+    holders = {one: place for one, place in {**identities.held, **trusted}.items() if one in writing}
+    if holders:
+        path = "pod -> identity -> registry"
+        words = "; ".join(_roles(writing[one], place) for one, place in sorted(holders.items(), key=lambda it: it[1]))
+        remedy = "\n".join(dict.fromkeys(_remedies(seen.target, holders, writing)))
+        theirs = (one for principal in holders for one in writing[principal])
+        fill = {"ASSIGNMENT_ID": [one.id for one in theirs if _is_at(one, seen.target)]}
+        return fails(seen.target, "MoreThanPull", words, *looks, paths=(path,), remedy=remedy, fill=fill)
+    if identities.odd:
+        words = f"no identity can be read in {', '.join(identities.odd)}"
+        return cannot_say(seen.target, "IdentityNotRead", words, *looks)
+    if not identities.names_the_kubelet:
         return cannot_say(seen.target, "KubeletNotNamed", "the cluster does not name its kubelet's identity", *looks)
-    words = "identities that the cluster names have no role that writes; roles of groups are not resolved"
-    return passes(seen.target, "PullOnly", words, *looks)
+    words = "no identity that a node or a pod can hold has a role that writes; roles of Entra groups are not resolved"
+    return passes(seen.target, "PullOnly", words + _of_the_control_plane(identities, writing), *looks)
+
+
+def _writing(assignments: Iterable[RoleAssignment]) -> Assigned:
+    """Assignments of roles that may write, by object id in lower case."""
+    found: dict[str, list[RoleAssignment]] = {}
+    for one in assignments:
+        if one.principal_id and name_of(one.role_definition_id or "").lower() not in HARMLESS_ROLES:
+            found.setdefault(one.principal_id.lower(), []).append(one)
+    return found
+
+
+def _is_of_people(assignments: Iterable[RoleAssignment]) -> bool:
+    return all((one.principal_type or "").lower() in PEOPLE for one in assignments)
+
+
+def _of_the_control_plane(identities: Identities, writing: Assigned) -> str:
+    """Information: AKS needs the role, and no node or pod gets a token of that identity."""
+    said = [_roles(writing[one], "the control plane's identity") for one in writing if one in identities.control_plane]
+    return f"; {'; '.join(said)}, and is on no node: leave it" if said else ""
+
+
+def _roles(assignments: Iterable[RoleAssignment], place: str) -> str:
+    roles = dict.fromkeys(name_of(one.role_definition_id or "not named") for one in assignments)
+    return f"{place} has role {', '.join(roles)}"
+
+
+def _scope_of(one: RoleAssignment) -> str:
+    return one.scope or one.id.lower().rpartition("/providers/microsoft.authorization/")[0]
+
+
+def _is_at(one: RoleAssignment, registry: str) -> bool:
+    return same_id(_scope_of(one), registry)
+
+
+def _remedies(registry: str, holders: Mapping[str, str], writing: Assigned) -> Iterator[str]:
+    """An assignment above the registry may be one that AKS made and needs: only those at the registry are deleted."""
+    for principal, place in sorted(holders.items(), key=lambda it: it[1]):
+        for one in writing[principal]:
+            scope = _scope_of(one)
+            if _is_at(one, registry):
+                yield AT_THE_REGISTRY
+            else:
+                yield ABOVE.format(principal=place, role=name_of(one.role_definition_id or ""), scope=scope or "/")

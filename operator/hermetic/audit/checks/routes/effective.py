@@ -18,7 +18,7 @@ from hermetic.audit.estate.arm_ids import name_of
 from hermetic.audit.estate.azure.effective import EffectiveRoute, EffectiveRoutes
 from hermetic.audit.estate.azure.vnet import NetworkInterface
 from hermetic.audit.estate.estate import Estate
-from hermetic.audit.estate.look import Look
+from hermetic.audit.estate.look import Look, Seen
 from hermetic.audit.findings import Severity
 from hermetic.audit.judging import Judgement, cannot_say, fails, passes
 from hermetic.audit.policy import Policy
@@ -127,7 +127,7 @@ def _forwarded(asked: Asked, route: EffectiveRoute, is_a_default: bool) -> str:
 
 
 def _judged(
-    estate: Estate, policy: Policy, asked: Asked, found: dict[str, list[str]], seen: Look
+    estate: Estate, policy: Policy, asked: Asked, found: dict[str, list[str]], seen: Seen[EffectiveRoutes]
 ) -> Iterator[Judgement]:
     subnet, subnet_id = f"subnet {name_of(asked.around.id)}", asked.around.id
     severities = {
@@ -139,7 +139,8 @@ def _judged(
     for kind, routes in found.items():
         if kind in severities:
             paths = tuple(f"{subnet} -> {one.rpartition(' -> ')[2]} -> internet" for one in routes[:SHOWN])
-            yield fails(subnet_id, kind, _words(routes), seen, paths=paths, severity=severities[kind])
+            fill = {"SENTINEL_NIC_ID": seen.target}
+            yield fails(subnet_id, kind, _words(routes), seen, paths=paths, severity=severities[kind], fill=fill)
         elif kind == Kind.SERVICE:
             yield _service(estate, policy, asked, routes, seen)
         elif kind == Kind.UNSEEN_FIREWALL:
@@ -160,17 +161,24 @@ def _judged(
     yield passes(subnet_id, "NoEffectiveWayOut", f"no other effective route leads out{note}", *looks)
 
 
-def _service(estate: Estate, policy: Policy, asked: Asked, routes: list[str], seen: Look) -> Judgement:
+def _service(estate: Estate, policy: Policy, asked: Asked, routes: list[str], seen: Seen[EffectiveRoutes]) -> Judgement:
     """As bad as the endpoint is by itself: what it reaches, the policy decides."""
     reach = storage_reach(estate, policy, asked.around.subnet)
     path = f"subnet {name_of(asked.around.id)} -> service endpoint -> any account it reaches"
     if reach is None:
-        words = f"service endpoint route: {_words(routes)}"
-        return fails(asked.around.id, Kind.SERVICE, words, seen, paths=(path,), severity=Severity.HIGH)
+        others = sorted({one.service for one in asked.around.subnet.service_endpoints if one.service})
+        told = (
+            f"the subnet has endpoints to {', '.join(others)} only" if others else "no policy of the subnet narrows it"
+        )
+        words = f"service endpoint route, past every route of ours: {_words(routes)}; {told}"
+        severity = Severity.HIGH if others else Severity.CRITICAL
+        looks, fill = (seen, asked.around.subnet), {"SENTINEL_NIC_ID": seen.target}
+        return fails(asked.around.id, Kind.SERVICE, words, *looks, paths=(path,), severity=severity, fill=fill)
     words = f"service endpoint route, past every route of ours: {_words(routes)}; {reach.words}"
     if reach.severity is None:
         return cannot_say(asked.around.id, Kind.SERVICE, words, seen, *reach.looks)
-    return fails(asked.around.id, Kind.SERVICE, words, seen, paths=(path,), severity=reach.severity)
+    fill = {"SENTINEL_NIC_ID": seen.target}
+    return fails(asked.around.id, Kind.SERVICE, words, seen, paths=(path,), severity=reach.severity, fill=fill)
 
 
 def _words(routes: list[str]) -> str:

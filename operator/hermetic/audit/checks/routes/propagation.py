@@ -21,6 +21,13 @@ from hermetic.audit.scope import ScopedSubnet, each_subnet
 ROUTE_SERVER_SUBNET = "routeserversubnet"
 
 
+ADD_ROUTES = """\
+Try it on a test cluster first.
+Warning: what leaves by a default route today is dropped at once.
+az network route-table route create --subscription SUBSCRIPTION_ID --resource-group RESOURCE_GROUP \\
+--route-table-name ROUTE_TABLE_NAME --name NEW_NAME --address-prefix DESTINATION --next-hop-type None"""
+
+
 def bgp_propagation(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     """What a gateway learns becomes a route of every subnet whose table does not refuse it."""
 
@@ -98,7 +105,8 @@ def table_missing(estate: Estate, policy: Policy) -> Iterator[Judgement]:
         missing = sorted({prefix for one in served.subnets for prefix in _unrouted(one, addresses)})
         if missing:
             words = f"no route of ours for {', '.join(missing)} leads to nowhere"
-            yield fails(served.table.id, "NoRouteToNowhere", words, served.seen, *looks)
+            fill = {"DESTINATION": missing, "NEW_NAME": [f"to-nowhere-{6 if ':' in one else 4}" for one in missing]}
+            yield fails(served.table.id, "NoRouteToNowhere", words, served.seen, *looks, remedy=ADD_ROUTES, fill=fill)
         else:
             yield passes(served.table.id, "RoutedToNowhere", "the default routes are our own", served.seen, *looks)
 

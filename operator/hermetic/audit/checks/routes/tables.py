@@ -31,6 +31,7 @@ def default_to_internet(estate: Estate, policy: Policy) -> Iterator[Judgement]:
                 served.seen,
                 paths=_paths(served, "internet"),
                 severity=None if carried else Severity.MEDIUM,
+                fill={"RULE_NAME": way.route.name},
             )
         if not found:
             yield passes(served.table.id, "NoDefaultToInternet", "no default route leads to the internet", served.seen)
@@ -70,7 +71,7 @@ def _default(served: Served, way: Way) -> Judgement:
     reason = "DefaultToUnknownHop" if way.hop is Hop.UNKNOWN else "DefaultToAppliance"
     words = f"route {way.route.name}: {way.words}; whoever runs what stands there decides about the internet"
     paths = _paths(served, f"{way.route.next_hop_type} {way.route.next_hop_ip_address or ''}".strip(), "internet")
-    return fails(served.table.id, reason, words, served.seen, paths=paths)
+    return fails(served.table.id, reason, words, served.seen, paths=paths, fill={"RULE_NAME": way.route.name})
 
 
 def split_default(estate: Estate, policy: Policy) -> Iterator[Judgement]:
@@ -106,6 +107,7 @@ def _split(served: Served, way: Way, methods: Methods) -> Judgement:
         served.seen,
         paths=_paths(served, f"{way.route.next_hop_type} {way.route.next_hop_ip_address or ''}".strip()),
         severity=Severity.CRITICAL if carried else None,
+        fill={"RULE_NAME": way.route.name},
     )
 
 

@@ -13,6 +13,7 @@ from hermetic.audit.policy import Policy
 from hermetic.audit.stores import each_account
 
 CLOSED = {"disabled", "securedbyperimeter"}
+ANYWHERE = "all"
 COPY_SCOPES = {"privatelink", "aad"}
 BYPASSES = {"none", "azureservices", "logging", "metrics"}
 
@@ -85,6 +86,8 @@ def copy_scope(estate: Estate, policy: Policy) -> Iterator[Judgement]:
         said = [*_switches(value)] if value is not None else []
         if not scope:
             said.append("allowedCopyScope is not set: copies may go to any account")
+        if scope.lower() == ANYWHERE:
+            said.append(f"allowedCopyScope is {scope}: copies may go to any account")
         if said:
             yield fails(seen.target, "CopiesLeave", "; ".join(said), seen, paths=("storage -> copy -> other account",))
         elif scope.lower() not in COPY_SCOPES:

@@ -9,13 +9,16 @@ from hermetic.audit.egress.prefixes import is_default
 from hermetic.audit.egress.prefixes import network as prefix_of
 from hermetic.audit.estate.arm_ids import name_of, same_id
 from hermetic.audit.estate.azure.hubs import HubConnection, HubRoutes, VirtualHub
-from hermetic.audit.estate.azure.vnet import VirtualNetwork
+from hermetic.audit.estate.azure.vnet import Peering, VirtualNetwork
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.look import Listing, Seen
 from hermetic.audit.estate.questions import Problem, Trouble
-from hermetic.audit.judging import Judgement, fails
+from hermetic.audit.judging import Judgement, fails, whatever_is_damaged
 from hermetic.audit.policy import Policy
 from hermetic.audit.reach import each_network, each_or_none, throughout
+
+HUB_NETWORK, HUB_PEERING = "hv_", "remotevnettohubpeering"
+"""How Azure begins the name of a hub's own network, and of the peering with it, in lower case."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,11 +59,31 @@ def connected(estate: Estate, policy: Policy) -> Iterator[Judgement]:
 
     def of_network(network: Seen[VirtualNetwork]) -> Iterator[Judgement]:
         ours = every.where(lambda one: joins(one, network.target))
-        yield from each_or_none(
-            network.target, ours, lambda one: _judge(estate, network, one), "no virtual hub is connected", network
-        )
+        peerings = estate.every(Peering, network.target)
+        if not ours.items:
+            for peering in peerings:
+                yield from whatever_is_damaged(peering.id, _by_peering(network, peering))
+        none = "no virtual hub is connected"
+        yield from each_or_none(network.target, ours, lambda one: _judge(estate, network, one), none, network, peerings)
 
     yield from each_network(estate, of_network)
+
+
+def _by_peering(network: Seen[VirtualNetwork], peering: Peering) -> Iterator[Judgement]:
+    """What Azure puts into a network that a hub connects: a peering with the hub's own network, which is Microsoft's.
+
+    It is there whether or not the hub's subscription can be read.
+    """
+    remote = peering.remote_virtual_network
+    remote_name = name_of(remote.id) if remote is not None else ""
+    if not (remote_name.lower().startswith(HUB_NETWORK) or peering.name.lower().startswith(HUB_PEERING)):
+        return
+    hub = remote_name[len(HUB_NETWORK) :] if remote_name.lower().startswith(HUB_NETWORK) else peering.name
+    words = (
+        f"peering {peering.name} is that of a virtual hub ({hub}); the hub itself is in no subscription that was read"
+    )
+    path = f"vnet {name_of(network.target)} -> virtual hub {hub}"
+    yield fails(peering.id, "HubPeering", words, peering, paths=(path,))
 
 
 def _judge(estate: Estate, network: Seen[VirtualNetwork], joined: Joined) -> Iterator[Judgement]:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from typing import TypeVar
 
 from hermetic.audit.checks.topology.machines import Machine
 from hermetic.audit.egress.firewall import declared_addresses, leads_to_the_firewall
-from hermetic.audit.egress.inventory import readable
+from hermetic.audit.egress.inventory import each_of, readable, values_of
 from hermetic.audit.egress.methods import (
     by_balancer,
     by_nat_gateway,
@@ -22,7 +22,7 @@ from hermetic.audit.estate.azure.balancing import LoadBalancer, NatGateway, Serv
 from hermetic.audit.estate.azure.routing import RouteTable
 from hermetic.audit.estate.azure.vnet import Subnet, VirtualNetwork
 from hermetic.audit.estate.estate import Estate
-from hermetic.audit.estate.look import Look, Seen
+from hermetic.audit.estate.look import Look
 from hermetic.audit.policy import Policy
 from hermetic.audit.reach import throughout
 from hermetic.audit.scope import is_of_the_cluster, missing, subnets_of
@@ -51,7 +51,9 @@ def _of_balancers(estate: Estate, pool_ids: Iterable[str], looks: list[Look]) ->
     for balancer_id in sorted({parent_of(one) for one in pools}):
         seen = estate.one(LoadBalancer, balancer_id)
         looks.append(seen)
-        yield from (method.words for _, method in _each(_value(seen), lambda one: by_balancer(one, pools), looks))
+        yield from (
+            method.words for _, method in each_of(values_of((seen,)), lambda one: by_balancer(one, pools), looks)
+        )
 
 
 def _of_place(estate: Estate, policy: Policy, subnet_id: str, looks: list[Look]) -> Iterator[str]:
@@ -61,15 +63,15 @@ def _of_place(estate: Estate, policy: Policy, subnet_id: str, looks: list[Look])
     looks += (subnet, network, nat, service)
     places = {subnet_id.lower(), parent_of(subnet_id).lower()}
     for place, method in (
-        *_each(_value(subnet), by_subnet, looks),
-        *_each(_value(network), by_network, looks),
-        *_each(nat, by_nat_gateway, looks),
-        *_each(service, by_service_gateway, looks),
+        *each_of(values_of((subnet,)), by_subnet, looks),
+        *each_of(values_of((network,)), by_network, looks),
+        *each_of(nat, by_nat_gateway, looks),
+        *each_of(service, by_service_gateway, looks),
     ):
         if place.lower() in places:
             yield method.words
-    yield from _each(_value(subnet), _by_default, looks)
-    yield from _each(_value(subnet), lambda one: _routed(estate, policy, subnet_id, one, looks), looks)
+    yield from each_of(values_of((subnet,)), _by_default, looks)
+    yield from each_of(values_of((subnet,)), lambda one: _routed(estate, policy, subnet_id, one, looks), looks)
 
 
 def _by_default(subnet: Subnet) -> Iterator[str]:
@@ -103,12 +105,3 @@ def _tables_of_the_cluster(estate: Estate) -> frozenset[str]:
 
 def _may_lead_to_it(way: Way) -> bool:
     return way.is_default and way.hop is Hop.FORWARDED
-
-
-def _each(items: Iterable[T], read: Callable[[T], Iterable[V]], looks: list[Look]) -> Iterator[V]:
-    for _, found in readable(items, lambda item: tuple(read(item)), looks):
-        yield from found
-
-
-def _value(seen: Seen[T]) -> tuple[T, ...]:
-    return () if seen.value is None else (seen.value,)

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from hermetic.audit.egress.hidden_addresses import told
-from hermetic.audit.egress.inventory import instances_of, is_flexible, readable
+from hermetic.audit.egress.inventory import instances_of, readable
 from hermetic.audit.estate.arm_ids import is_below
 from hermetic.audit.estate.azure.addresses import ScaleSetPublicAddress
 from hermetic.audit.estate.azure.vnet import (
@@ -22,7 +22,7 @@ from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.look import Listing, Look
 from hermetic.audit.policy import Policy
 from hermetic.audit.reach import is_in, reached_network_ids, throughout
-from hermetic.audit.scope import missing, node_group_of, pools_of
+from hermetic.audit.scope import is_flexible, missing, node_group_of, pools_of
 
 
 @dataclass(frozen=True, slots=True)

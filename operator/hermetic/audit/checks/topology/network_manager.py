@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TypeVar
 
 from hermetic.audit.checks.nsg.verdicts import firewall_looks
+from hermetic.audit.checks.topology.behind_the_lock import Applied, applied_in_graph, rules_of
 from hermetic.audit.egress.prefixes import network as prefix_of
 from hermetic.audit.egress.prefixes import public_part
 from hermetic.audit.egress.surroundings import surroundings
 from hermetic.audit.estate.arm_ids import is_below, name_of
+from hermetic.audit.estate.azure.graph import AdminRulesInGraph, ConnectivityInGraph
 from hermetic.audit.estate.azure.network_manager import (
     AdminAddress,
     AdminRule,
@@ -18,8 +20,8 @@ from hermetic.audit.estate.azure.network_manager import (
 )
 from hermetic.audit.estate.azure.vnet import VirtualNetwork
 from hermetic.audit.estate.estate import Estate
-from hermetic.audit.estate.look import Look, Seen
-from hermetic.audit.judging import Judgement, cannot_say, fails, passes
+from hermetic.audit.estate.look import Look, Seen, is_locked
+from hermetic.audit.judging import Judgement, cannot_say, fails, passes, whatever_is_damaged
 from hermetic.audit.policy import Policy
 from hermetic.audit.reach import each_network
 from hermetic.audit.scope import missing, subnets_of
@@ -47,6 +49,8 @@ def connectivity(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
             )
         else:
             yield passes(network.target, "NothingApplied", "no connectivity configuration is applied", *looks)
+            if is_locked(looks[0]):
+                yield from _joined_behind_the_lock(estate, network.target)
 
     yield from each_network(estate, judge)
 
@@ -59,21 +63,58 @@ def admin_rules(estate: Estate, policy: Policy) -> Iterator[Judgement]:
         yield passes(network.target, "NoAdminAllow", "no admin rule allows packets to the internet", *looks)
         rules = [rule for page in pages for rule in page.value or ()]
         for rule in rules:
-            yield from _rule(network.target, rule, looks)
+            yield from _rule(network.target, network.target, rule, looks)
         through_the_tag = [rule for rule in rules if _always_allows_the_network_tag(rule)]
         if through_the_tag:
-            yield from _widened(estate, policy, network.target, through_the_tag, looks)
+            yield from _widened(estate, policy, network.target, network.target, through_the_tag, looks)
+        if is_locked(looks[0]):
+            yield from _rules_behind_the_lock(estate, policy, network.target)
 
     yield from each_network(estate, judge)
 
 
-def _rule(network: str, rule: AdminRule, looks: tuple[Look, ...]) -> Iterator[Judgement]:
+def _joined_behind_the_lock(estate: Estate, network: str) -> Iterator[Judgement]:
+    applied = applied_in_graph(estate, ConnectivityInGraph, network)
+    yield from _damaged(estate, network, applied)
+    for one in applied.configurations:
+        words = f"Network Manager joins {name_of(network)} with others: {name_of(one)}"
+        path = f"vnet {name_of(network)} -> peer vnet by network manager"
+        yield fails(one, "ConnectivityApplied", words, *applied.looks, paths=(path,))
+
+
+def _rules_behind_the_lock(estate: Estate, policy: Policy, network: str) -> Iterator[Judgement]:
+    applied = applied_in_graph(estate, AdminRulesInGraph, network)
+    yield from _damaged(estate, network, applied)
+    for one in applied.configurations:
+        rules, held = rules_of(estate, one)
+        looks = (*applied.looks, *held)
+        words = f"{name_of(one)} is applied to {name_of(network)}, and the rules of the deployed snapshot were not seen"
+        yield cannot_say(one, "SnapshotNotSeen", words, *looks)
+        for rule in rules:
+            yield from whatever_is_damaged(rule.id, _held(estate, policy, network, rule, looks))
+
+
+def _held(
+    estate: Estate, policy: Policy, network: str, rule: AdminRule, looks: tuple[Look, ...]
+) -> Iterator[Judgement]:
+    yield from _rule(rule.id, network, rule, looks)
+    if _always_allows_the_network_tag(rule):
+        yield from _widened(estate, policy, rule.id, network, [rule], looks)
+
+
+def _damaged(estate: Estate, network: str, applied: Applied) -> Iterator[Judgement]:
+    if applied.damaged:
+        words = f"what Resource Graph says is applied to {name_of(network)} could not be read"
+        yield cannot_say(estate.cluster, "RowNotReadable", words, *applied.damaged)
+
+
+def _rule(resource: str, network: str, rule: AdminRule, looks: tuple[Look, ...]) -> Iterator[Judgement]:
     name, access, direction = rule.id or "not named", (rule.access or "").lower(), (rule.direction or "").lower()
     if direction == "inbound" or access == "deny" or not _leads_out(rule):
         return
     if direction == "outbound" and access in {"allow", "alwaysallow"}:
         yield fails(
-            network,
+            resource,
             "AdminRuleAllows",
             f"admin rule {name}: {rule.access} outbound to public addresses",
             *looks,
@@ -81,7 +122,7 @@ def _rule(network: str, rule: AdminRule, looks: tuple[Look, ...]) -> Iterator[Ju
         )
     else:
         message = f"admin rule {name}: access {rule.access!r}, direction {rule.direction!r} are not known"
-        yield cannot_say(network, "AdminRuleUnknown", message, *looks)
+        yield cannot_say(resource, "AdminRuleUnknown", message, *looks)
 
 
 def _always_allows_the_network_tag(rule: AdminRule) -> bool:
@@ -92,25 +133,25 @@ def _always_allows_the_network_tag(rule: AdminRule) -> bool:
 
 
 def _widened(
-    estate: Estate, policy: Policy, network: str, rules: list[AdminRule], looks: tuple[Look, ...]
+    estate: Estate, policy: Policy, resource: str, network: str, rules: Sequence[AdminRule], looks: tuple[Look, ...]
 ) -> Iterator[Judgement]:
     """The tag holds what a user-defined route leads to, as it does in a security group."""
     names = ", ".join(name_of(rule.id or "not named") for rule in rules)
     unseen = f"admin rule {names} always allows VirtualNetwork, and what widens the tag was not seen"
     for scoped in (one for one in subnets_of(estate)[0] if is_below(one.id, network)):
         if scoped.seen.value is None:
-            yield cannot_say(network, "SubnetNotSeen", unseen, scoped.seen)
+            yield cannot_say(resource, "SubnetNotSeen", unseen, scoped.seen)
             continue
         around = surroundings(estate, scoped, scoped.seen.value)
         if firewall_looks(estate, policy, around) is not None:
             continue  # the tag leads to the declared firewall, which decides
         if around.ground.network_tag_leads_out is None:
-            yield cannot_say(network, "RoutesNotSeen", unseen, *((around.table,) if around.table else ()), *looks)
+            yield cannot_say(resource, "RoutesNotSeen", unseen, *((around.table,) if around.table else ()), *looks)
         elif around.ground.network_tag_leads_out:
             words = f"admin rule {names} always allows VirtualNetwork, which holds the internet for subnet"
             words += f" {name_of(scoped.id)}: a user-defined route to a default or public prefix widens the tag"
             path = f"subnet {name_of(scoped.id)} -> admin rule {names} -> internet"
-            yield fails(network, "AdminRuleAllows", words, *looks, paths=(path,))
+            yield fails(resource, "AdminRuleAllows", words, *looks, paths=(path,))
 
 
 def _leads_out(rule: AdminRule) -> bool:

@@ -8,6 +8,12 @@ from hermetic.audit.estate.azure.versions import CONTAINER_SERVICE
 from hermetic.audit.estate.resource import Part, Resource
 
 
+class LocalDns(Part):
+    """localDNSProfile of a pool. `mode` is what was asked for; `state`, Enabled or Disabled, what holds."""
+
+    state: str | None = None
+
+
 class AgentPool(Part):
     """One pool of nodes, as the cluster lists it."""
 
@@ -18,6 +24,7 @@ class AgentPool(Part):
     """VirtualMachineScaleSets or VirtualMachines; open."""
     vnet_subnet_id: str | None = None
     pod_subnet_id: str | None = None
+    local_dns_profile: LocalDns | None = None
     enable_node_public_ip: bool | None = None
     node_public_ip_prefix_id: str | None = None
 
@@ -39,13 +46,23 @@ class Provisioning(Part):
     mode: str | None = None
 
 
+class HostedSystem(Part):
+    """hostedSystemProfile of a cluster: system nodes that AKS hosts, in subnets that no pool names."""
+
+    enabled: bool | None = None
+    system_node_subnet_id: str | None = None
+    node_subnet_id: str | None = None
+
+
 class ManagedCluster(Resource):
     """Microsoft.ContainerService/managedClusters: only what scope needs; checks of family `aks` read more of it."""
 
     TYPE: ClassVar[str] = "Microsoft.ContainerService/managedClusters"
     API_VERSION: ClassVar[str] = CONTAINER_SERVICE
 
+    location: str = ""
     node_resource_group: str | None = None
     agent_pool_profiles: list[AgentPool] | None = None
     api_server_access_profile: ApiServerAccess | None = None
     node_provisioning_profile: Provisioning | None = None
+    hosted_system_profile: HostedSystem | None = None

@@ -28,6 +28,12 @@ class AdvancedNetworking(Part):
     security: Enabled | None = None
 
 
+class NatGatewayProfile(OutboundAddresses):
+    """natGatewayProfile of a cluster: a gateway that AKS makes; Standard or StandardV2."""
+
+    sku: str | None = None
+
+
 class NetworkProfile(Part):
     """networkProfile of a cluster."""
 
@@ -35,7 +41,7 @@ class NetworkProfile(Part):
     network_plugin: str | None = None
     network_policy: str | None = None
     load_balancer_profile: OutboundAddresses | None = None
-    nat_gateway_profile: OutboundAddresses | None = None
+    nat_gateway_profile: NatGatewayProfile | None = None
     static_egress_gateway_profile: Enabled | None = None
     advanced_networking: AdvancedNetworking | None = None
 

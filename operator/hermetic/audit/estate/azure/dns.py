@@ -36,6 +36,46 @@ class LinkedRulesets(LinkedToNetwork):
     ACTION: ClassVar[str] = "listDnsForwardingRulesets"
 
 
+class LinkToNetwork(Resource):
+    """A link as its owner lists it: which network the owner decides for."""
+
+    API_VERSION: ClassVar[str] = DNS_RESOLVER
+
+    virtual_network: Reference | None = None
+    provisioning_state: str | None = None
+
+    @property
+    def is_in_force(self) -> bool:
+        """Whether Azure has finished it."""
+        return (self.provisioning_state or "").lower() == "succeeded"
+
+
+class DnsPolicy(Resource):
+    """Microsoft.Network/dnsResolverPolicies; what it says is in its rules."""
+
+    TYPE: ClassVar[str] = "Microsoft.Network/dnsResolverPolicies"
+    API_VERSION: ClassVar[str] = DNS_RESOLVER
+
+
+class DnsPolicyLink(LinkToNetwork):
+    """Microsoft.Network/dnsResolverPolicies/virtualNetworkLinks."""
+
+    TYPE: ClassVar[str] = "Microsoft.Network/dnsResolverPolicies/virtualNetworkLinks"
+
+
+class Ruleset(Resource):
+    """Microsoft.Network/dnsForwardingRulesets; what it says is in its rules."""
+
+    TYPE: ClassVar[str] = "Microsoft.Network/dnsForwardingRulesets"
+    API_VERSION: ClassVar[str] = DNS_RESOLVER
+
+
+class RulesetLink(LinkToNetwork):
+    """Microsoft.Network/dnsForwardingRulesets/virtualNetworkLinks."""
+
+    TYPE: ClassVar[str] = "Microsoft.Network/dnsForwardingRulesets/virtualNetworkLinks"
+
+
 class RuleAction(Part):
     """Allow, Block or Alert; open."""
 

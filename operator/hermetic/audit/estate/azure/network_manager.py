@@ -55,3 +55,17 @@ class EffectiveAdminRules(Resource):
 
     value: list[AdminRule] | None = None
     skip_token: str | None = None
+
+
+class AdminRuleCollection(Resource):
+    """Microsoft.Network/networkManagers/securityAdminConfigurations/ruleCollections; what it says is in its rules."""
+
+    TYPE: ClassVar[str] = "Microsoft.Network/networkManagers/securityAdminConfigurations/ruleCollections"
+    API_VERSION: ClassVar[str] = NETWORK
+
+
+class HeldAdminRule(Resource, AdminRule):
+    """A rule of a collection, whether it is deployed or not."""
+
+    TYPE: ClassVar[str] = "Microsoft.Network/networkManagers/securityAdminConfigurations/ruleCollections/rules"
+    API_VERSION: ClassVar[str] = NETWORK

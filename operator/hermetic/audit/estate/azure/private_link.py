@@ -47,11 +47,18 @@ class Audience(Part):
     subscriptions: list[str] | None = None
 
 
+class Consumer(Part):
+    """A private endpoint that is connected; Azure leaves the id out where it may not show it."""
+
+    id: str | None = None
+
+
 class ConsumerConnection(Part):
     """Somebody's private endpoint at our service."""
 
+    id: str | None = None
     name: str = ""
-    private_endpoint: Reference | None = None
+    private_endpoint: Consumer | None = None
     private_link_service_connection_state: ConnectionState | None = None
 
 
@@ -94,3 +101,4 @@ class MonitorScope(Resource):
     API_VERSION: ClassVar[str] = INSIGHTS_PRIVATE_LINK
 
     access_mode_settings: ScopeModes | None = None
+    private_endpoint_connections: list[ConsumerConnection] | None = None

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
-from hermetic.audit.estate.azure.versions import AUTHORIZATION, CONTAINER_REGISTRY
+from hermetic.audit.estate.azure.private_link import ConsumerConnection
+from hermetic.audit.estate.azure.versions import (
+    AUTHORIZATION,
+    CONTAINER_REGISTRY,
+    CONTAINER_REGISTRY_PREVIEW,
+    REGISTRY_TASKS,
+)
 from hermetic.audit.estate.resource import Part, Resource
 
 
@@ -25,6 +31,13 @@ class NetworkRuleSet(Part):
     """Who may come in by the public endpoint."""
 
     default_action: str | None = None
+    ip_rules: list[dict[str, Any]] | None = None
+
+
+class RegistrySku(Part):
+    """Basic, Standard or Premium."""
+
+    name: str | None = None
 
 
 class Registry(Resource):
@@ -34,13 +47,60 @@ class Registry(Resource):
     API_VERSION: ClassVar[str] = CONTAINER_REGISTRY
 
     location: str | None = None
+    sku: RegistrySku | None = None
     login_server: str | None = None
     public_network_access: str | None = None
     network_rule_set: NetworkRuleSet | None = None
     network_rule_bypass_options: str | None = None
+    network_rule_bypass_allowed_for_tasks: bool | None = None
     anonymous_pull_enabled: bool | None = None
     admin_user_enabled: bool | None = None
     policies: RegistryPolicies | None = None
+    private_endpoint_connections: list[ConsumerConnection] | None = None
+
+
+class RegistryInPreview(Resource):
+    """The same registry, as a preview shows it: fields that no stable version has."""
+
+    TYPE: ClassVar[str] = "Microsoft.ContainerRegistry/registries"
+    API_VERSION: ClassVar[str] = CONTAINER_REGISTRY_PREVIEW
+
+    writable_cache_repos: str | None = None
+    regional_endpoints: str | None = None
+    endpoint_protocol: str | None = None
+
+
+class PipelineTarget(Part):
+    """Where an export pipeline writes: a container of a storage account."""
+
+    uri: str | None = None
+
+
+class ExportPipeline(Resource):
+    """Microsoft.ContainerRegistry/registries/exportPipelines."""
+
+    TYPE: ClassVar[str] = "Microsoft.ContainerRegistry/registries/exportPipelines"
+    API_VERSION: ClassVar[str] = CONTAINER_REGISTRY_PREVIEW
+
+    target: PipelineTarget | None = None
+
+
+class RegistryTask(Resource):
+    """Microsoft.ContainerRegistry/registries/tasks: containers that run in machines of the registry's own."""
+
+    TYPE: ClassVar[str] = "Microsoft.ContainerRegistry/registries/tasks"
+    API_VERSION: ClassVar[str] = REGISTRY_TASKS
+
+    status: str | None = None
+
+
+class RegistryAgentPool(Resource):
+    """Microsoft.ContainerRegistry/registries/agentPools: machines for tasks, in a subnet where one is named."""
+
+    TYPE: ClassVar[str] = "Microsoft.ContainerRegistry/registries/agentPools"
+    API_VERSION: ClassVar[str] = REGISTRY_TASKS
+
+    virtual_network_subnet_resource_id: str | None = None
 
 
 class CacheRule(Resource):
@@ -51,6 +111,7 @@ class CacheRule(Resource):
 
     source_repository: str | None = None
     target_repository: str | None = None
+    credential_set_resource_id: str | None = None
 
 
 class ConnectedRegistry(Resource):
@@ -76,6 +137,33 @@ class Replication(Resource):
     location: str | None = None
 
 
+class TokenCredentials(Part):
+    """What a token signs in with; Azure shows no secret of it."""
+
+    passwords: list[dict[str, Any]] | None = None
+    certificates: list[dict[str, Any]] | None = None
+
+
+class RegistryToken(Resource):
+    """Microsoft.ContainerRegistry/registries/tokens: a name and a password that Entra ID does not know."""
+
+    TYPE: ClassVar[str] = "Microsoft.ContainerRegistry/registries/tokens"
+    API_VERSION: ClassVar[str] = CONTAINER_REGISTRY
+
+    status: str | None = None
+    scope_map_id: str | None = None
+    credentials: TokenCredentials | None = None
+
+
+class ScopeMap(Resource):
+    """Microsoft.ContainerRegistry/registries/scopeMaps: what tokens may do, repositories/NAME/content/read."""
+
+    TYPE: ClassVar[str] = "Microsoft.ContainerRegistry/registries/scopeMaps"
+    API_VERSION: ClassVar[str] = CONTAINER_REGISTRY
+
+    actions: list[str] | None = None
+
+
 class RoleAssignment(Resource):
     """Microsoft.Authorization/roleAssignments: at a resource, above it, or below it."""
 
@@ -84,3 +172,5 @@ class RoleAssignment(Resource):
 
     role_definition_id: str | None = None
     principal_id: str | None = None
+    principal_type: str | None = None
+    scope: str | None = None

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from hermetic.audit.estate.azure.versions import FILE_SHARES, STORAGE
+from hermetic.audit.estate.azure.private_link import ConsumerConnection
+from hermetic.audit.estate.azure.versions import BLOB_SERVICES, FILE_SHARES, STORAGE
 from hermetic.audit.estate.resource import Part, Reference, Resource
 
 
@@ -33,6 +34,44 @@ class StorageAccount(Resource):
     allow_blob_public_access: bool | None = None
     allow_shared_key_access: bool | None = None
     is_sftp_enabled: bool | None = None
+    is_local_user_enabled: bool | None = None
+    kind: str | None = None
+    private_endpoint_connections: list[ConsumerConnection] | None = None
+
+
+class StaticWebsite(Part):
+    """Whether what lies in the container $web is served as a website, without a login."""
+
+    enabled: bool | None = None
+
+
+class BlobService(Resource):
+    """Microsoft.Storage/storageAccounts/blobServices; an account has one, called default."""
+
+    TYPE: ClassVar[str] = "Microsoft.Storage/storageAccounts/blobServices"
+    API_VERSION: ClassVar[str] = BLOB_SERVICES
+
+    static_website: StaticWebsite | None = None
+
+
+class ReplicationPolicy(Resource):
+    """Microsoft.Storage/storageAccounts/objectReplicationPolicies: blobs that are copied by themselves.
+
+    Source and destination are names of accounts, or ids where replication across tenants is off.
+    """
+
+    TYPE: ClassVar[str] = "Microsoft.Storage/storageAccounts/objectReplicationPolicies"
+    API_VERSION: ClassVar[str] = STORAGE
+
+    source_account: str | None = None
+    destination_account: str | None = None
+
+
+class LocalUser(Resource):
+    """Microsoft.Storage/storageAccounts/localUsers: who signs in by SFTP, without Entra ID."""
+
+    TYPE: ClassVar[str] = "Microsoft.Storage/storageAccounts/localUsers"
+    API_VERSION: ClassVar[str] = STORAGE
 
 
 class NfsProperties(Part):
@@ -60,3 +99,4 @@ class FileShare(Resource):
     public_network_access: str | None = None
     public_access_properties: PublicAccess | None = None
     nfs_protocol_properties: NfsProperties | None = None
+    private_endpoint_connections: list[ConsumerConnection] | None = None

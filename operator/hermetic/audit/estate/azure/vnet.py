@@ -7,6 +7,7 @@ from typing import ClassVar, Self
 from hermetic.audit.estate.azure.versions import COMPUTE, NETWORK, SCALE_SET_CHILDREN
 from hermetic.audit.estate.questions import Body
 from hermetic.audit.estate.resource import Part, Reference, Resource
+from hermetic.audit.estate.spelling import FreeMap
 from hermetic.errors import FactDamaged
 
 
@@ -116,6 +117,13 @@ class IpConfiguration(Part):
     application_security_groups: list[Reference] = []
 
 
+class TapConfiguration(Part):
+    """A copy of all packets of an interface that is sent to a virtual network tap."""
+
+    id: str = ""
+    virtual_network_tap: Reference | None = None
+
+
 class NicDns(Part):
     """DNS servers of one interface."""
 
@@ -124,6 +132,8 @@ class NicDns(Part):
 
 class NicFields(Resource):
     """What all network interfaces have, wherever they are read."""
+
+    READS_ITS_FIELDS_ONLY: ClassVar[bool] = True
 
     location: str = ""
     ip_configurations: list[IpConfiguration] = []
@@ -135,6 +145,7 @@ class NicFields(Resource):
     private_endpoint: Reference | None = None
     private_link_service: Reference | None = None
     dns_settings: NicDns | None = None
+    tap_configurations: list[TapConfiguration] = []
 
     @classmethod
     def read(cls, body: Body) -> Self:
@@ -190,10 +201,46 @@ class ModelNetwork(Part):
     network_interface_configurations: list[ModelNic] = []
 
 
+class ExtensionSettings(Part):
+    """What of the public settings of an extension says where its code comes from."""
+
+    file_uris: list[str] = []
+
+
+class MachineExtension(Part):
+    """Code that Azure puts onto every machine of a scale set, and runs as root."""
+
+    name: str = ""
+    publisher: str | None = None
+    type: str | None = None
+    settings: ExtensionSettings | None = None
+
+
+class ExtensionProfile(Part):
+    """extensionProfile of a scale set's model."""
+
+    extensions: list[MachineExtension] = []
+
+
+class BootDiagnostics(Part):
+    """Where the serial console of each machine is kept; without an address, in storage that Azure manages."""
+
+    enabled: bool | None = None
+    storage_uri: str | None = None
+
+
+class DiagnosticsProfile(Part):
+    """diagnosticsProfile of a scale set's model."""
+
+    boot_diagnostics: BootDiagnostics | None = None
+
+
 class MachineProfile(Part):
     """virtualMachineProfile of a scale set."""
 
     network_profile: ModelNetwork | None = None
+    extension_profile: ExtensionProfile | None = None
+    diagnostics_profile: DiagnosticsProfile | None = None
 
 
 class Sku(Part):
@@ -202,6 +249,19 @@ class Sku(Part):
     name: str | None = None
     tier: str | None = None
     capacity: int | None = None
+
+
+class AttachedIdentity(Part):
+    """One user-assigned identity of a machine: every process on it gets tokens of the identity."""
+
+    principal_id: str | None = None
+
+
+class MachineIdentity(Part):
+    """The identities of a machine, or of all instances of a scale set; user-assigned ones by ARM id."""
+
+    principal_id: str | None = None
+    user_assigned_identities: FreeMap[AttachedIdentity] | None = None
 
 
 class ScaleSet(Resource):
@@ -213,7 +273,17 @@ class ScaleSet(Resource):
     sku: Sku | None = None
     orchestration_mode: str | None = None
     """Uniform or Flexible; in the latter, instances are virtual machines that stand alone."""
+    tags: FreeMap[str] = {}
     virtual_machine_profile: MachineProfile | None = None
+    identity: MachineIdentity | None = None
+
+    @property
+    def pool(self) -> str:
+        """The pool that it is of, as AKS tags it; "" where the tags do not say, or cannot be read."""
+        try:
+            return self.tags.get("aks-managed-poolName", "")
+        except FactDamaged:
+            return ""
 
     @property
     def nics(self) -> tuple[ModelNic, ...]:

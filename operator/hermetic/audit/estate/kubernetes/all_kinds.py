@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+from hermetic.audit.estate.kubernetes import mesh, other_ways
+from hermetic.audit.estate.kubernetes.admin_policies import (
+    AdminNetworkPolicy,
+    BaselineAdminNetworkPolicy,
+    ClusterNetworkPolicy,
+)
 from hermetic.audit.estate.kubernetes.calls import (
     ApiService,
     ConfigMap,
@@ -11,7 +17,6 @@ from hermetic.audit.estate.kubernetes.calls import (
 )
 from hermetic.audit.estate.kubernetes.nodes import (
     AksNodeClass,
-    DaemonSet,
     Namespace,
     Node,
     StaticGatewayConfiguration,
@@ -27,6 +32,7 @@ from hermetic.audit.estate.kubernetes.policies import (
     CiliumNetworkPolicy,
     NetworkPolicy,
 )
+from hermetic.audit.estate.kubernetes.routes import ROUTES
 from hermetic.audit.estate.kubernetes.services import (
     EndpointSlice,
     Gateway,
@@ -35,10 +41,20 @@ from hermetic.audit.estate.kubernetes.services import (
     IngressClass,
     Service,
 )
-from hermetic.audit.estate.kubernetes.storage import PersistentVolume, StorageClass
+from hermetic.audit.estate.kubernetes.storage import PersistentVolume, StorageClass, VolumeSnapshotClass
+from hermetic.audit.estate.kubernetes.templates import (
+    CronJob,
+    DaemonSet,
+    Deployment,
+    Job,
+    ReplicaSet,
+    ReplicationController,
+    StatefulSet,
+)
 from hermetic.audit.estate.questions import Question
 
 COREDNS, COREDNS_CUSTOM = "kube-system/coredns", "kube-system/coredns-custom"
+NODE_LOCAL_DNS = "kube-system/node-local-dns"
 
 KINDS: tuple[type[KubernetesObject], ...] = (
     Service,
@@ -47,6 +63,7 @@ KINDS: tuple[type[KubernetesObject], ...] = (
     IngressClass,
     Gateway,
     GatewayClass,
+    *ROUTES,
     NetworkPolicy,
     CiliumNetworkPolicy,
     CiliumClusterwideNetworkPolicy,
@@ -67,17 +84,46 @@ KINDS: tuple[type[KubernetesObject], ...] = (
     MutatingWebhookConfiguration,
     ApiService,
     ConfigMap,
+    AdminNetworkPolicy,
+    BaselineAdminNetworkPolicy,
+    ClusterNetworkPolicy,
+    other_ways.CiliumEgressGatewayPolicy,
+    other_ways.CiliumLocalRedirectPolicy,
+    other_ways.CiliumEnvoyConfig,
+    other_ways.CiliumClusterwideEnvoyConfig,
+    other_ways.CiliumExternalWorkload,
+    other_ways.CalicoEgressGatewayPolicy,
+    other_ways.CalicoExternalNetwork,
+    other_ways.CalicoBgpPeer,
+    other_ways.TigeraEgressGateway,
+    other_ways.NetworkAttachmentDefinition,
+    other_ways.PodNetwork,
+    other_ways.EnvoyFilter,
+    mesh.ServiceEntry,
+    mesh.WorkloadEntry,
+    mesh.MeshGateway,
+    mesh.Sidecar,
+    mesh.VirtualService,
+    VolumeSnapshotClass,
+    Deployment,
+    StatefulSet,
+    ReplicaSet,
+    ReplicationController,
+    Job,
+    CronJob,
 )
 BY_TYPE = {kind.TYPE.lower(): kind for kind in KINDS}
 
 # Asked for only beside Azure, by checks that compare the two.
 BESIDE_AZURE = frozenset({Namespace, AksNodeClass})
 
-# What checks of the cluster alone ask for. Of ConfigMaps none but these.
+# What checks of the cluster alone ask for. The ConfigMaps of the resolvers have lists of their own: who may not list
+# all ConfigMaps can still be shown those.
 ASKED: tuple[tuple[type[KubernetesObject], str], ...] = (
-    *((kind, EVERYWHERE) for kind in KINDS if kind is not ConfigMap and kind not in BESIDE_AZURE),
+    *((kind, EVERYWHERE) for kind in KINDS if kind not in BESIDE_AZURE),
     (ConfigMap, COREDNS),
     (ConfigMap, COREDNS_CUSTOM),
+    (ConfigMap, NODE_LOCAL_DNS),
 )
 
 

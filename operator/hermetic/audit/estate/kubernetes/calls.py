@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
+from hermetic.audit.estate.kubernetes.config_values import kept_variables
+from hermetic.audit.estate.kubernetes.environment import NOT_KEPT
+from hermetic.audit.estate.kubernetes.mesh_config import MeshConfig, mesh_summary
 from hermetic.audit.estate.kubernetes.objects import KubernetesObject, Trimmed
-from hermetic.audit.estate.kubernetes.pods import NOT_KEPT
 from hermetic.audit.estate.resource import Part
 from hermetic.audit.estate.spelling import FreeMap
 
@@ -82,7 +84,7 @@ class CsiDriver(KubernetesObject):
 
 
 class ConfigMap(Trimmed, KubernetesObject):
-    """v1/configmaps. Kept of it are Corefiles only: whatever else a ConfigMap holds is nobody's business here."""
+    """v1/configmaps. Kept are Corefiles, what a mesh is configured to call, and what matters as a variable of a pod."""
 
     TYPE: ClassVar[str] = "v1/configmaps"
     KIND: ClassVar[str] = "ConfigMap"
@@ -90,16 +92,38 @@ class ConfigMap(Trimmed, KubernetesObject):
     data: FreeMap[str] | None = None
     binary_data: FreeMap[str] | None = None
     """By name only: files like all others to CoreDNS."""
+    variables: FreeMap[str] | None = None
+    """What is kept of each value, as `config_values` says."""
+    mesh: MeshConfig | None = None
 
     @classmethod
     def trimmed(cls, kept: dict[str, Any]) -> dict[str, Any]:
-        """Without everything that CoreDNS does not import."""
+        """Without everything that CoreDNS does not import, but for what is made of the rest."""
         data, binary = kept.get("data"), kept.get("binaryData")
-        if isinstance(data, Mapping):
-            kept = {**kept, "data": {key: value for key, value in data.items() if _is_imported(str(key))}}
-        if isinstance(binary, Mapping):
-            kept = {**kept, "binaryData": {key: NOT_KEPT for key in binary if _is_imported(str(key))}}
-        return kept
+        named = {"metadata": kept["metadata"]} if "metadata" in kept else {}
+        metadata = named.get("metadata")
+        is_resolvers = isinstance(metadata, Mapping) and metadata.get("namespace") == "kube-system"
+        if not isinstance(data, Mapping | None):
+            return {**named, "data": data}
+        data = data or {}
+        files = {key: value for key, value in data.items() if is_resolvers and _is_imported(str(key))}
+        names = {key: NOT_KEPT for key in binary or () if is_resolvers and _is_imported(str(key))}
+        made = {
+            "data": files,
+            "binaryData": names,
+            "variables": kept_variables({key: value for key, value in data.items() if key not in files}),
+            "mesh": mesh_summary(_name(metadata), data),
+        }
+        return {**named, **{key: value for key, value in made.items() if value}}
+
+    @classmethod
+    def tells(cls, kept: Mapping[str, Any]) -> bool:
+        """Most of them hold nothing that matters here."""
+        return any(kept.get(key) for key in ("data", "binaryData", "variables", "mesh"))
+
+
+def _name(metadata: Any) -> str:
+    return str(metadata.get("name", "")) if isinstance(metadata, Mapping) else ""
 
 
 def _is_imported(key: str) -> bool:

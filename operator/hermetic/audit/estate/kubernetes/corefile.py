@@ -13,7 +13,7 @@ _NEXT = re.compile(r'(?P<end>\n)|#[^\n]*|"(?P<quoted>(?:\\.|[^"\\])*)"?|(?P<bare
 _ESCAPED = re.compile(r'\\(?=")')
 # {$NAME} or {%NAME%}: whatever the environment of CoreDNS says, or nothing at all.
 _ENVIRONMENT = re.compile(r"\{\$[^}]*\}|\{%[^%]*%\}")
-_SCHEME = re.compile(r"^(?:dns|tls|https|grpc|quic)://", re.IGNORECASE)
+_ANY_SCHEME = re.compile(r"^[a-z][a-z0-9+.-]*://", re.IGNORECASE)
 _PORT = re.compile(r"^(?P<host>\[[^\]]+\]|[^:]+):\d+$")
 
 
@@ -32,20 +32,21 @@ def imports(text: str) -> Iterator[str]:
 def snippets(text: str) -> frozenset[str]:
     """Names of the pieces that stand in this text itself, to be imported elsewhere."""
     return frozenset(
-        words[0][1:-1] for words in _lines(text) if words and words[0].startswith("(") and words[0].endswith(")")
+        words[0][1:-1] for words in lines(text) if words and words[0].startswith("(") and words[0].endswith(")")
     )
 
 
 def _told(text: str, directives: frozenset[str]) -> Iterator[list[str]]:
     """What follows each of these words on its line, wherever it stands: a block may begin on the same line."""
-    for words in _lines(text):
+    for words in lines(text):
         for at, word in enumerate(words):
             if _ENVIRONMENT.sub("", word).lstrip("{") in directives:
                 yield words[at + 1 :]
                 break
 
 
-def _lines(text: str) -> Iterator[list[str]]:
+def lines(text: str) -> Iterator[list[str]]:
+    """The words of each line, as CoreDNS reads them."""
     words: list[str] = []
     for found in _NEXT.finditer(text.replace("\r", "")):
         if found["end"]:
@@ -59,9 +60,13 @@ def _lines(text: str) -> Iterator[list[str]]:
 
 
 def _destinations(words: list[str]) -> list[str]:
-    found = []
-    for word in takewhile(lambda word: word not in {"{", "}"}, words):
-        bare = _SCHEME.sub("", word)
-        with_port = _PORT.match(bare)
-        found.append("" if "{" in word else (with_port["host"] if with_port else bare).strip("[]"))
-    return found
+    named = takewhile(lambda word: word not in {"{", "}"}, words)
+    return ["" if "{" in word else bare_host(word) for word in named]
+
+
+def bare_host(word: str) -> str:
+    """A destination without scheme, port and path; a file keeps its path."""
+    bare = _ANY_SCHEME.sub("", word)
+    bare = bare if bare.startswith("/") else bare.partition("/")[0]
+    with_port = _PORT.match(bare)
+    return (with_port["host"] if with_port else bare).strip("[]")

@@ -1,8 +1,14 @@
-"""Image references: which registry one names."""
+"""Image references: which registry and repository one names, and whether that is Microsoft's."""
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 DEFAULT = "docker.io"
+MICROSOFT = frozenset({"mcr.microsoft.com", "mcr.azk8s.cn"})
+"""Where AKS's own images come from. Nodes of an isolated cluster ask the bootstrap registry for them by this name."""
+MIRROR = "aks-managed-repository/"
+"""Where the cache rule aks-managed-mcr of an isolated cluster puts Microsoft's images."""
 
 
 def registry_of(image: str) -> str:
@@ -13,3 +19,29 @@ def registry_of(image: str) -> str:
     first, slash, _ = image.partition("/")
     is_host = bool(slash) and ("." in first or ":" in first or first == "localhost")
     return first.lower() if is_host else DEFAULT
+
+
+def repository_of(image: str) -> str:
+    """Registry and path without tag and digest: "contoso.azurecr.io/nvidia/driver"."""
+    bare = image.partition("@")[0]
+    path, colon, tag = bare.rpartition(":")
+    named = path if colon and "/" not in tag else bare
+    first, slash, rest = named.partition("/")
+    return f"{first.lower()}{slash}{rest}" if slash and registry_of(image) == first.lower() else named
+
+
+def digest_of(image: str) -> str:
+    """ "sha256:…" of a reference by digest; "" of every other."""
+    return image.partition("@")[2]
+
+
+def microsofts(image: str, approved: Collection[str]) -> str:
+    """The path of an image of Microsoft's registry, "oss/v2/calico/node"; "" for every other.
+
+    The mirror of that registry counts in one that the policy allows.
+    """
+    registry, path = registry_of(image), repository_of(image).partition("/")[2]
+    if registry in MICROSOFT:
+        return path
+    is_mirrored = path.startswith(MIRROR) and registry in {one.lower() for one in approved}
+    return path.removeprefix(MIRROR) if is_mirrored else ""

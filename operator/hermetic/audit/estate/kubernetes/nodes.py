@@ -69,13 +69,6 @@ class Namespace(KubernetesObject):
     NAMESPACED: ClassVar[bool] = False
 
 
-class DaemonSet(KubernetesObject):
-    """apps/v1/daemonsets."""
-
-    TYPE: ClassVar[str] = "apps/v1/daemonsets"
-    KIND: ClassVar[str] = "DaemonSet"
-
-
 class NodeClassSpec(Part):
     """Where new nodes are put; absent: the subnet of the cluster's first pool."""
 

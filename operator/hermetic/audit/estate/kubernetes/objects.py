@@ -17,6 +17,8 @@ ANNOTATIONS_READ = (
     "service.beta.kubernetes.io/",
     "kubernetes.azure.com/",
     "kubernetes.io/ingress.class",
+    "service.cilium.io/",
+    "io.cilium/global-service",
     "appgw.ingress.kubernetes.io/",
 )
 
@@ -74,6 +76,8 @@ class KubernetesObject(Resource):
     WRAPPED: ClassVar[bool] = False
     KIND: ClassVar[str]
     NAMESPACED: ClassVar[bool] = True
+    ALSO_SERVED_AS: ClassVar[tuple[str, ...]] = ()
+    """Other versions of the kind in which the fields that are read are the same, the newest first."""
 
     metadata: Metadata = Metadata()
 
@@ -82,6 +86,11 @@ class KubernetesObject(Resource):
         """The typed fact of an answer, named by its reference."""
         value = {key: field for key, field in body.value.items() if key not in {"id", "name"}}
         return super().read(Body({**value, "id": reference(cls, body.value)}, body.evidence))
+
+    @classmethod
+    def tells(cls, kept: Mapping[str, Any]) -> bool:  # noqa: ARG003
+        """Whether what is kept of an object can matter to a check; what cannot is forgotten."""
+        return True
 
     @property
     def namespace(self) -> str:

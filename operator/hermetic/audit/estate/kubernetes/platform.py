@@ -1,79 +1,204 @@
-"""What AKS and Hermetic themselves run, by namespace and name: the only things that may do what others may not.
+"""What AKS and Hermetic themselves run, and which of it may do what others may not.
 
-Names come from AKS's documentation and its components' own repositories. A name that is not here is nobody's: a new
-component of AKS needs a signed exception until this list knows it.
+A part of the platform is known by several things at once: its namespace, which controller made it (or the service
+account that it runs as), and that every one of its images comes from Microsoft's registry or its mirror. A name alone
+excuses nothing. Names come from AKS's documentation and its components' own repositories; what is not here needs an
+exception, or `trustedNodeAgents` in the policy. Each part may do what it is documented to need, and no more.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 
+from hermetic.audit.estate.kubernetes.images import microsofts
 from hermetic.audit.estate.kubernetes.pods import POLICY_ENGINES, Pod
 
 KUBE_SYSTEM = "kube-system"
-CALICO_NAMESPACES = ("calico-system", "tigera-operator")
-PLATFORM_NAMESPACES = frozenset({KUBE_SYSTEM, *CALICO_NAMESPACES})
+CALICO, TIGERA = "calico-system", "tigera-operator"
+PLATFORM_NAMESPACES = frozenset({KUBE_SYSTEM, CALICO, TIGERA})
 """Namespaces in which the platform runs its own, under policies of its own."""
 
-_NODE_AGENTS = frozenset(
-    {
-        "aks-secrets-store-csi-driver",
-        "aks-secrets-store-provider-azure",
-        # Where they send what they collect is for `aks-monitoring` to judge.
-        "ama-logs",
-        "ama-logs-rs",
-        "ama-logs-windows",
+
+SHOWN_BY = {CALICO: "operator.tigera.io", TIGERA: "operator.tigera.io", "gatekeeper-system": "templates.gatekeeper.sh"}
+"""API groups that are there wherever the platform runs something in these namespaces.
+
+Who may make a namespace can give it such a name. Only who administers the whole cluster can add an API group.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Trust:
+    """What the recognition of a part rests on beside the pod itself.
+
+    `approved` are the registries that the policy allows: the mirror of Microsoft's images may be in one of them.
+    `namespaces` are those of `SHOWN_BY`, and kube-system, that are the platform's in this cluster.
+    """
+
+    approved: frozenset[str]
+    namespaces: frozenset[str]
+
+    def holds_in(self, namespace: str) -> bool:
+        """Whether a name of the platform may count in this namespace at all."""
+        return namespace not in SHOWN_BY or namespace in self.namespaces
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A controller of the platform. A `name` that ends in "*" is a beginning; "" is any, told by the service account.
+
+    `node` are rights over the node and its folders, `host_network` is the node's network.
+    """
+
+    kind: str
+    name: str
+    node: bool = False
+    host_network: bool = False
+    service_account: str = ""
+
+    def made(self, kind: str, name: str, service_account: str) -> bool:
+        """Whether it is the controller of this kind and name."""
+        begins = self.name.endswith("*") and name.startswith(self.name[:-1]) and len(name) >= len(self.name)
+        is_named = not self.name or name == self.name or begins
+        return kind == self.kind and is_named and self.service_account in {"", service_account}
+
+
+def _on_every_node(*names: str, node: bool = False, host_network: bool = False) -> tuple[Part, ...]:
+    return tuple(Part("DaemonSet", name, node, host_network) for name in names)
+
+
+def _controllers(*names: str, node: bool = False, host_network: bool = False) -> tuple[Part, ...]:
+    return tuple(Part("Deployment", name, node, host_network) for name in names)
+
+
+_IN_KUBE_SYSTEM: tuple[Part, ...] = (
+    # Networking: azure-container-networking, cilium, AKS's changelog (azure-iptables-monitor from Kubernetes 1.33),
+    # Advanced Container Networking Services (retina-agent, acns-security-agent), use-network-policies.md (azure-npm).
+    *_on_every_node(
+        "acns-security-agent",
         "azure-cns",
         "azure-ip-masq-agent",
         "azure-iptables-monitor",
         "azure-npm",
         "cilium",
-        "cilium-operator",
-        "cloud-node-manager",
-        "cloud-node-manager-windows",
+        "kube-proxy",
+        "retina-agent",
+        node=True,
+        host_network=True,
+    ),
+    *_controllers("cilium-operator", node=True, host_network=True),
+    # azure-cni-overlay.md: konnectivity uses the node's address.
+    *_controllers("konnectivity-agent", host_network=True),
+    # kubernetes-sigs/cloud-provider-azure
+    *_on_every_node("cloud-node-manager", "cloud-node-manager-windows", node=True, host_network=True),
+    # Storage: kubernetes-sigs/azuredisk-csi-driver, azurefile-csi-driver, blob-csi-driver; csi-secrets-store-driver.md
+    *_on_every_node(
         "csi-azuredisk-node",
         "csi-azuredisk-node-win",
         "csi-azurefile-node",
         "csi-azurefile-node-win",
         "csi-blob-node",
-        "kube-proxy",
-        "node-local-dns",
-        "nvidia-device-plugin-daemonset",
-        "retina-agent",
-    }
+        "aks-secrets-store-provider-azure",
+        node=True,
+        host_network=True,
+    ),
+    *_on_every_node("aks-secrets-store-csi-driver", node=True),
+    # Azure Monitor: microsoft/Docker-Provider, Azure/prometheus-collector. On AKS Automatic a DaemonSet for each size
+    # of node. Where they send what they collect is for `aks-monitoring` to judge.
+    *_on_every_node("ama-logs", "ama-logs-windows", "ama-metrics-node", "ama-metrics-node-*", node=True),
+    *_controllers("ama-logs-rs", "ama-metrics", node=True),
+    # Defender for Containers: defender-for-containers-architecture.md (hostPID, eBPF, folders of the node)
+    *_on_every_node("microsoft-defender-collector-ds", "microsoft-defender-publisher-ds", node=True),
+    # Image Cleaner: image-cleaner.md, eraser-dev/eraser. Worker pods belong to an ImageJob with a name of its own.
+    Part("ImageJob", "", node=True, service_account="eraser-imagejob-pods"),
 )
+_IN_CALICO: tuple[Part, ...] = (
+    # tigera/operator, as AKS runs it for networkPolicy calico
+    *_on_every_node("calico-node", "calico-node-windows", node=True, host_network=True),
+    *_on_every_node("csi-node-driver", node=True),
+    *_controllers("calico-typha", host_network=True),
+)
+_BY_NAMESPACE: Mapping[str, tuple[Part, ...]] = {
+    KUBE_SYSTEM: _IN_KUBE_SYSTEM,
+    CALICO: _IN_CALICO,
+    TIGERA: _controllers("tigera-operator", node=True, host_network=True),
+}
+_GROUPS = {"DaemonSet": "apps", "Deployment": "apps", "ImageJob": "eraser.sh"}
 # The control plane of a cluster that runs its own, as pods that the kubelet starts from files.
 _STATIC = frozenset({"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler"})
-_BY_NAMESPACE: Mapping[str, frozenset[str]] = {
-    KUBE_SYSTEM: _NODE_AGENTS,
-    "calico-system": frozenset({"calico-node", "calico-node-windows", "calico-typha", "csi-node-driver"}),
-    "tigera-operator": frozenset({"tigera-operator"}),
-}
 # What Azure Policy runs in a namespace that anybody could have made: these alone, and without rights over a node.
-_ADD_ONS: Mapping[str, frozenset[str]] = {
-    "gatekeeper-system": frozenset({"gatekeeper-audit", "gatekeeper-controller"}),
+_ADD_ONS: Mapping[str, tuple[Part, ...]] = {
+    "gatekeeper-system": _controllers("gatekeeper-audit", "gatekeeper-controller"),
 }
-_MADE_BY = frozenset({"DaemonSet", "Deployment"})
+# In namespaces that anybody could have made, only images of the project that belongs there: Microsoft's registry also
+# has images that run whatever they are told.
+_PROJECTS: Mapping[str, re.Pattern[str]] = {
+    CALICO: re.compile(r"oss/(v2/)?(calico|tigera)/.+"),
+    TIGERA: re.compile(r"oss/(v2/)?(calico|tigera)/.+"),
+    "gatekeeper-system": re.compile(r"oss/(v2/)?open-policy-agent/.+"),
+}
+# More that AKS runs from Microsoft's registry, in namespaces that anybody could have made: proxies and their control
+# planes. They may go where a policy lets them, as every workload.
+_UNDER_POLICIES: Mapping[str, tuple[Part, ...]] = {
+    "app-routing-system": _controllers("nginx*"),
+    "aks-istio-system": _controllers("istiod*"),
+    "aks-istio-ingress": _controllers("aks-istio-ingressgateway-*"),
+    "aks-istio-egress": _controllers("*"),
+}
 
 
-def is_platform(pod: Pod) -> bool:
-    """Whether a pod is one of the components of AKS that work on their node's network or as its administrator."""
+def may_control_its_node(pod: Pod, trust: Trust) -> bool:
+    """Whether a pod is a component of AKS that works as its node's administrator."""
+    return _is_static(pod) or any(part.node for part in _parts(pod, _BY_NAMESPACE, trust))
+
+
+def may_use_the_host_network(pod: Pod, trust: Trust) -> bool:
+    """Whether a pod is a component of AKS that works on its node's network."""
+    return _is_static(pod) or any(part.host_network for part in _parts(pod, _BY_NAMESPACE, trust))
+
+
+def is_the_platforms(pod: Pod, trust: Trust) -> bool:
+    """Whether a pod is run by the platform, from Microsoft's images and under policies of the platform's own."""
+    if pod.namespace in trust.namespaces & PLATFORM_NAMESPACES:
+        return _is_static(pod) or _runs_microsofts_images(pod, trust)
+    return bool(_parts(pod, _ADD_ONS, trust))
+
+
+def may_run_microsofts_images(pod: Pod, trust: Trust) -> bool:
+    """Whether a pod is one that AKS itself runs from Microsoft's registry."""
+    return is_the_platforms(pod, trust) or bool(_parts(pod, _UNDER_POLICIES, trust))
+
+
+def _parts(pod: Pod, known: Mapping[str, tuple[Part, ...]], trust: Trust) -> tuple[Part, ...]:
+    """The parts that a pod is one of, by namespace, controller, service account and images together."""
+    parts = known.get(pod.namespace, ()) if trust.holds_in(pod.namespace) else ()
     owner = pod.metadata.controller
-    if owner is None:
-        return False
-    if owner.kind == "Node":
-        return pod.namespace == KUBE_SYSTEM and pod.workload_name in _STATIC
-    return _is_named(pod, _BY_NAMESPACE)
+    if not parts or owner is None or not _runs_microsofts_images(pod, trust):
+        return ()
+    version, _, kind = pod.workload.partition(" ")[0].rpartition("/")
+    if version.partition("/")[0] != _GROUPS.get(kind):
+        return ()
+    account = pod.spec.service_account_name or ""
+    return tuple(one for one in parts if one.made(kind, pod.workload_name, account))
 
 
-def is_the_platforms(pod: Pod) -> bool:
-    """Whether a pod is run by the platform, from its own images and under policies of its own."""
-    return pod.namespace in PLATFORM_NAMESPACES or _is_named(pod, _ADD_ONS)
+def _runs_microsofts_images(pod: Pod, trust: Trust) -> bool:
+    """Every container, init and ephemeral ones too: a container that was added later is no part of the platform."""
+    paths = [microsofts(container.image, trust.approved) for container in pod.containers]
+    wanted = _PROJECTS.get(pod.namespace)
+    return bool(paths) and all(path and (wanted is None or wanted.fullmatch(path)) for path in paths)
 
 
-def _is_named(pod: Pod, names: Mapping[str, frozenset[str]]) -> bool:
-    kind = pod.workload.partition(" ")[0].rpartition("/")[2]
-    return kind in _MADE_BY and pod.workload_name in names.get(pod.namespace, frozenset())
+def _is_static(pod: Pod) -> bool:
+    owner = pod.metadata.controller
+    return (
+        owner is not None
+        and owner.kind == "Node"
+        and pod.namespace == KUBE_SYSTEM
+        and owner.name == pod.spec.node_name
+        and pod.workload_name in _STATIC
+    )
 
 
 def is_policy_engine(pod: Pod) -> str:

@@ -5,15 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar
 
+from hermetic.audit.estate.kubernetes.environment import EnvSource, EnvVar, is_kept
 from hermetic.audit.estate.kubernetes.objects import KubernetesObject, Trimmed
+from hermetic.audit.estate.kubernetes.outside import outside
+from hermetic.audit.estate.kubernetes.volumes import Volume, VolumeMount, without_plain_volumes
 from hermetic.audit.estate.resource import Part
 from hermetic.audit.estate.spelling import FreeMap
-
-PROXIES = frozenset({"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "FTP_PROXY"})
-HUB_KEYS = frozenset({"HF_TOKEN", "HUGGING_FACE_HUB_TOKEN", "NGC_API_KEY", "NGC_CLI_API_KEY", "MODELSCOPE_API_TOKEN"})
-VALUES_READ = frozenset({"HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE", "NIM_DISABLE_MODEL_DOWNLOAD"})
-"""Variables whose value a check reads. Of the others it is kept at most that they are set."""
-NOT_KEPT = "(not kept)"
 
 # DaemonSets that enforce policies, by the namespace in which AKS or their own installer runs them.
 POLICY_ENGINES: Mapping[str, str] = {
@@ -21,37 +18,6 @@ POLICY_ENGINES: Mapping[str, str] = {
     "azure-npm": "kube-system",
     "calico-node": "calico-system",
 }
-
-
-class EnvVar(Trimmed):
-    """A variable: a literal, or something that the kubelet fills in (`value_from`)."""
-
-    name: str = ""
-    value: str | None = None
-    value_from: FreeMap[Any] | None = None
-
-    @classmethod
-    def trimmed(cls, kept: dict[str, Any]) -> dict[str, Any]:
-        """Without values that nobody reads: credentials are typed into them."""
-        named = {"name": kept["name"]} if "name" in kept else {}
-        if kept.get("valueFrom"):
-            return {**named, "valueFrom": {str(one): {} for one in kept["valueFrom"]}}
-        value = kept.get("value")
-        if not value or kept.get("name") in VALUES_READ:
-            return {**named, **({"value": value} if "value" in kept else {})}
-        return {**named, "value": NOT_KEPT}
-
-    @property
-    def is_set(self) -> bool:
-        """Whether it could hold anything."""
-        return bool(self.value) or bool(self.value_from)
-
-
-class EnvSource(Part):
-    """All keys of a ConfigMap or a Secret as variables."""
-
-    config_map_ref: FreeMap[Any] | None = None
-    secret_ref: FreeMap[Any] | None = None
 
 
 class Capabilities(Part):
@@ -70,6 +36,7 @@ class SecurityContext(Part):
     """What a container may do to its node."""
 
     privileged: bool | None = None
+    proc_mount: str | None = None
     capabilities: Capabilities | None = None
     windows_options: WindowsOptions | None = None
 
@@ -87,11 +54,36 @@ class Resources(Trimmed):
         return {key: some for key, some in found.items() if some}
 
 
-class VolumeMount(Part):
-    """Where a volume of the pod is mounted."""
+class HostAction(Part):
+    """What the kubelet itself calls; without a host, the pod."""
 
-    name: str = ""
-    read_only: bool | None = None
+    host: str | None = None
+
+
+class Handler(Part):
+    """A probe or a hook of a container."""
+
+    http_get: HostAction | None = None
+    tcp_socket: HostAction | None = None
+
+    @property
+    def host(self) -> str:
+        """The machine that the kubelet calls for it; "" for the pod."""
+        hosts = (one.host for one in (self.http_get, self.tcp_socket) if one is not None and one.host)
+        return next(hosts, "")
+
+
+class Lifecycle(Part):
+    """Hooks of a container."""
+
+    post_start: Handler | None = None
+    pre_stop: Handler | None = None
+
+
+class ContainerPort(Part):
+    """`host_port` is a port of the node that leads to the container."""
+
+    host_port: int | None = None
 
 
 class Container(Trimmed):
@@ -104,14 +96,33 @@ class Container(Trimmed):
     security_context: SecurityContext | None = None
     resources: Resources | None = None
     volume_mounts: list[VolumeMount] | None = None
+    command: list[str] | None = None
+    args: list[str] | None = None
+    ports: list[ContainerPort] | None = None
+    lifecycle: Lifecycle | None = None
+    liveness_probe: Handler | None = None
+    readiness_probe: Handler | None = None
+    startup_probe: Handler | None = None
 
     @classmethod
     def trimmed(cls, kept: dict[str, Any]) -> dict[str, Any]:
-        """Without variables and quantities that no check asks about: they are most of a pod."""
+        """Without variables, arguments and quantities that no check asks about: they are most of a pod."""
         env = kept.get("env")
         if isinstance(env, list):
-            kept = {**kept, "env": [one for one in env if not isinstance(one, Mapping) or _is_read(one.get("name"))]}
-        return kept
+            kept = {**kept, "env": [one for one in env if not isinstance(one, Mapping) or is_kept(one)]}
+        for words in ("command", "args"):
+            if isinstance(kept.get(words), list):
+                hosts = [host for word in kept[words] for host in outside(str(word))]
+                kept = {**kept, words: list(dict.fromkeys(hosts))}
+        empty = ("command", "args", "ports", *_HANDLERS)
+        return {key: value for key, value in kept.items() if key not in empty or _says_something(value)}
+
+    @property
+    def called_by_the_kubelet(self) -> Iterator[str]:
+        """Machines that its probes and hooks name."""
+        hooks = self.lifecycle or Lifecycle()
+        handlers = (self.liveness_probe, self.readiness_probe, self.startup_probe, hooks.post_start, hooks.pre_stop)
+        yield from (one.host for one in handlers if one is not None and one.host)
 
     @property
     def wants_gpu(self) -> bool:
@@ -120,35 +131,29 @@ class Container(Trimmed):
         return any(is_gpu(name) for name in (*(resources.requests or ()), *(resources.limits or ())))
 
 
-class HostPath(Part):
-    """A folder or file of the node."""
+class DnsConfig(Part):
+    """Resolvers of the pod's own."""
 
-    path: str = ""
-
-
-class InlineShare(Part):
-    """A share that the pod itself names, without a volume of the cluster."""
-
-    driver: str | None = None
-    read_only: bool | None = None
+    nameservers: list[str] | None = None
 
 
-class Volume(Part):
-    """A volume of the pod; `nfs`, `azure_file` and `csi` are those without a PersistentVolume."""
+class HostAlias(Part):
+    """Names that the pod takes for an address."""
 
-    name: str = ""
-    host_path: HostPath | None = None
-    nfs: InlineShare | None = None
-    azure_file: InlineShare | None = None
-    csi: InlineShare | None = None
+    ip: str = ""
+    hostnames: list[str] | None = None
 
 
 class PodSpec(Part):
     """What was asked for."""
 
     node_name: str | None = None
+    service_account_name: str | None = None
     host_network: bool | None = None
     host_pid: bool | None = None
+    host_ipc: bool | None = None
+    dns_config: DnsConfig | None = None
+    host_aliases: list[HostAlias] | None = None
     security_context: SecurityContext | None = None
     containers: list[Container] | None = None
     init_containers: list[Container] | None = None
@@ -196,7 +201,7 @@ class Pod(Trimmed, KubernetesObject):
         is_agent = isinstance(metadata, Mapping) and metadata.get("namespace") in POLICY_ENGINES.values()
         if isinstance(status, Mapping) and not is_agent:
             kept = {**kept, "status": {key: value for key, value in status.items() if key != "conditions"}}
-        return {**kept, "spec": _without_plain_volumes(spec)} if isinstance(spec, Mapping) else kept
+        return {**kept, "spec": without_plain_volumes(spec)} if isinstance(spec, Mapping) else kept
 
     @property
     def has_ended(self) -> bool:
@@ -218,6 +223,11 @@ class Pod(Trimmed, KubernetesObject):
         """All of them: init and ephemeral ones can do what the others can."""
         for some in (self.spec.init_containers, self.spec.containers, self.spec.ephemeral_containers):
             yield from some or ()
+
+    @property
+    def wants_gpu(self) -> bool:
+        """Whether one of its containers asks for a GPU."""
+        return any(one.wants_gpu for one in self.containers)
 
     @property
     def addresses(self) -> tuple[str, ...]:
@@ -253,33 +263,17 @@ def is_gpu(resource: str) -> bool:
     return resource.startswith(("nvidia.com/gpu", "nvidia.com/mig-", "amd.com/gpu"))
 
 
-def _is_read(name: Any) -> bool:
-    if not isinstance(name, str):
-        return True
-    return name in VALUES_READ or name in HUB_KEYS or name.upper() in PROXIES or name.startswith("NIM_")
+_HANDLERS = ("lifecycle", "livenessProbe", "readinessProbe", "startupProbe")
+
+
+def _says_something(value: Any) -> bool:
+    """Whether anything is in it: most probes call the pod itself, and most ports are the pod's own."""
+    if isinstance(value, Mapping):
+        return any(_says_something(one) for one in value.values())
+    if isinstance(value, list):
+        return any(_says_something(one) for one in value)
+    return value is not None and value != ""
 
 
 def _gpus(quantities: Mapping[str, Any]) -> dict[str, Any]:
     return {name: quantity for name, quantity in quantities.items() if is_gpu(str(name))}
-
-
-def _without_plain_volumes(spec: Mapping[str, Any]) -> dict[str, Any]:
-    volumes = spec.get("volumes")
-    if not isinstance(volumes, list):
-        volumes = []
-    telling = [one for one in volumes if not isinstance(one, Mapping) or one.keys() - {"name"}]
-    names = {one.get("name") for one in telling if isinstance(one, Mapping)}
-    kept = {key: value for key, value in spec.items() if key != "volumes"} | ({"volumes": telling} if telling else {})
-    for sort in ("containers", "initContainers", "ephemeralContainers"):
-        if isinstance(spec.get(sort), list):
-            kept[sort] = [_without_mounts(one, names) for one in spec[sort]]
-    return kept
-
-
-def _without_mounts(container: Any, names: set[Any]) -> Any:
-    mounts = container.get("volumeMounts") if isinstance(container, Mapping) else None
-    if not isinstance(mounts, list):
-        return container
-    telling = [one for one in mounts if not isinstance(one, Mapping) or one.get("name") in names]
-    rest = {key: value for key, value in container.items() if key != "volumeMounts"}
-    return {**rest, "volumeMounts": telling} if telling else rest

@@ -56,6 +56,23 @@ cx.prod.service.azk8s.cn kusto.windows.cn
 
 _ZONES = frozenset(f"{_PUBLIC} {_US_GOVERNMENT} {_CHINA}".split())
 _REGIONAL_ZONES = frozenset(_BY_REGION.split())
+# Names of Azure that are no zone of private link, and under which a service answers that has one, or its sign-in.
+_BESIDE = """
+login.microsoftonline.com login.microsoftonline.us login.partner.microsoftonline.cn login.chinacloudapi.cn
+sts.windows.net vault.azure.net vault.usgovcloudapi.net vault.azure.cn management.azure.com
+management.usgovcloudapi.net management.chinacloudapi.cn
+"""
+_SERVICES = (_ZONES | frozenset(_BESIDE.split())) - {"azure.com"}
+
+
+def is_of_azure(name: str) -> bool:
+    """Whether a name in lower case, without the last dot, is one under which a service of Azure answers.
+
+    Such a name may lead to a private endpoint: whether it does, and whose service it is, is for Azure's side to show.
+    """
+    labels = name.split(".")
+    endings = {".".join(labels[start:]) for start in range(len(labels))}
+    return bool(endings & _SERVICES) or bool(endings & _REGIONAL_ZONES)
 
 
 def is_of_private_link(name: str) -> bool:

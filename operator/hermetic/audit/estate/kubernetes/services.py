@@ -42,6 +42,7 @@ class ServiceSpec(Part):
     """`type` is open: ClusterIP, NodePort, LoadBalancer, ExternalName. Absent is ClusterIP."""
 
     type: str | None = None
+    cluster_ip: str | None = None
     selector: FreeMap[str] | None = None
     ports: list[ServicePort] | None = None
     external_ips: list[str] | None = None
@@ -158,17 +159,18 @@ class IngressClass(KubernetesObject):
     spec: IngressClassSpec = IngressClassSpec()
 
 
-class GatewaySpec(Part):
-    """Which class serves it."""
-
-    gateway_class_name: str | None = None
-
-
 class GatewayAddress(Part):
     """`type` is IPAddress, Hostname, or a name of its controller's own; `value` may be either."""
 
     type: str | None = None
     value: str | None = None
+
+
+class GatewaySpec(Part):
+    """Which class serves it, and which addresses it asks for."""
+
+    gateway_class_name: str | None = None
+    addresses: list[GatewayAddress] | None = None
 
 
 class GatewayStatus(Part):
@@ -188,8 +190,9 @@ class Gateway(KubernetesObject):
 
     @property
     def given(self) -> tuple[str, ...]:
-        """Every address or host name that it was given."""
-        return tuple(one.value for one in self.status.addresses or () if one.value)
+        """Every address or host name that it was given, or asks for."""
+        asked, given = self.spec.addresses or (), self.status.addresses or ()
+        return tuple(dict.fromkeys(one.value for one in (*given, *asked) if one.value))
 
 
 class GatewayClassSpec(Part):

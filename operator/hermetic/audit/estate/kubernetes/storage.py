@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from hermetic.audit.estate.kubernetes.objects import KubernetesObject
+from hermetic.audit.estate.kubernetes.volumes import HostPath, InlineShare, NetworkDisk
 from hermetic.audit.estate.resource import Part
 from hermetic.audit.estate.spelling import FreeMap
 
@@ -45,6 +46,12 @@ class AzureFileVolume(Part):
     read_only: bool | None = None
 
 
+class AzureDiskVolume(Part):
+    """A volume of the old in-tree driver for disks."""
+
+    disk_uri: str | None = None
+
+
 class ClaimReference(Part):
     """The claim that a volume is bound to."""
 
@@ -60,6 +67,13 @@ class VolumeSpec(Part):
     csi: CsiVolume | None = None
     nfs: NfsVolume | None = None
     azure_file: AzureFileVolume | None = None
+    azure_disk: AzureDiskVolume | None = None
+    host_path: HostPath | None = None
+    local: HostPath | None = None
+    flex_volume: InlineShare | None = None
+    iscsi: NetworkDisk | None = None
+    cephfs: NetworkDisk | None = None
+    rbd: NetworkDisk | None = None
     claim_ref: ClaimReference | None = None
 
 
@@ -71,3 +85,14 @@ class PersistentVolume(KubernetesObject):
     NAMESPACED: ClassVar[bool] = False
 
     spec: VolumeSpec = VolumeSpec()
+
+
+class VolumeSnapshotClass(KubernetesObject):
+    """snapshot.storage.k8s.io/v1/volumesnapshotclasses."""
+
+    TYPE: ClassVar[str] = "snapshot.storage.k8s.io/v1/volumesnapshotclasses"
+    KIND: ClassVar[str] = "VolumeSnapshotClass"
+    NAMESPACED: ClassVar[bool] = False
+
+    driver: str | None = None
+    parameters: FreeMap[str] | None = None

@@ -17,6 +17,7 @@ class Reading(StrEnum):
 
     OPEN = "open"
     TLS_ANSWERED = "TLS answered"
+    HTTP_ANSWERED = "HTTP answered"
     ANSWERED = "answered"
     PASSED_ON = "passed on by a proxy"
     FAR_END_REFUSED = "refused by the far end"
@@ -37,7 +38,13 @@ class Reading(StrEnum):
     @property
     def came_through(self) -> bool:
         """Something beyond answered: the packet left, and one came back."""
-        return self in {Reading.OPEN, Reading.TLS_ANSWERED, Reading.ANSWERED, Reading.PASSED_ON}
+        return self in {
+            Reading.OPEN,
+            Reading.TLS_ANSWERED,
+            Reading.HTTP_ANSWERED,
+            Reading.ANSWERED,
+            Reading.PASSED_ON,
+        }
 
     @property
     def was_refused(self) -> bool:
@@ -51,7 +58,7 @@ class Reading(StrEnum):
 
 
 _ANSWER = re.compile(
-    r"(?P<word>[osatg]|p(?P<status>\d{1,3})|x\w{1,64}"
+    r"(?P<word>[osatg]|p(?P<status>\d{1,3})|h\d{1,3}|x\w{1,64}"
     r"|e(?P<errno>\d{1,4})(:(?P<type>\d{1,3})\.(?P<code>\d{1,3})@(?P<offender>[0-9a-f.:]+|=))?)(/(?P<ms>\d{1,7}))?"
 )
 _WORDS = {
@@ -91,8 +98,8 @@ NEIGHBOUR_WAIT_MS = 900
 class Target:
     """One place that was called.
 
-    `what` says what it stands for (public, storage, proxy, wireserver, ...), `kind` how it was called (tcp, tls, proxy,
-    udp). A TLS service is known to listen there.
+    `what` says what it stands for (public, storage, proxy, wireserver, ...), `kind` how it was called (tcp, tls, http,
+    proxy, udp). A TLS service is known to listen there.
     """
 
     what: str
@@ -128,6 +135,8 @@ def _reading(found: re.Match[str], target: Target) -> Reading:
     word = found["word"]
     if found["status"]:
         return Reading.PASSED_ON if found["status"].startswith("2") else Reading.OPEN
+    if word.startswith("h"):
+        return Reading.HTTP_ANSWERED
     if found["errno"] is None:
         return _WORDS.get(word, Reading.UNREADABLE)
     errno, waited = int(found["errno"]), int(found["ms"] or 0)

@@ -6,7 +6,7 @@ its own manifest. They import nothing of Hermetic but one another.
 In:   the environment variable HERMETIC_PROBE, one JSON object
       {"run": TEXT, "limit": SECONDS, "controls": [TARGET...], "targets": [TARGET...], "names": [[WHAT, NAME, PORT]...],
        "resolvers": [ADDRESS...], "canary": DOMAIN, "knownName": NAME, "clusterName": NAME, "imds": BOOL};
-      a TARGET is [WHAT, KIND, ADDRESS, PORT], KIND one of `tcp tls proxy udp`; WHAT is for whoever reads the answers;
+      a TARGET is [WHAT, KIND, ADDRESS, PORT], KIND one of `tcp tls http proxy udp`; WHAT is for the reader of answers;
       no control means the API server's Service
 Out:  one line of JSON on stdout and in /dev/termination-log, of which the kubelet copies 4096 bytes into the pod's
       status: reading it takes no right to read logs. A longer line is written there as `z` and the base64 of its zlib
@@ -15,6 +15,7 @@ Out:  one line of JSON on stdout and in /dev/termination-log, of which the kubel
 One answer is a letter and what belongs to it:
       o            a TCP connection was made
       s            ... and TLS answered on it
+      h200         ... and HTTP was answered with this status: asked were versions of the host's own channel
       p200         ... and a proxy answered with this status
       a            a UDP datagram came back
       t            nothing came back within the limit

@@ -10,7 +10,7 @@ import zlib
 from pathlib import Path
 
 from hermetic.collect.probe.program import machine, metadata
-from hermetic.collect.probe.program.calling import ask, is_address, proxy, tcp, tls
+from hermetic.collect.probe.program.calling import ask, http, is_address, proxy, tcp, tls
 from hermetic.collect.probe.program.dns import A, named, query, random_label, resolve
 from hermetic.collect.probe.program.racing import race
 
@@ -32,6 +32,8 @@ def call(target: Sequence[Any], limit: float, canary: str) -> Steps:
     _, kind, address, port = target
     if kind == "tls":
         return tls(address, port, limit)
+    if kind == "http":
+        return http(address, port, limit)
     if kind == "proxy":
         return proxy(address, port, limit, canary)
     if kind == "udp":

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 TELL_V4, TELL_V6 = (socket.IPPROTO_IP, 11), (socket.IPPROTO_IPV6, 25)
 # linux/errqueue.h: 16 bytes of sock_extended_err, then the socket address of who sent the message
 ICMP_ORIGINS = (2, 3)
+# Azure/WALinuxAgent, protocol/wire.py and protocol/hostplugin.py: what the machine's agent asks the host first
+VERSIONS = {80: "/?comp=versions", 32526: "/versions"}
 OFFENDERS = {TELL_V4: (socket.AF_INET, slice(20, 24)), TELL_V6: (socket.AF_INET6, slice(24, 40))}
 
 
@@ -61,6 +63,19 @@ def client_hello(name: str) -> bytes:
     with contextlib.suppress(ssl.SSLWantReadError):
         context.wrap_bio(ssl.MemoryBIO(), outgoing, server_hostname=name or None).do_handshake()
     return outgoing.read()
+
+
+def http(address: str, port: int, limit: float) -> Steps:
+    """`h` and the status with which HTTP is answered to a question about versions, which changes nothing."""
+
+    def further(sock: socket.socket) -> Steps:
+        path = VERSIONS.get(port, "/")
+        sock.send(f"GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n".encode())
+        yield sock, READ, limit
+        words = sock.recv(64).split(b" ")
+        return f"h{int(words[1])}" if words[0].startswith(b"HTTP/") and words[1:] and words[1].isdigit() else "o"
+
+    return tcp(address, port, limit, further)
 
 
 def proxy(address: str, port: int, limit: float, beyond: str) -> Steps:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.client
 import io
 import json
+from ipaddress import ip_address
 
 from hermetic.collect.probe.program.calling import tcp
 from hermetic.collect.probe.program.racing import READ
@@ -70,21 +71,30 @@ def response(received: bytes) -> tuple[int, Any]:
 def summary(what: str, body: Any) -> Any:
     """What matters of a document; None when it does not have the shape that it should have.
 
-    `loadbalancer`: {"public": [address...], "outboundRules": count}; `network`: [public address...]; `compute`: the
-    fields that name the machine.
+    `loadbalancer`: {"public": [address...], "more": count, "outboundRules": count}; `network`: [public address...];
+    `compute`: the fields that name the machine. The first list holds private addresses too: where it is cut, what may
+    be public is kept, and `more` counts what is not shown.
     """
     try:
         if what == "loadbalancer":
             found = body["loadbalancer"]
-            public = [text(entry["frontendIpAddress"]) for entry in found["publicIpAddresses"]]
+            public = sorted({text(entry["frontendIpAddress"]) for entry in found["publicIpAddresses"]}, key=is_private)
             rules = [text(entry["frontendIpAddress"]) for entry in found["outboundRules"]]
-            return {"public": public[:4], "outboundRules": len(rules)}
+            return {"public": public[:4], "more": len(public[4:]), "outboundRules": len(rules)}
         if what == "network":
             entries = [text(one["publicIpAddress"]) for nic in body["interface"] for one in nic["ipv4"]["ipAddress"]]
             return [public for public in entries if public][:4] if entries else None
         return {key: text(body[key]) for key in ("subscriptionId", "resourceGroupName", "vmScaleSetName", "vmId")}
     except (LookupError, TypeError):
         return None
+
+
+def is_private(address: str) -> bool:
+    """Whether it is empty or certainly private; what is no address may be anything."""
+    try:
+        return not address or not ip_address(address).is_global
+    except ValueError:
+        return False
 
 
 def text(value: Any) -> str:

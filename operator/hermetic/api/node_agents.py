@@ -1,0 +1,52 @@
+"""`trustedNodeAgents`: a team's own agents on its nodes, in an audit's policy and the operator's configuration."""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar
+
+from pydantic import StringConstraints
+
+from hermetic.api.rules import ApiModel, Rule
+from hermetic.api.values import DnsLabel, matches
+
+
+class TrustedNodeAgent(ApiModel):
+    """One image of one controller in one namespace. A controller whose pods run several images has an entry for each.
+
+    Pods of this controller whose images are all named may have rights over their node, and with `hostNetwork` its
+    network. Nothing else is excused.
+    """
+
+    namespace: DnsLabel
+    """Namespace that it runs in. Only those who administer the nodes should be able to make pods there."""
+    owner: Annotated[
+        str,
+        StringConstraints(max_length=317),
+        matches(
+            r"^[A-Z][A-Za-z0-9]{0,62}/[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$",
+            "must be kind and name of a controller, such as 'DaemonSet/nvidia-device-plugin-daemonset', and no pattern",
+        ),
+    ]
+    """Kind and name of the controller that makes its pods, for example 'DaemonSet/nvidia-device-plugin-daemonset'."""
+    image: Annotated[
+        str,
+        StringConstraints(max_length=512),
+        matches(
+            r"^([a-z0-9][-a-z0-9]*([.][a-z0-9][-a-z0-9]*)+(:[0-9]{1,5})?|[a-z0-9][-a-z0-9]*:[0-9]{1,5})"
+            r"(/[a-z0-9]+([._-]+[a-z0-9]+)*)+(@sha256:[0-9a-f]{64})?$",
+            "must be a repository with its registry, such as 'contoso.azurecr.io/nvidia/driver', with or without "
+            "'@sha256:DIGEST', and without a tag: a tag can be moved to another image",
+        ),
+    ]
+    """Image: registry and repository, better with '@sha256:DIGEST'. Its registry must be an allowed one."""
+    host_network: bool = False
+    """Whether its pods may have their node's network too, as a network plug-in of your own needs; only by digest."""
+
+    RULES: ClassVar[tuple[Rule, ...]] = (
+        Rule(
+            cel="!has(self.hostNetwork) || !self.hostNetwork || self.image.contains('@')",
+            message="`hostNetwork: true` needs an image with '@sha256:DIGEST'",
+            holds=lambda agent: not agent.host_network or "@" in agent.image,
+            field=".image",
+        ),
+    )

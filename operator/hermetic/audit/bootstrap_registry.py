@@ -1,0 +1,37 @@
+"""The registry that nodes get AKS's own images from, where AKS keeps it itself.
+
+AKS makes it in the node resource group, with its private endpoint, its zone and its cache rule, and reconciles it:
+people are not to change it. What it sets for the export policy is not documented.
+"""
+
+from __future__ import annotations
+
+from hermetic.audit.estate.arm_ids import group_of, same_id
+from hermetic.audit.estate.azure.cluster_features import ClusterFeatures
+from hermetic.audit.estate.azure.registries import Registry
+from hermetic.audit.estate.estate import Estate
+from hermetic.audit.estate.kubernetes.images import MIRROR
+from hermetic.audit.estate.kubernetes.objects import EVERYWHERE
+from hermetic.audit.estate.kubernetes.pods import Pod
+from hermetic.audit.estate.look import Look
+from hermetic.audit.scope import node_group_of
+
+
+def only_caches_for_aks(estate: Estate, registry: Registry) -> tuple[Look, ...] | None:
+    """What shows that AKS keeps this registry and that no image of a workload is pulled from elsewhere in it; or None.
+
+    Where the cluster was not asked for its pods, it is enough that AKS keeps the registry.
+    """
+    group = node_group_of(estate)
+    cluster = estate.one(ClusterFeatures, estate.cluster)
+    profile = cluster.value.bootstrap_profile if cluster.value is not None else None
+    named = (profile.container_registry_id if profile is not None else None) or ""
+    if not group or not same_id(group_of(registry.id), group) or not same_id(named, registry.id):
+        return None
+    if "kube" not in estate.sources:
+        return (cluster,)
+    pods = estate.every(Pod, EVERYWHERE)
+    host = f"{(registry.login_server or '').lower()}/"
+    images = {one.image.lower() for pod in pods for one in pod.containers}
+    is_theirs = any(one.startswith(host) and not one.startswith(host + MIRROR) for one in images)
+    return None if is_theirs or host == "/" or pods.problem is not None else (cluster, pods)

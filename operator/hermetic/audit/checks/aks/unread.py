@@ -1,0 +1,24 @@
+"""What the cluster's answer holds and this release does not know."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from hermetic.audit.estate.azure.cluster_unread import ClusterUnread
+from hermetic.audit.estate.azure.versions import CONTAINER_SERVICE
+from hermetic.audit.estate.estate import Estate
+from hermetic.audit.judging import Judgement, cannot_say, passes
+from hermetic.audit.policy import Policy
+
+
+def unread_features(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
+    """A field that is set and that nothing here reads may open a way."""
+    seen = estate.one(ClusterUnread, estate.cluster)
+    if seen.value is None:
+        yield cannot_say(estate.cluster, "ClusterNotSeen", "the cluster could not be read", seen)
+    elif seen.value.unread:
+        words = f"set, and not known to this release: {', '.join(seen.value.unread)}"
+        yield cannot_say(estate.cluster, "FeatureUnknown", words, seen)
+    else:
+        words = f"every field that is set is one of api-version {CONTAINER_SERVICE}"
+        yield passes(estate.cluster, "AllFieldsKnown", words, seen)

@@ -1,0 +1,13 @@
+"""Table F, disks: what the nodes keep on managed disks, and whether it can be exported."""
+
+from __future__ import annotations
+
+from hermetic.audit.checks.disks import export
+from hermetic.audit.checks.family import family
+
+CHECKS = family(
+    __package__ or "",
+    {
+        "disk-export": export.links,
+    },
+)

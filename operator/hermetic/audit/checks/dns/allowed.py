@@ -1,0 +1,103 @@
+"""Domains that a DNS security policy lets through: each is a tunnel for who answers its names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from hermetic.audit.checks.dns.deciding import deciding_networks
+from hermetic.audit.checks.dns.zones import links_of
+from hermetic.audit.egress.dns import EVERY_NAME, ByDefault, Domains, in_force, names_by_default
+from hermetic.audit.egress.dns_names import is_within, own_domains, plain
+from hermetic.audit.estate.arm_ids import name_of, parent_of, same_id
+from hermetic.audit.estate.azure.dns import DnsSecurityRule, DomainList
+from hermetic.audit.estate.azure.vnet import VirtualNetwork
+from hermetic.audit.estate.estate import Estate
+from hermetic.audit.estate.look import Look, Seen
+from hermetic.audit.findings import Severity, Verdict
+from hermetic.audit.judging import Judgement, cannot_say, does_not_apply, fails, passes
+from hermetic.audit.policy import Policy
+from hermetic.audit.reach import each_network
+from hermetic.audit.scope import cluster_of
+
+
+@dataclass(frozen=True, slots=True)
+class Own:
+    """Domains that may be allowed, and what that rests on."""
+
+    domains: tuple[str, ...]
+    looks: tuple[Look, ...]
+
+
+def allowed_domains(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+    """Every domain list that is allowed above the rule that blocks every name."""
+
+    def judge(network: Seen[VirtualNetwork]) -> Iterator[Judgement]:
+        for one in (network.target, *deciding_networks(estate, network).networks):
+            yield from _of_network(estate, policy, one)
+
+    yield from each_network(estate, judge)
+
+
+def _of_network(estate: Estate, policy: Policy, network: str) -> Iterator[Judgement]:
+    names = names_by_default(estate, policy, network)
+    if names.verdict is ByDefault.ANSWERED:
+        words = f"{names.words}: every name is answered, which dns-security-policy judges"
+        yield does_not_apply(network, names.reason, words, *names.looks)
+        return
+    if names.verdict is ByDefault.UNCLEAR:
+        yield cannot_say(network, names.reason, names.words, *names.looks, severity=Severity.MEDIUM)
+    rules = [rule for one in names.policies for rule in _letting_through(estate, one)]
+    said = list(_of_rules(estate, rules, _own(estate, policy, network))) if rules else []
+    if names.verdict is ByDefault.UNCLEAR:
+        yield from (one for one in said if one.verdict is Verdict.FAIL)  # whatever decides about the other names
+        return
+    yield from said
+    if not said:
+        yield passes(network, "NothingAllowed", "no domain is allowed above the rule that blocks all", *names.looks)
+
+
+def _of_rules(estate: Estate, rules: list[DnsSecurityRule], own: Own) -> Iterator[Judgement]:
+    found = [(rule, estate.one(DomainList, one.id)) for rule in rules for one in rule.dns_resolver_domain_lists or ()]
+    managed = [rule for rule in rules if rule.managed_domain_lists]
+    for rule, seen in found:
+        yield _judge(rule, seen, own)
+    for rule in managed:
+        words = f"rule {rule.name} lets through lists of Azure's: {', '.join(sorted(rule.managed_domain_lists or ()))}"
+        yield fails(rule.id, "AllowsManagedList", words, rule, paths=("pod -> platform dns -> servers of others",))
+
+
+def _own(estate: Estate, policy: Policy, network: str) -> Own:
+    cluster, links = cluster_of(estate), links_of(estate, policy)
+    region = cluster.value.location if cluster.value is not None else ""
+    ours = [one for one in links if one.virtual_network is not None and same_id(one.virtual_network.id, network)]
+    zones = [name_of(parent_of(one.id)) for one in ours]
+    return Own((*policy.allowed_dns_domains, *own_domains(region, zones)), (cluster, links))
+
+
+def _letting_through(estate: Estate, policy: str) -> Iterator[DnsSecurityRule]:
+    """Each rule of a DNS security policy that lets names through, up to the one that blocks every name."""
+    rules = estate.every(DnsSecurityRule, policy)
+    domains = Domains(estate, rules)
+    for rule in in_force(rules):
+        action = ((rule.action.action_type if rule.action is not None else None) or "").lower()
+        if action == "block" and EVERY_NAME in (domains.of(rule) or ()):
+            break
+        if action != "block":
+            yield rule
+
+
+def _judge(rule: DnsSecurityRule, seen: Seen[DomainList], own: Own) -> Judgement:
+    domains = sorted((seen.value.domains or ()) if seen.value is not None else ())
+    wide = [one for one in domains if not is_within(one, own.domains)]
+    if seen.value is None or seen.value.domains is None:
+        return cannot_say(seen.target, "DomainListNotSeen", f"rule {rule.name}: its domains were not seen", seen)
+    if wide and any(look.problem is not None for look in own.looks):
+        words = f"rule {rule.name} allows {', '.join(wide)}: whether a private zone answers them was not seen"
+        return cannot_say(seen.target, "ZonesNotSeen", words, *own.looks, seen)
+    if wide:
+        words = f"rule {rule.name} lets through {', '.join(wide)} and every name below: none of the cluster's own"
+        paths = tuple(f"pod -> platform dns -> servers of {plain(one)} -> internet" for one in wide[:3])
+        return fails(seen.target, "AllowsOthersNames", words, seen, rule, *own.looks, paths=paths)
+    words = f"rule {rule.name} allows the cluster's own names only: {', '.join(domains) or 'none'}"
+    return passes(seen.target, "OwnNamesOnly", words, seen, rule, *own.looks)

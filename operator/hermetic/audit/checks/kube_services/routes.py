@@ -1,0 +1,87 @@
+"""Where routes of the Gateway API send what a gateway takes in: a gateway inside can be a relay to the outside."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from hermetic.audit.checks.kube_services.slices import addresses_of, outside
+from hermetic.audit.estate.estate import Estate
+from hermetic.audit.estate.kubernetes.names import is_inside
+from hermetic.audit.estate.kubernetes.nodes import Node
+from hermetic.audit.estate.kubernetes.pods import Pod
+from hermetic.audit.estate.kubernetes.routes import ROUTES, ObjectReference, Route
+from hermetic.audit.estate.kubernetes.services import EndpointSlice, Service
+from hermetic.audit.estate.look import merged
+from hermetic.audit.findings import Severity
+from hermetic.audit.judging import Judgement, cannot_say, fails
+from hermetic.audit.looking_at_objects import counted, everywhere, never_empty, objections, settled
+from hermetic.audit.policy import Policy
+from hermetic.errors import FactDamaged
+
+_Name = tuple[str, str]
+# Groups whose kinds of this name select pods of the cluster.
+_POOLS = frozenset({"inference.networking.k8s.io", "inference.networking.x-k8s.io"})
+
+
+def routes(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+    """Every backend, mirror and filter of every route leads to a Service of the cluster that ends in it."""
+    listings = tuple(everywhere(estate, kind) for kind in ROUTES)
+    services = never_empty(everywhere(estate, Service), Service)
+    slices = never_empty(everywhere(estate, EndpointSlice), EndpointSlice)
+    targets = {**_by_address(estate, policy), **_by_name(estate)}
+
+    def judge(route: Route) -> Iterator[Judgement]:
+        for one in route.leads_to:
+            yield from _judge(route, one, targets)
+        for one in route.extensions:
+            message = f"applies {one.kind} {one.name} of {one.group}, which the audit does not read"
+            yield cannot_say(route.id, "FilterNotRead", message, route, severity=Severity.MEDIUM)
+
+    every = merged("", *listings)
+    fine = f"{counted(len(every), 'route')} of the Gateway API: none leads outside"
+    yield from settled(estate, objections(every, judge), "RoutesInside", fine, *listings, services, slices)
+
+
+def _judge(route: Route, one: ObjectReference, targets: Mapping[_Name, str]) -> Iterator[Judgement]:
+    group, kind = one.group or "", one.kind or "Service"
+    if (group, kind) == ("", "Service"):
+        namespace = one.namespace or route.namespace
+        if target := targets.get((namespace, one.name)):
+            yield _leads_out(route, f"v1/Service {namespace}/{one.name}", target)
+    elif (group, kind) == ("networking.istio.io", "Hostname"):
+        if not is_inside(one.name.removeprefix("*.")):
+            yield _leads_out(route, "Hostname", one.name)
+    elif not (group in _POOLS and kind == "InferencePool"):
+        message = f"leads to {kind} {one.name} of {group or 'v1'}, which the audit does not read"
+        yield cannot_say(route.id, "BackendNotRead", message, route)
+
+
+def _leads_out(route: Route, by: str, target: str) -> Judgement:
+    path = f"pod -> gateway -> {route.id} -> {by} -> {target}"
+    return fails(route.id, "RouteLeadsOut", f"sends requests to {target} by {by}", route, paths=(path,))
+
+
+def _by_name(estate: Estate) -> dict[_Name, str]:
+    """Services that stand for a name outside."""
+    found = {}
+    for one in everywhere(estate, Service):
+        try:
+            target = one.spec.external_name or "no name"
+            if one.spec.type == "ExternalName" and not is_inside(target):
+                found[(one.namespace, one.metadata.name)] = target
+        except FactDamaged:  # k8s-externalname says so
+            continue
+    return found
+
+
+def _by_address(estate: Estate, policy: Policy) -> dict[_Name, str]:
+    """Services whose slices hold an address outside that is no pod's and no node's."""
+    known = addresses_of(everywhere(estate, Pod), everywhere(estate, Node))
+    found = {}
+    for one in everywhere(estate, EndpointSlice):
+        try:
+            if targets := outside(one, policy, known):
+                found[(one.namespace, one.service)] = targets[-1]
+        except FactDamaged:  # k8s-endpoints-external says so
+            continue
+    return found

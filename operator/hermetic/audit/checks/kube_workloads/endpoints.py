@@ -1,0 +1,102 @@
+"""Addresses outside that pods are configured to call: models, packages, telemetry, resolvers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from hermetic.audit.checks.kube_workloads.proxies import not_seen_whole
+from hermetic.audit.estate.estate import Estate
+from hermetic.audit.estate.kubernetes.environment import NOT_KEPT, is_endpoint
+from hermetic.audit.estate.kubernetes.names import is_inside
+from hermetic.audit.estate.kubernetes.outside import outside
+from hermetic.audit.estate.kubernetes.platform import is_the_platforms
+from hermetic.audit.estate.kubernetes.pods import Container, Pod
+from hermetic.audit.estate.probe.addresses import is_public
+from hermetic.audit.findings import Severity
+from hermetic.audit.judging import Judgement, cannot_say, fails
+from hermetic.audit.looking_at_objects import counted, objections, settled
+from hermetic.audit.platform_trust import trust_of
+from hermetic.audit.policy import Policy
+from hermetic.audit.variables import SEE_WHAT_IT_HOLDS, ConfigMaps, config_maps
+from hermetic.audit.workloads import pods_and_templates
+
+SHOWN = 5
+
+
+def endpoints(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+    """No model server is configured with an address outside, and no pod with a hub, an index or a collector outside."""
+    pods, maps = pods_and_templates(estate), config_maps(estate)
+    trust = trust_of(estate, policy)
+
+    def judge(pod: Pod) -> Iterator[Judgement]:
+        if pod.has_ended or is_the_platforms(pod, trust):
+            return
+        called = tuple(dict.fromkeys(host for one in pod.containers for host in one.called_by_the_kubelet))
+        if any(not is_inside(one) for one in called):
+            yield _by_the_kubelet(pod, next(one for one in called if not is_inside(one)))
+        found = tuple(dict.fromkeys(_outside(pod, maps)))
+        if found:
+            yield _told(pod, found)
+        elif unread := maps.unread(pod):
+            yield cannot_say(pod.workload, "ConfigMapsNotSeen", "it takes variables from ConfigMaps", pod, *unread)
+        else:
+            yield from _not_seen(pod, maps)
+
+    fine = f"{counted(len(pods), 'pod')}: none is configured with an address outside"
+    yield from settled(estate, objections(pods, judge), "EndpointsInside", fine, pods)
+
+
+def _told(pod: Pod, found: tuple[str, ...]) -> Judgement:
+    return fails(
+        pod.workload,
+        "EndpointOutside",
+        f"its pods are configured to call {', '.join(found[:SHOWN])}",
+        pod,
+        paths=(f"{pod.workload} -> {found[0]}",),
+    )
+
+
+def _by_the_kubelet(pod: Pod, host: str) -> Judgement:
+    return fails(
+        pod.workload,
+        "KubeletCallsOutside",
+        f"a probe or a hook makes the kubelet call {host}: no network policy applies to its machine",
+        pod,
+        paths=(f"{pod.workload} -> kubelet -> {host}",),
+        severity=Severity.HIGH,
+    )
+
+
+def _outside(pod: Pod, maps: ConfigMaps) -> Iterator[str]:
+    config = pod.spec.dns_config
+    yield from (f"the resolver {one}" for one in (config.nameservers if config else None) or () if is_public(one))
+    for alias in pod.spec.host_aliases or ():
+        if is_public(alias.ip):
+            yield f"{alias.ip} by the name {', '.join(alias.hostnames or ())}"
+    yield from (f"{one.git_repo.repository} (gitRepo)" for one in pod.spec.volumes or () if one.git_repo is not None)
+    serves_models = pod.wants_gpu
+    for container in pod.containers:
+        for variable in maps.variables(pod, container):
+            value = variable.value or ""
+            if (serves_models or is_endpoint(variable.name)) and value != NOT_KEPT and "//" in value:
+                yield f"{value} ({variable.name})"
+        if serves_models:
+            yield from (f"{host} (argument)" for host in _arguments(container))
+
+
+def _arguments(container: Container) -> Iterator[str]:
+    for word in (*(container.command or ()), *(container.args or ())):
+        yield from outside(word)
+
+
+def _not_seen(pod: Pod, maps: ConfigMaps) -> Iterator[Judgement]:
+    named = [one for container in pod.containers for one in maps.variables(pod, container) if is_endpoint(one.name)]
+    hidden = {one.name: one for one in named if one.value_from}
+    if hidden:
+        names = ", ".join(sorted(hidden)[:SHOWN])
+        message = f"{names}: set from elsewhere, with a value that the audit does not read"
+        secrets = [one.secret for one in hidden.values() if one.secret]
+        remedy, fill = (SEE_WHAT_IT_HOLDS, {"SECRET_NAME": secrets}) if secrets else ("", None)
+        yield cannot_say(pod.workload, "EndpointNotSeen", message, pod, remedy=remedy, fill=fill)
+    elif pod.wants_gpu:
+        yield from not_seen_whole(pod, maps)

@@ -1,0 +1,64 @@
+"""Tokens that are mounted into model servers: a server that was taken over can use them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from hermetic.audit.estate.estate import Estate
+from hermetic.audit.estate.kubernetes.pods import Pod
+from hermetic.audit.estate.kubernetes.volumes import Volume
+from hermetic.audit.findings import Severity
+from hermetic.audit.judging import Judgement, fails
+from hermetic.audit.looking_at_objects import counted, objections, settled
+from hermetic.audit.policy import Policy
+from hermetic.audit.workloads import pods_and_templates
+
+WORKLOAD_IDENTITY = "azure.workload.identity/use"
+# Names by which Secrets that hold the key of a model hub, a registry or a tracker are commonly known.
+_KEY = re.compile(
+    r"(^|[-._])(hf|hugging-?face|hub|ngc|nvcr|nvidia-api|modelscope|kaggle|wandb|token|tokens|api-?key|pat|dockerconfig"
+    r"|registry|pull)([-._]|$)",
+    re.IGNORECASE,
+)
+API = "the API server"
+
+
+def tokens(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
+    """No pod with a GPU has a token for a service outside, or a Secret that is named as the key to one."""
+    pods = pods_and_templates(estate)
+
+    def judge(pod: Pod) -> Iterator[Judgement]:
+        if pod.has_ended or not pod.wants_gpu:
+            return
+        volumes = tuple(pod.spec.volumes or ())
+        keys = tuple(dict.fromkeys(name for one in volumes for name in _secrets(one) if _KEY.search(name)))
+        audiences = tuple(dict.fromkeys(name for one in volumes for name in _audiences(one)))
+        foreign = tuple(one for one in audiences if one != API)
+        if pod.labels.get(WORKLOAD_IDENTITY) == "true" and not foreign:
+            foreign = ("Microsoft Entra ID",)
+        if keys:
+            yield fails(pod.workload, "KeyMounted", f"its model server has the Secret {', '.join(keys)} as files", pod)
+        if foreign:
+            message = f"its model server has a token of its service account for {', '.join(foreign)}"
+            yield fails(pod.workload, "TokenMounted", message, pod, paths=(f"{pod.workload} -> {foreign[0]}",))
+        elif API in audiences:
+            message = f"its model server has a token for {API}: what its service account may do, it may do"
+            yield fails(pod.workload, "ApiTokenMounted", message, pod, severity=Severity.LOW)
+
+    fine = f"{counted(len(pods), 'pod')}: no model server has a token"
+    yield from settled(estate, objections(pods, judge), "NoToken", fine, pods)
+
+
+def _secrets(volume: Volume) -> Iterator[str]:
+    if volume.secret is not None and volume.secret.secret_name:
+        yield volume.secret.secret_name
+    for source in (volume.projected.sources if volume.projected is not None else None) or ():
+        if source.secret is not None and source.secret.name:
+            yield source.secret.name
+
+
+def _audiences(volume: Volume) -> Iterator[str]:
+    for source in (volume.projected.sources if volume.projected is not None else None) or ():
+        if source.service_account_token is not None:
+            yield source.service_account_token.audience or API

@@ -1,0 +1,66 @@
+"""The host's own channel as a machine's own network reaches it: with a plug-in that fetches and stores what it is told.
+
+The agent of every machine needs it, so that it answers there is Azure's design and no fault of a cluster. What matters
+is who has the machine's network: with the platform's parts alone this is medium, one admitted pod away from a way out
+that no security rule and no route sees. Where another pod has it, it is high.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from hermetic.audit.checks.kube_workloads import rights
+from hermetic.audit.checks.probe.calls import on_the_hosts_channel, unclear_on_the_hosts_channel
+from hermetic.audit.checks.probe.vantages import HOST, Doubt, Place, Way, each_place, seat, weigh
+from hermetic.audit.estate.estate import Estate
+from hermetic.audit.estate.probe.runs import ProbeRun
+from hermetic.audit.findings import Severity, Verdict
+from hermetic.audit.judging import Judgement
+from hermetic.audit.policy import Policy
+
+SHOWN = 3
+
+
+def host_plugin(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+    """What answers at 168.63.129.16 on ports 80 and 32526 to a pod in the machine's own network."""
+    others = _others_on_the_host(estate, policy)
+
+    def ways(run: ProbeRun) -> Iterator[Way]:
+        for what, words in on_the_hosts_channel(run, policy):
+            yield Way(f"{what} {words} in the network of {run.node}", f"{seat(run)} -> host plug-in -> internet")
+
+    def doubts(run: ProbeRun) -> Iterator[Doubt]:
+        yield from unclear_on_the_hosts_channel(run, policy)
+        called = run.said.called("wireserver")
+        if not called or any(one.target.kind != "http" for one in called):
+            message = "168.63.129.16 was not asked over HTTP: this is the answer of an older release of the probe"
+            yield Doubt("NotAsked", message, "Let the probe of this release run.")
+
+    def judge(place: Place) -> Iterator[Judgement]:
+        silence = "the host's channel answered nothing"
+        found = weigh(place, (HOST,), reason="HostPluginReachable", ways=ways, doubts=doubts, silence=silence)
+        if found.verdict is not Verdict.FAIL:
+            yield found
+        elif others:
+            words = f"{', '.join(others[:SHOWN])}{' and more' if len(others) > SHOWN else ''}"
+            message = f"{found.message}; pods of {words} have that network and are no part of the platform"
+            yield replace(found, message=message, severity=Severity.HIGH)
+        else:
+            yield replace(found, message=f"{found.message}; {_only_the_platform(estate)}")
+
+    yield from each_place(estate, judge)
+
+
+def _others_on_the_host(estate: Estate, policy: Policy) -> tuple[str, ...]:
+    """Workloads with their node's network that are no part of the platform, as k8s-hostnetwork finds them."""
+    if "kube" not in estate.sources:
+        return ()
+    found = rights.host_network(estate, policy)
+    return tuple(sorted(one.resource for one in found if one.verdict is Verdict.FAIL))
+
+
+def _only_the_platform(estate: Estate) -> str:
+    if "kube" not in estate.sources:
+        return "which pods have that network was not asked (--kube)"
+    return "no pod is known to have that network but parts of the platform, and the next one that does reaches it"

@@ -1,0 +1,112 @@
+"""What only previews of the registry's API show. A cloud may refuse them: then each of these is Unknown, never Pass."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from hermetic.audit.checks.registries.access import export_status
+from hermetic.audit.checks.registries.tiers import lesser_tier
+from hermetic.audit.estate.azure.registries import (
+    ExportPipeline,
+    Registry,
+    RegistryAgentPool,
+    RegistryInPreview,
+    RegistryTask,
+)
+from hermetic.audit.estate.estate import Estate
+from hermetic.audit.estate.look import Listing, Seen
+from hermetic.audit.judging import Judgement, cannot_say, does_not_apply, fails, passes
+from hermetic.audit.policy import Policy
+from hermetic.audit.stores import each_registry
+
+OFF, ON = "disabled", "enabled"
+IPV4, DUAL_STACK = "ipv4", "ipv4andipv6"
+
+
+def writable_caches(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+    """Whether repositories behind cache rules take what is pushed."""
+
+    def judge(seen: Seen[Registry]) -> Iterator[Judgement]:
+        shown = estate.one(RegistryInPreview, seen.target)
+        said = (shown.value.writable_cache_repos if shown.value is not None else None) or ""
+        if said.lower() == ON:
+            words = "repositories behind cache rules can be written to: a copy of an image can be replaced"
+            yield fails(seen.target, "CacheWritable", words, shown, paths=("pod -> registry -> other pod",))
+        elif said.lower() == OFF:
+            yield passes(seen.target, "CacheReadOnly", "repositories behind cache rules are read-only", shown)
+        else:
+            yield cannot_say(seen.target, "NotSaid", f"writableCacheRepos is {said or 'absent'}", shown)
+
+    yield from each_registry(estate, policy, judge)
+
+
+def endpoints(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+    """Names by region and addresses of IPv6, beside the one endpoint that every registry has."""
+
+    def judge(seen: Seen[Registry]) -> Iterator[Judgement]:
+        shown = estate.one(RegistryInPreview, seen.target)
+        regional = (shown.value.regional_endpoints if shown.value is not None else None) or ""
+        protocol = (shown.value.endpoint_protocol if shown.value is not None else None) or ""
+        more = ["has an endpoint for each region"] if regional.lower() == ON else []
+        more += ["answers by IPv6 on its public endpoints"] if protocol.lower() == DUAL_STACK else []
+        if more:
+            words = f"the registry {' and '.join(more)}"
+            yield fails(seen.target, "MoreEndpoints", words, shown, paths=("internet -> registry",))
+        elif (regional.lower(), protocol.lower()) == (OFF, IPV4):
+            words = "no endpoint for each region, and none by IPv6"
+            yield passes(seen.target, "OneEndpoint", words, shown)
+        else:
+            words = f"regionalEndpoints is {regional or 'absent'}, endpointProtocol is {protocol or 'absent'}"
+            yield cannot_say(seen.target, "NotSaid", words, shown)
+
+    yield from each_registry(estate, policy, judge)
+
+
+def pipelines(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+    """An export pipeline writes artifacts to a storage account, of anyone."""
+
+    def judge(seen: Seen[Registry]) -> Iterator[Judgement]:
+        if tier := lesser_tier(seen):
+            yield does_not_apply(seen.target, "NotInTier", f"a registry of tier {tier} can have none", seen)
+            return
+        found, status = estate.every(ExportPipeline, seen.target), export_status(seen)
+        if found.problem is not None and not found.items and status == OFF:
+            words = "export is disabled, and Azure lets no registry disable it while it has an export pipeline"
+            yield passes(seen.target, "ExportOff", words, seen)
+        elif found.items:
+            words = "; ".join(f"{one.name} exports to {_place(one)}" for one in found)
+            fill, path = {"ATTACHED_ID": [one.id for one in found]}, "registry -> export pipeline -> storage account"
+            yield fails(seen.target, "ExportPipeline", words, seen, found, paths=(path,), fill=fill)
+        else:
+            yield passes(seen.target, "NoExportPipeline", "the registry has no export pipeline", seen, found)
+
+    yield from each_registry(estate, policy, judge)
+
+
+def tasks(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+    """Tasks run any container; their machines are of Microsoft's network, or of a subnet that an agent pool names."""
+
+    def judge(seen: Seen[Registry]) -> Iterator[Judgement]:
+        every = estate.every(RegistryTask, seen.target)
+        running = [one for one in every if (one.status or "").lower() != OFF]
+        told = [(one.id, f"task {one.name} runs containers") for one in running]
+        pools: Listing[RegistryAgentPool] | None = None
+        if not lesser_tier(seen):
+            pools = estate.every(RegistryAgentPool, seen.target)
+            told += [(one.id, f"agent pool {one.name} has machines in {_network(one)}") for one in pools]
+        asked = (seen, every) if pools is None else (seen, every, pools)
+        if told:
+            fill, words = {"ATTACHED_ID": [one for one, _ in told]}, "; ".join(words for _, words in told)
+            yield fails(seen.target, "Task", words, *asked, paths=("registry -> task -> internet",), fill=fill)
+        else:
+            yield passes(seen.target, "NoTask", "the registry runs no task and has no agent pool", *asked)
+
+    yield from each_registry(estate, policy, judge)
+
+
+def _place(one: ExportPipeline) -> str:
+    return (one.target.uri if one.target is not None else None) or "a place not named"
+
+
+def _network(one: RegistryAgentPool) -> str:
+    return one.virtual_network_subnet_resource_id or "a network of Microsoft's, which reaches the internet"

@@ -1,0 +1,17 @@
+"""What Azure itself sends or runs beside the network: logs, copies of packets, code on machines."""
+
+from __future__ import annotations
+
+from hermetic.audit.checks.family import family
+from hermetic.audit.checks.sinks import captures, machines, settings
+
+CHECKS = family(
+    __package__ or "",
+    {
+        "diag-foreign-sink": settings.foreign_sinks,
+        "vmss-extensions": machines.extensions,
+        "vmss-boot-diagnostics": machines.boot_diagnostics,
+        "nic-tap": machines.taps,
+        "packet-capture": captures.packet_captures,
+    },
+)

@@ -1,0 +1,113 @@
+"""Where logs go: of the cluster, its networks, its registries and its storage, and of the packets themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from hermetic.audit.egress.attached import attached
+from hermetic.audit.egress.balancers import balancers_of
+from hermetic.audit.egress.inventory import readable
+from hermetic.audit.estate.arm_ids import name_of
+from hermetic.audit.estate.azure.diagnostics import DiagnosticSetting
+from hermetic.audit.estate.azure.flow_logs import FlowLog
+from hermetic.audit.estate.azure.storage import StorageAccount
+from hermetic.audit.estate.estate import Estate
+from hermetic.audit.estate.look import Look
+from hermetic.audit.estate.questions import Trouble
+from hermetic.audit.judging import Judgement, cannot_say, fails, passes, whatever_is_damaged
+from hermetic.audit.policy import Policy
+from hermetic.audit.scope import network_ids_of, networks_of, subnets_of, whole_or_unknown
+from hermetic.audit.stores import account_ids, registry_ids
+
+BLOBS, FILES = "blobServices/default", "fileServices/default"
+SERVICES = {"filestorage": (FILES,), "blockblobstorage": (BLOBS,), "blobstorage": (BLOBS,)}
+"""The logs of an account are those of its services, which its kind says; the account itself has measurements only."""
+PARTNER = "partner solution"
+
+
+def foreign_sinks(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+    """Every setting and flow log that names something to send to."""
+    registries, accounts = registry_ids(estate, policy), account_ids(estate, policy)
+    (groups, of_groups), (balancers, of_balancers) = _security_groups(estate), balancers_of(estate, policy)
+    around = (*groups, *(one.target for one in balancers))
+    for resource in (estate.cluster, *network_ids_of(estate), *around, *registries):
+        yield from _of_resource(estate, policy, resource)
+    for account in accounts:
+        yield from whatever_is_damaged(account, _of_account(estate, policy, account))
+    yield from _of_flow_logs(estate, policy)
+    looks = (*subnets_of(estate)[1], *of_groups, *of_balancers, registries, accounts)
+    yield from whole_or_unknown(estate.cluster, "what has diagnostic settings", *looks)
+
+
+def _security_groups(estate: Estate) -> tuple[tuple[str, ...], tuple[Look, ...]]:
+    """Those of the cluster's subnets and of interfaces in them, and the looks that decide whether there are more."""
+    subnets, _ = subnets_of(estate)
+    seen = [one.seen.value for one in subnets if one.seen.value is not None]
+    damaged: list[Look] = []
+    named = [one for _, one in readable(seen, lambda subnet: subnet.network_security_group, damaged) if one is not None]
+    by_subnet, looks = attached(estate)
+    on_interfaces = (group for one in by_subnet.values() for group in one.groups.values() if group)
+    ids = {one.lower(): one for one in (*(reference.id for reference in named), *on_interfaces)}
+    return tuple(ids[key] for key in sorted(ids)), (*looks, *damaged)
+
+
+def _of_account(estate: Estate, policy: Policy, account: str) -> Iterator[Judgement]:
+    """Of its services; which it has is known once it was asked for, and every one may send where its kind is not."""
+    seen = estate.one(StorageAccount, account)
+    if seen.problem is not None and seen.problem.trouble is Trouble.NOT_ASKED:
+        yield cannot_say(account, "NotSeen", "which services it has was not asked", seen)
+        return
+    kind = seen.value.kind if seen.value is not None else None
+    for service in SERVICES.get((kind or "").lower(), (BLOBS, FILES)):
+        yield from _of_resource(estate, policy, f"{account}/{service}")
+
+
+def _of_resource(estate: Estate, policy: Policy, resource: str) -> Iterator[Judgement]:
+    settings = estate.every(DiagnosticSetting, resource)
+    for one in settings:
+        yield from whatever_is_damaged(one.id or resource, _judge(estate, policy, one))
+    if not settings.items:
+        yield passes(resource, "NothingSent", "no diagnostic setting: Azure sends no logs of it", settings)
+    else:
+        yield from whole_or_unknown(resource, "its diagnostic settings", settings)
+
+
+def _judge(estate: Estate, policy: Policy, setting: DiagnosticSetting) -> Iterator[Judgement]:
+    sinks = list(setting.sinks)
+    if not sinks:
+        words = "the setting names no workspace, account, event hub or partner"
+        yield cannot_say(setting.id, "SinkNotNamed", words, setting)
+    else:
+        yield _sent(estate, policy, setting.id, sinks, setting)
+
+
+def _of_flow_logs(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+    """Those of the networks, switched on or not: one that is off is one change away, and is read all the same."""
+    networks = (network.value for network in networks_of(estate) if network.value is not None)
+    ids = {one.id.lower(): one.id for network in networks for one in network.flow_logs}
+    for _, one in sorted(ids.items()):
+        seen = estate.one(FlowLog, one)
+        if seen.value is None:
+            yield cannot_say(one, "FlowLogNotSeen", "the flow log could not be read", seen)
+        else:
+            yield from whatever_is_damaged(one, _flow_log(estate, policy, seen.value))
+
+
+def _flow_log(estate: Estate, policy: Policy, log: FlowLog) -> Iterator[Judgement]:
+    analytics = log.flow_analytics_configuration
+    watcher = analytics.network_watcher_flow_analytics_configuration if analytics is not None else None
+    named = {"storage account": log.storage_id, "workspace": watcher.workspace_resource_id if watcher else None}
+    sinks = [(word, one) for word, one in named.items() if one]
+    if sinks:
+        yield _sent(estate, policy, log.id, sinks, log)
+
+
+def _sent(estate: Estate, policy: Policy, resource: str, sinks: list[tuple[str, str]], look: Look) -> Judgement:
+    ours = (estate.cluster, *network_ids_of(estate))
+    others = [(word, one) for word, one in sinks if word == PARTNER or not policy.owns(one, *ours)]
+    if not others:
+        words = f"logs go to {', '.join(f'{word} {name_of(one)}' for word, one in sinks)}, in subscriptions of ours"
+        return passes(resource, "OurSink", words, look)
+    words = f"logs are sent to what is not ours: {', '.join(f'{word} {one}' for word, one in others)}"
+    paths = tuple(f"cluster -> azure monitor -> {word} of another subscription" for word, _ in others)
+    return fails(resource, "ForeignSink", words, look, paths=paths)

@@ -1,0 +1,97 @@
+"""Derived findings: what follows from other findings, once it is known which of those are accepted.
+
+A check that passes as far as others pass says so (`passes(..., parts=Parts(...))`) and judges nothing of theirs. Its
+finding comes to the worst of its parts that decide: Fail where one fails, Unknown where one is unknown, Excepted where
+the only parts that are open are accepted by exceptions, and otherwise what the check itself found. It names the part
+that is open, with that part's path and remedy. The same function runs in an audit and wherever exceptions are applied
+later.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from hermetic.audit.findings import AcceptedException, Finding, Parts, Severity, Verdict, worst_first
+
+_OPEN = (Verdict.FAIL, Verdict.UNKNOWN)
+
+
+def derived(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    """The same findings, with those that are derived settled by the others. Doing it again changes nothing."""
+    every = tuple(findings)
+    return tuple(one if one.derived_from is None else _settled(one, one.derived_from, every) for one in every)
+
+
+def _settled(finding: Finding, parts: Parts, every: tuple[Finding, ...]) -> Finding:
+    if finding.verdict is Verdict.EXCEPTED:
+        return finding
+    deciding = worst_first(one for one in every if _is_part(one, parts))
+    if still_open := [one for one in deciding if one.verdict in _OPEN]:
+        return _open(finding, parts, still_open)
+    if accepted := [one for one in deciding if one.verdict is Verdict.EXCEPTED and one.exception is not None]:
+        return _accepted(finding, parts, accepted)
+    return finding
+
+
+def _is_part(finding: Finding, parts: Parts) -> bool:
+    is_named = finding.derived_from is None and finding.severity.decides and finding.check in parts.checks
+    resource = finding.resource.lower().rstrip("/")
+    return is_named and (not parts.resources or resource in {one.lower().rstrip("/") for one in parts.resources})
+
+
+def _open(finding: Finding, parts: Parts, still_open: list[Finding]) -> Finding:
+    """As bad as the worst part; where parts fail and others are unknown, those that fail are the cause."""
+    cause = still_open[0]
+    causes = [one for one in still_open if one.verdict is cause.verdict]
+    fails = cause.verdict is Verdict.FAIL
+    return replace(
+        finding,
+        verdict=parts.worst if fails else Verdict.UNKNOWN,
+        severity=_severity(causes),
+        reason=parts.fail_reason if fails else parts.unknown_reason,
+        message=f"{_told(cause)}{_others(causes)}",
+        remedy=cause.remedy,
+        paths=tuple(dict.fromkeys(path for one in causes for path in one.paths)),
+        masked=all(one.masked for one in causes),
+    )
+
+
+def _accepted(finding: Finding, parts: Parts, accepted: list[Finding]) -> Finding:
+    """Accepted for as long as every exception of its parts counts."""
+    held = [one.exception for one in accepted if one.exception is not None]
+    worst = Verdict.FAIL if any(one.accepted is Verdict.FAIL for one in held) else Verdict.UNKNOWN
+    ends_first = min(held, key=lambda one: one.expiry)
+    checks = ", ".join(dict.fromkeys(one.check for one in accepted))
+    return replace(
+        finding,
+        verdict=Verdict.EXCEPTED,
+        severity=_severity(accepted),
+        reason=parts.fail_reason if worst is Verdict.FAIL else parts.unknown_reason,
+        message=f"what is open is accepted by exceptions: {_told(accepted[0])}{_others(accepted)}",
+        remedy=accepted[0].remedy,
+        paths=tuple(dict.fromkeys(path for one in accepted for path in one.paths)),
+        exception=AcceptedException(
+            f"follows from what is accepted of {checks}: {ends_first.reason}",
+            ends_first.owner,
+            ends_first.expiry,
+            accepted=worst if parts.worst is Verdict.FAIL else Verdict.UNKNOWN,
+        ),
+    )
+
+
+def _severity(causes: list[Finding]) -> Severity:
+    return min((one.severity for one in causes), key=lambda severity: severity.rank)
+
+
+def _told(cause: Finding) -> str:
+    verdict = cause.exception.accepted if cause.exception is not None else cause.verdict
+    return f"{cause.check} is {verdict.value} for {cause.resource}: {cause.message}"
+
+
+def _others(causes: list[Finding]) -> str:
+    """How many more parts, by check; "" where there is no other."""
+    if len(causes) == 1:
+        return ""
+    checks = ", ".join(dict.fromkeys(one.check for one in causes[1:]))
+    return f"; and {len(causes) - 1} more ({checks})"

@@ -1,0 +1,98 @@
+"""The AKS cluster read for fields that no model knows: a feature that came after this release.
+
+The fields are those of the stable specification 2026-06-01 (Azure/azure-rest-api-specs,
+containerservice/resource-manager/Microsoft.ContainerService/aks), in the spelling of `spelling`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, ClassVar, Self
+
+from hermetic.audit.estate.azure.versions import CONTAINER_SERVICE
+from hermetic.audit.estate.questions import Body
+from hermetic.audit.estate.resource import Resource
+from hermetic.audit.estate.spelling import FreeMap, child, spelling
+
+
+def _names(text: str) -> frozenset[str]:
+    return frozenset(spelling(one) for one in text.split())
+
+
+KNOWN: Mapping[str, frozenset[str]] = {
+    "": _names(
+        "provisioningState powerState maxAgentPools kubernetesVersion currentKubernetesVersion dnsPrefix fqdnSubdomain "
+        "fqdn privateFQDN azurePortalFQDN agentPoolProfiles linuxProfile windowsProfile servicePrincipalProfile "
+        "addonProfiles podIdentityProfile oidcIssuerProfile nodeResourceGroup nodeResourceGroupProfile enableRBAC "
+        "supportPlan networkProfile aadProfile autoUpgradeProfile upgradeSettings autoScalerProfile "
+        "apiServerAccessProfile diskEncryptionSetID identityProfile privateLinkResources disableLocalAccounts "
+        "httpProxyConfig securityProfile storageProfile ingressProfile publicNetworkAccess workloadAutoScalerProfile "
+        "azureMonitorProfile serviceMeshProfile resourceUID metricsProfile nodeProvisioningProfile bootstrapProfile "
+        "aiToolchainOperatorProfile schedulerProfile hostedSystemProfile status"
+    ),
+    "networkprofile": _names(
+        "networkPlugin networkPluginMode networkPolicy networkMode networkDataplane advancedNetworking podCidr "
+        "serviceCidr dnsServiceIP outboundType loadBalancerSku loadBalancerProfile natGatewayProfile "
+        "staticEgressGatewayProfile podCidrs serviceCidrs ipFamilies"
+    ),
+    "networkprofile.natgatewayprofile": _names(
+        "sku managedOutboundIPProfile effectiveOutboundIPs idleTimeoutInMinutes"
+    ),
+    "networkprofile.loadbalancerprofile": _names(
+        "managedOutboundIPs outboundIPPrefixes outboundIPs effectiveOutboundIPs allocatedOutboundPorts "
+        "idleTimeoutInMinutes enableMultipleStandardLoadBalancers backendPoolType"
+    ),
+    "ingressprofile": _names("webAppRouting gatewayAPI applicationLoadBalancer"),
+    "ingressprofile.gatewayapi": _names("installation"),
+    "ingressprofile.webapprouting": _names(
+        "enabled gatewayAPIImplementations dnsZoneResourceIds nginx identity defaultDomain"
+    ),
+    "ingressprofile.webapprouting.gatewayapiimplementations": _names("appRoutingIstio"),
+    "securityprofile": _names("defender azureKeyVaultKms workloadIdentity imageCleaner customCATrustCertificates"),
+    "metricsprofile": _names("costAnalysis"),
+}
+"""Fields by the object that holds them. `azureMonitorProfile` is not here: whatever is enabled in it is judged."""
+
+OFF = frozenset({"", "disabled", "none", "notspecified", "unmanaged", "manual"})
+
+
+class ClusterUnread(Resource):
+    """The same cluster, read for what nothing else reads."""
+
+    TYPE: ClassVar[str] = "Microsoft.ContainerService/managedClusters"
+    API_VERSION: ClassVar[str] = CONTAINER_SERVICE
+
+    everything: FreeMap[Any] = {}
+
+    @classmethod
+    def read(cls, body: Body) -> Self:
+        """With the properties as they were answered: no model would know a field that is new."""
+        inner = child(body.value, "properties")
+        kept = {"everything": inner} if isinstance(inner, Mapping) else {}
+        whole = {"id": body.value.get("id"), "properties": kept if isinstance(inner, Mapping) else inner}
+        return super().read(Body(whole, body.evidence))
+
+    @property
+    def unread(self) -> tuple[str, ...]:
+        """Dotted paths, as written, of fields that are not known and not off; sorted."""
+        return tuple(sorted(_unread(self.everything, "", "")))
+
+
+def _unread(value: Mapping[str, Any], path: str, written: str) -> Iterator[str]:
+    for key, inner in value.items():
+        name = spelling(str(key))
+        below, said = f"{path}.{name}".lstrip("."), f"{written}.{key}".lstrip(".")
+        if name not in KNOWN[path]:
+            if not _is_off(inner):
+                yield said
+        elif below in KNOWN and isinstance(inner, Mapping):
+            yield from _unread(inner, below, said)
+
+
+def _is_off(value: Any) -> bool:
+    """Nothing in it is on: false, empty, Disabled, or an object of nothing else."""
+    if isinstance(value, Mapping):
+        return all(_is_off(inner) for inner in value.values())
+    if isinstance(value, str):
+        return value.lower() in OFF
+    return value is None or value is False or value == []

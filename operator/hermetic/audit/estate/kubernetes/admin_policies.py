@@ -1,0 +1,69 @@
+"""Policies of the cluster's administrators, which come before or after every NetworkPolicy (SIG Network policy API)."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from hermetic.audit.estate.kubernetes.objects import KubernetesObject
+from hermetic.audit.estate.resource import Part
+from hermetic.audit.estate.spelling import FreeMap
+
+
+class AdminPeer(Part):
+    """One destination: pods, namespaces, nodes, ranges of addresses, or names."""
+
+    namespaces: FreeMap[Any] | None = None
+    pods: FreeMap[Any] | None = None
+    nodes: FreeMap[Any] | None = None
+    networks: list[str] | None = None
+    domain_names: list[str] | None = None
+
+
+class AdminRule(Part):
+    """`action` is Allow, Accept, Deny or Pass; open. Pass leaves it to the policies that follow."""
+
+    action: str = ""
+    to: list[AdminPeer] | None = None
+
+
+class AdminSpec(Part):
+    """Rules in order."""
+
+    egress: list[AdminRule] | None = None
+
+
+class AdminPolicy(KubernetesObject):
+    """What the three kinds have in common."""
+
+    NAMESPACED: ClassVar[bool] = False
+
+    spec: AdminSpec = AdminSpec()
+
+    @property
+    def denies_ranges(self) -> bool:
+        """Whether a rule of it denies egress to addresses: it may close pods where the engine knows such policies."""
+        return any(rule.action == "Deny" and peer.networks for rule in self.spec.egress or () for peer in rule.to or ())
+
+
+class AdminNetworkPolicy(AdminPolicy):
+    """policy.networking.k8s.io/v1alpha1/adminnetworkpolicies: before every NetworkPolicy."""
+
+    TYPE: ClassVar[str] = "policy.networking.k8s.io/v1alpha1/adminnetworkpolicies"
+    KIND: ClassVar[str] = "AdminNetworkPolicy"
+
+
+class BaselineAdminNetworkPolicy(AdminPolicy):
+    """policy.networking.k8s.io/v1alpha1/baselineadminnetworkpolicies: for pods that no NetworkPolicy selects."""
+
+    TYPE: ClassVar[str] = "policy.networking.k8s.io/v1alpha1/baselineadminnetworkpolicies"
+    KIND: ClassVar[str] = "BaselineAdminNetworkPolicy"
+
+
+class ClusterNetworkPolicy(AdminPolicy):
+    """policy.networking.k8s.io/v1alpha2/clusternetworkpolicies: the successor of both, with a tier."""
+
+    TYPE: ClassVar[str] = "policy.networking.k8s.io/v1alpha2/clusternetworkpolicies"
+    KIND: ClassVar[str] = "ClusterNetworkPolicy"
+
+
+ADMIN_KINDS: tuple[type[AdminPolicy], ...] = (AdminNetworkPolicy, BaselineAdminNetworkPolicy, ClusterNetworkPolicy)

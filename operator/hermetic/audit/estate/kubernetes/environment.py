@@ -1,0 +1,149 @@
+"""Environment variables of containers, of which little is kept: credentials are typed into them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from hermetic.audit.estate.kubernetes.objects import Trimmed
+from hermetic.audit.estate.kubernetes.outside import host_outside, outside
+from hermetic.audit.estate.resource import Part
+from hermetic.audit.estate.spelling import FreeMap
+
+PROXIES = frozenset({"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "FTP_PROXY"})
+HUB_KEYS = frozenset(
+    {
+        "HF_TOKEN",
+        "HF_API_TOKEN",
+        "HF_TOKEN_PATH",
+        "HUGGING_FACE_HUB_TOKEN",
+        "HUGGINGFACE_HUB_TOKEN",
+        "HUGGINGFACE_TOKEN",
+        "HUGGINGFACEHUB_API_TOKEN",
+        "NGC_API_KEY",
+        "NGC_CLI_API_KEY",
+        "MODELSCOPE_API_TOKEN",
+        "KAGGLE_KEY",
+        "WANDB_API_KEY",
+    }
+)
+ENDPOINTS = frozenset(
+    {
+        "HF_ENDPOINT",
+        "HF_INFERENCE_ENDPOINT",
+        "MODELSCOPE_DOMAIN",
+        "NIM_REPOSITORY_OVERRIDE",
+        "NGC_API_ENDPOINT",
+        "PIP_INDEX_URL",
+        "PIP_EXTRA_INDEX_URL",
+        "UV_INDEX_URL",
+        "UV_EXTRA_INDEX_URL",
+        "UV_DEFAULT_INDEX",
+        "AWS_ENDPOINT_URL",
+        "AWS_ENDPOINT_URL_S3",
+        "S3_ENDPOINT_URL",
+        "MLFLOW_TRACKING_URI",
+        "WANDB_BASE_URL",
+        "SENTRY_DSN",
+    }
+)
+"""Variables that name where models, packages or telemetry are fetched or sent, whatever pod they are in."""
+_TELEMETRY = ("OTEL_EXPORTER_",)
+VALUES_READ = frozenset({"HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE", "NIM_DISABLE_MODEL_DOWNLOAD"})
+"""Variables whose value a check reads. Of the others it is kept at most that they are set."""
+NOT_KEPT = "(not kept)"
+_ADDRESS = re.compile(r"://|^[^\s:]+:\d+/?$")
+_NO_PROXY = frozenset({"NO_PROXY", "KUBE_PROXY"})
+
+
+class EnvVar(Trimmed):
+    """A variable: a literal, or something that the kubelet fills in (`value_from`)."""
+
+    name: str = ""
+    value: str | None = None
+    value_from: FreeMap[Any] | None = None
+
+    @classmethod
+    def trimmed(cls, kept: dict[str, Any]) -> dict[str, Any]:
+        """Without values that nobody reads: credentials are typed into them."""
+        named = {"name": kept["name"]} if "name" in kept else {}
+        if kept.get("valueFrom"):
+            return {**named, "valueFrom": {str(one): _pointer(some) for one, some in _items(kept["valueFrom"])}}
+        name, value = str(kept.get("name")), kept.get("value")
+        if value and is_proxy(name) and name.upper() not in PROXIES and not _ADDRESS.search(str(value)):
+            return named  # a switch, such as USE_PROXY=true
+        if not value or kept.get("name") in VALUES_READ:
+            return {**named, **({"value": value} if "value" in kept else {})}
+        return {**named, "value": _hosts(name, str(value)) or NOT_KEPT}
+
+    @property
+    def config_map(self) -> tuple[str, str] | None:
+        """(Name, key) of the ConfigMap that it comes from."""
+        return self._source("configMapKeyRef")
+
+    @property
+    def secret(self) -> str:
+        """Name of the Secret that it comes from."""
+        found = self._source("secretKeyRef")
+        return found[0] if found else ""
+
+    def _source(self, kind: str) -> tuple[str, str] | None:
+        found = (self.value_from or {}).get(kind)
+        if not isinstance(found, Mapping):
+            return None
+        return str(found.get("name") or ""), str(found.get("key") or "")
+
+    @property
+    def is_set(self) -> bool:
+        """Whether it could hold anything."""
+        return bool(self.value) or bool(self.value_from)
+
+
+class EnvSource(Part):
+    """All keys of a ConfigMap or a Secret as variables, their names behind a prefix."""
+
+    prefix: str | None = None
+    config_map_ref: FreeMap[Any] | None = None
+    secret_ref: FreeMap[Any] | None = None
+
+
+def is_kept(variable: Mapping[str, Any]) -> bool:
+    """Whether a check asks about a variable."""
+    name, value = variable.get("name"), variable.get("value")
+    if not isinstance(name, str):
+        return True
+    is_read = name in VALUES_READ or name in HUB_KEYS or is_proxy(name) or name.startswith("NIM_")
+    if is_read or is_endpoint(name) or (isinstance(value, str) and "://" in value):
+        return True
+    source = variable.get("valueFrom")
+    return isinstance(source, Mapping) and "configMapKeyRef" in source
+
+
+def is_proxy(name: str) -> bool:
+    """Whether a variable names a proxy, by the names that programs read and those that tools give their own."""
+    bare = name.upper()
+    return bare in PROXIES or (bare.endswith(("_PROXY", "_HTTPS_PROXY")) and bare not in _NO_PROXY)
+
+
+def is_endpoint(name: str) -> bool:
+    """Whether a variable names where models, packages or telemetry are fetched or sent."""
+    return name.upper() in ENDPOINTS or (name.upper().startswith(_TELEMETRY) and name.upper().endswith("_ENDPOINT"))
+
+
+def _items(source: Any) -> Iterable[tuple[Any, Any]]:
+    return source.items() if isinstance(source, Mapping) else ((one, None) for one in source)
+
+
+def _pointer(reference: Any) -> dict[str, Any]:
+    """Where a value comes from: names, and no value."""
+    if not isinstance(reference, Mapping):
+        return {}
+    return {key: reference[key] for key in ("name", "key") if isinstance(reference.get(key), str)}
+
+
+def _hosts(name: str, value: str) -> str:
+    found = list(outside(value))
+    if not found and is_endpoint(name) and "://" not in value and (host := host_outside(value)):
+        found = [f"//{host}"]
+    return " ".join(dict.fromkeys(found))

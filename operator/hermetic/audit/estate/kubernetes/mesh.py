@@ -1,0 +1,138 @@
+"""What Istio's objects say of the world outside of the mesh."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, ClassVar
+
+from hermetic.audit.estate.kubernetes.objects import KubernetesObject
+from hermetic.audit.estate.resource import Part
+from hermetic.audit.estate.spelling import FreeMap
+
+
+class MeshEndpoint(Part):
+    """An address or a name."""
+
+    address: str | None = None
+
+
+class ServiceEntrySpec(Part):
+    """`location` is MESH_EXTERNAL (also where absent) or MESH_INTERNAL; `resolution` NONE, STATIC, DNS; open."""
+
+    hosts: list[str] | None = None
+    addresses: list[str] | None = None
+    endpoints: list[MeshEndpoint] | None = None
+    workload_selector: FreeMap[Any] | None = None
+
+
+class ServiceEntry(KubernetesObject):
+    """networking.istio.io/v1/serviceentries."""
+
+    TYPE: ClassVar[str] = "networking.istio.io/v1/serviceentries"
+    KIND: ClassVar[str] = "ServiceEntry"
+
+    spec: ServiceEntrySpec = ServiceEntrySpec()
+
+    @property
+    def leads_to(self) -> tuple[str, ...]:
+        """Where its traffic goes: its endpoints, or else its hosts and addresses."""
+        endpoints = tuple(one.address for one in self.spec.endpoints or () if one.address)
+        return endpoints or (*(self.spec.hosts or ()), *(self.spec.addresses or ()))
+
+
+class WorkloadEntry(KubernetesObject):
+    """networking.istio.io/v1/workloadentries."""
+
+    TYPE: ClassVar[str] = "networking.istio.io/v1/workloadentries"
+    KIND: ClassVar[str] = "WorkloadEntry"
+
+    spec: MeshEndpoint = MeshEndpoint()
+
+
+class MeshGatewaySpec(Part):
+    """Which proxies take it on."""
+
+    selector: FreeMap[str] | None = None
+
+
+class MeshGateway(KubernetesObject):
+    """networking.istio.io/v1/gateways."""
+
+    TYPE: ClassVar[str] = "networking.istio.io/v1/gateways"
+    KIND: ClassVar[str] = "Gateway"
+
+    spec: MeshGatewaySpec = MeshGatewaySpec()
+
+
+class MeshDestination(Part):
+    """A name of the mesh's registry."""
+
+    host: str = ""
+
+
+class OutboundTrafficPolicy(Part):
+    """`mode` is ALLOW_ANY or REGISTRY_ONLY; open."""
+
+    mode: str | None = None
+    egress_proxy: MeshDestination | None = None
+
+
+class SidecarSpec(Part):
+    """What proxies of pods let through to what the mesh does not know."""
+
+    outbound_traffic_policy: OutboundTrafficPolicy | None = None
+
+
+class Sidecar(KubernetesObject):
+    """networking.istio.io/v1/sidecars."""
+
+    TYPE: ClassVar[str] = "networking.istio.io/v1/sidecars"
+    KIND: ClassVar[str] = "Sidecar"
+
+    spec: SidecarSpec = SidecarSpec()
+
+
+class MeshRoute(Part):
+    """One destination of a route."""
+
+    destination: MeshDestination = MeshDestination()
+
+
+class MeshMirror(Part):
+    """A destination that gets a copy."""
+
+    destination: MeshDestination | None = None
+
+
+class MeshRule(Part):
+    """One rule: its destinations, and those that get a copy."""
+
+    route: list[MeshRoute] | None = None
+    mirror: MeshDestination | None = None
+    mirrors: list[MeshMirror] | None = None
+
+
+class VirtualServiceSpec(Part):
+    """Rules by protocol."""
+
+    http: list[MeshRule] | None = None
+    tls: list[MeshRule] | None = None
+    tcp: list[MeshRule] | None = None
+
+
+class VirtualService(KubernetesObject):
+    """networking.istio.io/v1/virtualservices."""
+
+    TYPE: ClassVar[str] = "networking.istio.io/v1/virtualservices"
+    KIND: ClassVar[str] = "VirtualService"
+
+    spec: VirtualServiceSpec = VirtualServiceSpec()
+
+    @property
+    def leads_to(self) -> Iterator[str]:
+        """Every host that traffic or a copy of it goes to."""
+        for rules in (self.spec.http, self.spec.tls, self.spec.tcp):
+            for rule in rules or ():
+                yield from (one.destination.host for one in rule.route or ())
+                yield from (one.host for one in (rule.mirror,) if one is not None)
+                yield from (one.destination.host for one in rule.mirrors or () if one.destination is not None)

@@ -1,0 +1,129 @@
+"""Routes of the Gateway API: where a gateway sends what it takes in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import ClassVar
+
+from hermetic.audit.estate.kubernetes.objects import KubernetesObject
+from hermetic.audit.estate.resource import Part
+
+
+class ObjectReference(Part):
+    """An object; without a kind a Service, without a namespace in that of the route."""
+
+    group: str | None = None
+    kind: str | None = None
+    name: str = ""
+    namespace: str | None = None
+
+
+class ReferringFilter(Part):
+    """A filter that sends requests, or copies of them, somewhere."""
+
+    backend_ref: ObjectReference | None = None
+
+
+class RouteFilter(Part):
+    """`type` is open; a redirect is followed by the client, and sends nothing."""
+
+    type: str = ""
+    request_mirror: ReferringFilter | None = None
+    external_auth: ReferringFilter | None = None
+    extension_ref: ObjectReference | None = None
+
+    @property
+    def leads_to(self) -> Iterator[ObjectReference]:
+        """Every object that it sends to."""
+        for one in (self.request_mirror, self.external_auth):
+            if one is not None and one.backend_ref is not None:
+                yield one.backend_ref
+
+
+class BackendReference(ObjectReference):
+    """A backend, with filters of its own."""
+
+    filters: list[RouteFilter] | None = None
+
+
+class RouteRule(Part):
+    """One rule."""
+
+    backend_refs: list[BackendReference] | None = None
+    filters: list[RouteFilter] | None = None
+
+    @property
+    def all_filters(self) -> Iterator[RouteFilter]:
+        """Its own, and those of its backends."""
+        yield from self.filters or ()
+        for one in self.backend_refs or ():
+            yield from one.filters or ()
+
+
+class RouteSpec(Part):
+    """Rules in order."""
+
+    rules: list[RouteRule] | None = None
+
+
+class Route(KubernetesObject):
+    """What the kinds have in common."""
+
+    spec: RouteSpec = RouteSpec()
+
+    @property
+    def leads_to(self) -> Iterator[ObjectReference]:
+        """Every object that requests or copies of them are sent to."""
+        for rule in self.spec.rules or ():
+            yield from rule.backend_refs or ()
+            for one in rule.all_filters:
+                yield from one.leads_to
+
+    @property
+    def extensions(self) -> Iterator[ObjectReference]:
+        """Filters of the gateway's own kind."""
+        for rule in self.spec.rules or ():
+            yield from (one.extension_ref for one in rule.all_filters if one.extension_ref is not None)
+
+
+class HttpRoute(Route):
+    """gateway.networking.k8s.io/v1/httproutes."""
+
+    TYPE: ClassVar[str] = "gateway.networking.k8s.io/v1/httproutes"
+    KIND: ClassVar[str] = "HTTPRoute"
+    ALSO_SERVED_AS: ClassVar[tuple[str, ...]] = ("v1beta1",)
+
+
+class GrpcRoute(Route):
+    """gateway.networking.k8s.io/v1/grpcroutes."""
+
+    TYPE: ClassVar[str] = "gateway.networking.k8s.io/v1/grpcroutes"
+    KIND: ClassVar[str] = "GRPCRoute"
+    ALSO_SERVED_AS: ClassVar[tuple[str, ...]] = ("v1alpha2",)
+
+
+class TlsRoute(Route):
+    """gateway.networking.k8s.io/v1alpha2/tlsroutes; in the standard channel from release 1.5 on as v1."""
+
+    TYPE: ClassVar[str] = "gateway.networking.k8s.io/v1alpha2/tlsroutes"
+    KIND: ClassVar[str] = "TLSRoute"
+    ALSO_SERVED_AS: ClassVar[tuple[str, ...]] = ("v1", "v1alpha3")
+
+
+class TcpRoute(Route):
+    """gateway.networking.k8s.io/v1alpha2/tcproutes."""
+
+    TYPE: ClassVar[str] = "gateway.networking.k8s.io/v1alpha2/tcproutes"
+    KIND: ClassVar[str] = "TCPRoute"
+    ALSO_SERVED_AS: ClassVar[tuple[str, ...]] = ("v1",)
+
+
+class UdpRoute(Route):
+    """gateway.networking.k8s.io/v1alpha2/udproutes."""
+
+    TYPE: ClassVar[str] = "gateway.networking.k8s.io/v1alpha2/udproutes"
+    KIND: ClassVar[str] = "UDPRoute"
+    ALSO_SERVED_AS: ClassVar[tuple[str, ...]] = ("v1",)
+
+
+ROUTES: tuple[type[Route], ...] = (HttpRoute, GrpcRoute, TlsRoute, TcpRoute, UdpRoute)

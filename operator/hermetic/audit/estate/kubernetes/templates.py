@@ -1,0 +1,217 @@
+"""What will run although no pod shows it now: templates of which there is no pod.
+
+The controller is scaled to zero, paused or suspended; it found no node for its pods; they were refused by a quota or an
+admission policy; or its template is newer than its pods. Of a controller whose latest template has pods, the pods are
+judged: its template is not kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from hermetic.audit.estate.kubernetes.objects import KubernetesObject, Metadata, OwnerReference, Trimmed
+from hermetic.audit.estate.kubernetes.pods import Pod, PodCondition, PodSpec, PodStatus
+from hermetic.audit.estate.kubernetes.volumes import without_plain_volumes
+from hermetic.audit.estate.resource import Part
+from hermetic.errors import FactDamaged
+
+
+class PodTemplate(Trimmed):
+    """What each pod of a controller is made from."""
+
+    metadata: Metadata = Metadata()
+    spec: PodSpec | None = None
+
+    @classmethod
+    def trimmed(cls, kept: dict[str, Any]) -> dict[str, Any]:
+        """Without what tells nothing, as of a pod."""
+        spec = kept.get("spec")
+        return {**kept, "spec": without_plain_volumes(spec)} if isinstance(spec, Mapping) else kept
+
+
+class ControllerSpec(Part):
+    """How many pods there should be, and of what."""
+
+    replicas: int | None = None
+    paused: bool | None = None
+    suspend: bool | None = None
+    managed_by: str | None = None
+    template: PodTemplate | None = None
+
+
+class ControllerStatus(Part):
+    """How many pods there are of the latest template, as each kind counts them. Never kept: it changes for ever."""
+
+    replicas: int | None = None
+    updated_replicas: int | None = None
+    updated_number_scheduled: int | None = None
+    active: int | None = None
+    conditions: list[PodCondition] | None = None
+
+
+class Controller(Trimmed, KubernetesObject):
+    """What the kinds have in common. `COUNTED` is the field of the status that counts pods of the latest template."""
+
+    COUNTED: ClassVar[str] = "updatedReplicas"
+
+    spec: ControllerSpec = ControllerSpec()
+    status: ControllerStatus = ControllerStatus()
+
+    @classmethod
+    def trimmed(cls, kept: dict[str, Any]) -> dict[str, Any]:
+        """Without the status, and without the template where there are pods of it."""
+        spec, status = kept.get("spec"), kept.get("status")
+        rest = {key: value for key, value in kept.items() if key != "status"}
+        if not isinstance(spec, Mapping) or cls.rests(spec, status if isinstance(status, Mapping) else {}):
+            return rest
+        return {**rest, "spec": {}}
+
+    @classmethod
+    def rests(cls, spec: Mapping[str, Any], status: Mapping[str, Any]) -> bool:
+        """Whether it has no pod of its latest template."""
+        return spec.get("replicas") == 0 or bool(spec.get("paused")) or not status.get(cls.COUNTED)
+
+    @classmethod
+    def tells(cls, kept: Mapping[str, Any]) -> bool:
+        """Of a controller that has pods nothing is read: it may come, change and go."""
+        spec = kept.get("spec")
+        return not isinstance(spec, Mapping) or bool(spec)
+
+    @property
+    def template(self) -> PodTemplate | None:
+        """The template, where it was kept."""
+        return self.spec.template
+
+
+class Deployment(Controller):
+    """apps/v1/deployments."""
+
+    TYPE: ClassVar[str] = "apps/v1/deployments"
+    KIND: ClassVar[str] = "Deployment"
+
+
+class StatefulSet(Controller):
+    """apps/v1/statefulsets."""
+
+    TYPE: ClassVar[str] = "apps/v1/statefulsets"
+    KIND: ClassVar[str] = "StatefulSet"
+
+
+class ReplicaSet(Controller):
+    """apps/v1/replicasets. Of a Deployment's nothing is kept: what it runs next is in its own template."""
+
+    TYPE: ClassVar[str] = "apps/v1/replicasets"
+    KIND: ClassVar[str] = "ReplicaSet"
+    COUNTED: ClassVar[str] = "replicas"
+
+    @classmethod
+    def trimmed(cls, kept: dict[str, Any]) -> dict[str, Any]:
+        """Without the template, where a Deployment made it."""
+        metadata = kept.get("metadata")
+        owners = metadata.get("ownerReferences") if isinstance(metadata, Mapping) else None
+        is_deployments = isinstance(owners, list) and any(_is_a_deployment(one) for one in owners)
+        return super().trimmed({**kept, "spec": {}, "status": {"replicas": 1}} if is_deployments else kept)
+
+
+class ReplicationController(Controller):
+    """v1/replicationcontrollers."""
+
+    TYPE: ClassVar[str] = "v1/replicationcontrollers"
+    KIND: ClassVar[str] = "ReplicationController"
+    COUNTED: ClassVar[str] = "replicas"
+
+
+class DaemonSet(Controller):
+    """apps/v1/daemonsets. Each is kept, for the name of a policy engine's is enough."""
+
+    TYPE: ClassVar[str] = "apps/v1/daemonsets"
+    KIND: ClassVar[str] = "DaemonSet"
+    COUNTED: ClassVar[str] = "updatedNumberScheduled"
+
+    @classmethod
+    def tells(cls, kept: Mapping[str, Any]) -> bool:  # noqa: ARG003
+        """Its name does."""
+        return True
+
+
+class Job(Controller):
+    """batch/v1/jobs."""
+
+    TYPE: ClassVar[str] = "batch/v1/jobs"
+    KIND: ClassVar[str] = "Job"
+
+    @classmethod
+    def rests(cls, spec: Mapping[str, Any], status: Mapping[str, Any]) -> bool:
+        """Suspended, or waiting: for a controller of its own, for another attempt. One that has ended runs no more.
+
+        One without a status is so new that its controller has not seen it: its pods are about to be made.
+        """
+        conditions = status.get("conditions")
+        some = [one for one in conditions if isinstance(one, Mapping)] if isinstance(conditions, list) else []
+        if any(one.get("type") in {"Complete", "Failed"} and one.get("status") == "True" for one in some):
+            return False
+        waits = bool(status) or bool(spec.get("managedBy"))
+        return bool(spec.get("suspend")) or (waits and not status.get("active"))
+
+
+class JobTemplate(Part):
+    """What each Job of a CronJob is made from."""
+
+    spec: ControllerSpec = ControllerSpec()
+
+
+class CronJobSpec(Part):
+    """A CronJob has pods at its hours only: its template always counts."""
+
+    job_template: JobTemplate = JobTemplate()
+
+
+class CronJob(KubernetesObject):
+    """batch/v1/cronjobs."""
+
+    TYPE: ClassVar[str] = "batch/v1/cronjobs"
+    KIND: ClassVar[str] = "CronJob"
+
+    spec: CronJobSpec = CronJobSpec()
+
+    @property
+    def template(self) -> PodTemplate | None:
+        """The template of its Jobs' pods."""
+        return self.spec.job_template.spec.template
+
+
+Resting = Deployment | StatefulSet | ReplicaSet | ReplicationController | DaemonSet | Job | CronJob
+
+
+def as_pod(one: Resting) -> Pod | None:
+    """The pod that a template would make, named by its controller; None where the template was not kept."""
+    owner = OwnerReference.model_construct(
+        api_version=one.TYPE.rpartition("/")[0], kind=one.KIND, name=one.metadata.name, controller=True
+    )
+    try:
+        template = one.template
+        if template is None:
+            return None
+        spec, metadata = template.spec or PodSpec(), template.metadata
+        return _pod(one, owner, labels=metadata.labels, annotations=metadata.annotations, spec=spec)
+    except FactDamaged as damage:
+        pod = _pod(one, owner, labels=None, annotations=None, spec=PodSpec())
+        for field in ("spec", "metadata"):
+            pod.lose(field, damage)
+        return pod
+
+
+def _is_a_deployment(owner: Any) -> bool:
+    if not isinstance(owner, Mapping) or not owner.get("controller"):
+        return False
+    return owner.get("kind") == "Deployment" and str(owner.get("apiVersion", "")).startswith("apps/")
+
+
+def _pod(one: Resting, owner: OwnerReference, *, spec: PodSpec, **kept: Any) -> Pod:
+    metadata = Metadata.model_construct(
+        name=one.metadata.name, namespace=one.namespace, owner_references=[owner], **kept
+    )
+    return Pod.model_construct(id=one.id, name="", metadata=metadata, spec=spec, status=PodStatus()).seen_by(
+        one.evidence
+    )

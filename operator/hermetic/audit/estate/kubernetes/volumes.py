@@ -1,0 +1,133 @@
+"""Volumes of pods: folders of the node, shares, files of images, Secrets and tokens."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from hermetic.audit.estate.resource import Part
+from hermetic.audit.estate.spelling import FreeMap
+
+
+class VolumeMount(Part):
+    """Where a volume of the pod is mounted."""
+
+    name: str = ""
+    read_only: bool | None = None
+
+
+class HostPath(Part):
+    """A folder or file of the node."""
+
+    path: str = ""
+
+
+class InlineShare(Part):
+    """A share that the pod itself names, without a volume of the cluster."""
+
+    driver: str | None = None
+    read_only: bool | None = None
+    server: str | None = None
+    volume_attributes: FreeMap[str] | None = None
+
+
+class ImageVolume(Part):
+    """Files of an image."""
+
+    reference: str | None = None
+
+
+class GitRepo(Part):
+    """A repository that the kubelet clones."""
+
+    repository: str | None = None
+
+
+class SecretVolume(Part):
+    """Keys of a Secret as files; `name` where it is one source of several."""
+
+    secret_name: str | None = None
+    name: str | None = None
+
+
+class ServiceAccountToken(Part):
+    """A token of the pod's service account; without an audience, for the API server."""
+
+    audience: str | None = None
+
+
+class Source(Part):
+    """One source of a projected volume."""
+
+    secret: SecretVolume | None = None
+    service_account_token: ServiceAccountToken | None = None
+
+
+class Projected(Part):
+    """Several sources as one volume."""
+
+    sources: list[Source] | None = None
+
+
+class NetworkDisk(Part):
+    """A disk or file system in the network, of the drivers inside Kubernetes."""
+
+    target_portal: str | None = None
+    portals: list[str] | None = None
+    monitors: list[str] | None = None
+    endpoints: str | None = None
+
+
+class Volume(Part):
+    """A volume of the pod; `nfs`, `azure_file` and `csi` are those without a PersistentVolume."""
+
+    name: str = ""
+    host_path: HostPath | None = None
+    nfs: InlineShare | None = None
+    azure_file: InlineShare | None = None
+    csi: InlineShare | None = None
+    image: ImageVolume | None = None
+    git_repo: GitRepo | None = None
+    flex_volume: InlineShare | None = None
+    iscsi: NetworkDisk | None = None
+    cephfs: NetworkDisk | None = None
+    rbd: NetworkDisk | None = None
+    secret: SecretVolume | None = None
+    projected: Projected | None = None
+
+
+def without_plain_volumes(spec: Mapping[str, Any]) -> dict[str, Any]:
+    """A pod's spec without volumes and mounts that tell nothing; Secrets and tokens tell only in a model server."""
+    volumes = spec.get("volumes")
+    if not isinstance(volumes, list):
+        volumes = []
+    if not _has_gpu(spec):
+        volumes = [_without(one, ("secret", "projected")) for one in volumes]
+    telling = [one for one in volumes if not isinstance(one, Mapping) or one.keys() - {"name"}]
+    names = {one.get("name") for one in telling if isinstance(one, Mapping)}
+    kept = {key: value for key, value in spec.items() if key != "volumes"} | ({"volumes": telling} if telling else {})
+    for sort in ("containers", "initContainers", "ephemeralContainers"):
+        if isinstance(spec.get(sort), list):
+            kept[sort] = [_without_mounts(one, names) for one in spec[sort]]
+    return kept
+
+
+def _has_gpu(spec: Mapping[str, Any]) -> bool:
+    sorts = (spec.get(sort) for sort in ("containers", "initContainers", "ephemeralContainers"))
+    some = (one for sort in sorts if isinstance(sort, list) for one in sort)
+    return any(isinstance(one, Mapping) and one.get("resources") for one in some)
+
+
+def _without(volume: Any, sources: tuple[str, ...]) -> Any:
+    if not isinstance(volume, Mapping):
+        return volume
+    return {key: value for key, value in volume.items() if key not in sources}
+
+
+def _without_mounts(container: Any, names: set[Any]) -> Any:
+    mounts = container.get("volumeMounts") if isinstance(container, Mapping) else None
+    if not isinstance(mounts, list):
+        return container
+    telling = [one for one in mounts if not isinstance(one, Mapping) or one.get("name") in names]
+    rest = {key: value for key, value in container.items() if key != "volumeMounts"}
+    return {**rest, "volumeMounts": telling} if telling else rest

@@ -1,0 +1,92 @@
+"""The value that was read, beside its digest: the fields of an answer that a check says it reads, short.
+
+Only what Azure Resource Manager answered, and of that only the fields that a check names under `reads`. The models hold
+no keys and no connection strings; a text field whose name speaks of one is left out all the same.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+from hermetic.api.text import one_line
+from hermetic.audit.estate.look import Look, Seen
+from hermetic.audit.estate.resource import Part, Resource
+from hermetic.audit.findings import Evidence
+
+LONGEST = 160
+LONGEST_VALUE = 80
+_MOST_ITEMS = 3
+_WORD = re.compile(r"[A-Za-z][A-Za-z0-9]*")
+_SECRET = re.compile(r"key|secret|token|password|credential|signature|connectionstring", re.IGNORECASE)
+
+
+def evidence_of(looks: Iterable[Look], reads: Iterable[str]) -> tuple[Evidence, ...]:
+    """The evidence of some looks, each exchange once, with the values of the fields that are read."""
+    words = {word.lower(): word for text in reads for word in _WORD.findall(text)}
+    found: dict[Evidence, Evidence] = {}
+    for look in looks:
+        value = excerpt(look, words)
+        for one in look.evidence:
+            if one not in found or (value and not found[one].value):
+                found[one] = one if value in {"", one.value} else replace(one, value=value)
+    return tuple(found.values())
+
+
+def merged(evidence: Iterable[Evidence]) -> tuple[Evidence, ...]:
+    """Each exchange once; one that has its value beats one that has none."""
+    found: dict[Evidence, Evidence] = {}
+    for one in evidence:
+        if one not in found or (one.value and not found[one].value):
+            found[one] = one
+    return tuple(found.values())
+
+
+def excerpt(look: Look, words: Mapping[str, str]) -> str:
+    """ "defaultOutboundAccess: true" of a subnet; "" where no field of one resource is named, or it was not seen."""
+    resource: Any = look.value if isinstance(look, Seen) else look
+    if not isinstance(resource, Resource) or resource.SOURCE != "azure" or look.problem is not None:
+        return ""
+    told = "; ".join(_fields(resource, words))
+    return told if len(told) <= LONGEST else f"{told[: LONGEST - 1]}…"
+
+
+def _fields(resource: Part, words: Mapping[str, str]) -> Iterator[str]:
+    """Each field that is named; of a named object those of its own fields that are named, where there are any."""
+    for name in type(resource).model_fields:
+        spelt = words.get(name.replace("_", ""))
+        if spelt is None or name in {"id", "name"} or name not in resource.__dict__:
+            continue
+        value = resource.__dict__[name]
+        if _SECRET.search(name) and not isinstance(value, bool | None):
+            continue
+        inner = list(_fields(value, words)) if isinstance(value, Part) else []
+        yield from inner or [f"{spelt}: {_shown(value)}"]
+
+
+def _shown(value: Any) -> str:
+    if value is None:
+        return "absent"
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, int | float | str):
+        return _cut(one_line(str(value)))
+    if isinstance(value, Part):
+        named = value.__dict__.get("id")
+        return _cut(one_line(named)) if isinstance(named, str) and named else "present"
+    if isinstance(value, list | tuple):
+        return _items(list(value))
+    return "present"
+
+
+def _items(items: list[Any]) -> str:
+    plain = [item for item in items if isinstance(item, int | float | str)]
+    if plain and len(plain) == len(items) <= _MOST_ITEMS:
+        return _cut(", ".join(one_line(str(item)) for item in plain))
+    return f"{len(items)} {'entry' if len(items) == 1 else 'entries'}" if items else "none"
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= LONGEST_VALUE else f"{text[: LONGEST_VALUE - 1]}…"

@@ -1,0 +1,190 @@
+"""Which identities a node or a pod of the cluster can hold, and which only the control plane has.
+
+A process on a node gets tokens of the kubelet's identity, of add-ons' identities and of whatever else is attached to
+the scale sets; a pod also gets those of an identity that trusts the cluster's token issuer. The identity of the control
+plane is on no node: AKS gives it Contributor on the node resource group, and needs it there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from hermetic.audit.estate.arm_ids import is_arm_id, name_of, type_of
+from hermetic.audit.estate.azure.cluster_identities import ClusterIdentities
+from hermetic.audit.estate.azure.machines import VirtualMachine
+from hermetic.audit.estate.azure.managed_identities import (
+    FederatedCredential,
+    IssuingCluster,
+    OidcIssuer,
+    UserAssignedIdentity,
+)
+from hermetic.audit.estate.azure.vnet import ScaleSet
+from hermetic.audit.estate.estate import Estate
+from hermetic.audit.estate.look import Look
+from hermetic.audit.judging import unreadable
+from hermetic.audit.policy import Policy
+from hermetic.audit.reach import throughout
+from hermetic.audit.scope import instance_nics_of, missing, scale_sets_of
+from hermetic.errors import FactDamaged
+
+CONTROL_PLANE = "identity"
+KUBELET = "identityprofile.kubeletidentity"
+
+
+@dataclass(frozen=True, slots=True)
+class Identities:
+    """Object ids in lower case with the place that names each. `odd` are places where one could not be read."""
+
+    held: Mapping[str, str]
+    control_plane: Mapping[str, str]
+    odd: tuple[str, ...]
+    names_the_kubelet: bool
+    looks: tuple[Look, ...]
+
+
+def identities_of(estate: Estate) -> Identities:
+    """What the cluster and its scale sets name."""
+    return estate.once("identities", lambda: _identities(estate))
+
+
+def _identities(estate: Estate) -> Identities:
+    cluster, sets = estate.one(ClusterIdentities, estate.cluster), scale_sets_of(estate)
+    looks: list[Look] = [cluster, sets]
+    named = list(cluster.value.named()) if cluster.value is not None else []
+    of_nodes = [(place, found) for place, found in named if not _is_of_the_control_plane(place)]
+    of_nodes += [pair for one in sets for pair in _attached(estate, f"scale set {one.name or one.id}", one, looks)]
+    for machine in standing_machines(estate, looks):
+        of_nodes += _attached(estate, f"machine {machine.name or machine.id}", machine, looks)
+    # Of several places that hold one identity, the first by name is told, whatever the order of lists and fields.
+    held = {found.lower(): place for place, found in sorted(of_nodes, key=_place, reverse=True) if found}
+    control = {
+        found.lower(): place
+        for place, found in sorted(named, key=_place, reverse=True)
+        if found and found.lower() not in held
+    }
+    return Identities(
+        held,
+        control,
+        tuple(sorted(place for place, found in of_nodes if found is None)),
+        any(place.lower() == KUBELET and found for place, found in named),
+        tuple(looks),
+    )
+
+
+def _place(named: tuple[str, str | None]) -> tuple[bool, str]:
+    """Machines come before fields of the cluster: they say which pool holds the identity."""
+    place, _ = named
+    return not place.startswith(("scale set ", "machine ")), place
+
+
+def _is_of_the_control_plane(place: str) -> bool:
+    return place.partition(".")[0].lower() == CONTROL_PLANE
+
+
+def standing_machines(estate: Estate, looks: list[Look]) -> Iterator[VirtualMachine]:
+    """The nodes that are machines of their own: of a pool of virtual machines, or of a flexible scale set."""
+    nics = instance_nics_of(estate)
+    looks.append(nics)
+    ids: dict[str, str] = {}
+    for nic in nics:
+        try:
+            machine = nic.virtual_machine.id if nic.virtual_machine is not None else ""
+        except FactDamaged as damage:
+            looks.append(unreadable(damage))
+            continue
+        if type_of(machine).lower() == VirtualMachine.TYPE.lower():
+            ids[machine.lower()] = machine
+    for _, machine in sorted(ids.items()):
+        seen = estate.one(VirtualMachine, machine)
+        looks.append(seen)
+        if seen.value is not None:
+            yield seen.value
+
+
+def _attached(
+    estate: Estate, place: str, holder: ScaleSet | VirtualMachine, looks: list[Look]
+) -> Iterator[tuple[str, str | None]]:
+    """Identities of every instance of a scale set. One whose object id is not written there is read by its ARM id."""
+    try:
+        identity = holder.identity
+        if identity is None:
+            return
+        if identity.principal_id is not None:
+            yield place, identity.principal_id or None
+        for arm_id, attached in (identity.user_assigned_identities or {}).items():
+            yield f"{place}: {name_of(arm_id)}", attached.principal_id or _by_id(estate, arm_id, looks)
+    except FactDamaged:
+        yield place, None
+
+
+def _by_id(estate: Estate, arm_id: str, looks: list[Look]) -> str | None:
+    seen = estate.one(UserAssignedIdentity, arm_id)
+    looks.append(seen)
+    return (seen.value.principal_id if seen.value is not None else None) or None
+
+
+def federated(
+    estate: Estate, policy: Policy, principals: Iterable[str], control_plane: Mapping[str, str]
+) -> tuple[Mapping[str, str], tuple[Look, ...]]:
+    """Those of the principals that a pod gets by a token of its service account, and the looks that this rests on.
+
+    Read are user-assigned identities in the subscriptions that are looked into. App registrations are in Entra ID,
+    which is not read.
+    """
+    wanted = set(principals)
+    issuer, looks = _issuer(estate)
+    if not wanted or issuer is None:
+        return {}, looks if wanted else ()
+    found: dict[str, str] = {}
+    listed: list[Look] = list(looks)
+    for principal, arm_id in _arm_ids(estate, policy, wanted, control_plane, listed):
+        credentials = estate.every(FederatedCredential, arm_id)
+        listed.append(credentials)
+        if any(_trusts(one, issuer) for one in credentials):
+            found[principal] = f"{name_of(arm_id)}, which trusts the cluster's token issuer,"
+    return found, tuple(listed)
+
+
+def _issuer(estate: Estate) -> tuple[str | None, tuple[Look, ...]]:
+    """The cluster's token issuer, in one spelling; None where nobody outside can check its tokens."""
+    seen = estate.one(IssuingCluster, estate.cluster)
+    profile = (seen.value.oidc_issuer_profile if seen.value is not None else None) or OidcIssuer()
+    if profile.issuer_url:
+        return _spelt(profile.issuer_url), (seen,)
+    if profile.enabled:
+        return None, (seen, missing(f"{estate.cluster}: its token issuer is on, and its address is not in the answer"))
+    return None, (seen,)
+
+
+def _arm_ids(
+    estate: Estate, policy: Policy, principals: set[str], control_plane: Mapping[str, str], looks: list[Look]
+) -> Iterator[tuple[str, str]]:
+    """Principals that are user-assigned identities, each with its ARM id. A system-assigned one trusts no issuer."""
+    for principal in sorted(principals & control_plane.keys()):
+        arm_id = control_plane[principal][len(f"{CONTROL_PLANE}.userAssignedIdentities.") :]
+        if is_arm_id(arm_id):
+            yield principal, arm_id
+    others = principals - control_plane.keys()
+    if others:
+        every = throughout(estate, policy, UserAssignedIdentity)
+        looks.append(every)
+        by_principal = {found: one.id for one in every if (found := _principal(one, looks))}
+        yield from ((one, by_principal[one]) for one in sorted(others & by_principal.keys()))
+
+
+def _principal(one: UserAssignedIdentity, looks: list[Look]) -> str:
+    try:
+        return (one.principal_id or "").lower()
+    except FactDamaged as damage:
+        looks.append(unreadable(damage))
+        return ""
+
+
+def _trusts(credential: FederatedCredential, issuer: str) -> bool:
+    """Whether it trusts this issuer; one that does not say which may."""
+    return not credential.issuer or _spelt(credential.issuer) == issuer
+
+
+def _spelt(url: str) -> str:
+    return url.strip().rstrip("/").lower()

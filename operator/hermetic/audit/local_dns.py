@@ -1,0 +1,31 @@
+"""Whether LocalDNS is on where the probe ran: a proxy of AKS on the node, at link-local addresses of its own."""
+
+from __future__ import annotations
+
+from hermetic.audit.estate.estate import Estate
+from hermetic.audit.estate.kubernetes.nodes import Node
+from hermetic.audit.estate.kubernetes.objects import EVERYWHERE
+from hermetic.audit.estate.look import Look
+from hermetic.audit.estate.probe.runs import ProbeRun
+from hermetic.audit.scope import cluster_of, pools_of
+from hermetic.errors import FactDamaged
+
+LABEL = "kubernetes.azure.com/localdns-state"
+
+
+def local_dns(estate: Estate, run: ProbeRun) -> Look | None:
+    """What shows that it is on there: the node's label, or the pool's localDNSProfile. None where nothing does."""
+    if "kube" in estate.sources:
+        nodes = estate.every(Node, EVERYWHERE)
+        of_node = next((one for one in nodes if one.metadata.name == run.node), None)
+        if of_node is not None and of_node.labels.get(LABEL) == "enabled":
+            return of_node
+    if "azure" in estate.sources:
+        pool = next((one for one in pools_of(estate) if one.name == run.pool), None)
+        try:
+            profile = pool.local_dns_profile if pool is not None else None
+            if profile is not None and (profile.state or "").lower() == "enabled":
+                return cluster_of(estate)
+        except FactDamaged:
+            return None
+    return None

@@ -1,0 +1,76 @@
+"""What a report says of the subnets that an audit saw to be private: since when, and by which evidence.
+
+The next audit of the chain takes it from the signed report (`--previous`). A subnet that was not seen to be private is
+not in it, so its chain begins anew.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import datetime
+
+from hermetic.api.times import timestamp
+from hermetic.audit.egress.private_since import Basis, Since, is_private, proven_since, statement
+from hermetic.audit.estate.arm_ids import same_id
+from hermetic.audit.estate.estate import Estate
+from hermetic.audit.findings import Finding, Verdict
+from hermetic.audit.policy import Policy
+from hermetic.audit.scope import subnets_of
+from hermetic.errors import FactDamaged
+
+
+@dataclass(frozen=True, slots=True)
+class PrivateSubnet:
+    """Private now, and known to have been so without interruption since a moment.
+
+    `basis` is how that is known: this audit, the attestation before, or the activity log. What a person states is
+    beside it (`stated_since`, `stated_by`), and is never handed on as known.
+    """
+
+    subnet: str
+    since: datetime
+    basis: Basis
+    stated_since: datetime | None = None
+    stated_by: str = ""
+
+
+def private_subnets(estate: Estate, policy: Policy, finished_at: datetime) -> tuple[PrivateSubnet, ...]:
+    """Those of the cluster that hold machines, by id. An audit alone knows of the moment at which it ended."""
+    return tuple(_private_subnets(estate, policy, finished_at))
+
+
+def _private_subnets(estate: Estate, policy: Policy, finished_at: datetime) -> Iterator[PrivateSubnet]:
+    if "azure" not in estate.sources:
+        return
+    for scoped in subnets_of(estate)[0]:
+        try:
+            if scoped.is_for_the_api_server_only or not is_private(scoped.seen):
+                continue
+            proven = proven_since(estate, policy, scoped.id)
+        except FactDamaged:
+            continue
+        stated = policy.private_since(scoped.id)
+        at, basis = (proven.at, proven.basis) if isinstance(proven, Since) else (finished_at, Basis.AUDIT)
+        if at > finished_at:
+            at, basis = finished_at, Basis.AUDIT
+        since, by = (stated.since, stated.stated_by) if stated is not None else (None, "")
+        yield PrivateSubnet(scoped.id, at, basis, since, by)
+
+
+def statement_notes(estate: Estate, policy: Policy, findings: Iterable[Finding]) -> Iterator[str]:
+    """A sentence for each statement of the policy: what passes because of it, or that it is about no such subnet."""
+    if "azure" not in estate.sources or not policy.subnets_private_since:
+        return
+    rest_on = Counter(seen for one in findings if one.verdict is Verdict.PASS for seen in set(one.evidence))
+    subnets, looks = subnets_of(estate)
+    for one in policy.subnets_private_since:
+        rests = rest_on[statement(one)]
+        if rests:
+            stated = f"{one.stated_by} states that {one.subnet} has been private since {timestamp(one.since)}"
+            yield f"{stated}; {rests} findings pass on that"
+        elif not any(same_id(one.subnet, scoped.id) for scoped in subnets) and all(
+            look.problem is None for look in looks
+        ):
+            yield f"`subnetsPrivateSince` names {one.subnet}, which is no subnet of the cluster: it decides nothing"

@@ -1,0 +1,168 @@
+"""A finding's own names in place of the placeholders of its remedy, quoted for the shell.
+
+Names come from ARM and from the Kubernetes API, so anything may stand in them. A value that a shell or a program could
+take for something else than a value is not filled in: the placeholder stays.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from hermetic.audit.estate.arm_ids import group_of, is_arm_id, name_of, parent_of, type_of
+from hermetic.audit.remedies.placeholders import PLACEHOLDER, STEMS
+from hermetic.audit.remedies.steps import Step
+
+_STEM_OF = {kind.lower(): stem for kind, stem in STEMS.items()}
+_OBJECT = re.compile(r"(?:([a-z0-9.-]+)/)?v[a-z0-9]+/([A-Z][A-Za-z0-9]*) (?:([a-z0-9.-]+)/)?([a-z0-9.:-]+)")
+_PROBED = re.compile(r"agentPools/([^/]+)/subnets/.+")
+# The cloud provider names a Linux pool's scale set after the pool.
+_SCALE_SET_OF_A_POOL = re.compile(r"aks-([a-z0-9]{1,12})-[0-9]{8}-vmss")
+_WORD = re.compile(r"""(?:[^\s'"\\]|\\.|'[^']*'|"(?:[^"\\]|\\.)*")+""")
+# What the az CLI's own short notation for objects takes as a plain value.
+_PLAIN = re.compile(r"[A-Za-z0-9_./-]+")
+_MOST = 2048
+
+Fill = Mapping[str, str | Sequence[str]]
+"""Values by placeholder. A command with a placeholder of several values is told once for each; of none, not at all."""
+
+
+def values_of(resource: str, cluster: str, node_group: str = "") -> dict[str, str]:
+    """What the resource of a finding and its cluster tell, by placeholder. `node_group` is a name, "" if not known."""
+    told = {**_of_the_cluster(cluster), "NODE_GROUP": node_group}
+    if is_arm_id(resource):
+        told |= _of_a_resource(resource)
+    elif found := _OBJECT.fullmatch(resource):
+        group, kind, namespace, name = found.groups()
+        told |= {"KIND": ".".join(filter(None, (kind.lower(), group))), "NAMESPACE": namespace or "", "NAME": name}
+    elif found := _PROBED.fullmatch(resource):
+        told["POOL_NAME"] = found[1]
+    return {name: value for name, value in told.items() if value}
+
+
+def filled(steps: Iterable[Step], values: Fill) -> tuple[Step, ...]:
+    """The steps with every placeholder of their commands filled for which there is a value that can be typed."""
+    usable = {
+        name: tuple(filter(_can_be_typed, [value] if isinstance(value, str) else value))
+        for name, value in values.items()
+    }
+    none = frozenset(name for name, value in values.items() if not isinstance(value, str) and not value)
+    return tuple(one for step in steps if (one := _filled_step(step, usable, none)) is not None)
+
+
+def _filled_step(step: Step, values: Mapping[str, tuple[str, ...]], none: frozenset[str]) -> Step | None:
+    """None where every command is about something of which the resource has none."""
+    asked = [command for command in step.commands if none.isdisjoint(PLACEHOLDER.findall(command))]
+    if step.commands and not asked:
+        return None
+    commands = dict.fromkeys(one for command in asked for one in _each_filled(command, values))
+    return Step(step.explanation, step.warning, tuple(commands))
+
+
+def _each_filled(command: str, values: Mapping[str, tuple[str, ...]]) -> Iterator[str]:
+    """The command once for each value; placeholders of several values go on side by side."""
+    here = {name: values[name] for name in PLACEHOLDER.findall(command) if values.get(name)}
+    for place in range(max(map(len, here.values()), default=1)):
+        yield filled_command(command, {name: given[min(place, len(given) - 1)] for name, given in here.items()})
+
+
+def filled_command(command: str, values: Mapping[str, str]) -> str:
+    """One command with its placeholders filled: a word of the shell stays one word, whatever the value holds."""
+    return _WORD.sub(lambda found: _filled_word(found[0], values), command)
+
+
+def merged(first: Iterable[Step], second: Iterable[Step]) -> tuple[Step, ...]:
+    """Two remedies of one resource as one: a step that both have holds the commands of both."""
+    steps = list(first)
+    for step in second:
+        place = next((i for i, known in enumerate(steps) if _says_the_same(known, step)), None)
+        if place is None:
+            steps.append(step)
+        else:
+            commands = tuple(dict.fromkeys((*steps[place].commands, *step.commands)))
+            steps[place] = Step(step.explanation, step.warning, commands)
+    return tuple(steps)
+
+
+def _says_the_same(one: Step, other: Step) -> bool:
+    return (one.explanation, one.warning) == (other.explanation, other.warning)
+
+
+def _of_the_cluster(cluster: str) -> dict[str, str]:
+    if not is_arm_id(cluster):
+        return {}
+    return {
+        "CLUSTER_ID": cluster,
+        "CLUSTER_NAME": name_of(cluster),
+        "CLUSTER_GROUP": name_of(group_of(cluster)),
+        "CLUSTER_SUBSCRIPTION": _subscription(cluster),
+    }
+
+
+def _of_a_resource(resource: str) -> dict[str, str]:
+    told = {
+        "RESOURCE_ID": resource,
+        "RESOURCE_NAME": name_of(resource),
+        "RESOURCE_GROUP": name_of(group_of(resource)),
+        "SUBSCRIPTION_ID": _subscription(resource),
+    }
+    lineage = list(_lineage(resource))
+    for one in lineage:
+        if stem := _STEM_OF.get(type_of(one).lower()):
+            told |= {f"{stem}_ID": one, f"{stem}_NAME": name_of(one)}
+    if len(lineage) > 1:
+        told |= {"PARENT_ID": lineage[1], "PARENT_NAME": name_of(lineage[1])}
+    if (found := _SCALE_SET_OF_A_POOL.fullmatch(told.get("SCALE_SET_NAME", ""))) is not None:
+        told["POOL_NAME"] = found[1]
+    return told
+
+
+def _lineage(resource: str) -> Iterator[str]:
+    """The resource, then its parents, as far as they are resources."""
+    while type_of(resource).count("/") >= 1:
+        yield resource
+        resource = parent_of(resource)
+
+
+def _subscription(arm_id: str) -> str:
+    return arm_id.split("/")[2]
+
+
+def _can_be_typed(value: str) -> bool:
+    """No control or direction character, nothing that a program takes for an option, no endless word."""
+    return bool(value) and value.isprintable() and not value.startswith("-") and len(value) <= _MOST
+
+
+def _filled_word(word: str, values: Mapping[str, str]) -> str:
+    if not any(name in values for name in PLACEHOLDER.findall(word)):
+        return word
+    text = shlex.split(word)[0]
+    if text.startswith(("{", "[")):
+        return shlex.quote(_filled_document(text, values))
+    return shlex.quote(_replaced(text, values))
+
+
+def _filled_document(text: str, values: Mapping[str, str]) -> str:
+    try:
+        document = json.loads(text)
+    except ValueError:
+        return _replaced(text, {name: value for name, value in values.items() if _PLAIN.fullmatch(value)})
+    return json.dumps(_filled_leaves(document, values), separators=(",", ":"), ensure_ascii=False)
+
+
+def _filled_leaves(document: Any, values: Mapping[str, str]) -> Any:
+    match document:
+        case dict():
+            return {key: _filled_leaves(value, values) for key, value in document.items()}
+        case list():
+            return [_filled_leaves(value, values) for value in document]
+        case str():
+            return _replaced(document, values)
+    return document
+
+
+def _replaced(text: str, values: Mapping[str, str]) -> str:
+    return PLACEHOLDER.sub(lambda found: values.get(found[0], found[0]), text)

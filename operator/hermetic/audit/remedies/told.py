@@ -1,0 +1,62 @@
+"""The remedy of one finding, from the page of its check or from the judge, in the words of this very estate."""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import dataclass
+from itertools import pairwise
+
+from hermetic.audit.estate.arm_ids import group_of, name_of
+from hermetic.audit.estate.azure.aks import ManagedCluster
+from hermetic.audit.estate.estate import Estate
+from hermetic.audit.remedies.filling import Fill, filled, values_of
+from hermetic.audit.remedies.steps import Step, steps_of, text_of
+from hermetic.errors import FactDamaged
+
+IN_THE_NODE_GROUP = (
+    "This resource lies in the node resource group, which AKS manages. With node resource group lockdown Azure refuses "
+    "changes made there by hand, and without it AKS can undo them: change the cluster or the Service that asked for "
+    "it, or use a virtual network of your own."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What every remedy of an audit may name: the cluster's id, and its node resource group ("" if not known)."""
+
+    cluster: str
+    node_group: str = ""
+
+
+def surroundings_of(estate: Estate) -> Surroundings:
+    """Read from the estate: nothing more is asked for than the cluster, which every audit of Azure reads."""
+    if "azure" not in estate.sources:
+        return Surroundings(estate.cluster)
+    cluster = estate.one(ManagedCluster, estate.cluster).value
+    try:
+        return Surroundings(estate.cluster, (cluster.node_resource_group or "") if cluster is not None else "")
+    except FactDamaged:
+        return Surroundings(estate.cluster)
+
+
+def remedy_told(text: str, in_node_group: str, resource: str, around: Surroundings, fill: Fill | None = None) -> str:
+    """The remedy's text with its placeholders filled. Where its commands would change what AKS manages in the node
+    resource group, it says so, and `in_node_group` takes its place if there is one.
+    """
+    values: Fill = {**values_of(resource, around.cluster, around.node_group), **(fill or {})}
+    steps = filled(steps_of(text), values)
+    if around.node_group and any(_changes(one, around.node_group) for step in steps for one in step.commands):
+        first, *others = filled(steps_of(in_node_group), values) or steps
+        steps = (Step(f"{IN_THE_NODE_GROUP} {first.explanation}".strip(), first.warning, first.commands), *others)
+    return text_of(steps)
+
+
+def _changes(command: str, group: str) -> bool:
+    """Whether the az CLI would change something in the group by this command; its own `az aks` is how AKS is told."""
+    words = shlex.split(command)
+    verb = next((before for before, word in pairwise(words) if word.startswith("-")), "")
+    if words[:1] != ["az"] or words[1:2] == ["aks"] or verb.startswith(("show", "list")):
+        return False
+    named = {name_of(group_of(word)).lower() for word in words}
+    named |= {word.lower() for option, word in pairwise(words) if option == "--resource-group"}
+    return group.lower() in named

@@ -1,0 +1,161 @@
+"""Which checks one change settles together, as data: what a person changes once, and the checks that look at it.
+
+A check that is in no row is settled by a change of the resource that its finding names.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One thing to change. `checks` are in the order in which their remedies are followed.
+
+    `each` says that it is done resource by resource, so that each resource is a cause.
+    """
+
+    id: str
+    title: str
+    checks: tuple[str, ...]
+    each: bool = False
+
+
+CHANGES: tuple[Change, ...] = (
+    Change(
+        "default-outbound",
+        "Turn default outbound access off and replace addresses that were given",
+        ("subnet-default-outbound", "nic-default-outbound"),
+    ),
+    Change(
+        "nat-gateway",
+        "Remove NAT gateways from the cluster's network",
+        ("subnet-nat-gateway", "vnet-nat-gateway", "natgw-inventory"),
+    ),
+    Change(
+        "node-public-address",
+        "Take public addresses from the nodes",
+        (
+            "nodepool-node-public-ip",
+            "vmss-public-ip-config",
+            "vmss-instance-pip",
+            "k8s-node-externalip",
+            "imds-nic-pip",
+        ),
+    ),
+    Change(
+        "load-balancer-outbound",
+        "Let no load balancer translate outbound connections",
+        ("lb-outbound-rule", "lb-rule-snat", "lb-basic-sku", "aks-effective-outbound-ips", "imds-lb"),
+    ),
+    Change(
+        "public-service",
+        "Make the Service private",
+        ("k8s-public-lb", "k8s-lb-status-ip"),
+        each=True,
+    ),
+    Change(
+        "machine",
+        "Close the way out of the machine beside the nodes",
+        ("nic-public-ip", "nic-ip-forwarding", "vm-pivot"),
+        each=True,
+    ),
+    Change(
+        "default-route",
+        "Let routes to the internet lead nowhere",
+        (
+            "route-default-internet",
+            "route-default-appliance",
+            "route-split-default",
+            "effective-routes",
+            "nexthop-spotcheck",
+        ),
+    ),
+    Change("route-table", "Give every subnet a route table with 0.0.0.0/0 -> None", ("route-table-missing",)),
+    Change(
+        "gateway",
+        "Remove the virtual network gateway, or shut its routes and clients out",
+        (
+            "vnet-gateway",
+            "gateway-forced-tunnel",
+            "gateway-p2s",
+            "gateway-connections",
+            "route-bgp-propagation",
+        ),
+    ),
+    Change(
+        "peering",
+        "Remove the peering, or narrow it",
+        (
+            "peering-any",
+            "peering-remote-gateway",
+            "peering-forwarded",
+            "peering-gateway-transit",
+            "peering-subnet-scope",
+        ),
+        each=True,
+    ),
+    Change(
+        "security-rules",
+        "Deny the internet in the security rules of every subnet",
+        ("nsg-missing", "nsg-internet-deny", "nsg-broad-allow", "nsg-effective", "nsg-v6", "nsg-block-type"),
+    ),
+    Change(
+        "dns-policy",
+        "Let Azure's resolver answer allowed names only",
+        ("dns-security-policy", "nsg-platform-dns", "dns-recursion"),
+    ),
+    Change("dns-servers", "Use only DNS servers that are allowed", ("vnet-dns-servers", "node-resolv")),
+    Change(
+        "ipv6",
+        "Use IPv4 alone",
+        ("cluster-dual-stack", "subnet-ipv6-prefix", "node-routes", "node-v6-default-route"),
+    ),
+    Change(
+        "service-endpoints",
+        "Replace service endpoints by private endpoints",
+        ("svc-endpoint-storage", "svc-endpoint-other", "svc-endpoint-policy-scope"),
+    ),
+    Change(
+        "api-server",
+        "Make the API server private",
+        ("aks-private-api", "aks-public-fqdn", "aks-authorized-ips", "aks-pna"),
+    ),
+    Change(
+        "policy-engine",
+        "Run an engine that enforces network policies",
+        ("aks-network-policy", "k8s-policy-engine-live"),
+    ),
+    Change("default-deny", "Deny egress by default in every namespace", ("k8s-default-deny-egress",)),
+    Change(
+        "registry-endpoints",
+        "Let the registry be reached by private endpoints only",
+        ("acr-public", "acr-endpoints"),
+        each=True,
+    ),
+    Change(
+        "registry-export",
+        "Export no artifact from the registry",
+        ("acr-pipelines", "acr-export-policy"),
+        each=True,
+    ),
+    Change(
+        "memberships",
+        "Take the cluster out of fleets and meshes",
+        ("aks-fleet-member", "aks-mesh-member"),
+    ),
+    Change(
+        "storage-endpoint",
+        "Let the storage account be reached by private endpoints only",
+        ("storage-public", "storage-static-website"),
+        each=True,
+    ),
+    Change("registry-tasks", "Run no tasks in the registry", ("acr-tasks", "acr-task-bypass"), each=True),
+    Change(
+        "registry-cache",
+        "Let the registry cache AKS's own images and nothing else",
+        ("acr-cache-wildcard", "acr-writable-cache"),
+        each=True,
+    ),
+    Change("static-egress", "Remove static egress gateways", ("aks-static-egress", "k8s-static-egress")),
+)

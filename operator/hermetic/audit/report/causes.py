@@ -1,0 +1,174 @@
+"""What must be changed once to settle several findings, and in which order.
+
+A cause holds the findings that fail or are unknown and that one change settles:
+
+1. What could not be read for want of the same right is one cause: the right.
+2. Checks of one row of `cause_table` share a cause, for the whole cluster or for each resource.
+3. Any other finding shares a cause with those of its check on the same resource.
+
+A finding that follows from others (`derived_from`) belongs to the causes of those. It is listed under the first of
+them and is settled with the last. Pure: equal findings give equal causes in equal order.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import groupby
+
+from hermetic.audit.estate.questions import Trouble
+from hermetic.audit.findings import CheckPage, Finding, Severity, Verdict, urgency, worst_first
+from hermetic.audit.report.cause_table import CHANGES, Change
+from hermetic.audit.report.resources import readable, short_name
+
+_CHANGE_OF: Mapping[str, Change] = {check: change for change in CHANGES for check in change.checks}
+_OPEN = frozenset({Verdict.FAIL, Verdict.UNKNOWN})
+_TROUBLE = frozenset(trouble.value for trouble in Trouble)
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """One change and the findings that it settles, by check and resource. `number` is its place in the order of fixing.
+
+    `derived` are findings that are listed here and settled only when the causes of `awaits` are dealt with too.
+    `completes` are those of other causes that this one settles, as the last of theirs.
+    """
+
+    id: str
+    number: int
+    title: str
+    findings: tuple[Finding, ...]
+    derived: tuple[Finding, ...] = ()
+    awaits: tuple[int, ...] = ()
+    completes: tuple[Finding, ...] = ()
+
+    @property
+    def worst(self) -> Finding:
+        """The finding that decides how urgent it is."""
+        return worst_first(self.findings)[0]
+
+    @property
+    def all(self) -> tuple[Finding, ...]:
+        """Everything that is listed under it."""
+        return (*self.findings, *self.derived)
+
+    @property
+    def settles(self) -> int:
+        """How many findings are settled when the causes up to this one are dealt with."""
+        return len(self.findings) + len(self.completes)
+
+    def by_check(self) -> Iterator[tuple[str, tuple[Finding, ...]]]:
+        """Its findings check by check in the order in which they are dealt with, those that only sum up last."""
+        groups: dict[str, list[Finding]] = defaultdict(list)
+        for finding in (*worst_first(self.findings), *worst_first(self.derived)):
+            groups[finding.check].append(finding)
+        for check, findings in sorted(groups.items(), key=lambda group: _place(group[0])):
+            yield (
+                check,
+                tuple(sorted(findings, key=lambda one: (*urgency(one), one.severity.rank, one.resource.lower()))),
+            )
+
+
+def causes_of(findings: Iterable[Finding], pages: Mapping[str, CheckPage]) -> tuple[Cause, ...]:
+    """Every cause in the order of fixing: what decides the verdict first, then what settles most."""
+    open_ = [finding for finding in worst_first(findings) if finding.verdict in _OPEN]
+    derived = {id(one): parts for one in open_ if one.derived_from is not None and (parts := _parts(one, open_))}
+    groups: dict[tuple[str, str], list[Finding]] = defaultdict(list)
+    for finding in open_:
+        if id(finding) not in derived:
+            groups[_key(finding)].append(finding)
+    ordered = sorted(groups.items(), key=lambda group: _urgency(*group))
+    names = _ids([key for key, _ in ordered])
+    place = {id(one): number for number, (_, group) in enumerate(ordered, 1) for one in group}
+    summed = [(one, sorted({place[id(part)] for part in derived[id(one)]})) for one in open_ if id(one) in derived]
+    return tuple(
+        Cause(
+            id=names[key],
+            number=number,
+            title=_title(key, group, pages),
+            findings=_sorted(group),
+            derived=tuple(one for one, places in summed if places[0] == number),
+            awaits=tuple(sorted({at for _, places in summed if places[0] == number for at in places[1:]})),
+            completes=tuple(one for one, places in summed if places[-1] == number),
+        )
+        for number, (key, group) in enumerate(ordered, 1)
+    )
+
+
+def by_cause(findings: Iterable[Finding], pages: Mapping[str, CheckPage]) -> list[tuple[Finding, Cause | None]]:
+    """Every finding with its cause: cause by cause, check by check; then what needs no fixing, worst first."""
+    told = list(findings)
+    under = [(finding, cause) for cause in causes_of(told, pages) for _, group in cause.by_check() for finding in group]
+    return under + [(finding, None) for finding in worst_first(told) if finding.verdict not in _OPEN]
+
+
+def _place(check: str) -> int:
+    """Where the row of the table has a check; those of none keep their order, and come last."""
+    change = _CHANGE_OF.get(check)
+    return change.checks.index(check) if change is not None else len(_CHANGE_OF)
+
+
+def _key(finding: Finding) -> tuple[str, str]:
+    """Findings of one key share a cause: the change, and the resource where it is changed one by one."""
+    if finding.verdict is Verdict.UNKNOWN and finding.reason in _TROUBLE and finding.remedy:
+        return f"unread-{finding.reason.lower()}", finding.remedy
+    change = _CHANGE_OF.get(finding.check)
+    if change is None:
+        return finding.check, finding.resource.lower()
+    return change.id, finding.resource.lower() if change.each else ""
+
+
+def _title(key: tuple[str, str], group: list[Finding], pages: Mapping[str, CheckPage]) -> str:
+    first = worst_first(group)[0]
+    if key[0].startswith("unread-"):
+        return first.remedy.splitlines()[0].rstrip(".")
+    change = _CHANGE_OF.get(first.check)
+    if change is None:
+        page = pages.get(first.check)
+        return f"{page.title if page else first.check} ({readable(first.resource)})"
+    return f"{change.title} ({readable(first.resource)})" if change.each else change.title
+
+
+def _parts(finding: Finding, others: list[Finding]) -> list[Finding]:
+    """The findings that a derived one follows from, as far as they fail or are unknown."""
+    parts = finding.derived_from
+    if parts is None:
+        return []
+    named = {resource.lower() for resource in parts.resources}
+    return [
+        one
+        for one in others
+        if one.derived_from is None and one.check in parts.checks and (not named or one.resource.lower() in named)
+    ]
+
+
+def _urgency(key: tuple[str, str], group: list[Finding]) -> tuple[object, ...]:
+    worst = worst_first(group)[0]
+    deciding = sum(one.severity.decides for one in group)
+    return (*urgency(worst), worst.severity.rank, -deciding, -len(group), key)
+
+
+def _sorted(group: list[Finding]) -> tuple[Finding, ...]:
+    return tuple(sorted(group, key=lambda one: (one.check, one.resource.lower(), one.resource)))
+
+
+def _ids(keys: list[tuple[str, str]]) -> dict[tuple[str, str], str]:
+    """An id for each key that stays the same from audit to audit, while the same resources have findings."""
+    names: dict[tuple[str, str], str] = {}
+    for wanted, same in groupby(sorted(keys, key=lambda key: (_id(key), key)), key=_id):
+        for place, key in enumerate(same):
+            names[key] = wanted if place == 0 else f"{wanted}-{place + 1}"
+    return names
+
+
+def _id(key: tuple[str, str]) -> str:
+    change, resource = key
+    return f"{change}/{short_name(resource)}" if resource and not change.startswith("unread-") else change
+
+
+def severities(findings: Iterable[Finding]) -> str:
+    """ "2 critical, 1 high, 3 medium" of some findings."""
+    told = list(findings)
+    counts = ((severity, sum(one.severity is severity for one in told)) for severity in Severity)
+    return ", ".join(f"{count} {severity}" for severity, count in counts if count)

@@ -1,0 +1,102 @@
+"""The variables that a container gets, from its template and from ConfigMaps; Secrets are named and never read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from hermetic.audit.estate.estate import Estate
+from hermetic.audit.estate.kubernetes.calls import ConfigMap
+from hermetic.audit.estate.kubernetes.config_values import MORE, NIM
+from hermetic.audit.estate.kubernetes.environment import NOT_KEPT, EnvSource, EnvVar
+from hermetic.audit.estate.kubernetes.pods import Container, Pod
+from hermetic.audit.estate.look import Listing, Look
+from hermetic.audit.looking_at_objects import everywhere
+from hermetic.errors import FactDamaged
+
+Maps = Mapping[tuple[str, str], ConfigMap]
+SEE_WHAT_IT_HOLDS = """
+The audit reads no Secret. See by name and size what it holds:
+kubectl --namespace NAMESPACE describe secret SECRET_NAME
+Then set the variable in the pod template or from a ConfigMap, or accept this by an exception.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigMaps:
+    """All ConfigMaps of the cluster, as far as they matter to variables."""
+
+    listing: Listing[ConfigMap]
+    by_name: Maps
+
+    def variables(self, pod: Pod, container: Container) -> tuple[EnvVar, ...]:
+        """All variables that can be told: those of the template come after, and win over, what is taken whole."""
+        found: dict[str, EnvVar] = {}
+        for source in container.env_from or ():
+            found |= {one.name: one for one in self._taken_whole(pod.namespace, source)}
+        found |= {one.name: self._settled(pod.namespace, one) for one in container.env or ()}
+        return tuple(found.values())
+
+    def unread(self, pod: Pod) -> tuple[Look, ...]:
+        """The look that was not whole, where a container of the pod depends on it."""
+        depends = any(True for one in pod.containers for _ in _names(one))
+        return (self.listing,) if depends and self.listing.problem is not None else ()
+
+    def beyond(self, pod: Pod) -> tuple[str, ...]:
+        """ConfigMaps that the pod takes variables from, and of which not everything was kept."""
+        names = dict.fromkeys(name for one in pod.containers for name in _names(one))
+        found = ((name, self.by_name.get((pod.namespace, name))) for name in names)
+        return tuple(f"ConfigMap {name}" for name, one in found if one is not None and MORE in (one.variables or {}))
+
+    def _taken_whole(self, namespace: str, source: EnvSource) -> Iterator[EnvVar]:
+        name = _name_of(source.config_map_ref)
+        if (source.prefix or "").startswith(NIM):  # whatever its keys are
+            yield _variable(NIM, NOT_KEPT)
+        for key, value in self._kept(namespace, name).items():
+            if key != MORE:
+                yield _variable(f"{source.prefix or ''}{key}", value)
+
+    def _settled(self, namespace: str, variable: EnvVar) -> EnvVar:
+        if variable.config_map is None:
+            return variable
+        name, key = variable.config_map
+        return _variable(variable.name, self._kept(namespace, name).get(key, NOT_KEPT))
+
+    def _kept(self, namespace: str, name: str) -> Mapping[str, str]:
+        found = self.by_name.get((namespace, name))
+        return (found.variables or {}) if found is not None else {}
+
+
+def config_maps(estate: Estate) -> ConfigMaps:
+    """As the cluster shows them."""
+    return estate.once("ConfigMaps", lambda: _config_maps(estate))
+
+
+def secrets_taken_whole(pod: Pod) -> tuple[str, ...]:
+    """Names of Secrets whose keys, whatever they are, become variables."""
+    sources = (source for one in pod.containers for source in one.env_from or ())
+    return tuple(dict.fromkeys(_name_of(source.secret_ref) for source in sources if source.secret_ref))
+
+
+def _config_maps(estate: Estate) -> ConfigMaps:
+    listing = everywhere(estate, ConfigMap)
+    by_name = {}
+    for one in listing:
+        try:
+            by_name[(one.namespace, one.metadata.name)] = one
+        except FactDamaged:
+            continue
+    return ConfigMaps(listing, by_name)
+
+
+def _names(container: Container) -> Iterator[str]:
+    yield from (_name_of(one.config_map_ref) for one in container.env_from or () if one.config_map_ref)
+    yield from (one.config_map[0] for one in container.env or () if one.config_map is not None)
+
+
+def _name_of(reference: Mapping[str, object] | None) -> str:
+    return str((reference or {}).get("name") or "")
+
+
+def _variable(name: str, value: str) -> EnvVar:
+    return EnvVar.model_validate(EnvVar.trimmed({"name": name, "value": value}))

@@ -1,0 +1,44 @@
+"""Pods that run, and pods that would run: one list for every check of workloads."""
+
+from __future__ import annotations
+
+from hermetic.audit.estate.estate import Estate
+from hermetic.audit.estate.kubernetes.pods import Pod
+from hermetic.audit.estate.kubernetes.templates import (
+    CronJob,
+    DaemonSet,
+    Deployment,
+    Job,
+    ReplicaSet,
+    ReplicationController,
+    Resting,
+    StatefulSet,
+    as_pod,
+)
+from hermetic.audit.estate.look import Listing, merged
+from hermetic.audit.looking_at_objects import everywhere
+
+CONTROLLERS: tuple[type[Resting], ...] = (
+    Deployment,
+    StatefulSet,
+    ReplicaSet,
+    ReplicationController,
+    DaemonSet,
+    Job,
+    CronJob,
+)
+
+
+def pods_and_templates(estate: Estate) -> Listing[Pod]:
+    """All pods, and one for each template that no pod shows. Not whole where one of the lists is not."""
+    return estate.once("pods and templates", lambda: _listed(estate))
+
+
+def _listed(estate: Estate) -> Listing[Pod]:
+    return merged("", everywhere(estate, Pod), *(_as_pods(estate, kind) for kind in CONTROLLERS))
+
+
+def _as_pods(estate: Estate, kind: type[Resting]) -> Listing[Pod]:
+    listing = everywhere(estate, kind)
+    made = tuple(pod for one in listing if (pod := as_pod(one)) is not None)
+    return Listing(listing.target, made, listing.evidence, listing.problem)

@@ -1,0 +1,72 @@
+"""The activity log of a resource group, read to its end and cut down to what a check may ask.
+
+The filter takes a resource group as a whole: whether the filter for one resource compares letter case, and whether it
+shows what lies below, is not documented, and an empty answer to it would look like a subnet that was never written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from typing import Any
+from urllib.parse import quote
+
+from hermetic.api.times import timestamp
+from hermetic.audit.estate.arm_ids import group_of, name_of, subscription_of
+from hermetic.audit.estate.azure.activity import ActivityLog
+from hermetic.audit.estate.questions import Answer, Body, Problem, Question, Trouble
+from hermetic.collect.azure.client import ArmClient
+from hermetic.collect.azure.exchange import Ask
+from hermetic.collect.azure.pages import all_pages
+
+KEPT = timedelta(days=89)
+"""Azure keeps events for 90 days and refuses to be asked for older ones."""
+
+_NETWORKS = "/providers/microsoft.network/virtualnetworks/"
+
+
+def is_of_the_log(question: Question) -> bool:
+    """Whether this asks for an activity log."""
+    return question.verb == "get" and question.kind.lower() == ActivityLog.TYPE.lower()
+
+
+async def activity(client: ArmClient, question: Question) -> Answer:
+    """The events of the last days in a group, or why they could not be read."""
+    group = question.target.rstrip("/")
+    if group_of(group) != group:
+        return Answer(problem=Problem(Trouble.UNREADABLE, f"{group!r} is not the id of a resource group"))
+    until = client.clock.now()
+    since = until - KEPT
+    listed = await all_pages(client, _ask(question, group, since, until))
+    if listed.problem is not None:
+        return Answer((), listed.evidence, listed.problem)
+    events = [_event(body.value) for body in listed.bodies]
+    if any(one is None for one in events):
+        words = f"{group}: an event of the activity log without its time, operation or resource"
+        return Answer((), listed.evidence, Problem(Trouble.UNREADABLE, words))
+    about = [one for one in events if one is not None and _NETWORKS in one["resource"].lower()]
+    held = {"since": timestamp(since), "until": timestamp(until), "count": len(events), "events": about}
+    body = Body({"id": group, "name": name_of(group), "properties": held}, listed.evidence)
+    return Answer((body,), listed.evidence)
+
+
+def _ask(question: Question, group: str, since: datetime, until: datetime) -> Ask:
+    """By the one filter that is documented for a group."""
+    conditions = (
+        f"eventTimestamp ge '{timestamp(since)}'",
+        f"eventTimestamp le '{timestamp(until)}'",
+        f"resourceGroupName eq '{name_of(group)}'",
+    )
+    path = f"/subscriptions/{quote(subscription_of(group))}/providers/Microsoft.Insights/eventtypes/management/values"
+    wanted = quote(" and ".join(conditions))
+    return Ask("GET", f"{path}?api-version={question.api_version}&$filter={wanted}", question.permission)
+
+
+def _event(value: Mapping[str, Any]) -> dict[str, str] | None:
+    """The three fields of an event that count; None where one of them is not there."""
+    operation = value.get("operationName")
+    named = operation.get("value") if isinstance(operation, Mapping) else None
+    found = {"at": value.get("eventTimestamp"), "operation": named, "resource": value.get("resourceId")}
+    return (
+        {key: str(one) for key, one in found.items()} if all(isinstance(one, str) for one in found.values()) else None
+    )

@@ -1,0 +1,68 @@
+"""Defects of the audit itself: an exception that no part of it expects. Serving goes on; the gate stays closed.
+
+Each is logged and counted. The condition AuditFaulty, and the Event of its change, name the newest one; it stays for a
+while after the last fault, so that a part which fails at every other look makes no storm of writes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import structlog
+
+from hermetic.api.said import Said
+from hermetic.audit.standing.faults import faulty
+from hermetic.ports import Clock
+
+STAYS_SECONDS = 600.0
+FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS = 5.0, 300.0
+LONGEST_WORDS = 300
+
+log = structlog.get_logger(__name__)
+
+
+class AuditFaults:
+    """What went wrong lately. `count(part)` is called for each fault, `on_fault()` when there is one to tell."""
+
+    def __init__(
+        self, clock: Clock, *, count: Callable[[str], None], on_fault: Callable[[], None] = lambda: None
+    ) -> None:
+        self._clock = clock
+        self._count = count
+        self._on_fault = on_fault
+        self._newest: dict[str, tuple[str, float]] = {}
+        self._breaks = 0
+
+    def met(self, part: str, error: BaseException) -> None:
+        """A part of the audit failed with an error that nothing expects."""
+        log.error("the audit failed", part=part, because=repr(error), exc_info=error)
+        self._count(part)
+        is_news = part not in self._current()
+        self._newest[part] = (repr(error)[:LONGEST_WORDS], self._clock.monotonic())
+        if is_news:
+            self._on_fault()
+
+    def pause(self) -> float:
+        """Seconds until it is worth judging again after a fault that left no verdict: longer each time."""
+        seconds = min(LONGEST_PAUSE_SECONDS, FIRST_PAUSE_SECONDS * (1 << min(self._breaks, 10)))
+        self._breaks += 1
+        return seconds
+
+    def said(self) -> Said | None:
+        """The condition; None where nothing has failed lately."""
+        current = self._current()
+        if not current:
+            self._breaks = 0
+            return None
+        return faulty(current)
+
+    def ends_in(self) -> float | None:
+        """Seconds until there is one fault less to tell."""
+        now = self._clock.monotonic()
+        return min(
+            (at + STAYS_SECONDS - now for _, at in self._newest.values() if at + STAYS_SECONDS > now), default=None
+        )
+
+    def _current(self) -> dict[str, str]:
+        now = self._clock.monotonic()
+        return {part: words for part, (words, at) in self._newest.items() if at + STAYS_SECONDS > now}

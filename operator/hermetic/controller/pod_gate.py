@@ -1,0 +1,44 @@
+"""Keeps the annotations of the Lease by which the API server lets pods in: with every renewal, at once on a change."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from hermetic.api.configuration import Configuration
+from hermetic.kinds import EGRESS_AUDIT, MODEL_DEPLOYMENT
+from hermetic.kube.store import Store
+from hermetic.plan.pod_gate import ENFORCED, PODS_UNTIL, UNPROVEN, enforced_models, pods_until, unproven_namespaces
+from hermetic.ports import Clock
+
+
+class PodGate:
+    """What to say of the gate. `renew` asks for a renewal of the Lease now."""
+
+    def __init__(self, policy: Configuration, store: Store, clock: Clock) -> None:
+        self._policy = policy
+        self._store = store
+        self._clock = clock
+        self._said_open: bool | None = None
+        self.renew: Callable[[], None] = lambda: None
+
+    def annotations(self) -> dict[str, str]:
+        """What the Lease should say now. What an earlier process said of the evidence stays until this one knows."""
+        always = {UNPROVEN: unproven_namespaces(self._policy)}
+        if self._store.listed_everywhere(MODEL_DEPLOYMENT):
+            always[ENFORCED] = enforced_models(self._policy, self._store.enforcements())
+        if not self._knows:
+            return always
+        until = pods_until(self._policy, self._store.evidence, self._clock.now())
+        self._said_open = bool(until)
+        return {**always, PODS_UNTIL: until}
+
+    def look(self) -> None:
+        """The evidence may have changed: ask for a renewal where that opens or closes the gate."""
+        if self._knows:
+            until = pods_until(self._policy, self._store.evidence, self._clock.now())
+            if bool(until) != self._said_open:
+                self.renew()
+
+    @property
+    def _knows(self) -> bool:
+        return bool(self._store.listed_at(EGRESS_AUDIT, None)) and not self._store.awaits_judgement

@@ -1,0 +1,96 @@
+"""What a spec may say to each engine by name: reviewed lists, and nothing that is not on them.
+
+Every flag and variable of every table of `vllm_tables` is allowed here, or refused here with its reason, or reserved in
+`api/reserved.py`; a test fails on a name that is in none of them, so that a new release allows nothing unread.
+"""
+
+from __future__ import annotations
+
+import functools
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib.resources import files
+from types import MappingProxyType
+from typing import Any, Literal
+
+ListName = Literal["vllm", "common", "nim", "sglang"]
+# What a value may say about files: nothing, files of the image, those and the weights ("data"), a folder of theirs
+# that holds a model, what the pod may write ("scratch"), or routes of the server's own ("url").
+Paths = Literal["none", "image", "data", "model", "scratch", "url"]
+
+WHY: Mapping[str, str] = MappingProxyType(
+    {
+        "listens": "it would open a second way into the pod, or let it speak to other pods",
+        "calls": "it would let the pod fetch from elsewhere",
+        "requests": "it would let a request bring templates, tensors or state that should come with the model only",
+        "code": "it names code, a library or another variable, and code comes in the image only",
+        "files": "it would write files outside the folders that the pod may write",
+        "secret": "it holds a secret, and everybody who may read the object can read it",
+        "build": "it is for building and testing vLLM, and does nothing for a server",
+        "ours": "Hermetic or the engine sets it",
+        "nothing": "it ends the engine at once",
+    }
+)
+NOT_LISTED = "it is not on the reviewed list for this engine"
+
+
+@dataclass(frozen=True)
+class Names:
+    """Names of one kind (flags or variables): what is allowed, and what may be in the values.
+
+    `refused` gives the reason of a name that was judged and refused. `values` are the only ones that a flag takes,
+    `keys` the only ones of an object that is its value; a flag that is in neither takes any.
+    """
+
+    allowed: frozenset[str]
+    refused: Mapping[str, str]
+    paths: Mapping[str, Paths]
+    values: Mapping[str, tuple[str, ...]]
+    keys: Mapping[str, frozenset[str]]
+
+    def why_not(self, name: str) -> str:
+        """One clause for a name that is not allowed."""
+        return WHY[self.refused[name]] if name in self.refused else NOT_LISTED
+
+    def joined(self, other: Names) -> Names:
+        """What either of the two allows; of a name that is in both, this one's values count."""
+        return Names(
+            allowed=self.allowed | other.allowed,
+            refused={name: why for name, why in {**other.refused, **self.refused}.items() if name not in other.allowed},
+            paths={**other.paths, **self.paths},
+            values={**other.values, **self.values},
+            keys={**other.keys, **self.keys},
+        )
+
+    def with_names(self, names: frozenset[str]) -> Names:
+        """The same with names of the operator's configuration, whose values may be files of the image."""
+        more: dict[str, Paths] = dict.fromkeys(names - self.allowed, "image")
+        return Names(self.allowed | names, self.refused, {**more, **self.paths}, self.values, self.keys)
+
+
+def flags_of(listed: ListName) -> Names:
+    """The flags of a list."""
+    return _names(listed, "flags")
+
+
+def variables_of(listed: ListName) -> Names:
+    """The variables of a list."""
+    return _names(listed, "variables")
+
+
+@functools.cache
+def _names(listed: ListName, kind: Literal["flags", "variables"]) -> Names:
+    said: Mapping[str, Any] = _read(listed).get(kind, {})
+    return Names(
+        allowed=frozenset(said.get("allowed", ())),
+        refused=MappingProxyType({name: why for why, names in said.get("refused", {}).items() for name in names}),
+        paths=MappingProxyType(dict(said.get("paths", {}))),
+        values=MappingProxyType({name: tuple(values) for name, values in said.get("values", {}).items()}),
+        keys=MappingProxyType({name: frozenset(keys) for name, keys in said.get("keys", {}).items()}),
+    )
+
+
+@functools.cache
+def _read(listed: ListName) -> Mapping[str, Any]:
+    return tomllib.loads(files(__name__).joinpath(f"{listed}.toml").read_text(encoding="utf-8"))

@@ -1,0 +1,154 @@
+"""What the value of a variable or an argument may say: no address to call, and no file from where it should not read.
+
+Everything here is linear in the length of the text.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import posixpath
+import re
+from collections.abc import Iterator
+from ipaddress import ip_address
+from typing import Any
+
+from hermetic.engines.allow_list import Paths
+from hermetic.engines.argument_values import shown
+from hermetic.engines.launch import TLS
+
+# What a pod may write, whichever engine it is.
+SCRATCH = ("/tmp", "/dev/shm", "/home/hermetic", "/opt/nim/.cache")  # noqa: S108 - emptyDirs of the pod's own
+# Never a place for settings: credentials, the kernel, devices.
+NEVER = (TLS, "/proc", "/sys", "/dev", "/run", "/var/run")
+# What is no path where a folder with a model is expected, and does not look outside either.
+NO_MODEL_NEEDED = frozenset({"ngram", "[ngram]"})
+
+# Of a chat template that is written out in the argument.
+_OPERATORS = ("/", "//", "~")
+# No separator of a path or an address, and not four numbers with dots between them.
+_HARMLESS = re.compile(r"[^/:~.]*(?:\.[^/:~.]*){0,2}")
+MOST_SUSPECTS = 64
+_PATH = re.compile(r"/|~[^/]*/")
+_BETWEEN = re.compile(r"[\s,;|\"'=\[\]{}()]+")
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/")
+_OTHER_SCHEMES = ("az:", "file:", "ftp:", "gs:", "hf:", "http:", "https:", "ngc:", "s3:")
+# No underscore: 'max_split_size_mb:128' and 'mlx5_0:1' are settings. One digit is no port: 'cuda:1' is a device.
+_NUMBERS = re.compile(r"[0-9A-Fa-f.:]+")
+_HOST_AND_PORT = re.compile(r"(?=[0-9.-]*[A-Za-z.])[A-Za-z0-9][A-Za-z0-9.-]*:[0-9]{2,5}(?:/.*)?")
+
+
+def objection(value: str, paths: Paths, weights: tuple[str, ...], *, quoted: bool = True) -> str:
+    """What is wrong with the value, as a clause; "" when nothing is. `weights` are the folders of the model.
+
+    Where it is not `quoted`, nothing of the value is in the clause.
+    """
+    if "://" in value:
+        return "holds a URL, and nothing may be fetched in a sealed cluster: stage the file and give its path"
+    suspects = list(itertools.islice(_suspects(value), MOST_SUSPECTS + 1))
+    if len(suspects) > MOST_SUSPECTS:
+        return (
+            f"has more than {MOST_SUSPECTS} parts that could be paths or addresses: nothing that it is for needs them"
+        )
+    for word in suspects:
+        if found := _address(word) or _misplaced(word, paths, weights):
+            part = f"'{shown(word)}'" if quoted else "a part"
+            return f"holds {part}, {found}"
+    if paths == "model":
+        return _no_model_folder(value)
+    return ""
+
+
+def object_of(value: str) -> dict[str, Any] | None:
+    """The JSON object that the value is, or None."""
+    parsed = _parsed(value)
+    return parsed if isinstance(parsed, dict) else None
+
+
+def _no_model_folder(value: str) -> str:
+    if value.startswith("/") or value in NO_MODEL_NEEDED:
+        return ""
+    return f"says '{shown(value)}', which vLLM takes for a model to fetch or a class to import: give an absolute path"
+
+
+def _suspects(value: str) -> Iterator[str]:
+    """The parts of a value that could be an address or a path, those inside JSON and its escapes as well."""
+    parsed = _parsed(value)
+    for text in (value,) if parsed is None else _texts(parsed):
+        if not _HARMLESS.fullmatch(text):
+            yield from (word for word in _BETWEEN.split(text) if not _HARMLESS.fullmatch(word))
+
+
+def _parsed(value: str) -> Any:
+    if not value.lstrip().startswith(("{", "[", '"')):
+        return None
+    try:
+        return json.loads(value)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _texts(parsed: Any) -> Iterator[str]:
+    pending = [parsed]
+    while pending:
+        one = pending.pop()
+        if isinstance(one, dict):
+            pending += [*one.keys(), *one.values()]
+        elif isinstance(one, list):
+            pending += one
+        elif isinstance(one, str):
+            yield one
+
+
+def _address(word: str) -> str:
+    if _SCHEME.match(word) or word.lower().startswith(_OTHER_SCHEMES) or (word.startswith("//") and word != "//"):
+        return "which is a URL, and nothing may be fetched in a sealed cluster"
+    if _HOST_AND_PORT.fullmatch(word) or _is_address(word):
+        return "which is an address, and the engine calls nothing"
+    return ""
+
+
+def _is_address(word: str) -> bool:
+    if len(word) > 64 or not _NUMBERS.fullmatch(word):
+        return False
+    try:
+        ip_address(word)
+    except ValueError:
+        return False
+    return "." in word or ":" in word
+
+
+def _misplaced(word: str, paths: Paths, weights: tuple[str, ...]) -> str:
+    if paths == "url":
+        return ""
+    if ".." in word.split("/"):
+        return "and '..' is no part of a path here: give the path without it"
+    if paths == "data" and word in _OPERATORS:
+        return ""
+    for path in word.split(":") if _PATH.match(word) else ():
+        if not _allowed_path(posixpath.normpath(path or "."), paths, weights):
+            return f"which is a path: {_PLACES[paths]}"
+    return ""
+
+
+_PLACES: dict[Paths, str] = {
+    "none": "no file is read by this name; remove the path",
+    "image": "only files of the serving image may be named here, because code comes in the image only",
+    "data": "only files of the model or of the serving image may be named here",
+    "model": "only a folder of the model or of the serving image may be named here",
+    "scratch": f"only a folder below {', '.join(SCRATCH)} may be named here",
+}
+
+
+def _allowed_path(path: str, paths: Paths, weights: tuple[str, ...]) -> bool:
+    if not path.startswith("/") or path == "/" or (_below(path, NEVER) and not _below(path, SCRATCH)):
+        return False
+    if paths == "image":
+        return not _below(path, weights) and not _below(path, SCRATCH)
+    if paths == "scratch":
+        return _below(path, SCRATCH)
+    return paths in ("data", "model")
+
+
+def _below(path: str, folders: tuple[str, ...]) -> bool:
+    return any(path == folder or path.startswith(folder + "/") for folder in folders)

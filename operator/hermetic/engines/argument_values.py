@@ -1,0 +1,80 @@
+"""What vLLM's parser would refuse of a flag that it knows: a value that is missing, of another type, or no JSON.
+
+vLLM ends with exit code 2 for each of these, minutes after the pod was scheduled.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator, Sequence
+
+from hermetic.engines.extra_arguments import Told
+from hermetic.engines.vllm_tables import VllmTable
+
+LONGEST_SHOWN = 64
+# vLLM's human_readable_int: powers of ten in lower case, with a fraction if need be; powers of two in upper case.
+_SIZE = re.compile(r"\d+(?:\.\d+)?[kmgt]|\d+[KMGT]", re.ASCII)
+_NOTHING = ("None", "none")
+# vLLM's validate_parsed_serve_args
+_TOGETHER = {
+    "--enable-auto-tool-choice": "--tool-call-parser",
+    "--enable-log-outputs": "--enable-log-requests",
+}
+
+
+def refused(told: Sequence[Told], table: VllmTable) -> Iterator[str]:
+    """One clause for each argument that this release would refuse; nothing for keys of JSON values."""
+    for one in told:
+        if "." not in one.written.partition("=")[0]:
+            yield from _refused(one, table)
+    names = {one.flag.name for one in told if one.written.partition("=")[0] not in one.flag.negations}
+    for flag, needed in _TOGETHER.items():
+        if flag in names and needed not in names:
+            yield f"'{flag}', which needs '{needed}' beside it"
+
+
+def _refused(one: Told, table: VllmTable) -> Iterator[str]:
+    name, equals, _ = one.written.partition("=")
+    if one.flag.value == "none":
+        if equals:
+            yield f"'{shown(one.written)}', and {one.flag.name} takes no value"
+        return
+    if not one.values and one.flag.value in ("one", "many") and not _is_glued(name, one, table):
+        yield f"'{shown(one.written)}' without the value that it needs"
+    for value in one.values:
+        if value not in _NOTHING and (wanted := _wanted(one.flag.type, value)):
+            yield f"'{shown(value)}' for {one.flag.name}, which takes {wanted}"
+
+
+def _is_glued(name: str, one: Told, table: VllmTable) -> bool:
+    """Whether the value sticks to a short flag: '-qfp8', '-O3'."""
+    return not name.startswith("--") and (name not in one.flag.spellings or name in table.shorthands)
+
+
+def _wanted(kind: str, value: str) -> str:
+    """What the type is called, where the value is none of it; else ""."""
+    wanted, read = _KINDS.get(kind, ("", str))
+    try:
+        read(value)
+    except (ValueError, RecursionError):
+        return wanted
+    return ""
+
+
+def _size(value: str) -> object:
+    return value if value in ("-1", "auto") or _SIZE.fullmatch(value.strip()) else int(value)
+
+
+_KINDS: dict[str, tuple[str, Callable[[str], object]]] = {
+    "int": ("an integer", int),
+    "float": ("a number", float),
+    "size": ("an integer, with k, m, g or t behind it if need be", _size),
+    "json": ("JSON", json.loads),
+    "object": ("a JSON object", json.loads),
+}
+
+
+def shown(text: str) -> str:
+    """A text of the spec as messages show it: its beginning, where it is long."""
+    return text if len(text) <= LONGEST_SHOWN else f"{text[: LONGEST_SHOWN - 1]}…"

@@ -1,0 +1,83 @@
+"""What is kept of children and ModelDeployments, whatever a tenant writes into one or calls a child.
+
+Objects with the labels of children may be anyone's, a megabyte each, and by the thousand. What no decision reads is cut
+off on arrival: annotations, labels and owners of others, and everything but the head of an object that is no child.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from hermetic.kinds import (
+    CHILDREN,
+    DEPLOYMENT,
+    MODEL_DEPLOYMENT,
+    PERSISTENT_VOLUME,
+    PERSISTENT_VOLUME_CLAIM,
+    SERVICE,
+    Kind,
+)
+from hermetic.kube.metadata import lean_metadata
+from hermetic.objects.names import MANAGED_BY
+
+Manifest = Mapping[str, Any]
+
+CUT = frozenset({MODEL_DEPLOYMENT, *CHILDREN})
+LONGEST_ANNOTATION = 1024
+LARGEST_CLAIM = 16 * 2**10  # bytes; what is rendered takes less than one
+KEPT = (
+    "name", "namespace", "uid", "resourceVersion", "generation", "creationTimestamp", "deletionTimestamp",
+    "managedFields",
+)  # fmt: skip
+LABELS = frozenset({
+    "app.kubernetes.io/name", "app.kubernetes.io/instance", "app.kubernetes.io/component", MANAGED_BY[0],
+    "hermetic.dev/modeldeployment", "hermetic.dev/namespace", "hermetic.dev/owner-uid", "hermetic.dev/pod-template",
+})  # fmt: skip
+ANNOTATIONS = frozenset({"hermetic.dev/intent", "hermetic.dev/pod-template"})
+OF_OTHERS = frozenset({"secrets", "imagePullSecrets"})  # lists of a ServiceAccount, which its pods do not use
+
+
+def cut(kind: Kind, manifest: Manifest, owner: tuple[str, str] | None) -> dict[str, Any]:
+    """What is kept of an object whose owner, by its controller or its labels, has this namespace and name."""
+    if owner is None or not _is_named_after(kind, manifest, owner[1]):
+        return head(kind, manifest)
+    kept = {name: value for name, value in manifest.items() if name not in OF_OTHERS}
+    kept["metadata"] = _metadata(kind, manifest["metadata"])
+    if kind is PERSISTENT_VOLUME_CLAIM and len(json.dumps(kept)) > LARGEST_CLAIM:
+        return head(kind, manifest)
+    return kept
+
+
+def head(kind: Kind, manifest: Manifest) -> dict[str, Any]:
+    """Which object it is, and whose: enough to see that it is in the way."""
+    metadata = _metadata(kind, manifest["metadata"])
+    return {
+        **{name: manifest[name] for name in ("apiVersion", "kind") if name in manifest},
+        "metadata": {name: value for name, value in metadata.items() if name not in ("annotations", "managedFields")},
+        # What every Deployment has.
+        "spec": {"template": {"metadata": {}, "spec": {}}} if kind is DEPLOYMENT else {},
+    }
+
+
+def _is_named_after(kind: Kind, manifest: Manifest, owner: str) -> bool:
+    """Whether the name is one that is rendered for this owner: of no other is anything but its head read."""
+    name = manifest["metadata"]["name"]
+    if kind is PERSISTENT_VOLUME_CLAIM:
+        return bool(name.startswith(f"{owner}-weights-"))
+    return kind is PERSISTENT_VOLUME or name == owner
+
+
+def _metadata(kind: Kind, metadata: Manifest) -> dict[str, Any]:
+    lean = lean_metadata(metadata)
+    kept = {name: lean[name] for name in KEPT if name in lean}
+    labels = {name: value for name, value in (lean.get("labels") or {}).items() if name in LABELS}
+    annotations = {
+        name: value[:LONGEST_ANNOTATION]
+        for name, value in (lean.get("annotations") or {}).items()
+        if name in ANNOTATIONS or kind is SERVICE
+    }
+    controllers = [one for one in lean.get("ownerReferences") or () if one.get("controller")]
+    parts = (("labels", labels), ("annotations", annotations), ("ownerReferences", controllers))
+    return kept | {name: value for name, value in parts if value}

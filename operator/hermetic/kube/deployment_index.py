@@ -1,0 +1,55 @@
+"""Which ModelDeployments wait, and which ask for which address: every change of a node or a Service asks for that.
+
+Kept up to date with each ModelDeployment, so that a change of a node does not read a thousand of them.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+from typing import Any
+
+from hermetic.api.conditions import ConditionType
+from hermetic.plan.address_claims import requested_address
+
+Key = tuple[str, str]
+
+
+class DeploymentIndex:
+    """An index of the ModelDeployments that are known."""
+
+    def __init__(self) -> None:
+        self._waiting: set[Key] = set()
+        self._addresses: dict[Key, str] = {}
+        self._asking: dict[str, set[Key]] = defaultdict(set)
+
+    def put(self, key: Key, manifest: Mapping[str, Any]) -> None:
+        """A ModelDeployment is there, or another than before."""
+        self.drop(key)
+        if not _is_ready(manifest):
+            self._waiting.add(key)
+        if address := requested_address(manifest):
+            self._addresses[key] = address
+            self._asking[address].add(key)
+
+    def drop(self, key: Key) -> None:
+        """It is gone."""
+        self._waiting.discard(key)
+        if (address := self._addresses.pop(key, "")) in self._asking:
+            self._asking[address].discard(key)
+            if not self._asking[address]:
+                del self._asking[address]
+
+    @property
+    def waiting(self) -> frozenset[Key]:
+        """Those for which another node could make a difference."""
+        return frozenset(self._waiting)
+
+    def asking_for(self, address: str) -> tuple[Key, ...]:
+        """Those that ask for this load balancer address."""
+        return tuple(sorted(self._asking.get(address, ()))) if address else ()
+
+
+def _is_ready(manifest: Mapping[str, Any]) -> bool:
+    conditions = (manifest.get("status") or {}).get("conditions") or ()
+    return any(one["type"] == ConditionType.READY and one["status"] == "True" for one in conditions)

@@ -1,0 +1,59 @@
+"""What runs in a pod, in few words: each container with its image, and digests of what else decides what it does.
+
+A pod is kept in this form, and a template is brought into it, so that a pod can be held against the template it is of.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from hermetic.objects.names import digest
+
+CONTAINERS = ("initContainers", "containers", "ephemeralContainers")
+# Left to platforms: resources, imagePullPolicy and placement, which admission fills in for a pod.
+OF_A_CONTAINER = ("command", "args", "env", "envFrom", "lifecycle", "securityContext", "volumeMounts", "workingDir")
+OF_A_POD = (
+    "dnsConfig",
+    "dnsPolicy",
+    "hostAliases",
+    "hostIPC",
+    "hostNetwork",
+    "hostPID",
+    "serviceAccountName",
+    "shareProcessNamespace",
+    "volumes",
+)
+LONGEST_NAME = 512
+SHORT = 12
+
+
+def contents(spec: Mapping[str, Any]) -> dict[str, Any]:
+    """The spec of a pod or of a template, cut down to what runs in it."""
+    found: dict[str, Any] = {"marks": _marks(spec, OF_A_POD)}
+    for kind in CONTAINERS:
+        if items := spec.get(kind):
+            found[kind] = [
+                {
+                    "name": str(item.get("name", "")),
+                    "image": str(item.get("image", ""))[:LONGEST_NAME],
+                    "marks": _marks(item, OF_A_CONTAINER),
+                }
+                for item in items
+            ]
+    return found
+
+
+def containers(found: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """(kind, container) of every container."""
+    for kind in CONTAINERS:
+        yield from ((kind, item) for item in found.get(kind) or ())
+
+
+def differing(one: Mapping[str, str], other: Mapping[str, str]) -> tuple[str, ...]:
+    """The fields in which two parts differ."""
+    return tuple(sorted(name for name in {*one, *other} if one.get(name) != other.get(name)))
+
+
+def _marks(item: Mapping[str, Any], fields: tuple[str, ...]) -> dict[str, str]:
+    return {name: digest(item[name])[:SHORT] for name in fields if item.get(name) not in (None, "", [], {}, False)}

@@ -1,0 +1,73 @@
+"""The gate that asks whether the engine may be given the variables and arguments of the spec."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator
+from typing import Literal
+
+from hermetic.api.configuration import covers
+from hermetic.api.modeldeployment import ModelDeploymentSpec
+from hermetic.api.reasons import Reason
+from hermetic.engines.allowed_settings import Extra, Refused, refused_of_nim, refused_of_vllm
+from hermetic.engines.launch import WEIGHTS
+from hermetic.engines.model_path import model_path
+from hermetic.engines.vllm_tables import is_supported
+from hermetic.plan.verdicts import HOLDS, Blocks, Verdict
+from hermetic.plan.world import World
+
+SHOWN = 3
+
+
+def engine_settings_are_allowed(spec: ModelDeploymentSpec, world: World) -> Verdict:
+    """Every variable and flag is on the reviewed list of this engine, and no value names an address or code."""
+    engine: Literal["vllm", "nim"] = "vllm" if spec.engine.vllm is not None else "nim"
+    refused = list(itertools.islice(_refused(spec, _extra(engine, world)), SHOWN + 1))
+    if not refused:
+        return HOLDS
+    told = "; ".join(_in_words(one, engine) for one in refused[:SHOWN])
+    more = "; and more" if len(refused) > SHOWN else ""
+    return Blocks(Reason.ENGINE_SETTING_NOT_ALLOWED, f"{told}{more}{_line(refused, engine, world.owner.namespace)}")
+
+
+def _refused(spec: ModelDeploymentSpec, extra: Extra) -> Iterator[Refused]:
+    vllm, nim = spec.engine.vllm, spec.engine.nim
+    weights = tuple(dict.fromkeys((WEIGHTS, model_path(spec.weights))))
+    if vllm is not None and is_supported(vllm.version):  # another gate speaks of the version
+        yield from refused_of_vllm(vllm, weights, extra)
+    if nim is not None:
+        folders = (*weights, nim.model_path) if nim.model_path is not None else weights
+        yield from refused_of_nim(nim, folders, extra)
+
+
+def _extra(engine: str, world: World) -> Extra:
+    """What the operator's configuration allows this namespace beside the reviewed lists."""
+    counted = [
+        one
+        for one in world.policy.engine_settings
+        if one.engine == engine and covers(one.namespaces, world.owner.namespace)
+    ]
+    return Extra(
+        variables=frozenset(name for one in counted for name in one.variables),
+        arguments=frozenset(name for one in counted for name in one.arguments),
+    )
+
+
+def _in_words(one: Refused, engine: str) -> str:
+    field = f"`engine.{engine}.{'extraEnv' if one.field == 'variable' else 'extraArgs'}`"
+    if one.kind == "value":
+        return f"{field}: the value of '{one.name}' {one.why}"
+    meant = f"; did you mean '{one.near}'?" if one.near else "; remove it"
+    return f"{field} holds '{one.name[:128]}', which is not allowed: {one.why}{meant}"
+
+
+def _line(refused: Iterable[Refused], engine: str, namespace: str) -> str:
+    """What the platform team would add, for names that it may decide about."""
+    names = {one.field: one.name for one in refused if one.kind == "name"}
+    if not names:
+        return ""
+    said = ", ".join(f"{'variables' if field == 'variable' else 'arguments'}: [{names[field]}]" for field in names)
+    return (
+        f". A platform team that has read what it does can allow it in the operator's configuration, under "
+        f"`engineSettings`: - {{engine: {engine}, {said}, namespaces: [{namespace}]}}"
+    )

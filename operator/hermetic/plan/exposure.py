@@ -1,0 +1,27 @@
+"""Whether something leads to a model's pods from outside that is not its own Service as it was rendered."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from hermetic.api.text import one_line
+from hermetic.plan.leading import opens
+from hermetic.plan.world import WayIn, World
+
+SHOWN = 3
+
+
+def exposure(service: Mapping[str, Any] | None, world: World) -> str | None:
+    """What to say of it; None where every way to the pods is private. `service` is the model's own, as it is now."""
+    found = [_said(way) for way in world.ways_in]
+    if service is not None and (why := opens(service, world.policy, given=False)):
+        found.insert(0, f"the model's own Service {why}")
+    more = f"; and {len(found) - SHOWN} more" if len(found) > SHOWN else ""
+    return "; ".join(found[:SHOWN]) + more if found else None
+
+
+def _said(way: WayIn) -> str:
+    by = f"; written by field manager {way.writer}" if way.writer else ""
+    where = one_line(f"{way.kind} '{way.namespace}/{way.name}'")
+    return f"{where} leads to pods of this model and {way.why}{by}"

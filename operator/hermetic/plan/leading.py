@@ -1,0 +1,230 @@
+"""Objects of any writer that lead to pods: Services, EndpointSlices, Ingresses, routes, gateways, in few fields each.
+
+Each object is read once, when it arrives: where it leads, and why that is not known to be private.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from ipaddress import IPv6Address, ip_address
+from typing import Any
+
+from hermetic.api.configuration import Configuration
+from hermetic.api.text import one_line
+from hermetic.kinds import ENDPOINT_SLICE, GATEWAY, INGRESS, SERVICE
+from hermetic.objects.service import INTERNAL, PUBLIC_SIDE
+from hermetic.plan.addresses import is_private, load_balancer_addresses
+from hermetic.plan.managers import last_writer
+
+Name = tuple[str, str]  # (namespace, name)
+SERVICE_NAME = "kubernetes.io/service-name"
+SLICE_MANAGER = ("endpointslice.kubernetes.io/managed-by", "endpointslice-controller.k8s.io")
+# These open or publish a Service of any type: names outside, other networks, other clusters of a mesh.
+PUBLISHES = (
+    "external-dns.alpha.kubernetes.io/hostname",
+    "service.cilium.io/global",
+    "io.cilium/global-service",
+    "tailscale.com/expose",
+    "tailscale.com/funnel",
+)
+LONGEST_SHOWN = 80
+LARGEST_SELECTOR = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Leading:
+    """One object and where it leads.
+
+    `selector` None selects nothing; an empty one with `everything` is an object of which cannot be said what of its
+    namespace it leads to. `opens` says why it is not private, "" where it is; `addresses` are those of a slice that no
+    controller keeps, as ",10.0.0.1,10.0.0.2,"; `gateways` None is an object that needs none.
+    """
+
+    kind: str
+    namespace: str
+    name: str
+    opens: str = ""
+    writer: str = ""
+    owner: str = ""
+    selector: tuple[tuple[str, str], ...] | None = None
+    everything: bool = False
+    services: frozenset[Name] = frozenset()
+    addresses: str = ""
+    kept: bool = False
+    gateways: frozenset[Name] | None = None
+
+
+def leading(manifest: Mapping[str, Any], policy: Configuration) -> Leading:
+    """The object in few fields."""
+    read = {
+        SERVICE.kind: _service,
+        ENDPOINT_SLICE.kind: _slice,
+        INGRESS.kind: _ingress,
+        GATEWAY.kind: _gateway,
+    }.get(manifest["kind"], _route)
+    metadata = manifest["metadata"]
+    return Leading(
+        kind=manifest["kind"],
+        namespace=metadata.get("namespace") or "",
+        name=metadata["name"],
+        writer=last_writer(metadata.get("managedFields")),
+        **read(manifest, policy),
+    )
+
+
+def opens(service: Mapping[str, Any], policy: Configuration, *, given: bool = True) -> str:
+    """Why a Service is not private, whatever it was given (or with `given` by that too); "" where it is."""
+    return next(_opens(service, policy, given=given), "")
+
+
+def address_of(text: object) -> str:
+    """An address in its one spelling; other texts as they are."""
+    try:
+        address = ip_address(str(text))
+    except ValueError:
+        parts = str(text).split(".")
+        digits = len(parts) == 4 and all(part.isdecimal() and len(part) < 16 for part in parts)
+        return ".".join(str(int(part)) for part in parts) if digits else str(text).replace(",", "")
+    mapped = address.ipv4_mapped if isinstance(address, IPv6Address) else None
+    return str(mapped or address)
+
+
+def _service(one: Mapping[str, Any], policy: Configuration) -> dict[str, Any]:
+    spec, namespace = one.get("spec") or {}, one["metadata"].get("namespace") or ""
+    owners = one["metadata"].get("ownerReferences") or ()
+    target = spec.get("externalName") if spec.get("type") == "ExternalName" else None
+    selector = (spec.get("selector") or {}) if target is None else {}
+    large = len(selector) > LARGEST_SELECTOR
+    return {
+        "opens": opens(one, policy),
+        "owner": next((str(reference.get("uid")) for reference in owners if reference.get("controller")), ""),
+        "selector": tuple(sorted(selector.items())) if selector and not large else None,
+        "everything": large,
+        "services": _named(target, namespace),
+    }
+
+
+def _opens(one: Mapping[str, Any], policy: Configuration, *, given: bool) -> Iterator[str]:
+    spec, annotations = one.get("spec") or {}, one["metadata"].get("annotations") or {}
+    if addresses := spec.get("externalIPs"):
+        yield f"has external IPs: {_shown(addresses)}"
+    public = [address for address in load_balancer_addresses(one) if not is_private(address, policy)] if given else ()
+    if public:
+        yield f"was given the address {_shown(public)}, which is not private"
+    for name in PUBLISHES:
+        if str(annotations.get(name) or "false").lower() != "false":
+            yield f"carries the annotation {name}"
+    if spec.get("type") == "NodePort":
+        ports = [port["nodePort"] for port in spec.get("ports") or () if port.get("nodePort")]
+        yield f"opens port {_shown(ports)} on every node"
+    if spec.get("type") == "LoadBalancer":
+        yield from _opens_balancer(spec, annotations)
+
+
+def _opens_balancer(spec: Mapping[str, Any], annotations: Mapping[str, Any]) -> Iterator[str]:
+    if annotations.get(INTERNAL) != "true":
+        yield f'is a load balancer whose annotation {INTERNAL} is not "true"'
+    if spec.get("loadBalancerClass"):
+        yield f"is a load balancer of class {_shown([spec['loadBalancerClass']])}, which no annotation makes private"
+    for name in PUBLIC_SIDE:
+        if str(annotations.get(name) or "").strip():
+            yield f"is a load balancer with the annotation {name}"
+
+
+def _named(target: object, namespace: str) -> frozenset[Name]:
+    """The Service of the cluster that an external name stands for."""
+    words = str(target or "").rstrip(".").lower().split(".")
+    if len(words) >= 3 and words[2] == "svc":
+        return frozenset({(words[1], words[0])})
+    # Resolvers complete short names by the search list of whoever asks.
+    return (
+        frozenset({(words[1] if len(words) > 1 else namespace, words[0])})
+        if target and len(words) <= 2
+        else frozenset()
+    )
+
+
+def _slice(one: Mapping[str, Any], _policy: Configuration) -> dict[str, Any]:
+    labels, namespace = one["metadata"].get("labels") or {}, one["metadata"].get("namespace") or ""
+    service = labels.get(SERVICE_NAME)
+    found = (address for endpoint in one.get("endpoints") or () for address in endpoint.get("addresses") or ())
+    addresses = ",".join(address_of(address) for address in found)
+    by_name = one.get("addressType") == "FQDN"
+    return {
+        "services": frozenset({(namespace, service)} if service else ()),
+        "addresses": f",{addresses}," if addresses and not by_name else "",
+        "kept": labels.get(SLICE_MANAGER[0]) == SLICE_MANAGER[1],
+        "opens": "" if service else "belongs to no Service",
+    }
+
+
+def _ingress(one: Mapping[str, Any], policy: Configuration) -> dict[str, Any]:
+    spec, namespace = one.get("spec") or {}, one["metadata"].get("namespace") or ""
+    paths = (path for rule in spec.get("rules") or () for path in (rule.get("http") or {}).get("paths") or ())
+    backends = [spec.get("defaultBackend"), *(path.get("backend") for path in paths)]
+    services = [backend["service"]["name"] for backend in backends if backend and backend.get("service")]
+    return {
+        "services": frozenset((namespace, name) for name in services),
+        "opens": _unproven(load_balancer_addresses(one), policy),
+    }
+
+
+def _gateway(one: Mapping[str, Any], policy: Configuration) -> dict[str, Any]:
+    parts = ((one.get("status") or {}).get("addresses"), (one.get("spec") or {}).get("addresses"))
+    return {"opens": _unproven([str(a.get("value") or "") for part in parts for a in part or ()], policy)}
+
+
+def _route(one: Mapping[str, Any], _policy: Configuration) -> dict[str, Any]:
+    namespace, spec = one["metadata"].get("namespace") or "", one.get("spec") or {}
+    found = list(_backends(spec))
+    services = {(str(b.get("namespace") or namespace), str(b.get("name"))) for b in found if _is_service(b)}
+    accepted = _is_accepted(one)
+    parents = [p for p in spec.get("parentRefs") or () if not _is_service(p, default=GATEWAY.kind)]
+    known = all((p.get("kind") or GATEWAY.kind) == GATEWAY.kind for p in parents)
+    return {
+        # What leads into another namespace needs the leave of that one, which the gateway asks for.
+        "services": frozenset(name for name in services if name[0] == namespace or accepted),
+        "everything": any(not _is_service(b) and (b.get("namespace") or namespace) == namespace for b in found),
+        "gateways": frozenset((str(p.get("namespace") or namespace), str(p.get("name"))) for p in parents),
+        "opens": "" if known else "is served by something that is not read here",
+    }
+
+
+def _backends(spec: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    for rule in spec.get("rules") or ():
+        filters = list(rule.get("filters") or ())
+        for backend in rule.get("backendRefs") or ():
+            yield backend
+            filters += backend.get("filters") or ()
+        for one in filters:
+            if target := (one.get("requestMirror") or {}).get("backendRef"):
+                yield target
+
+
+def _is_service(reference: Mapping[str, Any], *, default: str = SERVICE.kind) -> bool:
+    group = reference.get("group", "" if default == SERVICE.kind else None)
+    return not group and (reference.get("kind") or default) == SERVICE.kind
+
+
+def _is_accepted(route: Mapping[str, Any]) -> bool:
+    """Whether a gateway says that it serves the route, with its backends."""
+    for parent in (route.get("status") or {}).get("parents") or ():
+        said = {c.get("type"): (c.get("status"), c.get("reason")) for c in parent.get("conditions") or ()}
+        refused = said.get("ResolvedRefs", ("", ""))
+        if said.get("Accepted", ("",))[0] == "True" and refused != ("False", "RefNotPermitted"):
+            return True
+    return False
+
+
+def _unproven(given: Iterable[str], policy: Configuration) -> str:
+    addresses = tuple(given)
+    if not addresses:
+        return "has no address yet that would show it to be private"
+    public = [address for address in addresses if not is_private(address, policy)]
+    return f"has the address {_shown(public)}, which is not known to be private" if public else ""
+
+
+def _shown(values: Iterable[object]) -> str:
+    words = [one_line(str(value)[:LONGEST_SHOWN]) for value in values]
+    return (words[0] if words else "-") + (f" and {len(words) - 1} more" if len(words) > 1 else "")

@@ -1,0 +1,101 @@
+"""Who wrote a field of a live object: the API server keeps the book in metadata.managedFields."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from hermetic.api.text import one_line
+
+OURS = ("hermetic", "Apply")
+LARGEST_BOOK = 16 * 2**10
+LONGEST_NAME = 128
+LONGEST_MOMENT = 32
+MOST_MANAGERS = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One step into an object: a field, and the key of the item where the field is a list with keys."""
+
+    field: str
+    key: tuple[tuple[str, Any], ...] = ()
+
+
+Steps = tuple[Step, ...]
+
+
+def spelled(steps: Steps, *, keys: bool = True) -> str:
+    """The place as people write it: spec.template.spec.containers[engine].env[HTTPS_PROXY]."""
+    return one_line(".".join(_spelled(step) if keys else step.field for step in steps))
+
+
+def _spelled(step: Step) -> str:
+    return f"{step.field}[{step.key[0][1]}]" if step.key else step.field
+
+
+def kept(managed: Any) -> list[dict[str, Any]]:
+    """Of metadata.managedFields, what others than our own apply wrote into the spec; bounded, for tenants fill it."""
+    found: list[dict[str, Any]] = []
+    for entry in reversed(managed) if isinstance(managed, list) else ():
+        if len(found) == MOST_MANAGERS:
+            break
+        fields = (entry.get("fieldsV1") or {}).get("f:spec")
+        if not fields or (entry.get("manager"), entry.get("operation")) == OURS:
+            continue
+        name = {"manager": str(entry.get("manager") or "")[:LONGEST_NAME], "operation": entry.get("operation")}
+        small = len(json.dumps(fields)) <= LARGEST_BOOK // MOST_MANAGERS
+        found.append({**name, "fieldsV1": {"f:spec": fields if small else {}}})
+    return found[::-1]
+
+
+def newest(managed: Any) -> list[dict[str, str]]:
+    """Of metadata.managedFields, the newest entry of others that is not about the status, without fields; bounded."""
+    entries = [one for one in managed if isinstance(one, dict)] if isinstance(managed, list) else []
+    of_others = (one for one in entries if (one.get("manager"), one.get("operation")) != OURS)
+    written = [one for one in of_others if one.get("manager") and not one.get("subresource")]
+    if not written:
+        return []
+    last = max(written, key=lambda one: (str(one.get("time") or ""), str(one["manager"])))
+    longest = {"manager": LONGEST_NAME, "operation": LONGEST_MOMENT, "time": LONGEST_MOMENT}
+    return [{name: str(last[name])[:length] for name, length in longest.items() if last.get(name)}]
+
+
+def last_writer(managed: Any) -> str:
+    """Who wrote an object last, apart from its status, in one bounded line; "" where the book does not say."""
+    for last in newest(managed):
+        how = ", ".join(last[name] for name in ("operation", "time") if name in last)
+        return one_line(f"'{last['manager']}'" + (f" ({how})" if how else ""))
+    return ""
+
+
+def writers(live: Mapping[str, Any], steps: Steps) -> tuple[str, ...]:
+    """The names of the field managers, other than the operator, to which the place belongs."""
+    managed = live["metadata"].get("managedFields") or ()
+    names = (one_line(entry["manager"]) for entry in managed if _owns(entry["fieldsV1"], steps))
+    return tuple(sorted({name for name in names if name != OURS[0]}))
+
+
+def _owns(fields: Any, steps: Iterable[Step]) -> bool:
+    for step in steps:
+        fields = fields.get(f"f:{step.field}") if isinstance(fields, Mapping) else None
+        if fields is not None and step.key:
+            fields = _item(fields, dict(step.key))
+        if fields is None:
+            return False
+        if not fields:  # the whole value
+            return True
+    return True
+
+
+def _item(fields: Mapping[str, Any], key: Mapping[str, Any]) -> Any:
+    for name, inner in fields.items():
+        if name.startswith("k:") and _same_item(json.loads(name[2:]), key):
+            return inner
+    return None
+
+
+def _same_item(named: Mapping[str, Any], key: Mapping[str, Any]) -> bool:
+    return all(named.get(field) == value for field, value in key.items() if field in named)

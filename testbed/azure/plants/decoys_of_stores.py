@@ -1,0 +1,51 @@
+"""What looks like a way out through private endpoints, registries, storage or disks, and is none."""
+
+from __future__ import annotations
+
+from testbed.azure.baseline.disks import AS_SHIPPED
+from testbed.azure.baseline.layout import DATA_GROUP, LOCATION
+from testbed.azure.baseline.services import add_endpoint
+from testbed.azure.estate import Estate
+from testbed.azure.plants.decoys import ELSEWHERE, decoy
+from testbed.azure.plants.pieces import FOREIGN, network
+from testbed.azure.plants.private_link import connect
+from testbed.azure.plants.stores import website_off
+
+
+@decoy()
+def stranger_that_was_rejected(estate: Estate) -> None:
+    """Private endpoints of another tenant at the registry and the account: one rejected, one gone."""
+    connect(estate, estate.site.registry, "Rejected")
+    connect(estate, estate.site.storage, "Disconnected")
+
+
+@decoy()
+def private_endpoint_to_a_key_vault(estate: Estate) -> None:
+    """A vault of ours, where traffic ends."""
+    vault = estate.add(f"{DATA_GROUP}/providers/Microsoft.KeyVault/vaults/kv-inference", {}, location=LOCATION)
+    add_endpoint(estate, network(estate, "privateEndpoints", "pe-vault"), vault, "vault", "10.40.8.30")
+
+
+@decoy()
+def token_that_is_disabled(estate: Estate) -> None:
+    """A token of the registry that may push, and cannot sign in."""
+    registry = estate.site.registry
+    held = {"scopeMapId": f"{registry}/scopeMaps/_repositories_push", "status": "disabled"}
+    estate.add(f"{registry}/tokens/former", {**held, "credentials": {"passwords": [{"name": "password1"}]}})
+
+
+@decoy()
+def storage_that_receives(estate: Estate) -> None:
+    """A policy of another account copies into this one: the account receives, and sends nothing."""
+    account = estate.site.storage
+    estate[account].update(kind="StorageV2")
+    website_off(estate, account)
+    far = f"/subscriptions/{FOREIGN}/resourceGroups/rg-x/providers/Microsoft.Storage/storageAccounts/stsource"
+    estate.add(f"{account}/objectReplicationPolicies/91c4", {"sourceAccount": far, "destinationAccount": account})
+
+
+@decoy()
+def disk_of_another_team(estate: Estate) -> None:
+    """A disk and a snapshot that can be exported, in a group that is not the cluster's."""
+    for kind in ("disks", "snapshots"):
+        estate.add(f"{ELSEWHERE}/Microsoft.Compute/{kind}/staging", dict(AS_SHIPPED), location=LOCATION)

@@ -1,0 +1,103 @@
+"""Private Link past table F: strangers at our stores, and endpoints to resources of ours that relay.
+
+How connections are shown: the provider's own description of `privateEndpointConnections` (registry 2025-11-01, storage
+2025-01-01, file shares 2026-06-01, private link scopes 2021-07-01-preview). A consumer may come without an id.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from testbed.azure.baseline.layout import DATA_GROUP, LOCATION, NETWORK, NETWORK_GROUP
+from testbed.azure.baseline.services import add_endpoint
+from testbed.azure.estate import Estate
+from testbed.azure.plants.endpoints import MEASURING, SEEN_BY
+from testbed.azure.plants.pieces import FOREIGN, group, network
+from testbed.azure.plants.plant import Change, Named, plant
+
+STRANGER = f"/subscriptions/{FOREIGN}/resourceGroups/rg-x/{NETWORK}/privateEndpoints/pe-x"
+PRIVATE = {"ingestionAccessMode": "PrivateOnly", "queryAccessMode": "PrivateOnly", "exclusions": []}
+
+# (part of the site, what it is called)
+STORES = (("registry", "registry"), ("storage", "storage account"), ("share", "file share"))
+# (name, type, part, what was opened)
+RELAYS = (
+    ("pls-proxy", "Microsoft.Network/privateLinkServices", "", "a Private Link service before a proxy"),
+    ("func-forward", "Microsoft.Web/sites", "sites", "a function app"),
+    ("apim-inference", "Microsoft.ApiManagement/service", "Gateway", "an API gateway"),
+    ("relay-inference", "Microsoft.Relay/namespaces", "namespace", "a relay namespace"),
+    ("evh-inference", "Microsoft.EventHub/namespaces", "namespace", "an event hub"),
+    ("sb-inference", "Microsoft.ServiceBus/namespaces", "namespace", "a message queue"),
+    ("adf-inference", "Microsoft.DataFactory/factories", "dataFactory", "a data factory"),
+    ("ai-inference", "Microsoft.CognitiveServices/accounts", "account", "an AI service"),
+    ("dbw-inference", "Microsoft.Databricks/workspaces", "databricks_ui_api", "a Databricks workspace"),
+    ("srch-inference", "Microsoft.Search/searchServices", "searchService", "a search service"),
+    ("sql-inference", "Microsoft.Sql/servers", "sqlServer", "a database server"),
+    ("aks-other", "Microsoft.ContainerService/managedClusters", "management", "another cluster's API server"),
+)  # fmt: skip
+
+
+def connect(estate: Estate, target: str, status: str | None = "Approved", consumer: str | None = STRANGER) -> str:
+    """A connection as its target shows it; None leaves that out."""
+    state = {"description": "", "actionsRequired": "None", **({} if status is None else {"status": status})}
+    named = {} if consumer is None else {"id": consumer}
+    properties = {"privateEndpoint": named, "privateLinkServiceConnectionState": state}
+    estate.add(f"{target}/privateEndpointConnections/partner.5d21", properties)
+    return target
+
+
+def _stranger(part: str, what: str) -> Change:
+    def change(estate: Estate) -> Named:
+        return connect(estate, getattr(estate.site, part))
+
+    change.__name__ = f"stranger_at_the_{part}"
+    change.__doc__ = f"An approved private endpoint of another tenant reads the {what}; public access is off."
+    return change
+
+
+for _part, _what in STORES:
+    plant("pe-stranger", "critical", spot=f"{_part}:connections")(_stranger(_part, _what))
+
+
+@plant("pe-stranger", "medium", spot="registry:connections")
+def stranger_that_waits(estate: Estate) -> Named:
+    """A private endpoint of another tenant waits to be let in to the registry."""
+    return connect(estate, estate.site.registry, "Pending")
+
+
+@plant("pe-stranger", "critical", spot="storage:connections")
+def stranger_without_a_name(estate: Estate) -> Named:
+    """An approved connection of the storage account does not say whose it is."""
+    return connect(estate, estate.site.storage, consumer=None)
+
+
+@plant("pe-stranger", "critical", also=SEEN_BY, spot=f"monitor-scope {MEASURING}")
+def stranger_at_the_monitor_scope(estate: Estate) -> Named:
+    """Another tenant queries our logs through a private endpoint of its own."""
+    scope = f"{group(estate)}/providers/Microsoft.Insights/privateLinkScopes/ampls-inference"
+    estate.add(scope, {"accessModeSettings": PRIVATE, "privateEndpointConnections": []}, location="global")
+    add_endpoint(estate, f"{group(estate)}/{NETWORK}/privateEndpoints/pe-monitor", scope, "azuremonitor", "10.40.8.22")
+    return connect(estate, scope)
+
+
+def _relay(name: str, kind: str, part: str, what: str) -> Change:
+    def change(estate: Estate) -> Named:
+        home = NETWORK_GROUP if kind.startswith("Microsoft.Network/") else DATA_GROUP
+        target = estate.add(f"{home}/providers/{kind}/{name}", _body(kind), location=LOCATION)
+        return add_endpoint(estate, network(estate, "privateEndpoints", f"pe-{name}"), target, part, "10.40.8.24")
+
+    change.__name__ = f"private_endpoint_to_{name.replace('-', '_')}"
+    change.__doc__ = f"A private endpoint leads to {what} of ours, which relays what it is given."
+    return change
+
+
+def _body(kind: str) -> dict[str, Any]:
+    if kind != "Microsoft.Network/privateLinkServices":
+        return {}
+    ours: list[str] = []
+    audience = {"visibility": {"subscriptions": ours}, "autoApproval": {"subscriptions": ours}}
+    return {**audience, "ipConfigurations": [], "privateEndpointConnections": []}
+
+
+for _name, _kind, _group, _title in RELAYS:
+    plant("pe-relay-target", "high", also=SEEN_BY, spot="relay")(_relay(_name, _kind, _group, _title))

@@ -1,0 +1,138 @@
+"""Logs, copies of packets and code on machines: what Azure sends and runs beside the network."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from testbed.azure.baseline.network import add_machine
+from testbed.azure.estate import Estate
+from testbed.azure.plants.pieces import FOREIGN, instance_nics
+from testbed.azure.plants.plant import Named, plant
+
+STRANGERS = f"/subscriptions/{FOREIGN}/resourceGroups/rg-soc/providers"
+WORKSPACE = f"{STRANGERS}/Microsoft.OperationalInsights/workspaces/logs"
+
+
+def _setting(estate: Estate, resource: str, **sink: str) -> str:
+    setting = f"{resource}/providers/Microsoft.Insights/diagnosticSettings/to-soc"
+    logs = [{"category": "kube-audit", "enabled": True}]
+    return estate.add(setting, {**sink, "logs": logs, "metrics": []})
+
+
+@plant("diag-foreign-sink", "high")
+def cluster_logs_to_a_workspace_of_others(estate: Estate) -> Named:
+    """The cluster's logs are sent to a workspace of another subscription."""
+    return _setting(estate, estate.cluster, workspaceId=WORKSPACE)
+
+
+@plant("diag-foreign-sink", "high")
+def registry_logs_to_an_event_hub_of_others(estate: Estate) -> Named:
+    """The registry's logs are sent to an event hub of another subscription."""
+    rule = f"{STRANGERS}/Microsoft.EventHub/namespaces/hub/authorizationrules/RootManageSharedAccessKey"
+    return _setting(estate, estate.site.registry, eventHubAuthorizationRuleId=rule)
+
+
+@plant("diag-foreign-sink", "high")
+def network_logs_to_a_partner(estate: Estate) -> Named:
+    """The network's measurements are sent to a partner's solution in our own subscription."""
+    partner = f"{estate.site.vnet.partition('/providers/')[0]}/providers/Microsoft.Datadog/monitors/dd"
+    return _setting(estate, estate.site.vnet, marketplacePartnerId=partner)
+
+
+@plant("diag-foreign-sink", "high", fits=lambda estate: bool(estate.properties(estate.site.vnet).get("flowLogs")))
+def flow_log_to_an_account_of_others(estate: Estate) -> Named:
+    """The flow log of the network is written into an account of another subscription."""
+    log = str(estate.properties(estate.site.vnet)["flowLogs"][0]["id"])
+    estate.properties(log)["storageId"] = f"{STRANGERS}/Microsoft.Storage/storageAccounts/stsoc"
+    return log
+
+
+@plant("diag-foreign-sink", "high", needs=("node_rules",))
+def security_group_logs_to_a_workspace_of_others(estate: Estate) -> Named:
+    """The events of the nodes' security group are sent to a workspace of another subscription."""
+    return _setting(estate, estate.site.node_rules, workspaceId=WORKSPACE)
+
+
+@plant("diag-foreign-sink", "high")
+def load_balancer_logs_to_an_account_of_others(estate: Estate) -> Named:
+    """What a load balancer of the nodes measures is sent to an account of another subscription."""
+    group = estate.site.node_group.lower()
+    balancers = sorted(
+        one["id"] for one in estate.of_type("Microsoft.Network/loadBalancers") if one["id"].lower().startswith(group)
+    )
+    return _setting(estate, balancers[0], storageAccountId=f"{STRANGERS}/Microsoft.Storage/storageAccounts/stsoc")
+
+
+@plant("vmss-extensions", "high", also=("vm-pivot",), spot="effective-rules")
+def extension_on_a_machine_that_stands_alone(estate: Estate) -> Named:
+    """A node that is no instance of a scale set runs code of a publisher that is not AKS.
+
+    Azure/azure-rest-api-specs, Compute 2025-04-01, examples VirtualMachineExtension_List.
+    """
+    nic = f"{estate.site.node_group}/providers/Microsoft.Network/networkInterfaces/aks-alone-0"
+    machine = add_machine(estate, "aks-alone-0", nic, estate.site.gpu_subnet, "10.40.1.210")
+    held = {"publisher": "Contoso.Tools", "type": "AgentLinux", "typeHandlerVersion": "1.0", "settings": {}}
+    estate.add(f"{machine}/extensions/extra", held)
+    return machine
+
+
+@plant("vmss-extensions", "high", spot="extension")
+def extension_of_another_publisher(estate: Estate) -> Named:
+    """Every GPU node runs code of a stranger's, as root."""
+    return _extension(estate, "Contoso.Tools", "AgentLinux")
+
+
+@plant("vmss-extensions", "high", spot="extension")
+def second_custom_script(estate: Estate) -> Named:
+    """Every GPU node runs a script from a public address, beside the one of AKS."""
+    return _extension(estate, "Microsoft.Azure.Extensions", "CustomScript", fileUris=["https://x.example/a.sh"])
+
+
+@plant("vmss-extensions", "medium", spot="extension")
+def monitoring_agent_on_nodes(estate: Estate) -> Named:
+    """A policy of the tenant has put the agent of Azure Monitor onto the nodes."""
+    return _extension(estate, "Microsoft.Azure.Monitor", "AzureMonitorLinuxAgent")
+
+
+def _extension(estate: Estate, publisher: str, kind: str, **settings: Any) -> str:
+    profile = estate.properties(estate.site.gpu_scale_set)["virtualMachineProfile"]["extensionProfile"]
+    profile["extensions"].append(
+        {"name": "extra", "properties": {"publisher": publisher, "type": kind, "settings": settings}}
+    )
+    return estate.site.gpu_scale_set
+
+
+@plant("vmss-boot-diagnostics", "high")
+def serial_console_in_an_account_of_others(estate: Estate) -> Named:
+    """What root writes to the console of a node is stored in an account that is not ours."""
+    profile = estate.properties(estate.site.gpu_scale_set)["virtualMachineProfile"]
+    kept = {"enabled": True, "storageUri": "https://ststranger.blob.core.windows.net/"}
+    profile["diagnosticsProfile"] = {"bootDiagnostics": kept}
+    return estate.site.gpu_scale_set
+
+
+@plant("nic-tap", "high")
+def tapped_node(estate: Estate) -> Named:
+    """All packets of a node are copied to a collector."""
+    nic = instance_nics(estate)[0]
+    tap = f"{STRANGERS}/Microsoft.Network/virtualNetworkTaps/tap"
+    configuration = {"id": f"{nic}/tapConfigurations/copy", "properties": {"virtualNetworkTap": {"id": tap}}}
+    estate.properties(nic)["tapConfigurations"] = [configuration]
+    return nic
+
+
+@plant("packet-capture", "high", spot="capture", needs=("watcher",))
+def capture_into_an_account_of_others(estate: Estate) -> Named:
+    """Packets of GPU nodes are captured into an account of another subscription."""
+    return _capture(estate, storageId=f"{STRANGERS}/Microsoft.Storage/storageAccounts/stsoc")
+
+
+@plant("packet-capture", "medium", spot="capture", needs=("watcher",))
+def capture_that_was_left_on(estate: Estate) -> Named:
+    """Packets of GPU nodes are captured into our own account."""
+    return _capture(estate, storageId=estate.site.storage)
+
+
+def _capture(estate: Estate, **kept: str) -> str:
+    held = {"target": estate.site.gpu_scale_set, "targetType": "AzureVMSS", "storageLocation": kept}
+    return estate.add(f"{estate.site.watcher}/packetCaptures/nodes", held)

@@ -1,0 +1,103 @@
+"""Network policies that are missing, wide, or gone around."""
+
+from __future__ import annotations
+
+from testbed.kubernetes_plants.pieces import closed_namespace, manifest, put, put_pod
+from testbed.kubernetes_plants.plant import Manifest, Manifests, plant
+
+KUBERNETES = "Kubernetes: Network policies"
+CILIUM = "Cilium: Layer 3 policies"
+CALICO = "Calico: Network policy reference"
+
+
+def network_policy(manifests: Manifests, *rules: Manifest) -> str:
+    """The NetworkPolicy planted/way-out."""
+    spec = {"podSelector": {}, "policyTypes": ["Egress"], "egress": list(rules)}
+    namespace = closed_namespace(manifests)
+    return put(manifests, manifest("networking.k8s.io/v1", "NetworkPolicy", "way-out", namespace, spec=spec))
+
+
+def cilium_policy(manifests: Manifests, rule: Manifest, *, everywhere: bool = False) -> str:
+    """A policy of Cilium, of one namespace or of the whole cluster."""
+    spec = {"endpointSelector": {}, "egress": [rule]}
+    if everywhere:
+        return put(manifests, manifest("cilium.io/v2", "CiliumClusterwideNetworkPolicy", "way-out", spec=spec))
+    namespace = closed_namespace(manifests)
+    return put(manifests, manifest("cilium.io/v2", "CiliumNetworkPolicy", "way-out", namespace, spec=spec))
+
+
+@plant("k8s-default-deny-egress", "high", KUBERNETES)
+def namespace_without_a_policy(manifests: Manifests) -> str:
+    """Pods run in a namespace that no policy closes."""
+    put_pod(manifests)
+    manifests[:] = [
+        one for one in manifests if one["kind"] != "NetworkPolicy" or one["metadata"].get("namespace") != "planted"
+    ]
+    return "v1/Namespace planted"
+
+
+@plant("k8s-policy-allow-all", "high", KUBERNETES)
+def rule_without_a_destination(manifests: Manifests) -> str:
+    """An egress rule names ports and no destination."""
+    return network_policy(manifests, {"ports": [{"port": 53, "protocol": "UDP"}]})
+
+
+@plant("k8s-policy-allow-all", "high", KUBERNETES)
+def rule_for_every_address(manifests: Manifests) -> str:
+    """An egress rule for every address but the private ones."""
+    return network_policy(manifests, {"to": [{"ipBlock": {"cidr": "0.0.0.0/0", "except": ["10.0.0.0/8"]}}]})
+
+
+@plant("k8s-policy-allow-all", "high", KUBERNETES)
+def rule_for_one_public_address(manifests: Manifests) -> str:
+    """An egress rule for a single public address."""
+    return network_policy(manifests, {"to": [{"ipBlock": {"cidr": "203.0.113.7/32"}}]})
+
+
+@plant("k8s-policy-allow-all", "high", CILIUM)
+def cilium_rule_for_the_world(manifests: Manifests) -> str:
+    """A policy of Cilium lets pods go to the world."""
+    return cilium_policy(manifests, {"toEntities": ["world"]})
+
+
+@plant("k8s-policy-allow-all", "high", CILIUM)
+def cilium_rule_for_names(manifests: Manifests) -> str:
+    """A policy of Cilium lets pods go to names outside."""
+    return cilium_policy(manifests, {"toFQDNs": [{"matchPattern": "*.example.com"}]})
+
+
+@plant("k8s-policy-allow-all", "high", CILIUM)
+def cilium_rule_for_a_set_of_ranges(manifests: Manifests) -> str:
+    """A policy of the whole cluster lets pods go to a public range."""
+    return cilium_policy(manifests, {"toCIDRSet": [{"cidr": "198.51.100.0/24"}]}, everywhere=True)
+
+
+@plant("k8s-policy-allow-all", "high", CILIUM, verdict="Unknown")
+def cilium_rule_for_a_clouds_groups(manifests: Manifests) -> str:
+    """A policy of Cilium names addresses that only a cloud knows."""
+    return cilium_policy(manifests, {"toGroups": [{"aws": {"securityGroupsNames": ["web"]}}]})
+
+
+@plant("k8s-policy-allow-all", "high", CALICO)
+def calico_rule_without_a_destination(manifests: Manifests) -> str:
+    """A policy of Calico allows everything."""
+    spec = {"selector": "all()", "types": ["Egress"], "egress": [{"action": "Allow"}]}
+    namespace = closed_namespace(manifests)
+    return put(manifests, manifest("crd.projectcalico.org/v1", "NetworkPolicy", "default.out", namespace, spec=spec))
+
+
+@plant("k8s-policy-allow-all", "high", CALICO)
+def calico_rule_of_the_whole_cluster(manifests: Manifests) -> str:
+    """A policy of Calico for the whole cluster allows a public range."""
+    rule = {"action": "Allow", "destination": {"nets": ["203.0.113.0/24"]}}
+    spec = {"selector": "all()", "types": ["Egress"], "egress": [rule]}
+    return put(manifests, manifest("crd.projectcalico.org/v1", "GlobalNetworkPolicy", "default.out", spec=spec))
+
+
+@plant("k8s-static-egress", "critical", "AKS: Configure Static Egress Gateway")
+def static_gateway_configured(manifests: Manifests) -> str:
+    """A static egress gateway is configured."""
+    version = "egressgateway.kubernetes.azure.com/v1alpha1"
+    spec = {"gatewayNodepoolName": "gateway", "provisionPublicIps": True}
+    namespace = closed_namespace(manifests)
+    return put(manifests, manifest(version, "StaticGatewayConfiguration", "out", namespace, spec=spec))

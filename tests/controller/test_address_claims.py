@@ -1,0 +1,165 @@
+"""Whose a load balancer address is: who holds it, then who was accepted with it first, in whatever order news comes."""
+
+from __future__ import annotations
+
+import itertools
+import random
+from typing import Any
+
+import pytest
+
+from hermetic.api.configuration import Configuration
+from hermetic.kube.store import Store
+from tests.scenarios import a_baked_model
+
+Manifest = dict[str, Any]
+ADDRESS = "10.13.76.40"
+_VERSIONS = itertools.count(1)
+
+
+def asking(
+    namespace: str, *, created: int, address: str | None = ADDRESS, stalled: str = "", **metadata: Any
+) -> Manifest:
+    manifest = a_baked_model("m", endpoint={"internalLoadBalancer": {"address": address} if address else {}})
+    manifest["metadata"] |= {
+        "namespace": namespace,
+        "uid": f"uid-{namespace}",
+        "resourceVersion": str(next(_VERSIONS)),
+        "generation": 1,
+        "creationTimestamp": f"2026-11-21T12:00:{created:02}Z",
+        **metadata,
+    }
+    if stalled:
+        manifest["status"] = {"conditions": [{"type": "Stalled", "status": "True", "reason": stalled}]}
+    return manifest
+
+
+def service(namespace: str, *, created: int, asks: str = ADDRESS, has: str = "") -> Manifest:
+    owner = {"kind": "ModelDeployment", "name": "m", "uid": f"uid-{namespace}", "controller": True}
+    return {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": {
+            "name": "m",
+            "namespace": namespace,
+            "uid": f"service-{namespace}",
+            "resourceVersion": str(next(_VERSIONS)),
+            "creationTimestamp": f"2026-11-21T13:00:{created:02}Z",
+            "labels": {"app.kubernetes.io/managed-by": "hermetic", "hermetic.dev/modeldeployment": "m"},
+            "ownerReferences": [owner],
+            "annotations": {"service.beta.kubernetes.io/azure-load-balancer-ipv4": asks},
+        },
+        "spec": {"type": "LoadBalancer"},
+        "status": {"loadBalancer": {"ingress": [{"ip": has}]} if has else {}},
+    }
+
+
+def holders(store: Store, *namespaces: str) -> dict[str, str]:
+    found = {}
+    for namespace in namespaces:
+        world = store.snapshot((namespace, "m"))
+        assert world is not None
+        found[namespace] = world.address_holder
+    return found
+
+
+def a_store(*manifests: Manifest, **policy: Any) -> Store:
+    store = Store(Configuration.model_validate(policy))
+    for manifest in manifests:
+        store.put(manifest)
+    return store
+
+
+BOB = (asking("bob", created=9), service("bob", created=9, has=ADDRESS))
+
+
+@pytest.mark.parametrize(
+    "alice",
+    [
+        (asking("alice", created=1),),
+        (asking("alice", created=1), service("alice", created=1)),
+        (asking("alice", created=1, stalled="RegistryNotAllowed"),),
+        (asking("alice", created=1, deletionTimestamp="2026-11-21T14:00:00Z", finalizers=["x/y"]),),
+    ],
+    ids=["older", "older and accepted", "never to be served", "deleted and held by a finalizer"],
+)
+def test_nobody_takes_an_address_from_who_holds_it(alice):
+    assert holders(a_store(*alice, *BOB), "alice", "bob") == {"alice": "bob/m", "bob": ""}
+    assert holders(a_store(*BOB, *alice), "alice", "bob") == {"alice": "bob/m", "bob": ""}
+
+
+def test_the_first_accepted_goes_before_the_older():
+    """Alice's object is old, and its address was changed to what bob was accepted with while his was still pending."""
+    store = a_store(asking("alice", created=1), asking("bob", created=9), service("bob", created=9))
+    assert holders(store, "alice", "bob") == {"alice": "bob/m", "bob": ""}
+
+
+def test_a_service_that_asks_for_something_else_is_no_claim():
+    store = a_store(asking("alice", created=1), service("alice", created=1, asks="10.13.76.41"), *BOB)
+    assert holders(store, "alice", "bob") == {"alice": "bob/m", "bob": ""}
+
+
+@pytest.mark.parametrize(
+    "alice",
+    [
+        asking("alice", created=1, stalled="RegistryNotAllowed"),
+        asking("alice", created=1, stalled="EngineSettingNotAllowed"),
+        asking("alice", created=1, deletionTimestamp="2026-11-21T14:00:00Z", finalizers=["x/y"]),
+        asking("alice", created=1, address=None),
+    ],
+)
+def test_who_can_never_have_it_keeps_nobody_from_it(alice):
+    assert holders(a_store(alice, asking("bob", created=9)), "bob") == {"bob": ""}
+
+
+def test_of_those_who_wait_the_first_created_is_next():
+    waiting = [asking(name, created=place, stalled="EndpointConflict") for place, name in enumerate(("b", "c", "d"))]
+    assert holders(a_store(*waiting), "b", "c", "d") == {"b": "", "c": "b/m", "d": "b/m"}
+
+
+def test_a_namespace_that_may_not_ask_for_it_keeps_nobody_from_it():
+    lines = [{"ranges": ["10.13.76.32/28"], "namespaces": ["bob"]}]
+    store = a_store(asking("alice", created=1), asking("bob", created=9), addresses=lines)
+    assert holders(store, "bob") == {"bob": ""}
+
+
+def test_everybody_who_waits_looks_again_when_a_service_lets_the_address_go():
+    store = a_store(*BOB, asking("alice", created=1), asking("carol", created=2))
+    gone = service("bob", created=9, has=ADDRESS)
+    assert {("alice", "m"), ("carol", "m")} <= store.drop(gone)
+    store.put(service("bob", created=9, has=ADDRESS))
+    assert {("alice", "m"), ("carol", "m")} <= store.put(service("bob", created=9, asks="10.13.76.41"))
+    assert {("alice", "m"), ("carol", "m")} <= store.drop(asking("bob", created=9))
+
+
+@pytest.mark.parametrize("seed", range(200))
+def test_in_any_order_of_news_exactly_one_has_it_and_who_holds_it_keeps_it(seed):
+    chosen = random.Random(seed)
+    names = ["a", "b", "c", "d"]
+    store, live, holding = Store(Configuration()), dict[str, Manifest](), ""
+    for _ in range(30):
+        name = chosen.choice(names)
+        step = chosen.choice(["ask", "ask", "delete", "give", "take", "stall"])
+        if step in ("ask", "stall"):
+            live[name] = asking(
+                name, created=names.index(name), stalled="RegistryNotAllowed" if step == "stall" else ""
+            )
+            store.put(live[name])
+        elif step == "delete" and name in live:
+            last = live.pop(name)
+            store.drop({**last, "metadata": {**last["metadata"], "resourceVersion": str(next(_VERSIONS))}})
+            store.drop(service(name, created=1))
+            holding = "" if holding == name else holding
+        elif step == "give" and name in live and not holding:
+            world = store.snapshot((name, "m"))
+            assert world is not None
+            if not world.address_holder:  # what the operator does: it applies the Service of whose the address is
+                store.put(service(name, created=1, has=ADDRESS))
+                holding = name
+        elif step == "take" and name == holding:
+            store.drop(service(name, created=1))
+            holding = ""
+        found = holders(store, *live)
+        assert len([one for one in found.values() if one]) <= max(0, len(live) - 1), "somebody must be free to have it"
+        if holding:
+            assert found == {one: "" if one == holding else f"{holding}/m" for one in live}

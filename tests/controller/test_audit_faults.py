@@ -1,0 +1,208 @@
+"""A defect in any part of the audit ends no serving, closes the gate, and is told: condition, metric, one Event."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+
+from hermetic.collect.kube.observations import ClusterObservations
+from hermetic.controller.operator import Operator
+from tests.attestations import an_ed25519_key
+from tests.controller.auditing import (
+    AUDIT,
+    a_cluster,
+    an_attestation,
+    an_audit,
+    announced,
+    condition,
+    status,
+    writes,
+)
+from tests.controller.cluster_in_memory import ClusterInMemory, Manifest
+from tests.controller.running import a_model, rest, running, written
+from tests.controller.virtual_time import virtually
+
+HOUR = 3600.0
+LATER = 1200.0
+TOUCHED: Manifest = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "touched"}}
+
+
+def broken(*_: object, **__: object) -> Any:
+    raise KeyError("a defect")
+
+
+async def broken_later(*_: object, **__: object) -> Any:
+    raise KeyError("a defect")
+
+
+PLACES: dict[str, tuple[str, Callable[..., Any], str]] = {
+    "check": ("hermetic.controller.case.judge", broken, "Unknown"),
+    "standing": ("hermetic.controller.auditor.judge_standing", broken, "Unknown"),
+    "status": ("hermetic.controller.auditor.status_of", broken, "Unknown"),
+    "spec": ("hermetic.controller.auditor.trusted", broken, "Unknown"),
+    "signature": ("hermetic.controller.evidence.authenticated", broken, "Unknown"),
+    "probe": ("hermetic.controller.prober.Prober.advance", broken_later, "Pass"),
+    "cause": ("hermetic.controller.sight.Sight.cause", broken_later, "Unknown"),
+    "report": ("hermetic.controller.publishing.cluster_report", broken, "Pass"),
+}
+
+
+def faulty(place: str, scenario: Callable[[ClusterInMemory, Operator], Awaitable[None]]) -> None:
+    """Run the scenario where the audit said Pass, and then had this defect for a minute."""
+    target, defect, _ = PLACES[place]
+
+    async def whole() -> None:
+        cluster = a_cluster()
+        cluster.put(an_attestation())
+        cluster.put(an_audit())
+        async with running(cluster) as operator:
+            await rest(10)
+            assert status(cluster)["verdict"] == "Pass"
+            with pytest.MonkeyPatch.context() as patched:
+                patched.setattr(target, defect)
+                cluster.put(TOUCHED)
+                # Another finding, for the report; another attestation, whose signature is checked.
+                cluster.put(an_attestation(key=an_ed25519_key(99)))
+                cluster.put(
+                    {**_shop(), "metadata": {"name": "open", "namespace": "default"}}
+                ) if place == "report" else None
+                await rest(60)
+                await scenario(cluster, operator)
+            await rest(LATER)
+            assert condition(cluster, "AuditFaulty") == ("", ""), "it is over"
+
+    virtually(whole)
+
+
+def _shop() -> Manifest:
+    spec = {"type": "NodePort", "ports": [{"port": 80}]}
+    return {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "open", "namespace": "default"}, "spec": spec}
+
+
+def _counted(operator: Operator) -> float:
+    counted = operator._telemetry.audit_faults.collect()[0].samples
+    return sum(sample.value for sample in counted if sample.name.endswith("_total"))
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_a_defect_is_a_condition_a_metric_and_one_event_and_serving_goes_on(place: str) -> None:
+    async def scenario(cluster: ClusterInMemory, operator: Operator) -> None:
+        cluster.put(a_model())
+        await rest(5)
+        assert "ServiceAccount" in written(cluster), "a deployment is served all the same"
+        assert condition(cluster, "AuditFaulty") == ("True", "AuditFault")
+        if place != "report":
+            assert status(cluster)["verdict"] in {PLACES[place][2], "Pass" if place == "signature" else "Unknown"}
+        assert _counted(operator) >= 1
+        assert announced(cluster).count(("Warning", "AuditFault")) == 1
+        before = writes(cluster)
+        await rest(HOUR)
+        assert writes(cluster) - before <= 6, "a defect that lasts is not written again and again"
+        assert announced(cluster).count(("Warning", "AuditFault")) <= 1 + HOUR / 600
+
+    faulty(place, scenario)
+
+
+def test_a_defect_at_every_other_look_makes_no_storm(monkeypatch: pytest.MonkeyPatch) -> None:
+    from hermetic.controller import case
+
+    judge, calls = case.judge, 0
+
+    def now_and_then(*given: Any) -> Any:
+        nonlocal calls
+        calls += 1
+        return broken() if calls % 2 else judge(*given)
+
+    async def whole() -> None:
+        cluster = a_cluster()
+        cluster.put(an_attestation())
+        cluster.put(an_audit())
+        monkeypatch.setattr(case, "judge", now_and_then)
+        async with running(cluster):
+            for number in range(600):
+                cluster.put({**TOUCHED, "metadata": {"name": "touched", "labels": {"n": str(number)}}})
+                await rest(1)
+            assert writes(cluster) < 60
+
+    virtually(whole)
+
+
+def test_one_kind_whose_list_breaks_the_collector_is_told_and_the_others_are_judged(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    take = ClusterObservations.take
+
+    def breaks_at_nodes(self: ClusterObservations, look: Any, listed: Any) -> None:
+        if look.kind.kind == "Node":
+            raise RuntimeError("a defect")
+        take(self, look, listed)
+
+    async def whole() -> None:
+        cluster = a_cluster()
+        cluster.put(an_attestation())
+        cluster.put(an_audit())
+        cluster.put(a_model())
+        monkeypatch.setattr(ClusterObservations, "take", breaks_at_nodes)
+        async with running(cluster) as operator:
+            await rest(120)
+            assert "ServiceAccount" in written(cluster)
+            assert condition(cluster, "AuditFaulty") == ("True", "AuditFault")
+            assert status(cluster)["verdict"] == "Unknown"
+            assert _counted(operator) >= 1
+
+    virtually(whole)
+
+
+def test_a_collector_that_ends_is_begun_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    from hermetic.collect.kube.observing import Observing
+
+    run, ends = Observing.run, 0
+
+    async def ends_twice(self: Observing) -> None:
+        nonlocal ends
+        ends += 1
+        if ends <= 2:
+            raise RuntimeError("a defect")
+        await run(self)
+
+    async def whole() -> None:
+        cluster = a_cluster()
+        cluster.put(an_attestation())
+        cluster.put(an_audit())
+        cluster.put(a_model())
+        monkeypatch.setattr(Observing, "run", ends_twice)
+        async with running(cluster):
+            await rest(120)
+            assert "ServiceAccount" in written(cluster)
+            assert status(cluster)["verdict"] == "Pass"
+            assert ends == 3
+
+    virtually(whole)
+
+
+def test_one_attestation_that_breaks_its_reader_keeps_no_other_from_counting() -> None:
+    from hermetic.controller import evidence
+
+    authenticated = evidence.authenticated
+
+    def breaks_at_one(manifest: Any, trusted: Any) -> Any:
+        return broken() if manifest["metadata"]["name"] == "poison" else authenticated(manifest, trusted)
+
+    async def whole() -> None:
+        cluster = a_cluster()
+        poison = an_attestation(key=an_ed25519_key(99))
+        poison["metadata"]["name"] = "poison"
+        cluster.put(poison)
+        cluster.put(an_attestation())
+        cluster.put(an_audit())
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setattr(evidence, "authenticated", breaks_at_one)
+            async with running(cluster):
+                await rest(20)
+                assert status(cluster)["verdict"] == "Pass"
+                assert condition(cluster, "AuditFaulty") == ("True", "AuditFault")
+                assert cluster.objects[AUDIT]["status"]["newestAccepted"]
+
+    virtually(whole)

@@ -1,0 +1,156 @@
+"""Objects of a megabyte that call themselves children, in every shape that a tenant can write, by the thousand."""
+
+from __future__ import annotations
+
+import json
+import tracemalloc
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from hermetic.api.configuration import Configuration
+from hermetic.kinds import BY_KIND
+from hermetic.kube.cutting import cut
+from hermetic.kube.store import Store
+from hermetic.kube.unclaimed import MOST_BYTES
+from hermetic.objects.names import Owner
+from hermetic.objects.rendering import render
+from hermetic.plan.planning import is_ours
+from tests.renderings import OWNER_UID, RENDERINGS
+from tests.worlds import spec_of
+
+Manifest = dict[str, Any]
+OBJECTS = 14  # two of each kind; what is kept of one is kept of each
+MEBIBYTE = 2**20
+ROOM_OF_ONE = 24 * 2**10
+KINDS = {
+    "Service": "v1",
+    "ServiceAccount": "v1",
+    "PersistentVolumeClaim": "v1",
+    "Pod": "v1",
+    "Deployment": "apps/v1",
+    "NetworkPolicy": "networking.k8s.io/v1",
+    "PodDisruptionBudget": "policy/v1",
+}
+OURS = {"app.kubernetes.io/managed-by": "hermetic"}
+NAMED = {**OURS, "hermetic.dev/modeldeployment": "llama"}
+
+
+def controlled_by(name: str) -> list[Manifest]:
+    return [{"apiVersion": "x/v1", "kind": "ModelDeployment", "name": name, "uid": "u", "controller": True}]
+
+
+def many(number: int, length: int = MEBIBYTE) -> str:
+    return f"{number:08}" * (length // 8)
+
+
+Metadata = Callable[[int], Manifest]
+SHAPES: dict[str, Metadata] = {
+    "no owner": lambda _: {"labels": OURS},
+    "an owner by label": lambda _: {"labels": NAMED},
+    "an owner that is there": lambda _: {"labels": NAMED, "ownerReferences": controlled_by("llama")},
+    "an owner that is not there": lambda number: {"labels": OURS, "ownerReferences": controlled_by(f"n{number}")},
+    "annotations": lambda number: {"labels": NAMED, "annotations": {"a": many(number)}},
+    "an annotation of ours": lambda number: {"labels": NAMED, "annotations": {"hermetic.dev/intent": many(number)}},
+    "labels": lambda number: {
+        "labels": {**NAMED, **{f"hermetic.dev/{number}-{at}": "v" * 63 for at in range(2_000)}},
+    },
+    "owners": lambda number: {
+        "labels": NAMED,
+        "ownerReferences": [
+            {**controlled_by("o")[0], "uid": f"{number}-{at}", "controller": False} for at in range(2_000)
+        ],
+    },
+    "finalizers": lambda number: {
+        "labels": NAMED, "finalizers": [f"example.com/{number}-{at}" for at in range(4_000)],
+    },
+    "managers": lambda number: {
+        "labels": NAMED,
+        "managedFields": [
+            {"manager": many(number, 4096), "operation": "Update", "fieldsV1": {"f:spec": {"f:a": {}}}}
+        ] * 100,
+    },
+}  # fmt: skip
+
+
+def a_hostile_object(kind: str, shape: str, number: int) -> Manifest:
+    huge = {"containers": [{"name": "x", "image": many(number), "args": [many(number)]}], "selector": many(number)}
+    return {
+        "apiVersion": KINDS[kind],
+        "kind": kind,
+        "metadata": {
+            "name": f"n{number}",
+            "namespace": "team-a",
+            "uid": f"u-{number}",
+            "resourceVersion": str(number + 10),
+            **SHAPES[shape](number),
+        },
+        "spec": huge,
+        "status": {"huge": many(number)},
+        "imagePullSecrets": [{"name": many(number)}],
+    }
+
+
+@pytest.mark.parametrize("shape", [shape for shape in SHAPES if shape != "an owner that is not there"])
+def test_little_is_kept_of_what_only_calls_itself_a_child(shape: str) -> None:
+    kept = kept_of(shape, OBJECTS)
+    # Labels of pods are kept, for a Service may select by any of them.
+    room = ROOM_OF_ONE * (2 if shape == "labels" else 1)
+    assert kept < OBJECTS * room, f"{kept / OBJECTS / 1024:.1f} KiB of each"
+
+
+def test_all_children_of_unknown_owners_together_are_bounded() -> None:
+    """They may come before their owners, so each is kept whole as long as there is room."""
+    assert kept_of("an owner that is not there", 120) < MOST_BYTES + 4 * MEBIBYTE
+
+
+def kept_of(shape: str, count: int) -> int:
+    store = Store(Configuration())
+    kinds = list(KINDS)
+    tracemalloc.start()
+    try:
+        for number in range(count):
+            store.put(a_hostile_object(kinds[number % len(kinds)], shape, number))
+        return tracemalloc.get_traced_memory()[0]
+    finally:
+        tracemalloc.stop()
+
+
+def test_children_of_an_owner_that_comes_later_are_kept_whole() -> None:
+    store = Store(Configuration())
+    store.put(a_hostile_object("Deployment", "an owner that is not there", 3))
+    store.put(
+        {
+            "kind": "ModelDeployment",
+            "metadata": {"name": "n3", "namespace": "team-a", "uid": "u", "resourceVersion": "1"},
+        }
+    )
+    world = store.snapshot(("team-a", "n3"))
+    assert world is not None
+    assert world.children["Deployment", "n3"]["spec"]["containers"][0]["args"] == [many(3)]
+
+
+@pytest.mark.parametrize("shape", RENDERINGS)
+def test_nothing_of_what_is_rendered_is_cut(shape: str) -> None:
+    owner = Owner("team-a", RENDERINGS[shape]["metadata"]["name"], OWNER_UID)
+    for child in render(owner, spec_of(RENDERINGS[shape])):
+        kept = cut(BY_KIND[child["kind"]], child, owner.key)
+        assert json.dumps(kept, sort_keys=True) == json.dumps(child, sort_keys=True)
+
+
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "Pod"])
+def test_what_is_kept_of_a_stranger_shows_that_it_is_in_the_way(kind: str) -> None:
+    store = Store(Configuration())
+    stranger = a_hostile_object(kind, "an owner by label", 1)
+    stranger["metadata"]["name"] = "llama"
+    store.put(stranger)
+    store.put(
+        {
+            "kind": "ModelDeployment",
+            "metadata": {"name": "llama", "namespace": "team-a", "uid": "u", "resourceVersion": "1"},
+        }
+    )
+    world = store.snapshot(("team-a", "llama"))
+    assert world is not None
+    assert not is_ours(world.children[kind, "llama"], world.owner)

@@ -1,0 +1,407 @@
+"""What a stolen token of the operator's account can do: each attack is refused, what is rendered is admitted."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from hermetic.collect.probe.job import ProbePods, Seat, probe_job
+from hermetic.kinds import THE_EGRESS_AUDIT
+from hermetic.objects.names import Owner
+from hermetic.objects.rendering import render
+from testbed.api import Api
+from testbed.errors import ApiError
+from testbed.installation import operator_kubeconfig, wait_for
+from tests.renderings import RENDERINGS, with_tls_and_api_key
+from tests.scenarios import DIGEST, Manifest, an_egress_audit
+from tests.worlds import spec_of
+
+PATHS = {
+    "ServiceAccount": "/api/v1/namespaces/{}/serviceaccounts",
+    "NetworkPolicy": "/apis/networking.k8s.io/v1/namespaces/{}/networkpolicies",
+    "PodDisruptionBudget": "/apis/policy/v1/namespaces/{}/poddisruptionbudgets",
+    "PersistentVolume": "/api/v1/persistentvolumes",
+    "PersistentVolumeClaim": "/api/v1/namespaces/{}/persistentvolumeclaims",
+    "Service": "/api/v1/namespaces/{}/services",
+    "Deployment": "/apis/apps/v1/namespaces/{}/deployments",
+    "Job": "/apis/batch/v1/namespaces/{}/jobs",
+}
+AUDITS = "/apis/hermetic.dev/v1alpha1/egressaudits"
+IMAGE = f"evil.example/x@sha256:{DIGEST}"
+PROBES = ProbePods(namespace="hermetic-probe", image=IMAGE, audit=THE_EGRESS_AUDIT)
+Spoil = Callable[[Manifest], object]
+
+
+@pytest.fixture(scope="module")
+def stolen(
+    installed: None,  # noqa: ARG001
+    api: Api,
+    cluster: Path,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[Api]:
+    """The API server as whoever holds the operator's token meets it, once the policies are in force."""
+    account = Api(operator_kubeconfig(api, cluster, tmp_path_factory.mktemp("stolen") / "kubeconfig"))
+    for policy in ("hermetic-operator-owned", "hermetic-operator-jobs"):
+        api.get(f"/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies/{policy}")
+    job = {"metadata": {"name": "nothing"}, "spec": {"template": {"spec": {"restartPolicy": "Never"}}}}
+    job["spec"]["template"]["spec"]["containers"] = [{"name": "x", "image": "x"}]  # type: ignore[index]
+    wait_for("policies in force", lambda: refusal(account, job, "hermetic-probe", "Job"))
+    api.create(AUDITS, an_egress_audit(probe={"image": IMAGE}))
+    wait_for("the image of the probe known", lambda: not refusal(account, a_probe(), "hermetic-probe"))
+    yield account
+    api.delete(f"{AUDITS}/{THE_EGRESS_AUDIT}")
+
+
+def refusal(account: Api, manifest: Manifest, namespace: str, kind: str = "") -> str:
+    """Why the API server does not create this, or "" when it would."""
+    try:
+        account.create(PATHS[kind or manifest["kind"]].format(namespace) + "?dryRun=All", manifest)
+    except ApiError as error:
+        if error.status not in {403, 422}:
+            raise
+        return str(error)
+    return ""
+
+
+def rendered(namespace: str, manifest: Manifest) -> dict[str, Manifest]:
+    """The children of a deployment whose uid nobody has, by kind."""
+    owner = Owner(namespace, manifest["metadata"]["name"], "7d3f9c52-0f5e-4c0f-9d0a-6f1f3f8f2b11")
+    return {child["kind"]: copy.deepcopy(child) for child in render(owner, spec_of(manifest))}
+
+
+# ---------------------------------------------------------------------- what the operator writes
+
+
+@pytest.mark.parametrize("shape", RENDERINGS)
+def test_every_child_that_is_rendered_is_admitted(stolen: Api, namespace: str, shape: str) -> None:
+    for child in rendered(namespace, RENDERINGS[shape]).values():
+        assert refusal(stolen, child, namespace) == "", child["kind"]
+
+
+@pytest.mark.parametrize("host_network", [False, True], ids=["pod", "host"])
+def test_the_probe_is_admitted(stolen: Api, host_network: bool) -> None:
+    assert refusal(stolen, a_probe(host_network=host_network), "hermetic-probe") == ""
+
+
+def a_probe(*, host_network: bool = True) -> Manifest:
+    return probe_job(PROBES, Seat("gpu", "nodes", "node-1"), "round1", host_network=host_network)
+
+
+# ---------------------------------------------------------------------- pods
+
+
+def pod(deployment: Manifest) -> Manifest:
+    found: Manifest = deployment["spec"]["template"]["spec"]
+    return found
+
+
+def engine(deployment: Manifest) -> Manifest:
+    found: Manifest = pod(deployment)["containers"][0]
+    return found
+
+
+def volume(**source: object) -> Spoil:
+    def add(deployment: Manifest) -> None:
+        pod(deployment)["volumes"].append({"name": "more", **source})
+
+    return add
+
+
+def variable(**source: object) -> Spoil:
+    return lambda one: engine(one)["env"].append({"name": "P", "valueFrom": source})
+
+
+def in_pod(**fields: object) -> Spoil:
+    return lambda one: pod(one).update(fields)
+
+
+def in_engine(**fields: object) -> Spoil:
+    return lambda one: engine(one).update(fields)
+
+
+def secured(**fields: object) -> Spoil:
+    return lambda one: engine(one)["securityContext"].update(fields)
+
+
+def named(name: str) -> Spoil:
+    return lambda one: one["metadata"].update(name=name)
+
+
+def labelled(**labels: str) -> Spoil:
+    return lambda one: one["metadata"].update(labels=labels)
+
+
+def other_owner(deployment: Manifest) -> None:
+    deployment["metadata"]["ownerReferences"][0].update(kind="ConfigMap", apiVersion="v1")
+
+
+def no_owner(deployment: Manifest) -> None:
+    del deployment["metadata"]["ownerReferences"]
+
+
+def identity(deployment: Manifest) -> None:
+    deployment["spec"]["template"]["metadata"]["labels"]["azure.workload.identity/use"] = "true"
+
+
+A_CONTAINER = {"name": "more", "image": IMAGE}
+TOKEN = {"sources": [{"serviceAccountToken": {"path": "token"}}]}
+PODS: dict[str, tuple[Spoil, str]] = {
+    "host network": (in_pod(hostNetwork=True), "spec.template.spec.hostNetwork"),
+    "host pid": (in_pod(hostPID=True), "spec.template.spec.hostPID"),
+    "host ipc": (in_pod(hostIPC=True), "spec.template.spec.hostIPC"),
+    "one process namespace": (in_pod(shareProcessNamespace=True), "shareProcessNamespace"),
+    "host aliases": (in_pod(hostAliases=[{"ip": "10.0.0.1", "hostnames": ["a"]}]), "hostAliases"),
+    "a resolver": (in_pod(dnsPolicy="None", dnsConfig={"nameservers": ["203.0.113.53"]}), "dnsConfig"),
+    "the machine's resolver": (in_pod(dnsPolicy="Default"), "dnsPolicy"),
+    "a fixed node": (in_pod(nodeName="node-1"), "nodeName"),
+    "a privileged account": (in_pod(serviceAccountName="clusterrole-aggregation-controller"), "serviceAccountName"),
+    "a token": (in_pod(automountServiceAccountToken=True), "automountServiceAccountToken"),
+    "a token by default": (lambda one: pod(one).pop("automountServiceAccountToken"), "automountServiceAccountToken"),
+    "root": (in_pod(securityContext={"runAsUser": 0}), "securityContext"),
+    "sysctls": (
+        lambda one: pod(one)["securityContext"].update(sysctls=[{"name": "net.core.somaxconn", "value": "1"}]),
+        "securityContext",
+    ),
+    "no seccomp": (
+        lambda one: pod(one)["securityContext"].update(seccompProfile={"type": "Unconfined"}), "securityContext",
+    ),
+    "a second container": (lambda one: pod(one)["containers"].append(A_CONTAINER), "containers"),
+    "another container": (in_engine(name="more"), "containers"),
+    "an init container": (in_pod(initContainers=[A_CONTAINER]), "containers"),
+    "a sidecar": (
+        in_pod(initContainers=[{**A_CONTAINER, "name": "link-cache", "restartPolicy": "Always"}]), "containers",
+    ),
+    "a shell": (in_engine(command=["sh", "-c", "echo $P > /dev/termination-log"]), "containers"),
+    "another program before the engine": (lambda one: engine(one)["command"].__setitem__(5, "import os"), "containers"),
+    "an image by tag": (in_engine(image="evil.example/x:latest"), "containers.image"),
+    "privileged": (secured(privileged=True, allowPrivilegeEscalation=True), "containers.securityContext"),
+    "escalation": (secured(allowPrivilegeEscalation=True), "containers.securityContext"),
+    "capabilities kept": (secured(capabilities={}), "containers.securityContext"),
+    "a capability": (secured(capabilities={"drop": ["ALL"], "add": ["NET_ADMIN"]}), "containers.securityContext"),
+    "a container as root": (secured(runAsUser=0), "containers.securityContext"),
+    "the whole of proc": (secured(procMount="Default"), "containers.securityContext"),
+    "no restrictions": (lambda one: engine(one).pop("securityContext"), "containers.securityContext"),
+    "a Secret in a variable": (variable(secretKeyRef={"name": "db", "key": "p"}), "containers.env"),
+    "a ConfigMap in a variable": (variable(configMapKeyRef={"name": "db", "key": "p"}), "containers.env"),
+    "a Secret as variables": (in_engine(envFrom=[{"secretRef": {"name": "db"}}]), "envFrom"),
+    "a port of the node": (in_engine(ports=[{"containerPort": 8000, "hostPort": 8000}]), "ports of the node"),
+    "a hook": (in_engine(lifecycle={"postStart": {"exec": {"command": ["sh"]}}}), "hooks"),
+    "another hook": (in_engine(lifecycle={"preStop": {"exec": {"command": ["sh"]}}}), "hooks"),
+    "a probe that runs": (in_engine(livenessProbe={"exec": {"command": ["sh"]}}), "probes"),
+    "a probe of another host": (
+        in_engine(readinessProbe={"httpGet": {"host": "10.0.0.1", "port": 80}}), "probes",
+    ),
+    "a terminal": (in_engine(stdin=True), "stdin"),
+    "the machine's disk": (volume(hostPath={"path": "/"}), "volumes"),
+    "a projected token": (volume(projected=TOKEN), "volumes"),
+    "a ConfigMap": (volume(configMap={"name": "db"}), "volumes"),
+    "a Secret": (volume(secret={"secretName": "db"}), "volumes"),
+    "an inline driver": (volume(csi={"driver": "secrets-store.csi.k8s.io"}), "volumes"),
+    "an NFS server": (volume(nfs={"server": "10.0.0.1", "path": "/"}), "volumes"),
+    "a claim to write": (volume(persistentVolumeClaim={"claimName": "db"}), "volumes"),
+    "a new claim": (
+        volume(ephemeral={"volumeClaimTemplate": {"spec": {
+            "accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}}}), "volumes",
+    ),
+    "an image by tag as a volume": (volume(image={"reference": "evil.example/x:latest"}), "digest"),
+    "no label": (labelled(), "app.kubernetes.io/managed-by=hermetic"),
+    "the label of another tool": (labelled(**{"app.kubernetes.io/managed-by": "Helm"}), "managed-by=hermetic"),
+    "no owner": (no_owner, "ownerReferences"),
+    "another owner": (other_owner, "ownerReferences"),
+    "another name": (named("steal"), "ModelDeployment"),
+    "a workload identity": (identity, "workload identity"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("attack", PODS)
+def test_the_operator_s_account_runs_no_other_pod(stolen: Api, namespace: str, attack: str) -> None:
+    spoil, why = PODS[attack]
+    deployment = rendered(namespace, with_tls_and_api_key())["Deployment"]
+    spoil(deployment)
+    assert why in (said := refusal(stolen, deployment, namespace))
+    assert "account" in said or "ModelDeployment" in said, "what to do is missing"
+
+
+@pytest.mark.parametrize("space", ["kube-system", "kube-public", "hermetic-system", "hermetic-probe"])
+def test_the_operator_s_account_writes_no_model_into_a_namespace_of_the_system(stolen: Api, space: str) -> None:
+    for child in rendered(space, with_tls_and_api_key()).values():
+        assert "of the system" in refusal(stolen, child, space), child["kind"]
+
+
+# ---------------------------------------------------------------------- the other children
+
+
+def in_spec(**fields: object) -> Spoil:
+    return lambda one: one["spec"].update(fields)
+
+
+EVERY = {"matchLabels": {}}
+OTHERS: dict[str, tuple[str, Spoil, str]] = {
+    "a Service of other pods": ("Service", in_spec(selector={"app": "db"}), "spec.selector"),
+    "a Service of more than the model's pods": (
+        "Service", in_spec(selector={"app.kubernetes.io/managed-by": "hermetic"}), "spec.selector",
+    ),
+    "a Service without a selector": ("Service", lambda one: one["spec"].pop("selector"), "spec.selector"),
+    "an address of others": ("Service", in_spec(externalIPs=["10.96.0.10"]), "spec.externalIPs"),
+    "a public Service": ("Service", lambda one: one["metadata"].pop("annotations"), "spec.type"),
+    "a port of the nodes": ("Service", in_spec(type="NodePort", loadBalancerSourceRanges=[]), "spec.type"),
+    "a Service of another name": ("Service", named("db"), "ModelDeployment"),
+    "an alias of a host": (
+        "Service", lambda one: one.update(spec={"type": "ExternalName", "externalName": "evil.example"}), "spec.",
+    ),
+    "another load balancer": ("Service", in_spec(loadBalancerClass="tailscale"), "spec.loadBalancerClass"),
+    "an unlabelled Service": ("Service", labelled(), "managed-by=hermetic"),
+    "a Service without an owner": ("Service", no_owner, "ownerReferences"),
+    "a policy of every pod": ("NetworkPolicy", in_spec(podSelector={}), "spec.podSelector"),
+    "a policy of other pods": ("NetworkPolicy", in_spec(podSelector={"matchLabels": {"app": "db"}}), "podSelector"),
+    "a way out": ("NetworkPolicy", in_spec(egress=[{}]), "spec.egress"),
+    "no rule for egress": ("NetworkPolicy", in_spec(policyTypes=["Ingress"]), "spec.egress"),
+    "a way in for everybody": ("NetworkPolicy", in_spec(ingress=[{}]), "spec.ingress"),
+    "a policy without an owner": ("NetworkPolicy", no_owner, "ownerReferences"),
+    "a budget of other pods": ("PodDisruptionBudget", in_spec(selector=EVERY), "spec.selector"),
+    "a budget without an owner": ("PodDisruptionBudget", no_owner, "ownerReferences"),
+    "a claim of any volume": ("PersistentVolumeClaim", in_spec(volumeName="pvc-db"), "volumeName"),
+    "a new disk": (
+        "PersistentVolumeClaim", lambda one: [one["spec"].pop("volumeName"), one["spec"].pop("storageClassName")],
+        "volumeName",
+    ),
+    "a claim to write": ("PersistentVolumeClaim", in_spec(accessModes=["ReadWriteMany"]), "to read"),
+    "a copy of a claim": (
+        "PersistentVolumeClaim",
+        in_spec(dataSource={"kind": "PersistentVolumeClaim", "name": "db"}), "data source",
+    ),
+    "a claim without an owner": ("PersistentVolumeClaim", no_owner, "ownerReferences"),
+    "an account with a token": (
+        "ServiceAccount", lambda one: one.update(automountServiceAccountToken=True), "automountServiceAccountToken",
+    ),
+    "an account without an owner": ("ServiceAccount", no_owner, "ownerReferences"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("attack", OTHERS)
+def test_the_operator_s_account_writes_no_other_child(stolen: Api, namespace: str, attack: str) -> None:
+    kind, spoil, why = OTHERS[attack]
+    child = rendered(namespace, RENDERINGS["everything-said"])[kind]
+    spoil(child)
+    assert why in refusal(stolen, child, namespace)
+
+
+@pytest.fixture
+def theirs(api: Api, namespace: str) -> Iterator[dict[str, Manifest]]:
+    """Objects of others, with the names of the children of a model."""
+    children = rendered(namespace, RENDERINGS["everything-said"])
+    del children["PersistentVolume"]
+    for child in children.values():
+        del child["metadata"]["ownerReferences"]
+        if child["kind"] == "Deployment":
+            child["spec"]["replicas"] = 0
+        api.create(PATHS[child["kind"]].format(namespace), child)
+    yield children
+    for kind, child in children.items():
+        api.delete(f"{PATHS[kind].format(namespace)}/{child['metadata']['name']}")
+
+
+def test_the_operator_s_account_takes_over_and_deletes_nothing_of_others(
+    stolen: Api, namespace: str, theirs: dict[str, Manifest]
+) -> None:
+    """Not even an object that has every label of ours: its owner decides."""
+    for kind, ours in rendered(namespace, RENDERINGS["everything-said"]).items():
+        if kind not in theirs:
+            continue
+        path = f"{PATHS[kind].format(namespace)}/{ours['metadata']['name']}"
+        with pytest.raises(ApiError, match="the same ModelDeployment controlled before"):
+            stolen.apply(path, ours, "hermetic")
+        if kind in ("Service", "PersistentVolumeClaim", "PodDisruptionBudget"):
+            with pytest.raises(ApiError, match="the same ModelDeployment controlled before"):
+                stolen.delete(path)
+
+
+# ---------------------------------------------------------------------- Jobs
+
+
+def probe_container(job: Manifest) -> Manifest:
+    found: Manifest = pod(job)["containers"][0]
+    return found
+
+
+def on_the_host(job: Manifest) -> None:
+    pod(job)["volumes"] = [{"name": "h", "hostPath": {"path": "/"}}]
+    probe_container(job)["volumeMounts"] = [{"name": "h", "mountPath": "/host"}]
+
+
+JOBS: dict[str, tuple[Spoil, str]] = {
+    "root on the machine": (
+        lambda one: [
+            probe_container(one).update(securityContext={"privileged": True}), on_the_host(one),
+        ],
+        "volumes",
+    ),
+    "processes of the machine": (in_pod(hostPID=True), "hostPID"),
+    "a volume": (on_the_host, "volumes"),
+    "an account": (in_pod(serviceAccountName="default"), "serviceAccountName"),
+    "a token": (in_pod(automountServiceAccountToken=True), "token"),
+    "a fixed node": (in_pod(nodeName="node-1"), "nodeName"),
+    "as root": (in_pod(securityContext={"runAsUser": 0}), "65534"),
+    "an init container": (in_pod(initContainers=[A_CONTAINER]), "initContainers"),
+    "a second container": (lambda one: pod(one)["containers"].append(A_CONTAINER), "containers"),
+    "another program": (lambda one: probe_container(one).update(command=["sh", "-c", "id"]), "command"),
+    "another loader": (lambda one: probe_container(one)["command"].insert(4, "import os"), "command"),
+    # Two policies refuse it, and the API server tells of one.
+    "an image by tag": (lambda one: probe_container(one).update(image="evil.example/x"), "image"),
+    "a Secret in a variable": (
+        lambda one: probe_container(one).update(
+            env=[{"name": "HERMETIC_PROBE", "valueFrom": {"secretKeyRef": {"name": "a", "key": "b"}}}]
+        ),
+        "command",
+    ),
+    "a Secret as variables": (
+        lambda one: probe_container(one).update(envFrom=[{"secretRef": {"name": "db"}}]), "containers",
+    ),
+    "privileged": (lambda one: probe_container(one)["securityContext"].update(privileged=True), "securityContext"),
+    "a capability": (
+        lambda one: probe_container(one)["securityContext"].update(capabilities={"add": ["NET_RAW"], "drop": ["ALL"]}),
+        "securityContext",
+    ),
+    "no restrictions": (lambda one: probe_container(one).pop("securityContext"), "securityContext"),
+    "for ever": (lambda one: one["spec"].pop("activeDeadlineSeconds"), "300 seconds"),
+    "many": (in_spec(parallelism=50, completions=50), "one pod"),
+    "without the label": (labelled(a="b"), "metadata.labels"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("attack", JOBS)
+def test_the_operator_s_account_runs_no_other_job(stolen: Api, attack: str) -> None:
+    spoil, why = JOBS[attack]
+    job = a_probe()
+    spoil(job)
+    assert why in refusal(stolen, job, "hermetic-probe")
+
+
+# ---------------------------------------------------------------------- without a label
+
+
+def test_plain_attacks_without_any_label_are_refused(stolen: Api, namespace: str) -> None:
+    """A privileged Deployment in kube-system, one that prints a Secret, a public Service: plain, without a label."""
+    root = {
+        "hostNetwork": True, "hostPID": True, "serviceAccountName": "clusterrole-aggregation-controller",
+        "containers": [{**A_CONTAINER, "securityContext": {"privileged": True}}],
+    }  # fmt: skip
+    secret = {"name": "P", "valueFrom": {"secretKeyRef": {"name": "db", "key": "password"}}}
+    assert "hermetic" in refusal(stolen, a_plain_deployment("evil", root), "kube-system")
+    steal = {"containers": [{**A_CONTAINER, "command": ["sh", "-c", "echo $P"], "env": [secret]}]}
+    assert "hermetic" in refusal(stolen, a_plain_deployment("steal", steal), namespace)
+    public = {"type": "LoadBalancer", "selector": {"app": "db"}, "ports": [{"port": 5432}]}
+    service = {"kind": "Service", "metadata": {"name": "public"}, "spec": public}
+    assert "hermetic" in refusal(stolen, service, namespace)
+
+
+def a_plain_deployment(name: str, spec: Manifest) -> Manifest:
+    template = {"metadata": {"labels": {"a": "b"}}, "spec": spec}
+    return {
+        "kind": "Deployment",
+        "metadata": {"name": name},
+        "spec": {"selector": {"matchLabels": {"a": "b"}}, "template": template},
+    }

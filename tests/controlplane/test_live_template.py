@@ -1,0 +1,362 @@
+"""What a tenant with the ClusterRole `edit` adds to a model's objects where no admission policy of ours is installed.
+
+Drift correction alone takes it out again: each edit is made on a model of its own, whose spec is afterwards as it was.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from testbed.api import Api
+from testbed.controlplane import ControlPlane
+from testbed.errors import ApiError
+from testbed.installation import OperatorProcess
+from testbed.kubectl import Kubectl
+from tests.controlplane.deployments import Deployments, module_namespace
+from tests.controlplane.test_tenant_fences import a_tenant
+from tests.controlplane.written import AuditLog
+from tests.scenarios import BAKED_IMAGE, DIGEST, Manifest, a_baked_model, changed, reporting
+
+BINDINGS = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicybindings"
+FENCES = ("hermetic-workloads", "hermetic-model-pods", "hermetic-model-templates", "hermetic-services")
+IMAGE = f"evil.example/x@sha256:{DIGEST}"
+VARIABLE = {"name": "NCCL_DEBUG", "value": "WARN"}
+Edit = Callable[[Manifest], object]
+
+
+@pytest.fixture(scope="module")
+def unfenced(installed: None, api: Api) -> Iterator[None]:  # noqa: ARG001
+    """The cluster without the policies that keep tenants from our objects."""
+    kept = [api.get(f"{BINDINGS}/{name}") for name in FENCES]
+    for name in FENCES:
+        api.delete(f"{BINDINGS}/{name}")
+    yield
+    for binding in kept:
+        del binding["metadata"]["resourceVersion"], binding["metadata"]["uid"]
+        api.create(BINDINGS, binding)
+
+
+def pod(live: Manifest) -> Manifest:
+    found: Manifest = live["spec"]["template"]["spec"]
+    return found
+
+
+def engine(live: Manifest) -> Manifest:
+    found: Manifest = pod(live)["containers"][0]
+    return found
+
+
+def with_a_volume(live: Manifest) -> None:
+    pod(live).setdefault("volumes", []).append({"name": "more", "emptyDir": {}})
+    engine(live).setdefault("volumeMounts", []).append({"name": "more", "mountPath": "/more"})
+
+
+def with_duplicate(live: Manifest) -> None:
+    engine(live)["env"].append({"name": "HF_HUB_OFFLINE", "value": "0"})
+
+
+def with_many(live: Manifest) -> None:
+    """Everything at once, and the book of who wrote what thrown away."""
+    with_a_volume(live)
+    engine(live)["env"].append({"name": "HTTPS_PROXY", "value": "http://203.0.113.9"})
+    pod(live)["containers"].append({"name": "more", "image": IMAGE})
+    live["metadata"]["managedFields"] = [{}]
+
+
+def in_pod(**fields: Any) -> Edit:
+    return lambda live: pod(live).update(fields)
+
+
+def in_engine(**fields: Any) -> Edit:
+    return lambda live: engine(live).update(fields)
+
+
+def in_spec(**fields: Any) -> Edit:
+    return lambda live: live["spec"].update(fields)
+
+
+def labelled(**labels: str) -> Edit:
+    return lambda live: live["spec"]["template"]["metadata"]["labels"].update(labels)
+
+
+def annotated(name: str, value: str) -> Edit:
+    return lambda live: live["spec"]["template"]["metadata"].setdefault("annotations", {}).update({name: value})
+
+
+HOOK = {"exec": {"command": ["sh", "-c", "id"]}}
+PREFERRED = {"weight": 1, "preference": {"matchExpressions": [{"key": "x", "operator": "Exists"}]}}
+PODS: dict[str, Edit] = {
+    "sidecar": lambda live: pod(live)["containers"].append({"name": "more", "image": IMAGE}),
+    "sidecar before ours": lambda live: pod(live)["containers"].insert(0, {"name": "more", "image": IMAGE}),
+    "init container": in_pod(initContainers=[{"name": "more", "image": IMAGE}]),
+    "sidecar that starts first": in_pod(initContainers=[{"name": "more", "image": IMAGE, "restartPolicy": "Always"}]),
+    "variable": lambda live: engine(live)["env"].append({"name": "HTTPS_PROXY", "value": "http://203.0.113.9"}),
+    "variable from a secret": lambda live: engine(live)["env"].append(
+        {"name": "HF_TOKEN", "valueFrom": {"secretKeyRef": {"name": "hf", "key": "token"}}}
+    ),
+    "variable twice": with_duplicate,
+    "variables in another order": lambda live: engine(live)["env"].reverse(),
+    "variables from a map": in_engine(envFrom=[{"configMapRef": {"name": "more"}}]),
+    "hook at the start": lambda live: engine(live)["lifecycle"].update(postStart=HOOK),
+    "port": lambda live: engine(live)["ports"].append({"containerPort": 2222}),
+    "port of UDP": lambda live: engine(live)["ports"].append({"containerPort": 8000, "protocol": "UDP"}),
+    "port of the machine": lambda live: engine(live)["ports"][0].update(hostPort=8000),
+    "volume": with_a_volume,
+    "folder of the machine": lambda live: pod(live)["volumes"].append({"name": "h", "hostPath": {"path": "/"}}),
+    "working directory": in_engine(workingDir="/weights"),
+    "standard input": in_engine(stdin=True, tty=True),
+    "limit of processors": lambda live: engine(live)["resources"]["limits"].update(cpu="100"),
+    "header in a probe": lambda live: engine(live)["readinessProbe"]["httpGet"].update(
+        httpHeaders=[{"name": "Host", "value": "x"}]
+    ),
+    "another host in a probe": lambda live: engine(live)["livenessProbe"]["httpGet"].update(host="203.0.113.9"),
+    "privileges": lambda live: engine(live)["securityContext"].update(privileged=True, allowPrivilegeEscalation=True),
+    "capability": lambda live: engine(live)["securityContext"]["capabilities"].update(add=["NET_RAW"]),
+    "user": lambda live: engine(live)["securityContext"].update(runAsUser=4242),
+    "group of files": lambda live: pod(live)["securityContext"].update(fsGroup=0, supplementalGroups=[0]),
+    "system setting": lambda live: pod(live)["securityContext"].update(
+        sysctls=[{"name": "net.ipv4.ip_unprivileged_port_start", "value": "0"}]
+    ),
+    "resolver": in_pod(dnsPolicy="None", dnsConfig={"nameservers": ["203.0.113.53"]}),
+    "search of names": in_pod(dnsConfig={"searches": ["evil.example"]}),
+    "aliases of hosts": in_pod(hostAliases=[{"ip": "203.0.113.9", "hostnames": ["chat"]}]),
+    "host network": in_pod(hostNetwork=True),
+    "processes of the machine": in_pod(hostPID=True, hostIPC=True),
+    "processes of each other": in_pod(shareProcessNamespace=True),
+    "toleration": in_pod(tolerations=[{"operator": "Exists"}]),
+    "selector of nodes": in_pod(nodeSelector={"kubernetes.io/hostname": "mine"}),
+    "node": in_pod(nodeName="mine"),
+    "affinity": in_pod(affinity={"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [PREFERRED]}}),
+    "scheduler": in_pod(schedulerName="mine"),
+    "runtime class": in_pod(runtimeClassName="mine"),
+    "priority class": in_pod(priorityClassName="system-cluster-critical"),
+    "pull secret": in_pod(imagePullSecrets=[{"name": "mine"}]),
+    "account": in_pod(serviceAccountName="default", serviceAccount="default"),
+    "host name": in_pod(hostname="mine", subdomain="chat"),
+    "readiness gate": in_pod(readinessGates=[{"conditionType": "evil.example/never"}]),
+    "gate of scheduling": in_pod(schedulingGates=[{"name": "evil.example/never"}]),
+    "label of a mesh": labelled(**{"sidecar.istio.io/inject": "true"}),
+    "label of an identity": labelled(**{"azure.workload.identity/use": "true"}),
+    "annotation of networks": annotated("k8s.v1.cni.cncf.io/networks", "open"),
+    "annotation of a proxy": annotated("sidecar.istio.io/inject", "true"),
+    "paused": in_spec(paused=True),
+    "never ready": in_spec(minReadySeconds=500),
+    "everything at once": with_many,
+}
+SERVICES: dict[str, Edit] = {
+    "external address": in_spec(externalIPs=["203.0.113.9"]),
+    "pods that are not ready": in_spec(publishNotReadyAddresses=True),
+    "second port": lambda live: live["spec"]["ports"].append({"name": "more", "port": 2222, "targetPort": 22}),
+    "sticky": in_spec(sessionAffinity="ClientIP"),
+    "near": in_spec(trafficDistribution="PreferClose"),
+    "local": in_spec(internalTrafficPolicy="Local"),
+}
+BUDGETS: dict[str, Edit] = {
+    "eviction": in_spec(unhealthyPodEvictionPolicy="IfHealthyBudget"),
+    "expression": lambda live: live["spec"]["selector"].update(matchExpressions=[{"key": "x", "operator": "Exists"}]),
+}
+KINDS = {
+    "apps/v1 deployments": PODS,
+    "v1 services": SERVICES,
+    "policy/v1 poddisruptionbudgets": BUDGETS,
+}
+EDITS = {f"{kind}: {what}": (kind, edit) for kind, edits in KINDS.items() for what, edit in edits.items()}
+
+
+def model(what: str) -> str:
+    return f"m{list(EDITS).index(what)}"
+
+
+@pytest.fixture(scope="module")
+def models(
+    hermetic: OperatorProcess,
+    api: Api,
+    cluster: Path,
+    kubectl: Kubectl,
+    unfenced: None,  # noqa: ARG001
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[tuple[Deployments, Api]]:
+    """A model for every edit, none with pods, and the tenant."""
+    with module_namespace(api, "unfenced") as namespace:
+        deployments = Deployments(api, kubectl, namespace, hermetic)
+        resting = reporting(a_baked_model("phi", replicas=0, endpoint={}))
+        of_two = reporting(a_baked_model("phi", replicas=2, endpoint={}))
+        deployments.apply(
+            *(
+                changed({**(of_two if "budget" in what else resting), "metadata": {"name": model(what)}})
+                for what in EDITS
+            )
+        )
+        tenant = a_tenant(api, cluster, namespace, tmp_path_factory.mktemp("tenant") / "kubeconfig")
+        deployments.until(model(next(iter(EDITS))), "ScaledToZero")
+        yield deployments, tenant
+
+
+def path(deployments: Deployments, kind: str, name: str) -> str:
+    group, plural = kind.split()
+    root = f"/apis/{group}" if "/" in group else f"/api/{group}"
+    return f"{root}/namespaces/{deployments.namespace}/{plural}/{name}"
+
+
+def edited(tenant: Api, where: str, edit: Edit) -> Manifest:
+    """`kubectl edit` by the tenant; again where somebody was quicker or the rights are not there yet."""
+    for _ in range(200):
+        live = tenant.get(where)
+        edit(live)
+        try:
+            return tenant.replace(where, live)
+        except ApiError as error:
+            if error.status != 409:
+                raise
+    raise AssertionError("never quick enough")
+
+
+@pytest.mark.parametrize("what", EDITS)
+def test_what_a_tenant_adds_is_taken_out_again(models: tuple[Deployments, Api], what: str) -> None:
+    deployments, tenant = models
+    kind, edit = EDITS[what]
+    where = path(deployments, kind, model(what))
+    right = deployments.wait("the object", lambda: _found(tenant, where))["spec"]
+
+    assert edited(tenant, where, edit)["spec"] != right, "the edit was let through"
+
+    deployments.wait("the correction", lambda: tenant.get(where)["spec"] == right)
+
+
+def _found(api: Api, where: str) -> Manifest | None:
+    try:
+        return api.get(where)
+    except ApiError as error:
+        if error.status not in (403, 404):
+            raise
+        return None
+
+
+def test_a_rival_that_adds_is_outwaited_and_named_with_the_field(
+    models: tuple[Deployments, Api], controlplane: ControlPlane
+) -> None:
+    deployments, tenant = models
+    deployments.apply(reporting(a_baked_model("rivalled", replicas=0, endpoint={})))
+    deployments.until("rivalled", "ScaledToZero")
+    where, over = path(deployments, "apps/v1 deployments", "rivalled"), threading.Event()
+    log = AuditLog.from_now_on(controlplane.audit_log, deployments.namespace)
+    rival = threading.Thread(target=_insisting, args=(tenant, where, over))
+    rival.start()
+    try:
+        said = deployments.until("rivalled", "DriftContested")
+    finally:
+        over.set()
+        rival.join()
+
+    assert "Deployment 'rivalled' is changed back as often as it is corrected: " in said["message"]
+    assert "spec.template.spec.containers[more], written by '" in said["message"]
+    assert f"'{_manager(tenant.get(where))}' (field manager)" in said["message"]
+    assert Counter(log.writes())["deployments"] == 3
+
+
+def _insisting(tenant: Api, where: str, over: threading.Event) -> None:
+    while not over.is_set():
+        live = tenant.get(where)
+        if not any(one["name"] == "more" for one in pod(live)["containers"]):
+            PODS["sidecar"](live)
+            with contextlib.suppress(ApiError):
+                tenant.replace(where, live)
+        over.wait(0.02)
+
+
+def _manager(live: Manifest) -> str:
+    names = [entry["manager"] for entry in live["metadata"]["managedFields"] if "more" in str(entry["fieldsV1"])]
+    return str(names[0])
+
+
+def test_what_was_corrected_once_is_left_alone_and_a_change_of_the_spec_leaves_nothing_behind(
+    models: tuple[Deployments, Api], controlplane: ControlPlane
+) -> None:
+    """After a correction the operator holds fields by two managers: what it no longer says must still go."""
+    deployments, tenant = models
+    vllm = {"image": BAKED_IMAGE, "version": "0.32.0"}
+    speaking = {"vllm": {**vllm, "extraEnv": [VARIABLE]}}
+    deployments.apply(reporting(a_baked_model("once", replicas=0, endpoint={}, engine=speaking)))
+    deployments.until("once", "ScaledToZero")
+    where = path(deployments, "apps/v1 deployments", "once")
+    right = tenant.get(where)["spec"]
+    edited(tenant, where, lambda live: engine(live)["env"].clear())
+    deployments.wait("the correction", lambda: tenant.get(where)["spec"] == right)
+    log = AuditLog.from_now_on(controlplane.audit_log, deployments.namespace)
+
+    deployments.change("once", engine={"vllm": {"extraEnv": []}})
+    deployments.until("once", "ScaledToZero")
+
+    assert VARIABLE["name"] not in {one["name"] for one in engine(tenant.get(where))["env"]}
+    assert Counter(log.writes())["deployments"] == 1
+
+
+# ---------------------------------------------------------------------- pods that run
+
+
+@pytest.fixture(scope="module")
+def serving(models: tuple[Deployments, Api], gpu_nodes: None) -> Deployments:  # noqa: ARG001
+    """A model with one pod."""
+    deployments, _ = models
+    deployments.apply(reporting(a_baked_model("runs", endpoint={})))
+    deployments.until("runs", "Serving")
+    return deployments
+
+
+def the_pod(deployments: Deployments) -> str:
+    (found,) = (one for one in deployments.pods("runs") if "deletionTimestamp" not in one["metadata"])
+    return str(found["metadata"]["name"])
+
+
+def test_an_ephemeral_container_is_named_with_its_pod_and_image(serving: Deployments) -> None:
+    """Put in by a member of system:masters, whom no policy keeps from it."""
+    name = the_pod(serving)
+    where = f"/api/v1/namespaces/{serving.namespace}/pods/{name}"
+    debug = {"name": "debug", "image": "docker.io/evil/x:latest"}
+    serving.api.merge(f"{where}/ephemeralcontainers", {"spec": {"ephemeralContainers": [debug]}})
+
+    said = serving.until("runs", "NotAsRendered", "ImagesPinned")
+
+    assert said["status"] == "False"
+    for word in (f"pod '{name}'", "container 'debug'", "ephemeralContainers", "'docker.io/evil/x:latest'"):
+        assert word in said["message"]
+    assert serving.until("runs", "NotAsRendered")["status"] == "False"
+    serving.api.delete(where)
+    serving.until("runs", "Serving")
+
+
+def test_another_image_in_a_pod_that_runs_is_named(serving: Deployments) -> None:
+    name = the_pod(serving)
+    where = f"/api/v1/namespaces/{serving.namespace}/pods/{name}"
+    changed = serving.api.get(where)["spec"]["containers"]
+    changed[0]["image"] = IMAGE
+    serving.api.merge(where, {"spec": {"containers": changed}})
+
+    said = serving.until("runs", "NotAsRendered", "ImagesPinned")
+
+    assert f"pod '{name}'" in said["message"]
+    assert IMAGE in said["message"]
+    serving.api.delete(where)
+    serving.until("runs", "Serving")
+
+
+def test_a_pod_that_passes_for_the_model_s_is_named(serving: Deployments, models: tuple[Deployments, Api]) -> None:
+    """With the labels of a model, made by a tenant where no policy keeps them from it."""
+    _, tenant = models
+    pods = f"/api/v1/namespaces/{serving.namespace}/pods"
+    labels = {"app.kubernetes.io/managed-by": "hermetic", "hermetic.dev/modeldeployment": "runs"}
+    theirs = {"metadata": {"name": "theirs", "labels": labels}, "spec": {"containers": [{"name": "x", "image": IMAGE}]}}
+    tenant.create(pods, theirs)
+
+    said = serving.until("runs", "NotAsRendered", "ImagesPinned")
+
+    assert "pod 'theirs' holds container 'x'" in said["message"]
+    tenant.delete(f"{pods}/theirs")
+    serving.until("runs", "Serving")

@@ -1,0 +1,29 @@
+"""A small batch of seeded schedules on a real API server; `make test-faults-real` lives through 500.
+
+`python -m tests.schedules replay SEED --real` shows one with its batch.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from testbed.controlplane import ControlPlane
+from tests.schedules import real
+
+SEEDS = 6
+
+
+@pytest.mark.timeout(600)
+def test_schedules_end_as_if_nothing_had_gone_wrong(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with ControlPlane() as plane, real.opened(plane, tmp_path) as bed:
+        assert real.batch(bed, 1, SEEDS) == {}
+
+        # And they can fail: without an operator, nothing that is wanted is there.
+        for operator in bed.operators:
+            operator.stop()
+        monkeypatch.setattr(real, "CALM_SECONDS", 0.0)
+        monkeypatch.setattr(real, "DISASTERS", {"watches broken": real.DISASTERS["watches broken"]})
+        wrong = real.batch(bed, SEEDS + 1, 1)
+        assert any(one.startswith("missing: ") for one in wrong[SEEDS + 1])

@@ -1,0 +1,267 @@
+"""The opt-in policies for tenants: who has the ClusterRole `edit` there writes nothing that fails everybody's audit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from testbed.api import Api
+from testbed.errors import ApiError
+from testbed.installation import wait_for
+from testbed.kubectl import Kubectl
+from tests.controlplane.deployments import module_namespace
+from tests.controlplane.test_tenant_fences import a_tenant
+from tests.scenarios import Manifest
+
+POLICIES = Path(__file__).parents[2] / "manifests" / "tenants"
+CORE, APPS, BATCH = "/api/v1", "/apis/apps/v1", "/apis/batch/v1"
+NETWORKING = "/apis/networking.k8s.io/v1"
+ANNOTATION = "service.beta.kubernetes.io/azure-load-balancer-internal"
+
+
+@dataclass(frozen=True)
+class Rooms:
+    """A namespace with the label and one without it, and who may edit both."""
+
+    api: Api
+    tenants: dict[str, Api]
+
+    def write(self, namespace: str, group: str, plural: str, manifest: Manifest) -> None:
+        path = f"{group}/namespaces/{namespace}/{plural}"
+        created = self.tenants[namespace].create(path, {**manifest, "metadata": {**manifest["metadata"], "name": "x"}})
+        self.api.delete(f"{path}/{created['metadata']['name']}")
+
+
+@pytest.fixture(scope="module")
+def rooms(api: Api, cluster: Path, kubectl: Kubectl, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rooms]:
+    kubectl("apply", "-k", str(POLICIES))
+    with (
+        module_namespace(api, "labelled", **{"hermetic.dev/tenant": "true"}) as labelled,
+        module_namespace(api, "plain") as plain,
+    ):
+        folder = tmp_path_factory.mktemp("tenants")
+        found = Rooms(api, {name: a_tenant(api, cluster, name, folder / name) for name in (labelled, plain)})
+        for name in (labelled, plain):
+            wait_for("the rights of a tenant", lambda name=name: _admits(found, name, CORE, "services", a_service()))
+        for group, plural, manifest in (
+            (CORE, "services", a_service(type="NodePort")),
+            (CORE, "pods", a_pod(hostNetwork=True)),
+            (NETWORKING, "networkpolicies", a_policy({})),
+            (NETWORKING, "ingresses", an_ingress("azure-alb-external")),
+            (CORE, "configmaps", {"metadata": {}, "data": {"HTTP_PROXY": "x"}}),
+        ):
+            wait_for("the policies", lambda g=group, p=plural, m=manifest: not _admits(found, labelled, g, p, m))
+        yield found
+    kubectl("delete", "-k", str(POLICIES))
+
+
+def _admits(rooms: Rooms, namespace: str, group: str, plural: str, manifest: Manifest) -> bool:
+    try:
+        rooms.write(namespace, group, plural, manifest)
+    except ApiError:
+        return False
+    return True
+
+
+def a_service(annotations: dict[str, str] | None = None, **spec: Any) -> Manifest:
+    return {"metadata": {"annotations": annotations or {}}, "spec": {"ports": [{"port": 80}], **spec}}
+
+
+def a_pod(annotations: dict[str, str] | None = None, container: Manifest | None = None, **spec: Any) -> Manifest:
+    engine = {"name": "a", "image": "contoso.azurecr.io/a:1", **(container or {})}
+    return {"metadata": {"annotations": annotations or {}}, "spec": {"containers": [engine], **spec}}
+
+
+def labelled_pod(name: str) -> Manifest:
+    return {**a_pod(), "metadata": {"labels": {name: "x"}}}
+
+
+def environment(name: str, value: str) -> Manifest:
+    return {"env": [{"name": name, "value": value}]}
+
+
+def secured(**context: Any) -> Manifest:
+    return a_pod(container={"securityContext": context})
+
+
+def an_ingress(name: str, annotations: dict[str, str] | None = None) -> Manifest:
+    backend = {"service": {"name": "x", "port": {"number": 80}}}
+    spec = {"defaultBackend": backend} | ({"ingressClassName": name} if name else {})
+    return {"metadata": {"annotations": annotations or {}}, "spec": spec}
+
+
+def a_policy(*rules: Manifest) -> Manifest:
+    return {"metadata": {}, "spec": {"podSelector": {}, "policyTypes": ["Egress"], "egress": list(rules)}}
+
+
+def to(cidr: str) -> Manifest:
+    return {"to": [{"ipBlock": {"cidr": cidr}}]}
+
+
+PROXY = {"env": [{"name": "https_proxy", "value": "http://proxy.contoso.internal:3128"}]}
+FROM_FIELD = {"env": [{"name": "HTTP_PROXY", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}]}
+GATEWAY = {"kubernetes.azure.com/static-gateway-configuration": "out"}
+CLASS = "kubernetes.io/ingress.class"
+PRIVATE = {"appgw.ingress.kubernetes.io/use-private-ip": "true"}
+REFUSED_INGRESSES = {
+    "of the Application Gateway": an_ingress("azure-application-gateway"),
+    "of the gateway for containers": an_ingress("azure-alb-external"),
+    "of a class by annotation": an_ingress("", {CLASS: "azure/application-gateway"}),
+    "said to be private": an_ingress(
+        "azure-application-gateway", {"appgw.ingress.kubernetes.io/use-private-ip": "True"}
+    ),
+}
+REFUSED_SERVICES = {
+    "public": a_service(type="LoadBalancer"),
+    "said to be internal": a_service({ANNOTATION: "True"}, type="LoadBalancer"),
+    "of another controller": a_service({ANNOTATION: "true"}, type="LoadBalancer", loadBalancerClass="example.com/x"),
+    "node port": a_service(type="NodePort"),
+    "outer name": {"metadata": {"annotations": {}}, "spec": {"type": "ExternalName", "externalName": "example.com"}},
+    "external address": a_service(externalIPs=["203.0.113.9"]),
+    "public address by name": a_service(
+        {ANNOTATION: "true", "service.beta.kubernetes.io/azure-pip-name": "x"}, type="LoadBalancer"
+    ),
+}
+REFUSED_PODS = {
+    "of the machine's network": a_pod(hostNetwork=True),
+    "with a port of the machine": a_pod(container={"ports": [{"containerPort": 80, "hostPort": 8080}]}),
+    "behind a proxy": a_pod(container=PROXY),
+    "behind a proxy named elsewhere": a_pod(container=FROM_FIELD),
+    "that starts behind a proxy": a_pod(initContainers=[{"name": "b", "image": "contoso.azurecr.io/a:1", **PROXY}]),
+    "behind a proxy of another name": a_pod(container=environment("GLOBAL_AGENT_HTTP_PROXY", "http://p.example")),
+    "behind a proxy without a scheme": a_pod(container=environment("npm_config_proxy", "p.example:3128")),
+    "behind a gateway": a_pod(GATEWAY),
+    "behind the service gateway": labelled_pod("kubernetes.azure.com/service-egress-gateway"),
+    "behind a proxy made of a prefix": a_pod(
+        container={"envFrom": [{"prefix": "HTTPS_Pro", "configMapRef": {"name": "x", "optional": True}}]}
+    ),
+    "privileged": secured(privileged=True),
+    "with a right over the network": secured(capabilities={"add": ["NET_ADMIN"]}),
+    "with a right by its old name": secured(capabilities={"add": ["CAP_SYS_ADMIN"]}),
+    "that starts privileged": a_pod(
+        initContainers=[{"name": "b", "image": "contoso.azurecr.io/a:1", "securityContext": {"privileged": True}}]
+    ),
+    "of the machine's processes": a_pod(hostPID=True),
+    "of the machine's memory": a_pod(hostIPC=True),
+    "with a folder of the machine": a_pod(volumes=[{"name": "x", "hostPath": {"path": "/var/lib"}}]),
+}
+REFUSED_POLICIES = {
+    "to everywhere": a_policy({}),
+    "to everywhere by a port": a_policy({"ports": [{"port": 443}]}),
+    "to all addresses": a_policy(to("0.0.0.0/0")),
+    "to a public address": a_policy(to("10.0.0.0/8"), to("203.0.113.9/32")),
+    "to more than the private ranges": a_policy(to("172.0.0.0/11")),
+    "to all addresses of IPv6": a_policy(to("::/0")),
+}
+
+
+def template_of(pod: Manifest) -> Manifest:
+    return {
+        "metadata": {**pod["metadata"], "labels": {**pod["metadata"].get("labels", {}), "app": "x"}},
+        "spec": pod["spec"],
+    }
+
+
+def workloads(pod: Manifest) -> Iterator[tuple[str, str, Manifest]]:
+    """Everything that makes such a pod."""
+    selector = {"matchLabels": {"app": "x"}}
+    once = {**template_of(pod), "spec": {**pod["spec"], "restartPolicy": "Never"}}
+    yield CORE, "pods", pod
+    for plural in ("deployments", "replicasets", "daemonsets"):
+        yield APPS, plural, {"metadata": {}, "spec": {"selector": selector, "template": template_of(pod)}}
+    stateful = {"selector": selector, "serviceName": "x", "template": template_of(pod)}
+    yield APPS, "statefulsets", {"metadata": {}, "spec": stateful}
+    yield CORE, "replicationcontrollers", {"metadata": {}, "spec": {"replicas": 0, "template": template_of(pod)}}
+    yield BATCH, "jobs", {"metadata": {}, "spec": {"template": once, "suspend": True}}
+    yield (
+        BATCH,
+        "cronjobs",
+        {"metadata": {}, "spec": {"schedule": "0 0 1 1 *", "jobTemplate": {"spec": {"template": once}}}},
+    )
+
+
+def attempts() -> Iterator[tuple[str, str, str, Manifest]]:
+    for name, service in REFUSED_SERVICES.items():
+        yield f"Service: {name}", CORE, "services", service
+    for name, pod in REFUSED_PODS.items():
+        for group, plural, manifest in workloads(pod):
+            yield f"{plural}: {name}", group, plural, manifest
+    for name, policy in REFUSED_POLICIES.items():
+        yield f"NetworkPolicy: {name}", NETWORKING, "networkpolicies", policy
+    for name, ingress in REFUSED_INGRESSES.items():
+        yield f"Ingress: {name}", NETWORKING, "ingresses", ingress
+    for key in ("HTTP_PROXY", "https_proxy", "All_Proxy", "PROXY", "npm_config_proxy"):
+        yield f"ConfigMap: {key}", CORE, "configmaps", {"metadata": {}, "data": {key: "http://proxy.example"}}
+
+
+ATTEMPTS = {name: rest for name, *rest in attempts()}
+
+
+@pytest.mark.parametrize("attempt", ATTEMPTS)
+def test_what_closes_everybody_s_gate_is_refused_where_the_label_is_and_nowhere_else(rooms, attempt):
+    group, plural, manifest = ATTEMPTS[attempt]
+    labelled, plain = rooms.tenants
+    with pytest.raises(ApiError) as refused:
+        rooms.write(labelled, group, plural, manifest)
+    assert refused.value.status == 422
+    assert "hermetic-tenant-" in str(refused.value)
+    rooms.write(plain, group, plural, manifest)
+
+
+def test_what_tenants_need_is_admitted(rooms):
+    labelled, _ = rooms.tenants
+    for service in (a_service(), a_service(clusterIP="None"), a_service({ANNOTATION: "true"}, type="LoadBalancer")):
+        rooms.write(labelled, CORE, "services", service)
+    port = {"ports": [{"containerPort": 80}], "env": [{"name": "NO_PROXY", "value": "*"}, {"name": "HTTP_PROXY"}]}
+    for group, plural, manifest in workloads(a_pod(container=port)):
+        rooms.write(labelled, group, plural, manifest)
+    inside = {"to": [{"namespaceSelector": {}}], "ports": [{"port": 53}]}
+    for policy in (a_policy(), a_policy(to("10.0.0.0/8"), to("fd00::/8")), a_policy(inside)):
+        policy["spec"]["podSelector"] = {"matchLabels": {"app": "x"}}  # one of every pod could not be deleted again
+        rooms.write(labelled, NETWORKING, "networkpolicies", policy)
+    for ingress in (an_ingress("internal"), an_ingress("azure-application-gateway", PRIVATE)):
+        rooms.write(labelled, NETWORKING, "ingresses", ingress)
+    rooms.write(labelled, CORE, "configmaps", {"metadata": {}, "data": {"NO_PROXY": "*", "HTTP_PROXY": ""}})
+    rooms.write(labelled, CORE, "configmaps", {"metadata": {}, "data": {"USE_PROXY": "true", "proxy.conf": "a:1"}})
+    rooms.write(labelled, CORE, "pods", a_pod(container=environment("USE_PROXY", "true")))
+    prefixed = {"envFrom": [{"prefix": "APP_", "configMapRef": {"name": "x", "optional": True}}]}
+    rooms.write(labelled, CORE, "pods", a_pod(container=prefixed))
+    rooms.write(labelled, CORE, "pods", secured(capabilities={"drop": ["ALL"], "add": ["NET_BIND_SERVICE"]}))
+
+
+OPENED: dict[str, Manifest] = {
+    "of fewer pods": {"spec": {"podSelector": {"matchLabels": {"app": "x"}}}},
+    "of other pods": {"spec": {"podSelector": {"matchExpressions": [{"key": "app", "operator": "DoesNotExist"}]}}},
+    "of what comes in": {"spec": {"policyTypes": ["Ingress"]}},
+}
+
+
+def test_what_closes_a_namespace_stays(rooms):
+    labelled, plain = rooms.tenants
+    for namespace in (labelled, plain):
+        path = f"{NETWORKING}/namespaces/{namespace}/networkpolicies"
+        rooms.api.create(path, {**a_policy(), "metadata": {"name": "deny"}})
+    closed = f"{NETWORKING}/namespaces/{labelled}/networkpolicies/deny"
+    tenant = rooms.tenants[labelled]
+    for change in OPENED.values():
+        with pytest.raises(ApiError, match="hermetic-tenant-default-deny"):
+            tenant.merge(closed, change)
+    with pytest.raises(ApiError, match="hermetic-tenant-default-deny"):
+        tenant.delete(closed)
+    tenant.merge(closed, {"spec": {"egress": [to("10.0.0.0/8")]}})
+    rooms.tenants[plain].delete(f"{NETWORKING}/namespaces/{plain}/networkpolicies/deny")
+    rooms.api.merge(f"{CORE}/namespaces/{labelled}", {"metadata": {"labels": {"hermetic.dev/tenant": None}}})
+    wait_for("the label gone", lambda: _deletes(tenant, closed))
+    rooms.api.merge(f"{CORE}/namespaces/{labelled}", {"metadata": {"labels": {"hermetic.dev/tenant": "true"}}})
+
+
+def _deletes(tenant: Api, path: str) -> bool:
+    try:
+        tenant.delete(path)
+    except ApiError:
+        return False
+    return True

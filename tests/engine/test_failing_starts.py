@@ -1,0 +1,87 @@
+"""Starts of the real vLLM that fail: what the kubelet keeps of them becomes the right reason."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from hermetic.api.reasons import Reason
+from hermetic.engines.failure import diagnose, telling_line
+from testbed.real_engine.network import PodNetwork
+from testbed.real_engine.pod import Machine, pod
+from tests.scenarios import a_share_model
+from tests.termination_messages import message
+from tests.worlds import rendered
+
+SHARD = "model-00002-of-00002.safetensors"
+POINTER = "version https://git-lfs.github.com/spec/v1\noid sha256:" + "0" * 64 + "\nsize 2888280\n"
+Spoil = Callable[[Path], object]
+
+
+def configured(**fields: object) -> Spoil:
+    def spoil(folder: Path) -> None:
+        file = folder / "config.json"
+        file.write_text(json.dumps({**json.loads(file.read_text()), **fields}))
+
+    return spoil
+
+
+def cut_short(name: str) -> Spoil:
+    return lambda folder: os.truncate(folder / name, (folder / name).stat().st_size // 2)
+
+
+def without(*names: str) -> Spoil:
+    return lambda folder: [(folder / name).unlink() for name in names]
+
+
+FAILURES: dict[str, tuple[Spoil, tuple[str, ...], Reason]] = {
+    "shard cut short": (cut_short(SHARD), (), Reason.MODEL_INCOMPLETE),
+    "shard missing": (without(SHARD), (), Reason.MODEL_INCOMPLETE),
+    "shard empty": (lambda folder: os.truncate(folder / SHARD, 0), (), Reason.MODEL_INCOMPLETE),
+    "shard is a pointer": (lambda folder: (folder / SHARD).write_text(POINTER), (), Reason.MODEL_INCOMPLETE),
+    "shard unreadable": (lambda folder: (folder / SHARD).chmod(0o600), (), Reason.MODEL_UNREADABLE),
+    "configuration cut short": (cut_short("config.json"), (), Reason.MODEL_INCOMPLETE),
+    "configuration unreadable": (lambda folder: (folder / "config.json").chmod(0o600), (), Reason.MODEL_UNREADABLE),
+    "configuration missing": (without("config.json"), (), Reason.MODEL_INCOMPLETE),
+    "tokenizer missing": (without("tokenizer.json", "tokenizer_config.json"), (), Reason.MODEL_INCOMPLETE),
+    "architecture unknown": (configured(architectures=["FooBarForCausalLM"]), (), Reason.MODEL_UNSUPPORTED),
+    "code in the folder": (
+        configured(auto_map={"AutoConfig": "evil.Evil"}, model_type="evil"), (), Reason.REMOTE_CODE_REQUIRED,
+    ),
+    "context too long": (lambda _: None, ("--max-model-len", "300000"), Reason.CONTEXT_TOO_LONG),
+    "heads not divisible": (lambda _: None, ("--tensor-parallel-size", "3"), Reason.TENSOR_PARALLEL_INVALID),
+    "no integer": (lambda _: None, ("--max-num-seqs", "many"), Reason.ENGINE_ARGUMENTS_REFUSED),
+    "no value": (lambda _: None, ("--max-num-seqs",), Reason.ENGINE_ARGUMENTS_REFUSED),
+    "unknown flag": (lambda _: None, ("--no-such-flag",), Reason.ENGINE_ARGUMENTS_REFUSED),
+    "parser not named": (lambda _: None, ("--enable-auto-tool-choice",), Reason.ENGINE_ARGUMENTS_REFUSED),
+    "draft model by name": (
+        lambda _: None,
+        ("--speculative-config", '{"method": "draft_model", "model": "meta/draft", "num_speculative_tokens": 2}'),
+        Reason.FETCH_ATTEMPTED,
+    ),
+    "tokenizer by name": (lambda _: None, ("--tokenizer", "meta/llama"), Reason.FETCH_ATTEMPTED),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("failure", FAILURES)
+def test_a_start_that_fails_says_why_and_calls_nobody(
+    failure: str, machine: Machine, network: PodNetwork, whole_model: Path, tmp_path: Path
+) -> None:
+    spoil, arguments, reason = FAILURES[failure]
+    tmp_path.chmod(0o755)
+    folder = shutil.copytree(whole_model, tmp_path / "weights")
+    spoil(folder)
+    deployment = rendered(a_share_model())["Deployment"]
+    with pod(deployment, machine, folder, more=("--enforce-eager", *arguments)) as started:
+        code = started.ended(within=900)
+        log, words = started.log.read_bytes(), started.words.read_bytes()
+    if kept := os.environ.get("HERMETIC_KEEP_LOGS"):
+        (Path(kept) / f"{failure.replace(' ', '-')}.log").write_bytes(log)
+    assert code != 0
+    assert diagnose(message(log, words)) is reason, (telling_line(message(log, words)), log[-3000:].decode())
+    assert network.packets == []

@@ -1,0 +1,112 @@
+"""The real parser of every supported release against the committed tables, and against what the gate refuses."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import tarfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hermetic.api.reserved import VLLM_FLAGS
+from hermetic.engines.argument_values import refused
+from hermetic.engines.extra_arguments import read
+from hermetic.engines.vllm_tables import Flag, supported_minors, table_for
+from testbed.vllm_tables.package_index import IndexTrouble, choose, configured_index, fetch, source_distributions
+
+PARSING = Path(__file__).parents[2] / "testbed" / "real_engine" / "parsing.py"
+SAMPLES = {
+    "int": ("3", "many", "1.5", "3k"),
+    "float": ("0.5", "1", "much"),
+    "size": ("4096", "4k", "1.5k", "2K", "many"),
+    "json": ('{"image": 2}', "{image: 2}"),
+    "object": ("{}", "{", "nothing"),
+    "text": ("text",),
+}
+# What a parse does besides: it prints help and ends, or reads a file.
+NOT_TRIED = {"--help", "--config", "--log-config-file", "--chat-template"}
+# Left to the parser: choices that it compares after a change of the value, a list of JSON objects, and flags that only
+# make sense with others that no spec can give.
+LEFT_TO_THE_PARSER = {
+    "--linear-backend",
+    "--mm-processor-device",
+    "--moe-backend",
+    "--sparse-indexer-topk-backend",
+    "--lora-modules",
+    "--grpc-port",
+    "--data-parallel-multi-port-external-lb",
+}
+
+
+def sources(version: str, folder: Path) -> Path:
+    """The Python files of the release, from its source distribution."""
+    try:
+        index = configured_index()
+        archive = fetch(index, choose(source_distributions(index), version))
+    except IndexTrouble as trouble:
+        pytest.skip(f"no package index to read vLLM {version} from: {trouble}")
+    with tarfile.open(archive) as packed:
+        for member in packed:
+            inside = member.name.partition("/")[2]
+            if member.isfile() and inside.startswith("vllm/") and ".." not in inside:
+                file = folder / inside
+                file.parent.mkdir(parents=True, exist_ok=True)
+                content = packed.extractfile(member)
+                assert content is not None
+                file.write_bytes(content.read())
+    return folder
+
+
+def told(environment: Path, folder: Path, asked: list[list[str]]) -> dict[str, Any]:
+    ran = subprocess.run(
+        [environment / "bin" / "python", PARSING],
+        input=json.dumps(asked),
+        env={"PATH": os.environ["PATH"], "HOME": str(folder), "PYTHONPATH": str(folder), "VLLM_NO_USAGE_STATS": "1"},
+        capture_output=True,
+        text=True,
+        timeout=900,
+        check=False,
+    )
+    assert ran.returncode == 0, ran.stderr[-3000:]
+    return json.loads(ran.stdout)
+
+
+def tried(flags: list[Flag]) -> list[list[str]]:
+    asked = [["--enable-auto-tool-choice"], ["--enable-auto-tool-choice", "--tool-call-parser", "hermes"]]
+    for flag in flags:
+        if flag.name in NOT_TRIED | LEFT_TO_THE_PARSER:
+            continue
+        asked.append([flag.name])
+        if flag.value == "none":
+            asked.append([f"{flag.name}=true"])
+        elif not flag.choices:
+            asked += [[flag.name, value] for value in SAMPLES[flag.type]]
+        else:
+            asked += [[flag.name, flag.choices[0]], [flag.name, "no-such-choice"]]
+    return asked
+
+
+@pytest.mark.parametrize("minor", supported_minors())
+def test_the_table_and_the_gate_say_what_the_parser_says(minor: str, environment: Path, tmp_path: Path) -> None:
+    table = table_for(minor)
+    asked = tried([flag for name, flag in table.flags.items() if name not in VLLM_FLAGS or flag.type != "text"])
+    real = told(environment, sources(table.version, tmp_path), asked)
+
+    spellings = {spelling for flag in table.flags.values() for spelling in flag.spellings}
+    assert set(real["flags"]) <= spellings
+    # 0.33 takes `--no-enable-...` and hides it from its own list.
+    assert {one for one in spellings - set(real["flags"]) if not one.startswith("--no-enable-")} == set()
+    assert set(real["environment"]) == table.environment
+
+    wrong = []
+    for arguments, said in zip(asked, real["refused"], strict=True):
+        understood, _ = read(arguments, table)
+        ours = next(refused(understood, table), "") or next(
+            (value for one in understood for value in one.wrong_values()), ""
+        )
+        if bool(ours) != bool(said):
+            wrong.append((arguments, said, ours))
+    assert wrong == []

@@ -1,0 +1,132 @@
+"""Derived findings: whatever their parts come to, and whatever is accepted of those, they add no verdict."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import date
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hermetic.audit.attestation.report_form import read_report
+from hermetic.audit.auditing import settled
+from hermetic.audit.deriving import derived
+from hermetic.audit.exceptions import AcceptedRisk, Exceptions
+from hermetic.audit.findings import Evidence, Finding, Parts, Severity, Verdict, overall, worst_first
+from hermetic.audit.report.machine import document
+from tests.attestations import CLUSTER, a_report
+from tests.audit_reports import a_failing_report
+
+TODAY, DAYS = date(2026, 7, 1), ("2026-06-30", "2026-07-01", "2027-01-01")
+CHECKS, PLACES = ("subnet-nat-gateway", "nic-default-outbound", "lb-outbound-rule"), ("/s/a", "/s/B", "/s/c")
+EVIDENCE = (Evidence("GET /x", 200, "ab" * 32),)
+PARTS = Parts(CHECKS, fail_reason="NoneWithWayOut", unknown_reason="NoneUnproved")
+BASE = Finding(
+    "aks-outbound-type", CLUSTER, Verdict.PASS, Severity.CRITICAL, "None", "none", "", (), EVIDENCE, derived_from=PARTS
+)
+PART = st.builds(
+    lambda check, place, verdict, severity: Finding(
+        check,
+        place,
+        verdict,
+        severity,
+        "R",
+        f"{check} at {place}",
+        f"mend {place}",
+        (f"{place} -> internet",),
+        EVIDENCE,
+    ),
+    st.sampled_from((*CHECKS, "dns-recursion")),
+    st.sampled_from(PLACES),
+    st.sampled_from([one for one in Verdict if one is not Verdict.EXCEPTED]),
+    st.sampled_from(Severity),
+)
+FINDINGS = st.lists(PART, max_size=7).map(tuple)
+EXCEPTIONS = st.lists(
+    st.builds(
+        AcceptedRisk,
+        check=st.sampled_from((*CHECKS, "dns-recursion", "aks-outbound-type")),
+        resource=st.sampled_from(("*", "/S/A", "/s/b", "/s/c")),
+        reason=st.just("why"),
+        owner=st.sampled_from(("one", "other")),
+        expiry=st.sampled_from(DAYS),
+    ),
+    max_size=4,
+).map(lambda each: Exceptions(exceptions=tuple(each)))
+
+
+def of_type(findings: tuple[Finding, ...]) -> Finding:
+    return next(one for one in findings if one.check == "aks-outbound-type")
+
+
+def open_parts(findings: tuple[Finding, ...], verdict: Verdict) -> list[Finding]:
+    return [one for one in findings if one.check in CHECKS and one.severity.decides and one.verdict is verdict]
+
+
+@given(FINDINGS, EXCEPTIONS)
+def test_it_comes_to_the_worst_of_its_parts_after_exceptions(parts: tuple[Finding, ...], accepted: Exceptions) -> None:
+    found, _ = settled((*parts, BASE), accepted, TODAY)
+    about = of_type(found)
+    failing, unknown = open_parts(found, Verdict.FAIL), open_parts(found, Verdict.UNKNOWN)
+    excepted = open_parts(found, Verdict.EXCEPTED)
+    if about.verdict is Verdict.EXCEPTED and not excepted:
+        assert any(one.check == "aks-outbound-type" and not one.has_expired(TODAY) for one in accepted.exceptions)
+    elif failing:
+        assert about.verdict in {Verdict.FAIL, Verdict.EXCEPTED}
+    elif unknown:
+        assert about.verdict in {Verdict.UNKNOWN, Verdict.EXCEPTED}
+    else:
+        assert about.verdict is (Verdict.EXCEPTED if excepted else Verdict.PASS)
+    if about.verdict in {Verdict.FAIL, Verdict.UNKNOWN}:
+        cause = worst_first(one for one in found if one.check in CHECKS)[0]
+        assert about.message.startswith(f"{cause.check} is {cause.verdict.value} for {cause.resource}")
+        assert about.remedy == cause.remedy
+        assert about.severity is min((failing or unknown), key=lambda one: one.severity.rank).severity
+
+
+@given(FINDINGS, EXCEPTIONS)
+def test_it_adds_no_verdict_of_its_own(parts: tuple[Finding, ...], accepted: Exceptions) -> None:
+    other = replace(BASE, check="subnet-default-outbound", derived_from=None)
+    found, _ = settled((*parts, other, BASE), accepted, TODAY)
+    alone, _ = settled((*parts, other), accepted, TODAY)
+    assert overall(found) is overall(alone)
+
+
+@given(FINDINGS, EXCEPTIONS)
+def test_settling_again_changes_nothing_and_order_does_not_matter(
+    parts: tuple[Finding, ...], accepted: Exceptions
+) -> None:
+    found, _ = settled((*parts, BASE), accepted, TODAY)
+    assert settled(found, accepted, TODAY)[0] == found
+    assert derived(found) == found
+    assert of_type(settled((BASE, *reversed(parts)), accepted, TODAY)[0]) == of_type(found)
+
+
+@given(FINDINGS, EXCEPTIONS)
+def test_settled_before_exceptions_and_again_after_is_as_settled_once(
+    parts: tuple[Finding, ...], accepted: Exceptions
+) -> None:
+    no_own = Exceptions(exceptions=tuple(one for one in accepted.exceptions if one.check != "aks-outbound-type"))
+    assert settled(derived((*parts, BASE)), no_own, TODAY)[0] == settled((*parts, BASE), no_own, TODAY)[0]
+
+
+@given(FINDINGS, EXCEPTIONS)
+def test_it_stands_after_what_it_follows_from(parts: tuple[Finding, ...], accepted: Exceptions) -> None:
+    found, _ = settled((*parts, BASE), accepted, TODAY)
+    about, listed = of_type(found), worst_first(found)
+    if about.verdict in {Verdict.FAIL, Verdict.UNKNOWN}:
+        assert listed[0].check != "aks-outbound-type"
+        causes = [
+            one for one in listed if one.check in CHECKS and one.verdict is about.verdict and one.severity.decides
+        ]
+        assert all(listed.index(one) < listed.index(about) for one in causes)
+
+
+@given(FINDINGS)
+def test_a_signed_report_carries_what_it_follows_from(parts: tuple[Finding, ...]) -> None:
+    shown = document(replace(a_failing_report(), findings=derived((*parts, BASE))))["findings"]
+    read = read_report({**a_report(), "findings": shown}).findings
+    about = next(one for one in read if one.check == "aks-outbound-type")
+    assert about.derived_from is not None
+    assert about.derived_from.parts == PARTS
+    assert all(one.derived_from is None for one in read if one.check != "aks-outbound-type")

@@ -1,0 +1,57 @@
+"""A subnet that is switched at random, a log that shows it late, and looks at it: no moment is ever too early."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hermetic.audit.egress.private_since import Since
+from hermetic.audit.policy import AttestedPrivate, Policy
+from tests.audit_estates import GROUP, NODES, small_cluster
+from tests.unit.test_private_since import DIGEST, SUBNET_WRITE, known
+
+START = datetime(2026, 11, 1, tzinfo=UTC)
+MINUTES = st.integers(0, 60 * 12)
+
+
+def at(minute: int) -> datetime:
+    return START + timedelta(minutes=minute)
+
+
+@given(
+    writes=st.dictionaries(MINUTES, st.booleans(), max_size=6),
+    looks=st.lists(MINUTES, min_size=1, max_size=3, unique=True),
+    lag=st.integers(0, 60),
+    asked=MINUTES,
+    window=st.integers(0, 60 * 12),
+)
+def test_from_the_moment_on_the_subnet_was_private_as_far_as_the_log_reaches(
+    writes: dict[int, bool], looks: list[int], lag: int, asked: int, window: int
+) -> None:
+    """`writes` set private or not; a look sees the state of its minute; an event shows `lag` minutes later."""
+
+    def private(minute: int) -> bool:
+        before = [one for one in writes if one <= minute]
+        return writes[max(before)] if before else False
+
+    seen: AttestedPrivate | None = None
+    begins = max(0, asked - window)
+    for look in sorted(one for one in looks if one < asked):
+        if not private(look):
+            seen = None
+            continue
+        earlier = seen.since if seen is not None else at(look)
+        seen = AttestedPrivate(NODES, earlier, at(look), at(look), DIGEST)
+    if seen is None or not private(asked):
+        return
+    shown = [one for one in writes if begins <= one and one + lag <= asked]
+    events = [{"at": at(one).isoformat(), "operation": SUBNET_WRITE, "resource": NODES} for one in shown]
+    held = {"since": at(begins).isoformat(), "until": at(asked).isoformat(), "count": len(events) + 1, "events": events}
+    found = known(small_cluster().put(GROUP, held), Policy(attested_private=(seen,)))
+    if not isinstance(found, Since):
+        return
+    # between two looks before the window begins, only the looks are known
+    first = max(round((found.at - START).total_seconds() / 60), begins)
+    assert all(private(minute) for minute in range(first, asked - 60 + 1))

@@ -1,0 +1,192 @@
+"""Textbook estates pass with what a platform team writes, and whatever is planted in one of them is found."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterable, Mapping
+from functools import cache
+from typing import Any
+
+import pytest
+
+from hermetic.audit.exceptions import Exceptions
+from hermetic.audit.findings import Finding, Report, Severity, Verdict
+from hermetic.audit.policy import Policy
+from testbed.azure.estate import Estate
+from testbed.azure.plants import PLANTS
+from testbed.kubernetes_plants import PLANTS as KUBERNETES_PLANTS
+from testbed.textbook import TEXTBOOK, TextbookEstate
+from tests.azure_collecting import START
+from tests.kubernetes_estates import findings as kubernetes_findings
+from tests.stand_in_answers import answers_of, judged
+from tests.textbook_audits import audited
+
+MOST_DECISIONS = 5
+SHARES = 3
+# Plants that lockdown hides from every read: what was Pass, or not there, is Unknown with them.
+_BEHIND_THE_LOCK = frozenset(
+    {
+        # a gateway tells its learned routes by an action alone, and the network's interfaces theirs as well
+        "gateway_that_learned_a_default_route",
+        # a policy in a subscription that is not looked into may be linked: that none is, no list shows
+        "no_dns_policy",
+        "platform_dns_without_a_policy",
+    }
+)
+DOUBTFUL: Mapping[str, frozenset[str]] = {"managed-network-block": _BEHIND_THE_LOCK}
+Recorded = Callable[[str, object], None]
+WRONG = {Verdict.FAIL, Verdict.UNKNOWN}
+
+
+def decisions(estate: TextbookEstate) -> list[tuple[dict[str, Any], dict[str, Any]]]:
+    """For each entry that a person had to write, policy and exceptions without it."""
+    policy, exceptions = estate.policy_file, estate.exceptions_file
+    found = []
+    for key, value in policy.items():
+        for number in range(len(value) if isinstance(value, list) else 1):
+            rest = [one for other, one in enumerate(value) if other != number] if isinstance(value, list) else None
+            kept = {other: entry for other, entry in policy.items() if other != key}
+            found.append(({**kept, **({key: rest} if rest else {})}, exceptions))
+    for number in range(len(exceptions["exceptions"])):
+        rest = [one for other, one in enumerate(exceptions["exceptions"]) if other != number]
+        found.append((policy, {"exceptions": rest}))
+    return found
+
+
+def wrong(report: Report) -> list[str]:
+    """What decides the verdict, one line each."""
+    found = [one for one in report.findings if one.verdict in WRONG and one.severity.decides]
+    return [f"{one.verdict.value} {one.check} {one.resource}: {one.message}" for one in found]
+
+
+@pytest.mark.parametrize("name", TEXTBOOK)
+def test_a_textbook_estate_passes(name: str, record_property: Recorded) -> None:
+    report = as_written(name)
+    record_property("textbook estates", 1)
+    assert wrong(report) == []
+    assert report.verdict is Verdict.PASS
+    record_property("textbook estates passed", 1)
+
+
+@pytest.mark.parametrize("name", TEXTBOOK)
+def test_what_a_team_decides_is_little_and_nothing_critical(name: str, record_property: Recorded) -> None:
+    estate = TEXTBOOK[name]
+    count = len(decisions(estate))
+    record_property(f"decisions by hand: {name}", count)
+    assert count <= MOST_DECISIONS
+    excepted = [one for one in as_written(name).findings if one.verdict is Verdict.EXCEPTED]
+    assert {one.check for one in excepted if one.severity is Severity.CRITICAL} == set()
+
+
+EVERY_DECISION = [(name, number) for name, one in TEXTBOOK.items() for number in range(len(decisions(one)))]
+
+
+@pytest.mark.parametrize(("name", "number"), EVERY_DECISION)
+def test_each_decision_is_needed(name: str, number: int) -> None:
+    estate = TEXTBOOK[name]
+    policy, exceptions = decisions(estate)[number]
+    try:
+        Policy.model_validate({**policy, "profile": estate.azure.profile})
+    except ValueError:
+        return  # refused without it
+    assert audited(estate, policy=policy, exceptions=exceptions).verdict is not Verdict.PASS
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("share", range(SHARES))
+@pytest.mark.parametrize("name", TEXTBOOK)
+def test_what_is_planted_in_azure_is_found(name: str, share: int, record_property: Recorded) -> None:
+    estate = TEXTBOOK[name]
+    bare = estate.azure
+    asked = answers_of(bare)
+    before = accepted(judged(bare, asked), estate)
+    known = [one for one in before if was_open(one)]
+    doubts = [said(one) for one in before if is_doubt(one)]
+    fitting = [plant for _, plant in sorted(PLANTS.items()) if plant.fits(bare)]
+    missed, planted = [], 0
+    for plant in fitting[share::SHARES]:
+        stood_in = bare.copy()
+        # what is open there already, and accepted, cannot be opened
+        expected = [one for one in plant.into(stood_in) if not any(one.is_met_by(*said(other)) for other in known)]
+        if not can_be(stood_in):
+            continue
+        planted += len(expected)
+        after = accepted(judged(stood_in, asked), estate)
+        told = [said(one) for one in after if one.verdict is Verdict.FAIL]
+        if plant.name in DOUBTFUL.get(name, ()):
+            told = [said(one) for one in after if one.verdict is Verdict.UNKNOWN and said(one) not in doubts]
+        missed += [f"{plant.name}: {one}" for one in expected if not any(one.is_met_by(*fail) for fail in told)]
+    record_property("plants on textbook estates", planted)
+    record_property("plants found on textbook estates", planted - len(missed))
+    assert planted > 0
+    assert missed == []
+
+
+@pytest.mark.parametrize(
+    ("name", "plant"), [(name, plant) for name, each in DOUBTFUL.items() for plant in sorted(each)]
+)
+def test_what_lockdown_hides_is_a_doubt_that_no_exception_covers(name: str, plant: str) -> None:
+    estate = TEXTBOOK[name]
+    stood_in = estate.azure.copy()
+    expected = PLANTS[plant].into(stood_in)
+    report = audited(estate, arm=stood_in)
+    doubts = [one for one in report.findings if one.verdict is Verdict.UNKNOWN]
+    assert [one for one in expected if not any(one.is_met_by(*said(doubt)) for doubt in doubts)] == []
+    # what is medium decides no verdict, sealed or not; what is high or critical does
+    decides = {one.severity for one in expected} & {"high", "critical"}
+    assert (report.verdict is Verdict.PASS) is not bool(decides)
+
+
+@pytest.mark.parametrize("name", TEXTBOOK)
+def test_what_is_planted_in_the_cluster_is_found(name: str, record_property: Recorded) -> None:
+    estate = TEXTBOOK[name]
+    policy, bare = policy_of(estate, estate.azure), estate.manifests
+    missed, planted = [], 0
+    for plant in KUBERNETES_PLANTS.values():
+        manifests = copy.deepcopy(bare)
+        expected = plant.into(manifests)
+        planted += 1
+        found = accepted(kubernetes_findings(plant.check, manifests, policy=policy), estate)
+        wanted = (expected.check, expected.resource, expected.severity, expected.verdict)
+        if not any((*said(one), one.verdict.value) == wanted for one in found):
+            missed.append(f"{plant.name}: {wanted}")
+    record_property("plants on textbook estates", planted)
+    record_property("plants found on textbook estates", planted - len(missed))
+    assert missed == []
+
+
+def is_doubt(finding: Finding) -> bool:
+    """Whether it is Unknown, accepted or not."""
+    return finding.verdict is Verdict.UNKNOWN or (
+        finding.exception is not None and finding.exception.accepted is Verdict.UNKNOWN
+    )
+
+
+def was_open(finding: Finding) -> bool:
+    """Whether the team accepted a Fail. An Unknown that it accepted opens nothing, and hides nothing."""
+    return finding.exception is not None and finding.exception.accepted is Verdict.FAIL
+
+
+@cache
+def as_written(name: str) -> Report:
+    """The report with what the team wrote."""
+    return audited(TEXTBOOK[name])
+
+
+def can_be(stood_in: Estate) -> bool:
+    """Whether the region offers every type of what is there now."""
+    return not any(one["type"].lower() in stood_in.not_offered for one in stood_in.resources.values())
+
+
+def policy_of(estate: TextbookEstate, stood_in: Estate) -> Policy:
+    return Policy.model_validate({**estate.policy_file, "profile": stood_in.profile})
+
+
+def accepted(findings: Iterable[Finding], estate: TextbookEstate) -> tuple[Finding, ...]:
+    """Findings with the team's exceptions applied: what is accepted must not hide what is planted."""
+    exceptions = Exceptions.model_validate(estate.exceptions_file)
+    return exceptions.applied(findings, START.date())[0]
+
+
+def said(finding: Finding) -> tuple[str, str, str]:
+    return finding.check, finding.resource, finding.severity.value

@@ -1,0 +1,318 @@
+"""One schedule: operators that live and die in a world that misbehaves, and what is there when it is over."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import random
+import re
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any
+
+from hermetic.api.configuration import Configuration
+from hermetic.controller.audit_faults import AuditFaults
+from hermetic.controller.judging import Judging
+from hermetic.controller.operator import Operator
+from hermetic.controller.reconciler import Reconciler
+from hermetic.controller.sweeper import Sweeper
+from hermetic.controller.telemetry import Telemetry
+from hermetic.controller.workqueue import WorkQueue
+from hermetic.errors import HermeticError, ServerTrouble
+from hermetic.kube.following import Following
+from hermetic.kube.recorder import EventRecorder
+from hermetic.kube.relist import WISHES, Watched
+from hermetic.kube.store import Key, Store
+from tests.controller.running import NAMESPACE, POLICY, RESYNC_SECONDS, a_model
+from tests.controller.virtual_time import VirtualClock, virtually
+from tests.scenarios import Manifest, a_share_model, reporting
+from tests.schedules.world import World
+
+OWNED = ("ServiceAccount", "NetworkPolicy", "Service", "Deployment", "PersistentVolumeClaim", "PodDisruptionBudget")
+CALM_SECONDS = 4 * RESYNC_SECONDS
+STEPS = 12
+UID = re.compile(r"uid-\d+")
+SUFFIX = re.compile(r"(?<=-)[0-9a-f]{8,10}\b|(?<=pod-template\": \")[0-9a-f]{16}")  # they follow the owner's uid
+
+Step = Callable[["Life"], Awaitable[None]]
+
+
+class Clock(VirtualClock):
+    """Wall time may jump, monotonic time never does."""
+
+    def __init__(self) -> None:
+        self.ahead = timedelta()
+
+    def now(self) -> datetime:
+        return super().now() + self.ahead
+
+
+@dataclass
+class Life:
+    """The operators that run now."""
+
+    world: World
+    clock: Clock = field(default_factory=Clock)
+    running: list[asyncio.Task[None]] = field(default_factory=list)
+
+    def start(self) -> None:
+        """One more operator."""
+        self.running.append(asyncio.ensure_future(_operator(self.world, self.clock)))
+
+    async def kill(self) -> None:
+        """The oldest operator ends in the middle of whatever it does."""
+        task = self.running.pop(0)
+        task.cancel()
+        await asyncio.wait({task})
+        if not task.cancelled():
+            task.result()
+
+
+async def _operator(world: World, clock: Clock) -> None:
+    configuration = Configuration.model_validate(POLICY)
+    store, telemetry = Store(configuration), Telemetry()
+    queue: WorkQueue[Key] = WorkQueue(clock.monotonic, jitter=world.chance.random)
+    recorder = EventRecorder(world, instance="schedules", clock=clock)
+    faults = AuditFaults(clock, count=telemetry.count_audit_fault)
+    operator = Operator(
+        api=world,
+        store=store,
+        queue=queue,
+        reconciler=Reconciler(world, store, recorder, clock),
+        sweeper=Sweeper(world, store),
+        judging=Judging(store, _no_audit, faults),
+        telemetry=telemetry,
+        clock=clock,
+        namespaces=(),
+        resync_seconds=RESYNC_SECONDS,
+    )
+    following = Following(world, store, see=operator.see, look=operator.look)
+    await operator.prime()
+    async with asyncio.TaskGroup() as group:
+        group.create_task(operator.work(4))
+        group.create_task(following.run())
+        for watched in WISHES:
+            group.create_task(_as_kopf(world, operator, watched))
+
+
+def _no_audit() -> Any:
+    raise AssertionError("there is no EgressAudit")
+
+
+async def _as_kopf(world: World, operator: Operator, watched: Watched) -> None:
+    """List, tell of everything, watch from there; a watch that was forgotten begins with a list."""
+    since = ""
+    while True:
+        try:
+            if not since:
+                async for items, version in world.pages(watched.kind):
+                    since = version
+                    for item in items:
+                        operator.see(item, gone=False)
+                operator.started_over(watched.kind)
+            async with contextlib.aclosing(world.watch(watched.kind, since=since)) as events:
+                async for what, manifest in events:
+                    since = manifest["metadata"]["resourceVersion"]
+                    operator.see(manifest, gone=what == "DELETED")
+        except HermeticError as error:
+            if isinstance(error, ServerTrouble) and error.status == 410:
+                since = ""
+            await asyncio.sleep(1.0)
+
+
+# ---------------------------------------------------------------------- what people and rivals do
+
+SHARES = ("llama-3-1-8b/fp8", "llama-3-1-8b/bf16")
+
+
+def _a_share(folder: str) -> Manifest:
+    manifest = reporting(a_share_model("share"))
+    manifest["metadata"]["namespace"] = NAMESPACE
+    manifest["spec"]["weights"]["azureFiles"]["folder"] = folder
+    return manifest
+
+
+def _wish(life: Life) -> None:
+    """Somebody applies a deployment, with one of a few specs, or deletes it."""
+    world, chance = life.world, life.world.chance
+    if world.terminating:
+        return
+    wanted = chance.choice([a_model(drainSeconds=chance.choice([5, 30])), _a_share(chance.choice(SHARES))])
+    where = ("ModelDeployment", NAMESPACE, wanted["metadata"]["name"])
+    if where in world.objects and chance.random() < 0.3:
+        world.remove(*where)
+    elif where in world.objects:
+        world.edit(where, lambda live: live.update(spec=wanted["spec"]))
+    else:
+        world.put(wanted)
+
+
+async def _edit(life: Life) -> None:
+    _wish(life)
+
+
+async def _storm(life: Life) -> None:
+    """A rival edits or deletes children as fast as it can."""
+    for _ in range(life.world.chance.randint(1, 8)):
+        children = [where for where in life.world.objects if where[0] in OWNED]
+        if children:
+            _rival(life.world, life.world.chance.choice(sorted(children)))
+        await asyncio.sleep(life.world.chance.uniform(0.0, 0.5))
+
+
+def _rival(world: World, where: tuple[str, str, str]) -> None:
+    if world.chance.random() < 0.4:
+        world.remove(*where)
+    elif where[0] in {"Deployment", "Service"}:
+        world.edit(where, lambda live: live["spec"].update(_THEIRS[where[0]]))
+
+
+_THEIRS: dict[str, Manifest] = {"Deployment": {"replicas": 7}, "Service": {"type": "NodePort"}}
+
+
+async def _kill(life: Life) -> None:
+    await life.kill()
+    await asyncio.sleep(life.world.chance.uniform(0.0, 5.0))
+    life.start()
+
+
+async def _two(life: Life) -> None:
+    """A second operator starts while the first goes on, as one that was paused does; then the first ends."""
+    life.start()
+    await asyncio.sleep(life.world.chance.uniform(0.5, 20.0))
+    await life.kill()
+
+
+async def _cut(life: Life) -> None:
+    life.world.cut_watches(forgets=life.world.chance.random() < 0.5)
+
+
+async def _silence(life: Life) -> None:
+    life.world.silent_until = asyncio.get_running_loop().time() + life.world.chance.uniform(1.0, 40.0)
+
+
+async def _clock(life: Life) -> None:
+    life.clock.ahead = timedelta(seconds=life.world.chance.uniform(-3600, 3600))
+
+
+async def _namespace(life: Life) -> None:
+    """The namespace is deleted: nothing can be made in it, then all goes, then it may be made again."""
+    world = life.world
+    world.terminating = True
+    await asyncio.sleep(world.chance.uniform(0.1, 3.0))
+    for where in [where for where in world.objects if where[1] == NAMESPACE]:
+        if where in world.objects:
+            world.remove(*where)
+            await asyncio.sleep(world.chance.uniform(0.0, 0.1))
+    await asyncio.sleep(world.chance.uniform(0.1, 5.0))
+    for where in [where for where in world.objects if where[1] == NAMESPACE]:
+        world.remove(*where)
+    world.terminating = False
+
+
+ACTS: dict[str, Step] = {
+    "spec edited": _edit,
+    "spec edited again": _edit,
+    "storm of a rival": _storm,
+    "operator killed": _kill,
+    "two operators": _two,
+    "watches broken": _cut,
+    "watches silent": _silence,
+    "clock jumped": _clock,
+    "namespace deleted": _namespace,
+}
+
+
+# ---------------------------------------------------------------------- a whole schedule
+
+
+@dataclass(frozen=True)
+class Ended:
+    """What is wrong in the end, () where nothing is; and how often what befell it."""
+
+    wrong: tuple[str, ...]
+    befallen: Mapping[str, int]
+
+
+def schedule(seed: int) -> Ended:
+    """Live through the schedule of this seed."""
+    random.seed(seed)  # the product spreads its pauses by chance
+    return virtually(lambda: _lived(seed))
+
+
+async def _lived(seed: int) -> Ended:
+    world = World(seed)
+    async with _alive(world) as life:
+        world.put(a_model())
+        world.put(_a_share(SHARES[0]))
+        for _ in range(world.chance.randint(3, STEPS)):
+            world.trouble = world.chance.choice([0.0, 0.1, 0.3])
+            name = world.chance.choice(sorted(ACTS))
+            world.befallen[name] = world.befallen.get(name, 0) + 1
+            await ACTS[name](life)
+            await asyncio.sleep(world.chance.choice([0.01, 0.2, 2.0, 30.0]))
+        world.trouble, world.silent_until = 0.0, 0.0
+        await asyncio.sleep(CALM_SECONDS)
+        at_rest = len(world.writes)
+        await asyncio.sleep(CALM_SECONDS)
+        found = [f"the operator ended: {task!r}" for task in life.running if task.done()]
+        found += [f"{len(world.writes) - at_rest} writes at rest: {world.writes[at_rest:][:5]}"] * (
+            len(world.writes) > at_rest
+        )
+    wrong = (*found, *_wrong(world, await _undisturbed(world)), *dict.fromkeys(world.lies))
+    return Ended(wrong, world.befallen)
+
+
+@contextlib.asynccontextmanager
+async def _alive(world: World) -> AsyncIterator[Life]:
+    life, controllers = Life(world), asyncio.ensure_future(world.control())
+    life.start()
+    try:
+        yield life
+    finally:
+        tasks = [*life.running, controllers]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def _undisturbed(world: World) -> World:
+    """What an operator makes of the same specs where nothing goes wrong."""
+    calm = World(0)
+    async with _alive(calm):
+        for one in world.of_kind("ModelDeployment"):
+            bare = {key: one[key] for key in ("apiVersion", "kind", "spec")}
+            calm.put({**bare, "metadata": {key: one["metadata"][key] for key in ("name", "namespace")}})
+        await asyncio.sleep(60)
+    return calm
+
+
+def _wrong(world: World, calm: World) -> list[str]:
+    """Divergences, orphans, duplicates and statuses that say something else than without disturbance."""
+    ends, expected = _end_state(world), _end_state(calm)
+    found = [f"missing: {name}" for name in expected.keys() - ends.keys()]
+    found += [f"orphan or duplicate: {name}" for name in ends.keys() - expected.keys()]
+    both = sorted(ends.keys() & expected.keys())
+    differ = [f"{name}: {ends[name]} and not {expected[name]}" for name in both if ends[name] != expected[name]]
+    return sorted(found) + differ
+
+
+def _end_state(world: World) -> dict[str, str]:
+    found: dict[str, str] = {}
+    names = {one["metadata"]["uid"]: one["metadata"]["name"] for one in world.of_kind("ModelDeployment")}
+    for (kind, _, name), one in sorted(world.objects.items()):
+        labels = {key: names.get(value, value) for key, value in (one["metadata"].get("labels") or {}).items()}
+        kept = {"labels": labels, "spec": one.get("spec")}
+        if kind == "ModelDeployment":
+            said = (one.get("status") or {}).get("conditions", ())
+            conditions = [(each["type"], each["status"], each["reason"], each["observedGeneration"]) for each in said]
+            stale = any(each[3] != one["metadata"]["generation"] for each in conditions)
+            kept = {"conditions": [each[:3] for each in conditions], "stale": stale}
+        masked = SUFFIX.sub("SUFFIX", UID.sub("UID", json.dumps(kept, sort_keys=True)))
+        key = f"{kind}/{SUFFIX.sub('SUFFIX', name)}"
+        while key in found:
+            key += " again"
+        found[key] = masked
+    return found

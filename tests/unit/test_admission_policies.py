@@ -1,0 +1,63 @@
+"""The admission policies agree with the code and the other manifests; an API server tests what they admit."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import yaml
+
+from hermetic.api.weights import MountOption
+from hermetic.engines.first_errors import keeping_first_errors
+from hermetic.objects.service import PUBLIC_SIDE
+
+MANIFESTS = Path(__file__).parents[2] / "manifests"
+POLICIES = MANIFESTS / "policies"
+ACCOUNT = re.compile(r"system:serviceaccount:[a-z-]+:hermetic[a-z-]*")
+
+
+def documents() -> list[dict]:
+    files = yaml.safe_load((POLICIES / "kustomization.yaml").read_text())["resources"]
+    assert sorted(files) == sorted(path.name for path in POLICIES.glob("*.yaml") if path.name != "kustomization.yaml")
+    return [document for file in files for document in yaml.safe_load_all((POLICIES / file).read_text())]
+
+
+def test_every_policy_is_bound_and_denies():
+    found = documents()
+    policies = {one["metadata"]["name"] for one in found if one["kind"] == "ValidatingAdmissionPolicy"}
+    bindings = [one for one in found if one["kind"] == "ValidatingAdmissionPolicyBinding"]
+    assert {one["spec"]["policyName"] for one in bindings} == policies
+    assert all(one["spec"]["validationActions"] == ["Deny"] for one in bindings)
+    assert all(one["spec"].get("failurePolicy", "Fail") == "Fail" for one in found)
+
+
+def test_every_policy_names_the_account_that_is_installed():
+    account = yaml.safe_load((MANIFESTS / "rbac" / "serviceaccount.yaml").read_text())["metadata"]
+    named = {name for path in POLICIES.glob("*.yaml") for name in ACCOUNT.findall(path.read_text())}
+    assert named == {f"system:serviceaccount:{account['namespace']}:{account['name']}"}
+
+
+def test_the_options_of_a_volume_are_those_of_the_api():
+    (pattern,) = (rule.cel for rule in MountOption.__metadata__ if hasattr(rule, "cel"))
+    options = pattern.removeprefix("self.matches(r'^(").removesuffix(")$')")
+    assert f"'^(ro|{options})$'" in (POLICIES / "volumes.yaml").read_text()
+
+
+def test_every_annotation_of_a_public_side_is_in_the_policy():
+    text = (POLICIES / "services.yaml").read_text()
+    unnamed = [name for name in PUBLIC_SIDE if f"'{name}'" not in text and "/azure-pip-" not in name]
+    assert not unnamed
+
+
+def test_the_only_program_before_an_engine_is_the_one_that_is_rendered():
+    (spec,) = (
+        one["spec"]
+        for one in documents()
+        if (one["kind"], one["metadata"]["name"]) == ("ValidatingAdmissionPolicy", "hermetic-operator-deployments")
+    )
+    (known,) = (one["expression"] for one in spec["variables"] if one["name"] == "keepErrors")
+    *interpreter, program, engine, serve = keeping_first_errors("vllm", "serve")
+    assert known == f"r'''{program}'''"
+    assert "'''" not in program
+    allowed = str([*interpreter, "@", engine, serve]).replace("'@'", "variables.keepErrors")
+    assert allowed in " ".join(" ".join(one["expression"] for one in spec["validations"]).split())

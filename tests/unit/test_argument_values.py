@@ -1,0 +1,86 @@
+"""What vLLM's parser would refuse is refused before a pod is scheduled: types, arity, JSON, and what must be together.
+
+The expected verdicts are those of the real parser of 0.32.0; `tests/engine/test_parsers.py` asks that of each release
+about every flag.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from hermetic.api.reasons import Reason
+from hermetic.engines.argument_values import refused
+from hermetic.engines.extra_arguments import read
+from hermetic.engines.vllm_tables import supported_minors, table_for
+from hermetic.plan.gates import Blocks, engine_flags_are_known
+from tests.scenarios import VLLM_IMAGE, a_share_model
+from tests.worlds import a_world, spec_of
+
+every_version = pytest.mark.parametrize("minor", supported_minors())
+REFUSED = [
+    (["--max-num-seqs", "many"], "'many' for --max-num-seqs, which takes an integer"),
+    (["--max-num-seqs", "1.5"], "which takes an integer"),
+    (["--max-num-seqs=many"], "which takes an integer"),
+    (["--max-num-seqs="], "which takes an integer"),
+    (["--max_num_seqs", "many"], "which takes an integer"),
+    (["--max-num-seq", "many"], "which takes an integer"),
+    (["--max-num-seqs"], "'--max-num-seqs' without the value that it needs"),
+    (["--max-num-seqs", "--enforce-eager"], "without the value that it needs"),
+    (["--max-num-batched-tokens", "many"], "which takes an integer, with k, m, g or t"),
+    (["--max-num-batched-tokens", "1.5K"], "which takes an integer, with k, m, g or t"),
+    (["--limit-mm-per-prompt", "{image: 2}"], "'{image: 2}' for --limit-mm-per-prompt, which takes JSON"),
+    (["--compilation-config", "{"], "which takes a JSON object"),
+    (["--enforce-eager=true"], "--enforce-eager takes no value"),
+    (["--enable-auto-tool-choice"], "which needs '--tool-call-parser' beside it"),
+    (["--max-num-seqs", "9" * 500 + "x"], "…' for --max-num-seqs"),
+    (["--limit-mm-per-prompt", "[" * 1000], "which takes JSON"),
+]
+TAKEN = [
+    ["--max-num-seqs", "64"],
+    ["--max-num-seqs=64"],
+    ["--seed", "-1"],
+    ["--max-num-batched-tokens", "8k"],
+    ["--max-num-batched-tokens", "1.5k"],
+    ["--max-num-batched-tokens", "2K"],
+    ["--limit-mm-per-prompt", '{"image": 2}'],
+    ["--limit-mm-per-prompt.image", "2"],
+    ["--compilation-config", '{"mode": 3}'],
+    ["-O3"],
+    ["-O", "3"],
+    ["-qfp8"],
+    ["--enforce-eager"],
+    ["--no-enforce-eager"],
+    ["--enable-auto-tool-choice", "--tool-call-parser", "hermes"],
+    ["--no-enable-auto-tool-choice"],
+    ["--quantization", "fp8"],
+    ["--max-logprobs", "None"],
+]
+
+
+def clauses(arguments: list[str], minor: str) -> list[str]:
+    table = table_for(minor)
+    return list(refused(read(arguments, table)[0], table))
+
+
+@every_version
+@pytest.mark.parametrize(("arguments", "clause"), REFUSED, ids=lambda one: " ".join(one)[:40])
+def test_what_the_parser_refuses_is_refused_with_what_it_takes(arguments, clause, minor):
+    assert clause in " ".join(clauses(arguments, minor))
+    assert bool(clauses(arguments, minor)) == bool(clause)
+
+
+@every_version
+@pytest.mark.parametrize("arguments", TAKEN, ids=" ".join)
+def test_what_the_parser_takes_is_taken(arguments, minor):
+    assert clauses(arguments, minor) == []
+
+
+def test_the_gate_says_the_flag_the_value_and_what_it_takes():
+    engine = {"vllm": {"image": VLLM_IMAGE, "version": "0.32.0", "extraArgs": ["--max-num-seqs", "many"]}}
+    verdict = engine_flags_are_known(spec_of(a_share_model(engine=engine)), a_world())
+    assert isinstance(verdict, Blocks)
+    assert verdict.reason is Reason.ENGINE_FLAG_UNKNOWN
+    assert verdict.message == (
+        "`engine.vllm.extraArgs` holds 'many' for --max-num-seqs, which takes an integer: "
+        "vLLM 0.32.0 would end with exit code 2"
+    )

@@ -1,0 +1,294 @@
+"""What a lock of the node resource group hides is asked for by other reads: they refute, and prove only what cannot be
+there twice.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from hermetic.audit.estate.questions import Question, Trouble
+from hermetic.audit.exceptions import AcceptedRisk
+from hermetic.audit.findings import Finding, Severity, Verdict
+from testbed.azure.plants import PLANTS
+from testbed.azure.server import ArmStandIn
+from testbed.textbook import TEXTBOOK
+from tests.audit_estates import CLUSTER, NETWORK, NODES, SUBSCRIPTION, VNET
+from tests.audit_services import DNS_POLICY, HUB, ServedWorld, dns_rule, served_cluster
+from tests.azure_collecting import audited
+
+RULESET = f"{NETWORK}/dnsForwardingRulesets/site"
+LISTS = f"{NETWORK}/dnsResolverDomainLists"
+BLOCK, ALLOW = f"{DNS_POLICY}/dnsSecurityRules/block", f"{DNS_POLICY}/dnsSecurityRules/allow"
+NAMES = ("dns-security-policy", "dns-allowed-domains")
+
+
+class Asked(ServedWorld):
+    """Keeps what it was asked."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.questions: list[Question] = []
+
+    def answer(self, question: Question) -> Any:
+        self.questions.append(question)
+        return super().answer(question)
+
+
+def locked(network: str = VNET) -> ServedWorld:
+    """Every action on the network is forbidden by a deny assignment."""
+    world = served_cluster().refuse(network, Trouble.LOCKED, verb="post")
+    assert isinstance(world, ServedWorld)
+    return world
+
+
+def with_ruleset(world: ServedWorld, *, server: str = "9.9.9.9", network: str = VNET) -> ServedWorld:
+    world.put(RULESET, {})
+    world.put(f"{RULESET}/virtualNetworkLinks/one", {"virtualNetwork": {"id": network.upper()}})
+    held = {"domainName": ".", "targetDnsServers": [{"ipAddress": server}], "forwardingRuleState": "Enabled"}
+    world.put(f"{RULESET}/forwardingRules/one", held)
+    return world
+
+
+def with_policy(world: ServedWorld, *, network: str = VNET) -> ServedWorld:
+    world.put(DNS_POLICY, {})
+    held = {"virtualNetwork": {"id": network}, "provisioningState": "Succeeded"}
+    world.put(f"{DNS_POLICY}/virtualNetworkLinks/one", held)
+    return world
+
+
+def at_network(found: dict[str, Finding]) -> tuple[Verdict, str]:
+    return found[VNET.lower()].verdict, found[VNET.lower()].reason
+
+
+UNKNOWN = (Verdict.UNKNOWN, "DenyAssignment")
+
+
+def of_nodes(world: ServedWorld) -> Verdict:
+    return world.findings("nsg-platform-dns")[NODES.lower()].verdict
+
+
+class TestRulesets:
+    def test_one_that_forwards_outside_fails_and_the_network_stays_unknown(self) -> None:
+        found = with_ruleset(locked()).findings("dns-forwarding-ruleset")
+        assert found[RULESET.lower()].verdict is Verdict.FAIL
+        assert found[RULESET.lower()].severity is Severity.HIGH
+        assert at_network(found) == UNKNOWN
+
+    def test_one_that_forwards_inside_proves_nothing_of_the_network(self) -> None:
+        found = with_ruleset(locked(), server="10.1.2.3").findings("dns-forwarding-ruleset")
+        assert at_network(found) == UNKNOWN
+        assert Verdict.FAIL not in {one.verdict for one in found.values()}
+
+    def test_none_that_is_linked_proves_nothing(self) -> None:
+        for world in (locked(), with_ruleset(locked(), network=HUB)):
+            found = world.findings("dns-forwarding-ruleset")
+            assert set(found) == {VNET.lower()}
+            assert at_network(found) == UNKNOWN
+
+    @pytest.mark.parametrize("refused", [SUBSCRIPTION, RULESET])
+    def test_lists_that_are_refused_leave_it_unknown(self, refused: str) -> None:
+        found = with_ruleset(locked()).refuse(refused, verb="list").findings("dns-forwarding-ruleset")
+        assert at_network(found) == UNKNOWN
+        assert Verdict.PASS not in {one.verdict for one in found.values()}
+
+    def test_a_damaged_link_hides_no_other(self) -> None:
+        world = with_ruleset(locked()).put(f"{RULESET}/virtualNetworkLinks/first", {"virtualNetwork": "odd"})
+        assert world.findings("dns-forwarding-ruleset")[RULESET.lower()].verdict is Verdict.FAIL
+
+    def test_an_exception_about_the_network_does_not_cover_it(self) -> None:
+        found = with_ruleset(locked()).findings("dns-forwarding-ruleset")
+        held = {"check": "dns-forwarding-ruleset", "resource": f"{VNET}*", "reason": "r", "owner": "o"}
+        exception = AcceptedRisk.model_validate({**held, "expiry": "2999-01-01"})
+        assert [key for key, one in found.items() if exception.accepts(one)] == [VNET.lower()]
+
+
+class TestPolicies:
+    def test_one_that_only_alerts_fails(self) -> None:
+        world = with_policy(locked()).change(BLOCK, action={"actionType": "Alert"})
+        assert at_network(world.findings("dns-security-policy")) == (Verdict.FAIL, "AllowsEveryName")
+        assert of_nodes(world) is Verdict.FAIL
+
+    @pytest.mark.parametrize("check", NAMES)
+    def test_one_that_blocks_decides_for_a_network_has_no_second(self, check: str) -> None:
+        found = with_policy(locked()).findings(check)
+        assert {one.verdict for one in found.values()} == {Verdict.PASS}
+        assert of_nodes(with_policy(locked())) is Verdict.PASS
+
+    def test_none_that_is_linked_proves_nothing(self) -> None:
+        assert at_network(locked().findings("dns-security-policy")) == UNKNOWN
+        assert of_nodes(locked()) is Verdict.UNKNOWN
+
+    @pytest.mark.parametrize("state", ["Updating", "Deleting", "Failed", "Tomorrow", None])
+    def test_a_link_that_is_not_in_force_proves_nothing(self, state: str | None) -> None:
+        world = with_policy(locked())
+        world.change(f"{DNS_POLICY}/virtualNetworkLinks/one", provisioningState=state)
+        assert at_network(world.findings("dns-security-policy")) == (Verdict.UNKNOWN, "LinkNotInForce")
+        assert of_nodes(world) is Verdict.UNKNOWN
+
+    def test_two_that_claim_the_network_contradict_one_another(self) -> None:
+        world = with_policy(locked())
+        other = f"{NETWORK}/dnsResolverPolicies/other"
+        held = {"virtualNetwork": {"id": VNET}, "provisioningState": "Succeeded"}
+        world.put(other, {}).put(f"{other}/virtualNetworkLinks/one", held)
+        assert at_network(world.findings("dns-security-policy")) == (Verdict.UNKNOWN, "SeveralPolicies")
+
+    def test_links_that_are_refused_leave_it_unknown(self) -> None:
+        world = with_policy(locked()).refuse(DNS_POLICY, verb="list")
+        for check in NAMES:
+            assert Verdict.PASS not in {one.verdict for one in world.findings(check).values()}, check
+        assert of_nodes(world) is Verdict.UNKNOWN
+
+    @pytest.mark.parametrize("check", NAMES)
+    def test_one_that_is_linked_elsewhere_is_not_looked_at(self, check: str) -> None:
+        world = with_policy(locked(), network=HUB).change(BLOCK, action={"actionType": "Alert"})
+        found = world.findings(check)
+        assert set(found) == {VNET.lower()}
+        assert at_network(found) == UNKNOWN
+
+    def test_rules_that_cannot_be_read_are_unknown(self) -> None:
+        found = with_policy(locked()).refuse(DNS_POLICY, kind=f"{TYPE}/dnsSecurityRules").findings(NAMES[0])
+        assert {one.verdict for one in found.values()} == {Verdict.UNKNOWN}
+
+    def test_a_strangers_domain_that_it_lets_through_fails(self) -> None:
+        world = with_policy(locked()).put(f"{DNS_POLICY}/dnsSecurityRules/more", dns_rule(50, "Allow", f"{LISTS}/more"))
+        world.put(f"{LISTS}/more", {"domains": ["attacker.example."]})
+        found = world.findings("dns-allowed-domains")
+        assert found[f"{LISTS}/more".lower()].verdict is Verdict.FAIL
+
+    def test_so_does_one_of_a_policy_that_is_not_clear(self) -> None:
+        world = with_policy(locked()).put(f"{DNS_POLICY}/dnsSecurityRules/more", dns_rule(50, "Allow", f"{LISTS}/more"))
+        world.put(f"{LISTS}/more", {"domains": ["attacker.example.", "*.odd."]})
+        found = world.findings("dns-allowed-domains")
+        assert found[f"{LISTS}/more".lower()].verdict is Verdict.FAIL
+        assert at_network(found) == (Verdict.UNKNOWN, "WildcardUnknown")
+
+
+TYPE = "Microsoft.Network/dnsResolverPolicies"
+
+
+@pytest.mark.parametrize("trouble", [None, Trouble.FORBIDDEN, Trouble.UNAVAILABLE])
+@pytest.mark.parametrize("check", [*NAMES, "dns-forwarding-ruleset"])
+def test_nothing_more_is_asked_where_no_lock_refuses(check: str, trouble: Trouble | None) -> None:
+    world = Asked()
+    world.__dict__ |= {**with_ruleset(with_policy(served_cluster())).__dict__, "questions": []}
+    if trouble is not None:
+        world.refuse(VNET, trouble, verb="post")
+    found = world.findings(check)
+    assert not [one for one in world.questions if one.kind.endswith("/virtualNetworkLinks") and "/dns" in one.kind]
+    assert trouble is None or found[VNET.lower()].reason == trouble.value
+
+
+MANAGER = f"{NETWORK}/networkManagers/avnm"
+MESH = f"{MANAGER}/connectivityConfigurations/mesh"
+BASE = f"{MANAGER}/securityAdminConfigurations/base"
+RULES = f"{BASE}/ruleCollections/c"
+OUT = f"{RULES}/rules/out"
+ROWS = {
+    "avnm-connectivity": ("effectiveConnectivityConfigurations", "effectiveConnectivityConfigurations", MESH),
+    "avnm-admin-rules": ("effectiveSecurityAdminRules", "EffectiveSecurityAdminConfigurations", BASE),
+}
+
+
+def row_of(check: str, network: str = VNET) -> str:
+    return f"{network}/providers/Microsoft.Network/{ROWS[check][0]}/default"
+
+
+def applied(check: str, world: ServedWorld, network: str = VNET) -> ServedWorld:
+    _, field, configuration = ROWS[check]
+    return _put(world, row_of(check, network), {field: [{"Id": f"{configuration}/snapshots/7"}]})
+
+
+def with_rule(world: ServedWorld, to: str = "Internet", **rest: Any) -> ServedWorld:
+    word = {"addressPrefixType": "ServiceTag", "addressPrefix": to}
+    held = {"access": "AlwaysAllow", "direction": "Outbound", "priority": 1, "destinations": [word]}
+    _put(world, RULES, {})
+    return _put(world, OUT, {**held, **rest})
+
+
+def _put(world: ServedWorld, arm_id: str, properties: dict[str, Any]) -> ServedWorld:
+    world.put(arm_id, properties)
+    return world
+
+
+class TestNetworkManager:
+    def test_a_mesh_that_resource_graph_shows_fails_and_the_network_stays_unknown(self) -> None:
+        found = applied("avnm-connectivity", locked()).findings("avnm-connectivity")
+        assert {key: one.verdict for key, one in found.items()} == {
+            MESH.lower(): Verdict.FAIL,
+            VNET.lower(): Verdict.UNKNOWN,
+        }
+        assert at_network(found) == UNKNOWN
+        assert found[MESH.lower()].severity is Severity.HIGH
+
+    @pytest.mark.parametrize("check", ROWS)
+    def test_no_row_proves_nothing(self, check: str) -> None:
+        empty = _put(locked(), row_of(check), {ROWS[check][1]: []})
+        for world in (locked(), empty, applied(check, locked(), HUB), locked().refuse(VNET, verb="list")):
+            found = world.findings(check)
+            assert set(found) == {VNET.lower()}
+            assert at_network(found) == UNKNOWN
+
+    @pytest.mark.parametrize("check", ROWS)
+    def test_a_row_that_cannot_be_read_is_unknown_beside_the_network(self, check: str) -> None:
+        found = _put(locked(), row_of(check), {ROWS[check][1]: "odd"}).findings(check)
+        assert set(found) == {VNET.lower(), CLUSTER.lower()}
+        assert {one.verdict for one in found.values()} == {Verdict.UNKNOWN}
+
+    @pytest.mark.parametrize("check", ROWS)
+    def test_an_exception_about_the_network_covers_no_configuration(self, check: str) -> None:
+        found = with_rule(applied(check, locked())).findings(check)
+        held = {"check": check, "resource": f"{VNET}*", "reason": "r", "owner": "o", "expiry": "2999-01-01"}
+        assert [key for key, one in found.items() if AcceptedRisk.model_validate(held).accepts(one)] == [VNET.lower()]
+
+    @pytest.mark.parametrize(
+        ("rule", "verdict"),
+        [
+            ({}, Verdict.FAIL),
+            ({"access": "Allow"}, Verdict.FAIL),
+            ({"access": "Odd"}, Verdict.UNKNOWN),
+            ({"destinations": "odd"}, Verdict.UNKNOWN),
+            ({"access": "Deny"}, None),
+            ({"direction": "Inbound"}, None),
+            ({"to": "10.0.0.0/8"}, None),
+        ],
+    )
+    def test_a_rule_of_an_applied_configuration(self, rule: dict[str, Any], verdict: Verdict | None) -> None:
+        found = with_rule(applied("avnm-admin-rules", locked()), **rule).findings("avnm-admin-rules")
+        said = found.get(OUT.lower())
+        assert (said.verdict if said is not None else None) is verdict
+        # what is deployed may be older than what the rules say now
+        assert found[BASE.lower()].verdict is Verdict.UNKNOWN
+        assert at_network(found) == UNKNOWN
+
+    def test_a_damaged_rule_hides_no_other(self) -> None:
+        world = with_rule(applied("avnm-admin-rules", locked()), destinations="odd")
+        _put(world, f"{RULES}/rules/zz", {"access": "Allow", "direction": "Outbound"})
+        found = world.findings("avnm-admin-rules")
+        assert found[f"{RULES}/rules/zz".lower()].verdict is Verdict.FAIL
+        assert found[OUT.lower()].verdict is Verdict.UNKNOWN
+
+    @pytest.mark.parametrize("refused", [BASE, RULES])
+    def test_rules_that_cannot_be_read_are_unknown(self, refused: str) -> None:
+        world = with_rule(applied("avnm-admin-rules", locked())).refuse(refused, verb="list")
+        found = world.findings("avnm-admin-rules")
+        assert set(found) == {VNET.lower(), BASE.lower()}
+        assert {one.verdict for one in found.values()} == {Verdict.UNKNOWN}
+
+    @pytest.mark.parametrize("check", ROWS)
+    def test_resource_graph_is_not_asked_where_no_lock_refuses(self, check: str) -> None:
+        assert set(with_rule(applied(check, served_cluster())).findings(check)) == {VNET.lower()}
+
+
+@pytest.mark.parametrize(("discovery", "is_seen"), [("graph", True), ("list", False)])
+async def test_an_audit_asks_resource_graph_unless_it_must_not(discovery: Any, is_seen: bool) -> None:
+    estate = TEXTBOOK["managed-network-block"].azure
+    planted = ("mesh_pushed_by_a_network_manager", "admin_rule_that_outranks_security_groups")
+    expected = [one for name in planted for one in PLANTS[name].into(estate)]
+    with ArmStandIn(estate) as arm:
+        seen = await audited(arm, discovery=discovery)
+    failed = [one for one in seen.findings if one.verdict is Verdict.FAIL]
+    for wanted in expected:
+        met = [one for one in failed if wanted.is_met_by(one.check, one.resource, one.severity.value)]
+        assert bool(met) is is_seen

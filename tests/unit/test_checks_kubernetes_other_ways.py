@@ -1,0 +1,264 @@
+"""Kinds that decide where packets go: those that are read, and those that are served and are not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from hermetic.audit.checks.kube_policies.known_groups import EGRESS_GROUPS, HARMLESS_GROUPS, HARMLESS_KINDS
+from hermetic.audit.checks.registry import CHECKS
+from hermetic.audit.estate.estate import Estate
+from hermetic.audit.estate.kubernetes import mesh, other_ways
+from hermetic.audit.estate.kubernetes.admin_policies import (
+    AdminNetworkPolicy,
+    BaselineAdminNetworkPolicy,
+    ClusterNetworkPolicy,
+)
+from hermetic.audit.estate.kubernetes.all_kinds import KINDS
+from hermetic.audit.estate.kubernetes.calls import ConfigMap
+from hermetic.audit.estate.kubernetes.served import ALWAYS_SERVED, SERVED
+from hermetic.audit.estate.questions import Answer, Body
+from hermetic.audit.findings import Evidence, Severity, Verdict
+from hermetic.audit.judging import findings_of
+from hermetic.audit.policy import Policy
+from tests.kubernetes_estates import CLUSTER, POLICY, Manifest, findings, manifest, owned, pod, verdicts, with_one
+
+FINE, OPEN, UNSEEN = Verdict.PASS, Verdict.FAIL, Verdict.UNKNOWN
+
+
+def verdict(check: str, one: Manifest) -> Verdict:
+    """The verdict about what was added, or about the cluster where nothing is said against it."""
+    (only,) = verdicts(check, with_one(one)).values()
+    return only
+
+
+# ------------------------------------------------------------------ policies of administrators
+
+
+@pytest.mark.parametrize("kind", [AdminNetworkPolicy, BaselineAdminNetworkPolicy, ClusterNetworkPolicy])
+@pytest.mark.parametrize(
+    ("rule", "said"),
+    [
+        ({"action": "Allow", "to": [{"networks": ["0.0.0.0/0"]}]}, OPEN),
+        ({"action": "Accept", "to": [{"networks": ["10.0.0.0/8", "2000::/3"]}]}, OPEN),
+        ({"action": "Allow", "to": [{"namespaces": {}}, {"networks": ["20.1.2.3/32"]}]}, OPEN),
+        ({"action": "Allow", "to": [{"domainNames": ["*.example.com"]}]}, OPEN),
+        ({"action": "Allow", "to": [{"networks": ["anything"]}]}, UNSEEN),
+        ({"action": "Allow", "to": [{"somethingNew": {}}]}, UNSEEN),
+        ({"action": "Tunnel", "to": [{"networks": ["0.0.0.0/0"]}]}, UNSEEN),
+        ({"action": "Deny", "to": [{"networks": ["0.0.0.0/0"]}]}, FINE),
+        ({"action": "Pass", "to": [{"networks": ["0.0.0.0/0"]}]}, FINE),
+        ({"action": "Allow", "to": [{"networks": ["10.0.0.0/8"]}]}, FINE),
+        ({"action": "Allow", "to": [{"pods": {"namespaceSelector": {}}}, {"nodes": {}}]}, FINE),
+    ],
+)
+def test_an_administrators_policy_is_open_where_it_allows_what_is_public(kind: Any, rule: Any, said: Verdict) -> None:
+    spec = {"subject": {"namespaces": {}}, "priority": 10, "egress": [rule]}
+    assert verdict("k8s-policy-allow-all", manifest(kind, "default", spec=spec)) is said
+
+
+@pytest.mark.parametrize(("action", "said"), [("Deny", UNSEEN), ("Pass", OPEN)])
+def test_a_pod_that_only_an_administrators_policy_closes_is_unknown(action: str, said: Verdict) -> None:
+    rule = {"action": action, "to": [{"networks": ["0.0.0.0/0"]}]}
+    baseline = manifest(BaselineAdminNetworkPolicy, "default", spec={"subject": {"namespaces": {}}, "egress": [rule]})
+    found = verdicts("k8s-default-deny-egress", [*with_one(baseline), pod("web", "team")])
+    assert found == {"v1/Namespace team": said}
+
+
+def test_an_administrators_policy_that_may_not_be_read_leaves_an_open_namespace_unknown() -> None:
+    found = verdicts("k8s-default-deny-egress", with_one(pod("web", "team")), forbidden=[AdminNetworkPolicy])
+    assert found == {"v1/Namespace team": UNSEEN}
+
+
+# ------------------------------------------------------------------ objects that are ways of their own
+
+
+@pytest.mark.parametrize(
+    ("kind", "said"),
+    [
+        (other_ways.CiliumEgressGatewayPolicy, OPEN),
+        (other_ways.CiliumExternalWorkload, OPEN),
+        (other_ways.CalicoEgressGatewayPolicy, OPEN),
+        (other_ways.CalicoExternalNetwork, OPEN),
+        (other_ways.TigeraEgressGateway, OPEN),
+        (other_ways.PodNetwork, OPEN),
+        (other_ways.CalicoBgpPeer, UNSEEN),
+        (other_ways.NetworkAttachmentDefinition, UNSEEN),
+        (other_ways.CiliumEnvoyConfig, UNSEEN),
+        (other_ways.CiliumClusterwideEnvoyConfig, UNSEEN),
+        (other_ways.CiliumLocalRedirectPolicy, UNSEEN),
+        (other_ways.EnvoyFilter, UNSEEN),
+    ],
+)
+def test_one_object_of_such_a_kind_is_enough(kind: Any, said: Verdict) -> None:
+    one = manifest(kind, "out", *(("team",) if kind.NAMESPACED else ()))
+    assert verdict("k8s-other-ways", one) is said
+
+
+def test_what_was_made_for_a_gateway_is_judged_there() -> None:
+    owners = owned("Gateway", "shop", "gateway.networking.k8s.io/v1")
+    assert (
+        verdict("k8s-other-ways", manifest(other_ways.CiliumEnvoyConfig, "x", "team", ownerReferences=owners)) is FINE
+    )
+
+
+# ------------------------------------------------------------------ Istio
+
+
+def of_the_mesh(kind: Any, **spec: Any) -> Manifest:
+    """team/out of a kind of Istio."""
+    return manifest(kind, "out", "team", spec=spec)
+
+
+REGISTRY_ONLY = {"mesh": "outboundTrafficPolicy: {mode: REGISTRY_ONLY}"}
+OF_THE_MESH = manifest(ConfigMap, "istio", "istio-system", data=REGISTRY_ONLY)
+
+
+@pytest.mark.parametrize(
+    ("one", "said"),
+    [
+        (of_the_mesh(mesh.ServiceEntry, hosts=["api.example.com"]), OPEN),
+        (of_the_mesh(mesh.ServiceEntry, hosts=["*.example.com"], location="MESH_INTERNAL"), OPEN),
+        (of_the_mesh(mesh.ServiceEntry, hosts=["db.team.svc"], endpoints=[{"address": "20.1.2.3"}]), OPEN),
+        (of_the_mesh(mesh.ServiceEntry, hosts=["db"], addresses=["20.0.0.0/8"]), OPEN),
+        (of_the_mesh(mesh.ServiceEntry), UNSEEN),
+        (of_the_mesh(mesh.ServiceEntry, hosts=["api.example.com"], endpoints=[{"address": "10.1.2.3"}]), FINE),
+        (of_the_mesh(mesh.ServiceEntry, hosts=["db.team.svc.cluster.local"], addresses=["10.9.0.0/16"]), FINE),
+        (of_the_mesh(mesh.ServiceEntry, hosts=["db"], endpoints=[{"address": "unix:///var/run/db.sock"}]), FINE),
+        (of_the_mesh(mesh.WorkloadEntry, address="20.1.2.3"), OPEN),
+        (of_the_mesh(mesh.WorkloadEntry, address="vm.example.com"), OPEN),
+        (of_the_mesh(mesh.WorkloadEntry, address="10.1.2.3"), FINE),
+        (of_the_mesh(mesh.MeshGateway, selector={"istio": "egressgateway"}), OPEN),
+        (of_the_mesh(mesh.MeshGateway, selector={"app": "team-egress"}), OPEN),
+        (of_the_mesh(mesh.MeshGateway, selector={"istio": "aks-istio-ingressgateway-internal"}), FINE),
+        (of_the_mesh(mesh.Sidecar, outboundTrafficPolicy={"mode": "ALLOW_ANY"}), OPEN),
+        (of_the_mesh(mesh.Sidecar, outboundTrafficPolicy={"egressProxy": {"host": "out.team.svc"}}), OPEN),
+        (of_the_mesh(mesh.Sidecar, outboundTrafficPolicy={"mode": "REGISTRY_ONLY"}), FINE),
+        (of_the_mesh(mesh.Sidecar), FINE),
+        (of_the_mesh(mesh.VirtualService, http=[{"route": [{"destination": {"host": "api.example.com"}}]}]), OPEN),
+        (of_the_mesh(mesh.VirtualService, tls=[{"route": [{"destination": {"host": "20.1.2.3"}}]}]), OPEN),
+        (of_the_mesh(mesh.VirtualService, http=[{"mirror": {"host": "tap.example.com"}}]), OPEN),
+        (of_the_mesh(mesh.VirtualService, http=[{"mirrors": [{"destination": {"host": "tap.example.com"}}]}]), OPEN),
+        (of_the_mesh(mesh.VirtualService, tcp=[{"route": [{"destination": {"host": "db.team.svc"}}]}]), FINE),
+        (of_the_mesh(mesh.VirtualService, http=[{"route": [{"destination": {"host": "reviews"}}]}]), FINE),
+    ],
+)
+def test_the_mesh_is_open_where_it_names_what_is_outside(one: Manifest, said: Verdict) -> None:
+    (only,) = verdicts("k8s-mesh-egress", [*with_one(one), OF_THE_MESH]).values()
+    assert only is said
+
+
+def test_allowing_any_destination_is_medium_for_policies_still_decide() -> None:
+    one = of_the_mesh(mesh.Sidecar, outboundTrafficPolicy={"mode": "ALLOW_ANY"})
+    (found,) = findings("k8s-mesh-egress", [*with_one(one), OF_THE_MESH])
+    assert found.severity is Severity.MEDIUM
+
+
+# ------------------------------------------------------------------ kinds that are served and not read
+
+
+def of_a_cluster_that_serves(
+    groups: dict[str, list[str]], policy: Policy = POLICY, stale: tuple[str, ...] = ()
+) -> dict[str, tuple[Verdict, Severity]]:
+    """What the check says of a cluster with these kinds."""
+    evidence = (Evidence("GET /apis", 200, "0" * 64),)
+    bodies = tuple(
+        Body(
+            {
+                "id": name,
+                "kinds": [{"plural": kind.lower() + "s", "kind": kind, "versions": ["v1"]} for kind in kinds],
+                "stale": ["v1"] if name in stale else [],
+            },
+            evidence,
+        )
+        for name, kinds in groups.items()
+    )
+    check = next(one for one in CHECKS if one.page.id == "k8s-unread-kinds")
+    found = findings_of(check, Estate(CLUSTER, ("kube",), {SERVED: Answer(bodies, evidence)}), policy)
+    return {one.resource: (one.verdict, one.severity) for one in found}
+
+
+UNREAD_HIGH, UNREAD_MEDIUM, READ = (UNSEEN, Severity.HIGH), (UNSEEN, Severity.MEDIUM), {CLUSTER: (FINE, Severity.HIGH)}
+DEFINITION = "apiextensions.k8s.io/v1/CustomResourceDefinition"
+
+
+@pytest.mark.parametrize(
+    ("group", "kind"),
+    [
+        ("cilium.io", "CiliumTunnel"),
+        ("networking.k8s.io", "EgressPolicy"),
+        ("projectcalico.org", "NetworkPolicy"),
+        ("k8s.ovn.org", "EgressIP"),
+        ("tailscale.com", "Connector"),
+        ("multicluster.x-k8s.io", "ServiceImport"),
+        ("gateway.networking.k8s.io", "EgressRoute"),
+        ("policy.networking.k8s.io", "AnotherPolicy"),
+    ],
+)
+def test_a_kind_of_a_group_that_decides_about_packets_is_unknown_at_high(group: str, kind: str) -> None:
+    found = of_a_cluster_that_serves({"apps": ["Deployment"], group: [kind]})
+    assert found == {f"{DEFINITION} {kind.lower()}s.{group}": UNREAD_HIGH}
+
+
+def test_groups_that_nobody_knows_are_one_finding_each_at_medium() -> None:
+    found = of_a_cluster_that_serves({"apps": ["Deployment"], "x.example.com": ["A", "B"], "y.example.com": ["C"]})
+    assert found == {"API group x.example.com": UNREAD_MEDIUM, "API group y.example.com": UNREAD_MEDIUM}
+
+
+def test_what_aks_serves_on_a_cluster_with_cilium_is_all_read() -> None:
+    """The groups of Kubernetes and of AKS's own components; Cilium registers all of its kinds, used or not."""
+    groups = {
+        "apps": ["Deployment", "DaemonSet"],
+        "metrics.k8s.io": ["PodMetrics"],
+        "snapshot.storage.k8s.io": ["VolumeSnapshotClass", "VolumeSnapshot"],
+        "cilium.io": [
+            "CiliumEndpoint", "CiliumIdentity", "CiliumNode", "CiliumNodeConfig", "CiliumNetworkPolicy",
+            "CiliumClusterwideNetworkPolicy", "CiliumEgressGatewayPolicy", "CiliumLocalRedirectPolicy",
+            "CiliumExternalWorkload", "CiliumCIDRGroup", "CiliumLoadBalancerIPPool", "CiliumEnvoyConfig",
+            "CiliumClusterwideEnvoyConfig", "CiliumL2AnnouncementPolicy", "CiliumPodIPPool", "CiliumBGPPeeringPolicy",
+        ],
+        "acn.azure.com": ["NodeNetworkConfig", "ClusterSubnetState"],
+        "constraints.gatekeeper.sh": ["K8sAzureV1AnythingAtAll"],
+        "egressgateway.kubernetes.azure.com": ["StaticGatewayConfiguration", "GatewayLBConfiguration"],
+        "eraser.sh": ["ImageJob", "ImageList"],
+        "karpenter.azure.com": ["AKSNodeClass"],
+        "networking.istio.io": ["ServiceEntry", "DestinationRule", "EnvoyFilter", "Gateway", "VirtualService"],
+        "gateway.networking.k8s.io": ["Gateway", "GatewayClass", "HTTPRoute"],
+        "nvidia.com": ["ClusterPolicy", "NVIDIADriver"],
+        "source.toolkit.fluxcd.io": ["GitRepository"],
+    }  # fmt: skip
+    assert of_a_cluster_that_serves(groups) == READ
+
+
+def test_the_policy_names_kinds_as_harmless() -> None:
+    groups = {"apps": ["Deployment"], "x.example.com": ["A", "B"], "tailscale.com": ["Connector"]}
+    one = Policy(harmlessKinds=("x.example.com/A", "tailscale.com/Connector"))
+    assert of_a_cluster_that_serves(groups, one) == {"API group x.example.com": UNREAD_MEDIUM}
+    all_of_them = Policy(harmlessKinds=("x.example.com/*", "tailscale.com/connector"))
+    assert of_a_cluster_that_serves(groups, all_of_them) == READ
+
+
+def test_calicos_own_server_shows_what_its_definitions_hold() -> None:
+    both = {"crd.projectcalico.org": ["NetworkPolicy"], "projectcalico.org": ["NetworkPolicy", "Profile"]}
+    assert of_a_cluster_that_serves(both) == READ
+
+
+def test_a_group_whose_server_did_not_answer_is_unknown_where_it_decides_about_packets() -> None:
+    groups: dict[str, list[str]] = {"apps": ["Deployment"], "kuma.io": [], "metrics.k8s.io": []}
+    assert of_a_cluster_that_serves(groups, stale=("kuma.io", "metrics.k8s.io")) == {"API group kuma.io": UNREAD_HIGH}
+
+
+def test_an_empty_list_of_groups_is_no_evidence() -> None:
+    assert of_a_cluster_that_serves({}) == {CLUSTER: (UNSEEN, Severity.HIGH)}
+
+
+def test_no_group_is_both_harmless_and_not() -> None:
+    assert not HARMLESS_GROUPS & EGRESS_GROUPS
+    assert HARMLESS_KINDS.keys() <= EGRESS_GROUPS
+
+
+def test_kinds_of_groups_that_may_not_be_there_are_known_as_such() -> None:
+    optional = {kind.TYPE.split("/")[0] for kind in KINDS if kind.TYPE.count("/") == 2} - ALWAYS_SERVED
+    assert {"cilium.io", "policy.networking.k8s.io", "networking.istio.io"} <= optional
+    assert optional <= EGRESS_GROUPS | {"karpenter.azure.com", "snapshot.storage.k8s.io"}

@@ -1,0 +1,169 @@
+"""Nodes that are machines of their own: of a flexible scale set, or of a pool of virtual machines."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from hermetic.audit.findings import Verdict
+from tests.audit_estates import CLUSTER, NIC, NODE_GROUP, NODES, SCALE_SET, World, ip_configuration, small_cluster
+from tests.audit_services import ACR_PUSH, REGISTRY, ServedWorld, assign, served_cluster
+
+MACHINE = f"{NODE_GROUP}/providers/Microsoft.Compute/virtualMachines/aks-gpu-0"
+ALONE = f"{NODE_GROUP}/providers/Microsoft.Network/networkInterfaces/aks-gpu-0"
+IDENTITY = f"{NODE_GROUP}/providers/Microsoft.ManagedIdentity/userAssignedIdentities/extra"
+BUILD = "77777777-0000-0000-0000-000000000000"
+FORBIDDEN_LISTS = (
+    "Microsoft.Compute/virtualMachineScaleSets/networkInterfaces",
+    "Microsoft.Compute/virtualMachineScaleSets/publicIPAddresses",
+)
+
+
+def flexible(world: World, **nic: Any) -> World:
+    """The same node as a machine of its own; what Azure lists by scale set is refused."""
+    del world.bodies[NIC.lower()]
+    world.change(SCALE_SET, orchestrationMode="Flexible")
+    fields = {"ipConfigurations": [ip_configuration("10.0.1.4", NODES)], "defaultOutboundConnectivityEnabled": False}
+    world.put(ALONE, {**fields, "virtualMachine": {"id": MACHINE}, **nic})
+    world.put(MACHINE, {"timeCreated": "2026-07-02T00:00:00Z"})
+    for kind in FORBIDDEN_LISTS:
+        world.refuse(SCALE_SET, kind=kind)
+    return world
+
+
+def _verdicts(world: World, check: str) -> set[Verdict]:
+    return {one.verdict for one in world.findings(check).values()}
+
+
+@pytest.mark.parametrize(
+    "check", ["subnet-default-outbound", "nsg-internet-deny", "nic-default-outbound", "nic-public-ip"]
+)
+def test_a_flexible_scale_set_is_judged_by_the_interfaces_of_its_machines(check: str) -> None:
+    assert _verdicts(flexible(small_cluster()), check) <= {Verdict.PASS, Verdict.NOT_APPLICABLE}
+
+
+def test_what_is_open_there_is_found() -> None:
+    world = flexible(small_cluster(), defaultOutboundConnectivityEnabled=True)
+    assert world.findings("nic-default-outbound")[ALONE.lower()].verdict is Verdict.FAIL
+    public = {**ip_configuration("10.0.1.4", NODES)}
+    public["properties"]["publicIPAddress"] = {"id": f"{NODE_GROUP}/providers/Microsoft.Network/publicIPAddresses/p"}
+    world = flexible(small_cluster(), ipConfigurations=[public])
+    assert world.findings("nic-public-ip")[ALONE.lower()].verdict is Verdict.FAIL
+
+
+def test_addresses_by_instance_are_no_question_there() -> None:
+    found = flexible(small_cluster()).findings("vmss-instance-pip")[SCALE_SET.lower()]
+    assert (found.verdict, found.reason) == (Verdict.NOT_APPLICABLE, "FlexibleMode")
+
+
+def test_machines_without_any_interface_cannot_be() -> None:
+    world = flexible(small_cluster())
+    del world.bodies[ALONE.lower()]
+    assert Verdict.UNKNOWN in _verdicts(world, "nic-default-outbound")
+    assert Verdict.UNKNOWN in _verdicts(world, "subnet-default-outbound")
+
+
+@pytest.mark.parametrize("mode", ["Uniform", None, 7])
+def test_any_other_mode_is_read_by_scale_set(mode: Any) -> None:
+    world = small_cluster().change(SCALE_SET, orchestrationMode=mode)
+    for kind in FORBIDDEN_LISTS:
+        world.refuse(SCALE_SET, kind=kind)
+    assert Verdict.UNKNOWN in _verdicts(world, "nic-default-outbound")
+
+
+class TestTheirIdentities:
+    def world(self, identity: Any) -> ServedWorld:
+        world: Any = served_cluster()
+        flexible(world)
+        world.bodies[MACHINE.lower()]["identity"] = identity
+        assign(world, BUILD, ACR_PUSH, name="two")
+        return world  # type: ignore[no-any-return]
+
+    def test_count(self) -> None:
+        world = self.world({"userAssignedIdentities": {IDENTITY: {"principalId": BUILD}}})
+        found = world.findings("acr-push-identity")[REGISTRY.lower()]
+        assert found.verdict is Verdict.FAIL
+        assert "aks-gpu-0" in found.message
+
+    def test_system_assigned_ones_too(self) -> None:
+        world = self.world({"principalId": BUILD})
+        assert world.findings("acr-push-identity")[REGISTRY.lower()].verdict is Verdict.FAIL
+
+    def test_of_a_pool_of_virtual_machines(self) -> None:
+        world = self.world({"principalId": BUILD})
+        pool = {"name": "gpu", "count": 1, "type": "VirtualMachines", "vnetSubnetID": NODES}
+        world.change(CLUSTER, agentPoolProfiles=[pool])
+        del world.bodies[SCALE_SET.lower()]
+        assert world.findings("acr-push-identity")[REGISTRY.lower()].verdict is Verdict.FAIL
+
+    def test_of_a_machine_that_cannot_be_read_are_unknown(self) -> None:
+        world = self.world(None).refuse(MACHINE)
+        assert world.findings("acr-push-identity")[REGISTRY.lower()].verdict is Verdict.UNKNOWN
+
+
+AKS_NODE = {"publisher": "Microsoft.AKS", "type": "Compute.AKS.Linux.AKSNode"}
+SCRIPT = {"publisher": "Microsoft.Azure.Extensions", "type": "CustomScript"}
+EXTENSION = f"{MACHINE}/extensions"
+EXTENSIONS = "Microsoft.Compute/virtualMachines/extensions"
+
+
+def _extended(**extensions: dict[str, Any]) -> World:
+    world = flexible(small_cluster())
+    for name, held in extensions.items():
+        world.put(f"{EXTENSION}/{name}", held, type=EXTENSIONS)
+    return world
+
+
+class TestExtensions:
+    @pytest.mark.parametrize(
+        "extensions",
+        [{}, {"node": AKS_NODE}, {"node": AKS_NODE, "cse-agent-0": SCRIPT}, {"vmssCSE": {**SCRIPT, "settings": {}}}],
+    )
+    def test_those_of_aks_pass(self, extensions: dict[str, dict[str, Any]]) -> None:
+        found = _extended(**extensions).findings("vmss-extensions")[MACHINE.lower()]
+        assert found.verdict is Verdict.PASS
+        assert found.evidence
+
+    @pytest.mark.parametrize(
+        ("extension", "severity"),
+        [
+            ({"publisher": "Contoso.Tools", "type": "AgentLinux"}, "high"),
+            ({"publisher": "Contoso.Tools", "type": "Compute.AKS.Linux.AKSNode"}, "high"),
+            ({"publisher": "Microsoft.AKS", "type": "CustomScript"}, "high"),
+            ({**SCRIPT, "settings": {"fileUris": ["https://x.example/a.sh"]}}, "high"),
+            ({}, "high"),
+            ({"publisher": "Microsoft.Azure.Monitor", "type": "AzureMonitorLinuxAgent"}, "medium"),
+        ],
+    )
+    def test_any_other_is_found_and_named(self, extension: dict[str, Any], severity: str) -> None:
+        found = _extended(node=AKS_NODE, extra=extension).findings("vmss-extensions")[MACHINE.lower()]
+        assert (found.verdict, found.severity) == (Verdict.FAIL, severity)
+        assert "extra" in found.message
+
+    def test_of_two_custom_scripts_neither_is_taken_for_that_of_aks(self) -> None:
+        found = _extended(one=SCRIPT, two=SCRIPT).findings("vmss-extensions")[MACHINE.lower()]
+        assert found.verdict is Verdict.FAIL
+
+    @pytest.mark.parametrize(
+        "broken", [{"publisher": 7, "type": "AgentLinux"}, {**SCRIPT, "settings": "none"}, {**AKS_NODE, "type": ["x"]}]
+    )
+    def test_one_that_cannot_be_read_is_unknown(self, broken: dict[str, Any]) -> None:
+        found = _extended(extra=broken).findings("vmss-extensions")[MACHINE.lower()]
+        assert found.verdict is Verdict.UNKNOWN
+
+    @pytest.mark.parametrize("properties", [None, [], "none"])
+    def test_one_without_properties_is_never_a_pass(self, properties: Any) -> None:
+        world = _extended(extra=AKS_NODE)
+        world.bodies[f"{EXTENSION}/extra".lower()]["properties"] = properties
+        assert world.findings("vmss-extensions")[MACHINE.lower()].verdict is not Verdict.PASS
+
+    def test_a_list_that_is_refused_is_unknown(self) -> None:
+        world = _extended(node=AKS_NODE).refuse(MACHINE, kind=EXTENSIONS, verb="list")
+        found = world.findings("vmss-extensions")[MACHINE.lower()]
+        assert (found.verdict, found.severity) == (Verdict.UNKNOWN, "high")
+
+    def test_a_machine_that_is_no_node_is_not_asked(self) -> None:
+        other = MACHINE.replace("aks-gpu-0", "jump").replace(NODE_GROUP, NODE_GROUP.replace("ai-nodes", "tools"))
+        world = small_cluster().put(other, {}).put(f"{other}/extensions/x", {"publisher": "Contoso"})
+        assert other.lower() not in world.findings("vmss-extensions")

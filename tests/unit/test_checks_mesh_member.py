@@ -1,0 +1,60 @@
+"""Membership in a mesh that Azure manages: only previews of the API list it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from hermetic.audit.estate.questions import Trouble
+from hermetic.audit.findings import Verdict
+from hermetic.audit.policy import Policy
+from tests.audit_estates import CLUSTER, GROUP, small_cluster
+from tests.audit_services import OTHER_SUBSCRIPTION
+
+MEMBERSHIP = f"{CLUSTER}/meshMemberships/mesh"
+MESH = "providers/Microsoft.AppLink/applinks/mesh/appLinkMembers/ai"
+OURS, THEIRS = f"{GROUP}/{MESH}", f"{OTHER_SUBSCRIPTION}/resourceGroups/soc/{MESH}"
+
+
+@pytest.mark.parametrize(
+    ("held", "severity"),
+    [
+        ({"managedMeshID": OURS}, "medium"),
+        ({"managedMeshID": OURS.upper()}, "medium"),
+        ({"managedMeshID": THEIRS}, "high"),
+        ({"managedMeshID": "a text"}, "high"),
+        ({"managedMeshID": ""}, "high"),
+        ({}, "high"),
+    ],
+)
+def test_a_membership_is_found_and_decides_where_the_mesh_is_not_ours(held: dict[str, Any], severity: str) -> None:
+    found = small_cluster().put(MEMBERSHIP, held).findings("aks-mesh-member")[MEMBERSHIP.lower()]
+    assert (found.verdict, found.severity) == (Verdict.FAIL, severity)
+    assert f"az resource delete --ids {MEMBERSHIP}" in found.remedy
+
+
+def test_a_subscription_that_the_policy_names_is_ours() -> None:
+    policy = Policy(own_subscriptions=(OTHER_SUBSCRIPTION.rpartition("/")[2],))
+    world = small_cluster().put(MEMBERSHIP, {"managedMeshID": THEIRS})
+    assert world.findings("aks-mesh-member", policy)[MEMBERSHIP.lower()].severity == "medium"
+
+
+def test_one_whose_mesh_cannot_be_read_is_unknown() -> None:
+    world = small_cluster().put(MEMBERSHIP, {"managedMeshID": 7})
+    assert world.findings("aks-mesh-member")[MEMBERSHIP.lower()].verdict is Verdict.UNKNOWN
+
+
+def test_a_cluster_in_no_mesh_passes_with_the_list_as_evidence() -> None:
+    found = small_cluster().findings("aks-mesh-member")[CLUSTER.lower()]
+    assert found.verdict is Verdict.PASS
+    assert any("2026-06-02-preview" in one.request for one in found.evidence)
+
+
+@pytest.mark.parametrize("trouble", [Trouble.REFUSED, Trouble.FORBIDDEN, Trouble.NOT_FOUND])
+def test_a_cloud_that_does_not_answer_the_list_is_unknown_and_does_not_decide(trouble: Trouble) -> None:
+    world = small_cluster().refuse(
+        CLUSTER, trouble, verb="list", kind="Microsoft.ContainerService/managedClusters/meshMemberships"
+    )
+    found = world.findings("aks-mesh-member")[CLUSTER.lower()]
+    assert (found.verdict, found.severity) == (Verdict.UNKNOWN, "medium")

@@ -1,0 +1,245 @@
+"""Private Link past the targets that are not ours: strangers at our stores, and resources of ours that relay."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from hermetic.audit.checks.endpoints.relays import ENDS, RELAYS
+from hermetic.audit.findings import Severity, Verdict
+from hermetic.audit.policy import Policy
+from tests.audit_estates import CLUSTER, NETWORK, NODE_GROUP, SUBSCRIPTION, VNET, World
+from tests.audit_services import (
+    ACCOUNT,
+    HUB,
+    OTHER_SUBSCRIPTION,
+    REGISTRY,
+    SHARE,
+    add_endpoint,
+    consumer,
+    only,
+    peer,
+    served_cluster,
+    verdicts,
+)
+
+SCOPE = f"{SUBSCRIPTION}/resourceGroups/ai/providers/Microsoft.Insights/privateLinkScopes/monitor"
+STRANGER = f"{OTHER_SUBSCRIPTION}/resourceGroups/x/providers/Microsoft.Network/privateEndpoints/pe"
+ENDPOINT = f"{NETWORK}/privateEndpoints/extra"
+OURS = f"{NETWORK}/privateEndpoints/registry"
+STORES = (REGISTRY, ACCOUNT, SHARE, SCOPE)
+PRIVATE = {"ingestionAccessMode": "PrivateOnly", "queryAccessMode": "PrivateOnly"}
+
+
+def _with_a_scope() -> World:
+    world = served_cluster()
+    add_endpoint(world, ENDPOINT, SCOPE)
+    connections = [consumer(ENDPOINT)]
+    return world.put(SCOPE, {"accessModeSettings": PRIVATE, "privateEndpointConnections": connections})
+
+
+def _connected(store: str, *connections: Any) -> World:
+    return _with_a_scope().change(store, privateEndpointConnections=[consumer(OURS), *connections])
+
+
+class TestStrangers:
+    def test_our_own_endpoints_pass(self) -> None:
+        found = _with_a_scope().findings("pe-stranger")
+        assert {one: finding.verdict.value for one, finding in found.items()} == {
+            store.lower(): "Pass" for store in STORES
+        }
+        assert all(finding.evidence for finding in found.values())
+
+    @pytest.mark.parametrize("store", STORES)
+    @pytest.mark.parametrize(
+        ("connection", "verdict", "severity"),
+        [
+            (consumer(STRANGER), "Fail", "critical"),
+            (consumer(STRANGER, "APPROVED"), "Fail", "critical"),
+            (consumer(None), "Fail", "critical"),
+            (consumer("not an id"), "Fail", "critical"),
+            (consumer(STRANGER, "Pending"), "Fail", "medium"),
+            (consumer(STRANGER, "Rejected"), "Pass", "critical"),
+            (consumer(STRANGER, "Disconnected"), "Pass", "critical"),
+            (consumer(STRANGER, "Odd"), "Unknown", "critical"),
+            (consumer(STRANGER, None), "Unknown", "critical"),
+            (consumer(OURS.upper(), "Odd"), "Pass", "critical"),
+            ({"name": "bare"}, "Unknown", "critical"),
+            ({"name": "odd", "properties": {"privateEndpoint": 7}}, "Unknown", "critical"),
+        ],
+    )
+    def test_a_connection_is_judged_by_whose_it_is_and_its_state(
+        self, store: str, connection: Any, verdict: str, severity: str
+    ) -> None:
+        found = _connected(store, connection).findings("pe-stranger")[store.lower()]
+        assert (found.verdict, found.severity) == (verdict, severity)
+        if verdict == "Fail":
+            assert "one" in found.message
+            assert found.remedy
+            assert found.evidence
+
+    @pytest.mark.parametrize("store", STORES)
+    def test_a_stranger_beside_damage_or_an_odd_state_still_fails(self, store: str) -> None:
+        damage = {"name": "odd", "properties": {"privateEndpoint": 7}}
+        world = _connected(store, damage, consumer(STRANGER, "Odd"), consumer(STRANGER))
+        found = world.findings("pe-stranger")[store.lower()]
+        assert (found.verdict, found.severity) == (Verdict.FAIL, Severity.CRITICAL)
+        assert found.paths
+
+    @pytest.mark.parametrize("store", STORES)
+    def test_a_store_that_waits_for_one_and_shows_damage_of_another_is_unknown(self, store: str) -> None:
+        damage = {"name": "odd", "properties": {"privateEndpoint": 7}}
+        found = _connected(store, damage, consumer(STRANGER, "Pending")).findings("pe-stranger")[store.lower()]
+        assert (found.verdict, found.severity) == (Verdict.UNKNOWN, Severity.CRITICAL)
+
+    @pytest.mark.parametrize("store", STORES)
+    def test_the_remedy_names_each_connection(self, store: str) -> None:
+        found = _connected(store, consumer(STRANGER, name="a"), consumer(None, name="b")).findings("pe-stranger")
+        remedy = found[store.lower()].remedy
+        assert "az network private-endpoint-connection reject --id /c/a" in remedy
+        assert "az network private-endpoint-connection reject --id /c/b" in remedy
+        assert "LINK_ID" not in remedy
+
+    @pytest.mark.parametrize("store", STORES)
+    @pytest.mark.parametrize("said", [None, "odd", [7]])
+    def test_connections_that_are_not_said_or_not_readable_are_unknown(self, store: str, said: Any) -> None:
+        world = _with_a_scope().change(store, privateEndpointConnections=said)
+        assert verdicts(world, "pe-stranger")[store.lower()] == "Unknown"  # type: ignore[arg-type]
+
+    @pytest.mark.parametrize("store", STORES)
+    def test_a_store_that_cannot_be_read_is_unknown(self, store: str) -> None:
+        world = _with_a_scope().refuse(store, verb="get")
+        assert verdicts(world, "pe-stranger")[store.lower()] == "Unknown"  # type: ignore[arg-type]
+
+    def test_subscriptions_of_the_policy_are_ours(self) -> None:
+        world = _connected(REGISTRY, consumer(STRANGER))
+        assert world.findings("pe-stranger")[REGISTRY.lower()].verdict is Verdict.FAIL
+        own = Policy(own_subscriptions=(OTHER_SUBSCRIPTION,))
+        assert world.findings("pe-stranger", own)[REGISTRY.lower()].verdict is Verdict.PASS
+
+    @pytest.mark.parametrize("store", STORES)
+    @pytest.mark.parametrize("policy", [Policy(), Policy(allowed_peerings=(HUB,))])
+    def test_a_peering_makes_no_subscription_ours(self, store: str, policy: Policy) -> None:
+        world = _connected(store, consumer(f"{HUB.partition('/virtualNetworks/')[0]}/privateEndpoints/reader"))
+        assert peer(world).findings("pe-stranger", policy)[store.lower()].verdict is Verdict.FAIL  # type: ignore[arg-type]
+
+    def test_a_peering_that_cannot_be_read_hides_no_stranger(self) -> None:
+        world = peer(served_cluster()).change(REGISTRY, privateEndpointConnections=[consumer(STRANGER)])
+        world.refuse(VNET, kind="Microsoft.Network/virtualNetworks/virtualNetworkPeerings")
+        assert world.findings("pe-stranger")[REGISTRY.lower()].verdict is Verdict.FAIL
+
+    def test_where_the_cluster_may_have_more_networks_it_is_not_known_whose_an_endpoint_is(self) -> None:
+        world = served_cluster().change(REGISTRY, privateEndpointConnections=[consumer(STRANGER)])
+        world.refuse(NODE_GROUP, kind="Microsoft.Compute/virtualMachineScaleSets")
+        assert world.findings("pe-stranger")[REGISTRY.lower()].verdict is Verdict.UNKNOWN
+
+    def test_nothing_applies_where_no_store_is_in_use(self) -> None:
+        world = served_cluster().drop(CLUSTER, "bootstrapProfile")
+        for name in ("registry", "account", "share"):
+            world.drop(f"{NETWORK}/privateEndpoints/{name}")
+        assert verdicts(world, "pe-stranger") == {CLUSTER.lower(): "NotApplicable"}  # type: ignore[arg-type]
+
+    def test_a_kind_that_is_not_in_use_changes_nothing(self) -> None:
+        world = served_cluster().drop(f"{NETWORK}/privateEndpoints/share")
+        assert set(verdicts(world, "pe-stranger")) == {REGISTRY.lower(), ACCOUNT.lower()}  # type: ignore[arg-type]
+
+    def test_a_list_that_was_cut_leaves_it_open(self) -> None:
+        world = served_cluster().refuse(SUBSCRIPTION, kind="Microsoft.Network/privateEndpoints")
+        assert verdicts(world, "pe-stranger")[CLUSTER.lower()] == "Unknown"
+
+    def test_a_cluster_that_cannot_be_read_never_passes(self) -> None:
+        found = served_cluster().refuse(CLUSTER).findings("pe-stranger")
+        assert {one.verdict for one in found.values()} == {Verdict.UNKNOWN}
+
+
+def _target(kind: str) -> str:
+    namespace, _, types = kind.partition("/")
+    return f"{SUBSCRIPTION}/resourceGroups/ai/providers/{namespace}/" + "/".join(
+        f"{one}/target" for one in types.split("/")
+    )
+
+
+class TestRelays:
+    def test_endpoints_to_what_ends_there_pass(self) -> None:
+        found = served_cluster().findings("pe-relay-target")
+        assert {one.verdict for one in found.values()} == {Verdict.PASS}
+        assert all(one.evidence for one in found.values())
+
+    @pytest.mark.parametrize("kind", sorted(RELAYS))
+    def test_a_kind_that_relays_fails(self, kind: str) -> None:
+        world = served_cluster()
+        add_endpoint(world, ENDPOINT, _target(kind))
+        found = world.findings("pe-relay-target")[ENDPOINT.lower()]
+        assert (found.verdict, found.severity) == (Verdict.FAIL, Severity.HIGH)
+        assert RELAYS[kind] in found.message
+        assert found.paths
+
+    @pytest.mark.parametrize("kind", sorted(ENDS))
+    def test_a_kind_that_is_known_to_end_there_passes(self, kind: str) -> None:
+        world = served_cluster()
+        add_endpoint(world, ENDPOINT, _target(kind))
+        assert verdicts(world, "pe-relay-target")[ENDPOINT.lower()] == "Pass"
+
+    @pytest.mark.parametrize(
+        ("target", "verdict"),
+        [
+            (_target("Microsoft.Web/sites/slots"), "Fail"),
+            (_target("Microsoft.WEB/Sites"), "Fail"),
+            (_target("Microsoft.ContainerService/managedClusters"), "Fail"),
+            (CLUSTER, "Pass"),
+            (CLUSTER.upper(), "Pass"),
+            (_target("Microsoft.Contoso/things"), "Unknown"),
+            (_target("Microsoft.ContainerRegistry/registries/tasks"), "Unknown"),
+            (_target("Microsoft.WebPubSub/sites"), "Unknown"),
+            (f"{SUBSCRIPTION}/resourceGroups/ai", "Unknown"),
+            ("", "Unknown"),
+            ("relay.guid.westeurope.azure.privatelinkservice", "NotApplicable"),
+            (f"{OTHER_SUBSCRIPTION}/resourceGroups/x/providers/Microsoft.Web/sites/x", "NotApplicable"),
+        ],
+    )
+    def test_targets_are_told_apart(self, target: str, verdict: str) -> None:
+        world = served_cluster()
+        add_endpoint(world, ENDPOINT, target)
+        assert verdicts(world, "pe-relay-target")[ENDPOINT.lower()] == verdict
+
+    def test_the_subscription_of_the_policy_is_ours(self) -> None:
+        world = served_cluster()
+        add_endpoint(world, ENDPOINT, f"{OTHER_SUBSCRIPTION}/resourceGroups/x/providers/Microsoft.Web/sites/x")
+        own = Policy(own_subscriptions=(OTHER_SUBSCRIPTION,))
+        assert verdicts(world, "pe-relay-target", own)[ENDPOINT.lower()] == "Fail"
+
+    def test_what_the_policy_names_is_allowed(self) -> None:
+        world = served_cluster()
+        target = _target("Microsoft.Search/searchServices")
+        add_endpoint(world, ENDPOINT, target)
+        allowed = Policy(allowed_private_link_services=(target.upper(),))
+        assert verdicts(world, "pe-relay-target", allowed)[ENDPOINT.lower()] == "Pass"
+        other = Policy(allowed_private_link_services=(f"{target}2",))
+        assert verdicts(world, "pe-relay-target", other)[ENDPOINT.lower()] == "Fail"
+
+    def test_one_connection_of_several_that_relays_fails(self) -> None:
+        world = served_cluster()
+        add_endpoint(world, ENDPOINT, ACCOUNT)
+        more = {"name": "d", "properties": {"privateLinkServiceId": _target("Microsoft.Relay/namespaces")}}
+        world.properties(ENDPOINT)["manualPrivateLinkServiceConnections"] = [more]
+        assert verdicts(world, "pe-relay-target")[ENDPOINT.lower()] == "Fail"
+
+    def test_an_endpoint_in_a_peer_counts(self) -> None:
+        world = peer(served_cluster())
+        add_endpoint(world, ENDPOINT, _target("Microsoft.Web/sites"), subnet=f"{HUB}/subnets/shared")
+        assert verdicts(world, "pe-relay-target")[ENDPOINT.lower()] == "Fail"
+
+    def test_one_without_a_connection_or_a_readable_one_is_unknown(self) -> None:
+        world = served_cluster().put(ENDPOINT, {"subnet": {"id": f"{VNET}/subnets/endpoints"}})
+        assert verdicts(world, "pe-relay-target")[ENDPOINT.lower()] == "Unknown"  # type: ignore[arg-type]
+        world.change(ENDPOINT, privateLinkServiceConnections="odd")
+        assert verdicts(world, "pe-relay-target")[ENDPOINT.lower()] == "Unknown"  # type: ignore[arg-type]
+
+    def test_none_at_all_passes_and_a_cut_list_is_unknown(self) -> None:
+        world = served_cluster()
+        for name in ("registry", "account", "share"):
+            world.drop(f"{NETWORK}/privateEndpoints/{name}")
+        assert only(world, "pe-relay-target").verdict is Verdict.PASS
+        world.refuse(SUBSCRIPTION, kind="Microsoft.Network/privateEndpoints")
+        assert only(world, "pe-relay-target").verdict is Verdict.UNKNOWN

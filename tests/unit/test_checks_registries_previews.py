@@ -1,0 +1,136 @@
+"""What only previews of the registry's API show: judged where they are answered, Unknown where they are not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from hermetic.audit.estate.questions import Answer, Problem, Question, Trouble
+from hermetic.audit.findings import Verdict
+from tests.audit_services import REGISTRY, ServedWorld, only, served_cluster, verdicts
+
+IDS = ("acr-writable-cache", "acr-endpoints", "acr-pipelines", "acr-tasks")
+TASK, POOL, PIPELINE = f"{REGISTRY}/tasks/build", f"{REGISTRY}/agentPools/builders", f"{REGISTRY}/exportPipelines/out"
+
+
+class WithoutPreviews(ServedWorld):
+    """A cloud that refuses every preview version."""
+
+    def answer(self, question: Question) -> Answer:
+        if question.api_version.endswith("-preview") and "containerregistry" in question.kind.lower():
+            words = f"{question.kind}: 400 NoRegisteredProviderFound"
+            return Answer(problem=Problem(Trouble.REFUSED, words))
+        return super().answer(question)
+
+
+def without_previews() -> ServedWorld:
+    world = WithoutPreviews()
+    plain = served_cluster()
+    world.bodies, world.actions, world.lists, world.pages = plain.bodies, plain.actions, plain.lists, plain.pages
+    return world
+
+
+@pytest.mark.parametrize("check", IDS)
+def test_a_registry_with_all_of_it_off_passes(check: str) -> None:
+    found = only(served_cluster(), check)
+    assert (found.verdict, found.resource) == (Verdict.PASS, REGISTRY)
+    assert found.evidence
+
+
+@pytest.mark.parametrize("check", ["acr-writable-cache", "acr-endpoints", "acr-tasks"])
+def test_a_cloud_that_refuses_the_preview_is_unknown_and_does_not_decide(check: str) -> None:
+    found = only(without_previews(), check)
+    assert (found.verdict, found.reason, found.severity) == (Verdict.UNKNOWN, "Refused", "medium")
+
+
+def test_the_stable_look_at_the_same_registry_goes_on_without_the_preview() -> None:
+    assert verdicts(without_previews(), "acr-public") == {REGISTRY.lower(): "Pass"}
+
+
+@pytest.mark.parametrize(
+    ("check", "properties", "verdict"),
+    [
+        ("acr-writable-cache", {"writableCacheRepos": "Enabled"}, "Fail"),
+        ("acr-writable-cache", {"writableCacheRepos": "ENABLED"}, "Fail"),
+        ("acr-writable-cache", {"writableCacheRepos": None}, "Unknown"),
+        ("acr-writable-cache", {"writableCacheRepos": ""}, "Unknown"),
+        ("acr-writable-cache", {"writableCacheRepos": "Sometimes"}, "Unknown"),
+        ("acr-writable-cache", {"writableCacheRepos": True}, "Unknown"),
+        ("acr-endpoints", {"regionalEndpoints": "Enabled"}, "Fail"),
+        ("acr-endpoints", {"endpointProtocol": "IPv4AndIPv6"}, "Fail"),
+        ("acr-endpoints", {"endpointProtocol": "ipv4andipv6", "regionalEndpoints": None}, "Fail"),
+        ("acr-endpoints", {"endpointProtocol": None}, "Unknown"),
+        ("acr-endpoints", {"regionalEndpoints": None}, "Unknown"),
+        ("acr-endpoints", {"endpointProtocol": "IPv6"}, "Unknown"),
+        ("acr-endpoints", {"regionalEndpoints": 1}, "Unknown"),
+    ],
+)
+def test_each_switch_is_read_strictly(check: str, properties: dict[str, Any], verdict: str) -> None:
+    found = only(served_cluster().change(REGISTRY, **properties), check)
+    assert (found.verdict, found.severity) == (verdict, "medium")
+
+
+class TestTasks:
+    @pytest.mark.parametrize(
+        ("child", "held"),
+        [
+            (TASK, {"status": "Enabled"}),
+            (TASK, {}),
+            (TASK, {"status": "Odd"}),
+            (POOL, {}),
+            (POOL, {"virtualNetworkSubnetResourceId": "/subscriptions/s/subnets/a"}),
+        ],
+    )
+    def test_whatever_may_run_is_found_and_named(self, child: str, held: dict[str, Any]) -> None:
+        found = only(served_cluster().put(child, held), "acr-tasks")
+        assert (found.verdict, found.severity) == (Verdict.FAIL, "medium")
+        assert child.rpartition("/")[2] in found.message
+        assert f"az resource delete --ids {child}" in found.remedy
+
+    def test_a_disabled_task_does_not_run(self) -> None:
+        assert only(served_cluster().put(TASK, {"status": "Disabled"}), "acr-tasks").verdict is Verdict.PASS
+
+    @pytest.mark.parametrize("kind", ["tasks", "agentPools"])
+    def test_a_list_that_is_not_whole_is_never_a_pass(self, kind: str) -> None:
+        world = served_cluster()
+        world.refuse(REGISTRY, kind=f"Microsoft.ContainerRegistry/registries/{kind}", verb="list")
+        assert only(world, "acr-tasks").verdict is Verdict.UNKNOWN
+
+    @pytest.mark.parametrize(("tier", "verdict"), [("Basic", "Pass"), ("Premium", "Unknown"), ("", "Unknown")])
+    def test_only_the_tier_premium_has_agent_pools(self, tier: str, verdict: str) -> None:
+        world = served_cluster()
+        world.bodies[REGISTRY.lower()]["sku"] = {"name": tier}
+        world.refuse(REGISTRY, kind="Microsoft.ContainerRegistry/registries/agentPools", verb="list")
+        assert only(world, "acr-tasks").verdict == verdict
+
+
+class TestPipelines:
+    def test_an_export_pipeline_is_found_whatever_the_export_policy_says(self) -> None:
+        held = {"target": {"uri": "https://far.blob.core.windows.net/x"}}
+        found = only(served_cluster().put(PIPELINE, held), "acr-pipelines")
+        assert (found.verdict, found.severity) == (Verdict.FAIL, "medium")
+        assert "https://far.blob.core.windows.net/x" in found.message
+
+    def test_a_pipeline_that_does_not_say_where_it_writes_is_one_all_the_same(self) -> None:
+        assert only(served_cluster().put(PIPELINE, {}), "acr-pipelines").verdict is Verdict.FAIL
+
+    @pytest.mark.parametrize(
+        ("policies", "verdict"),
+        [
+            ({"exportPolicy": {"status": "disabled"}}, "Pass"),
+            ({"exportPolicy": {"status": "enabled"}}, "Unknown"),
+            ({"exportPolicy": {}}, "Unknown"),
+            (None, "Unknown"),
+        ],
+    )
+    def test_without_the_list_only_a_disabled_export_shows_that_there_is_none(
+        self, policies: dict[str, Any] | None, verdict: str
+    ) -> None:
+        found = only(without_previews().change(REGISTRY, policies=policies), "acr-pipelines")
+        assert (found.verdict, found.resource) == (verdict, REGISTRY)
+
+    def test_a_lesser_tier_has_none(self) -> None:
+        world = served_cluster()
+        world.bodies[REGISTRY.lower()]["sku"] = {"name": "Standard"}
+        assert only(world, "acr-pipelines").verdict is Verdict.NOT_APPLICABLE

@@ -1,0 +1,132 @@
+"""The registry that AKS makes for itself in the node resource group: the default of an isolated cluster."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from hermetic.audit.estate.questions import Answer, Problem, Question, Trouble
+from hermetic.audit.findings import Severity, Verdict
+from tests.audit_estates import CLUSTER, NODE_GROUP
+from tests.audit_services import REGISTRY, REGISTRY_ENDPOINT, ServedWorld, add_endpoint, served_cluster
+
+MANAGED = f"{NODE_GROUP}/providers/Microsoft.ContainerRegistry/registries/aksmanaged"
+CONTROL_PLANE = "99999999-0000-0000-0000-000000000000"
+CONTRIBUTOR = "b24988ac-6180-42a0-ab88-20f7382dd24c"
+
+
+def _managed(**switches: Any) -> ServedWorld:
+    """As network-isolated.md and managed-identity-overview.md of azure-aks-docs have it."""
+    world = served_cluster()
+    held = {**world.properties(REGISTRY), "loginServer": "aksmanaged.azurecr.io", **switches}
+    world.put(MANAGED, held, location="westeurope")
+    world.put(
+        f"{MANAGED}/cacheRules/aks-managed-mcr",
+        {"sourceRepository": "mcr.microsoft.com/*", "targetRepository": "aks-managed-repository/*"},
+    )
+    for arm_id in [one for one in world.bodies if one.startswith(REGISTRY.lower())]:
+        del world.bodies[arm_id]
+    add_endpoint(world, REGISTRY_ENDPOINT, MANAGED)
+    world.change(CLUSTER, bootstrapProfile={"artifactSource": "Cache", "containerRegistryId": MANAGED})
+    world.bodies[CLUSTER.lower()]["identity"] = {"type": "SystemAssigned", "principalId": CONTROL_PLANE}
+    role = f"{MANAGED}/providers/Microsoft.Authorization/roleAssignments/aks"
+    definition = f"/providers/Microsoft.Authorization/roleDefinitions/{CONTRIBUTOR}"
+    world.put(role, {"principalId": CONTROL_PLANE, "roleDefinitionId": definition, "scope": NODE_GROUP})
+    return world
+
+
+EXPORTS = {"policies": {"exportPolicy": {"status": "enabled"}}}
+
+
+@pytest.mark.parametrize("switches", [{}, EXPORTS, {"policies": None}])
+def test_the_source_of_artifacts_passes(switches: dict[str, Any]) -> None:
+    found = _managed(**switches).findings("aks-artifact-source")[CLUSTER.lower()]
+    assert found.verdict is Verdict.PASS
+
+
+def test_the_control_planes_role_on_the_node_group_is_information() -> None:
+    assert _managed().findings("acr-push-identity")[MANAGED.lower()].verdict is Verdict.PASS
+
+
+@pytest.mark.parametrize("said", ["AzureServices", None])
+def test_the_bypass_is_a_warning_with_a_remedy_that_leaves_the_registry_alone(said: str | None) -> None:
+    found = _managed(networkRuleBypassOptions=said).findings("acr-trusted-bypass")[MANAGED.lower()]
+    assert (found.verdict, found.severity) == (Verdict.FAIL, Severity.MEDIUM)
+    assert "az acr update" not in found.remedy
+    assert "the bypass must be off" in found.remedy
+
+
+def test_the_bypass_of_a_registry_with_images_of_the_team_decides() -> None:
+    world = _managed(networkRuleBypassOptions="AzureServices")
+    world.sources = ("azure", "kube")
+    pod = {
+        "metadata": {"name": "p", "namespace": "n"},
+        "spec": {"containers": [{"image": "aksmanaged.azurecr.io/m:1"}]},
+    }
+    world.objects["v1/pods"] = [pod]
+    found = world.findings("acr-trusted-bypass")[MANAGED.lower()]
+    assert (found.verdict, found.severity) == (Verdict.FAIL, Severity.HIGH)
+
+
+def test_export_is_a_warning_with_a_remedy_that_leaves_the_registry_alone() -> None:
+    found = _managed(**EXPORTS).findings("acr-export-policy")[MANAGED.lower()]
+    assert (found.verdict, found.severity) == (Verdict.FAIL, Severity.MEDIUM)
+    assert "az acr update" not in found.remedy
+    assert "az resource update" not in found.remedy
+    assert "bootstrap-container-registry-resource-id" in found.remedy
+
+
+def test_a_public_one_does_not_pass() -> None:
+    world = _managed(publicNetworkAccess="Enabled")
+    assert world.findings("aks-artifact-source")[CLUSTER.lower()].verdict is Verdict.UNKNOWN
+    assert world.findings("acr-public")[MANAGED.lower()].verdict is Verdict.FAIL
+
+
+def _running(world: ServedWorld, image: str) -> ServedWorld:
+    world.sources = ("azure", "kube")
+    pod = {"metadata": {"name": "p", "namespace": "n"}, "spec": {"containers": [{"image": image}]}}
+    world.objects["v1/pods"] = [pod]
+    return world
+
+
+@pytest.mark.parametrize(
+    ("image", "severity"),
+    [
+        ("aksmanaged.azurecr.io/aks-managed-repository/oss/kubernetes/pause:3.10", Severity.MEDIUM),
+        ("aksmanaged.azurecr.io/llama/weights:1", Severity.HIGH),
+        ("AKSMANAGED.azurecr.io/aks-managed-repository-2/weights:1", Severity.HIGH),
+    ],
+)
+def test_with_images_of_workloads_in_it_export_decides(image: str, severity: Severity) -> None:
+    found = _running(_managed(**EXPORTS), image).findings("acr-export-policy")[MANAGED.lower()]
+    assert (found.verdict, found.severity) == (Verdict.FAIL, severity)
+
+
+def test_with_pods_that_were_not_all_seen_export_decides() -> None:
+    world = _running(_managed(**EXPORTS), "aksmanaged.azurecr.io/aks-managed-repository/oss/kubernetes/pause:3.10")
+    inner = world.answer
+
+    def cut(question: Question) -> Answer:
+        found = inner(question)
+        problem = Problem(Trouble.TRUNCATED, "the second page never came") if question.kind == "v1/pods" else None
+        return replace(found, problem=found.problem or problem)
+
+    world.answer = cut  # type: ignore[method-assign]
+    found = world.findings("acr-export-policy")[MANAGED.lower()]
+    assert (found.verdict, found.severity) == (Verdict.FAIL, Severity.HIGH)
+
+
+def test_another_registry_in_the_node_group_is_not_aks_s() -> None:
+    other = MANAGED.replace("aksmanaged", "weights")
+    world = _managed()
+    world.put(other, {**world.properties(MANAGED), **EXPORTS}, location="westeurope")
+    add_endpoint(world, f"{REGISTRY_ENDPOINT}-2", other)
+    found = world.findings("acr-export-policy")[other.lower()]
+    assert (found.verdict, found.severity) == (Verdict.FAIL, Severity.HIGH)
+
+
+def test_a_registry_of_our_own_keeps_the_severity() -> None:
+    world = served_cluster().change(REGISTRY, **EXPORTS)
+    assert world.findings("acr-export-policy")[REGISTRY.lower()].severity is Severity.HIGH  # type: ignore[attr-defined]

@@ -1,0 +1,299 @@
+"""Logs to others, code on machines, consoles and taps: both ways, and Unknown."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from hermetic.audit.estate.questions import Trouble
+from hermetic.audit.findings import Severity, Verdict
+from hermetic.audit.policy import Policy
+from tests.audit_estates import CLUSTER, GROUP, NETWORK, NIC, NODE_GROUP, RULES, SCALE_SET, SUBSCRIPTION, VNET
+from tests.audit_services import ACCOUNT, OTHER_SUBSCRIPTION, REGISTRY, ServedWorld, only, served_cluster, verdicts
+
+IDS = ("diag-foreign-sink", "vmss-extensions", "vmss-boot-diagnostics", "nic-tap", "packet-capture")
+FOREIGN = f"{OTHER_SUBSCRIPTION}/resourceGroups/soc/providers"
+WORKSPACE = "Microsoft.OperationalInsights/workspaces/logs"
+LOG = f"{NETWORK}/networkWatchers/watcher/flowLogs/ai"
+PARTNER = f"{GROUP}/providers/Microsoft.Datadog/monitors/dd"
+BALANCER = f"{NODE_GROUP}/providers/Microsoft.Network/loadBalancers/kubernetes-internal"
+INSTANCE_NICS = "Microsoft.Compute/virtualMachineScaleSets/networkInterfaces"
+OUR_SINK = f"{GROUP}/providers/{WORKSPACE}"
+
+
+@pytest.mark.parametrize("check", IDS)
+def test_a_closed_cluster_passes(check: str) -> None:
+    found = served_cluster().findings(check)
+    assert {one.verdict for one in found.values()} == {Verdict.PASS}
+    assert all(one.evidence for one in found.values())
+
+
+@pytest.mark.parametrize("check", IDS)
+def test_a_cluster_that_cannot_be_read_is_unknown(check: str) -> None:
+    assert verdicts(served_cluster().refuse(CLUSTER, verb="get"), check)[CLUSTER.lower()] == "Unknown"
+
+
+def _balanced() -> ServedWorld:
+    """With a load balancer of the nodes."""
+    world = served_cluster()
+    world.put(BALANCER, {"frontendIPConfigurations": [], "backendAddressPools": []})
+    return world
+
+
+def _sent(resource: str, **sink: Any) -> tuple[ServedWorld, str]:
+    setting = f"{resource}/providers/Microsoft.Insights/diagnosticSettings/s"
+    world = _balanced()
+    world.put(setting, sink)
+    world.lists[resource.lower(), "microsoft.insights/diagnosticsettings"] = [world.bodies[setting.lower()]]
+    return world, setting
+
+
+class TestDiagnosticSettings:
+    @pytest.mark.parametrize(
+        ("sink", "verdict"),
+        [
+            ({"workspaceId": f"{FOREIGN}/{WORKSPACE}"}, "Fail"),
+            ({"storageAccountId": f"{FOREIGN}/Microsoft.Storage/storageAccounts/a"}, "Fail"),
+            (
+                {"eventHubAuthorizationRuleId": f"{FOREIGN}/Microsoft.EventHub/namespaces/n/authorizationrules/r"},
+                "Fail",
+            ),
+            ({"workspaceId": OUR_SINK, "serviceBusRuleId": f"{FOREIGN}/Microsoft.ServiceBus/namespaces/n"}, "Fail"),
+            ({"marketplacePartnerId": PARTNER}, "Fail"),
+            ({"workspaceId": "a text"}, "Fail"),
+            ({"workspaceId": OUR_SINK}, "Pass"),
+            ({"workspaceId": OUR_SINK.upper()}, "Pass"),
+            ({}, "Unknown"),
+            ({"workspaceId": 7}, "Unknown"),
+        ],
+    )
+    def test_every_sink_must_be_ours(self, sink: dict[str, Any], verdict: str) -> None:
+        world, setting = _sent(CLUSTER, **sink)
+        assert verdicts(world, "diag-foreign-sink")[setting.lower()] == verdict
+
+    @pytest.mark.parametrize(
+        "resource",
+        [
+            *(CLUSTER, VNET, REGISTRY, RULES, BALANCER),
+            *(f"{ACCOUNT}/blobServices/default", f"{ACCOUNT}/fileServices/default"),
+        ],
+    )
+    def test_settings_of_each_kind_of_resource_are_read(self, resource: str) -> None:
+        world, setting = _sent(resource, workspaceId=f"{FOREIGN}/{WORKSPACE}")
+        found = world.findings("diag-foreign-sink")[setting.lower()]
+        assert (found.verdict, found.severity) == (Verdict.FAIL, Severity.HIGH)
+        assert "workspace" in found.message
+        assert found.paths
+        assert found.remedy
+
+    def test_a_subscription_that_the_policy_names_is_ours(self) -> None:
+        world, setting = _sent(CLUSTER, workspaceId=f"{FOREIGN}/{WORKSPACE}")
+        ours = Policy(own_subscriptions=(OTHER_SUBSCRIPTION.rpartition("/")[2],))
+        assert verdicts(world, "diag-foreign-sink", ours)[setting.lower()] == "Pass"
+
+    def test_a_security_group_of_an_interface_counts_beside_that_of_its_subnet(self) -> None:
+        own = f"{NODE_GROUP}/providers/Microsoft.Network/networkSecurityGroups/aks-agentpool-nsg"
+        world, setting = _sent(own, workspaceId=f"{FOREIGN}/{WORKSPACE}")
+        world.put(own, {"securityRules": [], "defaultSecurityRules": []})
+        world.change(NIC, networkSecurityGroup={"id": own})
+        assert verdicts(world, "diag-foreign-sink")[setting.lower()] == "Fail"
+
+    def test_a_load_balancer_that_serves_no_node_is_not_asked(self) -> None:
+        other = f"{GROUP}/providers/Microsoft.Network/loadBalancers/other"
+        world, setting = _sent(other, workspaceId=f"{FOREIGN}/{WORKSPACE}")
+        world.put(other, {"frontendIPConfigurations": [], "backendAddressPools": []})
+        assert setting.lower() not in verdicts(world, "diag-foreign-sink")
+
+    @pytest.mark.parametrize("kind", ["Microsoft.Network/loadBalancers", INSTANCE_NICS])
+    def test_a_list_that_may_show_more_of_them_leaves_it_unknown(self, kind: str) -> None:
+        world = served_cluster()
+        for scope in (SUBSCRIPTION, GROUP, NODE_GROUP, SCALE_SET):
+            world.refuse(scope, kind=kind, verb="list")
+        assert verdicts(world, "diag-foreign-sink")[CLUSTER.lower()] == "Unknown"
+
+    @pytest.mark.parametrize("resource", [CLUSTER, VNET, REGISTRY, RULES, BALANCER])
+    def test_settings_that_cannot_be_listed_are_unknown(self, resource: str) -> None:
+        world = _balanced().refuse(resource, kind="Microsoft.Insights/diagnosticSettings")
+        found = world.findings("diag-foreign-sink")[resource.lower()]
+        assert (found.verdict, found.severity) == (Verdict.UNKNOWN, Severity.HIGH)
+
+    def test_a_file_account_has_no_service_of_blobs(self) -> None:
+        world = served_cluster()
+        world.bodies[ACCOUNT.lower()]["kind"] = "FileStorage"
+        found = verdicts(world, "diag-foreign-sink")
+        assert f"{ACCOUNT}/fileServices/default".lower() in found
+        assert f"{ACCOUNT}/blobServices/default".lower() not in found
+
+    def test_services_are_asked_for_when_the_account_was(self) -> None:
+        found = verdicts(served_cluster().refuse(ACCOUNT, Trouble.NOT_ASKED, verb="get"), "diag-foreign-sink")
+        assert found[ACCOUNT.lower()] == "Unknown"
+        assert not [one for one in found if one.startswith(f"{ACCOUNT}/".lower())]
+
+    def test_every_service_is_asked_for_where_the_account_cannot_be_read(self) -> None:
+        found = verdicts(served_cluster().refuse(ACCOUNT, verb="get"), "diag-foreign-sink")
+        services = (f"{ACCOUNT}/{one}/default".lower() for one in ("blobServices", "fileServices"))
+        assert all(one in found for one in services)
+
+    @pytest.mark.parametrize(
+        ("properties", "verdict"),
+        [
+            ({"storageId": f"{FOREIGN}/Microsoft.Storage/storageAccounts/a"}, "Fail"),
+            ({"storageId": ACCOUNT}, "Pass"),
+            (
+                {
+                    "storageId": ACCOUNT,
+                    "flowAnalyticsConfiguration": {
+                        "networkWatcherFlowAnalyticsConfiguration": {"workspaceResourceId": f"{FOREIGN}/{WORKSPACE}"}
+                    },
+                },
+                "Fail",
+            ),
+            ({"storageId": 7}, "Unknown"),
+        ],
+    )
+    def test_a_flow_log_goes_to_accounts_and_workspaces_of_ours(self, properties: dict[str, Any], verdict: str) -> None:
+        world = served_cluster().change(LOG, **properties)
+        assert verdicts(world, "diag-foreign-sink")[LOG.lower()] == verdict
+
+    def test_a_flow_log_that_cannot_be_read_is_unknown(self) -> None:
+        assert verdicts(served_cluster().refuse(LOG), "diag-foreign-sink")[LOG.lower()] == "Unknown"
+
+
+def _model(**profile: Any) -> ServedWorld:
+    world = served_cluster()
+    world.properties(SCALE_SET)["virtualMachineProfile"].update(profile)
+    return world
+
+
+def _extension(name: str, publisher: Any, kind: str, **settings: Any) -> dict[str, Any]:
+    return {"name": name, "properties": {"publisher": publisher, "type": kind, "settings": settings}}
+
+
+class TestExtensions:
+    @pytest.mark.parametrize(
+        ("extension", "verdict", "severity"),
+        [
+            (_extension("vmssCSE", "Microsoft.Azure.Extensions", "CustomScript"), "Pass", "high"),
+            (
+                _extension("vmssCSE", "Microsoft.Azure.Extensions", "CustomScript", fileUris=["https://x"]),
+                "Fail",
+                "high",
+            ),
+            (_extension("more", "Microsoft.Azure.Extensions", "CustomScript"), "Fail", "high"),
+            (_extension("AKSLinuxExtension", "Microsoft.AKS", "Compute.AKS.Linux.AKSNode"), "Pass", "high"),
+            (_extension("a", "microsoft.aks", "COMPUTE.AKS.LINUX.BILLING"), "Pass", "high"),
+            (_extension("AKSLinuxExtension", "Contoso", "Compute.AKS.Linux.AKSNode"), "Fail", "high"),
+            (_extension("run", "Microsoft.CPlat.Core", "RunCommandLinux"), "Fail", "high"),
+            (_extension("ssh", "Microsoft.OSTCExtensions", "VMAccessForLinux"), "Fail", "high"),
+            (_extension("watch", "Microsoft.Azure.NetworkWatcher", "NetworkWatcherAgentLinux"), "Fail", "high"),
+            (_extension("ama", "Microsoft.Azure.Monitor", "AzureMonitorLinuxAgent"), "Fail", "medium"),
+            (_extension("", None, ""), "Fail", "high"),
+            (_extension("odd", 7, "x"), "Unknown", "high"),
+        ],
+    )
+    def test_only_those_of_aks_pass(self, extension: dict[str, Any], verdict: str, severity: str) -> None:
+        found = only(_model(extensionProfile={"extensions": [extension]}), "vmss-extensions")
+        assert (found.verdict, found.severity, found.resource) == (verdict, severity, SCALE_SET)
+
+    def test_a_strangers_extension_is_not_hidden_by_an_agent(self) -> None:
+        both = [
+            _extension("ama", "Microsoft.Azure.Monitor", "AzureMonitorLinuxAgent"),
+            _extension("run", "Contoso", "Tool"),
+        ]
+        found = only(_model(extensionProfile={"extensions": both}), "vmss-extensions")
+        assert (found.verdict, found.severity) == (Verdict.FAIL, Severity.HIGH)
+
+    def test_scale_sets_that_cannot_be_listed_are_unknown(self) -> None:
+        world = served_cluster().refuse(f"{SUBSCRIPTION}/resourceGroups/ai-nodes", verb="list")
+        assert verdicts(world, "vmss-extensions")[CLUSTER.lower()] == "Unknown"
+
+
+class TestBootDiagnostics:
+    @pytest.mark.parametrize(
+        ("said", "verdict"),
+        [
+            ({"enabled": True}, "Pass"),
+            ({"enabled": False}, "Pass"),
+            ({"enabled": True, "storageUri": "https://aistore.blob.core.windows.net/"}, "Pass"),
+            ({"enabled": True, "storageUri": "https://stranger.blob.core.windows.net/"}, "Fail"),
+            ({"enabled": False, "storageUri": "https://stranger.blob.core.windows.net/"}, "Fail"),
+            ({"enabled": True, "storageUri": "stranger"}, "Fail"),
+            ({"enabled": True, "storageUri": 7}, "Unknown"),
+        ],
+    )
+    def test_an_account_has_to_be_ours(self, said: dict[str, Any], verdict: str) -> None:
+        found = only(_model(diagnosticsProfile={"bootDiagnostics": said}), "vmss-boot-diagnostics")
+        assert (found.verdict, found.resource) == (verdict, SCALE_SET)
+
+    def test_accounts_that_cannot_be_listed_leave_it_open(self) -> None:
+        said = {"enabled": True, "storageUri": "https://stranger.blob.core.windows.net/"}
+        world = _model(diagnosticsProfile={"bootDiagnostics": said})
+        world.refuse(SUBSCRIPTION, kind="Microsoft.Storage/storageAccounts")
+        assert only(world, "vmss-boot-diagnostics").verdict is Verdict.UNKNOWN
+
+
+class TestTaps:
+    def test_a_tapped_interface_fails(self) -> None:
+        tap = f"{FOREIGN}/Microsoft.Network/virtualNetworkTaps/t"
+        world = served_cluster().change(NIC, tapConfigurations=[{"properties": {"virtualNetworkTap": {"id": tap}}}])
+        found = world.findings("nic-tap")[NIC.lower()]
+        assert (found.verdict, found.severity) == (Verdict.FAIL, Severity.HIGH)
+        assert tap in found.message
+
+    def test_a_tap_that_does_not_name_itself_is_one(self) -> None:
+        world = served_cluster().change(NIC, tapConfigurations=[{}])
+        assert verdicts(world, "nic-tap")[NIC.lower()] == "Fail"
+
+    def test_what_cannot_be_read_is_unknown(self) -> None:
+        world = served_cluster().change(NIC, tapConfigurations="one")
+        assert verdicts(world, "nic-tap")[CLUSTER.lower()] == "Unknown"
+        world = served_cluster().refuse(SCALE_SET, verb="list")
+        assert verdicts(world, "nic-tap")[CLUSTER.lower()] == "Unknown"
+
+
+class TestCaptures:
+    WATCHER = f"{NETWORK}/networkWatchers/watcher"
+
+    def _world(self, location: str = "westeurope", **held: Any) -> ServedWorld:
+        world = served_cluster()
+        world.put(self.WATCHER, {}, location=location)
+        world.put(f"{self.WATCHER}/packetCaptures/one", held)
+        return world
+
+    @pytest.mark.parametrize(
+        ("kept", "verdict", "severity"),
+        [
+            ({"storageId": f"{FOREIGN}/Microsoft.Storage/storageAccounts/a"}, "Fail", "high"),
+            ({"storagePath": "https://stranger.blob.core.windows.net/x.cap"}, "Fail", "high"),
+            ({"storageId": ACCOUNT}, "Fail", "medium"),
+            ({"filePath": "/var/captures/x.cap"}, "Fail", "medium"),
+            ({"storageId": 7}, "Unknown", "high"),
+        ],
+    )
+    def test_a_capture_of_nodes_is_as_bad_as_where_it_is_kept(
+        self, kept: dict[str, Any], verdict: str, severity: str
+    ) -> None:
+        world = self._world(target=SCALE_SET, storageLocation=kept)
+        found = only(world, "packet-capture")
+        assert (found.verdict, found.severity) == (verdict, severity)
+
+    def test_a_capture_that_names_no_target_is_unknown(self) -> None:
+        assert only(self._world(), "packet-capture").verdict is Verdict.UNKNOWN
+
+    @pytest.mark.parametrize(
+        ("location", "target"),
+        [
+            ("westeurope", f"{GROUP}/providers/Microsoft.Compute/virtualMachines/tools"),
+            ("northeurope", SCALE_SET),
+        ],
+    )
+    def test_captures_of_other_machines_and_regions_do_not_matter(self, location: str, target: str) -> None:
+        world = self._world(location, target=target, storageLocation={"storageId": ACCOUNT})
+        assert verdicts(world, "packet-capture") == {CLUSTER.lower(): "Pass"}
+
+    def test_what_cannot_be_listed_is_unknown(self) -> None:
+        world = served_cluster().refuse(SUBSCRIPTION, kind="Microsoft.Network/networkWatchers")
+        assert verdicts(world, "packet-capture") == {CLUSTER.lower(): "Unknown"}
+        world = self._world(target=SCALE_SET).refuse(self.WATCHER, verb="list")
+        assert verdicts(world, "packet-capture") == {CLUSTER.lower(): "Unknown"}

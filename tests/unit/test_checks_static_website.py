@@ -1,0 +1,65 @@
+"""A storage account that serves a website: the setting of its blob service decides, never the address that all have."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from hermetic.audit.estate.questions import Trouble
+from hermetic.audit.findings import Verdict
+from tests.audit_services import ACCOUNT, ServedWorld, only, served_cluster
+
+SERVICE = f"{ACCOUNT}/blobServices/default"
+
+
+def serving(website: Any, **account: Any) -> ServedWorld:
+    world = served_cluster()
+    world.change(SERVICE, staticWebsite=website).change(ACCOUNT, **account)
+    return world
+
+
+@pytest.mark.parametrize(
+    ("access", "severity"),
+    [("Disabled", "medium"), ("SecuredByPerimeter", "medium"), ("Enabled", "high"), (None, "high"), ("Odd", "high")],
+)
+def test_a_website_is_found_and_decides_where_the_internet_reaches_it(access: str | None, severity: str) -> None:
+    found = only(serving({"enabled": True}, publicNetworkAccess=access), "storage-static-website")
+    assert (found.verdict, found.severity, found.resource) == (Verdict.FAIL, severity, ACCOUNT)
+    assert found.paths
+
+
+def test_a_service_that_serves_none_passes_with_its_evidence() -> None:
+    found = only(served_cluster(), "storage-static-website")
+    assert found.verdict is Verdict.PASS
+    assert any("blobServices/default?api-version=2025-08-01" in one.request for one in found.evidence)
+
+
+@pytest.mark.parametrize("website", [None, {}, {"enabled": None}, {"enabled": "false"}, "off", {"indexDocument": "a"}])
+def test_an_answer_that_leaves_it_out_or_is_broken_is_unknown_and_does_not_decide(website: Any) -> None:
+    found = only(serving(website), "storage-static-website")
+    assert (found.verdict, found.severity) == (Verdict.UNKNOWN, "medium")
+
+
+def test_the_address_for_a_website_that_every_account_has_shows_nothing() -> None:
+    world = serving(None, primaryEndpoints={"web": "https://aistore.z6.web.core.windows.net/"})
+    assert only(world, "storage-static-website").verdict is Verdict.UNKNOWN
+
+
+@pytest.mark.parametrize("trouble", [Trouble.FORBIDDEN, Trouble.REFUSED, Trouble.NOT_FOUND])
+def test_a_service_that_cannot_be_read_is_unknown(trouble: Trouble) -> None:
+    assert only(served_cluster().refuse(SERVICE, trouble), "storage-static-website").verdict is Verdict.UNKNOWN
+
+
+@pytest.mark.parametrize("kind", ["FileStorage", "BlobStorage", "Storage"])
+def test_accounts_of_kinds_that_serve_none_are_not_asked(kind: str) -> None:
+    world = served_cluster().drop(SERVICE)
+    world.bodies[ACCOUNT.lower()]["kind"] = kind
+    assert only(world, "storage-static-website").verdict is Verdict.NOT_APPLICABLE
+
+
+@pytest.mark.parametrize("kind", ["StorageV2", "BlockBlobStorage", "Odd", None])
+def test_every_other_kind_is(kind: str | None) -> None:
+    world = served_cluster().drop(SERVICE)
+    world.bodies[ACCOUNT.lower()]["kind"] = kind
+    assert only(world, "storage-static-website").verdict is Verdict.UNKNOWN

@@ -1,0 +1,143 @@
+"""`hermetic rbac` prints the rights of one installation: its names everywhere, writing only where it is granted."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from hermetic.cli.installation import written
+from tests.commandline import hermetic
+
+ELSEWHERE = {"lease": {"namespace": "isolation"}, "probeNamespace": "probes"}
+WRITES = {"create", "update", "patch", "delete"}
+OF_NO_NAMESPACE = {"persistentvolumes", "egressaudits/status", "clusterreports"}
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Path:
+    file = tmp_path / "config.yaml"
+    file.write_text(yaml.safe_dump({**ELSEWHERE, "watchNamespaces": ["team-a", "team-b"]}))
+    return file
+
+
+def printed(*arguments: str | Path) -> list[dict[str, Any]]:
+    ran = hermetic("rbac", *arguments)
+    assert ran.code == 0, ran.err
+    return list(yaml.safe_load_all(ran.out))
+
+
+def of_kind(manifests: list[dict[str, Any]], kind: str) -> list[dict[str, Any]]:
+    return [one for one in manifests if one["kind"] == kind]
+
+
+def test_without_a_configuration_the_manifests_are_printed_as_they_are() -> None:
+    assert printed() == [*written("rbac"), *written("policies")]
+    assert not of_kind(printed(), "ConfigMap")
+
+
+def test_no_default_name_is_left_in_another_installation(config: Path) -> None:
+    for manifest in printed("--config", config, "--account", "keeper"):
+        text = json.dumps(manifest)
+        assert "hermetic-system" not in text
+        assert "serviceaccount:isolation:hermetic-operator" not in text
+        assert "'hermetic-probe'" not in text
+        for subject in manifest.get("subjects", ()):
+            assert (subject["name"], subject["namespace"]) == ("keeper", "isolation")
+
+
+def test_each_policy_knows_the_account_of_another_installation(config: Path) -> None:
+    policies = of_kind(printed("--config", config, "--account", "keeper"), "ValidatingAdmissionPolicy")
+    default = {one["metadata"]["name"] for one in written("policies") if "hermetic-operator'" in json.dumps(one)}
+    renamed = {
+        one["metadata"]["name"] for one in policies if "system:serviceaccount:isolation:keeper'" in json.dumps(one)
+    }
+    assert len(renamed) > 5
+    assert renamed == default
+
+
+def test_writing_is_granted_in_the_watched_namespaces_alone(config: Path) -> None:
+    manifests = printed("--config", config)
+    bound = {one["roleRef"]["name"] for one in of_kind(manifests, "ClusterRoleBinding")}
+    roles = [one for one in of_kind(manifests, "ClusterRole") if one["metadata"]["name"] in bound]
+    rules = [rule for role in roles for rule in role["rules"] if WRITES & set(rule["verbs"])]
+    assert {resource for rule in rules for resource in rule["resources"]} == OF_NO_NAMESPACE
+    places = {(one["metadata"]["namespace"], one["roleRef"]["name"]) for one in of_kind(manifests, "RoleBinding")}
+    assert {namespace for namespace, role in places if role == "hermetic-operator-models"} == {"team-a", "team-b"}
+    assert ("default", "hermetic-operator-events") in places
+
+
+def test_events_of_the_cluster_need_no_other_role_where_their_namespace_is_watched() -> None:
+    manifests = printed("--namespaces", "default")
+    assert ("default", "hermetic-operator-events") not in {
+        (one["metadata"]["namespace"], one["metadata"]["name"]) for one in of_kind(manifests, "RoleBinding")
+    }
+
+
+def test_namespaces_of_the_command_line_take_the_place_of_those_of_the_file(config: Path) -> None:
+    bindings = of_kind(printed("--config", config, "--namespaces", "team-c"), "RoleBinding")
+    models = [one for one in bindings if one["roleRef"]["name"] == "hermetic-operator-models"]
+    assert [one["metadata"]["namespace"] for one in models] == ["team-c"]
+
+
+def test_what_is_no_namespace_is_refused() -> None:
+    ran = hermetic("rbac", "--namespaces", "Team_A")
+    assert ran.code == 2
+    assert "watchNamespaces[0]" in ran.errors[0]
+
+
+def test_json_is_one_list(config: Path) -> None:
+    found = json.loads(hermetic("rbac", "--config", config, "-o", "json").out)
+    assert found["kind"] == "List"
+    assert found["items"] == printed("--config", config)
+
+
+def test_what_an_earlier_installation_left_is_said(config: Path) -> None:
+    said = hermetic("rbac", "--config", config).err
+    assert "kubectl delete clusterrolebinding hermetic-operator-models" in said
+    assert "every namespace" in hermetic("rbac").err
+
+
+def test_the_configuration_limits_the_account_and_its_absence_lets_nothing_through(config: Path) -> None:
+    bindings = of_kind(printed("--config", config), "ValidatingAdmissionPolicyBinding")
+    limits = [one["spec"]["paramRef"] for one in bindings if "paramRef" in one["spec"]]
+    assert {one["name"] for one in limits} == {"hermetic-allowed", "cluster", "hermetic"}
+    assert {one["parameterNotFoundAction"] for one in limits} == {"Deny"}
+    assert {one["namespace"] for one in limits if one["name"] == "hermetic-allowed"} == {"isolation"}
+
+
+def test_what_is_allowed_has_a_line_for_each_namespace(tmp_path: Path) -> None:
+    allowed = {
+        "registries": [
+            {"host": "a.azurecr.io", "repositories": ["vllm/", "nim/"], "namespaces": ["team-a", "team-b"]},
+            {"host": "b.azurecr.io", "namespaces": ["*"]},
+        ],
+        "shares": [
+            {"account": "models", "share": "all", "server": "models.private.example", "namespaces": ["team-a"]},
+            {"server": "nas.example", "path": "/export", "namespaces": ["*"]},
+            {"server": "nas.example", "path": "/parted", "folders": ["a", "b/c"], "namespaces": ["*"]},
+            {"account": "models", "share": "parted", "server": "m.example", "folders": ["a b"], "namespaces": ["t"]},
+        ],
+    }
+    (tmp_path / "config.yaml").write_text(yaml.safe_dump(allowed))
+    (found,) = of_kind(printed("--config", tmp_path / "config.yaml"), "ConfigMap")
+    assert found["data"]["namespaces"] == "*"
+    assert found["data"]["registries"].splitlines() == [
+        "team-a a.azurecr.io/vllm/",
+        "team-a a.azurecr.io/nim/",
+        "team-b a.azurecr.io/vllm/",
+        "team-b a.azurecr.io/nim/",
+        "* b.azurecr.io/",
+    ]
+    assert found["data"]["shares"].splitlines() == [
+        "team-a azure models/all",
+        "team-a azure models/all models.private.example",
+        "* nfs nas.example:/export",
+        "* nfs nas.example:/parted/a",
+        "* nfs nas.example:/parted/b/c",
+        "t azure models/parted#a b",
+        "t azure models/parted m.example#a b",
+    ]

@@ -1,0 +1,77 @@
+"""Controls that checks give evidence for: known ids of known frameworks, told wherever a framework is read."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from hermetic.audit.checks.registry import CHECKS, PAGES
+from hermetic.audit.controls import KNOWN, Controls, read_controls
+from hermetic.audit.report.csv_form import as_csv
+from hermetic.audit.report.oscal import as_oscal
+from hermetic.audit.report.page import as_html
+from hermetic.audit.report.sarif import as_sarif
+from hermetic.audit.report.telling import controls_of
+from tests.audit_reports import a_failing_report, pages
+
+
+def test_most_checks_give_evidence_for_a_control_of_each_of_the_first_two_frameworks():
+    told = [check.page.controls for check in CHECKS]
+    assert sum(bool(one.nist) for one in told) > 0.8 * len(told)
+    assert sum(bool(one.mcsb) for one in told) > 0.6 * len(told)
+    assert sum(bool(one.cis_aks) for one in told) >= 10
+
+
+@pytest.mark.parametrize(
+    ("check", "framework", "control"),
+    [
+        ("aks-network-policy", "cis_aks", "5.4.4"),
+        ("k8s-default-deny-egress", "cis_aks", "4.4.2"),
+        ("aks-private-api", "cis_aks", "5.4.2"),
+        ("subnet-default-outbound", "nist", "SC-7(5)"),
+        ("dns-recursion", "mcsb", "NS-10"),
+    ],
+)
+def test_checks_of_which_a_framework_speaks_by_name_are_mapped_to_it(check, framework, control):
+    assert control in getattr(PAGES[check].controls, framework)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        {"mcsb": ["NS-11"]},
+        {"nist": ["SC-7 (5)"]},
+        {"nist": ["sc-7"]},
+        {"cis_aks": ["5.4"]},
+        {"iso": ["A.8.20"]},
+        {"mcsb": []},
+        {"mcsb": "NS-1"},
+        {"mcsb": ["NS-1", "NS-1"]},
+    ],
+)
+def test_what_is_no_known_control_is_refused(data):
+    with pytest.raises(ValueError):
+        read_controls(data)
+
+
+def test_a_check_may_have_none():
+    assert read_controls({}) == Controls()
+    assert controls_of(next(iter(pages().values()))) == ""
+
+
+def test_every_known_id_can_be_named():
+    assert read_controls({framework: sorted(ids) for framework, ids in KNOWN.items()})
+
+
+def test_they_are_in_every_form_that_a_framework_is_read_from():
+    check = "subnet-nat-gateway"
+    mapped = {**pages(), check: replace(pages()[check], controls=Controls(("NS-1",), ("SC-7(5)",), ("5.4.3",)))}
+    report = a_failing_report()
+    assert "MCSB v1 NS-1; NIST SP 800-53 r5 SC-7(5); CIS AKS 1.8 5.4.3" in as_html(report, mapped)
+    rules = json.loads(as_sarif(report, mapped))["runs"][0]["tool"]["driver"]["rules"]
+    (rule,) = [one for one in rules if one["id"] == check]
+    assert rule["properties"]["tags"][-3:] == ["mcsb/NS-1", "nist/SC-7(5)", "cis-aks/5.4.3"]
+    assert '"control-nist"' in as_oscal(report, mapped)
+    assert '"NS-1","SC-7(5)","5.4.3"' in as_csv(report, mapped)

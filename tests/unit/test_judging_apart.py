@@ -1,0 +1,167 @@
+"""Judging in another process: the same findings, and whatever befalls that process is an error and nothing more."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from typing import Any, TypeVar
+
+import pytest
+
+from hermetic.audit.estate.kubernetes.all_kinds import question
+from hermetic.audit.estate.kubernetes.pods import Pod
+from hermetic.collect.kube.coordinates import Look, identity
+from hermetic.collect.kube.listing import Listed, kept, packed
+from hermetic.collect.kube.observations import LOOKS, ClusterObservations
+from hermetic.controller import frames
+from hermetic.controller.case import Case
+from hermetic.controller.judge_process import _answered
+from hermetic.controller.judging_apart import JudgedApart, JudgingFailed
+from tests.kubernetes_estates import CLUSTER, POLICY, pod, sealed_cluster
+
+T = TypeVar("T")
+PODS = 2 * frames.OBJECTS_AT_ONCE + 3
+
+
+def a_case(pods: int = PODS) -> Case:
+    """A sealed cluster with more pods than travel at once."""
+    manifests = [*sealed_cluster(), *(pod(f"app-{number}") for number in range(pods))]
+    for number, one in enumerate(manifests):
+        one["metadata"] |= {"uid": f"u{number}", "resourceVersion": str(number + 1)}
+    observations = ClusterObservations()
+    for look in LOOKS:
+        of_kind = (one for one in manifests if _belongs(one, look))
+        observations.take(look, Listed({identity(one): packed(kept(look, one)) for one in of_kind}, "9"))
+    return Case(CLUSTER, POLICY, observations.observed(), None)
+
+
+def _belongs(one: dict[str, Any], look: Look) -> bool:
+    kind = (one["apiVersion"], one["kind"]) == (look.kind.api_version, look.kind.kind)
+    return kind and (not look.scope or look.scope == "/".join(identity(one)))
+
+
+def run(scenario: Callable[[], Awaitable[T]]) -> T:
+    async def whole() -> T:
+        return await scenario()
+
+    return asyncio.run(whole())
+
+
+def test_the_findings_are_those_of_judging_here() -> None:
+    case, judged = a_case(), JudgedApart()
+
+    async def scenario() -> None:
+        first = await judged(case)
+        process = judged.pid
+        assert first == case.findings()
+        assert await judged(a_case(1)) == a_case(1).findings()
+        assert judged.pid == process, "one process judges case after case"
+        await judged.close()
+
+    run(scenario)
+
+
+def test_a_case_is_the_same_at_the_other_end_and_no_frame_holds_a_whole_cluster() -> None:
+    case = a_case()
+    sent = [frames.unpacked(frame[frames.LENGTH_BYTES :]) for frame in frames.packed_case(case)]
+    bare, *parts, end = sent
+    assert end is None
+    assert frames.unpacked_case(bare, parts) == case
+    assert max(len(some) for _, some in parts) <= frames.OBJECTS_AT_ONCE
+    assert not any(one.bodies for one in bare.observed.lists.values())
+
+
+def test_everything_else_goes_on_while_it_judges() -> None:
+    """Counted in turns of the loop, of which judging in one piece would leave two or three."""
+
+    async def scenario() -> None:
+        judged, turns = JudgedApart(), 0
+        judging = asyncio.ensure_future(judged(a_case()))
+        while not judging.done():
+            await asyncio.sleep(0.001)
+            turns += 1
+        await judged.close()
+        assert turns > 50
+
+    run(scenario)
+
+
+def test_a_check_that_raises_is_told_with_its_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: object) -> None:
+        raise KeyError("a defect")
+
+    monkeypatch.setattr("hermetic.controller.case.judge", broken)
+    (frame,) = _answered(a_case(0), iter(()))
+    words, trace = frames.unpacked(frame[frames.LENGTH_BYTES :])
+    assert words == "KeyError('a defect')"
+    assert "in broken" in trace
+
+
+FAULT = (
+    "import sys; from hermetic.controller import frames\n"
+    "sys.stdin.buffer.read(9)\n"
+    "sys.stdout.buffer.write(frames.packed_fault('KeyError()', 'where')); sys.stdout.buffer.flush(); sys.stdin.read(9)"
+)
+
+
+@pytest.mark.parametrize(
+    ("program", "words"),
+    [
+        ("import sys; sys.exit(3)", "the process that judges ended"),
+        ("import os, sys; sys.stdin.buffer.read(9); os.kill(os.getpid(), 9)", "the process that judges ended"),
+        ("import sys; sys.stdin.buffer.read(9); sys.stdout.write('torn')", "the process that judges ended"),
+        ("import time; time.sleep(3600)", "no findings after 1 s"),
+        (FAULT, "KeyError()"),
+    ],
+    ids=["ends at once", "is killed", "answers half", "never answers", "says what is wrong"],
+)
+def test_whatever_the_process_does_is_an_error(program: str, words: str) -> None:
+    async def scenario() -> None:
+        judged = JudgedApart((sys.executable, "-c", program), longest=1.0 if "sleep" in program else 60.0)
+        with pytest.raises(JudgingFailed) as caught:
+            await judged(a_case(0))
+        assert words in str(caught.value)
+        assert judged.pid is None
+
+    run(scenario)
+
+
+def test_after_a_process_that_was_killed_another_one_judges() -> None:
+    async def scenario() -> None:
+        judged, case = JudgedApart(), a_case(1)
+        await judged(case)
+        assert judged.pid is not None
+        os.kill(judged.pid, signal.SIGKILL)
+        await asyncio.to_thread(os.waitid, os.P_PID, judged.pid, os.WEXITED | os.WNOWAIT)
+        assert await judged(case) == case.findings()
+        await judged.close()
+
+    run(scenario)
+
+
+def test_a_look_that_is_cancelled_leaves_no_answer_for_the_next() -> None:
+    async def scenario() -> None:
+        judged, case = JudgedApart(), a_case()
+        judging = asyncio.ensure_future(judged(case))
+        await asyncio.sleep(0.2)
+        judging.cancel()
+        await asyncio.wait({judging})
+        less = a_case(1)
+        assert await judged(less) == less.findings()
+        await judged.close()
+
+    run(scenario)
+
+
+def test_what_could_not_be_listed_is_so_at_the_other_end() -> None:
+    case = a_case(0)
+    lists = dict(case.observed.lists)
+    look = next(look for look in lists if look.question == question(Pod, ""))
+    lists[look] = replace(lists[look], was_settled=False)
+    case = replace(case, observed=replace(case.observed, lists=lists))
+    bare, *parts, _ = [frames.unpacked(frame[frames.LENGTH_BYTES :]) for frame in frames.packed_case(case)]
+    assert frames.unpacked_case(bare, parts).findings() == case.findings()

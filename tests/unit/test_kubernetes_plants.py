@@ -1,0 +1,39 @@
+"""Every Kubernetes plant on the sealed cluster: found as expected, and nothing else is wrong at critical or high."""
+
+from __future__ import annotations
+
+import copy
+
+import pytest
+
+from hermetic.audit.auditing import judge
+from hermetic.audit.findings import Finding, Verdict
+from testbed.kubernetes_plants import PLANTS
+from tests.kubernetes_estates import POLICY, estate, sealed_cluster
+
+URGENT = {"critical", "high"}
+FINE = {Verdict.PASS, Verdict.NOT_APPLICABLE}
+
+
+def objections(findings: tuple[Finding, ...]) -> list[Finding]:
+    """What is wrong or not known."""
+    return [one for one in findings if one.verdict not in FINE]
+
+
+def test_the_sealed_cluster_is_clean() -> None:
+    assert objections(judge(estate(sealed_cluster()), POLICY)) == []
+
+
+@pytest.mark.parametrize("name", sorted(PLANTS))
+def test_what_is_planted_is_found_and_nothing_else(name: str) -> None:
+    plant, manifests = PLANTS[name], copy.deepcopy(sealed_cluster())
+    expected = plant.into(manifests)
+    found = objections(judge(estate(manifests), POLICY))
+    told = {(one.check, one.resource, one.severity.value, one.verdict.value) for one in found}
+    assert (expected.check, expected.resource, expected.severity, expected.verdict) in told
+    alarms = {one.check for one in found if one.severity.value in URGENT}
+    assert alarms <= {expected.check} | plant.also
+
+
+def test_every_plant_says_what_it_opens_and_where_that_is_documented() -> None:
+    assert all(one.title and one.source for one in PLANTS.values())

@@ -1,0 +1,368 @@
+"""Where Services, EndpointSlices, Ingresses and routes lead, and why one is not private."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from hermetic.kinds import BY_API_VERSION
+from hermetic.kube.ways import Ways
+from hermetic.objects.names import Owner
+from hermetic.plan.world import WayIn
+from tests.scenarios import Manifest
+from tests.worlds import POLICY
+
+OWNER = Owner("team-a", "llama", "uid-of-llama")
+MODEL = {"hermetic.dev/modeldeployment": "llama", "app.kubernetes.io/instance": "llama", "tier": "chat"}
+INTERNAL = "service.beta.kubernetes.io/azure-load-balancer-internal"
+KEPT = {"endpointslice.kubernetes.io/managed-by": "endpointslice-controller.k8s.io"}
+GATEWAYS = "gateway.networking.k8s.io/v1"
+VERSIONS = {kind: version for version, kind in reversed(BY_API_VERSION)}
+BOOK = [
+    {"manager": "kubectl-create", "operation": "Update", "time": "2026-11-22T10:00:00Z", "fieldsV1": {}},
+    {"manager": "mallory\n\u202e", "operation": "Update", "time": "2026-11-22T11:00:00Z", "fieldsV1": {}},
+    {"manager": "cloud", "operation": "Update", "subresource": "status", "time": "2026-11-22T12:00:00Z"},
+]
+
+
+def an_object(kind: str, name: str, namespace: str = "team-a", version: int = 7, **fields: Any) -> Manifest:
+    metadata = {
+        key: fields.pop(key) for key in ("annotations", "labels", "managedFields", "ownerReferences") if key in fields
+    }
+    known = {
+        "namespace": namespace,
+        "name": name,
+        "uid": f"uid-{kind}-{namespace}-{name}",
+        "resourceVersion": str(version),
+    }
+    return {
+        "apiVersion": fields.pop("apiVersion", VERSIONS[kind]),
+        "kind": kind,
+        "metadata": {**known, **metadata},
+        **fields,
+    }
+
+
+def a_service(name: str = "other", namespace: str = "team-a", **fields: Any) -> Manifest:
+    spec = {"type": "ClusterIP", "selector": {"tier": "chat"}, **fields.pop("spec", {})}
+    return an_object("Service", name, namespace, spec=spec, **fields)
+
+
+def own_service(**fields: Any) -> Manifest:
+    owned = [{"kind": "ModelDeployment", "name": "llama", "uid": OWNER.uid, "controller": True}]
+    selector = {"hermetic.dev/modeldeployment": "llama"}
+    return a_service("llama", ownerReferences=owned, spec={"selector": selector, **fields.pop("spec", {})}, **fields)
+
+
+def a_slice(service: str = "other", *addresses: str, namespace: str = "team-a", **labels: str) -> Manifest:
+    said = {**({"kubernetes.io/service-name": service} if service else {}), **labels}
+    endpoints = [{"addresses": [address]} for address in addresses or ("10.244.0.9",)]
+    return an_object("EndpointSlice", f"{service}-x", namespace, labels=said, addressType="IPv4", endpoints=endpoints)
+
+
+def an_ingress(service: str = "llama", *given: str, name: str = "chat", default: bool = False) -> Manifest:
+    backend = {"service": {"name": service, "port": {"number": 8000}}}
+    rules = [{"http": {"paths": [{"path": "/", "backend": backend}]}}]
+    spec = {"defaultBackend": backend} if default else {"rules": rules}
+    return an_object("Ingress", name, spec=spec, status=balancer(*given))
+
+
+def a_route(
+    kind: str = "HTTPRoute",
+    namespace: str = "team-a",
+    parent: Manifest | None = None,
+    more: Sequence[Manifest] = (),
+    **backend: Any,
+) -> Manifest:
+    rules = [{"backendRefs": [{"name": "llama", **backend}, *more]}]
+    return an_object(kind, "chat", namespace, spec={"parentRefs": [parent or {"name": "front"}], "rules": rules})
+
+
+def a_gateway(*given: str, namespace: str = "team-a") -> Manifest:
+    return an_object("Gateway", "front", namespace, status={"addresses": [{"value": address} for address in given]})
+
+
+def balancer(*given: str) -> Manifest:
+    return {"loadBalancer": {"ingress": [{"ip": address} for address in given]}}
+
+
+def a_pod(name: str = "llama-0", *addresses: str, **status: Any) -> Manifest:
+    ips = [{"ip": address} for address in addresses or ("10.244.0.9",)]
+    return an_object("Service", name, labels=MODEL, status={"podIPs": ips, **status}) | {"kind": "Pod"}
+
+
+def found(*seen: Manifest) -> list[WayIn]:
+    """What is found of the model with one pod, in whatever order the objects were seen."""
+    answers = []
+    for order in (seen, seen[::-1]):
+        ways = Ways(POLICY)
+        for at, one in enumerate((*order, None)):
+            if one is None or (order is seen and at == 0):
+                ways.put_pod(a_pod(), OWNER.key)
+            if one is not None:
+                ways.put(one)
+        answers.append(list(ways.into(OWNER)))
+    assert answers[0] == answers[1]
+    return answers[0]
+
+
+def named(*seen: Manifest) -> list[str]:
+    return [f"{way.kind} {way.namespace}/{way.name}" for way in found(*seen)]
+
+
+# ---------------------------------------------------------------------- Services
+
+OPEN: dict[str, dict[str, Any]] = {
+    "a load balancer": {"spec": {"type": "LoadBalancer"}},
+    "a load balancer that is nearly internal": {"spec": {"type": "LoadBalancer"}, "annotations": {INTERNAL: "True"}},
+    "a load balancer of another class": {
+        "spec": {"type": "LoadBalancer", "loadBalancerClass": "x/y"},
+        "annotations": {INTERNAL: "true"},
+    },
+    "an internal one with a public address": {
+        "spec": {"type": "LoadBalancer"},
+        "annotations": {INTERNAL: "true"},
+        "status": balancer("20.1.2.3"),
+    },
+    "an internal one that asks for a public address": {
+        "spec": {"type": "LoadBalancer"},
+        "annotations": {INTERNAL: "true", "service.beta.kubernetes.io/azure-pip-name": "mine"},
+    },
+    "a name outside": {
+        "spec": {"type": "LoadBalancer"},
+        "annotations": {INTERNAL: "true"},
+        "status": {"loadBalancer": {"ingress": [{"hostname": "chat.example.com"}]}},
+    },
+    "a node port": {"spec": {"type": "NodePort", "ports": [{"nodePort": 30123}]}},
+    "an external IP": {"spec": {"externalIPs": ["10.0.0.9"]}},
+    "published": {"annotations": {"external-dns.alpha.kubernetes.io/hostname": "chat.example.com"}},
+    "shared with other clusters": {"annotations": {"service.cilium.io/global": "true"}},
+}
+PRIVATE: dict[str, dict[str, Any]] = {
+    "inside": {},
+    "headless": {"spec": {"clusterIP": "None"}},
+    "internal": {"spec": {"type": "LoadBalancer"}, "annotations": {INTERNAL: "true"}, "status": balancer("10.1.2.3")},
+    "switched off": {"annotations": {"tailscale.com/expose": "false"}},
+}
+
+
+@pytest.mark.parametrize("how", OPEN)
+def test_a_service_of_others_that_selects_our_pods_and_is_open_is_found(how: str) -> None:
+    assert named(a_service(**OPEN[how])) == ["Service team-a/other"]
+
+
+@pytest.mark.parametrize("how", PRIVATE)
+def test_a_private_one_is_not(how: str) -> None:
+    assert not named(a_service(**PRIVATE[how]))
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        {"selector": {"tier": "web"}},
+        {"selector": {"tier": "chat", "more": "x"}},
+        {"selector": {}},
+        {"selector": None},
+        {"type": "ExternalName", "externalName": "elsewhere.other.svc"},
+    ],
+)
+def test_one_that_leads_elsewhere_is_not(spec: Manifest) -> None:
+    assert not named(a_service(spec={"type": "LoadBalancer", **spec}))
+
+
+def test_one_of_another_namespace_selects_nothing_here() -> None:
+    assert not named(a_service(namespace="team-b", spec={"type": "LoadBalancer"}))
+
+
+def test_who_wrote_it_last_is_said_in_one_line_and_the_status_is_nobodys_word() -> None:
+    (way,) = found(a_service(spec={"type": "NodePort"}, managedFields=BOOK))
+    assert way.writer == "'mallory \ufffd' (Update, 2026-11-22T11:00:00Z)"
+
+
+def test_a_book_that_nobody_can_read_says_nothing() -> None:
+    for book in (None, "x", [], ["x"], [{}], [{"manager": "", "operation": "Update"}]):
+        (way,) = found(a_service(spec={"type": "NodePort"}, managedFields=book))
+        assert way.writer == ""
+
+
+def test_a_long_name_of_a_writer_is_cut() -> None:
+    (way,) = found(a_service(spec={"type": "NodePort"}, managedFields=[{"manager": "m" * 5000, "time": "t" * 5000}]))
+    assert len(way.writer) < 200
+
+
+def test_a_selector_that_is_too_large_to_keep_counts_as_one_that_fits() -> None:
+    assert named(a_service(spec={"type": "NodePort", "selector": {f"k{n}": "v" for n in range(65)}}))
+
+
+# ---------------------------------------------------------------------- slices
+
+
+def test_a_slice_by_hand_in_the_model_s_namespace_is_found_whatever_its_service() -> None:
+    assert named(a_service(spec={"selector": None}), a_slice()) == ["EndpointSlice team-a/other-x"]
+
+
+def test_one_that_another_controller_mirrors_is_by_hand_too() -> None:
+    mirrored = {"endpointslice.kubernetes.io/managed-by": "endpointslicemirroring-controller.k8s.io"}
+    assert named(a_service(spec={"selector": None}), a_slice(**mirrored))
+
+
+def test_one_that_claims_to_be_the_controller_s_is_not_believed_where_the_service_selects_nothing() -> None:
+    assert named(a_service(spec={"selector": None}), a_slice(**KEPT))
+
+
+def test_what_the_controller_keeps_says_no_more_than_the_selector() -> None:
+    """An address that another pod had before: the slice is behind by a moment."""
+    assert not named(a_service(spec={"selector": {"tier": "web"}}), a_slice(**KEPT))
+    assert not named(own_service(), a_slice("llama", **KEPT))
+
+
+def test_the_service_of_another_namespace_behind_which_our_pods_are_is_found_where_it_is_open() -> None:
+    leads = a_slice(namespace="team-b")
+    inside, outside = ({"spec": {"selector": None, "type": how}} for how in ("ClusterIP", "NodePort"))
+    assert not named(a_service(namespace="team-b", **inside), leads)
+    assert named(a_service(namespace="team-b", **outside), leads) == ["Service team-b/other"]
+
+
+def test_a_slice_of_no_service_is_found_in_any_namespace() -> None:
+    assert named(a_slice("", namespace="team-b")) == ["EndpointSlice team-b/-x"]
+
+
+@pytest.mark.parametrize("spelled", ["::ffff:10.244.0.9", "010.244.000.009"])
+def test_an_address_in_another_spelling_is_the_same(spelled: str) -> None:
+    assert named(a_slice("other", spelled))
+
+
+@pytest.mark.parametrize("address", ["10.244.0.99", "0.244.0.9", "10.244.0.9.example.com", "9"])
+def test_an_address_that_only_looks_like_it_is_not(address: str) -> None:
+    assert not named(a_slice("other", address))
+
+
+def test_a_pod_that_ended_has_no_address_any_more() -> None:
+    ways = Ways(POLICY)
+    ways.put(a_slice())
+    ways.put_pod(a_pod(), OWNER.key)
+    assert ways.into(OWNER)
+    ways.put_pod(a_pod(phase="Failed"), OWNER.key)
+    assert not ways.into(OWNER)
+
+
+# ---------------------------------------------------------------------- Ingresses
+
+
+@pytest.mark.parametrize("default", [True, False])
+@pytest.mark.parametrize("given", [(), ("20.1.2.3",), ("10.0.0.4", "20.1.2.3")])
+def test_an_ingress_to_our_service_is_found_unless_its_addresses_are_private(
+    given: tuple[str, ...],
+    default: bool,
+) -> None:
+    assert named(own_service(), an_ingress("llama", *given, default=default)) == ["Ingress team-a/chat"]
+    assert not named(own_service(), an_ingress("llama", "10.0.0.4", default=default))
+
+
+def test_an_ingress_to_a_service_of_others_before_our_pods_is_found() -> None:
+    assert named(a_service(), an_ingress("other")) == ["Ingress team-a/chat"]
+    assert not named(a_service(spec={"selector": {"tier": "web"}}), an_ingress("other"))
+
+
+def test_a_name_that_stands_for_our_service_is_followed() -> None:
+    alias = {"type": "ExternalName", "selector": None}
+    for target in ("llama.team-a.svc.cluster.local", "llama.team-a.svc", "LLAMA.team-a.svc.cluster.local."):
+        seen = (own_service(), a_service("alias", spec={**alias, "externalName": target}), an_ingress("alias"))
+        assert named(*seen) == ["Ingress team-a/chat"], target
+    twice = a_service("again", spec={**alias, "externalName": "alias.team-a.svc"})
+    assert named(own_service(), seen[1], twice, an_ingress("again")) == ["Ingress team-a/chat"]
+    itself = a_service("again", spec={**alias, "externalName": "again.team-a.svc"})
+    assert not named(itself, an_ingress("again"))
+
+
+# ---------------------------------------------------------------------- routes
+
+
+@pytest.mark.parametrize("kind", ["HTTPRoute", "GRPCRoute", "TLSRoute", "TCPRoute", "UDPRoute"])
+def test_a_route_to_our_service_is_found_unless_its_gateways_are_private(kind: str) -> None:
+    assert named(own_service(), a_route(kind), a_gateway("20.1.2.3")) == [f"{kind} team-a/chat"]
+    assert named(own_service(), a_route(kind), a_gateway()) == [f"{kind} team-a/chat"]
+    assert named(own_service(), a_route(kind)) == [f"{kind} team-a/chat"]
+    assert not named(own_service(), a_route(kind), a_gateway("10.0.0.4"))
+
+
+def test_a_route_inside_a_mesh_is_private_and_one_behind_something_unknown_is_not() -> None:
+    assert not named(own_service(), a_route(parent={"kind": "Service", "group": "", "name": "llama"}))
+    assert named(own_service(), a_route(parent={"kind": "XListenerSet", "group": "gateway.x", "name": "l"}))
+
+
+def test_a_copy_of_requests_leads_as_requests_do() -> None:
+    mirror = {"type": "RequestMirror", "requestMirror": {"backendRef": {"name": "llama"}}}
+    rules = [{"backendRefs": [{"name": "web"}], "filters": [mirror]}]
+    assert named(own_service(), an_object("HTTPRoute", "web", spec={"parentRefs": [{"name": "front"}], "rules": rules}))
+
+
+def test_a_pool_may_select_every_model_of_its_namespace() -> None:
+    pool = {"kind": "InferencePool", "group": "inference.networking.k8s.io", "name": "pool"}
+    elsewhere = {"name": "web"}
+    assert named(own_service(), a_route(more=[pool], **elsewhere)) == ["HTTPRoute team-a/chat"]
+    assert not named(own_service(), a_route(more=[pool], **elsewhere), a_gateway("10.0.0.4"))
+    assert not named(own_service(), a_route(namespace="team-b", more=[pool], **elsewhere))
+
+
+def test_a_route_of_another_namespace_counts_once_a_gateway_serves_it() -> None:
+    """No tenant makes another's model unready by a route that no gateway is allowed to follow."""
+    route = a_route(namespace="team-b")
+    route["spec"]["rules"] = [{"backendRefs": [{"name": "llama", "namespace": "team-a"}]}]
+    assert not named(own_service(), route)
+    accepted = {"type": "Accepted", "status": "True", "reason": "Accepted"}
+    refused = {"type": "ResolvedRefs", "status": "False", "reason": "RefNotPermitted"}
+    assert not named(own_service(), route | {"status": {"parents": [{"conditions": [accepted, refused]}]}})
+    assert named(own_service(), route | {"status": {"parents": [{"conditions": [accepted]}]}}) == [
+        "HTTPRoute team-b/chat"
+    ]
+
+
+# ---------------------------------------------------------------------- who is concerned
+
+
+@pytest.mark.parametrize(
+    "seen",
+    [
+        (a_service(spec={"type": "NodePort"}),),
+        (a_service(spec={"selector": None}), a_slice()),
+        (own_service(), an_ingress()),
+        (a_service(), an_ingress("other")),
+        (own_service(), a_route()),
+        (own_service(), a_route(), a_gateway("10.0.0.4")),
+    ],
+    ids=["service", "slice", "ingress", "ingress to another", "route", "gateway"],
+)
+def test_the_model_is_told_when_a_way_comes_changes_and_goes(seen: tuple[Manifest, ...]) -> None:
+    ways, last = Ways(POLICY), seen[-1]
+    ways.put_pod(a_pod(), OWNER.key)
+    for one in seen[:-1]:
+        ways.put(one)
+    assert ways.put(last) == {OWNER.key}
+    assert not ways.put(last), "nothing new"
+    newer = {**last, "metadata": {**last["metadata"], "resourceVersion": "9"}}
+    assert not ways.put(newer), "nothing that counts is new"
+    before = ways.into(OWNER)
+    assert ways.drop({**newer, "metadata": {**newer["metadata"], "resourceVersion": "10"}}) == {OWNER.key}
+    assert ways.into(OWNER) != before
+
+
+def test_what_a_list_no_longer_holds_is_forgotten() -> None:
+    ways, one = Ways(POLICY), a_service(spec={"type": "NodePort"})
+    kind = BY_API_VERSION["v1", "Service"]
+    ways.put_pod(a_pod(), OWNER.key)
+    ways.put(one)
+    assert not ways.sweep(kind, set(), 6), "younger than the list"
+    assert not ways.sweep(kind, {one["metadata"]["uid"]}, 9)
+    assert ways.into(OWNER)
+    assert ways.sweep(kind, set(), 9) == {OWNER.key}
+    assert not ways.into(OWNER)
+
+
+def test_other_models_are_not_concerned() -> None:
+    ways = Ways(POLICY)
+    ways.put_pod(a_pod(), OWNER.key)
+    assert not ways.put(a_service(spec={"selector": {"tier": "web"}, "type": "NodePort"}))
+    assert not ways.into(Owner("team-a", "phi", "uid-of-phi"))

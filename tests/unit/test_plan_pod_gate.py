@@ -1,0 +1,192 @@
+"""What the Lease tells the API server about pods: until when they are let in, and where they need no proof."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+
+from hermetic.api.configuration import Configuration
+from hermetic.api.times import timestamp
+from hermetic.controller.pod_gate import PodGate
+from hermetic.kinds import EGRESS_AUDIT, MODEL_DEPLOYMENT
+from hermetic.kube.store import Store
+from hermetic.plan.pod_gate import (
+    ENFORCED,
+    MOST_MODELS,
+    PODS_UNTIL,
+    UNPROVEN,
+    enforced_models,
+    pods_until,
+    unproven_namespaces,
+)
+from hermetic.plan.world import Evidence
+from tests.worlds import NOW, evidence
+
+HOUR = timedelta(hours=1)
+
+
+def policy(**isolation: Any) -> Configuration:
+    return Configuration.model_validate({"isolation": isolation})
+
+
+@pytest.mark.parametrize(
+    "seen",
+    [
+        None,
+        evidence("Fail"),
+        evidence("Unknown"),
+        evidence(None),
+        evidence(sources=frozenset({"azure"})),
+        evidence(observed_at=None),
+        evidence(observed_at=NOW + HOUR),
+        evidence(expires_at=NOW),
+        evidence(age=timedelta(days=1)),
+        evidence(confirmed_at=None),
+        evidence(confirmed_at=NOW - timedelta(minutes=15)),
+    ],
+)
+def test_no_pod_is_let_in_where_the_gate_is_closed(seen: Evidence | None) -> None:
+    assert pods_until(policy(), seen, NOW) == ""
+
+
+@pytest.mark.parametrize(
+    ("seen", "until"),
+    [
+        (evidence(), "2026-11-24T12:15:00Z"),
+        (evidence(expires_at=NOW + timedelta(minutes=3)), "2026-11-24T12:03:00Z"),
+        (evidence(age=timedelta(hours=23, minutes=50)), "2026-11-24T12:10:00Z"),
+        (evidence(confirmed_at=NOW - timedelta(minutes=14)), "2026-11-24T12:01:00Z"),
+        (evidence(expires_at=None), "2026-11-24T12:15:00Z"),
+    ],
+)
+def test_pods_are_let_in_until_the_first_of_the_ends(seen: Evidence, until: str) -> None:
+    """Evidence that expires, that grows too old, and that the operator does not come to again."""
+    assert pods_until(policy(), seen, NOW) == until
+
+
+FLOORS: dict[str, tuple[dict[str, Any], str]] = {
+    "by default": ({}, ""),
+    "everywhere": ({"minimumEnforcement": "Off"}, "*"),
+    "a sandbox": ({"overrides": [{"minimumEnforcement": "Report", "namespaces": ["lab", "dev"]}]}, "dev,lab"),
+    "all but one": (
+        {"minimumEnforcement": "Report", "overrides": [{"minimumEnforcement": "Enforce", "namespaces": ["prod"]}]},
+        "*,-prod",
+    ),
+    "the strictest counts": (
+        {
+            "overrides": [
+                {"minimumEnforcement": "Off", "namespaces": ["lab"]},
+                {"minimumEnforcement": "Enforce", "namespaces": ["*"]},
+            ]
+        },
+        "",
+    ),
+    "availability first": ({"replacements": "Admit"}, "*"),
+}
+
+
+@pytest.mark.parametrize(("isolation", "said"), FLOORS.values(), ids=list(FLOORS))
+def test_the_namespaces_that_need_no_proof_are_those_of_the_configuration(isolation: dict[str, Any], said: str) -> None:
+    assert unproven_namespaces(policy(**isolation)) == said
+    names = said.split(",")
+    for namespace in ("lab", "dev", "prod", "other"):
+        admitted = namespace in names or ("*" in names and f"-{namespace}" not in names)
+        configured = policy(**isolation).isolation
+        assert admitted == (configured.replacements == "Admit" or configured.minimum_of(namespace) != "Enforce")
+
+
+ASKING = [("lab", "strict", "Enforce"), ("lab", "loose", "Report"), ("dev", "free", "Off"), ("prod", "x", "Enforce")]
+
+
+@pytest.mark.parametrize(
+    ("isolation", "said"),
+    [
+        ({}, ""),
+        ({"minimumEnforcement": "Report"}, "lab/strict,prod/x"),
+        (FLOORS["a sandbox"][0], "lab/strict"),
+        (FLOORS["all but one"][0], "lab/strict"),
+        ({"replacements": "Admit", "minimumEnforcement": "Off"}, ""),
+    ],
+)
+def test_the_models_that_ask_for_a_proof_where_none_is_demanded_are_named(isolation: dict[str, Any], said: str) -> None:
+    assert enforced_models(policy(**isolation), ASKING) == said
+    assert enforced_models(policy(**isolation), ASKING[::-1]) == said
+
+
+def test_with_too_many_to_name_every_model_waits() -> None:
+    asking = [("lab", f"m{number}", "Enforce") for number in range(MOST_MODELS + 1)]
+    assert enforced_models(policy(minimumEnforcement="Off"), asking) == "*"
+    assert enforced_models(policy(minimumEnforcement="Off"), asking[1:]).count(",") == MOST_MODELS - 1
+
+
+def test_the_lease_names_them_once_every_model_was_listed() -> None:
+    store = Store(policy(minimumEnforcement="Report"))
+    gate = PodGate(policy(minimumEnforcement="Report"), store, Clock())
+    for number, (name, isolation) in enumerate({"strict": {}, "loose": {"enforcement": "Report"}}.items(), 1):
+        metadata = {"namespace": "lab", "name": name, "uid": name, "resourceVersion": str(number)}
+        store.put({"kind": "ModelDeployment", "metadata": metadata, "spec": {"isolation": isolation}})
+        store.note_listed(MODEL_DEPLOYMENT, None, "1")
+        assert ENFORCED not in gate.annotations(), "the list is not at its end"
+    store.sweep(MODEL_DEPLOYMENT, {"strict", "loose"}, 3)
+    assert gate.annotations()[ENFORCED] == "lab/strict"
+
+
+class Clock:
+    """At NOW for ever."""
+
+    def now(self) -> datetime:
+        return NOW
+
+    def monotonic(self) -> float:
+        return 0.0
+
+
+def a_gate(store: Store) -> tuple[PodGate, list[str]]:
+    asked: list[str] = []
+    gate = PodGate(policy(), store, Clock())
+    gate.renew = lambda: asked.append("now")
+    return gate, asked
+
+
+def an_audit(version: int, verdict: str = "Pass") -> dict[str, Any]:
+    moment, end = timestamp(NOW - HOUR), timestamp(NOW + HOUR)
+    azure = {"digest": "sha256:" + "a" * 64, "observedAt": moment, "expiresAt": end, "signedBy": "platform"}
+    looks = {"azure": azure, "kubernetes": {"observedAt": moment}, "probe": {"observedAt": moment, "nodes": 1}}
+    return {
+        "kind": "EgressAudit",
+        "metadata": {"name": "cluster", "uid": "u", "generation": 1, "resourceVersion": str(version)},
+        "status": {"observedGeneration": 1, "verdict": verdict, "evidence": looks},
+    }
+
+
+def test_what_an_earlier_process_said_stays_until_this_one_knows() -> None:
+    """Until everything was listed and the evidence was judged, to say "closed" would refuse pods at every upgrade."""
+    store = Store(policy())
+    gate, asked = a_gate(store)
+    gate.look()
+    assert gate.annotations() == {UNPROVEN: ""}
+    store.put(an_audit(2))
+    store.note_listed(EGRESS_AUDIT, None, "2")
+    gate.look()
+    assert gate.annotations() == {UNPROVEN: ""}, "the status says Pass, and this process has not looked"
+    assert asked == []
+
+
+def test_a_gate_that_opens_or_closes_is_said_at_once_and_nothing_else() -> None:
+    store = Store(policy())
+    gate, asked = a_gate(store)
+    store.note_listed(EGRESS_AUDIT, None, "1")
+    assert gate.annotations()[PODS_UNTIL] == ""
+    store.put(an_audit(2))
+    store.judge(confirmed_at=NOW)
+    gate.look()
+    assert len(asked) == 1, "it opens"
+    assert gate.annotations()[PODS_UNTIL] == timestamp(NOW + timedelta(minutes=15))
+    gate.look()
+    assert len(asked) == 1, "open as before"
+    store.put(an_audit(3, "Fail"))
+    gate.look()
+    assert len(asked) == 2, "it closes"
+    assert gate.annotations()[PODS_UNTIL] == ""

@@ -1,0 +1,164 @@
+"""What others add to the spec of our objects: found wherever it is, taken out by one patch, and its writer named."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from hermetic.plan.managers import LARGEST_BOOK, MOST_MANAGERS, Step, kept, spelled, writers
+from hermetic.plan.whole import foreign, whole
+from tests.controller.cluster_in_memory import _merge_patched
+from tests.renderings import RENDERINGS
+from tests.worlds import living, rendered
+
+EVERYTHING = rendered(RENDERINGS["everything-said"])
+WHOLE = [kind for kind in EVERYTHING if kind in ("Deployment", "Service", "PodDisruptionBudget")]
+
+
+def maps(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """The path of every mapping in a value that is compared field by field."""
+    if isinstance(value, dict):
+        yield path
+    steps = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, inner in steps:
+        yield from maps(inner, (*path, key))
+
+
+def at(value: Any, path: tuple[Any, ...]) -> Any:
+    for step in path:
+        value = value[step]
+    return value
+
+
+def test_nothing_is_foreign_in_what_was_applied() -> None:
+    for manifest in RENDERINGS.values():
+        for child in rendered(manifest).values():
+            assert foreign(child, living(child)) == ()
+
+
+@pytest.mark.parametrize("kind", WHOLE)
+def test_a_field_that_is_added_anywhere_is_found_and_taken_out(kind: str) -> None:
+    desired = EVERYTHING[kind]
+    held_by_drift = ("tolerations", "nodeSelectorTerms", "topologySpreadConstraints")
+    for path in maps(desired["spec"]):
+        if any(name in held_by_drift and len(path) > path.index(name) + 1 for name in path):
+            continue  # one value, compared as a whole
+        live = living(desired)
+        at(live["spec"], path)["ofALaterKubernetes"] = {"x": "y"}
+        assert foreign(desired, live), path
+        after = _merge_patched(live, whole(desired, live))
+        assert after["spec"] == desired["spec"], path
+
+
+EDITS: dict[str, tuple[Callable[[Any], object], str]] = {
+    "container": (lambda pod: pod["containers"].append({"name": "x"}), "containers[x]"),
+    "init container": (lambda pod: pod.update(initContainers=[{"name": "x"}]), "initContainers"),
+    "variable": (lambda pod: pod["containers"][0]["env"].append({"name": "X"}), "containers[engine].env[X]"),
+    "same variable again": (
+        lambda pod: pod["containers"][0]["env"].append({"name": "HF_HUB_OFFLINE", "value": "0"}),
+        "containers[engine].env[HF_HUB_OFFLINE]",
+    ),
+    "order of variables": (lambda pod: pod["containers"][0]["env"].reverse(), "containers[engine].env"),
+    "hook": (
+        lambda pod: pod["containers"][0]["lifecycle"].update(postStart={"exec": {}}),
+        "containers[engine].lifecycle.postStart",
+    ),
+    "resolver": (lambda pod: pod.update(dnsPolicy="None"), "dnsPolicy"),
+    "restart policy": (lambda pod: pod.update(restartPolicy="Never"), "restartPolicy"),
+    "scheduler": (lambda pod: pod.update(schedulerName="mine"), "schedulerName"),
+    "old name of the account": (lambda pod: pod.update(serviceAccount="default"), "serviceAccount"),
+}
+
+
+@pytest.mark.parametrize(("edit", "place"), EDITS.values(), ids=list(EDITS))
+def test_the_place_is_said_as_people_write_it(edit: Callable[[Any], object], place: str) -> None:
+    desired = EVERYTHING["Deployment"]
+    live = living(desired)
+    edit(live["spec"]["template"]["spec"])
+    assert [spelled(steps) for steps in foreign(desired, live)] == [f"spec.template.spec.{place}"]
+
+
+def test_what_the_api_server_fills_in_and_a_restart_are_not_foreign() -> None:
+    desired = EVERYTHING["Deployment"]
+    live = living(desired)
+    template = live["spec"]["template"]
+    template["metadata"] |= {"creationTimestamp": None, "annotations": {"kubectl.kubernetes.io/restartedAt": "now"}}
+    pod = template["spec"]
+    pod |= {"restartPolicy": "Always", "dnsPolicy": "ClusterFirst", "schedulerName": "default-scheduler"}
+    pod |= {"serviceAccount": pod["serviceAccountName"]}
+    pod["containers"][0] |= {"terminationMessagePath": "/dev/termination-log"}
+    assert foreign(desired, live) == ()
+    template["metadata"]["annotations"]["k8s.v1.cni.cncf.io/networks"] = "open"
+    assert len(foreign(desired, live)) == 1
+
+
+def test_the_patch_is_of_the_object_that_was_looked_at_and_leaves_metadata_of_others() -> None:
+    desired = EVERYTHING["Deployment"]
+    live = living(desired)
+    live["metadata"]["ownerReferences"].insert(0, {"kind": "Application", "name": "chat", "uid": "another"})
+    live["metadata"]["labels"]["team"] = "chat"
+    live["spec"]["paused"] = True
+    patch = whole(desired, live)
+    after = _merge_patched(copy.deepcopy(live), patch)
+    assert after["metadata"] == live["metadata"]
+    assert "paused" not in after["spec"]
+    assert patch["metadata"]["uid"] == live["metadata"]["uid"]
+    assert "resourceVersion" not in patch["metadata"], "a status that is written meanwhile is no reason to wait"
+
+
+def test_the_owner_comes_back_beside_the_others_and_only_onto_what_was_seen() -> None:
+    desired = EVERYTHING["Deployment"]
+    live = living(desired)
+    (ours,) = live["metadata"]["ownerReferences"]
+    another = {"kind": "Application", "name": "chat", "uid": "another"}
+    for changed in ([another], [another, {**ours, "controller": False}]):
+        live["metadata"]["ownerReferences"] = changed
+        patch = whole(desired, live)
+        assert _merge_patched(live, patch)["metadata"]["ownerReferences"] == [another, ours]
+        assert patch["metadata"]["resourceVersion"] == live["metadata"]["resourceVersion"]
+
+
+# ---------------------------------------------------------------------- who wrote it
+
+PLACE = (Step("spec"), Step("template"), Step("spec"), Step("containers", (("name", "x"),)))
+
+
+def book(manager: str, fields: dict[str, Any], **entry: Any) -> dict[str, Any]:
+    return {"manager": manager, "operation": "Update", "fieldsV1": fields, **entry}
+
+
+def containers(name: str) -> dict[str, Any]:
+    return {"f:spec": {"f:template": {"f:spec": {"f:containers": {f'k:{{"name":"{name}"}}': {".": {}}}}}}}
+
+
+def test_the_manager_of_the_item_is_named_and_nobody_else() -> None:
+    managed = [
+        book("hermetic", containers("x"), operation="Apply"),
+        book("kubectl-patch", containers("x")),
+        book("flux", containers("y")),
+        book("kube-controller-manager", {"f:status": {}}),
+    ]
+    live = {"metadata": {"managedFields": kept(managed)}}
+    assert writers(live, PLACE) == ("kubectl-patch",)
+    assert [entry["manager"] for entry in live["metadata"]["managedFields"]] == ["kubectl-patch", "flux"]
+
+
+def test_a_name_that_is_no_line_is_shown_as_one() -> None:
+    live = {"metadata": {"managedFields": kept([book("a\n  fix: b\u202e", containers("x"))])}}
+    assert writers(live, PLACE) == ("a fix: b\ufffd",)
+    assert "\n" not in spelled((Step("spec"), Step("containers", (("name", "a\nb"),))))
+
+
+def test_the_book_is_kept_within_bounds() -> None:
+    large = {"f:spec": {f"f:{number}": {} for number in range(10_000)}}
+    found = kept([book(f"m{number}" + "x" * 1000, large) for number in range(100)])
+    assert len(found) == MOST_MANAGERS
+    assert len(str(found)) < LARGEST_BOOK
+
+
+@pytest.mark.parametrize("managed", [None, [{}], [{"manager": None, "fieldsV1": None}], "x"])
+def test_a_book_that_was_thrown_away_names_nobody(managed: Any) -> None:
+    assert writers({"metadata": {"managedFields": kept(managed)}}, PLACE) == ()

@@ -1,0 +1,167 @@
+"""Since when a subnet is known to be private: the attestation before, the activity log, and what a person states."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from hermetic.audit.egress.private_since import Basis, Since, Void, private_since, proven_since
+from hermetic.audit.estate.estate import Estate
+from hermetic.audit.estate.look import Seen
+from hermetic.audit.estate.questions import Trouble
+from hermetic.audit.policy import AttestedPrivate, Policy, PrivateSince
+from hermetic.audit.private_subnets import private_subnets
+from tests.audit_estates import GROUP, NODES, VNET, World, small_cluster
+
+Q = datetime(2026, 11, 20, 12, tzinfo=UTC)
+"""When the log was asked; it is trusted up to an hour before."""
+DIGEST = "sha256:" + "ab" * 32
+SUBNET_WRITE, VNET_WRITE = "Microsoft.Network/virtualNetworks/subnets/write", "Microsoft.Network/virtualNetworks/write"
+
+
+def ago(hours: float) -> datetime:
+    return Q - timedelta(hours=hours)
+
+
+def logged(*writes: float, resource: str = NODES, operation: str = SUBNET_WRITE, count: int = 5) -> World:
+    """A sealed cluster whose log shows these writes, in hours before it was asked, and some other events."""
+    events = [{"at": ago(one).isoformat(), "operation": operation, "resource": resource.upper()} for one in writes]
+    held = {"since": ago(89 * 24).isoformat(), "until": Q.isoformat(), "count": count, "events": events}
+    return small_cluster().put(GROUP, held)
+
+
+def attested(since: float, seen: float) -> Policy:
+    """An earlier attestation: private since, and last seen, so many hours before; its audit took a minute."""
+    before = AttestedPrivate(NODES, ago(since), ago(seen) - timedelta(minutes=1), ago(seen), DIGEST)
+    return Policy(attested_private=(before,))
+
+
+def stated(since: float, through: float | None = None) -> Policy:
+    held = {"subnet": NODES, "since": ago(since), "statedBy": "network-team"}
+    if through is not None:
+        held["through"] = ago(through)
+    return Policy.model_validate({"subnetsPrivateSince": [held]})
+
+
+def known(world: World, policy: Policy) -> Since | Void | None:
+    found: list[Since | Void | None] = []
+
+    def judge(estate: Estate) -> None:
+        found[:] = [private_since(estate, policy, Seen(NODES, None))]
+
+    world.settled(judge)
+    return found[0]
+
+
+@pytest.mark.parametrize(
+    ("writes", "since", "seen", "expected"),
+    [
+        ((), 48, 24, (89 * 24, Basis.ACTIVITY_LOG)),  # no write in the window: private since it begins
+        ((500,), 48, 24, (500, Basis.ACTIVITY_LOG)),  # the last write before it was seen
+        ((700, 500), 48, 24, (500, Basis.ACTIVITY_LOG)),
+        ((36,), 48, 24, (36, Basis.ACTIVITY_LOG)),  # between two looks: the moment moves
+        ((12,), 48, 24, None),  # after the last look: flipped, for all that is known
+        ((24.005,), 48, 24, None),  # while the last look was going on
+        ((0.5,), 48, 24, None),
+        ((), 48, 0.5, (48, Basis.ATTESTATION)),  # the look is younger than what the log shows
+        ((500,), 48, 0.5, (48, Basis.ATTESTATION)),
+        ((36,), 48, 0.5, None),
+        ((), 90 * 24, 24, (90 * 24, Basis.ATTESTATION)),  # known from before the window
+    ],
+)
+def test_the_log_is_held_against_the_attestation_before(
+    writes: tuple[float, ...], since: float, seen: float, expected: tuple[float, Basis] | None
+) -> None:
+    found = known(logged(*writes), attested(since, seen))
+    if expected is None:
+        assert isinstance(found, Void)
+        assert "write" in found.words
+    else:
+        assert isinstance(found, Since)
+        assert (found.at, found.basis) == (ago(expected[0]), expected[1])
+        assert any(one.sha256 == "ab" * 32 for look in found.looks for one in look.evidence)
+
+
+@pytest.mark.parametrize("resource", [NODES, VNET, VNET.lower(), f"{VNET}/"])
+@pytest.mark.parametrize(
+    "operation", [SUBNET_WRITE, VNET_WRITE, "Microsoft.Network/virtualNetworks/subnets/delete", "x/y"]
+)
+def test_any_operation_on_the_subnet_or_its_network_counts_as_a_write(resource: str, operation: str) -> None:
+    assert isinstance(known(logged(12, resource=resource, operation=operation), attested(48, 24)), Void)
+
+
+@pytest.mark.parametrize(
+    ("resource", "operation"),
+    [
+        (f"{VNET}/subnets/other", SUBNET_WRITE),
+        (f"{VNET}/virtualNetworkPeerings/p", "Microsoft.Network/virtualNetworks/virtualNetworkPeerings/write"),
+        (NODES, "Microsoft.Network/virtualNetworks/subnets/join/action"),
+    ],
+)
+def test_what_leaves_the_subnet_as_it_is_does_not_count(resource: str, operation: str) -> None:
+    assert isinstance(known(logged(12, resource=resource, operation=operation), attested(48, 24)), Since)
+
+
+@pytest.mark.parametrize("trouble", [Trouble.FORBIDDEN, Trouble.TRUNCATED, Trouble.UNAVAILABLE, Trouble.UNREADABLE])
+def test_a_log_that_was_not_read_whole_says_nothing(trouble: Trouble) -> None:
+    world = logged(12).refuse(GROUP, trouble)
+    assert known(world, attested(48, 24)) == known(small_cluster(), attested(48, 24))
+    assert isinstance(known(world, attested(48, 24)), Since)
+    assert isinstance(known(world, stated(48)), Since)
+
+
+def test_a_log_without_any_event_is_not_known_to_be_one() -> None:
+    found = known(logged(count=0), attested(48, 24))
+    assert isinstance(found, Since)
+    assert (found.at, found.basis) == (ago(48), Basis.ATTESTATION)
+
+
+def test_the_log_alone_knows_no_moment() -> None:
+    """A subnet that was made private a minute ago looks like one that was never written."""
+    assert known(logged(500), Policy()) is None
+
+
+@pytest.mark.parametrize(
+    ("writes", "since", "through", "holds"),
+    [((500,), 48, None, True), ((12,), 48, None, False), ((12,), 48, 10, True), ((12, 9), 48, 10, False)],
+)
+def test_a_statement_holds_until_a_later_write_that_it_does_not_cover(
+    writes: tuple[float, ...], since: float, through: float | None, holds: bool
+) -> None:
+    found = known(logged(*writes), stated(since, through))
+    assert isinstance(found, Since if holds else Void)
+    if isinstance(found, Since):
+        assert (found.at, found.basis) == (ago(since), Basis.POLICY)
+
+
+def test_what_a_person_states_is_not_handed_on_as_known() -> None:
+    both = Policy(subnets_private_since=(PrivateSince(subnet=NODES, since=ago(500), stated_by="network-team"),))
+    estate = small_cluster().settled(lambda one: private_subnets(one, both, Q))
+    [found] = private_subnets(estate, both, Q)
+    assert (found.subnet, found.since, found.basis) == (NODES, Q, Basis.AUDIT)
+    assert (found.stated_since, found.stated_by) == (ago(500), "network-team")
+
+
+@pytest.mark.parametrize("change", [{"defaultOutboundAccess": None}, {"defaultOutboundAccess": True}])
+def test_a_subnet_that_is_not_private_is_not_named_so_its_chain_begins_anew(change: dict[str, Any]) -> None:
+    world = small_cluster().change(NODES, **change)
+    policy = attested(48, 24)
+    assert private_subnets(world.settled(lambda one: private_subnets(one, policy, Q)), policy, Q) == ()
+    unread = small_cluster().refuse(NODES)
+    assert private_subnets(unread.settled(lambda one: private_subnets(one, policy, Q)), policy, Q) == ()
+
+
+def test_the_earliest_moment_is_handed_on_until_a_write_voids_it() -> None:
+    for world, moment, basis in (
+        (small_cluster(), ago(48), Basis.ATTESTATION),
+        (logged(500), ago(500), Basis.ACTIVITY_LOG),
+        (logged(12), Q, Basis.AUDIT),
+    ):
+        policy = attested(48, 24)
+        estate = world.settled(
+            lambda one, policy=policy: (proven_since(one, policy, NODES), private_subnets(one, policy, Q))
+        )
+        [found] = private_subnets(estate, policy, Q)
+        assert (found.since, found.basis) == (moment, basis)

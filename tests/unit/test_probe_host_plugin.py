@@ -1,0 +1,155 @@
+"""The host's own channel: asked over HTTP from both vantages, and weighed by who has the machine's network."""
+
+from __future__ import annotations
+
+import json
+import socket
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from hermetic.audit.checks import probe
+from hermetic.audit.estate.estate import Estate
+from hermetic.audit.estate.kubernetes.objects import EVERYWHERE
+from hermetic.audit.estate.kubernetes.pods import Pod
+from hermetic.audit.estate.probe.readings import Reading, Target, reply
+from hermetic.audit.estate.questions import Answer, Body, Problem, Question, Trouble
+from hermetic.audit.findings import Evidence, Finding, Severity, Verdict
+from hermetic.audit.judging import findings_of
+from hermetic.audit.policy import Policy
+from hermetic.collect.probe.program import calling
+from hermetic.collect.probe.program.racing import race
+from hermetic.collect.probe.readings import question
+from tests.probe_runs import CLUSTER, both, called, finding, run, sealed
+
+HOST = "168.63.129.16"
+PLUGIN = called({("http", HOST, 32526): "h200/1", ("http", HOST, 80): "h200/1"}, host_network=True)
+
+
+def with_pods(*pods: dict[str, Any], problem: Problem | None = None) -> Finding:
+    """The finding about machines on which the channel answers, where the cluster was asked for its pods."""
+    of_pods = Question(Pod.SOURCE, "list", Pod.TYPE, EVERYWHERE, Pod.API_VERSION)
+    evidence = (Evidence("GET /api/v1/pods", 200),)
+    answer = Answer(tuple(Body(one, evidence) for one in pods), evidence, problem)
+    seen = Estate(CLUSTER, ["probe", "kube"], {question(CLUSTER): Answer(tuple(both(None, PLUGIN))), of_pods: answer})
+    (check,) = (one for one in probe.CHECKS if one.page.id == "host-plugin")
+    (found,) = findings_of(check, seen, Policy())
+    return found
+
+
+def on_the_host(name: str, namespace: str) -> dict[str, Any]:
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, "namespace": namespace},
+        "spec": {"hostNetwork": True, "containers": [{"name": "a", "image": "contoso.azurecr.io/a@sha256:0"}]},
+    }
+
+
+def test_a_channel_that_is_silent_on_the_machine_passes() -> None:
+    assert finding("host-plugin", both()).verdict is Verdict.PASS
+
+
+def test_on_the_machine_it_is_medium_and_says_what_that_means() -> None:
+    found = finding("host-plugin", both(None, PLUGIN))
+    assert (found.verdict, found.severity, found.reason) == (Verdict.FAIL, Severity.MEDIUM, "HostPluginReachable")
+    assert f"{HOST}:32526/tcp HTTP answered" in found.message
+    assert "--kube" in found.message
+    assert found.paths == ("pool gpu -> node gpu-0 -> host plug-in -> internet",)
+    assert found.remedy
+    assert found.evidence
+
+
+def test_from_a_pod_it_is_high_by_another_id() -> None:
+    said = called({("http", HOST, 32526): "h200/1"})
+    found = finding("wireserver", both(said))
+    assert (found.verdict, found.severity) == (Verdict.FAIL, Severity.HIGH)
+    assert finding("host-plugin", both(said)).verdict is Verdict.PASS
+
+
+def test_another_pod_on_the_host_makes_it_high() -> None:
+    found = with_pods(on_the_host("web", "team"))
+    assert (found.verdict, found.severity) == (Verdict.FAIL, Severity.HIGH)
+    assert "web" in found.message
+
+
+@pytest.mark.parametrize("problem", [None, Problem(Trouble.FORBIDDEN, "no")])
+def test_without_another_pod_on_the_host_it_stays_medium(problem: Problem | None) -> None:
+    pod = on_the_host("web", "team")
+    pod["spec"]["hostNetwork"] = False
+    found = with_pods(pod, problem=problem)
+    assert (found.verdict, found.severity) == (Verdict.FAIL, Severity.MEDIUM)
+
+
+@pytest.mark.parametrize(("answer", "verdict"), [("t", Verdict.UNKNOWN), ("o/1", Verdict.FAIL)])
+def test_an_older_probe_that_asked_no_http_proves_nothing(answer: str, verdict: Verdict) -> None:
+    said = sealed(host_network=True)
+    body = run(said, host_network=True)
+    asked = json.loads(body.value["questions"])
+    rows = asked["targets"]
+    asked["targets"] = [["wireserver", "tcp", *row[2:]] if row[0] == "wireserver" else row for row in rows]
+    said["targets"] = [
+        answer if row[0] == "wireserver" else old for row, old in zip(rows, said["targets"], strict=True)
+    ]
+    older = run(said, host_network=True, questions=json.dumps(asked))
+    assert finding("host-plugin", [both()[0], older]).verdict is verdict
+
+
+@pytest.mark.parametrize("answer", ["e111/1", "h200", "hello", "h", "xValueError"])
+def test_what_is_not_clear_never_passes(answer: str) -> None:
+    said = called({("http", HOST, 32526): answer}, host_network=True)
+    assert finding("host-plugin", both(None, said)).verdict is not Verdict.PASS
+
+
+@pytest.mark.parametrize(("raw", "reading"), [("h200/3", Reading.HTTP_ANSWERED), ("h403", Reading.HTTP_ANSWERED)])
+def test_any_status_means_that_something_answered(raw: str, reading: Reading) -> None:
+    said = reply(Target("wireserver", "http", HOST, 32526), raw)
+    assert said.reading is reading
+    assert said.reading.came_through
+
+
+@pytest.fixture
+def listener() -> Iterator[tuple[socket.socket, list[bytes]]]:
+    """A server that keeps the first request and answers as its list says."""
+    server, kept = socket.create_server(("127.0.0.1", 0)), list[bytes]()
+    yield server, kept
+    server.close()
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        (b"HTTP/1.1 200 OK\r\n\r\n", "h200"),
+        (b"HTTP/1.1 403 No\r\n\r\n", "h403"),
+        (b"SSH-2.0-x\r\n", "o"),
+        (b"HTTP/1.1\r\n", "o"),
+        (b"", "o"),
+    ],
+)
+def test_the_probe_asks_for_versions_and_reads_the_status(
+    listener: tuple[socket.socket, list[bytes]], answer: bytes, said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server, kept = listener
+    port = server.getsockname()[1]
+    monkeypatch.setitem(calling.VERSIONS, port, "/versions")
+
+    def serve() -> None:
+        taken, _ = server.accept()
+        kept.append(taken.recv(1024))
+        taken.sendall(answer)
+        taken.close()
+
+    serving = threading.Thread(target=serve)
+    serving.start()
+    (answered,) = race([calling.http("127.0.0.1", port, 5.0)])
+    serving.join()
+    assert answered.partition("/")[0] == said
+    assert kept[0].startswith(b"GET /versions HTTP/1.1\r\nHost: 127.0.0.1\r\n")
+
+
+def test_both_vantages_ask_both_ports_over_http() -> None:
+    for body in both():
+        rows = [row for row in json.loads(body.value["questions"])["targets"] if row[0] == "wireserver"]
+        assert rows == [["wireserver", "http", HOST, 80], ["wireserver", "http", HOST, 32526]]

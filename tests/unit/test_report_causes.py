@@ -1,0 +1,141 @@
+"""Causes: what is changed once, which findings that settles, and in which order."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+
+from hermetic.audit.attestation.report_form import without_what_is_fine
+from hermetic.audit.checks.registry import PAGES
+from hermetic.audit.findings import AcceptedException, Finding, Parts, Severity, Verdict
+from hermetic.audit.report.cause_table import CHANGES
+from hermetic.audit.report.causes import by_cause, causes_of
+from hermetic.audit.report.machine import document
+from tests.audit_reports import CLUSTER, NODES, PODS, a_failing_report, a_sealed_report, pages
+
+NIC = f"{CLUSTER.partition('/providers/')[0]}/providers/Microsoft.Network/networkInterfaces/nic-dns"
+OUT, NIC_OUT = "subnet snet-nodes -> default outbound -> internet", "nic nic-dns -> public ip -> internet"
+
+
+def fail(check: str, resource: str, severity: Severity = Severity.HIGH, **fields: object) -> Finding:
+    return replace(Finding(check, resource, Verdict.FAIL, severity), **fields)  # type: ignore[arg-type]
+
+
+DEFAULT_OUTBOUND = (
+    fail("subnet-default-outbound", NODES, Severity.CRITICAL, paths=(OUT,)),
+    fail("subnet-default-outbound", PODS, Severity.CRITICAL),
+    fail("nic-default-outbound", f"{NIC}-0", Severity.CRITICAL),
+)
+MACHINE = (fail("nic-public-ip", NIC, paths=(NIC_OUT,)), fail("vm-pivot", NIC.upper()))
+PARTS = Parts(("subnet-default-outbound", "nic-default-outbound", "nic-public-ip"))
+SUM = fail("aks-outbound-type", CLUSTER, Severity.CRITICAL, paths=(OUT, NIC_OUT), derived_from=PARTS)
+
+
+def told(*findings: Finding) -> list[tuple[str, int]]:
+    return [(cause.id, len(cause.findings)) for cause in causes_of(findings, PAGES)]
+
+
+def test_the_table_names_only_checks_that_there_are_and_each_once():
+    named = [check for change in CHANGES for check in change.checks]
+    assert len(named) == len(set(named))
+    assert set(named) <= set(PAGES)
+    assert len({change.id for change in CHANGES}) == len(CHANGES)
+    assert {change.id for change in CHANGES}.isdisjoint(set(PAGES) - set(named))
+
+
+def test_checks_that_one_change_settles_share_a_cause_whatever_their_resources():
+    assert told(*DEFAULT_OUTBOUND) == [("default-outbound", 3)]
+
+
+def test_checks_of_a_cause_are_in_the_order_in_which_they_are_dealt_with():
+    (cause,) = causes_of(DEFAULT_OUTBOUND[::-1], PAGES)
+    assert [check for check, _ in cause.by_check()] == ["subnet-default-outbound", "nic-default-outbound"]
+
+
+def test_a_resource_in_another_case_is_the_same_cause():
+    assert told(*MACHINE) == [("machine/nic-dns", 2)]
+
+
+def test_machines_are_causes_of_their_own_and_keep_ids_apart_where_their_names_are_equal():
+    other = NIC.replace("rg-gpu", "rg-other")
+    assert told(fail("nic-public-ip", NIC), fail("nic-public-ip", other)) == [
+        ("machine/nic-dns", 1),
+        ("machine/nic-dns-2", 1),
+    ]
+
+
+def test_a_check_in_no_row_shares_a_cause_with_nothing_but_its_own_resource():
+    found = [fail("storage-public", "/a"), fail("storage-public", "/b"), fail("storage-copy-scope", "/a")]
+    assert [count for _, count in told(*found)] == [1, 1, 1]
+    assert told(fail("a-check-of-tomorrow", "/a")) == [("a-check-of-tomorrow//a", 1)]
+
+
+def test_what_only_sums_up_is_listed_under_its_first_cause_and_completed_by_the_last():
+    first, second = causes_of((SUM, *DEFAULT_OUTBOUND, *MACHINE), PAGES)
+    assert (first.id, first.derived, first.awaits, first.completes) == ("default-outbound", (SUM,), (2,), ())
+    assert (second.id, second.derived, second.completes) == ("machine/nic-dns", (), (SUM,))
+    assert [check for check, _ in first.by_check()][-1] == "aks-outbound-type"
+
+
+def test_a_sum_whose_parts_are_accepted_or_unknown_to_it_is_a_cause_of_its_own():
+    accepted = replace(
+        DEFAULT_OUTBOUND[0], verdict=Verdict.EXCEPTED, exception=AcceptedException("r", "o", "2027-01-01")
+    )
+    assert told(SUM, accepted) == [(f"aks-outbound-type/{CLUSTER.rpartition('/')[2]}", 1)]
+
+
+def test_a_sum_of_named_resources_belongs_to_no_finding_of_others():
+    of_pods = replace(SUM, derived_from=Parts(("subnet-default-outbound",), (PODS.upper(),)))
+    nodes, pods, _ = DEFAULT_OUTBOUND
+    assert causes_of((of_pods, pods), PAGES)[0].derived == (of_pods,)
+    assert [cause.derived for cause in causes_of((of_pods, nodes), PAGES)] == [(), ()]
+
+
+def test_what_decides_the_verdict_comes_first_then_what_settles_most():
+    warnings = [fail("route-table-missing", subnet, Severity.LOW) for subnet in (NODES, PODS)]
+    high = fail("fileshare-public", "/share")
+    assert [name for name, _ in told(*warnings, high, *MACHINE, *DEFAULT_OUTBOUND)] == [
+        "default-outbound",
+        "machine/nic-dns",
+        "fileshare-public//share",
+        "route-table",
+    ]
+
+
+def test_findings_that_lack_the_same_right_share_a_cause_and_other_rights_do_not():
+    def unread(check: str, right: str) -> Finding:
+        return replace(fail(check, NODES), verdict=Verdict.UNKNOWN, reason="Forbidden", remedy=f"Grant {right}.")
+
+    found = causes_of([unread("subnet-nat-gateway", "a"), unread("peering-any", "a"), unread("vnra", "b")], PAGES)
+    assert sorted((cause.title, len(cause.findings)) for cause in found) == [("Grant a", 2), ("Grant b", 1)]
+
+
+def test_the_order_in_which_findings_came_changes_nothing():
+    report = a_failing_report()
+    mixed = [*report.findings, SUM, *DEFAULT_OUTBOUND, *MACHINE]
+    expected = causes_of(mixed, pages())
+    chance = random.Random(1)
+    for _ in range(20):
+        chance.shuffle(mixed)
+        assert causes_of(mixed, pages()) == expected
+
+
+def test_every_finding_is_told_once_and_what_is_fine_has_no_cause():
+    report = a_failing_report()
+    told_once = by_cause(report.findings, pages())
+    assert sorted(id(one) for one, _ in told_once) == sorted(id(one) for one in report.findings)
+    assert {cause is not None for one, cause in told_once if one.verdict in {Verdict.FAIL, Verdict.UNKNOWN}} == {True}
+    assert causes_of(a_sealed_report().findings, pages()) == ()
+
+
+def test_json_has_the_causes_and_a_large_attestation_leaves_them_out():
+    shown = document(replace(a_failing_report(), findings=(SUM, *DEFAULT_OUTBOUND, *MACHINE)))
+    assert [(one["id"], len(one["settles"]), one["awaits"]) for one in shown["causes"]] == [
+        ("default-outbound", 3, ["machine/nic-dns"]),
+        ("machine/nic-dns", 2, []),
+    ]
+    assert shown["causes"][0]["derived"] == [{"check": "aks-outbound-type", "resource": CLUSTER}]
+    assert "causes" not in document(a_sealed_report())
+    whole = document(a_failing_report())
+    kept, _ = without_what_is_fine(whole)
+    assert kept.keys() == whole.keys() - {"causes"}

@@ -22,6 +22,7 @@ import tempfile
 import threading
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterable
+from http import HTTPStatus
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -66,6 +67,7 @@ class FaultProxy:
         self._port = free_port()
         self.seed = seed or os.environ.get(SEED_VARIABLE) or secrets.token_hex(4)
         self.requests: list[Request] = []
+        self._answered: list[tuple[Request, int]] = []
         self._faults: list[Fault] = []
         self._marks: list[tuple[WriteMark, Callback]] = []
         self._watches: set[_Watch] = set()
@@ -157,6 +159,11 @@ class FaultProxy:
         """The writes so far in order of arrival, those that a fault befell included."""
         return [request for request in tuple(self.requests) if request.is_write and re.search(path, request.target)]
 
+    def landed(self, path: str = NOT_HOUSEKEEPING) -> list[Request]:
+        """Those of `writes` that the API server took."""
+        taken = [request for request, status in tuple(self._answered) if status < HTTPStatus.MULTIPLE_CHOICES]
+        return [request for request in taken if request.is_write and re.search(path, request.target)]
+
     # ------------------------------------------------------------------ the thread
 
     def _run(self) -> None:
@@ -215,6 +222,7 @@ class FaultProxy:
                     return _drop(incoming)
         try:
             async with self._forwarded(incoming, request) as answer:
+                self._answered.append((request, answer.status))
                 if mark is None and DropAfter() not in actions:
                     return await self._relay(incoming, request, answer, actions)
                 await answer.read()

@@ -48,6 +48,10 @@ class Behind(Deployments):
         """The operator's requests to write what the pattern matches, whatever came of them."""
         return self.proxy.writes(path)
 
+    def landed(self, path: str) -> list[Request]:
+        """Those of `writes_to` that the API server took."""
+        return self.proxy.landed(path)
+
 
 @pytest.fixture
 def proxy(controlplane: ControlPlane) -> Iterator[FaultProxy]:

@@ -35,6 +35,7 @@ from hermetic.controller.prober import Prober, targets_of
 from hermetic.controller.publishing import Publisher
 from hermetic.controller.reconciler import Outcome
 from hermetic.controller.sight import Sight
+from hermetic.controller.status_writes import write_status
 from hermetic.errors import (
     Forbidden,
     HermeticError,
@@ -308,16 +309,10 @@ class Auditor:
             said["conditions"].append(dated(fault, generation, old, self._clock.now()))
         if same_status(said, before):
             return
-        manifest = {
-            "apiVersion": EGRESS_AUDIT.api_version,
-            "kind": EGRESS_AUDIT.kind,
-            # With the uid: what was found for one object must not be reported of its successor. With the version: times
-            # of conditions go by the status that is there.
-            "metadata": {name: live["metadata"][name] for name in ("name", "uid", "resourceVersion")},
-            "status": said,
-        }
         try:
-            written = await self._api.apply_status(manifest)
+            # What was found for one object must not be reported of its successor, and times of conditions go by the
+            # status that is there.
+            written = await write_status(self._api, EGRESS_AUDIT, live, said)
         except NotFound:
             return  # deleted meanwhile: nobody is left to read it
         self._on_verdict(self._store.put(written))  # our own write is no news to the store when the watch brings it

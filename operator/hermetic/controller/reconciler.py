@@ -16,6 +16,7 @@ from hermetic.api.problems import first_problem
 from hermetic.api.reasons import Reason
 from hermetic.controller.announcements import announcements
 from hermetic.controller.contests import Contests
+from hermetic.controller.status_writes import write_status
 from hermetic.errors import ApiRefused, Conflict, HermeticError, NotFound, ServerTrouble, Throttled
 from hermetic.kinds import BY_KIND, DEPLOYMENT, MODEL_DEPLOYMENT, PERSISTENT_VOLUME_CLAIM
 from hermetic.kube.recorder import EventRecorder
@@ -208,22 +209,18 @@ class Reconciler:
         if same_status(said, world.status):
             return
         namespace, name = key
-        manifest = {
-            "apiVersion": MODEL_DEPLOYMENT.api_version,
-            "kind": MODEL_DEPLOYMENT.kind,
-            # With the uid: what was found of one object must not be reported of its successor of the same name.
-            # With the version: times of conditions go by the status that is there, and one that was seen late, or that
-            # another operator has written over since, would move them.
-            "metadata": {
-                "namespace": namespace,
-                "name": name,
-                "uid": world.owner.uid,
-                "resourceVersion": world.resource_version,
-            },
-            "status": said,
+        # With the uid: what was found of one object must not be reported of its successor of the same name. With the
+        # version: times of conditions go by the status that is there, and one that was seen late, or that another
+        # operator has written over since, would move them.
+        metadata = {
+            "namespace": namespace,
+            "name": name,
+            "uid": world.owner.uid,
+            "resourceVersion": world.resource_version,
+            "generation": world.generation,
         }
         try:
-            live = await self._api.apply_status(manifest)
+            live = await write_status(self._api, MODEL_DEPLOYMENT, {"metadata": metadata, "status": world.status}, said)
         except NotFound:
             return  # deleted meanwhile
         concerned = self._store.put(live)

@@ -7,12 +7,13 @@ from typing import Any
 
 import pytest
 
-from hermetic.audit.egress.private_since import Basis, Since, Void, private_since, proven_since
+from hermetic.audit.egress.private_since import Basis, Since, Void, private_since, proven_since, statement
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.look import Seen
 from hermetic.audit.estate.questions import Trouble
+from hermetic.audit.findings import Finding, Severity, Verdict
 from hermetic.audit.policy import AttestedPrivate, Policy, PrivateSince
-from hermetic.audit.private_subnets import private_subnets
+from hermetic.audit.private_subnets import private_subnets, statement_notes
 from tests.audit_estates import GROUP, NODES, VNET, World, small_cluster
 
 Q = datetime(2026, 11, 20, 12, tzinfo=UTC)
@@ -165,3 +166,18 @@ def test_the_earliest_moment_is_handed_on_until_a_write_voids_it() -> None:
         )
         [found] = private_subnets(estate, policy, Q)
         assert (found.since, found.basis) == (moment, basis)
+
+
+@pytest.mark.parametrize(("count", "named"), [(1, "snet-0 has"), (3, "snet-2 have"), (7, "snet-2 and 4 more have")])
+def test_what_passes_by_a_statement_is_one_sentence_however_many_subnets_it_names(count: int, named: str) -> None:
+    subnets = [f"{VNET}/subnets/snet-{number}" for number in range(count)]
+    held = [{"subnet": one, "since": ago(500), "statedBy": "network-team"} for one in subnets]
+    policy = Policy.model_validate({"subnetsPrivateSince": held})
+    rests = [
+        Finding("nic-default-outbound", NODES, Verdict.PASS, Severity.HIGH, evidence=(statement(one),))
+        for one in policy.subnets_private_since
+    ]
+    estate = small_cluster().settled(lambda one: list(statement_notes(one, policy, ())))
+    [note] = statement_notes(estate, policy, rests)
+    assert note.startswith(f"network-team states that {VNET}/subnets/snet-0")
+    assert note.endswith(f"{named} been private since 2026-10-30T16:00:00Z; {count} findings pass on that")

@@ -16,9 +16,12 @@ from hermetic.audit.egress.private_since import Basis, Since, is_private, proven
 from hermetic.audit.estate.arm_ids import same_id
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.findings import Finding, Verdict
-from hermetic.audit.policy import Policy
+from hermetic.audit.policy import Policy, PrivateSince
 from hermetic.audit.scope import subnets_of
 from hermetic.errors import FactDamaged
+
+NAMED = 3
+"""Of the subnets of one statement a sentence names so many; the policy file names them all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,17 +63,23 @@ def _private_subnets(estate: Estate, policy: Policy, finished_at: datetime) -> I
 
 
 def statement_notes(estate: Estate, policy: Policy, findings: Iterable[Finding]) -> Iterator[str]:
-    """A sentence for each statement of the policy: what passes because of it, or that it is about no such subnet."""
+    """What passes because of whose statement, one sentence for each moment; and the statements that decide nothing."""
     if "azure" not in estate.sources or not policy.subnets_private_since:
         return
     rest_on = Counter(seen for one in findings if one.verdict is Verdict.PASS for seen in set(one.evidence))
     subnets, looks = subnets_of(estate)
+    decisive: dict[tuple[str, datetime], list[PrivateSince]] = {}
     for one in policy.subnets_private_since:
-        rests = rest_on[statement(one)]
-        if rests:
-            stated = f"{one.stated_by} states that {one.subnet} has been private since {timestamp(one.since)}"
-            yield f"{stated}; {rests} findings pass on that"
+        if rest_on[statement(one)]:
+            decisive.setdefault((one.stated_by, one.since), []).append(one)
         elif not any(same_id(one.subnet, scoped.id) for scoped in subnets) and all(
             look.problem is None for look in looks
         ):
             yield f"`subnetsPrivateSince` names {one.subnet}, which is no subnet of the cluster: it decides nothing"
+    for (author, since), stated in decisive.items():
+        rests = sum(rest_on[statement(one)] for one in stated)
+        named = ", ".join(one.subnet for one in stated[:NAMED])
+        more = f" and {len(stated) - NAMED} more" if len(stated) > NAMED else ""
+        have = "has" if len(stated) == 1 else "have"
+        private = f"{named}{more} {have} been private since {timestamp(since)}"
+        yield f"{author} states that {private}; {rests} findings pass on that"

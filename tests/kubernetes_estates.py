@@ -33,6 +33,7 @@ REGISTRY = "contoso.azurecr.io"
 POLICY = Policy(allowedRegistries=(REGISTRY,))
 NODE = "aks-gpu-0"
 Manifest = dict[str, Any]
+IN_METADATA = ("labels", "annotations", "ownerReferences", "managedFields")
 
 COREFILE = """.:53 {
     errors
@@ -47,9 +48,9 @@ import custom/*.server
 
 
 def manifest(kind: type[KubernetesObject], name: str, namespace: str = "", **fields: Any) -> Manifest:
-    """A manifest of this kind; `labels` and `annotations` go into its metadata."""
+    """A manifest of this kind; those of `IN_METADATA` go into its metadata."""
     metadata: Manifest = {"name": name, **({"namespace": namespace} if namespace else {})}
-    metadata |= {key: fields.pop(key) for key in ("labels", "annotations", "ownerReferences") if key in fields}
+    metadata |= {key: fields.pop(key) for key in IN_METADATA if key in fields}
     return {"apiVersion": kind.TYPE.rpartition("/")[0], "kind": kind.KIND, "metadata": metadata, **fields}
 
 

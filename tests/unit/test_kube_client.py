@@ -15,9 +15,10 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer, unused_port
 
+from hermetic.api.field_managers import last_writer
 from hermetic.controller.fence import fence
 from hermetic.errors import Conflict, NotFound, NotLeading, ServerTrouble, Throttled, Unreachable
-from hermetic.kinds import NODE, SERVICE
+from hermetic.kinds import NODE, POD, SERVICE
 from hermetic.kube.client import KubernetesApi, Timeouts
 from hermetic.kube.connection import Connection
 
@@ -264,6 +265,38 @@ async def test_an_empty_list_has_one_page_whatever_its_items_are_called(server: 
     server.answers = [web.json_response({"metadata": {"resourceVersion": "3", "continue": ""}, "items": None})]
     async with client_of(server) as api:
         assert await listed(api) == [([], "3")]
+
+
+async def test_of_a_pod_that_a_controller_made_and_of_a_node_no_writer_is_kept(server: LocalServer) -> None:
+    book = [{"manager": "kubelet", "operation": "Update", "fieldsV1": {"f:spec": {}}}]
+    metadata = {"name": "a", "managedFields": book}
+    owned = {**metadata, "ownerReferences": [{"kind": "ReplicaSet", "controller": True}]}
+    for kind, given, kept in ((POD, metadata, True), (POD, owned, False), (NODE, metadata, False)):
+        server.answers = [web.json_response({"metadata": {"resourceVersion": "7"}, "items": [{"metadata": given}]})]
+        async with client_of(server) as api:
+            ((items, _),) = [pair async for pair in api.pages(kind)]
+        assert ("managedFields" in items[0]["metadata"]) is kept
+
+
+async def test_of_a_child_the_record_of_the_spec_and_the_last_writer_are_kept(server: LocalServer) -> None:
+    fields = {"f:spec": {"f:type": {}}}
+    annotated = {
+        "manager": "mallory",
+        "operation": "Update",
+        "time": "2",
+        "fieldsV1": {"f:metadata": {"f:annotations": {}}},
+    }
+    book = [{"manager": "kubectl", "operation": "Update", "time": "1", "fieldsV1": fields}, annotated]
+    labels = {"app.kubernetes.io/managed-by": "hermetic"}
+    one = {"metadata": {"name": "a", "labels": labels, "managedFields": book}}
+    server.answers = [web.json_response({"metadata": {"resourceVersion": "7"}, "items": [one]})]
+    async with client_of(server) as api:
+        ((items, _),) = [pair async for pair in api.pages(SERVICE)]
+    assert items[0]["metadata"]["managedFields"] == [
+        {"manager": "kubectl", "operation": "Update", "fieldsV1": fields},
+        {"manager": "mallory", "operation": "Update", "time": "2"},
+    ]
+    assert last_writer(items[0]["metadata"]["managedFields"]) == "'mallory' (Update, 2)"
 
 
 # --- writes -----------------------------------------------------------------------------------------------------------

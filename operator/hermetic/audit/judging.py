@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import reduce
 
+from hermetic.api.field_managers import written_by
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.look import Look, Missing
 from hermetic.audit.estate.questions import Problem, Source, Trouble
@@ -20,7 +21,11 @@ from hermetic.audit.policy import Policy
 from hermetic.audit.remedies.filling import Fill, merged
 from hermetic.audit.remedies.steps import steps_of, text_of
 from hermetic.audit.remedies.told import Surroundings, remedy_told, surroundings_of
+from hermetic.audit.writers import writer_of
 from hermetic.errors import FactDamaged
+
+SIGNED = frozenset({Verdict.FAIL, Verdict.UNKNOWN})
+"""Verdicts that blame an object, and name who wrote it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,13 +135,22 @@ def findings_of(check: Check, estate: Estate, policy: Policy) -> Iterator[Findin
     Those that follow from other checks are not settled yet: that is for `hermetic.audit.deriving`.
     """
     said: dict[str, list[Finding]] = {}
+    writers: dict[str, str] = {}
     around = surroundings_of(estate)
     for judgement in _judgements(check, estate, policy):
-        finding = _settled(check.page, judgement, around)
-        said.setdefault(finding.resource.lower(), []).append(finding)
-    for findings in said.values():
+        finding, resource = _settled(check.page, judgement, around), judgement.resource.lower()
+        said.setdefault(resource, []).append(finding)
+        if finding.verdict in SIGNED and (writer := writer_of(estate, judgement.resource, judgement.looks)):
+            writers[resource] = writer
+    for resource, findings in said.items():
         # By message among equals: Azure promises no order of its lists.
-        yield reduce(_both, sorted(findings, key=lambda one: (_seriousness(one), one.message)))
+        found = reduce(_both, sorted(findings, key=lambda one: (_seriousness(one), one.message)))
+        yield _signed(found, writers.get(resource, ""))
+
+
+def _signed(finding: Finding, writer: str) -> Finding:
+    """The finding that names who wrote what is to be changed."""
+    return replace(finding, message=finding.message + written_by(writer)) if finding.verdict in SIGNED else finding
 
 
 def _judgements(check: Check, estate: Estate, policy: Policy) -> Iterator[Judgement]:

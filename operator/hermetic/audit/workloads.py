@@ -4,29 +4,9 @@ from __future__ import annotations
 
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.kubernetes.pods import Pod
-from hermetic.audit.estate.kubernetes.templates import (
-    CronJob,
-    DaemonSet,
-    Deployment,
-    Job,
-    ReplicaSet,
-    ReplicationController,
-    Resting,
-    StatefulSet,
-    as_pod,
-)
+from hermetic.audit.estate.kubernetes.templates import CONTROLLERS, Resting, as_pod
 from hermetic.audit.estate.look import Listing, merged
 from hermetic.audit.looking_at_objects import everywhere
-
-CONTROLLERS: tuple[type[Resting], ...] = (
-    Deployment,
-    StatefulSet,
-    ReplicaSet,
-    ReplicationController,
-    DaemonSet,
-    Job,
-    CronJob,
-)
 
 
 def pods_and_templates(estate: Estate) -> Listing[Pod]:

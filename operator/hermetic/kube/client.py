@@ -19,11 +19,11 @@ import aiohttp
 
 from hermetic import __version__
 from hermetic.errors import HermeticError, NotFound, ServerTrouble, Unreachable
-from hermetic.kinds import BY_API_VERSION, BY_KIND, EVENT, LEASE, Kind
+from hermetic.kinds import BY_KIND, EVENT, LEASE, Kind
 from hermetic.kube.answers import refusal
 from hermetic.kube.connection import Connection
 from hermetic.kube.list_json import parsed_list
-from hermetic.kube.metadata import lean_metadata
+from hermetic.kube.metadata import lean_metadata, names_its_writer
 from hermetic.ports import Manifest
 
 PAGE_SIZE = 100  # a page of pods is parsed to ten megabytes, and memory that was needed once is never given back
@@ -432,8 +432,7 @@ async def _lines(content: aiohttp.StreamReader) -> AsyncIterator[bytes]:
 
 
 def _lean(manifest: Manifest) -> Manifest:
-    leads = (manifest.get("apiVersion"), manifest.get("kind")) in BY_API_VERSION
-    manifest["metadata"] = lean_metadata(manifest["metadata"], say_who=leads)
+    manifest["metadata"] = lean_metadata(manifest["metadata"], say_who=names_its_writer(manifest))
     return manifest
 
 

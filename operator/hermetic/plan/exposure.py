@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from hermetic.api.field_managers import written_by
 from hermetic.api.text import one_line
 from hermetic.plan.leading import opens
 from hermetic.plan.world import WayIn, World
@@ -22,6 +23,5 @@ def exposure(service: Mapping[str, Any] | None, world: World) -> str | None:
 
 
 def _said(way: WayIn) -> str:
-    by = f"; written by field manager {way.writer}" if way.writer else ""
     where = one_line(f"{way.kind} '{way.namespace}/{way.name}'")
-    return f"{where} leads to pods of this model and {way.why}{by}"
+    return f"{where} leads to pods of this model and {way.why}{written_by(way.writer)}"

@@ -11,11 +11,11 @@ from ipaddress import IPv6Address, ip_address
 from typing import Any
 
 from hermetic.api.configuration import Configuration
+from hermetic.api.field_managers import last_writer
 from hermetic.api.text import one_line
 from hermetic.kinds import ENDPOINT_SLICE, GATEWAY, INGRESS, SERVICE
 from hermetic.objects.service import INTERNAL, PUBLIC_SIDE
 from hermetic.plan.addresses import is_private, load_balancer_addresses
-from hermetic.plan.managers import last_writer
 
 Name = tuple[str, str]  # (namespace, name)
 SERVICE_NAME = "kubernetes.io/service-name"

@@ -7,12 +7,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from hermetic.api.field_managers import LONGEST_NAME, OURS
 from hermetic.api.text import one_line
 
-OURS = ("hermetic", "Apply")
 LARGEST_BOOK = 16 * 2**10
-LONGEST_NAME = 128
-LONGEST_MOMENT = 32
 MOST_MANAGERS = 8
 
 
@@ -51,30 +49,10 @@ def kept(managed: Any) -> list[dict[str, Any]]:
     return found[::-1]
 
 
-def newest(managed: Any) -> list[dict[str, str]]:
-    """Of metadata.managedFields, the newest entry of others that is not about the status, without fields; bounded."""
-    entries = [one for one in managed if isinstance(one, dict)] if isinstance(managed, list) else []
-    of_others = (one for one in entries if (one.get("manager"), one.get("operation")) != OURS)
-    written = [one for one in of_others if one.get("manager") and not one.get("subresource")]
-    if not written:
-        return []
-    last = max(written, key=lambda one: (str(one.get("time") or ""), str(one["manager"])))
-    longest = {"manager": LONGEST_NAME, "operation": LONGEST_MOMENT, "time": LONGEST_MOMENT}
-    return [{name: str(last[name])[:length] for name, length in longest.items() if last.get(name)}]
-
-
-def last_writer(managed: Any) -> str:
-    """Who wrote an object last, apart from its status, in one bounded line; "" where the book does not say."""
-    for last in newest(managed):
-        how = ", ".join(last[name] for name in ("operation", "time") if name in last)
-        return one_line(f"'{last['manager']}'" + (f" ({how})" if how else ""))
-    return ""
-
-
 def writers(live: Mapping[str, Any], steps: Steps) -> tuple[str, ...]:
     """The names of the field managers, other than the operator, to which the place belongs."""
     managed = live["metadata"].get("managedFields") or ()
-    names = (one_line(entry["manager"]) for entry in managed if _owns(entry["fieldsV1"], steps))
+    names = (one_line(entry["manager"]) for entry in managed if _owns(entry.get("fieldsV1"), steps))
     return tuple(sorted({name for name in names if name != OURS[0]}))
 
 

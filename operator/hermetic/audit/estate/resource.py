@@ -105,6 +105,11 @@ class Resource(Part):
         """None: what cannot be read of it speaks up when it is read."""
         return None
 
+    @property
+    def writer(self) -> str:
+        """Who wrote it last; "" where its source does not say."""
+        return ""
+
     @classmethod
     def __pydantic_init_subclass__(cls, **_: Any) -> None:
         MODELS.setdefault((cls.SOURCE, getattr(cls, "TYPE", "").lower()), []).append(cls)

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar, Self
 
+from hermetic.api.field_managers import last_writer, newest
 from hermetic.audit.estate.questions import Body, Source
 from hermetic.audit.estate.resource import Part, Resource
 from hermetic.audit.estate.spelling import FreeMap
+from hermetic.errors import FactDamaged
 
 EVERYWHERE = ""
 """The scope of a list across all namespaces; "inference" is one namespace, "kube-system/coredns" one object of it."""
@@ -41,18 +43,33 @@ class OwnerReference(Part):
     controller: bool | None = None
 
 
+class ManagedFields(Part):
+    """Who wrote some fields, and when. Which fields is never kept."""
+
+    manager: str | None = None
+    operation: str | None = None
+    time: str | None = None
+    subresource: str | None = None
+    fields_v1: FreeMap[Any] | None = None
+
+
 class Metadata(Trimmed):
-    """Name, labels, and the annotations that a check reads."""
+    """Name, labels, the annotations that a check reads, and of all who wrote the object the one to ask."""
 
     name: str = ""
     namespace: str = ""
     labels: FreeMap[str] | None = None
     annotations: FreeMap[str] | None = None
     owner_references: list[OwnerReference] = []
+    managed_fields: list[ManagedFields] | None = None
 
     @classmethod
     def trimmed(cls, kept: dict[str, Any]) -> dict[str, Any]:
-        """Without annotations that no check reads."""
+        """Without annotations that no check reads, and without all who wrote it but the last."""
+        if "managedFields" in kept:
+            last = newest(kept["managedFields"])
+            rest = {key: value for key, value in kept.items() if key != "managedFields"}
+            kept = {**rest, "managedFields": last} if last else rest
         annotations = kept.get("annotations")
         if not isinstance(annotations, Mapping):
             return kept
@@ -106,6 +123,15 @@ class KubernetesObject(Resource):
     def annotations(self) -> Mapping[str, str]:
         """The annotations that were kept, as written."""
         return self.metadata.annotations or {}
+
+    @property
+    def writer(self) -> str:
+        """Who wrote it last, in one bounded line; "" where that is not known."""
+        try:
+            entries = self.metadata.managed_fields or ()
+            return last_writer([one.model_dump(exclude_none=True, exclude={"fields_v1"}) for one in entries])
+        except FactDamaged:
+            return ""
 
 
 def reference(kind: type[KubernetesObject], manifest: Mapping[str, Any]) -> str:

@@ -2,7 +2,7 @@
 
 The controller is scaled to zero, paused or suspended; it found no node for its pods; they were refused by a quota or an
 admission policy; or its template is newer than its pods. Of a controller whose latest template has pods, the pods are
-judged: its template is not kept.
+judged: of the controller no more is kept than who wrote it last.
 """
 
 from __future__ import annotations
@@ -65,7 +65,17 @@ class Controller(Trimmed, KubernetesObject):
         rest = {key: value for key, value in kept.items() if key != "status"}
         if not isinstance(spec, Mapping) or cls.rests(spec, status if isinstance(status, Mapping) else {}):
             return rest
-        return {**rest, "spec": {}}
+        return {**rest, "spec": {}, "metadata": cls._signature(kept.get("metadata"))}
+
+    @staticmethod
+    def _signature(metadata: Any) -> Any:
+        """Which object it is, and who wrote it; of what another controller made that is the other's to say."""
+        if not isinstance(metadata, Mapping):
+            return metadata
+        owners = metadata.get("ownerReferences")
+        owned = isinstance(owners, list) and any(isinstance(one, Mapping) and one.get("controller") for one in owners)
+        read = {"name", "namespace"} if owned else {"name", "namespace", "managedFields"}
+        return {key: value for key, value in metadata.items() if key in read}
 
     @classmethod
     def rests(cls, spec: Mapping[str, Any], status: Mapping[str, Any]) -> bool:
@@ -74,9 +84,10 @@ class Controller(Trimmed, KubernetesObject):
 
     @classmethod
     def tells(cls, kept: Mapping[str, Any]) -> bool:
-        """Of a controller that has pods nothing is read: it may come, change and go."""
-        spec = kept.get("spec")
-        return not isinstance(spec, Mapping) or bool(spec)
+        """Of a controller that has pods nothing is read but who wrote it."""
+        spec, metadata = kept.get("spec"), kept.get("metadata")
+        signed = isinstance(metadata, Mapping) and bool(metadata.get("managedFields"))
+        return not isinstance(spec, Mapping) or bool(spec) or signed
 
     @property
     def template(self) -> PodTemplate | None:
@@ -184,6 +195,17 @@ class CronJob(KubernetesObject):
 Resting = Deployment | StatefulSet | ReplicaSet | ReplicationController | DaemonSet | Job | CronJob
 
 
+CONTROLLERS: tuple[type[Resting], ...] = (
+    Deployment,
+    StatefulSet,
+    ReplicaSet,
+    ReplicationController,
+    DaemonSet,
+    Job,
+    CronJob,
+)
+
+
 def as_pod(one: Resting) -> Pod | None:
     """The pod that a template would make, named by its controller; None where the template was not kept."""
     owner = OwnerReference.model_construct(
@@ -210,7 +232,11 @@ def _is_a_deployment(owner: Any) -> bool:
 
 def _pod(one: Resting, owner: OwnerReference, *, spec: PodSpec, **kept: Any) -> Pod:
     metadata = Metadata.model_construct(
-        name=one.metadata.name, namespace=one.namespace, owner_references=[owner], **kept
+        name=one.metadata.name,
+        namespace=one.namespace,
+        owner_references=[owner],
+        managed_fields=one.metadata.managed_fields,
+        **kept,
     )
     return Pod.model_construct(id=one.id, name="", metadata=metadata, spec=spec, status=PodStatus()).seen_by(
         one.evidence

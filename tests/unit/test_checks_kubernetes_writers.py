@@ -1,0 +1,165 @@
+"""Findings name who wrote the object that they blame, as far as the API server's record of field managers tells."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from hermetic.api.field_managers import last_writer, newest
+from hermetic.audit.estate.kubernetes.policies import NetworkPolicy
+from hermetic.audit.estate.kubernetes.projection import projected
+from hermetic.audit.estate.kubernetes.routes import HttpRoute
+from hermetic.audit.estate.kubernetes.services import EndpointSlice, Gateway, Ingress, Service
+from hermetic.audit.estate.kubernetes.templates import Deployment, Job, ReplicaSet
+from tests.kubernetes_estates import container, findings, manifest, owned, pod, sealed_cluster, with_one
+
+Manifest = dict[str, Any]
+HERS = "written by field manager 'mallory' (Update, 2026-11-22T11:00:00Z)"
+SPEC = {"f:spec": {"f:type": {}}}
+
+
+def entry(manager: str, at: int, *, fields: Manifest | None = None, **more: str) -> Manifest:
+    """One entry of metadata.managedFields, written at this hour."""
+    time = f"2026-11-22T{at:02}:00:00Z"
+    return {"manager": manager, "operation": "Update", "time": time, "fieldsV1": fields or SPEC, **more}
+
+
+BOOK = [
+    entry("kubectl-create", 10),
+    entry("mallory", 11),
+    entry("cloud-controller-manager", 12, subresource="status", fields={"f:status": {}}),
+    entry("kube-controller-manager", 13, fields={"f:metadata": {"f:finalizers": {}, "f:labels": {}}}),
+    entry("hermetic", 14, operation="Apply"),
+]
+PROXY = {"containers": [container(env=[{"name": "HTTPS_PROXY", "value": "http://10.9.9.9:3128"}])]}
+OUTSIDE = [{"addresses": ["203.0.113.7"]}]
+
+BLAMED: dict[str, tuple[str, Manifest]] = {
+    "public load balancer": ("k8s-public-lb", manifest(Service, "a", "team", spec={"type": "LoadBalancer"})),
+    "given address": (
+        "k8s-lb-status-ip",
+        manifest(Service, "a", "team", status={"loadBalancer": {"ingress": [{"ip": "203.0.113.7"}]}}),
+    ),
+    "external IPs": ("k8s-externalips", manifest(Service, "a", "team", spec={"externalIPs": ["203.0.113.7"]})),
+    "ExternalName": (
+        "k8s-externalname",
+        manifest(Service, "a", "team", spec={"type": "ExternalName", "externalName": "api.example.com"}),
+    ),
+    "slice": (
+        "k8s-endpoints-external",
+        manifest(EndpointSlice, "a", "team", addressType="IPv4", endpoints=OUTSIDE),
+    ),
+    "ingress": (
+        "k8s-ingress-gateway",
+        manifest(Ingress, "a", "team", status={"loadBalancer": {"ingress": [{"ip": "203.0.113.7"}]}}),
+    ),
+    "gateway": (
+        "k8s-ingress-gateway",
+        manifest(Gateway, "a", "team", status={"addresses": [{"value": "203.0.113.7"}]}),
+    ),
+    "route": (
+        "k8s-gateway-routes",
+        manifest(
+            HttpRoute,
+            "a",
+            "team",
+            spec={
+                "rules": [{"backendRefs": [{"group": "networking.istio.io", "kind": "Hostname", "name": "a.example"}]}]
+            },
+        ),
+    ),
+    "wide policy": (
+        "k8s-policy-allow-all",
+        manifest(NetworkPolicy, "a", "team", spec={"podSelector": {}, "policyTypes": ["Egress"], "egress": [{}]}),
+    ),
+    "pod with a proxy": ("k8s-proxy-env", pod("a", "inference", spec=PROXY)),
+    "template with a proxy": (
+        "k8s-proxy-env",
+        manifest(Deployment, "a", "inference", spec={"replicas": 0, "template": {"spec": PROXY}}),
+    ),
+}
+
+
+def signed(one: Manifest, book: Any) -> Manifest:
+    """The manifest as its API server shows it, with this record of who wrote it."""
+    return {**one, "metadata": {**one["metadata"], "managedFields": book}}
+
+
+def message(check: str, *changes: Manifest) -> str:
+    """The message about the object changed."""
+    (found,) = findings(check, [*sealed_cluster(), *changes])
+    return found.message
+
+
+@pytest.mark.parametrize(("check", "blamed"), BLAMED.values(), ids=BLAMED)
+def test_who_wrote_the_object_is_named(check: str, blamed: Manifest) -> None:
+    unsigned = message(check, blamed)
+    assert "written by" not in unsigned
+    assert message(check, signed(blamed, BOOK)) == f"{unsigned}; {HERS}"
+
+
+def test_of_pods_that_a_controller_made_the_controller_names_who_wrote_it() -> None:
+    made = pod("a-5d9c-x", "inference", ownerReferences=owned("ReplicaSet", "a-5d9c"), spec=PROXY)
+    made["metadata"]["labels"] = {"pod-template-hash": "5d9c"}
+    made = signed(made, [entry("kube-controller-manager", 12)])
+    live = {"replicas": 1, "updatedReplicas": 1}
+    deployment = manifest(Deployment, "a", "inference", spec={"replicas": 1, "template": {"spec": PROXY}}, status=live)
+    assert message("k8s-proxy-env", made, signed(deployment, BOOK)).endswith(HERS)
+    assert "written by" not in message("k8s-proxy-env", made, deployment)
+
+
+def test_a_workload_with_pods_and_a_template_that_waits_is_named_once() -> None:
+    made = pod("a-x", "inference", ownerReferences=owned("Deployment", "a"), spec=PROXY)
+    waiting = manifest(Deployment, "a", "inference", spec={"replicas": 1, "template": {"spec": PROXY}}, status={})
+    assert message("k8s-proxy-env", made, signed(waiting, BOOK)).count("written by") == 1
+
+
+def test_a_finding_about_the_cluster_names_nobody() -> None:
+    fine = signed(manifest(Service, "a", "team", spec={"type": "ClusterIP"}), BOOK)
+    (found,) = findings("k8s-public-lb", with_one(fine))
+    assert "written by" not in found.message
+
+
+def test_what_is_kept_is_one_name_and_no_field() -> None:
+    kept = projected(Service, signed(manifest(Service, "a", "team"), BOOK))
+    hers = {"manager": "mallory", "operation": "Update", "time": "2026-11-22T11:00:00Z"}
+    assert kept["metadata"]["managedFields"] == [hers]
+    assert projected(Service, kept) == kept
+
+
+@pytest.mark.parametrize("kind", [Deployment, Job])
+def test_of_a_controller_with_pods_nothing_else_is_kept(kind: Any) -> None:
+    live = {"updatedReplicas": 1, "active": 1}
+    one = manifest(kind, "a", "team", labels={"a": "b"}, spec={"replicas": 1, "template": {"spec": PROXY}}, status=live)
+    kept = projected(kind, signed(one, BOOK))
+    assert kept["metadata"].keys() == {"name", "namespace", "managedFields"}
+    assert not kept["spec"]
+    assert kind.tells(kept)
+    assert not kind.tells(projected(kind, one))
+
+
+def test_of_a_replica_set_with_pods_nothing_is_kept_at_all() -> None:
+    one = manifest(ReplicaSet, "a", "team", ownerReferences=owned("Deployment", "a"), spec={"template": {}})
+    assert not ReplicaSet.tells(projected(ReplicaSet, signed(one, BOOK)))
+
+
+@pytest.mark.parametrize("book", [None, "x", [], ["x"], [{}], [{"manager": 7, "time": {}}], {"manager": "x"}])
+def test_a_record_that_cannot_be_read_changes_no_verdict(book: Any) -> None:
+    blamed = signed(BLAMED["public load balancer"][1], book)
+    (found,) = findings("k8s-public-lb", with_one(blamed))
+    assert (found.verdict.value, found.reason) == ("Fail", "LoadBalancerNotInternal")
+
+
+def test_a_name_is_one_bounded_line() -> None:
+    words = message("k8s-public-lb", signed(BLAMED["public load balancer"][1], [entry("m\n\u202e" + "x" * 9000, 11)]))
+    assert words.isprintable()
+    assert len(words) < 500
+
+
+def test_who_only_labels_or_holds_is_named_where_there_is_no_other() -> None:
+    aside = entry("labeller", 12, fields={"f:metadata": {"f:labels": {"f:a": {}}}})
+    annotated = entry("annotator", 13, fields={"f:metadata": {"f:annotations": {"f:a": {}}}})
+    assert last_writer([aside]) == "'labeller' (Update, 2026-11-22T12:00:00Z)"
+    assert newest([entry("mallory", 11), aside])[0]["manager"] == "mallory"
+    assert newest([entry("mallory", 11), aside, annotated])[0]["manager"] == "annotator"

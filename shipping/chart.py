@@ -10,7 +10,7 @@ import argparse
 import json
 import re
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,9 @@ from hermetic import __version__
 from hermetic.api.configuration import Configuration
 from hermetic.api.kubernetes_yaml import dump
 from hermetic.api.schema import structural_schema
+from hermetic.cli.allowed import NAME as ALLOWED
 from hermetic.cli.installation import ACCOUNT, EVENTS, EVENTS_OF_THE_CLUSTER, LABELS, MODELS, NAMESPACE, PROBES, written
+from shipping.chart_allowed import LISTS, config_map_template
 from shipping.values import chart_values, table, values_schema
 
 Manifest = dict[str, Any]
@@ -53,27 +55,23 @@ data:
   config.yaml: |
     {{{{- toYaml $config | nindent 4 }}}}
 """
-NETWORK_POLICY = """\
-{{- with .Values.networkPolicy.apiServers }}
----
-# To the API server and nowhere else; in, to the port of probes and metrics.
-apiVersion: networking.k8s.io/v1
-kind: NetworkPolicy
-metadata:
-  name: hermetic-operator
-  namespace: {{ $.Release.Namespace }}
-  labels: {app.kubernetes.io/name: hermetic, app.kubernetes.io/part-of: hermetic}
-spec:
-  podSelector: {matchLabels: {app.kubernetes.io/name: hermetic, app.kubernetes.io/component: operator}}
-  policyTypes: [Ingress, Egress]
-  ingress:
-    - ports: [{protocol: TCP, port: http}]
-  egress:
-    - to:
-        {{- range . }}
-        - ipBlock: {cidr: {{ . }}}
-        {{- end }}
-      ports: [{protocol: TCP, port: {{ $.Values.networkPolicy.port }}}]
+NOTES = """\
+Hermetic {{ .Chart.AppVersion }} runs in namespace {{ .Release.Namespace }}.
+
+  kubectl rollout status deployment/hermetic-operator -n {{ .Release.Namespace }}
+  kubectl explain modeldeployment.spec
+{{- if not .Values.config.registries }}
+
+No registry is allowed yet, so no model can run: name yours in `config.registries`, and upgrade.
+{{- end }}
+{{- if not .Values.config.watchNamespaces }}
+
+The operator may write in every namespace. `config.watchNamespaces` keeps it to those that it must write in.
+{{- end }}
+{{- if not .Values.allowed.install }}
+
+`allowed.install` is false: a stolen token of the operator may use every registry and share. `hermetic rbac --config`
+prints the ConfigMap that limits it.
 {{- end }}
 """
 
@@ -87,8 +85,11 @@ def files() -> dict[str, str]:
         "values.schema.json": json.dumps(values_schema(_configuration_schema()), indent=1) + "\n",
         "templates/crds.yaml": _crds(),
         "templates/rbac.yaml": _template(map(_rbac, (one for one in written("rbac") if not _made_before(one)))),
-        "templates/policies.yaml": _template(map(_document, written("policies"))),
-        "templates/operator.yaml": _template([CONFIG_MAP, _deployment()]) + NETWORK_POLICY,
+        "templates/policies.yaml": _template(map(_policy, written("policies"))),
+        "templates/operator.yaml": _template([CONFIG_MAP, *map(_operator, manifests_of("operator"))]),
+        "templates/networkpolicy.yaml": _network_policy(),
+        "templates/allowed.yaml": _allowed(),
+        "templates/NOTES.txt": NOTES,
     }
 
 
@@ -168,8 +169,43 @@ def _crds() -> str:
     return "{{- if .Values.crds.install }}\n" + _template(documents) + "{{- end }}\n"
 
 
-def _deployment() -> str:
-    deployment = yaml.safe_load((REPOSITORY / "manifests" / "operator" / "deployment.yaml").read_text())
+def manifests_of(folder: str) -> list[Manifest]:
+    """The resources of a kustomization of manifests/, in its order."""
+    root = REPOSITORY / "manifests" / folder
+    names = yaml.safe_load((root / "kustomization.yaml").read_text())["resources"]
+    return [manifest for name in names for manifest in yaml.safe_load_all((root / name).read_text())]
+
+
+def _policy(manifest: Manifest) -> str:
+    """Where the chart writes 'hermetic-allowed', nothing may pass when it is lost, as with `hermetic rbac --config`."""
+    if manifest["spec"].get("paramRef", {}).get("name") != ALLOWED:
+        return _document(manifest)
+    missing = '{{ ternary "Deny" "Allow" .Values.allowed.install }}'
+    return _document(manifest).replace("parameterNotFoundAction: Allow", f"parameterNotFoundAction: {missing}")
+
+
+def _allowed() -> str:
+    text, expressions = config_map_template()
+    document = _filled(_escaped(text), expressions)
+    return f"# {NOTE}{{{{- if .Values.allowed.install }}}}\n{LISTS}{document}{{{{- end }}}}\n"
+
+
+def _network_policy() -> str:
+    (policy,) = manifests_of("network-policy")
+    (rule,) = policy["spec"]["egress"]
+    rule["to"], rule["ports"][0]["port"] = "RANGES", "PORT"
+    ranges = (
+        "\n    {{- range .Values.networkPolicy.apiServers }}\n    - ipBlock:\n        cidr: {{ . }}\n    {{- end }}"
+    )
+    text = _filled(_document(policy), {" RANGES": ranges, "PORT": "{{ .Values.networkPolicy.port }}"})
+    return f"# {NOTE}{{{{- if .Values.networkPolicy.apiServers }}}}\n{text}{{{{- end }}}}\n"
+
+
+def _operator(manifest: Manifest) -> str:
+    return _deployment(manifest) if manifest["kind"] == "Deployment" else _document(manifest)
+
+
+def _deployment(deployment: Manifest) -> str:
     pod = deployment["spec"]["template"]["spec"]
     (container,) = pod["containers"]
     container["image"] = "IMAGE"
@@ -182,12 +218,18 @@ def _deployment() -> str:
         "CONFIG": CONFIG_NAME,
         "RESOURCES": "{{- toYaml .Values.resources | nindent 10 }}",
     }
-    text = dump(deployment)
-    for name, expression in expressions.items():
-        text = re.sub(rf"(?<=: ){name}$", lambda _, value=expression: value, text, flags=re.MULTILINE)  # type: ignore[misc]
+    text = _filled(dump(deployment), expressions)
     optional = "".join(f"      {value}\n" for value in OPTIONAL.values())
     text = re.sub(r"^      containers:\n", lambda found: optional + found[0], text, flags=re.MULTILINE)
     return NAMES.sub(lambda found: EXPRESSIONS[found[1]], text)
+
+
+def _filled(text: str, expressions: Mapping[str, str]) -> str:
+    """The text with expressions of Helm in the places of values that bear these names."""
+    for name, expression in expressions.items():
+        before = ":" if name.startswith(" ") else ": "
+        text = re.sub(rf"(?<={before}){name}$", lambda _, value=expression: value, text, flags=re.MULTILINE)  # type: ignore[misc]
+    return text
 
 
 def _configuration_schema() -> dict[str, Any]:

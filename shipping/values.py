@@ -44,6 +44,13 @@ VALUES = (
     Value("image.pullSecrets", {"type": "array", "items": TEXT}, [], "Names of Secrets to pull with."),
     Value("crds.install", {"type": "boolean"}, True, "Install and upgrade the CRDs. They stay when the release goes."),
     Value("config", {}, {"registries": [], "shares": []}, "The operator's configuration: docs/configuration.md."),
+    Value(
+        "allowed.install",
+        {"type": "boolean"},
+        True,
+        "Write the ConfigMap hermetic-allowed, which holds the operator's account to the registries and shares of "
+        "`config`. False: it is managed apart, or not at all.",
+    ),
     Value("priorityClassName", TEXT, "", "PriorityClass of the operator's pod."),
     Value(
         "resources",

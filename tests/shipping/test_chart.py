@@ -43,7 +43,7 @@ def said(helm, folder, verb, namespace, values, *options) -> str:
     """What helm prints for these values; raises with what it says where it refuses."""
     file = folder / "values.yaml"
     file.write_text(json.dumps(values))
-    name = ["hermetic"] if verb == "template" else []
+    name = [] if verb == "lint" else ["hermetic"]
     command = [helm, verb, *name, CHART, "--namespace", namespace, "--values", file, *options]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode != 0:
@@ -79,26 +79,45 @@ def test_the_chart_is_what_the_manifests_say():
     assert on_disk == set(files())
 
 
-def test_with_its_defaults_it_gives_the_objects_of_manifests_default(rendered, tmp_path):
-    overlay = tmp_path / "overlay"
-    overlay.mkdir()
-    image = {"name": "hermetic-operator", "newName": "contoso.azurecr.io/hermetic", "digest": DIGEST}
-    overlay.joinpath("kustomization.yaml").write_text(
-        yaml.safe_dump({"resources": ["../manifests/default"], "images": [image]})
-    )
-    for folder in ("manifests", "crds"):
-        (tmp_path / folder).symlink_to(REPOSITORY / folder)
-    kubectl = Kubectl(programs("kubernetes")["kubectl"], tmp_path / "none")
-    built = kubectl("kustomize", "--load-restrictor=LoadRestrictionsNone", str(overlay))
-    wanted = by_name(yaml.safe_load_all(built))
+@pytest.fixture
+def built(tmp_path):
+    """The objects of an overlay of manifests/default, by kind, namespace and name."""
+
+    def build(**more):
+        overlay = tmp_path / "overlay"
+        overlay.mkdir()
+        image = {"name": "hermetic-operator", "newName": "contoso.azurecr.io/hermetic", "digest": DIGEST}
+        kustomization = {"resources": ["../manifests/default"], "images": [image], **more}
+        overlay.joinpath("kustomization.yaml").write_text(yaml.safe_dump(kustomization))
+        for folder in ("manifests", "crds"):
+            (tmp_path / folder).symlink_to(REPOSITORY / folder)
+        kubectl = Kubectl(programs("kubernetes")["kubectl"], tmp_path / "none")
+        return by_name(yaml.safe_load_all(kubectl("kustomize", "--load-restrictor=LoadRestrictionsNone", str(overlay))))
+
+    return build
+
+
+def test_with_its_defaults_it_gives_the_objects_of_manifests_default(rendered, built):
+    wanted = built()
     # Helm keeps its records in the namespace of the release, so it is made before.
     del wanted[NAMESPACE_OF_THE_RELEASE]
 
-    found = rendered()
+    # `hermetic-allowed` is made of the configuration, which kustomize cannot read.
+    found = rendered(allowed={"install": False})
 
     assert found.keys() == wanted.keys()
     for key, manifest in wanted.items():
         assert found[key] == manifest, key
+
+
+def test_an_overlay_names_the_api_server_and_gets_the_policy_of_the_chart(rendered, built):
+    ranges = [{"op": "replace", "path": "/spec/egress/0/to", "value": [{"ipBlock": {"cidr": "10.0.0.4/32"}}]}]
+    patch = {"target": {"kind": "NetworkPolicy", "name": "hermetic-operator"}, "patch": yaml.safe_dump(ranges)}
+    key = ("NetworkPolicy", "hermetic-system", "hermetic-operator")
+
+    found = built(components=["../manifests/network-policy"], patches=[patch])
+
+    assert found[key] == rendered(networkPolicy={"apiServers": ["10.0.0.4/32"]})[key]
 
 
 @pytest.mark.parametrize(
@@ -111,19 +130,72 @@ def test_with_its_defaults_it_gives_the_objects_of_manifests_default(rendered, t
     ],
 )
 def test_names_and_namespaces_are_those_that_hermetic_rbac_gives(rendered, namespace, config):
-    installation = Installation(
-        Configuration.model_validate({**config, "lease": {"namespace": namespace}}), limited=False
-    )
-    wanted = by_name(copy.deepcopy(rights(installation)))
+    wanted = by_name(copy.deepcopy(rights(installed(namespace, config))))
     del wanted["Namespace", None, namespace]
-    ours = {"ConfigMap", "CustomResourceDefinition", "Deployment"}
+    ours = {"CustomResourceDefinition", "Deployment", "PodDisruptionBudget"}
 
     found = rendered(namespace=namespace, config=config)
 
+    told = found.pop(("ConfigMap", namespace, "hermetic-config"))["data"]["config.yaml"]
     assert {key: one for key, one in found.items() if key[0] not in ours} == wanted
-    (told,) = (one["data"]["config.yaml"] for key, one in found.items() if key[0] == "ConfigMap")
     assert told.get("lease", {}).get("namespace", "hermetic-system") == namespace
-    assert {key[1] for key in found if key[0] in {"ConfigMap", "Deployment"}} == {namespace}
+    assert {key[1] for key in found if key[0] in {"ConfigMap", "Deployment", "PodDisruptionBudget"}} == {namespace}
+
+
+def installed(namespace, config):
+    return Installation(Configuration.model_validate({**config, "lease": {"namespace": namespace}}))
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        {"registries": [{"host": "contoso.azurecr.io", "namespaces": ["*"]}]},
+        {
+            "registries": [
+                {"host": "contoso.azurecr.io", "repositories": ["nim", "vllm/vllm-openai"], "namespaces": ["a", "b"]},
+                {"host": "mirror.internal:5000", "namespaces": ["b"]},
+            ]
+        },
+        {"shares": [{"account": "models", "share": "weights", "namespaces": ["a", "*"]}]},
+        {"shares": [{"account": "models", "share": "w", "folders": ["llama", "phi/4"], "namespaces": ["a", "b"]}]},
+        {"shares": [{"account": "m-1", "share": "w", "server": "m.internal", "folders": ["x"], "namespaces": ["a"]}]},
+        {"shares": [{"server": "nas.internal", "path": "/exports/models", "namespaces": ["a", "b"]}]},
+        {"shares": [{"server": "10.0.0.9", "path": "/models", "folders": ["one", "two/three"], "namespaces": ["a"]}]},
+        {"watchNamespaces": ["a", "b"], "registries": [], "shares": []},
+    ],
+)
+def test_what_the_account_may_use_is_what_hermetic_rbac_says(rendered, config):
+    [wanted] = (one for one in rights(installed("hermetic-system", config)) if one["kind"] == "ConfigMap")
+
+    found = rendered(config=config)["ConfigMap", "hermetic-system", "hermetic-allowed"]
+
+    assert found == wanted
+
+
+def test_the_policy_of_the_network_is_that_of_the_component(rendered):
+    [wanted] = yaml.safe_load_all((REPOSITORY / "manifests/network-policy/networkpolicy.yaml").read_text())
+    wanted["spec"]["egress"][0]["to"] = [{"ipBlock": {"cidr": one}} for one in ("10.0.0.4/32", "fd00::4/128")]
+
+    found = rendered(networkPolicy={"apiServers": ["10.0.0.4/32", "fd00::4/128"]})
+
+    assert found["NetworkPolicy", "hermetic-system", "hermetic-operator"] == wanted
+
+
+@pytest.mark.parametrize(
+    ("values", "said_once_installed", "not_said"),
+    [
+        ({}, "No registry is allowed yet", "stolen token"),
+        ({"config": {"registries": [{"host": "a.io", "namespaces": ["*"]}]}}, "may write in every", "No registry"),
+        ({"config": {"watchNamespaces": ["a"]}, "allowed": {"install": False}}, "stolen token", "may write in every"),
+    ],
+)
+def test_its_notes_say_what_is_still_open(helm, tmp_path, values, said_once_installed, not_said):
+    told = said(helm, tmp_path, "install", "hermetic-system", {"image": IMAGE, **values}, "--dry-run=client")
+    notes = told.partition("NOTES:")[2]
+
+    assert "kubectl rollout status deployment/hermetic-operator -n hermetic-system" in notes
+    assert said_once_installed in notes
+    assert not_said not in notes
 
 
 def test_a_changed_configuration_restarts_the_operator(helm, tmp_path):

@@ -5,7 +5,9 @@
     HermeticError                    has a code, a message and a fix; `hermetic explain CODE` has a page for each
     ├── InputError                   what a person typed is wrong (exit 2)
     │   ├── ConfigurationInvalid     HRM-CFG-001  the operator's configuration file
-    │   ├── ManifestInvalid          HRM-API-001  a ModelDeployment given to the command line
+    │   ├── ManifestInvalid          HRM-API-001  a field or rule of a manifest given to the command line
+    │   ├── ManifestUnreadable       HRM-API-002  a file that is no YAML, JSON or UTF-8, or has a key twice
+    │   ├── OperatorRefuses          HRM-API-003  a valid manifest that the operator would start nothing for
     │   ├── KeyUnusable              HRM-ATT-002  a file that should hold a key does not
     │   ├── ReportUnusable           HRM-ATT-003  a report that must not be signed
     │   ├── ReportTooLarge           HRM-ATT-004  a report that does not fit into an EgressAttestation
@@ -21,6 +23,7 @@
         ├── Conflict                 HRM-KUB-409  somebody wrote first: look again, then retry
         ├── NotFound                 HRM-KUB-404  the object, its namespace or its kind is not there
         ├── Forbidden                HRM-KUB-403  RBAC, quota, admission, or a namespace that is going away
+        │   └── Unauthenticated      HRM-KUB-401  the login has expired, or was never one of this cluster
         ├── Throttled                HRM-KUB-429  the API server asks for patience; carries retry_after in seconds
         ├── Rejected                 HRM-KUB-422  the object is invalid, retrying the same bytes cannot help
         └── ServerTrouble            HRM-KUB-500  5xx and everything else that may pass by itself
@@ -66,6 +69,20 @@ class ManifestInvalid(InputError):
 
     code = "HRM-API-001"
     remedy = "Correct the fields that the message names; docs/api.md describes each of them."
+
+
+class ManifestUnreadable(InputError):
+    """A file of manifests cannot be read as such: not YAML or JSON, not UTF-8, too large, or one key twice."""
+
+    code = "HRM-API-002"
+    remedy = "Correct the file at the place that the message names."
+
+
+class OperatorRefuses(InputError):
+    """The API server would take the manifest; the operator would start nothing for it. The message names the reason."""
+
+    code = "HRM-API-003"
+    remedy = "'hermetic explain REASON' tells what the reason means and what to do."
 
 
 class KeyUnusable(InputError):
@@ -202,6 +219,16 @@ class Forbidden(ApiRefused):
 
     code = "HRM-KUB-403"
     remedy = "Ask for the verb and resource that the message names, or read the policy that it quotes."
+
+
+class Unauthenticated(Forbidden):
+    """401: the API server does not know who is asking. The login has expired, or is one of another cluster."""
+
+    code = "HRM-KUB-401"
+    remedy = (
+        "Log in again: 'az login', where kubelogin keeps tokens after 'kubelogin remove-tokens'. "
+        "'kubectl get --raw /version' with the same kubeconfig shows whether it worked."
+    )
 
 
 class Throttled(ApiRefused):

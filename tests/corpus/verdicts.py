@@ -29,7 +29,7 @@ def verdict_of_pydantic(manifest: Manifest) -> tuple[Problem, ...]:
     try:
         ModelDeployment.model_validate(manifest)
     except ValidationError as refusal:
-        return problems_of(refusal)
+        return problems_of(refusal, ModelDeployment)
     return ()
 
 

@@ -185,7 +185,7 @@ def test_an_illness_that_passes_within_the_budget_changes_nothing(arm: ArmStandI
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        ((), "nobody is asked"),
+        ((), "no source is named"),
         (("--azure", "x", "--discovery", "guess"), "'guess' is not one of"),
         (("--azure", "x", "--retry-budget", "nan"), "'nan' is no number"),
         (("--azure", "x", "--retry-budget", "-1"), "-1"),
@@ -195,11 +195,14 @@ def test_an_illness_that_passes_within_the_budget_changes_nothing(arm: ArmStandI
         (("--kube", "--sign", "k", "--attestation", "a"), "only what Azure was asked can be signed"),
         (("--azure", "x", "--previous", "p"), "--previous is for a report that is signed"),
         (("--azure", "x", "--valid-hours", "169"), "169"),
-        (("--kube", "--kubeconfig", "/nowhere/config"), "/nowhere/config: No such file"),
     ],
 )
 def test_a_command_line_that_cannot_be_meant_is_2(arguments: tuple[str, ...], says: str) -> None:
     refused(hermetic("audit", *arguments), 2, says)
+
+
+def test_a_kubeconfig_that_is_not_there_is_4() -> None:
+    refused(hermetic("audit", "--kube", "--kubeconfig", "/nowhere/config"), 4, "/nowhere/config: No such file")
 
 
 def test_a_token_never_travels_in_the_clear(arm: ArmStandIn) -> None:
@@ -208,7 +211,7 @@ def test_a_token_never_travels_in_the_clear(arm: ArmStandIn) -> None:
             refused(hermetic("audit", "--azure", arm.estate.cluster, "--arm-endpoint", endpoint), 2, "--arm-endpoint")
 
 
-def test_why_no_credential_works_is_told_as_notes_and_one_error(arm: ArmStandIn) -> None:
+def test_that_there_is_no_azure_login_is_one_line_with_its_fix(arm: ArmStandIn) -> None:
     """In a network namespace of its own: the default chain asks the metadata service."""
     sealed = ["unshare", "--user", "--map-root-user", "--net"]
     if subprocess.run([*sealed, "true"], capture_output=True, check=False).returncode:
@@ -216,9 +219,11 @@ def test_why_no_credential_works_is_told_as_notes_and_one_error(arm: ArmStandIn)
     command = [*sealed, *PROGRAM, *map(str, arguments_for(arm))]
     environ = {**environment_for(arm), "HERMETIC_ARM_TOKEN": "", "HOME": "/nowhere"}
     ran = subprocess.run(command, capture_output=True, text=True, env=environ, timeout=120, check=False)
-    refused(Ran(ran.returncode, ran.stdout, ran.stderr), 4, "no credential for")
-    assert "# AzureCliCredential: " in ran.stderr
-    assert {line.split(" ")[0] for line in ran.stderr.splitlines()} == {"#", "error:", "fix:"}
+    refused(Ran(ran.returncode, ran.stdout, ran.stderr), 4, "no Azure login for")
+    assert "Azure CLI: " in ran.stderr
+    error, fix = ran.stderr.splitlines()
+    assert "aka.ms" not in error
+    assert "az login" in fix
 
 
 def test_ctrl_c_is_130_without_a_traceback(arm: ArmStandIn) -> None:

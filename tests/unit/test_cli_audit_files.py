@@ -56,7 +56,12 @@ def written(folder: Path, content: Any, name: str = "file.yaml") -> Path:
 
 def refused(ran: Ran, *says: str) -> None:
     """Exit code 2, one error with these words, one fix, and no report."""
-    assert (ran.code, ran.out, len(ran.errors), len(ran.fixes)) == (2, "", 1, 1)
+    ended(ran, 2, *says)
+
+
+def ended(ran: Ran, code: int, *says: str) -> None:
+    """This exit code, one error with these words, one fix, and no report."""
+    assert (ran.code, ran.out, len(ran.errors), len(ran.fixes)) == (code, "", 1, 1)
     for words in says:
         assert words in ran.errors[0]
 
@@ -65,9 +70,11 @@ def refused(ran: Ran, *says: str) -> None:
 
 
 @pytest.mark.parametrize("option", ["--policy", "--exceptions", "--snapshot"])
-def test_a_file_that_cannot_be_read_is_2_before_anybody_is_asked(arm: ArmStandIn, option: str, tmp_path: Path) -> None:
-    refused(audit(arm, option, tmp_path / "none.yaml"), "none.yaml: No such file")
-    refused(audit(arm, option, tmp_path), "Is a directory")
+def test_a_file_that_is_not_there_is_4_and_one_that_cannot_be_used_2_before_azure_is_asked(
+    arm: ArmStandIn, option: str, tmp_path: Path
+) -> None:
+    ended(audit(arm, option, tmp_path / "none.yaml"), 4, "HRM-NET-001", "none.yaml: No such file")
+    refused(audit(arm, option, tmp_path), "is a folder")
     (tmp_path / "latin").write_bytes("propriétaire: 1".encode("latin-1"))
     refused(audit(arm, option, tmp_path / "latin"), "UTF-8")
     assert arm.requests == []
@@ -82,7 +89,7 @@ def test_a_file_that_cannot_be_read_is_2_before_anybody_is_asked(arm: ArmStandIn
         ("", "holds 0 documents"),
         ("a: 1\n---\nb: 2\n", "holds 2 documents"),
         ("- check: x\n", "holds no keys"),
-        ("firewal: x\n", "`firewal`: is not a key that is known here"),
+        ("# none\nfirewal: x\n", ".yaml:2:1: `firewal`: is not a key that is known here"),
         ("ownSubscriptions: []\nownSubscriptions: []\n", "twice"),
         ("own_subscriptions: []\n", "`own_subscriptions`: is not a key that is known here"),
     ],

@@ -76,14 +76,18 @@ def test_every_problem_of_the_file_is_told_at_once(tmp_path: Path) -> None:
     assert "httpPort: 80:" in error
 
 
-@pytest.mark.parametrize("content", [None, b"\xff\xfe"], ids=["missing", "not UTF-8"])
-def test_a_file_that_cannot_be_read_is_named(tmp_path: Path, content: bytes | None) -> None:
-    if content is not None:
-        (tmp_path / "config.yaml").write_bytes(content)
+def test_a_file_that_is_not_utf_8_is_named(tmp_path: Path) -> None:
+    (tmp_path / "config.yaml").write_bytes(b"\xff\xfe")
     ran = hermetic("run", "--config", tmp_path / "config.yaml")
     assert ran.code == 2
     assert f"{tmp_path}/config.yaml" in ran.errors[0]
-    assert ran.fixes == ["fix: name a readable UTF-8 file with --config"]
+    assert ran.fixes == ["fix: save the file as UTF-8"]
+
+
+def test_a_file_that_is_not_there_is_not_reachable(tmp_path: Path) -> None:
+    ran = hermetic("run", "--config", tmp_path / "config.yaml")
+    assert ran.code == 4
+    assert ran.errors == [f"error: HRM-NET-001: {tmp_path}/config.yaml: No such file or directory"]
 
 
 def test_no_cluster_is_told_as_not_reachable(tmp_path: Path) -> None:

@@ -114,7 +114,8 @@ def test_the_form_of_an_error_is_that_of_the_contract() -> None:
     where = f"standard input:{line_of(text, 'replicas')}:3"
     assert hermetic("validate", "-f", "-", stdin=text).err.splitlines() == [
         f"error: HRM-API-001: {where}: spec.replicas: 300: must be less than or equal to 256",
-        "fix: Correct the fields that the message names; docs/api.md describes each of them.",
+        "fix: correct it; docs/api.md describes spec.replicas "
+        "(with a cluster: kubectl explain modeldeployment.spec.replicas)",
     ]
 
 
@@ -133,7 +134,10 @@ def test_every_gate_that_objects_is_heard(tmp_path: Path) -> None:
     (tmp_path / "config.yaml").write_text("registries: []\n")
     ran = hermetic("validate", "-f", "-", "--config", tmp_path / "config.yaml", stdin=typed(manifest))
     reasons = [error.split(": ")[3] for error in ran.errors]
-    assert reasons == ["EngineVersionUnsupported", "MemoryTooSmall", "RegistryNotAllowed", "ShareNotAllowed"]
+    assert sorted(reasons) == ["EngineVersionUnsupported", "MemoryTooSmall", "RegistryNotAllowed", "ShareNotAllowed"]
+    lines = {error.split(": ")[3]: int(error.split(": ")[2].split(":")[1]) for error in ran.errors}
+    assert lines["EngineVersionUnsupported"] == line_of(typed(manifest), "version: 0.1.0")
+    assert lines["MemoryTooSmall"] == line_of(typed(manifest), "memory: 1Gi")
     assert "- {host: contoso.azurecr.io, namespaces: [default]}" in ran.err
 
 
@@ -236,7 +240,10 @@ def test_json_says_the_same_for_programs() -> None:
                 "field": "spec.replicas",
                 "value": "-1",
                 "message": "must be greater than or equal to 0",
-                "fix": "Correct the fields that the message names; docs/api.md describes each of them.",
+                "fix": "correct it; docs/api.md describes spec.replicas "
+                "(with a cluster: kubectl explain modeldeployment.spec.replicas)",
             }
         ],
+        "skipped": [],
+        "foreign": 0,
     }

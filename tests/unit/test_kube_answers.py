@@ -7,7 +7,16 @@ from typing import Any
 
 import pytest
 
-from hermetic.errors import ApiRefused, Conflict, Forbidden, NotFound, Rejected, ServerTrouble, Throttled
+from hermetic.errors import (
+    ApiRefused,
+    Conflict,
+    Forbidden,
+    NotFound,
+    Rejected,
+    ServerTrouble,
+    Throttled,
+    Unauthenticated,
+)
 from hermetic.kube.answers import refusal
 
 REQUEST = "PATCH /api/v1/namespaces/models/services/llama"
@@ -22,7 +31,7 @@ def status_body(reason: str = "", message: str = "no", details: Any = None) -> b
     [
         (302, ServerTrouble),
         (400, Rejected),
-        (401, Forbidden),
+        (401, Unauthenticated),
         (403, Forbidden),
         (404, NotFound),
         (405, Rejected),

@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
+import difflib
 import json
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import reduce
-from typing import Any
+from typing import Any, get_args
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 _LONGEST_VALUE = 80
 _NOTHING = object()
 _SUBJECT = re.compile(r"^(Input|String|List|Dictionary|Value) should ")
+NO_SUCH_FIELD = "is not a field of this object"
+REQUIRED = "is required"
 _INSTEAD = {
-    "missing": "is required",
-    "extra_forbidden": "is not a field of this object",
+    "missing": REQUIRED,
+    "extra_forbidden": NO_SUCH_FIELD,
     "model_type": "must be an object",
     "dict_type": "must be an object",
     "list_type": "must be a list",
+    "tuple_type": "must be a list",
     "string_type": "must be a string; put it in quotes",
     "int_type": "must be an integer, without quotes",
     "bool_type": "must be true or false, without quotes",
@@ -28,28 +33,65 @@ _INSTEAD = {
 
 @dataclass(frozen=True)
 class Problem:
-    """One reason to refuse: `path` as in `spec.engine.vllm.extraArgs[0]`, `value` as JSON ("" where there is none)."""
+    """One reason to refuse: `path` as in `spec.engine.vllm.extraArgs[0]`, `value` as JSON ("" where there is none).
+
+    `near` is the field that was probably meant by one that does not exist, "" where none is like it.
+    """
 
     path: str
     value: str
     message: str
+    near: str = ""
 
     def __str__(self) -> str:
         return ": ".join(part for part in (self.path, self.value, self.message) if part)
 
 
-def problems_of(refusal: ValidationError) -> tuple[Problem, ...]:
-    """Every problem that pydantic found, in the order of the fields."""
-    return tuple(_problem(error) for error in refusal.errors(include_url=False))
+def problems_of(refusal: ValidationError, model: type[BaseModel]) -> tuple[Problem, ...]:
+    """Every problem that pydantic found in an object of this model, in the order of the fields."""
+    return tuple(_problem(error, model) for error in refusal.errors(include_url=False))
 
 
-def _problem(error: ErrorDetails) -> Problem:
+def _problem(error: ErrorDetails, model: type[BaseModel]) -> Problem:
     field: str = error.get("ctx", {}).get("field", "")
+    near = meant(model, error["loc"]) if error["type"] == "extra_forbidden" else ""
     return Problem(
         path=reduce(child_path, error["loc"], "") + field if error["loc"] else field.lstrip("."),
         value=_shown(_value(error, field)),
-        message=_message(error),
+        message=_message(error) + (f"; did you mean `{near}`?" if near else ""),
+        near=near,
     )
+
+
+def meant(model: type[BaseModel], loc: tuple[int | str, ...]) -> str:
+    """The field of the object around `loc` whose name is most like the last part of it; "" where none is like it."""
+    *around, name = loc
+    found: list[Any] = [model]
+    for step in around:
+        found = [inner for outer in found for inner in _below(outer, step)]
+    names = [field.alias or own for one in found for own, field in _fields(one).items()]
+    return next(iter(difflib.get_close_matches(str(name), names, n=1)), "")
+
+
+def _below(model: Any, step: int | str) -> Iterator[Any]:
+    """The models of a field; the model itself for the place in a list of it, or its key in an object."""
+    for name, field in _fields(model).items():
+        if step in {name, field.alias}:
+            yield from _models_in(field.annotation)
+            return
+    yield model
+
+
+def _models_in(annotation: Any) -> Iterator[Any]:
+    if _fields(annotation):
+        yield annotation
+    for part in get_args(annotation):
+        yield from _models_in(part)
+
+
+def _fields(annotation: Any) -> dict[str, Any]:
+    is_model = isinstance(annotation, type) and issubclass(annotation, BaseModel)
+    return annotation.model_fields if is_model else {}
 
 
 def child_path(path: str, step: int | str) -> str:

@@ -81,6 +81,10 @@ def load_signing_key(file: Path) -> SigningKey:
 
 def _public_key(named: str) -> PublicKey:
     dated = _UNTIL.fullmatch(named)
+    file, _, end = named.rpartition("@")
+    if dated is None and file and not Path(named).exists() and Path(file).is_file():
+        what = f"'{end}' is not a moment in UTC"
+        raise InputError(f"--public-key {named}: {what}", fix=f"--public-key {file}@2026-12-31T23:59:59Z")
     if dated is None or Path(named).exists():
         return read_public_key(named, _pem(named))
     try:

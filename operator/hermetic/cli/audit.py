@@ -178,7 +178,7 @@ def _check_access(said: dict[str, Any]) -> int:
 def _must_fit_together(said: dict[str, Any]) -> None:
     """Raises InputError, Unreachable for what no audit could come of."""
     if not (said["azure"] is not None or said["kube"] or said["probe"] or said["snapshot"]):
-        raise InputError("nobody is asked", fix="at least one of --azure ID, --kube, --probe (or --snapshot FILE)")
+        raise InputError("no source is named", fix="at least one of --azure ID, --kube, --probe (or --snapshot FILE)")
     if said["check_access"] and (said["azure"] is None or said["output"] not in {None, "table", "json"}):
         raise InputError("--check-access asks Azure, and prints a table or JSON", fix="--azure ID --check-access")
     if said["check_access"] and any(said[name] for name in NOT_WITH_CHECK_ACCESS):

@@ -5,16 +5,20 @@ from __future__ import annotations
 import difflib
 import getpass
 import hashlib
+import operator
 import os
 import socket
 from collections.abc import Collection, Iterable
+from dataclasses import replace
 from datetime import datetime
+from functools import reduce
 from pathlib import Path
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from hermetic.api.kubernetes_yaml import NotReadable, read_documents
+from hermetic.api.kubernetes_yaml import Document, NotReadable, read_documents
+from hermetic.api.problems import NO_SUCH_FIELD, Problem, child_path, problems_of
 from hermetic.api.times import timestamp
 from hermetic.audit.comparison import Baseline, NotABaseline, read_baseline, same_cluster
 from hermetic.audit.exceptions import Exceptions
@@ -28,14 +32,15 @@ M = TypeVar("M", bound=BaseModel)
 
 def read_policy(file: Path | None, profile: Profile) -> Policy:
     """The policy file with the profile of the command line; every default without a file. Raises InputError."""
-    told = _mapping(file) if file is not None else {}
+    document = _document(file) if file is not None else Document(1, {})
+    told: dict[str, Any] = document.value
     if "profile" in told:
         raise InputError(f"{file}: `profile` is no key of a policy file", fix="say --profile sealed or filtered")
     if "attestedPrivate" in told:
         raise InputError(f"{file}: `attestedPrivate` is not a key that is known here", fix="say --previous FILE")
     if "auditedAt" in told:
         raise InputError(f"{file}: `auditedAt` is not a key that is known here", fix="leave it out")
-    policy = _read(Policy, {**told, "profile": profile}, file)
+    policy = _read(Policy, replace(document, value={**told, "profile": profile}), file)
     if problem := next(never_met(policy), ""):
         raise InputError(f"{file}: {problem}", fix="docs/audit.md shows what each key takes")
     _must_be_past(policy, file, SystemClock().now())
@@ -61,7 +66,7 @@ def read_exceptions(file: Path | None, checks: Collection[str]) -> Exceptions:
     """
     if file is None:
         return Exceptions()
-    found = _read(Exceptions, _mapping(file), file)
+    found = _read(Exceptions, _document(file), file)
     for place, one in enumerate(found.exceptions):
         if one.check not in checks:
             near = difflib.get_close_matches(one.check, checks, n=1)
@@ -109,12 +114,14 @@ def digest_of(file: Path | None) -> str | None:
 
 
 def content_of(file: Path) -> bytes:
-    """What stands in it. A file that was named and cannot be read is wrong input."""
+    """The bytes of a file that was named. Raises Unreachable, and InputError for a folder."""
     try:
         return file.read_bytes()
+    except IsADirectoryError:
+        raise InputError(f"{file}: is a folder", fix="name a file") from None
     except (OSError, ValueError) as error:  # ValueError: a NUL in the name
         what = getattr(error, "strerror", "") or str(error)
-        raise InputError(f"{file}: {what}", fix="name a file that can be read") from error
+        raise Unreachable(f"{file}: {what}", fix="name a file that can be read") from error
 
 
 def must_be_writable(files: Iterable[Path]) -> None:
@@ -138,7 +145,8 @@ def write_file(file: Path, text: str) -> None:
         raise Unreachable(f"{file}: {error.strerror}", fix="name a file that can be written") from error
 
 
-def _mapping(file: Path) -> dict[str, Any]:
+def _document(file: Path) -> Document:
+    """The one document of a file; its value is an object."""
     try:
         documents = list(read_documents(content_of(file).decode("utf-8")))
     except UnicodeDecodeError as error:
@@ -149,24 +157,23 @@ def _mapping(file: Path) -> dict[str, Any]:
         raise InputError(f"{file}: holds {len(documents)} documents, one is wanted")
     for fault in documents[0].faults:
         raise InputError(f"{file}: {fault.place}: {fault.message}")
-    value = documents[0].value
-    if not isinstance(value, dict):
+    if not isinstance(documents[0].value, dict):
         raise InputError(f"{file}: holds no keys", fix="docs/audit.md shows one of each")
-    return value
+    return documents[0]
 
 
-def _read(model: type[M], told: dict[str, Any], file: Path | None) -> M:
+def _read(model: type[M], document: Document, file: Path | None) -> M:
     try:
-        return model.model_validate(told, by_alias=True, by_name=False)
+        return model.model_validate(document.value, by_alias=True, by_name=False)
     except ValidationError as error:
-        where = f"{file}: " if file is not None else ""
+        told = [_in_words(one, problem) for one, problem in zip(error.errors(), problems_of(error, model), strict=True)]
+        places = [document.place(reduce(child_path, one["loc"], "")) for one in error.errors()]
+        where = [f"{file}{'' if place is None else f':{place}'}: " if file is not None else "" for place in places]
         fix = "docs/audit.md shows what each key takes"
-        raise InputError(where + "; ".join(_in_words(one) for one in error.errors()), fix=fix) from error
+        raise InputError("; ".join(map(operator.add, where, told)), fix=fix) from error
 
 
-def _in_words(problem: Any) -> str:
-    field = ".".join(str(part) for part in problem["loc"])
-    said = problem["msg"].removeprefix("Value error, ")
-    if problem["type"] == "extra_forbidden":
-        said = "is not a key that is known here"
+def _in_words(error: Any, problem: Problem) -> str:
+    field = ".".join(str(part) for part in error["loc"])
+    said = problem.message.removeprefix("Value error, ").replace(NO_SUCH_FIELD, "is not a key that is known here")
     return f"`{field}`: {said}" if field else said

@@ -26,7 +26,7 @@ from hermetic.cli.cluster_identity import Tie, not_tied, tie_to
 from hermetic.cli.output import note
 from hermetic.cli.tool import this_tool
 from hermetic.controller.clock import SystemClock
-from hermetic.errors import AttestationRefused, InputError, Unreachable
+from hermetic.errors import AttestationRefused, InputError
 
 if TYPE_CHECKING:
     from hermetic.cli.audit_sources import Collected
@@ -46,7 +46,7 @@ class Signing:
 def signing_of(said: dict[str, Any]) -> Signing:
     """Key, previous attestation and cluster, read before anything is audited: an audit takes minutes.
 
-    Raises InputError for files that cannot be used, or a kubeconfig of another cluster.
+    Raises InputError for files that cannot be used, or a kubeconfig of another cluster, Unreachable for missing files.
     """
     content_of(said["sign"])
     key = load_signing_key(said["sign"])
@@ -117,8 +117,6 @@ def _previous(file: Path | None, keys: Iterable[str], key: SigningKey) -> Attest
     try:
         others = [one for one in read_public_keys(keys).values() if one.keyid != key.public.keyid]
         return authenticate(read_attestation(str(file)), trusted([key.public, *others]))
-    except Unreachable as missing:
-        raise InputError(missing.message, fix=missing.fix) from missing
     except AttestationRefused as refusal:
         raise InputError(
             f"--previous {file}: {refusal.refusal}: {refusal.message}",

@@ -53,6 +53,9 @@ def report_failures(command: Callable[[], Any]) -> NoReturn:
 def _exit_code_of(command: Callable[[], Any]) -> int:
     try:
         code = command()
+    except click.exceptions.NoArgsIsHelpError as error:
+        click.echo(error.format_message())
+        return DONE
     except click.UsageError as error:
         help_of = error.ctx.command_path if error.ctx is not None else "hermetic"
         _tell(InputError(error.format_message().rstrip("."), fix=f"'{help_of} --help' shows what it takes"))

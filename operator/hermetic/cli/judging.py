@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pydantic import ConfigDict, Field, ValidationError
 
 from hermetic.api.configuration import Configuration
 from hermetic.api.modeldeployment import NAME_RULE, ModelDeployment, ModelDeploymentSpec
-from hermetic.api.problems import Problem, problems_of
+from hermetic.api.problems import NO_SUCH_FIELD, REQUIRED, Problem, problems_of
+from hermetic.api.reasons import Reason
 from hermetic.api.rules import ApiModel
 from hermetic.api.values import DnsLabel, LabelValue
 from hermetic.cli.manifests import Finding, Typed
-from hermetic.kinds import EGRESS_ATTESTATION, EGRESS_AUDIT, GROUP, MODEL_DEPLOYMENT
+from hermetic.cli.repository import KINDS
+from hermetic.errors import OperatorRefuses
+from hermetic.kinds import EGRESS_AUDIT, GROUP, MODEL_DEPLOYMENT
 from hermetic.objects.names import Owner
 from hermetic.plan.engine_settings import engine_settings_are_allowed
 from hermetic.plan.gates import (
@@ -29,7 +33,6 @@ from hermetic.plan.gates import (
 )
 from hermetic.plan.world import World
 
-KINDS = (MODEL_DEPLOYMENT.kind, EGRESS_AUDIT.kind, EGRESS_ATTESTATION.kind)
 NO_UID = "00000000-0000-0000-0000-000000000000"
 
 GATES_OF_THE_SPEC: tuple[Gate, ...] = (
@@ -38,6 +41,20 @@ GATES_OF_THE_SPEC: tuple[Gate, ...] = (
     memory_holds_shared_memory,
 )
 GATES_OF_THE_PLATFORM: tuple[Gate, ...] = (registry_is_allowed, share_is_allowed, address_is_allowed)
+
+
+# Where to point for what a gate says; it names the field in its own words.
+_FIELD_OF = {
+    Reason.ENGINE_VERSION_UNSUPPORTED: "spec.engine.vllm.version",
+    Reason.ENGINE_FLAG_UNKNOWN: "spec.engine.vllm.extraArgs",
+    Reason.ENGINE_FLAG_RESERVED: "spec.engine.vllm.extraArgs",
+    Reason.ENGINE_SETTING_NOT_ALLOWED: "spec.engine",
+    Reason.MEMORY_TOO_SMALL: "spec.resources.memory",
+    Reason.REGISTRY_NOT_ALLOWED: "spec.engine",
+    Reason.SHARE_NOT_ALLOWED: "spec.weights",
+    Reason.VOLUME_CREATION_OFF: "spec.weights",
+    Reason.ADDRESS_NOT_ALLOWED: "spec.endpoint.internalLoadBalancer.address",
+}
 
 
 class Metadata(ApiModel):
@@ -136,7 +153,7 @@ def _refusals(model: type[ApiModel], value: Any) -> tuple[Problem, ...]:
     try:
         model.model_validate(value)
     except ValidationError as refusal:
-        return problems_of(refusal)
+        return problems_of(refusal, model)
     return ()
 
 
@@ -154,16 +171,34 @@ def _blocks(typed: Typed, owner: Owner, spec: ModelDeploymentSpec, policy: Confi
     for gate in (*GATES_OF_THE_SPEC, *(GATES_OF_THE_PLATFORM if policy is not None else ())):
         verdict = gate(spec, world)
         if isinstance(verdict, Blocks):
-            yield typed.finding(verdict.message, reason=verdict.reason.value, fix=verdict.reason.remedy)
+            reason, path = verdict.reason, _FIELD_OF.get(verdict.reason, "spec")
+            yield replace(
+                typed.finding(verdict.message, path=path, reason=reason.value, fix=reason.remedy), kind=OperatorRefuses
+            )
 
 
 def _repeats(one: Accepted, accepted: Sequence[Accepted]) -> Iterator[Finding]:
-    """kubectl would let the last of two manifests for one object win, without a word."""
+    """kubectl would let the last of two manifests for one object win, without a word.
+
+    Folders of one repository may each describe it, for a cluster each.
+    """
     for other in accepted:
-        if (other.kind, other.owner.key) == (one.kind, one.owner.key):
+        if (other.kind, other.owner.key, other.typed.folder) == (one.kind, one.owner.key, one.typed.folder):
             first = f"must not be described twice: first at {other.typed.where()}"
             yield one.typed.finding(first, path="metadata.name", value=one.owner.name)
 
 
 def _found(typed: Typed, problem: Problem) -> Finding:
-    return typed.finding(problem.message, path=problem.path, value=problem.value)
+    return typed.finding(problem.message, path=problem.path, value=problem.value, fix=_fix(problem))
+
+
+def _fix(problem: Problem) -> str:
+    """What to do about this one field; "" where the message about the whole object says it."""
+    parent, _, name = problem.path.rpartition(".")
+    if problem.near:
+        return f"write `{problem.near}` for `{name}`"
+    if not problem.path.startswith("spec"):
+        return ""
+    field = re.sub(r"\[.*", "", parent if problem.message == NO_SUCH_FIELD else problem.path)
+    what = {NO_SUCH_FIELD: "remove it", REQUIRED: "add it"}.get(problem.message, "correct it")
+    return f"{what}; docs/api.md describes {field} (with a cluster: kubectl explain modeldeployment.{field})"

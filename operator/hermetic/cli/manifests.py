@@ -1,20 +1,22 @@
-"""Manifests as somebody typed them: files, folders, standard input; YAML, JSON; one, several, or a List."""
+"""Manifests as they were typed: files, folders, standard input; YAML, JSON; one, several, or a List."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from hermetic.api.kubernetes_yaml import Document, NotReadable, Place, read_documents
 from hermetic.cli.failures import Several
-from hermetic.errors import HermeticError, InputError, ManifestInvalid, Unreachable
+from hermetic.cli.output import note
+from hermetic.cli.repository import SUFFIXES, Skipped, is_ours, walked
+from hermetic.errors import HermeticError, InputError, ManifestInvalid, ManifestUnreadable, Unreachable
 
 STANDARD_INPUT = "-"
 LARGEST = 64 * 2**20
-SUFFIXES = frozenset({".yaml", ".yml", ".json"})
+LISTS = frozenset({"List", "ModelDeploymentList", "EgressAuditList"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,18 +40,23 @@ class Finding:
     def as_error(self) -> HermeticError:
         """One line: where (as compilers say it, so that editors can jump there), field, value, what is accepted."""
         where = self.source if self.place is None else f"{self.source}:{self.place}"
-        parts = (where, self.reason, self.field, self.value, self.message)
+        field = "" if self.reason else self.field  # what the operator says names it
+        parts = (where, self.reason, field, self.value, self.message)
         return self.kind(": ".join(part for part in parts if part), fix=self.fix)
 
 
 @dataclass(frozen=True, slots=True)
 class Typed:
-    """One object, and where it stands: `within` is its path in the document, "" or an item of a List."""
+    """One object, and where it is: `within` is its path in the document, "" or an item of a List.
+
+    `folder` is that of the file where a folder was named, "" where the file itself was.
+    """
 
     source: str
     document: Document
     value: Any
     within: str = ""
+    folder: str = ""
 
     def where(self) -> str:
         """The place of the object."""
@@ -77,6 +84,9 @@ class Reading:
     sources: list[str] = field(default_factory=list)
     typed: list[Typed] = field(default_factory=list)
     findings: list[Finding] = field(default_factory=list)
+    skipped: list[Skipped] = field(default_factory=list)
+    foreign: int = 0
+    """Documents of other kinds in folders."""
 
     def in_reading_order(self) -> list[Finding]:
         """Every finding, by file as they were named, then from top to bottom."""
@@ -94,44 +104,76 @@ class Reading:
             raise Several([finding.as_error() for finding in self.in_reading_order()])
 
 
+def tell_skipped(reading: Reading) -> None:
+    """On standard error: what of folders was left out, each with its reason, and how much is of other kinds."""
+    for one in reading.skipped:
+        note(f"{one.source}: skipped: {one.why}")
+    if reading.foreign:
+        note(f"{reading.foreign} document{'' if reading.foreign == 1 else 's'} of other kinds skipped")
+
+
 def read_manifests(names: Sequence[str]) -> Reading:
-    """Everything in these files and folders, and in '-'; a file that cannot be read does not hide the others."""
+    """Everything in these files and folders, and in '-'; a file that cannot be read does not hide the others.
+
+    Of a folder, only what is of Hermetic's kinds; of a file that was named, every document has to be.
+    """
     reading = Reading()
-    for source in dict.fromkeys(source for name in names for source in _sources(name)):
-        shown = "standard input" if source == STANDARD_INPUT else source
-        reading.sources.append(shown)
-        text = _text(source, shown)
-        if isinstance(text, Finding):
-            reading.findings.append(text)
-        else:
-            _read_into(reading, shown, text)
+    for name in dict.fromkeys(names):
+        if name != STANDARD_INPUT and Path(name).is_dir():
+            _read_folder(reading, name)
+        elif name not in reading.sources:
+            _read_file(reading, name)
     return reading
 
 
-def _sources(name: str) -> list[str]:
-    if name == STANDARD_INPUT or not Path(name).is_dir():
-        return [name]
-    return sorted(str(file) for file in Path(name).iterdir() if file.suffix in SUFFIXES and file.is_file()) or [name]
+def _read_file(reading: Reading, name: str) -> None:
+    shown = "standard input" if name == STANDARD_INPUT else name
+    reading.sources.append(shown)
+    text = _text(name, shown)
+    if isinstance(text, Finding):
+        reading.findings.append(text)
+        return
+    before = len(reading.typed), len(reading.findings)
+    _read_into(reading, shown, text, "")
+    if before == (len(reading.typed), len(reading.findings)):
+        fix = "name a file that holds a ModelDeployment"
+        reading.findings.append(Finding(shown, "holds no manifest", fix=fix, kind=ManifestUnreadable))
+
+
+def _read_folder(reading: Reading, name: str) -> None:
+    """What of a repository is Hermetic's; the rest is counted, and what might have been is named with its reason."""
+    before = len(reading.typed), len(reading.findings)
+    walk = walked(Path(name))
+    reading.skipped += walk.skipped
+    reading.foreign += walk.foreign
+    for file, text in walk.ours.items():
+        source = str(file)
+        if source not in reading.sources:
+            reading.sources.append(source)
+            _read_into(reading, source, text, str(file.parent))
+    if before == (len(reading.typed), len(reading.findings)):
+        reading.sources.append(name)
+        endings = ", ".join(sorted(SUFFIXES))
+        what = f"holds no manifest of Hermetic's in files that end in {endings}"
+        reading.findings.append(Finding(name, what, fix="name a folder or a file with one", kind=InputError))
 
 
 def _text(source: str, shown: str) -> str | Finding:
     try:
         content = _content(source)
-    except IsADirectoryError:
-        endings = ", ".join(sorted(SUFFIXES))
-        return Finding(shown, f"holds no file that ends in {endings}", fix="name a file", kind=InputError)
     except (OSError, ValueError) as error:  # ValueError: a NUL in the name
         return Finding(
             shown, str(getattr(error, "strerror", "") or error), fix="name a file that can be read", kind=Unreachable
         )
     if len(content) > LARGEST:
-        return Finding(shown, f"is larger than {LARGEST // 2**20} MiB", fix="split it into several files")
+        what, fix = f"is larger than {LARGEST // 2**20} MiB", "split it into several files"
+        return Finding(shown, what, fix=fix, kind=ManifestUnreadable)
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line, column = content.count(b"\n", 0, error.start) + 1, error.start - content.rfind(b"\n", 0, error.start)
         what = f"is not UTF-8: byte 0x{content[error.start]:02x}"
-        return Finding(shown, what, Place(line, column), fix="save the file as UTF-8")
+        return Finding(shown, what, Place(line, column), fix="save the file as UTF-8", kind=ManifestUnreadable)
 
 
 def _content(source: str) -> bytes:
@@ -141,33 +183,35 @@ def _content(source: str) -> bytes:
         return file.read(LARGEST + 1)
 
 
-def _read_into(reading: Reading, source: str, text: str) -> None:
-    before = len(reading.typed), len(reading.findings)
+def _read_into(reading: Reading, source: str, text: str, folder: str) -> None:
+    """The objects of a text; of one in a folder (not ""), those of Hermetic's kinds."""
     try:
         for document in read_documents(text):
+            objects = list(_objects(Typed(source, document, document.value, folder=folder)))
+            ours = [one for one in objects if not folder or is_ours(one.value)]
+            reading.foreign += len(objects) - len(ours)
+            if not ours:
+                continue
             for fault in document.faults:
-                reading.findings.append(Finding(source, fault.message, fault.place, document.number))
+                what = Finding(source, fault.message, fault.place, document.number, kind=ManifestUnreadable)
+                reading.findings.append(what)
             if not document.faults:
-                reading.typed.extend(_objects(Typed(source, document, document.value)))
+                reading.typed.extend(ours)
     except NotReadable as unreadable:
         fix = "correct the file there; nothing after it was looked at"
-        reading.findings.append(Finding(source, f"is not YAML: {unreadable.message}", unreadable.place, fix=fix))
-    if before == (len(reading.typed), len(reading.findings)):
-        fix = "name a file that holds a ModelDeployment"
-        reading.findings.append(Finding(source, "holds no manifest", fix=fix))
+        what = f"is not YAML: {unreadable.message}"
+        reading.findings.append(Finding(source, what, unreadable.place, fix=fix, kind=ManifestUnreadable))
 
 
-def _objects(typed: Typed) -> list[Typed]:
+def _objects(typed: Typed) -> Iterator[Typed]:
     """The object itself, or the items of a List, as `kubectl get -o yaml` prints several objects."""
     value = typed.value
-    if not isinstance(value, dict) or value.get("kind") not in {"List", "ModelDeploymentList", "EgressAuditList"}:
-        return [typed]
-    items = value.get("items")
+    items = value.get("items") if isinstance(value, dict) and value.get("kind") in LISTS else None
     if not isinstance(items, list):
-        return [typed]  # of a kind that nobody knows then
-    return [
-        Typed(typed.source, typed.document, item, f"{typed.within}items[{place}]") for place, item in enumerate(items)
-    ]
+        yield typed  # a List without items is of a kind that is not known
+        return
+    for place, item in enumerate(items):
+        yield replace(typed, value=item, within=f"{typed.within}items[{place}]")
 
 
 def _joined(within: str, path: str) -> str:

@@ -9,7 +9,7 @@ import click
 
 from hermetic.api.kubernetes_yaml import dump
 from hermetic.cli.judging import NO_UID, Accepted, judge
-from hermetic.cli.manifests import Finding, Typed, read_manifests
+from hermetic.cli.manifests import Finding, Typed, read_manifests, tell_skipped
 from hermetic.cli.options import common_options
 from hermetic.cli.output import note, write, write_json
 from hermetic.errors import InputError
@@ -41,7 +41,7 @@ def command(files: tuple[str, ...], namespace: str, volumes: bool, output: str) 
     its volumes: a manifest that was read from the cluster gives exactly what is applied there.
     """
     if not files:
-        raise InputError("no file is named", fix="hermetic render -f FILE")
+        raise InputError("no input file", fix="hermetic render -f FILE")
     deployments = _deployments(files, namespace)
     printed = [manifest for one in deployments for manifest in (_volumes(one) if volumes else _objects(one))]
     if not volumes:
@@ -55,6 +55,7 @@ def command(files: tuple[str, ...], namespace: str, volumes: bool, output: str) 
 def _deployments(files: Iterable[str], namespace: str) -> list[Accepted]:
     reading = read_manifests(tuple(files))
     accepted, findings = judge([_without_status(one) for one in reading.typed], namespace=namespace)
+    tell_skipped(reading)
     reading.findings += [*findings, *(_nameless(one) for one in accepted if not one.owner.name)]
     reading.raise_findings()
     for one in accepted:

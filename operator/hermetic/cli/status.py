@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -21,6 +22,7 @@ from hermetic.objects.names import MODEL_LABEL
 
 Manifest = Mapping[str, Any]
 SCHEMA = "hermetic.dev/status/v1"
+DNS_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 
 
 @click.command(
@@ -50,6 +52,8 @@ def command(
         raise InputError(
             "-A goes with neither NAME nor -n", fix="hermetic status -A, or hermetic status NAME -n NAMESPACE"
         )
+    if namespace is not None and DNS_LABEL.fullmatch(namespace) is None:
+        raise InputError(f"'{namespace}' cannot be the name of a namespace", fix="'kubectl get namespaces' lists them")
     wanted = Wanted(name or "", namespace, all_namespaces)
     reports = asyncio.run(_look(wanted, kubeconfig, context))
     if output == "json":

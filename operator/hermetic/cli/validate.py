@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from hermetic.cli.judging import Accepted, judge
-from hermetic.cli.manifests import Finding, read_manifests
+from hermetic.cli.manifests import Finding, Reading, read_manifests, tell_skipped
 from hermetic.cli.options import common_options
 from hermetic.cli.output import say, write_json
 from hermetic.errors import InputError
@@ -35,18 +35,20 @@ def command(named: tuple[str, ...], more: tuple[str, ...], config: Path | None, 
 
     Every field, every rule across fields, and the engine's arguments against the release that `version` names; with
     --config also registries and shares. Every problem is listed, with the place in the file.
+    Of a folder every file below it is read: other kinds, templates and patches are skipped, and counted.
     """
     if not named and not more:
-        raise InputError("no file is named", fix="hermetic validate -f FILE")
+        raise InputError("no input file", fix="hermetic validate -f FILE")
     policy = _policy(config)
     reading = read_manifests((*named, *more))
     accepted, findings = judge(reading.typed, namespace=namespace, policy=policy)
     reading.findings += findings
     if output == "json":
-        write_json(_report(accepted, reading.in_reading_order()))
+        write_json(_report(accepted, reading))
     else:
         for one in accepted:
             say(f"{one.typed.where()}: {one.kind} {_name(one)} is valid")
+        tell_skipped(reading)
     reading.raise_findings()
 
 
@@ -62,7 +64,8 @@ def _name(one: Accepted) -> str:
     return f"{one.owner.namespace}/{one.owner.name}" if one.spec is not None else one.owner.name
 
 
-def _report(accepted: list[Accepted], findings: list[Finding]) -> dict[str, Any]:
+def _report(accepted: list[Accepted], reading: Reading) -> dict[str, Any]:
+    findings = reading.in_reading_order()
     return {
         "schema": SCHEMA,
         "valid": not findings,
@@ -71,6 +74,8 @@ def _report(accepted: list[Accepted], findings: list[Finding]) -> dict[str, Any]
             for one in accepted
         ],
         "problems": [_problem(finding) for finding in findings],
+        "skipped": [{"file": one.source, "why": one.why} for one in reading.skipped],
+        "foreign": reading.foreign,
     }
 
 

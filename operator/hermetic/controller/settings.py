@@ -11,15 +11,21 @@ from pydantic import ValidationError
 from hermetic.api.configuration import Configuration
 from hermetic.api.kubernetes_yaml import Document, NotReadable, dump, read_documents
 from hermetic.api.problems import problems_of
-from hermetic.errors import ConfigurationInvalid
+from hermetic.errors import ConfigurationInvalid, Unreachable
 
 
 def load_configuration(path: Path) -> Configuration:
-    """The configuration in a YAML file. Raises ConfigurationInvalid naming file, field, value and what is accepted."""
+    """The configuration in a YAML file.
+
+    Raises ConfigurationInvalid naming file, field, value and what is accepted, and Unreachable where no file is.
+    """
     try:
         text = path.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigurationInvalid(f"{path}: {error}", fix="name a readable UTF-8 file with --config") from error
+    except UnicodeDecodeError as error:
+        raise ConfigurationInvalid(f"{path}: {error}", fix="save the file as UTF-8") from error
+    except (OSError, ValueError) as error:  # ValueError: a NUL in the name
+        what = getattr(error, "strerror", "") or str(error)
+        raise Unreachable(f"{path}: {what}", fix="name a file that can be read with --config") from error
     try:
         documents = list(read_documents(text))
     except NotReadable as error:
@@ -42,7 +48,7 @@ def _configuration(path: Path, documents: list[Document]) -> Configuration:
 
 
 def _problems(path: Path, document: Document, refusal: ValidationError) -> Iterator[str]:
-    for problem in problems_of(refusal):
+    for problem in problems_of(refusal, Configuration):
         yield f"{path}:{document.place(problem.path)}: {problem}"
 
 
@@ -61,4 +67,4 @@ def with_namespaces(configuration: Configuration, namespaces: list[str]) -> Conf
     try:
         return Configuration.model_validate({**effective(configuration), "watchNamespaces": namespaces})
     except ValidationError as refusal:
-        raise ConfigurationInvalid("; ".join(map(str, problems_of(refusal)))) from refusal
+        raise ConfigurationInvalid("; ".join(map(str, problems_of(refusal, Configuration)))) from refusal

@@ -8,7 +8,17 @@ from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Any
 
-from hermetic.errors import ApiRefused, Conflict, Forbidden, NotFound, Rejected, ServerTrouble, Throttled
+from hermetic.errors import (
+    ApiRefused,
+    Conflict,
+    Forbidden,
+    NotFound,
+    Rejected,
+    ServerTrouble,
+    Throttled,
+    Unauthenticated,
+)
+from hermetic.kinds import GROUP
 
 PATIENCE_WITHOUT_WORD = 1.0
 """Seconds to wait after a 429 that names no time."""
@@ -16,10 +26,9 @@ PATIENCE_WITHOUT_WORD = 1.0
 LONGEST_PATIENCE = 600.0
 """Seconds; a broken proxy must not be able to park an object for a day."""
 
-# 401 stands with 403: in both cases nothing but the credentials or their rights can help.
 _LEAVES: Mapping[int, type[ApiRefused]] = {
     HTTPStatus.BAD_REQUEST: Rejected,
-    HTTPStatus.UNAUTHORIZED: Forbidden,
+    HTTPStatus.UNAUTHORIZED: Unauthenticated,
     HTTPStatus.FORBIDDEN: Forbidden,
     HTTPStatus.NOT_FOUND: NotFound,
     HTTPStatus.METHOD_NOT_ALLOWED: Rejected,
@@ -29,6 +38,10 @@ _LEAVES: Mapping[int, type[ApiRefused]] = {
     HTTPStatus.UNSUPPORTED_MEDIA_TYPE: Rejected,
     HTTPStatus.UNPROCESSABLE_ENTITY: Rejected,
 }
+
+# What it answers for a path below which nothing is served; a load balancer or proxy answers something else.
+_NOTHING_SERVED = b"404 page not found"
+CRDS = "install the CRDs: 'kubectl apply --server-side --kustomize crds' in a checkout of this release"
 
 # The API server (1.36) answers the apply of an unknown field or a wrong type with 500 and no reason; it is for good.
 _INVALID_UNDER_ANY_STATUS = "failed to create typed patch object"
@@ -42,7 +55,13 @@ def refusal(request: str, status: int, headers: Mapping[str, str], body: bytes) 
     """
     answer = _status_body(body)
     details = _mapping(answer.get("details"))
+    if status == HTTPStatus.NOT_FOUND and f"/apis/{GROUP}/" in request and body.strip() == _NOTHING_SERVED:
+        return NotFound(
+            f"the API server serves no kind of {GROUP}: the CRDs are not installed", status=status, fix=CRDS
+        )
     message = str(answer.get("message") or f"{request}: HTTP {status} without a Status body: {_excerpt(body)}")
+    if message == "Unauthorized":
+        message = "the API server does not accept the login: Unauthorized"
     reason = str(answer.get("reason") or "")
     if status == HTTPStatus.TOO_MANY_REQUESTS:
         return Throttled(message, retry_after=_patience(headers, details), reason=reason)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import re
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from dataclasses import dataclass
@@ -37,6 +38,7 @@ NO_ANSWER = 0
 
 JSON = "application/json"
 _AGGREGATED = "application/json;g=apidiscovery.k8s.io;v={};as=APIGroupDiscoveryList"
+_PRIVATE = "that of a private cluster has its name and address only inside its virtual network and what is linked to it"
 DISCOVERY = ",".join((_AGGREGATED.format("v2"), _AGGREGATED.format("v2beta1"), JSON))
 """All groups with their resources in one document; a server that cannot answers as it always did."""
 APPLY_PATCH = "application/apply-patch+yaml"  # every JSON document is a YAML document
@@ -438,12 +440,19 @@ def _lean(manifest: Manifest) -> Manifest:
 
 def _unreachable(request: _Request, server: str, error: Exception) -> HermeticError:
     if isinstance(error, TimeoutError):
-        cause, fix = "no answer in time", "check that the API server is healthy and that nothing drops its packets"
+        cause = "no answer in time"
+        fix = f"check that the API server is healthy and that nothing drops its packets; {_PRIVATE}"
     elif isinstance(error, aiohttp.ClientSSLError):
         cause, fix = (
             f"TLS failed: {error}",
             "check the CA and the server name of the kubeconfig against its certificate",
         )
+    elif isinstance(error, aiohttp.ClientConnectorDNSError):
+        cause, fix = f"the name {error.host} is not known here", f"check the name; {_PRIVATE}"
+    elif isinstance(error, aiohttp.ClientConnectorError):
+        code = error.os_error.errno
+        cause = os.strerror(code).lower() if code else "no connection to any address of the name"
+        fix = f"check that the API server is up and reachable from here; {_PRIVATE}"
     else:
         cause, fix = str(error) or type(error).__name__, "check that the API server is up and reachable from here"
     return Unreachable(f"{request} at {server}: {cause}", fix=fix)

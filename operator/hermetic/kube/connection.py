@@ -6,15 +6,26 @@ that commands that never talk to a cluster do not pay for it.
 
 from __future__ import annotations
 
+import difflib
+import logging
 import os
+import re
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
+
+import yaml
 
 from hermetic.errors import InputError, Unreachable
 
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
+LONGEST_SAID = 300
+_LIBRARY = logging.getLogger("kubernetes.aio.config")
+_GET_KUBELOGIN = (
+    "install kubelogin, and have it in PATH: 'az aks install-cli' brings it; without internet copy the program of its "
+    "release here"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,11 +106,18 @@ async def from_kubeconfig(path: str, context: str | None = None) -> Connection:
 
     if not _any_file(path):
         raise Unreachable(f"no kubeconfig at {path}", fix="pass --kubeconfig PATH or set KUBECONFIG")
-    found = Configuration()
-    try:
-        loader = await load_kube_config(
-            config_file=path, context=context, client_configuration=found, persist_config=False
+    if context and (known := _contexts(path)) and context not in known:
+        near = difflib.get_close_matches(context, known, n=1)
+        raise InputError(
+            f"the kubeconfig {path} has no context '{context}'" + (f"; did you mean '{near[0]}'?" if near else ""),
+            fix=f"--context takes one of: {', '.join(known)}",
         )
+    found, heard = Configuration(), _Heard()
+    try:
+        with heard:
+            loader = await load_kube_config(
+                config_file=path, context=context, client_configuration=found, persist_config=False
+            )
     # The library answers bad files with its own exception, bare lookups, YAML errors and base64 errors alike.
     except Exception as error:
         chosen = f"context {context!r} of " if context else ""
@@ -109,10 +127,7 @@ async def from_kubeconfig(path: str, context: str | None = None) -> Connection:
         ) from error
     # A plug-in that fails is only logged by the library, and the caller would go on as nobody.
     if found.host.startswith("https") and not found.api_key and not found.cert_file:
-        raise Unreachable(
-            f"the kubeconfig {path} gives no credentials: its user holds none, or its credential plug-in failed",
-            fix="`kubectl get --raw /version` with the same kubeconfig shows what the plug-in says",
-        )
+        raise _without_credentials(path, heard.said)
     return Connection(
         server=found.host,
         authorization=_authorization(loader, found, path),
@@ -131,15 +146,68 @@ def _authorization(loader: Any, found: Any, path: str) -> Callable[[], Awaitable
 
     async def authorization() -> str:
         if hasattr(loader, "exec_plugin_expiry"):  # only a plug-in that says when its token ends needs to be run again
-            if not await loader.load_from_exec_plugin():
-                raise Unreachable(
-                    f"the credential plug-in of the kubeconfig {path} gave no new token",
-                    fix="run its command by hand; it writes the reason to its standard error",
-                )
+            with _Heard() as heard:
+                renewed = await loader.load_from_exec_plugin()
+            if not renewed:
+                raise _without_credentials(path, heard.said)
             return str(loader.token)
         return str(found.api_key.get("BearerToken", ""))
 
     return authorization
+
+
+class _Heard(logging.Handler):
+    """What the library says of a credential plug-in while this is entered. It only logs it, and goes on."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.said = ""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Keep the last sentence."""
+        self.said = " ".join(record.getMessage().split())
+
+    def __enter__(self) -> Self:
+        _LIBRARY.addHandler(self)
+        _LIBRARY.propagate = False
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        _LIBRARY.removeHandler(self)
+        _LIBRARY.propagate = True
+
+
+def _without_credentials(path: str, said: str) -> Unreachable:
+    """Why a kubeconfig gave no credentials: what its plug-in said, "" where none was asked."""
+    if (missing := re.search(r"No such file or directory: '(.+)'", said)) is not None:
+        program = missing[1]
+        return Unreachable(
+            f"the kubeconfig {path} gets its login from the program '{program}', which is not installed here",
+            fix=_GET_KUBELOGIN if Path(program).name == "kubelogin" else f"install {program}, and have it in PATH",
+        )
+    said = re.sub(r"^exec: process returned (\d+)(?:\. b'(.*)')?$", r"exit code \1 \2", said).strip()
+    if said:
+        return Unreachable(
+            f"the credential plug-in of the kubeconfig {path} gave no login: {said[:LONGEST_SAID]}",
+            fix="log in again ('az login' for a cluster of AKS); "
+            "'kubectl get --raw /version' with the same kubeconfig must work",
+        )
+    return Unreachable(
+        f"the kubeconfig {path} gives no credentials: its user holds none",
+        fix="'az aks get-credentials' writes a kubeconfig with a login",
+    )
+
+
+def _contexts(paths: str) -> list[str]:
+    """The names of all contexts; none where a file cannot be read, which the library says better."""
+    found: list[str] = []
+    for path in filter(None, paths.split(os.pathsep)):
+        try:
+            config = yaml.safe_load(Path(path).expanduser().read_text(encoding="utf-8"))
+            found += [str(one["name"]) for one in config.get("contexts") or ()]
+        except (OSError, ValueError, AttributeError, KeyError, TypeError, yaml.YAMLError):
+            continue
+    return found
 
 
 def _any_file(paths: str) -> bool:

@@ -20,7 +20,7 @@ from typing import Any, Protocol, TypeVar
 
 import structlog
 
-from hermetic.errors import Conflict, HermeticError, NotFound, Unreachable
+from hermetic.errors import ApiRefused, Conflict, HermeticError, NotFound, Unreachable
 from hermetic.kinds import LEASE
 from hermetic.ports import Clock, Manifest
 
@@ -98,15 +98,19 @@ class LeaderLease:
         """Return when the Lease is ours; until then look every 2 s, whatever the API server says."""
         told = ""
         while True:
+            refused = ""
             try:
                 hindrance = await self._within(self._timing.deadline, self._take_if_free())
+            except ApiRefused as error:
+                hindrance = refused = error.message
             except HermeticError as error:
                 hindrance = error.message
             if not hindrance:
                 log.info("lease acquired", identity=self._identity, namespace=self._namespace)
                 return
             if hindrance != told:
-                log.info("waiting for the lease", identity=self._identity, because=hindrance)
+                say = log.warning if refused else log.info
+                say("waiting for the lease", identity=self._identity, because=hindrance)
                 told = hindrance
             await self._sleep(self._timing.poll_every)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Iterator
 
 from hermetic.api.conditions import ConditionType
@@ -25,6 +26,9 @@ from hermetic.plan.verdicts import HOLDS, Blocks, Gate, Holds, Verdict
 from hermetic.plan.world import World
 
 __all__ = ["GATES", "HOLDS", "Blocks", "Gate", "Holds", "Verdict", "first_block"]
+
+LIKE_A_FLAG = 0.75
+"""How alike two flags are, of 1, before one is offered for the other: half of every flag is the same words."""
 
 
 def registry_is_allowed(spec: ModelDeploymentSpec, world: World) -> Verdict:
@@ -161,9 +165,15 @@ def engine_flags_are_known(spec: ModelDeploymentSpec, _: World) -> Verdict:
     if unknown := vllm.unknown_flags(engine):
         return Blocks(
             Reason.ENGINE_FLAG_UNKNOWN,
-            f"`engine.vllm.extraArgs` holds {_quoted(unknown)}, which vLLM {table.version} does not know",
+            f"`engine.vllm.extraArgs` holds {_quoted(unknown)}, which vLLM {table.version} does not know"
+            f"{_did_you_mean(unknown[0], table)}",
         )
     return _flags_that_vllm_would_refuse(engine, table)
+
+
+def _did_you_mean(argument: str, table: VllmTable) -> str:
+    near = difflib.get_close_matches(argument.partition("=")[0], sorted(table.flags), n=1, cutoff=LIKE_A_FLAG)
+    return f"; did you mean '{near[0]}'?" if near else ""
 
 
 def _flags_that_vllm_would_refuse(engine: Vllm, table: VllmTable) -> Verdict:

@@ -6,6 +6,8 @@ Nothing of this package has the token in a repr, a log line, an error or a snaps
 from __future__ import annotations
 
 import asyncio
+import logging
+import re
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
@@ -13,6 +15,11 @@ from hermetic.collect.azure.clouds import Cloud
 from hermetic.errors import InputError, Unreachable
 
 VARIABLE = "HERMETIC_ARM_TOKEN"
+FIX = f"log in ('az login'), or put a bearer token into {VARIABLE}; --snapshot FILE audits without Azure"
+LONGEST = 300
+_REFUSED = re.compile(r"AADSTS[0-9]+: [^\n]*")
+_CLI = re.compile(r"AzureCliCredential: ([^\n]*)")
+_NONE = "DefaultAzureCredential failed to retrieve a token"
 EARLY_SECONDS = 300
 """A token is renewed so long before it expires."""
 
@@ -84,10 +91,7 @@ class IdentityTokens:
                 self._credential = self._make(self._cloud)
             found = self._credential.get_token(self._cloud.scope)
         except (AzureError, OSError, ValueError) as error:
-            raise Unreachable(
-                f"no credential for {self._cloud.endpoint}: {type(error).__name__}: {_first_line(error)}",
-                fix=f"Log in ('az login'), or put a bearer token into {VARIABLE}.",
-            ) from None
+            raise Unreachable(f"no Azure login for {self._cloud.endpoint}: {_why(error)}", fix=FIX) from None
         return str(found.token), float(found.expires_on)
 
 
@@ -100,8 +104,18 @@ def tokens_for(cloud: Cloud, environment: Mapping[str, str], now: Callable[[], f
 def _default_chain(cloud: Cloud) -> Any:
     from azure.identity import DefaultAzureCredential
 
+    # It logs a page of what it tried; the error has what matters of it.
+    logging.getLogger("azure.identity").setLevel(logging.CRITICAL)
     return DefaultAzureCredential(authority=cloud.authority) if cloud.authority else DefaultAzureCredential()
 
 
-def _first_line(error: BaseException) -> str:
-    return next(iter(str(error).splitlines()), "")[:300]
+def _why(error: BaseException) -> str:
+    """One sentence of the many that azure-identity says of all it tried."""
+    text = str(error)
+    if (refused := _REFUSED.search(text)) is not None:
+        return f"Microsoft Entra ID refused the one that was found: {refused[0][:LONGEST]}"
+    if _NONE in text:
+        cli = _CLI.search(text)
+        tried = "no environment variables, no workload or managed identity"
+        return f"{tried}; Azure CLI: {cli[1][:LONGEST]}" if cli is not None else tried
+    return f"{type(error).__name__}: {next(iter(text.splitlines()), '')[:LONGEST]}"

@@ -1,0 +1,153 @@
+"""What a new user types first, and types wrong: one line that names what is the matter, one that names the fix."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.commandline import Ran, hermetic, hermetic_process
+from tests.scenarios import a_baked_model, changed
+
+
+@pytest.mark.parametrize("arguments", [(), ("attest",)])
+def test_a_bare_command_prints_its_help(arguments: tuple[str, ...]) -> None:
+    ran = hermetic(*arguments)
+    assert (ran.code, ran.err) == (0, "")
+    assert ran.out == hermetic(*arguments, "--help").out
+
+
+def kubeconfig(folder: Path, user: dict[str, Any], server: str = "https://127.0.0.1:1") -> Path:
+    path = folder / "config"
+    config = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "current-context": "here",
+        "contexts": [{"name": name, "context": {"cluster": "c", "user": "u"}} for name in ("here", "production")],
+        "clusters": [{"name": "c", "cluster": {"server": server}}],
+        "users": [{"name": "u", "user": user}],
+    }
+    path.write_text(yaml.safe_dump(config))
+    return path
+
+
+def plug_in(*command: str) -> dict[str, Any]:
+    version = "client.authentication.k8s.io/v1"
+    return {"exec": {"apiVersion": version, "command": command[0], "args": list(command[1:])}}
+
+
+def told(ran: Ran, code: int, error: str, fix: str) -> None:
+    """This exit code, and nothing on standard error but one error and its fix."""
+    assert (ran.code, ran.out) == (code, "")
+    one, two = ran.err.splitlines()
+    assert one.startswith("error: HRM-")
+    assert error in one
+    assert two.startswith("fix: ")
+    assert fix in two
+
+
+def test_a_missing_kubelogin_is_named(tmp_path: Path) -> None:
+    ran = hermetic_process(
+        "status",
+        "--kubeconfig",
+        kubeconfig(tmp_path, plug_in("kubelogin", "get-token")),
+        environ={"PATH": str(tmp_path)},
+    )
+    told(ran, 4, "from the program 'kubelogin', which is not installed here", "az aks install-cli")
+
+
+def test_what_a_failing_plug_in_says_is_told_once(tmp_path: Path) -> None:
+    says = "import sys; sys.exit('AADSTS70043: the refresh token has expired')"
+    ran = hermetic_process("status", "--kubeconfig", kubeconfig(tmp_path, plug_in(sys.executable, "-c", says)))
+    told(ran, 4, "gave no login: exit code 1 AADSTS70043: the refresh token has expired", "az login")
+
+
+def test_a_context_that_is_not_there_lists_those_that_are(tmp_path: Path) -> None:
+    ran = hermetic("status", "--kubeconfig", kubeconfig(tmp_path, {"token": "t"}), "--context", "prodution")
+    told(ran, 2, "has no context 'prodution'; did you mean 'production'?", "one of: here, production")
+
+
+def test_a_name_that_is_not_known_here_is_told_with_where_it_is(tmp_path: Path) -> None:
+    path = kubeconfig(tmp_path, {"token": "t"}, "https://aks.privatelink.westeurope.azmk8s.invalid")
+    told(hermetic("status", "--kubeconfig", path), 4, "azmk8s.invalid is not known here", "inside its virtual network")
+
+
+def test_a_namespace_that_cannot_be_is_bad_input() -> None:
+    told(hermetic("status", "-n", "Bad_NS"), 2, "'Bad_NS' cannot be the name of a namespace", "get namespaces")
+
+
+def test_a_key_with_a_bad_date_is_not_a_missing_file(tmp_path: Path) -> None:
+    (tmp_path / "good.pub").write_text("")
+    ran = hermetic("attest", "verify", tmp_path / "a.yaml", "--public-key", f"{tmp_path}/good.pub@tomorrow")
+    told(ran, 2, "'tomorrow' is not a moment in UTC", "good.pub@2026-12-31T23:59:59Z")
+
+
+# ------------------------------------------------------------------ did you mean
+
+
+@pytest.mark.parametrize(
+    ("path", "meant"),
+    [
+        ("spec.replcias", "replicas"),
+        ("spec.engine.vlm", "vllm"),
+        ("spec.engine.vllm.versio", "version"),
+        ("spec.weights.bakedImage.pth", "path"),
+        ("spec.tolerations[0].efect", "effect"),
+        ("spec.no_such_thing_at_all", ""),
+    ],
+)
+def test_a_mistyped_field_is_told_with_the_one_that_was_meant(path: str, meant: str) -> None:
+    manifest = changed(a_baked_model(), tolerations=[{"key": "sku"}])
+    *around, name = path.split(".")
+    inside: Any = manifest
+    for step in around:
+        inside = inside[step.removesuffix("[0]")]
+        inside = inside[0] if step.endswith("[0]") else inside
+    inside[name] = "x"
+    ran = hermetic("validate", "-f", "-", stdin=yaml.safe_dump(manifest))
+    assert ran.code == 2
+    (error,) = (one for one in ran.errors if f"{path}: " in one)
+    assert error.endswith(f"; did you mean `{meant}`?" if meant else "is not a field of this object")
+    assert f"fix: write `{meant}` for `{name}`" in ran.fixes or not meant
+
+
+def test_a_mistyped_flag_of_the_engine_is_told_with_the_one_that_was_meant() -> None:
+    manifest = a_baked_model()
+    manifest["spec"]["engine"]["vllm"]["extraArgs"] = ["--enable-prefx-caching"]
+    text = yaml.safe_dump(manifest, sort_keys=False)
+    line = next(number for number, each in enumerate(text.splitlines(), 1) if "extraArgs" in each)
+    ran = hermetic("validate", "-f", "-", stdin=text)
+    assert ran.code == 2
+    assert ran.errors[0].startswith(f"error: HRM-API-003: standard input:{line}:")
+    assert ran.errors[0].endswith("; did you mean '--enable-prefix-caching'?")
+
+
+def test_mistyped_keys_of_configuration_policy_and_exceptions_are_told_with_the_ones_that_were_meant(
+    tmp_path: Path,
+) -> None:
+    file = tmp_path / "file.yaml"
+    for text, command, says in (
+        (
+            "registry: []\n",
+            ("run", "--config"),
+            "registry: []: is not a field of this object; did you mean `registries`?",
+        ),
+        ("shares: [{acount: a, share: b, namespaces: ['*']}]\n", ("run", "--config"), "did you mean `account`?"),
+        ("allowedPeering: []\n", ("audit", "--azure", "x", "--policy"), "did you mean `allowedPeerings`?"),
+        ("exceptions: [{expires: x}]\n", ("audit", "--azure", "x", "--exceptions"), "did you mean `expiry`?"),
+    ):
+        file.write_text(text)
+        ran = hermetic(*command, file)
+        assert ran.code == 2
+        assert says in ran.errors[0]
+        assert f"{file}:1:" in ran.errors[0]
+
+
+def test_a_policy_is_told_in_the_words_of_a_manifest(tmp_path: Path) -> None:
+    file = tmp_path / "policy.yaml"
+    file.write_text("# ours\nownSubscriptions: x\n")
+    (error,) = hermetic("audit", "--azure", "x", "--policy", file).errors
+    assert f"{file}:2:1: `ownSubscriptions`: must be a list" in error

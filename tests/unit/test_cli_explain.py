@@ -100,7 +100,7 @@ def test_names_are_found_however_they_are_typed(typed: str, page: str) -> None:
     ("typed", "meant"),
     [
         ("IsolationStale", "IsolationEvidenceStale"),
-        ("HRM-API-002", "HRM-API-001"),
+        ("HRM-API-009", "HRM-API-001"),
         ("subnet-nat-gatway", "subnet-nat-gateway"),
     ],
 )

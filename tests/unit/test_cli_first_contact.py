@@ -95,12 +95,12 @@ def test_a_key_with_a_bad_date_is_not_a_missing_file(tmp_path: Path) -> None:
         ("spec.engine.vlm", "vllm"),
         ("spec.engine.vllm.versio", "version"),
         ("spec.weights.bakedImage.pth", "path"),
-        ("spec.tolerations[0].efect", "effect"),
+        ("spec.accelerator.tolerations[0].efect", "effect"),
         ("spec.no_such_thing_at_all", ""),
     ],
 )
 def test_a_mistyped_field_is_told_with_the_one_that_was_meant(path: str, meant: str) -> None:
-    manifest = changed(a_baked_model(), tolerations=[{"key": "sku"}])
+    manifest = changed(a_baked_model(), accelerator={"count": 1, "tolerations": [{"key": "sku"}]})
     *around, name = path.split(".")
     inside: Any = manifest
     for step in around:

@@ -66,6 +66,14 @@ def test_templates_and_patches_are_skipped_with_the_reason(tmp_path: Path) -> No
     assert found["foreign"] == 1
 
 
+def test_what_a_template_prints_is_read_from_standard_input_beside_other_kinds() -> None:
+    printed = yaml.safe_dump_all([CONFIG_MAP, changed(a_baked_model(), replicas=-1), CONFIG_MAP])
+    ran = hermetic("validate", "-f", "-", stdin=printed)
+    assert ran.code == 2
+    assert len(ran.errors) == 1
+    assert "# 2 documents of other kinds skipped" in ran.err
+
+
 def test_a_file_of_ours_that_is_no_yaml_is_an_error_and_one_of_others_is_not(tmp_path: Path) -> None:
     put(tmp_path / "other.yaml", "{{ .Values.all }}\n[")
     put(tmp_path / "models.yaml", a_baked_model())

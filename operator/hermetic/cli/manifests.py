@@ -115,7 +115,8 @@ def tell_skipped(reading: Reading) -> None:
 def read_manifests(names: Sequence[str]) -> Reading:
     """Everything in these files and folders, and in '-'; a file that cannot be read does not hide the others.
 
-    Of a folder, only what is of Hermetic's kinds; of a file that was named, every document has to be.
+    Of a folder and of standard input, only what is of Hermetic's kinds; of a file that was named, every document has
+    to be.
     """
     reading = Reading()
     for name in dict.fromkeys(names):
@@ -135,9 +136,20 @@ def _read_file(reading: Reading, name: str) -> None:
         return
     before = len(reading.typed), len(reading.findings)
     _read_into(reading, shown, text, "")
+    if name == STANDARD_INPUT:
+        _leave_out_foreign(reading, before[0])
     if before == (len(reading.typed), len(reading.findings)):
         fix = "name a file that holds a ModelDeployment"
         reading.findings.append(Finding(shown, "holds no manifest", fix=fix, kind=ManifestUnreadable))
+
+
+def _leave_out_foreign(reading: Reading, before: int) -> None:
+    """What `helm template` and `kubectl kustomize` print beside manifests of ours. Where none is ours, all are wrong."""
+    read = reading.typed[before:]
+    ours = [one for one in read if is_ours(one.value)]
+    if ours:
+        reading.typed[before:] = ours
+        reading.foreign += len(read) - len(ours)
 
 
 def _read_folder(reading: Reading, name: str) -> None:

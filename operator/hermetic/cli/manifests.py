@@ -144,7 +144,7 @@ def _read_file(reading: Reading, name: str) -> None:
 
 
 def _leave_out_foreign(reading: Reading, before: int) -> None:
-    """What `helm template` and `kubectl kustomize` print beside manifests of ours. Where none is ours, all are wrong."""
+    """Other kinds, which `helm template` and `kubectl kustomize` print too. Where none is ours, all are wrong."""
     read = reading.typed[before:]
     ours = [one for one in read if is_ours(one.value)]
     if ours:

@@ -205,8 +205,8 @@ def _read_into(reading: Reading, source: str, text: str, folder: str) -> None:
             if not ours:
                 continue
             for fault in document.faults:
-                what = Finding(source, fault.message, fault.place, document.number, kind=ManifestUnreadable)
-                reading.findings.append(what)
+                found = Finding(source, fault.message, fault.place, document.number, kind=ManifestUnreadable)
+                reading.findings.append(found)
             if not document.faults:
                 reading.typed.extend(ours)
     except NotReadable as unreadable:

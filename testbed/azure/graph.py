@@ -41,9 +41,12 @@ NETWORK_MANAGERS = {
     "microsoft.network/effectivesecurityadminrules",
 }
 EXTENSIONS = ("microsoft.authorization/", "microsoft.kubernetesconfiguration/")
-COLUMNS = (
-    "kind", "location", "managedBy", "sku", "plan", "properties", "tags", "identity", "zones", "extendedLocation",
-)  # fmt: skip
+# What a row has in a column that its resource knows nothing of. A string of the query language is never null
+# (learn.microsoft.com/azure/data-explorer/kusto/query/scalar-data-types/null-values).
+COLUMNS: dict[str, Any] = {
+    "kind": "", "location": "", "managedBy": "", "sku": None, "plan": None, "properties": None, "tags": None,
+    "identity": None, "zones": None, "extendedLocation": None,
+}  # fmt: skip
 
 
 class ResourceGraph:
@@ -137,7 +140,7 @@ def _row(estate: Estate, body: Body) -> Body | None:
     known: Body | None = estate.graph.get(body["id"].lower(), body) if estate.graph else body
     if known is None or not estate.may(body["id"], f"{body['type']}/read"):
         return None
-    row = _base(body["id"], body["name"], body["type"]) | {column: known.get(column) for column in COLUMNS}
+    row = _base(body["id"], body["name"], body["type"]) | {column: known.get(column, absent) for column, absent in COLUMNS.items()}
     if row["type"] == INSTANCE_NICS and "graph" not in estate.scale_set_outbound_shown_by:
         row["properties"] = {key: value for key, value in known["properties"].items() if key != OUTBOUND}
     return row
@@ -148,7 +151,7 @@ def _containers(estate: Estate) -> Iterator[Body]:
         kind = take_apart(scope).type
         if estate.may(scope, f"{kind}/read"):
             kind = "microsoft.resources/subscriptions" + ("/resourcegroups" if group_of(scope) else "")
-            yield _base(scope, scope.rpartition("/")[2], kind) | dict.fromkeys(COLUMNS)
+            yield _base(scope, scope.rpartition("/")[2], kind) | COLUMNS
 
 
 def _base(identifier: str, name: str, kind: str) -> Body:

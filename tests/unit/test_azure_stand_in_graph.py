@@ -63,6 +63,15 @@ def test_interfaces_of_instances_are_only_among_compute_resources() -> None:
     assert {row["type"] for row in rows} == {kind}
 
 
+def test_a_row_has_every_column_and_no_string_is_null() -> None:
+    kind = "microsoft.compute/virtualmachinescalesets/virtualmachines/networkinterfaces"
+    with calling(sealed_estate()) as caller:
+        rows = caller.graph(f"ComputeResources | where type =~ '{kind}'").json()["data"]
+
+    assert rows
+    assert {(row["location"], row["kind"], row["sku"], row["tags"]) for row in rows} == {("", "", None, None)}
+
+
 def test_rows_that_may_not_be_read_are_missing_without_a_word() -> None:
     estate = sealed_estate()
     estate.add(PUBLIC, {"ipAddress": "20.91.1.1"})

@@ -246,6 +246,18 @@ async def test_interfaces_of_scale_sets_come_from_the_table_that_has_them_each_w
         assert all(name.startswith(f"{one.target.lower()}/virtualmachines/") for name in ids(answer))
 
 
+async def test_a_column_without_a_value_is_a_field_that_is_not_there_and_no_damage() -> None:
+    estate = sealed_estate()
+    asked = question("list", ScaleSetNicInGraph.TYPE, estate.site.gpu_scale_set, "2024-04-01")
+    nulls = [Fault(Edit(f"data.0.{column}", None), path=GRAPH) for column in ("kind", "location", "sku", "tags")]
+    with ArmStandIn(estate, faults=nulls) as arm:
+        async with client_of(arm) as bench:
+            answer = (await bench.answerer.answers([asked]))[asked]
+    rows = [ScaleSetNicInGraph.read(body) for body in answer.bodies]
+    assert rows
+    assert not any(row.is_damaged for row in rows)
+
+
 @pytest.mark.parametrize("layout", sorted(LAYOUTS))
 async def test_both_ways_to_discover_come_to_the_same_verdicts_on_every_layout(layout: str) -> None:
     estate = estate_of(layout)

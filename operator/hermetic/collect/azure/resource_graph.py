@@ -115,7 +115,9 @@ def _is_row(row: Any) -> bool:
 
 
 def _row(row: Mapping[str, Any], reply: Reply) -> Row:
-    return Row(row["id"], sys.intern(row["type"].lower()), PackedBody(row, reply.evidence))
+    """A table has every column in every row: null in one says that the resource does not have it."""
+    there = {column: value for column, value in row.items() if value is not None}
+    return Row(row["id"], sys.intern(row["type"].lower()), PackedBody(there, reply.evidence))
 
 
 def _is_number(value: Any) -> bool:

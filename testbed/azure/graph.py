@@ -140,7 +140,9 @@ def _row(estate: Estate, body: Body) -> Body | None:
     known: Body | None = estate.graph.get(body["id"].lower(), body) if estate.graph else body
     if known is None or not estate.may(body["id"], f"{body['type']}/read"):
         return None
-    row = _base(body["id"], body["name"], body["type"]) | {column: known.get(column, absent) for column, absent in COLUMNS.items()}
+    row = _base(body["id"], body["name"], body["type"]) | {
+        column: known.get(column, absent) for column, absent in COLUMNS.items()
+    }
     if row["type"] == INSTANCE_NICS and "graph" not in estate.scale_set_outbound_shown_by:
         row["properties"] = {key: value for key, value in known["properties"].items() if key != OUTBOUND}
     return row

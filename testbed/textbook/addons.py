@@ -5,6 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from testbed.textbook.aks import OSS, Plane, aggregated
+from testbed.textbook.kinds import (
+    ERASER,
+    GATEKEEPER,
+    MONITOR,
+    NETWORK_SECURITY,
+    SCALERS,
+    SECRETS_STORE,
+    definitions,
+)
 from testbed.textbook.objects import (
     MICROSOFT,
     Manifest,
@@ -51,6 +60,7 @@ def azure_monitor(plane: Plane) -> list[Manifest]:
         *controller("ama-metrics-ksm", KUBE, ksm, plane.system[:1]),
         *controller("ama-metrics-operator-targets", KUBE, metrics, plane.system[:1]),
         *agent("ama-metrics-node", KUBE, node, plane.machines),
+        *definitions(MONITOR),
     ]
 
 
@@ -99,6 +109,7 @@ def azure_policy(plane: Plane) -> list[Manifest]:
     keeper = Part(f"{OSS}/open-policy-agent/gatekeeper:v3.18.2-1", "gatekeeper-admin", {"gatekeeper.sh/system": "yes"})
     return [
         namespace("gatekeeper-system", **{"admission.gatekeeper.sh/ignore": "no-self-managing"}),
+        *definitions(GATEKEEPER),
         *controller("azure-policy", KUBE, policy, plane.system[:1]),
         *controller("azure-policy-webhook", KUBE, hook, plane.system[:1]),
         *controller("gatekeeper-audit", "gatekeeper-system", keeper, plane.system[:1]),
@@ -137,6 +148,7 @@ def image_cleaner(plane: Plane) -> list[Manifest]:
     job = owner("eraser.sh/v1", "ImageJob", "imagejob-8xkz2")
     return [
         *controller("eraser-controller-manager", KUBE, keeper, plane.system[:1]),
+        *definitions(ERASER),
         *(a_pod(f"eraser-aks-{one.name[4:]}-x7k2p", KUBE, worker, one, job) for one in plane.machines),
     ]
 
@@ -176,6 +188,7 @@ def secrets_store(plane: Plane) -> list[Manifest]:
     return [
         *agent("aks-secrets-store-csi-driver", KUBE, driver, plane.machines),
         *agent("aks-secrets-store-provider-azure", KUBE, provider, plane.machines),
+        *definitions(SECRETS_STORE),
     ]
 
 
@@ -194,6 +207,7 @@ def autoscalers(plane: Plane) -> list[Manifest]:
         found += controller(name, KUBE, part, plane.system[:1])
     return [
         *found,
+        *definitions(SCALERS),
         service("keda-operator-metrics-apiserver", KUBE, {"app": "keda-operator-metrics-apiserver"}, 443),
         service("keda-admission-webhooks", KUBE, {"app": "keda-admission-webhooks"}, 443),
         service("vpa-webhook", KUBE, {"app": "vpa-admission-controller"}, 443),
@@ -214,4 +228,4 @@ def network_security(plane: Plane) -> list[Manifest]:
         capabilities=("NET_ADMIN", "NET_RAW"),
         folders=("/var/run/cilium",),
     )
-    return agent("acns-security-agent", KUBE, security, plane.machines)
+    return [*agent("acns-security-agent", KUBE, security, plane.machines), *definitions(NETWORK_SECURITY)]

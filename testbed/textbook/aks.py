@@ -12,6 +12,7 @@ from typing import Any
 
 from testbed.azure.estate import Estate
 from testbed.azure.ids import name_of
+from testbed.textbook.kinds import EVERYWHERE, OF_PLUGINS, definitions
 from testbed.textbook.objects import (
     MICROSOFT,
     Machine,
@@ -78,6 +79,7 @@ def aks(plane: Plane) -> list[Manifest]:
         *_storage(),
         *_names(plane),
         *_admission(),
+        *definitions(EVERYWHERE, OF_PLUGINS[plane.plugin]),
     ]
 
 

@@ -18,7 +18,7 @@ from typing import Any, Self
 from urllib.parse import parse_qs, urlsplit
 
 from testbed.certificates import Authority, write_kubeconfig
-from testbed.textbook.objects import Manifest
+from testbed.textbook.objects import Manifest, plural
 
 BUILT_IN = (
     "admissionregistration.k8s.io/v1",
@@ -114,19 +114,21 @@ class ApiServerStandIn:
         return 200, {"kind": "List", "apiVersion": version, "metadata": {"resourceVersion": "1000"}, "items": items}
 
     def _versions(self) -> list[str]:
-        return sorted({*BUILT_IN, *(one["apiVersion"] for one in self._objects)})
+        return sorted({*BUILT_IN, *(one["apiVersion"] for one in self._objects), *(one for one, _ in self._defined())})
+
+    def _defined(self) -> set[tuple[str, str]]:
+        """Version and kind of every CustomResourceDefinition."""
+        definitions = [one["spec"] for one in self._objects if one["kind"] == "CustomResourceDefinition"]
+        return {
+            (f"{spec['group']}/{version['name']}", spec["names"]["kind"])
+            for spec in definitions
+            for version in spec["versions"]
+        }
 
     def _resources(self, version: str) -> list[Manifest]:
-        kinds = {one["kind"] for one in self._objects if one["apiVersion"] == version}
+        shown = {(one["apiVersion"], one["kind"]) for one in self._objects} | self._defined()
+        kinds = {kind for served, kind in shown if served == version}
         return [{"name": plural(kind), "kind": kind} for kind in sorted(kinds)]
-
-
-def plural(kind: str) -> str:
-    """As the API server's own kinds and those of AKS's add-ons are spelt in a path."""
-    name = kind.lower()
-    if name.endswith("y") and name[-2] not in "aeiou":
-        return f"{name[:-1]}ies"
-    return f"{name}es" if name.endswith(("s", "x", "ch", "sh")) else f"{name}s"
 
 
 def _stored(number: int, one: Manifest) -> Manifest:

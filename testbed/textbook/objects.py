@@ -164,6 +164,26 @@ def service(name: str, space: str, selector: Mapping[str, str], port: int, **spe
     return an_object("v1", "Service", name, space, spec=whole, status={"loadBalancer": {}})
 
 
+def plural(kind: str) -> str:
+    """As the API server's own kinds and those of AKS's add-ons are spelt in a path."""
+    name = kind.lower()
+    if name.endswith("y") and name[-2] not in "aeiou":
+        return f"{name[:-1]}ies"
+    return f"{name}es" if name.endswith(("s", "x", "ch", "sh")) else f"{name}s"
+
+
+def definition(version: str, kind: str) -> Manifest:
+    """The CustomResourceDefinition of a kind, by its group and version."""
+    group, _, bare = version.partition("/")
+    spec = {
+        "group": group,
+        "names": {"plural": plural(kind), "kind": kind},
+        "versions": [{"name": bare, "served": True, "storage": True}],
+    }
+    version = "apiextensions.k8s.io/v1"
+    return an_object(version, "CustomResourceDefinition", f"{plural(kind)}.{group}", spec=spec)
+
+
 def default_deny(space: str) -> Manifest:
     """Every pod of the namespace may go only where another policy lets it."""
     spec = {"podSelector": {}, "policyTypes": ["Ingress", "Egress"]}

@@ -6,6 +6,7 @@ import hashlib
 from dataclasses import replace
 
 from testbed.textbook.aks import LOCAL_DNS, Plane
+from testbed.textbook.kinds import FLUX, GPU_OPERATOR, definitions
 from testbed.textbook.objects import (
     Machine,
     Manifest,
@@ -123,6 +124,7 @@ def gpu_operator(plane: Plane) -> list[Manifest]:
     discovery = Part(image("nfd/node-feature-discovery"), "node-feature-discovery", {"role": "master"})
     return [
         *found,
+        *definitions(GPU_OPERATOR),
         *agent("gpu-operator-node-feature-discovery-worker", space, worker, plane.machines),
         *controller("gpu-operator", space, keeper, plane.system[:1]),
         *controller("gpu-operator-node-feature-discovery-master", space, discovery, plane.system[:1]),
@@ -166,6 +168,7 @@ def flux(plane: Plane) -> list[Manifest]:
     spec = {"podSelector": {}, "policyTypes": ["Egress"], "egress": rules}
     return [
         *found,
+        *definitions(FLUX),
         service("source-controller", space, {"app": "source-controller"}, 80),
         _egress_to_api_server(space, plane),
         an_object("networking.k8s.io/v1", "NetworkPolicy", "to-registry", space, spec=spec),

@@ -193,7 +193,7 @@ def secrets_store(plane: Plane) -> list[Manifest]:
 
 
 def autoscalers(plane: Plane) -> list[Manifest]:
-    """KEDA and the vertical pod autoscaler: learn.microsoft.com/azure/aks/intro-aks-automatic."""
+    """KEDA, vertical pod autoscaler, node auto provisioning: learn.microsoft.com/azure/aks/intro-aks-automatic."""
     keda = f"{OSS}/kedacore"
     found: list[Manifest] = []
     for name, image in (
@@ -208,6 +208,8 @@ def autoscalers(plane: Plane) -> list[Manifest]:
     return [
         *found,
         *definitions(SCALERS),
+        an_object("karpenter.azure.com/v1beta1", "AKSNodeClass", "default", spec={"imageFamily": "Ubuntu2204"}),
+        an_object("karpenter.sh/v1", "NodePool", "default", spec={}),
         service("keda-operator-metrics-apiserver", KUBE, {"app": "keda-operator-metrics-apiserver"}, 443),
         service("keda-admission-webhooks", KUBE, {"app": "keda-admission-webhooks"}, 443),
         service("vpa-webhook", KUBE, {"app": "vpa-admission-controller"}, 443),

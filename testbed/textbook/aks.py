@@ -6,7 +6,7 @@ cluster has depends on its network plugin, its policy engine, and how its API se
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -56,7 +56,7 @@ class Plane:
 
 
 def machines_of(estate: Estate) -> tuple[Machine, ...]:
-    """The nodes of an estate's scale sets."""
+    """The nodes of an estate: instances of its scale sets, and machines that AKS makes one by one."""
     pools = {pool["name"]: pool for pool in estate.properties(estate.cluster)["agentPoolProfiles"]}
     found = []
     for body in estate.of_type("Microsoft.Compute/virtualMachineScaleSets/virtualMachines/networkInterfaces"):
@@ -64,8 +64,20 @@ def machines_of(estate: Estate) -> tuple[Machine, ...]:
         pool = pools[estate[scale_set]["tags"]["aks-managed-poolName"]]
         address = body["properties"]["ipConfigurations"][0]["properties"]["privateIPAddress"]
         name = f"{name_of(scale_set)}{int(rest.partition('/')[0]):06d}"
-        found.append(Machine(name, address, pool["name"], pool["mode"], scale_set, 1 if "_NC" in pool["vmSize"] else 0))
-    return tuple(found)
+        gpus = 1 if "_NC" in pool["vmSize"] else 0
+        instance = f"{scale_set}/virtualMachines/{rest.partition('/')[0]}"
+        found.append(Machine(name, address, pool["name"], pool["mode"], instance, gpus))
+    return (*found, *_provisioned(estate))
+
+
+def _provisioned(estate: Estate) -> Iterator[Machine]:
+    """learn.microsoft.com/azure/aks/node-auto-provisioning: a machine of its own for each node, one interface each."""
+    group = f"{estate.site.node_group}/providers/Microsoft.Network/networkInterfaces/".lower()
+    for body in estate.of_type("Microsoft.Network/networkInterfaces"):
+        machine = body["properties"].get("virtualMachine")
+        if machine and body["id"].lower().startswith(group):
+            address = body["properties"]["ipConfigurations"][0]["properties"]["privateIPAddress"]
+            yield Machine(name_of(machine["id"]), address, "default", arm_id=machine["id"], gpus=1)
 
 
 def aks(plane: Plane) -> list[Manifest]:
@@ -95,13 +107,12 @@ def _node(machine: Machine) -> Manifest:
     if machine.gpus:
         labels |= {"kubernetes.azure.com/accelerator": "nvidia", "accelerator": "nvidia"}
         capacity["nvidia.com/gpu"] = str(machine.gpus)
-    number = int(machine.name[-6:])
     return an_object(
         "v1",
         "Node",
         machine.name,
         labels=labels,
-        spec={"providerID": f"azure://{machine.scale_set}/virtualMachines/{number}"},
+        spec={"providerID": f"azure://{machine.arm_id}"},
         status={
             "addresses": [
                 {"type": "InternalIP", "address": machine.address},

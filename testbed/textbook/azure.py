@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from testbed.azure.baseline import built
-from testbed.azure.baseline.cluster import IDENTITIES, NODE_RULES, add_cluster
+from testbed.azure.baseline.cluster import CREATED, IDENTITIES, NODE_RULES, add_cluster
 from testbed.azure.baseline.layout import (
     CONTROL_PLANE,
     DATA_GROUP,
@@ -26,7 +26,7 @@ from testbed.azure.baseline.layout import (
     Layout,
     site_of,
 )
-from testbed.azure.baseline.network import AKS_DELEGATION
+from testbed.azure.baseline.network import AKS_DELEGATION, add_machine
 from testbed.azure.baseline.services import (
     add_api_server_endpoint,
     add_endpoint,
@@ -304,6 +304,17 @@ def automatic(estate: Estate) -> None:
     with_azure_policy(estate)
     with_image_cleaner(estate)
     with_local_dns(estate)
+    for number in range(2):
+        _provisioned(estate, number)
+
+
+def _provisioned(estate: Estate, number: int) -> None:
+    """learn.microsoft.com/azure/aks/node-auto-provisioning: a node that is a machine, in the locked group."""
+    name = f"aks-default-{number}k7x2"
+    nic = f"{NODE_GROUP}/{NETWORK}/networkInterfaces/{name}"
+    machine = add_machine(estate, name, nic, estate.site.gpu_subnet, f"10.40.1.{220 + number}")
+    estate.properties(nic)["networkSecurityGroup"] = {"id": NODE_RULES}
+    estate.properties(machine)["timeCreated"] = CREATED
 
 
 def with_routed_api_subnet(estate: Estate) -> None:

@@ -22,7 +22,7 @@ class Machine:
     address: str
     pool: str
     mode: str = "User"
-    scale_set: str = ""
+    arm_id: str = ""
     gpus: int = 0
 
 

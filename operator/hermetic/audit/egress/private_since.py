@@ -26,7 +26,7 @@ from hermetic.audit.estate.arm_ids import group_of, parent_of
 from hermetic.audit.estate.azure.activity import ActivityLog
 from hermetic.audit.estate.azure.vnet import Subnet
 from hermetic.audit.estate.estate import Estate
-from hermetic.audit.estate.look import Look, Seen
+from hermetic.audit.estate.look import Document, Look, Seen
 from hermetic.audit.findings import Evidence
 from hermetic.audit.policy import AttestedPrivate, Policy, PrivateSince
 
@@ -38,14 +38,6 @@ class Basis(StrEnum):
     ATTESTATION = "attestation"
     ACTIVITY_LOG = "activityLog"
     POLICY = "policy"
-
-
-@dataclass(frozen=True, slots=True)
-class Document:
-    """Evidence that was handed in, not asked of Azure: always whole."""
-
-    evidence: tuple[Evidence, ...]
-    problem: None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,8 @@
 """Interfaces that Azure can be asked about: those of virtual machines that stand alone in a subnet of the cluster.
 
 Effective routes, effective rules and next hops exist for no interface of a scale set that we know of. One machine
-beside the nodes goes by the same routes and the same rules of the subnet, so it can answer for them.
+beside the nodes goes by the same routes and the same rules of the subnet, so it can answer for them. A node that is a
+machine of its own (node auto provisioning, pools of virtual machines) can be asked too, unless lockdown forbids it.
 """
 
 from __future__ import annotations
@@ -12,13 +13,15 @@ from dataclasses import dataclass
 
 from hermetic.audit.egress.inventory import interfaces_in_the_networks, readable
 from hermetic.audit.egress.surroundings import Surroundings, surroundings
+from hermetic.audit.estate.arm_ids import group_of, same_id
 from hermetic.audit.estate.azure.vnet import NetworkInterface, Subnet
 from hermetic.audit.estate.estate import Estate
-from hermetic.audit.estate.look import Look
+from hermetic.audit.estate.look import Document, Look, is_locked
 from hermetic.audit.judging import Judgement, cannot_say, does_not_apply
 from hermetic.audit.policy import Policy
-from hermetic.audit.scope import ScopedSubnet, each_subnet, subnets_of
+from hermetic.audit.scope import ScopedSubnet, each_subnet, node_group_of, subnets_of
 
+LOCKED = "is a node in the locked node resource group, about which no role can ask: the verdict rests on configuration"
 NONE_THERE = "no virtual machine stands alone in this subnet to be asked about: the verdict rests on configuration"
 
 
@@ -38,13 +41,14 @@ def sentinels_of(estate: Estate, policy: Policy) -> Sentinels:
 
 def _sentinels(estate: Estate, policy: Policy) -> Sentinels:
     ours = {one.id.lower() for one in subnets_of(estate)[0]}
+    nodes = node_group_of(estate)
     named = [(one, estate.one(NetworkInterface, one)) for one in policy.sentinel_nics]
     interfaces, looks = interfaces_in_the_networks(estate, policy)
     damaged: list[Look] = []
     by_policy = _by_subnet((seen.value for _, seen in named if seen.value is not None), ours, damaged)
     others = _by_subnet((one for one in interfaces if isinstance(one, NetworkInterface)), ours, damaged)
     chosen = {
-        subnet: tuple(by_policy.get(subnet) or _one_for_each_group(others.get(subnet, [])))
+        subnet: tuple(by_policy.get(subnet) or _one_for_each_group(others.get(subnet, []), nodes))
         for subnet in sorted({*by_policy, *others})
     }
     unseen = tuple((arm_id, seen) for arm_id, seen in named if seen.value is None)
@@ -67,13 +71,23 @@ def _machine_subnets(nic: NetworkInterface) -> tuple[str, ...]:
     return tuple(one.lower() for one in nic.subnet_ids)
 
 
-def _one_for_each_group(interfaces: list[NetworkInterface]) -> Iterator[NetworkInterface]:
-    """Machines of one subnet differ in nothing that decides but in their own security group."""
+def _one_for_each_group(interfaces: list[NetworkInterface], nodes: str) -> Iterator[NetworkInterface]:
+    """Machines of one subnet differ in nothing that decides but in their own security group. A node comes last."""
     first: dict[str, NetworkInterface] = {}
-    for nic in sorted(interfaces, key=lambda one: one.id.lower()):
+    for nic in sorted(interfaces, key=lambda one: (same_id(group_of(one.id), nodes), one.id.lower())):
         group = nic.network_security_group
         first.setdefault(group.id.lower() if group is not None else "", nic)
     yield from first.values()
+
+
+def unless_locked(estate: Estate, policy: Policy, nic: NetworkInterface, look: Look, said: Judgement) -> Judgement:
+    """What is said of an answer that did not come. Of a node that is locked away, and that the policy does not name as
+    a sentinel, no more can be said than of a scale set's: not applicable.
+    """
+    is_named = any(same_id(nic.id, one) for one in policy.sentinel_nics)
+    if is_named or not is_locked(look) or not same_id(group_of(nic.id), node_group_of(estate)):
+        return said
+    return does_not_apply(said.resource, "LockedNode", f"{nic.name} {LOCKED}", nic, Document(look.evidence))
 
 
 Answered = Callable[[Surroundings, NetworkInterface], Iterable[Judgement]]

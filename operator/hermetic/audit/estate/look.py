@@ -63,6 +63,14 @@ class Missing:
     evidence: tuple[Evidence, ...] = field(default=())
 
 
+@dataclass(frozen=True, slots=True)
+class Document:
+    """Evidence without a doubt of its own: handed in, or an answer that decides nothing by itself."""
+
+    evidence: tuple[Evidence, ...]
+    problem: None = None
+
+
 def is_locked(look: Look) -> bool:
     """Whether a deny assignment forbade to look."""
     return look.problem is not None and look.problem.trouble is Trouble.LOCKED

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from hermetic.audit.checks.nsg.combinations import in_words
 from hermetic.audit.checks.nsg.verdicts import firewall_looks, path
 from hermetic.audit.egress.rules import Hole, holes, sure, way_out
-from hermetic.audit.egress.sentinels import each_sentinel
+from hermetic.audit.egress.sentinels import each_sentinel, unless_locked
 from hermetic.audit.egress.surroundings import Layers, Surroundings
 from hermetic.audit.estate.azure.effective import EffectiveGroup, EffectiveGroups
 from hermetic.audit.estate.azure.vnet import NetworkInterface
@@ -27,7 +27,8 @@ def effective_rules(estate: Estate, policy: Policy) -> Iterator[Judgement]:
         seen = estate.asked(EffectiveGroups, nic.id)
         by_firewall = firewall_looks(estate, policy, around)
         if seen.value is None:
-            yield cannot_say(around.id, "RulesNotSeen", f"effective rules of {nic.name} were not answered", seen)
+            said = cannot_say(around.id, "RulesNotSeen", f"effective rules of {nic.name} were not answered", seen)
+            yield unless_locked(estate, policy, nic, seen, said)
         elif by_firewall is not None:
             words = "every default route leads to the declared firewall, which decides"
             yield does_not_apply(around.id, "FirewallDecides", words, seen, *by_firewall)

@@ -10,7 +10,7 @@ from hermetic.audit.egress.firewall import declared_addresses
 from hermetic.audit.egress.methods import Methods, methods_of
 from hermetic.audit.egress.prefixes import is_default, network
 from hermetic.audit.egress.routes import Hop, hop_of
-from hermetic.audit.egress.sentinels import each_sentinel
+from hermetic.audit.egress.sentinels import each_sentinel, unless_locked
 from hermetic.audit.egress.service_endpoints import storage_reach
 from hermetic.audit.egress.space import is_public
 from hermetic.audit.egress.surroundings import Surroundings
@@ -69,7 +69,8 @@ def effective_routes(estate: Estate, policy: Policy) -> Iterator[Judgement]:
         seen = estate.asked(EffectiveRoutes, nic.id)
         asked = Asked(around, methods, *declared_addresses(estate, policy))
         if seen.value is None:
-            yield cannot_say(around.id, "RoutesNotSeen", f"effective routes of {nic.name} were not answered", seen)
+            said = cannot_say(around.id, "RoutesNotSeen", f"effective routes of {nic.name} were not answered", seen)
+            yield unless_locked(estate, policy, nic, seen, said)
         elif not seen.value.value:
             odd = missing(f"{nic.id}: no effective route, and every running machine has some")
             yield cannot_say(around.id, "NoRoutes", "the list of effective routes is empty", seen, odd)

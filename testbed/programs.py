@@ -10,7 +10,9 @@ from __future__ import annotations
 import argparse
 import contextlib
 import fcntl
+import functools
 import hashlib
+import json
 import os
 import re
 import shutil
@@ -33,6 +35,7 @@ PROGRESS_SECONDS = 15.0
 KUBERNETES_VERSION = "v1.36.4"
 CONTAINERD_VERSION = "v2.2.9"
 HELM_VERSION = "v4.2.4"
+REGISTRY_VERSION = "v3.1.2"
 
 
 @dataclass(frozen=True)
@@ -92,10 +95,18 @@ FAMILIES = {
         ),
         Family("coredns", ("coredns",), package="."),
         Family("helm", ("helm",), stamps=(f"helm.sh/helm/v4/internal/version.version={HELM_VERSION}",)),
+        Family("flux", ("source-controller", "kustomize-controller", "helm-controller")),
+        Family(
+            "registry",
+            ("registry",),
+            package=".",
+            stamps=(f"github.com/distribution/distribution/v3/version.version={REGISTRY_VERSION}",),
+        ),
     )
 }
 
 CONTROL_PLANE_FAMILIES = ("kubernetes", "etcd", "kwok")
+NODE_FAMILIES = (*CONTROL_PLANE_FAMILIES, "containerd", "coredns")
 
 
 def programs(*families: str) -> dict[str, Path]:
@@ -130,6 +141,17 @@ def require_go() -> None:
     found = re.match(r"go(\d+)\.(\d+)", answer.stdout)
     if found is None or (int(found[1]), int(found[2])) < MINIMUM_GO:
         raise CannotRunError(f"Go {answer.stdout.strip()} is too old: the test bed needs Go >= {needed}")
+
+
+@functools.cache
+def module_folder(family: str, module: str) -> Path:
+    """The folder of a module that the go.mod of a family pins, for its files. Raises CannotRunError without Go."""
+    require_go()
+    command = ["go", "-C", str(MODULES / family), "mod", "download", "-json", module]
+    answer = subprocess.run(command, env=go_environment(), capture_output=True, text=True, check=False)
+    if answer.returncode:
+        raise BuildError(f"{module} cannot be downloaded: {answer.stdout.strip()} {answer.stderr.strip()}")
+    return Path(json.loads(answer.stdout)["Dir"])
 
 
 def _built(family: Family) -> Path:

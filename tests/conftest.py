@@ -31,14 +31,15 @@ from testbed.errors import ApiError, BedError, CannotRunError
 from testbed.fault_proxy import SEED_VARIABLE
 from testbed.kubectl import Kubectl
 from testbed.processes import wait_until
-from testbed.programs import CONTROL_PLANE_FAMILIES, FAMILIES, programs
+from testbed.programs import CONTROL_PLANE_FAMILIES, NODE_FAMILIES, programs
 
 PROGRAMS_FOR = {
     "cluster": CONTROL_PLANE_FAMILIES,
     "cluster_of_its_own": (*CONTROL_PLANE_FAMILIES, "helm"),
     "controlplane": CONTROL_PLANE_FAMILIES,
+    "fluxed": (*CONTROL_PLANE_FAMILIES, "helm", "flux", "registry"),
     "helm": ("helm", "kubernetes"),
-    "node": tuple(FAMILIES),
+    "node": NODE_FAMILIES,
 }
 LOG_LINES = 40
 

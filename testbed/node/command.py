@@ -29,7 +29,7 @@ from testbed.node.machine import labels_of
 from testbed.node.real_node import REPOSITORY
 from testbed.node.wanted import DEFAULT_SIZE, Wanted
 from testbed.packages import SEARCH
-from testbed.programs import programs
+from testbed.programs import NODE_FAMILIES, programs
 
 CANNOT_RUN = 77
 
@@ -56,7 +56,7 @@ def main(arguments: list[str]) -> int:
         if chosen.preflight:
             print("ok")
             return 0
-        programs()
+        programs(*NODE_FAMILIES)
     except CannotRunError as error:
         print(f"CANNOT RUN: {error}", file=sys.stderr)
         return CANNOT_RUN

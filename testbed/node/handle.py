@@ -16,7 +16,7 @@ from testbed.errors import BedError
 from testbed.kubectl import Kubectl
 from testbed.node import command
 from testbed.node.real_node import REPOSITORY
-from testbed.programs import programs
+from testbed.programs import NODE_FAMILIES, programs
 
 STOP_SECONDS = 60
 CALL_SECONDS = 60.0
@@ -101,7 +101,7 @@ class RunningNode:
 def running_node(*options: str) -> Iterator[RunningNode]:
     """Starts `python -m testbed node OPTIONS` and ends it. Raises CannotRunError, or BedError when it fails."""
     command.check()
-    programs()
+    programs(*NODE_FAMILIES)
     # a test run that is killed takes its node along
     start = ["setpriv", "--pdeathsig", "TERM", sys.executable, "-m", "testbed", "node", *options]
     process = subprocess.Popen(start, cwd=REPOSITORY, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True)

@@ -23,7 +23,7 @@ from testbed.node.machine import pose_as
 from testbed.node.wanted import Wanted
 from testbed.packages import SEARCH
 from testbed.processes import Component, wait_until
-from testbed.programs import programs
+from testbed.programs import NODE_FAMILIES, programs
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 READY_SECONDS = 120
@@ -47,7 +47,7 @@ class RealNode:
         self.wanted = wanted
         self._folder = wanted.folder
         self._cgroup = cgroup
-        self._programs = programs()
+        self._programs = programs(*NODE_FAMILIES)
         self._components: dict[str, Component] = {}
         self._started = time.monotonic()
         self._times: dict[str, float] = {}

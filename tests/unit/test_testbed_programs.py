@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import re
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,7 +13,7 @@ import pytest
 
 from testbed import programs as builds
 from testbed.errors import BuildError, CannotRunError
-from testbed.programs import FAMILIES, Family, cache_folder, programs, require_go
+from testbed.programs import FAMILIES, NODE_FAMILIES, Family, cache_folder, programs, require_go
 
 # Answers for its version, and "builds" by copying main.go to the output, or fails as main.go says.
 FAKE_GO = """#!/bin/sh
@@ -160,3 +162,11 @@ def test_unknown_family_is_refused_with_the_known_ones(capsys: pytest.CaptureFix
 
     assert ended.value.code == 2
     assert "no such family: nonsense (there are kubernetes, etcd" in capsys.readouterr().err
+
+
+def test_the_demo_builds_what_a_node_needs_and_no_more() -> None:
+    said = subprocess.run(
+        ["make", "--dry-run", "demo"], cwd=builds.MODULES.parents[1], capture_output=True, text=True, check=True
+    )
+    built = re.findall(r"-m testbed programs(.*)", said.stdout)
+    assert [names.split() for names in built] == [list(NODE_FAMILIES)]

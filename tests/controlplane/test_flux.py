@@ -1,0 +1,230 @@
+"""GitOps end to end: the recipe of manifests/flux with the controllers of Flux, an OCI registry and a real API server.
+
+No custom health expression anywhere: Flux reads ModelDeployment and EgressAudit by kstatus.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+
+from testbed.api import Api
+from testbed.cloud_provider import WITHHOLD
+from testbed.errors import ApiError
+from testbed.flux import CONTROLLERS
+from tests.controlplane.fluxed import RELEASES, Fluxed, fluxed
+from tests.controlplane.kstatus import kstatus
+from tests.scenarios import VLLM_IMAGE, Manifest, a_baked_model, a_share_model, changed
+
+__all__ = ["fluxed"]
+
+RECONCILES = 10
+FAILS_FAST = "failed early due to stalled resources"
+INFERENCE = "/api/v1/namespaces/inference"
+
+
+def a_model(name: str = "llama", **spec: object) -> Manifest:
+    return a_baked_model(name, **{"endpoint": {}, **spec})
+
+
+def of_another_registry(model: Manifest) -> Manifest:
+    elsewhere = VLLM_IMAGE.replace("contoso.azurecr.io", "registry.example.org")
+    return changed(model, engine={"vllm": {"image": elsewhere, "version": "0.32.0"}})
+
+
+@pytest.fixture
+def proven(fluxed: Fluxed) -> Fluxed:
+    """The proof is in the artifact and counts."""
+    if not any(one["kind"] == "EgressAttestation" for one in fluxed.artifact["audit"]):
+        fluxed.push(audit=[*fluxed.artifact["audit"], fluxed.sealed.attestation()])
+    fluxed.sealed.until("Pass")
+    return fluxed
+
+
+@pytest.fixture
+def serving(proven: Fluxed) -> Fluxed:
+    """One model, `llama`, serves, and everything is at rest."""
+    digest = proven.push(models=[a_model()])
+    proven.until_ready("models", digest)
+    return proven
+
+
+def is_there(api: Api, path: str) -> bool:
+    try:
+        return bool(api.get(path))
+    except ApiError as error:
+        if error.status != 404:
+            raise
+        return False
+
+
+# ---------------------------------------------------------------------- operator, then proof, then models
+
+
+def test_the_operator_came_by_helm_release_with_its_crds(fluxed: Fluxed) -> None:
+    assert fluxed.get("hermetic", RELEASES)["status"]["history"][0]["status"] == "deployed"
+    (crd,) = (
+        one
+        for one in fluxed.sealed.kubectl.json("get", "crds")["items"]
+        if one["spec"]["names"]["kind"] == "EgressAudit"
+    )
+    assert crd["metadata"]["annotations"]["meta.helm.sh/release-name"] == "hermetic"
+    assert crd["metadata"]["annotations"]["helm.sh/resource-policy"] == "keep"
+    assert is_there(fluxed.api, "/apis/apps/v1/namespaces/hermetic-system/deployments/hermetic-operator")
+
+
+def test_models_wait_for_the_proof_and_the_proof_for_the_operator(fluxed: Fluxed) -> None:
+    fluxed.push(models=[a_model()])
+    said = fluxed.until_not_ready("hermetic-audit", "HealthCheckFailed", saying=FAILS_FAST)
+    assert "EgressAudit/cluster" in said
+    assert fluxed.sealed.condition("Stalled")["reason"] == "AttestationMissing"
+    fluxed.until_not_ready("models", "DependencyNotReady", saying="hermetic-audit")
+    assert not is_there(fluxed.api, f"{fluxed.models.collection}/llama")
+
+    digest = fluxed.push(audit=[*fluxed.artifact["audit"], fluxed.sealed.attestation()])
+
+    fluxed.until_ready("models", digest)
+    assert kstatus(fluxed.models.get("llama")) == "Current"
+    assert fluxed.models.condition("llama")["reason"] == "Serving"
+
+
+def test_the_recipe_takes_every_image_by_digest_and_the_audit_finds_nothing_against_its_pods(proven: Fluxed) -> None:
+    pods = proven.api.get("/api/v1/namespaces/flux-system/pods")["items"]
+    images = {container["image"] for pod in pods for container in pod["spec"]["containers"]}
+    assert len(images) == len(CONTROLLERS)
+    assert all(re.fullmatch(r"contoso\.azurecr\.io/fluxcd/[a-z-]+@sha256:[0-9]{64}", image) for image in images)
+    assert "flux-system" not in json.dumps(proven.sealed.status)
+
+
+# ---------------------------------------------------------------------- ready, failed, recovered
+
+
+def test_a_kustomization_is_ready_only_when_its_model_is(proven: Fluxed) -> None:
+    switch(proven, WITHHOLD, "true")
+    digest = proven.push(models=[a_model(endpoint={"internalLoadBalancer": {}})])
+    proven.models.until("llama", "LoadBalancerPending")
+    proven.wait("the health check", lambda: proven.ready("models").get("status") == "Unknown")
+    proven.request("models")
+    proven.wait("another health check", lambda: proven.ready("models").get("status") == "Unknown")
+    assert kstatus(proven.models.get("llama")) == "InProgress"
+
+    switch(proven, WITHHOLD, None)
+
+    proven.models.until("llama", "Serving")
+    proven.until_ready("models", digest)
+
+
+def switch(fluxed: Fluxed, annotation: str, value: str | None) -> None:
+    fluxed.api.merge(INFERENCE, {"metadata": {"annotations": {annotation: value}}})
+
+
+def test_a_bad_model_fails_at_once_names_itself_and_a_correction_recovers(serving: Fluxed) -> None:
+    pods = uids(serving)
+    serving.push(models=[a_model(), of_another_registry(a_model("stranger"))])
+    said = serving.until_not_ready("models", "HealthCheckFailed", saying=FAILS_FAST)
+    assert "ModelDeployment/inference/stranger status: 'Failed'" in said
+    assert "ModelDeployment/inference/llama" not in said
+    assert serving.models.condition("stranger", "Stalled")["reason"] == "RegistryNotAllowed"
+
+    digest = serving.push(models=[a_model(), a_model("stranger")])
+
+    serving.until_ready("models", digest)
+    assert uids(serving) == pods
+
+
+def test_a_correction_is_applied_while_a_model_is_still_waited_for(serving: Fluxed) -> None:
+    """The wait may last for the whole timeout, which is that of the slowest model."""
+    never = VLLM_IMAGE.replace("vllm-openai", "fate-never-ready")
+    serving.push(models=[a_model("late", engine={"vllm": {"image": never, "version": "0.32.0"}})])
+    serving.models.until("late", "Starting")
+    serving.wait("the health check", lambda: serving.ready("models").get("status") == "Unknown")
+
+    digest = serving.push(models=[a_model("late")])
+
+    serving.until_ready("models", digest)
+
+
+def test_broken_isolation_fails_the_proof_and_both_recover_by_themselves(serving: Fluxed) -> None:
+    pods = uids(serving)
+    service = {"type": "LoadBalancer", "selector": {"app": "shop"}, "ports": [{"port": 443}]}
+    serving.api.create(f"{INFERENCE}/services", {"metadata": {"name": "shop"}, "spec": service})
+    serving.sealed.until("Fail", "IsolationBroken")
+    serving.models.until("llama", "IsolationBroken")
+    serving.request("hermetic-audit")
+    assert "EgressAudit/cluster" in serving.until_not_ready("hermetic-audit", "HealthCheckFailed", saying=FAILS_FAST)
+    serving.request("models")
+    serving.until_not_ready("models", "DependencyNotReady", saying="hermetic-audit")
+
+    serving.api.delete(f"{INFERENCE}/services/shop")
+
+    serving.sealed.until("Pass")
+    for name in ("hermetic-audit", "models"):
+        serving.wait(f"{name} ready", lambda n=name: serving.ready(n).get("status") == "True")
+    assert uids(serving) == pods
+
+
+def uids(fluxed: Fluxed) -> set[str]:
+    return {pod["metadata"]["uid"] for pod in fluxed.models.pods("llama")}
+
+
+# ---------------------------------------------------------------------- at rest, upgraded, pruned
+
+
+def test_ten_reconciles_write_nothing_to_what_the_operator_has_in_hand(serving: Fluxed) -> None:
+    before = revisions(serving)
+    for _ in range(RECONCILES):
+        serving.until_handled("models")
+    assert revisions(serving) == before
+    owners = {one["manager"]: one for one in serving.models.get("llama")["metadata"]["managedFields"]}
+    assert set(owners) == {"kustomize-controller", "hermetic-status"}
+    assert list(owners["hermetic-status"]["fieldsV1"]) == ["f:status"]
+
+
+def revisions(fluxed: Fluxed) -> dict[str, str]:
+    """resourceVersion of the model and of what was made for it."""
+    found = fluxed.sealed.kubectl.within("inference").json("get", "mdep,deployments,services,networkpolicies,pdb,pods")
+    return {f"{one['kind']}/{one['metadata']['name']}": one["metadata"]["resourceVersion"] for one in found["items"]}
+
+
+def test_the_release_shows_no_drift_and_an_upgrade_replaces_no_pod_of_a_model(serving: Fluxed) -> None:
+    serving.until_handled("hermetic", RELEASES)
+    assert [one["version"] for one in serving.get("hermetic", RELEASES)["status"]["history"]] == [1], "drift"
+    pods, model = uids(serving), serving.models.get("llama")["metadata"]["generation"]
+
+    digest = serving.push(operator=json.loads(json.dumps(serving.artifact["operator"]).replace("1" * 64, "5" * 64)))
+
+    serving.until_ready("models", digest)
+    assert [one["version"] for one in serving.get("hermetic", RELEASES)["status"]["history"]] == [2, 1]
+    assert (uids(serving), serving.models.get("llama")["metadata"]["generation"]) == (pods, model)
+
+
+def test_what_leaves_the_artifact_leaves_the_cluster_with_its_volume(serving: Fluxed) -> None:
+    digest = serving.push(models=[a_model(), a_share_model("shared")])
+    serving.until_ready("models", digest)
+    made = children(serving, "shared")
+    assert {"Deployment", "Service", "PersistentVolumeClaim", "PersistentVolume", "NetworkPolicy"} <= {
+        one.partition("/")[0] for one in made
+    }
+
+    serving.until_ready("models", serving.push(models=[a_model()]))
+
+    serving.wait("nothing left", lambda: not children(serving, "shared"))
+    assert children(serving, "llama")
+
+
+def children(fluxed: Fluxed, name: str) -> set[str]:
+    """Everything that carries the label of a model, and the model itself."""
+    kinds = "deployments,services,persistentvolumeclaims,persistentvolumes,networkpolicies,serviceaccounts,pdb,pods"
+    labelled = f"--selector=hermetic.dev/modeldeployment={name}"
+    found = fluxed.sealed.kubectl.within("inference").json("get", kinds, labelled)["items"]
+    models = [one for one in fluxed.api.get(fluxed.models.collection)["items"] if one["metadata"]["name"] == name]
+    return {f"{one['kind']}/{one['metadata']['name']}" for one in (*found, *models)}
+
+
+def test_the_folder_of_models_can_hold_nothing_but_models(serving: Fluxed) -> None:
+    secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "more"}, "stringData": {"a": "b"}}
+    serving.push(models=[a_model(), secret])
+    assert "forbidden" in serving.until_not_ready("models", "ReconciliationFailed", saying="system:serviceaccount")
+    serving.until_ready("models", serving.push(models=[a_model()]))

@@ -7,13 +7,17 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """One kind: `group` is "" for the core group; `plural` is the resource name in URLs and RBAC rules."""
+    """One kind: `group` is "" for the core group; `plural` is the resource name in URLs and RBAC rules.
+
+    `part` names a part of the objects of a kind that is listed, watched and kept for itself.
+    """
 
     group: str
     version: str
     kind: str
     plural: str
     namespaced: bool = True
+    part: str = ""
 
     @property
     def api_version(self) -> str:
@@ -45,6 +49,8 @@ NETWORK_POLICY = Kind("networking.k8s.io", "v1", "NetworkPolicy", "networkpolici
 POD_DISRUPTION_BUDGET = Kind("policy", "v1", "PodDisruptionBudget", "poddisruptionbudgets")
 
 POD = Kind("", "v1", "Pod", "pods")
+# Pods without the label by which all others are watched: one of ours whose label was taken off is among them.
+UNLABELLED_POD = Kind("", "v1", "Pod", "pods", part="unlabelled")
 NODE = Kind("", "v1", "Node", "nodes", namespaced=False)
 NAMESPACE = Kind("", "v1", "Namespace", "namespaces", namespaced=False)
 CORE_EVENT = Kind("", "v1", "Event", "events")

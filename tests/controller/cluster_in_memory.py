@@ -251,9 +251,8 @@ def _coordinates(manifest: Manifest) -> Coordinates:
 
 def _selected(manifest: Manifest, selector: str) -> bool:
     labels = manifest["metadata"].get("labels") or {}
-    return all(
-        labels.get(key) == value for key, _, value in (term.partition("=") for term in selector.split(",") if term)
-    )
+    terms = (term.partition("=") for term in selector.split(",") if term)
+    return all((labels.get(key.rstrip("!")) == value) is not key.endswith("!") for key, _, value in terms)
 
 
 def _named(manifest: Manifest, selector: str) -> bool:

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from hermetic.api.configuration import Configuration
-from hermetic.kinds import DEPLOYMENT, POD, SERVICE
+from hermetic.kinds import DEPLOYMENT, POD, SERVICE, UNLABELLED_POD
 from hermetic.kube.projections import _aware
-from hermetic.kube.relist import Watched, relist
+from hermetic.kube.relist import FOLLOWED, Watched, relist
 from hermetic.kube.store import REMEMBERED_WARNINGS, Store
 from tests.controller.cluster_in_memory import ClusterInMemory
 from tests.controller.virtual_time import virtually
@@ -272,3 +272,100 @@ def test_a_moment_without_a_zone_is_one_of_utc(zone: str, monkeypatch: pytest.Mo
     finally:
         monkeypatch.undo()
         time.tzset()
+
+
+# ---------------------------------------------------------------------- pods without our labels
+
+SPEC = {"serviceAccountName": "llama", "containers": [{"name": "engine", "image": "x"}]}
+UNLABELLED = next(watched for watched in FOLLOWED if watched.kind is UNLABELLED_POD)
+
+
+def a_pod(version: int, *, labels: dict[str, str] = LABELS, uid: str = "pod-1", **spec: Any) -> Manifest:
+    metadata = {"name": f"llama-5d9c-{uid}", "namespace": "team-a", "uid": uid, "resourceVersion": str(version)}
+    status = {"phase": "Running", "podIP": "10.244.0.9"}
+    return {"kind": "Pod", "metadata": {**metadata, "labels": labels}, "spec": {**SPEC, **spec}, "status": status}
+
+
+def pods(store: Store, key: tuple[str, str] = LLAMA) -> list[str]:
+    world = store.snapshot(key)
+    assert world is not None
+    return [pod["metadata"]["uid"] for pod in world.pods]
+
+
+LOST: dict[str, dict[str, str]] = {
+    "all": {},
+    "that of the watch": {"hermetic.dev/modeldeployment": "llama"},
+    "both changed": {"hermetic.dev/modeldeployment": "x", "app.kubernetes.io/managed-by": "helm"},
+}
+
+
+@pytest.mark.parametrize("labels", LOST.values(), ids=list(LOST))
+@pytest.mark.parametrize("is_last", [True, False], ids=["seen to go before", "seen to go after"])
+def test_a_pod_whose_labels_are_taken_off_is_seen_on(store: Store, labels: dict[str, str], *, is_last: bool) -> None:
+    """The watch of labelled pods tells of it as of a deletion at the same version, before or after the other watch."""
+    store.put(a_pod(5))
+    if is_last:
+        assert LLAMA in store.drop(a_pod(8))
+    assert LLAMA in store.put(a_pod(8, labels=labels))
+    store.drop(a_pod(8))
+
+    assert pods(store) == ["pod-1"]
+
+
+def test_a_pod_that_keeps_only_the_label_by_which_it_is_watched_is_still_of_its_model(store: Store) -> None:
+    store.put(a_pod(5))
+    assert LLAMA in store.put(a_pod(8, labels={"app.kubernetes.io/managed-by": "hermetic"}))
+    assert pods(store) == ["pod-1"]
+
+
+def test_a_pod_whose_labels_are_put_back_is_one_pod(store: Store) -> None:
+    store.put(a_pod(5))
+    store.drop(a_pod(8))
+    store.put(a_pod(9))
+    store.put(a_pod(8, labels={}))
+    store.drop(a_pod(9, labels={}))
+
+    assert pods(store) == ["pod-1"]
+    store.drop(a_pod(10))
+    assert pods(store) == []
+    assert (store.count(POD), store.count(UNLABELLED_POD)) == (0, 0)
+
+
+def test_a_pod_that_is_given_the_label_of_another_model_is_seen_with_both(store: Store) -> None:
+    store.put(the_model("b"))
+    stolen = a_pod(5, labels={**LABELS, "hermetic.dev/modeldeployment": "b"})
+
+    assert store.put(stolen) == {LLAMA, ("team-a", "b")}
+
+    assert pods(store) == pods(store, ("team-a", "b")) == ["pod-1"]
+    assert store.drop({**stolen, "metadata": {**stolen["metadata"], "resourceVersion": "6"}}) == {
+        LLAMA,
+        ("team-a", "b"),
+    }
+    assert pods(store) == pods(store, ("team-a", "b")) == []
+
+
+OTHERS: dict[str, dict[str, Any]] = {
+    "default account": {"serviceAccountName": "default"},
+    "no account": {"serviceAccountName": None},
+    "other containers": {"containers": [{"name": "main", "image": "x"}]},
+}
+
+
+@pytest.mark.parametrize("spec", OTHERS.values(), ids=list(OTHERS))
+def test_of_pods_of_others_nothing_is_kept(store: Store, spec: dict[str, Any]) -> None:
+    assert store.put(a_pod(5, labels={}, **spec)) == frozenset()
+    assert store.count(UNLABELLED_POD) == 0
+
+
+async def test_a_list_of_one_part_of_the_pods_forgets_none_of_the_other(store: Store) -> None:
+    cluster = ClusterInMemory()
+    cluster.put({**a_pod(1), "metadata": {"name": "one", "namespace": "team-a", "labels": LABELS}})
+    cluster.put({**a_pod(1), "metadata": {"name": "two", "namespace": "team-a", "labels": {}}})
+    for watched in (UNLABELLED, Watched(POD, label_selector="app.kubernetes.io/managed-by=hermetic"), UNLABELLED):
+        await relist(cluster, store, watched)
+
+    assert len(pods(store)) == 2
+    cluster.remove("Pod", "team-a", "two")
+    await relist(cluster, store, UNLABELLED)
+    assert len(pods(store)) == 1

@@ -360,3 +360,64 @@ def test_a_pod_that_passes_for_the_model_s_is_named(serving: Deployments, models
     assert "pod 'theirs' holds container 'x'" in said["message"]
     tenant.delete(f"{pods}/theirs")
     serving.until("runs", "Serving")
+
+
+MODEL_LABEL, MANAGED_BY = "hermetic.dev/modeldeployment", "app.kubernetes.io/managed-by"
+UNSEEN: dict[str, tuple[Edit, str]] = {
+    "label of the model": (lambda pod: pod["metadata"]["labels"].pop(MODEL_LABEL), f"label {MODEL_LABEL}=runs"),
+    "label of the watch": (lambda pod: pod["metadata"]["labels"].pop(MANAGED_BY), f"label {MANAGED_BY}=hermetic"),
+    "every label and the owner": (
+        lambda pod: pod["metadata"].update(labels={}, ownerReferences=[]),
+        f"label {MODEL_LABEL}=runs",
+    ),
+    "label of another model": (
+        lambda pod: pod["metadata"]["labels"].update({MODEL_LABEL: "m0"}),
+        f"label {MODEL_LABEL}=runs, written by '",
+    ),
+    "label of its set": (
+        lambda pod: pod["metadata"]["labels"].pop("pod-template-hash"),
+        "is not controlled by a ReplicaSet of Deployment 'runs'",
+    ),
+    "labels of another tool, in one edit with the name of an owner": (
+        lambda pod: pod["metadata"].update(
+            labels={MANAGED_BY: "helm"},
+            generateName="x-",
+            ownerReferences=[{**pod["metadata"]["ownerReferences"][0], "controller": False}],
+        ),
+        f"label {MODEL_LABEL}=runs",
+    ),
+}
+
+
+@pytest.mark.parametrize("what", UNSEEN)
+def test_a_pod_that_a_tenant_takes_out_of_sight_is_named(
+    serving: Deployments, models: tuple[Deployments, Api], what: str
+) -> None:
+    """The ReplicaSet lets go of most of them and replaces them; they run on without NetworkPolicy or Service."""
+    _, tenant = models
+    edit, words = UNSEEN[what]
+    name = the_pod(serving)
+    where = f"/api/v1/namespaces/{serving.namespace}/pods/{name}"
+    edited(tenant, where, edit)
+
+    said = serving.until("runs", "NotAsRendered")
+
+    assert f"pod '{name}' " in said["message"]
+    assert words in said["message"]
+    tenant.delete(where)
+    serving.until("runs", "Serving")
+
+
+def test_a_copy_of_a_pod_for_debugging_is_named(serving: Deployments, models: tuple[Deployments, Api]) -> None:
+    """As 'kubectl debug --copy-to' makes it: without labels and owner, with another command."""
+    _, tenant = models
+    pods = f"/api/v1/namespaces/{serving.namespace}/pods"
+    spec = tenant.get(f"{pods}/{the_pod(serving)}")["spec"]
+    del spec["nodeName"]
+    spec["containers"][0]["command"] = ["sleep", "inf"]
+    tenant.create(pods, {"metadata": {"name": "copied"}, "spec": spec})
+
+    assert "pod 'copied' does not have the label" in serving.until("runs", "NotAsRendered")["message"]
+
+    tenant.delete(f"{pods}/copied")
+    serving.until("runs", "Serving")

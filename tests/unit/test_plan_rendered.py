@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -30,6 +31,8 @@ def a_pod(template: Manifest, edit: Callable[[Manifest], object] = lambda _: Non
     spec["containers"][0]["resources"] = {"limits": {"cpu": "4"}}
     edit(spec)
     metadata = {"name": "phi-1", "uid": "u", "labels": {**template["metadata"]["labels"], **labels}}
+    model = template["metadata"]["labels"]["hermetic.dev/modeldeployment"]
+    metadata["ownerReferences"] = [{"kind": "ReplicaSet", "name": f"{model}-5d9c", "controller": True}]
     return lean_pod({"kind": "Pod", "metadata": metadata, "spec": spec, "status": {"phase": "Running"}})
 
 
@@ -41,7 +44,7 @@ def a_world_with(pod: Callable[[Manifest], Manifest], manifest: Manifest = MODEL
 
 @pytest.mark.parametrize("manifest", RENDERINGS.values(), ids=list(RENDERINGS))
 def test_a_pod_as_admission_completes_it_is_as_rendered(manifest: Manifest) -> None:
-    found = strange(a_world_with(a_pod, manifest))
+    found = strange(a_world_with(a_pod, manifest), NOW)
     assert found is None or "registry" in found.message
 
 
@@ -102,7 +105,7 @@ def test_a_sidecar_in_the_live_template_is_named_before_any_pod_has_it() -> None
     world = a_world_with(a_pod)
     children: Any = copy.deepcopy(dict(world.children))
     children["Deployment", "phi"]["spec"]["template"]["spec"]["containers"].append(STRANGER)
-    found = strange(replace(world, children=children, pods=()))
+    found = strange(replace(world, children=children, pods=()), NOW)
     assert found is not None
     assert found.message.startswith("the template of Deployment 'phi' holds container 'x'")
 
@@ -110,20 +113,114 @@ def test_a_sidecar_in_the_live_template_is_named_before_any_pod_has_it() -> None
 def test_of_a_pod_of_an_earlier_template_only_the_containers_and_images_are_known() -> None:
     mark = "hermetic.dev/pod-template"
     older = a_world_with(lambda template: a_pod(template, lambda spec: engine(spec)["args"].pop(), **{mark: "0" * 16}))
-    assert strange(older) is None
+    assert strange(older, NOW) is None
     altered = a_world_with(lambda template: a_pod(template, IMAGES["sidecar"], **{mark: "0" * 16}))
-    assert strange(altered) is not None
+    assert strange(altered, NOW) is not None
 
 
 def test_a_pod_that_has_ended_counts_for_nothing() -> None:
     world = a_world_with(lambda template: a_pod(template, IMAGES["sidecar"]))
     (pod,) = world.pods
-    assert strange(replace(world, pods=({**pod, "status": {"phase": "Failed"}},))) is None
+    assert strange(replace(world, pods=({**pod, "status": {"phase": "Failed"}},)), NOW) is None
 
 
 def test_a_name_that_a_stranger_chose_is_shown_as_one_line() -> None:
     evil = {"name": "a\nready yes", "image": "x\u202e"}
-    found = strange(a_world_with(lambda template: a_pod(template, lambda spec: spec["containers"].append(evil))))
+    found = strange(a_world_with(lambda template: a_pod(template, lambda spec: spec["containers"].append(evil))), NOW)
     assert found is not None
     assert "\n" not in found.message
     assert "\u202e" not in found.message
+
+
+# ---------------------------------------------------------------------- labels and owners
+
+MODEL_LABEL, MANAGED_BY, MARK = (
+    "hermetic.dev/modeldeployment",
+    "app.kubernetes.io/managed-by",
+    "hermetic.dev/pod-template",
+)
+Metadata = dict[str, Any]
+REPLICA_SET = {"kind": "ReplicaSet", "name": "phi-5d9c", "controller": True}
+KUBECTL = {
+    "manager": "kubectl-label",
+    "operation": "Update",
+    "fieldsV1": {"f:metadata": {"f:labels": {f"f:{MODEL_LABEL}": {}}}},
+}
+IDENTITY: dict[str, tuple[Callable[[Metadata], object], str]] = {
+    "label of the model": (lambda m: m["labels"].pop(MODEL_LABEL), f"does not have the label {MODEL_LABEL}=phi"),
+    "label by which it is watched": (
+        lambda m: m["labels"].pop(MANAGED_BY),
+        f"does not have the label {MANAGED_BY}=hermetic",
+    ),
+    "every label": (lambda m: m.pop("labels"), f"does not have the label {MODEL_LABEL}=phi"),
+    "label of another model": (
+        lambda m: (m["labels"].update({MODEL_LABEL: "b"}), m.update(managedFields=[KUBECTL])),
+        f"does not have the label {MODEL_LABEL}=phi, written by 'kubectl-label' (field manager)",
+    ),
+    "no owner": (lambda m: m.pop("ownerReferences"), "is not controlled by a ReplicaSet of Deployment 'phi'"),
+    "an owner that is no controller": (
+        lambda m: m.update(ownerReferences=[{**REPLICA_SET, "controller": False}]),
+        "is not controlled by a ReplicaSet",
+    ),
+    "a set of another name": (
+        lambda m: m.update(ownerReferences=[{**REPLICA_SET, "name": "phib-5d9c"}]),
+        "is not controlled by a ReplicaSet",
+    ),
+    "another kind": (
+        lambda m: m.update(ownerReferences=[{**REPLICA_SET, "kind": "StatefulSet"}]),
+        "is not controlled by a ReplicaSet",
+    ),
+}
+
+
+def a_pod_with(edit: Callable[[Metadata], object]) -> Callable[[Manifest], Manifest]:
+    def pod(template: Manifest) -> Manifest:
+        metadata = {
+            "name": "phi-5d9c-x7k2p",
+            "uid": "u",
+            "labels": dict(template["metadata"]["labels"]),
+            "ownerReferences": [dict(REPLICA_SET)],
+        }
+        edit(metadata)
+        spec = copy.deepcopy(template["spec"])
+        return lean_pod({"kind": "Pod", "metadata": metadata, "spec": spec, "status": {"phase": "Running"}})
+
+    return pod
+
+
+@pytest.mark.parametrize("what", IDENTITY)
+def test_a_pod_without_its_labels_or_its_owner_ends_ready(what: str) -> None:
+    edit, words = IDENTITY[what]
+    world = a_world_with(a_pod_with(edit))
+    spec = spec_of(MODEL)
+    said = conditions(status(spec, world, plan(spec, world, NOW), (), NOW))
+    assert (said["Ready"]["status"], said["Ready"]["reason"]) == ("False", "NotAsRendered")
+    assert f"pod 'phi-5d9c-x7k2p' {words}" in said["Ready"]["message"]
+    assert said["ImagesPinned"]["status"] == "True"
+
+
+@pytest.mark.parametrize(("ago", "is_seen"), [(59, False), (60, True)])
+@pytest.mark.parametrize("mark", ["0" * 16, None])
+def test_a_pod_of_no_present_template_is_seen_a_minute_after_the_rollout(
+    mark: str | None, ago: int, is_seen: bool
+) -> None:
+    edit = (lambda m: m["labels"].pop(MARK)) if mark is None else (lambda m: m["labels"].update({MARK: mark}))
+    world = a_world_with(a_pod_with(edit))
+    over = {"type": "Progressing", "status": "True", "reason": "NewReplicaSetAvailable"}
+    since = (NOW - timedelta(seconds=ago)).isoformat()
+    world = serving(world, 1, conditions=[{**over, "lastUpdateTime": since}])
+    found = strange(world, NOW)
+    assert (found is not None) is is_seen
+    if not is_seen:
+        assert plan(spec_of(MODEL), world, NOW).requeue_at == NOW + timedelta(seconds=1)
+    (pod,) = world.pods
+    leaving = {**pod, "metadata": {**pod["metadata"], "deletionTimestamp": "2026-11-24T12:00:00Z"}}
+    assert strange(replace(world, pods=(leaving,)), NOW) is None
+
+
+def test_a_pod_of_an_earlier_template_is_not_left_over_while_a_rollout_goes_on() -> None:
+    world = a_world_with(a_pod_with(lambda m: m["labels"].update({MARK: "0" * 16})))
+    going = {"type": "Progressing", "reason": "ReplicaSetUpdated", "lastUpdateTime": "2020-01-01T00:00:00Z"}
+    assert strange(serving(world, 1, conditions=[going]), NOW) is None
+    unheard = {**going, "reason": "NewReplicaSetAvailable"}
+    assert strange(serving(world, 1, conditions=[unheard], observedGeneration=0), NOW) is None

@@ -451,8 +451,8 @@ class Reason(StrEnum):
     API_SERVER_TROUBLE = "ApiServerTrouble", "The API server is ill or overloaded.", "Wait; writes are retried."
     NOT_AS_RENDERED = (
         "NotAsRendered",
-        "A pod or the pod template holds a container, an image or a field that Hermetic did not render.",
-        "Delete the pod that the message names; find the webhook or the person who adds to pods, and stop it.",
+        "A pod or the pod template is not as Hermetic rendered it: a container, image, field, label or owner differs.",
+        "Delete the pod that the message names; find the webhook or the person who changes pods, and stop it.",
     )
     DRIFT_CONTESTED = (
         "DriftContested",

@@ -37,7 +37,9 @@ log = structlog.get_logger(__name__)
 # Not deployments: namespaces are never empty.
 SWEEP: Key = ("", "sweep persistentvolumes")
 JUDGE: Key = ("", "judge the egressaudit")
-LOOKS: dict[Key, Watched] = {("", f"list {watched.kind.plural}"): watched for watched in WATCHED}
+LOOKS: dict[Key, Watched] = {
+    ("", f"list {watched.kind.plural} {watched.kind.part}".rstrip()): watched for watched in WATCHED
+}
 SWEEPING_KINDS = frozenset((MODEL_DEPLOYMENT, PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM))
 WISHED_KINDS = frozenset(watched.kind for watched in WISHES)
 JUDGED_KINDS = frozenset((EGRESS_AUDIT, EGRESS_ATTESTATION))

@@ -20,7 +20,7 @@ import aiohttp
 
 from hermetic import __version__
 from hermetic.errors import HermeticError, NotFound, ServerTrouble, Unreachable
-from hermetic.kinds import BY_KIND, EVENT, LEASE, Kind
+from hermetic.kinds import BY_KIND, EVENT, LEASE, POD, Kind
 from hermetic.kube.answers import refusal
 from hermetic.kube.connection import Connection
 from hermetic.kube.list_json import parsed_list
@@ -434,7 +434,8 @@ async def _lines(content: aiohttp.StreamReader) -> AsyncIterator[bytes]:
 
 
 def _lean(manifest: Manifest) -> Manifest:
-    manifest["metadata"] = lean_metadata(manifest["metadata"], say_who=names_its_writer(manifest))
+    pod = manifest.get("kind") == POD.kind
+    manifest["metadata"] = lean_metadata(manifest["metadata"], say_who=names_its_writer(manifest), pod=pod)
     return manifest
 
 

@@ -7,8 +7,8 @@ from typing import Any
 
 from hermetic.api.field_managers import newest
 from hermetic.kinds import CORE_EVENT, EVENT, LEASE, MODEL_DEPLOYMENT, NODE, POD
-from hermetic.objects.names import MANAGED_BY
-from hermetic.plan.managers import kept
+from hermetic.objects.names import MANAGED_BY, SELECTED_BY
+from hermetic.plan.managers import kept, labellers
 
 UNNAMED = frozenset(kind.kind for kind in (CORE_EVENT, EVENT, LEASE, MODEL_DEPLOYMENT, NODE))
 """Kinds of which no verdict says who wrote them."""
@@ -22,13 +22,15 @@ def names_its_writer(manifest: Mapping[str, Any]) -> bool:
     return kind not in UNNAMED
 
 
-def lean_metadata(metadata: Mapping[str, Any], *, say_who: bool = False) -> dict[str, Any]:
+def lean_metadata(metadata: Mapping[str, Any], *, say_who: bool = False, pod: bool = False) -> dict[str, Any]:
     """The metadata without managed fields; of children, what others than us wrote into the spec is kept.
 
-    With `say_who` the name of who of others wrote it last is kept.
+    Of a pod it is who holds a label by which we find our own. With `say_who` the name of who wrote an object of others
+    last is kept.
     """
     known = {key: value for key, value in metadata.items() if key != "managedFields"}
     is_ours = (metadata.get("labels") or {}).get(MANAGED_BY[0]) == MANAGED_BY[1]
     managed = metadata.get("managedFields")
-    found = [*(kept(managed) if is_ours else ()), *(newest(managed) if say_who else ())]
+    ours = labellers(managed, SELECTED_BY) if pod else kept(managed) if is_ours else ()
+    found = [*ours, *(newest(managed) if say_who else ())]
     return {**known, "managedFields": found} if found else known

@@ -13,11 +13,14 @@ from hermetic.api.egressaudit import EgressAuditStatus
 from hermetic.api.text import one_line
 from hermetic.kube.cutting import LABELS
 from hermetic.kube.metadata import lean_metadata
+from hermetic.objects.names import SELECTED_BY
 from hermetic.plan.contents import CONTAINERS, contents
+from hermetic.plan.managers import labellers
 from hermetic.plan.world import Evidence, Node, Warned
 
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 LONGEST_WARNING = 1024
+LONGEST_OWNER = 253
 MOST_CONTAINERS = 32
 GPU_RESOURCES = ("nvidia.com/", "amd.com/")
 
@@ -35,9 +38,16 @@ def lean_pod(pod: Mapping[str, Any]) -> dict[str, Any]:
     metadata, status = pod["metadata"], pod.get("status") or {}
     kept = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp", "deletionTimestamp")
     labels = {name: value for name, value in (metadata.get("labels") or {}).items() if name in LABELS}
+    controllers = [
+        {name: str(one.get(name))[:LONGEST_OWNER] for name in ("kind", "name")} | {"controller": True}
+        for one in metadata.get("ownerReferences") or ()
+        if one.get("controller")
+    ]
+    book = labellers(metadata.get("managedFields"), SELECTED_BY)
+    parts = (("labels", labels), ("ownerReferences", controllers), ("managedFields", book))
     return {
         "kind": "Pod",
-        "metadata": {key: metadata[key] for key in kept if key in metadata} | ({"labels": labels} if labels else {}),
+        "metadata": {key: metadata[key] for key in kept if key in metadata} | {n: part for n, part in parts if part},
         **({"spec": _contents(pod["spec"])} if (pod.get("spec") or {}).get("containers") else {}),
         "status": {
             key: status[key]

@@ -19,15 +19,20 @@ from hermetic.kinds import (
     POD,
     ROUTES,
     SERVICE,
+    UNLABELLED_POD,
     Kind,
 )
 from hermetic.kube.store import Key, Store
-from hermetic.objects.names import CHILD_SELECTOR
+from hermetic.objects.names import CHILD_SELECTOR, MANAGED_BY
 from hermetic.ports import KubeApi
 
 NEWEST = 2**63
 PUT_AT_ONCE = 10
 """Objects between two chances for everything else."""
+# A tenant may take labels off a pod and change its owners, but not its service account. Most pods of others have the
+# account 'default', which no model has, and are not sent.
+UNLABELLED_SELECTOR = "!=".join(MANAGED_BY)
+UNLABELLED_FIELDS = "spec.serviceAccountName!=default,status.phase!=Succeeded,status.phase!=Failed"
 WARNINGS_ABOUT_PODS = "type=Warning,involvedObject.kind=Pod"
 
 
@@ -50,6 +55,7 @@ class Watched:
 FOLLOWED: tuple[Watched, ...] = (
     Watched(NODE),
     *(Watched(kind, label_selector=CHILD_SELECTOR) for kind in (*CHILDREN, POD) if kind is not SERVICE),
+    Watched(UNLABELLED_POD, label_selector=UNLABELLED_SELECTOR, field_selector=UNLABELLED_FIELDS),
     Watched(SERVICE, everywhere=True),
     *(Watched(kind, everywhere=True, optional=True) for kind in (ENDPOINT_SLICE, INGRESS, GATEWAY, *ROUTES)),
     Watched(CORE_EVENT, field_selector=WARNINGS_ABOUT_PODS),

@@ -31,13 +31,15 @@ from hermetic.kinds import (
     POD,
     ROUTES,
     SERVICE,
+    UNLABELLED_POD,
     Kind,
 )
 from hermetic.kube.deployment_index import DeploymentIndex
 from hermetic.kube.projections import evidence, node, warned
 from hermetic.kube.unclaimed import Unclaimed
 from hermetic.kube.ways import Ways
-from hermetic.objects.names import MODEL_LABEL, NAMESPACE_LABEL, Owner
+from hermetic.objects.names import MANAGED_BY, MODEL_LABEL, NAMESPACE_LABEL, Owner
+from hermetic.objects.pod import ENGINE
 from hermetic.plan.address_claims import Claim, addresses_of, holder, requested_address
 from hermetic.plan.world import ChildKey, Evidence, Node, Warned, World
 
@@ -52,6 +54,8 @@ LONGEST_ABOUT = 36 + 63 + 253
 LEADING = frozenset((*BY_API_VERSION.values(), *(BY_KIND[kind.kind] for kind in ROUTES)))
 ALWAYS_SERVED = (ENDPOINT_SLICE, INGRESS)
 CHILD_KINDS = frozenset(kind.kind for kind in CHILDREN)
+PODS = (POD, UNLABELLED_POD)
+DEFAULT_ACCOUNT = "default"
 
 
 @dataclass(slots=True)
@@ -59,7 +63,12 @@ class _Entry:
     uid: str
     version: int
     body: bytes
-    owner: Key | None
+    owners: tuple[Key, ...]
+
+    @property
+    def owner(self) -> Key | None:
+        """Whose object it is; a pod may also be of another model than its labels say."""
+        return next(iter(self.owners), None)
 
 
 class Store:
@@ -85,7 +94,7 @@ class Store:
 
     def put(self, manifest: Manifest) -> frozenset[Key]:
         """Take an object in; returns the deployments that should look again (none when nothing was learnt)."""
-        kind = BY_KIND[manifest["kind"]]
+        kind = _kind(manifest)
         if kind is CORE_EVENT:
             return self._put_warning(manifest)
         led = self._ways.put(manifest) if kind in LEADING else frozenset()
@@ -100,13 +109,15 @@ class Store:
             return frozenset()
         if known is not None and known.uid != metadata["uid"]:
             self._depart(known, name, version)
+        if kind in PODS and not self._leaves_the_other_part(kind, name, version):
+            return frozenset()
         if kind is NODE:
             return self._put_node(manifest, name, version)
         return self._put_entry(kind, name, manifest, version)
 
     def drop(self, manifest: Manifest) -> frozenset[Key]:
         """Forget an object that was seen to go; returns the deployments that should look again."""
-        kind, metadata = BY_KIND[manifest["kind"]], manifest["metadata"]
+        kind, metadata = _kind(manifest), manifest["metadata"]
         if kind is CORE_EVENT:
             return frozenset()
         led = self._ways.drop(manifest) if kind in LEADING else frozenset()
@@ -174,7 +185,7 @@ class Store:
             return None
         metadata = seen["metadata"]
         owned = [(kind, json.loads(self._entries[kind][name].body)) for kind, name in self._owned_by(key)]
-        pods = tuple(body for kind, body in owned if kind is POD)
+        pods = tuple(body for kind, body in owned if kind in PODS)
         owner = Owner(key[0], key[1], metadata["uid"])
         templates = (body.get("spec", {}).get("template", {}) for of, body in owned if of is DEPLOYMENT)
         return World(
@@ -184,7 +195,7 @@ class Store:
             policy=self._policy,
             deleting=bool(metadata.get("deletionTimestamp")),
             status=seen.get("status") or {},
-            children={(kind.kind, body["metadata"]["name"]): body for kind, body in owned if kind is not POD},
+            children={(kind.kind, body["metadata"]["name"]): body for kind, body in owned if kind not in PODS},
             pods=pods,
             warnings=self._warnings_about(pods),
             nodes=tuple(self._nodes.values()),
@@ -236,27 +247,28 @@ class Store:
     # ------------------------------------------------------------------ taking in
 
     def _put_entry(self, kind: Kind, name: Name, manifest: Manifest, version: int) -> frozenset[Key]:
-        owner = _owner(kind, manifest)
+        owners = _owners(kind, manifest)
+        owner = next(iter(owners), None)
         before = self._entries[kind].get(name)
         concerned = frozenset() if before is None else self._concerned(kind, before)
-        if before is not None and before.owner != owner:
-            self._disown(before.owner, kind, name)
+        if before is not None and before.owners != owners:
+            self._disown(before, kind, name)
         body = self._unclaimed.kept(kind, manifest, owner, owner in self._entries[MODEL_DEPLOYMENT])
-        self._entries[kind][name] = _Entry(manifest["metadata"]["uid"], version, body, owner)
+        self._entries[kind][name] = _Entry(manifest["metadata"]["uid"], version, body, owners)
         if kind is MODEL_DEPLOYMENT:
             self._deployments.put(name, manifest)
         if kind is EGRESS_AUDIT:
             return self._see_evidence(evidence(manifest))
-        if owner is not None and kind is not MODEL_DEPLOYMENT:
-            self._owned[owner].add((kind, name))
-        if owner is not None and kind is POD:
+        for one in owners if kind is not MODEL_DEPLOYMENT else ():
+            self._owned[one].add((kind, name))
+        if owner is not None and kind in PODS:
             self._pods[_about(manifest["metadata"])] = owner
             self._ways.put_pod(manifest, owner)
         return concerned | self._concerned(kind, self._entries[kind][name])
 
     def _put_node(self, manifest: Manifest, name: Name, version: int) -> frozenset[Key]:
         seen = node(manifest)
-        self._entries[NODE][name] = _Entry(manifest["metadata"]["uid"], version, b"", None)
+        self._entries[NODE][name] = _Entry(manifest["metadata"]["uid"], version, b"", ())
         if self._nodes.get(seen.name) == seen:  # a heartbeat
             return frozenset()
         self._nodes[seen.name] = seen
@@ -298,15 +310,27 @@ class Store:
             return self._see_evidence(None)
         if kind is MODEL_DEPLOYMENT:
             self._deployments.drop(name)
-        self._disown(entry.owner, kind, name)
+        self._disown(entry, kind, name)
         return self._concerned(kind, entry)
 
-    def _disown(self, owner: Key | None, kind: Kind, name: Name) -> None:
-        if owner is None:
-            return
-        self._owned[owner].discard((kind, name))
-        if not self._owned[owner]:
-            del self._owned[owner]
+    def _leaves_the_other_part(self, kind: Kind, name: Name, version: int) -> bool:
+        """Whether a pod is newer than what is known of it in the other part of all pods, which then forgets it.
+
+        A label was put on or taken off; the watches of the two parts tell of it in any order.
+        """
+        (other,) = (part for part in PODS if part is not kind)
+        known = self._entries[other].get(name)
+        if known is not None and known.version >= version:
+            return False
+        if known is not None:
+            self._forget(other, name, known.version)
+        return True
+
+    def _disown(self, entry: _Entry, kind: Kind, name: Name) -> None:
+        for owner in entry.owners if kind is not MODEL_DEPLOYMENT else ():
+            self._owned[owner].discard((kind, name))
+            if not self._owned[owner]:
+                del self._owned[owner]
 
     def _depart(self, entry: _Entry, name: Name, version: int) -> None:
         self._remember_departure(entry.uid, version)
@@ -330,16 +354,20 @@ class Store:
     def _is_of_others(self, kind: Kind, manifest: Manifest) -> bool:
         """Whether nothing more is kept of the object than where it leads."""
         if kind is SERVICE:
-            return _owner(kind, manifest) is None and _name(manifest["metadata"]) not in self._entries[kind]
+            return not _owners(kind, manifest) and _name(manifest["metadata"]) not in self._entries[kind]
+        if kind is UNLABELLED_POD:
+            return not _owners(kind, manifest)
         return kind in LEADING
 
     def _concerned(self, kind: Kind, entry: _Entry) -> frozenset[Key]:
-        if entry.owner is None:
+        if not entry.owners:
             return frozenset()
         if kind is MODEL_DEPLOYMENT:
-            return frozenset({entry.owner, *self._rivals(json.loads(entry.body))})
+            return frozenset({*entry.owners, *self._rivals(json.loads(entry.body))})
         waiting = addresses_of(json.loads(entry.body)) if kind is SERVICE else ()
-        return frozenset({entry.owner, *(key for address in waiting for key in self._deployments.asking_for(address))})
+        return frozenset(
+            {*entry.owners, *(key for address in waiting for key in self._deployments.asking_for(address))}
+        )
 
     def _owned_by(self, key: Key) -> list[tuple[Kind, Name]]:
         return sorted(self._owned.get(key, ()), key=lambda item: (item[0].kind, item[1]))
@@ -372,13 +400,35 @@ def _name(metadata: Mapping[str, Any]) -> Name:
     return (metadata.get("namespace") or "", metadata["name"])
 
 
+def _kind(manifest: Manifest) -> Kind:
+    labels = manifest["metadata"].get("labels") or {}
+    if manifest["kind"] == POD.kind and labels.get(MANAGED_BY[0]) != MANAGED_BY[1]:
+        return UNLABELLED_POD
+    return BY_KIND[manifest["kind"]]
+
+
+def _owners(kind: Kind, manifest: Manifest) -> tuple[Key, ...]:
+    """Whose object this is. A pod is of the model whose service account it has, and of the one that its label names."""
+    said = _owner(kind, manifest)
+    born = _born_of(manifest) if kind in PODS else None
+    return tuple(dict.fromkeys(key for key in (born, said) if key is not None))
+
+
+def _born_of(pod: Manifest) -> Key | None:
+    """The model that a pod was made for, by fields that never change in a pod: its account and our container."""
+    spec = pod.get("spec") or {}
+    account = str(spec.get("serviceAccountName") or DEFAULT_ACCOUNT)
+    ours = any(one.get("name") == ENGINE for one in spec.get("containers") or ())
+    return (pod["metadata"].get("namespace") or "", account) if ours and account != DEFAULT_ACCOUNT else None
+
+
 def _owner(kind: Kind, manifest: Manifest) -> Key | None:
     """Whose object this is: the controller that it names, else (volumes, pods, strangers) what its labels say."""
     metadata = manifest["metadata"]
     labels = metadata.get("labels") or {}
     if kind is MODEL_DEPLOYMENT:
         return _name(metadata)
-    if kind.kind not in CHILD_KINDS and kind is not POD:
+    if kind.kind not in CHILD_KINDS and kind not in PODS:
         return None
     for reference in metadata.get("ownerReferences") or ():
         if reference.get("controller") and reference["kind"] == MODEL_DEPLOYMENT.kind:

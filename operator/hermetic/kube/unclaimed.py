@@ -45,7 +45,7 @@ class Unclaimed:
 
 
 def _lean(kind: Kind, manifest: Mapping[str, Any], owner: tuple[str, str] | None) -> dict[str, Any]:
-    if kind is POD:
+    if kind.kind == POD.kind:
         return lean_pod(manifest)
     return cut(kind, manifest, owner) if kind in CUT else lean(manifest)
 

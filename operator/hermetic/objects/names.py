@@ -17,6 +17,8 @@ MANAGED_BY = ("app.kubernetes.io/managed-by", "hermetic")
 INTENT_ANNOTATION = "hermetic.dev/intent"
 TEMPLATE_ANNOTATION = "hermetic.dev/pod-template"
 TEMPLATE_LABEL = TEMPLATE_ANNOTATION
+# By these a pod is watched, selected by Service and NetworkPolicy, and held against its template.
+SELECTED_BY = (MANAGED_BY[0], MODEL_LABEL, TEMPLATE_LABEL)
 
 # What every watch and list of children asks the API server for.
 CHILD_SELECTOR = "=".join(MANAGED_BY)

@@ -11,6 +11,8 @@ from hermetic.objects.names import Owner, labels, selector
 from hermetic.objects.volumes import Mounted, mounted_volumes
 
 STARTUP_PERIOD_SECONDS = 5
+ENGINE = "engine"
+"""The one container that every pod has."""
 
 
 def pod_template(owner: Owner, spec: ModelDeploymentSpec, launch: Launch) -> dict[str, Any]:
@@ -42,7 +44,7 @@ def _engine(spec: ModelDeploymentSpec, launch: Launch, mounted: tuple[Mounted, .
     command = {"command": list(launch.command)} if launch.command else {}
     arguments = {"args": [verbatim(word) for word in launch.args]} if launch.args else {}
     return {
-        "name": "engine",
+        "name": ENGINE,
         "image": launch.image,
         "imagePullPolicy": "IfNotPresent",
         **command,

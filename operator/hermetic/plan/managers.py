@@ -10,6 +10,7 @@ from typing import Any
 from hermetic.api.field_managers import LONGEST_NAME, OURS
 from hermetic.api.text import one_line
 
+KUBERNETES = "kube-controller-manager"
 LARGEST_BOOK = 16 * 2**10
 MOST_MANAGERS = 8
 
@@ -47,6 +48,18 @@ def kept(managed: Any) -> list[dict[str, Any]]:
         small = len(json.dumps(fields)) <= LARGEST_BOOK // MOST_MANAGERS
         found.append({**name, "fieldsV1": {"f:spec": fields if small else {}}})
     return found[::-1]
+
+
+def labellers(managed: Any, labels: Iterable[str]) -> list[dict[str, Any]]:
+    """Of metadata.managedFields, who but Kubernetes holds one of these labels; bounded. Taking one off is not noted."""
+    found: list[dict[str, Any]] = []
+    for entry in managed if isinstance(managed, list) else ():
+        held = ((entry.get("fieldsV1") or {}).get("f:metadata") or {}).get("f:labels") or {}
+        named: dict[str, Any] = {f"f:{label}": {} for label in labels if f"f:{label}" in held}
+        if named and entry.get("manager") != KUBERNETES and len(found) < MOST_MANAGERS:
+            name = str(entry.get("manager") or "")[:LONGEST_NAME]
+            found.append({"manager": name, "fieldsV1": {"f:metadata": {"f:labels": named}}})
+    return found
 
 
 def writers(live: Mapping[str, Any], steps: Steps) -> tuple[str, ...]:

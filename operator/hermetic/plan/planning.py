@@ -29,6 +29,7 @@ from hermetic.plan.drift import differences, has_drifted, holds_template, intent
 from hermetic.plan.gates import Blocks, Holds, first_block
 from hermetic.plan.isolation import closes_at, enforcement, gate
 from hermetic.plan.managers import spelled, writers
+from hermetic.plan.rendered import has_ended, is_left_over, rolled_out_at
 from hermetic.plan.scheduling import patience_ends
 from hermetic.plan.whole import foreign, foreign_to_template, is_whole, whole
 from hermetic.plan.world import ChildKey, World
@@ -171,7 +172,8 @@ def _template_mark(deployment: Manifest) -> str:
 def _next_look(spec: ModelDeploymentSpec, world: World, now: datetime) -> datetime | None:
     """The moment at which something changes without any event to say so: evidence ends, or patience with a pod."""
     closes = closes_at(spec, world) if enforcement(spec, world) != "Off" else None
-    moments = (closes, *(patience_ends(pod) for pod in world.pods))
+    left_over = rolled_out_at(world) if any(is_left_over(pod, world) for pod in world.pods) else None
+    moments = (closes, left_over, *(patience_ends(pod) for pod in world.pods))
     return min((moment for moment in moments if moment is not None and moment > now), default=None)
 
 
@@ -331,11 +333,7 @@ def _may_be_mounted(claim: Manifest, world: World) -> bool:
     named = (volume.get("persistentVolumeClaim") or {} for volume in template["spec"].get("volumes") or ())
     if any(mounted.get("claimName") == claim["metadata"]["name"] for mounted in named):
         return True
-    return any(template_of(pod) != template_of(template) and not _has_ended(pod) for pod in world.pods)
-
-
-def _has_ended(pod: Manifest) -> bool:
-    return (pod.get("status") or {}).get("phase") in ("Succeeded", "Failed")
+    return any(template_of(pod) != template_of(template) and not has_ended(pod) for pod in world.pods)
 
 
 def _condemn(live: Manifest, why: str, *, urgent: bool = False) -> Condemned:

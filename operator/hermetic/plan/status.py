@@ -33,7 +33,7 @@ def status(spec: ModelDeploymentSpec, world: World, plan: Plan, refusals: tuple[
     """The whole status: `world` is the world after the plan was carried out."""
     # Where no replicas are asked for, a pod that does not serve is on its way out and in no trouble.
     found = trouble(spec, world, now) if spec.replicas else None
-    odd = strange(world)
+    odd = strange(world, now)
     parts = [
         _images_pinned(odd, plan),
         _weights_verified(spec, plan),

@@ -22,6 +22,9 @@ names = st.from_regex(r"[a-z]([-a-z0-9]{0,44}[a-z0-9])?", fullmatch=True)
 relative_paths = st.lists(st.from_regex(r"[a-z0-9][a-z0-9_.-]{0,12}", fullmatch=True), min_size=1, max_size=3).map(
     "/".join
 )
+share_folders = st.lists(
+    st.from_regex(r"[a-z0-9]([a-z0-9_.-]{0,11}[a-z0-9_-])?", fullmatch=True), min_size=1, max_size=3
+).map("/".join)
 sizes = st.sampled_from(["Standard_NC24ads_A100_v4", "Standard_ND96isr_H100_v5", "Standard_ND96isr_MI300X_v5"])
 labels = st.dictionaries(
     st.sampled_from(["app", "team", "example.com/tier"]), st.from_regex(r"[a-z0-9]{1,8}", fullmatch=True), max_size=2
@@ -40,7 +43,7 @@ mount_options = st.lists(
 azure_files = st.builds(
     lambda optional_parts: {"account": "contosomodels", "share": "models", **optional_parts},
     optional(
-        folder=relative_paths,
+        folder=share_folders,
         resourceGroup=st.just("rg-models"),
         encryptInTransit=st.booleans(),
         mountOptions=mount_options,

@@ -1,26 +1,26 @@
-"""What docs/install.md says: its commands and its YAML, by the heading they are under."""
+"""What docs/install.md, or another page, says: its commands and its YAML, by the heading they are under."""
 
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 from testbed.installation import REPOSITORY
 
 PAGE = REPOSITORY / "docs" / "install.md"
 
 
-def commands(heading: str) -> list[str]:
+def commands(heading: str, page: Path = PAGE) -> list[str]:
     """The lines of the blocks without a language."""
-    return [line for block in _blocks(heading, "") for line in block.splitlines()]
+    return [line for block in _blocks(page, heading, "") for line in block.splitlines()]
 
 
 def manifest(heading: str) -> str:
-    """The one block of YAML."""
-    (block,) = _blocks(heading, "yaml")
-    return block
+    """The blocks of YAML, which together are one file."""
+    return "".join(_blocks(PAGE, heading, "yaml"))
 
 
-def _blocks(heading: str, language: str) -> list[str]:
-    section = PAGE.read_text(encoding="utf-8").split(f"\n## {heading}\n")[1].split("\n## ")[0]
+def _blocks(page: Path, heading: str, language: str) -> list[str]:
+    section = page.read_text(encoding="utf-8").split(f"\n## {heading}\n")[1].split("\n## ")[0]
     blocks = re.findall(r"^```(\w*)\n(.*?)^```$", section, re.MULTILINE | re.DOTALL)
     return [text for found, text in blocks if found == language]

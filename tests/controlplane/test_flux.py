@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 
 import pytest
 
@@ -14,12 +15,15 @@ from testbed.api import Api
 from testbed.cloud_provider import WITHHOLD
 from testbed.errors import ApiError
 from testbed.flux import CONTROLLERS
+from testbed.installation import REPOSITORY
 from tests.controlplane.fluxed import RELEASES, Fluxed, fluxed
 from tests.controlplane.kstatus import kstatus
+from tests.install_page import commands
 from tests.scenarios import VLLM_IMAGE, Manifest, a_baked_model, a_share_model, changed
 
 __all__ = ["fluxed"]
 
+PAGE = REPOSITORY / "docs" / "flux.md"
 RECONCILES = 10
 FAILS_FAST = "failed early due to stalled resources"
 INFERENCE = "/api/v1/namespaces/inference"
@@ -188,6 +192,15 @@ def revisions(fluxed: Fluxed) -> dict[str, str]:
     return {f"{one['kind']}/{one['metadata']['name']}": one["metadata"]["resourceVersion"] for one in found["items"]}
 
 
+def test_what_kubectl_writes_into_a_model_is_taken_back(serving: Fluxed) -> None:
+    before = serving.models.get("llama")["spec"]
+    serving.sealed.kubectl.within("inference")(
+        "patch", "mdep", "llama", "--type=merge", '--patch={"spec":{"replicas":0}}'
+    )
+    serving.until_handled("models")
+    assert serving.models.get("llama")["spec"] == before
+
+
 def test_the_release_shows_no_drift_and_an_upgrade_replaces_no_pod_of_a_model(serving: Fluxed) -> None:
     serving.until_handled("hermetic", RELEASES)
     assert [one["version"] for one in serving.get("hermetic", RELEASES)["status"]["history"]] == [1], "drift"
@@ -228,3 +241,21 @@ def test_the_folder_of_models_can_hold_nothing_but_models(serving: Fluxed) -> No
     serving.push(models=[a_model(), secret])
     assert "forbidden" in serving.until_not_ready("models", "ReconciliationFailed", saying="system:serviceaccount")
     serving.until_ready("models", serving.push(models=[a_model()]))
+
+
+def test_everything_goes_by_the_commands_of_the_page_but_namespaces_and_crds(serving: Fluxed) -> None:
+    """The last test of the file: nothing of Hermetic is left for others."""
+    for command in commands("Taking it away", PAGE):
+        program, *arguments = shlex.split(command)
+        assert program == "kubectl"
+        serving.sealed.kubectl(*arguments)
+    assert serving.api.get(serving.models.collection)["items"] == []
+    assert serving.api.get("/apis/hermetic.dev/v1alpha1/egressaudits")["items"] == []
+    left = serving.sealed.kubectl("get", "clusterroles,validatingadmissionpolicies", "--output=name").split()
+    assert [name for name in left if "/hermetic-" in name] == []
+    assert {"hermetic-system", "inference"} <= {one["metadata"]["name"] for one in namespaces(serving)}
+
+
+def namespaces(fluxed: Fluxed) -> list[Manifest]:
+    found: list[Manifest] = fluxed.api.get("/api/v1/namespaces")["items"]
+    return found

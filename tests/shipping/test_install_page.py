@@ -10,18 +10,22 @@ from testbed.programs import programs
 from tests.install_page import commands, manifest
 
 DIGEST = "sha256:" + "1" * 64
+API_SERVER = "10.1.0.200/32"
 
 
 def test_the_overlay_names_the_image_by_digest(tmp_path):
     for folder in ("manifests", "crds"):
         (tmp_path / folder).symlink_to(REPOSITORY / folder)
-    overlay = manifest("With kustomize").replace("sha256:DIGEST", DIGEST)
+    overlay = manifest("With kustomize").replace("sha256:DIGEST", DIGEST).replace("API_SERVER_CIDR", API_SERVER)
     (tmp_path / "kustomization.yaml").write_text(overlay)
     kubectl = Kubectl(programs("kubernetes")["kubectl"], tmp_path / "none")
 
     built = kubectl("kustomize", "--load-restrictor=LoadRestrictionsNone", str(tmp_path))
 
-    (deployment,) = (one for one in yaml.safe_load_all(built) if one["kind"] == "Deployment")
+    made = [one for one in yaml.safe_load_all(built) if one["metadata"]["name"] == "hermetic-operator"]
+    (policy,) = (one for one in made if one["kind"] == "NetworkPolicy")
+    assert policy["spec"]["egress"][0]["to"] == [{"ipBlock": {"cidr": API_SERVER}}]
+    (deployment,) = (one for one in made if one["kind"] == "Deployment")
     (container,) = deployment["spec"]["template"]["spec"]["containers"]
     assert container["image"] == f"contoso.azurecr.io/hermetic@{DIGEST}"
     assert deployment["metadata"]["name"] in commands("With kustomize")[-1]

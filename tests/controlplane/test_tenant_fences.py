@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from hermetic.objects.service import PUBLIC_SIDE
+from hermetic.api.public_services import PUBLIC_SIDE
 from testbed.api import Api
 from testbed.errors import ApiError
 from testbed.installation import OperatorProcess, operator_kubeconfig, wait_for

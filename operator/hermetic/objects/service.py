@@ -5,30 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from hermetic.api.endpoint import Endpoint, InternalLoadBalancer
+from hermetic.api.public_services import INTERNAL, PREFIX
 from hermetic.objects.names import Owner, metadata, selector
 
-PREFIX = "service.beta.kubernetes.io/"
-INTERNAL = PREFIX + "azure-load-balancer-internal"
 ADDRESS = PREFIX + "azure-load-balancer-ipv4"
-
-# Annotations that would give the Service a public side. None is ever rendered; a live one is taken away.
-PUBLIC_SIDE = tuple(
-    PREFIX + name
-    for name in (
-        "azure-pip-name",
-        "azure-pip-name-ipv6",
-        "azure-pip-prefix-id",
-        "azure-pip-prefix-id-ipv6",
-        "azure-pip-tags",
-        "azure-pip-ip-tags",
-        "azure-dns-label-name",
-        "azure-additional-public-ips",
-        "azure-load-balancer-resource-group",
-        "azure-allowed-service-tags",
-        "azure-disable-load-balancer-nsg-rule",
-        "azure-pls-create",
-    )
-)
 
 
 def load_balancer_service(

@@ -7,6 +7,7 @@ from ipaddress import ip_address, ip_network
 from typing import Any
 
 from hermetic.api.configuration import Configuration
+from hermetic.api.public_services import given
 from hermetic.api.values import PRIVATE_RANGES
 
 UNIQUE_LOCAL = "fc00::/7"
@@ -15,7 +16,7 @@ UNIQUE_LOCAL = "fc00::/7"
 def load_balancer_addresses(service: Mapping[str, Any]) -> tuple[str, ...]:
     """Every address or host name that the load balancer has given so far."""
     ingress = service.get("status", {}).get("loadBalancer", {}).get("ingress") or ()
-    return tuple(entry.get("ip") or entry.get("hostname") or "" for entry in ingress)
+    return given((entry.get("ip"), entry.get("hostname")) for entry in ingress)
 
 
 def public_addresses(service: Mapping[str, Any], policy: Configuration) -> tuple[str, ...]:

@@ -12,22 +12,22 @@ from typing import Any
 
 from hermetic.api.configuration import Configuration
 from hermetic.api.field_managers import last_writer
+from hermetic.api.public_services import (
+    INTERNAL,
+    PUBLIC_SIDE,
+    PUBLISHES,
+    is_internal,
+    names_a_service,
+    set_among,
+    switched_on,
+)
 from hermetic.api.text import one_line
 from hermetic.kinds import ENDPOINT_SLICE, GATEWAY, INGRESS, SERVICE
-from hermetic.objects.service import INTERNAL, PUBLIC_SIDE
 from hermetic.plan.addresses import is_private, load_balancer_addresses
 
 Name = tuple[str, str]  # (namespace, name)
 SERVICE_NAME = "kubernetes.io/service-name"
 SLICE_MANAGER = ("endpointslice.kubernetes.io/managed-by", "endpointslice-controller.k8s.io")
-# These open or publish a Service of any type: names outside, other networks, other clusters of a mesh.
-PUBLISHES = (
-    "external-dns.alpha.kubernetes.io/hostname",
-    "service.cilium.io/global",
-    "io.cilium/global-service",
-    "tailscale.com/expose",
-    "tailscale.com/funnel",
-)
 LONGEST_SHOWN = 80
 LARGEST_SELECTOR = 64
 
@@ -112,9 +112,8 @@ def _opens(one: Mapping[str, Any], policy: Configuration, *, given: bool) -> Ite
     public = [address for address in load_balancer_addresses(one) if not is_private(address, policy)] if given else ()
     if public:
         yield f"was given the address {_shown(public)}, which is not private"
-    for name in PUBLISHES:
-        if str(annotations.get(name) or "false").lower() != "false":
-            yield f"carries the annotation {name}"
+    for name in switched_on(PUBLISHES, annotations):
+        yield f"carries the annotation {name}"
     if spec.get("type") == "NodePort":
         ports = [port["nodePort"] for port in spec.get("ports") or () if port.get("nodePort")]
         yield f"opens port {_shown(ports)} on every node"
@@ -123,13 +122,12 @@ def _opens(one: Mapping[str, Any], policy: Configuration, *, given: bool) -> Ite
 
 
 def _opens_balancer(spec: Mapping[str, Any], annotations: Mapping[str, Any]) -> Iterator[str]:
-    if annotations.get(INTERNAL) != "true":
+    if not is_internal(annotations):
         yield f'is a load balancer whose annotation {INTERNAL} is not "true"'
     if spec.get("loadBalancerClass"):
         yield f"is a load balancer of class {_shown([spec['loadBalancerClass']])}, which no annotation makes private"
-    for name in PUBLIC_SIDE:
-        if str(annotations.get(name) or "").strip():
-            yield f"is a load balancer with the annotation {name}"
+    for name in set_among(PUBLIC_SIDE, annotations):
+        yield f"is a load balancer with the annotation {name}"
 
 
 def _named(target: object, namespace: str) -> frozenset[Name]:
@@ -203,8 +201,7 @@ def _backends(spec: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
 
 
 def _is_service(reference: Mapping[str, Any], *, default: str = SERVICE.kind) -> bool:
-    group = reference.get("group", "" if default == SERVICE.kind else None)
-    return not group and (reference.get("kind") or default) == SERVICE.kind
+    return names_a_service(reference.get("group"), reference.get("kind"), default)
 
 
 def _is_accepted(route: Mapping[str, Any]) -> bool:

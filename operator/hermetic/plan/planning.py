@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 from hermetic.api.conditions import ConditionType
 from hermetic.api.modeldeployment import ModelDeploymentSpec
+from hermetic.api.public_services import PUBLIC_SIDE
 from hermetic.api.reasons import Reason
 from hermetic.engines.starting import engine_name
 from hermetic.kinds import (
@@ -23,7 +24,6 @@ from hermetic.kinds import (
 )
 from hermetic.objects.names import OWNER_UID_LABEL, TEMPLATE_ANNOTATION, Owner, metadata, template_of, with_intent
 from hermetic.objects.rendering import render, render_walls
-from hermetic.objects.service import PUBLIC_SIDE
 from hermetic.plan.addresses import public_addresses
 from hermetic.plan.drift import differences, has_drifted, holds_template, intent, is_of_another_intent
 from hermetic.plan.gates import Blocks, Holds, first_block

@@ -4,24 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from hermetic.api.public_services import ASKS_FOR_PUBLIC, INTERNAL, PREFIX, set_among
 from hermetic.audit.estate.estate import Estate
-from hermetic.audit.estate.kubernetes.services import INTERNAL, PREFIX, Service
+from hermetic.audit.estate.kubernetes.services import Service
 from hermetic.audit.judging import Judgement, cannot_say, fails
 from hermetic.audit.looking_at_objects import counted, everywhere, never_empty, objections, settled
 from hermetic.audit.policy import Policy
 
-# Each of them asks for something public, whatever the others say.
-ASKS_FOR_PUBLIC = tuple(
-    PREFIX + name
-    for name in (
-        "azure-pip-name",
-        "azure-pip-name-ipv6",
-        "azure-pip-prefix-id",
-        "azure-pip-prefix-id-ipv6",
-        "azure-dns-label-name",
-        "azure-additional-public-ips",
-    )
-)
 ADDRESSES = (f"{PREFIX}azure-load-balancer-ipv4", f"{PREFIX}azure-load-balancer-ipv6")
 
 
@@ -78,11 +67,10 @@ def _what_is_public(service: Service, policy: Policy) -> Iterator[str]:
     internal = service.annotations.get(INTERNAL)
     if internal is None:
         yield f"a LoadBalancer without the annotation {INTERNAL}, and so public"
-    elif internal != "true":
+    elif not service.is_internal:
         yield f'{INTERNAL} is "{internal}", and only exactly "true" means private'
-    for name in ASKS_FOR_PUBLIC:
-        if service.annotations.get(name, "").strip():
-            yield f"{name} asks for a public address"
+    for name in set_among(ASKS_FOR_PUBLIC, service.annotations):
+        yield f"{name} asks for a public address"
     asked = {name: service.annotations.get(name, "") for name in ADDRESSES}
     asked["spec.loadBalancerIP"] = service.spec.load_balancer_ip or ""
     for name, address in asked.items():

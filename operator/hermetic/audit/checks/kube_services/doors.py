@@ -9,7 +9,7 @@ from hermetic.audit.estate.kubernetes.nodes import Node
 from hermetic.audit.estate.kubernetes.objects import KubernetesObject
 from hermetic.audit.estate.kubernetes.platform import is_the_platforms
 from hermetic.audit.estate.kubernetes.pods import Pod
-from hermetic.audit.estate.kubernetes.services import INTERNAL, Gateway, GatewayClass, Ingress, IngressClass, Service
+from hermetic.audit.estate.kubernetes.services import Gateway, GatewayClass, Ingress, IngressClass, Service
 from hermetic.audit.estate.look import Listing
 from hermetic.audit.judging import Judgement, fails
 from hermetic.audit.looking_at_objects import counted, everywhere, never_empty, objections, settled
@@ -101,8 +101,9 @@ def _public_sides(services: Listing[Service], nodes: Listing[Node], policy: Poli
             yield f"{node.id} has the external address {address}"
     for service in services:
         try:
-            internal = service.annotations.get(INTERNAL) == "true"
-            if service.is_load_balancer and (not internal or any(policy.is_public(one) for one in service.given)):
+            if service.is_load_balancer and (
+                not service.is_internal or any(policy.is_public(one) for one in service.given)
+            ):
                 yield f"{service.id} is a public load balancer"
         except FactDamaged:
             continue  # said by the check of that Service

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from hermetic.api.public_services import names_a_service
 from hermetic.audit.checks.kube_services.slices import addresses_of, outside
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.kubernetes.names import is_inside
@@ -44,7 +45,7 @@ def routes(estate: Estate, policy: Policy) -> Iterator[Judgement]:
 
 def _judge(route: Route, one: ObjectReference, targets: Mapping[_Name, str]) -> Iterator[Judgement]:
     group, kind = one.group or "", one.kind or "Service"
-    if (group, kind) == ("", "Service"):
+    if names_a_service(group, kind):
         namespace = one.namespace or route.namespace
         if target := targets.get((namespace, one.name)):
             yield _leads_out(route, f"v1/Service {namespace}/{one.name}", target)

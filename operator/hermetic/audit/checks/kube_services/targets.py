@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from hermetic.api.public_services import SHARED_BY_MESH
 from hermetic.audit.checks.kube_services.slices import addresses_of, outside
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.kubernetes.names import is_inside
@@ -19,8 +20,6 @@ from hermetic.audit.policy import Policy
 # Others for the same Service are somebody else's word.
 API_SERVER = ("default", "kubernetes", "kubernetes")
 SHOWN = 5
-# A Service of Cilium's cluster mesh.
-GLOBAL = ("service.cilium.io/global", "io.cilium/global-service")
 
 
 def external_ips(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
@@ -40,7 +39,7 @@ def external_name(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
     services = never_empty(everywhere(estate, Service), Service)
 
     def judge(service: Service) -> Iterator[Judgement]:
-        shared = [name for name in GLOBAL if service.annotations.get(name, "").lower() == "true"]
+        shared = [name for name in SHARED_BY_MESH if service.annotations.get(name, "").lower() == "true"]
         if shared:
             message = f"{shared[0]} is true: pods of other clusters of the mesh answer for it"
             path = f"pod -> {service.id} -> another cluster"

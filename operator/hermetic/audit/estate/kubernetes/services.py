@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+from hermetic.api.public_services import given, is_internal
 from hermetic.audit.estate.kubernetes.objects import KubernetesObject
 from hermetic.audit.estate.resource import Part
 from hermetic.audit.estate.spelling import FreeMap
-
-PREFIX = "service.beta.kubernetes.io/"
-INTERNAL = f"{PREFIX}azure-load-balancer-internal"
-"""The annotation that makes a load balancer private, and only with the value "true"."""
 
 
 class Address(Part):
@@ -19,16 +16,16 @@ class Address(Part):
     ip: str | None = None
     hostname: str | None = None
 
-    @property
-    def text(self) -> str:
-        """The address or the name; "" while there is neither."""
-        return self.ip or self.hostname or ""
-
 
 class LoadBalancerStatus(Part):
     """Every address that was given so far."""
 
     ingress: list[Address] | None = None
+
+    @property
+    def given(self) -> tuple[str, ...]:
+        """Every address or host name."""
+        return tuple(one for one in given((each.ip, each.hostname) for each in self.ingress or ()) if one)
 
 
 class ServicePort(Part):
@@ -73,10 +70,15 @@ class Service(KubernetesObject):
         return self.spec.type == "LoadBalancer"
 
     @property
+    def is_internal(self) -> bool:
+        """Whether its load balancer is asked to be private."""
+        return is_internal(self.annotations)
+
+    @property
     def given(self) -> tuple[str, ...]:
         """Every address or host name that its load balancer gave."""
         balancer = self.status.load_balancer
-        return tuple(one.text for one in (balancer.ingress if balancer else None) or () if one.text)
+        return balancer.given if balancer else ()
 
     @property
     def node_ports(self) -> tuple[int, ...]:
@@ -140,7 +142,7 @@ class Ingress(KubernetesObject):
     def given(self) -> tuple[str, ...]:
         """Every address or host name that it was given."""
         balancer = self.status.load_balancer
-        return tuple(one.text for one in (balancer.ingress if balancer else None) or () if one.text)
+        return balancer.given if balancer else ()
 
 
 class IngressClassSpec(Part):

@@ -1,0 +1,75 @@
+"""What makes a Service, an Ingress or a route public, in plain values: for EndpointPrivate and the audit.
+
+The annotations and comparisons are here alone; what follows from them, and its words, differ.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+PREFIX = "service.beta.kubernetes.io/"
+INTERNAL = f"{PREFIX}azure-load-balancer-internal"
+"""The annotation that makes a load balancer private, and only with the value "true"."""
+
+ASKS_FOR_PUBLIC = tuple(
+    PREFIX + name
+    for name in (
+        "azure-pip-name",
+        "azure-pip-name-ipv6",
+        "azure-pip-prefix-id",
+        "azure-pip-prefix-id-ipv6",
+        "azure-dns-label-name",
+        "azure-additional-public-ips",
+    )
+)
+"""Each of these asks Azure for a public address, whatever the others say."""
+
+PUBLIC_SIDE = ASKS_FOR_PUBLIC + tuple(
+    PREFIX + name
+    for name in (
+        "azure-pip-tags",
+        "azure-pip-ip-tags",
+        "azure-load-balancer-resource-group",
+        "azure-allowed-service-tags",
+        "azure-disable-load-balancer-nsg-rule",
+        "azure-pls-create",
+    )
+)
+"""Annotations that would give the Service of a model a public side. None is rendered; a live one is taken away."""
+
+SHARED_BY_MESH = ("service.cilium.io/global", "io.cilium/global-service")
+"""A Service of Cilium's cluster mesh: pods of other clusters answer for it, and ask it."""
+
+PUBLISHES = (
+    "external-dns.alpha.kubernetes.io/hostname",
+    *SHARED_BY_MESH,
+    "tailscale.com/expose",
+    "tailscale.com/funnel",
+)
+"""These open or publish a Service of any type: names outside, other networks, other clusters of a mesh."""
+
+
+def is_internal(annotations: Mapping[str, Any]) -> bool:
+    """Whether a load balancer is private: Azure's controller takes every value but "true" for public."""
+    return bool(annotations.get(INTERNAL) == "true")
+
+
+def set_among(names: Iterable[str], annotations: Mapping[str, Any]) -> Iterator[str]:
+    """Those of the annotations that have a value."""
+    return (name for name in names if str(annotations.get(name) or "").strip())
+
+
+def switched_on(names: Iterable[str], annotations: Mapping[str, Any]) -> Iterator[str]:
+    """Those of the annotations that have a value other than "false"."""
+    return (name for name in names if str(annotations.get(name) or "false").lower() != "false")
+
+
+def given(ingress: Iterable[tuple[str | None, str | None]]) -> tuple[str, ...]:
+    """What a load balancer gave, of (ip, hostname): an address, or a name, which can point anywhere."""
+    return tuple(ip or hostname or "" for ip, hostname in ingress)
+
+
+def names_a_service(group: str | None, kind: str | None, default: str = "Service") -> bool:
+    """Whether a reference of the Gateway API names a Service; `default` is its kind where it says none."""
+    return not group and (kind or default) == "Service"

@@ -48,7 +48,7 @@ async def running(cluster: ClusterInMemory, *, workers: int = 8) -> AsyncIterato
     configuration, clock = Configuration.model_validate(POLICY), VirtualClock()
     store, telemetry = Store(configuration), Telemetry()
     queue: WorkQueue[Key] = WorkQueue(clock.monotonic, jitter=lambda: 1.0)
-    recorder = EventRecorder(cluster, instance="tests", clock=clock)
+    recorder = EventRecorder(cluster, instance="tests", clock=clock, on_loss=telemetry.count_lost_event)
     judge_soon = partial(queue.add_after, JUDGE, JUDGE_SECONDS, routine=True)
     faults = AuditFaults(clock, count=telemetry.count_audit_fault, on_fault=judge_soon)
     sight = Sight(cluster, clock, on_change=judge_soon, faults=faults)
@@ -81,7 +81,7 @@ async def running(cluster: ClusterInMemory, *, workers: int = 8) -> AsyncIterato
     )
     await operator.prime()
     cluster.see = operator.see
-    work = [asyncio.ensure_future(operator.work(workers)), asyncio.ensure_future(judging.run())]
+    work = [asyncio.ensure_future(each) for each in (operator.work(workers), judging.run(), recorder.run())]
     try:
         yield operator
     finally:

@@ -94,9 +94,10 @@ async def test_an_event_is_accepted_and_kubectl_shows_it_with_its_object(
 ) -> None:
     account = api.get(f"/api/v1/namespaces/{namespace}/serviceaccounts/default")
     failures: list[str] = []
-    recorder = EventRecorder(kube, instance="p" * 253, clock=Clock(), on_failure=failures.append)
+    recorder = EventRecorder(kube, instance="p" * 253, clock=Clock(), on_loss=failures.append)
     regarding = account | {"apiVersion": "v1", "kind": "ServiceAccount"}
-    await recorder.record(regarding, severity="Warning", reason="Gated", action="Gate", note=note)
+    recorder.record(regarding, severity="Warning", reason="Gated", action="Gate", note=note)
+    await posted(recorder)
     assert failures == []
     (event,) = events_of(api, namespace)
     assert event["regarding"]["uid"] == account["metadata"]["uid"]
@@ -111,9 +112,10 @@ async def test_an_event_the_server_refuses_is_counted_and_raises_nothing(
 ) -> None:
     account = api.get(f"/api/v1/namespaces/{namespace}/serviceaccounts/default")
     failures: list[str] = []
-    recorder = EventRecorder(kube, instance="pod", clock=Clock(), on_failure=failures.append)
+    recorder = EventRecorder(kube, instance="pod", clock=Clock(), on_loss=failures.append)
     regarding = account | {"apiVersion": "v1", "kind": "ServiceAccount"}
-    await recorder.record(regarding, severity="Warning", reason="R" * 129, action="Gate", note="x")
+    recorder.record(regarding, severity="Warning", reason="R" * 129, action="Gate", note="x")
+    await posted(recorder)
     assert failures == ["HRM-KUB-422"]
     assert events_of(api, namespace) == []
 
@@ -123,10 +125,19 @@ async def test_an_event_about_a_cluster_scoped_object_is_accepted(
 ) -> None:
     itself = api.get(f"/api/v1/namespaces/{namespace}")
     failures: list[str] = []
-    recorder = EventRecorder(kube, instance="pod", clock=Clock(), on_failure=failures.append)
+    recorder = EventRecorder(kube, instance="pod", clock=Clock(), on_loss=failures.append)
     regarding = itself | {"apiVersion": "v1", "kind": "Namespace"}
-    await recorder.record(regarding, severity="Normal", reason="Audited", action="Audit", note="all closed")
+    recorder.record(regarding, severity="Normal", reason="Audited", action="Audit", note="all closed")
+    await posted(recorder)
     assert failures == []
+
+
+async def posted(recorder: EventRecorder) -> None:
+    """Post what was recorded, as the operator's own task does."""
+    task = asyncio.create_task(recorder.run())
+    await recorder.flushed(60)
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
 
 
 def events_of(api: Api, namespace: str) -> list[dict[str, Any]]:

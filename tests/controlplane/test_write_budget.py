@@ -62,7 +62,7 @@ def at_rest(deployments: Deployments, name: str = "phi") -> None:
     deployments.wait(
         "a look after the act", lambda: len(looks(deployments.operator, deployments.namespace, name)) > looked
     )
-    idle = ("hermetic_workqueue_depth", "hermetic_workqueue_oldest_age_seconds")
+    idle = ("hermetic_workqueue_depth", "hermetic_workqueue_oldest_age_seconds", "hermetic_events_unposted")
     deployments.wait("nothing to do", lambda: not any(metric(deployments.operator, one) for one in idle))
 
 

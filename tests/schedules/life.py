@@ -93,6 +93,7 @@ async def _operator(world: World, clock: Clock) -> None:
     async with asyncio.TaskGroup() as group:
         group.create_task(operator.work(4))
         group.create_task(following.run())
+        group.create_task(recorder.run())
         for watched in WISHES:
             group.create_task(_as_kopf(world, operator, watched))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -10,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hermetic.errors import Forbidden, HermeticError, Unreachable
-from hermetic.kube.recorder import REMEMBERED, EventRecorder, shortened
+from hermetic.errors import Forbidden, NotLeading, Unreachable
+from hermetic.kube.recorder import CUT_OFF, DEFECT, MOST_WAITING, QUEUE_FULL, REMEMBERED, EventRecorder, shortened
 
 START = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 A_DEPLOYMENT = {
@@ -37,9 +38,12 @@ class Posted:
     """Keeps what was posted; `trouble` is raised instead."""
 
     events: list[dict[str, Any]] = field(default_factory=list)
-    trouble: HermeticError | None = None
+    trouble: Exception | None = None
+    opened: asyncio.Event | None = None
 
     async def create_event(self, event: dict[str, Any]) -> None:
+        if self.opened is not None:
+            await self.opened.wait()
         if self.trouble is not None:
             raise self.trouble
         self.events.append(event)
@@ -67,11 +71,21 @@ def recorder(posted: Posted, clock: Clock) -> EventRecorder:
 async def say(recorder: EventRecorder, note: str, *, uid: str = "u-1", reason: str = "Gated") -> None:
     metadata = {"namespace": "models", "name": "llama", "uid": uid}
     regarding = A_DEPLOYMENT | {"metadata": metadata}
-    await recorder.record(regarding, severity="Warning", reason=reason, action="Gate", note=note)
+    recorder.record(regarding, severity="Warning", reason=reason, action="Gate", note=note)
+    await post(recorder)
+
+
+async def post(recorder: EventRecorder) -> None:
+    """Post what was recorded, as the operator's own task does."""
+    task = asyncio.create_task(recorder.run())
+    await recorder.flushed(60)
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
 
 
 async def test_an_event_has_the_shape_that_kubectl_describe_shows(posted: Posted, recorder: EventRecorder) -> None:
-    await recorder.record(A_DEPLOYMENT, severity="Normal", reason="Applied", action="Apply", note="7 objects")
+    recorder.record(A_DEPLOYMENT, severity="Normal", reason="Applied", action="Apply", note="7 objects")
+    await post(recorder)
     (event,) = posted.events
     name = event["metadata"].pop("name")
     assert name.startswith("llama.")
@@ -98,7 +112,8 @@ async def test_an_event_has_the_shape_that_kubectl_describe_shows(posted: Posted
 
 async def test_an_event_about_a_cluster_scoped_object_lives_in_default(posted: Posted, recorder: EventRecorder) -> None:
     audit = {"apiVersion": "hermetic.dev/v1alpha1", "kind": "EgressAudit", "metadata": {"name": "a", "uid": "u"}}
-    await recorder.record(audit, severity="Normal", reason="Passed", action="Audit", note="all closed")
+    recorder.record(audit, severity="Normal", reason="Passed", action="Audit", note="all closed")
+    await post(recorder)
     assert posted.events[0]["metadata"]["namespace"] == "default"
     assert "namespace" not in posted.events[0]["regarding"]
 
@@ -106,7 +121,8 @@ async def test_an_event_about_a_cluster_scoped_object_lives_in_default(posted: P
 async def test_the_longest_names_still_make_valid_events(posted: Posted, clock: Clock) -> None:
     recorder = EventRecorder(posted, instance="p" * 253, clock=clock)
     longest = A_DEPLOYMENT | {"metadata": {"namespace": "models", "name": "n" * 253, "uid": "u"}}
-    await recorder.record(longest, severity="Normal", reason="Applied", action="Apply", note="x")
+    recorder.record(longest, severity="Normal", reason="Applied", action="Apply", note="x")
+    await post(recorder)
     assert len(posted.events[0]["metadata"]["name"]) == 253
     assert len(posted.events[0]["reportingInstance"]) == 128
 
@@ -139,18 +155,74 @@ async def test_what_was_said_is_remembered_within_bounds(posted: Posted, recorde
     assert len(posted.events) == REMEMBERED + 10  # the newest are the ones still known
 
 
-@pytest.mark.parametrize("trouble", [Unreachable("away"), Forbidden("no rights", status=403)])
+LOSSES = {
+    "away": (Unreachable("away"), Unreachable.code),
+    "forbidden": (Forbidden("no rights", status=403), "HRM-KUB-403"),
+    "not leading": (NotLeading("no Lease"), NotLeading.code),
+    "a defect": (RuntimeError("broken"), DEFECT),
+}
+
+
+@pytest.mark.parametrize(("trouble", "why"), LOSSES.values(), ids=LOSSES)
 async def test_an_event_that_cannot_be_posted_is_counted_and_fails_nothing(
-    posted: Posted, clock: Clock, trouble: HermeticError
+    posted: Posted, clock: Clock, trouble: Exception, why: str
 ) -> None:
     failures: list[str] = []
-    recorder = EventRecorder(posted, instance="hermetic-6c9f", clock=clock, on_failure=failures.append)
+    recorder = EventRecorder(posted, instance="hermetic-6c9f", clock=clock, on_loss=failures.append)
     posted.trouble = trouble
     await say(recorder, "no evidence")
-    assert failures == [trouble.code]
+    assert failures == [why]
     posted.trouble = None
     await say(recorder, "no evidence")  # it was never said, so it may be said now
     assert posted.notes == ["no evidence"]
+
+
+async def test_who_records_does_not_wait_and_what_is_too_much_is_dropped_and_counted(
+    posted: Posted, clock: Clock
+) -> None:
+    losses: list[str] = []
+    recorder = EventRecorder(posted, instance="hermetic-6c9f", clock=clock, on_loss=losses.append)
+    for number in range(MOST_WAITING + 3):
+        recorder.record(A_DEPLOYMENT, severity="Normal", reason="Applied", action="Apply", note=str(number))
+    assert (losses, recorder.unposted, posted.events) == ([QUEUE_FULL] * 3, MOST_WAITING, [])
+    await post(recorder)
+    assert posted.notes == [str(number) for number in range(MOST_WAITING)]
+    assert recorder.unposted == 0
+    await say(recorder, str(MOST_WAITING), reason="Applied")  # it was never said, so it may be said now
+    assert posted.notes[-1] == str(MOST_WAITING)
+
+
+async def test_at_the_end_the_event_on_its_way_is_waited_for_and_the_rest_is_dropped(
+    posted: Posted, clock: Clock
+) -> None:
+    losses: list[str] = []
+    recorder = EventRecorder(posted, instance="hermetic-6c9f", clock=clock, on_loss=losses.append)
+    posted.opened = asyncio.Event()
+    for note in ("first", "second"):
+        recorder.record(A_DEPLOYMENT, severity="Normal", reason="Applied", action="Apply", note=note)
+    running = asyncio.create_task(recorder.run())
+    ending = asyncio.create_task(recorder.flushed(0))
+    for _ in range(20):  # turns of the loop, with nothing to wait for in between
+        await asyncio.sleep(0)
+    assert (losses, ending.done()) == ([CUT_OFF], False)
+    posted.opened.set()
+    await ending
+    assert posted.notes == ["first"]
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
+
+
+async def test_a_recorder_that_is_stopped_keeps_nobody_waiting(posted: Posted, clock: Clock) -> None:
+    losses: list[str] = []
+    recorder = EventRecorder(posted, instance="hermetic-6c9f", clock=clock, on_loss=losses.append)
+    posted.opened = asyncio.Event()
+    recorder.record(A_DEPLOYMENT, severity="Normal", reason="Applied", action="Apply", note="first")
+    running = asyncio.create_task(recorder.run())
+    await asyncio.sleep(0)
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
+    await recorder.flushed(60)
+    assert recorder.unposted == 0
 
 
 @given(st.text(max_size=2000))

@@ -318,9 +318,7 @@ class Auditor:
         self._on_verdict(self._store.put(written))  # our own write is no news to the store when the watch brings it
         outcome.wrote.append("status")
         for one in announcements(before, said):
-            await self._recorder.record(
-                written, severity=one.severity, reason=one.reason, action=one.action, note=one.note
-            )
+            self._recorder.record(written, severity=one.severity, reason=one.reason, action=one.action, note=one.note)
 
 
 def _edition(live: Manifest) -> tuple[str, int]:

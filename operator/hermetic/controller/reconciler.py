@@ -229,9 +229,7 @@ class Reconciler:
             outcome.concerned |= concerned | {key}
         outcome.wrote.append("status")
         for one in announcements(world.status, said):
-            await self._recorder.record(
-                live, severity=one.severity, reason=one.reason, action=one.action, note=one.note
-            )
+            self._recorder.record(live, severity=one.severity, reason=one.reason, action=one.action, note=one.note)
 
     def _look_again_in(self, key: Key, decided: Plan) -> float | None:
         moments = [self._contests.next_look(key, self._clock.monotonic())]

@@ -76,6 +76,12 @@ class Telemetry:
             ["part"],
             registry=self.registry,
         )
+        self.lost_events = Counter(
+            "hermetic_events_lost",
+            "Kubernetes Events that were not posted, by the code of the error or why they were dropped",
+            ["reason"],
+            registry=self.registry,
+        )
         self.evidence_ends = Gauge(
             "hermetic_isolation_evidence_expiry_timestamp_seconds",
             "When the attestation stops counting; 0 while none counts",
@@ -93,6 +99,12 @@ class Telemetry:
             registry=self.registry,
         ).set_function(age)
 
+    def watch_events(self, unposted: Callable[[], float]) -> None:
+        """Report how many Kubernetes Events are still to be posted whenever somebody scrapes."""
+        Gauge("hermetic_events_unposted", "Events that wait or are on their way", registry=self.registry).set_function(
+            unposted
+        )
+
     def watch_conditions(self, counts: ConditionCounts) -> None:
         """Report how many deployments say what whenever somebody scrapes."""
         self.registry.register(_Conditions(counts))
@@ -100,6 +112,10 @@ class Telemetry:
     def count_audit_fault(self, part: str) -> None:
         """A part of the operator's own audit failed."""
         self.audit_faults.labels(part=part).inc()
+
+    def count_lost_event(self, reason: str) -> None:
+        """A Kubernetes Event was not posted."""
+        self.lost_events.labels(reason=reason).inc()
 
     def count_request(self, verb: str, resource: str, status: int) -> None:
         """One request to the API server, with its HTTP status or 0 when no answer came."""

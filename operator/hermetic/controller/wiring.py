@@ -43,6 +43,7 @@ log = structlog.get_logger(__name__)
 
 # Together less than the ten seconds that are promised for the end, even when the API server never answers.
 DRAIN_SECONDS = 4.0
+FLUSH_SECONDS = 2.0
 RELEASE_SECONDS = 3.0
 
 
@@ -53,6 +54,7 @@ class Parts:
     operator: Operator
     following: Following
     judging: Judging
+    recorder: EventRecorder
     lease: LeaderLease
     api: KubernetesApi
     telemetry: Telemetry
@@ -77,7 +79,8 @@ def assemble(configuration: Configuration, connection: Connection, telemetry: Te
     api.ask_before_writing(fence(lambda: lease.held))
     queue: WorkQueue[Key] = WorkQueue(clock.monotonic)
     telemetry.watch_queue(lambda: len(queue), queue.oldest_age)
-    recorder = EventRecorder(api, instance=socket.gethostname(), clock=clock)
+    recorder = EventRecorder(api, instance=socket.gethostname(), clock=clock, on_loss=telemetry.count_lost_event)
+    telemetry.watch_events(lambda: recorder.unposted)
     shared = Shared(configuration, connection, api, store, queue, recorder, clock, telemetry, pod_gate)
     faults = AuditFaults(
         clock,
@@ -100,7 +103,7 @@ def assemble(configuration: Configuration, connection: Connection, telemetry: Te
     following = Following(
         api, store, see=operator.see, look=operator.look, namespaces=tuple(configuration.watch_namespaces)
     )
-    return Parts(operator, following, judging, lease, api, telemetry)
+    return Parts(operator, following, judging, recorder, lease, api, telemetry)
 
 
 def _audit(shared: Shared, faults: AuditFaults) -> tuple[Auditor, Sight]:
@@ -165,7 +168,7 @@ async def _lead(parts: Parts, configuration: Configuration, connection: Connecti
     async def stopping() -> None:
         # A signal is kopf's to see by now, and whoever waits for our own flag would hold up the end.
         stop.set()
-        if not await _drain(parts.operator, work):
+        if not await _drain(parts.operator, parts.recorder, work):
             cut.append("a write was cut off, and may still land")
 
     try:
@@ -187,16 +190,18 @@ async def _work(parts: Parts, workers: int) -> None:
     async with asyncio.TaskGroup() as group:
         group.create_task(parts.following.run())
         group.create_task(parts.judging.run())
+        group.create_task(parts.recorder.run())
         group.create_task(parts.operator.work(workers))
 
 
-async def _drain(operator: Operator, work: list[asyncio.Task[None]]) -> bool:
-    """Let writes in flight end, then stop the workers. Returns whether every write ended by itself."""
+async def _drain(operator: Operator, recorder: EventRecorder, work: list[asyncio.Task[None]]) -> bool:
+    """Let writes and Events in flight end, then stop the workers. Returns whether every write ended by itself."""
     operator.stop_taking()
     ended = False
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(DRAIN_SECONDS):
             await operator.drained()
+            await recorder.flushed(FLUSH_SECONDS)
             ended = True
     for task in work:
         task.cancel()

@@ -1,25 +1,32 @@
 """Kubernetes Events: what `kubectl describe` shows of what the operator decided.
 
 When something is worth an Event is the caller's decision (once per condition change); here it is given the shape the
-API server accepts, said once, and kept away from the reconcile: an Event that cannot be posted is a log line.
+API server accepts, said once, and kept away from the reconcile: a task of its own posts it, and an Event that cannot be
+posted is a log line and a count.
 """
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import secrets
 from collections import OrderedDict
 from collections.abc import Callable
-from typing import Literal, Protocol
+from typing import Literal, NoReturn, Protocol
 
 import structlog
 
-from hermetic.errors import HermeticError
+from hermetic.errors import HermeticError, NotLeading
 from hermetic.kinds import EVENT
 from hermetic.ports import Clock, Manifest
 
 REPORTING_CONTROLLER = "hermetic.dev/operator"
 SAME_THING_FOR = 600.0
 REMEMBERED = 4096
+MOST_WAITING = 512
+"""Events that wait to be posted: a MiB of memory, and what a busy API server takes in ten seconds."""
+QUEUE_FULL, CUT_OFF, DEFECT = "QueueFull", "CutOff", "Defect"
+"""Why an Event was lost, beside the codes of errors."""
 NOTE_BYTES = 1024
 NAME_LENGTH = 253
 INSTANCE_LENGTH = 128
@@ -36,42 +43,101 @@ class EventApi(Protocol):
         ...
 
 
-class EventRecorder:
-    """Posts Events in the name of this pod; the same (object, reason, note) once in ten minutes.
+Said = tuple[str, str, int]  # (uid, reason, hash of the note)
 
-    `on_failure` is called with the error's code ("HRM-KUB-403") for every Event that was not posted.
+
+class EventRecorder:
+    """Posts Events in the name of this pod, one after the other; the same (object, reason, note) once in ten minutes.
+
+    `record` returns at once, and `run` posts. `on_loss` is called for every Event that was not posted, with the error's
+    code ("HRM-KUB-403") or one of the words above.
     """
 
     def __init__(
-        self, api: EventApi, *, instance: str, clock: Clock, on_failure: Callable[[str], None] | None = None
+        self, api: EventApi, *, instance: str, clock: Clock, on_loss: Callable[[str], None] | None = None
     ) -> None:
         self._api = api
         self._instance = instance[:INSTANCE_LENGTH]
         self._clock = clock
-        self._on_failure = on_failure or (lambda _code: None)
-        self._said: OrderedDict[tuple[str, str, int], float] = OrderedDict()
+        self._on_loss = on_loss or (lambda _why: None)
+        self._said: OrderedDict[Said, float] = OrderedDict()
+        self._waiting: asyncio.Queue[tuple[Said, Manifest]] = asyncio.Queue(MOST_WAITING)
+        self._unposted = 0
 
-    async def record(
+    @property
+    def unposted(self) -> int:
+        """How many Events wait or are on their way."""
+        return self._unposted
+
+    def record(
         self, regarding: Manifest, *, severity: Literal["Normal", "Warning"], reason: str, action: str, note: str
     ) -> None:
-        """Say `note` about the live object `regarding` (its metadata must hold the uid).
+        """Have `note` said about the live object `regarding` (its metadata must hold the uid).
 
         `reason` is CamelCase, `action` names what was done or tried ("Apply", "Gate"); both at most 128 characters.
         """
         key = (regarding["metadata"]["uid"], reason, hash(note))
         if self._said_lately(key):
             return
-        self._said[key] = self._clock.monotonic()
         event = self._event(regarding) | {"type": severity, "reason": reason, "action": action, "note": shortened(note)}
         try:
-            await self._api.create_event(event)
-        except HermeticError as error:
-            # Nothing depends on an Event: a reconcile that did its work must not fail, or be repeated, for one.
-            self._said.pop(key, None)
-            self._on_failure(error.code)
-            log.warning("event not posted", reason=reason, regarding=event["metadata"]["name"], because=error.message)
+            self._waiting.put_nowait((key, event))
+        except asyncio.QueueFull:
+            self._lose(key, event, QUEUE_FULL, f"{MOST_WAITING} Events wait already")
+            return
+        self._said[key] = self._clock.monotonic()
+        self._unposted += 1
 
-    def _said_lately(self, key: tuple[str, str, int]) -> bool:
+    async def run(self) -> NoReturn:
+        """Post what is recorded, until cancelled; what waits then is lost."""
+        try:
+            while True:
+                key, event = await self._waiting.get()
+                try:
+                    await self._post(key, event)
+                finally:
+                    self._done()
+        finally:
+            self._drop_waiting()
+
+    async def flushed(self, within: float) -> None:
+        """Wait for so many seconds until all is posted; drop what waits then, and wait for what is on its way."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(within):
+                await self._waiting.join()
+        self._drop_waiting()
+        await self._waiting.join()
+
+    async def _post(self, key: Said, event: Manifest) -> None:
+        # Nothing depends on an Event: no reconcile fails or is repeated for one.
+        try:
+            await self._api.create_event(event)
+        except NotLeading as error:
+            self._forget(key, error.code)  # this process is on its way out
+        except HermeticError as error:
+            self._lose(key, event, error.code, error.message)
+        except Exception as error:  # noqa: BLE001 - the task serves all Events, and its end would end the process
+            self._lose(key, event, DEFECT, repr(error))
+
+    def _drop_waiting(self) -> None:
+        while not self._waiting.empty():
+            key, event = self._waiting.get_nowait()
+            self._lose(key, event, CUT_OFF, "the operator ends")
+            self._done()
+
+    def _done(self) -> None:
+        self._unposted -= 1
+        self._waiting.task_done()
+
+    def _lose(self, key: Said, event: Manifest, why: str, because: str) -> None:
+        self._forget(key, why)
+        log.warning("event not posted", reason=event["reason"], regarding=event["regarding"]["name"], because=because)
+
+    def _forget(self, key: Said, why: str) -> None:
+        self._said.pop(key, None)  # it was never said, and may be said again
+        self._on_loss(why)
+
+    def _said_lately(self, key: Said) -> bool:
         """Whether this was said within ten minutes; forgets what is older, and the oldest when there is too much."""
         horizon = self._clock.monotonic() - SAME_THING_FOR
         while self._said and (next(iter(self._said.values())) <= horizon or len(self._said) >= REMEMBERED):

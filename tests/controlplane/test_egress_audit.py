@@ -130,7 +130,11 @@ def test_a_public_load_balancer_of_somebody_else_closes_within_seconds_and_ends_
     assert open_gate.workload("newcomer") is None
     assert uids(open_gate) == before
     sealed.wait("warned", lambda: any(one["type"] == "Warning" for one in sealed.events("IsolationBroken")))
-    assert [one["type"] for one in open_gate.events("llama") if one["reason"] == "IsolationBroken"] == ["Warning"]
+    told = open_gate.wait(
+        "the Event of the model",
+        lambda: [one["type"] for one in open_gate.events("llama") if one["reason"] == "IsolationBroken"],
+    )
+    assert told == ["Warning"]
 
     sealed.api.delete(path)
     sealed.until("Pass")

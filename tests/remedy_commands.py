@@ -31,7 +31,7 @@ SAMPLES = {
 
 _FENCE = re.compile(r"^```[a-z]*\n(.*?)^```", re.MULTILINE | re.DOTALL)
 _SPAN = re.compile(r"(\\?[`'])((?:az|kubectl) [^`'\n]+?)\1")  # a quote inside a quoted expression has a backslash
-_ENDS = re.compile(r"\s(?:\||&&|>|;)\s.*| #.*|\s\.\.\.$")
+_ENDS = re.compile(r"(?:\s(?:\.\.\.|…))?\s(?:\||&&|>|;)\s.*| #.*|\s(?:\.\.\.|…)$")
 
 
 @dataclass(frozen=True)

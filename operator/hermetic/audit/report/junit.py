@@ -15,7 +15,7 @@ from hermetic.api.text import printable
 from hermetic.api.times import timestamp
 from hermetic.audit.findings import CheckPage, Finding, Report, Verdict
 from hermetic.audit.report.causes import Cause, by_cause
-from hermetic.audit.report.telling import acceptance, evidence_line, page_of, remedy_of
+from hermetic.audit.report.telling import acceptance, evidence_line, facts_of_the_run, page_of, remedy_of
 
 Told = tuple[Finding, Cause | None]
 _TAGS = {
@@ -68,6 +68,7 @@ def _properties(report: Report) -> Iterator[tuple[str, str]]:
     yield "profile", report.profile
     yield "sources", " ".join(report.sources)
     yield "verdict", report.verdict
+    yield from facts_of_the_run(report).items()
     for source, checks in sorted(report.not_asked.items()):
         yield f"notAsked.{source}", " ".join(sorted(checks))
     for note in report.notes:

@@ -15,7 +15,7 @@ from hermetic.api.text import printable
 from hermetic.audit.findings import CheckPage, Finding, Report, Severity, Verdict, worst_first
 from hermetic.audit.report.causes import Cause, by_cause
 from hermetic.audit.report.resources import is_arm_id, object_reference
-from hermetic.audit.report.telling import acceptance, page_of, remedy_of
+from hermetic.audit.report.telling import acceptance, facts_of_the_run, page_of, remedy_of
 
 API_VERSION = "openreports.io/v1alpha1"
 NAME = "hermetic-egress"
@@ -41,10 +41,11 @@ def cluster_report(report: Report, pages: Mapping[str, CheckPage], *, name: str 
     An object has a size limit in the cluster: where not all results fit, the worst stay and
     `configuration.limits.maxResults` says how many.
     """
-    causes = {id(finding): cause for finding, cause in by_cause(report.findings, pages)}
     finished = int(report.finished_at.timestamp())
-    results = [_result(one, causes[id(one)], finished, pages) for one in worst_first(report.findings)]
-    kept = _fitting(results)
+    told = [(one, _result(one, cause, finished, pages)) for one, cause in by_cause(report.findings, pages)]
+    results = {id(finding): result for finding, result in told}
+    fitting = {id(one) for one in _fitting([results[id(one)] for one in worst_first(report.findings)])}
+    kept = [result for _, result in told if id(result) in fitting]
     words = Counter(_word(finding) for finding in report.findings)
     cut = {"configuration": {"limits": {"maxResults": len(kept)}}} if len(kept) < len(results) else {}
     return {
@@ -57,6 +58,7 @@ def cluster_report(report: Report, pages: Mapping[str, CheckPage], *, name: str 
                 "hermetic.dev/cluster": printable(report.cluster),
                 "hermetic.dev/profile": printable(report.profile),
                 "hermetic.dev/verdict": report.verdict.value,
+                **{f"hermetic.dev/{name}": printable(told) for name, told in facts_of_the_run(report).items()},
             },
         },
         "source": "hermetic",

@@ -24,7 +24,7 @@ from hermetic.audit.report.causes import Cause, by_cause
 from hermetic.audit.report.machine import digest
 from hermetic.audit.report.oscal_words import NAMESPACE, markup, prop, token
 from hermetic.audit.report.resources import readable
-from hermetic.audit.report.telling import acceptance, headline, page_of, remedy_of
+from hermetic.audit.report.telling import acceptance, facts_of_the_run, headline, page_of, remedy_of
 
 # 1.2.1 and not a later patch release: the shape is the same, and the common Python tooling stops there.
 OSCAL_VERSION = "1.2.1"
@@ -92,7 +92,8 @@ def _result(report: Report, pages: Mapping[str, CheckPage], names: _Names, conte
         "start": timestamp(report.started_at),
         "end": timestamp(report.finished_at),
         "props": [prop("verdict", report.verdict), prop("profile", report.profile)]
-        + [prop("source", source) for source in report.sources],
+        + [prop("source", source) for source in report.sources]
+        + [prop(name, told) for name, told in facts_of_the_run(report).items()],
         "reviewed-controls": _reviewed(report),
     }
     lists = {

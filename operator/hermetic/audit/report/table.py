@@ -22,6 +22,7 @@ from hermetic.audit.report.telling import (
     acceptance,
     awaiting,
     evidence_line,
+    facts_of_the_run,
     heading_of,
     headline,
     hops_of,
@@ -112,6 +113,8 @@ class _Shown:
         yield from self._prose(
             f"profile {report.profile}; asked {asked}; {timestamp(report.finished_at)} after {seconds:.0f} s", ""
         )
+        if run := facts_of_the_run(report):
+            yield from self._prose("; ".join(f"{name.replace('-', ' ')} {told}" for name, told in run.items()), "")
         yield Line("   ".join(f"{verdict} {count}" for verdict, count in report.summary.items()), Tone.STRONG)
         for note in report.notes:
             yield from self._prose(f"note: {note}", "", Tone.UNSURE)

@@ -17,6 +17,13 @@ def page_of(check: str, pages: Mapping[str, CheckPage]) -> CheckPage:
     )
 
 
+def facts_of_the_run(report: Report) -> dict[str, str]:
+    """Who ran the audit and with which files, by name; nothing where the report does not say."""
+    if (run := report.run) is None:
+        return {}
+    return {"run-by": run.by, "policy-file": run.policy or "none", "exceptions-file": run.exceptions or "none"}
+
+
 def controls_of(page: CheckPage) -> str:
     """ "MCSB v1 NS-1; NIST SP 800-53 r5 SC-7, SC-7(5)"; "" where no control applies."""
     return "; ".join(f"{name} {', '.join(ids)}" for _, name, ids in page.controls.by_framework())

@@ -1,0 +1,112 @@
+"""What every format tells: the cause of each finding in the order of fixing, and who ran the audit with which files."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from typing import Any
+from xml.etree import ElementTree as Xml
+
+import pytest
+
+from hermetic.audit.findings import Report, Run, Verdict
+from hermetic.audit.report.causes import by_cause, causes_of
+from hermetic.audit.report.csv_form import as_csv
+from hermetic.audit.report.junit import as_junit
+from hermetic.audit.report.machine import as_json
+from hermetic.audit.report.openreports import as_openreports
+from hermetic.audit.report.oscal import as_oscal
+from hermetic.audit.report.page import as_html
+from hermetic.audit.report.sarif import as_sarif
+from hermetic.audit.report.table import as_table
+from tests.audit_reports import a_failing_report, pages
+
+RUN = Run("auditor@contoso.example on jump-01", f"sha256:{'1' * 64}", f"sha256:{'2' * 64}")
+REPORT = replace(a_failing_report(), run=RUN)
+Told = tuple[str, str]
+
+FORMS: dict[str, Callable[[Report], str]] = {
+    "table": lambda report: as_table(report, pages(), wide=True),
+    "json": as_json,
+    "html": lambda report: as_html(report, pages()),
+    "sarif": lambda report: as_sarif(report, pages()),
+    "junit": lambda report: as_junit(report, pages()),
+    "openreports": lambda report: as_openreports(report, pages()),
+    "oscal": lambda report: as_oscal(report, pages()),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_who_ran_it_and_with_which_files(form: str) -> None:
+    told = " ".join(FORMS[form](REPORT).split())
+    assert all(one in told for one in (RUN.by, RUN.policy, RUN.exceptions) if one)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_report_that_does_not_say_who_ran_it_names_no_file(form: str) -> None:
+    told = FORMS[form](replace(REPORT, run=None))
+    assert not re.search(r'run[- ]by|"run"|policy-file|exceptions-file', told, re.IGNORECASE)
+
+
+def wanted() -> list[Told]:
+    """Check and resource of each open finding, cause by cause."""
+    return [(one.check, one.resource) for one, cause in by_cause(REPORT.findings, pages()) if cause is not None]
+
+
+def of_sarif() -> Iterator[Told]:
+    for one in json.loads(as_sarif(REPORT, pages()))["runs"][0]["results"]:
+        yield one["ruleId"], one["locations"][0]["logicalLocations"][0]["fullyQualifiedName"]
+
+
+def of_openreports() -> Iterator[Told]:
+    for one in json.loads(as_openreports(REPORT, pages()))["results"]:
+        yield one["policy"], one["properties"].get("armId") or one["properties"]["resource"]
+
+
+def of_csv() -> Iterator[Told]:
+    for row in csv.DictReader(io.StringIO(as_csv(REPORT, pages()), newline="")):
+        yield row["check"], row["resource"]
+
+
+@pytest.mark.parametrize("read", [of_sarif, of_openreports, of_csv])
+def test_lists_are_in_the_order_of_fixing(read: Callable[[], Iterable[Told]]) -> None:
+    open_ = set(wanted())
+    assert [one for one in read() if one in open_] == wanted()
+
+
+def test_json_has_the_causes_in_the_order_of_fixing_each_by_check_and_resource() -> None:
+    told = json.loads(as_json(REPORT))["causes"]
+    assert [cause["id"] for cause in told] == [cause.id for cause in causes_of(REPORT.findings, {})]
+    for cause in told:
+        settles = [(one["check"], one["resource"].lower()) for one in cause["settles"]]
+        assert settles == sorted(settles)
+
+
+def test_cases_of_a_suite_are_in_the_order_of_fixing() -> None:
+    for suite in Xml.fromstring(as_junit(REPORT, pages())).iter("testsuite"):
+        told = [
+            (case.attrib["classname"].removeprefix("hermetic."), case.attrib["name"]) for case in suite.iter("testcase")
+        ]
+        open_ = [one for one in told if one in set(wanted())]
+        assert open_ == [one for one in wanted() if one in set(open_)]
+
+
+@pytest.mark.parametrize("form", ["sarif", "junit", "openreports", "oscal"])
+def test_tools_are_told_the_cause_of_each_finding(form: str) -> None:
+    told: Any = FORMS[form](REPORT)
+    causes = causes_of(REPORT.findings, pages())
+    assert len(causes) > 3
+    assert [cause for cause in causes if cause.id not in told and f"{cause.number} {cause.title}" not in told] == []
+
+
+def test_what_is_kept_of_a_report_that_is_too_large_is_the_worst_in_the_order_of_fixing() -> None:
+    plain = next(one for one in REPORT.findings if one.verdict is Verdict.PASS)
+    fine = tuple(replace(plain, resource=f"/subscriptions/{number}", message="m" * 30_000) for number in range(60))
+    shown = json.loads(as_openreports(replace(REPORT, findings=(*fine, *REPORT.findings)), pages()))
+    kept = [(one["policy"], one["properties"].get("armId", "")) for one in shown["results"]]
+    assert shown["configuration"]["limits"]["maxResults"] == len(kept) < len(fine)
+    assert [one for one in kept if one in set(wanted())] == [one for one in wanted() if one[1].startswith("/")]

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import structlog
 
+from hermetic import __version__
 from hermetic.api.configuration import Configuration
 from hermetic.controller.audit_faults import AuditFaults
 from hermetic.controller.clock import SystemClock
@@ -31,7 +32,7 @@ from hermetic.controller.workqueue import WorkQueue
 from hermetic.kube.client import KubernetesApi
 from hermetic.kube.connection import Connection, find_connection
 from hermetic.kube.following import Following
-from hermetic.kube.lease import LeaderLease, LeaseTiming
+from hermetic.kube.lease import RELEASE, LeaderLease, LeaseTiming
 from hermetic.kube.recorder import EventRecorder
 from hermetic.kube.store import Key, Store
 
@@ -73,7 +74,7 @@ def assemble(configuration: Configuration, connection: Connection, telemetry: Te
         identity=_identity(),
         clock=clock,
         timing=LeaseTiming(release_within=RELEASE_SECONDS),
-        annotations=pod_gate.annotations,
+        annotations=lambda: {**pod_gate.annotations(), RELEASE: __version__},
     )
     pod_gate.renew = lease.renew_soon
     api.ask_before_writing(fence(lambda: lease.held))

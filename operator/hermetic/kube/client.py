@@ -242,6 +242,15 @@ class KubernetesApi:
         """What is served: "/apis" names all groups, "/apis/GROUP/VERSION" the resources of one version."""
         return await self._send(_Request("GET", "get", path, path, accept=DISCOVERY))
 
+    async def may(self, group: str, resource: str, verb: str, namespace: str = "") -> bool:
+        """Whether the caller may do this, in one namespace or in the whole cluster. A question; nothing is written."""
+        wanted = {"group": group, "resource": resource, "verb": verb, "namespace": namespace}
+        version, kind = "authorization.k8s.io/v1", "SelfSubjectAccessReview"
+        body = {"apiVersion": version, "kind": kind, "spec": {"resourceAttributes": wanted}}
+        path = f"/apis/{version}/selfsubjectaccessreviews"
+        answer = await self._exchange(_Request("POST", "create", "selfsubjectaccessreviews", path, body=body))
+        return (answer.get("status") or {}).get("allowed") is True
+
     async def server_version(self) -> tuple[int, int]:
         """(major, minor) of the API server; providers write minors such as "34+"."""
         version = await self._send(_Request("GET", "get", "version", "/version"))

@@ -25,6 +25,8 @@ from hermetic.kinds import LEASE
 from hermetic.ports import Clock, Manifest
 
 LEASE_NAME = "hermetic"
+RELEASE = "hermetic.dev/release"
+"""Annotation of the Lease: the release of the operator that holds it."""
 
 T = TypeVar("T")
 log = structlog.get_logger(__name__)

@@ -26,7 +26,7 @@ def nfs_classes(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
 
     def judge(storage_class: StorageClass) -> Iterator[Judgement]:
         parameters = {key.lower(): value for key, value in (storage_class.parameters or {}).items()}
-        if storage_class.provisioner not in {*AZURE_FILES, AZURE_BLOBS} or not _is_nfs(parameters):
+        if storage_class.provisioner not in {*AZURE_FILES, AZURE_BLOBS} or not is_nfs(parameters):
             return
         endpoint = parameters.get(ENDPOINT.lower(), "")
         if endpoint == PRIVATE and storage_class.provisioner in AZURE_FILES:
@@ -70,7 +70,8 @@ def writable_shares(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
     yield from settled(estate, said, "SharesReadOnly", fine, volumes, pods)
 
 
-def _is_nfs(parameters: dict[str, str]) -> bool:
+def is_nfs(parameters: dict[str, str]) -> bool:
+    """Whether a StorageClass with these parameters, in lower case, makes NFS shares."""
     kinds = (parameters.get("protocol"), parameters.get("fstype"), parameters.get("csi.storage.k8s.io/fstype"))
     return any((kind or "").lower() == "nfs" for kind in kinds)
 

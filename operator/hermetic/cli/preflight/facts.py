@@ -1,0 +1,76 @@
+"""What `hermetic check` looks at, as it was read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+Manifest = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """Objects of one kind; `problem` says why they could not be read, "" where they were."""
+
+    items: tuple[Manifest, ...] = ()
+    problem: str = ""
+
+    def named(self, name: str, namespace: str | None = None) -> Manifest | None:
+        """The object of this name."""
+        wanted = (namespace, name)
+        return next(
+            (one for one in self.items if (one["metadata"].get("namespace"), one["metadata"]["name"]) == wanted), None
+        )
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Right:
+    """One thing to be allowed; `namespace` is "" for the whole cluster."""
+
+    group: str
+    resource: str
+    verb: str
+    namespace: str = ""
+
+    def __str__(self) -> str:
+        name = f"{self.resource}.{self.group}" if self.group else self.resource
+        return f"{self.verb} {name}" + (f" in {self.namespace}" if self.namespace else "")
+
+
+@dataclass(frozen=True, slots=True)
+class Before:
+    """A cluster before an installation. `rights` says of each right whether the caller has it, None where unknown.
+
+    `beside` are the pods of one node of each pool of GPU machines that offers no GPU, by the name of the node.
+    """
+
+    version: tuple[int, int] | None
+    version_problem: str = ""
+    served: frozenset[str] = frozenset()
+    served_problem: str = ""
+    rights: Mapping[Right, bool | None] = field(default_factory=dict)
+    nodes: Read = Read()
+    daemon_sets: Read = Read()
+    beside: Mapping[str, Read] = field(default_factory=dict)
+    storage_classes: Read = Read()
+    drivers: Read = Read()
+    namespaces: Read = Read()
+
+
+@dataclass(frozen=True, slots=True)
+class Installed:
+    """A cluster with an installation in it, in `namespace`. `release` is that of the program that asks."""
+
+    namespace: str
+    release: str
+    definitions: Read = Read()
+    policies: Read = Read()
+    bindings: Read = Read()
+    cluster_roles: Read = Read()
+    cluster_role_bindings: Read = Read()
+    roles: Read = Read()
+    role_bindings: Read = Read()
+    deployments: Read = Read()
+    config_maps: Read = Read()
+    leases: Read = Read()

@@ -1,0 +1,278 @@
+"""Every row of `hermetic check`, both ways: what is fine passes, what is not says what is, why, and what to do."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import yaml
+
+from hermetic.cli.preflight.before import POLICIES, needed, rows_before
+from hermetic.cli.preflight.facts import Before, Read, Right
+from hermetic.cli.preflight.gpu_nodes import pools, without_gpus
+from hermetic.cli.preflight.rows import Row, Verdict, overall
+from testbed.fleet import Pool, node
+from testbed.installation import REPOSITORY
+
+TAINT = {"key": "sku", "value": "gpu", "effect": "NoSchedule"}
+
+
+def a_node(*, gpus: int | None = 1, size: str = "Standard_NC24ads_A100_v4", **changes: Any) -> dict[str, Any]:
+    """A node as the test bed's fleet makes it, Ready; `gpus` None is one without any GPU resource."""
+    made = node(Pool("gpu", size, driver=gpus is not None, **changes), 0)
+    made["status"]["conditions"] = [{"type": "Ready", "status": "True"}]
+    made["spec"]["taints"] = [one for one in made["spec"].get("taints", []) if "kwok" not in one["key"]]
+    return made
+
+
+def named(name: str, **more: Any) -> dict[str, Any]:
+    return {"metadata": {"name": name}, **more}
+
+
+FINE = Before(
+    version=(1, 34),
+    served=frozenset({POLICIES}),
+    rights=dict.fromkeys(needed(), True),
+    nodes=Read((a_node(),)),
+    drivers=Read((named("file.csi.azure.com"),)),
+    storage_classes=Read((named("managed-csi", provisioner="disk.csi.azure.com"),)),
+)
+
+
+def rows(check: str, **changes: Any) -> list[Row]:
+    return [row for row in rows_before(replace(FINE, **changes)) if row.check == check]
+
+
+def complaint(check: str, **changes: Any) -> Row:
+    """The one row of this check that is no Pass; it says why it matters and what to do."""
+    (row,) = (row for row in rows(check, **changes) if row.verdict is not Verdict.PASS)
+    assert row.why
+    assert row.fix
+    return row
+
+
+def test_a_cluster_with_everything_passes_and_a_pull_is_never_said_to() -> None:
+    found = {row.check: row.verdict for row in rows_before(FINE)}
+    assert found.pop("image-pull") is Verdict.NOT_CHECKED
+    assert set(found.values()) == {Verdict.PASS}
+    assert overall(rows_before(FINE)) is Verdict.PASS
+
+
+@pytest.mark.parametrize(
+    ("version", "verdict"), [((1, 29), Verdict.FAIL), ((1, 30), None), ((1, 36), None), ((1, 37), Verdict.WARNING)]
+)
+def test_the_version_of_the_api_server(version: tuple[int, int], verdict: Verdict | None) -> None:
+    if verdict is None:
+        assert [row.verdict for row in rows("kubernetes-version", version=version)] == [Verdict.PASS]
+    else:
+        assert complaint("kubernetes-version", version=version).verdict is verdict
+
+
+def test_a_version_that_cannot_be_read_is_unknown() -> None:
+    row = complaint("kubernetes-version", version=None, version_problem="forbidden")
+    assert (row.verdict, "forbidden" in row.message) == (Verdict.UNKNOWN, True)
+
+
+def test_an_api_server_without_admission_policies_fails() -> None:
+    assert complaint("policy-engine", served=frozenset()).verdict is Verdict.FAIL
+    assert complaint("policy-engine", served_problem="forbidden").verdict is Verdict.UNKNOWN
+
+
+def test_rights_that_are_missing_are_named() -> None:
+    right = Right("apiextensions.k8s.io", "customresourcedefinitions", "create")
+    row = complaint("permissions", rights={**FINE.rights, right: False})
+    assert row.verdict is Verdict.FAIL
+    assert "create customresourcedefinitions.apiextensions.k8s.io" in row.message
+    assert row.commands == ("kubectl auth can-i create customresourcedefinitions.apiextensions.k8s.io",)
+
+
+def test_who_may_create_roles_and_not_escalate_is_warned() -> None:
+    right = Right("rbac.authorization.k8s.io", "clusterroles", "escalate")
+    assert complaint("permissions", rights={**FINE.rights, right: False}).verdict is Verdict.WARNING
+
+
+def test_rights_that_cannot_be_asked_for_are_unknown() -> None:
+    assert complaint("permissions", rights=dict.fromkeys(needed())).verdict is Verdict.UNKNOWN
+
+
+def test_every_kind_that_the_manifests_create_is_asked_for() -> None:
+    files = [
+        file for folder in ("operator", "rbac", "policies") for file in REPOSITORY.glob(f"manifests/{folder}/*.yaml")
+    ]
+    read = [one for file in files for one in yaml.safe_load_all(file.read_text())]
+    kinds = {one["kind"].lower() for one in read if one.get("kind", "Kustomization") != "Kustomization"}
+    plurals = {re.sub("y$", "ie", kind) + "s" for kind in kinds}
+    asked = {right.resource for right in needed()}
+    assert plurals <= asked
+    assert asked - plurals == {"customresourcedefinitions", "configmaps"}
+
+
+# ------------------------------------------------------------------ GPU machines
+
+
+PLUG_IN = {
+    "metadata": {"name": "nvidia-device-plugin-daemonset", "namespace": "gpu"},
+    "spec": {
+        "template": {
+            "spec": {
+                "tolerations": [{"key": "sku", "operator": "Equal", "value": "gpu", "effect": "NoSchedule"}],
+                "containers": [{"image": "contoso.azurecr.io/nvidia/k8s-device-plugin:v0.17.1"}],
+            }
+        }
+    },
+}
+
+
+def changed_plug_in(**changes: Any) -> dict[str, Any]:
+    spec = {**PLUG_IN["spec"]["template"]["spec"], **changes}
+    metadata = {"name": "device-plugin", "namespace": "gpu"}
+    return {"metadata": metadata, "spec": {"template": {"spec": spec}}}
+
+
+def a_pod(*, ready: bool = True, waiting: str = "") -> dict[str, Any]:
+    state = {"waiting": {"reason": waiting}} if waiting else {"running": {}}
+    owner = {"kind": "DaemonSet", "name": PLUG_IN["metadata"]["name"]}
+    return {
+        "metadata": {"name": "plug-in-x", "namespace": "gpu", "ownerReferences": [owner]},
+        "status": {
+            "conditions": [{"type": "Ready", "status": str(ready)}],
+            "containerStatuses": [{"state": state}],
+        },
+    }
+
+
+def without(node_: dict[str, Any], plug_in: dict[str, Any] | None = PLUG_IN, *pods: dict[str, Any]) -> dict[str, Any]:
+    """Facts of a cluster whose one GPU machine is this, with this device plug-in and these pods on it."""
+    return {
+        "nodes": Read((node_,)),
+        "daemon_sets": Read((plug_in,) if plug_in else ()),
+        "beside": {node_["metadata"]["name"]: Read(pods)},
+    }
+
+
+def test_gpus_of_a_pool_are_counted() -> None:
+    (row,) = rows("gpu-nodes", nodes=Read((a_node(), a_node())))
+    assert row.message.endswith("(2 nodes Standard_NC24ads_A100_v4): 1 nvidia.com/gpu each")
+
+
+def test_no_gpu_machine_is_a_warning() -> None:
+    row = complaint("gpu-nodes", nodes=Read((a_node(size="Standard_D16s_v5", gpus=None),)))
+    assert (row.verdict, row.message[:14]) == (Verdict.WARNING, "none of 1 node")
+
+
+def test_sizes_with_an_fpga_are_no_gpu_machines_and_those_of_amd_offer_their_own_resource() -> None:
+    fpga = a_node()
+    fpga["metadata"]["labels"]["node.kubernetes.io/instance-type"] = "Standard_NP10s"
+    (pool,) = pools([fpga, a_node(size="Standard_ND96isr_MI300X_v5", gpus=8)])
+    assert pool.resource == "amd.com/gpu"
+    assert without_gpus(pool) == ()
+
+
+CAUSES = {
+    "the plug-in is missing": (without(a_node(gpus=None), None), "no DaemonSet is a device plug-in for nvidia.com/gpu"),
+    "the plug-in of another vendor": (
+        without(a_node(gpus=None), changed_plug_in(containers=[{"image": "x/amd/k8s-device-plugin"}])),
+        "no DaemonSet is a device plug-in for nvidia.com/gpu",
+    ),
+    "a taint": (
+        without(a_node(gpus=None, taints=({"key": "team", "value": "a", "effect": "NoSchedule"},))),
+        "does not tolerate the taint team=a:NoSchedule",
+    ),
+    "a node selector": (
+        without(
+            a_node(gpus=None),
+            changed_plug_in(nodeSelector={"accelerator": "x"}),
+        ),
+        "wants nodes with accelerator=x",
+    ),
+    "affinity": (without(a_node(gpus=None)), "has no pod there"),
+    "the image": (
+        without(a_node(gpus=None), PLUG_IN, a_pod(ready=False, waiting="ImagePullBackOff")),
+        "cannot be pulled (ImagePullBackOff)",
+    ),
+    "a crash": (
+        without(a_node(gpus=None), PLUG_IN, a_pod(ready=False, waiting="CrashLoopBackOff")),
+        "does not run there (CrashLoopBackOff)",
+    ),
+    "the driver": (without(a_node(gpus=None), PLUG_IN, a_pod()), "finds no GPU: the driver is not loaded"),
+}
+
+
+@pytest.mark.parametrize("cause", CAUSES)
+def test_a_gpu_machine_without_gpus_is_told_with_the_cause(cause: str) -> None:
+    facts, says = CAUSES[cause]
+    row = complaint("gpu-nodes", **facts)
+    assert row.verdict is Verdict.FAIL
+    assert says in row.message
+    assert row.commands[0].startswith("kubectl describe node aks-gpu-")
+
+
+def test_a_node_that_is_not_ready_a_failed_mig_and_sick_gpus_are_told_before_the_plug_in() -> None:
+    down = a_node(gpus=None)
+    down["status"]["conditions"] = [{"type": "Ready", "status": "Unknown"}]
+    assert "the node is not Ready" in complaint("gpu-nodes", **without(down)).message
+    mig = a_node(gpus=None, labels={"nvidia.com/mig.config.state": "failed"})
+    assert "nvidia.com/mig.config.state is failed" in complaint("gpu-nodes", **without(mig)).message
+    sick = a_node()
+    sick["status"]["allocatable"]["nvidia.com/gpu"] = "0"
+    assert "calls every GPU unhealthy" in complaint("gpu-nodes", **without(sick)).message
+
+
+def test_gpus_in_slices_are_told_by_the_name_to_ask_for() -> None:
+    cut = a_node()
+    for amounts in (cut["status"]["allocatable"], cut["status"]["capacity"]):
+        del amounts["nvidia.com/gpu"]
+        amounts["nvidia.com/mig-1g.10gb"] = "7"
+    row = complaint("gpu-nodes", nodes=Read((cut,)))
+    assert (row.verdict, "accelerator.resource of the models to nvidia.com/mig-1g.10gb" in row.fix) == (
+        Verdict.WARNING,
+        True,
+    )
+
+
+def test_a_pool_without_a_taint_and_one_that_models_do_not_accept_are_warned() -> None:
+    assert "has no taint" in complaint("gpu-taints", nodes=Read((a_node(taints=()),))).message
+    other = a_node(taints=(TAINT, {"key": "team", "value": "a", "effect": "NoExecute"}))
+    assert "has the taint team=a:NoExecute" in complaint("gpu-taints", nodes=Read((other,))).message
+    assert rows("gpu-taints", nodes=Read((a_node(taints=(TAINT,)),))) == []
+
+
+@pytest.mark.parametrize("field", ["nodes", "storage_classes", "drivers", "namespaces"])
+def test_what_may_not_be_listed_is_unknown_and_never_a_pass(field: str) -> None:
+    found = rows_before(replace(FINE, **{field: Read(problem="forbidden")}))
+    assert overall(found) is Verdict.UNKNOWN
+
+
+# ------------------------------------------------------------------ storage and namespaces
+
+
+@pytest.mark.parametrize(
+    ("parameters", "says"),
+    [
+        ({"protocol": "nfs"}, "adds a storage service endpoint to every subnet of the nodes (NFS)"),
+        ({"skuName": "Premium_LRS"}, "makes an account with a public endpoint (SMB, and not NFS)"),
+        ({"protocol": "nfs", "networkEndpointType": "privateEndpoint"}, ""),
+    ],
+)
+def test_a_storage_class_that_opens_a_way_is_warned(parameters: dict[str, str], says: str) -> None:
+    one = named("files", provisioner="file.csi.azure.com", parameters=parameters)
+    if says:
+        assert says in complaint("storage", storage_classes=Read((one,))).message
+    else:
+        assert {row.verdict for row in rows("storage", storage_classes=Read((one,)))} == {Verdict.PASS}
+
+
+def test_a_missing_driver_for_azure_files_is_warned() -> None:
+    assert complaint("storage", drivers=Read()).verdict is Verdict.WARNING
+
+
+def test_the_level_of_the_operators_namespace_and_of_those_that_the_configuration_names() -> None:
+    restricted = {"pod-security.kubernetes.io/enforce": "restricted"}
+    system = {"metadata": {"name": "hermetic-system", "labels": {}}}
+    assert "enforces privileged, not restricted" in complaint("pod-security", namespaces=Read((system,))).message
+    system["metadata"]["labels"] = restricted
+    assert [row.verdict for row in rows("pod-security", namespaces=Read((system,)))] == [Verdict.PASS]
+    missing = [row for row in rows_before(FINE, ("inference",)) if row.check == "pod-security"]
+    assert [row.verdict for row in missing] == [Verdict.PASS, Verdict.FAIL]

@@ -1,0 +1,222 @@
+"""Every row of `hermetic check --installed`, both ways."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from hermetic.api.configuration import Configuration
+from hermetic.api.crd import DEFINITIONS, crd
+from hermetic.api.kubernetes_yaml import dump
+from hermetic.cli.allowed import allowed
+from hermetic.cli.installation import Installation, rights
+from hermetic.cli.preflight.facts import Installed, Read
+from hermetic.cli.preflight.installed import rows_installed
+from hermetic.cli.preflight.rows import Row, Verdict, overall
+from hermetic.kube.lease import RELEASE
+
+CONFIG = {"registries": [{"host": "contoso.azurecr.io", "namespaces": ["inference"]}]}
+IMAGE = "contoso.azurecr.io/hermetic@sha256:" + "1" * 64
+
+
+def of_kind(kind: str, manifests: list[dict[str, Any]]) -> Read:
+    return Read(tuple(copy.deepcopy([one for one in manifests if one["kind"] == kind])))
+
+
+def an_installation(namespaces: tuple[str, ...] = ()) -> Installed:
+    """What a whole one looks like."""
+    said = {**CONFIG, "watchNamespaces": list(namespaces)}
+    configuration = Configuration.model_validate(said)
+    made = rights(Installation(configuration, limited=False))
+    definitions = []
+    for each in DEFINITIONS:
+        status = {"conditions": [{"type": "Established", "status": "True"}], "storedVersions": ["v1alpha1"]}
+        definitions.append({**crd(each), "status": status})
+    pod = {
+        "serviceAccountName": "hermetic-operator",
+        "containers": [{"image": IMAGE}],
+        "volumes": [{"name": "config", "configMap": {"name": "hermetic-config-x"}}],
+    }
+    here = {"namespace": "hermetic-system"}
+    deployment = {
+        "metadata": {"name": "hermetic-operator", **here},
+        "spec": {"template": {"spec": pod}},
+        "status": {"readyReplicas": 1},
+    }
+    config = {"metadata": {"name": "hermetic-config-x", **here}, "data": {"config.yaml": dump(said)}}
+    lease = {"metadata": {"name": "hermetic", **here, "annotations": {RELEASE: "0.1.0"}}}
+    return Installed(
+        "hermetic-system",
+        "0.1.0",
+        definitions=Read(tuple(definitions)),
+        policies=of_kind("ValidatingAdmissionPolicy", made),
+        bindings=of_kind("ValidatingAdmissionPolicyBinding", made),
+        cluster_roles=of_kind("ClusterRole", made),
+        cluster_role_bindings=of_kind("ClusterRoleBinding", made),
+        roles=of_kind("Role", made),
+        role_bindings=of_kind("RoleBinding", made),
+        deployments=Read((deployment,)),
+        config_maps=Read((config, allowed(configuration))),
+        leases=Read((lease,)),
+    )
+
+
+def complaints(facts: Installed) -> list[Row]:
+    found = [row for row in rows_installed(facts) if row.verdict is not Verdict.PASS]
+    assert all(row.why and row.fix for row in found)
+    return found
+
+
+@pytest.mark.parametrize("namespaces", [(), ("inference", "team-a")])
+def test_a_whole_installation_passes(namespaces: tuple[str, ...]) -> None:
+    assert complaints(an_installation(namespaces)) == []
+
+
+@pytest.mark.parametrize(
+    "field",
+    [
+        "definitions", "policies", "bindings", "cluster_roles", "cluster_role_bindings", "roles", "role_bindings",
+        "deployments", "config_maps", "leases",
+    ],
+)  # fmt: skip
+def test_what_may_not_be_listed_is_unknown_and_what_is_not_there_fails(field: str) -> None:
+    whole = an_installation()
+    assert overall(rows_installed(replace(whole, **{field: Read(problem="forbidden")}))) is Verdict.UNKNOWN
+    gone = overall(rows_installed(replace(whole, **{field: Read()})))
+    assert gone is (Verdict.UNKNOWN if field == "leases" else Verdict.FAIL)
+
+
+def change(field: str, place: int, how: Callable[[dict[str, Any]], Any]) -> list[Row]:
+    facts = an_installation()
+    items = copy.deepcopy(list(getattr(facts, field).items))
+    how(items[place])
+    return complaints(replace(facts, **{field: Read(tuple(items))}))
+
+
+def newer(item: dict[str, Any]) -> None:
+    item["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["new"] = {"type": "string"}
+
+
+def with_more_rights(item: dict[str, Any]) -> None:
+    item["rules"].append({"apiGroups": [""], "resources": ["secrets"], "verbs": ["get"]})
+
+
+def not_compiling(item: dict[str, Any]) -> None:
+    item["status"] = {"typeChecking": {"expressionWarnings": [{"warning": "undefined field"}]}}
+
+
+WRONG: dict[str, tuple[str, int, Callable[[dict[str, Any]], Any], Verdict, str]] = {
+    "a CRD that is not established": (
+        "definitions",
+        0,
+        lambda one: one["status"]["conditions"].clear(),
+        Verdict.FAIL,
+        "is not established",
+    ),
+    "objects of an older version": (
+        "definitions",
+        0,
+        lambda one: one["status"]["storedVersions"].insert(0, "v1"),
+        Verdict.WARNING,
+        "stored as v1, v1alpha1",
+    ),
+    "CRDs of another release": ("definitions", 0, newer, Verdict.WARNING, "another schema"),
+    "a policy that lets errors pass": (
+        "policies",
+        0,
+        lambda one: one["spec"].update(failurePolicy="Ignore"),
+        Verdict.WARNING,
+        "is not that of this release",
+    ),
+    "a policy that does not compile": (
+        "policies",
+        0,
+        not_compiling,
+        Verdict.FAIL,
+        "does not understand: undefined field",
+    ),
+    "a binding that only warns": (
+        "bindings",
+        0,
+        lambda one: one["spec"].update(validationActions=["Warn"]),
+        Verdict.FAIL,
+        "does not deny",
+    ),
+    "a role with less": ("cluster_roles", 0, lambda one: one["rules"].clear(), Verdict.FAIL, "lacks "),
+    "a role with more": ("cluster_roles", 0, with_more_rights, Verdict.WARNING, "also grants get secrets"),
+    "a binding of another account": (
+        "cluster_role_bindings",
+        0,
+        lambda one: one["subjects"].clear(),
+        Verdict.FAIL,
+        "does not bind ServiceAccount",
+    ),
+    "a configuration that is wrong": (
+        "config_maps",
+        0,
+        lambda one: one["data"].update({"config.yaml": "registry: []\n"}),
+        Verdict.FAIL,
+        "did you mean `registries`?",
+    ),
+    "limits of another configuration": (
+        "config_maps",
+        1,
+        lambda one: one["data"].update(registries="* other.io/"),
+        Verdict.FAIL,
+        "not say what the configuration",
+    ),
+    "an operator that is not ready": (
+        "deployments",
+        0,
+        lambda one: one.update(status={}),
+        Verdict.FAIL,
+        "no pod of the operator is ready",
+    ),
+    "an image by tag": (
+        "deployments",
+        0,
+        lambda one: one["spec"]["template"]["spec"]["containers"][0].update(image="hermetic:1"),
+        Verdict.WARNING,
+        "is named by a tag",
+    ),
+    "an operator of another release": (
+        "leases",
+        0,
+        lambda one: one["metadata"]["annotations"].update({RELEASE: "0.2.0"}),
+        Verdict.WARNING,
+        "is of release 0.2.0",
+    ),
+    "an operator that does not say": (
+        "leases",
+        0,
+        lambda one: one["metadata"]["annotations"].clear(),
+        Verdict.UNKNOWN,
+        "of which release",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_what_is_wrong_is_told(name: str) -> None:
+    field, place, how, verdict, says = WRONG[name]
+    (row,) = change(field, place, how)
+    assert (row.verdict, says in row.message) == (verdict, True), row
+
+
+def test_another_role_bound_to_the_operator_is_told() -> None:
+    facts = an_installation()
+    extra = copy.deepcopy(facts.cluster_role_bindings.items[0])
+    extra["metadata"]["name"], extra["roleRef"]["name"] = "quick-fix", "cluster-admin"
+    bindings = Read((*facts.cluster_role_bindings.items, extra))
+    (row,) = complaints(replace(facts, cluster_role_bindings=bindings))
+    assert "quick-fix binds the operator's account to cluster-admin too" in row.message
+
+
+def test_an_installation_without_limits_is_warned() -> None:
+    facts = an_installation()
+    (row,) = complaints(replace(facts, config_maps=Read(facts.config_maps.items[:1])))
+    assert (row.verdict, "hermetic-allowed is not there" in row.message) == (Verdict.WARNING, True)

@@ -174,17 +174,17 @@ def _storage_class(one: Mapping[str, Any]) -> Row | None:
     if parameters.get(ENDPOINT.lower()) == PRIVATE:
         return None
     name, nfs = one["metadata"]["name"], is_nfs(parameters)
-    opens = (
-        "adds a storage service endpoint to every subnet of the nodes"
-        if nfs
-        else "makes an account with a public endpoint"
-    )
+    if nfs:
+        opens = "adds a storage service endpoint to every subnet of the nodes"
+        why = "that is a way to every storage account, for every pod, and the audit fails"
+    else:
+        opens, why = "makes an account with a public endpoint", "what pods write there can be fetched from anywhere"
     protocol = "NFS" if nfs else "SMB, and not NFS"
     return Row(
         "storage",
         Verdict.WARNING,
         f"StorageClass {name} has no {ENDPOINT}: {PRIVATE}: the first claim of it {opens} ({protocol})",
-        "that is a way out for every pod, and the audit fails; Hermetic itself makes its volumes without a class",
+        f"{why}; Hermetic itself makes its volumes without a class",
         f"let no claim use it; for shares of your own make a class with protocol: nfs and {ENDPOINT}: {PRIVATE}",
         (f"kubectl get storageclass {name} --output yaml",),
     )

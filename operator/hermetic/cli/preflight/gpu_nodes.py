@@ -107,7 +107,7 @@ def _no_gpus(pool: Pool, node: Manifest, number: int, facts: Before) -> Row:
     return Row(
         CHECK,
         Verdict.FAIL,
-        f"{pool}: {number} offer no {pool.resource}: {cause} (seen at {name})",
+        f"{pool}: {number} of them without {pool.resource}: {cause} (seen at {name})",
         _WHY,
         fix,
         (f"kubectl describe node {name}", *commands),

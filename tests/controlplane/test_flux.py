@@ -5,6 +5,7 @@ No custom health expression anywhere: Flux reads ModelDeployment and EgressAudit
 
 from __future__ import annotations
 
+import copy
 import json
 import re
 import shlex
@@ -211,6 +212,33 @@ def test_the_release_shows_no_drift_and_an_upgrade_replaces_no_pod_of_a_model(se
     serving.until_ready("models", digest)
     assert [one["version"] for one in serving.get("hermetic", RELEASES)["status"]["history"]] == [2, 1]
     assert (uids(serving), serving.models.get("llama")["metadata"]["generation"]) == (pods, model)
+
+
+def test_an_upgrade_that_fails_is_rolled_back_and_nothing_after_it_begins(serving: Fluxed) -> None:
+    pods, good = uids(serving), serving.artifact["operator"]
+    serving.push(operator=upgraded_to_an_operator_that_never_gets_ready(good), models=[a_model(), a_model("next")])
+    said = serving.until_not_ready("hermetic", "HealthCheckFailed", saying=FAILS_FAST)
+    assert "HelmRelease/flux-system/hermetic" in said
+    assert serving.get("hermetic", RELEASES)["status"]["history"][0]["status"] == "deployed"
+    running = serving.api.get("/apis/apps/v1/namespaces/hermetic-system/deployments/hermetic-operator")
+    assert "never-ready" not in running["spec"]["template"]["spec"]["containers"][0]["image"]
+    serving.until_not_ready("models", "DependencyNotReady")
+    assert not is_there(serving.api, f"{serving.models.collection}/next")
+
+    digest = serving.push(operator=good)
+
+    serving.until_ready("models", digest)
+    assert uids(serving) == pods
+
+
+def upgraded_to_an_operator_that_never_gets_ready(folder: list[Manifest]) -> list[Manifest]:
+    """One attempt, and less patience than the recipe has."""
+    folder = copy.deepcopy(folder)
+    spec = next(one["spec"] for one in folder if one["kind"] == "HelmRelease")
+    spec["timeout"] = "12s"
+    spec["upgrade"]["remediation"]["retries"] = 0
+    spec["values"]["image"]["repository"] = "hermetic/fate-never-ready"
+    return folder
 
 
 def test_what_leaves_the_artifact_leaves_the_cluster_with_its_volume(serving: Fluxed) -> None:

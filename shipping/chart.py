@@ -89,6 +89,7 @@ def files() -> dict[str, str]:
         "templates/operator.yaml": _template([CONFIG_MAP, *map(_operator, manifests_of("operator"))]),
         "templates/networkpolicy.yaml": _network_policy(),
         "templates/allowed.yaml": _allowed(),
+        "templates/metrics.yaml": _metrics(),
         "templates/NOTES.txt": NOTES,
     }
 
@@ -199,6 +200,31 @@ def _network_policy() -> str:
     )
     text = _filled(_document(policy), {" RANGES": ranges, "PORT": "{{ .Values.networkPolicy.port }}"})
     return f"# {NOTE}{{{{- if .Values.networkPolicy.apiServers }}}}\n{text}{{{{- end }}}}\n"
+
+
+def _metrics() -> str:
+    """Kinds that not every cluster serves, so each is asked for by a value of its own."""
+    monitor, rules = manifests_of("observability")
+    monitor["apiVersion"] = "API"
+    wanted = (
+        (".Values.metrics.podMonitor", _filled(_document(monitor), {"API": "{{ .Values.metrics.podMonitor }}"})),
+        (".Values.metrics.rules", _document(rules)),
+        (".Values.metrics.dashboard", _document(dashboard())),
+    )
+    return f"# {NOTE}" + "".join(f"{{{{- if {value} }}}}\n---\n{text}{{{{- end }}}}\n" for value, text in wanted)
+
+
+def dashboard() -> Manifest:
+    """The ConfigMap that the component of manifests/ generates."""
+    root = REPOSITORY / "manifests" / "observability"
+    (generated,) = yaml.safe_load((root / "kustomization.yaml").read_text())["configMapGenerator"]
+    files = {Path(name).name: (root / name).read_text() for name in generated["files"]}
+    metadata = {
+        "name": generated["name"],
+        "namespace": generated["namespace"],
+        "labels": generated["options"]["labels"],
+    }
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": files}
 
 
 def _operator(manifest: Manifest) -> str:

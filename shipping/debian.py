@@ -8,16 +8,12 @@ the digest of the image changes with them.
 from __future__ import annotations
 
 import argparse
-import hashlib
-import os
-import shutil
-import subprocess
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
 from testbed.console import say
-from testbed.errors import BuildError, CannotRunError
+from testbed.debian_archive import downloaded, field_of, kept_file, sha256_of
+from testbed.errors import BuildError
 from testbed.programs import cache_folder, only_builder
 
 LOCK = Path(__file__).resolve().parent / "debian.lock"
@@ -28,8 +24,6 @@ PACKAGES = (
     "libpython3.11-minimal",
     "libpython3.11-stdlib", "libssl3", "libstdc++6", "libuuid1", "python3.11-minimal", "zlib1g",
 )  # fmt: skip
-# As root apt-get downloads as a user of its own, who cannot write to the cache folder.
-UNCONFINED = ("-o", "APT::Sandbox::User=")
 HEADER = f"# Debian {RELEASE}, amd64: name, version, SHA-256 of the package. Written by `python -m shipping lock`.\n"
 
 
@@ -56,73 +50,29 @@ def fetched(*, exactly: bool = True) -> list[Path]:
     folder = cache_folder() / "debian"
     folder.mkdir(parents=True, exist_ok=True)
     with only_builder("debian"):
-        missing = [package for package in locked() if not _kept(folder, package.sha256).is_file()]
+        missing = [package for package in locked() if not kept_file(folder, package.sha256).is_file()]
         gone: dict[str, Path] = _fetch(missing, folder) if missing else {}
     if gone and exactly:
         raise BuildError(
             f"apt-get finds no {', '.join(gone)} of the version in {LOCK.name}: its sources must be those of Debian "
             f"{RELEASE} with its security updates; where Debian has a newer version, run `python -m shipping lock`"
         )
-    return [gone.get(package.name) or _kept(folder, package.sha256) for package in locked()]
-
-
-def _kept(folder: Path, sha256: str) -> Path:
-    return folder / f"{sha256}.deb"
+    return [gone.get(package.name) or kept_file(folder, package.sha256) for package in locked()]
 
 
 def _fetch(packages: list[Package], folder: Path) -> dict[str, Path]:
     """Brings packages into the folder. Those whose version is gone come in the archive's present one, by name."""
     wanted = {package.name: f"{package.name}:amd64={package.version}" for package in packages}
-    files = _downloaded(wanted, folder)
+    files = downloaded(wanted, folder)
     gone: dict[str, Path] = {}
     for package in packages:
         if package.name not in files:
             say(f"{package.name} {package.version} is no longer in the archive")
-            gone |= _downloaded({package.name: f"{package.name}:amd64"}, folder)
-        elif files[package.name] != _kept(folder, package.sha256):
+            gone |= downloaded({package.name: f"{package.name}:amd64"}, folder)
+        elif files[package.name] != kept_file(folder, package.sha256):
             files[package.name].unlink()
             raise BuildError(f"{package.name} {package.version}: the file has not the SHA-256 {package.sha256}")
     return gone
-
-
-def _downloaded(wanted: dict[str, str], folder: Path) -> dict[str, Path]:
-    """Files named after their hash, by package; asks with the lists of this machine, then with fresh ones.
-
-    What the archive does not have is left out.
-    """
-    if shutil.which("apt-get") is None or shutil.which("dpkg-deb") is None:
-        raise CannotRunError(f"apt-get and dpkg-deb are needed to fetch packages of Debian {RELEASE}")
-    found = _asked([], list(wanted.values()), folder) if wanted else {}
-    if missing := [what for name, what in wanted.items() if name not in found]:
-        (folder / "lists" / "partial").mkdir(parents=True, exist_ok=True)
-        fresh = ["-o", f"Dir::State::Lists={folder / 'lists'}", "-o", f"Dir::Cache={folder}"]
-        _run(["apt-get", *fresh, *UNCONFINED, "update", "--quiet"], folder)
-        # One by one: apt-get fetches nothing at all when one of its arguments is unknown.
-        for what in missing:
-            found |= _asked(fresh, [what], folder)
-    return found
-
-
-def _asked(options: list[str], wanted: list[str], folder: Path) -> dict[str, Path]:
-    with tempfile.TemporaryDirectory(dir=folder) as place:
-        _run(["apt-get", *options, *UNCONFINED, "download", "--quiet", *wanted], Path(place))
-        files = {field_of(file, "Package"): file for file in Path(place).glob("*.deb")}
-        return {name: file.rename(_kept(folder, _sha256(file))) for name, file in files.items()}
-
-
-def _run(command: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
-    environment = {**os.environ, "LC_ALL": "C.UTF-8"}
-    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
-
-
-def _sha256(file: Path) -> str:
-    return hashlib.sha256(file.read_bytes()).hexdigest()
-
-
-def field_of(file: Path, name: str) -> str:
-    """A field of a package's control file, such as `Version`."""
-    done = subprocess.run(["dpkg-deb", "--field", file, name], capture_output=True, text=True, check=True)
-    return done.stdout.strip()
 
 
 def main(arguments: list[str]) -> int:
@@ -130,9 +80,9 @@ def main(arguments: list[str]) -> int:
     argparse.ArgumentParser(prog="python -m shipping lock", description=__doc__).parse_args(arguments)
     folder = cache_folder() / "debian"
     folder.mkdir(parents=True, exist_ok=True)
-    files = _downloaded({name: f"{name}:amd64" for name in PACKAGES}, folder)
+    files = downloaded({name: f"{name}:amd64" for name in PACKAGES}, folder)
     if missing := [name for name in PACKAGES if name not in files]:
         raise BuildError(f"apt-get finds no {', '.join(missing)}")
-    lines = [f"{name} {field_of(files[name], 'Version')} {_sha256(files[name])}\n" for name in PACKAGES]
+    lines = [f"{name} {field_of(files[name], 'Version')} {sha256_of(files[name])}\n" for name in PACKAGES]
     LOCK.write_text(HEADER + "".join(lines))
     return 0

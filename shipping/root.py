@@ -12,7 +12,7 @@ import tarfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path, PurePosixPath
 
-from shipping.debian import field_of
+from testbed.debian_archive import field_of
 from testbed.images.layers import FILE, PROGRAM, SCRATCH_FOLDER, Entry, Layer, folder, layer, link, text
 
 PYTHON = "usr/bin/python3.11"

@@ -74,6 +74,20 @@ VALUES = (
         443,
         "Port of the API server at those addresses.",
     ),
+    Value(
+        "metrics.podMonitor",
+        {"enum": ["", "monitoring.coreos.com/v1", "azmonitoring.coreos.com/v1"]},
+        "",
+        "apiVersion of a PodMonitor for the operator: monitoring.coreos.com/v1 for the Prometheus Operator, "
+        "azmonitoring.coreos.com/v1 for Azure Managed Prometheus. Empty: none.",
+    ),
+    Value("metrics.rules", {"type": "boolean"}, False, "Alert rules as a PrometheusRule of the Prometheus Operator."),
+    Value(
+        "metrics.dashboard",
+        {"type": "boolean"},
+        False,
+        "The Grafana dashboard in a ConfigMap labelled for its sidecar.",
+    ),
 )
 
 

@@ -120,6 +120,23 @@ def test_an_overlay_names_the_api_server_and_gets_the_policy_of_the_chart(render
     assert found[key] == rendered(networkPolicy={"apiServers": ["10.0.0.4/32"]})[key]
 
 
+METRICS = {"podMonitor": "monitoring.coreos.com/v1", "rules": True, "dashboard": True}
+
+
+def test_what_is_for_prometheus_and_grafana_is_that_of_the_component(rendered, built):
+    wanted = built(components=["../manifests/observability"])
+    del wanted[NAMESPACE_OF_THE_RELEASE]
+
+    assert rendered(allowed={"install": False}, metrics=METRICS) == wanted
+
+
+def test_azure_managed_prometheus_reads_a_monitor_of_its_own_group(rendered):
+    found = rendered(metrics={"podMonitor": "azmonitoring.coreos.com/v1"})
+
+    assert found["PodMonitor", "hermetic-system", "hermetic-operator"]["apiVersion"] == "azmonitoring.coreos.com/v1"
+    assert not [key for key in found if key[0] == "PrometheusRule"]
+
+
 @pytest.mark.parametrize(
     ("namespace", "config"),
     [
@@ -263,6 +280,7 @@ def test_lint_finds_nothing(helm, tmp_path):
         ({"image": IMAGE, "config": {"lease": {"namespace": "a"}}}, "lease"),
         ({"image": IMAGE, "networkPolicy": {"apiServers": ["10.0.0.4"]}}, "apiServers"),
         ({"image": IMAGE, "resources": {"claims": []}}, "claims"),
+        ({"image": IMAGE, "metrics": {"podMonitor": "monitoring.coreos.com/v2"}}, "podMonitor"),
         ({"image": IMAGE, "global": {"imageRegistry": "a"}}, "global"),
     ],
 )

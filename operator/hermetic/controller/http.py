@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from aiohttp import web
+from prometheus_client import CONTENT_TYPE_LATEST
 
 from hermetic.errors import ConfigurationInvalid
 
@@ -22,7 +23,7 @@ async def serve_health(
         return web.Response(text="ok" if ready() else "not primed yet", status=200 if ready() else 503)
 
     async def exposition(_: web.Request) -> web.Response:
-        return web.Response(body=metrics(), content_type="text/plain", charset="utf-8")
+        return web.Response(body=metrics(), headers={"Content-Type": CONTENT_TYPE_LATEST})
 
     app = web.Application()
     app.add_routes([web.get("/healthz", healthz), web.get("/readyz", readyz), web.get("/metrics", exposition)])

@@ -1,0 +1,63 @@
+"""Packages of Debian's archive as files, named after their hash; fetched by apt-get, not installed."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+
+from testbed.errors import CannotRunError
+
+# As root apt-get downloads as a user of its own, who cannot write to the cache folder.
+UNCONFINED = ("-o", "APT::Sandbox::User=")
+
+
+def kept_file(folder: Path, sha256: str) -> Path:
+    """Where a package of this hash lies in a folder."""
+    return folder / f"{sha256}.deb"
+
+
+def downloaded(wanted: Mapping[str, str], folder: Path) -> dict[str, Path]:
+    """The files of packages, by name; asks with the lists of this machine, then with fresh ones.
+
+    `wanted` has what apt-get shall be asked for, such as `zlib1g:amd64=1.2.13`. What the archive does not have is left
+    out.
+    """
+    if shutil.which("apt-get") is None or shutil.which("dpkg-deb") is None:
+        raise CannotRunError("apt-get and dpkg-deb are needed to fetch packages of Debian")
+    found = _asked([], list(wanted.values()), folder) if wanted else {}
+    if missing := [what for name, what in wanted.items() if name not in found]:
+        (folder / "lists" / "partial").mkdir(parents=True, exist_ok=True)
+        fresh = ["-o", f"Dir::State::Lists={folder / 'lists'}", "-o", f"Dir::Cache={folder}"]
+        _run(["apt-get", *fresh, *UNCONFINED, "update", "--quiet"], folder)
+        # One by one: apt-get fetches nothing at all when one of its arguments is unknown.
+        for what in missing:
+            found |= _asked(fresh, [what], folder)
+    return found
+
+
+def _asked(options: list[str], wanted: list[str], folder: Path) -> dict[str, Path]:
+    with tempfile.TemporaryDirectory(dir=folder) as place:
+        _run(["apt-get", *options, *UNCONFINED, "download", "--quiet", *wanted], Path(place))
+        files = {field_of(file, "Package"): file for file in Path(place).glob("*.deb")}
+        return {name: file.rename(kept_file(folder, sha256_of(file))) for name, file in files.items()}
+
+
+def _run(command: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "LC_ALL": "C.UTF-8"}
+    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+
+
+def sha256_of(file: Path) -> str:
+    """The hash of a file in hexadecimal."""
+    return hashlib.sha256(file.read_bytes()).hexdigest()
+
+
+def field_of(file: Path, name: str) -> str:
+    """A field of a package's control file, such as `Version`."""
+    done = subprocess.run(["dpkg-deb", "--field", file, name], capture_output=True, text=True, check=True)
+    return done.stdout.strip()

@@ -1,0 +1,103 @@
+"""Prometheus and promtool of Debian, unpacked into the cache folder, and one Prometheus as a process."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import tempfile
+import urllib.error
+import urllib.parse
+import urllib.request
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from testbed.debian_archive import downloaded
+from testbed.errors import BuildError
+from testbed.processes import Component, free_port, wait_until
+from testbed.programs import cache_folder, only_builder
+
+PACKAGE = "prometheus"
+
+
+@dataclass(frozen=True)
+class PrometheusPrograms:
+    """Where the two programs lie."""
+
+    prometheus: Path
+    promtool: Path
+
+
+def prometheus_programs() -> PrometheusPrograms:
+    """The programs, fetched (20 MB) when they are not there yet. Installing the package would start a service."""
+    folder = cache_folder() / PACKAGE
+    if not folder.is_dir():
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with only_builder(PACKAGE):
+            if not folder.is_dir():
+                _unpack(folder)
+    return PrometheusPrograms(folder / "usr/bin/prometheus", folder / "usr/bin/promtool")
+
+
+def _unpack(folder: Path) -> None:
+    with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{PACKAGE}-") as place:
+        file = downloaded({PACKAGE: PACKAGE}, Path(place)).get(PACKAGE)
+        if file is None:
+            raise BuildError(f"apt-get finds no package {PACKAGE}: its sources must be those of Debian")
+        root = Path(place) / "root"
+        subprocess.run(["dpkg-deb", "--extract", file, root], check=True)
+        root.rename(folder)
+
+
+class Prometheus:
+    """One Prometheus that scrapes one target every second, with the rules of one file."""
+
+    def __init__(self, folder: Path, target: str, rules: Path) -> None:
+        self._server = f"http://127.0.0.1:{(port := free_port())}"
+        scrape = {"job_name": "hermetic", "static_configs": [{"targets": [target]}]}
+        configuration = {
+            "global": {"scrape_interval": "1s", "evaluation_interval": "1s"},
+            "rule_files": [str(rules)],
+            "scrape_configs": [scrape],
+        }
+        file = folder / "prometheus.yaml"
+        file.write_text(yaml.safe_dump(configuration))
+        self.component = Component(
+            "prometheus",
+            [
+                prometheus_programs().prometheus,
+                f"--config.file={file}",
+                f"--storage.tsdb.path={folder / 'data'}",
+                f"--web.listen-address=127.0.0.1:{port}",
+            ],
+            folder / "prometheus.log",
+        )
+
+    def start(self) -> None:
+        """Start, and return when it answers."""
+        self.component.start()
+        wait_until("Prometheus ready", lambda: self._get("/-/ready") is not None, [self.component])
+
+    def stop(self) -> None:
+        """End it."""
+        self.component.stop()
+
+    def query(self, expression: str) -> list[dict[str, Any]]:
+        """The samples of an instant query; raises with Prometheus' own words where it refuses the expression."""
+        answer = json.loads(self._get(f"/api/v1/query?{urllib.parse.urlencode({'query': expression})}") or "{}")
+        if answer.get("status") != "success":
+            raise ValueError(f"{expression}: {answer.get('error', 'no answer')}")
+        samples: list[dict[str, Any]] = answer["data"]["result"]
+        return samples
+
+    def _get(self, path: str) -> bytes | None:
+        try:
+            with urllib.request.urlopen(self._server + path, timeout=5) as answer:
+                body: bytes = answer.read()
+                return body
+        except urllib.error.HTTPError as refusal:
+            return refusal.read() if refusal.code == 400 else None
+        except OSError:
+            return None

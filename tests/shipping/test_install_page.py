@@ -16,7 +16,8 @@ API_SERVER = "10.1.0.200/32"
 def test_the_overlay_names_the_image_by_digest(tmp_path):
     for folder in ("manifests", "crds"):
         (tmp_path / folder).symlink_to(REPOSITORY / folder)
-    overlay = manifest("With kustomize").replace("sha256:DIGEST", DIGEST).replace("API_SERVER_CIDR", API_SERVER)
+    overlay = manifest("With kustomize").replace("sha256:DIGEST", DIGEST)
+    overlay += manifest("The operator's network").replace("API_SERVER_CIDR", API_SERVER)
     (tmp_path / "kustomization.yaml").write_text(overlay)
     kubectl = Kubectl(programs("kubernetes")["kubectl"], tmp_path / "none")
 

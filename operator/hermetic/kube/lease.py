@@ -111,8 +111,10 @@ class LeaderLease:
                 log.info("lease acquired", identity=self._identity, namespace=self._namespace)
                 return
             if hindrance != told:
-                say = log.warning if refused else log.info
-                say("waiting for the lease", identity=self._identity, because=hindrance)
+                if refused:
+                    log.warning("lease refused", identity=self._identity, because=refused)
+                else:
+                    log.info("waiting for the lease", identity=self._identity, because=hindrance)
                 told = hindrance
             await self._sleep(self._timing.poll_every)
 

@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 import yaml
+from prometheus_client.metrics import MetricWrapperBase
 
-from hermetic.controller.telemetry import RESULTS, Telemetry
+from hermetic.controller.telemetry import Telemetry
 from testbed.azure.kql import parse
 from testbed.installation import REPOSITORY
 from testbed.prometheus import prometheus_programs
@@ -23,18 +24,25 @@ QUERIES = sorted((SHIPPED / "queries").glob("*.kql"))
 HOUR = 3600
 
 
+WATCHED = {
+    "watch_queue": (lambda: 0, lambda: 0),
+    "watch_events": (lambda: 0,),
+    "watch_conditions": (lambda: {("Ready", "True"): 1},),
+}
+
+
 def exposed() -> dict[str, set[str]]:
     """Labels by series name, of everything that the operator can expose."""
     telemetry = Telemetry()
-    telemetry.watch_queue(lambda: 0, lambda: 0)
-    telemetry.watch_conditions(lambda: {("Ready", "True"): 1})
-    telemetry.count_request("get", "pods", 200)
-    telemetry.count_audit_fault("check")
-    telemetry.tell_isolation(None, (), None)
-    telemetry.reconciles.labels(result=RESULTS[0]).inc()
+    assert {name for name in dir(telemetry) if name.startswith("watch_")} == WATCHED.keys()
+    for name, arguments in WATCHED.items():
+        getattr(telemetry, name)(*arguments)
+    for metric in vars(telemetry).values():
+        if isinstance(metric, MetricWrapperBase) and metric._labelnames:
+            metric.labels(*metric._labelnames)  # a metric has no series before its first value
     found: dict[str, set[str]] = {}
-    for metric in telemetry.registry.collect():
-        for sample in metric.samples:
+    for family in telemetry.registry.collect():
+        for sample in family.samples:
             if not sample.name.endswith("_created"):
                 found.setdefault(sample.name, set()).update(sample.labels)
     return found

@@ -19,6 +19,7 @@ from testbed.flux import CONTROLLERS
 from testbed.installation import REPOSITORY
 from tests.controlplane.fluxed import RELEASES, Fluxed, fluxed
 from tests.controlplane.kstatus import kstatus
+from tests.controlplane.sealed import ATTESTATIONS
 from tests.install_page import commands
 from tests.scenarios import VLLM_IMAGE, Manifest, a_baked_model, a_share_model, changed
 
@@ -93,6 +94,19 @@ def test_models_wait_for_the_proof_and_the_proof_for_the_operator(fluxed: Fluxed
     fluxed.until_ready("models", digest)
     assert kstatus(fluxed.models.get("llama")) == "Current"
     assert fluxed.models.condition("llama")["reason"] == "Serving"
+
+
+def test_a_newer_attestation_takes_the_place_of_the_old_one_in_one_revision(serving: Fluxed) -> None:
+    pods, (audit, old) = uids(serving), serving.artifact["audit"]
+    new = serving.sealed.attestation()
+
+    digest = serving.push(audit=[audit, new])
+
+    serving.until_ready("models", digest)
+    serving.sealed.until("Pass")
+    held = [one["metadata"]["name"] for one in serving.api.get(ATTESTATIONS)["items"]]
+    assert held == [new["metadata"]["name"]] != [old["metadata"]["name"]]
+    assert uids(serving) == pods
 
 
 def test_the_recipe_takes_every_image_by_digest_and_the_audit_finds_nothing_against_its_pods(proven: Fluxed) -> None:

@@ -22,7 +22,7 @@ from testbed.kubectl import Kubectl
 from tests.controlplane.deployments import Deployments, module_namespace
 from tests.controlplane.test_tenant_fences import a_tenant
 from tests.controlplane.written import AuditLog
-from tests.scenarios import BAKED_IMAGE, DIGEST, Manifest, a_baked_model, changed, reporting
+from tests.scenarios import BAKED_IMAGE, DIGEST, Manifest, a_baked_model, a_share_model, changed, reporting
 
 BINDINGS = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicybindings"
 FENCES = ("hermetic-workloads", "hermetic-model-pods", "hermetic-model-templates", "hermetic-services")
@@ -157,15 +157,36 @@ SERVICES: dict[str, Edit] = {
     "sticky": in_spec(sessionAffinity="ClientIP"),
     "near": in_spec(trafficDistribution="PreferClose"),
     "local": in_spec(internalTrafficPolicy="Local"),
+    "annotation of a cloud": lambda live: live["metadata"]["annotations"].update(
+        {"service.beta.kubernetes.io/azure-load-balancer-internal-subnet": "dmz"}
+    ),
+    "annotation of a network": lambda live: live["metadata"]["annotations"].update(
+        {"service.cilium.io/global": "true"}
+    ),
 }
 BUDGETS: dict[str, Edit] = {
     "eviction": in_spec(unhealthyPodEvictionPolicy="IfHealthyBudget"),
     "expression": lambda live: live["spec"]["selector"].update(matchExpressions=[{"key": "x", "operator": "Exists"}]),
 }
+ACCOUNTS: dict[str, Edit] = {
+    "pull secrets": lambda live: live.update(imagePullSecrets=[{"name": "mine"}]),
+    "secrets": lambda live: live.update(secrets=[{"name": "mine"}]),
+    "token": lambda live: live.update(automountServiceAccountToken=True),
+}
+POLICIES: dict[str, Edit] = {
+    "way out": in_spec(egress=[{}]),
+    "way in": lambda live: live["spec"].setdefault("ingress", []).append({"from": [{"podSelector": {}}]}),
+    "only ways in": in_spec(policyTypes=["Ingress"]),
+    "expression": lambda live: live["spec"]["podSelector"].update(
+        matchExpressions=[{"key": "x", "operator": "DoesNotExist"}]
+    ),
+}
 KINDS = {
     "apps/v1 deployments": PODS,
     "v1 services": SERVICES,
     "policy/v1 poddisruptionbudgets": BUDGETS,
+    "v1 serviceaccounts": ACCOUNTS,
+    "networking.k8s.io/v1 networkpolicies": POLICIES,
 }
 EDITS = {f"{kind}: {what}": (kind, edit) for kind, edits in KINDS.items() for what, edit in edits.items()}
 
@@ -223,11 +244,17 @@ def test_what_a_tenant_adds_is_taken_out_again(models: tuple[Deployments, Api], 
     deployments, tenant = models
     kind, edit = EDITS[what]
     where = path(deployments, kind, model(what))
-    right = deployments.wait("the object", lambda: _found(tenant, where))["spec"]
+    right = content(deployments.wait("the object", lambda: _found(tenant, where)))
 
-    assert edited(tenant, where, edit)["spec"] != right, "the edit was let through"
+    assert content(edited(tenant, where, edit)) != right, "the edit was let through"
 
-    deployments.wait("the correction", lambda: tenant.get(where)["spec"] == right)
+    deployments.wait("the correction", lambda: content(tenant.get(where)) == right)
+
+
+def content(live: Manifest) -> Manifest:
+    """The object without what changes by itself."""
+    kept = {name: value for name, value in live.items() if name not in ("metadata", "status")}
+    return {**kept, "annotations": live["metadata"].get("annotations") if live["kind"] == "Service" else None}
 
 
 def _found(api: Api, where: str) -> Manifest | None:
@@ -421,3 +448,28 @@ def test_a_copy_of_a_pod_for_debugging_is_named(serving: Deployments, models: tu
 
     tenant.delete(f"{pods}/copied")
     serving.until("runs", "Serving")
+
+
+def test_what_cannot_be_taken_out_of_volume_and_claim_is_named(models: tuple[Deployments, Api]) -> None:
+    """By a tenant the class of the claim's attributes; by an administrator fields of the volume."""
+    deployments, tenant = models
+    deployments.apply(reporting(changed(a_share_model("kept"), replicas=0, endpoint={})))
+    deployments.until("kept", "ScaledToZero")
+    claims = f"/api/v1/namespaces/{deployments.namespace}/persistentvolumeclaims"
+    claim = next(one for one in tenant.get(claims)["items"] if one["metadata"]["name"].startswith("kept-"))
+    where = f"{claims}/{claim['metadata']['name']}"
+    deployments.wait("the claim is bound", lambda: tenant.get(where)["status"]["phase"] == "Bound")
+    volume = f"/api/v1/persistentvolumes/{claim['spec']['volumeName']}"
+    terms = [{"matchExpressions": [{"key": "x", "operator": "Exists"}]}]
+    before = deployments.workload("kept")
+    for account, path, name, value in (
+        (tenant, where, "volumeAttributesClassName", "fast"),
+        (deployments.api, volume, "volumeAttributesClassName", "fast"),
+        (deployments.api, volume, "nodeAffinity", {"required": {"nodeSelectorTerms": terms}}),
+    ):
+        edited(account, path, in_spec(**{name: value}))
+        words = f"'{path.rpartition('/')[2]}' has spec.{name}, which Hermetic did not render, written by '"
+        deployments.wait("it is named", lambda words=words: words in deployments.condition("kept")["message"])
+        assert deployments.condition("kept")["reason"] == "NotAsRendered"
+    deployments.change("kept", drainSeconds=41)
+    deployments.wait("a change goes on", lambda: pod(deployments.workload("kept") or {}) != pod(before or {}))

@@ -352,16 +352,15 @@ def annotated(world: World, **annotations: str) -> World:
 
 
 @pytest.mark.parametrize("name", PUBLIC_SIDE)
-def test_annotation_that_opens_a_public_side_is_gone_after_two_looks(name):
-    """The first look takes it over from whoever set it, the second drops it."""
+def test_annotation_that_opens_a_public_side_is_taken_out(name):
     manifest = a_share_model()
     world = annotated(running(manifest), **{name: "true"})
-    first = planned(manifest, world)
-    assert written(first) == [("Service", "drifted")]
-    assert first.apply[0].manifest["metadata"]["annotations"][name] == ""
-    second = planned(manifest, carried_out(world, first))
-    assert written(second) == [("Service", "changed")]
-    assert name not in second.apply[0].manifest["metadata"]["annotations"]
+    decided = planned(manifest, world)
+    assert written(decided) == [("Service", "drifted")]
+    patch = decided.apply[0].patch
+    assert patch is not None
+    assert patch["metadata"]["annotations"][name] is None
+    assert written(planned(manifest, carried_out(world, decided))) == []
 
 
 @pytest.mark.parametrize("value", ["false", "True", "yes", ""])

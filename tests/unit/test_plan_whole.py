@@ -8,23 +8,14 @@ from typing import Any
 
 import pytest
 
+from hermetic.plan.drift import has_drifted
 from hermetic.plan.managers import LARGEST_BOOK, MOST_MANAGERS, Step, kept, spelled, writers
-from hermetic.plan.whole import foreign, whole
+from hermetic.plan.whole import foreign, lasting, whole
 from tests.controller.cluster_in_memory import _merge_patched
 from tests.renderings import RENDERINGS
 from tests.worlds import living, rendered
 
 EVERYTHING = rendered(RENDERINGS["everything-said"])
-WHOLE = [kind for kind in EVERYTHING if kind in ("Deployment", "Service", "PodDisruptionBudget")]
-
-
-def maps(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-    """The path of every mapping in a value that is compared field by field."""
-    if isinstance(value, dict):
-        yield path
-    steps = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
-    for key, inner in steps:
-        yield from maps(inner, (*path, key))
 
 
 def at(value: Any, path: tuple[Any, ...]) -> Any:
@@ -39,18 +30,112 @@ def test_nothing_is_foreign_in_what_was_applied() -> None:
             assert foreign(child, living(child)) == ()
 
 
-@pytest.mark.parametrize("kind", WHOLE)
-def test_a_field_that_is_added_anywhere_is_found_and_taken_out(kind: str) -> None:
+def additions(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[str, tuple[Any, ...], Callable[[Any], object]]]:
+    """(what, where, edit of the value there) of something more in every map and every list."""
+    if isinstance(value, dict):
+        yield "field", path, lambda found: found.update(ofALaterKubernetes={"x": "y"})
+        yield "field that is off", path, lambda found: found.update(ofALaterKubernetes=False)
+        yield "field of nothing", path, lambda found: found.update(ofALaterKubernetes=0)
+        for key, inner in value.items():
+            yield from additions(inner, (*path, key))
+    elif isinstance(value, list):
+        more = _another(value[0]) if value else {"x": "y"}
+        yield "last item", path, lambda found: found.append(more)
+        yield "first item", path, lambda found: found.insert(0, more)
+        if value:
+            yield "item twice", path, lambda found: found.append(copy.deepcopy(found[0]))
+        if len(value) > 1:
+            yield "other order", path, lambda found: found.reverse()
+        for number, inner in enumerate(value):
+            yield from additions(inner, (*path, number))
+
+
+def _another(item: Any) -> Any:
+    return (
+        {**item, "name": "more", "mountPath": "/more", "containerPort": 1, "port": 1} if isinstance(item, dict) else "x"
+    )
+
+
+def _content(manifest: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in manifest.items() if name != "metadata"}
+
+
+@pytest.mark.parametrize("name", RENDERINGS)
+def test_what_is_added_anywhere_to_any_object_is_seen_and_taken_out(name: str) -> None:
+    """Of every kind that is rendered, in every map and list but metadata: no field is known here by its name."""
+    for kind, desired in rendered(RENDERINGS[name]).items():
+        for what, path, edit in additions(_content(desired)):
+            if path in ((), ("status",), ("apiVersion",), ("kind",)) and kind != "ServiceAccount":
+                continue  # no other kind has a field beside its spec
+            live = living(desired)
+            edit(at(live, path))
+            assert foreign(desired, live) or has_drifted(desired, live), (kind, what, path)
+            assert _content(_merge_patched(live, whole(desired, live))) == _content(desired), (kind, what, path)
+
+
+FOREIGN_FIELDS: dict[str, tuple[str, dict[str, Any]]] = {
+    "pull secrets of an account": ("ServiceAccount", {"imagePullSecrets": [{"name": "mine"}]}),
+    "secrets of an account": ("ServiceAccount", {"secrets": [{"name": "mine"}]}),
+    "limits of a claim": ("PersistentVolumeClaim", {"spec": {"resources": {"limits": {"storage": "1Gi"}}}}),
+    "source of a claim": ("PersistentVolumeClaim", {"spec": {"dataSource": {"kind": "VolumeSnapshot", "name": "x"}}}),
+    "selector of a claim": ("PersistentVolumeClaim", {"spec": {"selector": {"matchLabels": {"a": "b"}}}}),
+    "attribute of a share": ("PersistentVolume", {"spec": {"csi": {"volumeAttributes": {"secretName": "mine"}}}}),
+    "secret of a share": ("PersistentVolume", {"spec": {"csi": {"nodeStageSecretRef": {"name": "mine"}}}}),
+}
+
+
+@pytest.mark.parametrize("what", FOREIGN_FIELDS)
+def test_fields_that_kubernetes_knows_of_other_kinds_are_foreign_too(what: str) -> None:
+    kind, added = FOREIGN_FIELDS[what]
     desired = EVERYTHING[kind]
-    held_by_drift = ("tolerations", "nodeSelectorTerms", "topologySpreadConstraints")
-    for path in maps(desired["spec"]):
-        if any(name in held_by_drift and len(path) > path.index(name) + 1 for name in path):
-            continue  # one value, compared as a whole
-        live = living(desired)
-        at(live["spec"], path)["ofALaterKubernetes"] = {"x": "y"}
-        assert foreign(desired, live), path
-        after = _merge_patched(live, whole(desired, live))
-        assert after["spec"] == desired["spec"], path
+    live = _merge_patched(living(desired), added)
+    assert foreign(desired, live)
+    assert _content(_merge_patched(live, whole(desired, live))) == _content(desired)
+
+
+def test_what_the_binder_writes_into_a_volume_is_not_foreign() -> None:
+    desired = EVERYTHING["PersistentVolume"]
+    live = _merge_patched(living(desired), {"spec": {"claimRef": {"uid": "u", "resourceVersion": "7"}}})
+    assert foreign(desired, live) == ()
+    assert _merge_patched(live, whole(desired, live))["spec"]["claimRef"] == live["spec"]["claimRef"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "field", "value"),
+    [
+        ("PersistentVolume", "nodeAffinity", {"required": {}}),
+        ("PersistentVolume", "volumeAttributesClassName", "fast"),
+        ("PersistentVolumeClaim", "volumeAttributesClassName", "fast"),
+    ],
+)
+def test_what_the_api_server_does_not_let_go_is_reported_and_left(kind: str, field: str, value: Any) -> None:
+    desired = EVERYTHING[kind]
+    live = _merge_patched(living(desired), {"spec": {field: value}})
+    assert foreign(desired, live) == ()
+    assert [spelled(steps) for steps in lasting(live)] == [f"spec.{field}"]
+    assert _merge_patched(live, whole(desired, live)) == live
+
+
+STEERING = [
+    "service.beta.kubernetes.io/azure-pip-name",
+    "service.beta.kubernetes.io/azure-load-balancer-internal-subnet",
+    "service.beta.kubernetes.io/of-another-cloud",
+    "service.kubernetes.io/topology-mode",
+    "service.cilium.io/global",
+    "external-dns.alpha.kubernetes.io/hostname",
+]
+
+
+@pytest.mark.parametrize("name", STEERING)
+def test_an_annotation_that_steers_a_service_is_taken_out_and_others_are_not(name: str) -> None:
+    desired = rendered(RENDERINGS["share"])["Service"]
+    live = living(desired)
+    kept = {**live["metadata"]["annotations"], "argocd.argoproj.io/tracking-id": "chat"}
+    live["metadata"]["annotations"] = kept
+    assert foreign(desired, live) == ()
+    live["metadata"]["annotations"] = {**kept, name: "x"}
+    assert [spelled(steps) for steps in foreign(desired, live)] == [f"metadata.annotations.{name}"]
+    assert _merge_patched(live, whole(desired, live))["metadata"]["annotations"] == kept
 
 
 EDITS: dict[str, tuple[Callable[[Any], object], str]] = {

@@ -7,7 +7,7 @@ off on arrival: annotations, labels and owners of others, and everything but the
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from hermetic.kinds import (
@@ -36,18 +36,23 @@ LABELS = frozenset({
     "hermetic.dev/modeldeployment", "hermetic.dev/namespace", "hermetic.dev/owner-uid", "hermetic.dev/pod-template",
 })  # fmt: skip
 ANNOTATIONS = frozenset({"hermetic.dev/intent", "hermetic.dev/pod-template"})
-OF_OTHERS = frozenset({"secrets", "imagePullSecrets"})  # lists of a ServiceAccount, which its pods do not use
+OF_OTHERS = ("secrets", "imagePullSecrets")
+"""Lists of a ServiceAccount that we render none of: the first item tells that there are some."""
 
 
 def cut(kind: Kind, manifest: Manifest, owner: tuple[str, str] | None) -> dict[str, Any]:
     """What is kept of an object whose owner, by its controller or its labels, has this namespace and name."""
     if owner is None or not _is_named_after(kind, manifest, owner[1]):
         return head(kind, manifest)
-    kept = {name: value for name, value in manifest.items() if name not in OF_OTHERS}
+    kept = {**manifest, **{name: _first_of(manifest[name]) for name in OF_OTHERS if manifest.get(name)}}
     kept["metadata"] = _metadata(kind, manifest["metadata"])
     if kind is PERSISTENT_VOLUME_CLAIM and len(json.dumps(kept)) > LARGEST_CLAIM:
         return head(kind, manifest)
     return kept
+
+
+def _first_of(items: Sequence[Manifest]) -> list[dict[str, str]]:
+    return [{"name": str(items[0].get("name") or "")[:LONGEST_ANNOTATION]}]
 
 
 def head(kind: Kind, manifest: Manifest) -> dict[str, Any]:

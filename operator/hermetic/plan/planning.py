@@ -31,7 +31,7 @@ from hermetic.plan.isolation import closes_at, enforcement, gate
 from hermetic.plan.managers import spelled, writers
 from hermetic.plan.rendered import has_ended, is_left_over, rolled_out_at
 from hermetic.plan.scheduling import patience_ends
-from hermetic.plan.whole import foreign, foreign_to_template, is_whole, whole
+from hermetic.plan.whole import foreign, foreign_to_template, whole
 from hermetic.plan.world import ChildKey, World
 
 Manifest = Mapping[str, Any]
@@ -287,27 +287,12 @@ def _change(manifest: Manifest, live: Manifest | None) -> Change | None:
         return Change(manifest, "absent")
     if live["metadata"].get("deletionTimestamp"):
         return None
-    if (cleansed := _without_public_side(manifest, live)) is not None:
-        return Change(cleansed, "drifted")
     added = foreign(manifest, live)
     # Fields that others hold would outlive an apply in which we no longer say them.
-    patch = whole(manifest, live) if added or (is_whole(manifest) and live["metadata"].get("managedFields")) else None
+    patch = whole(manifest, live) if added or live["metadata"].get("managedFields") else None
     if is_of_another_intent(manifest, live):
         return Change(manifest, "changed", patch)
     return Change(manifest, "drifted", patch) if added or has_drifted(manifest, live) else None
-
-
-def _without_public_side(manifest: Manifest, live: Manifest) -> Manifest | None:
-    """Take over annotations that would open a public side; the next look drops them: they are ours by then."""
-    if manifest["kind"] != SERVICE.kind:
-        return None
-    present = live["metadata"].get("annotations") or {}
-    foreign = {name: "" for name in PUBLIC_SIDE if present.get(name)}
-    if not foreign:
-        return None
-    said = manifest["metadata"]
-    annotations = {**said["annotations"], **foreign}
-    return with_intent({**manifest, "metadata": {**said, "annotations": annotations}})
 
 
 def _surplus(desired: tuple[Manifest, ...], world: World, *, claims: bool) -> Iterator[Condemned]:

@@ -13,7 +13,8 @@ from hermetic.objects.names import MANAGED_BY, Owner, selector, template_of
 from hermetic.objects.pod import ENGINE
 from hermetic.plan.contents import containers, contents, differing
 from hermetic.plan.gates import image_is_allowed
-from hermetic.plan.managers import Step, writers
+from hermetic.plan.managers import Step, spelled, writers
+from hermetic.plan.whole import lasting
 from hermetic.plan.world import World
 
 OURS = {"containers": ENGINE, "initContainers": "link-cache"}
@@ -68,6 +69,7 @@ def _everything(world: World, now: datetime) -> Iterator[Strange]:
     template = live["spec"]["template"] if live is not None else {}
     expected, rolled_out = contents(template.get("spec") or {}), rolled_out_at(world)
     yield from _images(f"the template of Deployment '{world.owner.name}'", expected, world)
+    yield from _lasting(world)
     for pod in sorted(world.pods, key=lambda pod: str(pod["metadata"]["name"])):
         held, where = pod.get("spec"), f"pod '{pod['metadata']['name']}'"
         if not held or has_ended(pod):
@@ -80,6 +82,14 @@ def _everything(world: World, now: datetime) -> Iterator[Strange]:
         elif is_left_over(pod, world) and rolled_out is not None and rolled_out <= now:
             words = f"is not of the present template of Deployment '{world.owner.name}', whose rollout is complete"
             yield Strange(f"{where} {words}", of_image=False)
+
+
+def _lasting(world: World) -> Iterator[Strange]:
+    for (kind, name), live in sorted(world.children.items()):
+        for steps in lasting(live):
+            by = "".join(f", written by '{one}' (field manager)" for one in writers(live, steps)[:1])
+            words = f"has {spelled(steps)}, which Hermetic did not render{by}, and which the API server does not let go"
+            yield Strange(f"{kind} '{one_line(name)}' {words}: delete it, and it is made anew", of_image=False)
 
 
 def _identity(where: str, pod: Mapping[str, Any], owner: Owner) -> Iterator[Strange]:

@@ -1,7 +1,7 @@
-"""What others added to the spec of a live object: server-side apply leaves it there, for it belongs to them.
+"""What others added to a live object: server-side apply leaves it there, for it belongs to them.
 
-The spec of a Deployment, a Service and a PodDisruptionBudget is one value: what we did not set and the API server does
-not fill in is foreign, and a merge patch takes it out again.
+Everything of an object but its metadata and its status is one value: what we did not set and the API server does not
+fill in is foreign, and a merge patch takes it out again. Of metadata that holds for annotations that steer a Service.
 """
 
 from __future__ import annotations
@@ -9,10 +9,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from hermetic.kinds import DEPLOYMENT, SERVICE
 from hermetic.plan.drift import KEYED_LISTS
+from hermetic.plan.leading import PUBLISHES
 from hermetic.plan.managers import Step, Steps, spelled
 
 ANYTHING = object()
+ASIDE = frozenset({"apiVersion", "kind", "metadata", "status"})
+# By these a cloud provider and the cluster's network learn what to make of a Service.
+STEERING = ("service.beta.kubernetes.io/", "service.kubernetes.io/")
 _POD = "spec.template.spec"
 _PROBES = ("livenessProbe", "readinessProbe", "startupProbe")
 
@@ -50,23 +55,34 @@ FILLED: Mapping[str, Mapping[str, Any]] = {
         "spec.sessionAffinity": "None",
     },
     "PodDisruptionBudget": {},
+    "NetworkPolicy": {},
+    "ServiceAccount": {},
+    "PersistentVolume": {"spec.claimRef.uid": ANYTHING, "spec.claimRef.resourceVersion": ANYTHING},
+    "PersistentVolumeClaim": {},
+}
+
+# What the API server does not let go once it is there, by kind: it is reported and not taken out.
+LASTING: Mapping[str, tuple[str, ...]] = {
+    "PersistentVolume": ("nodeAffinity", "volumeAttributesClassName"),
+    "PersistentVolumeClaim": ("volumeAttributesClassName",),
 }
 
 
-def is_whole(desired: Mapping[str, Any]) -> bool:
-    """Whether the spec of this kind is one value."""
-    return desired["kind"] in FILLED
-
-
 def foreign(desired: Mapping[str, Any], live: Mapping[str, Any]) -> tuple[Steps, ...]:
-    """The places in the live object's spec where somebody else added something; none for kinds that nobody adds to."""
-    kind = desired["kind"]
-    return tuple(_added(kind, desired["spec"], live["spec"], (Step("spec"),))) if is_whole(desired) else ()
+    """The places in the live object where somebody else added something that can be taken out."""
+    added = _added(desired["kind"], _content(desired), _content(live), ())
+    return (*added, *((Step("metadata"), Step("annotations"), Step(name)) for name in _steering(desired, live)))
 
 
 def foreign_to_template(desired: Mapping[str, Any], live: Mapping[str, Any]) -> bool:
     """Whether somebody added something to the pods of a Deployment."""
-    return any(steps[1].field == "template" for steps in foreign(desired, live))
+    return any(steps[:2] == (Step("spec"), Step("template")) for steps in foreign(desired, live))
+
+
+def lasting(live: Mapping[str, Any]) -> tuple[Steps, ...]:
+    """The places where somebody else added something that cannot be taken out; no builder renders these fields."""
+    spec = live.get("spec") or {}
+    return tuple((Step("spec"), Step(name)) for name in LASTING.get(live["kind"], ()) if spec.get(name))
 
 
 def whole(desired: Mapping[str, Any], live: Mapping[str, Any]) -> dict[str, Any]:
@@ -75,18 +91,33 @@ def whole(desired: Mapping[str, Any], live: Mapping[str, Any]) -> dict[str, Any]
     It names no resourceVersion unless it replaces the list of owners: controllers write the status all the time, and
     what others add meanwhile is seen at the next look.
     """
-    said, seen = dict(desired["metadata"]), live["metadata"]
+    kind, said, seen = desired["kind"], dict(desired["metadata"]), live["metadata"]
     ours, theirs = said.pop("ownerReferences", []), seen.get("ownerReferences") or []
     uids = {reference["uid"] for reference in ours}
     if any(reference not in theirs for reference in ours):
         others = [reference for reference in theirs if reference.get("uid") not in uids]
         said |= {"ownerReferences": [*others, *ours], "resourceVersion": seen["resourceVersion"]}
+    if steering := _steering(desired, live):
+        said |= {"annotations": {**said.get("annotations", {}), **dict.fromkeys(steering)}}
     return {
         "apiVersion": desired["apiVersion"],
-        "kind": desired["kind"],
+        "kind": kind,
         "metadata": {**said, "uid": seen["uid"]},
-        "spec": _patch(desired["kind"], desired["spec"], live["spec"], (Step("spec"),)),
+        **_patch(kind, _content(desired), _content(live), ()),
     }
+
+
+def _content(manifest: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in manifest.items() if name not in ASIDE}
+
+
+def _steering(desired: Mapping[str, Any], live: Mapping[str, Any]) -> tuple[str, ...]:
+    """The annotations of others that steer a Service."""
+    if desired["kind"] != SERVICE.kind:
+        return ()
+    ours, theirs = (one["metadata"].get("annotations") or {} for one in (desired, live))
+    steer = (name for name, value in theirs.items() if value and (name.startswith(STEERING) or name in PUBLISHES))
+    return tuple(sorted(name for name in steer if name not in ours))
 
 
 def _added(kind: str, wanted: Any, found: Any, at: Steps) -> Iterator[Steps]:
@@ -131,9 +162,9 @@ def _key(item: Mapping[str, Any], by: tuple[str, ...]) -> tuple[Any, ...]:
 
 
 def _is_filled_in(kind: str, beside: Mapping[str, Any], value: Any, steps: Steps) -> bool:
-    if value in (None, "", [], {}):
+    if value in (None, "", [], {}) or (len(steps) == 2 and steps[1].field in LASTING.get(kind, ())):
         return True
-    if kind == "Deployment" and steps[-1].field == "serviceAccount":
+    if kind == DEPLOYMENT.kind and steps[-1].field == "serviceAccount":
         return bool(value == beside.get("serviceAccountName"))
     place = spelled(steps, keys=False)
     if place == "spec.template.metadata.annotations":

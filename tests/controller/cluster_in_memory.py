@@ -72,7 +72,7 @@ class ClusterInMemory:
     async def pages(
         self, kind: Kind, *, namespace: str | None = None, label_selector: str = "", field_selector: str = ""
     ) -> AsyncIterator[tuple[list[Manifest], str]]:
-        self.lists[f"{kind.plural}.{kind.version}" if kind in ROUTES else kind.plural] += 1
+        self.lists[f"{kind.plural}.{kind.version}" if kind in ROUTES else f"{kind.part} {kind.plural}".lstrip()] += 1
         await self.fault("list", (kind.kind, namespace or "", ""))
         found = [
             copy.deepcopy(manifest)

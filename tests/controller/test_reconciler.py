@@ -233,7 +233,7 @@ def test_a_namespace_that_goes_away_is_told_once_and_written_to_no_more() -> Non
     virtually(scenario)
 
 
-def test_annotations_that_open_a_public_side_are_taken_over_and_dropped_without_further_notice() -> None:
+def test_annotations_that_open_a_public_side_are_taken_out_by_one_write() -> None:
     async def scenario() -> None:
         cluster = ClusterInMemory()
         async with running(cluster):
@@ -243,7 +243,7 @@ def test_annotations_that_open_a_public_side_are_taken_over_and_dropped_without_
             cluster.edit(where("Service"), lambda found: found["metadata"]["annotations"].update({public: "pip-1"}))
             await rest()
             assert public not in cluster.objects[where("Service")]["metadata"]["annotations"]
-            assert written(cluster).count("Service") == 3, "once to own it, once without it"
+            assert written(cluster).count("Service") == 2, "once to make it, once without them"
 
     virtually(scenario)
 

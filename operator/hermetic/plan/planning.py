@@ -9,7 +9,6 @@ from typing import Any, Literal
 
 from hermetic.api.conditions import ConditionType
 from hermetic.api.modeldeployment import ModelDeploymentSpec
-from hermetic.api.public_services import PUBLIC_SIDE
 from hermetic.api.reasons import Reason
 from hermetic.engines.starting import engine_name
 from hermetic.kinds import (

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from hermetic.api.public_services import PUBLISHES
 from hermetic.kinds import DEPLOYMENT, SERVICE
 from hermetic.plan.drift import KEYED_LISTS
-from hermetic.plan.leading import PUBLISHES
 from hermetic.plan.managers import Step, Steps, spelled
 
 ANYTHING = object()

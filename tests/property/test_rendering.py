@@ -7,11 +7,11 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hermetic.api.public_services import PUBLIC_SIDE
 from hermetic.api.reserved import ENVIRONMENT
 from hermetic.engines.vllm_tables import table_for
 from hermetic.objects.names import Owner
 from hermetic.objects.rendering import render
-from hermetic.objects.service import PUBLIC_SIDE
 from tests.kubernetes_models import MODELS
 from tests.pod_security import violations
 from tests.property.manifests import manifests

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hermetic.objects.service import PUBLIC_SIDE
+from hermetic.api.public_services import PUBLIC_SIDE
 from tests.renderings import RENDERINGS
 from tests.scenarios import a_nim_model, a_share_model
 from tests.worlds import rendered

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from hermetic.api.public_services import PUBLIC_SIDE
 from hermetic.objects.names import TEMPLATE_LABEL
-from hermetic.objects.service import PUBLIC_SIDE
 from hermetic.plan.planning import Plan, plan
 from hermetic.plan.world import World
 from tests.renderings import RENDERINGS

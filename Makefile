@@ -35,6 +35,12 @@ $(INSTALLED): requirements-dev.lock pyproject.toml
 image: $(INSTALLED) ## build the operator's image, an OCI layout in dist/hermetic.tar, without a container engine or a base image
 	$(BIN)/python -m shipping image dist/hermetic.tar
 
+CLI_PYTHON ?= 3.11
+
+.PHONY: cli
+cli: $(INSTALLED) ## build the command line as one file, dist/hermetic.pyz, to carry to a machine without internet; CLI_PYTHON=3.12 for another Python
+	$(BIN)/python -m shipping cli dist/hermetic.pyz --python $(CLI_PYTHON)
+
 .PHONY: wheels
 wheels: $(INSTALLED) ## fetch the wheels of the image into dist/wheels, for shipping/Dockerfile and a base of your own
 	$(BIN)/python -m shipping wheels dist/wheels

@@ -8,6 +8,7 @@ from testbed.commands import run
 
 COMMANDS = {
     "chart": "shipping.chart",
+    "cli": "shipping.command_line",
     "image": "shipping.image_command",
     "lock": "shipping.debian",
     "wheels": "shipping.wheels",

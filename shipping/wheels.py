@@ -21,7 +21,8 @@ LOCK = REPOSITORY / "requirements.lock"
 CACHED = "locked-wheels"
 # Where Debian's Python looks for what is not a package of Debian.
 PLACE = "usr/local/lib/python3.11/dist-packages"
-PYTHON_TAGS = ["--python-version", "3.11", "--implementation", "cp", "--abi", "cp311", "--abi", "abi3", "--abi", "none"]
+PYTHON = "3.11"
+"""That of the image."""
 # The C library of Debian bookworm is 2.36; pip takes a list where others take a bound.
 PLATFORMS = [f"manylinux_2_{minor}_x86_64" for minor in range(36, 4, -1)] + ["manylinux2014_x86_64", "any"]
 # What an installation by pip leaves beside the packages, paths of this machine in it.
@@ -31,14 +32,19 @@ SCRIPT = "#!/usr/bin/python3\nimport sys\n\nfrom hermetic.cli import main\n\nsys
 
 def dependencies_layer() -> Layer:
     """Every wheel of the lock, as installed."""
-    return layer(
-        files_under(_kept() / "packages", PLACE, lambda path: path.parts[0] != "bin" and path.name not in LEFT_BY_PIP)
-    )
+    return layer(dependencies(PLACE))
 
 
 def hermetic_layer() -> Layer:
     """Hermetic's own wheel, and the command `hermetic`."""
-    return layer([*_hermetic_files(), program("usr/local/bin/hermetic", SCRIPT)])
+    return layer([*hermetic_files(PLACE), program("usr/local/bin/hermetic", SCRIPT)])
+
+
+def dependencies(place: str, python: str = PYTHON) -> list[Entry]:
+    """The files of every wheel of the lock, for this Python, below `place`."""
+    return files_under(
+        _kept(python) / "packages", place, lambda path: path.parts[0] != "bin" and path.name not in LEFT_BY_PIP
+    )
 
 
 def hermetic_wheel(folder: Path) -> Path:
@@ -67,33 +73,40 @@ def main(arguments: list[str]) -> int:
     return 0
 
 
-def _hermetic_files() -> list[Entry]:
+def hermetic_files(place: str) -> list[Entry]:
+    """The files of Hermetic's own wheel, below `place`."""
     with tempfile.TemporaryDirectory() as folder, zipfile.ZipFile(hermetic_wheel(Path(folder))) as archive:
         names = [name for name in archive.namelist() if Path(name).name not in LEFT_BY_PIP and name[-1] != "/"]
-        return [Entry(f"{PLACE}/{name}", FILE, archive.read(name)) for name in names]
+        return [Entry(f"{place}/{name}", FILE, archive.read(name)) for name in names]
 
 
-def _kept() -> Path:
+def _kept(python: str = PYTHON) -> Path:
     """A folder with the wheels of the lock (`wheels`), and with what they hold (`packages`); made once per lock."""
-    key = hashlib.sha256("\0".join([*PYTHON_TAGS, *PLATFORMS]).encode() + LOCK.read_bytes()).hexdigest()[:16]
+    tags = _python_tags(python)
+    key = hashlib.sha256("\0".join([*tags, *PLATFORMS]).encode() + LOCK.read_bytes()).hexdigest()[:16]
     folder = cache_folder() / f"{CACHED}-{key}"
     if not folder.is_dir():
         folder.parent.mkdir(parents=True, exist_ok=True)
         with only_builder(CACHED):
             if not folder.is_dir():
-                _fetch_into(folder)
+                _fetch_into(folder, tags)
     return folder
 
 
-def _fetch_into(folder: Path) -> None:
+def _python_tags(python: str) -> list[str]:
+    abi = f"cp{python.replace('.', '')}"
+    return ["--python-version", python, "--implementation", "cp", "--abi", abi, "--abi", "abi3", "--abi", "none"]
+
+
+def _fetch_into(folder: Path, tags: list[str]) -> None:
     """Works beside the final place and renames: an interrupted installation is never taken for a whole one."""
     partial = Path(tempfile.mkdtemp(prefix=f".{CACHED}-partial-", dir=folder.parent))
     wheels, packages = str(partial / "wheels"), str(partial / "packages")
     say(f"{CACHED}: fetching (30 MB; they are kept for next time)")
     offline = ["--no-index", "--find-links", wheels]
     try:
-        run_logged(CACHED, "fetching", [*_pip("download"), "--dest", wheels], partial / "fetch.log")
-        install = [*_pip("install"), *offline, "--no-compile", "--target", packages]
+        run_logged(CACHED, "fetching", [*_pip("download", tags), "--dest", wheels], partial / "fetch.log")
+        install = [*_pip("install", tags), *offline, "--no-compile", "--target", packages]
         run_logged(CACHED, "installing", install, partial / "install.log")
         partial.chmod(0o755)
         partial.rename(folder)
@@ -101,10 +114,10 @@ def _fetch_into(folder: Path) -> None:
         shutil.rmtree(partial, ignore_errors=True)
 
 
-def _pip(doing: str) -> list[str]:
+def _pip(doing: str, tags: list[str]) -> list[str]:
     """pip for the lock: wheels alone, of the image's Python and not of this one."""
     return [
         sys.executable, "-m", "pip", doing, "--quiet", "--disable-pip-version-check", "--no-deps", "--only-binary",
-        ":all:", "--require-hashes", "--requirement", str(LOCK), *PYTHON_TAGS,
+        ":all:", "--require-hashes", "--requirement", str(LOCK), *tags,
         *(part for platform in PLATFORMS for part in ("--platform", platform)),
     ]  # fmt: skip

@@ -8,6 +8,7 @@ from testbed.installation import REPOSITORY
 from testbed.kubectl import Kubectl
 from testbed.programs import programs
 from tests.install_page import commands, manifest
+from tests.pod_security import violations
 
 DIGEST = "sha256:" + "1" * 64
 API_SERVER = "10.1.0.200/32"
@@ -37,4 +38,13 @@ def test_every_make_target_of_the_page_is_one():
     made = [line.split()[1] for line in commands("The image") if line.startswith("make ")]
 
     assert made == ["image"]
+    made += [line.split()[1] for line in commands("The command line") if line.startswith("make ")]
+    assert made == ["image", "cli"]
     assert all(f"\n{target}:" in targets for target in made)
+
+
+def test_the_pod_that_proves_the_pull_is_restricted():
+    pod = yaml.safe_load(manifest("What the cluster must have"))
+
+    assert violations(pod["spec"]) == []
+    assert pod["metadata"]["name"] in commands("What the cluster must have")[-1]

@@ -128,6 +128,21 @@ def proxies_that_let_everything_through(manifests: Manifests) -> str:
     return of_the_mesh(manifests, "Sidecar", {"outboundTrafficPolicy": {"mode": "ALLOW_ANY"}})
 
 
+@plant("k8s-mesh-egress", "high", "Istio: RequestAuthentication")
+def keys_fetched_outside(manifests: Manifests) -> str:
+    """The mesh's control plane fetches keys from a name outside."""
+    spec = {"jwtRules": [{"issuer": "team", "jwksUri": f"https://{OUTSIDE}/keys"}]}
+    namespace = closed_namespace(manifests)
+    return put(manifests, manifest("security.istio.io/v1", "RequestAuthentication", "out", namespace, spec=spec))
+
+
+@plant("k8s-mesh-egress", "high", "Istio: Wasm plugin")
+def code_of_proxies_fetched_outside(manifests: Manifests) -> str:
+    """Proxies fetch code from a name outside."""
+    namespace, spec = closed_namespace(manifests), {"url": f"https://{OUTSIDE}/filter.wasm"}
+    return put(manifests, manifest("extensions.istio.io/v1alpha1", "WasmPlugin", "out", namespace, spec=spec))
+
+
 def definition(manifests: Manifests, group: str, plural: str, kind: str) -> str:
     """A CustomResourceDefinition."""
     versions = [{"name": "v1", "served": True, "storage": True}]

@@ -22,7 +22,18 @@ from hermetic.audit.estate.questions import Answer, Body
 from hermetic.audit.findings import Evidence, Severity, Verdict
 from hermetic.audit.judging import findings_of
 from hermetic.audit.policy import Policy
-from tests.kubernetes_estates import CLUSTER, POLICY, Manifest, findings, manifest, owned, pod, verdicts, with_one
+from tests.kubernetes_estates import (
+    CLUSTER,
+    POLICY,
+    REGISTRY,
+    Manifest,
+    findings,
+    manifest,
+    owned,
+    pod,
+    verdicts,
+    with_one,
+)
 
 FINE, OPEN, UNSEEN = Verdict.PASS, Verdict.FAIL, Verdict.UNKNOWN
 
@@ -111,6 +122,10 @@ def of_the_mesh(kind: Any, **spec: Any) -> Manifest:
     return manifest(kind, "out", "team", spec=spec)
 
 
+def tokens_of(**rule: str) -> Manifest:
+    return of_the_mesh(mesh.RequestAuthentication, jwtRules=[rule])
+
+
 REGISTRY_ONLY = {"mesh": "outboundTrafficPolicy: {mode: REGISTRY_ONLY}"}
 OF_THE_MESH = manifest(ConfigMap, "istio", "istio-system", data=REGISTRY_ONLY)
 
@@ -142,6 +157,18 @@ OF_THE_MESH = manifest(ConfigMap, "istio", "istio-system", data=REGISTRY_ONLY)
         (of_the_mesh(mesh.VirtualService, http=[{"mirrors": [{"destination": {"host": "tap.example.com"}}]}]), OPEN),
         (of_the_mesh(mesh.VirtualService, tcp=[{"route": [{"destination": {"host": "db.team.svc"}}]}]), FINE),
         (of_the_mesh(mesh.VirtualService, http=[{"route": [{"destination": {"host": "reviews"}}]}]), FINE),
+        (tokens_of(jwksUri="https://login.example.com/keys"), OPEN),
+        (tokens_of(issuer="https://login.example.com"), OPEN),
+        (tokens_of(issuer="https://login.example.com", jwks='{"keys": []}'), FINE),
+        (tokens_of(issuer="https://login.example.com", jwksUri="http://keys.team.svc:8080/jwks"), FINE),
+        (of_the_mesh(mesh.RequestAuthentication), FINE),
+        (of_the_mesh(mesh.WasmPlugin, url="https://code.example.com/filter.wasm"), OPEN),
+        (of_the_mesh(mesh.WasmPlugin, url="oci://ghcr.io/team/filter:v1"), OPEN),
+        (of_the_mesh(mesh.WasmPlugin, url="team/filter:v1"), OPEN),  # of docker.io, where none is named
+        (of_the_mesh(mesh.WasmPlugin, url="oci://stranger.azurecr.io/filter:v1"), OPEN),
+        (of_the_mesh(mesh.WasmPlugin, url=f"oci://{REGISTRY}/filter@sha256:{'0' * 64}"), FINE),
+        (of_the_mesh(mesh.WasmPlugin, url="http://files.team.svc.cluster.local/filter.wasm"), FINE),
+        (of_the_mesh(mesh.WasmPlugin, url="file:///opt/filter.wasm"), FINE),
     ],
 )
 def test_the_mesh_is_open_where_it_names_what_is_outside(one: Manifest, said: Verdict) -> None:

@@ -78,9 +78,9 @@ HARMLESS_KINDS: Mapping[str, frozenset[str]] = {
     "acn.azure.com": frozenset({"ClusterSubnetState", "NodeNetworkConfig", "NodeInfo", "OverlayExtensionConfig"}),
     "multitenancy.acn.azure.com": frozenset({"NodeInfo", "MultitenantPodNetworkConfig", "PodNetworkInstance"}),
     "networking.istio.io": frozenset({"DestinationRule", "ProxyConfig", "WorkloadGroup"}),
-    "security.istio.io": frozenset({"AuthorizationPolicy", "PeerAuthentication", "RequestAuthentication"}),
+    "security.istio.io": frozenset({"AuthorizationPolicy", "PeerAuthentication"}),
     "telemetry.istio.io": frozenset({"Telemetry"}),
-    "extensions.istio.io": frozenset({"WasmPlugin"}),
+    "extensions.istio.io": frozenset(),
 }  # fmt: skip
 
 # Groups whose kinds decide where packets go or what may leave: a kind of theirs that is not read is worth a high doubt.

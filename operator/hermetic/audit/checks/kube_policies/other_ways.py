@@ -11,9 +11,19 @@ from hermetic.audit.egress.prefixes import network, public_part
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.kubernetes import other_ways as kinds
 from hermetic.audit.estate.kubernetes.calls import ConfigMap
-from hermetic.audit.estate.kubernetes.mesh import MeshGateway, ServiceEntry, Sidecar, VirtualService, WorkloadEntry
+from hermetic.audit.estate.kubernetes.corefile import bare_host
+from hermetic.audit.estate.kubernetes.mesh import (
+    MeshGateway,
+    RequestAuthentication,
+    ServiceEntry,
+    Sidecar,
+    VirtualService,
+    WasmPlugin,
+    WorkloadEntry,
+)
 from hermetic.audit.estate.kubernetes.names import is_inside
 from hermetic.audit.estate.kubernetes.objects import KubernetesObject
+from hermetic.audit.estate.kubernetes.outside import is_outside
 from hermetic.audit.estate.kubernetes.served import SERVED, ServedGroup
 from hermetic.audit.estate.look import Look
 from hermetic.audit.estate.probe.addresses import is_address
@@ -91,21 +101,24 @@ def _is(way: _Way, one: KubernetesObject) -> Iterator[Judgement]:
 # ------------------------------------------------------------------ Istio
 
 
-def mesh_egress(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
+def mesh_egress(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     """Nothing in the mesh names a destination outside, and no proxy is set to let everything through."""
     entries, workloads = everywhere(estate, ServiceEntry), everywhere(estate, WorkloadEntry)
     gateways, sidecars = everywhere(estate, MeshGateway), everywhere(estate, Sidecar)
     services, maps = everywhere(estate, VirtualService), everywhere(estate, ConfigMap)
+    tokens, plugins = everywhere(estate, RequestAuthentication), everywhere(estate, WasmPlugin)
     said = (
         *objections(entries, _judge_entry),
         *objections(workloads, _judge_workload),
         *objections(gateways, _judge_gateway),
         *objections(sidecars, _judge_sidecar),
         *objections(services, _judge_service),
+        *objections(tokens, _judge_tokens),
+        *objections(plugins, partial(_judge_plugin, policy)),
         *judge_settings(estate, maps),
     )
     fine = f"{counted(len(entries), 'ServiceEntry', 'ServiceEntries')}: nothing in the mesh names a destination outside"
-    looks: tuple[Look, ...] = (entries, workloads, gateways, sidecars, services)
+    looks: tuple[Look, ...] = (entries, workloads, gateways, sidecars, services, tokens, plugins)
     if is_there(estate):  # without Istio there is no mesh that a ConfigMap could set up
         looks = (*looks, maps, estate.every(ServedGroup, SERVED.target))
     yield from settled(estate, said, "MeshInside", fine, *looks)
@@ -149,6 +162,20 @@ def _judge_service(service: VirtualService) -> Iterator[Judgement]:
     outside = [one for one in service.leads_to if _is_outside(one)]
     if outside:
         yield _leads_out(service, f"sends traffic to {', '.join(outside[:3])}", outside[0])
+
+
+def _judge_tokens(tokens: RequestAuthentication) -> Iterator[Judgement]:
+    outside = [one for one in tokens.fetches if _is_outside(bare_host(one))]
+    if outside:
+        yield _leads_out(tokens, f"has keys fetched from {', '.join(outside[:3])}", bare_host(outside[0]))
+
+
+def _judge_plugin(policy: Policy, plugin: WasmPlugin) -> Iterator[Judgement]:
+    """Code that each proxy fetches by itself: from a registry that images may come from, or from inside."""
+    host = plugin.host
+    approved = frozenset(one.lower() for one in policy.allowed_registries)
+    if host and host not in approved and (is_outside(host) or (approved and not is_inside(host))):
+        yield _leads_out(plugin, f"runs code in proxies that they fetch from {host}", host)
 
 
 def _leads_out(one: KubernetesObject, message: str, target: str) -> Judgement:

@@ -104,6 +104,8 @@ KINDS: tuple[type[KubernetesObject], ...] = (
     mesh.MeshGateway,
     mesh.Sidecar,
     mesh.VirtualService,
+    mesh.RequestAuthentication,
+    mesh.WasmPlugin,
     VolumeSnapshotClass,
     Deployment,
     StatefulSet,

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, ClassVar
 
+from hermetic.audit.estate.kubernetes.corefile import bare_host
+from hermetic.audit.estate.kubernetes.images import registry_of
 from hermetic.audit.estate.kubernetes.objects import KubernetesObject
 from hermetic.audit.estate.resource import Part
 from hermetic.audit.estate.spelling import FreeMap
@@ -136,3 +138,58 @@ class VirtualService(KubernetesObject):
                 yield from (one.destination.host for one in rule.route or ())
                 yield from (one.host for one in (rule.mirror,) if one is not None)
                 yield from (one.destination.host for one in rule.mirrors or () if one.destination is not None)
+
+
+class JwtRule(Part):
+    """Whose tokens are accepted. Without keys in the rule itself, istiod fetches them."""
+
+    issuer: str = ""
+    jwks_uri: str = ""
+    jwks: str = ""
+
+
+class RequestAuthenticationSpec(Part):
+    """Rules for tokens."""
+
+    jwt_rules: list[JwtRule] | None = None
+
+
+class RequestAuthentication(KubernetesObject):
+    """security.istio.io/v1/requestauthentications."""
+
+    TYPE: ClassVar[str] = "security.istio.io/v1/requestauthentications"
+    KIND: ClassVar[str] = "RequestAuthentication"
+
+    spec: RequestAuthenticationSpec = RequestAuthenticationSpec()
+
+    @property
+    def fetches(self) -> Iterator[str]:
+        """Every URL that keys are fetched from: that of the keys, or else the issuer's, which tells where they are."""
+        for rule in self.spec.jwt_rules or ():
+            if url := rule.jwks_uri or ("" if rule.jwks else rule.issuer):
+                yield url
+
+
+class WasmPluginSpec(Part):
+    """Where the code comes from: a URL (oci, http, https, file), or an image without a scheme."""
+
+    url: str = ""
+
+
+class WasmPlugin(KubernetesObject):
+    """extensions.istio.io/v1alpha1/wasmplugins."""
+
+    TYPE: ClassVar[str] = "extensions.istio.io/v1alpha1/wasmplugins"
+    KIND: ClassVar[str] = "WasmPlugin"
+
+    spec: WasmPluginSpec = WasmPluginSpec()
+
+    @property
+    def host(self) -> str:
+        """Where the code is fetched; "" for a file that is there already, and where nothing is named."""
+        scheme, mark, rest = self.spec.url.partition("://")
+        if scheme.lower() == "file" or not self.spec.url:
+            return ""
+        return bare_host(
+            self.spec.url if scheme.lower() in {"http", "https"} else registry_of(rest if mark else scheme)
+        )

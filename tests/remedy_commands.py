@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hermetic.audit.checks.registry import CHECKS
-from hermetic.audit.remedies.placeholders import PLACEHOLDER, STEMS, placeholders_in
+from hermetic.audit.remedies.placeholders import PLACEHOLDER, STEMS
 from hermetic.audit.remedies.steps import is_command, steps_of
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -32,6 +32,8 @@ SAMPLES = {
 _FENCE = re.compile(r"^```[a-z]*\n(.*?)^```", re.MULTILINE | re.DOTALL)
 _SPAN = re.compile(r"(\\?[`'])((?:az|kubectl) [^`'\n]+?)\1")  # a quote inside a quoted expression has a backslash
 _ENDS = re.compile(r"(?:\s(?:\.\.\.|…))?\s(?:\||&&|>|;)\s.*| #.*|\s(?:\.\.\.|…)$")
+# Words in capitals that a command means as they are.
+_LITERAL = frozenset({"HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE", "JSON", "TCP", "UDP"})
 
 
 @dataclass(frozen=True)
@@ -46,6 +48,11 @@ class Typed:
     def words(self) -> list[str]:
         """As a shell would split it, with values in place of placeholders, and without the program."""
         return [with_samples(word) for word in shlex.split(self.command)][1:]
+
+
+def placeholders_in(command: str) -> tuple[str, ...]:
+    """The words in capitals of a command, each once, known or not."""
+    return tuple(dict.fromkeys(word for word in PLACEHOLDER.findall(command) if word not in _LITERAL))
 
 
 def with_samples(word: str) -> str:

@@ -11,10 +11,11 @@ import pytest
 
 from hermetic.audit.estate.arm_ids import type_of
 from hermetic.audit.findings import Finding, Verdict
-from hermetic.audit.remedies.placeholders import CHOSEN, KNOWN, STEMS, placeholders_in
+from hermetic.audit.remedies.placeholders import CHOSEN, KNOWN, STEMS
 from hermetic.audit.remedies.steps import steps_of
 from testbed.azure.baseline import LAYOUTS, estate_of
 from testbed.azure.plants import PLANTS
+from tests.remedy_commands import placeholders_in
 from tests.stand_in_answers import judged
 
 

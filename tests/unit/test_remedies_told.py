@@ -13,11 +13,10 @@ from hermetic.audit.remedies.placeholders import (
     FROM_THE_CLUSTER,
     FROM_THE_RESOURCE,
     KNOWN,
-    placeholders_in,
 )
 from hermetic.audit.remedies.steps import Step, steps_of
 from hermetic.audit.remedies.told import IN_THE_NODE_GROUP, Surroundings, remedy_told
-from tests.remedy_commands import ROOT, page_steps
+from tests.remedy_commands import ROOT, page_steps, placeholders_in
 
 PAGES = list(page_steps())
 STEPS = [(check, step) for check, text in PAGES for step in steps_of(text)]

@@ -182,11 +182,6 @@ def reserved_flag(argument: str) -> str:
     return next((flag for flag in VLLM_FLAGS if flag.startswith(name)), "")
 
 
-def why_flag_is_reserved(argument: str) -> str:
-    """One clause for the error message; the argument must name a reserved flag."""
-    return VLLM_FLAGS[reserved_flag(argument)]
-
-
 def _words(names: tuple[str, ...] | dict[str, str]) -> str:
     return "[" + ", ".join(f"'{name}'" for name in names) + "]"
 

@@ -16,7 +16,6 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from hermetic.audit.controls import NONE, Controls
-from hermetic.audit.topology import Topology
 
 if TYPE_CHECKING:
     from hermetic.audit.comparison import Comparison
@@ -129,11 +128,6 @@ class Finding:
     derived_from: Parts | None = None
     masked: bool = False
 
-    @property
-    def closes_the_gate(self) -> bool:
-        """A critical or high Fail."""
-        return self.verdict is Verdict.FAIL and self.severity.decides
-
 
 @dataclass(frozen=True, slots=True)
 class CheckPage:
@@ -185,7 +179,6 @@ class Report:
     not_asked: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     tool_version: str = ""
-    topology: Topology | None = None
     comparison: Comparison | None = None
     private_subnets: tuple[PrivateSubnet, ...] = ()
     run: Run | None = None

@@ -16,9 +16,6 @@ from prometheus_client.registry import Collector
 from hermetic import __version__
 from hermetic.audit.findings import Finding, Severity, Verdict
 
-RESULTS = ("unchanged", "written", "refused", "retried")
-
-
 # How many deployments, by condition and status.
 ConditionCounts = Callable[[], Mapping[tuple[str, str], int]]
 

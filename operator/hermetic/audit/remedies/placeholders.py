@@ -147,12 +147,4 @@ KNOWN = frozenset(
 )
 """Every placeholder that a remedy may hold."""
 
-# Words in capitals that a command means as they are.
-LITERAL = frozenset({"HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE", "JSON", "TCP", "UDP"})
-
 PLACEHOLDER = re.compile(r"(?<![A-Za-z0-9_])[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)*(?![A-Za-z0-9_])")
-
-
-def placeholders_in(command: str) -> tuple[str, ...]:
-    """The words in capitals of a command, each once, known or not."""
-    return tuple(dict.fromkeys(word for word in PLACEHOLDER.findall(command) if word not in LITERAL))

@@ -1,4 +1,4 @@
-"""The topology of a report that brings none: what its findings' paths say about the network."""
+"""The topology of a report: what its findings' paths say about the network."""
 
 from __future__ import annotations
 
@@ -86,11 +86,7 @@ class Bundle:
 
 
 def ways_of(report: Report) -> list[Way]:
-    """What the drawing shows, in words, the worst first: every path of a finding, or each open link of the topology."""
-    if report.topology is not None:
-        labels = {place.id: place.label for place in report.topology.nodes}
-        ends = [(link.source, link.target) for link in report.topology.edges if link.open]
-        return [Way((labels[a], labels[b]), OPEN) for a, b in ends if a in labels and b in labels]
+    """What the drawing shows, in words, the worst first: every path of a finding."""
     drawn = [
         (finding, Way(hops_of(path), _state(finding), finding.severity))
         for finding in worst_first(report.findings)
@@ -141,13 +137,11 @@ def _joined(one: Bundle, other: Bundle, place: int) -> Bundle:
 
 
 def topology_of(report: Report) -> Topology:
-    """The report's own topology, or the cluster and every path that a finding draws, parallel ones as one.
+    """The cluster and every path that a finding draws, parallel ones as one.
 
     A path of a Fail is open, and says so where something masks it today. One of an accepted Fail is open too, and says
     that it is accepted: an exception closes nothing. Anything else is drawn as not known to be open.
     """
-    if report.topology is not None:
-        return report.topology
     cluster = Place(report.cluster.lower(), PlaceKind.CLUSTER, short_name(report.cluster))
     places = {cluster.id: cluster}
     links: dict[tuple[str, str], Link] = {}

@@ -19,12 +19,6 @@ class NodeAddress(Part):
     address: str = ""
 
 
-class NodeSpec(Part):
-    """Which machine of the cloud it is."""
-
-    provider_id: str | None = None
-
-
 class NodeStatus(Part):
     """What it says of itself."""
 
@@ -39,7 +33,6 @@ class Node(KubernetesObject):
     KIND: ClassVar[str] = "Node"
     NAMESPACED: ClassVar[bool] = False
 
-    spec: NodeSpec = NodeSpec()
     status: NodeStatus = NodeStatus()
 
     @property
@@ -85,17 +78,8 @@ class AksNodeClass(KubernetesObject):
     spec: NodeClassSpec = NodeClassSpec()
 
 
-class StaticGatewaySpec(Part):
-    """Whether it comes with public addresses; absent means that it does."""
-
-    provision_public_ips: bool | None = None
-    public_ip_prefix_id: str | None = None
-
-
 class StaticGatewayConfiguration(KubernetesObject):
     """egressgateway.kubernetes.azure.com/v1alpha1/staticgatewayconfigurations."""
 
     TYPE: ClassVar[str] = "egressgateway.kubernetes.azure.com/v1alpha1/staticgatewayconfigurations"
     KIND: ClassVar[str] = "StaticGatewayConfiguration"
-
-    spec: StaticGatewaySpec = StaticGatewaySpec()

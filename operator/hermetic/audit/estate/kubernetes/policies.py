@@ -38,11 +38,6 @@ class LabelSelector(Part):
     match_expressions: list[Requirement] | None = None
 
     @property
-    def selects_all(self) -> bool:
-        """Whether it leaves nothing out."""
-        return not self.match_labels and not self.match_expressions
-
-    @property
     def requirements(self) -> tuple[Requirement, ...]:
         """All that it asks for; labels by their values are written as expressions."""
         named = (

@@ -46,7 +46,6 @@ class ServiceSpec(Part):
     external_name: str | None = None
     load_balancer_ip: str | None = None
     load_balancer_class: str | None = None
-    allocate_load_balancer_node_ports: bool | None = None
 
 
 class ServiceStatus(Part):

@@ -42,7 +42,6 @@ class NfsVolume(Part):
 class AzureFileVolume(Part):
     """A volume of the old in-tree driver."""
 
-    share_name: str | None = None
     read_only: bool | None = None
 
 
@@ -52,17 +51,9 @@ class AzureDiskVolume(Part):
     disk_uri: str | None = None
 
 
-class ClaimReference(Part):
-    """The claim that a volume is bound to."""
-
-    namespace: str = ""
-    name: str = ""
-
-
 class VolumeSpec(Part):
     """What the volume is."""
 
-    access_modes: list[str] | None = None
     mount_options: list[str] | None = None
     csi: CsiVolume | None = None
     nfs: NfsVolume | None = None
@@ -74,7 +65,6 @@ class VolumeSpec(Part):
     iscsi: NetworkDisk | None = None
     cephfs: NetworkDisk | None = None
     rbd: NetworkDisk | None = None
-    claim_ref: ClaimReference | None = None
 
 
 class PersistentVolume(KubernetesObject):

@@ -197,6 +197,35 @@ def test_fail_ends_no_pod_and_starts_none_and_pass_catches_up(sealed: SealedClus
     assert [line for one in seen for line in contradictions(one)] == []
 
 
+def test_a_template_that_others_change_behind_a_closed_gate_is_corrected_at_once_and_starts_nothing(
+    sealed: SealedCluster, serving: Deployments
+):
+    """By a member of system:masters, whom no policy keeps from it; `pods` are let in by nobody."""
+    before, right = uids(serving), template(serving)
+    closes(sealed)
+    serving.until("llama", "IsolationBroken")
+    more = {"name": "more", "image": right["spec"]["containers"][0]["image"]}
+    path = f"/apis/apps/v1/namespaces/{serving.namespace}/deployments/llama"
+    changed_by_others = {"containers": [*right["spec"]["containers"], more]}
+    serving.api.merge(path, {"spec": {"template": {"spec": changed_by_others}}})
+
+    serving.wait("the right template", lambda: template(serving) == right)
+    serving.wait("what runs is what was there", lambda: uids(serving) <= before)
+    assert replicas(serving) <= 2
+    assert serving.condition("llama")["reason"] == "IsolationBroken"
+
+    sealed.attest()
+    serving.until("llama", "Serving")
+    assert (template(serving), replicas(serving)) == (right, 2)
+
+
+def template(home: Deployments) -> dict[str, Any]:
+    live = home.workload("llama")
+    assert live is not None
+    found: dict[str, Any] = live["spec"]["template"]
+    return found
+
+
 def test_workload_that_somebody_deletes_behind_a_closed_gate_does_not_come_back_until_it_opens(
     sealed: SealedCluster, serving: Deployments
 ):

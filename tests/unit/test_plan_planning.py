@@ -10,7 +10,9 @@ from typing import Any
 import pytest
 
 from hermetic.api.public_services import PUBLIC_SIDE
+from hermetic.kube.projections import lean_pod
 from hermetic.objects.names import TEMPLATE_LABEL
+from hermetic.plan.contents import completed
 from hermetic.plan.planning import Plan, plan
 from hermetic.plan.world import World
 from tests.renderings import RENDERINGS
@@ -309,13 +311,80 @@ def test_behind_a_closed_gate_a_deleted_workload_is_not_recreated(seen):
     assert (decided.apply, decided.delete) == ((), ())
 
 
-@every_closed_gate
-def test_behind_a_closed_gate_a_template_that_somebody_else_changed_is_not_rolled_again(seen):
-    def another_image(deployment: dict[str, Any]) -> None:
-        deployment["spec"]["template"]["spec"]["containers"][0]["image"] = "another"
+def of_the_live_template(world: World, number: int = 0, *, complete: bool = True) -> dict[str, Any]:
+    """A pod of the template that the Deployment has, as the API server completes it and the store keeps it."""
+    template = world.children["Deployment", world.owner.name]["spec"]["template"]
+    name = f"{world.owner.name}-5d9c-{number}"
+    owners = [{"kind": "ReplicaSet", "name": f"{world.owner.name}-5d9c", "controller": True}]
+    metadata = {"name": name, "uid": name, "labels": template["metadata"]["labels"], "ownerReferences": owners}
+    spec = completed(template["spec"]) if complete else template["spec"]
+    return lean_pod({"metadata": metadata, "spec": spec, "status": {"phase": "Running"}})
 
+
+def another_image(deployment: dict[str, Any]) -> None:
+    deployment["spec"]["template"]["spec"]["containers"][0]["image"] = "another"
+
+
+def another_mark(deployment: dict[str, Any]) -> None:
+    another_image(deployment)
+    deployment["metadata"]["annotations"]["hermetic.dev/pod-template"] = "0" * 16
+
+
+def a_sidecar(deployment: dict[str, Any]) -> None:
+    deployment["spec"]["template"]["spec"]["containers"].append({"name": "x", "image": "another"})
+
+
+def corrected(decided: Plan) -> list[int]:
+    """With how many replicas the Deployment is applied."""
+    found = [change.manifest for change in decided.apply if change.manifest["kind"] == "Deployment"]
+    return [manifest["spec"]["replicas"] for manifest in found]
+
+
+@every_closed_gate
+@pytest.mark.parametrize("edit", [another_image, another_mark, a_sidecar])
+@pytest.mark.parametrize("strangers", [0, 1])
+@pytest.mark.parametrize("ours", [1, 2, 3])
+@pytest.mark.parametrize("name", ["nfs", "everything-said", "tls-and-api-key", "nim-profile"])
+def test_behind_a_closed_gate_a_template_that_others_changed_is_corrected_and_starts_no_pod(
+    seen, edit, ours, strangers, name
+):
+    manifest = changed(RENDERINGS[name], replicas=3)
+    world = running(manifest, 3, evidence=seen)
+    pods = tuple(of_the_live_template(world, number) for number in range(ours))
+    after = edited(world, "Deployment", edit)
+    theirs = tuple(of_the_live_template(after, 7 + number) for number in range(strangers))
+    leaving = of_the_live_template(world, 9)
+    leaving["metadata"]["deletionTimestamp"] = "2026-11-24T12:00:00Z"
+    after = replace(after, pods=(*pods, *theirs, leaving))
+    decided = planned(manifest, after)
+    assert corrected(decided) == [ours]
+    assert planned(manifest, carried_out(after, decided)).apply == ()
+
+
+@every_closed_gate
+def test_behind_a_closed_gate_only_pods_of_a_changed_template_are_stopped(seen):
+    manifest = a_share_model()
+    world = edited(running(manifest, evidence=seen), "Deployment", another_image)
+    assert corrected(planned(manifest, replace(world, pods=(of_the_live_template(world),)))) == [0]
+
+
+@every_closed_gate
+def test_behind_a_closed_gate_a_workload_without_replicas_gets_its_template(seen):
+    manifest = changed(a_share_model(), drainSeconds=7)
+    world = edited(running(a_share_model(), evidence=seen), "Deployment", lambda live: live["spec"].update(replicas=0))
+    for edit in (another_image, another_mark, lambda _: None):
+        decided = planned(manifest, edited(world, "Deployment", edit))
+        assert corrected(decided) == [0]
+        assert decided.apply[-1].manifest["spec"]["template"] == rendered(manifest)["Deployment"]["spec"]["template"]
+
+
+@every_closed_gate
+def test_behind_a_closed_gate_a_change_of_the_spec_corrects_no_template_that_is_not_known(seen):
     world = edited(running(a_share_model(), evidence=seen), "Deployment", another_image)
-    assert "Deployment" not in [kind for kind, _ in written(planned(a_share_model(), world))]
+    world = replace(world, pods=(of_the_live_template(running(a_share_model())),))
+    decided = planned(changed(a_share_model(), drainSeconds=7), world)
+    assert corrected(decided) == []
+    assert decided.held
 
 
 @every_closed_gate

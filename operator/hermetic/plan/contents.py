@@ -44,6 +44,29 @@ def contents(spec: Mapping[str, Any]) -> dict[str, Any]:
     return found
 
 
+def completed(spec: Mapping[str, Any]) -> dict[str, Any]:
+    """The spec of a rendered template with what the API server fills into the fields that are looked at here."""
+    filled = {kind: [_with_environment(item) for item in spec[kind]] for kind in CONTAINERS if spec.get(kind)}
+    volumes = [_with_mode(volume) for volume in spec.get("volumes") or ()]
+    return {"dnsPolicy": "ClusterFirst", **spec, **filled, "volumes": volumes}
+
+
+def _with_environment(container: Mapping[str, Any]) -> dict[str, Any]:
+    variables = [_with_version(variable) for variable in container.get("env") or ()]
+    return {**container, **({"env": variables} if variables else {})}
+
+
+def _with_version(variable: Mapping[str, Any]) -> Mapping[str, Any]:
+    source = variable.get("valueFrom") or {}
+    if "fieldRef" not in source:
+        return variable
+    return {**variable, "valueFrom": {**source, "fieldRef": {"apiVersion": "v1", **source["fieldRef"]}}}
+
+
+def _with_mode(volume: Mapping[str, Any]) -> Mapping[str, Any]:
+    return {**volume, "secret": {"defaultMode": 0o644, **volume["secret"]}} if "secret" in volume else volume
+
+
 def containers(found: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """(kind, container) of every container."""
     for kind in CONTAINERS:

@@ -28,7 +28,7 @@ from hermetic.plan.drift import differences, has_drifted, holds_template, intent
 from hermetic.plan.gates import Blocks, Holds, first_block
 from hermetic.plan.isolation import closes_at, enforcement, gate
 from hermetic.plan.managers import spelled, writers
-from hermetic.plan.rendered import has_ended, is_left_over, rolled_out_at
+from hermetic.plan.rendered import all_of, as_rendered, has_ended, is_left_over, rolled_out_at
 from hermetic.plan.scheduling import patience_ends
 from hermetic.plan.whole import foreign, foreign_to_template, whole
 from hermetic.plan.world import ChildKey, World
@@ -211,6 +211,7 @@ def _behind_closed_gate(desired: tuple[Manifest, ...], world: World, replicas: i
     """What may still be written while isolation is not proven: walls around pods that run, and fewer of them.
 
     Nothing at all before the first pod. A running workload keeps its template; a change that would make new pods waits.
+    A template that others changed is corrected at once, with as many replicas as pods of the right one run.
     """
     live = world.child(DEPLOYMENT)
     if live is None:
@@ -218,8 +219,20 @@ def _behind_closed_gate(desired: tuple[Manifest, ...], world: World, replicas: i
     for manifest in desired:
         if manifest["kind"] != DEPLOYMENT.kind or replicas == 0:
             yield manifest
-        elif _same_template(manifest, live):
-            yield _with_replicas(manifest, min(replicas, live["spec"].get("replicas", 1)))
+        elif (most := _startless(manifest, live, world)) is not None:
+            yield _with_replicas(manifest, min(replicas, live["spec"].get("replicas", 1), most))
+
+
+def _startless(manifest: Manifest, live: Manifest, world: World) -> int | None:
+    """With how many replicas at most the manifest could be applied so that no pod starts; None: with none but 0.
+
+    That of a change of the spec is not known: the pods that run are of an earlier template, and keep it.
+    """
+    replicas, template = int(live["spec"].get("replicas", 1)), manifest["spec"]["template"]
+    if replicas == 0 or _same_template(manifest, live):
+        return replicas
+    is_changed_by_others = _template_mark(live) == _template_mark(manifest) or all_of(template, world)
+    return as_rendered(template, world) if is_changed_by_others else None
 
 
 def _same_template(manifest: Manifest, live: Manifest) -> bool:

@@ -11,7 +11,7 @@ from hermetic.api.text import one_line
 from hermetic.kinds import DEPLOYMENT
 from hermetic.objects.names import MANAGED_BY, Owner, selector, template_of
 from hermetic.objects.pod import ENGINE
-from hermetic.plan.contents import containers, contents, differing
+from hermetic.plan.contents import completed, containers, contents, differing
 from hermetic.plan.gates import image_is_allowed
 from hermetic.plan.managers import Step, spelled, writers
 from hermetic.plan.whole import lasting
@@ -52,6 +52,31 @@ def is_left_over(pod: Mapping[str, Any], world: World) -> bool:
     template = ((world.child(DEPLOYMENT) or {}).get("spec") or {}).get("template") or {}
     ended = has_ended(pod) or "deletionTimestamp" in pod["metadata"]
     return not ended and bool(template) and template_of(pod) != template_of(template)
+
+
+def as_rendered(template: Mapping[str, Any], world: World) -> int:
+    """How many pods run that are of this rendered template and have nothing else in them."""
+    expected = contents(completed(template["spec"]))
+    return sum(1 for pod in _running(world) if template_of(pod) == template_of(template) and _holds(pod, expected))
+
+
+def all_of(template: Mapping[str, Any], world: World) -> bool:
+    """Whether pods run, and each says that it is of this rendered template."""
+    marks = {template_of(pod) for pod in _running(world)}
+    return marks == {template_of(template)}
+
+
+def _running(world: World) -> Iterator[Mapping[str, Any]]:
+    return (pod for pod in world.pods if not has_ended(pod) and "deletionTimestamp" not in pod["metadata"])
+
+
+def _holds(pod: Mapping[str, Any], expected: Mapping[str, Any]) -> bool:
+    held = pod.get("spec") or {}
+    return list(_identities(held)) == list(_identities(expected)) and not any(True for _ in _fields("", held, expected))
+
+
+def _identities(held: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    return ((kind, str(item["name"])) for kind, item in containers(held))
 
 
 def _is_of_the_present(world: World) -> bool:

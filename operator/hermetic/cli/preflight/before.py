@@ -124,7 +124,7 @@ def _permissions(facts: Before) -> Iterator[Row]:
             f"this account lacks {len(creating)} rights that installing needs: {', '.join(map(str, creating))}",
             "an installation that stops half-way leaves rights without the policies that bound them",
             "install with an account that is bound to cluster-admin, or have these granted",
-            tuple(f"kubectl auth can-i {_as_question(right)}" for right in creating[:3]),
+            tuple(map(_as_question, creating[:3])),
         )
     elif missing:
         yield Row(
@@ -140,7 +140,8 @@ def _permissions(facts: Before) -> Iterator[Row]:
 
 def _as_question(right: Right) -> str:
     name = f"{right.resource}.{right.group}" if right.group else right.resource
-    return f"{right.verb} {name}" + (f" --namespace {right.namespace}" if right.namespace else "")
+    where = f" --namespace {right.namespace}" if right.namespace else ""
+    return f"kubectl auth can-i {right.verb} {name}{where}"
 
 
 def _storage(facts: Before) -> Iterator[Row]:

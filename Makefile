@@ -45,6 +45,10 @@ cli: $(INSTALLED) ## build the command line as one file, dist/hermetic.pyz, to c
 wheels: $(INSTALLED) ## fetch the wheels of the image into dist/wheels, for shipping/Dockerfile and a base of your own
 	$(BIN)/python -m shipping wheels dist/wheels
 
+.PHONY: site
+site: $(INSTALLED) ## build the documentation as a site that fetches nothing, in dist/site
+	$(BIN)/python -m shipping site dist/site
+
 # ---------------------------------------------------------------- test bed
 
 .PHONY: programs

@@ -11,6 +11,7 @@ COMMANDS = {
     "cli": "shipping.command_line",
     "image": "shipping.image_command",
     "lock": "shipping.debian",
+    "site": "shipping.site",
     "wheels": "shipping.wheels",
 }
 

@@ -23,14 +23,14 @@ LINK = re.compile(r"\[([^\]]*)\]\(([^)\s]+)\)")
 
 def build(target: Path) -> None:
     """Build the site into a folder, which is replaced; BuildError with mkdocs' words where a link leads nowhere."""
-    mkdocs = ENVIRONMENT.installed() / "bin" / "python"
+    python = ENVIRONMENT.installed() / "bin" / "python"
     with tempfile.TemporaryDirectory() as place:
         stage = Path(place)
         _stage(stage / "pages")
         shutil.copy(CONFIGURATION, stage / "mkdocs.yml")
         shutil.copy(STYLE, stage / "pages" / STYLE.name)
-        command: list[str | Path] = [mkdocs, "-m", "mkdocs", "build", "--quiet", "--strict", "--site-dir", stage / "site"]
-        done = subprocess.run(command, cwd=stage, capture_output=True, text=True, check=False)
+        options: list[str | Path] = ["-m", "mkdocs", "build", "--quiet", "--strict", "--site-dir", stage / "site"]
+        done = subprocess.run([python, *options], cwd=stage, capture_output=True, text=True, check=False)
         if done.returncode != 0:
             raise BuildError(f"mkdocs: {done.stdout}{done.stderr}")
         shutil.rmtree(target, ignore_errors=True)

@@ -45,6 +45,10 @@ def test_lists_that_cannot_be_read_are_unknown(check: str) -> None:
     assert verdicts(world, check) == {CLUSTER.lower(): "Unknown"}
 
 
+def _pools(*held: dict[str, Any]) -> dict[str, Any]:
+    return {"agentPoolProfiles": [{"name": "one"}, *({"name": "two", **one} for one in held)]}
+
+
 def _profile(**network: Any) -> dict[str, Any]:
     return {"networkProfile": {"outboundType": "none", "networkPolicy": "cilium", **network}}
 
@@ -168,6 +172,10 @@ ADDRESS = {"effectiveOutboundIPs": [{"id": "/ip"}]}
         ("aks-unread-features", _profile(natGatewayProfile={"tunnel": 1}), "Unknown", "medium"),
         ("aks-unread-features", _profile(natGatewayProfile={"sku": "StandardV2"}), "Pass", "medium"),
         ("aks-unread-features", {"INGRESSPROFILE": {"WebAppRouting": {"Enabled": False}}}, "Pass", "medium"),
+        ("aks-unread-features", _pools({"tunnelProfile": {"enabled": True}}), "Unknown", "medium"),
+        ("aks-unread-features", _pools({"networkProfile": {"tunnel": {"enabled": True}}}), "Unknown", "medium"),
+        ("aks-unread-features", _pools({"tunnelProfile": {"enabled": False}}), "Pass", "medium"),
+        ("aks-unread-features", _pools({"gpuProfile": {"driver": "None"}, "MaxPods": 110}), "Pass", "medium"),
     ],
 )
 def test_each_setting_is_read_strictly(check: str, properties: dict[str, Any], verdict: str, severity: str) -> None:

@@ -30,6 +30,19 @@ KNOWN: Mapping[str, frozenset[str]] = {
         "azureMonitorProfile serviceMeshProfile resourceUID metricsProfile nodeProvisioningProfile bootstrapProfile "
         "aiToolchainOperatorProfile schedulerProfile hostedSystemProfile status"
     ),
+    "agentpoolprofiles": _names(
+        "name eTag count vmSize osDiskSizeGB osDiskType kubeletDiskType workloadRuntime messageOfTheDay vnetSubnetID "
+        "podSubnetID podIPAllocationMode maxPods osType osSKU maxCount minCount enableAutoScaling scaleDownMode type "
+        "mode orchestratorVersion currentOrchestratorVersion nodeImageVersion upgradeSettings provisioningState "
+        "powerState availabilityZones enableNodePublicIP nodePublicIPPrefixID scaleSetPriority scaleSetEvictionPolicy "
+        "spotMaxPrice tags nodeLabels nodeTaints proximityPlacementGroupID kubeletConfig linuxOSConfig "
+        "enableEncryptionAtHost enableUltraSSD enableFIPS gpuInstanceProfile creationData capacityReservationGroupID "
+        "hostGroupID networkProfile windowsProfile securityProfile gpuProfile artifactStreamingProfile "
+        "virtualMachinesProfile virtualMachineNodesStatus localDNSProfile status gatewayProfile"
+    ),
+    "agentpoolprofiles.networkprofile": _names("nodePublicIPTags allowedHostPorts applicationSecurityGroups dranet"),
+    "agentpoolprofiles.securityprofile": _names("enableVTPM enableSecureBoot sshAccess"),
+    "agentpoolprofiles.gatewayprofile": _names("publicIPPrefixSize"),
     "networkprofile": _names(
         "networkPlugin networkPluginMode networkPolicy networkMode networkDataplane advancedNetworking podCidr "
         "serviceCidr dnsServiceIP outboundType loadBalancerSku loadBalancerProfile natGatewayProfile "
@@ -51,7 +64,7 @@ KNOWN: Mapping[str, frozenset[str]] = {
     "securityprofile": _names("defender azureKeyVaultKms workloadIdentity imageCleaner customCATrustCertificates"),
     "metricsprofile": _names("costAnalysis"),
 }
-"""Fields by the object that holds them. `azureMonitorProfile` is not here: whatever is enabled in it is judged."""
+"""Fields by the object, or the objects of a list, that hold them. `azureMonitorProfile` is not here: whatever is enabled in it is judged."""
 
 OFF = frozenset({"", "disabled", "none", "notspecified", "unmanaged", "manual"})
 
@@ -75,7 +88,7 @@ class ClusterUnread(Resource):
     @property
     def unread(self) -> tuple[str, ...]:
         """Dotted paths, as written, of fields that are not known and not off; sorted."""
-        return tuple(sorted(_unread(self.everything, "", "")))
+        return tuple(sorted(set(_unread(self.everything, "", ""))))
 
 
 def _unread(value: Mapping[str, Any], path: str, written: str) -> Iterator[str]:
@@ -85,8 +98,10 @@ def _unread(value: Mapping[str, Any], path: str, written: str) -> Iterator[str]:
         if name not in KNOWN[path]:
             if not _is_off(inner):
                 yield said
-        elif below in KNOWN and isinstance(inner, Mapping):
-            yield from _unread(inner, below, said)
+        elif below in KNOWN:
+            for one in inner if isinstance(inner, list) else [inner]:
+                if isinstance(one, Mapping):
+                    yield from _unread(one, below, said)
 
 
 def _is_off(value: Any) -> bool:

@@ -214,6 +214,25 @@ class TestAllowedDomains:
         world = served_cluster().change(ZONE_LINK, virtualNetwork={"id": f"{NETWORK}/virtualNetworks/x"})
         assert only(world, "dns-allowed-domains").verdict is Verdict.FAIL
 
+    @pytest.mark.parametrize(
+        ("zone", "policy", "verdict"),
+        [
+            ("privatelink.stranger.example", "NxDomainRedirect", "Fail"),
+            ("privatelink.stranger.example", "OfTomorrow", "Fail"),
+            ("privatelink.stranger.example", "Default", "Pass"),
+            ("privatelink.stranger.example", None, "Pass"),
+            ("privatelink.file.core.windows.net", "NxDomainRedirect", "Pass"),
+        ],
+    )
+    def test_a_zone_whose_unknown_names_are_asked_in_public_is_our_own_only_where_azure_answers_them(
+        self, zone: str, policy: str | None, verdict: str
+    ) -> None:
+        home = f"{NETWORK}/privateDnsZones/{zone}"
+        world = served_cluster().put(home, {"numberOfVirtualNetworkLinks": 1})
+        world.put(f"{home}/virtualNetworkLinks/one", {"virtualNetwork": {"id": VNET}, "resolutionPolicy": policy})
+        world.change(ALLOWED, domains=[f"{zone}."])
+        assert only(world, "dns-allowed-domains").verdict == verdict
+
     def test_zones_that_cannot_be_listed_leave_it_open(self) -> None:
         world = served_cluster().refuse(SUBSCRIPTION, kind="Microsoft.Network/privateDnsZones")
         assert only(world, "dns-allowed-domains").verdict is Verdict.UNKNOWN

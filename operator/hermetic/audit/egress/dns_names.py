@@ -41,6 +41,12 @@ def own_domains(region: str, zones: Iterable[str]) -> Iterator[str]:
         yield from (one for one in OF_SERVICES if zone.startswith(PRIVATE_LINK) and _is_counterpart(zone, one))
 
 
+def is_of_a_service(zone: str) -> bool:
+    """Whether Azure's own servers answer in public for the zone: that of a Private Link service."""
+    name = plain(zone)
+    return name.startswith(PRIVATE_LINK) and any(_is_counterpart(name, one) for one in OF_SERVICES)
+
+
 def _is_counterpart(zone: str, service: str) -> bool:
     """privatelink.azurecr.io has azurecr.io; so has vaultcore.azure.net the older vault.azure.net."""
     public = zone.removeprefix(PRIVATE_LINK)

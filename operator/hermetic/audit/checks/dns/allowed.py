@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from hermetic.audit.checks.dns.deciding import deciding_networks
 from hermetic.audit.checks.dns.zones import links_of
 from hermetic.audit.egress.dns import EVERY_NAME, ByDefault, Domains, in_force, names_by_default
-from hermetic.audit.egress.dns_names import is_within, own_domains, plain
+from hermetic.audit.egress.dns_names import is_of_a_service, is_within, own_domains, plain
 from hermetic.audit.estate.arm_ids import name_of, parent_of, same_id
-from hermetic.audit.estate.azure.dns import DnsSecurityRule, DomainList
+from hermetic.audit.estate.azure.dns import DnsSecurityRule, DomainList, ZoneLink
 from hermetic.audit.estate.azure.vnet import VirtualNetwork
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.look import Look, Seen
@@ -71,8 +71,14 @@ def _own(estate: Estate, policy: Policy, network: str) -> Own:
     cluster, links = cluster_of(estate), links_of(estate, policy)
     region = cluster.value.location if cluster.value is not None else ""
     ours = [one for one in links if one.virtual_network is not None and same_id(one.virtual_network.id, network)]
-    zones = [name_of(parent_of(one.id)) for one in ours]
+    zones = [name_of(parent_of(one.id)) for one in ours if _answers_for_all(one)]
     return Own((*policy.allowed_dns_domains, *own_domains(region, zones)), (cluster, links))
+
+
+def _answers_for_all(link: ZoneLink) -> bool:
+    """Whether no name below the zone is asked of public DNS, or only of servers that are Azure's own."""
+    stays = (link.resolution_policy or "default").lower() == "default"
+    return stays or is_of_a_service(name_of(parent_of(link.id)))
 
 
 def _letting_through(estate: Estate, policy: str) -> Iterator[DnsSecurityRule]:

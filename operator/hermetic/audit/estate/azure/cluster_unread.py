@@ -64,8 +64,8 @@ KNOWN: Mapping[str, frozenset[str]] = {
     "securityprofile": _names("defender azureKeyVaultKms workloadIdentity imageCleaner customCATrustCertificates"),
     "metricsprofile": _names("costAnalysis"),
 }
-"""Fields by the object, or the objects of a list, that hold them. `azureMonitorProfile` is not here: whatever is enabled
-in it is judged."""
+"""Fields by the object, or the objects of a list, that hold them. `azureMonitorProfile` is not here: whatever is on in
+it is judged."""
 
 OFF = frozenset({"", "disabled", "none", "notspecified", "unmanaged", "manual"})
 

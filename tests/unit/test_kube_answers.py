@@ -112,3 +112,19 @@ def test_the_patience_a_throttled_answer_asks_for_is_read_and_bounded(
     refused = refusal(REQUEST, 429, {"Retry-After": header} if header else {}, status_body(details=details))
     assert isinstance(refused, Throttled)
     assert refused.retry_after == seconds
+
+
+def test_kinds_that_are_not_served_are_missing_crds_and_a_404_of_a_proxy_is_not() -> None:
+    request = "GET /apis/hermetic.dev/v1alpha1/namespaces/default/modeldeployments"
+    missing = refusal(request, 404, {}, b"404 page not found\n")
+    assert type(missing) is NotFound
+    assert "the CRDs are not installed" in missing.message
+    assert "kubectl apply --server-side --kustomize crds" in missing.fix
+    assert "CRDs" not in refusal(request, 404, {}, b"<html>no such site</html>").message
+    assert "CRDs" not in refusal(REQUEST, 404, {}, b"404 page not found").message
+
+
+def test_an_expired_login_is_told_with_what_renews_it() -> None:
+    expired = refusal(REQUEST, 401, {}, status_body("Unauthorized", "Unauthorized"))
+    assert (expired.code, expired.message) == ("HRM-KUB-401", "the API server does not accept the login: Unauthorized")
+    assert "az login" in expired.fix

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+import shutil
 import subprocess
+import tempfile
 from pathlib import Path
 
 import yaml
 
 from testbed.errors import BuildError
 from testbed.fates import own_stages, unless_fated
-from testbed.programs import MODULES, go_environment
+from testbed.programs import MODULES, cache_folder, go_environment, require_go
 
 MODULE = "sigs.k8s.io/kwok"
 FAKE = {"kwok.x-k8s.io/node": "fake"}
@@ -34,14 +37,33 @@ FLAGS = (
 
 def write_stages(path: Path) -> Path:
     """Writes kwok's configuration: the stock life of nodes and pods, and our own fates."""
-    stock = _module_folder() / "kustomize" / "stage"
+    stock = _stock_folder()
     quiet = [unless_fated(yaml.safe_load((stock / name).read_text())) for name in STOCK_STAGES]
     path.write_text(yaml.safe_dump_all([*quiet, *own_stages()], sort_keys=False, width=1000))
     return path
 
 
+def _stock_folder() -> Path:
+    """The stages of kwok's module, kept beside the built programs: Go is needed only until they are."""
+    said = "\0".join(STOCK_STAGES).encode() + (MODULES / "kwok" / "go.sum").read_bytes()
+    pinned = hashlib.sha256(said).hexdigest()[:16]
+    folder = cache_folder() / f"kwok-stages-{pinned}"
+    if not folder.is_dir():
+        cache_folder().mkdir(parents=True, exist_ok=True)
+        partial = Path(tempfile.mkdtemp(prefix=".kwok-stages-", dir=cache_folder()))
+        for name in STOCK_STAGES:
+            (partial / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(_module_folder() / "kustomize" / "stage" / name, partial / name)
+        try:
+            partial.rename(folder)
+        except OSError:  # another process was first
+            shutil.rmtree(partial)
+    return folder
+
+
 def _module_folder() -> Path:
     """Where Go keeps kwok's sources; fetches them when only the built program came out of a cache."""
+    require_go()
     command = ["go", "mod", "download", "-C", str(MODULES / "kwok"), "-json", MODULE]
     answer = subprocess.run(command, env=go_environment(), capture_output=True, text=True, check=False)
     module = json.loads(answer.stdout or "{}")

@@ -88,6 +88,10 @@ class Estate:
     def cluster(self) -> str:
         return self.site.cluster
 
+    def restore(self, resources: dict[str, Body]) -> None:
+        """Hold these resources and no others."""
+        self.resources, self._index = resources, None
+
     def __contains__(self, identifier: str) -> bool:
         return self.find(identifier) is not None
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import os
 import subprocess
 from pathlib import Path
@@ -38,6 +39,7 @@ class JumpBox:
         self._hermetic = hermetic
         self._kubeconfig = kubeconfig
         self._attestation = folder / "attestation.yaml"
+        self._before = self.estate.resources
         key = Ed25519PrivateKey.generate()
         self._key = write_private(
             folder / "audit-key.pem", key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
@@ -64,7 +66,12 @@ class JumpBox:
 
     def plant(self, name: str) -> None:
         """Open a path in the estate."""
+        self._before = copy.deepcopy(self.estate.resources)
         PLANTS[name].into(self.estate)
+
+    def take_back(self) -> None:
+        """Close the path that was opened last."""
+        self.estate.restore(self._before)
 
     def audit(self) -> tuple[int, str, Path]:
         """`hermetic audit --azure … --sign …`: its exit code, what it printed, and the signed attestation."""

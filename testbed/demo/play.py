@@ -25,7 +25,7 @@ LLAMA = "llama-3-1-8b"
 LOAD_SECONDS = 75
 NAT_GATEWAY = "nat_gateway_on_the_gpu_subnet"
 PASSED, FAILED = 0, 1
-LONGEST_SAID = 3000
+MOST_LINES = 40
 
 
 def main(arguments: list[str]) -> int:
@@ -42,20 +42,23 @@ def main(arguments: list[str]) -> int:
 
 
 def _play(stage: Stage) -> None:
-    chapter("What is stood in for here; everything else is real")
+    chapter("What is simulated here; everything else is real")
     for stand_in in stage.stand_ins:
         tell(stand_in)
+    if stage.node is None:
+        tell("left out without a real node: the chat call, and the rolling update under load")
     _hold_back(stage)
     _open_the_gate(stage)
     if stage.node is not None:
         _ask(stage)
         _roll_under_load(stage)
     _lose_isolation(stage)
+    _regain_isolation(stage)
     _delete(stage)
 
 
 def _hold_back(stage: Stage) -> None:
-    chapter("Five deployments are applied. Nobody has proved that the nodes have no way out: nothing is started")
+    chapter("Five deployments are applied. There is no evidence that the nodes have no way out: nothing is started")
     stage.kubectl("create", "namespace", "inference")
     stage.kubectl("label", "namespace", "inference", "pod-security.kubernetes.io/enforce=restricted")
     for name in (*SERVED, "refused"):
@@ -68,7 +71,7 @@ def _hold_back(stage: Stage) -> None:
 
 
 def _open_the_gate(stage: Stage) -> None:
-    chapter("From the jump box, Azure is audited (its stand-in here), and the signed result carried in")
+    chapter("From the jump box, the simulated Azure is audited, and the signed result is imported into the cluster")
     stage.kubectl.apply(stage.jump_box.egress_audit(stage.probe_image))
     _carry_in(stage, PASSED)
     tell("the probe runs from every pool, the cluster's own objects are judged, and the gate opens")
@@ -78,14 +81,23 @@ def _open_the_gate(stage: Stage) -> None:
 
     _expect(watch_phases(lambda: statuses(stage), settled, 240))
     print(stage.kubectl("get", "egressaudit,mdep", "-A"))
+    tell("EXCEPTED are findings that the EgressAudit of the demo accepts, because this machine is not Azure")
 
 
 def _carry_in(stage: Stage, expected: int) -> None:
     code, said, attestation = stage.jump_box.audit()
-    print("\n".join(line for line in said.splitlines() if line.strip())[:LONGEST_SAID])
+    _show(said)
     tell(f"exit code {code}; kubectl apply -f {attestation.name}")
     _expect(code == expected)
     stage.kubectl("create", "-f", str(attestation))
+
+
+def _show(said: str) -> None:
+    """The first lines; how many more there are is told."""
+    lines = [line for line in said.splitlines() if line.strip()]
+    print("\n".join(lines[:MOST_LINES]))
+    if len(lines) > MOST_LINES:
+        print(f"... ({len(lines) - MOST_LINES} more lines)")
 
 
 def _ask(stage: Stage) -> None:
@@ -119,12 +131,19 @@ def _roll_under_load(stage: Stage) -> None:
 
 
 def _lose_isolation(stage: Stage) -> None:
-    chapter("Somebody attaches a NAT gateway. The next audit finds it: what runs keeps serving, nothing new starts")
+    chapter("A NAT gateway is attached. The next audit finds it: what runs keeps serving, nothing new starts")
     stage.jump_box.plant(NAT_GATEWAY)
     _carry_in(stage, FAILED)
     _expect(watch_phases(lambda: statuses(stage), lambda seen: _all_but_refused(seen) == {"IsolationBroken"}, 60))
     pods = stage.kubectl.json("get", "pods", "-n", "inference")["items"]
     tell(f"pods in namespace inference, still running: {len(pods)}")
+
+
+def _regain_isolation(stage: Stage) -> None:
+    chapter("The NAT gateway is taken off again. The next audit passes, and the gate opens")
+    stage.jump_box.take_back()
+    _carry_in(stage, PASSED)
+    _expect(watch_phases(lambda: statuses(stage), lambda seen: _all_but_refused(seen) == {"Serving"}, 60))
 
 
 def _delete(stage: Stage) -> None:

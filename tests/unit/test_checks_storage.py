@@ -147,6 +147,27 @@ class TestSharesOfVolumes:
         assert verdicts(world, "fileshare-public") == {SHARE.lower(): "Pass"}
         assert verdicts(world, "storage-public") == {CLUSTER.lower(): "NotApplicable"}
 
+    @pytest.mark.parametrize("kind", ["v1/pods", "apps/v1/deployments"])
+    @pytest.mark.parametrize(
+        ("volume", "verdict"),
+        [
+            (_azure_files(storageAccount="stranger"), {CLUSTER.lower(): "Unknown"}),
+            ({"azureFile": {"secretName": "s", "shareName": "weights"}}, {CLUSTER.lower(): "Unknown"}),
+            ({"nfs": {"server": "stranger.file.core.windows.net", "path": "/"}}, {CLUSTER.lower(): "Unknown"}),
+            (_azure_files(storageAccount="aistore"), {ACCOUNT.lower(): "Pass"}),
+            ({"emptyDir": {}}, {CLUSTER.lower(): "NotApplicable"}),
+        ],
+    )
+    def test_what_a_pod_names_without_a_volume_of_the_cluster_counts_too(
+        self, volume: dict[str, Any], verdict: dict[str, str], kind: str
+    ) -> None:
+        spec = {"containers": [{"name": "main", "image": "x"}], "volumes": [{"name": "weights", **volume}]}
+        body = spec if kind == "v1/pods" else {"template": {"spec": spec}}
+        world = _with_volume(served_cluster())
+        world.objects["v1/persistentvolumes"] = []
+        world.objects[kind] = [{"metadata": {"name": "one", "namespace": "team"}, "spec": body}]
+        assert verdicts(world, "storage-public") == verdict
+
     @pytest.mark.parametrize("check", ["storage-public", "fileshare-public"])
     def test_a_name_that_nothing_of_ours_bears_is_unknown(self, check: str) -> None:
         world = _with_volume(served_cluster(), **_azure_files(storageAccount="stranger"))

@@ -24,7 +24,8 @@ from hermetic.audit.policy import Policy
 from hermetic.audit.private_links import targets_of
 from hermetic.audit.reach import throughout
 from hermetic.audit.scope import whole_or_unknown
-from hermetic.audit.volumes_in_azure import first_label, is_in_azure, names_of
+from hermetic.audit.volumes_in_azure import Storage, first_label, storage_in, storage_of
+from hermetic.audit.workloads import pods_and_templates
 
 R = TypeVar("R", bound=Resource)
 
@@ -119,7 +120,7 @@ def _share_ids(estate: Estate, policy: Policy) -> Listing[str]:
 def _used_by_volumes(estate: Estate, policy: Policy, kind: type[Resource]) -> Listing[str]:
     """Accounts, or shares without one, that volumes name. A name that is neither, or none at all, is a gap in both."""
     volumes = _volumes(estate)
-    wanted = {name for volume in volumes for name in names_of(volume)}
+    wanted = {name for volume in volumes for name in volume.accounts}
     gap = volumes.problem or _nameless(volumes)
     if not wanted:
         return Listing(estate.cluster, (), volumes.evidence, gap)
@@ -133,19 +134,25 @@ def _used_by_volumes(estate: Estate, policy: Policy, kind: type[Resource]) -> Li
     return Listing(estate.cluster, found, evidence, gap or (_lost(lost, accounts, shares) if lost else None))
 
 
-def _nameless(volumes: Iterable[PersistentVolume]) -> Problem | None:
+def _nameless(volumes: Iterable[Storage]) -> Problem | None:
     """Volumes that lead to an account of Azure, and do not say to which."""
-    names = [one.metadata.name for one in volumes if is_in_azure(one) and not any(names_of(one))]
+    names = {one.name for one in volumes if one.is_in_azure and not one.accounts}
     if not names:
         return None
-    words = f"PersistentVolume {', '.join(sorted(names))}: names no storage account; a secret may, and is not read"
+    words = f"{', '.join(sorted(names))}: names no storage account; a secret may, and is not read"
     return Problem(Trouble.UNREADABLE, words)
 
 
-def _volumes(estate: Estate) -> Listing[PersistentVolume]:
+def _volumes(estate: Estate) -> Listing[Storage]:
+    """Volumes of the cluster, and what pods name by themselves."""
     if "kube" not in estate.sources:
         return Listing(estate.cluster)
-    return estate.every(PersistentVolume, EVERYWHERE)
+    volumes, pods = estate.every(PersistentVolume, EVERYWHERE), pods_and_templates(estate)
+    inline = tuple(one for pod in pods for one in storage_in(pod))
+    found = (*map(storage_of, volumes), *inline)
+    # pods that name nothing by themselves are no evidence of a store
+    evidence = (*volumes.evidence, *(pods.evidence if inline else ()))
+    return Listing(estate.cluster, found, evidence, volumes.problem or pods.problem)
 
 
 def _lost(names: Iterable[str], *lists: Look) -> Problem:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 
+from hermetic.audit.estate.kubernetes.pods import Pod
 from hermetic.audit.estate.kubernetes.storage import CsiVolume, PersistentVolume
+from hermetic.audit.estate.kubernetes.volumes import InlineShare
 
 AZURE_DRIVERS = frozenset({"file.csi.azure.com", "blob.csi.azure.com"})
 ACCOUNT_ATTRIBUTES = ("storageaccount", "storageaccountname")
@@ -17,23 +20,61 @@ AZURE_BLOB_HOSTS = (
 )
 
 
-def is_in_azure(volume: PersistentVolume) -> bool:
-    """Whether it is a volume of Azure's own drivers, the old one inside Kubernetes included."""
-    csi = volume.spec.csi
-    return volume.spec.azure_file is not None or (csi is not None and csi.driver in AZURE_DRIVERS)
+@dataclass(frozen=True, slots=True)
+class Storage:
+    """What a volume says of where its data lies; `name` is what a person calls the volume, or the pod that names it."""
+
+    name: str
+    driver: str
+    handle: str
+    attributes: Mapping[str, str]
+    server: str
+    by_the_old_driver: bool
+
+    @property
+    def is_in_azure(self) -> bool:
+        """Whether it is a volume of Azure's own drivers, the old one inside Kubernetes included."""
+        return self.by_the_old_driver or self.driver in AZURE_DRIVERS
+
+    @property
+    def accounts(self) -> tuple[str, ...]:
+        """Names of accounts, or first labels of hosts, which are those of accounts and shares; in lower case.
+
+        The old driver names only a secret that holds the account, and so may those of today.
+        """
+        said = {key.lower(): value for key, value in self.attributes.items()}
+        found = _account(self.handle, said) if self.driver in AZURE_DRIVERS else ""
+        hosts = (self.server, said.get("server"), _host_of_share(said.get("source")))
+        return (*filter(None, (found,)), *(first_label(host) for host in hosts if host and _is_azures(host)))
 
 
-def names_of(volume: PersistentVolume) -> Iterator[str]:
-    """Names of accounts, or first labels of hosts, which are those of accounts and shares; in lower case.
+def storage_of(volume: PersistentVolume) -> Storage:
+    """Of a volume of the cluster."""
+    spec = volume.spec
+    csi, nfs = spec.csi or CsiVolume(), spec.nfs
+    return Storage(
+        f"PersistentVolume {volume.metadata.name}",
+        csi.driver or "",
+        csi.volume_handle or "",
+        csi.volume_attributes or {},
+        (nfs.server if nfs is not None else None) or "",
+        by_the_old_driver=spec.azure_file is not None,
+    )
 
-    The old driver names only a secret that holds the account, and so may those of today.
-    """
-    csi, nfs = volume.spec.csi, volume.spec.nfs
-    said = {key.lower(): value for key, value in ((csi.volume_attributes or {}) if csi is not None else {}).items()}
-    if csi is not None and csi.driver in AZURE_DRIVERS:
-        yield from _accounts(csi, said)
-    hosts = (nfs.server if nfs is not None else None, said.get("server"), _host_of_share(said.get("source")))
-    yield from (first_label(host) for host in hosts if host and _is_azures(host))
+
+def storage_in(pod: Pod) -> Iterator[Storage]:
+    """Of what a pod names by itself, without a volume of the cluster."""
+    for one in pod.spec.volumes or ():
+        csi, nfs = one.csi or InlineShare(), one.nfs
+        if one.csi is not None or nfs is not None or one.azure_file is not None:
+            yield Storage(
+                f"volume {one.name} of {pod.workload}",
+                csi.driver or "",
+                "",
+                csi.volume_attributes or {},
+                (nfs.server if nfs is not None else None) or "",
+                by_the_old_driver=one.azure_file is not None,
+            )
 
 
 def first_label(host: str | None) -> str:
@@ -41,13 +82,11 @@ def first_label(host: str | None) -> str:
     return (host or "").lower().split(".")[0]
 
 
-def _accounts(csi: CsiVolume, said: Mapping[str, str]) -> Iterator[str]:
+def _account(handle: str, said: Mapping[str, str]) -> str:
     """As the drivers look for it: an attribute, or the second field of the handle, group#account#share#…"""
     named = next((said[key] for key in ACCOUNT_ATTRIBUTES if said.get(key)), "")
-    fields = (csi.volume_handle or "").split("#")
-    account = named or (fields[1] if len(fields) >= 3 else "")
-    if account:
-        yield account.lower()
+    fields = handle.split("#")
+    return (named or (fields[1] if len(fields) >= 3 else "")).lower()
 
 
 def _host_of_share(source: str | None) -> str:

@@ -27,10 +27,10 @@ def told(ran: Ran) -> dict[str, list[dict[str, Any]]]:
 
 
 @pytest.fixture
-def nobody(cluster: Path, kubectl: Kubectl, tmp_path: Path) -> Path:
+def nobody(cluster: Path, kubectl: Kubectl, namespace: str, tmp_path: Path) -> Path:
     """A kubeconfig of an account without any right."""
-    kubectl("create", "serviceaccount", "nobody", "--namespace", "default")
-    token = kubectl("create", "token", "nobody", "--namespace", "default").strip()
+    kubectl("create", "serviceaccount", "nobody", "--namespace", namespace)
+    token = kubectl("create", "token", "nobody", "--namespace", namespace).strip()
     path = tmp_path / "nobody.kubeconfig"
     path.write_text(Path(cluster).read_text())
     mine = Kubectl(kubectl.program, path)

@@ -102,7 +102,13 @@ _FILE = click.Path(path_type=Path)
     show_default=True,
     help="How resources are found. list: never by Resource Graph.",
 )
-@click.option("--output", "-o", type=click.Choice(FORMS), help="Form of the report on standard output. Default: table.")
+@click.option(
+    "--output",
+    "-o",
+    type=click.Choice(FORMS),
+    metavar="FORM",
+    help=f"Form of the report on standard output: {', '.join(FORMS)}. Default: table.",
+)
 @click.option("--out", type=_FILE, multiple=True, help="Also write a file; its ending says the form. May be repeated.")
 @click.option("--sign", type=_FILE, metavar="KEY", help="Sign the report with this private key.")
 @click.option("--attestation", type=_FILE, help="Where the signed report goes.")

@@ -46,6 +46,10 @@ class KubeApi(Protocol):
         """POST one events.k8s.io/v1 Event."""
         ...
 
+    async def serves(self, kind: Kind) -> bool:
+        """Whether the API server serves a kind at all, by what every account may discover."""
+        ...
+
     async def server_version(self) -> tuple[int, int]:
         """(major, minor) of the API server."""
         ...

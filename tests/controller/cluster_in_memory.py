@@ -57,6 +57,7 @@ class ClusterInMemory:
     admit: Callable[[Manifest], None] = _as_it_is
     late: float = field(default_factory=LATE.get)
     version: tuple[int, int] = (1, 36)
+    unserved: frozenset[Kind] = frozenset()
     objects: dict[Coordinates, Manifest] = field(default_factory=dict)
     writes: list[tuple[str, Coordinates]] = field(default_factory=list)
     lists: Counter[str] = field(default_factory=Counter)
@@ -132,6 +133,10 @@ class ClusterInMemory:
     async def create_event(self, event: Manifest) -> None:
         await self.fault("create", ("Event", event["metadata"]["namespace"], event["metadata"]["name"]))
         self.events.append(event)
+
+    async def serves(self, kind: Kind) -> bool:
+        await self.fault("discover", (kind.kind, "", ""))
+        return kind not in self.unserved
 
     async def server_version(self) -> tuple[int, int]:
         return self.version

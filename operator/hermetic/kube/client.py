@@ -242,6 +242,14 @@ class KubernetesApi:
         """What is served: "/apis" names all groups, "/apis/GROUP/VERSION" the resources of one version."""
         return await self._send(_Request("GET", "get", path, path, accept=DISCOVERY))
 
+    async def serves(self, kind: Kind) -> bool:
+        """Whether the API server serves a kind at all, by what every account may discover."""
+        try:
+            found = await self.discovered(f"/apis/{kind.api_version}" if kind.group else f"/api/{kind.version}")
+        except NotFound:
+            return False
+        return any(one.get("name") == kind.plural for one in found.get("resources") or ())
+
     async def may(self, group: str, resource: str, verb: str, namespace: str = "") -> bool:
         """Whether the caller may do this, in one namespace or in the whole cluster. A question; nothing is written."""
         wanted = {"group": group, "resource": resource, "verb": verb, "namespace": namespace}

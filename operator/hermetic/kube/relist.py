@@ -95,11 +95,15 @@ async def _relist_scope(api: KubeApi, store: Store, watched: Watched, namespace:
                 concerned |= store.put(item)
                 if count % PUT_AT_ONCE == 0:
                     await asyncio.sleep(0)
-    except (NotFound, Forbidden):
+    except (NotFound, Forbidden) as error:
         if not watched.optional:
             raise
+        # What may not be listed is refused before it is looked up: only discovery tells whether there is any.
+        refused = isinstance(error, Forbidden) and await api.serves(watched.kind)
         store.note_listed(watched.kind, namespace, "")
+        concerned |= store.note_served(watched.kind, may_be_listed=not refused)
         return concerned | store.sweep(watched.kind, set(), NEWEST)
+    concerned |= store.note_served(watched.kind, may_be_listed=True)
     return concerned | store.sweep(watched.kind, listed, int(as_of or 0), namespace=namespace)
 
 

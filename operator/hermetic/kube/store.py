@@ -22,8 +22,6 @@ from hermetic.kinds import (
     CORE_EVENT,
     DEPLOYMENT,
     EGRESS_AUDIT,
-    ENDPOINT_SLICE,
-    INGRESS,
     MODEL_DEPLOYMENT,
     NODE,
     PERSISTENT_VOLUME,
@@ -52,7 +50,6 @@ REMEMBERED_DEPARTURES = 20_000
 REMEMBERED_WARNINGS = 5_000
 LONGEST_ABOUT = 36 + 63 + 253
 LEADING = frozenset((*BY_API_VERSION.values(), *(BY_KIND[kind.kind] for kind in ROUTES)))
-ALWAYS_SERVED = (ENDPOINT_SLICE, INGRESS)
 CHILD_KINDS = frozenset(kind.kind for kind in CHILDREN)
 PODS = (POD, UNLABELLED_POD)
 DEFAULT_ACCOUNT = "default"
@@ -77,6 +74,7 @@ class Store:
     def __init__(self, policy: Configuration) -> None:
         self.server_version: tuple[int, int] = (0, 0)
         self._policy = policy
+        self._refused: set[Kind] = set()
         self._listed_at: dict[tuple[Kind, str | None], str] = {}
         self._entries: dict[Kind, dict[Name, _Entry]] = defaultdict(dict)
         self._owned: dict[Key, set[tuple[Kind, Name]]] = defaultdict(set)
@@ -146,6 +144,13 @@ class Store:
         """A full list of a kind (in a namespace, None: everywhere) was as of this resourceVersion."""
         self._listed_at[kind, namespace] = version
 
+    def note_served(self, kind: Kind, *, may_be_listed: bool) -> frozenset[Key]:
+        """Whether the operator may list an optional kind; one that is not served leads nowhere, and may be."""
+        if (kind not in self._refused) is may_be_listed:
+            return frozenset()
+        (self._refused.discard if may_be_listed else self._refused.add)(kind)
+        return frozenset(self.deployments())
+
     def listed_at(self, kind: Kind, namespace: str | None) -> str:
         """The resourceVersion of the newest full list; "" before the first."""
         return self._listed_at.get((kind, namespace), "")
@@ -204,7 +209,7 @@ class Store:
             server_version=self.server_version,
             truces=truces or {},
             ways_in=self._ways.into(owner, (one.get("metadata", {}).get("labels") or {} for one in templates)),
-            unseen=tuple(kind.plural for kind in ALWAYS_SERVED if self._listed_at.get((kind, None)) == ""),
+            unseen=tuple(sorted({kind.plural for kind in self._refused})),
         )
 
     def volumes(self) -> Iterator[dict[str, Any]]:

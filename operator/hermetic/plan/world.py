@@ -74,7 +74,7 @@ class World:
     `warnings` the newest warning event by the uid of what it is about; `address_holder` the name of the
     other ModelDeployment that the load balancer address belongs to, or "". `truces` holds, by child, the digests of
     what is not applied again for a while, because somebody changes it back each time. `ways_in` are objects of others
-    that lead to the pods from outside, and `unseen` the kinds of such objects that the operator may not list.
+    that lead to the pods from outside, and `unseen` the kinds of such objects that are served and may not be listed.
     `resource_version` is that of the ModelDeployment: a status that rests on an older one must not be written.
     """
 

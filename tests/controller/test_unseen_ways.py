@@ -1,0 +1,77 @@
+"""Kinds that may lead to the pods and may not be listed: said so, and only where there could be any."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from hermetic.errors import Forbidden, NotFound
+from hermetic.kinds import ENDPOINT_SLICE, GATEWAY, INGRESS, ROUTES, Kind
+from tests.controller.cluster_in_memory import ClusterInMemory, Coordinates
+from tests.controller.running import RESYNC_SECONDS, rest, running
+from tests.controller.virtual_time import virtually
+from tests.scenarios import a_baked_model, reporting
+
+LEADING = (ENDPOINT_SLICE, INGRESS, GATEWAY, ROUTES[0], ROUTES[-1])
+
+
+def refusing(kind: Kind, error: Exception) -> Any:
+    async def fault(verb: str, where: Coordinates) -> None:
+        if (verb, where[0]) == ("list", kind.kind):
+            raise error
+
+    return fault
+
+
+def forbidden(kind: Kind) -> Any:
+    return refusing(kind, Forbidden(f"may not list {kind.plural}", status=403, reason="Forbidden"))
+
+
+def endpoint(cluster: ClusterInMemory) -> tuple[str, str, str]:
+    (model,) = cluster.of_kind("ModelDeployment")
+    (found,) = (one for one in model["status"]["conditions"] if one["type"] == "EndpointPrivate")
+    return found["status"], found["reason"], found["message"]
+
+
+def a_model() -> dict[str, Any]:
+    manifest = reporting(a_baked_model("llama", endpoint={}))
+    manifest["metadata"]["namespace"] = "team-a"
+    return manifest
+
+
+@pytest.mark.parametrize("kind", LEADING, ids=lambda kind: f"{kind.kind} {kind.version}")
+def test_a_kind_that_may_not_be_listed_leaves_the_endpoint_unknown_until_it_may(kind: Kind) -> None:
+    async def scenario() -> None:
+        cluster = ClusterInMemory(fault=forbidden(kind))
+        cluster.put(a_model())
+        async with running(cluster):
+            await rest()
+            status, reason, message = endpoint(cluster)
+            assert (status, reason) == ("Unknown", "PermissionLost")
+            assert f"the operator may not list {kind.plural}," in message
+
+            cluster.fault = ClusterInMemory().fault
+            await rest(RESYNC_SECONDS + 60)
+            assert endpoint(cluster)[:2] == ("True", "ClusterInternal")
+
+            cluster.fault = forbidden(kind)
+            await rest(RESYNC_SECONDS + 60)
+            assert endpoint(cluster)[:2] == ("Unknown", "PermissionLost")
+
+    virtually(scenario)
+
+
+@pytest.mark.parametrize("kind", [GATEWAY, ROUTES[0]], ids=lambda kind: kind.kind)
+@pytest.mark.parametrize("refused", ["forbidden", "not found"])
+def test_a_kind_that_is_not_served_leads_nowhere(kind: Kind, refused: str) -> None:
+    async def scenario() -> None:
+        missing = refusing(kind, NotFound("not found", status=404, reason="NotFound"))
+        fault = forbidden(kind) if refused == "forbidden" else missing
+        cluster = ClusterInMemory(fault=fault, unserved=frozenset({kind}))
+        cluster.put(a_model())
+        async with running(cluster):
+            await rest()
+            assert endpoint(cluster)[:2] == ("True", "ClusterInternal")
+
+    virtually(scenario)

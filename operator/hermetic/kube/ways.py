@@ -178,10 +178,11 @@ class Ways:
         """The models whose pods an object leads to."""
         if (model := dict(one.selector or ()).get(MODEL_LABEL)) is not None:
             yield (one.namespace, model)
-        elif one.selector or one.everything:
+        elif one.everything:
+            yield from self._models_in(one.namespace)
+        elif one.selector:
             for key in self._keys_in.get(one.namespace, ()):
-                pods = (self._pods[uid][1] for uid in self._pods_of[key])
-                if one.everything or any(_selects(one, labels) for labels in pods):
+                if any(_selects(one, self._pods[uid][1]) for uid in self._pods_of[key]):
                     yield key
         if one.kind == SERVICE.kind:
             for kind, where in self._leading_to.get((one.namespace, one.name), ()):
@@ -190,6 +191,12 @@ class Ways:
         for namespace, name in one.services if depth else ():
             if (service := self._services.get(namespace, {}).get(name)) is not None:
                 yield from self._behind(service, depth - 1)
+
+    def _models_in(self, namespace: str) -> frozenset[Key]:
+        """Every model of a namespace that has pods, or a Service for them."""
+        services = self._services.get(namespace, {}).values()
+        named = (dict(service.selector or ()).get(MODEL_LABEL) for service in services)
+        return frozenset({*self._keys_in.get(namespace, ()), *((namespace, name) for name in named if name)})
 
     def _holding(self, one: Leading) -> frozenset[Key]:
         if not one.addresses:

@@ -233,6 +233,45 @@ def test_what_tenants_need_is_admitted(rooms):
     rooms.write(labelled, CORE, "pods", secured(capabilities={"drop": ["ALL"], "add": ["NET_BIND_SERVICE"]}))
 
 
+EPHEMERAL: dict[str, Manifest] = {
+    "privileged": {"securityContext": {"privileged": True}},
+    "with a right over the network": {"securityContext": {"capabilities": {"add": ["NET_ADMIN"]}}},
+    "behind a proxy": PROXY,
+}
+DEBUGGER = {"apiGroups": [""], "resources": ["pods/ephemeralcontainers"], "verbs": ["patch", "update"]}
+ROLES = "/apis/rbac.authorization.k8s.io/v1/namespaces"
+
+
+def test_a_container_that_a_tenant_adds_to_a_pod_that_runs_is_held_by_the_same_rule(rooms):
+    """With `edit` and a role for `kubectl debug`, which `edit` does not hold."""
+    for namespace in rooms.tenants:
+        rooms.api.create(f"{ROLES}/{namespace}/roles", {"metadata": {"name": "debugger"}, "rules": [DEBUGGER]})
+        role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "debugger"}
+        subject = {"kind": "ServiceAccount", "name": "tenant", "namespace": namespace}
+        binding = {"metadata": {"name": "debugger"}, "roleRef": role, "subjects": [subject]}
+        rooms.api.create(f"{ROLES}/{namespace}/rolebindings", binding)
+        for number, what in enumerate(EPHEMERAL):
+            created = {**a_pod(), "metadata": {"name": f"debugged-{number}"}}
+            rooms.tenants[namespace].create(f"{CORE}/namespaces/{namespace}/pods", created)
+            wait_for("the right to debug", lambda n=namespace, p=number: _debugs(rooms, n, p, {}) != 403)
+            labelled = namespace == next(iter(rooms.tenants))
+            assert _debugs(rooms, namespace, number, EPHEMERAL[what]) == (422 if labelled else 200), what
+            rooms.tenants[namespace].delete(f"{CORE}/namespaces/{namespace}/pods/debugged-{number}")
+
+
+def _debugs(rooms: Rooms, namespace: str, number: int, fields: Manifest) -> int:
+    """Adds a container with these fields, as `kubectl debug` does; the status of the answer."""
+    path = f"{CORE}/namespaces/{namespace}/pods/debugged-{number}"
+    present = rooms.api.get(path)["spec"].get("ephemeralContainers") or []
+    more = {"name": f"debug-{len(present)}", "image": "contoso.azurecr.io/a:1", **fields}
+    try:
+        change = {"spec": {"ephemeralContainers": [*present, more]}}
+        rooms.tenants[namespace].merge(f"{path}/ephemeralcontainers", change)
+    except ApiError as error:
+        return error.status
+    return 200
+
+
 OPENED: dict[str, Manifest] = {
     "of fewer pods": {"spec": {"podSelector": {"matchLabels": {"app": "x"}}}},
     "of other pods": {"spec": {"podSelector": {"matchExpressions": [{"key": "app", "operator": "DoesNotExist"}]}}},

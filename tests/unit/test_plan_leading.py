@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from hermetic.kinds import BY_API_VERSION
-from hermetic.kube.ways import Ways
+from hermetic.kube.ways import ROOM, SMALL, Ways
 from hermetic.objects.names import Owner
+from hermetic.plan.leading import MOST_ADDRESSES
 from hermetic.plan.world import WayIn
 from tests.scenarios import Manifest
 from tests.worlds import POLICY
@@ -359,6 +360,76 @@ def test_what_a_list_no_longer_holds_is_forgotten() -> None:
     assert ways.into(OWNER)
     assert ways.sweep(kind, set(), 9) == {OWNER.key}
     assert not ways.into(OWNER)
+
+
+def hostile(number: int, addresses: int = MOST_ADDRESSES, service: str = "", **labels: str) -> Manifest:
+    """A slice of another namespace; none of its addresses is of a pod."""
+    many = [f"fd00:{number:x}:aaaa:bbbb:cccc:dddd:eeee:{of:x}" for of in range(1, addresses + 1)]
+    one = a_slice(service, *many, namespace="team-b", **labels)
+    one["metadata"] |= {"name": f"hostile-{number}", "uid": f"uid-of-hostile-{number}"}
+    return one
+
+
+def size_of(ways: Ways) -> int:
+    return sum(known[2].size for of in ways._known.values() for known in of.values())
+
+
+def test_slices_of_very_many_addresses_take_a_bounded_room_and_are_named() -> None:
+    ways = Ways(POLICY)
+    ways.put_pod(a_pod(), OWNER.key)
+    told = [ways.put(hostile(number)) for number in range(20)]
+    assert (told[0], told[-1]) == (frozenset(), {OWNER.key})
+    assert size_of(ways) <= ROOM
+    words = {way.name: way.why for way in ways.into(OWNER)}
+    assert words["hostile-19"] == "belongs to no Service, names more addresses than are looked at"
+    assert "hostile-0" not in words
+    for number in range(20):
+        gone = hostile(number)
+        gone["metadata"]["resourceVersion"] = "10"
+        ways.drop(gone)
+    assert not ways.into(OWNER)
+    assert not ways._taken
+    assert not ways._crowded
+
+
+def test_a_slice_of_more_addresses_than_a_controller_writes_is_not_read() -> None:
+    ways = Ways(POLICY)
+    ways.put_pod(a_pod(), OWNER.key)
+    assert ways.put(hostile(1, 100_000)) == {OWNER.key}
+    assert size_of(ways) <= SMALL
+    assert [way.name for way in ways.into(OWNER)] == ["hostile-1"]
+
+
+def test_a_service_before_a_slice_that_is_not_read_is_named_where_it_is_open() -> None:
+    ways = Ways(POLICY)
+    ways.put_pod(a_pod(), OWNER.key)
+    ways.put(a_service(namespace="team-b", spec={"selector": None, "type": "NodePort"}))
+    (way,) = ways._services["team-b"]
+    ways.put(hostile(1, 100_000, service=way))
+    assert [(way.kind, way.namespace) for way in ways.into(OWNER)] == [("Service", "team-b")]
+
+
+def test_what_the_controller_of_slices_keeps_names_nobody_however_large() -> None:
+    ways = Ways(POLICY)
+    ways.put_pod(a_pod(), OWNER.key)
+    kept = {"endpointslice.kubernetes.io/managed-by": "endpointslice-controller.k8s.io"}
+    for number in range(20):
+        assert not ways.put(hostile(number, service="chat", **kept))
+    assert size_of(ways) <= ROOM + 20 * SMALL
+    assert not ways.into(OWNER)
+
+
+def test_services_ingresses_and_routes_of_a_megabyte_take_a_bounded_room_and_are_named() -> None:
+    ways = Ways(POLICY)
+    ways.put_pod(a_pod(), OWNER.key)
+    for number in range(10):
+        one = a_route()
+        backends = [{"name": f"{number}-{of}-{'x' * 200}"} for of in range(5_000)]
+        one["spec"]["rules"] = [{"backendRefs": [*backends, {"name": "llama"}]}]
+        one["metadata"]["name"] = f"hostile-{number}"
+        ways.put(one)
+    assert size_of(ways) <= ROOM + 10 * SMALL
+    assert "hostile-9" in {way.name for way in ways.into(OWNER)}
 
 
 def test_other_models_are_not_concerned() -> None:

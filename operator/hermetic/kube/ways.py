@@ -12,6 +12,9 @@ from hermetic.objects.names import MODEL_LABEL, Owner
 from hermetic.plan.leading import Leading, Name, address_of, leading
 from hermetic.plan.world import WayIn
 
+SMALL = 2**10
+ROOM = 2**20
+"""Bytes that the objects of a namespace that are not small may take together."""
 DEEPEST = 4
 """Names that stand for names: an ExternalName is followed as often."""
 Key = tuple[str, str]
@@ -30,6 +33,8 @@ class Ways:
         self._pods_of: dict[Key, set[str]] = defaultdict(set)
         self._keys_in: dict[str, set[Key]] = defaultdict(set)
         self._at: dict[str, tuple[str, set[Name]]] = {}
+        self._taken: dict[str, int] = defaultdict(int)
+        self._crowded: set[Name] = set()
 
     # ------------------------------------------------------------------ taking in
 
@@ -40,7 +45,7 @@ class Ways:
         known = self._known[kind].get(name)
         if known is not None and known[1] >= version:
             return frozenset()
-        found = leading(manifest, self._policy)
+        found = self._within_bounds(leading(manifest, self._policy), known[2] if known is not None else None)
         if known is not None and known[2] == found:
             self._known[kind][name] = (metadata["uid"], version, found)
             return frozenset()
@@ -119,7 +124,8 @@ class Ways:
             for name, one in self._services.get(owner.namespace, {}).items()
             if _is_own(one, owner) or one.everything or any(_selects(one, some) for some in labels)
         }
-        names = {name for where in self._slices_with_pods(owner.key) for name in self._slice(where).services}
+        slices = self._slices_with_pods(owner.key) | self._crowded
+        names = {name for where in slices for name in self._slice(where).services}
         for _ in range(DEEPEST):
             for name in names:
                 if (one := self._services.get(name[0], {}).get(name[1])) is not None:
@@ -131,7 +137,7 @@ class Ways:
 
     def _slices_of(self, owner: Owner) -> Iterator[Leading]:
         """Slices that no controller keeps: in the model's namespace, or without a Service that would say more."""
-        for where in self._slices_with_pods(owner.key):
+        for where in self._slices_with_pods(owner.key) | self._crowded:
             one = self._slice(where)
             if one.opens or where[0] == owner.namespace:
                 yield one
@@ -160,7 +166,11 @@ class Ways:
 
     @staticmethod
     def _said(one: Leading, why: str = "") -> WayIn:
-        words = why or one.opens or "was not made by the controller of EndpointSlices"
+        crowded = "names more addresses than are looked at" if one.everything and not one.addresses else ""
+        slices = (
+            ", ".join(word for word in (one.opens, crowded) if word) if one.kind == ENDPOINT_SLICE.kind else one.opens
+        )
+        words = why or slices or "was not made by the controller of EndpointSlices"
         return WayIn(one.kind, one.namespace, one.name, words, one.writer)
 
     # ------------------------------------------------------------------ who is concerned
@@ -170,8 +180,10 @@ class Ways:
             where = (one.namespace, one.name)
             routes = (known[2] for of in self._known for known in self._known[of].values() if known[2].gateways)
             return frozenset(key for r in routes if where in (r.gateways or ()) for key in self._models(SERVICE, r))
+        if kind is ENDPOINT_SLICE and self._is_kept(one):
+            return frozenset()
         if kind is ENDPOINT_SLICE:
-            return self._holding(one) if not self._is_kept(one) else frozenset()
+            return frozenset(self._pods_of) if one.everything else self._holding(one)
         return frozenset(self._behind(one, DEEPEST))
 
     def _behind(self, one: Leading, depth: int) -> Iterator[Key]:
@@ -181,9 +193,8 @@ class Ways:
         elif one.everything:
             yield from self._models_in(one.namespace)
         elif one.selector:
-            for key in self._keys_in.get(one.namespace, ()):
-                if any(_selects(one, self._pods[uid][1]) for uid in self._pods_of[key]):
-                    yield key
+            keys = self._keys_in.get(one.namespace, ())
+            yield from (key for key in keys if any(_selects(one, self._pods[uid][1]) for uid in self._pods_of[key]))
         if one.kind == SERVICE.kind:
             for kind, where in self._leading_to.get((one.namespace, one.name), ()):
                 if kind is ENDPOINT_SLICE:
@@ -206,13 +217,21 @@ class Ways:
 
     # ------------------------------------------------------------------ inside
 
+    def _within_bounds(self, found: Leading, known: Leading | None) -> Leading:
+        """The object, without its details where its namespace has no room for them."""
+        taken = self._taken.get(found.namespace, 0) - (_large(known) if known is not None else 0)
+        return found if taken + _large(found) <= ROOM else found.without_details()
+
     def _in(self, kind: Kind, name: Name, one: Leading) -> None:
         if kind is SERVICE:
             self._services[name[0]][name[1]] = one
         for service in one.services:
             self._leading_to[service].add((kind, name))
-        if one.everything and kind is not SERVICE:
+        if one.everything and kind is ENDPOINT_SLICE and not one.kept:
+            self._crowded.add(name)
+        elif one.everything and kind is not SERVICE:
             self._vague[name[0]].add((kind, name))
+        self._taken[name[0]] += _large(one)
         for address in one.addresses.split(",") if one.addresses else ():
             if address in self._at:
                 self._at[address][1].add(name)
@@ -228,6 +247,11 @@ class Ways:
             if not self._leading_to[service]:
                 del self._leading_to[service]
         self._vague[name[0]].discard((kind, name))
+        if kind is ENDPOINT_SLICE:
+            self._crowded.discard(name)
+        self._taken[name[0]] -= _large(known[2])
+        if not self._taken[name[0]]:
+            del self._taken[name[0]]
         for address in known[2].addresses.split(",") if known[2].addresses else ():
             if address in self._at:
                 self._at[address][1].discard(name)
@@ -246,6 +270,10 @@ class Ways:
 
 def _kind(manifest: Mapping[str, Any]) -> Kind:
     return BY_API_VERSION.get((manifest.get("apiVersion", ""), manifest["kind"]), BY_KIND[manifest["kind"]])
+
+
+def _large(one: Leading) -> int:
+    return one.size if one.size > SMALL else 0
 
 
 def _selects(one: Leading, labels: Mapping[str, str]) -> bool:

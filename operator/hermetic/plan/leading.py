@@ -6,7 +6,7 @@ Each object is read once, when it arrives: where it leads, and why that is not k
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from ipaddress import IPv6Address, ip_address
 from typing import Any
 
@@ -30,15 +30,17 @@ SERVICE_NAME = "kubernetes.io/service-name"
 SLICE_MANAGER = ("endpointslice.kubernetes.io/managed-by", "endpointslice-controller.k8s.io")
 LONGEST_SHOWN = 80
 LARGEST_SELECTOR = 64
+MOST_ADDRESSES = 2_000
+"""Controllers write an address for each of at most 1,000 endpoints; the API server lets a slice name 100,000."""
 
 
 @dataclass(frozen=True, slots=True)
 class Leading:
     """One object and where it leads.
 
-    `selector` None selects nothing; an empty one with `everything` is an object of which cannot be said what of its
-    namespace it leads to. `opens` says why it is not private, "" where it is; `addresses` are those of a slice that no
-    controller keeps, as ",10.0.0.1,10.0.0.2,"; `gateways` None is an object that needs none.
+    `selector` None selects nothing; `everything` is an object of which cannot be said what of its namespace it leads to,
+    or what of the cluster where it is a slice. `opens` says why it is not private, "" where it is; `addresses` are those
+    of a slice that no controller keeps, as ",10.0.0.1,10.0.0.2,"; `gateways` None is an object that needs none.
     """
 
     kind: str
@@ -53,6 +55,18 @@ class Leading:
     addresses: str = ""
     kept: bool = False
     gateways: frozenset[Name] | None = None
+
+    @property
+    def size(self) -> int:
+        """About how many bytes a writer can make it hold."""
+        pairs = (*(self.selector or ()), *self.services, *(self.gateways or ()))
+        return len(self.addresses) + sum(len(one) + len(other) for one, other in pairs)
+
+    def without_details(self) -> Leading:
+        """The same object where there is no room to keep where it leads to in its own namespace."""
+        others = frozenset(name for name in self.services if name[0] != self.namespace)
+        kept = self.services if self.kind == ENDPOINT_SLICE.kind else others
+        return replace(self, selector=None, addresses="", services=kept, everything=True)
 
 
 def leading(manifest: Mapping[str, Any], policy: Configuration) -> Leading:
@@ -98,7 +112,9 @@ def _service(one: Mapping[str, Any], policy: Configuration) -> dict[str, Any]:
     large = len(selector) > LARGEST_SELECTOR
     return {
         "opens": opens(one, policy),
-        "owner": next((str(reference.get("uid")) for reference in owners if reference.get("controller")), ""),
+        "owner": next(
+            (str(reference.get("uid"))[:LONGEST_SHOWN] for reference in owners if reference.get("controller")), ""
+        ),
         "selector": tuple(sorted(selector.items())) if selector and not large else None,
         "everything": large,
         "services": _named(target, namespace),
@@ -146,13 +162,15 @@ def _named(target: object, namespace: str) -> frozenset[Name]:
 def _slice(one: Mapping[str, Any], _policy: Configuration) -> dict[str, Any]:
     labels, namespace = one["metadata"].get("labels") or {}, one["metadata"].get("namespace") or ""
     service = labels.get(SERVICE_NAME)
-    found = (address for endpoint in one.get("endpoints") or () for address in endpoint.get("addresses") or ())
-    addresses = ",".join(address_of(address) for address in found)
+    found = [address for endpoint in one.get("endpoints") or () for address in endpoint.get("addresses") or ()]
+    crowded = len(found) > MOST_ADDRESSES
+    addresses = "" if crowded else ",".join(address_of(address) for address in found)
     by_name = one.get("addressType") == "FQDN"
     return {
         "services": frozenset({(namespace, service)} if service else ()),
         "addresses": f",{addresses}," if addresses and not by_name else "",
         "kept": labels.get(SLICE_MANAGER[0]) == SLICE_MANAGER[1],
+        "everything": crowded and not by_name,
         "opens": "" if service else "belongs to no Service",
     }
 

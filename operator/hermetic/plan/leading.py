@@ -38,9 +38,9 @@ MOST_ADDRESSES = 2_000
 class Leading:
     """One object and where it leads.
 
-    `selector` None selects nothing; `everything` is an object of which cannot be said what of its namespace it leads to,
-    or what of the cluster where it is a slice. `opens` says why it is not private, "" where it is; `addresses` are those
-    of a slice that no controller keeps, as ",10.0.0.1,10.0.0.2,"; `gateways` None is an object that needs none.
+    `selector` None selects nothing; `everything` is an object of which cannot be said what of its namespace it leads
+    to, or what of the cluster where it is a slice. `opens` says why it is not private, "" where it is; `addresses` are
+    those of a slice that no controller keeps, as ",10.0.0.1,10.0.0.2,"; `gateways` None is an object that needs none.
     """
 
     kind: str

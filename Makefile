@@ -41,6 +41,10 @@ CLI_PYTHON ?= 3.11
 cli: $(INSTALLED) ## build the command line as one file, dist/hermetic.pyz, to carry to a machine without internet; CLI_PYTHON=3.12 for another Python
 	$(BIN)/python -m shipping cli dist/hermetic.pyz --python $(CLI_PYTHON)
 
+.PHONY: bundle
+bundle: $(INSTALLED) ## build the air-gap bundle: image, chart, CRDs, manifests, docs and SBOMs in one tar; SIGN=KEY signs it
+	$(BIN)/python -m shipping bundle dist/hermetic-$$($(BIN)/python -c 'import hermetic; print(hermetic.__version__)').tar $(if $(SIGN),--sign $(SIGN))
+
 .PHONY: wheels
 wheels: $(INSTALLED) ## fetch the wheels of the image into dist/wheels, for shipping/Dockerfile and a base of your own
 	$(BIN)/python -m shipping wheels dist/wheels

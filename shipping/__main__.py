@@ -7,6 +7,7 @@ import sys
 from testbed.commands import run
 
 COMMANDS = {
+    "bundle": "shipping.bundle",
     "chart": "shipping.chart",
     "cli": "shipping.command_line",
     "image": "shipping.image_command",

@@ -10,9 +10,9 @@ import argparse
 import json
 from pathlib import Path
 
+from shipping.layout import layout_files, write_tar
 from shipping.operator_image import PARTS, operator_image
 from testbed.console import say
-from testbed.images.oci import write_archive
 
 
 def main(arguments: list[str]) -> int:
@@ -23,7 +23,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--repository", default="hermetic", help="the name in the archive, without a tag")
     chosen = parser.parse_args(arguments)
     image = operator_image(chosen.repository)
-    write_archive(chosen.file, [image])
+    write_tar(chosen.file, layout_files(image))
     parts = {name: len(layer.tar) for name, layer in zip(PARTS, image.layers, strict=True)}
     say(f"wrote {chosen.file}, {chosen.file.stat().st_size / 1e6:.0f} MB")
     print(json.dumps({"image": image.by_digest, "bytes": chosen.file.stat().st_size, "parts": parts}, indent=1))

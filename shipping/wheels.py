@@ -57,10 +57,15 @@ def hermetic_wheel(folder: Path) -> Path:
     return wheel
 
 
+def locked_wheels() -> list[Path]:
+    """The files of the wheels that the lock names and the image holds."""
+    return sorted(_kept().glob("wheels/*.whl"))
+
+
 def copy_wheels(folder: Path) -> None:
     """Every wheel of the lock with the lock itself, and Hermetic's own."""
     folder.mkdir(parents=True, exist_ok=True)
-    for file in (*_kept().glob("wheels/*.whl"), LOCK):
+    for file in (*locked_wheels(), LOCK):
         shutil.copy(file, folder)
     hermetic_wheel(folder)
 

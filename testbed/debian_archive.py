@@ -7,10 +7,11 @@ import os
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from testbed.errors import CannotRunError
+from testbed.errors import BuildError, CannotRunError
+from testbed.programs import cache_folder, only_builder
 
 # As root apt-get downloads as a user of its own, who cannot write to the cache folder.
 UNCONFINED = ("-o", "APT::Sandbox::User=")
@@ -38,6 +39,32 @@ def downloaded(wanted: Mapping[str, str], folder: Path) -> dict[str, Path]:
         for what in missing:
             found |= _asked(fresh, [what], folder)
     return found
+
+
+def unpacked(packages: Sequence[str]) -> Path:
+    """The root of packages in the cache folder, named after the first; fetched once. Installing could start a service.
+
+    Only what this machine lacks has to be named: no dependency is followed.
+    """
+    folder = cache_folder() / packages[0]
+    if not folder.is_dir():
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with only_builder(packages[0]):
+            if not folder.is_dir():
+                _unpack(packages, folder)
+    return folder
+
+
+def _unpack(packages: Sequence[str], folder: Path) -> None:
+    """Works beside the final place and renames: an interrupted fetch is never taken for a whole one."""
+    with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}-") as place:
+        files = downloaded({name: name for name in packages}, Path(place))
+        if missing := [name for name in packages if name not in files]:
+            raise BuildError(f"apt-get finds no package {', '.join(missing)}: its sources must be those of Debian")
+        root = Path(place) / "root"
+        for file in files.values():
+            subprocess.run(["dpkg-deb", "--extract", file, root], check=True)
+        root.rename(folder)
 
 
 def _asked(options: list[str], wanted: list[str], folder: Path) -> dict[str, Path]:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import tempfile
 import urllib.error
 import urllib.parse
 import urllib.request
@@ -14,10 +12,8 @@ from typing import Any
 
 import yaml
 
-from testbed.debian_archive import downloaded
-from testbed.errors import BuildError
+from testbed.debian_archive import unpacked
 from testbed.processes import Component, free_port, wait_until
-from testbed.programs import cache_folder, only_builder
 
 PACKAGE = "prometheus"
 
@@ -31,24 +27,9 @@ class PrometheusPrograms:
 
 
 def prometheus_programs() -> PrometheusPrograms:
-    """The programs, fetched (20 MB) when they are not there yet. Installing the package would start a service."""
-    folder = cache_folder() / PACKAGE
-    if not folder.is_dir():
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        with only_builder(PACKAGE):
-            if not folder.is_dir():
-                _unpack(folder)
+    """The programs, fetched (20 MB) when they are not there yet."""
+    folder = unpacked([PACKAGE])
     return PrometheusPrograms(folder / "usr/bin/prometheus", folder / "usr/bin/promtool")
-
-
-def _unpack(folder: Path) -> None:
-    with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{PACKAGE}-") as place:
-        file = downloaded({PACKAGE: PACKAGE}, Path(place)).get(PACKAGE)
-        if file is None:
-            raise BuildError(f"apt-get finds no package {PACKAGE}: its sources must be those of Debian")
-        root = Path(place) / "root"
-        subprocess.run(["dpkg-deb", "--extract", file, root], check=True)
-        root.rename(folder)
 
 
 class Prometheus:

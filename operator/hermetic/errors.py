@@ -13,6 +13,7 @@
     │   ├── ReportTooLarge           HRM-ATT-004  a report that does not fit into an EgressAttestation
     │   └── SnapshotUnusable         HRM-AUD-002  a file that should hold a snapshot of an audit does not
     ├── AttestationRefused           HRM-ATT-001  signed evidence that does not count; carries the refusal's word
+    ├── BundleRefused                HRM-BND-001  an air-gap bundle that is not what was built or signed
     ├── ChainBroken                  HRM-ATT-005  attestations that do not follow each other without a gap
     ├── FactDamaged                  HRM-AUD-001  an answer holds a field that cannot be read: its check is Unknown
     ├── NeverSettled                 HRM-AUD-003  checks that ask for ever: a defect of this release
@@ -122,6 +123,13 @@ class AttestationRefused(HermeticError):
     def __init__(self, message: str, *, refusal: str = "", fix: str = "") -> None:
         super().__init__(message, fix=fix)
         self.refusal = refusal
+
+
+class BundleRefused(HermeticError):
+    """An air-gap bundle is damaged, changed, not signed by the given key, or of a form that is not known."""
+
+    code = "HRM-BND-001"
+    remedy = "Do not load it. Copy the bundle again from where it was built, and verify it again."
 
 
 class ChainBroken(HermeticError):

@@ -13,10 +13,10 @@ from pathlib import Path, PurePosixPath
 import pytest
 
 from shipping import debian
+from shipping.layout import layout_files, write_tar
 from shipping.operator_image import ENVIRONMENT, operator_image
 from shipping.wheels import LOCK, PLACE
 from testbed.errors import BuildError
-from testbed.images.oci import write_archive
 
 NOT_IN_IT = {
     "apk", "apt", "apt-get", "ash", "bash", "busybox", "curl", "dash", "dpkg", "dpkg-deb", "env", "gcc", "ld", "perl",
@@ -26,9 +26,9 @@ LIBRARY_PATH = ("lib/x86_64-linux-gnu", "usr/lib/x86_64-linux-gnu")
 
 
 @pytest.fixture(scope="module")
-def archive(tmp_path_factory) -> Path:
+def archive(built, tmp_path_factory) -> Path:
     file = tmp_path_factory.mktemp("image") / "hermetic.tar"
-    write_archive(file, [operator_image("hermetic", exactly=False)])
+    write_tar(file, layout_files(built))
     return file
 
 
@@ -62,7 +62,7 @@ def manifest_of(layout: Path) -> dict:
 
 def test_two_builds_give_the_same_bytes(archive, tmp_path):
     again = tmp_path / "again.tar"
-    write_archive(again, [operator_image("hermetic", exactly=False)])
+    write_tar(again, layout_files(operator_image("hermetic", exactly=False)))
 
     assert hashlib.sha256(again.read_bytes()).digest() == hashlib.sha256(archive.read_bytes()).digest()
 
@@ -156,7 +156,7 @@ def test_a_package_of_another_hash_is_refused(tmp_path, monkeypatch):
         other.write_bytes(b"")
         return {first.name: other}
 
-    monkeypatch.setattr(debian, "_downloaded", fetches_another)
+    monkeypatch.setattr(debian, "downloaded", fetches_another)
 
     with pytest.raises(BuildError, match="has not the SHA-256"):
         debian.fetched()
@@ -174,7 +174,7 @@ def test_a_version_that_the_archive_has_no_more_is_refused_unless_the_present_on
     def fetches_the_present_one_alone(wanted, _folder):
         return {} if "=" in wanted[first.name] else {first.name: present}
 
-    monkeypatch.setattr(debian, "_downloaded", fetches_the_present_one_alone)
+    monkeypatch.setattr(debian, "downloaded", fetches_the_present_one_alone)
 
     with pytest.raises(BuildError, match="python -m shipping lock"):
         debian.fetched()

@@ -101,12 +101,8 @@ def verify(envelope: Envelope, trusted: TrustedKeys, expected: Expected, now: da
 
 def authenticate(envelope: Envelope, trusted: TrustedKeys) -> Attestation:
     """The attestation of an envelope that a trusted key signed, whenever that was. Raises AttestationRefused."""
-    key = trusted.get(envelope.keyid)
-    if key is None:
-        known = ", ".join(f"{each.name} ({each.keyid})" for each in trusted.values()) or "none"
-        raise refused(Refusal.UNKNOWN_KEY, f"signed by the key {envelope.keyid[:80] or 'without id'}; trusted: {known}")
-    must_be_well_formed(key.algorithm, envelope.signature)
-    if not matches(key, signed_bytes(envelope.payload), envelope.signature):
+    key = key_named_by(envelope, trusted)
+    if not is_signed_by(key, envelope):
         raise _diagnosis(envelope, key)
     attestation = _attestation(envelope, key)
     if key.not_after is not None and attestation.observed_at > key.not_after:
@@ -115,6 +111,21 @@ def authenticate(envelope: Envelope, trusted: TrustedKeys) -> Attestation:
             Refusal.KEY_EXPIRED, f"observed at {at}; '{key.name}' is trusted until {timestamp(key.not_after)}"
         )
     return attestation
+
+
+def key_named_by(envelope: Envelope, trusted: TrustedKeys) -> PublicKey:
+    """The trusted key that the envelope names. Its signature is not verified yet. Raises AttestationRefused."""
+    key = trusted.get(envelope.keyid)
+    if key is None:
+        known = ", ".join(f"{each.name} ({each.keyid})" for each in trusted.values()) or "none"
+        raise refused(Refusal.UNKNOWN_KEY, f"signed by the key {envelope.keyid[:80] or 'without id'}; trusted: {known}")
+    return key
+
+
+def is_signed_by(key: PublicKey, envelope: Envelope) -> bool:
+    """Whether the signature matches. Raises AttestationRefused for one that is no signature of the key's algorithm."""
+    must_be_well_formed(key.algorithm, envelope.signature)
+    return matches(key, signed_bytes(envelope.payload), envelope.signature)
 
 
 def must_count(attestation: Attestation, expected: Expected, now: datetime) -> None:

@@ -1,0 +1,90 @@
+"""The form of an air-gap bundle: one tar that is an OCI layout, with chart, CRDs, manifests and SBOMs.
+
+::
+
+    SHA256SUMS                      every other file, as `sha256sum --check` reads it
+    signature.json                  optional: DSSE around an in-toto statement whose subject is SHA256SUMS
+    bundle.json                     version and image
+    oci-layout, index.json, blobs/  the operator's image
+    chart/ crds/ manifests/ docs/ sbom/ and README.md, CHANGELOG.md, LICENSE, SECURITY.md
+
+`python -m shipping bundle` writes it, `hermetic bundle verify` reads it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from hermetic.audit.attestation.envelope import Envelope, signed_bytes
+from hermetic.audit.attestation.keys import PublicKey, SigningKey, TrustedKeys
+from hermetic.audit.attestation.signatures import sign
+from hermetic.audit.attestation.statement import STATEMENT_TYPE
+from hermetic.audit.attestation.strict_json import canonical, read_canonical_json
+from hermetic.audit.attestation.verification import is_signed_by, key_named_by
+from hermetic.errors import BundleRefused
+
+SCHEMA = "hermetic.dev/bundle/v1"
+PREDICATE_TYPE = "https://hermetic.dev/attestation/bundle/v1"
+CHECKSUMS, SIGNATURE, DESCRIPTION, INDEX, LAYOUT = (
+    "SHA256SUMS",
+    "signature.json",
+    "bundle.json",
+    "index.json",
+    "oci-layout",
+)
+BLOBS = "blobs/sha256/"
+FILES = frozenset(
+    {CHECKSUMS, SIGNATURE, DESCRIPTION, INDEX, LAYOUT, "README.md", "CHANGELOG.md", "LICENSE", "SECURITY.md"}
+)
+FOLDERS = ("blobs/sha256/", "chart/", "crds/", "manifests/", "docs/", "sbom/")
+NOT_IN_CHECKSUMS = frozenset({CHECKSUMS, SIGNATURE})
+
+_NAME = re.compile(r"(?!.*(?:^|/)\.{1,2}(?:/|$))[A-Za-z0-9._+-]+(?:/[A-Za-z0-9._+-]+)*")
+_LINE = re.compile(r"(?P<sha256>[0-9a-f]{64})  (?P<name>\S+)")
+
+
+def is_name(name: str) -> bool:
+    """Whether a bundle may hold a file of this name: relative, plain, and where the form has files."""
+    return bool(_NAME.fullmatch(name)) and (name in FILES or name.startswith(FOLDERS))
+
+
+def checksums(digests: Mapping[str, str]) -> bytes:
+    """The content of SHA256SUMS for SHA-256 sums by name."""
+    return "".join(f"{digests[name]}  {name}\n" for name in sorted(digests)).encode()
+
+
+def read_checksums(content: bytes) -> dict[str, str]:
+    """The sums by name. Raises BundleRefused where the bytes are not those that `checksums` writes."""
+    lines = [_LINE.fullmatch(line) for line in content.decode("ascii", errors="replace").splitlines()]
+    found = {line["name"]: line["sha256"] for line in lines if line is not None}
+    if checksums(found) != content:
+        raise BundleRefused(f"{CHECKSUMS} is not a sorted list of 'SHA-256  NAME' in which every name stands once")
+    return found
+
+
+def sign_checksums(content: bytes, version: str, key: SigningKey) -> Envelope:
+    """The signature of a bundle with this SHA256SUMS."""
+    payload = canonical(_statement(content, version))
+    return Envelope(payload, key.public.keyid, sign(key, signed_bytes(payload)))
+
+
+def signer(envelope: Envelope, content: bytes, version: str, trusted: TrustedKeys) -> PublicKey:
+    """The trusted key that signed this SHA256SUMS. Raises AttestationRefused and BundleRefused."""
+    key = key_named_by(envelope, trusted)
+    if not is_signed_by(key, envelope):
+        raise BundleRefused(f"{SIGNATURE}: the signature does not match the payload and the key '{key.name}'")
+    if read_canonical_json(envelope.payload, SIGNATURE) != _statement(content, version):
+        raise BundleRefused(f"{SIGNATURE} is a signature of '{key.name}' over something else than this {CHECKSUMS}")
+    return key
+
+
+def _statement(content: bytes, version: str) -> dict[str, Any]:
+    return {
+        "_type": STATEMENT_TYPE,
+        "subject": [{"name": CHECKSUMS, "digest": {"sha256": hashlib.sha256(content).hexdigest()}}],
+        "predicateType": PREDICATE_TYPE,
+        "predicate": {"version": version},
+    }

@@ -1,0 +1,41 @@
+"""One image as an OCI layout: the files of the layout, and a tar of files that has the same bytes from every build.
+
+The layout names the image once and by its tag alone: `skopeo copy oci-archive:FILE` needs no name then, and
+`ctr images import --base-name` gives it the name of your registry.
+"""
+
+from __future__ import annotations
+
+import io
+import tarfile
+from collections.abc import Mapping
+from pathlib import Path
+
+from testbed.images.oci import MANIFEST, Image, as_json, digest_of
+
+
+def layout_files(image: Image) -> dict[str, bytes]:
+    """Every file of the layout by its path."""
+    entry = {
+        "mediaType": MANIFEST,
+        "digest": image.digest,
+        "size": len(image.manifest),
+        "annotations": {"org.opencontainers.image.ref.name": image.tag},
+    }
+    blobs = {layer.digest: layer.tar for layer in image.layers}
+    blobs |= {digest_of(content): content for content in (image.config, image.manifest)}
+    return {
+        "oci-layout": as_json({"imageLayoutVersion": "1.0.0"}),
+        "index.json": as_json({"schemaVersion": 2, "manifests": [entry]}),
+        **{"blobs/" + digest.replace(":", "/"): content for digest, content in blobs.items()},
+    }
+
+
+def write_tar(path: Path, files: Mapping[str, bytes]) -> None:
+    """A tar of plain files in the given order; owners, times and modes are fixed."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with tarfile.open(path, "w", format=tarfile.USTAR_FORMAT) as archive:
+        for name, content in files.items():
+            header = tarfile.TarInfo(name)
+            header.size = len(content)
+            archive.addfile(header, io.BytesIO(content))

@@ -54,6 +54,7 @@ def test_templates_and_patches_are_skipped_with_the_reason(tmp_path: Path) -> No
     put(tmp_path / "models.yaml", a_baked_model())
     put(tmp_path / "chart/m.yaml", 'kind: ModelDeployment\nmetadata:\n  {{- include "labels" . | nindent 2 }}\n')
     put(tmp_path / "prod/kustomization.yaml", {"patches": [{"path": "less.yaml"}, {"patch": "a: b\n"}]})
+    put(tmp_path / "dev/Kustomization", {"patchesStrategicMerge": ["../prod/less.yaml", "kind: x\n"]})
     put(tmp_path / "prod/less.yaml", {"kind": "ModelDeployment", "metadata": {"name": "phi"}, "spec": {"replicas": 1}})
     ran = hermetic("validate", "-f", tmp_path, "-o", "json")
     assert ran.code == 0, ran.err
@@ -63,7 +64,7 @@ def test_templates_and_patches_are_skipped_with_the_reason(tmp_path: Path) -> No
         "chart/m.yaml": "is a template",
         "prod/less.yaml": f"is a patch of {tmp_path}/prod/kustomization.yaml",
     }
-    assert found["foreign"] == 1
+    assert found["foreign"] == 2
 
 
 def test_what_a_template_prints_is_read_from_standard_input_beside_other_kinds() -> None:

@@ -23,7 +23,7 @@ KINDS = (MODEL_DEPLOYMENT.kind, EGRESS_AUDIT.kind, EGRESS_ATTESTATION.kind)
 LARGEST_IN_A_FOLDER = 4 * 2**20
 """Bytes: an EgressAttestation is the largest manifest, and has less than two MiB."""
 MOST_FILES = 50_000
-_KUSTOMIZATIONS = frozenset({"kustomization.yaml", "kustomization.yml"})
+_KUSTOMIZATIONS = frozenset({"kustomization.yaml", "kustomization.yml", "Kustomization"})
 _NAMED = re.compile(rf"{re.escape(GROUP)}/|\bkind\W+({'|'.join(KINDS)})\b")
 _BETWEEN_DOCUMENTS = re.compile(r"^---", re.MULTILINE)
 _TEMPLATE = re.compile(r"\{\{-?\s*(\.|if|range|with|include|template|toYaml|define|end|\$|/\*)")
@@ -82,7 +82,7 @@ def _files(folder: Path, skipped: list[Skipped]) -> Iterator[Path]:
         skipped += [Skipped(str(link), "is a link to a folder, which is not followed") for link in links]
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         for name in sorted(names):
-            if Path(name).suffix in SUFFIXES and (here / name).is_file():
+            if (Path(name).suffix in SUFFIXES or name in _KUSTOMIZATIONS) and (here / name).is_file():
                 yield here / name
 
 

@@ -20,6 +20,7 @@ from tests.audit_estates import (
     VNET,
     small_cluster,
 )
+from tests.outbound_methods import the
 from tests.routes_and_sentinels import (
     FILTERED,
     FIREWALL_ADDRESS,
@@ -136,6 +137,14 @@ def test_the_next_hop_to_the_internet_fails_where_something_carries_it() -> None
     world = sentinel(with_a_method(small_cluster()))
     world.act(WATCHER, "nextHop", {"nextHopType": "Internet", "routeTableId": "System Route"})
     assert told(world.findings("nexthop-spotcheck"), NODES) == ("Fail", "high")
+
+
+def test_the_remedy_of_a_next_hop_names_the_machine_that_was_asked_about() -> None:
+    world = sentinel(with_a_method(small_cluster())).act(WATCHER, "nextHop", {"nextHopType": "Internet"})
+    remedy = the(world.findings("nexthop-spotcheck"), NODES).remedy
+    assert "SENTINEL_" not in remedy
+    assert "--vm sentinel" in remedy
+    assert "--source-ip 10.0.1.200" in remedy
 
 
 def test_without_a_watcher_in_the_region_the_next_hop_does_not_apply() -> None:

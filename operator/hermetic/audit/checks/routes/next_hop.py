@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from hermetic.audit.egress.firewall import declared_addresses
 from hermetic.audit.egress.methods import Methods, methods_of
 from hermetic.audit.egress.routes import Hop, hop_of
 from hermetic.audit.egress.sentinels import each_sentinel
 from hermetic.audit.egress.surroundings import Surroundings
-from hermetic.audit.estate.arm_ids import name_of, subscription_of
+from hermetic.audit.estate.arm_ids import group_of, name_of, subscription_of
 from hermetic.audit.estate.azure.effective import NetworkWatcher, NextHop
 from hermetic.audit.estate.azure.vnet import NetworkInterface
 from hermetic.audit.estate.estate import Estate
@@ -37,7 +38,8 @@ def spot_check(estate: Estate, policy: Policy) -> Iterator[Judgement]:
         for watcher in here[:1]:
             for destination in DESTINATIONS:
                 seen = estate.asked(NextHop, watcher.id, _packet(nic, destination))
-                yield _judged(estate, policy, around, methods, destination, seen)
+                said = _judged(estate, policy, around, methods, destination, seen)
+                yield replace(said, fill=_named(nic))
 
     yield from each_sentinel(estate, policy, judge)
 
@@ -47,12 +49,25 @@ def _region(location: str) -> str:
     return location.replace(" ", "").lower()
 
 
+def _named(nic: NetworkInterface) -> dict[str, str]:
+    """What a person types to ask the same again."""
+    machine = nic.virtual_machine.id if nic.virtual_machine is not None else ""
+    return {
+        "SENTINEL_VM": name_of(machine),
+        "SENTINEL_GROUP": name_of(group_of(machine)),
+        "SENTINEL_ADDRESS": _address(nic),
+    }
+
+
+def _address(nic: NetworkInterface) -> str:
+    return next((one.private_ip_address for one in nic.ip_configurations if one.private_ip_address), "")
+
+
 def _packet(nic: NetworkInterface, destination: str) -> dict[str, str]:
-    source = next((one.private_ip_address for one in nic.ip_configurations if one.private_ip_address), "")
     return {
         "targetResourceId": nic.virtual_machine.id if nic.virtual_machine is not None else "",
         "targetNicResourceId": nic.id,
-        "sourceIPAddress": source,
+        "sourceIPAddress": _address(nic),
         "destinationIPAddress": destination,
     }
 

@@ -194,7 +194,7 @@ class TestAllowedDomains:
         found = only(served_cluster().change(ALLOWED, domains=["attacker.example."]), "dns-allowed-domains")
         assert found.paths == ("pod -> platform dns -> servers of attacker.example -> internet",)
         assert "every name below" in found.message
-        assert found.remedy
+        assert f"--resource-group {ALLOWED.split('/')[4]} --name ours" in " ".join(found.remedy.split())
         assert found.evidence
 
     def test_an_alert_lets_through_as_an_allow_does(self) -> None:

@@ -9,7 +9,7 @@ from hermetic.audit.checks.dns.deciding import deciding_networks
 from hermetic.audit.checks.dns.zones import links_of
 from hermetic.audit.egress.dns import EVERY_NAME, ByDefault, Domains, in_force, names_by_default
 from hermetic.audit.egress.dns_names import is_of_a_service, is_within, own_domains, plain
-from hermetic.audit.estate.arm_ids import name_of, parent_of, same_id
+from hermetic.audit.estate.arm_ids import group_of, name_of, parent_of, same_id
 from hermetic.audit.estate.azure.dns import DnsSecurityRule, DomainList, ZoneLink
 from hermetic.audit.estate.azure.vnet import VirtualNetwork
 from hermetic.audit.estate.estate import Estate
@@ -104,6 +104,7 @@ def _judge(rule: DnsSecurityRule, seen: Seen[DomainList], own: Own) -> Judgement
     if wide:
         words = f"rule {rule.name} lets through {', '.join(wide)} and every name below: none of the cluster's own"
         paths = tuple(f"pod -> platform dns -> servers of {plain(one)} -> internet" for one in wide[:3])
-        return fails(seen.target, "AllowsOthersNames", words, seen, rule, *own.looks, paths=paths)
+        fill = {"DOMAIN_LIST": name_of(seen.target), "OWN_GROUP": name_of(group_of(seen.target))}
+        return fails(seen.target, "AllowsOthersNames", words, seen, rule, *own.looks, paths=paths, fill=fill)
     words = f"rule {rule.name} allows the cluster's own names only: {', '.join(domains) or 'none'}"
     return passes(seen.target, "OwnNamesOnly", words, seen, rule, *own.looks)

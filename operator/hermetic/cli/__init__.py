@@ -20,6 +20,7 @@ COMMANDS = {
     "status": "Show what serves, what does not, and the command that fixes it.",
     "audit": "Look for ways out, in Azure, in the cluster and with packets.",
     "attest": "Verify signed evidence of isolation.",
+    "images": "List every image that the registry must hold, and what uses it.",
     "bundle": "Verify an air-gap bundle before it is loaded.",
     "explain": "Explain error codes, reasons, conditions and checks, offline.",
 }

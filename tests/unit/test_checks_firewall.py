@@ -120,6 +120,12 @@ class TestTheDeclaredFirewall:
         world = _filtered({"destinationIpGroups": [IP_GROUP]})
         assert verdicts(world, "firewall-in-path", FILTERED)[FIREWALL.lower()] == "Unknown"
 
+    def test_the_remedy_names_the_rule_where_it_stands(self) -> None:
+        world = _filtered({"destinationAddresses": ["*"]}, policy=BASE)
+        remedy = " ".join(world.findings("firewall-in-path", FILTERED)[FIREWALL.lower()].remedy.split())
+        wanted = "--policy-name base --rule-collection-group-name one --collection-name c --name r"
+        assert f"--resource-group {BASE.split('/')[4]} {wanted}" in remedy
+
     def test_base_policies_and_classic_rules_count(self) -> None:
         world = _filtered({"destinationAddresses": ["*"]}, policy=BASE)
         assert verdicts(world, "firewall-in-path", FILTERED)[FIREWALL.lower()] == "Fail"

@@ -91,7 +91,10 @@ def _declared(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     if rules.wide:
         path = f"node subnets -> peering -> firewall {name_of(policy.firewall)} -> internet"
         words = f"rules let anything out: {'; '.join(rules.wide)}"
-        yield fails(policy.firewall, "AllowsAnything", words, *looks, paths=(path,), severity=Severity.CRITICAL)
+        critical = Severity.CRITICAL
+        yield fails(
+            policy.firewall, "AllowsAnything", words, *looks, paths=(path,), severity=critical, fill=rules.first
+        )
     elif rules.odd:
         words = f"rules are not understood: {'; '.join(rules.odd)}"
         yield cannot_say(policy.firewall, "RuleUnknown", words, *looks, severity=Severity.CRITICAL)

@@ -8,6 +8,7 @@ from ipaddress import ip_address, summarize_address_range
 
 from hermetic.audit.egress.prefixes import Network, is_default, public_part
 from hermetic.audit.egress.prefixes import network as prefix_of
+from hermetic.audit.estate.arm_ids import group_of, name_of, parent_of, subscription_of
 from hermetic.audit.estate.azure.firewalls import (
     AzureFirewall,
     FirewallPolicy,
@@ -18,6 +19,7 @@ from hermetic.audit.estate.azure.firewalls import (
 )
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.look import Look
+from hermetic.audit.remedies.filling import Fill
 from hermetic.audit.scope import missing
 
 WIDEST_V4 = 8
@@ -30,40 +32,62 @@ KNOWN_RULES = {"networkrule", "applicationrule"}
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """What the rules of a firewall let out (in words), what of them is not understood, and what was read for it."""
+    """What the rules of a firewall let out (in words), what of them is not understood, and what was read for it.
+
+    `first` names the first rule of a policy that lets out, by placeholder of the remedy.
+    """
 
     wide: tuple[str, ...]
     odd: tuple[str, ...]
     looks: tuple[Look, ...]
+    first: Fill
 
 
 def rules_of(estate: Estate, firewall: AzureFirewall) -> Rules:
     """All rules: classic ones, those of its policy and of the policies below that."""
     collections, looks = _from_policies(estate, firewall)
     for one in (*(firewall.network_rule_collections or ()), *(firewall.application_rule_collections or ())):
-        collections.append((one, True))
+        collections.append((one, ""))
     wide: list[str] = []
     odd: list[str] = []
-    for collection, classic in collections:
+    named: dict[str, Fill] = {}
+    for collection, group in collections:
         if _is_translation(collection):
             continue
         action = (collection.action.type if collection.action is not None else None) or ""
         kind = (collection.rule_collection_type or "").lower()
         if action.lower() == "deny":
             continue
-        if action.lower() != "allow" or not (classic or kind in FILTER):
+        if action.lower() != "allow" or (group and kind not in FILTER):
             odd.append(f"collection {collection.name}: action {action!r}, type {collection.rule_collection_type!r}")
             continue
         for rule in collection.rules or ():
             name = f"{collection.name}/{rule.name}"
-            wide.extend(f"{name} allows {words}" for words in _wide(estate, rule, looks))
-            odd.extend(f"{name}: {words}" for words in _odd(rule, classic=classic))
-    return Rules(tuple(wide), tuple(odd), tuple(looks))
+            found = [f"{name} allows {words}" for words in _wide(estate, rule, looks)]
+            if group:
+                named |= dict.fromkeys(found, _named(group, collection, rule))
+            wide.extend(found)
+            odd.extend(f"{name}: {words}" for words in _odd(rule, classic=not group))
+    first = named[min(named)] if named else {}  # Azure promises no order of its lists
+    return Rules(tuple(sorted(wide)), tuple(sorted(odd)), tuple(looks), first)
 
 
-def _from_policies(estate: Estate, firewall: AzureFirewall) -> tuple[list[tuple[RuleCollection, bool]], list[Look]]:
+def _named(group: str, collection: RuleCollection, rule: FirewallRule) -> Fill:
+    policy = parent_of(group)
+    return {
+        "FIREWALL_RULE": rule.name,
+        "RULE_COLLECTION": collection.name,
+        "RULE_GROUP": name_of(group),
+        "FIREWALL_POLICY": name_of(policy),
+        "RESOURCE_GROUP": name_of(group_of(policy)),
+        "SUBSCRIPTION_ID": subscription_of(policy),
+    }
+
+
+def _from_policies(estate: Estate, firewall: AzureFirewall) -> tuple[list[tuple[RuleCollection, str]], list[Look]]:
+    """Each collection with the id of its group."""
     looks: list[Look] = []
-    collections: list[tuple[RuleCollection, bool]] = []
+    collections: list[tuple[RuleCollection, str]] = []
     reference, known = firewall.firewall_policy, set[str]()
     while reference is not None and reference.id.lower() not in known:
         known.add(reference.id.lower())
@@ -73,7 +97,7 @@ def _from_policies(estate: Estate, firewall: AzureFirewall) -> tuple[list[tuple[
         for group in groups:
             if group.rule_collections is None:
                 looks.append(missing(f"{group.id}: the answer has no rule collections"))
-            collections.extend((one, False) for one in group.rule_collections or ())
+            collections.extend((one, group.id) for one in group.rule_collections or ())
         reference = policy.value.base_policy if policy.value is not None else None
     return collections, looks
 

@@ -174,6 +174,34 @@ class TestNetworkManager:
         world = served_cluster().act(VNET, CONNECTIVITY, {"value": [{"id": "/mesh", "connectivityTopology": "Mesh"}]})
         assert verdicts(world, "avnm-connectivity") == {VNET.lower(): "Fail"}
 
+    def test_the_remedy_names_the_manager_of_what_is_applied(self) -> None:
+        managers = [
+            f"/subscriptions/hub-{number}/resourceGroups/rg-avnm/providers/Microsoft.Network/networkManagers/avnm-{number}"
+            for number in (1, 2)
+        ]
+        mesh = [{"id": f"{one}/connectivityConfigurations/mesh"} for one in managers]
+        world = served_cluster().act(VNET, CONNECTIVITY, {"value": mesh})
+        world.bodies[VNET.lower()]["location"] = "westeurope"
+        [found] = world.findings("avnm-connectivity").values()
+        for number in (1, 2):
+            manager = f"--subscription hub-{number} --resource-group rg-avnm --network-manager-name avnm-{number} "
+            assert manager in found.remedy
+        assert "--target-locations westeurope " in found.remedy
+
+    def test_the_remedy_names_the_rule_and_its_manager(self) -> None:
+        rule = "/subscriptions/hub/resourceGroups/rg/providers/Microsoft.Network/networkManagers/avnm"
+        rule += "/securityAdminConfigurations/base/ruleCollections/out/rules/all"
+        answer = _admin_rule()
+        answer["value"][0]["id"] = rule
+        [found] = served_cluster().act(VNET, ADMIN_RULES, answer).findings("avnm-admin-rules").values()
+        assert f"az resource delete --ids {rule}\n" in found.remedy
+        assert "--subscription hub --resource-group rg --network-manager-name avnm " in found.remedy
+
+    def test_a_manager_that_is_not_named_stays_to_be_filled_in(self) -> None:
+        world = served_cluster().act(VNET, CONNECTIVITY, {"value": [{"id": "/mesh"}]})
+        [found] = world.findings("avnm-connectivity").values()
+        assert "--network-manager-name MANAGER_NAME " in found.remedy
+
     def test_the_second_page_is_read(self) -> None:
         world = served_cluster()
         world.pages[VNET.lower(), CONNECTIVITY.lower()] = {

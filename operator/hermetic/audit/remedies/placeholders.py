@@ -103,6 +103,7 @@ CHOSEN = {
     "MACHINE_ADDRESS": "address of the machine",
     "MANAGER_GROUP": "resource group of the Network Manager",
     "MANAGER_NAME": "name of the Network Manager",
+    "MANAGER_SUBSCRIPTION": "its subscription",
     "NEW_NAME": "a name for what is made",
     "NEW_POOL": "a name for a new pool",
     "NEW_SUBNET_ID": "a subnet of a virtual network of your own",

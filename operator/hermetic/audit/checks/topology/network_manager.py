@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import TypeVar
 
 from hermetic.audit.checks.nsg.verdicts import firewall_looks
@@ -28,6 +30,10 @@ from hermetic.audit.scope import missing, subnets_of
 
 P = TypeVar("P", EffectiveConnectivity, EffectiveAdminRules)
 
+MANAGER = re.compile(
+    r"/subscriptions/([^/]+)/resourceGroups/([^/]+)/providers/Microsoft\.Network/networkManagers/([^/]+)/.+",
+    re.IGNORECASE,
+)
 NETWORK_TAG = "virtualnetwork"
 INWARD_TAGS = {NETWORK_TAG, "azureloadbalancer"}
 
@@ -46,6 +52,7 @@ def connectivity(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
                 f"Network Manager joins this network with others: {names}",
                 *looks,
                 paths=(f"vnet {name_of(network.target)} -> peer vnet by network manager",),
+                fill=_named(estate, network.target, [one.id for one in applied]),
             )
         else:
             yield passes(network.target, "NothingApplied", "no connectivity configuration is applied", *looks)
@@ -63,7 +70,7 @@ def admin_rules(estate: Estate, policy: Policy) -> Iterator[Judgement]:
         yield passes(network.target, "NoAdminAllow", "no admin rule allows packets to the internet", *looks)
         rules = [rule for page in pages for rule in page.value or ()]
         for rule in rules:
-            yield from _rule(network.target, network.target, rule, looks)
+            yield from _filled(estate, network.target, rule, _rule(network.target, network.target, rule, looks))
         through_the_tag = [rule for rule in rules if _always_allows_the_network_tag(rule)]
         if through_the_tag:
             yield from _widened(estate, policy, network.target, network.target, through_the_tag, looks)
@@ -79,7 +86,8 @@ def _joined_behind_the_lock(estate: Estate, network: str) -> Iterator[Judgement]
     for one in applied.configurations:
         words = f"Network Manager joins {name_of(network)} with others: {name_of(one)}"
         path = f"vnet {name_of(network)} -> peer vnet by network manager"
-        yield fails(one, "ConnectivityApplied", words, *applied.looks, paths=(path,))
+        fill = _named(estate, network, [one])
+        yield fails(one, "ConnectivityApplied", words, *applied.looks, paths=(path,), fill=fill)
 
 
 def _rules_behind_the_lock(estate: Estate, policy: Policy, network: str) -> Iterator[Judgement]:
@@ -97,9 +105,23 @@ def _rules_behind_the_lock(estate: Estate, policy: Policy, network: str) -> Iter
 def _held(
     estate: Estate, policy: Policy, network: str, rule: AdminRule, looks: tuple[Look, ...]
 ) -> Iterator[Judgement]:
-    yield from _rule(rule.id, network, rule, looks)
+    yield from _filled(estate, network, rule, _rule(rule.id, network, rule, looks))
     if _always_allows_the_network_tag(rule):
         yield from _widened(estate, policy, rule.id, network, [rule], looks)
+
+
+def _filled(estate: Estate, network: str, rule: AdminRule, judgements: Iterable[Judgement]) -> Iterator[Judgement]:
+    fill = _named(estate, network, [rule.id]) | ({"ADMIN_RULE_ID": [rule.id]} if MANAGER.fullmatch(rule.id) else {})
+    yield from (replace(one, fill=fill) for one in judgements)
+
+
+def _named(estate: Estate, network: str, ids: Iterable[str]) -> dict[str, list[str]]:
+    """Of configurations and rules, each manager once, and the region to deploy to: that of the network."""
+    managers = dict.fromkeys(found.groups() for one in ids if (found := MANAGER.fullmatch(one)))
+    names = ("MANAGER_SUBSCRIPTION", "MANAGER_GROUP", "MANAGER_NAME")
+    fill = {name: list(values) for name, values in zip(names, zip(*managers, strict=True), strict=False)}
+    seen = estate.one(VirtualNetwork, network).value
+    return fill | ({"LOCATION": [seen.location]} if seen is not None and seen.location else {})
 
 
 def _damaged(estate: Estate, network: str, applied: Applied) -> Iterator[Judgement]:

@@ -97,6 +97,7 @@ class VirtualNetwork(Resource):
     TYPE: ClassVar[str] = "Microsoft.Network/virtualNetworks"
     API_VERSION: ClassVar[str] = NETWORK
 
+    location: str = ""
     address_space: AddressSpace | None = None
     dhcp_options: DhcpOptions | None = None
     subnets: list[Reference] = []

@@ -277,4 +277,29 @@ def _engine() -> Iterator[str]:
     yield _taken(found)
 
 
-SECTIONS = (_writes, _burst, _restart, _rolling_update, _audit, _judging, _engine)
+def _faults() -> Iterator[str]:
+    found = results.load("faults")
+    if found is None:
+        return
+    figures = found["figures"]
+    kinds = {"in process": "`make test-faults`", "real API server": "`make test-faults-real`"}
+    there = {kind: command for kind, command in kinds.items() if kind in figures}
+    yield "## Schedules of faults\n"
+    yield (
+        "Each is a life of several deployments under faults that its seed draws. It fails where what is there at the "
+        "end, or what its status says, differs from a life without faults, where something is left over or twice, or "
+        "where anything is still written.\n"
+    )
+    rows = [
+        ("run by", *(f"{command}, {figures[kind]['date']}" for kind, command in there.items())),
+        ("schedules", *(f"{figures[kind]['schedules']:,}" for kind in there)),
+        ("failed", *(f"{figures[kind]['failed']:,}" for kind in there)),
+        ("seconds", *(f"{figures[kind]['seconds']:,.0f}" for kind in there)),
+    ]
+    faults = sorted({fault for kind in there for fault in figures[kind]["befallen"]})
+    rows += [(fault, *(f"{figures[kind]['befallen'].get(fault, 0):,}" for kind in there)) for fault in faults]
+    yield _table(("", *there), rows)
+    yield _taken(found)
+
+
+SECTIONS = (_writes, _burst, _restart, _rolling_update, _audit, _judging, _engine, _faults)

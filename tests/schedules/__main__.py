@@ -13,10 +13,16 @@ import sys
 import tempfile
 import time
 from collections import Counter
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 
 import structlog
 
+from bench import results
+from bench.machine import load_average
+from bench.report import write_page
 from testbed.controlplane import ControlPlane
 from tests.schedules import real
 from tests.schedules.life import schedule
@@ -31,42 +37,69 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--first", type=int, default=1)
     parser.add_argument("--count", type=int, default=10_000)
     parser.add_argument("--real", action="store_true", help="on a real API server")
+    parser.add_argument("--figures", action="store_true", help="write bench/results/faults.json and docs/figures.md")
     options = parser.parse_args(arguments)
     if options.real:
         first = int(options.replay[-1]) if options.replay else options.first
-        return _on_a_real_one(first, SIDE_BY_SIDE if options.replay else options.count)
+        lived = _on_a_real_one(first, SIDE_BY_SIDE if options.replay else options.count)
+        return _told("real API server", lived, keep=options.figures)
     if options.replay:
         seeds = [int(options.replay[-1])]
     else:
         seeds = list(range(options.first, options.first + options.count))
         structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
-    began, failed, befallen = time.process_time(), 0, Counter[str]()
+    return _told("in process", _in_process(seeds), keep=options.figures)
+
+
+@dataclass
+class Lived:
+    """What came of schedules: `seconds` of one core in process, and by the clock on a real API server."""
+
+    schedules: int = 0
+    failed: int = 0
+    seconds: float = 0.0
+    befallen: Counter[str] = field(default_factory=Counter)
+
+
+def _in_process(seeds: Sequence[int]) -> Lived:
+    lived, began = Lived(len(seeds)), time.process_time()
     for seed in seeds:
         ended = schedule(seed)
-        befallen.update(ended.befallen)
+        lived.befallen.update(ended.befallen)
         if ended.wrong:
-            failed += 1
+            lived.failed += 1
             _say(f"seed {seed}:", *ended.wrong)
-    seconds = time.process_time() - began
-    told = f"seeds {seeds[0]} to {seeds[-1]}: {failed} of {len(seeds)} failed, {seconds:.0f} s of one core"
-    _say(told, *(f"{count} x {what}" for what, count in befallen.most_common()))
-    return 1 if failed else 0
+    lived.seconds = time.process_time() - began
+    told = f"seeds {seeds[0]} to {seeds[-1]}: {lived.failed} of {len(seeds)} failed"
+    _say(f"{told}, {lived.seconds:.0f} s of one core")
+    return lived
 
 
-def _on_a_real_one(first: int, count: int) -> int:
-    began, failed, befallen = time.monotonic(), 0, Counter[str]()
+def _told(kind: str, lived: Lived, *, keep: bool) -> int:
+    _say("befallen:", *(f"{times} x {what}" for what, times in lived.befallen.most_common()))
+    if keep:
+        known = (results.load("faults") or {"figures": {}})["figures"]
+        known[kind] = {"date": datetime.now(UTC).date().isoformat(), **asdict(lived)}
+        results.save("faults", known, load_average())
+        write_page()
+    return 1 if lived.failed else 0
+
+
+def _on_a_real_one(first: int, count: int) -> Lived:
+    began, lived = time.monotonic(), Lived()
     first -= (first - 1) % SIDE_BY_SIDE
     for start in range(first, first + count, SIDE_BY_SIDE):
         # A control plane for each: what one batch left behind must not help or hurt the next.
         with tempfile.TemporaryDirectory() as folder, ControlPlane() as plane, real.opened(plane, Path(folder)) as bed:
             wrong = real.batch(bed, start, SIDE_BY_SIDE)
-        befallen.update(bed.befallen)
-        failed += len(wrong)
+        lived.befallen.update(bed.befallen)
+        lived.schedules += SIDE_BY_SIDE
+        lived.failed += len(wrong)
         for seed, found in wrong.items():
             _say(f"seed {seed} of the batch {start}:", *found)
-        _say(f"seeds {first} to {start + SIDE_BY_SIDE - 1}: {failed} failed, {time.monotonic() - began:.0f} s")
-    _say("befallen:", *(f"{times} x {what}" for what, times in befallen.most_common()))
-    return 1 if failed else 0
+        lived.seconds = time.monotonic() - began
+        _say(f"seeds {first} to {start + SIDE_BY_SIDE - 1}: {lived.failed} failed, {lived.seconds:.0f} s")
+    return lived
 
 
 def _say(first: str, *more: str) -> None:

@@ -39,7 +39,8 @@ API_SERVER = f"{VNET}/subnets/api"
 ROUTES = f"{NETWORK}/routeTables/sealed"
 RULES = f"{NETWORK}/networkSecurityGroups/sealed"
 SCALE_SET = f"{NODE_GROUP}/providers/Microsoft.Compute/virtualMachineScaleSets/aks-gpu"
-NIC = f"{SCALE_SET}/virtualMachines/0/networkInterfaces/gpu"
+INSTANCE = f"{SCALE_SET}/virtualMachines/0"
+NIC = f"{INSTANCE}/networkInterfaces/gpu"
 DELEGATED_TO_AKS = [{"name": "aks", "properties": {"serviceName": "Microsoft.ContainerService/managedClusters"}}]
 SENTINEL = f"{NETWORK}/networkInterfaces/sentinel"
 
@@ -220,10 +221,18 @@ def small_cluster() -> World:
         {
             "ipConfigurations": [ip_configuration("10.0.1.4", NODES)],
             "defaultOutboundConnectivityEnabled": False,
-            "virtualMachine": {"id": f"{SCALE_SET}/virtualMachines/0"},
+            "virtualMachine": {"id": INSTANCE},
         },
     )
+    world.put(INSTANCE, {"instanceId": "0", "instanceView": instance_view()})
     return world
+
+
+def instance_view(*more: str, code: str = "ProvisioningState/succeeded") -> dict[str, Any]:
+    """What the agent of a node reports: the handlers of AKS, and more."""
+    kinds = ("Microsoft.Azure.Extensions.CustomScript", "Microsoft.AKS.Compute.AKS.Linux.AKSNode", *more)
+    agent = {"statuses": [{"code": code}], "extensionHandlers": [{"type": kind} for kind in kinds]}
+    return {"vmAgent": agent, "extensions": [{"name": "vmssCSE", "type": kinds[0]}]}
 
 
 def route(name: str, prefix: str, hop: str, address: str = "") -> dict[str, Any]:

@@ -26,6 +26,9 @@ _OF_THE_CALLER = {
     permissions.DENY_ASSIGNMENTS: permissions.deny_assignments,
 }
 OUTBOUND = "defaultOutboundConnectivityEnabled"
+# what the agent of a machine reports: only where the request expands it
+VIEW = "instanceView"
+MACHINES = {"microsoft.compute/virtualmachines", "microsoft.compute/virtualmachinescalesets/virtualmachines"}
 
 
 @dataclass(frozen=True)
@@ -53,7 +56,7 @@ class Reader:
         providers.must_be_offered(self.estate, taken.type, version)
         self.demand(path, f"{taken.type}/read")
         providers.must_be_registered(self.estate, path, taken)
-        return self.shown(self._resource(path.rstrip("/"), taken), version)
+        return self.shown(self._resource(path.rstrip("/"), taken), version, query)
 
     def _of_the_caller(self, taken: ArmPath, query: Query) -> Body:
         """What the caller may do at a scope; whoever may read anything there may read that."""
@@ -72,14 +75,13 @@ class Reader:
         if group and f"/subscriptions/{subscription}/resourceGroups/{group}".lower() not in self.estate.index.groups:
             raise refusals.no_group(group)
 
-    def shown(self, body: Body, version: str) -> Body:
+    def shown(self, body: Body, version: str, query: Query) -> Body:
         """The body as this version and the caller's provider show it."""
         shown = versions.as_of(body, version)
         if body["type"].lower() == INSTANCE_NICS and "arm" not in self.estate.scale_set_outbound_shown_by:
-            shown = {
-                **shown,
-                "properties": {key: value for key, value in shown["properties"].items() if key != OUTBOUND},
-            }
+            return _without(shown, OUTBOUND)
+        if body["type"].lower() in MACHINES and query.get("$expand", "").lower() != VIEW.lower():
+            return _without(shown, VIEW)
         return shown
 
     def _activity(self, path: str, query: Query) -> Body:
@@ -117,7 +119,7 @@ class Reader:
         providers.must_be_registered(self.estate, path, taken)
         every = self._assigned(scope, query) if taken.type.lower() == ASSIGNMENTS else self._rows(scope, taken)
         rows = [row for row in every if self.estate.may(row["id"], f"{row['type']}/read")]
-        page = [_as_listed(self.shown(row, version)) for row in self._slice(rows, query)]
+        page = [_as_listed(self.shown(row, version, query)) for row in self._slice(rows, query)]
         return self._page(path, query, page, len(rows))
 
     def _rows(self, scope: str, taken: ArmPath) -> list[Body]:
@@ -237,6 +239,10 @@ def _offset(query: Query) -> int:
         return int(base64.urlsafe_b64decode(token.encode()).decode().removeprefix("offset:"))
     except (binascii.Error, ValueError):
         raise refusals.bad_request("InvalidSkipToken", "The $skiptoken is not one that this list gave out.") from None
+
+
+def _without(body: Body, field: str) -> Body:
+    return {**body, "properties": {key: value for key, value in body["properties"].items() if key != field}}
 
 
 def _as_listed(body: Body) -> Body:

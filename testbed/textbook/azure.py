@@ -13,7 +13,14 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from testbed.azure.baseline import built
-from testbed.azure.baseline.cluster import CREATED, IDENTITIES, NODE_RULES, add_cluster
+from testbed.azure.baseline.cluster import (
+    CREATED,
+    IDENTITIES,
+    NODE_RULES,
+    add_cluster,
+    extensions_of_aks,
+    instance_view,
+)
 from testbed.azure.baseline.layout import (
     CONTROL_PLANE,
     DATA_GROUP,
@@ -314,7 +321,7 @@ def _provisioned(estate: Estate, number: int) -> None:
     nic = f"{NODE_GROUP}/{NETWORK}/networkInterfaces/{name}"
     machine = add_machine(estate, name, nic, estate.site.gpu_subnet, f"10.40.1.{220 + number}")
     estate.properties(nic)["networkSecurityGroup"] = {"id": NODE_RULES}
-    estate.properties(machine)["timeCreated"] = CREATED
+    estate.properties(machine).update(timeCreated=CREATED, instanceView=instance_view(extensions_of_aks(name)))
 
 
 def with_routed_api_subnet(estate: Estate) -> None:

@@ -38,9 +38,9 @@ class Caller:
                 return answer.json()
         raise AssertionError("the action does not end")
 
-    def every(self, path: str, version: str = NETWORK) -> list[dict[str, Any]]:
+    def every(self, path: str, version: str = NETWORK, **query: str) -> list[dict[str, Any]]:
         """All rows of a list."""
-        page = self.get(path, version).json()
+        page = self.get(path, version, **query).json()
         rows = list(page["value"])
         while link := page.get("nextLink"):
             page = self.client.get(link).json()

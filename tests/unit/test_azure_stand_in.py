@@ -41,6 +41,19 @@ def test_compute_lists_write_group_names_in_capitals() -> None:
     assert all("/microsoft.Compute/" in row["id"] for row in rows)
 
 
+def test_what_agents_report_is_shown_to_those_who_expand_it() -> None:
+    estate = sealed_estate()
+    path = f"{estate.site.gpu_scale_set}/virtualMachines"
+    with calling(estate, page_size=1) as caller:
+        plain = caller.every(path, "2025-04-01")
+        expanded = caller.every(path, "2025-04-01", **{"$expand": "instanceView"})
+
+    assert len(plain) == len(expanded) == 2
+    assert not any("instanceView" in row["properties"] for row in plain)
+    handlers = [row["properties"]["instanceView"]["vmAgent"]["extensionHandlers"] for row in expanded]
+    assert all({"Microsoft.AKS.Compute.AKS.Linux.AKSNode"} < {one["type"] for one in told} for told in handlers)
+
+
 @pytest.mark.parametrize("size", [1, 2, 3, 100])
 def test_pages_hold_every_row_once(size: int) -> None:
     estate = sealed_estate()

@@ -7,7 +7,17 @@ from typing import Any
 import pytest
 
 from hermetic.audit.findings import Verdict
-from tests.audit_estates import CLUSTER, NIC, NODE_GROUP, NODES, SCALE_SET, World, ip_configuration, small_cluster
+from tests.audit_estates import (
+    CLUSTER,
+    NIC,
+    NODE_GROUP,
+    NODES,
+    SCALE_SET,
+    World,
+    instance_view,
+    ip_configuration,
+    small_cluster,
+)
 from tests.audit_services import ACR_PUSH, REGISTRY, ServedWorld, assign, served_cluster
 
 MACHINE = f"{NODE_GROUP}/providers/Microsoft.Compute/virtualMachines/aks-gpu-0"
@@ -26,7 +36,7 @@ def flexible(world: World, **nic: Any) -> World:
     world.change(SCALE_SET, orchestrationMode="Flexible")
     fields = {"ipConfigurations": [ip_configuration("10.0.1.4", NODES)], "defaultOutboundConnectivityEnabled": False}
     world.put(ALONE, {**fields, "virtualMachine": {"id": MACHINE}, **nic})
-    world.put(MACHINE, {"timeCreated": "2026-07-02T00:00:00Z"})
+    world.put(MACHINE, {"timeCreated": "2026-07-02T00:00:00Z", "instanceView": instance_view()})
     for kind in FORBIDDEN_LISTS:
         world.refuse(SCALE_SET, kind=kind)
     return world
@@ -167,3 +177,22 @@ class TestExtensions:
         other = MACHINE.replace("aks-gpu-0", "jump").replace(NODE_GROUP, NODE_GROUP.replace("ai-nodes", "tools"))
         world = small_cluster().put(other, {}).put(f"{other}/extensions/x", {"publisher": "Contoso"})
         assert other.lower() not in world.findings("vmss-extensions")
+
+    def test_a_run_command_that_the_agent_reports_is_found(self) -> None:
+        world = _extended(node=AKS_NODE)
+        world.change(MACHINE, instanceView=instance_view("Microsoft.CPlat.Core.RunCommandHandlerLinux"))
+        found = world.findings("vmss-extensions")[MACHINE.lower()]
+        assert (found.verdict, found.severity, found.reason) == (Verdict.FAIL, "high", "CodeOnOneMachine")
+        assert "aks-gpu-0" in found.message
+        assert "RunCommandHandlerLinux" in found.message
+
+    def test_what_is_listed_is_not_told_twice(self) -> None:
+        world = _extended(node=AKS_NODE, extra={"publisher": "Contoso", "type": "Tool"})
+        world.change(MACHINE, instanceView=instance_view("Contoso.Tool"))
+        found = world.findings("vmss-extensions")[MACHINE.lower()]
+        assert (found.verdict, found.reason) == (Verdict.FAIL, "ExtensionOfOthers")
+        assert "handler" not in found.message
+
+    def test_a_silent_agent_is_unknown(self) -> None:
+        found = _extended(node=AKS_NODE).drop(MACHINE, "instanceView").findings("vmss-extensions")[MACHINE.lower()]
+        assert (found.verdict, found.reason) == (Verdict.UNKNOWN, "AgentSilent")

@@ -9,7 +9,20 @@ import pytest
 from hermetic.audit.estate.questions import Trouble
 from hermetic.audit.findings import Severity, Verdict
 from hermetic.audit.policy import Policy
-from tests.audit_estates import CLUSTER, GROUP, NETWORK, NIC, NODE_GROUP, RULES, SCALE_SET, SUBSCRIPTION, VNET
+from tests.audit_estates import (
+    CLUSTER,
+    GROUP,
+    INSTANCE,
+    NETWORK,
+    NIC,
+    NODE_GROUP,
+    RULES,
+    SCALE_SET,
+    SUBSCRIPTION,
+    VNET,
+    World,
+    instance_view,
+)
 from tests.audit_services import ACCOUNT, OTHER_SUBSCRIPTION, REGISTRY, ServedWorld, only, served_cluster, verdicts
 
 IDS = ("diag-foreign-sink", "vmss-extensions", "vmss-boot-diagnostics", "nic-tap", "packet-capture")
@@ -18,6 +31,7 @@ WORKSPACE = "Microsoft.OperationalInsights/workspaces/logs"
 LOG = f"{NETWORK}/networkWatchers/watcher/flowLogs/ai"
 PARTNER = f"{GROUP}/providers/Microsoft.Datadog/monitors/dd"
 BALANCER = f"{NODE_GROUP}/providers/Microsoft.Network/loadBalancers/kubernetes-internal"
+INSTANCES = "Microsoft.Compute/virtualMachineScaleSets/virtualMachines"
 INSTANCE_NICS = "Microsoft.Compute/virtualMachineScaleSets/networkInterfaces"
 OUR_SINK = f"{GROUP}/providers/{WORKSPACE}"
 
@@ -207,6 +221,94 @@ class TestExtensions:
     def test_scale_sets_that_cannot_be_listed_are_unknown(self) -> None:
         world = served_cluster().refuse(f"{SUBSCRIPTION}/resourceGroups/ai-nodes", verb="list")
         assert verdicts(world, "vmss-extensions")[CLUSTER.lower()] == "Unknown"
+
+
+AKS_NODE = _extension("AKSLinuxExtension", "Microsoft.AKS", "Compute.AKS.Linux.AKSNode")
+NODE_SCRIPT = _extension("vmssCSE", "Microsoft.Azure.Extensions", "CustomScript")
+
+
+def _instance(view: Any, *own: dict[str, Any], model: tuple[dict[str, Any], ...] = (NODE_SCRIPT, AKS_NODE)) -> World:
+    world = _model(extensionProfile={"extensions": list(model)})
+    return world.put(INSTANCE, {"instanceView": view}, resources=list(own))
+
+
+class TestSingleInstances:
+    @pytest.mark.parametrize(
+        ("handler", "severity"),
+        [
+            ("Microsoft.CPlat.Core.RunCommandLinux", "high"),
+            ("Microsoft.CPlat.Core.RunCommandHandlerLinux", "high"),
+            ("Contoso.Tool", "high"),
+            ("", "high"),
+            ("Microsoft.Azure.Monitor.AzureMonitorLinuxAgent", "medium"),
+        ],
+    )
+    def test_a_handler_that_the_model_does_not_have_is_named(self, handler: str, severity: str) -> None:
+        found = _instance(instance_view(handler)).findings("vmss-extensions")
+        assert found[SCALE_SET.lower()].verdict is Verdict.PASS
+        assert (found[INSTANCE.lower()].verdict, found[INSTANCE.lower()].severity) == (Verdict.FAIL, severity)
+        assert handler in found[INSTANCE.lower()].message
+        assert "machine 0" in found[INSTANCE.lower()].message
+
+    def test_what_the_model_has_is_told_once(self) -> None:
+        strange = _extension("tool", "Contoso", "Tool")
+        view = instance_view("Contoso.Tool")
+        view["extensions"].append({"name": "tool", "type": "Contoso.Tool"})
+        found = only(_instance(view, strange, model=(NODE_SCRIPT, AKS_NODE, strange)), "vmss-extensions")
+        assert (found.verdict, found.resource) == (Verdict.FAIL, SCALE_SET)
+
+    @pytest.mark.parametrize(
+        ("own", "verdict"),
+        [
+            (NODE_SCRIPT, None),
+            (AKS_NODE, None),
+            (_extension("old", "Microsoft.AKS", "Compute.AKS.Linux.Billing"), None),
+            (_extension("tool", "Contoso", "Tool"), "Fail"),
+            (_extension("0/tool", "Contoso", "Tool"), "Fail"),
+            (_extension("vmssCSE", "Microsoft.Azure.Extensions", "CustomScript", fileUris=["https://x"]), "Fail"),
+        ],
+    )
+    def test_an_extension_of_its_own_is_found(self, own: dict[str, Any], verdict: str | None) -> None:
+        world = _instance(instance_view(), own)
+        assert verdicts(world, "vmss-extensions").get(INSTANCE.lower()) == verdict
+
+    def test_a_second_custom_script_is_found_by_its_name(self) -> None:
+        view = instance_view()
+        view["extensions"].append({"name": "more", "type": "Microsoft.Azure.Extensions.CustomScript"})
+        found = _instance(view).findings("vmss-extensions")[INSTANCE.lower()]
+        assert (found.verdict, "more" in found.message) == (Verdict.FAIL, True)
+
+    @pytest.mark.parametrize(
+        "view",
+        [
+            None,
+            {},
+            "ready",
+            {"vmAgent": None},
+            {"vmAgent": {"statuses": [{"code": "ProvisioningState/succeeded"}], "extensionHandlers": None}},
+            {"vmAgent": {"statuses": [{"code": "ProvisioningState/succeeded"}], "extensionHandlers": []}},
+            {"vmAgent": {"statuses": [{"code": "ProvisioningState/succeeded"}], "extensionHandlers": "none"}},
+            {"vmAgent": {"statuses": [{"code": "ProvisioningState/succeeded"}], "extensionHandlers": [{"type": 7}]}},
+            {"vmAgent": {"statuses": None, "extensionHandlers": [{"type": "Microsoft.Azure.Extensions.CustomScript"}]}},
+            instance_view(code="ProvisioningState/Unavailable"),
+        ],
+    )
+    def test_an_agent_that_does_not_report_is_unknown(self, view: Any) -> None:
+        found = only(_instance(view), "vmss-extensions")
+        assert (found.verdict, found.severity, found.resource) == (Verdict.UNKNOWN, "high", SCALE_SET)
+        assert found.reason in {"AgentSilent", "Unreadable"}
+        assert found.reason == "Unreadable" or "1 of 1 instances" in found.message
+
+    def test_a_strange_handler_fails_though_the_agent_is_not_ready(self) -> None:
+        view = instance_view("Contoso.Tool", code="ProvisioningState/Unavailable")
+        found = verdicts(_instance(view), "vmss-extensions")
+        assert found == {SCALE_SET.lower(): "Unknown", INSTANCE.lower(): "Fail"}
+
+    def test_instances_that_cannot_be_listed_are_unknown(self) -> None:
+        world = _instance(instance_view()).refuse(SCALE_SET, kind=INSTANCES, verb="list")
+        assert verdicts(world, "vmss-extensions")[SCALE_SET.lower()] == "Unknown"
+        world = _instance(instance_view()).drop(INSTANCE)
+        assert verdicts(world, "vmss-extensions")[SCALE_SET.lower()] == "Unknown"
 
 
 class TestBootDiagnostics:

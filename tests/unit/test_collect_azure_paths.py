@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hermetic.audit.estate.questions import Problem, Trouble
+from hermetic.audit.estate.questions import Problem, Trouble, Verb
 from hermetic.collect.azure.exchange import Ask
 from hermetic.collect.azure.paths import ask_for
 from hermetic.collect.azure.reads import must_read
@@ -16,6 +16,7 @@ S = "/subscriptions/0000"
 G = f"{S}/resourceGroups/g"
 N = f"{G}/providers/Microsoft.Network"
 VMSS = f"{G}/providers/Microsoft.Compute/virtualMachineScaleSets/aks"
+MACHINES = f"{G}/providers/Microsoft.Compute/virtualMachines"
 CLUSTER = f"{G}/providers/Microsoft.ContainerService/managedClusters/c"
 REGISTRY = f"{G}/providers/Microsoft.ContainerRegistry/registries/r"
 
@@ -103,3 +104,16 @@ def test_an_id_out_of_an_answer_cannot_become_another_request(name: str) -> None
         assert query == "api-version=2025-05-01"
         assert path.startswith(f"{N}/networkInterfaces")
         assert not {".", ".."} & set(path.split("/"))
+
+
+@pytest.mark.parametrize(
+    ("verb", "kind", "target", "path"),
+    [
+        ("list", "Microsoft.Compute/virtualMachineScaleSets/virtualMachines", VMSS, f"{VMSS}/virtualMachines"),
+        ("get", "Microsoft.Compute/virtualMachines", f"{MACHINES}/vm", f"{MACHINES}/vm"),
+    ],
+)
+def test_machines_are_asked_with_what_their_agents_report(verb: Verb, kind: str, target: str, path: str) -> None:
+    ask = ask_for(question(verb, kind, target, "2025-04-01"))
+    assert isinstance(ask, Ask)
+    assert ask.target == f"{path}?api-version=2025-04-01&$expand=instanceView"

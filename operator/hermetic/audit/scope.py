@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from hermetic.audit.estate.arm_ids import group_of, parent_of, same_id, subscription_of
 from hermetic.audit.estate.azure.aks import AgentPool, ManagedCluster
+from hermetic.audit.estate.azure.machines import ScaleSetInstance
 from hermetic.audit.estate.azure.vnet import (
     NetworkInterface,
     NicFields,
@@ -26,9 +27,12 @@ from hermetic.audit.estate.kubernetes.nodes import AksNodeClass
 from hermetic.audit.estate.kubernetes.objects import EVERYWHERE
 from hermetic.audit.estate.look import Listing, Look, Missing, Seen, merged
 from hermetic.audit.estate.questions import Problem, Trouble
+from hermetic.audit.estate.resource import Resource
 from hermetic.audit.judging import Judgement, cannot_say, unreadable, whatever_is_damaged
 from hermetic.audit.policy import Policy
 from hermetic.errors import FactDamaged
+
+T = TypeVar("T", bound=Resource)
 
 MANAGED_CLUSTERS = "microsoft.containerservice/managedclusters"
 NODE, POD, API_SERVER, INSTANCE, NODE_CLASS = "node", "pod", "apiServer", "instance", "nodeClass"
@@ -161,12 +165,22 @@ def _may_be_of_a_machine(nic: NetworkInterface) -> bool:
 
 def nics_of_set(estate: Estate, scale_set: ScaleSet) -> Listing[NicFields]:
     """Interfaces of its instances. None at all, where it has instances, cannot be."""
-    nics = estate.every(ScaleSetNic, scale_set.id)
-    problem = nics.problem
-    if problem is None and not nics.items and scale_set.sku is not None and (scale_set.sku.capacity or 0) > 0:
-        detail = f"{scale_set.id}: {scale_set.sku.capacity} instances, and a list without any network interface"
+    return _not_empty(scale_set, estate.every(ScaleSetNic, scale_set.id), "network interface")
+
+
+def instances_of(estate: Estate, scale_set: ScaleSet) -> Listing[ScaleSetInstance]:
+    """Its instances; none of a flexible one, whose machines stand alone. None at all, where it has some, cannot be."""
+    if is_flexible(scale_set):
+        return Listing(scale_set.id)
+    return _not_empty(scale_set, estate.every(ScaleSetInstance, scale_set.id), "instance")
+
+
+def _not_empty(scale_set: ScaleSet, rows: Listing[T], what: str) -> Listing[T]:
+    problem = rows.problem
+    if problem is None and not rows.items and scale_set.sku is not None and (scale_set.sku.capacity or 0) > 0:
+        detail = f"{scale_set.id}: {scale_set.sku.capacity} instances, and a list without any {what}"
         problem = Problem(Trouble.UNREADABLE, detail)
-    return Listing(scale_set.id, nics.items, nics.evidence, problem)
+    return Listing(scale_set.id, rows.items, rows.evidence, problem)
 
 
 def subnets_of(estate: Estate) -> tuple[tuple[ScopedSubnet, ...], tuple[Look, ...]]:

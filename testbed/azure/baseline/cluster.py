@@ -179,7 +179,7 @@ def add_scale_set(estate: Estate, name: str, pool: str, subnet: str, count: int)
             "singlePlacementGroup": False,
             "virtualMachineProfile": {
                 "networkProfile": {"networkInterfaceConfigurations": [{"name": name, "properties": interface}]},
-                "extensionProfile": {"extensions": _extensions(name)},
+                "extensionProfile": {"extensions": extensions_of_aks(name)},
                 "diagnosticsProfile": {"bootDiagnostics": {"enabled": True}},
             },
         },
@@ -189,9 +189,9 @@ def add_scale_set(estate: Estate, name: str, pool: str, subnet: str, count: int)
         sku={"name": "Standard_NC40ads_H100_v5", "tier": "Standard", "capacity": count},
         tags={"aks-managed-poolName": pool, "aks-managed-orchestrator": "Kubernetes:1.34.2"},
     )
-    first = _first_free(estate, subnet)
+    first, view = _first_free(estate, subnet), instance_view(extensions_of_aks(name))
     for number in range(count):
-        _add_instance(estate, scale_set, number, subnet, str(first + number))
+        _add_instance(estate, scale_set, number, subnet, str(first + number), view)
     return scale_set
 
 
@@ -201,7 +201,7 @@ def attached(name: str, principal: str) -> Body:
     return {written: {"principalId": principal, "clientId": principal[::-1]}}
 
 
-def _extensions(name: str) -> list[Body]:
+def extensions_of_aks(name: str) -> list[Body]:
     """As `az vmss extension list` shows them for a scale set of AKS, in public threads of its issues."""
     of_aks = (
         ("vmssCSE", "Microsoft.Azure.Extensions", "CustomScript"),
@@ -214,15 +214,35 @@ def _extensions(name: str) -> list[Body]:
     ]
 
 
+def instance_view(extensions: list[Body]) -> Body:
+    """What the agent of a machine with these extensions reports, as `$expand=instanceView` shows it.
+
+    learn.microsoft.com/rest/api/compute/virtualmachinescalesets/list-all-vm-instance-views-in-a-set
+    """
+    done = [{"code": "ProvisioningState/succeeded", "level": "Info", "displayStatus": "Ready"}]
+    told = [(one["name"], "{publisher}.{type}".format(**one["properties"])) for one in extensions]
+    handlers = [{"type": kind, "typeHandlerVersion": "1.0", "status": done[0]} for _, kind in told]
+    return {
+        "statuses": [{"code": "PowerState/running", "level": "Info", "displayStatus": "VM running"}],
+        "vmAgent": {"vmAgentVersion": "2.14.0.1", "statuses": done, "extensionHandlers": handlers},
+        "extensions": [{"name": name, "type": kind, "statuses": done} for name, kind in told],
+    }
+
+
 def _in_pool(estate: Estate) -> Body:
     return {"loadBalancerBackendAddressPools": [{"id": f"{estate.site.balancer}/backendAddressPools/kubernetes"}]}
 
 
-def _add_instance(estate: Estate, scale_set: str, number: int, subnet: str, address: str) -> None:
+def _add_instance(estate: Estate, scale_set: str, number: int, subnet: str, address: str, view: Body) -> None:
     machine = f"{scale_set}/virtualMachines/{number}"
     name = f"{name_of(scale_set)}_{number}"
     nic = f"{machine}/networkInterfaces/{name_of(scale_set)}"
-    held = {"instanceId": str(number), "osProfile": {"computerName": name}, "timeCreated": CREATED}
+    held = {
+        "instanceId": str(number),
+        "osProfile": {"computerName": name},
+        "timeCreated": CREATED,
+        "instanceView": view,
+    }
     estate.add(machine, held, location=LOCATION)
     configuration = {
         "primary": True,

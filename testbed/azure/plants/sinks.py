@@ -102,6 +102,43 @@ def _extension(estate: Estate, publisher: str, kind: str, **settings: Any) -> st
     return estate.site.gpu_scale_set
 
 
+@plant("vmss-extensions", "high", spot="instance")
+def run_command_on_one_node(estate: Estate) -> Named:
+    """Somebody ran a command on one GPU node through ARM: neither the scale set nor a list of extensions shows it."""
+    return _on_one_node(estate, "Microsoft.CPlat.Core.RunCommandLinux")
+
+
+@plant("vmss-extensions", "high", spot="instance")
+def managed_run_command_on_one_node(estate: Estate) -> Named:
+    """A run command that Azure keeps beside one GPU node, and runs again with each new version of it."""
+    return _on_one_node(estate, "Microsoft.CPlat.Core.RunCommandHandlerLinux")
+
+
+@plant("vmss-extensions", "high", spot="instance")
+def extension_of_one_node(estate: Estate) -> Named:
+    """An extension of a single instance, which the model of its scale set does not have."""
+    node, kind = _on_one_node(estate, "Contoso.Tools.Forwarder"), "Microsoft.Compute/virtualMachines/extensions"
+    own = {"name": "forwarder", "type": kind, "properties": {"publisher": "Contoso.Tools", "type": "Forwarder"}}
+    estate[node]["resources"] = [{"id": f"{node}/extensions/forwarder", **own}]
+    return node
+
+
+@plant("vmss-extensions", "medium", spot="instance")
+def monitoring_agent_on_one_node(estate: Estate) -> Named:
+    """The agent of Azure Monitor was put onto one node."""
+    return _on_one_node(estate, "Microsoft.Azure.Monitor.AzureMonitorLinuxAgent")
+
+
+def _on_one_node(estate: Estate, kind: str) -> str:
+    """The agent of one GPU node reports one handler more; the others share their report, so it is replaced."""
+    node = f"{estate.site.gpu_scale_set}/virtualMachines/0"
+    view = estate.properties(node)["instanceView"]
+    agent = view["vmAgent"]
+    handlers = [*agent["extensionHandlers"], {"type": kind, "typeHandlerVersion": "1.0"}]
+    estate.properties(node)["instanceView"] = {**view, "vmAgent": {**agent, "extensionHandlers": handlers}}
+    return node
+
+
 @plant("vmss-boot-diagnostics", "high")
 def serial_console_in_an_account_of_others(estate: Estate) -> Named:
     """What root writes to the console of a node is stored in an account that is not ours."""

@@ -16,6 +16,14 @@ RESOURCE_GROUPS_VERSION = "2021-04-01"
 PROVIDERS = "Microsoft.Resources/subscriptions/providers"
 PROVIDERS_VERSION = "2021-04-01"
 
+WITH_INSTANCE_VIEW = frozenset(
+    {
+        ("list", "microsoft.compute/virtualmachinescalesets/virtualmachines"),
+        ("get", "microsoft.compute/virtualmachines"),
+    }
+)
+"""Asked with what the agent of each machine reports: the same request, and a larger answer."""
+
 _KIND = re.compile(r"[A-Za-z][A-Za-z0-9.]*(/[A-Za-z0-9]+)+")
 _VERSION = re.compile(r"\d{4}-\d\d-\d\d(-preview)?")
 _KEPT = "!$&'()*+,;=:@-._~"
@@ -37,7 +45,8 @@ def ask_for(question: Question) -> Ask | Problem:
         target = f"{where}/{quote(question.action, safe='')}?api-version={question.api_version}"
         body = json.loads(question.body) if question.body else _empty_body(question.action)
         return Ask("POST", target, question.permission, body)
-    return Ask("GET", f"{where}?api-version={question.api_version}", question.permission)
+    view = "&$expand=instanceView" if (question.verb, question.kind.lower()) in WITH_INSTANCE_VIEW else ""
+    return Ask("GET", f"{where}?api-version={question.api_version}{view}", question.permission)
 
 
 def groups_in(subscription: str) -> Ask:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from hermetic.audit.checks.sinks import on_machines
+from hermetic.audit.checks.sinks.on_machines import NODE_SCRIPT, OF_AKS, OF_MICROSOFT, STARTS_NODES
 from hermetic.audit.egress.inventory import interfaces_in_the_networks, readable
 from hermetic.audit.estate.arm_ids import name_of
-from hermetic.audit.estate.azure.machines import VirtualMachineExtension
+from hermetic.audit.estate.azure.machines import VirtualMachine, VirtualMachineExtension
 from hermetic.audit.estate.azure.storage import StorageAccount
 from hermetic.audit.estate.azure.vnet import BootDiagnostics, MachineExtension, MachineProfile, NicFields, ScaleSet
 from hermetic.audit.estate.estate import Estate
@@ -16,27 +18,11 @@ from hermetic.audit.held_identities import standing_machines
 from hermetic.audit.judging import Judgement, cannot_say, fails, passes, whatever_is_damaged
 from hermetic.audit.policy import Policy
 from hermetic.audit.reach import each_or_none, throughout
-from hermetic.audit.scope import pools_of, scale_sets_of, whole_or_unknown
-
-OF_AKS = {
-    ("microsoft.aks", "compute.aks.linux.aksnode"),
-    ("microsoft.aks", "compute.aks.windows.aksnode"),
-    ("microsoft.aks", "compute.aks.linux.billing"),
-    ("microsoft.aks", "compute.aks.windows.billing"),
-}
-"""By which AKS looks after its machines: publisher and type, as scale sets of AKS list them."""
-STARTS_NODES = {("microsoft.azure.extensions", "customscript"), ("microsoft.compute", "customscriptextension")}
-NODE_SCRIPT = "vmsscse"
-"""The one custom script of AKS, by which a machine becomes a node; its command is in protected settings."""
-OF_MICROSOFT = {
-    "microsoft.azure.monitor", "microsoft.azure.security.monitoring", "microsoft.azure.azuredefenderforservers",
-    "microsoft.guestconfiguration", "microsoft.managedservices", "microsoft.managedidentity",
-}  # fmt: skip
-"""Agents that a policy of the tenant often installs: they send to Azure, which a private link scope can hold."""
+from hermetic.audit.scope import instances_of, pools_of, scale_sets_of, whole_or_unknown
 
 
 def extensions(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
-    """Extensions of the model of every scale set, and of every machine that is no instance of one.
+    """Extensions of the model of every scale set and of every machine, and run commands that the agents report.
 
     They are code that runs as root, put there through ARM.
     """
@@ -44,7 +30,10 @@ def extensions(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
     def judge(scale_set: ScaleSet) -> Iterator[Judgement]:
         profile = scale_set.virtual_machine_profile or MachineProfile()
         found = profile.extension_profile.extensions if profile.extension_profile is not None else []
-        yield from _extensions(scale_set.id, f"scale set {scale_set.name}", found, (scale_set,), {NODE_SCRIPT})
+        instances = instances_of(estate, scale_set)
+        word = f"scale set {scale_set.name}"
+        yield from _extensions(scale_set.id, word, found, (scale_set, instances), {NODE_SCRIPT})
+        yield from on_machines.beyond_the_model(scale_set, instances, found)
 
     none = "the node resource group holds no scale set"
     yield from each_or_none(estate.cluster, scale_sets_of(estate), judge, none, pools_of(estate))
@@ -59,15 +48,17 @@ def _of_machines(estate: Estate) -> Iterator[Judgement]:
     looks: list[Look] = []
     for machine in standing_machines(estate, looks):
         listed = estate.every(VirtualMachineExtension, machine.id)
-        yield from whatever_is_damaged(machine.id, _of_machine(machine.id, listed))
+        yield from whatever_is_damaged(machine.id, _of_machine(machine, listed))
     yield from whole_or_unknown(estate.cluster, "machines that are no instances of a scale set", *looks)
 
 
-def _of_machine(machine: str, listed: Listing[VirtualMachineExtension]) -> Iterator[Judgement]:
+def _of_machine(machine: VirtualMachine, listed: Listing[VirtualMachineExtension]) -> Iterator[Judgement]:
     found = [one.code or MachineExtension(name=one.name) for one in listed]
     scripts = {one.name.lower() for one in found if _kind_of(one) in STARTS_NODES}
     known = scripts if len(scripts) == 1 else set[str]()
-    yield from _extensions(machine, f"machine {name_of(machine)}", found, (listed, *listed.items), known)
+    word = f"machine {name_of(machine.id)}"
+    yield from _extensions(machine.id, word, found, (listed, machine, *listed.items), known)
+    yield from on_machines.beyond_the_list(machine, found)
 
 
 def _extensions(

@@ -1,4 +1,4 @@
-"""Machines: when Azure created them, and which identities they have.
+"""Machines: when Azure created them, which identities they have, and what their agents run.
 
 `timeCreated` is the time at which the machine's resource was created (api-version 2021-11-01 and later). A re-image and
 a node image upgrade keep the resource, and so the date; only a new machine has a new one.
@@ -12,17 +12,60 @@ from typing import ClassVar, Self
 
 from hermetic.api.times import zoned
 from hermetic.audit.estate.azure.versions import COMPUTE
-from hermetic.audit.estate.azure.vnet import MachineExtension, MachineIdentity
+from hermetic.audit.estate.azure.vnet import ExtensionSettings, MachineExtension, MachineIdentity
 from hermetic.audit.estate.questions import Body
-from hermetic.audit.estate.resource import Resource
+from hermetic.audit.estate.resource import Part, Resource
 from hermetic.audit.estate.spelling import child
 from hermetic.errors import FactDamaged
 
 
-class _Machine(Resource):
-    """What both kinds have."""
+class ExtensionHandler(Part):
+    """A handler that the agent runs: `type` is publisher and type of the extension in one, with a dot between."""
+
+    type: str | None = None
+
+
+class AgentStatus(Part):
+    """What the agent says of itself, such as ProvisioningState/succeeded."""
+
+    code: str | None = None
+
+
+class MachineAgent(Part):
+    """vmAgent: while no agent reports, Azure gives no handlers, or none yet."""
+
+    extension_handlers: list[ExtensionHandler] | None = None
+    statuses: list[AgentStatus] | None = None
+
+
+class ExtensionView(Part):
+    """One extension as the agent reports it; `type` as that of a handler."""
+
+    name: str | None = None
+    type: str | None = None
+
+
+class InstanceView(Part):
+    """instanceView: there only where the request expands it."""
+
+    vm_agent: MachineAgent | None = None
+    extensions: list[ExtensionView] | None = None
+
+
+class OwnExtension(Part):
+    """A child resource of an instance. Its `type` is that of the resource, which hides the one of the extension."""
+
+    name: str = ""
+    publisher: str | None = None
+    settings: ExtensionSettings | None = None
+
+
+class Machine(Resource):
+    """What both kinds have. `resources` are the extensions that Azure keeps at the machine."""
 
     time_created: str | None = None
+    instance_view: InstanceView | None = None
+    resources: list[OwnExtension] | None = None
 
     @property
     def created_at(self) -> datetime | None:
@@ -36,14 +79,14 @@ class _Machine(Resource):
         return found
 
 
-class ScaleSetInstance(_Machine):
+class ScaleSetInstance(Machine):
     """Microsoft.Compute/virtualMachineScaleSets/virtualMachines: one instance of a uniform scale set."""
 
     TYPE: ClassVar[str] = "Microsoft.Compute/virtualMachineScaleSets/virtualMachines"
     API_VERSION: ClassVar[str] = COMPUTE
 
 
-class VirtualMachine(_Machine):
+class VirtualMachine(Machine):
     """Microsoft.Compute/virtualMachines: a machine of its own, or an instance of a flexible scale set."""
 
     TYPE: ClassVar[str] = "Microsoft.Compute/virtualMachines"

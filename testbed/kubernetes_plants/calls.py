@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from testbed.kubernetes_plants.pieces import OUTSIDE, closed_namespace, manifest, put
 from testbed.kubernetes_plants.plant import Manifests, plant
 
@@ -41,6 +43,41 @@ def webhook_outside(manifests: Manifests) -> str:
     webhooks = [{"name": "a.example.com", "clientConfig": {"url": f"https://{OUTSIDE}/admit"}}]
     version, kind = "admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration"
     return put(manifests, manifest(version, kind, "way-out", webhooks=webhooks))
+
+
+CONVERSION = "Kubernetes: Versions in CustomResourceDefinitions"
+
+
+def converted_by(manifests: Manifests, **config: Any) -> str:
+    """A definition of two versions whose objects this webhook converts. It stores none of them."""
+    version = "apiextensions.k8s.io/v1"
+    webhook = {"clientConfig": config, "conversionReviewVersions": ["v1"]}
+    spec = {
+        "group": "ray.io",
+        "names": {"plural": "rayclusters", "kind": "RayCluster"},
+        "scope": "Namespaced",
+        "versions": [
+            {"name": "v1", "served": True, "storage": True},
+            {"name": "v1alpha1", "served": True, "storage": False},
+        ],
+        "conversion": {"strategy": "Webhook", "webhook": webhook},
+    }
+    return put(manifests, manifest(version, "CustomResourceDefinition", "rayclusters.ray.io", spec=spec))
+
+
+@plant("k8s-webhook-external", "medium", CONVERSION)
+def conversion_webhook_outside(manifests: Manifests) -> str:
+    """The API server calls a webhook outside with every object of a kind."""
+    return converted_by(manifests, url=f"https://{OUTSIDE}/convert")
+
+
+@plant("k8s-webhook-external", "medium", CONVERSION, also=("k8s-externalname",))
+def conversion_webhook_behind_an_alias(manifests: Manifests) -> str:
+    """Objects of a kind are converted by a Service that is an alias of a name outside."""
+    namespace = closed_namespace(manifests)
+    named = {"type": "ExternalName", "externalName": OUTSIDE}
+    put(manifests, manifest("v1", "Service", "converter", namespace, spec=named))
+    return converted_by(manifests, service={"namespace": namespace, "name": "converter", "path": "/convert"})
 
 
 @plant("k8s-apiservice-external", "low", "Kubernetes: API aggregation layer", also=("k8s-externalname",))

@@ -22,6 +22,7 @@ from testbed.textbook.objects import Manifest, plural
 
 BUILT_IN = (
     "admissionregistration.k8s.io/v1",
+    "apiextensions.k8s.io/v1",
     "apiregistration.k8s.io/v1",
     "apps/v1",
     "batch/v1",

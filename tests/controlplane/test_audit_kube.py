@@ -276,6 +276,19 @@ async def test_a_kind_that_decides_about_packets_and_is_not_read_is_a_finding(
     assert found == {"k8s-unread-kinds": Verdict.UNKNOWN}
 
 
+async def test_a_kind_that_is_converted_outside_is_found(
+    cluster: Path, plant: Callable[[str, Manifest], str], api: Api
+) -> None:
+    one = definition("ray.io", "v1", "rayclusters", "RayCluster")
+    webhook = {"clientConfig": {"url": "https://convert.example.com/"}, "conversionReviewVersions": ["v1"]}
+    one["spec"]["conversion"] = {"strategy": "Webhook", "webhook": webhook}
+    path = plant(CRDS, one)
+    reference = "apiextensions.k8s.io/v1/CustomResourceDefinition rayclusters.ray.io"
+    assert about(await audit(cluster), reference) == {"k8s-webhook-external": Verdict.FAIL}
+    api.merge(path, {"spec": {"conversion": {"strategy": "None", "webhook": None}}})  # as the remedy says
+    assert about(await audit(cluster), reference) == {}
+
+
 async def test_a_kind_that_comes_later_is_seen(
     cluster: Path, namespace: str, plant: Callable[[str, Manifest], str], api: Api
 ) -> None:

@@ -10,6 +10,7 @@ from hermetic.audit.estate.kubernetes.calls import (
     ApiService,
     ConfigMap,
     CsiDriver,
+    CustomResourceDefinition,
     MutatingWebhookConfiguration,
     ValidatingWebhookConfiguration,
 )
@@ -17,7 +18,7 @@ from hermetic.audit.estate.kubernetes.services import Service
 from hermetic.audit.estate.kubernetes.storage import PersistentVolume, StorageClass
 from hermetic.audit.findings import Verdict
 from hermetic.audit.policy import Policy
-from tests.kubernetes_estates import CLUSTER, container, manifest, pod, sealed_cluster, verdicts, with_one
+from tests.kubernetes_estates import CLUSTER, container, findings, manifest, pod, sealed_cluster, verdicts, with_one
 
 FINE, OPEN, UNSEEN = Verdict.PASS, Verdict.FAIL, Verdict.UNKNOWN
 
@@ -189,6 +190,57 @@ def test_another_configmap_of_that_name_is_nobodys_forwarder() -> None:
 def test_a_webhook_is_open_where_its_url_leads_outside(kind: Any, config: Any, said: Verdict) -> None:
     some = manifest(kind, "hook", webhooks=[{"name": "a.example.com", "clientConfig": config}])
     assert verdict("k8s-webhook-external", some) is said
+
+
+def converted(config: Any = None, **spec: Any) -> Any:
+    """A definition whose objects this webhook converts; without one, its objects are not converted."""
+    webhook = {"clientConfig": config, "conversionReviewVersions": ["v1"]}
+    conversion = {"strategy": "Webhook", "webhook": webhook} if config is not None else {"strategy": "None"}
+    names = {"plural": "trains", "kind": "Train"}
+    spec = {"group": "ray.io", "names": names, "conversion": conversion, **spec}
+    return manifest(CustomResourceDefinition, "trains.ray.io", spec=spec)
+
+
+def converter(**service: Any) -> tuple[Any, Any]:
+    """A definition whose objects the Service team/converter converts."""
+    reference = {"namespace": "team", "name": "converter", "path": "/convert"}
+    return converted({"service": reference}), manifest(Service, "converter", "team", spec=service)
+
+
+@pytest.mark.parametrize(
+    ("some", "said"),
+    [
+        ((converted({"url": "https://convert.example.com/x"}),), OPEN),
+        ((converted({"url": "https://20.1.2.3:8443"}),), OPEN),
+        ((converted({"url": "not a url"}),), OPEN),
+        ((converted({"url": "https://convert.team.svc:443"}),), FINE),
+        ((converted({"url": "https://10.1.0.9/x"}),), FINE),
+        ((converted(),), FINE),
+        ((converted(conversion=None),), FINE),
+        ((converted(conversion="?"),), UNSEEN),
+        ((converted(conversion={"webhook": {"clientConfig": {"url": 7}}}),), UNSEEN),
+        (converter(selector={"app": "converter"}), FINE),
+        (converter(type="ExternalName", externalName="convert.example.com"), OPEN),
+        (converter(type="ExternalName", externalName="convert.other.svc.cluster.local"), FINE),
+        (converter(type="ClusterIP"), UNSEEN),
+        (converter()[:1], UNSEEN),
+    ],
+)
+def test_a_conversion_webhook_is_open_where_it_leads_outside(some: tuple[Any, ...], said: Verdict) -> None:
+    assert verdict("k8s-webhook-external", *some) is said
+
+
+@pytest.mark.parametrize("kind", [CustomResourceDefinition, Service])
+def test_conversion_webhooks_are_unknown_where_they_may_not_be_listed(kind: Any) -> None:
+    assert verdicts("k8s-webhook-external", sealed_cluster(), forbidden=[kind]) == {CLUSTER: UNSEEN}
+
+
+def test_what_ends_a_conversion_deletes_no_definition() -> None:
+    outside = converted({"url": "https://convert.example.com"})
+    (found,) = findings("k8s-webhook-external", [*sealed_cluster(), outside])
+    assert found.resource == "apiextensions.k8s.io/v1/CustomResourceDefinition trains.ray.io"
+    assert "kubectl patch customresourcedefinition trains.ray.io " in found.remedy
+    assert "delete" not in found.remedy
 
 
 def aggregated(**service: Any) -> tuple[Any, Any]:

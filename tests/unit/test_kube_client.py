@@ -18,7 +18,7 @@ from aiohttp.test_utils import TestServer, unused_port
 from hermetic.api.field_managers import last_writer
 from hermetic.controller.fence import fence
 from hermetic.errors import Conflict, NotFound, NotLeading, ServerTrouble, Throttled, Unreachable
-from hermetic.kinds import NODE, POD, SERVICE
+from hermetic.kinds import NODE, POD, SERVICE, Kind
 from hermetic.kube.client import KubernetesApi, Timeouts
 from hermetic.kube.connection import Connection
 
@@ -230,6 +230,14 @@ async def test_a_page_of_large_objects_is_asked_for_again_in_smaller_ones(server
     assert [name for names in pages for name in names] == [event["metadata"]["name"] for event in events]
     assert max(map(len, pages)) <= 16
     assert len(server.seen) < 30
+
+
+async def test_definitions_of_kinds_are_asked_for_in_small_pages(server: LocalServer) -> None:
+    definition = Kind("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", False)
+    server.answers = [page("a", version="5", carry_on="t"), page("b", version="5")]
+    async with client_of(server) as api:
+        assert [len(items) async for items, _ in api.pages(definition)] == [1, 1]
+    assert [one.query["limit"] for one in server.seen] == ["20", "20"]
 
 
 @pytest.mark.parametrize(

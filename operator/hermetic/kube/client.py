@@ -28,6 +28,8 @@ from hermetic.kube.metadata import lean_metadata, names_its_writer
 from hermetic.ports import Manifest
 
 PAGE_SIZE = 100  # a page of pods is parsed to ten megabytes, and memory that was needed once is never given back
+SMALL_PAGES = {("apiextensions.k8s.io", "customresourcedefinitions"): 20}
+"""Objects a page of kinds whose objects are often hundreds of KiB."""
 LARGEST_PAGE = 16 * 2**20  # bytes: a tenant's Events may hold a megabyte each
 FIELD_MANAGER = "hermetic"
 STATUS_FIELD_MANAGER = "hermetic-status"
@@ -130,13 +132,16 @@ class KubernetesApi:
     ) -> AsyncIterator[tuple[list[Manifest], str]]:
         """List in pages of 100 objects and 16 MiB at most; yields (items, resourceVersion of the list).
 
+        Definitions of kinds come in pages of 20.
+
         A page that turns out larger is not read to its end, and asked for again in smaller ones.
 
         When the server forgets the list half-way (410), it is listed again from the start: the resourceVersion, which
         all pages of one list share, is then a new one.
         """
         selectors = (("labelSelector", label_selector), ("fieldSelector", field_selector))
-        continuation, restarts, limit = "", 0, PAGE_SIZE
+        most = SMALL_PAGES.get((kind.group, kind.plural), PAGE_SIZE)
+        continuation, restarts, limit = "", 0, most
         while True:
             query = (("limit", str(limit)), *selectors, ("continue", continuation))
             request = _Request("GET", "list", kind.plural, kind.path(namespace), query)
@@ -154,7 +159,7 @@ class KubernetesApi:
             yield items, version
             if not continuation:
                 return
-            limit = min(PAGE_SIZE, 2 * limit)
+            limit = min(most, 2 * limit)
 
     async def watch(
         self,

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from urllib.parse import urlsplit
 
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.kubernetes.calls import (
     ApiService,
+    ClientConfig,
     CsiDriver,
+    CustomResourceDefinition,
     MutatingWebhookConfiguration,
+    ServiceReference,
     ValidatingWebhookConfiguration,
     WebhookConfiguration,
 )
 from hermetic.audit.estate.kubernetes.names import is_inside
+from hermetic.audit.estate.kubernetes.objects import KubernetesObject
 from hermetic.audit.estate.kubernetes.services import Service
 from hermetic.audit.judging import Judgement, cannot_say, fails
 from hermetic.audit.looking_at_objects import counted, everywhere, objections, settled
@@ -23,36 +27,54 @@ from hermetic.audit.policy import Policy
 KNOWN_DRIVERS = frozenset(
     {"disk.csi.azure.com", "file.csi.azure.com", "blob.csi.azure.com", "nfs.csi.k8s.io", "csi.tigera.io"}
 )
+Services = Mapping[tuple[str, str], Service]
+"""By namespace and name."""
 
 
 def webhooks(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
     """A webhook with a URL makes the API server call it, with the object in the request."""
     validating = everywhere(estate, ValidatingWebhookConfiguration)
     mutating = everywhere(estate, MutatingWebhookConfiguration)
+    definitions, services = everywhere(estate, CustomResourceDefinition), everywhere(estate, Service)
+    known = _by_name(services)
 
     def judge(configuration: WebhookConfiguration) -> Iterator[Judgement]:
         for webhook in configuration.webhooks or ():
-            url = webhook.client_config.url
-            if url is not None and not is_inside(_host(url)):
-                yield fails(
-                    configuration.id,
-                    "WebhookOutside",
-                    f"webhook {webhook.name} calls {_host(url) or url}",
-                    configuration,
-                    paths=(f"API server -> {_host(url) or url}",),
-                )
+            yield from _judge_url(configuration, f"webhook {webhook.name}", webhook.client_config)
 
-    said = (*objections(validating, judge), *objections(mutating, judge))
-    number = len(validating) + len(mutating)
-    fine = f"{counted(number, 'webhook configuration')}: none calls anything outside"
-    yield from settled(estate, said, "WebhooksInside", fine, validating, mutating)
+    said = (
+        *objections(validating, judge),
+        *objections(mutating, judge),
+        *objections(definitions, lambda one: _judge_conversion(one, known)),
+    )
+    admission = counted(len(validating) + len(mutating), "webhook configuration")
+    fine = f"{admission} and {counted(len(definitions), 'conversion webhook')}: none calls anything outside"
+    yield from settled(estate, said, "WebhooksInside", fine, validating, mutating, definitions, services)
+
+
+def _judge_conversion(one: CustomResourceDefinition, known: Services) -> Iterator[Judgement]:
+    conversion = one.spec.conversion
+    if conversion is None or conversion.webhook is None:
+        return
+    config = conversion.webhook.client_config
+    yield from _judge_url(one, "the conversion webhook", config, remedy=_CONVERT)
+    if config.service is not None:
+        yield from _judge_service(one, "is converted", config.service, known, remedy=_CONVERT)
+
+
+def _judge_url(one: KubernetesObject, who: str, config: ClientConfig, *, remedy: str = "") -> Iterator[Judgement]:
+    url = config.url
+    if url is not None and not is_inside(_host(url)):
+        whom = _host(url) or url
+        path = f"API server -> {whom}"
+        yield fails(one.id, "WebhookOutside", f"{who} calls {whom}", one, paths=(path,), remedy=remedy)
 
 
 def aggregated(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
     """An aggregated API is answered by a Service, and a driver calls whom it likes: both are worth a look."""
     api_services, drivers = everywhere(estate, ApiService), everywhere(estate, CsiDriver)
     services = everywhere(estate, Service)
-    known = {(one.namespace, one.metadata.name): one for one in services}
+    known = _by_name(services)
 
     def judge_driver(driver: CsiDriver) -> Iterator[Judgement]:
         if driver.metadata.name not in KNOWN_DRIVERS:
@@ -67,20 +89,28 @@ def aggregated(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
     yield from settled(estate, said, "CallsInside", fine, api_services, drivers, services)
 
 
-def _judge_api(one: ApiService, services: Mapping[tuple[str, str], Service]) -> Iterator[Judgement]:
-    reference = one.spec.service
-    if reference is None:
-        return
-    where = f"{reference.namespace}/{reference.name}"
-    service = services.get((reference.namespace, reference.name))
+def _judge_api(one: ApiService, known: Services) -> Iterator[Judgement]:
+    if one.spec.service is not None:
+        yield from _judge_service(one, "is answered", one.spec.service, known)
+
+
+def _judge_service(
+    one: KubernetesObject, what: str, reference: ServiceReference, known: Services, *, remedy: str = ""
+) -> Iterator[Judgement]:
+    where = f"{what} by Service {reference.namespace}/{reference.name}, which"
+    service = known.get((reference.namespace, reference.name))
     if service is None:
-        yield cannot_say(one.id, "ServiceNotSeen", f"is answered by Service {where}, which was not seen", one)
+        yield cannot_say(one.id, "ServiceNotSeen", f"{where} was not seen", one, remedy=remedy)
     elif service.spec.type == "ExternalName" and not is_inside(service.spec.external_name or ""):
-        name = service.spec.external_name
-        yield fails(one.id, "AnsweredOutside", f"is answered by Service {where}, which stands for {name}", one, service)
+        message = f"{where} stands for {service.spec.external_name}"
+        yield fails(one.id, "AnsweredOutside", message, one, service, remedy=remedy)
     elif not service.spec.selector and service.spec.type != "ExternalName":
-        message = f"is answered by Service {where}, which selects no pod: see k8s-endpoints-external for where it leads"
-        yield cannot_say(one.id, "ServiceWithoutPods", message, one, service)
+        message = f"{where} selects no pod: see k8s-endpoints-external for where it leads"
+        yield cannot_say(one.id, "ServiceWithoutPods", message, one, service, remedy=remedy)
+
+
+def _by_name(services: Iterable[Service]) -> Services:
+    return {(one.namespace, one.metadata.name): one for one in services}
 
 
 def _host(url: str) -> str:
@@ -88,3 +118,12 @@ def _host(url: str) -> str:
         return urlsplit(url).hostname or ""
     except ValueError:
         return ""
+
+
+_CONVERT = """
+Let the conversion webhook name a Service of the cluster, with pods of its own, in place of what it calls. Where the
+definition has one version, or all its versions have the same fields, it needs no webhook.
+Warning: without it, objects that are stored in another version are served with the fields of that version.
+kubectl patch customresourcedefinition NAME --type merge \\
+--patch '{"spec":{"conversion":{"strategy":"None","webhook":null}}}'
+"""

@@ -12,6 +12,7 @@ from hermetic.audit.estate.kubernetes.calls import (
     ApiService,
     ConfigMap,
     CsiDriver,
+    CustomResourceDefinition,
     MutatingWebhookConfiguration,
     ValidatingWebhookConfiguration,
 )
@@ -82,6 +83,7 @@ KINDS: tuple[type[KubernetesObject], ...] = (
     CsiDriver,
     ValidatingWebhookConfiguration,
     MutatingWebhookConfiguration,
+    CustomResourceDefinition,
     ApiService,
     ConfigMap,
     AdminNetworkPolicy,

@@ -1,4 +1,4 @@
-"""Whom the API server itself calls: admission webhooks and aggregated APIs; and how names are resolved."""
+"""Whom the API server itself calls (webhooks, aggregated APIs), and how names are resolved."""
 
 from __future__ import annotations
 
@@ -57,6 +57,52 @@ class MutatingWebhookConfiguration(WebhookConfiguration):
 
     TYPE: ClassVar[str] = "admissionregistration.k8s.io/v1/mutatingwebhookconfigurations"
     KIND: ClassVar[str] = "MutatingWebhookConfiguration"
+
+
+class ConversionWebhook(Part):
+    """Whom the API server asks to turn an object of one version into another."""
+
+    client_config: ClientConfig = ClientConfig()
+
+
+class Conversion(Part):
+    """How a kind is converted between its versions."""
+
+    webhook: ConversionWebhook | None = None
+
+
+class CustomResourceDefinitionSpec(Part):
+    """Of a definition the conversion alone: its schemas are hundreds of KiB."""
+
+    conversion: Conversion | None = None
+
+
+class CustomResourceDefinition(Trimmed, KubernetesObject):
+    """apiextensions.k8s.io/v1/customresourcedefinitions: of those with a conversion webhook, name and webhook."""
+
+    TYPE: ClassVar[str] = "apiextensions.k8s.io/v1/customresourcedefinitions"
+    KIND: ClassVar[str] = "CustomResourceDefinition"
+    NAMESPACED: ClassVar[bool] = False
+
+    spec: CustomResourceDefinitionSpec = CustomResourceDefinitionSpec()
+
+    @classmethod
+    def trimmed(cls, kept: dict[str, Any]) -> dict[str, Any]:
+        """Of the metadata the name alone."""
+        metadata = kept.get("metadata")
+        if not isinstance(metadata, Mapping):
+            return kept
+        return {**kept, "metadata": {key: value for key, value in metadata.items() if key == "name"}}
+
+    @classmethod
+    def tells(cls, kept: Mapping[str, Any]) -> bool:
+        """Most of them have no conversion webhook."""
+        value: Any = kept
+        for field in ("spec", "conversion", "webhook"):
+            value = value.get(field)
+            if not isinstance(value, Mapping):
+                return value is not None  # what cannot be read is for the check to say
+        return True
 
 
 class ApiServiceSpec(Part):

@@ -11,6 +11,7 @@ ALWAYS_SERVED = frozenset(
     {
         "",
         "admissionregistration.k8s.io",
+        "apiextensions.k8s.io",
         "apiregistration.k8s.io",
         "apps",
         "batch",

@@ -1,0 +1,92 @@
+"""Definitions of kinds, hundreds of KiB each: kept is whom the API server calls to convert, and nothing else."""
+
+from __future__ import annotations
+
+import json
+import tracemalloc
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from hermetic.audit.estate.kubernetes.calls import CustomResourceDefinition
+from hermetic.audit.estate.kubernetes.projection import projected
+from hermetic.collect.kube.coordinates import Look
+from hermetic.collect.kube.listing import listed, listed_packed
+from hermetic.kinds import Kind
+from hermetic.kube.client import SMALL_PAGES
+from tests.kubernetes_estates import manifest
+from tests.served_cluster import Manifest, Served
+
+LOOK = Look(CustomResourceDefinition, "")
+PAGES = 3
+A_PAGE = SMALL_PAGES[(LOOK.kind.group, LOOK.kind.plural)]
+LARGE = 100 * 2**10
+"""Bytes of one definition, as those of larger operators have."""
+MOST_KEPT = 2_500
+"""Of one definition that has a conversion webhook (1,900 as an object and 670 packed, as measured)."""
+FOR_ALL = 64 * 2**10
+"""Of the list itself, and what the first object of a model costs once."""
+MOST_AT_ONCE = 3 * 2 * A_PAGE * LARGE
+"""Of two pages, the one that was looked at and the next one; objects take 2.7 times the bytes of their JSON."""
+CONFIG = {"service": {"namespace": "team", "name": "converter"}, "url": None}
+
+
+def definition(name: str, *, converts: bool) -> Manifest:
+    """A large definition with everything that an API server shows of one."""
+    field = {"type": "object", "description": "what it is for, in one sentence " * 4}
+    fields = {f"field{number}": field for number in range(LARGE // len(json.dumps(field)))}
+    webhook = {"clientConfig": {**CONFIG, "caBundle": "A" * 1_600}, "conversionReviewVersions": ["v1"]}
+    conversion = {"strategy": "Webhook", "webhook": webhook} if converts else {"strategy": "None"}
+    spec = {
+        "group": "ray.io",
+        "names": {"plural": name, "kind": name},
+        "conversion": conversion,
+        "versions": [{"name": "v1", "schema": {"openAPIV3Schema": {"properties": fields}}}],
+    }
+    some = {"labels": {"a": "b"}, "annotations": {"kubernetes.azure.com/x": "y" * 1_000}, "ownerReferences": []}
+    one = manifest(CustomResourceDefinition, f"{name}.ray.io", spec=spec, status={"conditions": [{}]}, **some)
+    one["metadata"] |= {"uid": "u", "resourceVersion": "5"}
+    return one
+
+
+class Large(Served):
+    """Parses each page when it is asked for, as the client does."""
+
+    def __init__(self, *, converts: bool) -> None:
+        super().__init__([])
+        texts = [definition(f"kind{number}", converts=converts) for number in range(A_PAGE)]
+        self._page = json.dumps(texts)
+
+    async def pages(self, kind: Kind, **_: Any) -> AsyncIterator[tuple[list[Manifest], str]]:
+        assert kind == LOOK.kind
+        for number in range(PAGES):
+            items = json.loads(self._page)
+            for one in items:
+                one["metadata"]["name"] += str(number)
+            yield items, "5"
+
+
+def test_of_a_definition_nothing_is_kept_but_its_name_and_conversion_webhook() -> None:
+    body = projected(CustomResourceDefinition, definition("kind0", converts=True))
+    assert body == {
+        "metadata": {"name": "kind0.ray.io"},
+        "spec": {"conversion": {"webhook": {"clientConfig": CONFIG}}},
+    }
+
+
+@pytest.mark.parametrize("look", [listed, listed_packed])
+@pytest.mark.parametrize("converts", [True, False])
+async def test_definitions_take_little_memory(look: Any, converts: bool) -> None:
+    api = Large(converts=converts)
+    tracemalloc.start()
+    try:
+        before = tracemalloc.get_traced_memory()[0]
+        found = await look(api, LOOK)
+        kept, peak = (bytes_ - before for bytes_ in tracemalloc.get_traced_memory())
+    finally:
+        tracemalloc.stop()
+    assert found.error is None
+    assert len(found.items) == (PAGES * A_PAGE if converts else 0)
+    assert kept <= MOST_KEPT * len(found.items) + FOR_ALL
+    assert peak <= MOST_AT_ONCE

@@ -256,6 +256,9 @@ def test_what_an_administrator_writes_into_the_status_is_put_right(
     sealed: SealedCluster, open_gate: Deployments
 ) -> None:
     public_service(open_gate)
+    # The load balancer's address comes after the Service, and is a finding of its own.
+    has_address = {"k8s-public-lb", "k8s-lb-status-ip"}
+    sealed.wait("both findings", lambda: {one["check"] for one in sealed.status.get("findings", [])} >= has_address)
     truth = sealed.until("Fail")
     sealed.api.merge(f"{AUDIT}/status", {"status": {"verdict": "Pass", "message": "all is well", "conditions": []}})
     sealed.wait("put right", lambda: sealed.status.get("verdict") == "Fail" and sealed.condition())

@@ -117,7 +117,7 @@ def opened(plane: ControlPlane, folder: Path) -> Iterator[Bed]:
 
 
 def _refer(bed: Bed, wanted: Wanted) -> None:
-    namespace = f"r-{len(bed.references)}"
+    namespace = f"plain-{len(bed.references)}"
     bed.references[wanted] = namespace
     _made_namespace(bed.api, namespace)
     if manifests := _manifests(wanted):
@@ -146,7 +146,8 @@ class Room:
     wanted: Wanted = ("", "")
 
     def __post_init__(self) -> None:
-        self.namespace = f"s-{self.seed}"
+        # A name that is no part of any other: it is masked before two namespaces are compared.
+        self.namespace = f"lived-{self.seed}"
         self.chance = random.Random(self.seed)
 
     def live(self) -> None:

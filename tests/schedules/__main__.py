@@ -14,7 +14,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -79,7 +79,7 @@ def _told(kind: str, lived: Lived, *, keep: bool) -> int:
     _say("befallen:", *(f"{times} x {what}" for what, times in lived.befallen.most_common()))
     if keep:
         known = (results.load("faults") or {"figures": {}})["figures"]
-        known[kind] = {"date": datetime.now(UTC).date().isoformat(), **asdict(lived)}
+        known[kind] = {"date": datetime.now(UTC).date().isoformat(), **vars(lived)}
         results.save("faults", known, load_average())
         write_page()
     return 1 if lived.failed else 0

@@ -11,6 +11,7 @@ import json
 import re
 import sys
 from collections.abc import Iterable, Mapping
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -86,7 +87,7 @@ def files() -> dict[str, str]:
         "templates/crds.yaml": _crds(),
         "templates/rbac.yaml": _template(map(_rbac, (one for one in written("rbac") if not _made_before(one)))),
         "templates/policies.yaml": _template(map(_policy, written("policies"))),
-        "templates/operator.yaml": _template([CONFIG_MAP, *map(_operator, manifests_of("operator"))]),
+        "templates/operator.yaml": _template([CONFIG_MAP, *map(_operator, written("operator"))]),
         "templates/networkpolicy.yaml": _network_policy(),
         "templates/allowed.yaml": _allowed(),
         "templates/metrics.yaml": _metrics(),
@@ -170,13 +171,6 @@ def _crds() -> str:
     return "{{- if .Values.crds.install }}\n" + _template(documents) + "{{- end }}\n"
 
 
-def manifests_of(folder: str) -> list[Manifest]:
-    """The resources of a kustomization of manifests/, in its order."""
-    root = REPOSITORY / "manifests" / folder
-    names = yaml.safe_load((root / "kustomization.yaml").read_text())["resources"]
-    return [manifest for name in names for manifest in yaml.safe_load_all((root / name).read_text())]
-
-
 def _policy(manifest: Manifest) -> str:
     """Where the chart writes 'hermetic-allowed', nothing may pass when it is lost, as with `hermetic rbac --config`."""
     if manifest["spec"].get("paramRef", {}).get("name") != ALLOWED:
@@ -192,7 +186,8 @@ def _allowed() -> str:
 
 
 def _network_policy() -> str:
-    (policy,) = manifests_of("network-policy")
+    (manifest,) = written("network-policy")
+    policy = deepcopy(manifest)
     (rule,) = policy["spec"]["egress"]
     rule["to"], rule["ports"][0]["port"] = "RANGES", "PORT"
     ranges = (
@@ -204,8 +199,8 @@ def _network_policy() -> str:
 
 def _metrics() -> str:
     """Kinds that not every cluster serves, so each is asked for by a value of its own."""
-    monitor, rules = manifests_of("observability")
-    monitor["apiVersion"] = "API"
+    monitor, rules = written("observability")
+    monitor = {**monitor, "apiVersion": "API"}
     wanted = (
         (".Values.metrics.podMonitor", _filled(_document(monitor), {"API": "{{ .Values.metrics.podMonitor }}"})),
         (".Values.metrics.rules", _document(rules)),
@@ -231,7 +226,8 @@ def _operator(manifest: Manifest) -> str:
     return _deployment(manifest) if manifest["kind"] == "Deployment" else _document(manifest)
 
 
-def _deployment(deployment: Manifest) -> str:
+def _deployment(manifest: Manifest) -> str:
+    deployment = deepcopy(manifest)
     pod = deployment["spec"]["template"]["spec"]
     (container,) = pod["containers"]
     container["image"] = "IMAGE"

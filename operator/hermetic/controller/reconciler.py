@@ -19,6 +19,7 @@ from hermetic.controller.contests import Contests
 from hermetic.controller.status_writes import write_status
 from hermetic.errors import ApiRefused, Conflict, HermeticError, NotFound, ServerTrouble, Throttled
 from hermetic.kinds import BY_KIND, DEPLOYMENT, MODEL_DEPLOYMENT, PERSISTENT_VOLUME_CLAIM
+from hermetic.kube.lookup import named
 from hermetic.kube.recorder import EventRecorder
 from hermetic.kube.store import Key, Store
 from hermetic.plan.planning import Change, Condemned, Plan, exposed, is_ours, obstacle, plan
@@ -62,7 +63,7 @@ class Reconciler:
         self._specs: OrderedDict[Key, tuple[Version, ModelDeploymentSpec | str]] = OrderedDict()
 
     async def reconcile(self, key: Key) -> Outcome:
-        """Look, decide, write, say. Reads nothing from the API server."""
+        """Look, decide, write, say. Reads from the API server only after a conflict."""
         world = self._look(key)
         if world is None:
             self._forget(key)
@@ -181,17 +182,16 @@ class Reconciler:
     async def _in_the_way(self, key: Key, change: Change, conflict: Conflict) -> Refusal | None:
         """Something bears the name that no watch of ours shows: news that is still on its way, or a stranger.
 
-        Raises the conflict when looking again will help. The one read of a reconcile, and only then.
+        Raises the conflict when looking again will help.
         """
         manifest, world = change.manifest, self._look(key)
         kind, name = BY_KIND[manifest["kind"]], manifest["metadata"]["name"]
-        namespace = manifest["metadata"].get("namespace")
-        async for items, _ in self._api.pages(kind, namespace=namespace, field_selector=f"metadata.name={name}"):
-            for live in items:
-                if world is not None and not is_ours(live, world.owner):
-                    found = obstacle(live, world.owner)
-                    return Refusal(_subject(change), found.reason, found.message)
-                self._store.put(live)
+        live = await named(self._api, kind, name, namespace=manifest["metadata"].get("namespace"))
+        if live is not None and world is not None and not is_ours(live, world.owner):
+            found = obstacle(live, world.owner)
+            return Refusal(_subject(change), found.reason, found.message)
+        if live is not None:
+            self._store.put(live)
         raise conflict
 
     async def _delete(self, condemned: Condemned, outcome: Outcome) -> None:

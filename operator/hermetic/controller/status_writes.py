@@ -7,6 +7,7 @@ from typing import Any
 
 from hermetic.errors import Conflict
 from hermetic.kinds import Kind
+from hermetic.kube.lookup import named
 from hermetic.ports import KubeApi, Manifest
 
 REPEATS = 5  # as client-go's retry.DefaultRetry
@@ -25,7 +26,7 @@ async def write_status(api: KubeApi, kind: Kind, seen: Mapping[str, Any], said: 
         try:
             return await api.apply_status(_manifest(kind, {**metadata, "resourceVersion": version}, said))
         except Conflict:
-            live = await _read(api, kind, metadata)
+            live = await named(api, kind, metadata["name"], namespace=metadata.get("namespace"))
             if live is None or not _is_as_seen(live, seen):
                 raise
             version = live["metadata"]["resourceVersion"]
@@ -34,14 +35,6 @@ async def write_status(api: KubeApi, kind: Kind, seen: Mapping[str, Any], said: 
 
 def _manifest(kind: Kind, metadata: Mapping[str, Any], said: Mapping[str, Any]) -> Manifest:
     return {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": dict(metadata), "status": dict(said)}
-
-
-async def _read(api: KubeApi, kind: Kind, metadata: Mapping[str, Any]) -> Manifest | None:
-    selector = f"metadata.name={metadata['name']}"
-    async for items, _ in api.pages(kind, namespace=metadata.get("namespace"), field_selector=selector):
-        for live in items:
-            return live
-    return None
 
 
 def _is_as_seen(live: Manifest, seen: Mapping[str, Any]) -> bool:

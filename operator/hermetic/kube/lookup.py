@@ -6,9 +6,14 @@ from hermetic.kinds import Kind
 from hermetic.ports import ClusterReader, KubeApi, Manifest
 
 
-async def named(api: KubeApi | ClusterReader, kind: Kind, name: str) -> Manifest | None:
-    """The cluster-scoped object of this name; None where there is none. Raises what the API server says to a list."""
-    async for page, _ in api.pages(kind, field_selector=f"metadata.name={name}"):
+async def named(
+    api: KubeApi | ClusterReader, kind: Kind, name: str, *, namespace: str | None = None
+) -> Manifest | None:
+    """The object of this name; None where there is none. Raises what the API server says to a list.
+
+    `namespace` is None for a cluster-scoped kind.
+    """
+    async for page, _ in api.pages(kind, namespace=namespace, field_selector=f"metadata.name={name}"):
         for found in page:
             return found
     return None

@@ -13,7 +13,7 @@ from hermetic.api.text import one_line
 OURS = ("hermetic", "Apply")
 LONGEST_NAME = 128
 LONGEST_MOMENT = 32
-# Garbage collectors, finalizers and whoever labels objects for a list write these; they make nothing public.
+# Garbage collectors, finalizers and clients that label objects write these; they make nothing public.
 _ASIDE = frozenset({"f:labels", "f:finalizers", "f:ownerReferences"})
 
 

@@ -147,7 +147,7 @@ def federated(
 
 
 def _issuer(estate: Estate) -> tuple[str | None, tuple[Look, ...]]:
-    """The cluster's token issuer, in one spelling; None where nobody outside can check its tokens."""
+    """The cluster's token issuer, in one spelling; None where no service outside can check its tokens."""
     seen = estate.one(IssuingCluster, estate.cluster)
     profile = (seen.value.oidc_issuer_profile if seen.value is not None else None) or OidcIssuer()
     if profile.issuer_url:

@@ -88,7 +88,7 @@ class Telemetry:
         build.labels(version=__version__).set(1)
 
     def watch_queue(self, depth: Callable[[], float], age: Callable[[], float]) -> None:
-        """Report the queue's depth and the age of its oldest key whenever somebody scrapes."""
+        """Report the queue's depth and the age of its oldest key at every scrape."""
         Gauge("hermetic_workqueue_depth", "Keys that wait", registry=self.registry).set_function(depth)
         Gauge(
             "hermetic_workqueue_oldest_age_seconds",
@@ -97,13 +97,13 @@ class Telemetry:
         ).set_function(age)
 
     def watch_events(self, unposted: Callable[[], float]) -> None:
-        """Report how many Kubernetes Events are still to be posted whenever somebody scrapes."""
+        """Report how many Kubernetes Events are still to be posted at every scrape."""
         Gauge("hermetic_events_unposted", "Events that wait or are on their way", registry=self.registry).set_function(
             unposted
         )
 
     def watch_conditions(self, counts: ConditionCounts) -> None:
-        """Report how many deployments say what whenever somebody scrapes."""
+        """Report how many deployments say what at every scrape."""
         self.registry.register(_Conditions(counts))
 
     def count_audit_fault(self, part: str) -> None:

@@ -66,7 +66,7 @@ class EnvVar(Trimmed):
 
     @classmethod
     def trimmed(cls, kept: dict[str, Any]) -> dict[str, Any]:
-        """Without values that nobody reads: credentials are typed into them."""
+        """Without values that no check reads: they may hold credentials."""
         named = {"name": kept["name"]} if "name" in kept else {}
         if kept.get("valueFrom"):
             return {**named, "valueFrom": {str(one): _pointer(some) for one, some in _items(kept["valueFrom"])}}

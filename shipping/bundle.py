@@ -1,8 +1,9 @@
 """`python -m shipping bundle FILE [--sign KEY]`: everything that an isolated cluster needs of Hermetic, as one tar.
 
-The tar is an OCI layout of the operator's image, with the packaged chart, the CRDs, the manifests, the documents and
-the SBOMs of the image beside it. hermetic/cli/bundle_form.py describes its form, `hermetic bundle verify` checks it.
-Two builds of one commit give the same bytes. One JSON object on stdout: the bundle, its size and the image by digest.
+The tar is an OCI layout of the operator's image, with the packaged chart, the CRDs, the manifests, the documents, the
+command line as one file and the SBOMs of the image beside it. hermetic/cli/bundle_form.py describes its form,
+`hermetic bundle verify` checks it. Two builds of one commit give the same bytes. One JSON object on stdout: the bundle,
+its size, the image by digest and the SHA-256 of the command line.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import hashlib
 import json
 import os
 import subprocess
+import tempfile
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -22,8 +24,10 @@ from hermetic.audit.attestation.keys import SigningKey
 from hermetic.cli.attestation_files import load_signing_key
 from hermetic.cli.bundle_form import CHECKSUMS, DESCRIPTION, SCHEMA, SIGNATURE, checksums, sign_checksums
 from shipping.chart import CHART, REPOSITORY
+from shipping.command_line import command_line
 from shipping.debian import fetched
 from shipping.layout import layout_files, write_tar
+from shipping.licences import Licence
 from shipping.operator_image import operator_image
 from shipping.sbom import Component, Contents, cyclonedx, debian_components, spdx, wheel_components
 from shipping.wheels import locked_wheels
@@ -32,7 +36,8 @@ from testbed.errors import BuildError
 from testbed.images.layers import FILE, Entry, layer
 from testbed.images.oci import Image, as_json
 
-NAME = "hermetic"
+NAME, LICENCE = "hermetic", "Apache-2.0"
+COMMAND_LINE = f"cli/{NAME}.pyz"
 WHOLE = ("README.md", "CHANGELOG.md", "LICENSE", "SECURITY.md", "crds", "docs", "manifests")
 EPOCH = "SOURCE_DATE_EPOCH"
 
@@ -43,6 +48,7 @@ def bundle_files(image: Image, key: SigningKey | None = None, *, exactly: bool =
     files = {
         DESCRIPTION: as_json({"schema": SCHEMA, "version": __version__, "image": image.by_digest}),
         f"chart/{NAME}-{__version__}.tgz": packaged_chart(),
+        COMMAND_LINE: _command_line(),
         **{name: (REPOSITORY / name).read_bytes() for name in _tracked(*WHOLE)},
         f"sbom/{NAME}-{__version__}.spdx.json": spdx(contents),
         f"sbom/{NAME}-{__version__}.cdx.json": cyclonedx(contents),
@@ -63,6 +69,14 @@ def packaged_chart() -> bytes:
     return gzip.compress(layer(entries).tar, mtime=0)
 
 
+def _command_line() -> bytes:
+    """The command line as one file, for the Python of the image."""
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / f"{NAME}.pyz"
+        command_line(file)
+        return file.read_bytes()
+
+
 def main(arguments: list[str]) -> int:
     """Builds and writes the bundle."""
     parser = argparse.ArgumentParser(
@@ -73,16 +87,19 @@ def main(arguments: list[str]) -> int:
     chosen = parser.parse_args(arguments)
     key = load_signing_key(chosen.sign) if chosen.sign is not None else None
     image = operator_image(NAME)
-    write_tar(chosen.file, bundle_files(image, key))
+    files = bundle_files(image, key)
+    write_tar(chosen.file, files)
     size = chosen.file.stat().st_size
     say(f"wrote {chosen.file}, {size / 1e6:.0f} MB")
-    print(json.dumps({"bundle": str(chosen.file), "bytes": size, "image": image.by_digest}, indent=1))
+    cli = hashlib.sha256(files[COMMAND_LINE]).hexdigest()
+    told = {"bundle": str(chosen.file), "bytes": size, "image": image.by_digest, "cliSha256": cli}
+    print(json.dumps(told, indent=1))
     return 0
 
 
 def _contents(image: Image, *, exactly: bool) -> Contents:
     components = (
-        Component(NAME, __version__, f"pkg:pypi/{NAME}@{__version__}"),
+        Component(NAME, __version__, f"pkg:pypi/{NAME}@{__version__}", licence=Licence(LICENCE)),
         *debian_components(fetched(exactly=exactly)),
         *wheel_components(locked_wheels()),
     )

@@ -1,7 +1,8 @@
 """What the operator's image is made of, as SPDX 2.3 and as CycloneDX 1.6, both in JSON.
 
 The components are the files that the image was built from: Debian packages and wheels of the locks, each with its
-SHA-256 and package URL, and Hermetic itself.
+SHA-256, package URL and declared licence (shipping/licences.py), and Hermetic itself. The texts of licences without a
+name of SPDX are in the document in SPDX alone; that in CycloneDX refers to them by the same names.
 """
 
 from __future__ import annotations
@@ -9,13 +10,14 @@ from __future__ import annotations
 import json
 import uuid
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 from shipping.debian import RELEASE
+from shipping.licences import REFERENCE, UNKNOWN, Licence, of_debian, of_wheel
 from testbed.debian_archive import field_of, sha256_of
 
 NAMESPACE = "https://hermetic.dev/sbom"
@@ -29,6 +31,7 @@ class Component:
     version: str
     url: str
     sha256: str = ""
+    licence: Licence = field(default_factory=Licence)
 
 
 @dataclass(frozen=True)
@@ -54,10 +57,12 @@ class Contents:
 
 def debian_components(packages: Iterable[Path]) -> Iterator[Component]:
     """One component for each package file of Debian."""
+    packages = list(packages)
+    licences = of_debian(packages)
     for package in packages:
         name, version, architecture = (field_of(package, one) for one in ("Package", "Version", "Architecture"))
         url = f"pkg:deb/debian/{_quoted(name)}@{_quoted(version)}?arch={architecture}&distro={RELEASE}"
-        yield Component(name, version, url, sha256_of(package))
+        yield Component(name, version, url, sha256_of(package), licences[name])
 
 
 def wheel_components(wheels: Iterable[Path]) -> Iterator[Component]:
@@ -65,7 +70,7 @@ def wheel_components(wheels: Iterable[Path]) -> Iterator[Component]:
     for wheel in sorted(wheels):
         name, version = wheel.name.split("-")[:2]
         name = name.replace("_", "-").lower()
-        yield Component(name, version, f"pkg:pypi/{name}@{_quoted(version)}", sha256_of(wheel))
+        yield Component(name, version, f"pkg:pypi/{name}@{_quoted(version)}", sha256_of(wheel), of_wheel(wheel))
 
 
 def spdx(contents: Contents) -> bytes:
@@ -83,6 +88,7 @@ def spdx(contents: Contents) -> bytes:
             "documentNamespace": f"{NAMESPACE}/{contents.digest.replace(':', '-')}",
             "creationInfo": {"created": contents.moment, "creators": [f"Tool: hermetic-{contents.version}"]},
             "packages": packages,
+            "hasExtractedLicensingInfos": _texts(contents.components),
             "relationships": [_relationship("DOCUMENT", "DESCRIBES", "SPDXRef-Image"), *contained],
         }
     )
@@ -122,7 +128,7 @@ def _spdx_package(identifier: str, component: Component) -> dict[str, Any]:
         "downloadLocation": "NOASSERTION",
         "filesAnalyzed": False,
         "licenseConcluded": "NOASSERTION",
-        "licenseDeclared": "NOASSERTION",
+        "licenseDeclared": component.licence.expression,
         "copyrightText": "NOASSERTION",
         "externalRefs": [
             {"referenceCategory": "PACKAGE-MANAGER", "referenceType": "purl", "referenceLocator": component.url}
@@ -131,6 +137,15 @@ def _spdx_package(identifier: str, component: Component) -> dict[str, Any]:
     if component.sha256:
         package["checksums"] = [{"algorithm": "SHA256", "checksumValue": component.sha256}]
     return package
+
+
+def _texts(components: Iterable[Component]) -> list[dict[str, str]]:
+    """What the LicenseRefs of the packages stand for, each once."""
+    texts = {name: text for one in components for name, text in one.licence.texts.items()}
+    return [
+        {"licenseId": name, "name": name.removeprefix(REFERENCE), "extractedText": text}
+        for name, text in sorted(texts.items())
+    ]
 
 
 def _relationship(one: str, kind: str, other: str) -> dict[str, str]:
@@ -147,6 +162,8 @@ def _cyclonedx_component(component: Component) -> dict[str, Any]:
     }
     if component.sha256:
         described["hashes"] = [{"alg": "SHA-256", "content": component.sha256}]
+    if component.licence.expression != UNKNOWN:
+        described["licenses"] = [{"expression": component.licence.expression}]
     return described
 
 

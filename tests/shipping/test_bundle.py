@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 import json
 import os
 import re
 import shlex
 import subprocess
+import sys
 import tarfile
 import tempfile
 from collections.abc import Iterator
@@ -85,6 +87,25 @@ def test_it_is_verified_by_the_command_of_the_page(folder, built, monkeypatch):
     assert built.by_digest in ran.out
 
 
+def test_the_command_line_in_it_is_put_in_place_as_the_page_says_and_verifies_the_bundle(
+    files, folder, tmp_path, monkeypatch
+):
+    if sys.version_info[:2] != (3, 11):
+        pytest.skip("the command line of the bundle is for Python 3.11")
+    monkeypatch.chdir(folder)
+    unpack, checksum, install, version = (shlex.split(line) for line in commands("On the jump box", PAGE))
+    place = tmp_path / "hermetic"
+
+    subprocess.run([unpack[0], "-C", tmp_path, unpack[1], folder / unpack[2], *unpack[3:]], check=True)
+    summed = subprocess.run(checksum, cwd=tmp_path, capture_output=True, text=True, check=True).stdout.split()[0]
+    subprocess.run([*install[:-2], tmp_path / install[-2], place], check=True)
+
+    assert summed == hashlib.sha256(files["cli/hermetic.pyz"]).hexdigest()
+    environment = {"HOME": str(tmp_path), "PATH": f"{Path(sys.base_prefix) / 'bin'}:/usr/bin:/bin"}
+    for words in (version[1:], ["bundle", "verify", str(folder / NAME)]):
+        subprocess.run([place, *words], env=environment, check=True)
+
+
 def test_sha256sum_reads_its_checksums(folder, tmp_path):
     with tarfile.open(folder / NAME) as archive:
         archive.extractall(tmp_path, filter="data")
@@ -125,6 +146,33 @@ def test_both_sboms_name_every_package_of_the_locks(sboms):
     assert {url for url in urls if url.startswith("pkg:pypi/")} == {*locked, f"pkg:pypi/hermetic@{__version__}"}
     names = [unquote(url.split("/")[2].split("@")[0]) for url in urls if url.startswith("pkg:deb/")]
     assert names == [package.name for package in debian.locked()]
+
+
+# As their projects say, read from their own pages: PyPI's and Debian's (metadata.ftp-master.debian.org/changelogs).
+LICENCES = {
+    "pydantic": "MIT",
+    "requests": "Apache-2.0",
+    "certifi": "MPL-2.0",
+    "cryptography": "Apache-2.0 OR BSD-3-Clause",
+    "zlib1g": "Zlib",
+    "libexpat1": "MIT",
+    "libssl3": "Apache-2.0 AND (LicenseRef-libssl3-Artistic OR GPL-1.0-or-later)",
+    "libc6": "LicenseRef-libc6",
+    "hermetic": "Apache-2.0",
+}
+
+
+def test_both_sboms_name_the_licence_that_every_package_declares(sboms):
+    spdx, cyclonedx = (json.loads(file.read_bytes()) for file in sboms)
+    declared = {one["name"]: one["licenseDeclared"] for one in spdx["packages"][1:]}
+
+    assert {name: declared[name] for name in LICENCES} == LICENCES
+    assert "NOASSERTION" not in declared.values()
+    assert {one["name"]: one["licenses"][0]["expression"] for one in cyclonedx["components"]} == declared
+    references = {word for one in declared.values() for word in re.findall(r"LicenseRef-[A-Za-z0-9.-]+", one)}
+    texts = {one["licenseId"]: one["extractedText"] for one in spdx["hasExtractedLicensingInfos"]}
+    assert texts.keys() == references
+    assert "GNU C Library" in texts["LicenseRef-libc6"]
 
 
 def test_helm_reads_the_packaged_chart_as_it_reads_the_folder(tmp_path):

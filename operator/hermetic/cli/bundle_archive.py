@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
 
-from hermetic.cli.bundle_form import BLOBS, is_name
+from hermetic.cli.bundle_form import BLOBS, COMMAND_LINES, is_name
 from hermetic.errors import BundleRefused, InputError, Unreachable
 
 LARGEST_BUNDLE = 4 * 2**30
@@ -77,7 +77,7 @@ def _must_be_acceptable(member: tarfile.TarInfo, archive: Archive) -> None:
         raise BundleRefused(f"{name!r} is no file of a bundle")
     if name in archive.sha256:
         raise BundleRefused(f"{name} is there twice")
-    largest = LARGEST_BLOB if name.startswith(BLOBS) else LARGEST_FILE
+    largest = LARGEST_BLOB if name.startswith((BLOBS, COMMAND_LINES)) else LARGEST_FILE
     if member.size > largest:
         raise BundleRefused(f"{name} has {member.size} bytes; {largest} are the most")
     if len(archive.sha256) == MOST_FILES:

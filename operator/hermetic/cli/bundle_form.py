@@ -1,4 +1,4 @@
-"""The form of an air-gap bundle: one tar that is an OCI layout, with chart, CRDs, manifests and SBOMs.
+"""The form of an air-gap bundle: one tar that is an OCI layout, with chart, command line, CRDs, manifests and SBOMs.
 
 ::
 
@@ -6,7 +6,7 @@
     signature.json                  optional: DSSE around an in-toto statement whose subject is SHA256SUMS
     bundle.json                     version and image
     oci-layout, index.json, blobs/  the operator's image
-    chart/ crds/ manifests/ docs/ sbom/ and README.md, CHANGELOG.md, LICENSE, SECURITY.md
+    chart/ cli/ crds/ manifests/ docs/ sbom/ and README.md, CHANGELOG.md, LICENSE, SECURITY.md
 
 `python -m shipping bundle` writes it, `hermetic bundle verify` reads it.
 """
@@ -35,11 +35,11 @@ CHECKSUMS, SIGNATURE, DESCRIPTION, INDEX, LAYOUT = (
     "index.json",
     "oci-layout",
 )
-BLOBS = "blobs/sha256/"
+BLOBS, COMMAND_LINES = "blobs/sha256/", "cli/"
 FILES = frozenset(
     {CHECKSUMS, SIGNATURE, DESCRIPTION, INDEX, LAYOUT, "README.md", "CHANGELOG.md", "LICENSE", "SECURITY.md"}
 )
-FOLDERS = ("blobs/sha256/", "chart/", "crds/", "manifests/", "docs/", "sbom/")
+FOLDERS = (BLOBS, COMMAND_LINES, "chart/", "crds/", "manifests/", "docs/", "sbom/")
 NOT_IN_CHECKSUMS = frozenset({CHECKSUMS, SIGNATURE})
 
 _NAME = re.compile(r"(?!.*(?:^|/)\.{1,2}(?:/|$))[A-Za-z0-9._+-]+(?:/[A-Za-z0-9._+-]+)*")

@@ -22,9 +22,9 @@ from typing import Any
 from bench import launched
 from bench.estate import LARGE, PLAIN, SMALL, Size, estate_of
 from bench.per_resource import read_everything
-from hermetic.audit.auditing import judge
 from hermetic.audit.estate.snapshot import from_json
 from hermetic.audit.policy import Policy
+from hermetic.audit.run import judge
 from testbed.azure.ids import subscription_of
 from testbed.azure.operations import is_poll
 from testbed.azure.quota import Quota

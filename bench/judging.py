@@ -20,10 +20,10 @@ from bench.crowd import crowd
 from hermetic.audit.findings import Finding
 from hermetic.audit.policy import Policy
 from hermetic.controller.audit_faults import AuditFaults
-from hermetic.controller.case import Case
 from hermetic.controller.clock import SystemClock
-from hermetic.controller.judging_apart import JudgedApart
-from hermetic.controller.sight import Sight
+from hermetic.controller.cluster_cache import Sight
+from hermetic.controller.evaluation_client import JudgedApart
+from hermetic.controller.evaluation_input import Case
 from hermetic.kinds import Kind
 from hermetic.kube.client import PAGE_SIZE
 from hermetic.kube.list_json import parsed_list

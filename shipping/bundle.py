@@ -1,7 +1,7 @@
 """`python -m shipping bundle FILE [--sign KEY]`: everything that an isolated cluster needs of Hermetic, as one tar.
 
 The tar is an OCI layout of the operator's image, with the packaged chart, the CRDs, the manifests, the documents, the
-command line as one file and the SBOMs of the image beside it. hermetic/cli/bundle_form.py describes its form,
+command line as one file and the SBOMs of the image beside it. hermetic/cli/bundle/layout.py describes its form,
 `hermetic bundle verify` checks it. Two builds of one commit give the same bytes. One JSON object on stdout: the bundle,
 its size, the image by digest and the SHA-256 of the command line.
 """
@@ -21,8 +21,8 @@ from pathlib import Path
 
 from hermetic import __version__
 from hermetic.audit.attestation.keys import SigningKey
-from hermetic.cli.attestation_files import load_signing_key
-from hermetic.cli.bundle_form import CHECKSUMS, DESCRIPTION, SCHEMA, SIGNATURE, checksums, sign_checksums
+from hermetic.cli.attest.files import load_signing_key
+from hermetic.cli.bundle.layout import CHECKSUMS, DESCRIPTION, SCHEMA, SIGNATURE, checksums, sign_checksums
 from shipping.chart import CHART, REPOSITORY
 from shipping.command_line import command_line
 from shipping.debian import fetched

@@ -18,12 +18,12 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from hermetic.audit.checks.registry import CHECKS
-from hermetic.audit.deriving import derived
+from hermetic.audit.derived_findings import derived
 from hermetic.audit.estate.arm_ids import is_below, parent_of, same_id, type_of
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.questions import Answer, Body, Problem, Question, Source, Trouble
+from hermetic.audit.evaluation import Check, findings_of
 from hermetic.audit.findings import Evidence, Finding
-from hermetic.audit.judging import Check, findings_of
 from hermetic.audit.policy import Policy
 
 SUBSCRIPTION = "/subscriptions/00000000-0000-0000-0000-000000000001"

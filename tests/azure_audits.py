@@ -10,16 +10,16 @@ import json
 
 import httpx
 
-from hermetic.audit.auditing import judge
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.findings import Finding
+from hermetic.audit.run import judge
 from hermetic.collect.azure.answering import AzureAnswerer, How
 from hermetic.collect.azure.client import ArmClient, Caller
 from hermetic.collect.azure.clouds import cloud_of
 from hermetic.collect.azure.credentials import GivenToken
-from hermetic.collect.azure.pacing import Pacing
-from hermetic.collect.azure.patience import Patience
-from hermetic.collect.azure.wire import CONNECTIONS, Wire
+from hermetic.collect.azure.rate_limits import Pacing
+from hermetic.collect.azure.retry_budget import Patience
+from hermetic.collect.azure.transport import CONNECTIONS, Wire
 from hermetic.collect.collecting import collected
 from testbed.azure.answering import Desk
 from testbed.azure.estate import Estate as AzureEstate

@@ -17,19 +17,19 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar
 
-from hermetic.audit.auditing import judge
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.questions import Answer, Question
 from hermetic.audit.findings import Finding, Verdict, overall
 from hermetic.audit.policy import Policy
+from hermetic.audit.run import judge
 from hermetic.collect.azure.answering import AzureAnswerer, How
 from hermetic.collect.azure.client import ArmClient, Caller
 from hermetic.collect.azure.clouds import cloud_of
 from hermetic.collect.azure.credentials import GivenToken, Tokens
-from hermetic.collect.azure.opening import AzureSettings, azure_opened
-from hermetic.collect.azure.pacing import Pacing
-from hermetic.collect.azure.patience import Patience
-from hermetic.collect.azure.wire import CONNECTIONS, opened
+from hermetic.collect.azure.rate_limits import Pacing
+from hermetic.collect.azure.retry_budget import Patience
+from hermetic.collect.azure.session import AzureSettings, azure_opened
+from hermetic.collect.azure.transport import CONNECTIONS, opened
 from hermetic.collect.collecting import collected
 from testbed.azure.estate import Estate as ArmEstate
 from testbed.azure.server import ArmStandIn

@@ -21,8 +21,8 @@ from hermetic.audit.estate.kubernetes.served import SERVED
 from hermetic.audit.estate.kubernetes.services import EndpointSlice, Service
 from hermetic.audit.estate.kubernetes.templates import DaemonSet
 from hermetic.audit.estate.questions import Answer, Body, Problem, Question, Trouble, fixed_json
+from hermetic.audit.evaluation import findings_of
 from hermetic.audit.findings import Evidence, Finding, Verdict
-from hermetic.audit.judging import findings_of
 from hermetic.audit.policy import Policy
 
 CLUSTER = (

@@ -10,8 +10,8 @@ from typing import Any
 from hermetic.audit.checks import probe
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.questions import Answer, Body, Problem
+from hermetic.audit.evaluation import findings_of
 from hermetic.audit.findings import Evidence, Finding
-from hermetic.audit.judging import findings_of
 from hermetic.audit.policy import Policy
 from hermetic.collect.probe.readings import question
 from hermetic.collect.probe.targets import Targets

@@ -12,7 +12,7 @@ import pytest
 from hermetic.audit.attestation.envelope import Envelope
 from hermetic.audit.attestation.keys import TrustedKeys
 from hermetic.audit.attestation.verification import Expected, verify
-from hermetic.cli.attestation_files import attestation_in
+from hermetic.cli.attest.files import attestation_in
 from hermetic.errors import AttestationRefused
 from tests.attestations import CA, CLUSTER, NOW, UID, a_p256_key, an_ed25519_key, resigned, signed, trust
 

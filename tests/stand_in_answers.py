@@ -14,12 +14,12 @@ from collections.abc import Iterable
 from typing import Any
 from urllib.parse import parse_qs
 
-from hermetic.audit.auditing import judge
 from hermetic.audit.estate.azure.graph import TABLES, ScaleSetNicInGraph
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.questions import Answer, Body, Problem, Question, Trouble
 from hermetic.audit.findings import Evidence, Finding
-from hermetic.collect.azure.direct import GROUP_LISTS_ONLY
+from hermetic.audit.run import judge
+from hermetic.collect.azure.arm_reader import GROUP_LISTS_ONLY
 from hermetic.collect.azure.paths import ask_for, is_subscription
 from testbed.azure.actions import act
 from testbed.azure.estate import Estate as StandIn

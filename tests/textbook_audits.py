@@ -10,7 +10,6 @@ from typing import Any
 
 import httpx
 
-from hermetic.audit.auditing import audit, judge
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.kubernetes.all_kinds import BY_TYPE
 from hermetic.audit.estate.kubernetes.projection import projected
@@ -18,13 +17,14 @@ from hermetic.audit.estate.questions import Answer, Body, Question, fixed_json
 from hermetic.audit.exceptions import Exceptions
 from hermetic.audit.findings import Evidence, Report
 from hermetic.audit.policy import Policy
+from hermetic.audit.run import audit, judge
 from hermetic.collect.azure.answering import AzureAnswerer
 from hermetic.collect.azure.client import ArmClient, Caller
 from hermetic.collect.azure.clouds import cloud_of
 from hermetic.collect.azure.credentials import GivenToken
-from hermetic.collect.azure.pacing import Pacing
-from hermetic.collect.azure.patience import Patience
-from hermetic.collect.azure.wire import CONNECTIONS, Wire
+from hermetic.collect.azure.rate_limits import Pacing
+from hermetic.collect.azure.retry_budget import Patience
+from hermetic.collect.azure.transport import CONNECTIONS, Wire
 from hermetic.collect.collecting import collected
 from testbed.azure.answering import Desk
 from testbed.azure.estate import Estate as AzureEstate

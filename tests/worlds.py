@@ -13,7 +13,7 @@ from hermetic.api.modeldeployment import ModelDeployment, ModelDeploymentSpec
 from hermetic.objects.names import Owner
 from hermetic.objects.rendering import render
 from hermetic.plan.planning import Plan
-from hermetic.plan.world import ChildKey, Evidence, Node, World
+from hermetic.plan.snapshot import ChildKey, Evidence, Node, World
 from testbed.installation import CONFIGURATION
 from tests.renderings import OWNER_UID, SHARES
 from tests.scenarios import Manifest

@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from hermetic.audit.findings import Report
-from hermetic.audit.report.machine import document
+from hermetic.audit.report.json_form import document
 from hermetic.audit.report.page import as_html
 from tests.audit_reports import (
     SCRIPT,

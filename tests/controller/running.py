@@ -13,15 +13,15 @@ from hermetic.audit.findings import Finding
 from hermetic.audit.policy import Policy
 from hermetic.controller.audit_faults import AuditFaults
 from hermetic.controller.auditor import Auditor, ClusterIdentity
-from hermetic.controller.case import Case
-from hermetic.controller.judging import Judging
-from hermetic.controller.operator import JUDGE, JUDGE_SECONDS, Operator
-from hermetic.controller.prober import Prober
-from hermetic.controller.publishing import Publisher
+from hermetic.controller.cluster_cache import Sight
+from hermetic.controller.evaluation_input import Case
+from hermetic.controller.lazy_auditor import Judging
+from hermetic.controller.manager import JUDGE, JUDGE_SECONDS, Operator
+from hermetic.controller.probe_scheduler import Prober
 from hermetic.controller.reconciler import Reconciler
-from hermetic.controller.sight import Sight
-from hermetic.controller.sweeper import Sweeper
+from hermetic.controller.report_publisher import Publisher
 from hermetic.controller.telemetry import Telemetry
+from hermetic.controller.volume_gc import Sweeper
 from hermetic.controller.workqueue import WorkQueue
 from hermetic.kube.recorder import EventRecorder
 from hermetic.kube.store import Key, Store

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from hermetic.collect.kube.observations import ClusterObservations
-from hermetic.controller.operator import Operator
+from hermetic.collect.kube.cache import ClusterObservations
+from hermetic.controller.manager import Operator
 from tests.attestations import an_ed25519_key
 from tests.controller.auditing import (
     AUDIT,
@@ -38,14 +38,14 @@ async def broken_later(*_: object, **__: object) -> Any:
 
 
 PLACES: dict[str, tuple[str, Callable[..., Any], str]] = {
-    "check": ("hermetic.controller.case.judge", broken, "Unknown"),
+    "check": ("hermetic.controller.evaluation_input.judge", broken, "Unknown"),
     "standing": ("hermetic.controller.auditor.judge_standing", broken, "Unknown"),
     "status": ("hermetic.controller.auditor.status_of", broken, "Unknown"),
     "spec": ("hermetic.controller.auditor.trusted", broken, "Unknown"),
-    "signature": ("hermetic.controller.evidence.authenticated", broken, "Unknown"),
-    "probe": ("hermetic.controller.prober.Prober.advance", broken_later, "Pass"),
-    "cause": ("hermetic.controller.sight.Sight.cause", broken_later, "Unknown"),
-    "report": ("hermetic.controller.publishing.cluster_report", broken, "Pass"),
+    "signature": ("hermetic.controller.attestation_cache.authenticated", broken, "Unknown"),
+    "probe": ("hermetic.controller.probe_scheduler.Prober.advance", broken_later, "Pass"),
+    "cause": ("hermetic.controller.cluster_cache.Sight.cause", broken_later, "Unknown"),
+    "report": ("hermetic.controller.report_publisher.cluster_report", broken, "Pass"),
 }
 
 
@@ -106,9 +106,9 @@ def test_a_defect_is_a_condition_a_metric_and_one_event_and_serving_goes_on(plac
 
 
 def test_a_defect_at_every_other_look_makes_no_storm(monkeypatch: pytest.MonkeyPatch) -> None:
-    from hermetic.controller import case
+    from hermetic.controller import evaluation_input
 
-    judge, calls = case.judge, 0
+    judge, calls = evaluation_input.judge, 0
 
     def now_and_then(*given: Any) -> Any:
         nonlocal calls
@@ -119,7 +119,7 @@ def test_a_defect_at_every_other_look_makes_no_storm(monkeypatch: pytest.MonkeyP
         cluster = a_cluster()
         cluster.put(an_attestation())
         cluster.put(an_audit())
-        monkeypatch.setattr(case, "judge", now_and_then)
+        monkeypatch.setattr(evaluation_input, "judge", now_and_then)
         async with running(cluster):
             for number in range(600):
                 cluster.put({**TOUCHED, "metadata": {"name": "touched", "labels": {"n": str(number)}}})
@@ -156,7 +156,7 @@ def test_one_kind_whose_list_breaks_the_collector_is_told_and_the_others_are_jud
 
 
 def test_a_collector_that_ends_is_begun_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    from hermetic.collect.kube.observing import Observing
+    from hermetic.collect.kube.reflector import Observing
 
     run, ends = Observing.run, 0
 
@@ -183,9 +183,9 @@ def test_a_collector_that_ends_is_begun_again(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_one_attestation_that_breaks_its_reader_keeps_no_other_from_counting() -> None:
-    from hermetic.controller import evidence
+    from hermetic.controller import attestation_cache
 
-    authenticated = evidence.authenticated
+    authenticated = attestation_cache.authenticated
 
     def breaks_at_one(manifest: Any, trusted: Any) -> Any:
         return broken() if manifest["metadata"]["name"] == "poison" else authenticated(manifest, trusted)
@@ -198,7 +198,7 @@ def test_one_attestation_that_breaks_its_reader_keeps_no_other_from_counting() -
         cluster.put(an_attestation())
         cluster.put(an_audit())
         with pytest.MonkeyPatch.context() as patched:
-            patched.setattr(evidence, "authenticated", breaks_at_one)
+            patched.setattr(attestation_cache, "authenticated", breaks_at_one)
             async with running(cluster):
                 await rest(20)
                 assert status(cluster)["verdict"] == "Pass"

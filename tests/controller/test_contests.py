@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
-from hermetic.controller.contests import Contests
+from hermetic.controller.drift_backoff import Contests
 from hermetic.plan.planning import Change
 from tests.controller.cluster_in_memory import ClusterInMemory, Coordinates, Manifest
 from tests.controller.running import a_model, ready, reason, rest, running, where, written

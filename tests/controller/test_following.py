@@ -14,9 +14,9 @@ import pytest
 from hermetic.api.configuration import Configuration
 from hermetic.errors import HermeticError, ServerTrouble, Throttled, Unreachable
 from hermetic.kinds import DEPLOYMENT, NODE, Kind
-from hermetic.kube.following import Following
-from hermetic.kube.relist import FOLLOWED, Watched
+from hermetic.kube.reflector import Following
 from hermetic.kube.store import Store
+from hermetic.kube.watch_specs import FOLLOWED, Watched
 from tests.controller.virtual_time import virtually
 
 Event = tuple[str, dict[str, Any]]

@@ -11,9 +11,9 @@ import pytest
 
 from hermetic.api.configuration import Configuration
 from hermetic.kinds import BY_KIND
-from hermetic.kube.cutting import cut
+from hermetic.kube.size_limits import cut
 from hermetic.kube.store import Store
-from hermetic.kube.unclaimed import MOST_BYTES
+from hermetic.kube.unowned_objects import MOST_BYTES
 from hermetic.objects.names import Owner
 from hermetic.objects.rendering import render
 from hermetic.plan.planning import is_ours

@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable
 import pytest
 from structlog.testing import capture_logs
 
-from hermetic.controller.operator import Operator
+from hermetic.controller.manager import Operator
 from hermetic.errors import Forbidden, HermeticError, ServerTrouble, Throttled, Unreachable
 from hermetic.kinds import SERVICE
 from tests.controller.cluster_in_memory import ClusterInMemory, Coordinates

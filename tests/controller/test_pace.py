@@ -8,8 +8,8 @@ from typing import Any
 
 from yarl import URL
 
-from hermetic.controller.pace import Pace
-from hermetic.controller.shell import Patience, _watched_paths
+from hermetic.controller.kopf_runtime import Patience, _watched_paths
+from hermetic.controller.kopf_throttle import Pace
 from tests.controller.virtual_time import virtually
 
 PODS = "https://10.0.0.1/api/v1/namespaces/team-a/pods"

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from hermetic.controller.wiring import DRAIN_SECONDS, FLUSH_SECONDS, _drain, _let_go
+from hermetic.controller.composition import DRAIN_SECONDS, FLUSH_SECONDS, _drain, _let_go
 from hermetic.kube.recorder import CUT_OFF, EventRecorder
 from tests.controller.virtual_time import VirtualClock, virtually
 

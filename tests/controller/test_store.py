@@ -11,8 +11,8 @@ import pytest
 from hermetic.api.configuration import Configuration
 from hermetic.kinds import DEPLOYMENT, POD, SERVICE, UNLABELLED_POD
 from hermetic.kube.projections import _aware
-from hermetic.kube.relist import FOLLOWED, Watched, relist
 from hermetic.kube.store import REMEMBERED_WARNINGS, Store
+from hermetic.kube.watch_specs import FOLLOWED, Watched, relist
 from tests.controller.cluster_in_memory import ClusterInMemory
 from tests.controller.virtual_time import virtually
 from tests.scenarios import a_baked_model

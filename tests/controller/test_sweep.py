@@ -8,7 +8,7 @@ import pytest
 
 from hermetic.errors import Conflict, Forbidden, HermeticError, ServerTrouble
 from hermetic.kinds import PERSISTENT_VOLUME_CLAIM
-from hermetic.kube.relist import FOLLOWED
+from hermetic.kube.watch_specs import FOLLOWED
 from tests.controller.cluster_in_memory import ClusterInMemory, Coordinates, Manifest
 from tests.controller.running import NAMESPACE, rest, running
 from tests.controller.virtual_time import virtually

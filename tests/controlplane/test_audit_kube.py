@@ -11,19 +11,19 @@ from typing import Any
 import pytest
 import yaml
 
-from hermetic.audit.auditing import judge
 from hermetic.audit.checks.registry import CHECKS
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.kubernetes.all_kinds import question
 from hermetic.audit.estate.kubernetes.nodes import StaticGatewayConfiguration
 from hermetic.audit.estate.kubernetes.policies import CalicoNetworkSet
+from hermetic.audit.evaluation import findings_of
 from hermetic.audit.findings import Finding, Verdict
-from hermetic.audit.judging import findings_of
 from hermetic.audit.policy import Policy
+from hermetic.audit.run import judge
 from hermetic.collect.collecting import collected
 from hermetic.collect.kube.answering import KubeAnswerer
-from hermetic.collect.kube.observations import LOOKS, ClusterObservations
-from hermetic.collect.kube.observing import Observing
+from hermetic.collect.kube.cache import LOOKS, ClusterObservations
+from hermetic.collect.kube.reflector import Observing
 from hermetic.errors import Unreachable
 from hermetic.kube.client import KubernetesApi
 from hermetic.kube.connection import from_kubeconfig

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from hermetic.collect.kube.observations import LOOKS
+from hermetic.collect.kube.cache import LOOKS
 from hermetic.kinds import Kind
 from testbed.api import Api
 from testbed.audit import Audited, requests

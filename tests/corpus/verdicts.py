@@ -14,7 +14,7 @@ import yaml
 from pydantic import ValidationError
 
 from hermetic.api.modeldeployment import ModelDeployment
-from hermetic.api.problems import Problem, problems_of
+from hermetic.api.validation_errors import Problem, problems_of
 from testbed.api import Access
 from tests.corpus.manifests import Manifest
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from hermetic.api.reasons import Reason
-from hermetic.engines.failure import diagnose, telling_line
+from hermetic.engines.failure_signatures import diagnose, telling_line
 from testbed.real_engine.network import PodNetwork
 from testbed.real_engine.pod import Machine, pod
 from tests.scenarios import a_share_model

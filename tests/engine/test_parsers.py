@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from hermetic.api.reserved import VLLM_FLAGS
+from hermetic.api.reserved_flags import VLLM_FLAGS
 from hermetic.engines.argument_values import refused
 from hermetic.engines.extra_arguments import read
 from hermetic.engines.vllm_tables import Flag, supported_minors, table_for

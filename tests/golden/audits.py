@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from hermetic.cli.audit_forms import FORMS, told
+from hermetic.cli.audit.formats import FORMS, told
 from tests.audit_reports import a_failing_report, a_hostile_report, pages
 
 FOLDER = Path(__file__).resolve().parent / "audit"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hermetic.cli.audit_forms import FORMS
+from hermetic.cli.audit.formats import FORMS
 from tests.golden.audits import ENDINGS, FOLDER, KEPT, file_of, text_of
 
 

@@ -19,7 +19,7 @@ import pytest
 from hermetic.audit.estate.probe.runs import ProbeRun
 from hermetic.audit.estate.questions import Body
 from hermetic.audit.findings import Evidence
-from hermetic.collect.probe.carried import command
+from hermetic.collect.probe.embedded_program import command
 from testbed.certificates import Authority
 from tests.network.rooms import Room, World, why_not, world
 

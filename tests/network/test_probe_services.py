@@ -16,8 +16,8 @@ from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.probe.dns import DnsReading
 from hermetic.audit.estate.probe.readings import Reading
 from hermetic.audit.estate.questions import Answer, Body
+from hermetic.audit.evaluation import findings_of
 from hermetic.audit.findings import Evidence, Verdict
-from hermetic.audit.judging import findings_of
 from hermetic.audit.policy import Policy
 from hermetic.collect.probe.readings import question
 from hermetic.collect.probe.targets import Listener, Targets

@@ -18,13 +18,13 @@ import pytest
 from hermetic.audit.checks import probe
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.probe.runs import ProbeRun
+from hermetic.audit.evaluation import findings_of
 from hermetic.audit.findings import Finding, Verdict
-from hermetic.audit.judging import findings_of
 from hermetic.audit.policy import Policy
 from hermetic.collect.probe.job import ProbePods, Seat
+from hermetic.collect.probe.placement import seats
 from hermetic.collect.probe.readings import question
 from hermetic.collect.probe.running import Probing
-from hermetic.collect.probe.seats import seats
 from hermetic.collect.probe.targets import Targets
 from hermetic.controller.clock import SystemClock
 from hermetic.kube.client import KubernetesApi

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from hermetic.engines.vllm_tables import supported_minors
 from hermetic.objects.names import TEMPLATE_LABEL
-from hermetic.plan.world import Warned, World
+from hermetic.plan.snapshot import Warned, World
 from tests.scenarios import DIGEST, NIM_IMAGE, VLLM_IMAGE, Manifest
 from tests.worlds import NOW, a_world, addressed, an_a100_node, children_of, evidence, owner_of, rendered, serving
 

@@ -20,7 +20,7 @@ from hermetic.audit.attestation.envelope import Envelope
 from hermetic.audit.attestation.keys import TrustedKeys
 from hermetic.audit.attestation.refusals import Refusal
 from hermetic.audit.attestation.verification import Expected, verify
-from hermetic.cli.attestation_files import attestation_in
+from hermetic.cli.attest.files import attestation_in
 from hermetic.errors import AttestationRefused
 from testbed.console import say
 from tests.attestations import (

@@ -11,16 +11,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hermetic.audit.auditing import judge
-from hermetic.audit.egress.matching import Ground
+from hermetic.audit.egress.address_ranges import overlap, space, union, without
+from hermetic.audit.egress.nsg_matching import Ground
+from hermetic.audit.egress.nsg_rules import PROTOCOLS, holes, way_out
 from hermetic.audit.egress.prefixes import networks
-from hermetic.audit.egress.rules import PROTOCOLS, holes, way_out
-from hermetic.audit.egress.space import overlap, space, union, without
 from hermetic.audit.estate.azure.security_groups import SecurityGroup
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.questions import Answer, Body, Problem, Question, Trouble
 from hermetic.audit.findings import Finding, Verdict
 from hermetic.audit.policy import Policy
+from hermetic.audit.run import judge
 from testbed.azure.baseline import sealed_estate
 from testbed.azure.generator import topology
 from tests.audit_estates import rule

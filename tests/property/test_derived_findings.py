@@ -9,11 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hermetic.audit.attestation.report_form import read_report
-from hermetic.audit.auditing import settled
-from hermetic.audit.deriving import derived
+from hermetic.audit.derived_findings import derived
 from hermetic.audit.exceptions import AcceptedRisk, Exceptions
 from hermetic.audit.findings import Evidence, Finding, Parts, Severity, Verdict, overall, worst_first
-from hermetic.audit.report.machine import document
+from hermetic.audit.report.json_form import document
+from hermetic.audit.run import settled
 from tests.attestations import CLUSTER, a_report
 from tests.audit_reports import a_failing_report
 

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from hermetic.audit.checks import probe
 from hermetic.audit.estate.probe.readings import Reading, Target, reply
 from hermetic.audit.estate.probe.runs import ProbeRun
+from hermetic.audit.evaluation import findings_of
 from hermetic.audit.findings import Verdict
-from hermetic.audit.judging import findings_of
 from hermetic.audit.policy import Policy
 from tests.probe_runs import both, estate, run, sealed
 

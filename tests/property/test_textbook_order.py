@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from hermetic.audit.auditing import judge
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.questions import Answer, Question
 from hermetic.audit.findings import Finding
 from hermetic.audit.policy import Policy
+from hermetic.audit.run import judge
 from testbed.kubernetes_plants import PLANTS
 from testbed.textbook import TEXTBOOK
 from tests.shuffled_answers import shuffled

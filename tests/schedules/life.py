@@ -14,17 +14,17 @@ from typing import Any
 
 from hermetic.api.configuration import Configuration
 from hermetic.controller.audit_faults import AuditFaults
-from hermetic.controller.judging import Judging
-from hermetic.controller.operator import Operator
+from hermetic.controller.lazy_auditor import Judging
+from hermetic.controller.manager import Operator
 from hermetic.controller.reconciler import Reconciler
-from hermetic.controller.sweeper import Sweeper
 from hermetic.controller.telemetry import Telemetry
+from hermetic.controller.volume_gc import Sweeper
 from hermetic.controller.workqueue import WorkQueue
 from hermetic.errors import HermeticError, ServerTrouble
-from hermetic.kube.following import Following
 from hermetic.kube.recorder import EventRecorder
-from hermetic.kube.relist import WISHES, Watched
+from hermetic.kube.reflector import Following
 from hermetic.kube.store import Key, Store
+from hermetic.kube.watch_specs import WISHES, Watched
 from tests.controller.running import NAMESPACE, POLICY, RESYNC_SECONDS, a_model
 from tests.controller.virtual_time import VirtualClock, virtually
 from tests.scenarios import Manifest, a_share_model, reporting

@@ -19,7 +19,7 @@ from urllib.parse import unquote
 import pytest
 
 from hermetic import __version__
-from hermetic.cli.attestation_files import load_signing_key
+from hermetic.cli.attest.files import load_signing_key
 from shipping import debian
 from shipping.bundle import bundle_files, packaged_chart
 from shipping.chart import CHART

@@ -9,7 +9,7 @@ import yaml
 
 from hermetic.api.public_services import PUBLIC_SIDE
 from hermetic.api.weights import MountOption
-from hermetic.engines.first_errors import keeping_first_errors
+from hermetic.engines.error_capture import keeping_first_errors
 
 MANIFESTS = Path(__file__).parents[2] / "manifests"
 POLICIES = MANIFESTS / "policies"

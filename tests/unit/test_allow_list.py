@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hermetic.api.reserved import ENVIRONMENT, RESERVED_ENDINGS, VLLM_FLAGS, reserved_variable
+from hermetic.api.reserved_flags import ENVIRONMENT, RESERVED_ENDINGS, VLLM_FLAGS, reserved_variable
 from hermetic.engines.allow_list import WHY, flags_of, variables_of
 from hermetic.engines.vllm_tables import supported_minors, table_for
 

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 from hermetic.api.reference import as_markdown
-from hermetic.api.reserved import ENVIRONMENT, VLLM_FLAGS
+from hermetic.api.reserved_flags import ENVIRONMENT, VLLM_FLAGS
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "api.md"
 

@@ -13,7 +13,7 @@ from hermetic.audit.attestation.chain_findings import ChainFinding
 from hermetic.audit.attestation.envelope import Envelope
 from hermetic.audit.attestation.refusals import Refusal
 from hermetic.audit.attestation.verification import Attestation, authenticate
-from hermetic.cli.audit_signing import attested_private
+from hermetic.cli.audit.signing import attested_private
 from hermetic.errors import AttestationRefused, ReportUnusable
 from tests.attestations import OBSERVED, SUBNET, a_finding, a_report, an_ed25519_key, resigned, signed, trust
 

@@ -17,7 +17,7 @@ from hermetic.audit.attestation.keys import read_public_key, trusted
 from hermetic.audit.attestation.refusals import Refusal
 from hermetic.audit.attestation.signatures import P256_ORDER, sign
 from hermetic.audit.attestation.verification import Expected, verify
-from hermetic.cli.attestation_files import attestation_in
+from hermetic.cli.attest.files import attestation_in
 from tests.attestations import (
     CLUSTER,
     NOW,

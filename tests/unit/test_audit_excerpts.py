@@ -6,7 +6,7 @@ from typing import ClassVar
 
 import pytest
 
-from hermetic.audit.estate.look import Seen
+from hermetic.audit.estate.observation import Seen
 from hermetic.audit.estate.questions import Body, Problem, Trouble
 from hermetic.audit.estate.resource import Part, Reference, Resource
 from hermetic.audit.excerpts import LONGEST, evidence_of, merged

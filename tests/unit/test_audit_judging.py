@@ -8,9 +8,9 @@ from itertools import permutations
 import pytest
 
 from hermetic.audit.estate.estate import Estate
-from hermetic.audit.estate.look import Seen
+from hermetic.audit.estate.observation import Seen
+from hermetic.audit.evaluation import Check, Judgement, cannot_say, fails, findings_of, passes
 from hermetic.audit.findings import CheckPage, Evidence, Finding, Severity, Verdict, overall
-from hermetic.audit.judging import Check, Judgement, cannot_say, fails, findings_of, passes
 from hermetic.audit.policy import Policy
 
 PAGE = CheckPage("subnet-check", "title", Severity.CRITICAL, "why", (), "remedy", "source", "outbound")

@@ -9,7 +9,6 @@ from typing import Any, ClassVar
 
 import pytest
 
-from hermetic.audit.auditing import judge
 from hermetic.audit.estate.azure.vnet import NetworkInterface
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.projection import fields_kept, kept_of
@@ -17,6 +16,7 @@ from hermetic.audit.estate.questions import Answer, Body, Question, Trouble
 from hermetic.audit.estate.resource import Resource
 from hermetic.audit.estate.snapshot import Snapshot, from_json, to_json
 from hermetic.audit.findings import Evidence
+from hermetic.audit.run import judge
 from hermetic.errors import FactDamaged
 from testbed.azure.baseline import estate_of, filtered_estate, sealed_estate
 from testbed.azure.estate import Estate as StandIn

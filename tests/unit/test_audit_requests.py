@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from hermetic.audit.auditing import judge
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.questions import Answer, Problem, Trouble
+from hermetic.audit.run import judge
 from testbed.azure.baseline import sealed_estate
 from testbed.azure.server import ArmStandIn
 from tests.azure_collecting import audited, policy_of

@@ -8,10 +8,10 @@ from typing import Any, ClassVar
 
 import pytest
 
+from hermetic.audit.estate.arm_fields import FreeMap
 from hermetic.audit.estate.azure.vnet import NetworkInterface
 from hermetic.audit.estate.questions import Body
 from hermetic.audit.estate.resource import Part, Resource
-from hermetic.audit.estate.spelling import FreeMap
 from hermetic.errors import FactDamaged
 
 

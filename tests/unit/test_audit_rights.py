@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 import yaml
 
-from hermetic.collect.kube.coordinates import Look
-from hermetic.collect.kube.observations import LOOKS
+from hermetic.collect.kube.cache import LOOKS
+from hermetic.collect.kube.list_requests import Look
 
 RBAC = Path(__file__).parents[2] / "manifests" / "rbac"
 

@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from hermetic.collect.azure.reads import READING_ACTIONS
+from hermetic.collect.azure.allowed_requests import READING_ACTIONS
 from testbed.azure.baseline import estate_of, filtered_estate, sealed_estate
 from testbed.azure.baseline.network import add_machine
 from testbed.azure.estate import Estate

@@ -11,7 +11,7 @@ import pytest
 
 from hermetic.audit.estate.azure.vnet import NetworkInterface
 from hermetic.audit.estate.estate import Estate
-from hermetic.audit.estate.look import Listing
+from hermetic.audit.estate.observation import Listing
 from hermetic.audit.estate.questions import Answer, Body, PackedBody, Question
 from hermetic.audit.findings import Evidence
 from hermetic.errors import FactDamaged

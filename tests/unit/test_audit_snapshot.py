@@ -14,7 +14,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hermetic.audit.auditing import audit, judge
 from hermetic.audit.estate.azure.aks import ManagedCluster
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.questions import Answer, Body, Problem, Question, Trouble
@@ -22,7 +21,8 @@ from hermetic.audit.estate.snapshot import SCHEMA, Snapshot, from_json, to_json
 from hermetic.audit.exceptions import Exceptions
 from hermetic.audit.findings import Evidence, Verdict
 from hermetic.audit.policy import Policy
-from hermetic.audit.report.machine import as_json
+from hermetic.audit.report.json_form import as_json
+from hermetic.audit.run import audit, judge
 from hermetic.errors import InputError, SnapshotUnusable
 from testbed.azure.baseline import sealed_estate
 from testbed.azure.faults import Fault, Status

@@ -6,10 +6,10 @@ from datetime import date
 
 import pytest
 
+from hermetic.audit.estate.arm_fields import spelling
 from hermetic.audit.estate.azure.cluster_unread import KNOWN
 from hermetic.audit.estate.azure.pins import COMPARED, MONTHS, note_on_age
 from hermetic.audit.estate.azure.versions import CONTAINER_SERVICE
-from hermetic.audit.estate.spelling import spelling
 from testbed.azure import versions
 
 

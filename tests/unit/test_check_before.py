@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 import yaml
 
-from hermetic.cli.preflight.before import POLICIES, needed, rows_before
-from hermetic.cli.preflight.facts import Before, Read, Right
-from hermetic.cli.preflight.gpu_nodes import pools, without_gpus
-from hermetic.cli.preflight.rows import Row, Verdict, overall
+from hermetic.cli.check.before import POLICIES, needed, rows_before
+from hermetic.cli.check.facts import Before, Read, Right
+from hermetic.cli.check.gpu_nodes import pools, without_gpus
+from hermetic.cli.check.rows import Row, Verdict, overall
 from testbed.fleet import Pool, node
 from testbed.installation import REPOSITORY
 

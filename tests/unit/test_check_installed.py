@@ -13,10 +13,10 @@ from hermetic.api.configuration import Configuration
 from hermetic.api.crd import DEFINITIONS, crd
 from hermetic.api.kubernetes_yaml import dump
 from hermetic.cli.allowed import allowed
+from hermetic.cli.check.facts import Installed, Read
+from hermetic.cli.check.installed import rows_installed
+from hermetic.cli.check.rows import Row, Verdict, overall
 from hermetic.cli.installation import Installation, rights
-from hermetic.cli.preflight.facts import Installed, Read
-from hermetic.cli.preflight.installed import rows_installed
-from hermetic.cli.preflight.rows import Row, Verdict, overall
 from hermetic.kube.lease import RELEASE
 
 CONFIG = {"registries": [{"host": "contoso.azurecr.io", "namespaces": ["inference"]}]}

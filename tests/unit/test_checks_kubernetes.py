@@ -16,8 +16,8 @@ from hermetic.audit.estate.kubernetes.policies import CalicoGlobalNetworkPolicy,
 from hermetic.audit.estate.kubernetes.served import SERVED
 from hermetic.audit.estate.kubernetes.services import EndpointSlice, Service
 from hermetic.audit.estate.kubernetes.templates import DaemonSet
+from hermetic.audit.evaluation import Check, findings_of
 from hermetic.audit.findings import Verdict
-from hermetic.audit.judging import Check, findings_of
 from hermetic.audit.policy import Policy
 from tests.kubernetes_estates import CLUSTER, POLICY, findings, manifest, sealed_cluster, verdicts, with_one
 

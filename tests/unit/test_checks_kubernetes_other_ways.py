@@ -9,7 +9,7 @@ import pytest
 from hermetic.audit.checks.kube_policies.known_groups import EGRESS_GROUPS, HARMLESS_GROUPS, HARMLESS_KINDS
 from hermetic.audit.checks.registry import CHECKS
 from hermetic.audit.estate.estate import Estate
-from hermetic.audit.estate.kubernetes import mesh, other_ways
+from hermetic.audit.estate.kubernetes import alternative_paths, mesh
 from hermetic.audit.estate.kubernetes.admin_policies import (
     AdminNetworkPolicy,
     BaselineAdminNetworkPolicy,
@@ -19,8 +19,8 @@ from hermetic.audit.estate.kubernetes.all_kinds import KINDS
 from hermetic.audit.estate.kubernetes.calls import ConfigMap
 from hermetic.audit.estate.kubernetes.served import ALWAYS_SERVED, SERVED
 from hermetic.audit.estate.questions import Answer, Body
+from hermetic.audit.evaluation import findings_of
 from hermetic.audit.findings import Evidence, Severity, Verdict
-from hermetic.audit.judging import findings_of
 from hermetic.audit.policy import Policy
 from tests.kubernetes_estates import (
     CLUSTER,
@@ -88,18 +88,18 @@ def test_an_administrators_policy_that_may_not_be_read_leaves_an_open_namespace_
 @pytest.mark.parametrize(
     ("kind", "said"),
     [
-        (other_ways.CiliumEgressGatewayPolicy, OPEN),
-        (other_ways.CiliumExternalWorkload, OPEN),
-        (other_ways.CalicoEgressGatewayPolicy, OPEN),
-        (other_ways.CalicoExternalNetwork, OPEN),
-        (other_ways.TigeraEgressGateway, OPEN),
-        (other_ways.PodNetwork, OPEN),
-        (other_ways.CalicoBgpPeer, UNSEEN),
-        (other_ways.NetworkAttachmentDefinition, UNSEEN),
-        (other_ways.CiliumEnvoyConfig, UNSEEN),
-        (other_ways.CiliumClusterwideEnvoyConfig, UNSEEN),
-        (other_ways.CiliumLocalRedirectPolicy, UNSEEN),
-        (other_ways.EnvoyFilter, UNSEEN),
+        (alternative_paths.CiliumEgressGatewayPolicy, OPEN),
+        (alternative_paths.CiliumExternalWorkload, OPEN),
+        (alternative_paths.CalicoEgressGatewayPolicy, OPEN),
+        (alternative_paths.CalicoExternalNetwork, OPEN),
+        (alternative_paths.TigeraEgressGateway, OPEN),
+        (alternative_paths.PodNetwork, OPEN),
+        (alternative_paths.CalicoBgpPeer, UNSEEN),
+        (alternative_paths.NetworkAttachmentDefinition, UNSEEN),
+        (alternative_paths.CiliumEnvoyConfig, UNSEEN),
+        (alternative_paths.CiliumClusterwideEnvoyConfig, UNSEEN),
+        (alternative_paths.CiliumLocalRedirectPolicy, UNSEEN),
+        (alternative_paths.EnvoyFilter, UNSEEN),
     ],
 )
 def test_one_object_of_such_a_kind_is_enough(kind: Any, said: Verdict) -> None:
@@ -110,7 +110,8 @@ def test_one_object_of_such_a_kind_is_enough(kind: Any, said: Verdict) -> None:
 def test_what_was_made_for_a_gateway_is_judged_there() -> None:
     owners = owned("Gateway", "shop", "gateway.networking.k8s.io/v1")
     assert (
-        verdict("k8s-other-ways", manifest(other_ways.CiliumEnvoyConfig, "x", "team", ownerReferences=owners)) is FINE
+        verdict("k8s-other-ways", manifest(alternative_paths.CiliumEnvoyConfig, "x", "team", ownerReferences=owners))
+        is FINE
     )
 
 

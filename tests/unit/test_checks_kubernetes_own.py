@@ -9,9 +9,9 @@ import pytest
 import yaml
 
 from hermetic.api.modeldeployment import ModelDeployment
-from hermetic.audit.auditing import judge
 from hermetic.audit.findings import Verdict
 from hermetic.audit.policy import Policy
+from hermetic.audit.run import judge
 from hermetic.collect.probe.job import ProbePods, Seat, probe_job
 from hermetic.objects.names import Owner
 from hermetic.objects.rendering import render

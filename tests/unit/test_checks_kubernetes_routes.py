@@ -12,8 +12,8 @@ from hermetic.audit.estate.kubernetes.routes import ROUTES, HttpRoute, TlsRoute
 from hermetic.audit.estate.kubernetes.services import EndpointSlice, Service
 from hermetic.audit.findings import Verdict
 from hermetic.collect.kube.answering import KubeAnswerer
-from hermetic.collect.kube.observations import ClusterObservations
-from hermetic.collect.kube.observing import Observing
+from hermetic.collect.kube.cache import ClusterObservations
+from hermetic.collect.kube.reflector import Observing
 from tests.kubernetes_estates import CLUSTER, Manifest, manifest, sealed_cluster, verdicts
 from tests.served_cluster import Served
 

@@ -17,8 +17,8 @@ from hermetic.audit.attestation.custom_resource import as_object
 from hermetic.audit.attestation.envelope import Envelope
 from hermetic.audit.attestation.refusals import Refusal
 from hermetic.audit.attestation.verification import authenticate
-from hermetic.cli.attestation_files import PASSPHRASE_VARIABLE, load_signing_key, read_attestation, write_attestation
-from hermetic.cli.tool import this_tool
+from hermetic.cli.attest.files import PASSPHRASE_VARIABLE, load_signing_key, read_attestation, write_attestation
+from hermetic.cli.build_info import this_tool
 from hermetic.errors import KeyUnusable, Unreachable
 from tests.attestations import (
     CLUSTER,

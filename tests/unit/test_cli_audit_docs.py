@@ -16,9 +16,9 @@ from hermetic.audit.checks.registry import PAGES
 from hermetic.audit.estate.kubernetes.all_kinds import BY_TYPE
 from hermetic.audit.estate.questions import Trouble
 from hermetic.audit.policy import Policy
-from hermetic.cli.audit import command
-from hermetic.cli.audit_files import read_exceptions, read_policy
-from hermetic.cli.audit_probe import probe_pods
+from hermetic.cli.audit.command import command
+from hermetic.cli.audit.files import read_exceptions, read_policy
+from hermetic.cli.audit.probe import probe_pods
 from tests.commandline import hermetic
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -12,8 +12,8 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
 
 from hermetic.audit.attestation.keys import SigningKey, read_signing_key
-from hermetic.cli import bundle_archive
-from hermetic.cli.bundle_form import CHECKSUMS, SIGNATURE
+from hermetic.cli.bundle import archive
+from hermetic.cli.bundle.layout import CHECKSUMS, SIGNATURE
 from testbed.images.oci import as_json
 from tests.bundles import IMAGE, LAYER, MANIFEST, content, sealed, written
 from tests.commandline import Ran, hermetic
@@ -166,7 +166,7 @@ def test_what_is_no_plain_file_of_its_own_name_is_refused(strange: tarfile.TarIn
     ],
 )
 def test_what_is_too_large_is_refused(limit: str, what: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bundle_archive, limit, 3)
+    monkeypatch.setattr(archive, limit, 3)
     refused_with(what, verified(tmp_path, sealed(content())))
 
 

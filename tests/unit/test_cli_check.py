@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from hermetic.api.configuration import Configuration
-from hermetic.cli.check import EXIT_CODES, as_document, lines, namespaces_of
-from hermetic.cli.preflight.rows import Row, Verdict, overall, passes
+from hermetic.cli.check.command import EXIT_CODES, as_document, lines, namespaces_of
+from hermetic.cli.check.rows import Row, Verdict, overall, passes
 from tests.commandline import hermetic
 
 COMMAND = (

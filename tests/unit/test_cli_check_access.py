@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from hermetic.audit.access import Access, Grant, needed
-from hermetic.collect.azure.reads import READING_ACTIONS
+from hermetic.collect.azure.allowed_requests import READING_ACTIONS
 from testbed.azure.faults import Edit, Fault, Remove, Status
 from testbed.azure.server import ArmStandIn
 from tests.audits_by_command import a_stand_in, audit

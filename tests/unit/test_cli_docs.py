@@ -14,8 +14,9 @@ import click
 import pytest
 import yaml
 
-from hermetic.cli import COMMANDS, proof, screen
-from hermetic.cli.status import as_json
+from hermetic.cli import COMMANDS, module_of, screen
+from hermetic.cli.status import isolation
+from hermetic.cli.status.command import as_json
 from tests.commandline import hermetic, hermetic_process
 from tests.scenarios import a_baked_model, changed
 from tests.unit.test_cli_status_report import a_pod, stale
@@ -36,7 +37,7 @@ def keys(value: Any) -> Iterator[str]:
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_every_option_is_described(command: str) -> None:
-    parameters = importlib.import_module(f"hermetic.cli.{command}").command.params
+    parameters = importlib.import_module(module_of(command)).command.params
     options = [name for each in parameters if isinstance(each, click.Option) for name in each.opts]
     common = PAGE.split("## Options of every command")[1].split("\n## ")[0]
     assert [name for name in options if f"`{name}" not in chapter(command) + common] == []
@@ -59,7 +60,7 @@ def test_every_field_of_a_validation_is_named() -> None:
 def test_every_field_of_a_status_is_named() -> None:
     one = stale([a_pod("a")])
     assert one.proof is not None
-    printed = {"schema": "", "isolation": proof.as_json(one.proof), "deployments": [as_json(one)]}
+    printed = {"schema": "", "isolation": isolation.as_json(one.proof), "deployments": [as_json(one)]}
     assert [key for key in keys(printed) if f"`{key}`" not in chapter("status")] == []
 
 

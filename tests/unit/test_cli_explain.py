@@ -13,12 +13,12 @@ from hermetic.api.conditions import ConditionType
 from hermetic.api.configuration import Configuration
 from hermetic.api.kubernetes_yaml import dump
 from hermetic.api.reasons import Reason
-from hermetic.api.reserved import ENVIRONMENT, VLLM_FLAGS
+from hermetic.api.reserved_flags import ENVIRONMENT, VLLM_FLAGS
 from hermetic.audit.checks.registry import CHECKS, PAGES
-from hermetic.audit.judging import Check
+from hermetic.audit.evaluation import Check
 from hermetic.audit.remedies.steps import steps_of
 from hermetic.cli.checks_reference import checks_markdown
-from hermetic.cli.failures import exit_code
+from hermetic.cli.exit_codes import exit_code
 from hermetic.cli.reference import EXAMPLE, GENERATED, configuration_markdown, reasons_markdown
 from tests.commandline import hermetic
 

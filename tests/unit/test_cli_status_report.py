@@ -15,10 +15,10 @@ import pytest
 
 from hermetic.api.reasons import Reason
 from hermetic.cli import screen
-from hermetic.cli.proof import as_json, proof
-from hermetic.cli.remedies import remedy_for
-from hermetic.cli.status_report import BLOCKING_NEW_PODS, NOT_SEEN, Report, report
-from hermetic.cli.status_text import ago, blocked, cluster_lines, headline, lines, table
+from hermetic.cli.status.isolation import as_json, proof
+from hermetic.cli.status.remedies import remedy_for
+from hermetic.cli.status.report import BLOCKING_NEW_PODS, NOT_SEEN, Report, report
+from hermetic.cli.status.text import ago, blocked, cluster_lines, headline, lines, table
 from hermetic.plan.gates import GATES
 from tests.renderings import RENDERINGS
 from tests.scenarios import CLUSTER, Manifest, a_nim_model, a_share_model, a_verdict, an_egress_audit

@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from hermetic.collect.azure.pacing import Bucket, Pacing, Window
+from hermetic.collect.azure.rate_limits import Bucket, Pacing, Window
 from testbed.azure.quota import Meter, Quota
 from testbed.azure.refusals import Refusal
 

@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hermetic.audit.estate.questions import Problem, Trouble, Verb
-from hermetic.collect.azure.exchange import Ask
+from hermetic.collect.azure.allowed_requests import must_read
+from hermetic.collect.azure.messages import Ask
 from hermetic.collect.azure.paths import ask_for
-from hermetic.collect.azure.reads import must_read
 from tests.azure_collecting import question
 
 S = "/subscriptions/0000"

@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import hermetic
+from hermetic.collect.azure.allowed_requests import READING_ACTIONS, must_read
 from hermetic.collect.azure.clouds import cloud_of
-from hermetic.collect.azure.exchange import Ask
-from hermetic.collect.azure.reads import READING_ACTIONS, must_read
-from hermetic.collect.azure.wire import Wire
+from hermetic.collect.azure.messages import Ask
+from hermetic.collect.azure.transport import Wire
 from hermetic.errors import WriteAttempted
 
 GROUP = "/subscriptions/s/resourceGroups/g/providers"

@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hermetic.audit.estate.questions import Question, Trouble
-from hermetic.collect.azure.exchange import Ask, Attempt
-from hermetic.collect.azure.patience import Patience
+from hermetic.collect.azure.messages import Ask, Attempt
 from hermetic.collect.azure.replies import parsed, reply_of, wait_asked
+from hermetic.collect.azure.retry_budget import Patience
 from testbed.azure.baseline import sealed_estate
 from testbed.azure.faults import Fault, NotJson, Reset, Status, Truncate
 from testbed.azure.server import ArmStandIn

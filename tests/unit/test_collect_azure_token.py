@@ -17,7 +17,7 @@ from hermetic.audit.estate.snapshot import Snapshot, to_json
 from hermetic.audit.findings import Verdict
 from hermetic.collect.azure.clouds import cloud_of
 from hermetic.collect.azure.credentials import GivenToken, IdentityTokens, tokens_for
-from hermetic.collect.azure.opening import AzureSettings, azure_opened
+from hermetic.collect.azure.session import AzureSettings, azure_opened
 from hermetic.errors import InputError, Unreachable
 from testbed.azure.baseline import sealed_estate
 from testbed.azure.faults import Fault, Reset, Slow, Status
@@ -300,7 +300,7 @@ async def test_without_a_credential_the_audit_cannot_begin() -> None:
 
 def test_azure_identity_is_not_imported_before_it_is_needed() -> None:
     program = (
-        "import sys, hermetic.collect.azure.opening\n"
+        "import sys, hermetic.collect.azure.session\n"
         "print([name for name in sys.modules if name.split('.')[0] in {'azure', 'msal', 'requests'}])"
     )
     found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60)

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from hermetic.audit.auditing import judge
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.kubernetes.all_kinds import ASKED, question
 from hermetic.audit.estate.kubernetes.calls import ConfigMap
@@ -17,9 +16,10 @@ from hermetic.audit.estate.kubernetes.policies import CiliumNetworkPolicy, Netwo
 from hermetic.audit.estate.kubernetes.served import SERVED
 from hermetic.audit.estate.questions import Answer, Question, Trouble
 from hermetic.audit.findings import Verdict
+from hermetic.audit.run import judge
 from hermetic.collect.collecting import collected
 from hermetic.collect.kube.answering import KubeAnswerer
-from hermetic.collect.kube.observations import LOOKS
+from hermetic.collect.kube.cache import LOOKS
 from hermetic.errors import ServerTrouble, Throttled, Unreachable
 from hermetic.kinds import Kind
 from tests.kubernetes_estates import CLUSTER, POLICY, manifest, pod, sealed_cluster

@@ -11,7 +11,7 @@ import pytest
 
 from hermetic.audit.estate.kubernetes.calls import CustomResourceDefinition
 from hermetic.audit.estate.kubernetes.projection import projected
-from hermetic.collect.kube.coordinates import Look
+from hermetic.collect.kube.list_requests import Look
 from hermetic.collect.kube.listing import listed, listed_packed
 from hermetic.kinds import Kind
 from hermetic.kube.client import SMALL_PAGES

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from hermetic.audit.auditing import judge
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.kubernetes.all_kinds import question
 from hermetic.audit.estate.kubernetes.nodes import Node
@@ -17,9 +16,10 @@ from hermetic.audit.estate.kubernetes.served import SERVED
 from hermetic.audit.estate.kubernetes.services import Service
 from hermetic.audit.estate.kubernetes.templates import Job
 from hermetic.audit.findings import Verdict
+from hermetic.audit.run import judge
 from hermetic.collect.kube.answering import KubeAnswerer
-from hermetic.collect.kube.observations import LOOKS, ClusterObservations
-from hermetic.collect.kube.observing import Observing
+from hermetic.collect.kube.cache import LOOKS, ClusterObservations
+from hermetic.collect.kube.reflector import Observing
 from hermetic.errors import ServerTrouble, Unreachable
 from hermetic.kinds import Kind
 from tests.kubernetes_estates import CLUSTER, POLICY, manifest, pod, sealed_cluster
@@ -145,7 +145,7 @@ async def test_a_short_break_is_no_trouble_and_a_long_one_is(watching: Any, monk
     queue.put_nowait(Unreachable("connection reset"))
     await until(queue.empty)
     assert not unknown(observations)
-    monkeypatch.setattr("hermetic.collect.kube.observing.GRACE_SECONDS", 0.0)
+    monkeypatch.setattr("hermetic.collect.kube.reflector.GRACE_SECONDS", 0.0)
     api.refuse("nodes", Unreachable("connection refused"))
     queue.put_nowait(Unreachable("connection reset"))
     await until(lambda: "k8s-node-externalip" in unknown(observations))
@@ -156,8 +156,8 @@ async def test_a_short_break_is_no_trouble_and_a_long_one_is(watching: Any, monk
 async def test_a_kind_that_never_changes_is_listed_anew_and_no_trouble(
     watching: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("hermetic.collect.kube.observing.SILENT_SECONDS", 0.0)
-    monkeypatch.setattr("hermetic.collect.kube.observing.GRACE_SECONDS", 0.0)
+    monkeypatch.setattr("hermetic.collect.kube.reflector.SILENT_SECONDS", 0.0)
+    monkeypatch.setattr("hermetic.collect.kube.reflector.GRACE_SECONDS", 0.0)
     api = Served(sealed_cluster())
     observations, told = await watching(api)
     revisions = list(told)
@@ -193,8 +193,8 @@ async def test_a_kind_that_is_not_installed_is_neither_listed_nor_watched(watchi
 
 
 async def test_a_kind_that_is_installed_later_is_seen(watching: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hermetic.collect.kube.observing.LOOKS_AGAIN_SECONDS", 0.02)
-    monkeypatch.setattr("hermetic.collect.kube.observing.SERVED_SECONDS", 0.01)
+    monkeypatch.setattr("hermetic.collect.kube.reflector.LOOKS_AGAIN_SECONDS", 0.02)
+    monkeypatch.setattr("hermetic.collect.kube.reflector.SERVED_SECONDS", 0.01)
     api = Served(sealed_cluster())
     observations, _ = await watching(api)
     api.groups = {**api.groups, "cilium.io": {"v2": ["ciliumnetworkpolicies"]}, "kuma.io": {"v1": ["zoneegresses"]}}

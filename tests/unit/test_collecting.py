@@ -12,7 +12,7 @@ from hermetic.audit.estate.questions import Answer, Body, Question
 from hermetic.audit.estate.resource import Resource
 from hermetic.audit.findings import Evidence
 from hermetic.collect.collecting import MOST_ROUNDS, collected
-from hermetic.collect.side_by_side import both, side_by_side
+from hermetic.collect.concurrency import both, side_by_side
 from hermetic.errors import NeverSettled, Unreachable
 from tests.azure_collecting import Told
 

@@ -9,7 +9,7 @@ import pytest
 
 from hermetic.audit.comparison import NotABaseline, State, compare, read_baseline, same_cluster
 from hermetic.audit.findings import Finding, Severity, Verdict
-from hermetic.audit.report.machine import as_json, document
+from hermetic.audit.report.json_form import as_json, document
 from hermetic.audit.report.table import as_table
 from tests.audit_reports import a_failing_report, a_sealed_report, pages
 

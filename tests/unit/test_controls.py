@@ -13,7 +13,7 @@ from hermetic.audit.report.csv_form import as_csv
 from hermetic.audit.report.oscal import as_oscal
 from hermetic.audit.report.page import as_html
 from hermetic.audit.report.sarif import as_sarif
-from hermetic.audit.report.telling import controls_of
+from hermetic.audit.report.sentences import controls_of
 from tests.audit_reports import a_failing_report, pages
 
 

@@ -90,7 +90,7 @@ def test_what_the_api_server_fills_in_is_no_drift():
 
 
 def test_changed_image_behind_a_sidecar_that_somebody_adds_is_drift():
-    """The sidecar itself is found by plan/whole.py."""
+    """The sidecar itself is found by plan/foreign_fields.py."""
     deployment = EVERYTHING["Deployment"]
     live = living(deployment)
     containers = live["spec"]["template"]["spec"]["containers"]

@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
+from hermetic.audit.cluster_scope import subnets_of
 from hermetic.audit.egress.decision import Decision, Egress, internet_egress
 from hermetic.audit.egress.storage import storage_path
-from hermetic.audit.egress.surroundings import surroundings
+from hermetic.audit.egress.subnet_context import surroundings
 from hermetic.audit.estate.azure.vnet import ScaleSetNic
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.questions import Trouble
 from hermetic.audit.policy import Policy
-from hermetic.audit.scope import subnets_of
 from tests.audit_estates import NETWORK, NODES, ROUTES, RULES, SCALE_SET, SUBSCRIPTION, World, route, small_cluster
 from tests.outbound_methods import BALANCER, balancer, balancing, node_in_pool
 

@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from hermetic.api.reasons import Reason
-from hermetic.engines.failure import diagnose, telling_line
-from hermetic.engines.first_errors import keeping_first_errors
-from hermetic.in_container.keep_errors import last_words
+from hermetic.engines.error_capture import keeping_first_errors
+from hermetic.engines.failure_signatures import diagnose, telling_line
+from hermetic.in_container.error_capture import last_words
 from tests.termination_messages import OF_A_FILE, message
 
 TRANSCRIPTS = Path(__file__).parents[1] / "transcripts" / "vllm-0.32.0"

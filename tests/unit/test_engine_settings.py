@@ -12,7 +12,7 @@ from hermetic.api.configuration import Configuration
 from hermetic.api.engine import EnvironmentVariable
 from hermetic.api.modeldeployment import ModelDeploymentSpec
 from hermetic.api.reasons import Reason
-from hermetic.api.reserved import reserved_variable
+from hermetic.api.reserved_flags import reserved_variable
 from hermetic.engines.vllm_tables import supported_minors
 from hermetic.plan.engine_settings import engine_settings_are_allowed
 from hermetic.plan.gates import GATES, HOLDS, Blocks

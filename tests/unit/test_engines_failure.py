@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hermetic.api.reasons import Reason
-from hermetic.engines.failure import SIGNATURES, diagnose, telling_line
+from hermetic.engines.failure_signatures import SIGNATURES, diagnose, telling_line
 from testbed.fates import CRASHES, WRAPPER
 
 LAST_WORDS = {

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from hermetic.api.reserved import ENVIRONMENT, MEDIA_FROM_NOWHERE
-from hermetic.engines.starting import launch
+from hermetic.api.reserved_flags import ENVIRONMENT, MEDIA_FROM_NOWHERE
+from hermetic.engines.registry import launch
 from tests.renderings import RENDERINGS
 from tests.scenarios import NIM_IMAGE, a_nim_model, changed
 from tests.worlds import spec_of

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from hermetic.api.reserved import ENVIRONMENT, VLLM_FLAGS
+from hermetic.api.reserved_flags import ENVIRONMENT, VLLM_FLAGS
 from tests.renderings import RENDERINGS
 from tests.worlds import rendered
 

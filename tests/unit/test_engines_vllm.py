@@ -8,9 +8,9 @@ import pytest
 from pydantic import ValidationError
 
 from hermetic.api.engine import Vllm
-from hermetic.api.reserved import ENVIRONMENT, NOWHERE, VLLM_FLAGS
-from hermetic.engines.first_errors import keeping_first_errors
-from hermetic.engines.starting import launch
+from hermetic.api.reserved_flags import ENVIRONMENT, NOWHERE, VLLM_FLAGS
+from hermetic.engines.error_capture import keeping_first_errors
+from hermetic.engines.registry import launch
 from hermetic.engines.vllm import unknown_flags
 from hermetic.engines.vllm_tables import supported_minors, table_for
 from tests.renderings import RENDERINGS

@@ -9,7 +9,7 @@ import pytest
 from hermetic.api.conditions import ConditionType
 from hermetic.api.configuration import Configuration
 from hermetic.api.reasons import Reason
-from hermetic.api.reserved import VLLM_FLAGS, reserved_flag
+from hermetic.api.reserved_flags import VLLM_FLAGS, reserved_flag
 from hermetic.engines.vllm_tables import supported_minors, table_for
 from hermetic.plan.gates import GATES, HOLDS, Blocks, engine_flags_are_known, first_block
 from tests.renderings import RENDERINGS

@@ -14,17 +14,17 @@ import pytest
 
 from hermetic.audit.estate.kubernetes.all_kinds import question
 from hermetic.audit.estate.kubernetes.pods import Pod
-from hermetic.collect.kube.coordinates import Look, identity
+from hermetic.collect.kube.cache import LOOKS, ClusterObservations
+from hermetic.collect.kube.list_requests import Look, identity
 from hermetic.collect.kube.listing import Listed, kept, packed
-from hermetic.collect.kube.observations import LOOKS, ClusterObservations
-from hermetic.controller import frames
-from hermetic.controller.case import Case
-from hermetic.controller.judge_process import _answered
-from hermetic.controller.judging_apart import JudgedApart, JudgingFailed
+from hermetic.controller import framing
+from hermetic.controller.evaluation_client import JudgedApart, JudgingFailed
+from hermetic.controller.evaluation_input import Case
+from hermetic.controller.evaluation_process import _answered
 from tests.kubernetes_estates import CLUSTER, POLICY, pod, sealed_cluster
 
 T = TypeVar("T")
-PODS = 2 * frames.OBJECTS_AT_ONCE + 3
+PODS = 2 * framing.OBJECTS_AT_ONCE + 3
 
 
 def a_case(pods: int = PODS) -> Case:
@@ -67,11 +67,11 @@ def test_the_findings_are_those_of_judging_here() -> None:
 
 def test_a_case_is_the_same_at_the_other_end_and_no_frame_holds_a_whole_cluster() -> None:
     case = a_case()
-    sent = [frames.unpacked(frame[frames.LENGTH_BYTES :]) for frame in frames.packed_case(case)]
+    sent = [framing.unpacked(frame[framing.LENGTH_BYTES :]) for frame in framing.packed_case(case)]
     bare, *parts, end = sent
     assert end is None
-    assert frames.unpacked_case(bare, parts) == case
-    assert max(len(some) for _, some in parts) <= frames.OBJECTS_AT_ONCE
+    assert framing.unpacked_case(bare, parts) == case
+    assert max(len(some) for _, some in parts) <= framing.OBJECTS_AT_ONCE
     assert not any(one.bodies for one in bare.observed.lists.values())
 
 
@@ -94,9 +94,9 @@ def test_a_check_that_raises_is_told_with_its_words(monkeypatch: pytest.MonkeyPa
     def broken(*_: object) -> None:
         raise KeyError("a defect")
 
-    monkeypatch.setattr("hermetic.controller.case.judge", broken)
+    monkeypatch.setattr("hermetic.controller.evaluation_input.judge", broken)
     (frame,) = _answered(a_case(0), iter(()))
-    words, trace = frames.unpacked(frame[frames.LENGTH_BYTES :])
+    words, trace = framing.unpacked(frame[framing.LENGTH_BYTES :])
     assert words == "KeyError('a defect')"
     assert "in broken" in trace
 
@@ -163,5 +163,5 @@ def test_what_could_not_be_listed_is_so_at_the_other_end() -> None:
     look = next(look for look in lists if look.question == question(Pod, ""))
     lists[look] = replace(lists[look], was_settled=False)
     case = replace(case, observed=replace(case.observed, lists=lists))
-    bare, *parts, _ = [frames.unpacked(frame[frames.LENGTH_BYTES :]) for frame in frames.packed_case(case)]
-    assert frames.unpacked_case(bare, parts).findings() == case.findings()
+    bare, *parts, _ = [framing.unpacked(frame[framing.LENGTH_BYTES :]) for frame in framing.packed_case(case)]
+    assert framing.unpacked_case(bare, parts).findings() == case.findings()

@@ -17,7 +17,7 @@ from hermetic.errors import (
     Throttled,
     Unauthenticated,
 )
-from hermetic.kube.answers import refusal
+from hermetic.kube.api_errors import refusal
 
 REQUEST = "PATCH /api/v1/namespaces/models/services/llama"
 

@@ -16,7 +16,7 @@ from aiohttp import web
 from aiohttp.test_utils import TestServer, unused_port
 
 from hermetic.api.field_managers import last_writer
-from hermetic.controller.fence import fence
+from hermetic.controller.leader_guard import fence
 from hermetic.errors import Conflict, NotFound, NotLeading, ServerTrouble, Throttled, Unreachable
 from hermetic.kinds import NODE, POD, SERVICE, Kind
 from hermetic.kube.client import KubernetesApi, Timeouts

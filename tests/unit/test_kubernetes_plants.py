@@ -6,8 +6,8 @@ import copy
 
 import pytest
 
-from hermetic.audit.auditing import judge
 from hermetic.audit.findings import Finding, Verdict
+from hermetic.audit.run import judge
 from testbed.kubernetes_plants import PLANTS
 from tests.kubernetes_estates import POLICY, estate, sealed_cluster
 

@@ -11,11 +11,11 @@ from unittest.mock import Mock
 import pytest
 
 from hermetic.api.configuration import Configuration
+from hermetic.controller.context import Shared
 from hermetic.controller.http import serve_health
-from hermetic.controller.shared import Shared
 from hermetic.errors import ConfigurationInvalid
 
-LOADED = "import sys, hermetic.cli.run, hermetic.controller.wiring; print(*sys.modules)"
+LOADED = "import sys, hermetic.cli.run, hermetic.controller.composition; print(*sys.modules)"
 
 
 async def test_a_port_that_somebody_else_holds_is_named_with_what_to_do() -> None:
@@ -27,16 +27,16 @@ async def test_a_port_that_somebody_else_holds_is_named_with_what_to_do() -> Non
 
 
 def test_without_an_egress_audit_nothing_of_the_audit_is_loaded() -> None:
-    """It is 20 MiB; `controller/judging.py` puts it together at the first need."""
+    """It is 20 MiB; `controller/lazy_auditor.py` puts it together at the first need."""
     loaded = set(
         subprocess.run([sys.executable, "-c", LOADED], capture_output=True, text=True, check=True).stdout.split()
     )
     assert "hermetic.controller.reconciler" in loaded
-    assert not {"cryptography", "jinja2", "httpx", "hermetic.audit.judging", "hermetic.audit.checks"} & loaded
+    assert not {"cryptography", "jinja2", "httpx", "hermetic.audit.evaluation", "hermetic.audit.checks"} & loaded
 
 
 def test_the_audit_in_the_cluster_is_told_what_the_configuration_allows() -> None:
-    from hermetic.controller.wiring_audit import assemble_audit
+    from hermetic.controller.audit_composition import assemble_audit
 
     told = {
         "registries": [{"host": "contoso.azurecr.io", "namespaces": ["*"]}],

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from hermetic.kinds import BY_API_VERSION
-from hermetic.kube.ways import ROOM, SMALL, Ways
+from hermetic.kube.exposure_index import ROOM, SMALL, Ways
 from hermetic.objects.names import Owner
-from hermetic.plan.leading import MOST_ADDRESSES
-from hermetic.plan.world import WayIn
+from hermetic.plan.exposing_objects import MOST_ADDRESSES
+from hermetic.plan.snapshot import WayIn
 from tests.scenarios import Manifest
 from tests.worlds import POLICY
 

@@ -12,9 +12,9 @@ import pytest
 from hermetic.api.public_services import PUBLIC_SIDE
 from hermetic.kube.projections import lean_pod
 from hermetic.objects.names import TEMPLATE_LABEL
-from hermetic.plan.contents import completed
+from hermetic.plan.container_digests import completed
 from hermetic.plan.planning import Plan, plan
-from hermetic.plan.world import World
+from hermetic.plan.snapshot import World
 from tests.renderings import RENDERINGS
 from tests.scenarios import DIGEST, VLLM_IMAGE, Manifest, a_baked_model, a_share_model, changed, reporting
 from tests.worlds import (

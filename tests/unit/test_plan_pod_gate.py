@@ -21,7 +21,7 @@ from hermetic.plan.pod_gate import (
     pods_until,
     unproven_namespaces,
 )
-from hermetic.plan.world import Evidence
+from hermetic.plan.snapshot import Evidence
 from tests.worlds import NOW, evidence
 
 HOUR = timedelta(hours=1)

@@ -12,9 +12,9 @@ import pytest
 
 from hermetic.kube.projections import lean_pod
 from hermetic.plan.planning import plan
-from hermetic.plan.rendered import strange
+from hermetic.plan.runtime_drift import strange
+from hermetic.plan.snapshot import World
 from hermetic.plan.status import status
-from hermetic.plan.world import World
 from tests.renderings import RENDERINGS
 from tests.scenarios import DIGEST, Manifest, a_baked_model
 from tests.worlds import NOW, a_world, children_of, conditions, owner_of, serving, spec_of

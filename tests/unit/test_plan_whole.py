@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from hermetic.plan.drift import has_drifted
-from hermetic.plan.managers import LARGEST_BOOK, MOST_MANAGERS, Step, kept, spelled, writers
-from hermetic.plan.whole import foreign, lasting, whole
+from hermetic.plan.field_owners import LARGEST_BOOK, MOST_MANAGERS, Step, kept, spelled, writers
+from hermetic.plan.foreign_fields import foreign, lasting, whole
 from tests.controller.cluster_in_memory import _merge_patched
 from tests.renderings import RENDERINGS
 from tests.worlds import living, rendered

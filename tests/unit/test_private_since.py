@@ -9,7 +9,7 @@ import pytest
 
 from hermetic.audit.egress.private_since import Basis, Since, Void, private_since, proven_since, statement
 from hermetic.audit.estate.estate import Estate
-from hermetic.audit.estate.look import Seen
+from hermetic.audit.estate.observation import Seen
 from hermetic.audit.estate.questions import Trouble
 from hermetic.audit.findings import Finding, Severity, Verdict
 from hermetic.audit.policy import AttestedPrivate, Policy, PrivateSince

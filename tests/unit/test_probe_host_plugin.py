@@ -16,8 +16,8 @@ from hermetic.audit.estate.kubernetes.objects import EVERYWHERE
 from hermetic.audit.estate.kubernetes.pods import Pod
 from hermetic.audit.estate.probe.readings import Reading, Target, reply
 from hermetic.audit.estate.questions import Answer, Body, Problem, Question, Trouble
+from hermetic.audit.evaluation import findings_of
 from hermetic.audit.findings import Evidence, Finding, Severity, Verdict
-from hermetic.audit.judging import findings_of
 from hermetic.audit.policy import Policy
 from hermetic.collect.probe.program import calling
 from hermetic.collect.probe.program.racing import race

@@ -12,8 +12,8 @@ from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.kubernetes.nodes import Node
 from hermetic.audit.estate.kubernetes.policies import NetworkPolicy
 from hermetic.audit.estate.questions import Answer, Body, Question
+from hermetic.audit.evaluation import findings_of
 from hermetic.audit.findings import Evidence, Finding, Severity, Verdict
-from hermetic.audit.judging import findings_of
 from hermetic.audit.policy import Policy
 from hermetic.collect.probe.program import metadata
 from hermetic.collect.probe.readings import question

@@ -13,9 +13,9 @@ import pytest
 from hermetic.audit.estate.probe.runs import ProbeRun
 from hermetic.audit.estate.questions import Trouble
 from hermetic.collect.probe.job import ProbePods, Seat, job_name, probe_job
+from hermetic.collect.probe.placement import seats
 from hermetic.collect.probe.readings import read_round, wanted_pods
 from hermetic.collect.probe.running import IMAGE_POLICY, Probing
-from hermetic.collect.probe.seats import seats
 from hermetic.errors import Forbidden, NotFound, Rejected, ServerTrouble
 from hermetic.kinds import JOB, NODE, POD
 from tests.pod_security import violations

@@ -12,7 +12,7 @@ from importlib import resources
 import pytest
 
 from hermetic.audit.estate.probe.runs import _object
-from hermetic.collect.probe.carried import LOADER, MODULES, PACKAGE, command
+from hermetic.collect.probe.embedded_program import LOADER, MODULES, PACKAGE, command
 from hermetic.collect.probe.program import asking, dns, machine, metadata, racing
 from hermetic.collect.probe.targets import MOST_CALLS, Targets
 from tests.probe_runs import sealed

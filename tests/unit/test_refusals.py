@@ -6,7 +6,7 @@ import pytest
 
 from hermetic.api.reasons import Reason
 from hermetic.errors import Conflict, Forbidden, NotFound, Rejected, ServerTrouble, Throttled, Unreachable
-from hermetic.plan.refusals import refusal, refused_pod
+from hermetic.plan.api_rejections import refusal, refused_pod
 
 SUBJECT = "Deployment 'llama'"
 RBAC = (

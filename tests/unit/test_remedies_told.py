@@ -7,6 +7,7 @@ import shlex
 
 import pytest
 
+from hermetic.audit.remedies.of_finding import IN_THE_NODE_GROUP, Surroundings, remedy_told
 from hermetic.audit.remedies.placeholders import (
     CHOSEN,
     FROM_THE_CHECK,
@@ -15,7 +16,6 @@ from hermetic.audit.remedies.placeholders import (
     KNOWN,
 )
 from hermetic.audit.remedies.steps import Step, steps_of
-from hermetic.audit.remedies.told import IN_THE_NODE_GROUP, Surroundings, remedy_told
 from tests.remedy_commands import ROOT, page_steps, placeholders_in
 
 PAGES = list(page_steps())

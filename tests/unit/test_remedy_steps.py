@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hermetic.audit.checks.registry import CHECKS
+from hermetic.audit.evaluation import Check
 from hermetic.audit.findings import Finding, Severity, Verdict
-from hermetic.audit.judging import Check
 from hermetic.audit.remedies.steps import Step, is_command, steps_of, text_of
-from hermetic.audit.report.telling import remedy_steps
+from hermetic.audit.report.sentences import remedy_steps
 
 ROUTE = "az network route-table show --ids ROUTE_TABLE_ID"
 DELETE = "az network route-table delete --ids ROUTE_TABLE_ID"

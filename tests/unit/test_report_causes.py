@@ -10,7 +10,7 @@ from hermetic.audit.checks.registry import PAGES
 from hermetic.audit.findings import AcceptedException, Finding, Parts, Severity, Verdict
 from hermetic.audit.report.cause_table import CHANGES
 from hermetic.audit.report.causes import by_cause, causes_of
-from hermetic.audit.report.machine import document
+from hermetic.audit.report.json_form import document
 from tests.audit_reports import CLUSTER, NODES, PODS, a_failing_report, a_sealed_report, pages
 
 NIC = f"{CLUSTER.partition('/providers/')[0]}/providers/Microsoft.Network/networkInterfaces/nic-dns"

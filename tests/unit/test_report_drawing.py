@@ -9,8 +9,8 @@ import pytest
 
 from hermetic.audit.findings import AcceptedException, Finding, Parts, Severity, Verdict
 from hermetic.audit.report.drawing import MOST_PLACES, drawing_of
-from hermetic.audit.report.layers import columns_of
-from hermetic.audit.report.ways import bundles_of, kind_of, topology_of, ways_of
+from hermetic.audit.report.graph_layout import columns_of
+from hermetic.audit.report.paths import bundles_of, kind_of, topology_of, ways_of
 from hermetic.audit.topology import Link, Place, PlaceKind, Topology
 from tests.audit_reports import CLUSTER, a_failing_report, a_sealed_report, an_empty_report
 

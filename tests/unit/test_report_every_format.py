@@ -16,8 +16,8 @@ import pytest
 from hermetic.audit.findings import Report, Run, Verdict
 from hermetic.audit.report.causes import by_cause, causes_of
 from hermetic.audit.report.csv_form import as_csv
+from hermetic.audit.report.json_form import as_json
 from hermetic.audit.report.junit import as_junit
-from hermetic.audit.report.machine import as_json
 from hermetic.audit.report.openreports import as_openreports
 from hermetic.audit.report.oscal import as_oscal
 from hermetic.audit.report.page import as_html

@@ -10,7 +10,7 @@ from html.parser import HTMLParser
 
 import pytest
 
-from hermetic.audit.report.machine import digest, document
+from hermetic.audit.report.json_form import digest, document
 from hermetic.audit.report.page import as_html
 from tests.audit_reports import SCRIPT, a_failing_report, a_hostile_report, a_sealed_report, an_empty_report, pages
 

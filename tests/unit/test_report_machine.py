@@ -6,7 +6,7 @@ import hashlib
 import json
 from dataclasses import replace
 
-from hermetic.audit.report.machine import as_json, digest
+from hermetic.audit.report.json_form import as_json, digest
 from tests.audit_reports import NODES, a_failing_report, a_hostile_report, a_sealed_report
 
 

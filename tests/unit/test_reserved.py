@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from hermetic.api import reserved
-from hermetic.api.reserved import NO_RESERVED_KEY, NOT_AN_ABBREVIATION, SHORT_FLAGS, VLLM_FLAGS, reserved_flag
+from hermetic.api import reserved_flags
+from hermetic.api.reserved_flags import NO_RESERVED_KEY, NOT_AN_ABBREVIATION, SHORT_FLAGS, VLLM_FLAGS, reserved_flag
 
-TABLES = Path(reserved.__file__).resolve().parents[1] / "engines" / "vllm_tables"
+TABLES = Path(reserved_flags.__file__).resolve().parents[1] / "engines" / "vllm_tables"
 
 
 def flags_of_every_version() -> dict[str, set[str]]:

@@ -15,10 +15,10 @@ from hermetic.audit.attestation.refusals import Refusal, refused
 from hermetic.audit.attestation.verification import Expected
 from hermetic.audit.checks.registry import CHECKS
 from hermetic.audit.findings import Evidence, Finding, Severity, Verdict
-from hermetic.audit.standing.looks import Looks, ProbeRound
-from hermetic.audit.standing.telling import next_look, status_of
-from hermetic.audit.standing.verdict import judge_standing
-from hermetic.controller.announcements import announcements
+from hermetic.audit.verdict.inputs import Looks, ProbeRound
+from hermetic.audit.verdict.overall import judge_standing
+from hermetic.audit.verdict.status import next_look, status_of
+from hermetic.controller.condition_events import announcements
 from tests.attestations import (
     CLUSTER,
     NOW,

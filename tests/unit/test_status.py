@@ -11,11 +11,11 @@ import pytest
 from hermetic.api.modeldeployment import ModelDeploymentStatus
 from hermetic.api.reasons import Reason
 from hermetic.engines.vllm import WITHOUT_A_KEY
+from hermetic.plan.api_rejections import Refusal
 from hermetic.plan.gates import Blocks
 from hermetic.plan.planning import Plan, plan
-from hermetic.plan.refusals import Refusal
+from hermetic.plan.snapshot import World
 from hermetic.plan.status import same_status, status, status_unreadable
-from hermetic.plan.world import World
 from tests.renderings import RENDERINGS
 from tests.scenarios import DIGEST, a_baked_model, a_share_model, changed, reporting
 from tests.worlds import (

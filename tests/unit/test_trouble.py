@@ -9,8 +9,8 @@ import pytest
 
 from hermetic.api.reasons import Reason
 from hermetic.objects.names import TEMPLATE_LABEL
-from hermetic.plan.trouble import Trouble, trouble
-from hermetic.plan.world import Warned
+from hermetic.plan.pod_diagnosis import Trouble, trouble
+from hermetic.plan.snapshot import Warned
 from testbed.fates import CRASHES
 from tests.scenarios import VLLM_IMAGE, a_baked_model
 from tests.worlds import NOW, OWNER, a_world, an_a100_node, children_of, reporting_of, spec_of

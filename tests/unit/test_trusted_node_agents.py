@@ -14,11 +14,11 @@ import yaml
 from pydantic import ValidationError
 
 from hermetic.api.configuration import Configuration
-from hermetic.audit.auditing import audit, judge
 from hermetic.audit.exceptions import Exceptions
 from hermetic.audit.findings import Finding, Verdict
 from hermetic.audit.policy import Policy
-from hermetic.cli.audit_files import read_policy
+from hermetic.audit.run import audit, judge
+from hermetic.cli.audit.files import read_policy
 from hermetic.errors import InputError
 from testbed.textbook import own
 from testbed.textbook.aks import Plane

@@ -7,8 +7,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field, StringConstraints
 
+from hermetic.api.field_types import Timestamp
 from hermetic.api.rules import ApiModel
-from hermetic.api.values import Timestamp
 
 Truth = Literal["True", "False", "Unknown"]
 

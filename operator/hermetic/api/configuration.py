@@ -7,11 +7,11 @@ from typing import Annotated, Literal
 
 from pydantic import Field, StringConstraints
 
+from hermetic.api.field_types import AbsolutePath, DnsLabel, HostName, RelativePath, SourceRange, matches
 from hermetic.api.modeldeployment import Enforcement
 from hermetic.api.node_agents import TrustedNodeAgent
-from hermetic.api.reserved import NO_RESERVED_FLAG, NO_RESERVED_VARIABLE
+from hermetic.api.reserved_flags import NO_RESERVED_FLAG, NO_RESERVED_VARIABLE
 from hermetic.api.rules import ApiModel, Rule
-from hermetic.api.values import AbsolutePath, DnsLabel, HostName, RelativePath, SourceRange, matches
 
 STRICTEST_FIRST: tuple[Enforcement, ...] = ("Enforce", "Report", "Off")
 

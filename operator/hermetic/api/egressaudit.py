@@ -8,8 +8,8 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, StringConstraints, field_validator
 
 from hermetic.api.conditions import Condition
+from hermetic.api.field_types import PinnedImage, Timestamp, list_of, matches
 from hermetic.api.rules import ApiModel, Rule, immutable
-from hermetic.api.values import PinnedImage, Timestamp, list_of, matches
 
 PAYLOAD_TYPE = "application/vnd.in-toto+json"
 LARGEST_PAYLOAD = 900_000

@@ -6,8 +6,8 @@ from typing import Annotated
 
 from pydantic import Field, StringConstraints
 
+from hermetic.api.field_types import Labels, ObjectName, PrivateAddress, SourceRange, list_of, matches
 from hermetic.api.rules import ApiModel, Rule
-from hermetic.api.values import Labels, ObjectName, PrivateAddress, SourceRange, list_of, matches
 
 
 class InternalLoadBalancer(ApiModel):

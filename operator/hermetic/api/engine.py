@@ -6,7 +6,8 @@ from typing import Annotated
 
 from pydantic import Field, StringConstraints
 
-from hermetic.api.reserved import (
+from hermetic.api.field_types import AbsolutePath, PinnedImage, list_of, matches
+from hermetic.api.reserved_flags import (
     NO_CONTROL_CHARACTER,
     NO_RESERVED_FLAG,
     NO_RESERVED_KEY,
@@ -14,7 +15,6 @@ from hermetic.api.reserved import (
     NO_URL,
 )
 from hermetic.api.rules import ApiModel, Rule, exactly_one, member_is_immutable
-from hermetic.api.values import AbsolutePath, PinnedImage, list_of, matches
 
 Argument = Annotated[
     str,

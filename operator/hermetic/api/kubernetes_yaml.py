@@ -16,7 +16,7 @@ from typing import Any, NoReturn
 
 import yaml
 
-from hermetic.api.problems import child_path
+from hermetic.api.validation_errors import child_path
 
 # Enough for any object that the API server takes, and far too little for a bomb of aliases or brackets.
 DEEPEST = 100

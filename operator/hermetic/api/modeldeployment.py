@@ -10,8 +10,8 @@ from pydantic import Field, StringConstraints
 from hermetic.api.conditions import Condition
 from hermetic.api.endpoint import Endpoint
 from hermetic.api.engine import Engine
+from hermetic.api.field_types import LabelKey, LabelValue, Quantity, at_most, list_of, matches, name_of
 from hermetic.api.rules import ApiModel, Rule, immutable
-from hermetic.api.values import LabelKey, LabelValue, Quantity, at_most, list_of, matches, name_of
 from hermetic.api.weights import Weights
 
 # 46 leaves room for the suffixes of ReplicaSet and Pod (17 characters) within a host name of 63.

@@ -6,8 +6,8 @@ from typing import Annotated, ClassVar
 
 from pydantic import StringConstraints
 
+from hermetic.api.field_types import DnsLabel, matches
 from hermetic.api.rules import ApiModel, Rule
-from hermetic.api.values import DnsLabel, matches
 
 
 class TrustedNodeAgent(ApiModel):

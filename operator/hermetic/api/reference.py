@@ -14,7 +14,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from hermetic.api.crd import DEFINITIONS, Definition, crd
 from hermetic.api.generated import write_or_check
-from hermetic.api.reserved import ENVIRONMENT, RESERVED_ENDINGS, SHORT_FLAGS, VLLM_FLAGS
+from hermetic.api.reserved_flags import ENVIRONMENT, RESERVED_ENDINGS, SHORT_FLAGS, VLLM_FLAGS
 from hermetic.api.rules import VALIDATIONS
 from hermetic.api.schema import Schema
 from hermetic.kinds import GROUP, VERSION

@@ -7,8 +7,8 @@ from typing import Annotated
 
 from pydantic import Field, StringConstraints
 
+from hermetic.api.field_types import AbsolutePath, HostName, ObjectName, PinnedImage, RelativePath, list_of, matches
 from hermetic.api.rules import ApiModel, Rule, exactly_one, member_is_immutable
-from hermetic.api.values import AbsolutePath, HostName, ObjectName, PinnedImage, RelativePath, list_of, matches
 
 MountOption = Annotated[
     str,

@@ -6,6 +6,7 @@ people are not to change it. What it sets for the export policy is not documente
 
 from __future__ import annotations
 
+from hermetic.audit.cluster_scope import node_group_of
 from hermetic.audit.estate.arm_ids import group_of, same_id
 from hermetic.audit.estate.azure.cluster_features import ClusterFeatures
 from hermetic.audit.estate.azure.registries import Registry
@@ -13,8 +14,7 @@ from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.kubernetes.images import MIRROR
 from hermetic.audit.estate.kubernetes.objects import EVERYWHERE
 from hermetic.audit.estate.kubernetes.pods import Pod
-from hermetic.audit.estate.look import Look
-from hermetic.audit.scope import node_group_of
+from hermetic.audit.estate.observation import Look
 
 
 def only_caches_for_aks(estate: Estate, registry: Registry) -> tuple[Look, ...] | None:

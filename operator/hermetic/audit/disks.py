@@ -8,14 +8,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TypeVar
 
+from hermetic.audit.cluster_scope import cluster_of, node_group_of
 from hermetic.audit.estate.arm_ids import group_of, is_arm_id, is_below, type_of
 from hermetic.audit.estate.azure.disks import Disk, Exportable, Snapshot
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.kubernetes.objects import EVERYWHERE
 from hermetic.audit.estate.kubernetes.storage import PersistentVolume
-from hermetic.audit.estate.look import Listing, merged
+from hermetic.audit.estate.observation import Listing, merged
 from hermetic.audit.estate.questions import Problem, Trouble
-from hermetic.audit.scope import cluster_of, node_group_of
 from hermetic.errors import FactDamaged
 
 DISK_DRIVER = "disk.csi.azure.com"

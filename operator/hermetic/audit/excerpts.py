@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from hermetic.api.text import one_line
-from hermetic.audit.estate.look import Look, Seen
+from hermetic.audit.estate.observation import Look, Seen
 from hermetic.audit.estate.resource import Part, Resource
 from hermetic.audit.findings import Evidence
 

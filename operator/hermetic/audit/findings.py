@@ -111,8 +111,8 @@ class Finding:
     `check` is an id of the truth table, `resource` the ARM id (or Kubernetes reference) of the thing to change,
     `reason` a CamelCase word, `message` a sentence, `remedy` what to do. `paths` are drawn hop by hop:
     "node subnet -> nat gateway -> internet". `exception` is there exactly when the verdict is Excepted. `derived_from`
-    is there where the verdict follows from other findings (`hermetic.audit.deriving`). `masked` says of a Fail that
-    something else stops its packets today: it is one change away from open.
+    is there where the verdict follows from other findings (`hermetic.audit.derived_findings`). `masked` says of a Fail
+    that something else stops its packets today: it is one change away from open.
     """
 
     check: str

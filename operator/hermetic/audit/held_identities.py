@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
+from hermetic.audit.cluster_scope import instance_nics_of, missing, scale_sets_of
 from hermetic.audit.estate.arm_ids import is_arm_id, name_of, type_of
 from hermetic.audit.estate.azure.cluster_identities import ClusterIdentities
 from hermetic.audit.estate.azure.machines import VirtualMachine
@@ -21,11 +22,10 @@ from hermetic.audit.estate.azure.managed_identities import (
 )
 from hermetic.audit.estate.azure.vnet import ScaleSet
 from hermetic.audit.estate.estate import Estate
-from hermetic.audit.estate.look import Look
-from hermetic.audit.judging import unreadable
+from hermetic.audit.estate.observation import Look
+from hermetic.audit.evaluation import unreadable
 from hermetic.audit.policy import Policy
-from hermetic.audit.reach import throughout
-from hermetic.audit.scope import instance_nics_of, missing, scale_sets_of
+from hermetic.audit.reachable_networks import throughout
 from hermetic.errors import FactDamaged
 
 CONTROL_PLANE = "identity"

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from hermetic.audit.cluster_scope import cluster_of, pools_of
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.kubernetes.nodes import Node
 from hermetic.audit.estate.kubernetes.objects import EVERYWHERE
-from hermetic.audit.estate.look import Look
+from hermetic.audit.estate.observation import Look
 from hermetic.audit.estate.probe.runs import ProbeRun
-from hermetic.audit.scope import cluster_of, pools_of
 from hermetic.errors import FactDamaged
 
 LABEL = "kubernetes.azure.com/localdns-state"

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+from hermetic.audit.cluster_scope import peerings_of
 from hermetic.audit.estate.arm_ids import is_arm_id, type_of
 from hermetic.audit.estate.azure.private_link import PrivateEndpoint
 from hermetic.audit.estate.estate import Estate
-from hermetic.audit.estate.look import Listing
+from hermetic.audit.estate.observation import Listing
 from hermetic.audit.estate.questions import Problem, Trouble
 from hermetic.audit.policy import Policy
-from hermetic.audit.reach import is_in, reached_network_ids, throughout
-from hermetic.audit.scope import peerings_of
+from hermetic.audit.reachable_networks import is_in, reached_network_ids, throughout
 from hermetic.errors import FactDamaged
 
 

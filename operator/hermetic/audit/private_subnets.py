@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from hermetic.api.times import timestamp
+from hermetic.audit.cluster_scope import subnets_of
 from hermetic.audit.egress.private_since import Basis, Since, is_private, proven_since, statement
 from hermetic.audit.estate.arm_ids import same_id
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.findings import Finding, Verdict
 from hermetic.audit.policy import Policy, PrivateSince
-from hermetic.audit.scope import subnets_of
 from hermetic.errors import FactDamaged
 
 NAMED = 3

@@ -10,8 +10,8 @@ from hermetic.audit.estate.kubernetes.calls import ConfigMap
 from hermetic.audit.estate.kubernetes.config_values import MORE, NIM
 from hermetic.audit.estate.kubernetes.environment import NOT_KEPT, EnvSource, EnvVar
 from hermetic.audit.estate.kubernetes.pods import Container, Pod
-from hermetic.audit.estate.look import Listing, Look
-from hermetic.audit.looking_at_objects import everywhere
+from hermetic.audit.estate.observation import Listing, Look
+from hermetic.audit.kube_findings import everywhere
 from hermetic.errors import FactDamaged
 
 Maps = Mapping[tuple[str, str], ConfigMap]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.kubernetes.pods import Pod
 from hermetic.audit.estate.kubernetes.templates import CONTROLLERS, Resting, as_pod
-from hermetic.audit.estate.look import Listing, merged
-from hermetic.audit.looking_at_objects import everywhere
+from hermetic.audit.estate.observation import Listing, merged
+from hermetic.audit.kube_findings import everywhere
 
 
 def pods_and_templates(estate: Estate) -> Listing[Pod]:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.kubernetes.objects import EVERYWHERE
 from hermetic.audit.estate.kubernetes.templates import CONTROLLERS
-from hermetic.audit.estate.look import Look
+from hermetic.audit.estate.observation import Look
 from hermetic.audit.estate.resource import Resource
 
 _WORKLOADS = tuple(f"{kind.TYPE.rpartition('/')[0]}/{kind.KIND} " for kind in CONTROLLERS)

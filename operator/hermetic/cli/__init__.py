@@ -1,4 +1,4 @@
-"""The command line: one file per command, loaded when it is called."""
+"""The command line: one module or package per command, imported when it is called."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from hermetic import __version__
-from hermetic.cli.failures import reader_may_leave, report_failures
+from hermetic.cli.exit_codes import reader_may_leave, report_failures
 
 COMMANDS = {
     "run": "Run the operator (what the image starts).",
@@ -24,6 +24,13 @@ COMMANDS = {
     "bundle": "Verify an air-gap bundle before it is loaded.",
     "explain": "Explain error codes, reasons, conditions and checks, offline.",
 }
+PACKAGES = frozenset({"status", "check", "audit", "attest", "bundle"})
+"""Commands of several files: a package each, with the command in its module `command`."""
+
+
+def module_of(name: str) -> str:
+    """Return the module that holds the click command of this name, in its attribute `command`."""
+    return f"hermetic.cli.{name}.command" if name in PACKAGES else f"hermetic.cli.{name}"
 
 
 class LazyCommands(click.Group):
@@ -39,7 +46,7 @@ class LazyCommands(click.Group):
             if not ctx.resilient_parsing and not cmd_name.startswith("-"):
                 ctx.fail(f"there is no command '{cmd_name}'{_did_you_mean(cmd_name)}")
             return None
-        command: click.Command = importlib.import_module(f"hermetic.cli.{cmd_name}").command
+        command: click.Command = importlib.import_module(module_of(cmd_name)).command
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002

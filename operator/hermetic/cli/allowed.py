@@ -8,7 +8,7 @@ from typing import Any
 
 from hermetic import __version__
 from hermetic.api.configuration import AllowedRegistry, AllowedShare, Configuration
-from hermetic.collect.probe.carried import command
+from hermetic.collect.probe.embedded_program import command
 
 NAME = "hermetic-allowed"
 EVERY = "*"

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from itertools import groupby
 
 from hermetic.audit.checks.registry import CHECKS
-from hermetic.audit.judging import Check
+from hermetic.audit.evaluation import Check
 from hermetic.audit.remedies.steps import WARNING, steps_of
-from hermetic.audit.report.telling import controls_of
+from hermetic.audit.report.sentences import controls_of
 
 _INTRODUCTION = """\
 # Checks

@@ -10,9 +10,9 @@ from typing import Any
 import click
 
 from hermetic.audit.remedies.steps import WARNING, steps_of
+from hermetic.cli.explanations import Page, Sort, page_of, pages
 from hermetic.cli.options import common_options
 from hermetic.cli.output import say, write_json
-from hermetic.cli.pages import Page, Sort, page_of, pages
 from hermetic.cli.wrapping import beside, columns
 from hermetic.errors import InputError
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from hermetic.cli.judging import judge
+from hermetic.cli.manifest_validation import judge
 from hermetic.cli.manifests import read_manifests, tell_skipped
 from hermetic.cli.options import common_options
 from hermetic.cli.output import note, say_fitted, write_json

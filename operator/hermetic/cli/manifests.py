@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from hermetic.api.kubernetes_yaml import Document, NotReadable, Place, read_documents
-from hermetic.cli.failures import Several
+from hermetic.cli.exit_codes import Several
 from hermetic.cli.output import note
 from hermetic.cli.repository import SUFFIXES, Skipped, is_ours, walked
 from hermetic.errors import HermeticError, InputError, ManifestInvalid, ManifestUnreadable, Unreachable

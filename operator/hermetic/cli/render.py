@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from hermetic.api.kubernetes_yaml import dump
-from hermetic.cli.judging import NO_UID, Accepted, judge
+from hermetic.cli.manifest_validation import NO_UID, Accepted, judge
 from hermetic.cli.manifests import Finding, Typed, read_manifests, tell_skipped
 from hermetic.cli.options import common_options
 from hermetic.cli.output import note, write, write_json

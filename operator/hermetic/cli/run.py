@@ -35,8 +35,8 @@ def command(config: Path | None, print_config: bool, kubeconfig: str | None, con
         else:
             write(dump_configuration(configuration))
         return
+    from hermetic.controller.composition import run
     from hermetic.controller.telemetry import configure_logging
-    from hermetic.controller.wiring import run
 
     configure_logging()
     asyncio.run(run(configuration, kubeconfig=kubeconfig, context=context))

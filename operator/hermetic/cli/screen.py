@@ -12,8 +12,8 @@ import click
 from hermetic.api.text import printable
 from hermetic.cli.options import color_is_unwanted
 from hermetic.cli.output import say, shown
-from hermetic.cli.status_report import Report
-from hermetic.cli.status_text import COLUMNS, Line, blocked, cluster_lines, headline, lines, table
+from hermetic.cli.status.report import Report
+from hermetic.cli.status.text import COLUMNS, Line, blocked, cluster_lines, headline, lines, table
 from hermetic.cli.wrapping import columns, fitted, in_rows, wrapped
 
 # From here on the text of a line is beside its label; on a narrower terminal it is below.

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from hermetic.cli.judging import Accepted, judge
+from hermetic.cli.manifest_validation import Accepted, judge
 from hermetic.cli.manifests import Finding, Reading, read_manifests, tell_skipped
 from hermetic.cli.options import common_options
 from hermetic.cli.output import say, write_json

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.questions import Answer, Question, Source
-from hermetic.collect.side_by_side import side_by_side
+from hermetic.collect.concurrency import side_by_side
 from hermetic.errors import NeverSettled
 from hermetic.ports import AuditProgress
 

@@ -10,8 +10,8 @@ from collections.abc import Callable
 
 import structlog
 
-from hermetic.api.said import Said
-from hermetic.audit.standing.faults import faulty
+from hermetic.api.condition_updates import Said
+from hermetic.audit.verdict.fault_status import faulty
 from hermetic.ports import Clock
 
 STAYS_SECONDS = 600.0

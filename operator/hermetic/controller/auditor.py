@@ -14,27 +14,27 @@ from typing import Any, Protocol
 import structlog
 from pydantic import ValidationError
 
+from hermetic.api.condition_updates import dated
 from hermetic.api.conditions import ConditionType
 from hermetic.api.egressaudit import EgressAuditSpec
-from hermetic.api.problems import first_problem
-from hermetic.api.said import dated
+from hermetic.api.validation_errors import first_problem
 from hermetic.audit.attestation.choosing import Choice
 from hermetic.audit.attestation.keys import TrustedKeys, read_public_key, trusted
 from hermetic.audit.attestation.verification import Expected, Newest
 from hermetic.audit.findings import Finding, Verdict, overall
 from hermetic.audit.policy import Policy, Profile
-from hermetic.audit.standing.looks import Looks, ProbeRound, probe_ends_at
-from hermetic.audit.standing.telling import LONGEST_MESSAGE, next_look, status_of, status_unfounded, status_unreadable
-from hermetic.audit.standing.verdict import Standing, judge_standing
-from hermetic.controller.announcements import announcements
+from hermetic.audit.verdict.inputs import Looks, ProbeRound, probe_ends_at
+from hermetic.audit.verdict.overall import Standing, judge_standing
+from hermetic.audit.verdict.status import LONGEST_MESSAGE, next_look, status_of, status_unfounded, status_unreadable
+from hermetic.controller.attestation_cache import Attestations
 from hermetic.controller.audit_faults import AuditFaults
-from hermetic.controller.case import Case
-from hermetic.controller.evidence import Attestations
-from hermetic.controller.judging_apart import JudgingFailed
-from hermetic.controller.prober import Prober, targets_of
-from hermetic.controller.publishing import Publisher
+from hermetic.controller.cluster_cache import Sight
+from hermetic.controller.condition_events import announcements
+from hermetic.controller.evaluation_client import JudgingFailed
+from hermetic.controller.evaluation_input import Case
+from hermetic.controller.probe_scheduler import Prober, targets_of
 from hermetic.controller.reconciler import Outcome
-from hermetic.controller.sight import Sight
+from hermetic.controller.report_publisher import Publisher
 from hermetic.controller.status_writes import write_status
 from hermetic.errors import (
     Forbidden,

@@ -12,20 +12,20 @@ import structlog
 from pydantic import ValidationError
 
 from hermetic.api.modeldeployment import ModelDeploymentSpec
-from hermetic.api.problems import first_problem
 from hermetic.api.reasons import Reason
-from hermetic.controller.announcements import announcements
-from hermetic.controller.contests import Contests
+from hermetic.api.validation_errors import first_problem
+from hermetic.controller.condition_events import announcements
+from hermetic.controller.drift_backoff import Contests
 from hermetic.controller.status_writes import write_status
 from hermetic.errors import ApiRefused, Conflict, HermeticError, NotFound, ServerTrouble, Throttled
 from hermetic.kinds import BY_KIND, DEPLOYMENT, MODEL_DEPLOYMENT, PERSISTENT_VOLUME_CLAIM
 from hermetic.kube.lookup import named
 from hermetic.kube.recorder import EventRecorder
 from hermetic.kube.store import Key, Store
+from hermetic.plan.api_rejections import Refusal, refusal
 from hermetic.plan.planning import Change, Condemned, Plan, exposed, is_ours, obstacle, plan
-from hermetic.plan.refusals import Refusal, refusal
+from hermetic.plan.snapshot import World
 from hermetic.plan.status import same_status, status, status_unreadable
-from hermetic.plan.world import World
 from hermetic.ports import Clock, KubeApi, Manifest
 
 log = structlog.get_logger(__name__)

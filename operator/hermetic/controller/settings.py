@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from hermetic.api.configuration import Configuration
 from hermetic.api.kubernetes_yaml import Document, NotReadable, dump, read_documents
-from hermetic.api.problems import problems_of
+from hermetic.api.validation_errors import problems_of
 from hermetic.errors import ConfigurationInvalid, Unreachable
 
 

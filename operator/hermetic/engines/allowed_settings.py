@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from hermetic.api.engine import EnvironmentVariable, Nim, Vllm
-from hermetic.api.reserved import MEDIA_FROM_NOWHERE, VLLM_FLAGS
+from hermetic.api.reserved_flags import MEDIA_FROM_NOWHERE, VLLM_FLAGS
 from hermetic.engines.allow_list import Names, flags_of, variables_of
 from hermetic.engines.allowed_values import object_of, objection
 from hermetic.engines.extra_arguments import Told, is_flag, read

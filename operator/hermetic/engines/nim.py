@@ -7,7 +7,7 @@ from typing import Any
 
 from hermetic.api.engine import Nim
 from hermetic.api.modeldeployment import ModelDeploymentSpec
-from hermetic.api.reserved import MEDIA_FROM_NOWHERE
+from hermetic.api.reserved_flags import MEDIA_FROM_NOWHERE
 from hermetic.engines.launch import (
     PROPAGATION_SECONDS,
     TEARDOWN_SECONDS,
@@ -18,7 +18,7 @@ from hermetic.engines.launch import (
     pod_address,
 )
 from hermetic.engines.model_path import model_path
-from hermetic.engines.offline import OFFLINE
+from hermetic.engines.offline_environment import OFFLINE
 
 CACHE = "/opt/nim/.cache"
 READY_PATH = "/v1/health/ready"

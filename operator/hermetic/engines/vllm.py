@@ -7,9 +7,9 @@ from typing import Any
 
 from hermetic.api.engine import Vllm
 from hermetic.api.modeldeployment import ModelDeploymentSpec
-from hermetic.api.reserved import NOWHERE
+from hermetic.api.reserved_flags import NOWHERE
+from hermetic.engines.error_capture import keeping_first_errors
 from hermetic.engines.extra_arguments import is_flag
-from hermetic.engines.first_errors import keeping_first_errors
 from hermetic.engines.launch import (
     PROPAGATION_SECONDS,
     TEARDOWN_SECONDS,
@@ -21,7 +21,7 @@ from hermetic.engines.launch import (
     pod_address,
 )
 from hermetic.engines.model_path import model_path
-from hermetic.engines.offline import OFFLINE, cache_folders
+from hermetic.engines.offline_environment import OFFLINE, cache_folders
 from hermetic.engines.vllm_tables import VllmTable, table_for
 
 HOME = "/home/hermetic"

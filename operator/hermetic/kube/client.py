@@ -21,7 +21,7 @@ import aiohttp
 from hermetic import __version__
 from hermetic.errors import HermeticError, NotFound, ServerTrouble, Unreachable
 from hermetic.kinds import BY_KIND, EVENT, LEASE, POD, Kind
-from hermetic.kube.answers import refusal
+from hermetic.kube.api_errors import refusal
 from hermetic.kube.connection import Connection
 from hermetic.kube.list_json import parsed_list
 from hermetic.kube.metadata import lean_metadata, names_its_writer

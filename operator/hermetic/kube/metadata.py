@@ -8,7 +8,7 @@ from typing import Any
 from hermetic.api.field_managers import newest
 from hermetic.kinds import CORE_EVENT, EVENT, LEASE, MODEL_DEPLOYMENT, NODE, POD
 from hermetic.objects.names import MANAGED_BY, SELECTED_BY
-from hermetic.plan.managers import kept, labellers
+from hermetic.plan.field_owners import kept, labellers
 
 UNNAMED = frozenset(kind.kind for kind in (CORE_EVENT, EVENT, LEASE, MODEL_DEPLOYMENT, NODE))
 """Kinds of which no verdict says who wrote them."""

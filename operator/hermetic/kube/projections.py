@@ -11,12 +11,12 @@ from pydantic import ValidationError
 from hermetic.api.conditions import ConditionType
 from hermetic.api.egressaudit import EgressAuditStatus
 from hermetic.api.text import one_line
-from hermetic.kube.cutting import LABELS
 from hermetic.kube.metadata import lean_metadata
+from hermetic.kube.size_limits import LABELS
 from hermetic.objects.names import SELECTED_BY
-from hermetic.plan.contents import CONTAINERS, contents
-from hermetic.plan.managers import labellers
-from hermetic.plan.world import Evidence, Node, Warned
+from hermetic.plan.container_digests import CONTAINERS, contents
+from hermetic.plan.field_owners import labellers
+from hermetic.plan.snapshot import Evidence, Node, Warned
 
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 LONGEST_WARNING = 1024

@@ -33,13 +33,13 @@ from hermetic.kinds import (
     Kind,
 )
 from hermetic.kube.deployment_index import DeploymentIndex
+from hermetic.kube.exposure_index import Ways
 from hermetic.kube.projections import evidence, node, warned
-from hermetic.kube.unclaimed import Unclaimed
-from hermetic.kube.ways import Ways
+from hermetic.kube.unowned_objects import Unclaimed
 from hermetic.objects.names import MANAGED_BY, MODEL_LABEL, NAMESPACE_LABEL, Owner
 from hermetic.objects.pod import ENGINE
 from hermetic.plan.address_claims import Claim, addresses_of, holder, requested_address
-from hermetic.plan.world import ChildKey, Evidence, Node, Warned, World
+from hermetic.plan.snapshot import ChildKey, Evidence, Node, Warned, World
 
 Key = tuple[str, str]  # (namespace, name) of a ModelDeployment
 Name = tuple[str, str]  # (namespace or "", name) of any object

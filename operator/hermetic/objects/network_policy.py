@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from hermetic.api.endpoint import ClientSelector, Endpoint
-from hermetic.api.values import PRIVATE_RANGES
+from hermetic.api.field_types import PRIVATE_RANGES
 from hermetic.objects.names import Owner, metadata, selector
 
 

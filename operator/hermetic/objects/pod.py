@@ -56,7 +56,7 @@ def _engine(spec: ModelDeploymentSpec, launch: Launch, mounted: tuple[Mounted, .
         **_probes(spec, launch),
         # Endpoints must have let go of the pod before the engine hears of its end.
         "lifecycle": {"preStop": {"sleep": {"seconds": launch.sleep_before_stop_seconds}}},
-        # The engine's first errors are the diagnosis (engines/first_errors.py); without any, the end of its log.
+        # The engine's first errors are the diagnosis (engines/error_capture.py); without any, the end of its log.
         "terminationMessagePolicy": "FallbackToLogsOnError",
         "volumeMounts": [item.mount for item in mounted],
     }

@@ -7,8 +7,8 @@ from typing import Any
 
 from hermetic.api.modeldeployment import ModelDeploymentSpec
 from hermetic.engines.launch import Launch
-from hermetic.engines.starting import engine_name, ready_path
-from hermetic.engines.starting import launch as launch_of
+from hermetic.engines.registry import engine_name, ready_path
+from hermetic.engines.registry import launch as launch_of
 from hermetic.objects.deployment import deployment
 from hermetic.objects.names import Owner, with_intent
 from hermetic.objects.network_policy import network_policy

@@ -7,8 +7,8 @@ from ipaddress import ip_address, ip_network
 from typing import Any
 
 from hermetic.api.configuration import Configuration
+from hermetic.api.field_types import PRIVATE_RANGES
 from hermetic.api.public_services import given
-from hermetic.api.values import PRIVATE_RANGES
 
 UNIQUE_LOCAL = "fc00::/7"
 

@@ -1,7 +1,8 @@
 """Does the live object still say what we want of it?
 
 Two questions: does it carry the digest of our present intent (a field that we dropped shows there), and does it still
-hold every value that we set (a field that another client changed shows here). What others added: plan/whole.py.
+hold every value that we set (a field that another client changed shows here). What others added is the
+matter of plan/foreign_fields.py.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from typing import Any
 
 from hermetic.api.quantities import parse_quantity
 from hermetic.objects.names import INTENT_ANNOTATION
-from hermetic.plan.managers import Step, Steps
+from hermetic.plan.field_owners import Step, Steps
 
 # Values that the API server keeps as one: a key that somebody adds to a selector has changed what we select.
 WHOLE = frozenset(

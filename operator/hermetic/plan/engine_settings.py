@@ -13,8 +13,8 @@ from hermetic.engines.allowed_settings import Extra, Refused, refused_of_nim, re
 from hermetic.engines.launch import WEIGHTS
 from hermetic.engines.model_path import model_path
 from hermetic.engines.vllm_tables import is_supported
-from hermetic.plan.verdicts import HOLDS, Blocks, Verdict
-from hermetic.plan.world import World
+from hermetic.plan.gate_results import HOLDS, Blocks, Verdict
+from hermetic.plan.snapshot import World
 
 SHOWN = 3
 

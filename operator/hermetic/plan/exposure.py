@@ -7,8 +7,8 @@ from typing import Any
 
 from hermetic.api.field_managers import written_by
 from hermetic.api.text import one_line
-from hermetic.plan.leading import opens
-from hermetic.plan.world import WayIn, World
+from hermetic.plan.exposing_objects import opens
+from hermetic.plan.snapshot import WayIn, World
 
 SHOWN = 3
 

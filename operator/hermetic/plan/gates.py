@@ -11,19 +11,19 @@ from hermetic.api.engine import Vllm
 from hermetic.api.modeldeployment import ModelDeploymentSpec
 from hermetic.api.quantities import parse_quantity
 from hermetic.api.reasons import Reason
-from hermetic.api.reserved import MEDIA_FROM_NOWHERE, VLLM_FLAGS
+from hermetic.api.reserved_flags import MEDIA_FROM_NOWHERE, VLLM_FLAGS
 from hermetic.api.weights import AzureFiles
 from hermetic.engines import vllm
 from hermetic.engines.argument_values import refused
 from hermetic.engines.extra_arguments import Told, is_choice, read
-from hermetic.engines.starting import image
+from hermetic.engines.registry import image
 from hermetic.engines.vllm_tables import Flag, UnsupportedVersion, VllmTable, supported_minors, table_for
 from hermetic.objects.volumes import shared_memory_limit
 from hermetic.objects.weights_volume import share_of, storage_account
 from hermetic.plan.engine_settings import engine_settings_are_allowed
+from hermetic.plan.gate_results import HOLDS, Blocks, Gate, Holds, Verdict
 from hermetic.plan.scheduling import eligible_nodes
-from hermetic.plan.verdicts import HOLDS, Blocks, Gate, Holds, Verdict
-from hermetic.plan.world import World
+from hermetic.plan.snapshot import World
 
 __all__ = ["GATES", "HOLDS", "Blocks", "Gate", "Holds", "Verdict", "first_block"]
 

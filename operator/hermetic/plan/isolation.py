@@ -12,7 +12,7 @@ from hermetic.api.modeldeployment import Enforcement, ModelDeploymentSpec
 from hermetic.api.reasons import Reason
 from hermetic.api.times import timestamp
 from hermetic.plan.gates import HOLDS, Blocks, Holds
-from hermetic.plan.world import Evidence, World
+from hermetic.plan.snapshot import Evidence, World
 
 # The verdict rests on all three or it is not one: configuration, cluster and packets.
 NEEDED_SOURCES = frozenset({"azure", "kubernetes", "probe"})

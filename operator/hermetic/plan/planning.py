@@ -10,7 +10,7 @@ from typing import Any, Literal
 from hermetic.api.conditions import ConditionType
 from hermetic.api.modeldeployment import ModelDeploymentSpec
 from hermetic.api.reasons import Reason
-from hermetic.engines.starting import engine_name
+from hermetic.engines.registry import engine_name
 from hermetic.kinds import (
     BY_KIND,
     DEPLOYMENT,
@@ -25,13 +25,13 @@ from hermetic.objects.names import OWNER_UID_LABEL, TEMPLATE_ANNOTATION, Owner, 
 from hermetic.objects.rendering import render, render_walls
 from hermetic.plan.addresses import public_addresses
 from hermetic.plan.drift import differences, has_drifted, holds_template, intent, is_of_another_intent
+from hermetic.plan.field_owners import spelled, writers
+from hermetic.plan.foreign_fields import foreign, foreign_to_template, whole
 from hermetic.plan.gates import Blocks, Holds, first_block
 from hermetic.plan.isolation import closes_at, enforcement, gate
-from hermetic.plan.managers import spelled, writers
-from hermetic.plan.rendered import all_of, as_rendered, has_ended, is_left_over, rolled_out_at
+from hermetic.plan.runtime_drift import all_of, as_rendered, has_ended, is_left_over, rolled_out_at
 from hermetic.plan.scheduling import patience_ends
-from hermetic.plan.whole import foreign, foreign_to_template, whole
-from hermetic.plan.world import ChildKey, World
+from hermetic.plan.snapshot import ChildKey, World
 
 Manifest = Mapping[str, Any]
 

@@ -13,7 +13,7 @@ from hermetic.api.configuration import Configuration
 from hermetic.api.times import timestamp
 from hermetic.plan.gates import Blocks
 from hermetic.plan.isolation import CONFIRMED_FOR, evidence_counts
-from hermetic.plan.world import Evidence
+from hermetic.plan.snapshot import Evidence
 
 PODS_UNTIL = "hermetic.dev/pods-until"
 UNPROVEN = "hermetic.dev/unproven-pods"

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from hermetic.api.modeldeployment import ModelDeploymentSpec
-from hermetic.plan.world import Node, World
+from hermetic.plan.snapshot import Node, World
 
 # A first attempt often fails and the second succeeds: the claim is bound a moment after its pod was made.
 PATIENCE = timedelta(seconds=3)

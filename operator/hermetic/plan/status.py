@@ -6,23 +6,23 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Any
 
+from hermetic.api.condition_updates import Said, dated
 from hermetic.api.conditions import ConditionType
 from hermetic.api.modeldeployment import ModelDeploymentSpec
 from hermetic.api.reasons import Reason
-from hermetic.api.said import Said, dated
 from hermetic.engines import vllm
-from hermetic.engines.starting import engine_name, tensor_parallel_size
+from hermetic.engines.registry import engine_name, tensor_parallel_size
 from hermetic.kinds import DEPLOYMENT, SERVICE
 from hermetic.objects.names import selector
 from hermetic.plan.addresses import load_balancer_addresses, public_addresses
+from hermetic.plan.api_rejections import Refusal
 from hermetic.plan.exposure import exposure
 from hermetic.plan.gates import Blocks
 from hermetic.plan.isolation import enforcement
 from hermetic.plan.planning import Contested, Plan, is_ours, was_given_a_public_address
-from hermetic.plan.refusals import Refusal
-from hermetic.plan.rendered import Strange, strange
-from hermetic.plan.trouble import Trouble, trouble
-from hermetic.plan.world import World
+from hermetic.plan.pod_diagnosis import Trouble, trouble
+from hermetic.plan.runtime_drift import Strange, strange
+from hermetic.plan.snapshot import World
 
 Status = dict[str, Any]
 OURS = frozenset(kind.value for kind in ConditionType)

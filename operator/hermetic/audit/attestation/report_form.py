@@ -21,7 +21,7 @@ from hermetic.audit.attestation.refusals import Refusal, refused
 from hermetic.audit.attestation.statement import Omitted, moment
 from hermetic.audit.attestation.strict_json import canonical
 from hermetic.audit.findings import Finding, Parts, Severity, Verdict, overall
-from hermetic.audit.report.machine import SCHEMA
+from hermetic.audit.report.json_form import SCHEMA
 
 MAY_BE_OMITTED = {Verdict.PASS, Verdict.NOT_APPLICABLE}
 

@@ -8,8 +8,8 @@ from importlib import resources
 from typing import Any
 
 from hermetic.audit.controls import read_controls
+from hermetic.audit.evaluation import Check, Judge
 from hermetic.audit.findings import CheckPage, Severity
-from hermetic.audit.judging import Check, Judge
 
 
 def family(package: str, judges: Mapping[str, Judge]) -> tuple[Check, ...]:

@@ -23,8 +23,8 @@ from hermetic.audit.checks import (
     storage,
     topology,
 )
+from hermetic.audit.evaluation import Check
 from hermetic.audit.findings import CheckPage
-from hermetic.audit.judging import Check
 
 CHECKS: tuple[Check, ...] = (
     *outbound.CHECKS,

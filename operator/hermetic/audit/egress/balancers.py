@@ -6,8 +6,16 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from ipaddress import ip_address
 
-from hermetic.audit.egress.inventory import everywhere, readable
+from hermetic.audit.cluster_scope import (
+    ScopedSubnet,
+    instance_nics_of,
+    network_ids_of,
+    node_group_of,
+    scale_sets_of,
+    subnets_of,
+)
 from hermetic.audit.egress.prefixes import Network, networks
+from hermetic.audit.egress.resource_lookup import everywhere, readable
 from hermetic.audit.estate.arm_ids import is_below, parent_of, same_id
 from hermetic.audit.estate.azure.balancing import (
     BackendAddress,
@@ -19,16 +27,8 @@ from hermetic.audit.estate.azure.balancing import (
 )
 from hermetic.audit.estate.azure.vnet import ModelNic, NicFields
 from hermetic.audit.estate.estate import Estate
-from hermetic.audit.estate.look import Look, Seen
+from hermetic.audit.estate.observation import Look, Seen
 from hermetic.audit.policy import Policy
-from hermetic.audit.scope import (
-    ScopedSubnet,
-    instance_nics_of,
-    network_ids_of,
-    node_group_of,
-    scale_sets_of,
-    subnets_of,
-)
 
 
 @dataclass(frozen=True, slots=True)

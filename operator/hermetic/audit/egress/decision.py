@@ -13,16 +13,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
+from hermetic.audit.cluster_scope import subnets_by_id
 from hermetic.audit.egress.balancers import public_frontends
 from hermetic.audit.egress.masks import masks_of
 from hermetic.audit.egress.methods import Methods, methods_of
-from hermetic.audit.egress.surroundings import Surroundings, surroundings
+from hermetic.audit.egress.subnet_context import Surroundings, surroundings
 from hermetic.audit.estate.arm_ids import parent_of
 from hermetic.audit.estate.azure.balancing import LoadBalancer
 from hermetic.audit.estate.azure.vnet import NicFields
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.policy import Policy
-from hermetic.audit.scope import subnets_by_id
 from hermetic.errors import FactDamaged
 
 

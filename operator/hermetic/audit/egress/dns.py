@@ -10,12 +10,12 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from enum import Enum
 
-from hermetic.audit.egress.behind_the_lock import policies_behind_the_lock
+from hermetic.audit.cluster_scope import missing
+from hermetic.audit.egress.locked_node_group import policies_behind_the_lock
 from hermetic.audit.estate.azure.dns import DnsSecurityRule, DomainList, LinkedDnsPolicies
 from hermetic.audit.estate.estate import Estate
-from hermetic.audit.estate.look import Listing, Look, is_locked
+from hermetic.audit.estate.observation import Listing, Look, is_locked
 from hermetic.audit.policy import Policy
-from hermetic.audit.scope import missing
 
 EVERY_NAME = "."
 

@@ -6,7 +6,7 @@ from hermetic.audit.egress.routes import Way, leads_to_appliance
 from hermetic.audit.estate.azure.firewalls import AzureFirewall
 from hermetic.audit.estate.azure.routing import Route
 from hermetic.audit.estate.estate import Estate
-from hermetic.audit.estate.look import Look
+from hermetic.audit.estate.observation import Look
 from hermetic.audit.policy import Policy
 
 

@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
+from hermetic.audit.cluster_scope import missing
 from hermetic.audit.estate.arm_ids import type_of
 from hermetic.audit.estate.azure.machines import ScaleSetInstance, VirtualMachine
 from hermetic.audit.estate.azure.vnet import NicFields, ScaleSetNic
 from hermetic.audit.estate.estate import Estate
-from hermetic.audit.estate.look import Look
-from hermetic.audit.scope import missing
+from hermetic.audit.estate.observation import Look
 
 
 @dataclass(frozen=True, slots=True)

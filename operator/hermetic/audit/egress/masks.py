@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from hermetic.audit.egress.surroundings import Surroundings, surroundings
+from hermetic.audit.cluster_scope import ScopedSubnet, subnets_of
+from hermetic.audit.egress.subnet_context import Surroundings, surroundings
 from hermetic.audit.estate.arm_ids import name_of
 from hermetic.audit.estate.azure.vnet import Subnet
 from hermetic.audit.estate.estate import Estate
-from hermetic.audit.scope import ScopedSubnet, subnets_of
 from hermetic.errors import FactDamaged
 
 

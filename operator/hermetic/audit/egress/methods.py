@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TypeVar
 
+from hermetic.audit.cluster_scope import instance_nics_of, is_flexible, networks_of, pools_of, scale_sets_of, subnets_of
 from hermetic.audit.egress.balancers import (
     balancers_of,
     node_pools,
@@ -14,16 +15,15 @@ from hermetic.audit.egress.balancers import (
     translating_outbound_rules,
     translating_rules,
 )
-from hermetic.audit.egress.inventory import each_of, everywhere, values_of
+from hermetic.audit.egress.resource_lookup import each_of, everywhere, values_of
 from hermetic.audit.estate.arm_ids import name_of, parent_of
 from hermetic.audit.estate.azure.addresses import ScaleSetPublicAddress
 from hermetic.audit.estate.azure.aks import AgentPool
 from hermetic.audit.estate.azure.balancing import LoadBalancer, NatGateway, ServiceGateway
 from hermetic.audit.estate.azure.vnet import NicFields, ScaleSet, Subnet, VirtualNetwork
 from hermetic.audit.estate.estate import Estate
-from hermetic.audit.estate.look import Look
+from hermetic.audit.estate.observation import Look
 from hermetic.audit.policy import Policy
-from hermetic.audit.scope import instance_nics_of, is_flexible, networks_of, pools_of, scale_sets_of, subnets_of
 
 T = TypeVar("T")
 

@@ -26,7 +26,7 @@ from hermetic.audit.estate.arm_ids import group_of, parent_of
 from hermetic.audit.estate.azure.activity import ActivityLog
 from hermetic.audit.estate.azure.vnet import Subnet
 from hermetic.audit.estate.estate import Estate
-from hermetic.audit.estate.look import Document, Look, Seen
+from hermetic.audit.estate.observation import Document, Look, Seen
 from hermetic.audit.findings import Evidence
 from hermetic.audit.policy import AttestedPrivate, Policy, PrivateSince
 

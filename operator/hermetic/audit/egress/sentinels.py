@@ -11,15 +11,15 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from hermetic.audit.egress.inventory import interfaces_in_the_networks, readable
-from hermetic.audit.egress.surroundings import Surroundings, surroundings
+from hermetic.audit.cluster_scope import ScopedSubnet, each_subnet, node_group_of, subnets_of
+from hermetic.audit.egress.resource_lookup import interfaces_in_the_networks, readable
+from hermetic.audit.egress.subnet_context import Surroundings, surroundings
 from hermetic.audit.estate.arm_ids import group_of, same_id
 from hermetic.audit.estate.azure.vnet import NetworkInterface, Subnet
 from hermetic.audit.estate.estate import Estate
-from hermetic.audit.estate.look import Document, Look, is_locked
-from hermetic.audit.judging import Judgement, cannot_say, does_not_apply
+from hermetic.audit.estate.observation import Document, Look, is_locked
+from hermetic.audit.evaluation import Judgement, cannot_say, does_not_apply
 from hermetic.audit.policy import Policy
-from hermetic.audit.scope import ScopedSubnet, each_subnet, node_group_of, subnets_of
 
 LOCKED = "is a node in the locked node resource group, about which no role can ask: the verdict rests on configuration"
 NONE_THERE = "no virtual machine stands alone in this subnet to be asked about: the verdict rests on configuration"

@@ -9,13 +9,13 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from hermetic.audit.cluster_scope import missing, network_ids_of
 from hermetic.audit.estate.azure.endpoint_policies import ServiceEndpointPolicy
 from hermetic.audit.estate.azure.vnet import Subnet
 from hermetic.audit.estate.estate import Estate
-from hermetic.audit.estate.look import Look, Seen
+from hermetic.audit.estate.observation import Look, Seen
 from hermetic.audit.findings import Severity
 from hermetic.audit.policy import Policy
-from hermetic.audit.scope import missing, network_ids_of
 
 STORAGE = "microsoft.storage"
 _ACCOUNT = re.compile(

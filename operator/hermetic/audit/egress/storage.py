@@ -6,7 +6,7 @@ Azure names it as a limit of private subnets. Only a security rule, or a default
 from __future__ import annotations
 
 from hermetic.audit.egress.service_endpoints import is_storage
-from hermetic.audit.egress.surroundings import Layers, Surroundings
+from hermetic.audit.egress.subnet_context import Layers, Surroundings
 from hermetic.audit.estate.arm_ids import name_of
 
 

@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from typing import Any, TypeVar, cast
 
-from hermetic.audit.estate.look import Listing, Seen
+from hermetic.audit.estate.interning import Sharing
+from hermetic.audit.estate.observation import Listing, Seen
 from hermetic.audit.estate.projection import fields_kept
 from hermetic.audit.estate.questions import Answer, Problem, Question, Source, Trouble, fixed_json
 from hermetic.audit.estate.resource import Resource
-from hermetic.audit.estate.sharing import Sharing
 
 R = TypeVar("R", bound=Resource)
 T = TypeVar("T")

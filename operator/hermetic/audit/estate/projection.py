@@ -16,8 +16,8 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from hermetic.audit.estate.arm_fields import Field, fields_of, spelling
 from hermetic.audit.estate.resource import MODELS, Resource
-from hermetic.audit.estate.spelling import Field, fields_of, spelling
 
 Models = tuple[type[BaseModel], ...]
 

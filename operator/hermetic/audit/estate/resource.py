@@ -13,8 +13,8 @@ from typing import Any, ClassVar, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from hermetic.audit.estate.arm_fields import MISSHAPEN, child, flat, spelling
 from hermetic.audit.estate.questions import Body, Problem, Source
-from hermetic.audit.estate.spelling import MISSHAPEN, child, flat, spelling
 from hermetic.audit.findings import Evidence
 from hermetic.errors import FactDamaged
 

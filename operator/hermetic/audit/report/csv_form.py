@@ -15,7 +15,7 @@ from hermetic.api.times import timestamp
 from hermetic.audit.comparison import Change
 from hermetic.audit.findings import CheckPage, Finding, Report
 from hermetic.audit.report.causes import by_cause
-from hermetic.audit.report.telling import evidence_line, page_of, remedy_of
+from hermetic.audit.report.sentences import evidence_line, page_of, remedy_of
 
 # the last four are full-width forms of the first four, which some spreadsheets take for the same
 _FORMULA = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20")

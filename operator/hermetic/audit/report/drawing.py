@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from hermetic.audit.report.layers import Columns, columns_of
+from hermetic.audit.report.graph_layout import Columns, columns_of
 from hermetic.audit.topology import Link, Place, Topology
 
 MOST_PLACES = 40

@@ -15,7 +15,7 @@ from hermetic.api.text import printable
 from hermetic.api.times import timestamp
 from hermetic.audit.findings import CheckPage, Finding, Report, Verdict
 from hermetic.audit.report.causes import Cause, by_cause
-from hermetic.audit.report.telling import acceptance, evidence_line, facts_of_the_run, page_of, remedy_of
+from hermetic.audit.report.sentences import acceptance, evidence_line, facts_of_the_run, page_of, remedy_of
 
 Told = tuple[Finding, Cause | None]
 _TAGS = {

@@ -15,7 +15,7 @@ from hermetic.api.text import printable
 from hermetic.audit.findings import CheckPage, Finding, Report, Severity, Verdict, worst_first
 from hermetic.audit.report.causes import Cause, by_cause
 from hermetic.audit.report.resources import is_arm_id, object_reference
-from hermetic.audit.report.telling import acceptance, facts_of_the_run, page_of, remedy_of
+from hermetic.audit.report.sentences import acceptance, facts_of_the_run, page_of, remedy_of
 
 API_VERSION = "openreports.io/v1alpha1"
 NAME = "hermetic-egress"

@@ -21,10 +21,10 @@ from hermetic.api.text import one_line
 from hermetic.api.times import timestamp
 from hermetic.audit.findings import CheckPage, Finding, Report, Verdict, by_check, worst_first
 from hermetic.audit.report.causes import Cause, by_cause
-from hermetic.audit.report.machine import digest
+from hermetic.audit.report.json_form import digest
 from hermetic.audit.report.oscal_words import NAMESPACE, markup, prop, token
 from hermetic.audit.report.resources import readable
-from hermetic.audit.report.telling import acceptance, facts_of_the_run, headline, page_of, remedy_of
+from hermetic.audit.report.sentences import acceptance, facts_of_the_run, headline, page_of, remedy_of
 
 # 1.2.1 and not a later patch release: the shape is the same, and the common Python tooling stops there.
 OSCAL_VERSION = "1.2.1"

@@ -24,9 +24,10 @@ from hermetic.audit.findings import CheckPage, Evidence, Finding, Report, Severi
 from hermetic.audit.remedies.steps import Step
 from hermetic.audit.report.causes import Cause, causes_of
 from hermetic.audit.report.drawing import Drawing, drawing_of
-from hermetic.audit.report.machine import as_json, digest
+from hermetic.audit.report.json_form import as_json, digest
+from hermetic.audit.report.paths import bundles_of, topology_of, ways_of
 from hermetic.audit.report.resources import readable, short_name
-from hermetic.audit.report.telling import (
+from hermetic.audit.report.sentences import (
     acceptance,
     awaiting,
     controls_of,
@@ -38,7 +39,6 @@ from hermetic.audit.report.telling import (
     since,
     transition,
 )
-from hermetic.audit.report.ways import bundles_of, topology_of, ways_of
 from hermetic.audit.topology import Link
 
 _ROOM = "hermetic.audit.report"

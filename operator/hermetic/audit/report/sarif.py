@@ -19,7 +19,7 @@ from hermetic.api.times import timestamp
 from hermetic.audit.findings import CheckPage, Finding, Report, Severity, Verdict
 from hermetic.audit.report.causes import Cause, by_cause
 from hermetic.audit.report.resources import sort_of
-from hermetic.audit.report.telling import acceptance, facts_of_the_run, page_of, remedy_of
+from hermetic.audit.report.sentences import acceptance, facts_of_the_run, page_of, remedy_of
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 EXIT_CODES = {Verdict.PASS: 0, Verdict.FAIL: 1, Verdict.UNKNOWN: 3}

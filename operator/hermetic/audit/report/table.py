@@ -18,7 +18,7 @@ from hermetic.audit.comparison import Change, Comparison
 from hermetic.audit.findings import CheckPage, Finding, Report, Severity, Verdict, worst_first
 from hermetic.audit.report.causes import Cause, causes_of
 from hermetic.audit.report.resources import readable, short_name
-from hermetic.audit.report.telling import (
+from hermetic.audit.report.sentences import (
     acceptance,
     awaiting,
     evidence_line,

@@ -7,8 +7,8 @@ from typing import Any
 
 from hermetic.audit.access import Access, Grant
 from hermetic.collect.azure.client import ArmClient
-from hermetic.collect.azure.exchange import Ask
-from hermetic.collect.side_by_side import side_by_side
+from hermetic.collect.azure.messages import Ask
+from hermetic.collect.concurrency import side_by_side
 
 PERMISSIONS = "Microsoft.Authorization/permissions"
 DENY_ASSIGNMENTS = "Microsoft.Authorization/denyAssignments"

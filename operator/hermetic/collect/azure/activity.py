@@ -16,7 +16,7 @@ from hermetic.audit.estate.arm_ids import group_of, name_of, subscription_of
 from hermetic.audit.estate.azure.activity import ActivityLog
 from hermetic.audit.estate.questions import Answer, Body, Problem, Question, Trouble
 from hermetic.collect.azure.client import ArmClient
-from hermetic.collect.azure.exchange import Ask
+from hermetic.collect.azure.messages import Ask
 from hermetic.collect.azure.pages import all_pages
 
 KEPT = timedelta(days=89)

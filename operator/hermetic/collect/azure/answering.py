@@ -11,12 +11,12 @@ from hermetic.audit.estate.arm_ids import same_id, subscription_of, type_of
 from hermetic.audit.estate.azure.graph import TABLES
 from hermetic.audit.estate.questions import Answer, Problem, Question, Trouble
 from hermetic.collect.azure.access import access_at
+from hermetic.collect.azure.arm_reader import Direct
 from hermetic.collect.azure.client import ArmClient
-from hermetic.collect.azure.direct import Direct
+from hermetic.collect.azure.cluster_ids import Own
 from hermetic.collect.azure.discovery import Discovery, is_discoverable
-from hermetic.collect.azure.own import Own
 from hermetic.collect.azure.resource_graph import rows_below
-from hermetic.collect.side_by_side import both, side_by_side
+from hermetic.collect.concurrency import both, side_by_side
 from hermetic.errors import InputError
 
 How = Literal["graph", "list"]

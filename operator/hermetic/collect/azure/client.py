@@ -6,11 +6,11 @@ import asyncio
 
 from hermetic.audit.estate.questions import Problem, Trouble
 from hermetic.collect.azure.credentials import Tokens
-from hermetic.collect.azure.exchange import Ask, Attempt, Reply
-from hermetic.collect.azure.pacing import Pacing, Sleep
-from hermetic.collect.azure.patience import Patience
+from hermetic.collect.azure.messages import Ask, Attempt, Reply
+from hermetic.collect.azure.rate_limits import Pacing, Sleep
 from hermetic.collect.azure.replies import may_pass, reply_of, wait_asked
-from hermetic.collect.azure.wire import Wire
+from hermetic.collect.azure.retry_budget import Patience
+from hermetic.collect.azure.transport import Wire
 from hermetic.errors import Unreachable
 from hermetic.ports import AuditProgress, Clock
 

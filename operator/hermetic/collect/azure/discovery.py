@@ -14,12 +14,12 @@ from dataclasses import dataclass, field, replace
 from hermetic.audit.estate.arm_ids import group_of, subscription_of
 from hermetic.audit.estate.questions import Answer, Body, Problem, Question, Trouble
 from hermetic.audit.findings import Evidence
+from hermetic.collect.azure.arm_reader import GROUP_LISTS_ONLY, Direct
 from hermetic.collect.azure.client import ArmClient
-from hermetic.collect.azure.direct import GROUP_LISTS_ONLY, Direct
-from hermetic.collect.azure.own import Own
+from hermetic.collect.azure.cluster_ids import Own
 from hermetic.collect.azure.paths import is_subscription
 from hermetic.collect.azure.resource_graph import Row, Rows, resources
-from hermetic.collect.side_by_side import both, side_by_side
+from hermetic.collect.concurrency import both, side_by_side
 
 NOT_IN_GRAPH = frozenset(
     {

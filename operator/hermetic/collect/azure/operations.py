@@ -8,7 +8,7 @@ from typing import Any
 from hermetic.audit.estate.questions import Answer, Body, Problem, Trouble
 from hermetic.audit.findings import Evidence
 from hermetic.collect.azure.client import ArmClient
-from hermetic.collect.azure.exchange import Ask, Reply
+from hermetic.collect.azure.messages import Ask, Reply
 from hermetic.collect.azure.replies import wait_asked
 
 LONGEST_ACTION_SECONDS = 60.0

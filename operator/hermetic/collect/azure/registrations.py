@@ -16,7 +16,7 @@ from typing import Any
 from hermetic.audit.estate.arm_ids import subscription_of
 from hermetic.audit.estate.questions import Answer, Question, Trouble
 from hermetic.collect.azure.client import ArmClient
-from hermetic.collect.azure.exchange import Reply
+from hermetic.collect.azure.messages import Reply
 from hermetic.collect.azure.pages import Listed
 from hermetic.collect.azure.paths import provider_in
 

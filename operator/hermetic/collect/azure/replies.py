@@ -12,7 +12,7 @@ from typing import Any
 
 from hermetic.audit.estate.depth import is_too_deep
 from hermetic.audit.estate.questions import Problem, Trouble
-from hermetic.collect.azure.exchange import Ask, Attempt, Reply
+from hermetic.collect.azure.messages import Ask, Attempt, Reply
 
 LONGEST_MESSAGE = 300
 

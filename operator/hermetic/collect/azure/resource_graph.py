@@ -16,9 +16,9 @@ from hermetic.audit.estate.azure.graph import TABLES
 from hermetic.audit.estate.azure.versions import RESOURCE_GRAPH as VERSION
 from hermetic.audit.estate.questions import PackedBody, Problem, Trouble
 from hermetic.audit.findings import Evidence
+from hermetic.collect.azure.allowed_requests import RESOURCE_GRAPH as PATH
 from hermetic.collect.azure.client import ArmClient
-from hermetic.collect.azure.exchange import Ask, Reply
-from hermetic.collect.azure.reads import RESOURCE_GRAPH as PATH
+from hermetic.collect.azure.messages import Ask, Reply
 
 ROWS_A_PAGE = 1_000
 SUBSCRIPTIONS_A_QUERY = 200

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from hermetic.audit.findings import Evidence
-from hermetic.collect.kube.coordinates import digest_of
+from hermetic.collect.kube.list_requests import digest_of
 from hermetic.errors import HermeticError, ServerTrouble
 from hermetic.ports import ClusterReader
 

@@ -9,7 +9,7 @@ from typing import Any, Generic, TypeVar
 
 from hermetic.audit.estate.kubernetes.projection import projected
 from hermetic.audit.estate.questions import fixed_json
-from hermetic.collect.kube.coordinates import Look, identity
+from hermetic.collect.kube.list_requests import Look, identity
 from hermetic.errors import HermeticError, ServerTrouble
 from hermetic.ports import ClusterReader, Manifest
 

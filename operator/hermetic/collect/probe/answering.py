@@ -6,8 +6,8 @@ import secrets
 from collections.abc import Mapping, Sequence
 
 from hermetic.audit.estate.questions import Answer, Question
+from hermetic.collect.probe.placement import seats
 from hermetic.collect.probe.running import Probing
-from hermetic.collect.probe.seats import seats
 from hermetic.ports import Clock
 
 

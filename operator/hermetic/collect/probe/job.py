@@ -11,7 +11,7 @@ import hashlib
 from dataclasses import dataclass, field
 from typing import Any
 
-from hermetic.collect.probe.carried import command
+from hermetic.collect.probe.embedded_program import command
 from hermetic.collect.probe.program.asking import QUESTIONS
 from hermetic.collect.probe.targets import Targets
 

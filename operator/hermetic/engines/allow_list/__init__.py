@@ -1,7 +1,7 @@
 """What a spec may say to each engine by name: reviewed lists, and nothing that is not on them.
 
 Every flag and variable of every table of `vllm_tables` is allowed here, or refused here with its reason, or reserved in
-`api/reserved.py`; a test fails on a name that is in none of them, so that a new release allows nothing unread.
+`api/reserved_flags.py`; a test fails on a name that is in none of them, so that a new release allows nothing unread.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ from hermetic.audit.egress.prefixes import network as prefix_of
 from hermetic.audit.estate.azure.aks import ApiServerAccess
 from hermetic.audit.estate.azure.cluster_features import ClusterFeatures
 from hermetic.audit.estate.estate import Estate
-from hermetic.audit.judging import Judgement, cannot_say, does_not_apply, fails, passes
+from hermetic.audit.evaluation import Judgement, cannot_say, does_not_apply, fails, passes
 from hermetic.audit.policy import Policy
 
 

@@ -11,9 +11,9 @@ from hermetic.audit.estate.azure.extensions import ConnectedCluster, Extension, 
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.kubernetes.nodes import Namespace
 from hermetic.audit.estate.kubernetes.objects import EVERYWHERE
-from hermetic.audit.judging import Judgement, fails, passes
+from hermetic.audit.evaluation import Judgement, fails, passes
 from hermetic.audit.policy import Policy
-from hermetic.audit.reach import each_or_none, throughout
+from hermetic.audit.reachable_networks import each_or_none, throughout
 
 ARC_NAMESPACE = "azure-arc"
 

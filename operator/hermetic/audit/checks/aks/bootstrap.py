@@ -10,8 +10,8 @@ from hermetic.audit.checks.aks.cluster import of_cluster
 from hermetic.audit.estate.azure.cluster_features import BootstrapProfile, ClusterFeatures
 from hermetic.audit.estate.azure.registries import Registry
 from hermetic.audit.estate.estate import Estate
+from hermetic.audit.evaluation import Judgement, cannot_say, fails, passes
 from hermetic.audit.findings import Parts, Severity, Verdict
-from hermetic.audit.judging import Judgement, cannot_say, fails, passes
 from hermetic.audit.policy import Policy
 
 REGISTRY = Parts(

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 from hermetic.audit.estate.azure.cluster_features import ClusterFeatures
 from hermetic.audit.estate.estate import Estate
-from hermetic.audit.judging import Judgement, cannot_say
+from hermetic.audit.evaluation import Judgement, cannot_say
 
 
 def of_cluster(estate: Estate, judge: Callable[[ClusterFeatures], Iterable[Judgement]]) -> Iterator[Judgement]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from hermetic.audit.checks.aks.cluster import of_cluster
+from hermetic.audit.cluster_scope import network_ids_of, subnets_of
 from hermetic.audit.estate.azure.cluster_features import (
     AppRouting,
     ClusterFeatures,
@@ -13,11 +14,10 @@ from hermetic.audit.estate.azure.cluster_features import (
     MeshGateway,
     MeshProfile,
 )
-from hermetic.audit.estate.azure.inhabitants import InhabitedNetwork
+from hermetic.audit.estate.azure.network_members import InhabitedNetwork
 from hermetic.audit.estate.estate import Estate
-from hermetic.audit.judging import Judgement, cannot_say, fails, passes
+from hermetic.audit.evaluation import Judgement, cannot_say, fails, passes
 from hermetic.audit.policy import Policy
-from hermetic.audit.scope import network_ids_of, subnets_of
 
 CONTAINERS_GATEWAY = "microsoft.servicenetworking/trafficcontrollers"
 INTERNAL = {"internal", "none"}

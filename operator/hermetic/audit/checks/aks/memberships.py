@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from hermetic.audit.egress.inventory import in_home_subscriptions
+from hermetic.audit.cluster_scope import cluster_of, network_ids_of, whole_or_unknown
+from hermetic.audit.egress.resource_lookup import in_home_subscriptions
 from hermetic.audit.estate.arm_ids import name_of, same_id
 from hermetic.audit.estate.azure.extensions import Fleet, FleetMember, IdentityBinding, MeshMembership
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.kubernetes.nodes import Namespace
 from hermetic.audit.estate.kubernetes.objects import EVERYWHERE
+from hermetic.audit.evaluation import Judgement, cannot_say, fails, passes, whatever_is_damaged
 from hermetic.audit.findings import Severity
-from hermetic.audit.judging import Judgement, cannot_say, fails, passes, whatever_is_damaged
 from hermetic.audit.policy import Policy
-from hermetic.audit.reach import each_or_none
-from hermetic.audit.scope import cluster_of, network_ids_of, whole_or_unknown
+from hermetic.audit.reachable_networks import each_or_none
 
 FLEET_NAMESPACE = "fleet-system"
 

@@ -6,12 +6,12 @@ from collections.abc import Iterator
 
 from hermetic.audit.checks import outbound as table_a
 from hermetic.audit.checks.aks.cluster import of_cluster
+from hermetic.audit.cluster_scope import pools_of
 from hermetic.audit.estate.azure.cluster_features import ClusterFeatures, HttpProxy, NetworkProfile
 from hermetic.audit.estate.estate import Estate
+from hermetic.audit.evaluation import Judgement, cannot_say, fails, passes
 from hermetic.audit.findings import Parts, Severity
-from hermetic.audit.judging import Judgement, cannot_say, fails, passes
 from hermetic.audit.policy import Policy
-from hermetic.audit.scope import pools_of
 
 POOL_MODES = {"system", "user", "gateway"}
 ADDS_NOTHING = {"none", "block"}

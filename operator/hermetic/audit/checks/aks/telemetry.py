@@ -9,8 +9,8 @@ from hermetic.audit.checks.aks.cluster import of_cluster
 from hermetic.audit.estate.azure.cluster_features import ClusterFeatures
 from hermetic.audit.estate.azure.private_link import MonitorScope
 from hermetic.audit.estate.estate import Estate
-from hermetic.audit.estate.look import Look
-from hermetic.audit.judging import Judgement, cannot_say, fails, passes
+from hermetic.audit.estate.observation import Look
+from hermetic.audit.evaluation import Judgement, cannot_say, fails, passes
 from hermetic.audit.policy import Policy
 from hermetic.audit.private_links import targets_of
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from hermetic.audit.estate.azure.cluster_unread import ClusterUnread
 from hermetic.audit.estate.azure.versions import CONTAINER_SERVICE
 from hermetic.audit.estate.estate import Estate
-from hermetic.audit.judging import Judgement, cannot_say, passes
+from hermetic.audit.evaluation import Judgement, cannot_say, passes
 from hermetic.audit.policy import Policy
 
 

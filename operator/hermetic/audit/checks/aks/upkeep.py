@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from hermetic.audit.checks.aks.cluster import of_cluster
 from hermetic.audit.estate.azure.cluster_features import ClusterFeatures, NetworkProfile
 from hermetic.audit.estate.estate import Estate
-from hermetic.audit.judging import Judgement, cannot_say, fails, passes
+from hermetic.audit.evaluation import Judgement, cannot_say, fails, passes
 from hermetic.audit.policy import Policy
 
 ENGINES = {"cilium", "calico", "azure"}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from hermetic.audit.checks.aks.cluster import of_cluster
+from hermetic.audit.cluster_scope import NODE_CLASS, node_classes_of, subnets_of
 from hermetic.audit.estate.azure.cluster_features import ClusterFeatures, NetworkProfile
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.kubernetes.nodes import AksNodeClass
@@ -13,11 +14,10 @@ from hermetic.audit.estate.kubernetes.policies import (
     CiliumClusterwideNetworkPolicy,
     CiliumNetworkPolicy,
 )
-from hermetic.audit.estate.look import Look
-from hermetic.audit.judging import Judgement, cannot_say, does_not_apply, fails, passes
+from hermetic.audit.estate.observation import Look
+from hermetic.audit.evaluation import Judgement, cannot_say, does_not_apply, fails, passes
 from hermetic.audit.policy import Policy
-from hermetic.audit.reach import each_or_none
-from hermetic.audit.scope import NODE_CLASS, node_classes_of, subnets_of
+from hermetic.audit.reachable_networks import each_or_none
 
 MODES = {"auto", "manual"}
 

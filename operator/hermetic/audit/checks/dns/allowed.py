@@ -5,20 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from hermetic.audit.checks.dns.deciding import deciding_networks
+from hermetic.audit.checks.dns.resolving_networks import deciding_networks
 from hermetic.audit.checks.dns.zones import links_of
+from hermetic.audit.cluster_scope import cluster_of
 from hermetic.audit.egress.dns import EVERY_NAME, ByDefault, Domains, in_force, names_by_default
 from hermetic.audit.egress.dns_names import is_of_a_service, is_within, own_domains, plain
 from hermetic.audit.estate.arm_ids import group_of, name_of, parent_of, same_id
 from hermetic.audit.estate.azure.dns import DnsSecurityRule, DomainList, ZoneLink
 from hermetic.audit.estate.azure.vnet import VirtualNetwork
 from hermetic.audit.estate.estate import Estate
-from hermetic.audit.estate.look import Look, Seen
+from hermetic.audit.estate.observation import Look, Seen
+from hermetic.audit.evaluation import Judgement, cannot_say, does_not_apply, fails, passes
 from hermetic.audit.findings import Severity, Verdict
-from hermetic.audit.judging import Judgement, cannot_say, does_not_apply, fails, passes
 from hermetic.audit.policy import Policy
-from hermetic.audit.reach import each_network
-from hermetic.audit.scope import cluster_of
+from hermetic.audit.reachable_networks import each_network
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from hermetic.audit.checks.dns.deciding import deciding_networks
-from hermetic.audit.egress.behind_the_lock import rulesets_behind_the_lock
+from hermetic.audit.checks.dns.resolving_networks import deciding_networks
+from hermetic.audit.cluster_scope import missing
 from hermetic.audit.egress.dns import ByDefault, NamePolicy, names_by_default
+from hermetic.audit.egress.locked_node_group import rulesets_behind_the_lock
 from hermetic.audit.egress.prefixes import network as prefix_of
 from hermetic.audit.egress.prefixes import public_part
 from hermetic.audit.estate.arm_ids import name_of
 from hermetic.audit.estate.azure.dns import ForwardingRule, LinkedRulesets
 from hermetic.audit.estate.azure.vnet import VirtualNetwork
 from hermetic.audit.estate.estate import Estate
-from hermetic.audit.estate.look import Listing, Seen
-from hermetic.audit.judging import Judgement, cannot_say, fails, passes
+from hermetic.audit.estate.observation import Listing, Seen
+from hermetic.audit.evaluation import Judgement, cannot_say, fails, passes
 from hermetic.audit.policy import Policy
-from hermetic.audit.reach import each_network
-from hermetic.audit.scope import missing
+from hermetic.audit.reachable_networks import each_network
 
 
 def security_policy(estate: Estate, policy: Policy) -> Iterator[Judgement]:

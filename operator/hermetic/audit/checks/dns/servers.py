@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from hermetic.audit.checks.topology.machine_ways import ways_out
+from hermetic.audit.checks.topology.machine_egress import ways_out
 from hermetic.audit.checks.topology.machines import Machine, machines_of
-from hermetic.audit.egress.inventory import interfaces_in_the_networks, readable
+from hermetic.audit.cluster_scope import whole_or_unknown
 from hermetic.audit.egress.prefixes import network as prefix_of
+from hermetic.audit.egress.resource_lookup import interfaces_in_the_networks, readable
 from hermetic.audit.estate.arm_ids import name_of
 from hermetic.audit.estate.azure.vnet import NetworkInterface, NicFields, VirtualNetwork
 from hermetic.audit.estate.estate import Estate
-from hermetic.audit.estate.look import Listing, Look, Seen
-from hermetic.audit.judging import Judgement, fails, passes, whatever_is_damaged
+from hermetic.audit.estate.observation import Listing, Look, Seen
+from hermetic.audit.evaluation import Judgement, fails, passes, whatever_is_damaged
 from hermetic.audit.policy import Policy
-from hermetic.audit.reach import each_network, throughout
-from hermetic.audit.scope import whole_or_unknown
+from hermetic.audit.reachable_networks import each_network, throughout
 
 AZURE_DNS = "168.63.129.16"
 

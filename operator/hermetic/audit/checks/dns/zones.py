@@ -8,11 +8,11 @@ from hermetic.audit.estate.arm_ids import same_id
 from hermetic.audit.estate.azure.dns import PrivateZone, ZoneLink
 from hermetic.audit.estate.azure.vnet import VirtualNetwork
 from hermetic.audit.estate.estate import Estate
-from hermetic.audit.estate.look import Listing, Seen, merged
+from hermetic.audit.estate.observation import Listing, Seen, merged
 from hermetic.audit.estate.questions import Problem, Trouble
-from hermetic.audit.judging import Judgement, cannot_say, fails, passes
+from hermetic.audit.evaluation import Judgement, cannot_say, fails, passes
 from hermetic.audit.policy import Policy
-from hermetic.audit.reach import each_network, each_or_none, throughout
+from hermetic.audit.reachable_networks import each_network, each_or_none, throughout
 
 
 def fallthrough(estate: Estate, policy: Policy) -> Iterator[Judgement]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hermetic.audit.checks.endpoints import monitor, private, relays, service, strangers
+from hermetic.audit.checks.endpoints import foreign, monitor, private, relays, service
 from hermetic.audit.checks.family import family
 
 CHECKS = family(
@@ -13,7 +13,7 @@ CHECKS = family(
         "svc-endpoint-policy-scope": service.policy_scope,
         "pe-foreign-target": private.foreign_target,
         "pe-relay-target": relays.relay_target,
-        "pe-stranger": strangers.stranger,
+        "pe-stranger": foreign.stranger,
         "pls-exposed": private.exposed,
         "ampls-open": monitor.open_scope,
     },

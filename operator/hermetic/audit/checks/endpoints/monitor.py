@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from hermetic.audit.cluster_scope import whole_or_unknown
 from hermetic.audit.estate.azure.private_link import AccessModes, MonitorScope
 from hermetic.audit.estate.estate import Estate
-from hermetic.audit.estate.look import Seen
-from hermetic.audit.judging import Judgement, cannot_say, does_not_apply, fails, passes, whatever_is_damaged
+from hermetic.audit.estate.observation import Seen
+from hermetic.audit.evaluation import Judgement, cannot_say, does_not_apply, fails, passes, whatever_is_damaged
 from hermetic.audit.policy import Policy
 from hermetic.audit.private_links import targets_of
-from hermetic.audit.scope import whole_or_unknown
 
 PRIVATE, OPEN = "privateonly", "open"
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from hermetic.audit.cluster_scope import cluster_of, network_ids_of, node_group_of
 from hermetic.audit.estate.arm_ids import is_arm_id, is_below, name_of, same_id, subscription_of, type_of
 from hermetic.audit.estate.azure.private_link import Audience, LinkConnection, PrivateEndpoint, PrivateLinkService
 from hermetic.audit.estate.estate import Estate
+from hermetic.audit.evaluation import Judgement, cannot_say, fails, passes
 from hermetic.audit.findings import Severity
-from hermetic.audit.judging import Judgement, cannot_say, fails, passes
 from hermetic.audit.policy import Policy
 from hermetic.audit.private_links import private_endpoints_of
-from hermetic.audit.reach import each_or_none, is_in, throughout
-from hermetic.audit.scope import cluster_of, network_ids_of, node_group_of
+from hermetic.audit.reachable_networks import each_or_none, is_in, throughout
 
 ARM = "microsoft.authorization/resourcemanagementprivatelinks"
 API_SERVER_ENDPOINT = "kube-apiserver"

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from hermetic.audit.checks.endpoints.private import is_allowed
+from hermetic.audit.cluster_scope import network_ids_of
 from hermetic.audit.estate.arm_ids import is_arm_id, name_of, same_id, type_of
 from hermetic.audit.estate.azure.private_link import LinkConnection, MonitorScope, PrivateEndpoint
 from hermetic.audit.estate.azure.registries import Registry
 from hermetic.audit.estate.azure.storage import FileShare, StorageAccount
 from hermetic.audit.estate.estate import Estate
-from hermetic.audit.judging import Judgement, cannot_say, does_not_apply, fails, passes
+from hermetic.audit.evaluation import Judgement, cannot_say, does_not_apply, fails, passes
 from hermetic.audit.policy import Policy
 from hermetic.audit.private_links import private_endpoints_of
-from hermetic.audit.reach import each_or_none
-from hermetic.audit.scope import network_ids_of
+from hermetic.audit.reachable_networks import each_or_none
 
 API_SERVER = "microsoft.containerservice/managedclusters"
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from hermetic.audit.egress.inventory import readable
+from hermetic.audit.cluster_scope import ScopedSubnet, each_subnet, subnets_of
 from hermetic.audit.egress.prefixes import network
+from hermetic.audit.egress.resource_lookup import readable
 from hermetic.audit.estate.azure.cluster_network import ClusterNetwork, ClusterNetworkProfile
 from hermetic.audit.estate.azure.vnet import Subnet
 from hermetic.audit.estate.estate import Estate
-from hermetic.audit.estate.look import Look, Seen
-from hermetic.audit.judging import Judgement, cannot_say, does_not_apply, fails, passes
+from hermetic.audit.estate.observation import Look, Seen
+from hermetic.audit.evaluation import Judgement, cannot_say, does_not_apply, fails, passes
 from hermetic.audit.policy import Policy
-from hermetic.audit.scope import ScopedSubnet, each_subnet, subnets_of
 
 ENGINE_WITHOUT_V6 = "azure"
 KNOWN_ENGINES = {"azure", "calico", "cilium"}

@@ -11,11 +11,11 @@ from hermetic.audit.estate.kubernetes.calls import IMPORTED, ConfigMap
 from hermetic.audit.estate.kubernetes.corefile import forwarders, imports, snippets
 from hermetic.audit.estate.kubernetes.names import is_inside
 from hermetic.audit.estate.kubernetes.services import Service
-from hermetic.audit.estate.look import Listing
+from hermetic.audit.estate.observation import Listing
 from hermetic.audit.estate.probe.addresses import is_address, is_public
 from hermetic.audit.estate.questions import Problem, Trouble
-from hermetic.audit.judging import Judgement, cannot_say, fails
-from hermetic.audit.looking_at_objects import everywhere, objections, settled
+from hermetic.audit.evaluation import Judgement, cannot_say, fails
+from hermetic.audit.kube_findings import everywhere, objections, settled
 from hermetic.audit.policy import Policy
 from hermetic.errors import FactDamaged
 

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.kubernetes.nodes import Node
-from hermetic.audit.judging import Judgement, fails
-from hermetic.audit.looking_at_objects import counted, everywhere, never_empty, objections, settled
+from hermetic.audit.evaluation import Judgement, fails
+from hermetic.audit.kube_findings import counted, everywhere, never_empty, objections, settled
 from hermetic.audit.policy import Policy
 
 

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from hermetic.audit.estate.kubernetes.calls import ConfigMap
 from hermetic.audit.estate.kubernetes.corefile import bare_host
 from hermetic.audit.estate.kubernetes.corefile_blocks import PLUGINS, Directive, directives
+from hermetic.audit.estate.kubernetes.external_hosts import is_outside
 from hermetic.audit.estate.kubernetes.names import is_inside
-from hermetic.audit.estate.kubernetes.outside import is_outside
 from hermetic.audit.estate.probe.addresses import is_address, is_public
+from hermetic.audit.evaluation import Judgement, cannot_say, fails
 from hermetic.audit.findings import Severity
-from hermetic.audit.judging import Judgement, cannot_say, fails
 
 _CLOUDS = {"route53": "Amazon Route 53", "clouddns": "Google Cloud DNS", "azure": "Azure DNS"}
 _MATCHERS = frozenset({"exact", "prefix", "suffix", "substring", "regex"})

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from hermetic.audit.checks.kube_workloads.folders import gives_the_node_away
+from hermetic.audit.checks.kube_workloads.host_paths import gives_the_node_away
 from hermetic.audit.estate.arm_ids import subscription_of
 from hermetic.audit.estate.estate import Estate
-from hermetic.audit.estate.kubernetes.outside import host_outside, is_outside, outside
+from hermetic.audit.estate.kubernetes.external_hosts import host_outside, is_outside, outside
 from hermetic.audit.estate.kubernetes.pods import Pod
 from hermetic.audit.estate.kubernetes.storage import PersistentVolume, StorageClass, VolumeSnapshotClass
 from hermetic.audit.estate.kubernetes.volumes import InlineShare, NetworkDisk, Volume
-from hermetic.audit.judging import Judgement, cannot_say, fails
-from hermetic.audit.looking_at_objects import counted, everywhere, objections, settled
+from hermetic.audit.evaluation import Judgement, cannot_say, fails
+from hermetic.audit.kube_findings import counted, everywhere, objections, settled
 from hermetic.audit.policy import Policy
 from hermetic.audit.workloads import pods_and_templates
 

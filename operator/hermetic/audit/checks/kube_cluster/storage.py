@@ -8,8 +8,8 @@ from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.kubernetes.pods import Pod
 from hermetic.audit.estate.kubernetes.storage import PersistentVolume, StorageClass
 from hermetic.audit.estate.kubernetes.volumes import InlineShare, Volume
-from hermetic.audit.judging import Judgement, cannot_say, fails
-from hermetic.audit.looking_at_objects import counted, everywhere, objections, settled
+from hermetic.audit.evaluation import Judgement, cannot_say, fails
+from hermetic.audit.kube_findings import counted, everywhere, objections, settled
 from hermetic.audit.policy import Policy
 from hermetic.audit.workloads import pods_and_templates
 

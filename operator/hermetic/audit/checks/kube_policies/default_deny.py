@@ -20,9 +20,9 @@ from hermetic.audit.estate.kubernetes.policies import (
     NetworkPolicy,
     Requirement,
 )
-from hermetic.audit.estate.look import Look
-from hermetic.audit.judging import Judgement, cannot_say, fails
-from hermetic.audit.looking_at_objects import counted, everywhere, objections, settled
+from hermetic.audit.estate.observation import Look
+from hermetic.audit.evaluation import Judgement, cannot_say, fails
+from hermetic.audit.kube_findings import counted, everywhere, objections, settled
 from hermetic.audit.platform_trust import trust_of
 from hermetic.audit.policy import Policy
 from hermetic.audit.workloads import pods_and_templates

@@ -9,9 +9,9 @@ from hermetic.audit.estate.kubernetes.nodes import Node
 from hermetic.audit.estate.kubernetes.platform import is_policy_engine
 from hermetic.audit.estate.kubernetes.pods import POLICY_ENGINES, Pod
 from hermetic.audit.estate.kubernetes.templates import DaemonSet
-from hermetic.audit.estate.look import Listing
-from hermetic.audit.judging import Judgement, cannot_say, fails
-from hermetic.audit.looking_at_objects import counted, everywhere, never_empty, objections, settled
+from hermetic.audit.estate.observation import Listing
+from hermetic.audit.evaluation import Judgement, cannot_say, fails
+from hermetic.audit.kube_findings import counted, everywhere, never_empty, objections, settled
 from hermetic.audit.policy import Policy
 
 ANYWHERE = "whatever the network lets through"

@@ -10,10 +10,10 @@ from hermetic.audit.estate.kubernetes.mesh_config import SHARED, MeshConfig
 from hermetic.audit.estate.kubernetes.names import is_inside
 from hermetic.audit.estate.kubernetes.served import SERVED, ServedGroup
 from hermetic.audit.estate.kubernetes.services import Service
-from hermetic.audit.estate.look import Listing
+from hermetic.audit.estate.observation import Listing
+from hermetic.audit.evaluation import Judgement, cannot_say, fails
 from hermetic.audit.findings import Severity
-from hermetic.audit.judging import Judgement, cannot_say, fails
-from hermetic.audit.looking_at_objects import everywhere, objections
+from hermetic.audit.kube_findings import everywhere, objections
 
 GROUP = "networking.istio.io"
 REGISTRY_ONLY = "REGISTRY_ONLY"

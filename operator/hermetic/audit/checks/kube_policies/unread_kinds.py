@@ -8,11 +8,11 @@ from hermetic.audit.checks.kube_policies.known_groups import EGRESS_GROUPS, HARM
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.kubernetes.all_kinds import KINDS
 from hermetic.audit.estate.kubernetes.served import SERVED, ServedGroup, ServedKind
-from hermetic.audit.estate.look import Listing
+from hermetic.audit.estate.observation import Listing
 from hermetic.audit.estate.questions import Problem, Trouble
+from hermetic.audit.evaluation import Judgement, cannot_say, unreadable
 from hermetic.audit.findings import Severity
-from hermetic.audit.judging import Judgement, cannot_say, unreadable
-from hermetic.audit.looking_at_objects import counted, settled
+from hermetic.audit.kube_findings import counted, settled
 from hermetic.audit.policy import Policy
 from hermetic.errors import FactDamaged
 

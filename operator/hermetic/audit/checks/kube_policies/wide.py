@@ -27,8 +27,8 @@ from hermetic.audit.estate.kubernetes.policies import (
     Peer,
     Requirement,
 )
-from hermetic.audit.judging import Judgement, cannot_say, fails
-from hermetic.audit.looking_at_objects import Objections, counted, everywhere, objections, settled
+from hermetic.audit.evaluation import Judgement, cannot_say, fails
+from hermetic.audit.kube_findings import Objections, counted, everywhere, objections, settled
 from hermetic.audit.platform_trust import trust_of
 from hermetic.audit.policy import Policy
 from hermetic.errors import FactDamaged

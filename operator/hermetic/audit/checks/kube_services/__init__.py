@@ -7,7 +7,7 @@ A resource is named by its Kubernetes reference: apiVersion, slash, kind, blank,
 from __future__ import annotations
 
 from hermetic.audit.checks.family import family
-from hermetic.audit.checks.kube_services import balancers, doors, routes, targets
+from hermetic.audit.checks.kube_services import balancers, ingress, routes, targets
 
 CHECKS = family(
     __package__ or "",
@@ -17,8 +17,8 @@ CHECKS = family(
         "k8s-externalips": targets.external_ips,
         "k8s-externalname": targets.external_name,
         "k8s-endpoints-external": targets.endpoints,
-        "k8s-nodeport": doors.node_port,
-        "k8s-ingress-gateway": doors.ingress_gateway,
+        "k8s-nodeport": ingress.node_port,
+        "k8s-ingress-gateway": ingress.ingress_gateway,
         "k8s-gateway-routes": routes.routes,
     },
 )

@@ -12,10 +12,10 @@ from hermetic.audit.estate.kubernetes.nodes import Node
 from hermetic.audit.estate.kubernetes.pods import Pod
 from hermetic.audit.estate.kubernetes.routes import ROUTES, ObjectReference, Route
 from hermetic.audit.estate.kubernetes.services import EndpointSlice, Service
-from hermetic.audit.estate.look import merged
+from hermetic.audit.estate.observation import merged
+from hermetic.audit.evaluation import Judgement, cannot_say, fails
 from hermetic.audit.findings import Severity
-from hermetic.audit.judging import Judgement, cannot_say, fails
-from hermetic.audit.looking_at_objects import counted, everywhere, never_empty, objections, settled
+from hermetic.audit.kube_findings import counted, everywhere, never_empty, objections, settled
 from hermetic.audit.policy import Policy
 from hermetic.errors import FactDamaged
 

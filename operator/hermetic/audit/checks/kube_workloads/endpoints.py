@@ -7,14 +7,14 @@ from collections.abc import Iterator
 from hermetic.audit.checks.kube_workloads.proxies import not_seen_whole
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.kubernetes.environment import NOT_KEPT, is_endpoint
+from hermetic.audit.estate.kubernetes.external_hosts import outside
 from hermetic.audit.estate.kubernetes.names import is_inside
-from hermetic.audit.estate.kubernetes.outside import outside
 from hermetic.audit.estate.kubernetes.platform import is_the_platforms
 from hermetic.audit.estate.kubernetes.pods import Container, Pod
 from hermetic.audit.estate.probe.addresses import is_public
+from hermetic.audit.evaluation import Judgement, cannot_say, fails
 from hermetic.audit.findings import Severity
-from hermetic.audit.judging import Judgement, cannot_say, fails
-from hermetic.audit.looking_at_objects import counted, objections, settled
+from hermetic.audit.kube_findings import counted, objections, settled
 from hermetic.audit.platform_trust import trust_of
 from hermetic.audit.policy import Policy
 from hermetic.audit.variables import SEE_WHAT_IT_HOLDS, ConfigMaps, config_maps

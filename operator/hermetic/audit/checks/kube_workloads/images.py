@@ -8,8 +8,8 @@ from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.kubernetes.images import MICROSOFT, registry_of
 from hermetic.audit.estate.kubernetes.platform import may_run_microsofts_images
 from hermetic.audit.estate.kubernetes.pods import Pod
-from hermetic.audit.judging import Judgement, cannot_say, fails
-from hermetic.audit.looking_at_objects import counted, objections, settled
+from hermetic.audit.evaluation import Judgement, cannot_say, fails
+from hermetic.audit.kube_findings import counted, objections, settled
 from hermetic.audit.platform_trust import trust_of
 from hermetic.audit.policy import Policy
 from hermetic.audit.workloads import pods_and_templates

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.kubernetes.environment import HUB_KEYS, EnvVar
 from hermetic.audit.estate.kubernetes.pods import Container, Pod
-from hermetic.audit.judging import Judgement, cannot_say, fails
-from hermetic.audit.looking_at_objects import counted, objections, settled
+from hermetic.audit.evaluation import Judgement, cannot_say, fails
+from hermetic.audit.kube_findings import counted, objections, settled
 from hermetic.audit.policy import Policy
 from hermetic.audit.variables import config_maps
 from hermetic.audit.workloads import pods_and_templates

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.kubernetes.environment import PROXIES, EnvVar, is_proxy
 from hermetic.audit.estate.kubernetes.pods import Pod
+from hermetic.audit.evaluation import Judgement, cannot_say, fails
 from hermetic.audit.findings import Severity
-from hermetic.audit.judging import Judgement, cannot_say, fails
-from hermetic.audit.looking_at_objects import counted, objections, settled
+from hermetic.audit.kube_findings import counted, objections, settled
 from hermetic.audit.policy import Policy
 from hermetic.audit.variables import SEE_WHAT_IT_HOLDS, ConfigMaps, config_maps, secrets_taken_whole
 from hermetic.audit.workloads import pods_and_templates

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from hermetic.audit.checks.kube_workloads.folders import gives_the_node_away
+from hermetic.audit.checks.kube_workloads.host_paths import gives_the_node_away
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.kubernetes.platform import is_probe, may_control_its_node, may_use_the_host_network
 from hermetic.audit.estate.kubernetes.pods import Container, Pod, SecurityContext
-from hermetic.audit.judging import Judgement, fails
-from hermetic.audit.looking_at_objects import counted, objections, settled
+from hermetic.audit.evaluation import Judgement, fails
+from hermetic.audit.kube_findings import counted, objections, settled
 from hermetic.audit.node_agents import is_trusted, other_images, with_entries
 from hermetic.audit.platform_trust import trust_of
 from hermetic.audit.policy import Policy

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.kubernetes.pods import Pod
 from hermetic.audit.estate.kubernetes.volumes import Volume
+from hermetic.audit.evaluation import Judgement, fails
 from hermetic.audit.findings import Severity
-from hermetic.audit.judging import Judgement, fails
-from hermetic.audit.looking_at_objects import counted, objections, settled
+from hermetic.audit.kube_findings import counted, objections, settled
 from hermetic.audit.policy import Policy
 from hermetic.audit.workloads import pods_and_templates
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from hermetic.audit.egress.matching import Ground
-from hermetic.audit.egress.rules import holes
+from hermetic.audit.cluster_scope import missing, node_group_of, whole_or_unknown
+from hermetic.audit.egress.nsg_matching import Ground
+from hermetic.audit.egress.nsg_rules import holes
 from hermetic.audit.estate.azure.cluster_network import ClusterNetwork
 from hermetic.audit.estate.azure.security_groups import SecurityGroup
 from hermetic.audit.estate.estate import Estate
-from hermetic.audit.judging import Judgement, cannot_say, does_not_apply, fails, passes, whatever_is_damaged
+from hermetic.audit.evaluation import Judgement, cannot_say, does_not_apply, fails, passes, whatever_is_damaged
 from hermetic.audit.policy import Policy
-from hermetic.audit.scope import missing, node_group_of, whole_or_unknown
 
 
 def block_rules(estate: Estate, _policy: Policy) -> Iterator[Judgement]:

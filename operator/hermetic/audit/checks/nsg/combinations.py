@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from hermetic.audit.checks.nsg.verdicts import each_surrounded, firewall_looks, looks_of, path
-from hermetic.audit.egress.rules import Hole, passes_all, sure
-from hermetic.audit.egress.surroundings import Layers, Surroundings
+from hermetic.audit.egress.nsg_rules import Hole, passes_all, sure
+from hermetic.audit.egress.subnet_context import Layers, Surroundings
 from hermetic.audit.estate.arm_ids import group_of, name_of
 from hermetic.audit.estate.estate import Estate
-from hermetic.audit.judging import Judgement, cannot_say, does_not_apply, fails, passes
+from hermetic.audit.evaluation import Judgement, cannot_say, does_not_apply, fails, passes
 from hermetic.audit.policy import Policy
 
 FIRST_A_GROUP = "Give the subnet a security group first: nsg-missing tells how."

@@ -6,16 +6,16 @@ from collections.abc import Iterator, Sequence
 
 from hermetic.audit.checks.nsg.combinations import in_words
 from hermetic.audit.checks.nsg.verdicts import firewall_looks, path
-from hermetic.audit.egress.rules import Hole, holes, sure, way_out
+from hermetic.audit.cluster_scope import missing
+from hermetic.audit.egress.nsg_rules import Hole, holes, sure, way_out
 from hermetic.audit.egress.sentinels import each_sentinel, unless_locked
-from hermetic.audit.egress.surroundings import Layers, Surroundings
+from hermetic.audit.egress.subnet_context import Layers, Surroundings
 from hermetic.audit.estate.azure.effective import EffectiveGroup, EffectiveGroups
 from hermetic.audit.estate.azure.vnet import NetworkInterface
 from hermetic.audit.estate.estate import Estate
-from hermetic.audit.estate.look import Look, Seen
-from hermetic.audit.judging import Judgement, cannot_say, does_not_apply, fails, passes
+from hermetic.audit.estate.observation import Look, Seen
+from hermetic.audit.evaluation import Judgement, cannot_say, does_not_apply, fails, passes
 from hermetic.audit.policy import Policy
-from hermetic.audit.scope import missing
 
 Rules = tuple[Hole, ...]
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from hermetic.audit.egress.inventory import everywhere, readable
+from hermetic.audit.cluster_scope import network_ids_of, node_group_of, subnets_of, whole_or_unknown
+from hermetic.audit.egress.resource_lookup import everywhere, readable
 from hermetic.audit.estate.arm_ids import is_below, parent_of
 from hermetic.audit.estate.azure.private_link import PrivateEndpoint
 from hermetic.audit.estate.azure.vnet import Subnet
 from hermetic.audit.estate.estate import Estate
-from hermetic.audit.estate.look import Look, Seen
-from hermetic.audit.judging import Judgement, cannot_say, fails, passes, whatever_is_damaged
+from hermetic.audit.estate.observation import Look, Seen
+from hermetic.audit.evaluation import Judgement, cannot_say, fails, passes, whatever_is_damaged
 from hermetic.audit.policy import Policy
-from hermetic.audit.scope import network_ids_of, node_group_of, subnets_of, whole_or_unknown
 
 APPLIES = {"enabled", "networksecuritygroupenabled"}
 DOES_NOT_APPLY = {"disabled", "routetableenabled", ""}

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 
 from hermetic.audit.checks.nsg.verdicts import each_surrounded, looks_of
 from hermetic.audit.egress.dns import ByDefault, names_by_default
-from hermetic.audit.egress.rules import denies_tag
-from hermetic.audit.egress.surroundings import Layers, Surroundings
+from hermetic.audit.egress.nsg_rules import denies_tag
+from hermetic.audit.egress.subnet_context import Layers, Surroundings
 from hermetic.audit.estate.arm_ids import group_of, name_of, parent_of
 from hermetic.audit.estate.estate import Estate
-from hermetic.audit.judging import Judgement, cannot_say, does_not_apply, fails, passes
+from hermetic.audit.evaluation import Judgement, cannot_say, does_not_apply, fails, passes
 from hermetic.audit.policy import Policy
 
 DNS_TAG, DNS_PORT = "AzurePlatformDNS", 53

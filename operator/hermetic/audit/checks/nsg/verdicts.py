@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 
+from hermetic.audit.cluster_scope import ScopedSubnet, each_subnet, subnets_of
 from hermetic.audit.egress.firewall import declared_addresses, leads_to_the_firewall
 from hermetic.audit.egress.routes import Hop
 from hermetic.audit.egress.storage import storage_path
-from hermetic.audit.egress.surroundings import Layers, Surroundings, surroundings
+from hermetic.audit.egress.subnet_context import Layers, Surroundings, surroundings
 from hermetic.audit.estate.arm_ids import name_of
 from hermetic.audit.estate.azure.vnet import Subnet
 from hermetic.audit.estate.estate import Estate
-from hermetic.audit.estate.look import Look
-from hermetic.audit.judging import Judgement, does_not_apply
+from hermetic.audit.estate.observation import Look
+from hermetic.audit.evaluation import Judgement, does_not_apply
 from hermetic.audit.policy import Policy
-from hermetic.audit.scope import ScopedSubnet, each_subnet, subnets_of
 
 
 def each_surrounded(estate: Estate, judge: Callable[[Surroundings], Iterable[Judgement]]) -> Iterator[Judgement]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hermetic.audit.checks.family import family
-from hermetic.audit.checks.outbound import addresses, balancers, doors, interfaces, nat, nodes, subnet
+from hermetic.audit.checks.outbound import addresses, balancers, interfaces, managed_services, nat, nodes, subnet
 
 CHECKS = family(
     __package__ or "",
@@ -26,7 +26,7 @@ CHECKS = family(
         "lb-gateway-chain": balancers.gateway_chain,
         "lb-ip-based-pool": balancers.ip_based_pools,
         "nic-ip-forwarding": interfaces.forwarding,
-        "appgw-bastion-other-pip": doors.public_faces,
-        "bastion-copy-out": doors.copying_out,
+        "appgw-bastion-other-pip": managed_services.public_faces,
+        "bastion-copy-out": managed_services.copying_out,
     },
 )

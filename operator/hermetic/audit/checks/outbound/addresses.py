@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from hermetic.audit.cluster_scope import network_ids_of, node_group_of, subnets_of, whole_or_unknown
 from hermetic.audit.estate.arm_ids import group_of, is_below
 from hermetic.audit.estate.azure.addresses import PublicAddress, PublicPrefix
 from hermetic.audit.estate.estate import Estate
-from hermetic.audit.estate.look import Look
-from hermetic.audit.judging import Judgement, fails, passes, whatever_is_damaged
+from hermetic.audit.estate.observation import Look
+from hermetic.audit.evaluation import Judgement, fails, passes, whatever_is_damaged
 from hermetic.audit.policy import Policy
-from hermetic.audit.scope import network_ids_of, node_group_of, subnets_of, whole_or_unknown
 
 
 def inventory(estate: Estate, _policy: Policy) -> Iterator[Judgement]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 
+from hermetic.audit.cluster_scope import subnets_of, whole_or_unknown
 from hermetic.audit.egress.balancers import (
     balancers_of,
     node_pools,
@@ -12,18 +13,17 @@ from hermetic.audit.egress.balancers import (
     translating_outbound_rules,
     translating_rules,
 )
-from hermetic.audit.egress.inventory import interfaces_in_the_networks, readable
 from hermetic.audit.egress.masks import masks_of_nodes, with_masks
+from hermetic.audit.egress.resource_lookup import interfaces_in_the_networks, readable
 from hermetic.audit.estate.arm_ids import name_of
 from hermetic.audit.estate.azure.balancing import BackendAddress, LoadBalancer
 from hermetic.audit.estate.azure.cluster_network import ClusterNetwork
 from hermetic.audit.estate.azure.vnet import NicFields
 from hermetic.audit.estate.estate import Estate
-from hermetic.audit.estate.look import Look
-from hermetic.audit.judging import Judgement, cannot_say, fails, passes, whatever_is_damaged
+from hermetic.audit.estate.observation import Look
+from hermetic.audit.evaluation import Judgement, cannot_say, fails, passes, whatever_is_damaged
 from hermetic.audit.policy import Policy
 from hermetic.audit.remedies.filling import Fill
-from hermetic.audit.scope import subnets_of, whole_or_unknown
 
 UNCHAIN = """\
 A scale set's interface has it from the model of the scale set, which AKS owns: find who changed the model.

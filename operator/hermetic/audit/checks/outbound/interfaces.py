@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 
-from hermetic.audit.checks.outbound.by_time import by_time
+from hermetic.audit.checks.outbound.creation_dates import by_time
+from hermetic.audit.cluster_scope import instance_nics_of, subnets_by_id, whole_or_unknown
 from hermetic.audit.egress.decision import internet_egress
-from hermetic.audit.egress.hidden_addresses import told
-from hermetic.audit.egress.inventory import interfaces_in_the_networks
+from hermetic.audit.egress.default_outbound import told
 from hermetic.audit.egress.masks import in_words, masked, masks_of_nodes, with_masks
+from hermetic.audit.egress.resource_lookup import interfaces_in_the_networks
 from hermetic.audit.estate.arm_ids import name_of
 from hermetic.audit.estate.azure.vnet import NicFields, ScaleSetNic
 from hermetic.audit.estate.estate import Estate
+from hermetic.audit.evaluation import Judgement, cannot_say, does_not_apply, fails, passes, whatever_is_damaged
 from hermetic.audit.findings import Severity
-from hermetic.audit.judging import Judgement, cannot_say, does_not_apply, fails, passes, whatever_is_damaged
 from hermetic.audit.policy import Policy
-from hermetic.audit.scope import instance_nics_of, subnets_by_id, whole_or_unknown
 
 
 def default_outbound(estate: Estate, policy: Policy) -> Iterator[Judgement]:

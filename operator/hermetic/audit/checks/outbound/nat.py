@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from hermetic.audit.egress.inventory import everywhere, readable
+from hermetic.audit.cluster_scope import network_ids_of, subnets_of
 from hermetic.audit.egress.masks import masks_of_nodes, with_masks
+from hermetic.audit.egress.resource_lookup import everywhere, readable
 from hermetic.audit.estate.arm_ids import name_of, same_id
 from hermetic.audit.estate.azure.balancing import NatGateway
 from hermetic.audit.estate.azure.vnet import VirtualNetwork
 from hermetic.audit.estate.estate import Estate
-from hermetic.audit.estate.look import Look, Seen
+from hermetic.audit.estate.observation import Look, Seen
+from hermetic.audit.evaluation import Judgement, fails, passes
 from hermetic.audit.findings import Severity
-from hermetic.audit.judging import Judgement, fails, passes
 from hermetic.audit.policy import Policy
-from hermetic.audit.reach import each_network, each_or_none
-from hermetic.audit.scope import network_ids_of, subnets_of
+from hermetic.audit.reachable_networks import each_network, each_or_none
 
 SERVES_THE_NETWORK = """\
 Warning: connections of every subnet of the network to the internet end at once.

@@ -4,16 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 
+from hermetic.audit.cluster_scope import (
+    cluster_of,
+    instance_nics_of,
+    is_flexible,
+    pools_of,
+    scale_sets_of,
+    whole_or_unknown,
+)
 from hermetic.audit.egress.masks import masks_of_nodes, with_masks
 from hermetic.audit.estate.azure.addresses import ScaleSetPublicAddress
 from hermetic.audit.estate.azure.aks import AgentPool
 from hermetic.audit.estate.azure.vnet import ScaleSet
 from hermetic.audit.estate.estate import Estate
-from hermetic.audit.estate.look import Listing
-from hermetic.audit.judging import Judgement, cannot_say, does_not_apply, fails, passes, whatever_is_damaged
+from hermetic.audit.estate.observation import Listing
+from hermetic.audit.evaluation import Judgement, cannot_say, does_not_apply, fails, passes, whatever_is_damaged
 from hermetic.audit.policy import Policy
-from hermetic.audit.reach import each_or_none
-from hermetic.audit.scope import cluster_of, instance_nics_of, is_flexible, pools_of, scale_sets_of, whole_or_unknown
+from hermetic.audit.reachable_networks import each_or_none
 
 
 def pool_addresses(estate: Estate, _policy: Policy) -> Iterator[Judgement]:

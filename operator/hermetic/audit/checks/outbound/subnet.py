@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from hermetic.audit.egress.inventory import everywhere
+from hermetic.audit.cluster_scope import ScopedSubnet, each_subnet, network_ids_of, subnets_of, whole_or_unknown
 from hermetic.audit.egress.masks import is_masked, masked, masks_of_nodes, with_masks
+from hermetic.audit.egress.resource_lookup import everywhere
 from hermetic.audit.estate.arm_ids import name_of, same_id
 from hermetic.audit.estate.azure.balancing import ServiceGateway
 from hermetic.audit.estate.azure.vnet import Subnet
 from hermetic.audit.estate.estate import Estate
-from hermetic.audit.estate.look import Seen
-from hermetic.audit.judging import Judgement, does_not_apply, fails, passes, whatever_is_damaged
+from hermetic.audit.estate.observation import Seen
+from hermetic.audit.evaluation import Judgement, does_not_apply, fails, passes, whatever_is_damaged
 from hermetic.audit.policy import Policy
-from hermetic.audit.scope import ScopedSubnet, each_subnet, network_ids_of, subnets_of, whole_or_unknown
 
 
 def default_outbound(estate: Estate, _policy: Policy) -> Iterator[Judgement]:

@@ -12,7 +12,7 @@ from hermetic.audit.estate.probe.addresses import is_public
 from hermetic.audit.estate.probe.readings import Reading, Reply
 from hermetic.audit.estate.probe.runs import ProbeRun
 from hermetic.audit.estate.probe.situations import situation
-from hermetic.audit.judging import Judgement
+from hermetic.audit.evaluation import Judgement
 from hermetic.audit.policy import Policy
 
 NETWORKS = 3

@@ -15,8 +15,8 @@ from hermetic.audit.checks.probe.calls import on_the_hosts_channel, unclear_on_t
 from hermetic.audit.checks.probe.vantages import HOST, Doubt, Place, Way, each_place, seat, weigh
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.probe.runs import ProbeRun
+from hermetic.audit.evaluation import Judgement
 from hermetic.audit.findings import Severity, Verdict
-from hermetic.audit.judging import Judgement
 from hermetic.audit.policy import Policy
 
 SHOWN = 3

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from hermetic.audit.checks.probe.vantages import Doubt, Way, on_each_machine, seat
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.probe.runs import ProbeRun
-from hermetic.audit.judging import Judgement
+from hermetic.audit.evaluation import Judgement
 from hermetic.audit.policy import Policy
 
 

@@ -10,8 +10,8 @@ from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.probe.addresses import is_public
 from hermetic.audit.estate.probe.dns import DnsReading, DnsReply
 from hermetic.audit.estate.probe.runs import ProbeRun, resolved_within_the_cluster
+from hermetic.audit.evaluation import Judgement
 from hermetic.audit.findings import Severity
-from hermetic.audit.judging import Judgement
 from hermetic.audit.local_dns import local_dns
 from hermetic.audit.policy import Policy
 

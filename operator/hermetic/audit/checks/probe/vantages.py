@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from hermetic.audit.cluster_scope import whole_or_unknown
 from hermetic.audit.estate.estate import Estate
-from hermetic.audit.estate.look import Listing
+from hermetic.audit.estate.observation import Listing
 from hermetic.audit.estate.probe.runs import ProbeRun
-from hermetic.audit.judging import Judgement, cannot_say, fails, passes
-from hermetic.audit.scope import whole_or_unknown
+from hermetic.audit.evaluation import Judgement, cannot_say, fails, passes
 
 POD, HOST = False, True
 """Values of `host_network`: a pod of the cluster's own network, or one of the machine's."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hermetic.audit.checks.family import family
-from hermetic.audit.checks.registries import access, identities, leaving, previews, tokens
+from hermetic.audit.checks.registries import access, data_export, identities, previews, tokens
 
 CHECKS = family(
     __package__ or "",
@@ -17,13 +17,13 @@ CHECKS = family(
         "acr-tokens": tokens.tokens,
         "acr-arm-audience": access.arm_audience,
         "acr-push-identity": identities.push,
-        "acr-cache-wildcard": leaving.cache_rules,
+        "acr-cache-wildcard": data_export.cache_rules,
         "acr-writable-cache": previews.writable_caches,
         "acr-endpoints": previews.endpoints,
         "acr-pipelines": previews.pipelines,
         "acr-tasks": previews.tasks,
-        "acr-connected-registry": leaving.connected_registries,
-        "acr-webhooks": leaving.webhooks,
-        "acr-replications": leaving.replications,
+        "acr-connected-registry": data_export.connected_registries,
+        "acr-webhooks": data_export.webhooks,
+        "acr-replications": data_export.replications,
     },
 )

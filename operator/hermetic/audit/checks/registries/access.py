@@ -8,11 +8,11 @@ from dataclasses import replace
 from hermetic.audit.bootstrap_registry import only_caches_for_aks
 from hermetic.audit.estate.azure.registries import Registry, RegistryPolicies, Switch
 from hermetic.audit.estate.estate import Estate
-from hermetic.audit.estate.look import Seen
+from hermetic.audit.estate.observation import Seen
+from hermetic.audit.evaluation import Judgement, cannot_say, fails, passes
 from hermetic.audit.findings import Severity
-from hermetic.audit.judging import Judgement, cannot_say, fails, passes
 from hermetic.audit.policy import Policy
-from hermetic.audit.stores import each_registry
+from hermetic.audit.registry_storage_scope import each_registry
 
 _KEPT_BY_AKS = """\
 AKS makes and reconciles this registry, and what it sets for {setting} is not documented: do not change it. \

@@ -7,11 +7,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from hermetic.audit.estate.arm_ids import name_of, same_id
 from hermetic.audit.estate.azure.registries import Registry, RoleAssignment
 from hermetic.audit.estate.estate import Estate
-from hermetic.audit.estate.look import Seen
+from hermetic.audit.estate.observation import Seen
+from hermetic.audit.evaluation import Judgement, cannot_say, fails, passes
 from hermetic.audit.held_identities import Identities, federated, identities_of
-from hermetic.audit.judging import Judgement, cannot_say, fails, passes
 from hermetic.audit.policy import Policy
-from hermetic.audit.stores import each_registry
+from hermetic.audit.registry_storage_scope import each_registry
 
 # Roles that write nothing to a registry; those without "pull" come from a group or subscription above it.
 HARMLESS_ROLES = {

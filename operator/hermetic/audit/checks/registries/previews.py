@@ -14,10 +14,10 @@ from hermetic.audit.estate.azure.registries import (
     RegistryTask,
 )
 from hermetic.audit.estate.estate import Estate
-from hermetic.audit.estate.look import Listing, Seen
-from hermetic.audit.judging import Judgement, cannot_say, does_not_apply, fails, passes
+from hermetic.audit.estate.observation import Listing, Seen
+from hermetic.audit.evaluation import Judgement, cannot_say, does_not_apply, fails, passes
 from hermetic.audit.policy import Policy
-from hermetic.audit.stores import each_registry
+from hermetic.audit.registry_storage_scope import each_registry
 
 OFF, ON = "disabled", "enabled"
 IPV4, DUAL_STACK = "ipv4", "ipv4andipv6"

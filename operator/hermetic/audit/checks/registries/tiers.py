@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hermetic.audit.estate.azure.registries import Registry
-from hermetic.audit.estate.look import Seen
+from hermetic.audit.estate.observation import Seen
 
 LESSER_TIERS = {"basic", "standard"}
 

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 
 from hermetic.audit.estate.azure.registries import Registry, RegistryToken, ScopeMap
 from hermetic.audit.estate.estate import Estate
-from hermetic.audit.estate.look import Missing, Seen
+from hermetic.audit.estate.observation import Missing, Seen
+from hermetic.audit.evaluation import Judgement, cannot_say, fails, passes, unreadable
 from hermetic.audit.findings import Severity
-from hermetic.audit.judging import Judgement, cannot_say, fails, passes, unreadable
 from hermetic.audit.policy import Policy
-from hermetic.audit.stores import each_registry
+from hermetic.audit.registry_storage_scope import each_registry
 from hermetic.errors import FactDamaged
 
 READING = ("/content/read", "/metadata/read")

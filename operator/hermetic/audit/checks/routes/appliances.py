@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from hermetic.audit.cluster_scope import peerings_of, subnets_of
 from hermetic.audit.estate.arm_ids import parent_of
 from hermetic.audit.estate.azure.routing import VirtualNetworkAppliance
 from hermetic.audit.estate.estate import Estate
-from hermetic.audit.judging import Judgement, cannot_say, fails, passes
+from hermetic.audit.evaluation import Judgement, cannot_say, fails, passes
 from hermetic.audit.policy import Policy
-from hermetic.audit.reach import each_or_none, reached_network_ids, throughout
-from hermetic.audit.scope import peerings_of, subnets_of
+from hermetic.audit.reachable_networks import each_or_none, reached_network_ids, throughout
 
 
 def routing_appliances(estate: Estate, policy: Policy) -> Iterator[Judgement]:

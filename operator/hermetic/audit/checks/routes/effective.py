@@ -6,23 +6,23 @@ from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from hermetic.audit.cluster_scope import missing
+from hermetic.audit.egress.address_ranges import is_public
 from hermetic.audit.egress.firewall import declared_addresses
 from hermetic.audit.egress.methods import Methods, methods_of
 from hermetic.audit.egress.prefixes import is_default, network
 from hermetic.audit.egress.routes import Hop, hop_of
 from hermetic.audit.egress.sentinels import each_sentinel, unless_locked
 from hermetic.audit.egress.service_endpoints import storage_reach
-from hermetic.audit.egress.space import is_public
-from hermetic.audit.egress.surroundings import Surroundings
+from hermetic.audit.egress.subnet_context import Surroundings
 from hermetic.audit.estate.arm_ids import name_of
 from hermetic.audit.estate.azure.effective import EffectiveRoute, EffectiveRoutes
 from hermetic.audit.estate.azure.vnet import NetworkInterface
 from hermetic.audit.estate.estate import Estate
-from hermetic.audit.estate.look import Look, Seen
+from hermetic.audit.estate.observation import Look, Seen
+from hermetic.audit.evaluation import Judgement, cannot_say, fails, passes
 from hermetic.audit.findings import Severity
-from hermetic.audit.judging import Judgement, cannot_say, fails, passes
 from hermetic.audit.policy import Policy
-from hermetic.audit.scope import missing
 
 SHOWN = 3
 

@@ -9,14 +9,14 @@ from hermetic.audit.egress.firewall import declared_addresses
 from hermetic.audit.egress.methods import Methods, methods_of
 from hermetic.audit.egress.routes import Hop, hop_of
 from hermetic.audit.egress.sentinels import each_sentinel
-from hermetic.audit.egress.surroundings import Surroundings
+from hermetic.audit.egress.subnet_context import Surroundings
 from hermetic.audit.estate.arm_ids import group_of, name_of, subscription_of
 from hermetic.audit.estate.azure.effective import NetworkWatcher, NextHop
 from hermetic.audit.estate.azure.vnet import NetworkInterface
 from hermetic.audit.estate.estate import Estate
-from hermetic.audit.estate.look import Look, Seen
+from hermetic.audit.estate.observation import Look, Seen
+from hermetic.audit.evaluation import Judgement, cannot_say, does_not_apply, fails, passes
 from hermetic.audit.findings import Severity
-from hermetic.audit.judging import Judgement, cannot_say, does_not_apply, fails, passes
 from hermetic.audit.policy import Policy
 
 # One in each half of the address space, so that two halves of a default route are seen. Azure computes with them;

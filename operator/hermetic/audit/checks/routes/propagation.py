@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from hermetic.audit.checks.routes.served import Served, each_table
+from hermetic.audit.checks.routes.subnet_tables import Served, each_table
 from hermetic.audit.checks.topology.gateway_finding import gateways_in
 from hermetic.audit.checks.topology.hubs import hub_connections, joins
+from hermetic.audit.cluster_scope import ScopedSubnet, each_subnet
 from hermetic.audit.egress.firewall import declared_addresses, leads_to_the_firewall
 from hermetic.audit.egress.routes import Hop
-from hermetic.audit.egress.surroundings import Surroundings
+from hermetic.audit.egress.subnet_context import Surroundings
 from hermetic.audit.estate.arm_ids import name_of, parent_of
 from hermetic.audit.estate.azure.vnet import Peering, Subnet, VirtualNetwork
 from hermetic.audit.estate.estate import Estate
-from hermetic.audit.estate.look import Look, Seen
-from hermetic.audit.judging import Judgement, fails, passes
+from hermetic.audit.estate.observation import Look, Seen
+from hermetic.audit.evaluation import Judgement, fails, passes
 from hermetic.audit.policy import Policy
-from hermetic.audit.scope import ScopedSubnet, each_subnet
 
 ROUTE_SERVER_SUBNET = "routeserversubnet"
 

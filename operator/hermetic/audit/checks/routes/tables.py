@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from hermetic.audit.checks.routes.served import Served, each_table
+from hermetic.audit.checks.routes.subnet_tables import Served, each_table
 from hermetic.audit.egress.firewall import declared_addresses, leads_to_the_firewall
 from hermetic.audit.egress.methods import Methods, methods_of
 from hermetic.audit.egress.routes import Hop, Way
 from hermetic.audit.estate.arm_ids import name_of
 from hermetic.audit.estate.estate import Estate
+from hermetic.audit.evaluation import Judgement, cannot_say, fails, passes
 from hermetic.audit.findings import Severity
-from hermetic.audit.judging import Judgement, cannot_say, fails, passes
 from hermetic.audit.policy import Policy
 
 

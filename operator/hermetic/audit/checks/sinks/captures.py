@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from hermetic.audit.egress.inventory import in_home_subscriptions
+from hermetic.audit.cluster_scope import cluster_of, network_ids_of, node_group_of
+from hermetic.audit.egress.resource_lookup import in_home_subscriptions
 from hermetic.audit.estate.arm_ids import is_below, name_of
 from hermetic.audit.estate.azure.effective import NetworkWatcher
 from hermetic.audit.estate.azure.flow_logs import CaptureLocation, PacketCapture
 from hermetic.audit.estate.estate import Estate
-from hermetic.audit.estate.look import merged
+from hermetic.audit.estate.observation import merged
+from hermetic.audit.evaluation import Judgement, cannot_say, fails
 from hermetic.audit.findings import Severity
-from hermetic.audit.judging import Judgement, cannot_say, fails
 from hermetic.audit.policy import Policy
-from hermetic.audit.reach import each_or_none
-from hermetic.audit.scope import cluster_of, network_ids_of, node_group_of
+from hermetic.audit.reachable_networks import each_or_none
 
 
 def packet_captures(estate: Estate, policy: Policy) -> Iterator[Judgement]:

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from hermetic.audit.checks.sinks import on_machines
-from hermetic.audit.checks.sinks.on_machines import NODE_SCRIPT, OF_AKS, OF_MICROSOFT, STARTS_NODES
-from hermetic.audit.egress.inventory import interfaces_in_the_networks, readable
+from hermetic.audit.checks.sinks import machine_commands
+from hermetic.audit.checks.sinks.machine_commands import NODE_SCRIPT, OF_AKS, OF_MICROSOFT, STARTS_NODES
+from hermetic.audit.cluster_scope import instances_of, pools_of, scale_sets_of, whole_or_unknown
+from hermetic.audit.egress.resource_lookup import interfaces_in_the_networks, readable
 from hermetic.audit.estate.arm_ids import name_of
 from hermetic.audit.estate.azure.machines import VirtualMachine, VirtualMachineExtension
 from hermetic.audit.estate.azure.storage import StorageAccount
 from hermetic.audit.estate.azure.vnet import BootDiagnostics, MachineExtension, MachineProfile, NicFields, ScaleSet
 from hermetic.audit.estate.estate import Estate
-from hermetic.audit.estate.look import Listing, Look
+from hermetic.audit.estate.observation import Listing, Look
+from hermetic.audit.evaluation import Judgement, cannot_say, fails, passes, whatever_is_damaged
 from hermetic.audit.findings import Severity
 from hermetic.audit.held_identities import standing_machines
-from hermetic.audit.judging import Judgement, cannot_say, fails, passes, whatever_is_damaged
 from hermetic.audit.policy import Policy
-from hermetic.audit.reach import each_or_none, throughout
-from hermetic.audit.scope import instances_of, pools_of, scale_sets_of, whole_or_unknown
+from hermetic.audit.reachable_networks import each_or_none, throughout
 
 
 def extensions(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
@@ -33,7 +33,7 @@ def extensions(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
         instances = instances_of(estate, scale_set)
         word = f"scale set {scale_set.name}"
         yield from _extensions(scale_set.id, word, found, (scale_set, instances), {NODE_SCRIPT})
-        yield from on_machines.beyond_the_model(scale_set, instances, found)
+        yield from machine_commands.beyond_the_model(scale_set, instances, found)
 
     none = "the node resource group holds no scale set"
     yield from each_or_none(estate.cluster, scale_sets_of(estate), judge, none, pools_of(estate))
@@ -58,7 +58,7 @@ def _of_machine(machine: VirtualMachine, listed: Listing[VirtualMachineExtension
     known = scripts if len(scripts) == 1 else set[str]()
     word = f"machine {name_of(machine.id)}"
     yield from _extensions(machine.id, word, found, (listed, machine, *listed.items), known)
-    yield from on_machines.beyond_the_list(machine, found)
+    yield from machine_commands.beyond_the_list(machine, found)
 
 
 def _extensions(

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from hermetic.audit.egress.attached import attached
+from hermetic.audit.cluster_scope import network_ids_of, networks_of, subnets_of, whole_or_unknown
 from hermetic.audit.egress.balancers import balancers_of
-from hermetic.audit.egress.inventory import readable
+from hermetic.audit.egress.nic_security_groups import attached
+from hermetic.audit.egress.resource_lookup import readable
 from hermetic.audit.estate.arm_ids import name_of
 from hermetic.audit.estate.azure.diagnostics import DiagnosticSetting
 from hermetic.audit.estate.azure.flow_logs import FlowLog
 from hermetic.audit.estate.azure.storage import StorageAccount
 from hermetic.audit.estate.estate import Estate
-from hermetic.audit.estate.look import Look
+from hermetic.audit.estate.observation import Look
 from hermetic.audit.estate.questions import Trouble
-from hermetic.audit.judging import Judgement, cannot_say, fails, passes, whatever_is_damaged
+from hermetic.audit.evaluation import Judgement, cannot_say, fails, passes, whatever_is_damaged
 from hermetic.audit.policy import Policy
-from hermetic.audit.scope import network_ids_of, networks_of, subnets_of, whole_or_unknown
-from hermetic.audit.stores import account_ids, registry_ids
+from hermetic.audit.registry_storage_scope import account_ids, registry_ids
 
 BLOBS, FILES = "blobServices/default", "fileServices/default"
 SERVICES = {"filestorage": (FILES,), "blockblobstorage": (BLOBS,), "blobstorage": (BLOBS,)}

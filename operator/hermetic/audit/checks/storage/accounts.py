@@ -6,11 +6,11 @@ from collections.abc import Iterator
 
 from hermetic.audit.estate.azure.storage import AccountRules, StorageAccount
 from hermetic.audit.estate.estate import Estate
-from hermetic.audit.estate.look import Seen
+from hermetic.audit.estate.observation import Seen
+from hermetic.audit.evaluation import Judgement, cannot_say, fails, passes
 from hermetic.audit.findings import Severity
-from hermetic.audit.judging import Judgement, cannot_say, fails, passes
 from hermetic.audit.policy import Policy
-from hermetic.audit.stores import each_account
+from hermetic.audit.registry_storage_scope import each_account
 
 CLOSED = {"disabled", "securedbyperimeter"}
 ANYWHERE = "all"

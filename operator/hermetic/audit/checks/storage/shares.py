@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 
+from hermetic.audit.cluster_scope import is_of_the_cluster, subnets_of
 from hermetic.audit.estate.azure.storage import FileShare, NfsProperties
 from hermetic.audit.estate.estate import Estate
-from hermetic.audit.estate.look import Seen
-from hermetic.audit.judging import Judgement, cannot_say, does_not_apply, fails, passes
+from hermetic.audit.estate.observation import Seen
+from hermetic.audit.evaluation import Judgement, cannot_say, does_not_apply, fails, passes
 from hermetic.audit.policy import Policy
-from hermetic.audit.scope import is_of_the_cluster, subnets_of
-from hermetic.audit.stores import each_share
+from hermetic.audit.registry_storage_scope import each_share
 
 
 def public(estate: Estate, policy: Policy) -> Iterator[Judgement]:

@@ -6,16 +6,16 @@ from collections.abc import Iterator
 
 from hermetic.audit.checks.topology.firewall_rules import rules_of
 from hermetic.audit.checks.topology.hubs import Joined, hub_connections, joins
+from hermetic.audit.cluster_scope import network_ids_of, peerings_of, subnets_of, whole_or_unknown
 from hermetic.audit.estate.arm_ids import is_below, name_of, same_id
 from hermetic.audit.estate.azure.firewalls import AzureFirewall
 from hermetic.audit.estate.azure.routing import RouteTable
 from hermetic.audit.estate.estate import Estate
-from hermetic.audit.estate.look import Look
+from hermetic.audit.estate.observation import Look
+from hermetic.audit.evaluation import Judgement, cannot_say, fails, passes
 from hermetic.audit.findings import Severity
-from hermetic.audit.judging import Judgement, cannot_say, fails, passes
 from hermetic.audit.policy import Policy
-from hermetic.audit.reach import is_in, reached_network_ids, throughout
-from hermetic.audit.scope import network_ids_of, peerings_of, subnets_of, whole_or_unknown
+from hermetic.audit.reachable_networks import is_in, reached_network_ids, throughout
 
 
 def in_path(estate: Estate, policy: Policy) -> Iterator[Judgement]:

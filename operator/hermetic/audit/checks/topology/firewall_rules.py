@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from ipaddress import ip_address, summarize_address_range
 
+from hermetic.audit.cluster_scope import missing
 from hermetic.audit.egress.prefixes import Network, is_default, public_part
 from hermetic.audit.egress.prefixes import network as prefix_of
 from hermetic.audit.estate.arm_ids import group_of, name_of, parent_of, subscription_of
@@ -18,9 +19,8 @@ from hermetic.audit.estate.azure.firewalls import (
     RuleCollectionGroup,
 )
 from hermetic.audit.estate.estate import Estate
-from hermetic.audit.estate.look import Look
+from hermetic.audit.estate.observation import Look
 from hermetic.audit.remedies.filling import Fill
-from hermetic.audit.scope import missing
 
 WIDEST_V4 = 8
 WIDEST_V6 = 32

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from hermetic.audit.cluster_scope import groups_of, subnets_of
 from hermetic.audit.estate.arm_ids import group_of, is_below, name_of
 from hermetic.audit.estate.azure.gateways import (
     Connection,
@@ -11,9 +12,8 @@ from hermetic.audit.estate.azure.gateways import (
 )
 from hermetic.audit.estate.azure.vnet import Peering, VirtualNetwork
 from hermetic.audit.estate.estate import Estate
-from hermetic.audit.estate.look import Listing, Seen, merged
+from hermetic.audit.estate.observation import Listing, Seen, merged
 from hermetic.audit.estate.questions import Problem, Trouble
-from hermetic.audit.scope import groups_of, subnets_of
 
 GATEWAY_SUBNET = "gatewaysubnet"
 

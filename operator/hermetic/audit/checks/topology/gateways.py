@@ -5,20 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 
 from hermetic.audit.checks.topology.gateway_finding import connections_of, distant_networks, gateways_in
+from hermetic.audit.cluster_scope import missing, network_ids_of, whole_or_unknown
+from hermetic.audit.egress.address_ranges import Space, space, union, without
 from hermetic.audit.egress.prefixes import network as prefix_of
 from hermetic.audit.egress.prefixes import public_part
-from hermetic.audit.egress.space import Space, space, union, without
-from hermetic.audit.egress.surroundings import network_space
+from hermetic.audit.egress.subnet_context import network_space
 from hermetic.audit.estate.arm_ids import name_of, parent_of
 from hermetic.audit.estate.azure.gateways import Connection, LearnedRoute, LearnedRoutes, VirtualNetworkGateway
 from hermetic.audit.estate.azure.vnet import VirtualNetwork
 from hermetic.audit.estate.estate import Estate
-from hermetic.audit.estate.look import Seen
+from hermetic.audit.estate.observation import Seen
+from hermetic.audit.evaluation import Judgement, cannot_say, does_not_apply, fails, passes
 from hermetic.audit.findings import Severity
-from hermetic.audit.judging import Judgement, cannot_say, does_not_apply, fails, passes
 from hermetic.audit.policy import Policy
-from hermetic.audit.reach import each_network
-from hermetic.audit.scope import missing, network_ids_of, whole_or_unknown
+from hermetic.audit.reachable_networks import each_network
 
 
 def present(estate: Estate, _policy: Policy) -> Iterator[Judgement]:

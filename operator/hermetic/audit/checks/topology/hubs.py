@@ -11,11 +11,11 @@ from hermetic.audit.estate.arm_ids import name_of, same_id
 from hermetic.audit.estate.azure.hubs import HubConnection, HubRoutes, VirtualHub
 from hermetic.audit.estate.azure.vnet import Peering, VirtualNetwork
 from hermetic.audit.estate.estate import Estate
-from hermetic.audit.estate.look import Listing, Seen
+from hermetic.audit.estate.observation import Listing, Seen
 from hermetic.audit.estate.questions import Problem, Trouble
-from hermetic.audit.judging import Judgement, fails, whatever_is_damaged
+from hermetic.audit.evaluation import Judgement, fails, whatever_is_damaged
 from hermetic.audit.policy import Policy
-from hermetic.audit.reach import each_network, each_or_none, throughout
+from hermetic.audit.reachable_networks import each_network, each_or_none, throughout
 
 HUB_NETWORK, HUB_PEERING = "hv_", "remotevnettohubpeering"
 """How Azure begins the name of a hub's own network, and of the peering with it, in lower case."""

@@ -6,8 +6,9 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from hermetic.audit.egress.hidden_addresses import told
-from hermetic.audit.egress.inventory import instances_of, readable
+from hermetic.audit.cluster_scope import is_flexible, missing, node_group_of, pools_of
+from hermetic.audit.egress.default_outbound import told
+from hermetic.audit.egress.resource_lookup import instances_of, readable
 from hermetic.audit.estate.arm_ids import is_below
 from hermetic.audit.estate.azure.addresses import ScaleSetPublicAddress
 from hermetic.audit.estate.azure.vnet import (
@@ -19,10 +20,9 @@ from hermetic.audit.estate.azure.vnet import (
     ScaleSet,
 )
 from hermetic.audit.estate.estate import Estate
-from hermetic.audit.estate.look import Listing, Look
+from hermetic.audit.estate.observation import Listing, Look
 from hermetic.audit.policy import Policy
-from hermetic.audit.reach import is_in, reached_network_ids, throughout
-from hermetic.audit.scope import is_flexible, missing, node_group_of, pools_of
+from hermetic.audit.reachable_networks import is_in, reached_network_ids, throughout
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,10 +8,11 @@ from dataclasses import replace
 from typing import TypeVar
 
 from hermetic.audit.checks.nsg.verdicts import firewall_looks
-from hermetic.audit.checks.topology.behind_the_lock import Applied, applied_in_graph, rules_of
+from hermetic.audit.checks.topology.locked_node_group import Applied, applied_in_graph, rules_of
+from hermetic.audit.cluster_scope import missing, subnets_of
 from hermetic.audit.egress.prefixes import network as prefix_of
 from hermetic.audit.egress.prefixes import public_part
-from hermetic.audit.egress.surroundings import surroundings
+from hermetic.audit.egress.subnet_context import surroundings
 from hermetic.audit.estate.arm_ids import is_below, name_of
 from hermetic.audit.estate.azure.graph import AdminRulesInGraph, ConnectivityInGraph
 from hermetic.audit.estate.azure.network_manager import (
@@ -22,11 +23,10 @@ from hermetic.audit.estate.azure.network_manager import (
 )
 from hermetic.audit.estate.azure.vnet import VirtualNetwork
 from hermetic.audit.estate.estate import Estate
-from hermetic.audit.estate.look import Look, Seen, is_locked
-from hermetic.audit.judging import Judgement, cannot_say, fails, passes, whatever_is_damaged
+from hermetic.audit.estate.observation import Look, Seen, is_locked
+from hermetic.audit.evaluation import Judgement, cannot_say, fails, passes, whatever_is_damaged
 from hermetic.audit.policy import Policy
-from hermetic.audit.reach import each_network
-from hermetic.audit.scope import missing, subnets_of
+from hermetic.audit.reachable_networks import each_network
 
 P = TypeVar("P", EffectiveConnectivity, EffectiveAdminRules)
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from hermetic.audit.cluster_scope import ScopedSubnet, each_subnet
 from hermetic.audit.estate.azure.flow_logs import FlowLog
 from hermetic.audit.estate.azure.vnet import Subnet, VirtualNetwork
 from hermetic.audit.estate.estate import Estate
-from hermetic.audit.estate.look import Seen
-from hermetic.audit.judging import Judgement, cannot_say, fails, passes
+from hermetic.audit.estate.observation import Seen
+from hermetic.audit.evaluation import Judgement, cannot_say, fails, passes
 from hermetic.audit.policy import Policy
-from hermetic.audit.reach import each_network
-from hermetic.audit.scope import ScopedSubnet, each_subnet
+from hermetic.audit.reachable_networks import each_network
 
 
 def sharing(estate: Estate, _policy: Policy) -> Iterator[Judgement]:

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 
 from hermetic.audit.estate.arm_ids import name_of, same_id
-from hermetic.audit.estate.azure.inhabitants import InhabitedNetwork
+from hermetic.audit.estate.azure.network_members import InhabitedNetwork
 from hermetic.audit.estate.azure.vnet import Peering, VirtualNetwork
 from hermetic.audit.estate.estate import Estate
-from hermetic.audit.estate.look import Listing, Seen
+from hermetic.audit.estate.observation import Listing, Seen
 from hermetic.audit.estate.questions import Problem, Trouble
-from hermetic.audit.judging import Judgement, cannot_say, fails, passes
+from hermetic.audit.evaluation import Judgement, cannot_say, fails, passes
 from hermetic.audit.policy import Policy
-from hermetic.audit.reach import each_network, each_or_none
+from hermetic.audit.reachable_networks import each_network, each_or_none
 
 PERMISSION = f"{Peering.TYPE}/read"
 

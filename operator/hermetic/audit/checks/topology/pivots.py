@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from enum import Enum
 
-from hermetic.audit.checks.topology.machine_ways import ways_out
+from hermetic.audit.checks.topology.machine_egress import ways_out
 from hermetic.audit.checks.topology.machines import Interface, Machine, machines_of
+from hermetic.audit.cluster_scope import ScopedSubnet, peerings_of, subnets_of, whole_or_unknown
+from hermetic.audit.egress.nsg_reachability import Direction, Trip, stops_all
 from hermetic.audit.egress.prefixes import networks
-from hermetic.audit.egress.stopping import Direction, Trip, stops_all
 from hermetic.audit.estate.arm_ids import name_of
 from hermetic.audit.estate.azure.security_groups import SecurityGroup
 from hermetic.audit.estate.azure.vnet import Subnet
 from hermetic.audit.estate.estate import Estate
-from hermetic.audit.estate.look import Look, Seen
-from hermetic.audit.judging import Judgement, cannot_say, fails, passes, whatever_is_damaged
+from hermetic.audit.estate.observation import Look, Seen
+from hermetic.audit.evaluation import Judgement, cannot_say, fails, passes, whatever_is_damaged
 from hermetic.audit.policy import Policy
-from hermetic.audit.scope import ScopedSubnet, peerings_of, subnets_of, whole_or_unknown
 
 
 class Gate(Enum):

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from hermetic.audit.estate.arm_fields import FreeMap
 from hermetic.audit.estate.azure.aks import ManagedCluster
 from hermetic.audit.estate.resource import Part
-from hermetic.audit.estate.spelling import FreeMap
 
 
 class OutboundAddresses(Part):

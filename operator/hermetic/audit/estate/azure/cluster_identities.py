@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar, Self
 
+from hermetic.audit.estate.arm_fields import FreeMap, spelling
 from hermetic.audit.estate.azure.versions import CONTAINER_SERVICE
 from hermetic.audit.estate.questions import Body
 from hermetic.audit.estate.resource import Resource
-from hermetic.audit.estate.spelling import FreeMap, spelling
 
 OBJECT_IDS = frozenset({"objectid", "principalid"})
 HOLDERS = frozenset(

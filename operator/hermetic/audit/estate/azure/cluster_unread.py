@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar, Self
 
+from hermetic.audit.estate.arm_fields import FreeMap, child, spelling
 from hermetic.audit.estate.azure.versions import CONTAINER_SERVICE
 from hermetic.audit.estate.questions import Body
 from hermetic.audit.estate.resource import Resource
-from hermetic.audit.estate.spelling import FreeMap, child, spelling
 
 
 def _names(text: str) -> frozenset[str]:

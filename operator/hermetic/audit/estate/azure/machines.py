@@ -11,11 +11,11 @@ from datetime import datetime
 from typing import ClassVar, Self
 
 from hermetic.api.times import zoned
+from hermetic.audit.estate.arm_fields import child
 from hermetic.audit.estate.azure.versions import COMPUTE
 from hermetic.audit.estate.azure.vnet import ExtensionSettings, MachineExtension, MachineIdentity
 from hermetic.audit.estate.questions import Body
 from hermetic.audit.estate.resource import Part, Resource
-from hermetic.audit.estate.spelling import child
 from hermetic.errors import FactDamaged
 
 

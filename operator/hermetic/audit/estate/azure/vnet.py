@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import ClassVar, Self
 
+from hermetic.audit.estate.arm_fields import FreeMap
 from hermetic.audit.estate.azure.versions import COMPUTE, NETWORK, SCALE_SET_CHILDREN
 from hermetic.audit.estate.questions import Body
 from hermetic.audit.estate.resource import Part, Reference, Resource
-from hermetic.audit.estate.spelling import FreeMap
 from hermetic.errors import FactDamaged
 
 

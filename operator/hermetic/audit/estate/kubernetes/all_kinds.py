@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hermetic.audit.estate.kubernetes import mesh, other_ways
+from hermetic.audit.estate.kubernetes import alternative_paths, mesh
 from hermetic.audit.estate.kubernetes.admin_policies import (
     AdminNetworkPolicy,
     BaselineAdminNetworkPolicy,
@@ -89,18 +89,18 @@ KINDS: tuple[type[KubernetesObject], ...] = (
     AdminNetworkPolicy,
     BaselineAdminNetworkPolicy,
     ClusterNetworkPolicy,
-    other_ways.CiliumEgressGatewayPolicy,
-    other_ways.CiliumLocalRedirectPolicy,
-    other_ways.CiliumEnvoyConfig,
-    other_ways.CiliumClusterwideEnvoyConfig,
-    other_ways.CiliumExternalWorkload,
-    other_ways.CalicoEgressGatewayPolicy,
-    other_ways.CalicoExternalNetwork,
-    other_ways.CalicoBgpPeer,
-    other_ways.TigeraEgressGateway,
-    other_ways.NetworkAttachmentDefinition,
-    other_ways.PodNetwork,
-    other_ways.EnvoyFilter,
+    alternative_paths.CiliumEgressGatewayPolicy,
+    alternative_paths.CiliumLocalRedirectPolicy,
+    alternative_paths.CiliumEnvoyConfig,
+    alternative_paths.CiliumClusterwideEnvoyConfig,
+    alternative_paths.CiliumExternalWorkload,
+    alternative_paths.CalicoEgressGatewayPolicy,
+    alternative_paths.CalicoExternalNetwork,
+    alternative_paths.CalicoBgpPeer,
+    alternative_paths.TigeraEgressGateway,
+    alternative_paths.NetworkAttachmentDefinition,
+    alternative_paths.PodNetwork,
+    alternative_paths.EnvoyFilter,
     mesh.ServiceEntry,
     mesh.WorkloadEntry,
     mesh.MeshGateway,

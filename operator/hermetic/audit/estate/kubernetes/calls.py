@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
+from hermetic.audit.estate.arm_fields import FreeMap
 from hermetic.audit.estate.kubernetes.config_values import kept_variables
 from hermetic.audit.estate.kubernetes.environment import NOT_KEPT
 from hermetic.audit.estate.kubernetes.mesh_config import MeshConfig, mesh_summary
 from hermetic.audit.estate.kubernetes.objects import KubernetesObject, Trimmed
 from hermetic.audit.estate.resource import Part
-from hermetic.audit.estate.spelling import FreeMap
 
 IMPORTED = (".server", ".override")
 """How keys of kube-system/coredns-custom end that AKS's Corefile imports."""

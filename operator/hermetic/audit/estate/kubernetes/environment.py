@@ -6,10 +6,10 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from hermetic.audit.estate.arm_fields import FreeMap
+from hermetic.audit.estate.kubernetes.external_hosts import host_outside, outside
 from hermetic.audit.estate.kubernetes.objects import Trimmed
-from hermetic.audit.estate.kubernetes.outside import host_outside, outside
 from hermetic.audit.estate.resource import Part
-from hermetic.audit.estate.spelling import FreeMap
 
 PROXIES = frozenset({"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "FTP_PROXY"})
 HUB_KEYS = frozenset(

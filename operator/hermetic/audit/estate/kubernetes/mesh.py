@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, ClassVar
 
+from hermetic.audit.estate.arm_fields import FreeMap
 from hermetic.audit.estate.kubernetes.corefile import bare_host
 from hermetic.audit.estate.kubernetes.images import registry_of
 from hermetic.audit.estate.kubernetes.objects import KubernetesObject
 from hermetic.audit.estate.resource import Part
-from hermetic.audit.estate.spelling import FreeMap
 
 
 class MeshEndpoint(Part):

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import Any, ClassVar, Self
 
 from hermetic.api.field_managers import last_writer, newest
+from hermetic.audit.estate.arm_fields import FreeMap
 from hermetic.audit.estate.questions import Body, Source
 from hermetic.audit.estate.resource import Part, Resource
-from hermetic.audit.estate.spelling import FreeMap
 from hermetic.errors import FactDamaged
 
 EVERYWHERE = ""

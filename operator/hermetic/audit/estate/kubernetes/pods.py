@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar
 
+from hermetic.audit.estate.arm_fields import FreeMap
 from hermetic.audit.estate.kubernetes.environment import EnvSource, EnvVar, is_kept
+from hermetic.audit.estate.kubernetes.external_hosts import outside
 from hermetic.audit.estate.kubernetes.objects import KubernetesObject, Trimmed
-from hermetic.audit.estate.kubernetes.outside import outside
 from hermetic.audit.estate.kubernetes.volumes import Volume, VolumeMount, without_plain_volumes
 from hermetic.audit.estate.resource import Part
-from hermetic.audit.estate.spelling import FreeMap
 
 # DaemonSets that enforce policies, by the namespace in which AKS or their own installer runs them.
 POLICY_ENGINES: Mapping[str, str] = {

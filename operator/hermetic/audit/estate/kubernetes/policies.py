@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar
 
+from hermetic.audit.estate.arm_fields import FreeMap
 from hermetic.audit.estate.kubernetes.objects import KubernetesObject
 from hermetic.audit.estate.resource import Part
-from hermetic.audit.estate.spelling import FreeMap
 
 
 class Requirement(Part):

@@ -11,8 +11,8 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from hermetic.audit.estate.arm_fields import Field, fields_of, spelling
 from hermetic.audit.estate.kubernetes.objects import KubernetesObject, Trimmed
-from hermetic.audit.estate.spelling import Field, fields_of, spelling
 
 
 def projected(kind: type[KubernetesObject], manifest: Mapping[str, Any]) -> dict[str, Any]:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import ClassVar
 
 from hermetic.api.public_services import given, is_internal
+from hermetic.audit.estate.arm_fields import FreeMap
 from hermetic.audit.estate.kubernetes.objects import KubernetesObject
 from hermetic.audit.estate.resource import Part
-from hermetic.audit.estate.spelling import FreeMap
 
 
 class Address(Part):

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from hermetic.audit.estate.arm_fields import FreeMap
 from hermetic.audit.estate.resource import Part
-from hermetic.audit.estate.spelling import FreeMap
 
 
 class VolumeMount(Part):

@@ -11,12 +11,12 @@ from typing import Any, ClassVar, Self
 
 from pydantic import PrivateAttr
 
+from hermetic.audit.estate.arm_fields import MISSHAPEN
 from hermetic.audit.estate.probe.addresses import is_address, is_public
 from hermetic.audit.estate.probe.dns import DnsReading, DnsReply, dns_reply
 from hermetic.audit.estate.probe.readings import Reading, Reply, Target, reply
 from hermetic.audit.estate.questions import Body, Problem, Source, Trouble
 from hermetic.audit.estate.resource import Resource
-from hermetic.audit.estate.spelling import MISSHAPEN
 
 LARGEST_ANSWER = 65536
 

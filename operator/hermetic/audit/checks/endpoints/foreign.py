@@ -1,0 +1,89 @@
+"""Private endpoints of others at what our pods write to: closed public access does not close those."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from hermetic.audit.cluster_scope import whole_or_unknown
+from hermetic.audit.endpoint_consumers import networks_unseen, others_of
+from hermetic.audit.estate.arm_ids import name_of
+from hermetic.audit.estate.azure.private_link import MonitorScope
+from hermetic.audit.estate.azure.registries import Registry
+from hermetic.audit.estate.azure.storage import FileShare, StorageAccount
+from hermetic.audit.estate.estate import Estate
+from hermetic.audit.estate.observation import Seen
+from hermetic.audit.evaluation import (
+    Judgement,
+    cannot_say,
+    does_not_apply,
+    fails,
+    passes,
+    whatever_is_damaged,
+)
+from hermetic.audit.findings import Severity, Verdict
+from hermetic.audit.policy import Policy
+from hermetic.audit.private_links import targets_of
+from hermetic.audit.registry_storage_scope import each_account, each_registry, each_share
+
+Store = Registry | StorageAccount | FileShare | MonitorScope
+
+
+def stranger(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+    """Every registry, account, file share and monitor scope in scope: who is connected to it."""
+
+    def judge(seen: Seen[Registry] | Seen[StorageAccount] | Seen[FileShare]) -> Iterator[Judgement]:
+        yield from _store(estate, policy, seen.value, seen)
+
+    said = [
+        *each_registry(estate, policy, judge),
+        *each_account(estate, policy, judge),
+        *each_share(estate, policy, judge),
+        *_scopes(estate, policy),
+    ]
+    found = [one for one in said if not _is_nothing(one)]
+    yield from found or said
+
+
+def _is_nothing(said: Judgement) -> bool:
+    """Whether a kind is not in use, and that was seen."""
+    return said.verdict is Verdict.NOT_APPLICABLE and not any(look.problem for look in said.looks)
+
+
+def _scopes(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+    targets = targets_of(estate, policy, MonitorScope.TYPE)
+    for target in targets:
+        seen = estate.one(MonitorScope, target)
+        if seen.value is None:
+            yield cannot_say(target, "NotSeen", "a private endpoint leads to it, and it could not be read", seen)
+        else:
+            yield from whatever_is_damaged(target, _store(estate, policy, seen.value, seen))
+    if targets.items:
+        yield from whole_or_unknown(estate.cluster, "monitor scopes in reach", targets)
+    else:
+        words = "no private endpoint in reach leads to Azure Monitor"
+        yield does_not_apply(estate.cluster, "NoMonitorScope", words, targets)
+
+
+def _store(estate: Estate, policy: Policy, store: Store | None, seen: Seen[Store]) -> Iterator[Judgement]:
+    connections = store.private_endpoint_connections if store is not None else None
+    if connections is None:
+        yield cannot_say(seen.target, "ConnectionsNotSeen", "the answer does not list its private endpoints", seen)
+        return
+    others = others_of(estate, policy, connections)
+    unseen = networks_unseen(estate)
+    path = f"pod -> {name_of(seen.target)} -> private endpoint of another subscription"
+    for other in others.connected:
+        words, fill = f"a private endpoint that is not ours is connected: {other.words}", {"LINK_ID": other.link}
+        if unseen:
+            yield cannot_say(seen.target, "WhoseNotSeen", words, *unseen, seen)
+        else:
+            yield fails(seen.target, "Stranger", words, seen, paths=(path,), fill=fill)
+    for other in others.waiting:
+        words, fill = f"a private endpoint that is not ours waits for approval: {other.words}", {"LINK_ID": other.link}
+        yield fails(seen.target, "StrangerWaits", words, seen, severity=Severity.MEDIUM, fill=fill)
+    if others.odd:
+        yield cannot_say(seen.target, "StateUnknown", "; ".join(others.odd), seen)
+    for damage in others.damage:
+        yield cannot_say(seen.target, "Unreadable", damage.problem.detail, damage)
+    if not others:
+        yield passes(seen.target, "OursOnly", "only private endpoints of ours are connected", seen)

@@ -1,0 +1,192 @@
+"""Objects that send packets another way than the pod's own network, or make the mesh let them out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+
+from hermetic.audit.checks.kube_policies.mesh_settings import is_there, judge_settings
+from hermetic.audit.egress.prefixes import network, public_part
+from hermetic.audit.estate.estate import Estate
+from hermetic.audit.estate.kubernetes import alternative_paths as kinds
+from hermetic.audit.estate.kubernetes.calls import ConfigMap
+from hermetic.audit.estate.kubernetes.corefile import bare_host
+from hermetic.audit.estate.kubernetes.external_hosts import is_outside
+from hermetic.audit.estate.kubernetes.mesh import (
+    MeshGateway,
+    RequestAuthentication,
+    ServiceEntry,
+    Sidecar,
+    VirtualService,
+    WasmPlugin,
+    WorkloadEntry,
+)
+from hermetic.audit.estate.kubernetes.names import is_inside
+from hermetic.audit.estate.kubernetes.objects import KubernetesObject
+from hermetic.audit.estate.kubernetes.served import SERVED, ServedGroup
+from hermetic.audit.estate.observation import Look
+from hermetic.audit.estate.probe.addresses import is_address
+from hermetic.audit.evaluation import Judgement, cannot_say, fails
+from hermetic.audit.findings import Severity, Verdict
+from hermetic.audit.kube_findings import counted, everywhere, objections, settled
+from hermetic.audit.policy import Policy
+
+_BY_GATEWAYS = frozenset({"Gateway", "Ingress", "Service"})
+ALLOW_ANY = "ALLOW_ANY"
+
+
+@dataclass(frozen=True, slots=True)
+class _Way:
+    """What one object of a kind does; Unknown where that depends on what the audit does not read."""
+
+    kind: type[KubernetesObject]
+    does: str
+    verdict: Verdict = Verdict.FAIL
+    severity: Severity = Severity.HIGH
+
+
+WAYS = (
+    _Way(kinds.CiliumEgressGatewayPolicy, "sends the traffic of the pods that it selects out by a gateway node"),
+    _Way(kinds.CiliumExternalWorkload, "lets a machine outside take part in the cluster's network"),
+    _Way(kinds.CalicoEgressGatewayPolicy, "sends the traffic of pods out by egress gateways"),
+    _Way(kinds.CalicoExternalNetwork, "joins the pods' network with one outside"),
+    _Way(kinds.TigeraEgressGateway, "runs a gateway by which pods leave with addresses of its own"),
+    _Way(kinds.PodNetwork, "gives pods an interface in another virtual network"),
+    _Way(kinds.CalicoBgpPeer, "takes routes from a router, which may hold a default route", Verdict.UNKNOWN),
+    _Way(
+        kinds.NetworkAttachmentDefinition,
+        "gives pods a second interface, to which policies do not apply",
+        Verdict.UNKNOWN,
+    ),
+    _Way(kinds.CiliumEnvoyConfig, "gives Envoy destinations of its own", Verdict.UNKNOWN),
+    _Way(kinds.CiliumClusterwideEnvoyConfig, "gives Envoy destinations of its own", Verdict.UNKNOWN),
+    _Way(
+        kinds.CiliumLocalRedirectPolicy,
+        "redirects traffic for an address or a Service to pods of the node",
+        Verdict.UNKNOWN,
+        Severity.MEDIUM,
+    ),
+    _Way(
+        kinds.EnvoyFilter,
+        "changes the proxies of the mesh by hand, their destinations included",
+        Verdict.UNKNOWN,
+        Severity.MEDIUM,
+    ),
+)
+
+
+def other_ways(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
+    """None of these objects is there."""
+    listings = tuple(everywhere(estate, way.kind) for way in WAYS)
+    said = tuple(
+        one for way, listing in zip(WAYS, listings, strict=True) for one in objections(listing, partial(_is, way))
+    )
+    fine = "no object sends packets of pods by a gateway, a second network or a proxy of its own"
+    yield from settled(estate, said, "NoOtherWay", fine, *listings)
+
+
+def _is(way: _Way, one: KubernetesObject) -> Iterator[Judgement]:
+    owner = one.metadata.controller
+    if owner is not None and owner.kind in _BY_GATEWAYS:
+        return  # made for a Gateway, an Ingress or a Service, which other checks judge
+    if way.verdict is Verdict.FAIL:
+        path = f"pod -> {one.id} -> outside of the cluster's network"
+        yield fails(one.id, "OtherWay", way.does, one, paths=(path,), severity=way.severity)
+    else:
+        message = f"{way.does}: where that leads is not read"
+        yield cannot_say(one.id, "OtherWayNotRead", message, one, severity=way.severity)
+
+
+# ------------------------------------------------------------------ Istio
+
+
+def mesh_egress(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+    """Nothing in the mesh names a destination outside, and no proxy is set to let everything through."""
+    entries, workloads = everywhere(estate, ServiceEntry), everywhere(estate, WorkloadEntry)
+    gateways, sidecars = everywhere(estate, MeshGateway), everywhere(estate, Sidecar)
+    services, maps = everywhere(estate, VirtualService), everywhere(estate, ConfigMap)
+    tokens, plugins = everywhere(estate, RequestAuthentication), everywhere(estate, WasmPlugin)
+    said = (
+        *objections(entries, _judge_entry),
+        *objections(workloads, _judge_workload),
+        *objections(gateways, _judge_gateway),
+        *objections(sidecars, _judge_sidecar),
+        *objections(services, _judge_service),
+        *objections(tokens, _judge_tokens),
+        *objections(plugins, partial(_judge_plugin, policy)),
+        *judge_settings(estate, maps),
+    )
+    fine = f"{counted(len(entries), 'ServiceEntry', 'ServiceEntries')}: nothing in the mesh names a destination outside"
+    looks: tuple[Look, ...] = (entries, workloads, gateways, sidecars, services, tokens, plugins)
+    if is_there(estate):  # without Istio there is no mesh that a ConfigMap could set up
+        looks = (*looks, maps, estate.every(ServedGroup, SERVED.target))
+    yield from settled(estate, said, "MeshInside", fine, *looks)
+
+
+def _judge_entry(entry: ServiceEntry) -> Iterator[Judgement]:
+    outside = [one for one in entry.leads_to if _is_outside(one)]
+    if outside:
+        yield _leads_out(entry, f"makes {', '.join(outside[:3])} a destination of the mesh", outside[0])
+    elif not entry.leads_to and not entry.spec.workload_selector:
+        yield cannot_say(entry.id, "DestinationNotSeen", "names no destination that the audit can read", entry)
+
+
+def _judge_workload(entry: WorkloadEntry) -> Iterator[Judgement]:
+    address = entry.spec.address or ""
+    if address and _is_outside(address):
+        yield _leads_out(entry, f"makes {address} a workload of the mesh", address)
+
+
+def _judge_gateway(gateway: MeshGateway) -> Iterator[Judgement]:
+    chosen = [value for value in (gateway.spec.selector or {}).values() if "egress" in value.lower()]
+    if chosen:
+        yield _leads_out(gateway, f"opens ports on the egress gateway {chosen[0]}", chosen[0])
+
+
+def _judge_sidecar(sidecar: Sidecar) -> Iterator[Judgement]:
+    outbound = sidecar.spec.outbound_traffic_policy
+    if outbound is None:
+        return
+    proxy = outbound.egress_proxy.host if outbound.egress_proxy is not None else ""
+    if proxy:
+        yield _leads_out(sidecar, f"sends what the mesh does not know to {proxy}", proxy)
+    elif outbound.mode == ALLOW_ANY:
+        message = (
+            f"outboundTrafficPolicy.mode is {ALLOW_ANY}: proxies let everything through that the mesh does not know"
+        )
+        yield fails(sidecar.id, "AllowAny", message, sidecar, severity=Severity.MEDIUM)
+
+
+def _judge_service(service: VirtualService) -> Iterator[Judgement]:
+    outside = [one for one in service.leads_to if _is_outside(one)]
+    if outside:
+        yield _leads_out(service, f"sends traffic to {', '.join(outside[:3])}", outside[0])
+
+
+def _judge_tokens(tokens: RequestAuthentication) -> Iterator[Judgement]:
+    outside = [one for one in tokens.fetches if _is_outside(bare_host(one))]
+    if outside:
+        yield _leads_out(tokens, f"has keys fetched from {', '.join(outside[:3])}", bare_host(outside[0]))
+
+
+def _judge_plugin(policy: Policy, plugin: WasmPlugin) -> Iterator[Judgement]:
+    """Code that each proxy fetches by itself: from a registry that images may come from, or from inside."""
+    host = plugin.host
+    approved = frozenset(one.lower() for one in policy.allowed_registries)
+    if host and host not in approved and (is_outside(host) or (approved and not is_inside(host))):
+        yield _leads_out(plugin, f"runs code in proxies that they fetch from {host}", host)
+
+
+def _leads_out(one: KubernetesObject, message: str, target: str) -> Judgement:
+    return fails(one.id, "MeshEgress", message, one, paths=(f"pod -> proxy of the mesh -> {target}",))
+
+
+def _is_outside(destination: str) -> bool:
+    """A name, an address, a range, or a socket of the node's own file system."""
+    if destination.startswith("unix:"):
+        return False
+    whole = network(destination)
+    if whole is not None and not is_address(destination):
+        return bool(public_part(whole))
+    return not is_inside(destination.removeprefix("*."))

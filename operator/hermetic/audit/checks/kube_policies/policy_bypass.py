@@ -1,0 +1,58 @@
+"""Ways out that no network policy applies to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from hermetic.audit.estate.estate import Estate
+from hermetic.audit.estate.kubernetes.nodes import StaticGatewayConfiguration
+from hermetic.audit.estate.kubernetes.pods import Pod
+from hermetic.audit.evaluation import Judgement, fails
+from hermetic.audit.kube_findings import counted, everywhere, objections, settled
+from hermetic.audit.policy import Policy
+from hermetic.audit.workloads import pods_and_templates
+
+STATIC_GATEWAY = "kubernetes.azure.com/static-gateway-configuration"
+SERVICE_GATEWAY = "kubernetes.azure.com/service-egress-gateway"
+
+
+def static_egress(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
+    """A static egress gateway carries traffic of annotated pods out, past every network policy."""
+    gateways, pods = everywhere(estate, StaticGatewayConfiguration), pods_and_templates(estate)
+
+    def judge_gateway(gateway: StaticGatewayConfiguration) -> Iterator[Judgement]:
+        path = f"annotated pod -> {gateway.id} -> gateway node -> internet"
+        yield fails(gateway.id, "StaticEgressGateway", "a static egress gateway is configured", gateway, paths=(path,))
+
+    def judge_pod(pod: Pod) -> Iterator[Judgement]:
+        if not pod.has_ended and STATIC_GATEWAY in pod.annotations:
+            name = pod.annotations[STATIC_GATEWAY]
+            yield fails(
+                pod.workload,
+                "UsesStaticEgressGateway",
+                f"its pods are annotated to leave by the static egress gateway {name}",
+                pod,
+                paths=(f"{pod.workload} -> static egress gateway {name} -> internet",),
+            )
+
+    said = (*objections(gateways, judge_gateway), *objections(pods, judge_pod))
+    fine = f"no static egress gateway is configured, and none of {counted(len(pods), 'pod')} asks for one"
+    yield from settled(estate, said, "NoStaticEgressGateway", fine, gateways, pods)
+
+
+def service_egress_gateway(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
+    """A label sends a pod's traffic through the service gateway's own NAT."""
+    pods = pods_and_templates(estate)
+
+    def judge(pod: Pod) -> Iterator[Judgement]:
+        if not pod.has_ended and SERVICE_GATEWAY in pod.labels:
+            yield fails(
+                pod.workload,
+                "UsesServiceEgressGateway",
+                f"its pods are labelled {SERVICE_GATEWAY}={pod.labels[SERVICE_GATEWAY]}",
+                pod,
+                paths=(f"{pod.workload} -> service gateway -> internet",),
+            )
+
+    fine = f"{counted(len(pods), 'pod')}: none is labelled for the service gateway"
+    yield from settled(estate, objections(pods, judge), "NoServiceEgressGateway", fine, pods)

@@ -1,0 +1,109 @@
+"""Doors from outside that are no load balancers of their own: node ports, ingresses, gateways."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from hermetic.audit.estate.estate import Estate
+from hermetic.audit.estate.kubernetes.nodes import Node
+from hermetic.audit.estate.kubernetes.objects import KubernetesObject
+from hermetic.audit.estate.kubernetes.platform import is_the_platforms
+from hermetic.audit.estate.kubernetes.pods import Pod
+from hermetic.audit.estate.kubernetes.services import Gateway, GatewayClass, Ingress, IngressClass, Service
+from hermetic.audit.estate.observation import Listing
+from hermetic.audit.evaluation import Judgement, fails
+from hermetic.audit.kube_findings import counted, everywhere, never_empty, objections, settled
+from hermetic.audit.platform_trust import trust_of
+from hermetic.audit.policy import Policy
+from hermetic.audit.workloads import pods_and_templates
+from hermetic.errors import FactDamaged
+
+# Controllers whose gateway stands on a public address unless the object says otherwise.
+PUBLIC_CONTROLLERS = ("azure/application-gateway", "alb.networking.azure.io/")
+# The classes of those controllers, for objects that still name a class that is gone.
+PUBLIC_CLASSES = frozenset({"azure/application-gateway", "azure-application-gateway", "azure-alb-external"})
+PRIVATE_FRONT = "appgw.ingress.kubernetes.io/use-private-ip"
+
+
+def node_port(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+    """A node port is a door as soon as a node, or a load balancer before the nodes, has a public side."""
+    services = never_empty(everywhere(estate, Service), Service)
+    nodes, pods = never_empty(everywhere(estate, Node), Node), pods_and_templates(estate)
+    public, trust = tuple(_public_sides(services, nodes, policy)), trust_of(estate, policy)
+
+    def judge(service: Service) -> Iterator[Judgement]:
+        ports = service.node_ports
+        if ports and public:
+            yield fails(
+                service.id,
+                "NodePortExposed",
+                f"node port {', '.join(map(str, ports[:5]))} is open on every node, and {public[0]}",
+                service,
+                paths=(f"internet -> {public[0]} -> node port -> {service.id}",),
+            )
+
+    def judge_pod(pod: Pod) -> Iterator[Judgement]:
+        ports = tuple(one.host_port for container in pod.containers for one in container.ports or () if one.host_port)
+        if ports and public and not (pod.has_ended or is_the_platforms(pod, trust)):
+            message = f"host port {', '.join(map(str, ports[:5]))} is open on its node, and {public[0]}"
+            path = f"internet -> {public[0]} -> host port -> {pod.workload}"
+            yield fails(pod.workload, "HostPortExposed", message, pod, paths=(path,))
+
+    said = (*objections(services, judge), *objections(pods, judge_pod))
+    fine = "no node has an external address and no load balancer a public one, so that node ports stay inside"
+    yield from settled(estate, said, "NoPublicSide", fine, services, nodes, pods)
+
+
+def ingress_gateway(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+    """An ingress or gateway is public where its address is, or where its controller makes public ones."""
+    ingresses, gateways = everywhere(estate, Ingress), everywhere(estate, Gateway)
+    classes, gateway_classes = everywhere(estate, IngressClass), everywhere(estate, GatewayClass)
+    controllers = _controllers(classes, gateway_classes)
+
+    def judge_ingress(ingress: Ingress) -> Iterator[Judgement]:
+        private_front = ingress.annotations.get(PRIVATE_FRONT) == "true"
+        yield from _judged(ingress, ingress.class_name, ingress.given, private_front=private_front)
+
+    def judge_gateway(gateway: Gateway) -> Iterator[Judgement]:
+        yield from _judged(gateway, gateway.spec.gateway_class_name or "", gateway.given, private_front=False)
+
+    def _judged(
+        door: Ingress | Gateway, class_name: str, given: tuple[str, ...], *, private_front: bool
+    ) -> Iterator[Judgement]:
+        public = tuple(one for one in given if policy.is_public(one))
+        controller = controllers.get((type(door), class_name), class_name if class_name in PUBLIC_CLASSES else "")
+        if public:
+            message = f"was given {', '.join(public[:5])}"
+        elif not private_front and (controller.startswith(PUBLIC_CONTROLLERS) or class_name in PUBLIC_CLASSES):
+            message = f"its class {class_name} is served by {controller}, which makes public addresses"
+        else:
+            return
+        yield fails(door.id, "PublicDoor", message, door, classes, paths=(f"internet -> {door.id}",))
+
+    said = (*objections(ingresses, judge_ingress), *objections(gateways, judge_gateway))
+    fine = f"{counted(len(ingresses), 'Ingress', 'Ingresses')} and {counted(len(gateways), 'Gateway')}: none is public"
+    looks = (ingresses, gateways, classes, gateway_classes)
+    yield from settled(estate, said, "NoPublicDoor", fine, *looks)
+
+
+def _controllers(
+    classes: Listing[IngressClass], gateway_classes: Listing[GatewayClass]
+) -> Mapping[tuple[type[KubernetesObject], str], str]:
+    found: dict[tuple[type[KubernetesObject], str], str] = {}
+    found.update(((Ingress, one.metadata.name), one.spec.controller or "") for one in classes)
+    found.update(((Gateway, one.metadata.name), one.spec.controller_name or "") for one in gateway_classes)
+    return found
+
+
+def _public_sides(services: Listing[Service], nodes: Listing[Node], policy: Policy) -> Iterator[str]:
+    for node in nodes:
+        for address in node.external:
+            yield f"{node.id} has the external address {address}"
+    for service in services:
+        try:
+            if service.is_load_balancer and (
+                not service.is_internal or any(policy.is_public(one) for one in service.given)
+            ):
+                yield f"{service.id} is a public load balancer"
+        except FactDamaged:
+            continue  # said by the check of that Service

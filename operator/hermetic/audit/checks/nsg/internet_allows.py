@@ -1,0 +1,149 @@
+"""Allows to the internet that come before any deny. The group that holds the rule is what to change."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+from hermetic.audit.checks.nsg.combinations import in_words
+from hermetic.audit.checks.nsg.verdicts import each_surrounded, firewall_looks, path
+from hermetic.audit.cluster_scope import missing
+from hermetic.audit.egress.nsg_matching import denies_every_machine, is_deny, may_match, outbound_in_order
+from hermetic.audit.egress.nsg_rules import NOT_ANSWERED, Hole, holes, passes_all, sure
+from hermetic.audit.egress.resource_lookup import interfaces_in_the_networks, readable
+from hermetic.audit.egress.subnet_context import Layers, Surroundings
+from hermetic.audit.estate.arm_ids import name_of
+from hermetic.audit.estate.azure.security_groups import SecurityGroup
+from hermetic.audit.estate.azure.vnet import NicFields
+from hermetic.audit.estate.estate import Estate
+from hermetic.audit.estate.observation import Look, Seen
+from hermetic.audit.evaluation import Judgement, cannot_say, does_not_apply, fails, passes, whatever_is_damaged
+from hermetic.audit.findings import Severity
+from hermetic.audit.policy import Policy
+
+FIRST_DEFAULT_RULE = 65000
+
+
+@dataclass(slots=True)
+class Used:
+    """A group, and where it stands in the way. `by_firewall` for the places where the declared firewall decides."""
+
+    seen: Seen[SecurityGroup]
+    places: list[tuple[Surroundings, Layers]] = field(default_factory=list)
+    by_firewall: list[tuple[Look, ...]] = field(default_factory=list)
+
+
+def broad_allow(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+    """Judge every group once, by the worst place where it stands."""
+    used: dict[str, Used] = {}
+
+    def gathered(around: Surroundings) -> Iterator[Judgement]:
+        by_firewall = firewall_looks(estate, policy, around)
+        for layers in around.combinations:
+            for seen in layers.groups:
+                known = used.setdefault(seen.target.lower(), Used(seen))
+                if by_firewall is None:
+                    known.places.append((around, layers))
+                else:
+                    known.by_firewall.append(by_firewall)
+        if not any(layers.groups for layers in around.combinations):
+            yield does_not_apply(
+                around.id, "NoSecurityGroup", "there is no rule to judge", around.subnet, *around.looks
+            )
+
+    yield from each_surrounded(estate, gathered)
+    exposed, looks = _exposed_groups(estate, policy)
+    for _, group in sorted(used.items()):
+        yield from whatever_is_damaged(group.seen.target, _judged(group, exposed, looks))
+
+
+def _judged(group: Used, exposed: frozenset[str], looks: tuple[Look, ...]) -> Iterator[Judgement]:
+    seen = group.seen
+    if seen.value is None:
+        yield cannot_say(seen.target, "SecurityGroupNotSeen", "the security group could not be read", seen)
+    elif not group.places:
+        rests_on = (look for one in group.by_firewall for look in one)
+        words = "every default route behind it leads to the declared firewall, which decides"
+        yield does_not_apply(seen.target, "FirewallDecides", words, seen, *rests_on)
+    else:
+        for around, layers in group.places:
+            yield from _holes(seen, seen.value, around, layers)
+        yield from _to_exposed_machines(seen, seen.value, group.places, exposed)
+        needed = looks if _names_application_groups(seen.value) else ()
+        if seen.value.security_rules is None:
+            needed = (*needed, missing(f"{seen.target}: the answer has no list of rules"))
+        yield passes(seen.target, "NoBroadAllow", "no rule of ours allows the internet before a deny", seen, *needed)
+
+
+def _holes(
+    seen: Seen[SecurityGroup], group: SecurityGroup, around: Surroundings, layers: Layers
+) -> Iterator[Judgement]:
+    everyone = around.holes_of(layers)
+    for hole in holes(group.rules, around.ground):
+        if _is_by_default(hole) or hole.through_the_network_tag:
+            continue  # told by nsg-internet-deny, about the subnet
+        is_open = passes_all(hole, sure(everyone), around.ground)
+        if not is_open and passes_all(hole, everyone, around.ground):
+            words = f"{in_words(hole)}: whether another layer seals it was not seen whole"
+            yield cannot_say(seen.target, "RulesNotSeen", words, *around.doubts(layers))
+            continue
+        words = "nothing else stops it" if is_open else "another layer seals it: one change away from open"
+        yield fails(
+            seen.target,
+            "BroadAllow" if is_open else "BroadAllowUnderSeal",
+            f"{in_words(hole)} for subnet {name_of(around.id)}; {words}",
+            seen,
+            paths=(path(around, layers),) if is_open else (),
+            severity=None if is_open else Severity.MEDIUM,
+            fill={"RULE_NAME": hole.rule.name},
+        )
+
+
+def _is_by_default(hole: Hole) -> bool:
+    return hole.rule is NOT_ANSWERED or (hole.rule.priority or 0) >= FIRST_DEFAULT_RULE
+
+
+def _to_exposed_machines(
+    seen: Seen[SecurityGroup],
+    group: SecurityGroup,
+    places: Iterable[tuple[Surroundings, Layers]],
+    exposed: frozenset[str],
+) -> Iterator[Judgement]:
+    """An allow to an application security group with a machine that has a public address: one hop to the internet."""
+    for around, _ in places:
+        for rule in outbound_in_order(group.rules):
+            if is_deny(rule):
+                if denies_every_machine(rule, around.ground):
+                    break
+                continue
+            named = {one.id.lower(): one.id for one in rule.destination_application_security_groups or ()}
+            for group_id in sorted(named.keys() & exposed):
+                if may_match(rule, around.ground):
+                    words = (
+                        f"rule {rule.name} ({rule.priority}) allows {named[group_id]}: machines with public addresses"
+                    )
+                    machine = f"subnet {name_of(around.id)} -> machine of {name_of(group_id)} -> public ip -> internet"
+                    fill = {"RULE_NAME": rule.name}
+                    yield fails(seen.target, "AllowToExposedMachines", words, seen, paths=(machine,), fill=fill)
+
+
+def _names_application_groups(group: SecurityGroup) -> bool:
+    return any(rule.destination_application_security_groups for rule in group.rules)
+
+
+def _exposed_groups(estate: Estate, policy: Policy) -> tuple[frozenset[str], tuple[Look, ...]]:
+    """Application security groups, ids in lower case, with a member that has a public address."""
+    interfaces, looks = interfaces_in_the_networks(estate, policy)
+    damaged: list[Look] = []
+    found: defaultdict[str, set[str]] = defaultdict(set)
+    for nic, groups in readable(interfaces, _groups_if_public, damaged):
+        for group in groups:
+            found[group].add(nic.id)
+    return frozenset(found), (*looks, *damaged)
+
+
+def _groups_if_public(nic: NicFields) -> set[str]:
+    if not any(one.public_ip_address is not None for one in nic.ip_configurations):
+        return set()
+    return {group.id.lower() for one in nic.ip_configurations for group in one.application_security_groups}

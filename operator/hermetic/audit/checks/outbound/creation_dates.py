@@ -1,0 +1,165 @@
+"""An interface whose hidden address Azure does not show, decided by two dates.
+
+A machine that was created strictly after the moment from which its subnet is known to be private has no hidden address.
+Older, of the same moment, after the begin of the audit, or one of the two dates not known: Unknown, with the order that
+settles it. Only machines of
+the node resource group are decided so: AKS never moves them to another subnet, while other interfaces can be moved.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from hermetic.api.times import timestamp
+from hermetic.audit.cluster_scope import node_group_of, scale_sets_of, subnets_by_id
+from hermetic.audit.egress.machine_dates import Created, created
+from hermetic.audit.egress.private_since import Since, Void, is_private, private_since
+from hermetic.audit.egress.subnet_context import surroundings
+from hermetic.audit.estate.arm_ids import is_below, name_of
+from hermetic.audit.estate.azure.vnet import NicFields, ScaleSet, Subnet
+from hermetic.audit.estate.estate import Estate
+from hermetic.audit.estate.observation import Look, Seen
+from hermetic.audit.evaluation import Judgement, cannot_say, passes
+from hermetic.audit.findings import Severity, Verdict
+from hermetic.audit.policy import Policy
+from hermetic.audit.remedies.filling import Fill
+from hermetic.errors import FactDamaged
+
+Subnets = tuple[Seen[Subnet], ...]
+
+NOT_A_NODE = """\
+Azure does not show whether this interface has a hidden public address, and it is not of a node, so no date decides it.
+Stop and deallocate its machine after its subnet became private, then accept this finding with an exception.
+Warning: a machine that is deallocated is stopped until it is started again.
+az vm deallocate --ids MACHINE_ID
+az vm start --ids MACHINE_ID
+"""
+NOT_PRIVATE = """\
+Azure does not show whether this interface has a hidden public address, and a machine in a subnet that is not private
+gets one. Make the subnet private first; then replace the machine.
+az network vnet subnet update --ids SUBNET_ID --default-outbound-access false
+"""
+STATE_IT = """\
+Find out since when the subnet is private; the activity log of Azure goes back 90 days:
+az monitor activity-log list --resource-id SUBNET_ID --offset 89d
+State the moment in the policy file as `subnetsPrivateSince`, with `subnet`, `since` and `statedBy`, and audit again. \
+Where later writes left the subnet private, state with `through` up to when you know that.
+Without a statement: sign this audit, and audit again with --previous more than an hour later.
+hermetic audit --azure CLUSTER_ID --policy policy.yaml
+"""
+REPLACE_IT = """\
+Replace the machine: a re-image or a node image upgrade keeps the machine and the date of its creation.
+Add a pool in the same subnet, which is private now.
+az aks nodepool add --subscription CLUSTER_SUBSCRIPTION --resource-group CLUSTER_GROUP \\
+--cluster-name CLUSTER_NAME --name NEW_POOL --vnet-subnet-id SUBNET_ID
+Move the workloads, then delete the old pool.
+Warning: deleting a pool ends every pod on it. A cluster keeps at least one pool of mode System.
+az aks nodepool delete --subscription CLUSTER_SUBSCRIPTION --resource-group CLUSTER_GROUP \\
+--cluster-name CLUSTER_NAME --name POOL_NAME
+Then audit again:
+hermetic audit --azure CLUSTER_ID --policy policy.yaml
+"""
+IN_FUTURE = """\
+Set the clock of the machine that audits right, and audit again. If the date is still ahead, Azure's answer is wrong: \
+accept this finding with an exception only where the machine is known to be younger than the private subnet.
+hermetic audit --azure CLUSTER_ID --policy policy.yaml
+"""
+UNTOLD = "Azure does not show defaultOutboundConnectivityEnabled of this interface"
+MEANWHILE = "Until then, a route 0.0.0.0/0 -> None in the route table of the subnet stops what would leave this way."
+
+
+def by_time(estate: Estate, policy: Policy, nic: NicFields, seen: tuple[Look, ...], masked: str) -> Judgement:
+    """The verdict on an interface of which Azure does not tell. `seen` is what was asked, `masked` words on masks."""
+    found = _judged(estate, policy, nic, seen)
+    message = f"{UNTOLD}{found.message}; {masked}"
+    if found.verdict is Verdict.PASS:
+        return replace(found, message=message)
+    meanwhile = "" if _is_dropped(estate, nic) else MEANWHILE
+    return replace(found, message=message, remedy=f"{found.remedy}{meanwhile}".strip())
+
+
+def _judged(estate: Estate, policy: Policy, nic: NicFields, seen: tuple[Look, ...]) -> Judgement:
+    subnets = _subnets_of(estate, nic)
+    if not is_below(nic.id, node_group_of(estate) or "-"):
+        machine = {"MACHINE_ID": nic.virtual_machine.id} if nic.virtual_machine is not None else {}
+        return _unknown(nic, "NotTold", "", NOT_A_NODE, *seen, fill=machine)
+    if (open_one := _not_private(nic, subnets)) is not None:
+        words = f", and its subnet {name_of(open_one)} was not seen to be private"
+        fill = {"SUBNET_ID": open_one} if open_one != nic.id else {}
+        return _unknown(nic, "NotTold", words, NOT_PRIVATE, *seen, *subnets, fill=fill)
+    return _by_dates(estate, policy, nic, subnets, (*seen, *subnets))
+
+
+def _by_dates(estate: Estate, policy: Policy, nic: NicFields, subnets: Subnets, seen: tuple[Look, ...]) -> Judgement:
+    known = [(one, private_since(estate, policy, one)) for one in subnets]
+    machine = created(estate, nic)
+    for one, since in known:
+        if not isinstance(since, Since):
+            reason = "PrivateSinceUnknown" if since is None else "WrittenSince"
+            words = f"; {_date(machine)}, and {_why(one, since)}"
+            return _unknown(nic, reason, words, STATE_IT, *seen, fill={"SUBNET_ID": one.target})
+    sinces = [(one, since) for one, since in known if isinstance(since, Since)]
+    looks = (*seen, *machine.looks, *(look for _, since in sinces for look in since.looks))
+    subnet, latest = max(sinces, key=lambda pair: pair[1].at)
+    words = f"; {_date(machine)}, and {_in_words(sinces)}"
+    if machine.at is not None and machine.at > latest.at:
+        if policy.audited_at is not None and machine.at <= policy.audited_at:
+            return passes(nic.id, "CreatedInPrivateSubnet", words, *looks)
+        words += f"; that date is not before this audit, which began at {_moment(policy)}, so it proves nothing"
+        return _unknown(nic, "CreationInFuture", words, IN_FUTURE, *looks)
+    reason = "CreationNotSeen" if machine.at is None else "MachineOlder"
+    fill = {"SUBNET_ID": subnet.target, **_pool_of(estate, nic)}
+    return _unknown(nic, reason, words, REPLACE_IT, *looks, fill=fill)
+
+
+def _unknown(nic: NicFields, reason: str, words: str, remedy: str, *looks: Look, fill: Fill | None = None) -> Judgement:
+    return cannot_say(nic.id, reason, words, *looks, severity=Severity.HIGH, remedy=remedy, fill=fill)
+
+
+def _is_dropped(estate: Estate, nic: NicFields) -> bool:
+    """Whether a route to nowhere is in place already in every subnet of the interface."""
+    ours = subnets_by_id(estate)
+    around = [ours.get(one.lower()) for one in nic.subnet_ids]
+    try:
+        return bool(around) and all(
+            one is not None and one.seen.value is not None and surroundings(estate, one, one.seen.value).drops(4)
+            for one in around
+        )
+    except FactDamaged:
+        return False
+
+
+def _subnets_of(estate: Estate, nic: NicFields) -> Subnets:
+    ours = subnets_by_id(estate)
+    return tuple(ours[one.lower()].seen for one in nic.subnet_ids if one.lower() in ours)
+
+
+def _not_private(nic: NicFields, subnets: Subnets) -> str | None:
+    """A subnet of the interface that is not known to be private, one that is not the cluster's included."""
+    private = {one.target.lower() for one in subnets if is_private(one)}
+    return next((one for one in nic.subnet_ids if one.lower() not in private), None if nic.subnet_ids else nic.id)
+
+
+def _date(machine: Created) -> str:
+    name = "/".join(machine.machine.rsplit("/", 3)[1:]) if machine.machine else "its machine"
+    return f"{name} was created at {timestamp(machine.at)}" if machine.at else f"Azure shows no date of {name}"
+
+
+def _moment(policy: Policy) -> str:
+    return timestamp(policy.audited_at) if policy.audited_at is not None else "a moment that is not known"
+
+
+def _in_words(known: list[tuple[Seen[Subnet], Since]]) -> str:
+    return "; ".join(f"subnet {name_of(one.target)} is private {since.words}" for one, since in known)
+
+
+def _why(subnet: Seen[Subnet], void: Void | None) -> str:
+    if void is None:
+        return f"nothing shows since when its subnet {name_of(subnet.target)} is private"
+    return f"since when its subnet {name_of(subnet.target)} is private is not known any more: {void.words}"
+
+
+def _pool_of(estate: Estate, nic: NicFields) -> dict[str, str]:
+    """The pool as AKS tags its scale set; where the tag is not there, the name of the scale set tells."""
+    owners: list[ScaleSet] = [one for one in scale_sets_of(estate) if is_below(nic.id, one.id)]
+    return next(({"POOL_NAME": one.pool} for one in owners if one.pool), {})

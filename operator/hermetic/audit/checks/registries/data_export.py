@@ -1,0 +1,99 @@
+"""What a registry fetches, sends and copies by itself: each is a way past whoever pulls."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TypeVar
+
+from hermetic.audit.checks.registries.tiers import lesser_tier
+from hermetic.audit.estate.azure.registries import CacheRule, ConnectedRegistry, Registry, Replication, Webhook
+from hermetic.audit.estate.estate import Estate
+from hermetic.audit.estate.observation import Seen
+from hermetic.audit.estate.resource import Resource
+from hermetic.audit.evaluation import Judgement, does_not_apply, fails, passes
+from hermetic.audit.policy import Policy
+from hermetic.audit.registry_storage_scope import each_registry
+
+R = TypeVar("R", bound=Resource)
+
+# The one rule that an isolated cluster needs for AKS's own images.
+REQUIRED = ("mcr.microsoft.com/*", "aks-managed-repository/*")
+
+
+def cache_rules(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+    """Any rule but the required one: names asked for become names that the registry asks for outside."""
+
+    def more(_registry: Registry, rule: CacheRule) -> str:
+        said = ((rule.source_repository or "").lower(), (rule.target_repository or "").lower())
+        if said == REQUIRED and not rule.credential_set_resource_id:
+            return ""
+        signed = f", signed in by {rule.credential_set_resource_id}" if rule.credential_set_resource_id else ""
+        return f"{rule.name} fetches {rule.source_repository or 'from a place not named'}{signed}"
+
+    path = "pod -> registry -> upstream registry -> internet"
+    yield from _each(estate, policy, CacheRule, more, "CacheRule", path)
+
+
+def connected_registries(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+    """A connected registry elsewhere copies what this one holds."""
+
+    def more(_registry: Registry, one: ConnectedRegistry) -> str:
+        return f"{one.name} copies images to another place"
+
+    path = "registry -> connected registry"
+    yield from _each(estate, policy, ConnectedRegistry, more, "ConnectedRegistry", path, is_premium=True)
+
+
+def webhooks(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+    """A webhook tells somebody outside of each push."""
+
+    def more(_registry: Registry, one: Webhook) -> str:
+        return f"{one.name} calls out on events"
+
+    yield from _each(estate, policy, Webhook, more, "Webhook", "registry -> webhook -> internet")
+
+
+def replications(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+    """Copies in other regions; the home region is one of its own replications."""
+
+    def more(registry: Registry, one: Replication) -> str:
+        here, there = _region(registry.location), _region(one.location)
+        return "" if here and here == there else f"{one.name} copies images to {one.location or 'a region not named'}"
+
+    path = "registry -> other region"
+    yield from _each(estate, policy, Replication, more, "Replication", path, is_premium=True)
+
+
+def _each(  # noqa: PLR0913 - the columns of a table
+    estate: Estate,
+    policy: Policy,
+    kind: type[R],
+    more: Callable[[Registry, R], str],
+    reason: str,
+    path: str,
+    *,
+    is_premium: bool = False,
+) -> Iterator[Judgement]:
+    """One judgement per registry: what `more` says of its children, in words; "" is nothing.
+
+    is_premium: only registries of that tier can have such children, so others are not asked for them.
+    """
+
+    def judge(seen: Seen[Registry]) -> Iterator[Judgement]:
+        if is_premium and (tier := lesser_tier(seen)):
+            yield does_not_apply(seen.target, "NotInTier", f"a registry of tier {tier} can have none", seen)
+            return
+        children = estate.every(kind, seen.target)
+        said = {one.name: words for one in children if seen.value is not None and (words := more(seen.value, one))}
+        if said:
+            words, fill = "; ".join(said.values()), {"RULE_NAME": list(said)}
+            yield fails(seen.target, reason, words, seen, children, paths=(path,), fill=fill)
+        else:
+            what = kind.TYPE.rpartition("/")[2]
+            yield passes(seen.target, f"No{reason}", f"nothing leaves by {what}", seen, children)
+
+    yield from each_registry(estate, policy, judge)
+
+
+def _region(location: str | None) -> str:
+    return (location or "").replace(" ", "").lower()

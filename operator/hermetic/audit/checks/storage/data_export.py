@@ -1,0 +1,120 @@
+"""What leaves a storage account by itself, or by those that Entra ID does not know."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from hermetic.audit.checks.storage.accounts import CLOSED
+from hermetic.audit.cluster_scope import network_ids_of
+from hermetic.audit.estate.arm_ids import is_arm_id, same_id
+from hermetic.audit.estate.azure.storage import BlobService, LocalUser, ReplicationPolicy, StorageAccount
+from hermetic.audit.estate.estate import Estate
+from hermetic.audit.estate.observation import Missing, Seen
+from hermetic.audit.evaluation import Judgement, cannot_say, does_not_apply, fails, passes, unreadable
+from hermetic.audit.findings import Severity
+from hermetic.audit.policy import Policy
+from hermetic.audit.registry_storage_scope import each_account
+from hermetic.errors import FactDamaged
+
+# Azure replicates objects of accounts for blobs only.
+WITHOUT_REPLICATION = {"filestorage", "storage"}
+# Azure serves websites from general-purpose v2 accounts and premium block blob accounts only.
+WITHOUT_WEBSITE = {"filestorage", "storage", "blobstorage"}
+
+
+def replication(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+    """High where blobs are copied to an account that is not known to be ours, medium where it is ours."""
+
+    def judge(seen: Seen[StorageAccount]) -> Iterator[Judgement]:
+        kind = (seen.value.kind if seen.value is not None else None) or ""
+        if kind.lower() in WITHOUT_REPLICATION:
+            words = f"an account of kind {kind} replicates no objects"
+            yield does_not_apply(seen.target, "NoReplication", words, seen)
+        else:
+            yield from _replication(estate, policy, seen)
+
+    yield from each_account(estate, policy, judge)
+
+
+def _replication(estate: Estate, policy: Policy, seen: Seen[StorageAccount]) -> Iterator[Judgement]:
+    every = estate.every(ReplicationPolicy, seen.target)
+    copies, odd = list[tuple[str, str]](), list[Missing]()
+    for one in every:
+        try:
+            source, destination = one.source_account or "", one.destination_account or ""
+        except FactDamaged as broken:
+            odd.append(unreadable(broken))
+            continue
+        if not _is(destination, seen) or _is(source, seen):
+            copies.append((one.name, destination))
+    for name, destination in copies:
+        ours = is_arm_id(destination) and policy.owns(destination, estate.cluster, *network_ids_of(estate))
+        words = f"policy {name} replicates objects to {destination or 'an account that is not named'}"
+        yield fails(
+            seen.target,
+            "Replicated" if ours else "ReplicatedBeyond",
+            f"{words}, which is not looked at" if ours else words,
+            seen,
+            every,
+            paths=("pod -> storage -> replication -> other account",),
+            severity=Severity.MEDIUM if ours else None,
+            fill={"RULE_NAME": name},
+        )
+    for damage in odd:
+        yield cannot_say(seen.target, "Unreadable", damage.problem.detail, damage)
+    if not (copies or odd):
+        yield passes(seen.target, "NotReplicated", "no object is replicated from it", seen, every)
+
+
+def _is(account: str, seen: Seen[StorageAccount]) -> bool:
+    """Whether a policy means this account: by its id, or by its name."""
+    name = (seen.value.name if seen.value is not None else "").lower()
+    return same_id(account, seen.target) or (bool(name) and account.lower() == name)
+
+
+def local_users(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+    """Users of SFTP; without SFTP, or with local users off, none of them can sign in."""
+
+    def judge(seen: Seen[StorageAccount]) -> Iterator[Judgement]:
+        account = seen.value
+        if account is None or not account.is_sftp_enabled:
+            yield passes(seen.target, "NoSftp", "SFTP is off, and local users sign in by nothing else", seen)
+        elif account.is_local_user_enabled is False:
+            yield passes(seen.target, "LocalUsersOff", "local users are turned off", seen)
+        else:
+            users = estate.every(LocalUser, seen.target)
+            names = ", ".join(one.name or "one without a name" for one in users)
+            if names:
+                words = f"local users sign in by SFTP, without Entra ID: {names}"
+                path = "pod -> storage -> sftp user"
+                fill = {"RULE_NAME": [one.name for one in users if one.name]}
+                yield fails(seen.target, "LocalUsers", words, seen, users, paths=(path,), fill=fill)
+            else:
+                yield passes(seen.target, "NoUser", "SFTP is on, and no local user is there", seen, users)
+
+    yield from each_account(estate, policy, judge)
+
+
+def static_website(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+    """High where the site is reached from the internet now, medium where public access that is off closes it."""
+
+    def judge(seen: Seen[StorageAccount]) -> Iterator[Judgement]:
+        account = seen.value
+        kind = (account.kind if account is not None else None) or ""
+        if kind.lower() in WITHOUT_WEBSITE:
+            yield does_not_apply(seen.target, "NoWebsite", f"an account of kind {kind} serves no website", seen)
+            return
+        service = estate.one(BlobService, f"{seen.target}/blobServices/default")
+        site = service.value.static_website if service.value is not None else None
+        if site is None or site.enabled is None:
+            words = "the answer does not say whether the account serves a static website"
+            yield cannot_say(seen.target, "NotSaid", words, service)
+        elif not site.enabled:
+            yield passes(seen.target, "WebsiteOff", "the account serves no static website", seen, service)
+        else:
+            is_closed = account is not None and (account.public_network_access or "").lower() in CLOSED
+            words = "what lies in $web is served without a login" + ("; public access is off" if is_closed else "")
+            severity, path = None if is_closed else Severity.HIGH, "pod -> storage -> static website -> internet"
+            yield fails(seen.target, "Website", words, seen, service, paths=(path,), severity=severity)
+
+    yield from each_account(estate, policy, judge)

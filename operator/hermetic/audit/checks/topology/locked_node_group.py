@@ -1,0 +1,44 @@
+"""What Network Manager applies to a network in a locked node resource group, as far as Resource Graph shows it.
+
+The index has one row per network, which names the snapshots that are deployed. It lags, and it leaves out what the
+caller may not read: a row shows what is applied, and no row shows nothing. So what is found here is a finding of the
+configuration's own, and the network itself stays Unknown.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from hermetic.audit.egress.resource_lookup import readable
+from hermetic.audit.estate.azure.graph import AdminRulesInGraph, ConnectivityInGraph
+from hermetic.audit.estate.azure.network_manager import AdminRuleCollection, HeldAdminRule
+from hermetic.audit.estate.estate import Estate
+from hermetic.audit.estate.observation import Look
+
+_SNAPSHOT = re.compile(r"/snapshots/[^/]+/?$", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Applied:
+    """Ids of configurations that are applied to a network, without that of the snapshot; the rows that name them; rows
+    that could not be read."""
+
+    configurations: tuple[str, ...]
+    looks: tuple[Look, ...]
+    damaged: tuple[Look, ...]
+
+
+def applied_in_graph(estate: Estate, kind: type[ConnectivityInGraph | AdminRulesInGraph], network: str) -> Applied:
+    """What the rows of this network name."""
+    damaged: list[Look] = []
+    rows = list(readable(estate.every(kind, network), lambda row: row.applied, damaged))
+    found = {_SNAPSHOT.sub("", one.id): None for _, applied in rows for one in applied}
+    return Applied(tuple(found), tuple(row for row, _ in rows), tuple(damaged))
+
+
+def rules_of(estate: Estate, configuration: str) -> tuple[tuple[HeldAdminRule, ...], tuple[Look, ...]]:
+    """The admin rules that a configuration has now; those of the deployed snapshot may be others."""
+    collections = estate.every(AdminRuleCollection, configuration)
+    listings = [estate.every(HeldAdminRule, one.id) for one in collections]
+    return tuple(rule for listing in listings for rule in listing), (collections, *listings)

@@ -1,0 +1,325 @@
+"""What belongs to the cluster: its pools, subnets, networks, interfaces, and the subscriptions that are looked into.
+
+Every subnet counts that a pool, the API server profile or an interface of an instance touches, named or not. Where a
+list that would show more could not be read, the scope says so, and nobody can conclude from it that there is no more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from hermetic.audit.estate.arm_ids import group_of, parent_of, same_id, subscription_of
+from hermetic.audit.estate.azure.aks import AgentPool, ManagedCluster
+from hermetic.audit.estate.azure.machines import ScaleSetInstance
+from hermetic.audit.estate.azure.vnet import (
+    NetworkInterface,
+    NicFields,
+    Peering,
+    ScaleSet,
+    ScaleSetNic,
+    Subnet,
+    VirtualNetwork,
+)
+from hermetic.audit.estate.estate import Estate
+from hermetic.audit.estate.kubernetes.nodes import AksNodeClass
+from hermetic.audit.estate.kubernetes.objects import EVERYWHERE
+from hermetic.audit.estate.observation import Listing, Look, Missing, Seen, merged
+from hermetic.audit.estate.questions import Problem, Trouble
+from hermetic.audit.estate.resource import Resource
+from hermetic.audit.evaluation import Judgement, cannot_say, unreadable, whatever_is_damaged
+from hermetic.audit.policy import Policy
+from hermetic.errors import FactDamaged
+
+T = TypeVar("T", bound=Resource)
+
+MANAGED_CLUSTERS = "microsoft.containerservice/managedclusters"
+NODE, POD, API_SERVER, INSTANCE, NODE_CLASS = "node", "pod", "apiServer", "instance", "nodeClass"
+
+
+@dataclass(frozen=True, slots=True)
+class ScopedSubnet:
+    """A subnet of the cluster, why it is one, and what was seen of it."""
+
+    id: str
+    roles: frozenset[str]
+    seen: Seen[Subnet]
+
+    @property
+    def is_for_the_api_server_only(self) -> bool:
+        """Delegated to AKS for the API server, and no pool, node or pod has an address in it: nothing of ours sends.
+
+        Whether there may be a node that was not listed is for the looks of `subnets_of` to say. AKS delegates subnets
+        of pods to the same service, and those are named by a pool.
+        """
+        return self.roles == {API_SERVER} and self._is_delegated
+
+    @property
+    def _is_delegated(self) -> bool:
+        """Whether to AKS; a delegation that cannot be read is none."""
+        try:
+            delegations = self.seen.value.delegations if self.seen.value is not None else []
+            return any((one.service_name or "").lower() == MANAGED_CLUSTERS for one in delegations)
+        except FactDamaged:
+            return False
+
+
+def cluster_of(estate: Estate) -> Seen[ManagedCluster]:
+    """The cluster itself."""
+    return estate.one(ManagedCluster, estate.cluster)
+
+
+def pools_of(estate: Estate) -> Listing[AgentPool]:
+    """Its pools. A cluster without one cannot be: that is an answer that was cut."""
+    cluster = cluster_of(estate)
+    profiles = cluster.value.agent_pool_profiles if cluster.value is not None else None
+    problem = cluster.problem
+    if problem is None and not profiles:
+        problem = Problem(
+            Trouble.UNREADABLE, f"{estate.cluster}: no agent pool in the answer, and every cluster has one"
+        )
+    return Listing(estate.cluster, tuple(profiles or ()), cluster.evidence, problem)
+
+
+def node_group_of(estate: Estate) -> str:
+    """/subscriptions/…/resourceGroups/… of the nodes; "" while the cluster is not readable."""
+    cluster = cluster_of(estate).value
+    if cluster is None or not cluster.node_resource_group:
+        return ""
+    return f"/subscriptions/{subscription_of(estate.cluster)}/resourceGroups/{cluster.node_resource_group}"
+
+
+def scale_sets_of(estate: Estate) -> Listing[ScaleSet]:
+    """The scale sets in the node resource group. None at all, where a pool is made of one, cannot be."""
+    group = node_group_of(estate)
+    if not group:
+        return _not_yet(estate)
+    sets = estate.every(ScaleSet, group)
+    if sets.items or sets.problem is not None or not any(_is_made_of_a_scale_set(pool) for pool in pools_of(estate)):
+        return sets
+    detail = f"{group}: a list without any scale set, and the cluster has pools that are made of one"
+    return Listing(sets.target, (), sets.evidence, Problem(Trouble.UNREADABLE, detail))
+
+
+def _is_made_of_a_scale_set(pool: AgentPool) -> bool:
+    return (pool.type or "").lower() not in {"virtualmachines", "availabilityset"} and pool.count != 0
+
+
+def instance_nics_of(estate: Estate) -> Listing[NicFields]:
+    """Interfaces of every node: of scale set instances, and of machines that stand alone in the node resource group.
+
+    A scale set with instances and no interface cannot be: that list is a problem, not an empty truth.
+    """
+    return estate.once("instance_nics", lambda: _instance_nics(estate))
+
+
+def _instance_nics(estate: Estate) -> Listing[NicFields]:
+    sets = scale_sets_of(estate)
+    group = node_group_of(estate)
+    found = [nics_of_set(estate, one) for one in sets if not is_flexible(one)]
+    whole: Listing[NicFields] = merged(group or estate.cluster, *found, _standing_nics_of(estate, group))
+    return Listing(whole.target, whole.items, (*sets.evidence, *whole.evidence), sets.problem or whole.problem)
+
+
+def _standing_nics_of(estate: Estate, group: str) -> Listing[NetworkInterface]:
+    if not group:
+        return _not_yet(estate)
+    alone = estate.every(NetworkInterface, group).where(_may_be_of_a_machine)
+    missed = next(_machines_that_stand_alone(estate), "")
+    if not missed or alone.items or alone.problem is not None:
+        return alone
+    detail = f"{group}: {missed}, and no network interface was listed"
+    return Listing(alone.target, (), alone.evidence, Problem(Trouble.UNREADABLE, detail))
+
+
+def _machines_that_stand_alone(estate: Estate) -> Iterator[str]:
+    """What says that there are such machines, in words."""
+    for pool in pools_of(estate):
+        if (pool.type or "").lower() == "virtualmachines" and pool.count:
+            yield f"pool {pool.name} has {pool.count} machines"
+    for one in scale_sets_of(estate):
+        if is_flexible(one) and one.sku is not None and one.sku.capacity:
+            yield f"the flexible scale set {one.name} has {one.sku.capacity} machines"
+
+
+def is_flexible(scale_set: ScaleSet) -> bool:
+    """Whether its instances are virtual machines of their own; Azure then has no list of their interfaces by set.
+
+    A mode that cannot be read is none: the list by set is asked for, and refused.
+    """
+    try:
+        return (scale_set.orchestration_mode or "").lower() == "flexible"
+    except FactDamaged:
+        return False
+
+
+def _may_be_of_a_machine(nic: NetworkInterface) -> bool:
+    """All but those that say that they are of something else: no machine sends from these."""
+    try:
+        owners = (nic.private_endpoint, nic.private_link_service)
+        return nic.virtual_machine is not None or not any(owners)
+    except FactDamaged:
+        return True
+
+
+def nics_of_set(estate: Estate, scale_set: ScaleSet) -> Listing[NicFields]:
+    """Interfaces of its instances. None at all, where it has instances, cannot be."""
+    return _not_empty(scale_set, estate.every(ScaleSetNic, scale_set.id), "network interface")
+
+
+def instances_of(estate: Estate, scale_set: ScaleSet) -> Listing[ScaleSetInstance]:
+    """Its instances; none of a flexible one, whose machines stand alone. None at all, where it has some, cannot be."""
+    if is_flexible(scale_set):
+        return Listing(scale_set.id)
+    return _not_empty(scale_set, estate.every(ScaleSetInstance, scale_set.id), "instance")
+
+
+def _not_empty(scale_set: ScaleSet, rows: Listing[T], what: str) -> Listing[T]:
+    problem = rows.problem
+    if problem is None and not rows.items and scale_set.sku is not None and (scale_set.sku.capacity or 0) > 0:
+        detail = f"{scale_set.id}: {scale_set.sku.capacity} instances, and a list without any {what}"
+        problem = Problem(Trouble.UNREADABLE, detail)
+    return Listing(scale_set.id, rows.items, rows.evidence, problem)
+
+
+def subnets_of(estate: Estate) -> tuple[tuple[ScopedSubnet, ...], tuple[Look, ...]]:
+    """The subnets of the cluster in a fixed order, and the looks that decide whether there may be more."""
+    return estate.once("subnets", lambda: _subnets(estate))
+
+
+def subnets_by_id(estate: Estate) -> Mapping[str, ScopedSubnet]:
+    """The same subnets by id in lower case: thousands of interfaces ask for theirs."""
+    return estate.once("subnets_by_id", lambda: {one.id.lower(): one for one in subnets_of(estate)[0]})
+
+
+def _subnets(estate: Estate) -> tuple[tuple[ScopedSubnet, ...], tuple[Look, ...]]:
+    roles: dict[str, tuple[str, set[str]]] = {}
+    damaged: list[Look] = []
+    for role, subnet_id in _named_subnets(estate, damaged):
+        roles.setdefault(subnet_id.lower(), (subnet_id, set()))[1].add(role)
+    subnets = tuple(
+        ScopedSubnet(subnet_id, frozenset(why), estate.one(Subnet, subnet_id))
+        for _, (subnet_id, why) in sorted(roles.items())
+    )
+    looks = (pools_of(estate), scale_sets_of(estate), instance_nics_of(estate), node_classes_of(estate))
+    return subnets, (*looks, *damaged)
+
+
+def node_classes_of(estate: Estate) -> Listing[AksNodeClass]:
+    """What node auto provisioning makes nodes from; nothing where it is off, or where the cluster was not asked."""
+    cluster = cluster_of(estate).value
+    profile = cluster.node_provisioning_profile if cluster is not None else None
+    mode = (profile.mode if profile is not None else None) or "Manual"
+    if "kube" not in estate.sources or mode.lower() == "manual":
+        return Listing(estate.cluster)
+    return estate.every(AksNodeClass, EVERYWHERE)
+
+
+def _named_subnets(estate: Estate, damaged: list[Look]) -> Iterator[tuple[str, str]]:
+    cluster = cluster_of(estate).value
+    for pool in pools_of(estate):
+        if pool.vnet_subnet_id:
+            yield NODE, pool.vnet_subnet_id
+        if pool.pod_subnet_id:
+            yield POD, pool.pod_subnet_id
+    if cluster is not None:
+        yield from _named_by_profiles(cluster)
+    for node_class in node_classes_of(estate):
+        if node_class.spec.vnet_subnet_id:
+            yield NODE_CLASS, node_class.spec.vnet_subnet_id
+    for thing in (*scale_sets_of(estate), *instance_nics_of(estate)):
+        try:
+            found = thing.subnet_ids
+        except FactDamaged as damage:  # one broken interface hides no subnet that the others show
+            damaged.append(unreadable(damage))
+        else:
+            yield from ((INSTANCE, subnet_id) for subnet_id in found)
+
+
+def _named_by_profiles(cluster: ManagedCluster) -> Iterator[tuple[str, str]]:
+    """Subnets that the cluster names outside its pools: of the API server, and of system nodes that AKS hosts."""
+    access, hosted = cluster.api_server_access_profile, cluster.hosted_system_profile
+    if access is not None and access.subnet_id:
+        yield API_SERVER, access.subnet_id
+    for subnet_id in (hosted.system_node_subnet_id, hosted.node_subnet_id) if hosted is not None else ():
+        if subnet_id:
+            yield NODE, subnet_id
+
+
+def each_subnet(estate: Estate, judge: Callable[[ScopedSubnet, Subnet], Iterable[Judgement]]) -> Iterator[Judgement]:
+    """Judge every subnet of the cluster; what could not be seen, or may be missing from the list, is Unknown."""
+    subnets, looks = subnets_of(estate)
+    for subnet in subnets:
+        if subnet.seen.value is None:
+            yield cannot_say(subnet.id, "SubnetNotSeen", "the subnet could not be read", subnet.seen)
+        else:
+            yield from whatever_is_damaged(subnet.id, judge(subnet, subnet.seen.value))
+    yield from whole_or_unknown(estate.cluster, "the subnets of the cluster", *looks)
+    if not subnets:
+        yield cannot_say(estate.cluster, "NoSubnetSeen", "no subnet of the cluster was seen", *looks)
+
+
+def whole_or_unknown(resource: str, what: str, *looks: Look) -> Iterator[Judgement]:
+    """One Unknown where a list that a check goes by is not whole, nothing where it is."""
+    broken = next((look for look in looks if look.problem is not None), None)
+    if broken is not None:
+        yield cannot_say(resource, "ScopeIncomplete", f"{what}: the list is not whole", broken)
+
+
+def network_ids_of(estate: Estate) -> tuple[str, ...]:
+    """Ids of the virtual networks that the cluster's subnets are in, sorted."""
+    subnets, _ = subnets_of(estate)
+    return tuple(sorted({parent_of(subnet.id).lower(): parent_of(subnet.id) for subnet in subnets}.values()))
+
+
+def networks_of(estate: Estate) -> tuple[Seen[VirtualNetwork], ...]:
+    """The virtual networks of the cluster."""
+    return tuple(estate.one(VirtualNetwork, one) for one in network_ids_of(estate))
+
+
+def peerings_of(estate: Estate) -> Listing[Peering]:
+    """Every peering of the cluster's networks, connected or not."""
+    ids = network_ids_of(estate)
+    return merged(estate.cluster, *(estate.every(Peering, one) for one in ids)) if ids else _not_yet(estate)
+
+
+def peer_ids_of(estate: Estate) -> tuple[str, ...]:
+    """Ids of the networks at the other end of each peering that connects, sorted.
+
+    A peering that is left over from a network that is gone leads nowhere: there is nothing to look into.
+    """
+    ends = (one.remote_virtual_network for one in peerings_of(estate) if one.connects)
+    remote = {one.id for one in ends if one is not None}
+    return tuple(sorted({one.lower(): one for one in remote}.values()))
+
+
+def subscriptions_of(estate: Estate, policy: Policy) -> tuple[str, ...]:
+    """/subscriptions/… of the cluster, its networks, their peers, and those that the policy calls ours; sorted."""
+    ids = {subscription_of(one) for one in (estate.cluster, *network_ids_of(estate), *peer_ids_of(estate))}
+    ids |= {subscription_of(one) or one.lower() for one in policy.own_subscriptions}
+    return tuple(f"/subscriptions/{one}" for one in sorted(ids - {""}))
+
+
+def groups_of(estate: Estate) -> tuple[str, ...]:
+    """The resource groups of the cluster, its nodes and its networks; sorted."""
+    groups = (group_of(estate.cluster), node_group_of(estate), *(group_of(one) for one in network_ids_of(estate)))
+    return tuple(sorted({one.lower(): one for one in groups if one}.values()))
+
+
+def is_of_the_cluster(estate: Estate, subnet_id: str) -> bool:
+    """Whether a subnet is one of the cluster's."""
+    return any(same_id(subnet_id, one.id) for one in subnets_of(estate)[0])
+
+
+def _not_yet(estate: Estate) -> Listing[Any]:
+    cluster = cluster_of(estate)
+    problem = cluster.problem or Problem(
+        Trouble.UNREADABLE, f"{estate.cluster}: names no node resource group or subnet"
+    )
+    return Listing(estate.cluster, (), cluster.evidence, problem)
+
+
+def missing(what: str) -> Missing:
+    """A look at something that there is no way to look at."""
+    return Missing(Problem(Trouble.UNREADABLE, what))

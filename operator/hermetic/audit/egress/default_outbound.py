@@ -1,0 +1,28 @@
+"""Whether an interface has the hidden public address of default outbound access, as far as anybody tells."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from hermetic.audit.estate.azure.graph import ScaleSetNicInGraph
+from hermetic.audit.estate.azure.vnet import NicFields, ScaleSetNic
+from hermetic.audit.estate.estate import Estate
+from hermetic.audit.estate.observation import Look
+
+
+def told(estate: Estate, nic: NicFields) -> tuple[bool | None, tuple[Look, ...]]:
+    """What ARM says; where it says nothing of a scale set's interface, what Resource Graph says. None: nobody tells."""
+    said = nic.default_outbound_connectivity_enabled
+    if said is not None or not isinstance(nic, ScaleSetNic):
+        return said, (nic,)
+    row = _graph_rows(estate, nic.id.lower().partition("/virtualmachines/")[0]).get(nic.id.lower())
+    if row is None or row.default_outbound_connectivity_enabled is None:
+        return None, (nic,)
+    return row.default_outbound_connectivity_enabled, (nic, row)
+
+
+def _graph_rows(estate: Estate, scale_set: str) -> Mapping[str, ScaleSetNicInGraph]:
+    return estate.once(
+        ("graph rows", scale_set),
+        lambda: {row.id.lower(): row for row in estate.every(ScaleSetNicInGraph, scale_set)},
+    )

@@ -1,0 +1,57 @@
+"""What is linked to a network in a locked node resource group, whose own list of it is refused.
+
+Policies and rulesets lie outside that group, and list the networks that they are linked to. Such a list shows a link
+that is there. It never shows that there is none: the owner may be in a subscription that is not looked into.
+
+A network has at most one DNS security policy (learn.microsoft.com/azure/dns/dns-security-policy, "Location": 1:N), so a
+link of a policy that is seen decides. No document says so of rulesets: a way out by one is a Fail of that ruleset, and
+the network itself stays Unknown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from hermetic.audit.egress.resource_lookup import readable
+from hermetic.audit.estate.arm_ids import same_id
+from hermetic.audit.estate.azure.dns import (
+    DnsPolicy,
+    DnsPolicyLink,
+    LinkedDnsPolicies,
+    LinkedRulesets,
+    LinkToNetwork,
+    Ruleset,
+    RulesetLink,
+)
+from hermetic.audit.estate.estate import Estate
+from hermetic.audit.estate.observation import Look, is_locked
+from hermetic.audit.estate.resource import Resource
+from hermetic.audit.policy import Policy
+from hermetic.audit.reachable_networks import throughout
+
+Owner = tuple[str, LinkToNetwork]
+"""The id of a policy or ruleset, and its link to the network."""
+
+
+def policies_behind_the_lock(estate: Estate, policy: Policy, network: str) -> tuple[Owner, ...]:
+    """DNS security policies linked to the network; none where the network's own list was not refused by a lock."""
+    if not is_locked(estate.asked(LinkedDnsPolicies, network)):
+        return ()
+    return tuple(_linking(estate, policy, network, DnsPolicy, DnsPolicyLink))
+
+
+def rulesets_behind_the_lock(estate: Estate, policy: Policy, network: str) -> tuple[Owner, ...]:
+    """Forwarding rulesets linked to the network; none where the network's own list was not refused by a lock."""
+    if not is_locked(estate.asked(LinkedRulesets, network)):
+        return ()
+    return tuple(_linking(estate, policy, network, Ruleset, RulesetLink))
+
+
+def _linking(
+    estate: Estate, policy: Policy, network: str, owners: type[Resource], links: type[LinkToNetwork]
+) -> Iterator[Owner]:
+    for owner in throughout(estate, policy, owners):
+        damaged: list[Look] = []  # a link that cannot be read leaves the network Unknown, as it is in any case
+        for link, linked in readable(estate.every(links, owner.id), lambda one: one.virtual_network, damaged):
+            if linked is not None and same_id(linked.id, network):
+                yield owner.id, link

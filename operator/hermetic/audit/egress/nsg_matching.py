@@ -1,0 +1,115 @@
+"""Whether a security rule is about packets of a subnet: direction, number, source, ports."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from hermetic.audit.egress.address_ranges import Space, internet, overlap, space, without
+from hermetic.audit.egress.prefixes import networks
+from hermetic.audit.estate.azure.security_groups import SecurityRule
+
+LAST_PORT = 65535
+WILDCARDS = ("*", "any")
+# Tags for addresses that a host answers by itself: nothing leaves it.
+HOST_LOCAL = ("azureloadbalancer", "azureplatformdns", "azureplatformimds", "azureplatformlkm")
+
+
+@dataclass(frozen=True, slots=True)
+class Ground:
+    """Where rules are judged: one subnet.
+
+    `sources` are the addresses that its packets come from, empty when not known; `local` those of its virtual
+    network and the peers of that. `network_tag_leads_out`: a user-defined default or public route widens the service
+    tag VirtualNetwork to the internet; None where the routes were not seen. `application_groups` are ids in lower case
+    of those that its interfaces are in.
+    """
+
+    sources: Space = ()
+    local: Space = ()
+    has_v6: bool = False
+    network_tag_leads_out: bool | None = False
+    application_groups: frozenset[str] = frozenset()
+
+    @property
+    def internet(self) -> Space:
+        """What a packet must not reach; IPv6 counts where the subnet has any."""
+        return internet(self.local, with_v6=self.has_v6)
+
+
+def outbound_in_order(rules: Iterable[SecurityRule]) -> list[SecurityRule]:
+    """Outbound rules by number, of equal numbers allows first; a direction that is no known word counts as outbound."""
+    outbound = [rule for rule in rules if (rule.direction or "").lower() != "inbound"]
+    return sorted(outbound, key=lambda rule: (_number(rule), is_deny(rule), rule.name))
+
+
+def is_deny(rule: SecurityRule) -> bool:
+    """Only the word itself denies, and only where the direction is known; all else lets through."""
+    return (rule.access or "").lower() == "deny" and (rule.direction or "").lower() == "outbound"
+
+
+def may_match(rule: SecurityRule, ground: Ground) -> bool:
+    """Whether some packet of the subnet can come from where an allow says."""
+    groups = {one.id.lower() for one in rule.source_application_security_groups or ()}
+    if groups and not rule.sources:
+        return bool(groups & ground.application_groups)
+    prefixes = networks(rule.sources)
+    if len(prefixes) < len(rule.sources) or not rule.sources or not ground.sources:
+        return True
+    return bool(overlap(space(prefixes), ground.sources))
+
+
+def is_for_every_source(rule: SecurityRule, ground: Ground) -> bool:
+    """Whether a deny holds for every packet of the subnet, wherever in it it comes from."""
+    said = {word.lower() for word in rule.sources}
+    if said & {*WILDCARDS, "virtualnetwork"}:
+        return _covers(rule.source_ports, rule.source_ports == ())
+    from_here = bool(ground.sources) and not without(ground.sources, space(networks(rule.sources)))
+    return from_here and _covers(rule.source_ports, rule.source_ports == ())
+
+
+def is_for_every_port(rule: SecurityRule, port: int | None = None) -> bool:
+    """Whether a deny holds for every destination port, or for this one."""
+    return _covers(rule.destination_ports, False, port)
+
+
+def denies_every_machine(rule: SecurityRule, ground: Ground) -> bool:
+    """Whether a deny stops every packet of the subnet to every machine in the network."""
+    said = {word.lower() for word in rule.destinations}
+    is_for_every_protocol = (rule.protocol or "").lower() in {*WILDCARDS, "all"}
+    is_whole = is_for_every_protocol and is_for_every_source(rule, ground) and is_for_every_port(rule)
+    return is_whole and bool(said & {*WILDCARDS, "virtualnetwork"})
+
+
+def is_host_local(word: str) -> bool:
+    """Whether a service tag stands for the host itself."""
+    return word.lower() in HOST_LOCAL
+
+
+def _number(rule: SecurityRule) -> int:
+    if rule.priority is not None:
+        return rule.priority
+    return 1 << 20 if is_deny(rule) else 0  # without a number a deny comes too late, and an allow first
+
+
+def _covers(ranges: tuple[str, ...], when_none: bool, port: int | None = None) -> bool:
+    """Whether the ranges together hold every port. Without any range the answer is as given."""
+    if not ranges:
+        return when_none
+    reached = 1 if port is None else port
+    goal = LAST_PORT if port is None else port
+    for low, high in sorted(_span(one) for one in ranges):
+        if low <= reached <= high:
+            reached = high + 1
+    return reached > goal
+
+
+def _span(text: str) -> tuple[int, int]:
+    """First and last port; what cannot be read holds none."""
+    if text.strip().lower() in WILDCARDS:
+        return (0, LAST_PORT)
+    low, _, high = text.partition("-")
+    try:
+        return (int(low), int(high or low))
+    except ValueError:
+        return (1, 0)

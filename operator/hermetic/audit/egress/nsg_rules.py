@@ -1,0 +1,176 @@
+"""Outbound security rules: which of them let a packet out to the internet before another stops it.
+
+One group is one layer. Its rules are read in the order of their numbers; what a deny takes away for every port,
+protocol and source of the subnet is gone for all rules behind it. A deny that is narrower takes nothing away, an allow
+that is narrower is a hole all the same: in doubt a rule is taken for open. Every group ends in a deny of everything:
+what is left behind the last rule was not answered, and nobody knows what becomes of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from hermetic.audit.egress.address_ranges import Space, overlap, space, union, without
+from hermetic.audit.egress.nsg_matching import (
+    Ground,
+    is_deny,
+    is_for_every_port,
+    is_for_every_source,
+    is_host_local,
+    may_match,
+    outbound_in_order,
+)
+from hermetic.audit.egress.prefixes import ANY_V4, ANY_V6, network
+from hermetic.audit.estate.azure.security_groups import SecurityRule
+
+PROTOCOLS = ("tcp", "udp", "icmp", "esp", "ah", "other")
+ANYWHERE = ("*", "any", "")
+INTERNET, VIRTUAL_NETWORK = "internet", "virtualnetwork"
+
+NOT_ANSWERED = SecurityRule(name="a rule that was not answered")
+
+Reach = dict[str, Space]
+"""By protocol, the public addresses that are open."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hole:
+    """An allow that is reached by packets to the internet. `word` is the first of its destinations that leads there.
+
+    Not sure is one through the network tag where no route was seen to widen it, and the end of a group without an end.
+    """
+
+    rule: SecurityRule
+    reach: Reach
+    word: str
+    is_sure: bool = True
+
+    @property
+    def through_the_network_tag(self) -> bool:
+        """Open only because a user-defined route widens the tag VirtualNetwork."""
+        return self.word.lower() == VIRTUAL_NETWORK
+
+
+def holes(rules: Iterable[SecurityRule], ground: Ground) -> tuple[Hole, ...]:
+    """The allows of one group that let packets of a subnet out to the internet, in the order of their numbers."""
+    return tuple(_walk(rules, ground))
+
+
+def way_out(layers: Sequence[Sequence[Hole]], ground: Ground) -> Reach:
+    """What gets through every layer; with no layer at all, everything does. Empty means sealed."""
+    left: Reach = dict.fromkeys(PROTOCOLS, ground.internet)
+    for layer in layers:
+        left = {protocol: overlap(open_to, _reach(layer, protocol)) for protocol, open_to in left.items()}
+    return {protocol: open_to for protocol, open_to in left.items() if open_to}
+
+
+def sure(layers: Iterable[Iterable[Hole]]) -> tuple[tuple[Hole, ...], ...]:
+    """The layers without the holes that only may be there."""
+    return tuple(tuple(hole for hole in layer if hole.is_sure) for layer in layers)
+
+
+def passes_all(hole: Hole, layers: Sequence[Sequence[Hole]], ground: Ground) -> bool:
+    """Whether what one hole lets out gets through the other layers as well."""
+    through = way_out(layers, ground)
+    return any(overlap(open_to, through.get(protocol, ())) for protocol, open_to in hole.reach.items())
+
+
+def denies_tag(rules: Iterable[SecurityRule], tag: str, ground: Ground, port: int | None = None) -> bool:
+    """Whether a deny to exactly this service tag comes before any allow to it. Platform tags heed no other rule."""
+    for rule in outbound_in_order(rules):
+        if tag.lower() not in {word.lower() for word in rule.destinations}:
+            continue
+        if not is_deny(rule):
+            if may_match(rule, ground):
+                return False
+        elif is_for_every_source(rule, ground) and is_for_every_port(rule, port) and _is_for_tcp_and_udp(rule):
+            return True
+    return False
+
+
+def _walk(rules: Iterable[SecurityRule], ground: Ground) -> Iterator[Hole]:
+    left: Reach = dict.fromkeys(PROTOCOLS, ground.internet)
+    denied_tags: dict[str, set[str]] = {protocol: set() for protocol in PROTOCOLS}
+    for rule in outbound_in_order(rules):
+        if not is_deny(rule):
+            if may_match(rule, ground):
+                yield from _opened(rule, ground, left, denied_tags)
+        elif is_for_every_source(rule, ground) and is_for_every_port(rule):
+            for protocol in _protocols(rule):
+                left[protocol] = without(left[protocol], _taken(rule, ground))
+                denied_tags[protocol] |= {word.lower() for word in rule.destinations}
+    undecided = {protocol: open_to for protocol, open_to in left.items() if open_to}
+    if undecided:
+        yield Hole(NOT_ANSWERED, undecided, "*", is_sure=False)
+
+
+def _opened(rule: SecurityRule, ground: Ground, left: Reach, denied: dict[str, set[str]]) -> Iterator[Hole]:
+    for word in _destinations(rule):
+        reach = {
+            protocol: overlap(_allowed(word, ground), left[protocol])
+            for protocol in _protocols(rule)
+            if not _is_denied_tag(word, denied[protocol])
+        }
+        reach = {protocol: open_to for protocol, open_to in reach.items() if open_to}
+        if reach:
+            is_sure = word.lower() != VIRTUAL_NETWORK or ground.network_tag_leads_out is True
+            yield Hole(rule, reach, word, is_sure)
+
+
+def _destinations(rule: SecurityRule) -> tuple[str, ...]:
+    """Without any, and without an application security group, an allow is taken for one to everywhere."""
+    if rule.destinations or rule.destination_application_security_groups:
+        return rule.destinations
+    return ("*",)
+
+
+def _allowed(word: str, ground: Ground) -> Space:
+    """Public addresses that an allow to this word may reach; a service tag that we cannot spell out is all of them."""
+    said = word.lower()
+    if said in ANYWHERE or said == INTERNET:
+        return ground.internet
+    if said == VIRTUAL_NETWORK:
+        return () if ground.network_tag_leads_out is False else ground.internet
+    if is_host_local(said):
+        return ()
+    prefix = network(word)
+    return ground.internet if prefix is None else overlap(space((prefix,)), ground.internet)
+
+
+def _taken(rule: SecurityRule, ground: Ground) -> Space:
+    """Public addresses that a deny is sure to stop; a service tag that we cannot spell out is none."""
+    return union(span for word in rule.destinations for span in _taken_by(word, ground))
+
+
+def _taken_by(word: str, ground: Ground) -> Space:
+    said, prefix = word.lower(), network(word)
+    if said in ("*", "any"):
+        return space((ANY_V4, ANY_V6))
+    if said == INTERNET:
+        return ground.internet
+    return space((prefix,)) if prefix is not None else ()
+
+
+def _is_denied_tag(word: str, denied: set[str]) -> bool:
+    """Storage.WestEurope lies inside Storage."""
+    said = word.lower()
+    return network(word) is None and (said in denied or said.split(".")[0] in denied)
+
+
+def _protocols(rule: SecurityRule) -> tuple[str, ...]:
+    """An unknown word narrows a deny to nothing, and an allow not at all."""
+    said = (rule.protocol or "").lower()
+    if said in {"*", "all", "any"}:
+        return PROTOCOLS
+    if said in PROTOCOLS:
+        return (said,)
+    return () if is_deny(rule) else PROTOCOLS
+
+
+def _is_for_tcp_and_udp(rule: SecurityRule) -> bool:
+    return {"tcp", "udp"} <= set(_protocols(rule))
+
+
+def _reach(layer: Sequence[Hole], protocol: str) -> Space:
+    return union(span for hole in layer for span in hole.reach.get(protocol, ()))

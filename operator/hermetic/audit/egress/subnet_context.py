@@ -1,0 +1,159 @@
+"""What stands around one subnet: its routes, the security groups in the way of its packets, its address space."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from hermetic.audit.cluster_scope import ScopedSubnet, missing
+from hermetic.audit.egress.address_ranges import Space, space, union
+from hermetic.audit.egress.nic_security_groups import Attached, attached
+from hermetic.audit.egress.nsg_matching import Ground
+from hermetic.audit.egress.nsg_rules import Hole, holes, sure, way_out
+from hermetic.audit.egress.prefixes import networks
+from hermetic.audit.egress.resource_lookup import readable
+from hermetic.audit.egress.routes import Hop, Way, public_ways
+from hermetic.audit.estate.arm_ids import parent_of
+from hermetic.audit.estate.azure.routing import RouteTable
+from hermetic.audit.estate.azure.security_groups import SecurityGroup
+from hermetic.audit.estate.azure.vnet import Peering, Subnet, VirtualNetwork
+from hermetic.audit.estate.estate import Estate
+from hermetic.audit.estate.observation import Look, Seen
+from hermetic.errors import FactDamaged
+
+
+@dataclass(frozen=True, slots=True)
+class Layers:
+    """The security groups that one kind of interface in a subnet passes, outermost first: none, one or two."""
+
+    groups: tuple[Seen[SecurityGroup], ...]
+
+    @property
+    def unseen(self) -> tuple[Seen[SecurityGroup], ...]:
+        """Those that could not be read."""
+        return tuple(one for one in self.groups if one.value is None)
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """One subnet with all that decides about its packets. `looks` rest on lists of interfaces, not on the groups."""
+
+    id: str
+    subnet: Subnet
+    table: Seen[RouteTable] | None
+    combinations: tuple[Layers, ...]
+    ground: Ground
+    looks: tuple[Look, ...]
+    is_for_the_api_server_only: bool = False
+
+    @property
+    def ways(self) -> tuple[Way, ...]:
+        """User-defined routes with a default, a public prefix or a service tag."""
+        if self.table is None or self.table.value is None:
+            return ()
+        return public_ways(self.table.value.routes, self.ground.local)
+
+    @property
+    def are_routes_seen(self) -> bool:
+        """Whether there is no route of ours but those of `ways`."""
+        return self.table is None or (self.table.value is not None and self.table.value.routes is not None)
+
+    def drops(self, version: int) -> bool:
+        """Whether the default route of this IP version is to nowhere."""
+        defaults = [way for way in self.ways if way.is_default and way.prefix and way.prefix.version == version]
+        return bool(defaults) and all(way.hop is Hop.DROPPED for way in defaults)
+
+    @property
+    def is_private(self) -> bool:
+        """Whether default outbound access is refused. It does not apply where no machine is: before the API server."""
+        return self.is_for_the_api_server_only or self.subnet.default_outbound_access is False
+
+    def holes_of(self, layers: Layers) -> tuple[tuple[Hole, ...], ...]:
+        """What each group of a combination lets out. One that could not be read is left out: it may seal nothing."""
+        return tuple(holes(one.value.rules, self.ground) for one in layers.groups if one.value is not None)
+
+    def is_sealed(self, layers: Layers) -> bool:
+        """Whether no packet to the internet gets past the groups of a combination."""
+        return not way_out(self.holes_of(layers), self.ground)
+
+    def is_open(self, layers: Layers) -> bool:
+        """Whether one is sure to get past them."""
+        return bool(way_out(sure(self.holes_of(layers)), self.ground))
+
+    def doubts(self, layers: Layers) -> tuple[Look, ...]:
+        """What would have told whether a combination that may be open is."""
+        found = [hole for layer in self.holes_of(layers) for hole in layer if not hole.is_sure]
+        if any(hole.through_the_network_tag for hole in found) and self.table is not None:
+            cut = missing(f"{self.table.target}: its routes could not be read")
+            return (self.table, *(() if self.table.problem is not None else (cut,)))
+        ends = ", ".join(one.target for one in layers.groups)
+        return (missing(f"{ends}: answered without the rules that every group ends in"),)
+
+    def is_sealed_by_rules(self) -> bool:
+        """Whether that holds for every interface."""
+        return all(self.is_sealed(layers) for layers in self.combinations)
+
+
+def surroundings(estate: Estate, scoped: ScopedSubnet, subnet: Subnet) -> Surroundings:
+    """Everything around a subnet of the cluster. Raises FactDamaged for a pointer that cannot be read."""
+    return estate.once(("surroundings", scoped.id.lower()), lambda: _surroundings(estate, scoped, subnet))
+
+
+def _surroundings(estate: Estate, scoped: ScopedSubnet, subnet: Subnet) -> Surroundings:
+    by_subnet, looks = attached(estate)
+    on_interfaces = by_subnet.get(scoped.id.lower(), Attached())
+    table = estate.one(RouteTable, subnet.route_table.id) if subnet.route_table is not None else None
+    own = (estate.one(SecurityGroup, subnet.network_security_group.id),) if subnet.network_security_group else ()
+    combinations = tuple(
+        Layers((*own, *((estate.one(SecurityGroup, group),) if group else ())))
+        for _, group in sorted(on_interfaces.groups.items() or [("", "")])
+    )
+    prefixes, local = networks(subnet.prefixes), local_space(estate, scoped.id)
+    has_v6 = any(one.version == 6 for one in prefixes)
+    ground = Ground(
+        sources=space(prefixes),
+        local=union((*space(prefixes), *local)),
+        has_v6=has_v6,
+        network_tag_leads_out=_widens_the_network_tag(table, local, has_v6=has_v6),
+        application_groups=frozenset(on_interfaces.application_groups),
+    )
+    return Surroundings(scoped.id, subnet, table, combinations, ground, looks, scoped.is_for_the_api_server_only)
+
+
+def local_space(estate: Estate, subnet_id: str) -> Space:
+    """The address space of the subnet's network and of its peers, as far as it can be read."""
+    return network_space(estate, parent_of(subnet_id))
+
+
+def network_space(estate: Estate, network_id: str) -> Space:
+    """The address space of a network and of its peers, as far as it can be read."""
+    return estate.once(("local", network_id.lower()), lambda: _local(estate, network_id))
+
+
+def _local(estate: Estate, network_id: str) -> Space:
+    network = estate.one(VirtualNetwork, network_id).value
+    holders = (*((network,) if network is not None else ()), *estate.every(Peering, network_id))
+    unread: list[Look] = []  # what is not known to be ours counts as the internet: no look is needed
+    return union(span for _, found in readable(holders, _space, unread) for span in found)
+
+
+def _space(holder: VirtualNetwork | Peering) -> Space:
+    if isinstance(holder, Peering) and not holder.connects:
+        return ()
+    held = holder.address_space if isinstance(holder, VirtualNetwork) else holder.remote_address_space
+    return space(networks(held.address_prefixes)) if held is not None else ()
+
+
+def _widens_the_network_tag(table: Seen[RouteTable] | None, local: Space, *, has_v6: bool) -> bool | None:
+    """Any default or public user-defined route of an IP version in use does, one to nowhere included.
+
+    A table that nobody saw, or not whole, may: None.
+    """
+    if table is None:
+        return False
+    try:
+        if table.value is None or table.value.routes is None:
+            return None
+        prefixes = [way.prefix for way in public_ways(table.value.routes, local)]
+        return any(one is not None and (one.version == 4 or has_v6) for one in prefixes)
+    except FactDamaged:
+        return None

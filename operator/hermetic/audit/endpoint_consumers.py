@@ -1,0 +1,74 @@
+"""Private endpoints that are connected to a resource of ours: which of them are not known to be ours."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from hermetic.audit.cluster_scope import network_ids_of, subnets_of
+from hermetic.audit.estate.arm_ids import subscription_of
+from hermetic.audit.estate.azure.private_link import ConsumerConnection
+from hermetic.audit.estate.estate import Estate
+from hermetic.audit.estate.observation import Look, Missing
+from hermetic.audit.evaluation import unreadable
+from hermetic.audit.policy import Policy
+from hermetic.errors import FactDamaged
+
+APPROVED, PENDING = "approved", "pending"
+CLOSED = {"rejected", "disconnected"}
+
+
+@dataclass(frozen=True, slots=True)
+class Other:
+    """One connection in words, and its ARM id, which its rejection needs; "" where the answer does not say it."""
+
+    words: str
+    link: str
+
+
+@dataclass(slots=True)
+class Others:
+    """Connections that are not known to be of endpoints of ours, by what they come to."""
+
+    connected: list[Other] = field(default_factory=list)
+    waiting: list[Other] = field(default_factory=list)
+    odd: list[str] = field(default_factory=list)
+    damage: list[Missing] = field(default_factory=list)
+
+    def __bool__(self) -> bool:
+        return bool(self.connected or self.waiting or self.odd or self.damage)
+
+
+def networks_unseen(estate: Estate) -> tuple[Look, ...]:
+    """Why the cluster may have more networks than were seen, and an endpoint be ours all the same."""
+    return tuple(one for one in subnets_of(estate)[1] if one.problem is not None)
+
+
+def others_of(estate: Estate, policy: Policy, connections: Sequence[ConsumerConnection]) -> Others:
+    """Ours are the endpoints in subscriptions of the cluster, of its networks, and in those that the policy names.
+
+    A peering makes no subscription ours: its other end may be of another tenant
+    (learn.microsoft.com/azure/virtual-network/create-peering-different-subscriptions). A consumer without a name is a
+    stranger.
+    """
+    ours = (estate.cluster, *network_ids_of(estate))
+    others = Others()
+    for connection in connections:
+        try:
+            consumer = (connection.private_endpoint.id if connection.private_endpoint is not None else None) or ""
+            state = connection.private_link_service_connection_state
+            status = ((state.status if state is not None else None) or "").lower()
+            link = connection.id or ""
+        except FactDamaged as broken:
+            others.damage.append(unreadable(broken))
+            continue
+        if status in CLOSED or (subscription_of(consumer) and policy.owns(consumer, *ours)):
+            continue
+        words = f"{connection.name or 'a connection without a name'} ({consumer or 'an endpoint that is not named'})"
+        if status == APPROVED:
+            others.connected.append(Other(words, link))
+        elif status == PENDING:
+            others.waiting.append(Other(words, link))
+        else:
+            others.odd.append(f"{words}: status {status!r} is not known")
+    return others

@@ -1,0 +1,253 @@
+"""From what a check says to a finding: the one place where truth becomes three-valued.
+
+A check says what it found and names every look that it rests on. If one of those looks was not whole, a Pass or a
+NotApplicable becomes Unknown, and the finding says why; a Fail stands, for it was seen. No check has to remember that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from functools import reduce
+
+from hermetic.api.field_managers import written_by
+from hermetic.audit.estate.estate import Estate
+from hermetic.audit.estate.observation import Look, Missing
+from hermetic.audit.estate.questions import Problem, Source, Trouble
+from hermetic.audit.excerpts import evidence_of
+from hermetic.audit.excerpts import merged as merged_evidence
+from hermetic.audit.findings import CheckPage, Finding, Parts, Severity, Verdict
+from hermetic.audit.policy import Policy
+from hermetic.audit.remedies.filling import Fill, merged
+from hermetic.audit.remedies.of_finding import Surroundings, remedy_told, surroundings_of
+from hermetic.audit.remedies.steps import steps_of, text_of
+from hermetic.audit.writers import writer_of
+from hermetic.errors import FactDamaged
+
+SIGNED = frozenset({Verdict.FAIL, Verdict.UNKNOWN})
+"""Verdicts that blame an object, and name who wrote it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """What a check says about one resource, before doubt is applied.
+
+    `severity` and `remedy` are given only where they differ from those of the check. `fill` has values of placeholders
+    that only the check knows, such as the name of a rule.
+    """
+
+    verdict: Verdict
+    resource: str
+    reason: str
+    message: str
+    looks: tuple[Look, ...] = ()
+    paths: tuple[str, ...] = ()
+    severity: Severity | None = None
+    remedy: str = ""
+    fill: Fill = field(default_factory=dict)
+    parts: Parts | None = None
+    masked: bool = False
+
+
+def fails(  # noqa: PLR0913 - each is told by name
+    resource: str,
+    reason: str,
+    message: str,
+    *looks: Look,
+    paths: Iterable[str] = (),
+    severity: Severity | None = None,
+    remedy: str = "",
+    fill: Fill | None = None,
+    masked: bool = False,
+) -> Judgement:
+    """It is open. `paths` are drawn hop by hop: "node subnet -> nat gateway -> internet".
+
+    `masked` where something else stops its packets today.
+    """
+    return Judgement(
+        Verdict.FAIL, resource, reason, message, looks, tuple(paths), severity, remedy, fill or {}, masked=masked
+    )
+
+
+def passes(
+    resource: str,
+    reason: str,
+    message: str,
+    *looks: Look,
+    severity: Severity | None = None,
+    parts: Parts | None = None,
+) -> Judgement:
+    """It was looked at, whole, and is fine. Name every look that this rests on: a Pass without evidence is a defect.
+
+    With `parts` it is fine as far as those are: `hermetic.audit.derived_findings` settles it after exceptions.
+    """
+    return Judgement(Verdict.PASS, resource, reason, message, looks, severity=severity, parts=parts)
+
+
+def cannot_say(
+    resource: str,
+    reason: str,
+    message: str,
+    *looks: Look,
+    severity: Severity | None = None,
+    remedy: str = "",
+    fill: Fill | None = None,
+) -> Judgement:
+    """What was seen does not decide it."""
+    return Judgement(
+        Verdict.UNKNOWN, resource, reason, message, looks, severity=severity, remedy=remedy, fill=fill or {}
+    )
+
+
+def does_not_apply(resource: str, reason: str, message: str, *looks: Look) -> Judgement:
+    """Not a question here; rests on the looks that show it."""
+    return Judgement(Verdict.NOT_APPLICABLE, resource, reason, message, looks)
+
+
+def whatever_is_damaged(resource: str, judgements: Iterable[Judgement]) -> Iterator[Judgement]:
+    """The judgements of one resource; a field of it that cannot be read makes it Unknown, and no other resource."""
+    try:
+        yield from judgements
+    except FactDamaged as damage:
+        yield cannot_say(resource, "Unreadable", damage.message, unreadable(damage))
+
+
+def unreadable(damage: FactDamaged) -> Missing:
+    """Damage as a look that saw nothing."""
+    return Missing(Problem(Trouble.UNREADABLE, damage.message), damage.evidence)
+
+
+Judge = Callable[[Estate, Policy], Iterable[Judgement]]
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """A check: its page, who must be asked for it, and the function that judges an estate."""
+
+    page: CheckPage
+    needs: frozenset[Source]
+    judge: Judge
+
+
+def findings_of(check: Check, estate: Estate, policy: Policy) -> Iterator[Finding]:
+    """Every finding of one check; one per resource, the worst where a check spoke twice of one.
+
+    Those that follow from other checks are not settled yet: that is for `hermetic.audit.derived_findings`.
+    """
+    said: dict[str, list[Finding]] = {}
+    writers: dict[str, str] = {}
+    around = surroundings_of(estate)
+    for judgement in _judgements(check, estate, policy):
+        finding, resource = _settled(check.page, judgement, around), judgement.resource.lower()
+        said.setdefault(resource, []).append(finding)
+        if finding.verdict in SIGNED and (writer := writer_of(estate, judgement.resource, judgement.looks)):
+            writers[resource] = writer
+    for resource, findings in said.items():
+        # By message among equals: Azure promises no order of its lists.
+        found = reduce(_both, sorted(findings, key=lambda one: (_seriousness(one), one.message)))
+        yield _signed(found, writers.get(resource, ""))
+
+
+def _signed(finding: Finding, writer: str) -> Finding:
+    """The finding that names who wrote what is to be changed."""
+    return replace(finding, message=finding.message + written_by(writer)) if finding.verdict in SIGNED else finding
+
+
+def _judgements(check: Check, estate: Estate, policy: Policy) -> Iterator[Judgement]:
+    try:
+        yield from check.judge(estate, policy)
+    except FactDamaged as damage:
+        yield cannot_say(damage.resource or estate.cluster, "Unreadable", damage.message, unreadable(damage))
+
+
+def _settled(page: CheckPage, said: Judgement, around: Surroundings) -> Finding:
+    verdict, reason, message, remedy = said.verdict, said.reason, said.message, ""
+    problem = next((look.problem for look in said.looks if look.problem is not None), None)
+    evidence = evidence_of(said.looks, page.reads)
+    if verdict in {Verdict.PASS, Verdict.NOT_APPLICABLE, Verdict.UNKNOWN} and problem is not None:
+        verdict, reason, message, remedy = Verdict.UNKNOWN, problem.trouble.value, _in_words(problem), _remedy(problem)
+    elif verdict is Verdict.PASS and not evidence:
+        verdict, reason, message = Verdict.UNKNOWN, "NoEvidence", f"nothing was seen that shows it: {message}"
+    if verdict in {Verdict.FAIL, Verdict.UNKNOWN} and not remedy:
+        in_node_group = "" if said.remedy else page.remedy_in_node_group
+        remedy = remedy_told(said.remedy or page.remedy, in_node_group, said.resource, around, said.fill)
+    severity = said.severity or page.severity
+    parts = said.parts if verdict is Verdict.PASS else None
+    return Finding(
+        page.id,
+        said.resource,
+        verdict,
+        severity,
+        reason,
+        message,
+        remedy,
+        said.paths,
+        evidence,
+        derived_from=parts,
+        masked=said.masked and verdict is Verdict.FAIL,
+    )
+
+
+def _both(first: Finding, second: Finding) -> Finding:
+    """Two findings of one resource as one: the more serious speaks. Of the other stays what is wrong with it, its
+    paths, its evidence and what to do about it.
+    """
+    worse, other = sorted((first, second), key=_seriousness)
+    is_wrong = other.verdict in {Verdict.FAIL, Verdict.UNKNOWN}
+    message, remedy = worse.message, worse.remedy
+    if (is_wrong or other.verdict is worse.verdict) and other.message not in message:
+        message = f"{message}; {_as_other(worse, other)}"
+    if (is_wrong or other.verdict is worse.verdict) and other.remedy != remedy:
+        remedy = text_of(merged(steps_of(remedy), steps_of(other.remedy)))
+    parts = (worse.derived_from or other.derived_from) if worse.verdict is Verdict.PASS else None
+    return replace(
+        worse,
+        message=message,
+        remedy=remedy,
+        paths=tuple(dict.fromkeys((*worse.paths, *other.paths))),
+        evidence=merged_evidence((*worse.evidence, *other.evidence)),
+        derived_from=parts,
+        masked=worse.masked and (other.masked or other.verdict is not Verdict.FAIL),
+    )
+
+
+def _seriousness(finding: Finding) -> tuple[bool, bool, int, int]:
+    """The smaller, the more serious; equal only for equal verdict and severity.
+
+    What decides the overall verdict comes first: there a Fail counts before an Unknown, as in the overall verdict, for
+    a way out that was seen must not be reported as a doubt. Of warnings the severity counts, and then the verdict: a
+    Fail of low severity does not hide an Unknown of medium severity.
+    """
+    verdict, severity = finding.verdict.rank, finding.severity.rank
+    if finding.verdict not in {Verdict.FAIL, Verdict.UNKNOWN}:
+        return True, False, verdict, severity
+    return (False, False, verdict, severity) if finding.severity.decides else (False, True, severity, verdict)
+
+
+def _as_other(worse: Finding, other: Finding) -> str:
+    """Its message, with verdict and severity where they are not those of the finding that speaks."""
+    if (other.verdict, other.severity) == (worse.verdict, worse.severity):
+        return other.message
+    return f"{other.verdict.value}, {other.severity.value}: {other.message}"
+
+
+def _in_words(problem: Problem) -> str:
+    if problem.permission:
+        return f"{problem.detail}; missing permission: {problem.permission}"
+    return problem.detail
+
+
+LOCKED = """\
+A deny assignment forbids this read, whatever roles the identity has: the node resource group is locked, and no role
+assignment helps. In a virtual network of your own, outside the node resource group, the same read is allowed.
+Until then accept the finding with an exception that says who looked at the setting, and how."""
+
+
+def _remedy(problem: Problem) -> str:
+    if problem.trouble is Trouble.FORBIDDEN and problem.permission:
+        return f"Let the auditing identity do {problem.permission} there (the role in docs/audit.md has it)."
+    if problem.trouble is Trouble.LOCKED:
+        return LOCKED
+    if problem.trouble is Trouble.UNAVAILABLE:
+        return "Audit again; a larger --retry-budget waits longer."
+    return "Audit again; when it stays, read the evidence: nothing was decided from what could not be read."

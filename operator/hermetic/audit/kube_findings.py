@@ -1,0 +1,66 @@
+"""Looking at many Kubernetes objects at once: each objection is about one of them, their absence about the cluster.
+
+A cluster has thousands of pods, and a report of as many passes is read by nobody. So what is wrong, or cannot be told,
+is a finding of its own, named by the object to change; where nothing is, one finding about the cluster says what was
+looked at, with the lists as evidence. A list that is not whole makes that finding Unknown, beside whatever was found.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import TypeVar
+
+from hermetic.audit.estate.estate import Estate
+from hermetic.audit.estate.kubernetes.objects import EVERYWHERE, KubernetesObject
+from hermetic.audit.estate.observation import Listing, Look
+from hermetic.audit.estate.questions import Problem, Trouble
+from hermetic.audit.evaluation import Judgement, cannot_say, passes, unreadable
+from hermetic.errors import FactDamaged
+
+K = TypeVar("K", bound=KubernetesObject)
+Objections = Callable[[K], Iterable[Judgement]]
+
+
+def everywhere(estate: Estate, kind: type[K]) -> Listing[K]:
+    """All objects of a kind in all namespaces."""
+    return estate.every(kind, EVERYWHERE)
+
+
+def never_empty(listing: Listing[K], kind: type[K]) -> Listing[K]:
+    """The same, doubted when it is empty although every cluster has one: that is an answer that was cut."""
+    if listing.problem is not None or listing.items:
+        return listing
+    detail = f"no {kind.KIND} in the answer, and every cluster has one"
+    return Listing(listing.target, (), listing.evidence, Problem(Trouble.UNREADABLE, detail))
+
+
+def objections(listing: Iterable[K], judge: Objections[K]) -> Iterator[Judgement]:
+    """What is said against each object. One that cannot be read is Unknown, and hides none of the others."""
+    for item in listing:
+        try:
+            # Not lazily: an object is read while its own damage can still be told from that of others.
+            yield from tuple(judge(item))
+        except FactDamaged as damage:
+            yield cannot_say(item.id, "Unreadable", damage.message, unreadable(damage))
+
+
+def settled(estate: Estate, said: Iterable[Judgement], reason: str, fine: str, *looks: Look) -> Iterator[Judgement]:
+    """What was said; where it is nothing, a Pass about the cluster that rests on all looks.
+
+    `fine` is the sentence of that Pass.
+    """
+    found = tuple(said)
+    yield from found
+    if not found:
+        yield passes(estate.cluster, reason, fine, *looks)
+        return
+    broken = next((look for look in looks if look.problem is not None), None)
+    if broken is not None:
+        yield cannot_say(estate.cluster, "ListNotWhole", "there may be more than what was found", broken)
+
+
+def counted(number: int, what: str, whats: str = "") -> str:
+    """ "1 Service", "3 Services", "no Service"."""
+    if number == 0:
+        return f"no {what}"
+    return f"{number} {what if number == 1 else whats or what + 's'}"

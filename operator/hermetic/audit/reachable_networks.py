@@ -1,0 +1,133 @@
+"""Beyond the cluster's own subnets: its networks, the networks next to them, and lists that span subscriptions.
+
+A negative is proved only where it could have been seen: every list that a conclusion needs is named, and a subscription
+or a peering that could not be read leaves the conclusion open.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container, Iterable, Iterator
+from typing import Protocol, TypeVar
+
+from hermetic.audit.cluster_scope import (
+    groups_of,
+    network_ids_of,
+    networks_of,
+    peer_ids_of,
+    peerings_of,
+    pools_of,
+    scale_sets_of,
+    subscriptions_of,
+    whole_or_unknown,
+)
+from hermetic.audit.estate.arm_ids import group_of, parent_of, type_of
+from hermetic.audit.estate.azure.network_members import InhabitedNetwork
+from hermetic.audit.estate.azure.vnet import VirtualNetwork
+from hermetic.audit.estate.estate import Estate
+from hermetic.audit.estate.observation import Listing, Look, Seen, merged
+from hermetic.audit.estate.questions import Problem, Trouble
+from hermetic.audit.estate.resource import Resource
+from hermetic.audit.evaluation import Judgement, cannot_say, passes, whatever_is_damaged
+from hermetic.audit.policy import Policy
+
+# What networks name by themselves, of the kinds that are listed here.
+INHABITANTS = {
+    "microsoft.network/networkinterfaces",
+    "microsoft.network/azurefirewalls",
+    "microsoft.network/privateendpoints",
+}
+
+
+class Named(Protocol):
+    """Something with an ARM id."""
+
+    @property
+    def id(self) -> str:
+        """The id as it was answered."""
+
+
+R = TypeVar("R", bound=Resource)
+N = TypeVar("N", bound=Named)
+
+
+def each_network(estate: Estate, judge: Callable[[Seen[VirtualNetwork]], Iterable[Judgement]]) -> Iterator[Judgement]:
+    """Judge every virtual network of the cluster that could be read; the others are Unknown.
+
+    All interfaces of a machine are in one network, so pools and scale sets tell all networks there are.
+    """
+    networks = networks_of(estate)
+    for network in networks:
+        if network.value is None:
+            yield cannot_say(network.target, "NetworkNotSeen", "the virtual network could not be read", network)
+        else:
+            yield from whatever_is_damaged(network.target, judge(network))
+    looks = (pools_of(estate), scale_sets_of(estate))
+    yield from whole_or_unknown(estate.cluster, "the virtual networks of the cluster", *looks)
+    if not networks:
+        yield cannot_say(estate.cluster, "NoNetworkSeen", "no virtual network of the cluster was seen", *looks)
+
+
+def each_or_none(
+    parent: str, listing: Listing[N], judge: Callable[[N], Iterable[Judgement]], none: str, *looks: Look
+) -> Iterator[Judgement]:
+    """Judge every item. Without any, the parent passes in the words of `none`; a list with a gap is Unknown as well."""
+    for item in listing:
+        yield from whatever_is_damaged(item.id or parent, judge(item))
+    if listing.items:
+        yield from whole_or_unknown(parent, none, listing, *looks)
+    else:
+        yield passes(parent, "NoneThere", none, listing, *looks)
+
+
+def throughout(estate: Estate, policy: Policy, kind: type[R]) -> Listing[R]:
+    """All resources of a kind in every subscription that is looked into, peers' included, each once.
+
+    The resource groups of the cluster and of its networks are asked as well: the list of a subscription leaves out,
+    without a word, what lies in a group that the caller may not read, while the list of that group is refused. Which
+    subscriptions there are hangs on the networks and peerings: where these are not whole, the list is not either. Nor
+    is it where a network in reach names an inhabitant of this kind that no list showed.
+    """
+    return estate.once(("throughout", kind, policy), lambda: _throughout(estate, policy, kind))
+
+
+def _throughout(estate: Estate, policy: Policy, kind: type[R]) -> Listing[R]:
+    peers = {group_of(one).lower(): group_of(one) for one in peer_ids_of(estate)}
+    scopes = {one.lower(): one for one in (*subscriptions_of(estate, policy), *groups_of(estate), *peers.values())}
+    found = merged(estate.cluster, *(estate.every(kind, scope) for _, scope in sorted(scopes.items())))
+    looks = (pools_of(estate), scale_sets_of(estate), peerings_of(estate))
+    problem = found.problem or next((look.problem for look in looks if look.problem is not None), None)
+    once = {item.id.lower(): item for item in found}
+    problem = problem or _unlisted(estate, kind.TYPE, once.keys())
+    return Listing(estate.cluster, tuple(once[key] for key in sorted(once)), found.evidence, problem)
+
+
+def _unlisted(estate: Estate, kind: str, listed: Container[str]) -> Problem | None:
+    """Why a list of inhabitants of networks is not whole: a network not seen, or one of them that was not listed."""
+    if kind.lower() not in INHABITANTS:
+        return None
+    for _, network_id in sorted(_reached(estate).items()):
+        network = estate.one(InhabitedNetwork, network_id)
+        if network.value is None:
+            return network.problem
+        for one in (one for subnet in network.value.subnets or () for one in subnet.inhabitant_ids):
+            owner = one.lower() if type_of(one).count("/") == 1 else parent_of(one).lower()
+            if type_of(owner) == kind.lower() and owner not in listed:
+                return Problem(
+                    Trouble.FORBIDDEN, f"{owner}: it is in {network_id}, and no list shows it", f"{kind}/read"
+                )
+    return None
+
+
+def reached_network_ids(estate: Estate) -> frozenset[str]:
+    """Ids, in lower case, of the cluster's networks and of those that a peering connects to them."""
+    return frozenset(_reached(estate))
+
+
+def _reached(estate: Estate) -> dict[str, str]:
+    """The same as written, by lower case."""
+    return {one.lower(): one for one in (*network_ids_of(estate), *peer_ids_of(estate))}
+
+
+def is_in(subnet_ids: Iterable[str], networks: frozenset[str]) -> bool:
+    """Whether one of the subnets lies in one of the networks (ids in lower case)."""
+    return any(parent_of(one).lower() in networks for one in subnet_ids)

@@ -1,0 +1,172 @@
+"""Registries, storage accounts and file shares in scope: those that the nodes are led to, and no others.
+
+That is the bootstrap registry, what private endpoints in reach lead to, and, where the cluster was asked too,
+registries of running images and shares of volumes. A name that no resource in our subscriptions bears leaves a gap.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import TypeVar
+
+from hermetic.audit.cluster_scope import whole_or_unknown
+from hermetic.audit.estate.azure.cluster_features import ClusterFeatures
+from hermetic.audit.estate.azure.registries import Registry
+from hermetic.audit.estate.azure.storage import FileShare, StorageAccount
+from hermetic.audit.estate.estate import Estate
+from hermetic.audit.estate.kubernetes.objects import EVERYWHERE
+from hermetic.audit.estate.kubernetes.pods import Pod
+from hermetic.audit.estate.kubernetes.storage import PersistentVolume
+from hermetic.audit.estate.observation import Listing, Look, Seen
+from hermetic.audit.estate.questions import Problem, Trouble
+from hermetic.audit.estate.resource import Resource
+from hermetic.audit.evaluation import Judgement, cannot_say, does_not_apply, whatever_is_damaged
+from hermetic.audit.policy import Policy
+from hermetic.audit.private_links import targets_of
+from hermetic.audit.reachable_networks import throughout
+from hermetic.audit.volumes_in_azure import Storage, first_label, storage_in, storage_of
+from hermetic.audit.workloads import pods_and_templates
+
+R = TypeVar("R", bound=Resource)
+
+REGISTRY_HOSTS = (".azurecr.io", ".azurecr.us", ".azurecr.cn")
+
+
+def each_registry(
+    estate: Estate, policy: Policy, judge: Callable[[Seen[Registry]], Iterable[Judgement]]
+) -> Iterator[Judgement]:
+    """Judge every registry in scope."""
+    yield from _each(estate, Registry, registry_ids(estate, policy), judge)
+
+
+def each_account(
+    estate: Estate, policy: Policy, judge: Callable[[Seen[StorageAccount]], Iterable[Judgement]]
+) -> Iterator[Judgement]:
+    """Judge every storage account in scope."""
+    yield from _each(estate, StorageAccount, account_ids(estate, policy), judge)
+
+
+def each_share(
+    estate: Estate, policy: Policy, judge: Callable[[Seen[FileShare]], Iterable[Judgement]]
+) -> Iterator[Judgement]:
+    """Judge every file share in scope that has no storage account."""
+    ids = estate.once(("shares", policy), lambda: _share_ids(estate, policy))
+    yield from _each(estate, FileShare, ids, judge)
+
+
+def _each(
+    estate: Estate, kind: type[R], ids: Listing[str], judge: Callable[[Seen[R]], Iterable[Judgement]]
+) -> Iterator[Judgement]:
+    what = kind.TYPE.rpartition("/")[2]
+    for one in ids:
+        seen = estate.one(kind, one)
+        if seen.value is None:
+            yield cannot_say(one, "NotSeen", f"it is in use, and could not be read ({what})", seen)
+        else:
+            yield from whatever_is_damaged(one, judge(seen))
+    if ids.items:
+        yield from whole_or_unknown(estate.cluster, f"{what} in use", ids)
+    else:
+        yield does_not_apply(estate.cluster, "NoneInUse", f"nothing here leads to {what}", ids)
+
+
+def registry_ids(estate: Estate, policy: Policy) -> Listing[str]:
+    """ARM ids of the registries in scope."""
+    return estate.once(("registries", policy), lambda: _registry_ids(estate, policy))
+
+
+def account_ids(estate: Estate, policy: Policy) -> Listing[str]:
+    """ARM ids of the storage accounts in scope."""
+    return estate.once(("accounts", policy), lambda: _account_ids(estate, policy))
+
+
+def _registry_ids(estate: Estate, policy: Policy) -> Listing[str]:
+    targets = targets_of(estate, policy, Registry.TYPE)
+    cluster = estate.one(ClusterFeatures, estate.cluster)
+    profile = cluster.value.bootstrap_profile if cluster.value is not None else None
+    bootstrap = (profile.container_registry_id,) if profile is not None and profile.container_registry_id else ()
+    known = Listing(
+        targets.target,
+        (*targets.items, *bootstrap),
+        (*targets.evidence, *cluster.evidence),
+        targets.problem or cluster.problem,
+    )
+    return _with(known, _registries_of_pods(estate, policy))
+
+
+def _registries_of_pods(estate: Estate, policy: Policy) -> Listing[str]:
+    if "kube" not in estate.sources:
+        return Listing(estate.cluster)
+    pods = estate.every(Pod, EVERYWHERE)
+    hosts = {container.image.split("/")[0].lower() for pod in pods for container in pod.containers}
+    wanted = {one for one in hosts if one.endswith(REGISTRY_HOSTS)}
+    nothing: Listing[Registry] = Listing(estate.cluster)
+    every = throughout(estate, policy, Registry) if wanted else nothing
+    by_host = {(one.login_server or "").lower(): one.id for one in every}
+    found = tuple(by_host[one] for one in sorted(wanted & by_host.keys()))
+    lost = wanted - by_host.keys()
+    problem = pods.problem or (_lost(lost, every) if lost else None)
+    return Listing(estate.cluster, found, (*pods.evidence, *every.evidence), problem)
+
+
+def _account_ids(estate: Estate, policy: Policy) -> Listing[str]:
+    return _with(targets_of(estate, policy, StorageAccount.TYPE), _used_by_volumes(estate, policy, StorageAccount))
+
+
+def _share_ids(estate: Estate, policy: Policy) -> Listing[str]:
+    return _with(targets_of(estate, policy, FileShare.TYPE), _used_by_volumes(estate, policy, FileShare))
+
+
+def _used_by_volumes(estate: Estate, policy: Policy, kind: type[Resource]) -> Listing[str]:
+    """Accounts, or shares without one, that volumes name. A name that is neither, or none at all, is a gap in both."""
+    volumes = _volumes(estate)
+    wanted = {name for volume in volumes for name in volume.accounts}
+    gap = volumes.problem or _nameless(volumes)
+    if not wanted:
+        return Listing(estate.cluster, (), volumes.evidence, gap)
+    accounts, shares = throughout(estate, policy, StorageAccount), throughout(estate, policy, FileShare)
+    known_accounts = {one.name.lower(): one.id for one in accounts}
+    known_shares = {first_label(one.host_name): one.id for one in shares}
+    known = known_accounts if kind is StorageAccount else known_shares
+    found = tuple(known[one] for one in sorted(wanted & known.keys()))
+    evidence = (*volumes.evidence, *accounts.evidence, *shares.evidence)
+    lost = wanted - known_accounts.keys() - known_shares.keys()
+    return Listing(estate.cluster, found, evidence, gap or (_lost(lost, accounts, shares) if lost else None))
+
+
+def _nameless(volumes: Iterable[Storage]) -> Problem | None:
+    """Volumes that lead to an account of Azure, and do not say to which."""
+    names = {one.name for one in volumes if one.is_in_azure and not one.accounts}
+    if not names:
+        return None
+    words = f"{', '.join(sorted(names))}: names no storage account; a secret may, and is not read"
+    return Problem(Trouble.UNREADABLE, words)
+
+
+def _volumes(estate: Estate) -> Listing[Storage]:
+    """Volumes of the cluster, and what pods name by themselves."""
+    if "kube" not in estate.sources:
+        return Listing(estate.cluster)
+    volumes, pods = estate.every(PersistentVolume, EVERYWHERE), pods_and_templates(estate)
+    inline = tuple(one for pod in pods for one in storage_in(pod))
+    found = (*map(storage_of, volumes), *inline)
+    # pods that name nothing by themselves are no evidence of a store
+    evidence = (*volumes.evidence, *(pods.evidence if inline else ()))
+    return Listing(estate.cluster, found, evidence, volumes.problem or pods.problem)
+
+
+def _lost(names: Iterable[str], *lists: Look) -> Problem:
+    """Why names were not found: a list that was not whole, or nothing of ours bears them."""
+    problem = next((look.problem for look in lists if look.problem is not None), None)
+    words = f"{', '.join(sorted(names))}: in use, and in none of the subscriptions that are looked into"
+    return problem or Problem(Trouble.NOT_FOUND, words)
+
+
+def _with(one: Listing[str], other: Listing[str]) -> Listing[str]:
+    ids = {arm_id.lower(): arm_id for arm_id in (*one, *other)}
+    return Listing(
+        one.target,
+        tuple(ids[key] for key in sorted(ids)),
+        (*one.evidence, *other.evidence),
+        one.problem or other.problem,
+    )

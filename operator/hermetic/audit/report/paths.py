@@ -1,0 +1,187 @@
+"""The topology of a report: what its findings' paths say about the network."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+from hermetic.audit.findings import Finding, Report, Severity, Verdict, worst_first
+from hermetic.audit.report.resources import short_name
+from hermetic.audit.report.sentences import hops_of
+from hermetic.audit.topology import Link, Place, PlaceKind, Topology
+
+# what a hop begins with, else what it holds, says what it is: "subnet snet-internet" is a subnet. The first word wins:
+# "peer" stands before "vnet", and the several gateways before "gateway"
+_WORDS = (
+    ("node subnet", PlaceKind.SUBNET),
+    ("pod subnet", PlaceKind.SUBNET),
+    ("internet", PlaceKind.INTERNET),
+    ("::/0", PlaceKind.INTERNET),
+    ("default outbound", PlaceKind.DEFAULT_OUTBOUND),
+    ("nat gateway", PlaceKind.NAT_GATEWAY),
+    ("public ip", PlaceKind.PUBLIC_IP),
+    ("load balancer", PlaceKind.LOAD_BALANCER),
+    ("firewall", PlaceKind.FIREWALL),
+    ("appliance", PlaceKind.FIREWALL),
+    ("private endpoint", PlaceKind.PRIVATE_ENDPOINT),
+    ("service endpoint", PlaceKind.SERVICE_ENDPOINT),
+    ("route table", PlaceKind.ROUTE_TABLE),
+    ("peer", PlaceKind.PEER_VNET),
+    ("hub", PlaceKind.PEER_VNET),
+    ("gateway", PlaceKind.GATEWAY),
+    ("on-prem", PlaceKind.ON_PREMISES),
+    ("dns", PlaceKind.DNS),
+    ("resolver", PlaceKind.DNS),
+    ("name server", PlaceKind.DNS),
+    ("storage", PlaceKind.STORAGE),
+    ("registry", PlaceKind.REGISTRY),
+    ("subnet", PlaceKind.SUBNET),
+    ("vnet", PlaceKind.VNET),
+    ("interface", PlaceKind.NIC),
+    ("nic", PlaceKind.NIC),
+    ("pool", PlaceKind.POOL),
+    ("pod", PlaceKind.POD),
+    ("node", PlaceKind.NODE),
+    ("service", PlaceKind.SERVICE),
+    ("machine", PlaceKind.VM),
+)
+
+
+OPEN, MASKED, ACCEPTED, UNDECIDED = "open", "masked", "accepted", "not decided"
+_STATES = (OPEN, MASKED, ACCEPTED, UNDECIDED)
+_WEIGHTS = {Severity.CRITICAL: 3, Severity.HIGH: 2}
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """One path in words, hop by hop, whether a packet can take it, and how grave the worst finding is that draws it."""
+
+    hops: tuple[str, ...]
+    state: str
+    severity: Severity = Severity.HIGH
+
+    @property
+    def inbound(self) -> bool:
+        """Whether it leads in from the internet."""
+        return bool(self.hops) and kind_of(self.hops[0]) is PlaceKind.INTERNET
+
+    @property
+    def weight(self) -> int:
+        """3 for critical, 2 for high, 1 for the rest."""
+        return _WEIGHTS.get(self.severity, 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Bundle:
+    """Ways that are drawn as one: of the same state and weight, with one hop or several of a kind at each place."""
+
+    hops: tuple[tuple[str, ...], ...]
+    ways: tuple[Way, ...]
+
+    @property
+    def worst(self) -> Way:
+        """The way that says how all of them are drawn."""
+        return self.ways[0]
+
+
+def ways_of(report: Report) -> list[Way]:
+    """What the drawing shows, in words, the worst first: every path of a finding."""
+    drawn = [
+        (finding, Way(hops_of(path), _state(finding), finding.severity))
+        for finding in worst_first(report.findings)
+        for path in finding.paths
+    ]
+    ways: dict[tuple[str, ...], Way] = {}
+    for _, way in sorted(drawn, key=_rank):
+        ways.setdefault(way.hops, way)
+    return list(ways.values())
+
+
+def _rank(drawn: tuple[Finding, Way]) -> tuple[bool, int, int]:
+    """A warning's open way comes before what a graver finding could not decide.
+
+    A finding that follows from others draws their paths again, and knows less of them.
+    """
+    finding, way = drawn
+    return finding.derived_from is not None, _STATES.index(way.state), way.severity.rank
+
+
+def bundles_of(ways: Iterable[Way]) -> list[Bundle]:
+    """Parallel ways as one: those that differ in one hop, and there only in its name. The order of ways stays."""
+    bundles = [Bundle(tuple((hop,) for hop in way.hops), (way,)) for way in ways]
+    for place in range(max((len(one.hops) for one in bundles), default=0)):
+        merged: dict[tuple[object, ...], Bundle] = {}
+        for one in bundles:
+            key = _parallel(one, place)
+            known = merged.get(key)
+            merged[key] = one if known is None else _joined(known, one, place)
+        bundles = list(merged.values())
+    return bundles
+
+
+def _parallel(one: Bundle, place: int) -> tuple[object, ...]:
+    """What bundles have in common that differ at one place at most."""
+    way = one.worst
+    drawn_as = (way.state, way.weight, way.inbound)
+    if place >= len(one.hops):
+        return (*drawn_as, one.hops)
+    return (*drawn_as, kind_of(one.hops[place][0]), one.hops[:place], one.hops[place + 1 :])
+
+
+def _joined(one: Bundle, other: Bundle, place: int) -> Bundle:
+    if place >= len(one.hops):
+        return replace(one, ways=(*one.ways, *other.ways))
+    names = tuple(dict.fromkeys((*one.hops[place], *other.hops[place])))
+    return Bundle((*one.hops[:place], names, *one.hops[place + 1 :]), (*one.ways, *other.ways))
+
+
+def topology_of(report: Report) -> Topology:
+    """The cluster and every path that a finding draws, parallel ones as one.
+
+    A path of a Fail is open, and says so where something masks it today. One of an accepted Fail is open too, and says
+    that it is accepted: an exception closes nothing. Anything else is drawn as not known to be open.
+    """
+    cluster = Place(report.cluster.lower(), PlaceKind.CLUSTER, short_name(report.cluster))
+    places = {cluster.id: cluster}
+    links: dict[tuple[str, str], Link] = {}
+    for bundle in bundles_of(ways_of(report)):
+        way, hops = bundle.worst, [_place(names) for names in bundle.hops]
+        label = way.state if way.state in {ACCEPTED, MASKED} else ""
+        for source, target in pairwise(_from_the_cluster(cluster, hops)):
+            # the worst way comes first: what it says of a link holds
+            link = Link(source.id, target.id, way.state != UNDECIDED, label, way.state, way.inbound, way.weight)
+            links.setdefault((source.id, target.id), link)
+            places |= {place.id: places.get(place.id, place) for place in (source, target)}
+    if not links and report.verdict is Verdict.PASS:
+        # two boxes and nothing between them, which only a Pass may claim
+        places["internet"] = Place("internet", PlaceKind.INTERNET, "internet")
+    return Topology(tuple(places.values()), tuple(links.values()))
+
+
+def kind_of(hop: str) -> PlaceKind:
+    """What a hop of a path is, by its words."""
+    lower = hop.lower()
+    begun = next((kind for word, kind in _WORDS if lower.startswith(word)), None)
+    return begun or next((kind for word, kind in _WORDS if word in lower), PlaceKind.OTHER)
+
+
+def _from_the_cluster(cluster: Place, hops: list[Place]) -> list[Place]:
+    """A way out begins at the cluster; a way in begins at an internet of its own, apart from where ways out end."""
+    if hops and hops[0].kind is PlaceKind.INTERNET:
+        return [replace(hops[0], id=f"from {hops[0].id}"), *hops[1:]]
+    return [cluster, *hops]
+
+
+def _place(names: tuple[str, ...]) -> Place:
+    """ "nat gateway nat-egress" is the NAT gateway nat-egress: the label does not repeat what is written above it."""
+    kind = kind_of(names[0])
+    label = ", ".join(hop[len(kind) :].strip() or hop if hop.lower().startswith(f"{kind} ") else hop for hop in names)
+    return Place("\n".join(sorted(name.lower() for name in names)), kind, label, len(names))
+
+
+def _state(finding: Finding) -> str:
+    if finding.verdict is Verdict.FAIL:
+        return MASKED if finding.masked else OPEN
+    accepted = finding.exception is not None and finding.exception.accepted is Verdict.FAIL
+    return ACCEPTED if accepted else UNDECIDED

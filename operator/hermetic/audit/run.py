@@ -1,0 +1,82 @@
+"""One audit: every check whose sources were asked, exceptions applied, in one report."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import date, datetime
+
+from hermetic.audit.checks.registry import CHECKS
+from hermetic.audit.derived_findings import derived
+from hermetic.audit.estate.estate import Estate
+from hermetic.audit.estate.kubernetes.objects import EVERYWHERE
+from hermetic.audit.estate.kubernetes.pods import Pod
+from hermetic.audit.estate.questions import Source
+from hermetic.audit.evaluation import findings_of
+from hermetic.audit.exceptions import Exceptions
+from hermetic.audit.findings import Finding, Report, by_check
+from hermetic.audit.node_agents import met_nothing
+from hermetic.audit.policy import Policy
+from hermetic.audit.private_subnets import private_subnets, statement_notes
+
+SOURCES: tuple[Source, ...] = ("azure", "kube", "probe")
+
+
+def judge(estate: Estate, policy: Policy) -> tuple[Finding, ...]:
+    """Findings of every check whose sources were all asked, before exceptions."""
+    asked = (check for check in CHECKS if check.needs <= estate.sources)
+    found = derived(finding for check in asked for finding in findings_of(check, estate, policy))
+    return tuple(by_check(found))
+
+
+def settled(
+    findings: Iterable[Finding], exceptions: Exceptions, today: date
+) -> tuple[tuple[Finding, ...], tuple[str, ...]]:
+    """Findings as they count on a day: exceptions applied, then what is derived; and sentences about the exceptions."""
+    first, notes = exceptions.applied(findings, today)
+    again, _ = exceptions.applied(derived(first), today)
+    return again, notes
+
+
+def audit(  # noqa: PLR0913 - a report is about all of them
+    estate: Estate,
+    judged: tuple[Finding, ...],
+    policy: Policy,
+    exceptions: Exceptions,
+    *,
+    started_at: datetime,
+    finished_at: datetime,
+    version: str,
+) -> Report:
+    """The report about an estate and what was judged of it. Exceptions count by the day on which the audit ended."""
+    findings, notes = settled(judged, exceptions, finished_at.date())
+    return Report(
+        cluster=estate.cluster,
+        sources=tuple(source for source in SOURCES if source in estate.sources),
+        profile=policy.profile,
+        started_at=started_at,
+        finished_at=finished_at,
+        findings=findings,
+        not_asked=not_asked(estate.sources),
+        notes=(*notes, *statement_notes(estate, policy, findings), *_idle_agents(estate, policy)),
+        tool_version=version,
+        private_subnets=private_subnets(estate, policy, finished_at),
+        ended_exceptions=tuple(one for one in exceptions.terms if one.has_ended(finished_at.date())),
+    )
+
+
+def _idle_agents(estate: Estate, policy: Policy) -> tuple[str, ...]:
+    """A sentence for each trusted node agent that is not there, where all pods were seen."""
+    if "kube" not in estate.sources or not policy.trusted_node_agents:
+        return ()
+    pods = estate.every(Pod, EVERYWHERE)
+    return () if pods.problem is not None else tuple(met_nothing(policy.trusted_node_agents, pods.items))
+
+
+def not_asked(sources: Iterable[Source]) -> Mapping[str, tuple[str, ...]]:
+    """By source that was left out, the ids of the checks that need it."""
+    asked = frozenset(sources)
+    return {
+        source: tuple(sorted(check.page.id for check in CHECKS if source in check.needs))
+        for source in SOURCES
+        if source not in asked
+    }

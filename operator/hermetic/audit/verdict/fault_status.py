@@ -1,0 +1,15 @@
+"""What the status of an EgressAudit says when a part of the audit itself has failed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from hermetic.api.condition_updates import Said
+from hermetic.api.conditions import ConditionType
+from hermetic.api.reasons import Reason
+
+
+def faulty(faults: Mapping[str, str]) -> Said:
+    """The condition AuditFaulty: each part of the audit that failed, with its error."""
+    message = "; ".join(f"{part}: {error}" for part, error in sorted(faults.items()))
+    return Said(ConditionType.AUDIT_FAULTY, "True", Reason.AUDIT_FAULT, message)

@@ -1,0 +1,172 @@
+"""One verdict from three looks. What is missing or stale is Unknown; a way out that was seen is Fail in any case."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import date, datetime
+
+from hermetic.api.condition_updates import Said
+from hermetic.api.conditions import ConditionType
+from hermetic.api.egressaudit import EgressAuditSpec
+from hermetic.api.reasons import Reason
+from hermetic.api.times import timestamp
+from hermetic.audit.attestation.choosing import Choice
+from hermetic.audit.attestation.refusals import Refusal
+from hermetic.audit.attestation.verification import Attestation
+from hermetic.audit.checks.registry import CHECKS
+from hermetic.audit.exceptions import AcceptedRisk, Exceptions, Term, to_tell
+from hermetic.audit.findings import Finding, Verdict, overall, worst_first
+from hermetic.audit.run import settled
+from hermetic.audit.verdict.inputs import (
+    AGING,
+    EXPIRING,
+    Looks,
+    age_of,
+    attested_findings,
+    attested_terms,
+    probe_ends_at,
+)
+
+MOST_NAMED = 3
+"""Exceptions that a condition names; the report has all of them."""
+SEEN_BETTER_HERE = frozenset(check.page.id for check in CHECKS if check.needs == {"kube"})
+"""Checks of the cluster's objects alone: they are looked at here and now, so what a jump box said of them is history.
+
+Not those of the probe: a way out that any packet ever found stays found until the attestation is replaced.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """The verdict, the findings it rests on, and what is said of each look, in the order in which people care.
+
+    `exceptions` says whether every exception still counts; None where there is none. It decides nothing by itself.
+    """
+
+    verdict: Verdict
+    findings: tuple[Finding, ...]
+    said: tuple[Said, ...]
+    notes: tuple[str, ...] = ()
+    exceptions: Said | None = None
+
+    @property
+    def lacking(self) -> Said | None:
+        """The first look that is not there or does not count."""
+        return next((one for one in self.said if one.status != "True"), None)
+
+
+def judge_standing(spec: EgressAuditSpec, looks: Looks, now: datetime) -> Standing:
+    """The verdict on what there is to go by now."""
+    accepted = looks.choice.accepted
+    attested = attested_findings(accepted, now.date()) if accepted is not None else ()
+    if looks.kubernetes_at is not None:
+        attested = (one for one in attested if one.check not in SEEN_BETTER_HERE)
+    exceptions = _exceptions(spec)
+    findings, _ = settled((*attested, *looks.cluster_findings), exceptions, now.date())
+    terms = (*exceptions.terms, *(attested_terms(accepted) if accepted is not None else ()))
+    said = (_attestation(spec, looks), _fresh(spec, looks, now), _kubernetes(looks), _probe(spec, looks, now))
+    verdict = overall(findings)
+    if verdict is Verdict.PASS and any(one.status != "True" for one in said):
+        verdict = Verdict.UNKNOWN
+    notes = to_tell(terms, now.date())
+    return Standing(verdict, tuple(worst_first(findings)), said, notes, _terms(terms, notes, now.date()))
+
+
+def _terms(terms: tuple[Term, ...], notes: tuple[str, ...], today: date) -> Said | None:
+    """What has ended accepts nothing: it is named until it is renewed or removed, and announced before it ends."""
+    kind = ConditionType.EXCEPTIONS_CURRENT
+    if not terms:
+        return None
+    if not notes:
+        return Said(kind, "True", Reason.EXCEPTIONS_COUNT, f"{len(set(terms))} exceptions count, and none ends soon")
+    more = f"; and {len(notes) - MOST_NAMED} more" if len(notes) > MOST_NAMED else ""
+    message = f"{'; '.join(notes[:MOST_NAMED])}{more}"
+    if any(one.has_ended(today) for one in terms):
+        return Said(kind, "False", Reason.EXCEPTION_EXPIRED, message)
+    return Said(kind, "True", Reason.EXCEPTION_EXPIRING, message)
+
+
+def _exceptions(spec: EgressAuditSpec) -> Exceptions:
+    return Exceptions(
+        exceptions=tuple(
+            AcceptedRisk(check=one.check, resource=one.resource, reason=one.reason, owner=one.owner, expiry=one.expires)
+            for one in spec.exceptions
+        )
+    )
+
+
+def _attestation(spec: EgressAuditSpec, looks: Looks) -> Said:
+    kind, choice = ConditionType.ATTESTATION_ACCEPTED, looks.choice
+    if choice.accepted is not None:
+        at, key = timestamp(choice.accepted.observed_at), choice.accepted.signed_by.name
+        return Said(kind, "True", Reason.ATTESTATION_COUNTS, f"{choice.name}, observed at {at}, signed by '{key}'")
+    if choice.expired is not None:
+        others = _refusals(choice, but=Refusal.EXPIRED)
+        message = _expired(spec, choice.expired) + (f"; {others}" if others else "")
+        return Said(kind, "False", Reason.ISOLATION_EVIDENCE_STALE, message)
+    if choice.refused:
+        return Said(kind, "False", Reason.ATTESTATION_REFUSED, _refusals(choice))
+    return Said(
+        kind,
+        "False",
+        Reason.ATTESTATION_MISSING,
+        f"no EgressAttestation is there. Bring one: hermetic audit --azure {spec.cluster} --sign KEY "
+        "--attestation attestation.yaml, then kubectl apply -f attestation.yaml",
+    )
+
+
+def _refusals(choice: Choice, *, but: Refusal | None = None) -> str:
+    """The last by name, for our names begin with the time; "" where there is none."""
+    told = {name: one for name, one in choice.refused.items() if one.refusal != but}
+    if not told:
+        return ""
+    name, refused = max(told.items())
+    more = f" (and {len(told) - 1} more)" if len(told) > 1 else ""
+    return f"{name} is refused: {refused.refusal}: {refused.message}{more}"
+
+
+def _expired(spec: EgressAuditSpec, expired: Attestation) -> str:
+    """As the gate of a deployment says it: the same words are the same status."""
+    return f"the evidence expired at {timestamp(age_of(expired, spec).ends_at)}"
+
+
+def _fresh(spec: EgressAuditSpec, looks: Looks, now: datetime) -> Said:
+    kind, accepted, expired = ConditionType.EVIDENCE_FRESH, looks.choice.accepted, looks.choice.expired
+    if accepted is None and expired is not None:
+        return Said(kind, "False", Reason.ISOLATION_EVIDENCE_STALE, _expired(spec, expired))
+    if accepted is None:
+        return Said(kind, "Unknown", Reason.ATTESTATION_MISSING, "there is no attestation that counts")
+    age = age_of(accepted, spec)
+    ends = f"the attestation counts until {timestamp(age.ends_at)}"
+    share = age.share(now)
+    if share >= 1:
+        return Said(kind, "False", Reason.ISOLATION_EVIDENCE_STALE, _expired(spec, accepted))
+    if share >= EXPIRING:
+        return Said(kind, "True", Reason.EVIDENCE_EXPIRING, f"{ends}; audit again now, or nothing new will start")
+    if share >= AGING:
+        return Said(kind, "True", Reason.EVIDENCE_AGING, f"{ends}; audit again before that")
+    return Said(kind, "True", Reason.EVIDENCE_YOUNG, ends)
+
+
+def _kubernetes(looks: Looks) -> Said:
+    kind = ConditionType.CLUSTER_CHECKED
+    if looks.kubernetes_at is None:
+        return Said(kind, "Unknown", Reason.CLUSTER_NOT_SEEN, "the cluster's own objects were not all listed yet")
+    return Said(kind, "True", Reason.CLUSTER_SEEN, "judged again at every change of the cluster's own objects")
+
+
+def _probe(spec: EgressAuditSpec, looks: Looks, now: datetime) -> Said:
+    kind, probe = ConditionType.PROBE_CURRENT, looks.probe
+    why = f": {looks.probe_trouble}" if looks.probe_trouble else ""
+    if spec.probe is None:
+        return Said(kind, "False", Reason.PROBE_NOT_CONFIGURED, "`spec.probe` is not set: no packet was ever tried")
+    if probe is None:
+        return Said(kind, "Unknown", Reason.PROBE_PENDING, f"no round of the probe has ended yet{why}")
+    ends_at = probe_ends_at(probe, spec)
+    if ends_at is not None and now >= ends_at:
+        at = timestamp(probe.observed_at)
+        return Said(kind, "False", Reason.PROBE_STALE, f"the last round ended at {at}, two intervals ago or more{why}")
+    if probe.silent:
+        named = ", ".join(probe.silent[:3]) + (" …" if len(probe.silent) > 3 else "")
+        return Said(kind, "False", Reason.PROBE_INCOMPLETE, f"nothing came back from: {named}")
+    return Said(kind, "True", Reason.PROBE_RAN, f"the last round ran on {probe.nodes} nodes")

@@ -1,0 +1,184 @@
+"""The status of an EgressAudit: the verdict, what it rests on, and conditions that kubectl, Flux and people read."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Any
+
+from hermetic.api.condition_updates import Said, dated
+from hermetic.api.conditions import ConditionType
+from hermetic.api.egressaudit import EgressAuditSpec
+from hermetic.api.reasons import Reason
+from hermetic.api.text import printable
+from hermetic.api.times import timestamp
+from hermetic.audit.findings import Finding, Verdict
+from hermetic.audit.verdict.inputs import Looks, age_of, probe_ends_at
+from hermetic.audit.verdict.listed_findings import cut, listed
+from hermetic.audit.verdict.overall import Standing
+
+KEPT_SECONDS = 3600
+"""How old `evidence.kubernetes.observedAt` may grow while nothing changes: a write an hour, not one for every look."""
+LONGEST_MESSAGE = 2048
+"""Characters: the bound of the CRD."""
+
+Status = dict[str, Any]
+
+
+def status_of(
+    spec: EgressAuditSpec, generation: int, looks: Looks, standing: Standing, before: Mapping[str, Any], now: datetime
+) -> Status:
+    """The whole status. Where nothing but the hour has changed, it is the one from before."""
+    ready = _ready(standing)
+    of_exceptions = (standing.exceptions,) if standing.exceptions is not None else ()
+    said = (ready, *_kstatus(ready), _isolation(standing), *standing.said, *of_exceptions)
+    status = {
+        "observedGeneration": generation,
+        "conditions": [_dated(one, generation, before, now) for one in said],
+        "verdict": standing.verdict.value,
+        "message": _cut(_message(standing)),
+        "counts": _counts(looks, standing),
+        "evidence": _evidence(spec, looks, before, now),
+        **listed(standing.findings),
+    }
+    newest = looks.choice.accepted
+    accepted = {"digest": newest.digest, "observedAt": timestamp(newest.observed_at)} if newest else None
+    if remembered := accepted or before.get("newestAccepted"):
+        status["newestAccepted"] = dict(remembered)
+    return status
+
+
+def status_unreadable(generation: int, before: Mapping[str, Any], message: str, now: datetime) -> Status:
+    """The status of an EgressAudit that this version cannot act on: no verdict, and so a closed gate."""
+    return _unjudged(generation, before, Reason.SPEC_INVALID, message, now)
+
+
+def status_unfounded(generation: int, before: Mapping[str, Any], message: str, now: datetime) -> Status:
+    """The status where nothing could be judged, whatever was said before: no verdict, and so a closed gate."""
+    return _unjudged(generation, before, Reason.ISOLATION_UNKNOWN, message, now)
+
+
+def _unjudged(generation: int, before: Mapping[str, Any], reason: Reason, message: str, now: datetime) -> Status:
+    ready = Said(ConditionType.READY, "False", reason, message)
+    status: Status = {
+        "observedGeneration": generation,
+        "conditions": [_dated(one, generation, before, now) for one in (ready, *_kstatus(ready))],
+        "verdict": Verdict.UNKNOWN.value,
+        "message": _cut(message),
+    }
+    if before.get("newestAccepted"):
+        status["newestAccepted"] = dict(before["newestAccepted"])
+    return status
+
+
+def next_look(spec: EgressAuditSpec, looks: Looks, now: datetime) -> datetime | None:
+    """When there will be something new to say although nothing happens."""
+    moments: list[datetime] = []
+    if looks.choice.accepted is not None:
+        moments += age_of(looks.choice.accepted, spec).moments()
+    if looks.probe is not None and spec.probe is not None:
+        ends_at = probe_ends_at(looks.probe, spec)
+        moments += [ends_at] if ends_at else []
+    # Exceptions end at midnight.
+    moments.append(now.replace(hour=0, minute=0, second=0, microsecond=0) + timedelta(days=1))
+    return min((moment for moment in moments if moment > now), default=None)
+
+
+def _ready(standing: Standing) -> Said:
+    if standing.verdict is Verdict.PASS:
+        return Said(ConditionType.READY, "True", Reason.ISOLATION_PROVEN, _message(standing))
+    if standing.verdict is Verdict.FAIL:
+        return Said(ConditionType.READY, "False", Reason.ISOLATION_BROKEN, _message(standing))
+    lacking = standing.lacking
+    reason = lacking.reason if lacking is not None else Reason.ISOLATION_UNKNOWN
+    return Said(ConditionType.READY, "False", reason, _message(standing))
+
+
+def _kstatus(ready: Said) -> Iterator[Said]:
+    if ready.status == "True":
+        return
+    kind = ConditionType.STALLED if ready.reason.needs_human else ConditionType.RECONCILING
+    yield Said(kind, "True", ready.reason, ready.message)
+
+
+def _isolation(standing: Standing) -> Said:
+    kind, message = ConditionType.ISOLATION_VERIFIED, _message(standing)
+    if standing.verdict is Verdict.PASS:
+        return Said(kind, "True", Reason.ISOLATION_PROVEN, message)
+    if standing.verdict is Verdict.FAIL:
+        return Said(kind, "False", Reason.ISOLATION_BROKEN, message)
+    return Said(kind, "Unknown", Reason.ISOLATION_UNKNOWN, message)
+
+
+def _message(standing: Standing) -> str:
+    deciding = [one for one in standing.findings if one.severity.decides and one.verdict is standing.verdict]
+    if standing.verdict is Verdict.PASS:
+        warnings = sum(one.verdict is Verdict.FAIL for one in standing.findings)
+        return "no way out was found" + (f"; {warnings} warnings" if warnings else "")
+    if standing.verdict is Verdict.UNKNOWN and standing.lacking is not None:
+        return standing.lacking.message
+    return _sentence(deciding)
+
+
+def _sentence(findings: list[Finding]) -> str:
+    if not findings:
+        return "nothing was looked at"
+    worst, more = findings[0], len(findings) - 1
+    path = f"{worst.paths[0]}: " if worst.paths else ""
+    return f"{path}{worst.message} ({worst.check}, {worst.resource})" + (f", and {more} more" if more else "")
+
+
+def _counts(looks: Looks, standing: Standing) -> dict[str, int]:
+    counted = Counter(one.verdict for one in standing.findings)
+    accepted = looks.choice.accepted
+    if accepted is not None:
+        counted[Verdict.PASS] += sum(accepted.predicate.omitted.passed.values())
+        counted[Verdict.NOT_APPLICABLE] += sum(accepted.predicate.omitted.not_applicable.values())
+    return {
+        "pass": counted[Verdict.PASS],
+        "fail": counted[Verdict.FAIL],
+        "unknown": counted[Verdict.UNKNOWN],
+        "excepted": counted[Verdict.EXCEPTED],
+        "notApplicable": counted[Verdict.NOT_APPLICABLE],
+        "warnings": sum(
+            not one.severity.decides and one.verdict in {Verdict.FAIL, Verdict.UNKNOWN} for one in standing.findings
+        ),
+    }
+
+
+def _evidence(spec: EgressAuditSpec, looks: Looks, before: Mapping[str, Any], now: datetime) -> Status:
+    found: Status = {}
+    accepted = looks.choice.accepted
+    if accepted is not None:
+        found["azure"] = {
+            "digest": accepted.digest,
+            "observedAt": timestamp(accepted.observed_at),
+            "expiresAt": timestamp(age_of(accepted, spec).ends_at),
+            "signedBy": accepted.signed_by.name,
+        }
+    if looks.kubernetes_at is not None:
+        found["kubernetes"] = {"observedAt": _kept(looks.kubernetes_at, before, now)}
+    ends_at = probe_ends_at(looks.probe, spec) if looks.probe is not None else None
+    if looks.probe is not None and ends_at is not None and now < ends_at and not looks.probe.silent:
+        found["probe"] = {"observedAt": timestamp(looks.probe.observed_at), "nodes": looks.probe.nodes}
+    return found
+
+
+def _kept(at: datetime, before: Mapping[str, Any], now: datetime) -> str:
+    """The moment that was written last, for as long as it is recent: a look that shows nothing new writes nothing."""
+    written = ((before.get("evidence") or {}).get("kubernetes") or {}).get("observedAt")
+    if written and now - datetime.fromisoformat(written) < timedelta(seconds=KEPT_SECONDS):
+        return str(written)
+    return timestamp(at)
+
+
+def _dated(one: Said, generation: int, before: Mapping[str, Any], now: datetime) -> Status:
+    old = next((c for c in before.get("conditions") or () if c.get("type") == one.type), None)
+    return dated(replace(one, message=_cut(one.message)), generation, old, now)
+
+
+def _cut(message: str) -> str:
+    """A status with a longer one would be refused as a whole, and the old verdict would stand."""
+    return cut(printable(message), LONGEST_MESSAGE)

@@ -1,0 +1,1 @@
+"""`hermetic attest`: its command, and attestations as files and as text."""

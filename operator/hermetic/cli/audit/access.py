@@ -1,0 +1,91 @@
+"""`hermetic audit --check-access`: which reads of an audit Azure would refuse, before the audit."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+
+from hermetic.audit.access import Access, needed
+from hermetic.audit.checks.registry import CHECKS
+from hermetic.audit.cluster_scope import cluster_of, node_group_of, pools_of
+from hermetic.audit.estate.arm_ids import group_of
+from hermetic.audit.estate.estate import Estate
+from hermetic.cli.audit.progress import Progress
+from hermetic.cli.exit_codes import DONE, UNKNOWN
+from hermetic.cli.output import say_fitted, write_json
+from hermetic.collect.azure.allowed_requests import READING_ACTIONS
+from hermetic.collect.azure.answering import cluster_id
+from hermetic.collect.azure.clouds import PUBLIC
+from hermetic.collect.azure.session import AzureSettings, azure_opened
+from hermetic.controller.clock import SystemClock
+
+assert CHECKS  # noqa: S101 - loading them makes the kinds known that they ask for
+
+FIX = (
+    "fix: assign the built-in role Reader there, and the custom role of docs/audit-role.json for the actions; "
+    "docs/audit.md tells how"
+)
+LOCK = "a deny assignment forbids (node resource group lockdown; no role assignment helps)"
+
+
+async def check_access(typed: str, *, arm_endpoint: str | None, retry_budget: float, as_json: bool) -> int:
+    """Ask for the caller's permissions, print what is missing; exit code 0 when nothing is, else 3."""
+    settings = AzureSettings(cluster_id(typed), arm_endpoint=arm_endpoint or PUBLIC, retry_budget=retry_budget)
+    with Progress() as progress:
+        async with azure_opened(settings, environment=os.environ, clock=SystemClock(), progress=progress) as azure:
+            bare = Estate(settings.cluster, ("azure",), {})
+            cluster_of(bare)
+            seen = bare.with_answers(await azure.answers(tuple(bare.wanted.values())))
+            found = await azure.access(groups_of(seen))
+    actions = needed(READING_ACTIONS)
+    if as_json:
+        write_json(as_document(settings.cluster, found, actions))
+    else:
+        for line in lines(found, actions):
+            say_fitted(line)
+    return DONE if all(_is_enough(one, actions) for one in found) else UNKNOWN
+
+
+def groups_of(estate: Estate) -> tuple[str, ...]:
+    """The resource groups that the cluster itself names: its own, the nodes', and those of its networks."""
+    subnets = [one for pool in pools_of(estate) for one in (pool.vnet_subnet_id, pool.pod_subnet_id) if one]
+    named = [group_of(estate.cluster), node_group_of(estate), *map(group_of, subnets)]
+    return tuple({one.lower(): one for one in named if one}.values())
+
+
+def lines(found: Sequence[Access], actions: Sequence[str]) -> Iterator[str]:
+    """What to tell, scope by scope."""
+    for one in found:
+        yield one.scope
+        if one.problem:
+            yield f"  not known: {one.problem}"
+            continue
+        missing, locked = one.missing(actions), one.locked(actions)
+        if missing:
+            yield f"  {len(missing)} of {len(actions)} reads are not allowed; checks that need them will be Unknown:"
+            yield from (f"    {action}" for action in missing)
+        if locked:
+            yield f"  {LOCK}:"
+            yield from (f"    {action}" for action in locked)
+        if not missing and not locked:
+            yield f"  all {len(actions)} reads that checks may need are allowed"
+    if any(one.problem or one.missing(actions) for one in found):
+        yield FIX
+
+
+def as_document(cluster: str, found: Sequence[Access], actions: Sequence[str]) -> dict[str, object]:
+    """The same as JSON."""
+    scopes = [
+        {
+            "scope": one.scope,
+            "missing": [] if one.problem else list(one.missing(actions)),
+            "locked": [] if one.problem else list(one.locked(actions)),
+            "problem": one.problem,
+        }
+        for one in found
+    ]
+    return {"schema": "hermetic.dev/access/v1", "cluster": cluster, "needed": len(actions), "scopes": scopes}
+
+
+def _is_enough(one: Access, actions: Sequence[str]) -> bool:
+    return not one.problem and not one.missing(actions) and not one.locked(actions)

@@ -1,0 +1,179 @@
+"""The files of `hermetic audit`: policy and exceptions. A bad one is named with its field; nothing is ignored."""
+
+from __future__ import annotations
+
+import difflib
+import getpass
+import hashlib
+import operator
+import os
+import socket
+from collections.abc import Collection, Iterable
+from dataclasses import replace
+from datetime import datetime
+from functools import reduce
+from pathlib import Path
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from hermetic.api.kubernetes_yaml import Document, NotReadable, read_documents
+from hermetic.api.times import timestamp
+from hermetic.api.validation_errors import NO_SUCH_FIELD, Problem, child_path, problems_of
+from hermetic.audit.comparison import Baseline, NotABaseline, read_baseline, same_cluster
+from hermetic.audit.exceptions import Exceptions
+from hermetic.audit.findings import Run
+from hermetic.audit.policy import Policy, Profile, never_met
+from hermetic.controller.clock import SystemClock
+from hermetic.errors import InputError, Unreachable
+
+M = TypeVar("M", bound=BaseModel)
+
+
+def read_policy(file: Path | None, profile: Profile) -> Policy:
+    """The policy file with the profile of the command line; every default without a file. Raises InputError."""
+    document = _document(file) if file is not None else Document(1, {})
+    told: dict[str, Any] = document.value
+    if "profile" in told:
+        raise InputError(f"{file}: `profile` is no key of a policy file", fix="say --profile sealed or filtered")
+    if "attestedPrivate" in told:
+        raise InputError(f"{file}: `attestedPrivate` is not a key that is known here", fix="say --previous FILE")
+    if "auditedAt" in told:
+        raise InputError(f"{file}: `auditedAt` is not a key that is known here", fix="leave it out")
+    policy = _read(Policy, replace(document, value={**told, "profile": profile}), file)
+    if problem := next(never_met(policy), ""):
+        raise InputError(f"{file}: {problem}", fix="docs/audit.md shows what each key takes")
+    _must_be_past(policy, file, SystemClock().now())
+    return policy
+
+
+def _must_be_past(policy: Policy, file: Path | None, now: datetime) -> None:
+    """A subnet cannot be private since a moment to come. Raises InputError."""
+    for place, one in enumerate(policy.subnets_private_since):
+        for key, moment in (("since", one.since), ("through", one.through)):
+            if moment is not None and moment > now:
+                raise InputError(
+                    f"{file}: `subnetsPrivateSince.{place}.{key}`: {timestamp(moment)} lies in the future "
+                    f"(it is {timestamp(now)} here)",
+                    fix="state a moment that has passed; if it has, set the clock of this machine right",
+                )
+
+
+def read_exceptions(file: Path | None, checks: Collection[str]) -> Exceptions:
+    """The exceptions file; none without a file. `checks` are the ids that an exception can be about.
+
+    Raises InputError.
+    """
+    if file is None:
+        return Exceptions()
+    found = _read(Exceptions, _document(file), file)
+    for place, one in enumerate(found.exceptions):
+        if one.check not in checks:
+            near = difflib.get_close_matches(one.check, checks, n=1)
+            offer = f"; did you mean {near[0]}?" if near else ""
+            raise InputError(
+                f"{file}: `exceptions.{place}.check`: no check is called {one.check!r}{offer}",
+                fix="'hermetic explain' lists every check",
+            )
+    return found
+
+
+def read_earlier(file: Path, cluster: str | None) -> Baseline:
+    """The earlier report that --baseline names, about this cluster where that is known already. Raises InputError."""
+    try:
+        baseline = read_baseline(content_of(file))
+    except NotABaseline as error:
+        fix = "name a report that 'hermetic audit -o json' wrote"
+        raise InputError(f"--baseline {file}: {error}", fix=fix) from error
+    if cluster is not None:
+        must_be_earlier(file, baseline, cluster)
+    return baseline
+
+
+def must_be_earlier(file: Path, baseline: Baseline, cluster: str) -> None:
+    """Raises InputError for a report about another cluster."""
+    if not same_cluster(baseline, cluster):
+        raise InputError(
+            f"--baseline {file}: it is about {baseline.cluster}, not {cluster}",
+            fix="name an earlier report of the same cluster",
+        )
+
+
+def run_of(policy: Path | None, exceptions: Path | None) -> Run:
+    """Who runs the audit, as the system knows them, and the digests of the files that were named."""
+    try:
+        user = getpass.getuser()
+    except (KeyError, OSError):  # an account without a name
+        user = f"uid {os.getuid()}"
+    return Run(f"{user} on {socket.gethostname()}", digest_of(policy), digest_of(exceptions))
+
+
+def digest_of(file: Path | None) -> str | None:
+    """'sha256:' and the digest of a file; None where there is none."""
+    return None if file is None else f"sha256:{hashlib.sha256(content_of(file)).hexdigest()}"
+
+
+def content_of(file: Path) -> bytes:
+    """The bytes of a file that was named. Raises Unreachable, and InputError for a folder."""
+    try:
+        return file.read_bytes()
+    except IsADirectoryError:
+        raise InputError(f"{file}: is a folder", fix="name a file") from None
+    except (OSError, ValueError) as error:  # ValueError: a NUL in the name
+        what = getattr(error, "strerror", "") or str(error)
+        raise Unreachable(f"{file}: {what}", fix="name a file that can be read") from error
+
+
+def must_be_writable(files: Iterable[Path]) -> None:
+    """What could not be written after minutes of auditing is told before. Raises InputError, Unreachable."""
+    seen: set[Path] = set()
+    for file in files:
+        if file.name in {"", "-"} or file.is_dir():
+            raise InputError(f"'{file}' is no file", fix="-o says what goes to standard output, --out names a file")
+        if not file.parent.is_dir():
+            raise Unreachable(f"{file}: there is no folder {file.parent}", fix="name a file that can be written")
+        if file.absolute() in seen:
+            raise InputError(f"{file} is named twice", fix="give each output a file of its own")
+        seen.add(file.absolute())
+
+
+def write_file(file: Path, text: str) -> None:
+    """Write it whole. Raises Unreachable."""
+    try:
+        file.write_text(text, encoding="utf-8", newline="")
+    except OSError as error:
+        raise Unreachable(f"{file}: {error.strerror}", fix="name a file that can be written") from error
+
+
+def _document(file: Path) -> Document:
+    """The one document of a file; its value is an object."""
+    try:
+        documents = list(read_documents(content_of(file).decode("utf-8")))
+    except UnicodeDecodeError as error:
+        raise InputError(f"{file}: is not UTF-8: {error}") from error
+    except NotReadable as error:
+        raise InputError(f"{file}: is neither YAML nor JSON: {error.message}") from error
+    if len(documents) != 1:
+        raise InputError(f"{file}: holds {len(documents)} documents, one is wanted")
+    for fault in documents[0].faults:
+        raise InputError(f"{file}: {fault.place}: {fault.message}")
+    if not isinstance(documents[0].value, dict):
+        raise InputError(f"{file}: holds no keys", fix="docs/audit.md shows one of each")
+    return documents[0]
+
+
+def _read(model: type[M], document: Document, file: Path | None) -> M:
+    try:
+        return model.model_validate(document.value, by_alias=True, by_name=False)
+    except ValidationError as error:
+        told = [_in_words(one, problem) for one, problem in zip(error.errors(), problems_of(error, model), strict=True)]
+        places = [document.place(reduce(child_path, one["loc"], "")) for one in error.errors()]
+        where = [f"{file}{'' if place is None else f':{place}'}: " if file is not None else "" for place in places]
+        fix = "docs/audit.md shows what each key takes"
+        raise InputError("; ".join(map(operator.add, where, told)), fix=fix) from error
+
+
+def _in_words(error: Any, problem: Problem) -> str:
+    field = ".".join(str(part) for part in error["loc"])
+    said = problem.message.removeprefix("Value error, ").replace(NO_SUCH_FIELD, "is not a key that is known here")
+    return f"`{field}`: {said}" if field else said

@@ -1,0 +1,71 @@
+"""The forms in which `hermetic audit` tells a report, and which of them a file is meant to get."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from hermetic.audit.findings import CheckPage, Report
+
+Form = Callable[[Report, Mapping[str, CheckPage]], str]
+
+FORMS = ("table", "json", "sarif", "junit", "openreports", "html", "oscal", "csv")
+# The endings that a form may have; the first form that has it is meant where -o does not say.
+ENDINGS: Mapping[str, tuple[str, ...]] = {
+    "table": (".txt", ".text", ".log"),
+    "json": (".json",),
+    "sarif": (".sarif", ".json"),
+    "junit": (".xml",),
+    "openreports": (".yaml", ".yml", ".json"),
+    "html": (".html", ".htm"),
+    "oscal": (".oscal", ".json"),
+    "csv": (".csv",),
+}
+
+
+def told(form: str, report: Report, pages: Mapping[str, CheckPage]) -> str:
+    """The report in one form; each is imported when it is wanted."""
+    return _form(form)(report, pages)
+
+
+def form_of_file(file: Path, chosen: str | None) -> str:
+    """The form that a file is meant to get: the chosen one where its ending allows, else the one of its ending."""
+    ending = file.suffix.lower()
+    if chosen is not None and ending in ENDINGS[chosen]:
+        return chosen
+    by_ending = next((form for form, endings in ENDINGS.items() if ending in endings), None)
+    return by_ending or chosen or "table"
+
+
+def _form(name: str) -> Form:  # noqa: PLR0911 - one line for each form
+    if name == "json":
+        from hermetic.audit.report.json_form import as_json
+
+        return lambda report, _: as_json(report)
+    if name == "sarif":
+        from hermetic.audit.report.sarif import as_sarif
+
+        return as_sarif
+    if name == "junit":
+        from hermetic.audit.report.junit import as_junit
+
+        return as_junit
+    if name == "openreports":
+        from hermetic.audit.report.openreports import as_openreports
+
+        return as_openreports
+    if name == "html":
+        from hermetic.audit.report.page import as_html
+
+        return as_html
+    if name == "oscal":
+        from hermetic.audit.report.oscal import as_oscal
+
+        return as_oscal
+    if name == "csv":
+        from hermetic.audit.report.csv_form import as_csv
+
+        return as_csv
+    from hermetic.audit.report.table import as_table
+
+    return as_table

@@ -1,0 +1,124 @@
+"""A report, signed for the cluster: what `hermetic audit --sign KEY --attestation FILE` writes."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hermetic.audit.attestation.keys import SigningKey, trusted
+from hermetic.audit.attestation.report_form import finished_at_of
+from hermetic.audit.attestation.signing import Provenance, sign_report
+from hermetic.audit.attestation.statement import Inputs, Scope
+from hermetic.audit.attestation.verification import Attestation, authenticate
+from hermetic.audit.estate.arm_ids import same_id
+from hermetic.audit.estate.snapshot import to_json
+from hermetic.audit.findings import Report
+from hermetic.audit.policy import AttestedPrivate
+from hermetic.audit.report.json_form import document
+from hermetic.cli.attest.files import load_signing_key, read_attestation, read_public_keys, write_attestation
+from hermetic.cli.audit.files import content_of, digest_of
+from hermetic.cli.build_info import this_tool
+from hermetic.cli.cluster_identity import Tie, not_tied, tie_to
+from hermetic.cli.output import note
+from hermetic.controller.clock import SystemClock
+from hermetic.errors import AttestationRefused, InputError
+
+if TYPE_CHECKING:
+    from hermetic.cli.audit.sources import Collected
+
+
+@dataclass(frozen=True, slots=True)
+class Signing:
+    """Everything that signing needs but the report."""
+
+    key: SigningKey
+    file: Path
+    previous: Attestation | None
+    valid_for: timedelta
+    tie: Tie
+
+
+def signing_of(said: dict[str, Any]) -> Signing:
+    """Key, previous attestation and cluster, read before anything is audited: an audit takes minutes.
+
+    Raises InputError for files that cannot be used, or a kubeconfig of another cluster, Unreachable for missing files.
+    """
+    content_of(said["sign"])
+    key = load_signing_key(said["sign"])
+    previous = _previous(said["previous"], said["previous_keys"], key)
+    tie = _tie(said)
+    if said["azure"]:
+        _must_be_about(said["azure"], previous, tie)
+    return Signing(key, said["attestation"], previous, timedelta(hours=said["valid_hours"]), tie)
+
+
+def attested_private(previous: Attestation) -> tuple[AttestedPrivate, ...]:
+    """What the attestation before says of subnets: since when each is private, and when it was last seen to be."""
+    return tuple(
+        AttestedPrivate(one.subnet, one.at, previous.observed_at, finished_at_of(previous.read_report), previous.digest)
+        for one in previous.read_report.private_subnets
+    )
+
+
+def sign(signing: Signing, collected: Collected, report: Report, said: dict[str, Any]) -> None:
+    """Write the attestation. Raises InputError for a report that cannot be signed, Unreachable for the file."""
+    signing.tie.declared.must_be_about(report.cluster)
+    scope = Scope(
+        cluster_arm_id=report.cluster,
+        api_server_ca_fingerprint=signing.tie.ca_fingerprint,
+        kube_system_uid=signing.tie.kube_system_uid,
+    )
+    inputs = Inputs(
+        snapshot=f"sha256:{hashlib.sha256(to_json(collected.snapshot).encode()).hexdigest()}",
+        policy=digest_of(said["policy"]),
+        exceptions=digest_of(said["exceptions"]),
+    )
+    try:
+        envelope = sign_report(
+            document(report),
+            Provenance(scope, this_tool(), inputs),
+            signing.key,
+            now=SystemClock().now(),
+            previous=signing.previous,
+            valid_for=signing.valid_for,
+        )
+    except AttestationRefused as refusal:
+        raise InputError(f"--previous {said['previous']}: {refusal.message}") from refusal
+    write_attestation(signing.file, envelope)
+    found = authenticate(envelope, trusted([signing.key.public]))
+    until = f"{found.expires_at:%Y-%m-%d %H:%M:%S} UTC"
+    note(f"signed: {signing.file}, number {found.sequence} of its chain, counts until {until}")
+
+
+def _must_be_about(cluster: str, previous: Attestation | None, tie: Tie) -> None:
+    tie.declared.must_be_about(cluster)
+    if previous is not None and not same_id(previous.scope.cluster_arm_id, cluster.strip()):
+        raise InputError(
+            f"--previous is about {previous.scope.cluster_arm_id}, not {cluster}",
+            fix="every cluster has a chain of its own: name its newest attestation, or none",
+        )
+
+
+def _tie(said: dict[str, Any]) -> Tie:
+    if said["snapshot"] is not None and not (said["kubeconfig"] or said["context"]):
+        return not_tied("a snapshot is judged without asking anybody; --kubeconfig or --context names its API server")
+    return asyncio.run(tie_to(said["kubeconfig"], said["context"]))
+
+
+def _previous(file: Path | None, keys: Iterable[str], key: SigningKey) -> Attestation | None:
+    """The one before, signed by the same key or by one that is named: keys are changed, chains go on."""
+    if file is None:
+        return None
+    try:
+        others = [one for one in read_public_keys(keys).values() if one.keyid != key.public.keyid]
+        return authenticate(read_attestation(str(file)), trusted([key.public, *others]))
+    except AttestationRefused as refusal:
+        raise InputError(
+            f"--previous {file}: {refusal.refusal}: {refusal.message}",
+            fix=f"'hermetic explain {refusal.refusal}'; --previous-key FILE names the public key of an earlier signer",
+        ) from refusal

@@ -1,0 +1,186 @@
+"""Who is asked in an audit from the command line, and what came back."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from hermetic.audit.estate.arm_ids import same_id
+from hermetic.audit.estate.azure.vnet import NetworkInterface
+from hermetic.audit.estate.estate import Estate
+from hermetic.audit.estate.questions import Source, Trouble
+from hermetic.audit.estate.snapshot import Snapshot, from_json, to_json
+from hermetic.audit.findings import Finding
+from hermetic.audit.policy import Policy
+from hermetic.audit.run import judge
+from hermetic.cli.audit.files import content_of, write_file
+from hermetic.cli.audit.progress import Progress
+from hermetic.cli.cluster_identity import Declared, declared_in
+from hermetic.collect.collecting import Answerer, collected
+from hermetic.controller.clock import SystemClock
+from hermetic.errors import InputError
+
+if TYPE_CHECKING:
+    from hermetic.kube.client import KubernetesApi
+
+UNNAMED = "the cluster of the kubeconfig"
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What the command line says about whom to ask."""
+
+    azure: str | None
+    kube: bool
+    probe: bool
+    probe_image: str | None
+    probe_namespace: str
+    arm_endpoint: str | None
+    discovery: Literal["graph", "list"]
+    retry_budget: float
+    snapshot: Path | None
+    save_snapshot: Path | None
+    kubeconfig: str | None
+    context: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Collected:
+    """An estate, its findings before exceptions, when it was looked at, and the snapshot that holds all of it."""
+
+    estate: Estate
+    findings: tuple[Finding, ...]
+    started_at: datetime
+    finished_at: datetime
+    snapshot: Snapshot
+
+
+async def collect(wish: Wish, policy: Policy) -> Collected:
+    """Look at everything that the checks want, or load what somebody else saw."""
+    if wish.snapshot is not None:
+        seen = _loaded(wish.snapshot, wish)
+        estate = seen.estate()
+        _sentinels_must_be_there(estate, policy)
+        findings = judge(estate, policy.model_copy(update={"audited_at": seen.started_at}))
+    else:
+        seen, estate, findings = await _looked(wish, policy)
+    if wish.save_snapshot is not None:
+        write_file(wish.save_snapshot, to_json(seen))
+    return Collected(estate, findings, seen.started_at, seen.finished_at, seen)
+
+
+def _loaded(file: Path, wish: Wish) -> Snapshot:
+    seen = from_json(content_of(file))
+    if wish.azure is not None and not same_id(wish.azure.strip(), seen.cluster):
+        raise InputError(f"{file} is about {seen.cluster}, not {wish.azure}", fix="name the cluster of the snapshot")
+    for source, asked in (("azure", wish.azure), ("kube", wish.kube), ("probe", wish.probe)):
+        if asked and source not in seen.sources:
+            raise InputError(f"{file} holds nothing from --{source}", fix="collect again with it")
+    return seen
+
+
+async def _looked(wish: Wish, policy: Policy) -> tuple[Snapshot, Estate, tuple[Finding, ...]]:
+    from hermetic import __version__
+
+    judgements: list[tuple[Estate, tuple[Finding, ...]]] = []
+    clock = SystemClock()
+    started_at = clock.now().replace(microsecond=0)
+    rules = policy.model_copy(update={"audited_at": started_at})
+
+    def judged(estate: Estate) -> None:
+        _sentinels_must_be_there(estate, rules)
+        judgements.clear()  # those of the round before take as much memory as these will
+        judgements.append((estate, judge(estate, rules)))
+
+    with Progress() as progress:
+        async with AsyncExitStack() as opened:
+            asked = await _asked(opened, wish, progress)
+            answers = await collected(asked.cluster, asked.answerers, judged, progress)
+    finished_at = clock.now().replace(microsecond=0)
+    seen = Snapshot(asked.cluster, tuple(asked.answerers), started_at, finished_at, __version__, answers)
+    return seen, *judgements[0]  # of the last round, which wanted nothing more
+
+
+def _sentinels_must_be_there(estate: Estate, policy: Policy) -> None:
+    """One that is not there is a typing error in the policy, and would leave routes unread without a word."""
+    for nic in policy.sentinel_nics:
+        problem = estate.one(NetworkInterface, nic).problem
+        if problem is not None and problem.trouble is Trouble.NOT_FOUND:
+            raise InputError(
+                f"`sentinelNics` of the policy: {nic} is not there",
+                fix="name an interface that exists, or none: then machines in the subnets are looked for",
+            )
+
+
+# ------------------------------------------------------------------ who is asked
+
+
+@dataclass(slots=True)
+class _Asked:
+    """About which cluster, and who answers."""
+
+    cluster: str = UNNAMED
+    answerers: dict[Source, Answerer] = field(default_factory=dict)
+
+
+async def _asked(opened: AsyncExitStack, wish: Wish, progress: Progress) -> _Asked:
+    asked = _Asked()
+    if wish.azure is not None:
+        asked.cluster, asked.answerers["azure"] = await _azure(opened, wish.azure, wish, progress)
+    if wish.kube or wish.probe:
+        api = await _api(opened, wish)
+        declared = await declared_in(api)
+        if wish.azure is not None:
+            declared.must_be_about(asked.cluster)
+        asked.cluster = asked.cluster if wish.azure is not None else declared.cluster or UNNAMED
+        asked.answerers |= _of_the_cluster(api, wish, declared, progress)
+    return asked
+
+
+async def _azure(opened: AsyncExitStack, typed: str, wish: Wish, progress: Progress) -> tuple[str, Answerer]:
+    from hermetic.collect.azure.answering import cluster_id
+    from hermetic.collect.azure.clouds import PUBLIC
+    from hermetic.collect.azure.session import AzureSettings, azure_opened
+
+    cluster = cluster_id(typed)
+    settings = AzureSettings(
+        cluster, arm_endpoint=wish.arm_endpoint or PUBLIC, discovery=wish.discovery, retry_budget=wish.retry_budget
+    )
+    azure = azure_opened(settings, environment=os.environ, clock=SystemClock(), progress=progress)
+    return cluster, await opened.enter_async_context(azure)
+
+
+async def _api(opened: AsyncExitStack, wish: Wish) -> KubernetesApi:
+    from hermetic.kube.client import KubernetesApi
+    from hermetic.kube.connection import find_connection
+
+    connection = await find_connection(kubeconfig=wish.kubeconfig, context=wish.context)
+    return await opened.enter_async_context(KubernetesApi(connection))
+
+
+def _of_the_cluster(
+    api: KubernetesApi, wish: Wish, declared: Declared, progress: Progress
+) -> Mapping[Source, Answerer]:
+    from hermetic.collect.kube.answering import KubeAnswerer
+
+    found: dict[Source, Answerer] = {}
+    if wish.kube:
+        found["kube"] = KubeAnswerer(api, progress=progress)
+    if wish.probe:
+        found["probe"] = _probe(api, wish, declared, progress)
+    return found
+
+
+def _probe(api: KubernetesApi, wish: Wish, declared: Declared, progress: Progress) -> Answerer:
+    from hermetic.cli.audit.probe import probe_pods
+    from hermetic.collect.probe.answering import ProbeAnswerer
+    from hermetic.collect.probe.running import PATIENCE_SECONDS, Probing
+
+    pods = probe_pods(wish.probe_namespace, wish.probe_image, declared.probe)
+    progress.says(f"probing from pods of {pods.image} in {pods.namespace}; {PATIENCE_SECONDS} s at most")
+    return ProbeAnswerer(Probing(api, pods), SystemClock())

@@ -1,0 +1,97 @@
+"""A bundle's tar, read once from its beginning to its end: nothing is unpacked, nothing large is kept.
+
+Only plain files are accepted: a link, a folder, a device, a name that leads elsewhere, a name twice, an extended header
+and bytes after the end are refused, because two programs could unpack them differently.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import tarfile
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO
+
+from hermetic.cli.bundle.layout import BLOBS, COMMAND_LINES, is_name
+from hermetic.errors import BundleRefused, InputError, Unreachable
+
+LARGEST_BUNDLE = 4 * 2**30
+LARGEST_BLOB = 2**30
+LARGEST_FILE = 16 * 2**20
+LARGEST_KEPT = 64 * 2**10
+"""Bytes of a file whose content is kept: all that is read as JSON or text has less."""
+MOST_FILES = 2_000
+_CHUNK = 2**20
+
+
+@dataclass(slots=True)
+class Archive:
+    """What the tar holds: SHA-256 and size of every file, and the content of small ones."""
+
+    sha256: dict[str, str] = field(default_factory=dict)
+    sizes: dict[str, int] = field(default_factory=dict)
+    kept: dict[str, bytes] = field(default_factory=dict)
+
+    def content(self, name: str) -> bytes:
+        """The content of a small file. Raises BundleRefused where there is none."""
+        if name not in self.sha256:
+            raise BundleRefused(f"{name} is missing")
+        if name not in self.kept:
+            raise BundleRefused(f"{name} has {self.sizes[name]} bytes; {LARGEST_KEPT} are the most")
+        return self.kept[name]
+
+
+def read_archive(path: Path) -> Archive:
+    """The content of a bundle. Raises BundleRefused, and Unreachable where the file cannot be read."""
+    try:
+        with path.open("rb") as file:
+            if (size := path.stat().st_size) > LARGEST_BUNDLE:
+                raise BundleRefused(f"the file has {size} bytes; {LARGEST_BUNDLE} are the most")
+            return _read(file)
+    except tarfile.TarError as error:
+        raise BundleRefused(f"is not a whole tar: {error}") from None
+    except IsADirectoryError:
+        raise InputError(f"{path}: is a folder", fix="name the tar, not what was unpacked from it") from None
+    except OSError as error:
+        raise Unreachable(f"{path}: {error.strerror}", fix="name a file that can be read") from None
+
+
+def _read(file: IO[bytes]) -> Archive:
+    archive = Archive()
+    with tarfile.open(fileobj=file, mode="r:") as tar:
+        for member in tar:
+            _must_be_acceptable(member, archive)
+            _add(tar, member, archive)
+        file.seek(tar.offset)
+    while chunk := file.read(_CHUNK):
+        if chunk.strip(b"\0"):
+            raise BundleRefused("there are bytes after the end of the tar, or a damaged header ends it early")
+    return archive
+
+
+def _must_be_acceptable(member: tarfile.TarInfo, archive: Archive) -> None:
+    name = member.name
+    if member.type not in (tarfile.REGTYPE, tarfile.AREGTYPE):
+        raise BundleRefused(f"{name!r} is no plain file; a bundle holds neither links nor folders nor devices")
+    if member.pax_headers or not is_name(name):
+        raise BundleRefused(f"{name!r} is no file of a bundle")
+    if name in archive.sha256:
+        raise BundleRefused(f"{name} is there twice")
+    largest = LARGEST_BLOB if name.startswith((BLOBS, COMMAND_LINES)) else LARGEST_FILE
+    if member.size > largest:
+        raise BundleRefused(f"{name} has {member.size} bytes; {largest} are the most")
+    if len(archive.sha256) == MOST_FILES:
+        raise BundleRefused(f"there are more than {MOST_FILES} files")
+
+
+def _add(tar: tarfile.TarFile, member: tarfile.TarInfo, archive: Archive) -> None:
+    opened = tar.extractfile(member)
+    assert opened is not None  # noqa: S101 - a plain file
+    digest, kept = hashlib.sha256(), b""
+    while chunk := opened.read(_CHUNK):
+        digest.update(chunk)
+        if member.size <= LARGEST_KEPT:
+            kept += chunk
+    archive.sha256[member.name], archive.sizes[member.name] = digest.hexdigest(), member.size
+    if member.size <= LARGEST_KEPT:
+        archive.kept[member.name] = kept

@@ -1,0 +1,236 @@
+"""What a cluster must have before Hermetic is installed. Pure: facts in, rows out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from hermetic.audit.checks.kube_cluster.storage import AZURE_BLOBS, AZURE_FILES, ENDPOINT, PRIVATE, is_nfs
+from hermetic.cli.check.facts import Before, Right
+from hermetic.cli.check.gpu_nodes import gpu_nodes
+from hermetic.cli.check.rows import Row, Verdict, passes, unread
+from hermetic.cli.installation import NAMESPACE, written
+
+OLDEST, NEWEST = (1, 30), (1, 36)
+POLICIES = "validatingadmissionpolicies.admissionregistration.k8s.io/v1"
+FILES_DRIVER = "file.csi.azure.com"
+ENFORCE = "pod-security.kubernetes.io/enforce"
+PULL = (
+    "az aks check-acr --resource-group GROUP --name CLUSTER --acr REGISTRY.azurecr.io",
+    "az acr check-health --name REGISTRY --vnet VNET_ARM_ID --yes",
+    "kubectl apply --filename pull.yaml",
+)
+"""The last one makes a pod, whose manifest docs/install.md shows."""
+
+# What the manifests create beside those of `manifests/rbac` and `manifests/policies`.
+_CREATED: tuple[tuple[str, str, str], ...] = (
+    ("apiextensions.k8s.io", "customresourcedefinitions", ""),
+    ("apps", "deployments", NAMESPACE),
+    ("policy", "poddisruptionbudgets", NAMESPACE),
+    ("", "configmaps", NAMESPACE),
+)
+_PLURALS = {
+    "Namespace": "namespaces",
+    "ServiceAccount": "serviceaccounts",
+    "ClusterRole": "clusterroles",
+    "ClusterRoleBinding": "clusterrolebindings",
+    "Role": "roles",
+    "RoleBinding": "rolebindings",
+    "ValidatingAdmissionPolicy": "validatingadmissionpolicies",
+    "ValidatingAdmissionPolicyBinding": "validatingadmissionpolicybindings",
+}
+_ROLES = "rbac.authorization.k8s.io"
+
+
+def rows_before(facts: Before, namespaces: tuple[str, ...] = ()) -> tuple[Row, ...]:
+    """Every row; `namespaces` are those in which models are to run, where they are known."""
+    return (
+        _version(facts),
+        _policy_engine(facts),
+        *_permissions(facts),
+        *gpu_nodes(facts),
+        *_storage(facts),
+        *_pod_security(facts, namespaces),
+        _image_pull(),
+    )
+
+
+def needed() -> tuple[Right, ...]:
+    """What an account needs that applies the manifests: server-side apply creates with `patch`."""
+    places = [*_CREATED, *(_place(manifest) for folder in ("rbac", "policies") for manifest in written(folder))]
+    found = {Right(group, resource, verb, place) for group, resource, place in places for verb in ("create", "patch")}
+    return (
+        *sorted(found),
+        *(Right(_ROLES, name, verb) for name in ("clusterroles", "roles") for verb in ("escalate", "bind")),
+    )
+
+
+def _place(manifest: Mapping[str, Any]) -> tuple[str, str, str]:
+    group, _, _ = manifest["apiVersion"].rpartition("/")
+    return group, _PLURALS[manifest["kind"]], manifest["metadata"].get("namespace", "")
+
+
+def _version(facts: Before) -> Row:
+    check = "kubernetes-version"
+    if facts.version is None:
+        return unread(check, "the version of the API server", facts.version_problem)
+    found, oldest, newest = (".".join(map(str, one)) for one in (facts.version, OLDEST, NEWEST))
+    if facts.version < OLDEST:
+        return Row(
+            check,
+            Verdict.FAIL,
+            f"the API server is Kubernetes {found}; {oldest} or later is needed",
+            "ValidatingAdmissionPolicy, which holds the operator and the pods of models, is stable since then",
+            "upgrade the cluster",
+            ("az aks get-upgrades --resource-group GROUP --name CLUSTER",),
+        )
+    if facts.version > NEWEST:
+        return Row(
+            check,
+            Verdict.WARNING,
+            f"the API server is Kubernetes {found}; this release was tested with {newest} and earlier",
+            "a later one may add fields to pods that this release takes for changes by others",
+            "look for a later release of Hermetic",
+        )
+    return passes(check, f"the API server is Kubernetes {found}")
+
+
+def _policy_engine(facts: Before) -> Row:
+    check = "policy-engine"
+    if facts.served_problem:
+        return unread(check, "what the API server serves", facts.served_problem)
+    if POLICIES in facts.served:
+        return passes(check, "ValidatingAdmissionPolicy is served")
+    return Row(
+        check,
+        Verdict.FAIL,
+        "the API server does not serve ValidatingAdmissionPolicy in version v1",
+        "without the policies a stolen token of the operator is bound by RBAC alone, and pods start without a proof",
+        "upgrade to Kubernetes 1.30 or later, where it is served unless it was switched off",
+    )
+
+
+def _permissions(facts: Before) -> Iterator[Row]:
+    check = "permissions"
+    if unknown := [right for right, has in facts.rights.items() if has is None]:
+        yield unread(check, f"{len(unknown)} of {len(facts.rights)} rights of this account", str(unknown[0]))
+        return
+    missing = [right for right, has in facts.rights.items() if not has]
+    creating = [right for right in missing if right.verb in {"create", "patch"}]
+    if creating:
+        yield Row(
+            check,
+            Verdict.FAIL,
+            f"this account lacks {len(creating)} rights that installing needs: {', '.join(map(str, creating))}",
+            "an installation that stops half-way leaves rights without the policies that bound them",
+            "install with an account that is bound to cluster-admin, or have these granted",
+            tuple(map(_as_question, creating[:3])),
+        )
+    elif missing:
+        yield Row(
+            check,
+            Verdict.WARNING,
+            f"this account may create roles, and may not {', '.join(map(str, missing))}",
+            "the API server lets it create only roles and bindings whose every right it has itself",
+            "install with an account that is bound to cluster-admin, or have these granted",
+        )
+    else:
+        yield passes(check, f"this account has the {len(facts.rights)} rights that installing needs")
+
+
+def _as_question(right: Right) -> str:
+    name = f"{right.resource}.{right.group}" if right.group else right.resource
+    where = f" --namespace {right.namespace}" if right.namespace else ""
+    return f"kubectl auth can-i {right.verb} {name}{where}"
+
+
+def _storage(facts: Before) -> Iterator[Row]:
+    check = "storage"
+    if facts.drivers.problem:
+        yield unread(check, "CSI drivers", facts.drivers.problem)
+    elif facts.drivers.named(FILES_DRIVER) is None:
+        yield Row(
+            check,
+            Verdict.WARNING,
+            f"the CSI driver {FILES_DRIVER} is not installed",
+            "models whose weights are on Azure Files are mounted by it; images and claims of your own are not",
+            "switch it on where weights are to be on Azure Files",
+            ("az aks update --resource-group GROUP --name CLUSTER --enable-file-driver",),
+        )
+    else:
+        yield passes(check, f"the CSI driver {FILES_DRIVER} is installed")
+    if facts.storage_classes.problem:
+        yield unread(check, "StorageClasses", facts.storage_classes.problem)
+        return
+    classes = [one for one in facts.storage_classes.items if one.get("provisioner") in {*AZURE_FILES, AZURE_BLOBS}]
+    told = [row for one in classes if (row := _storage_class(one)) is not None]
+    yield from told or [
+        passes(check, f"no StorageClass of {len(facts.storage_classes.items)} opens a way to Azure storage")
+    ]
+
+
+def _storage_class(one: Mapping[str, Any]) -> Row | None:
+    """Classes of the two drivers that make storage accounts."""
+    parameters = {key.lower(): str(value) for key, value in (one.get("parameters") or {}).items()}
+    if parameters.get(ENDPOINT.lower()) == PRIVATE:
+        return None
+    name, nfs = one["metadata"]["name"], is_nfs(parameters)
+    if nfs:
+        opens = "adds a storage service endpoint to every subnet of the nodes"
+        why = "that is a way to every storage account, for every pod, and the audit fails"
+    else:
+        opens, why = "makes an account with a public endpoint", "what pods write there can be fetched from anywhere"
+    protocol = "NFS" if nfs else "SMB, and not NFS"
+    return Row(
+        "storage",
+        Verdict.WARNING,
+        f"StorageClass {name} has no {ENDPOINT}: {PRIVATE}: the first claim of it {opens} ({protocol})",
+        f"{why}; Hermetic itself makes its volumes without a class",
+        f"let no claim use it; for shares of your own make a class with protocol: nfs and {ENDPOINT}: {PRIVATE}",
+        (f"kubectl get storageclass {name} --output yaml",),
+    )
+
+
+def _pod_security(facts: Before, namespaces: tuple[str, ...]) -> Iterator[Row]:
+    check = "pod-security"
+    if facts.namespaces.problem:
+        yield unread(check, "namespaces", facts.namespaces.problem)
+        return
+    found = facts.namespaces.named(NAMESPACE)
+    if found is None:
+        yield passes(check, f"namespace {NAMESPACE} is not there yet; its manifest makes it restricted")
+    else:
+        yield _level(NAMESPACE, found, "the operator runs there")
+    for name in namespaces:
+        found = facts.namespaces.named(name)
+        if found is None:
+            what = f"namespace {name}, which the configuration names, is not there"
+            why = "models cannot be applied in it, and RoleBindings for it are refused"
+            yield Row(check, Verdict.FAIL, what, why, "create it", (f"kubectl create namespace {name}",))
+        else:
+            yield _level(name, found, "models run there")
+
+
+def _level(name: str, found: Mapping[str, Any], why: str) -> Row:
+    level = (found["metadata"].get("labels") or {}).get(ENFORCE, "privileged")
+    if level == "restricted":
+        return passes("pod-security", f"namespace {name} enforces restricted")
+    return Row(
+        "pod-security",
+        Verdict.WARNING,
+        f"namespace {name} enforces {level}, not restricted",
+        f"{why}, and other pods beside them could use the node's network, which no NetworkPolicy covers",
+        "enforce restricted; every pod of Hermetic's fits it",
+        (f"kubectl label namespace {name} {ENFORCE}=restricted --overwrite",),
+    )
+
+
+def _image_pull() -> Row:
+    return Row(
+        "image-pull",
+        Verdict.NOT_CHECKED,
+        "whether the nodes can pull from your registry is not shown by any object; a pod has to try",
+        "an operator that cannot be pulled never starts, and its image is the first thing that is pulled",
+        "run these; docs/install.md shows pull.yaml, a pod that pulls the operator's image and ends",
+        PULL,
+    )

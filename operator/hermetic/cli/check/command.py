@@ -1,0 +1,130 @@
+"""`hermetic check`: can this cluster take an installation, and is the one in it whole?"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from hermetic.cli.check.rows import Row, Verdict, overall
+from hermetic.cli.exit_codes import DONE, FAILED, UNKNOWN
+from hermetic.cli.options import common_options
+from hermetic.cli.output import say, write_json
+from hermetic.cli.running import run
+from hermetic.cli.wrapping import columns, fitted, wrapped
+from hermetic.errors import InputError
+
+if TYPE_CHECKING:
+    from hermetic.api.configuration import Configuration
+
+SCHEMA = "hermetic.dev/check/v1"
+EXIT_CODES = {Verdict.PASS: DONE, Verdict.FAIL: FAILED, Verdict.UNKNOWN: UNKNOWN}
+NAMESPACE = "hermetic-system"
+_WIDEST_VERDICT = max(map(len, Verdict))
+
+
+@click.command(
+    "check",
+    epilog="Example: hermetic check\n\n"
+    "Example: hermetic check --config config.yaml -o json\n\n"
+    "Example: hermetic check --installed\n\n"
+    "Exit codes: 0 nothing fails, 1 something does, 3 something could not be read, 4 not reachable.",
+)
+@click.option("--installed", is_flag=True, help="Look at the installation in the cluster instead.")
+@click.option(
+    "--namespace", "-n", default=NAMESPACE, show_default=True, help="Namespace of the operator, with --installed."
+)
+@click.option(
+    "--config",
+    type=click.Path(path_type=Path),
+    help="The configuration to install with: its namespaces are looked at too.",
+)
+@common_options(cluster=True)
+def command(
+    installed: bool, namespace: str, config: Path | None, kubeconfig: str | None, context: str | None, output: str
+) -> int:
+    """Check a cluster before Hermetic is installed, or with --installed what is installed in it.
+
+    Reads and asks what the caller may do; writes nothing. Each row says what is, why it matters and what to do.
+    Whether nodes can pull an image is never said: only a pod can show it.
+    """
+    if installed and config is not None:
+        raise InputError("--installed reads the configuration in the cluster", fix="leave --config out")
+    rows = run(_rows(installed, namespace, _configuration(config), kubeconfig, context))
+    if output == "json":
+        write_json(as_document(rows, "installed" if installed else "before"))
+    else:
+        for line in lines(rows, columns()):
+            say(line)
+    return EXIT_CODES[overall(rows)]
+
+
+def _configuration(file: Path | None) -> Configuration | None:
+    if file is None:
+        return None
+    from hermetic.controller.settings import load_configuration
+
+    return load_configuration(file)
+
+
+async def _rows(
+    installed: bool, namespace: str, configuration: Configuration | None, kubeconfig: str | None, context: str | None
+) -> tuple[Row, ...]:
+    from hermetic.cli.check import before, collecting
+    from hermetic.cli.check.installed import rows_installed
+    from hermetic.kube.client import KubernetesApi
+    from hermetic.kube.connection import find_connection
+
+    async with KubernetesApi(await find_connection(kubeconfig=kubeconfig, context=context)) as api:
+        if installed:
+            return rows_installed(await collecting.installed(api, namespace))
+        return before.rows_before(await collecting.before(api), namespaces_of(configuration))
+
+
+def namespaces_of(configuration: Configuration | None) -> tuple[str, ...]:
+    """Where models are to run: the watched namespaces, else those that registries and shares are allowed for."""
+    if configuration is None:
+        return ()
+    named = configuration.watch_namespaces or [
+        *(name for registry in configuration.registries for name in registry.namespaces),
+        *(name for share in configuration.shares for name in share.namespaces),
+    ]
+    return tuple(dict.fromkeys(name for name in named if "*" not in name))
+
+
+def as_document(rows: Sequence[Row], mode: str) -> dict[str, object]:
+    """As programs read it."""
+    counts = Counter(row.verdict for row in rows)
+    return {
+        "schema": SCHEMA,
+        "mode": mode,
+        "verdict": overall(rows).value,
+        "summary": {verdict.value: counts[verdict] for verdict in Verdict},
+        "rows": [
+            {
+                "check": row.check,
+                "verdict": row.verdict.value,
+                "message": row.message,
+                "why": row.why,
+                "fix": row.fix,
+                "commands": list(row.commands),
+            }
+            for row in rows
+        ],
+    }
+
+
+def lines(rows: Sequence[Row], width: int) -> Iterator[str]:
+    """Each row in lines of this width (0: as long as they are), and last the verdict on all of them."""
+    for row in rows:
+        yield from fitted(f"{row.verdict:<{_WIDEST_VERDICT}}  {row.check}: {row.message}", width)
+        for label, text in (("why", row.why), ("fix", row.fix)):
+            if text:
+                yield from wrapped(f"{label}: {text}", width, "  ", "    ")
+        yield from (f"    {line}" for line in row.commands)
+    counts = Counter(row.verdict for row in rows)
+    told = ", ".join(f"{counts[verdict]} {verdict}" for verdict in Verdict if counts[verdict])
+    yield from wrapped(f"{overall(rows)}: {told}", width)

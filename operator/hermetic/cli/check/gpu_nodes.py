@@ -1,0 +1,278 @@
+"""GPU machines that offer no GPU, and why, as far as nodes, device plug-ins and their pods tell. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from hermetic.api.modeldeployment import Accelerator
+from hermetic.cli.check.facts import Before, Manifest, Read
+from hermetic.cli.check.rows import Row, Verdict, passes, unread
+
+CHECK = "gpu-nodes"
+SIZE_LABEL, POOL_LABEL = "node.kubernetes.io/instance-type", "kubernetes.azure.com/agentpool"
+MIG_STATE = "nvidia.com/mig.config.state"
+_GPU_SIZE = re.compile(r"Standard_N[CDGV][A-Za-z]*[0-9]", re.IGNORECASE)  # NP has FPGAs
+_AMD_SIZE = re.compile(r"MI300|Standard_NG|Standard_NV[0-9]+as_v4", re.IGNORECASE)
+_RESOURCE = re.compile(r"nvidia\.com/(gpu|mig-.+)|amd\.com/gpu")
+_PLUG_IN = re.compile(r"device-?plugin", re.IGNORECASE)
+_WHY = "a pod of a model asks for GPUs by that name, and stays Pending with the reason Unschedulable"
+_ACCEPTED = tuple(one.model_dump() for one in Accelerator().tolerations)
+
+
+@dataclass(frozen=True, slots=True)
+class Pool:
+    """The GPU machines of one node pool and size."""
+
+    name: str
+    size: str
+    nodes: tuple[Manifest, ...]
+
+    @property
+    def resource(self) -> str:
+        """What its device plug-in is expected to offer."""
+        return "amd.com/gpu" if _AMD_SIZE.search(self.size) else "nvidia.com/gpu"
+
+    def __str__(self) -> str:
+        number = f"{len(self.nodes)} node" + ("" if len(self.nodes) == 1 else "s")
+        return f"pool {self.name} ({number} {self.size})"
+
+
+def pools(nodes: Sequence[Manifest]) -> tuple[Pool, ...]:
+    """The pools of GPU machines, by name."""
+    found: dict[tuple[str, str], list[Manifest]] = {}
+    for node in nodes:
+        labels = node["metadata"].get("labels") or {}
+        size = labels.get(SIZE_LABEL, "")
+        if _GPU_SIZE.match(size):
+            found.setdefault((labels.get(POOL_LABEL, "-"), size), []).append(node)
+    return tuple(Pool(name, size, tuple(each)) for (name, size), each in sorted(found.items()))
+
+
+def without_gpus(pool: Pool) -> tuple[Manifest, ...]:
+    """Its nodes that offer no device of any kind."""
+    return tuple(node for node in pool.nodes if not _offered(node, "allocatable"))
+
+
+def gpu_nodes(facts: Before) -> Iterator[Row]:
+    """A row or more for each pool."""
+    if facts.nodes.problem:
+        yield unread(CHECK, "nodes", facts.nodes.problem)
+        return
+    found = pools(facts.nodes.items)
+    if not found:
+        yield Row(
+            CHECK,
+            Verdict.WARNING,
+            f"none of {len(facts.nodes.items)} nodes is a GPU machine of Azure (Standard_NC, ND, NG or NV)",
+            "models start on such nodes alone; a pool that is scaled to zero shows none",
+            "add a pool, or scale one up",
+            ("az aks nodepool list --resource-group GROUP --cluster-name CLUSTER --output table",),
+        )
+    for pool in found:
+        yield from _pool(pool, facts)
+
+
+def _pool(pool: Pool, facts: Before) -> Iterator[Row]:
+    bare = without_gpus(pool)
+    if bare:
+        yield _no_gpus(pool, bare[0], len(bare), facts)
+    else:
+        yield from _slices(pool)
+    yield from _taints(pool)
+
+
+def _slices(pool: Pool) -> Iterator[Row]:
+    """Whole GPUs pass. MIG slices have names of their own, which a deployment must ask for."""
+    offered = sorted({name for node in pool.nodes for name in _offered(node, "allocatable")})
+    if pool.resource in offered:
+        counts = sorted({_offered(node, "allocatable").get(pool.resource, 0) for node in pool.nodes})
+        numbers = " or ".join(map(str, counts))
+        yield passes(CHECK, f"{pool}: {numbers} {pool.resource} each")
+        return
+    yield Row(
+        CHECK,
+        Verdict.WARNING,
+        f"{pool}: GPUs are cut into {', '.join(offered)} (MIG), and none is offered as {pool.resource}",
+        _WHY,
+        f"set spec.accelerator.resource of the models to {offered[0]}, or have the pool's GPUs whole",
+    )
+
+
+def _no_gpus(pool: Pool, node: Manifest, number: int, facts: Before) -> Row:
+    cause, fix, commands = _cause(pool, node, facts)
+    name = node["metadata"]["name"]
+    return Row(
+        CHECK,
+        Verdict.FAIL,
+        f"{pool}: {number} of them without {pool.resource}: {cause} (seen at {name})",
+        _WHY,
+        fix,
+        (f"kubectl describe node {name}", *commands),
+    )
+
+
+_Cause = tuple[str, str, tuple[str, ...]]
+
+
+def _cause(pool: Pool, node: Manifest, facts: Before) -> _Cause:
+    """Why, what to do and how to look closer; the first that applies, from the machine up to the plug-in."""
+    labels = node["metadata"].get("labels") or {}
+    if not _is_ready(node):
+        return "the node is not Ready", "mend the node first", ()
+    if labels.get(MIG_STATE, "success") != "success":
+        state = labels[MIG_STATE]
+        return (
+            f"MIG: {MIG_STATE} is {state}",
+            "wait where it is pending; where it failed, read the log of the MIG manager, and restart the node",
+            (),
+        )
+    if _offered(node, "capacity", zero=True):
+        return (
+            "the device plug-in calls every GPU unhealthy",
+            "read its log for the Xid of the driver, and replace the node",
+            (),
+        )
+    if facts.daemon_sets.problem:
+        return f"and DaemonSets cannot be read: {facts.daemon_sets.problem}", "check with an account that may", ()
+    plug_ins = [one for one in facts.daemon_sets.items if _is_plug_in(one, pool)]
+    if not plug_ins:
+        return (
+            f"no DaemonSet is a device plug-in for {pool.resource}",
+            "install the device plug-in of the vendor, from an image in your registry",
+            ("kubectl get daemonsets --all-namespaces",),
+        )
+    return _of_plug_in(plug_ins[0], node, facts.beside.get(node["metadata"]["name"], Read()))
+
+
+def _of_plug_in(plug_in: Manifest, node: Manifest, beside: Read) -> _Cause:
+    namespace, name = plug_in["metadata"]["namespace"], plug_in["metadata"]["name"]
+    look = (f"kubectl describe daemonset {name} --namespace {namespace}",)
+    if beside.problem:
+        return f"and its pods cannot be read: {beside.problem}", "check with an account that may", look
+    pods = [one for one in beside.items if _is_of(one, plug_in)]
+    if not pods:
+        return _not_placed(plug_in, node, look)
+    pod = pods[0]
+    logs = (f"kubectl logs {pod['metadata']['name']} --namespace {namespace}",)
+    waiting = next((state["reason"] for state in _waiting(pod) if state.get("reason")), "")
+    if "Image" in waiting or waiting == "ErrImagePull":
+        return (
+            f"the image of the device plug-in {name} cannot be pulled ({waiting})",
+            "put the image into your registry, name it there, and let the nodes pull it",
+            (f"kubectl describe pod {pod['metadata']['name']} --namespace {namespace}",),
+        )
+    driver = "pools made with --gpu-driver none have no driver; make the pool anew without it, or install one"
+    if waiting or not _is_ready(pod):
+        return f"the device plug-in {name} does not run there ({waiting or 'not Ready'}): often no driver", driver, logs
+    return f"the device plug-in {name} runs there and finds no GPU: the driver is not loaded", driver, logs
+
+
+def _not_placed(plug_in: Manifest, node: Manifest, look: tuple[str, ...]) -> _Cause:
+    name, spec = plug_in["metadata"]["name"], plug_in["spec"]["template"]["spec"]
+    for taint in node.get("spec", {}).get("taints") or ():
+        if _is_of_the_platform(taint) or taint.get("effect") == "PreferNoSchedule":
+            continue
+        if not _tolerates(spec.get("tolerations") or (), taint):
+            said = _taint(taint)
+            return (
+                f"the device plug-in {name} does not tolerate the taint {said}",
+                f"add a toleration for {said} to the DaemonSet",
+                look,
+            )
+    labels = node["metadata"].get("labels") or {}
+    missing = {key: value for key, value in (spec.get("nodeSelector") or {}).items() if labels.get(key) != value}
+    if missing:
+        said = ", ".join(f"{key}={value}" for key, value in missing.items())
+        return f"the device plug-in {name} wants nodes with {said}", "label the pool, or change the nodeSelector", look
+    return f"the device plug-in {name} has no pod there", "read why: its affinity may leave the node out", look
+
+
+def _taints(pool: Pool) -> Iterator[Row]:
+    """Taints that models do not accept unless they say so."""
+    check = "gpu-taints"
+    found = {
+        _taint(taint): taint
+        for node in pool.nodes
+        for taint in node.get("spec", {}).get("taints") or ()
+        if taint.get("effect") != "PreferNoSchedule" and not _is_of_the_platform(taint)
+    }
+    refused = [said for said, taint in found.items() if not _tolerates(_ACCEPTED, taint)]
+    if refused:
+        yield Row(
+            check,
+            Verdict.WARNING,
+            f"{pool}: has the taint {', '.join(refused)}, which models do not accept by default",
+            "a pod of a model stays Pending with the reason Unschedulable",
+            "name it in spec.accelerator.tolerations of the models, or taint the pool sku=gpu:NoSchedule",
+        )
+    elif not found:
+        yield Row(
+            check,
+            Verdict.WARNING,
+            f"{pool}: has no taint, so pods without a GPU take its CPUs and memory too",
+            "a model may then not fit on a node with a free GPU",
+            "taint the pool",
+            (
+                f"az aks nodepool update --resource-group GROUP --cluster-name CLUSTER --name {pool.name} "
+                "--node-taints sku=gpu:NoSchedule",
+            ),
+        )
+
+
+def _offered(node: Manifest, which: str, *, zero: bool = False) -> dict[str, int]:
+    """GPU resources by name; those of which there is none only with `zero`."""
+    amounts = (node.get("status") or {}).get(which) or {}
+    found = {name: int(number) for name, number in amounts.items() if _RESOURCE.fullmatch(name)}
+    return {name: number for name, number in found.items() if number or zero}
+
+
+def _is_ready(one: Manifest) -> bool:
+    """A node or a pod."""
+    conditions = (one.get("status") or {}).get("conditions") or ()
+    return any(one["type"] == "Ready" and one["status"] == "True" for one in conditions)
+
+
+def _waiting(pod: Manifest) -> Iterator[Mapping[str, Any]]:
+    status = pod.get("status") or {}
+    for one in (*(status.get("initContainerStatuses") or ()), *(status.get("containerStatuses") or ())):
+        if waiting := (one.get("state") or {}).get("waiting"):
+            yield waiting
+
+
+def _is_plug_in(one: Manifest, pool: Pool) -> bool:
+    """A device plug-in by its name or image; of the vendor, where name or image says which."""
+    images = [container.get("image", "") for container in one["spec"]["template"]["spec"]["containers"]]
+    said = " ".join((one["metadata"]["name"], *images)).lower()
+    vendor, other = ("amd", "nvidia") if pool.resource.startswith("amd") else ("nvidia", "amd")
+    words = set(re.split(r"[^a-z0-9]+", said))
+    return _PLUG_IN.search(said) is not None and (vendor in words or other not in words)
+
+
+def _is_of(pod: Manifest, daemon_set: Manifest) -> bool:
+    owners = pod["metadata"].get("ownerReferences") or ()
+    return any(one["kind"] == "DaemonSet" and one["name"] == daemon_set["metadata"]["name"] for one in owners)
+
+
+def _is_of_the_platform(taint: Mapping[str, Any]) -> bool:
+    """What Kubernetes puts on a node in trouble, and every DaemonSet tolerates."""
+    return str(taint["key"]).startswith("node.kubernetes.io/")
+
+
+def _taint(taint: Mapping[str, Any]) -> str:
+    value = f"={taint['value']}" if taint.get("value") else ""
+    return f"{taint['key']}{value}:{taint.get('effect', '')}"
+
+
+def _tolerates(tolerations: Sequence[Mapping[str, Any]], taint: Mapping[str, Any]) -> bool:
+    """As the scheduler asks it."""
+    for one in tolerations:
+        if one.get("effect") and one["effect"] != taint.get("effect"):
+            continue
+        if one.get("operator") == "Exists" and one.get("key") in {None, "", taint["key"]}:
+            return True
+        if one.get("key") == taint["key"] and (one.get("value") or "") == (taint.get("value") or ""):
+            return True
+    return False

@@ -1,0 +1,153 @@
+"""The pages behind `hermetic explain` and docs/reasons.md: one for everything that Hermetic calls by a name.
+
+Each is made of what the code itself says (docstrings of the errors, texts of the reasons, data of the checks), so that
+neither can drift.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from hermetic.api.conditions import ConditionType
+from hermetic.api.reasons import Reason
+from hermetic.api.reserved_flags import ENVIRONMENT, RESERVED_ENDINGS, SHORT_FLAGS, VLLM_FLAGS, reserved_flag
+from hermetic.audit.attestation.chain_findings import ChainFinding
+from hermetic.audit.attestation.refusals import Refusal
+from hermetic.cli.exit_codes import Several, exit_code_of
+from hermetic.errors import HermeticError, ManifestInvalid
+
+
+class Sort(StrEnum):
+    """What a page is about, as its heading says it."""
+
+    ERROR = "error"
+    REASON = "reason"
+    REFUSAL = "refusal of an attestation"
+    CHAIN = "finding about a chain of attestations"
+    CONDITION = "condition"
+    FLAG = "reserved flag"
+    VARIABLE = "reserved variable"
+    CHECK = "check"
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """One explanation: `more` holds further paragraphs by their titles."""
+
+    name: str
+    sort: Sort
+    meaning: str
+    remedy: str = ""
+    more: Mapping[str, str] | None = None
+
+
+def pages() -> dict[str, Page]:
+    """Every page by its name, in the order in which they are listed."""
+    return _pages_at_hand() | {page.name: page for page in check_pages()}
+
+
+def _pages_at_hand() -> dict[str, Page]:
+    """All but those of the checks, which take half a second to load."""
+    return {
+        page.name: page
+        for page in (*error_pages(), *reason_pages(), *refusal_pages(), *condition_pages(), *reserved_pages())
+    }
+
+
+def error_pages() -> Iterator[Page]:
+    """The leaves of the error tree by code, and the kinds they fall back to."""
+    for error in sorted(_tree(HermeticError), key=lambda error: error.code):
+        meaning = inspect.cleandoc(error.__doc__ or "").split("\n\n")[0].replace("\n", " ")
+        more = {"Exit code": str(exit_code_of(error))}
+        if error is ManifestInvalid:
+            more |= {"Reserved flags": _listed(VLLM_FLAGS), "Reserved variables": _listed(ENVIRONMENT)}
+            more |= {"Reserved endings of variables, in any case": ", ".join(RESERVED_ENDINGS)}
+        yield Page(error.code, Sort.ERROR, meaning, error.remedy, more)
+
+
+def reason_pages() -> Iterator[Page]:
+    """Every reason of a condition or an event."""
+    for reason in Reason:
+        needed = "yes: nothing else helps" if reason.needs_human else "no: what can pass by itself is tried again"
+        yield Page(reason.value, Sort.REASON, reason.meaning, reason.remedy, {"Needs a person": needed})
+
+
+def refusal_pages() -> Iterator[Page]:
+    """Every reason for which signed evidence does not count, and what can be found about a chain of it."""
+    for refusal in Refusal:
+        yield Page(refusal.value, Sort.REFUSAL, refusal.meaning, refusal.remedy)
+    for finding in ChainFinding:
+        breaks = "yes" if finding.breaks else "no: only worth knowing"
+        yield Page(finding.value, Sort.CHAIN, finding.meaning, finding.remedy, {"Breaks the chain": breaks})
+
+
+def condition_pages() -> Iterator[Page]:
+    """Every type of condition, and what it means that it is True."""
+    for condition in ConditionType:
+        yield Page(condition.value, Sort.CONDITION, f"True means: {condition.meaning}")
+
+
+def reserved_pages() -> Iterator[Page]:
+    """Flags and variables that a spec may not pass to an engine."""
+    for flag, why in VLLM_FLAGS.items():
+        yield Page(flag, Sort.FLAG, f"May not stand in extraArgs: {why}.")
+    for short, flag in SHORT_FLAGS.items():
+        yield Page(short, Sort.FLAG, f"May not stand in extraArgs: short for {flag}, {VLLM_FLAGS[flag]}.")
+    for variable, why in ENVIRONMENT.items():
+        yield Page(variable, Sort.VARIABLE, f"May not stand in extraEnv: {why}.")
+
+
+def check_pages() -> Iterator[Page]:
+    """Every check of the audit, in the order of the truth table. The title says what is so where it passes."""
+    from hermetic.audit.checks.registry import CHECKS
+    from hermetic.audit.remedies.steps import steps_of, text_of
+    from hermetic.audit.report.sentences import controls_of
+
+    for check in CHECKS:
+        page = check.page
+        more = {
+            "Why": " ".join(page.why.split()),
+            "Severity": page.severity.value,
+            "Asked of": ", ".join(sorted(check.needs)),
+            "Reads": "\n".join(page.reads),
+            "Family": page.family,
+            "Source": page.source,
+        }
+        if controls := controls_of(page):
+            more["Evidence for"] = controls
+        yield Page(page.id, Sort.CHECK, f"{page.title}.", text_of(steps_of(page.remedy)), more)
+
+
+def page_of(name: str) -> Page | None:
+    """The page of a name: in whatever case it was typed, and a flag in whatever way vLLM would understand it."""
+    known = _pages_at_hand()
+    if (found := _named(name, known)) is not None:
+        return found
+    if name.startswith("-"):
+        return known.get(reserved_flag(name))
+    return _named(name, {page.name: page for page in check_pages()})
+
+
+def _named(name: str, known: Mapping[str, Page]) -> Page | None:
+    if name in known:
+        return known[name]
+    return {each.casefold(): page for each, page in known.items()}.get(name.casefold())
+
+
+def _tree(error: type[HermeticError]) -> Iterator[type[HermeticError]]:
+    if error is Several:
+        return
+    yield error
+    for leaf in error.__subclasses__():
+        yield from _tree(leaf)
+
+
+def _listed(reserved: Mapping[str, str]) -> str:
+    """One line for each cause, with everything that it is the cause for."""
+    by_cause: dict[str, list[str]] = {}
+    for name, cause in reserved.items():
+        by_cause.setdefault(cause, []).append(name)
+    return "\n".join(f"{', '.join(names)}: {cause}" for cause, names in by_cause.items())

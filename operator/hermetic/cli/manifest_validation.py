@@ -1,0 +1,204 @@
+"""Is this manifest acceptable? The schema and its rules, then the gates that need no cluster."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from pydantic import ConfigDict, Field, ValidationError
+
+from hermetic.api.configuration import Configuration
+from hermetic.api.field_types import DnsLabel, LabelValue
+from hermetic.api.modeldeployment import NAME_RULE, ModelDeployment, ModelDeploymentSpec
+from hermetic.api.reasons import Reason
+from hermetic.api.rules import ApiModel
+from hermetic.api.validation_errors import NO_SUCH_FIELD, REQUIRED, Problem, problems_of
+from hermetic.cli.manifests import Finding, Typed
+from hermetic.cli.repository import KINDS
+from hermetic.errors import OperatorRefuses
+from hermetic.kinds import EGRESS_AUDIT, GROUP, MODEL_DEPLOYMENT
+from hermetic.objects.names import Owner
+from hermetic.plan.engine_settings import engine_settings_are_allowed
+from hermetic.plan.gates import (
+    Blocks,
+    Gate,
+    address_is_allowed,
+    engine_flags_are_known,
+    memory_holds_shared_memory,
+    registry_is_allowed,
+    share_is_allowed,
+)
+from hermetic.plan.snapshot import World
+
+NO_UID = "00000000-0000-0000-0000-000000000000"
+
+GATES_OF_THE_SPEC: tuple[Gate, ...] = (
+    engine_flags_are_known,
+    engine_settings_are_allowed,
+    memory_holds_shared_memory,
+)
+GATES_OF_THE_PLATFORM: tuple[Gate, ...] = (registry_is_allowed, share_is_allowed, address_is_allowed)
+
+
+# Where to point for what a gate says; it names the field in its own words.
+_FIELD_OF = {
+    Reason.ENGINE_VERSION_UNSUPPORTED: "spec.engine.vllm.version",
+    Reason.ENGINE_FLAG_UNKNOWN: "spec.engine.vllm.extraArgs",
+    Reason.ENGINE_FLAG_RESERVED: "spec.engine.vllm.extraArgs",
+    Reason.ENGINE_SETTING_NOT_ALLOWED: "spec.engine",
+    Reason.MEMORY_TOO_SMALL: "spec.resources.memory",
+    Reason.REGISTRY_NOT_ALLOWED: "spec.engine",
+    Reason.SHARE_NOT_ALLOWED: "spec.weights",
+    Reason.VOLUME_CREATION_OFF: "spec.weights",
+    Reason.ADDRESS_NOT_ALLOWED: "spec.endpoint.internalLoadBalancer.address",
+}
+
+
+class Metadata(ApiModel):
+    """What is read of an object's metadata here; the API server knows the rest."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    name: str = ""
+    namespace: DnsLabel | None = None
+    uid: str | None = None
+    labels: dict[str, LabelValue] = Field(default_factory=dict)
+    annotations: dict[str, str] = Field(default_factory=dict)
+
+
+class _WithMetadata(ApiModel):
+    model_config = ConfigDict(extra="ignore")
+
+    metadata: Metadata
+
+
+class _WithModelName(ApiModel):
+    RULES = (NAME_RULE,)
+
+    model_config = ConfigDict(extra="ignore")
+
+    metadata: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    """A manifest that nothing stands against; `spec` is that of a ModelDeployment, None for the other kinds."""
+
+    typed: Typed
+    kind: str
+    owner: Owner
+    spec: ModelDeploymentSpec | None
+
+
+def judge(
+    typed: Sequence[Typed], *, namespace: str, policy: Configuration | None = None
+) -> tuple[list[Accepted], list[Finding]]:
+    """Everything that is acceptable, and everything that stands against the rest.
+
+    `namespace` is that of manifests which name none; with a `policy` its allow lists are asked as well.
+    """
+    accepted: list[Accepted] = []
+    findings: list[Finding] = []
+    for one in typed:
+        verdict = _judged(one, namespace, policy)
+        if isinstance(verdict, Accepted):
+            findings.extend(_repeats(verdict, accepted))
+            accepted.append(verdict)
+        else:
+            findings.extend(verdict)
+    return accepted, findings
+
+
+def _judged(typed: Typed, namespace: str, policy: Configuration | None) -> Accepted | list[Finding]:
+    kind = _kind(typed)
+    if isinstance(kind, Problem):
+        return [_found(typed, kind)]
+    if problems := _problems(kind, typed.value):
+        return [_found(typed, problem) for problem in problems]
+    metadata = Metadata.model_validate(typed.value["metadata"])
+    owner = Owner(metadata.namespace or namespace, metadata.name, metadata.uid or NO_UID)
+    if kind != MODEL_DEPLOYMENT.kind:
+        return Accepted(typed, kind, owner, None)
+    spec = ModelDeployment.model_validate(typed.value).spec
+    return list(_blocks(typed, owner, spec, policy)) or Accepted(typed, kind, owner, spec)
+
+
+def _kind(typed: Typed) -> str | Problem:
+    if not isinstance(typed.value, dict):
+        return Problem("", "", "must be an object with `apiVersion`, `kind`, `metadata` and `spec`")
+    kind, version = typed.value.get("kind"), typed.value.get("apiVersion")
+    if kind in KINDS:
+        return str(kind)
+    near = difflib.get_close_matches(str(kind), KINDS, n=1)
+    meant = f"; did you mean '{near[0]}'?" if near and GROUP in str(version) else ""
+    return Problem("kind", str(kind), f"must be one of {', '.join(KINDS)}{meant}")
+
+
+def _problems(kind: str, value: dict[str, Any]) -> list[Problem]:
+    """What the schema and its rules have against it, and what the API server would have against its metadata.
+
+    The name is judged by itself as well: rules about an object as a whole are asked only when its fields are fine.
+    """
+    found = list(_refusals(_WithMetadata, value))
+    if kind == MODEL_DEPLOYMENT.kind:
+        found += _refusals(_WithModelName, value)
+    found += _refusals(_model(kind), value)
+    return list({(problem.path, problem.message): problem for problem in found}.values())
+
+
+def _refusals(model: type[ApiModel], value: Any) -> tuple[Problem, ...]:
+    try:
+        model.model_validate(value)
+    except ValidationError as refusal:
+        return problems_of(refusal, model)
+    return ()
+
+
+def _model(kind: str) -> type[ApiModel]:
+    if kind == MODEL_DEPLOYMENT.kind:
+        return ModelDeployment
+    # Building these models takes longer than reading a file: only who has such a manifest should pay.
+    from hermetic.api.egressaudit import EgressAttestation, EgressAudit
+
+    return EgressAudit if kind == EGRESS_AUDIT.kind else EgressAttestation
+
+
+def _blocks(typed: Typed, owner: Owner, spec: ModelDeploymentSpec, policy: Configuration | None) -> Iterator[Finding]:
+    world = World(owner=owner, generation=0, policy=policy or Configuration())
+    for gate in (*GATES_OF_THE_SPEC, *(GATES_OF_THE_PLATFORM if policy is not None else ())):
+        verdict = gate(spec, world)
+        if isinstance(verdict, Blocks):
+            reason, path = verdict.reason, _FIELD_OF.get(verdict.reason, "spec")
+            yield replace(
+                typed.finding(verdict.message, path=path, reason=reason.value, fix=reason.remedy), kind=OperatorRefuses
+            )
+
+
+def _repeats(one: Accepted, accepted: Sequence[Accepted]) -> Iterator[Finding]:
+    """kubectl would let the last of two manifests for one object win, without a word.
+
+    Folders of one repository may each describe it, for a cluster each.
+    """
+    for other in accepted:
+        if (other.kind, other.owner.key, other.typed.folder) == (one.kind, one.owner.key, one.typed.folder):
+            first = f"must not be described twice: first at {other.typed.where()}"
+            yield one.typed.finding(first, path="metadata.name", value=one.owner.name)
+
+
+def _found(typed: Typed, problem: Problem) -> Finding:
+    return typed.finding(problem.message, path=problem.path, value=problem.value, fix=_fix(problem))
+
+
+def _fix(problem: Problem) -> str:
+    """What to do about this one field; "" where the message about the whole object says it."""
+    parent, _, name = problem.path.rpartition(".")
+    if problem.near:
+        return f"write `{problem.near}` for `{name}`"
+    if not problem.path.startswith("spec"):
+        return ""
+    field = re.sub(r"\[.*", "", parent if problem.message == NO_SUCH_FIELD else problem.path)
+    what = {NO_SUCH_FIELD: "remove it", REQUIRED: "add it"}.get(problem.message, "correct it")
+    return f"{what}; docs/api.md describes {field} (with a cluster: kubectl explain modeldeployment.{field})"

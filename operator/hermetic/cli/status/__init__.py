@@ -1,0 +1,1 @@
+"""`hermetic status`: its command, the report of one ModelDeployment, and what fixes it."""

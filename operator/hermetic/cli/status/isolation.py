@@ -1,0 +1,146 @@
+"""Where the proof of isolation stands, from the EgressAudit: its verdict, its age, what is missing and what brings it.
+
+Pure: made of the manifest as the cluster holds it, by whatever release it was written.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from typing import Any
+
+from hermetic.api.conditions import ConditionType
+from hermetic.api.reasons import RUNNING_OUT, Reason
+from hermetic.api.times import moment_in, timestamp
+from hermetic.cli.status.remedies import Remedy, remedy_for
+
+Manifest = Mapping[str, Any]
+
+LOOKS = {
+    ConditionType.ATTESTATION_ACCEPTED: "attestation",
+    ConditionType.EVIDENCE_FRESH: "its age",
+    ConditionType.CLUSTER_CHECKED: "cluster",
+    ConditionType.PROBE_CURRENT: "probe",
+    ConditionType.EXCEPTIONS_CURRENT: "exceptions",
+}
+NOT_JUDGED = "NotJudged"
+# It still holds, and somebody should act before it does not.
+SOON = RUNNING_OUT
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """One thing that the verdict rests on: `truth` is True, False or Unknown."""
+
+    name: str
+    truth: str
+    reason: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """A finding that fails or is unknown, as the status lists it."""
+
+    check: str
+    severity: str
+    verdict: str
+    resource: str
+    reason: str
+    message: str
+    remedy: str
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """The verdict on the cluster: Pass, Fail or Unknown, "" while there is none about the present spec.
+
+    `findings` are those that the status lists, the worst first; `more` says how many it leaves out.
+
+    `remedy` is for the first look that is missing, refused, old or soon old; None where nothing is to be done.
+    """
+
+    verdict: str
+    reason: str
+    message: str
+    looks: tuple[Look, ...]
+    attested: datetime | None
+    expires: datetime | None
+    probed: datetime | None
+    remedy: Remedy | None
+    findings: tuple[Listed, ...] = ()
+    more: int = 0
+
+
+def proof(audit: Manifest) -> Proof:
+    """Where the proof stands."""
+    status, spec = audit.get("status") or {}, audit.get("spec") or {}
+    seen = status.get("observedGeneration")
+    if seen is None or seen != audit["metadata"].get("generation", seen):
+        wait = Remedy("see whether the operator runs", ("kubectl get pods --namespace hermetic-system",))
+        return Proof("", NOT_JUDGED, "the operator has not judged it yet", (), None, None, None, wait)
+    conditions = {str(one.get("type")): one for one in status.get("conditions") or ()}
+    looks = tuple(_look(name, conditions[kind]) for kind, name in LOOKS.items() if kind in conditions)
+    ready = conditions.get(ConditionType.READY) or {}
+    evidence = status.get("evidence") or {}
+    lacking = next((one for one in looks if one.truth != "True" or one.reason in SOON), None)
+    reason = str(ready.get("reason") or "")
+    blamed = lacking.reason if lacking is not None and reason in {"", Reason.ISOLATION_PROVEN} else reason
+    return Proof(
+        verdict=str(status.get("verdict") or ""),
+        reason=reason,
+        message=str(status.get("message") or ""),
+        looks=looks,
+        attested=_moment(evidence, "azure", "observedAt"),
+        expires=_moment(evidence, "azure", "expiresAt"),
+        probed=_moment(evidence, "probe", "observedAt"),
+        remedy=_remedy(blamed, str(status.get("message") or ""), str(spec.get("cluster") or "")),
+        findings=tuple(_listed(one) for one in status.get("findings") or ()),
+        more=int(status.get("moreFindings") or 0),
+    )
+
+
+def _look(name: str, condition: Manifest) -> Look:
+    return Look(name, *(str(condition.get(key) or "") for key in ("status", "reason", "message")))
+
+
+def _listed(finding: Manifest) -> Listed:
+    names = ("check", "severity", "verdict", "resource", "reason", "message", "remedy")
+    return Listed(*(str(finding.get(name) or "") for name in names))
+
+
+def _remedy(reason: str, message: str, cluster: str) -> Remedy | None:
+    if reason == Reason.ISOLATION_PROVEN:
+        return None
+    found = remedy_for(reason, "", "cluster", "", cluster)
+    refusal = re.search(r" is refused: ([A-Za-z]+):", message)
+    if found is None or reason != Reason.ATTESTATION_REFUSED or refusal is None:
+        return found
+    return Remedy(found.advice, (f"hermetic explain {refusal[1]}", *found.commands))
+
+
+def as_json(found: Proof) -> dict[str, Any]:
+    """As programs read it."""
+    return {
+        "verdict": found.verdict,
+        "reason": found.reason,
+        "message": found.message,
+        "attestationObservedAt": _stamp(found.attested),
+        "attestationExpiresAt": _stamp(found.expires),
+        "probeObservedAt": _stamp(found.probed),
+        "looks": [{"name": o.name, "status": o.truth, "reason": o.reason, "message": o.message} for o in found.looks],
+        "fix": found.remedy.advice if found.remedy is not None else "",
+        "commands": list(found.remedy.commands) if found.remedy is not None else [],
+        "findings": [asdict(one) for one in found.findings],
+        "moreFindings": found.more,
+    }
+
+
+def _moment(evidence: Manifest, *path: str) -> datetime | None:
+    return moment_in((evidence.get(path[0]) or {}).get(path[1]))
+
+
+def _stamp(moment: datetime | None) -> str:
+    return timestamp(moment) if moment is not None else ""

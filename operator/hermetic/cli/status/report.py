@@ -1,0 +1,220 @@
+"""What a person wants to know of one ModelDeployment: what holds, what blocks it, and the command that mends it.
+
+Pure: made of the manifests as the cluster holds them, by whatever release they were written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from hermetic.api.conditions import ConditionType
+from hermetic.api.reasons import REASONS, Reason
+from hermetic.api.times import moment_in
+from hermetic.cli.status.isolation import Proof, proof
+from hermetic.cli.status.remedies import Remedy, remedy_for
+
+Manifest = Mapping[str, Any]
+
+# Reasons that keep pods from being made; what runs already is never touched by them.
+BLOCKING_NEW_PODS = frozenset(
+    {
+        Reason.SPEC_INVALID,
+        Reason.REGISTRY_NOT_ALLOWED,
+        Reason.SHARE_NOT_ALLOWED,
+        Reason.VOLUME_CREATION_OFF,
+        Reason.ENGINE_VERSION_UNSUPPORTED,
+        Reason.ENGINE_FLAG_UNKNOWN,
+        Reason.ENGINE_FLAG_RESERVED,
+        Reason.ENGINE_SETTING_NOT_ALLOWED,
+        Reason.ADDRESS_NOT_ALLOWED,
+        Reason.IMAGE_VOLUME_UNSUPPORTED,
+        Reason.MEMORY_TOO_SMALL,
+        Reason.ENDPOINT_CONFLICT,
+        Reason.CHILD_NOT_OWNED,
+        Reason.ISOLATION_EVIDENCE_MISSING,
+        Reason.ISOLATION_EVIDENCE_PENDING,
+        Reason.ISOLATION_EVIDENCE_STALE,
+        Reason.ISOLATION_UNKNOWN,
+        Reason.ISOLATION_BROKEN,
+    }
+)
+# What mends these is what the EgressAudit lacks.
+OF_THE_PROOF = frozenset(
+    {Reason.ISOLATION_EVIDENCE_MISSING, Reason.ISOLATION_EVIDENCE_PENDING, Reason.ISOLATION_UNKNOWN}
+)
+# Said here, not by the operator: it has not looked yet, or will not any more.
+NOT_SEEN = "NotSeenYet"
+BEING_DELETED = "BeingDeleted"
+
+
+@dataclass(frozen=True, slots=True)
+class Observed:
+    """One condition: `truth` is True, False or Unknown."""
+
+    type: str
+    truth: str
+    reason: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class PodState:
+    """One pod in a word: "ready", or what it waits for."""
+
+    name: str
+    state: str
+    restarts: int
+    node: str
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """One ModelDeployment. `ready` is Unknown while the operator has not seen the present generation.
+
+    `remedy` is None when nothing stands in the way; `blocks` says what its reason does to pods, "" when nothing.
+    `proof` is None where the EgressAudit is not there or cannot be seen.
+    """
+
+    namespace: str
+    name: str
+    engine: str
+    model: str
+    gpus: str
+    weights: str
+    wanted: int
+    serving: int
+    endpoint: str
+    ready: Observed
+    conditions: tuple[Observed, ...]
+    pods: tuple[PodState, ...]
+    evidence: datetime | None
+    remedy: Remedy | None
+    blocks: str
+    proof: Proof | None = None
+
+    def condition(self, kind: ConditionType) -> Observed | None:
+        """The condition of this type, if the operator has said it."""
+        return next((one for one in self.conditions if one.type == kind), None)
+
+
+def report(deployment: Manifest, pods: Sequence[Manifest], audit: Manifest | None) -> Report:
+    """Everything about one ModelDeployment; `audit` is the cluster's EgressAudit, None when it cannot be seen."""
+    metadata, spec, status = deployment["metadata"], deployment.get("spec") or {}, deployment.get("status") or {}
+    conditions = tuple(_observed(one) for one in status.get("conditions") or ())
+    states = tuple(_state(pod) for pod in sorted(pods, key=lambda pod: str(pod["metadata"]["name"])))
+    ready = _ready(metadata, status, conditions)
+    serving = sum(state.state == "ready" for state in states) if states else int(status.get("replicas") or 0)
+    wanted = int(spec.get("replicas", 1))
+    return Report(
+        namespace=metadata["namespace"],
+        name=metadata["name"],
+        engine=_engine(spec),
+        model=_at(spec, "model", "name"),
+        gpus=f"{_at(spec, 'accelerator', 'count') or 1} x {_at(spec, 'accelerator', 'resource') or 'nvidia.com/gpu'}",
+        weights=_weights(spec.get("weights") or {}),
+        wanted=wanted,
+        serving=serving,
+        endpoint=_at(status, "endpoint", "url"),
+        ready=ready,
+        conditions=conditions,
+        pods=states,
+        evidence=moment_in(_at(audit or {}, "status", "evidence", "azure", "observedAt")),
+        remedy=_remedy(ready, metadata, states, audit),
+        blocks=_blocks(ready, serving),
+        proof=proof(audit) if audit is not None else None,
+    )
+
+
+def _observed(condition: Manifest) -> Observed:
+    return Observed(*(str(condition.get(key) or "") for key in ("type", "status", "reason", "message")))
+
+
+def _ready(metadata: Manifest, status: Manifest, conditions: tuple[Observed, ...]) -> Observed:
+    """The condition Ready, unless it speaks of another spec than the present one."""
+    if metadata.get("deletionTimestamp"):
+        return Observed("Ready", "False", BEING_DELETED, f"since {metadata['deletionTimestamp']}")
+    seen, generation = status.get("observedGeneration", -1), metadata.get("generation", 0)
+    ready = next((one for one in conditions if one.type == ConditionType.READY), None)
+    if ready is not None and seen == generation:
+        return ready
+    what = "it yet" if ready is None else f"the last change yet (generation {generation}; it saw {seen})"
+    return Observed("Ready", "Unknown", NOT_SEEN, f"the operator has not looked at {what}")
+
+
+def _state(pod: Manifest) -> PodState:
+    status = pod.get("status") or {}
+    containers = [*(status.get("initContainerStatuses") or ()), *(status.get("containerStatuses") or ())]
+    waiting = [_at(container, "state", "waiting", "reason") for container in containers]
+    states = {one.get("type"): one.get("status") for one in status.get("conditions") or ()}
+    if pod["metadata"].get("deletionTimestamp"):
+        state = "ending"
+    elif states.get("Ready") == "True":
+        state = "ready"
+    else:
+        state = next(filter(None, waiting), "") or _unscheduled(status) or str(status.get("phase") or "Pending").lower()
+    restarts = sum(int(container.get("restartCount") or 0) for container in containers)
+    return PodState(pod["metadata"]["name"], state, restarts, _at(pod, "spec", "nodeName"))
+
+
+def _unscheduled(status: Manifest) -> str:
+    unplaced = (one for one in status.get("conditions") or () if one.get("type") == "PodScheduled")
+    return next((str(one.get("reason")) for one in unplaced if one.get("status") == "False"), "")
+
+
+def _remedy(ready: Observed, metadata: Manifest, pods: tuple[PodState, ...], audit: Manifest | None) -> Remedy | None:
+    if ready.truth == "True":
+        return None
+    if ready.reason == NOT_SEEN:
+        return Remedy("see whether the operator runs", ("kubectl get pods --namespace hermetic-system",))
+    if audit is not None and REASONS.get(ready.reason) in OF_THE_PROOF and (brings := proof(audit).remedy) is not None:
+        return brings
+    pod = next((state.name for state in pods if state.state not in {"ready", "ending"}), "")
+    return remedy_for(ready.reason, metadata["namespace"], metadata["name"], pod, _at(audit or {}, "spec", "cluster"))
+
+
+def _blocks(ready: Observed, serving: int) -> str:
+    if ready.truth == "True" or REASONS.get(ready.reason) not in BLOCKING_NEW_PODS:
+        return ""
+    keeps = "the one that runs keeps serving" if serving == 1 else f"the {serving} that run keep serving"
+    return f"blocks new pods; {keeps}" if serving else "blocks new pods"
+
+
+def _engine(spec: Manifest) -> str:
+    if vllm := _part(spec, "engine", "vllm"):
+        return f"vLLM {vllm.get('version', '')}".rstrip()
+    nim = _part(spec, "engine", "nim")
+    return f"NIM {nim.get('line', '')}".rstrip() if nim else ""
+
+
+def _weights(weights: Manifest) -> str:
+    match next(iter(weights.items()), ("", {})):
+        case "azureFiles", share:
+            return _path(share.get("account") or share.get("server"), share.get("share"), share.get("folder"))
+        case "nfs", share:
+            return f"{share.get('server')}:{_path(share.get('path'), share.get('folder'))}"
+        case "persistentVolumeClaim", claim:
+            return f"claim {_path(claim.get('claimName'), claim.get('folder'))}"
+        case "bakedImage", image:
+            return f"{image.get('path')} of the serving image"
+        case "imageVolume", image:
+            return f"image {image.get('reference')}"
+        case _:
+            return ""
+
+
+def _path(*parts: str | None) -> str:
+    return "/".join(part for part in parts if part)
+
+
+def _part(value: Manifest, *path: str) -> Manifest:
+    for step in path:
+        value = value.get(step) or {}
+    return value
+
+
+def _at(value: Manifest, *path: str) -> str:
+    found = _part(value, *path[:-1]).get(path[-1])
+    return "" if found is None else str(found)

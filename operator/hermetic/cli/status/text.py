@@ -1,0 +1,174 @@
+"""Reports in words: one in full, or many as a table with what blocks them below it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal
+
+from hermetic.api.conditions import ConditionType
+from hermetic.api.reasons import Reason
+from hermetic.audit.report.resources import readable
+from hermetic.cli.status.isolation import SOON, Proof
+from hermetic.cli.status.report import Observed, Report
+
+Tone = Literal["plain", "good", "bad", "unsure"]
+
+_LABELS = {
+    ConditionType.IMAGES_PINNED: "images pinned",
+    ConditionType.WEIGHTS_VERIFIED: "weights verified",
+    ConditionType.ISOLATION_VERIFIED: "isolation verified",
+    ConditionType.ENDPOINT_PRIVATE: "endpoint private",
+    ConditionType.AVAILABLE: "serving",
+}
+_WORDS: dict[str, tuple[str, Tone]] = {
+    "True": ("yes", "good"),
+    "False": ("NO", "bad"),
+    "Unknown": ("unknown", "unsure"),
+}
+MOST_FINDINGS = 5
+COLUMNS = ("NAMESPACE", "NAME", "ENGINE", "GPUS", "SERVING", "READY", "REASON", "ENDPOINT")
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One line about a deployment: what is looked at, the answer in a word, the rest.
+
+    A `command` must stay in one piece, or nobody can copy it.
+    """
+
+    label: str
+    word: str
+    text: str
+    tone: Tone = "plain"
+    command: bool = False
+
+
+def headline(report: Report) -> str:
+    """The deployment in one line."""
+    parts = (report.name, report.engine, report.gpus, f"weights from {report.weights}" if report.weights else "")
+    return "  ".join(part for part in parts if part)
+
+
+def lines(report: Report, now: datetime) -> Iterator[Line]:
+    """Everything about one deployment, the remedy right below what it is for."""
+    shown = [(kind, one) for kind in _LABELS if (one := report.condition(kind)) is not None]
+    blamed = next((kind for kind, one in shown if _is_cause(one, report.ready)), None)
+    message = report.ready.reason if blamed is not None else _joined(report.ready.reason, report.ready.message)
+    yield from _with_remedy("ready", report.ready, message, report, here=blamed is None)
+    if report.endpoint:
+        yield Line("", "", report.endpoint)
+    for kind, one in shown:
+        yield from _with_remedy(_LABELS[kind], one, _told(kind, one, report, now), report, here=kind is blamed)
+        if kind is ConditionType.ISOLATION_VERIFIED and report.proof is not None:
+            yield from proof_lines(report.proof, now)
+    for pod in report.pods:
+        if pod.state != "ready":
+            where = f", on {pod.node}" if pod.node else ""
+            yield Line("", "", f"pod {pod.name}: {pod.state}, {pod.restarts} restarts{where}")
+
+
+def proof_lines(proof: Proof, now: datetime) -> Iterator[Line]:
+    """The verdict on the cluster and its age, then each look that is missing or soon will be."""
+    yield Line("", "", ", ".join((f"verdict on the cluster: {proof.verdict or 'none yet'}", *_ages(proof, now))))
+    for look in proof.looks:
+        if look.truth != "True" or look.reason in SOON:
+            yield Line("", "", f"{look.name}: {look.reason}: {look.message}")
+    yield from _finding_lines(proof)
+
+
+def _finding_lines(proof: Proof) -> Iterator[Line]:
+    """The worst findings that the EgressAudit lists, each with its remedy, and where the others are."""
+    for one in proof.findings[:MOST_FINDINGS]:
+        about = readable(one.resource)
+        yield Line("", "", f"{one.severity} {one.verdict}: {one.check}, {about}: {one.message}")
+        if one.remedy:
+            yield Line("", "", f"fix: {one.remedy}")
+    more = len(proof.findings[MOST_FINDINGS:]) + proof.more
+    if more:
+        yield Line("", "", f"and {more} more: kubectl describe egressaudits.hermetic.dev cluster")
+
+
+def _ages(proof: Proof, now: datetime) -> Iterator[str]:
+    if proof.attested is not None:
+        yield f"attested {ago(proof.attested, now)}"
+    if proof.expires is not None and proof.expires > now:
+        yield f"expires in {ago(now, proof.expires).removesuffix(' ago')}"
+    if proof.probed is not None:
+        yield f"probed {ago(proof.probed, now)}"
+
+
+def cluster_lines(proof: Proof, now: datetime) -> Iterator[str]:
+    """The same below a table, with what mends it."""
+    yield ""
+    yield from (line.text for line in proof_lines(proof, now))
+    if proof.remedy is not None:
+        yield f"  fix: {proof.remedy.advice}"
+        yield from (f"    {command}" for command in proof.remedy.commands)
+
+
+def table(reports: Iterable[Report]) -> Iterator[tuple[str, ...]]:
+    """One row per deployment, in the order of COLUMNS."""
+    for report in reports:
+        yield (
+            report.namespace,
+            report.name,
+            report.engine.replace(" ", "-"),
+            report.gpus.split(" ")[0],
+            f"{report.serving}/{report.wanted}",
+            report.ready.truth,
+            report.ready.reason,
+            report.endpoint,
+        )
+
+
+def blocked(reports: Sequence[Report]) -> Iterator[str]:
+    """What stands in the way, each reason once: who waits for it, the first message, the remedy of the first."""
+    by_reason: dict[str, list[Report]] = {}
+    for report in reports:
+        if report.ready.truth != "True":
+            by_reason.setdefault(report.ready.reason, []).append(report)
+    for reason, held in by_reason.items():
+        first = held[0]
+        others = f" and {len(held) - 1} more" if len(held) > 1 else ""
+        yield ""
+        yield f"{reason}: {first.namespace}/{first.name}{others}"
+        yield f"  {first.ready.message}"
+        if first.remedy is not None:
+            yield f"  fix: {first.remedy.advice}"
+            yield from (f"    {command}" for command in first.remedy.commands)
+
+
+def ago(moment: datetime, now: datetime) -> str:
+    """How long ago, in one unit."""
+    seconds = max(0, round((now - moment).total_seconds()))
+    for size, unit in ((86400, "d"), (3600, "h"), (60, "min")):
+        if seconds >= 2 * size or (seconds >= size and unit != "d"):
+            return f"{seconds // size} {unit} ago"
+    return f"{seconds} s ago"
+
+
+def _with_remedy(label: str, one: Observed, text: str, report: Report, *, here: bool) -> Iterator[Line]:
+    word, tone = _WORDS.get(one.truth, _WORDS["Unknown"])
+    if label == _LABELS[ConditionType.ISOLATION_VERIFIED] and one.reason == Reason.ISOLATION_EVIDENCE_STALE:
+        word = "STALE"
+    effect = f"  <- {report.blocks}" if here and report.blocks else ""
+    yield Line(label, word, text + effect, tone)
+    if here and report.remedy is not None:
+        yield Line("", "", f"fix: {report.remedy.advice}")
+        yield from (Line("", "", command, command=True) for command in report.remedy.commands)
+
+
+def _is_cause(one: Observed, ready: Observed) -> bool:
+    return ready.truth != "True" and one.truth != "True" and one.reason == ready.reason
+
+
+def _told(kind: ConditionType, one: Observed, report: Report, now: datetime) -> str:
+    if kind is ConditionType.ISOLATION_VERIFIED and report.evidence is not None:
+        return f"{one.message} (evidence observed {ago(report.evidence, now)})"
+    return one.message
+
+
+def _joined(reason: str, message: str) -> str:
+    return f"{reason}: {message}" if message else reason

@@ -1,0 +1,102 @@
+"""Questions that one request, one list or one action answers. No request is sent twice, but lists of instances."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+
+from hermetic.audit.estate.questions import Answer, PackedBody, Problem, Question, Trouble
+from hermetic.collect.azure.activity import activity, is_of_the_log
+from hermetic.collect.azure.client import ArmClient
+from hermetic.collect.azure.messages import Ask
+from hermetic.collect.azure.operations import act
+from hermetic.collect.azure.pages import Listed, all_pages
+from hermetic.collect.azure.paths import ask_for, groups_in, is_subscription
+from hermetic.collect.azure.registrations import Registrations
+from hermetic.collect.concurrency import side_by_side
+
+GROUP_LISTS_ONLY = frozenset({"microsoft.network/virtualnetworkgateways", "microsoft.network/connections"})
+"""Their provider has no list of them for a subscription, only for each resource group."""
+OF_INSTANCES = frozenset(
+    {
+        "microsoft.compute/virtualmachinescalesets/networkinterfaces",
+        "microsoft.compute/virtualmachinescalesets/publicipaddresses",
+    }
+)
+"""Listed below a scale set, from what each of its instances has."""
+
+
+class Direct:
+    """Answers from ARM alone."""
+
+    def __init__(self, client: ArmClient) -> None:
+        self._client = client
+        self._registrations = Registrations(client)
+        self._asking: dict[tuple[str, ...], asyncio.Lock] = {}
+        self._answers: dict[tuple[str, ...], Answer] = {}
+
+    async def answer(self, question: Question) -> Answer:
+        """The answer; asked for once, however many want it."""
+        async with self._asking.setdefault(question.key, asyncio.Lock()):
+            if question.key not in self._answers:
+                self._answers[question.key] = await self._answer(question)
+            return self._answers[question.key]
+
+    async def _answer(self, question: Question) -> Answer:
+        if question.verb == "list" and question.kind.lower() in GROUP_LISTS_ONLY and is_subscription(question.target):
+            return await self._group_by_group(question)
+        if is_of_the_log(question):
+            return await activity(self._client, question)
+        ask = ask_for(question)
+        if isinstance(ask, Problem):
+            return Answer(problem=ask)
+        if question.verb == "list":
+            return await self._registrations.weighed(question, await self._listed(question, ask))
+        if question.verb == "post":
+            return await act(self._client, ask)
+        return await self._got(ask)
+
+    async def _listed(self, question: Question, ask: Ask) -> Listed:
+        """A list of what the instances of a scale set have is not found while one of them is made or removed."""
+        found = await all_pages(self._client, ask, question.kind)
+        if question.kind.lower() not in OF_INSTANCES or not _is_not_found(found):
+            return found
+        again = await all_pages(self._client, ask, question.kind)
+        again.evidence = (*found.evidence, *again.evidence)
+        if _is_not_found(again):
+            words = "its instances may be changing: audit again when no pool scales or upgrades"
+            again.problem = Problem(Trouble.NOT_FOUND, f"{question.target}: not found twice; {words}")
+        return again
+
+    async def _got(self, ask: Ask) -> Answer:
+        reply = await self._client.ask(ask)
+        if reply.problem is None and not isinstance(reply.value, Mapping):
+            reply = reply.but(Trouble.UNREADABLE, f"{reply.status} without a body")
+        if reply.problem is not None:
+            return Answer((), reply.evidence, reply.problem)
+        self._client.progress.saw(1)
+        return Answer((PackedBody(reply.value, reply.evidence),), reply.evidence)
+
+    async def _group_by_group(self, question: Question) -> Answer:
+        """Every group of the subscription asked on its own: the only list there is, and one that can be trusted."""
+        groups = await all_pages(self._client, groups_in(question.target))
+        ids = [body.value.get("id") for body in groups.bodies]
+        asked = [_at(question, one) for one in ids if isinstance(one, str)]
+        answers = await side_by_side(self.answer(one) for one in asked)
+        problem = groups.problem or next((one.problem for one in answers if one.problem is not None), None)
+        if problem is None and len(asked) < len(ids):
+            problem = Problem(Trouble.UNREADABLE, f"{question.target}: a resource group without an id")
+        return Answer(
+            tuple(body for one in answers for body in one.bodies),
+            (*groups.evidence, *(each for one in answers for each in one.evidence)),
+            problem,
+            " ".join(sorted({one.kept for one in answers} - {""})),
+        )
+
+
+def _is_not_found(answer: Listed) -> bool:
+    return answer.problem is not None and answer.problem.trouble is Trouble.NOT_FOUND
+
+
+def _at(question: Question, scope: str) -> Question:
+    return Question(question.source, "list", question.kind, scope, question.api_version)

@@ -1,0 +1,60 @@
+"""The door: everything that asking Azure needs, put together and taken down again."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+from hermetic.collect.azure.answering import AzureAnswerer, How, cluster_id
+from hermetic.collect.azure.client import ArmClient, Caller
+from hermetic.collect.azure.clouds import PUBLIC, cloud_of
+from hermetic.collect.azure.credentials import Tokens, tokens_for
+from hermetic.collect.azure.rate_limits import Pacing, Sleep
+from hermetic.collect.azure.retry_budget import Patience
+from hermetic.collect.azure.transport import CONNECTIONS, opened
+from hermetic.ports import AuditProgress, Clock
+
+RETRY_BUDGET_SECONDS = 120.0
+TOLD_FROM_SECONDS = 1.0
+"""Waits for the quota that are shorter are nobody's business."""
+
+
+@dataclass(frozen=True, slots=True)
+class AzureSettings:
+    """What the command line says about Azure. `cluster` is the ARM id of the cluster."""
+
+    cluster: str
+    arm_endpoint: str = PUBLIC
+    discovery: How = "graph"
+    retry_budget: float = RETRY_BUDGET_SECONDS
+
+
+@asynccontextmanager
+async def azure_opened(
+    settings: AzureSettings,
+    *,
+    environment: Mapping[str, str],
+    clock: Clock,
+    progress: AuditProgress,
+    sleep: Sleep = asyncio.sleep,
+    tokens: Tokens | None = None,
+) -> AsyncIterator[AzureAnswerer]:
+    """Answers about one cluster. The token comes from the environment (or azure-identity) unless it is given.
+
+    Raises InputError for a cluster id or an endpoint that is none, before anything is sent.
+    """
+    cluster, cloud = cluster_id(settings.cluster), cloud_of(settings.arm_endpoint)
+    tokens = tokens or tokens_for(cloud, environment, lambda: clock.now().timestamp())
+
+    def waits(seconds: float) -> None:
+        if seconds >= TOLD_FROM_SECONDS:
+            progress.waits("the quota is used up for the moment", seconds)
+
+    pacing = Pacing(clock, sleep, connections=CONNECTIONS, reads_per_second=cloud.reads_per_second, waits=waits)
+    async with opened(cloud) as wire:
+        client = ArmClient(
+            wire, Caller(tokens), pacing, Patience(settings.retry_budget), clock=clock, sleep=sleep, progress=progress
+        )
+        yield AzureAnswerer(client, cluster, settings.discovery)

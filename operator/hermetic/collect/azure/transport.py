@@ -1,0 +1,114 @@
+"""The way out: one function sends, to one host, and only what reads."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib.util
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from urllib.parse import urlsplit
+
+import httpx
+
+from hermetic import __version__
+from hermetic.collect.azure.allowed_requests import must_read
+from hermetic.collect.azure.clouds import Cloud, origin_of
+from hermetic.collect.azure.messages import Ask, Attempt
+
+CONNECTIONS = 8
+"""More make httpx slower, and the quota is the limit anyway."""
+CONNECT_SECONDS = 5.0
+REQUEST_SECONDS = 30.0
+LARGEST_BODY = 64 * 1024 * 1024
+OPTIONAL = "sniffio"
+"""What httpcore asks which event loop is running, where it is installed."""
+
+_NO_CONNECTION = (httpx.ConnectError, httpx.ConnectTimeout, httpx.ProxyError, httpx.UnsupportedProtocol)
+
+
+class Wire:
+    """Sends to one management endpoint."""
+
+    def __init__(self, cloud: Cloud, client: httpx.AsyncClient) -> None:
+        self._cloud = cloud
+        self._client = client
+
+    @property
+    def endpoint(self) -> str:
+        """The one it talks to."""
+        return self._cloud.endpoint
+
+    async def send(self, ask: Ask, token: str) -> Attempt:
+        """One request, answered or not. Raises WriteAttempted, before anything else, for what does not only read."""
+        must_read(ask.method, ask.target)
+        try:
+            async with asyncio.timeout(REQUEST_SECONDS):
+                return await self._exchange(ask, token)
+        except TimeoutError:
+            return Attempt(error=f"no answer within {REQUEST_SECONDS:.0f} s")
+        except httpx.InvalidURL as error:
+            return Attempt(error=f"no URL could be made of it: {error}", began=True)
+        except httpx.RequestError as error:
+            return Attempt(error=_in_words(error), never_arrived=isinstance(error, _NO_CONNECTION))
+
+    async def _exchange(self, ask: Ask, token: str) -> Attempt:
+        # the host is that of the configuration whatever the target says: a link to another one cannot even be written
+        url = self._cloud.endpoint + ask.target
+        headers = {"Authorization": f"Bearer {token}"}
+        async with self._client.stream(ask.method, url, headers=headers, json=ask.body) as response:
+            content = bytearray()
+            try:
+                async for piece in response.aiter_bytes():
+                    content += piece
+                    if len(content) > LARGEST_BODY:
+                        return Attempt(error=f"the answer is larger than {LARGEST_BODY >> 20} MiB", began=True)
+            except httpx.RequestError as error:
+                return Attempt(error=_in_words(error), began=True)
+            return Attempt(response.status_code, response.headers, bytes(content))
+
+    def local(self, link: str) -> str:
+        """Path and query of a link as it stands, "" when it leads to another host or is none."""
+        if not link.isprintable():
+            return ""
+        try:
+            parts = urlsplit(link)
+            if parts.netloc and (origin_of(link) != self._cloud.host or "@" in parts.netloc):
+                return ""
+        except ValueError:
+            return ""
+        if not parts.path.startswith("/") or (parts.scheme and not parts.netloc):
+            return ""
+        return parts.path + (f"?{parts.query}" if parts.query else "")
+
+
+def _in_words(error: httpx.RequestError) -> str:
+    return f"{type(error).__name__}: {error}".rstrip(": ")
+
+
+def _remember_what_is_not_installed() -> None:
+    """httpcore tries to import `sniffio` at each request; where it is not installed, each try searches the whole path.
+
+    None among the modules is how Python remembers that there is no such module.
+    """
+    if importlib.util.find_spec(OPTIONAL) is None:
+        sys.modules[OPTIONAL] = None  # type: ignore[assignment]
+
+
+@asynccontextmanager
+async def opened(cloud: Cloud) -> AsyncIterator[Wire]:
+    """A wire to a cloud.
+
+    A proxy and private certificate authorities of the environment (HTTPS_PROXY, NO_PROXY, SSL_CERT_FILE) count: a jump
+    box often has no other way to ARM, and TLS still ends at ARM. An endpoint on this machine is asked directly.
+    Redirects are never followed.
+    """
+    _remember_what_is_not_installed()
+    async with httpx.AsyncClient(
+        headers={"Accept": "application/json", "User-Agent": f"hermetic/{__version__}"},
+        timeout=httpx.Timeout(REQUEST_SECONDS, connect=CONNECT_SECONDS),
+        limits=httpx.Limits(max_connections=CONNECTIONS, max_keepalive_connections=CONNECTIONS),
+        follow_redirects=False,
+        trust_env=not cloud.is_on_this_machine,
+    ) as client:
+        yield Wire(cloud, client)

@@ -1,0 +1,159 @@
+"""The cluster as the operator keeps seeing it: what the checks read of each object, and whether that has changed.
+
+Kept beside the operator's own store, which holds its children and not the cluster. A heartbeat, a new condition or a
+changed annotation that no check reads changes nothing here, so that judging again follows from what matters alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from hermetic.audit.estate.kubernetes.all_kinds import ASKED
+from hermetic.audit.estate.questions import Answer, Problem, Question
+from hermetic.audit.findings import Evidence
+from hermetic.collect.kube.cache_snapshot import Observed, ObservedList
+from hermetic.collect.kube.list_requests import Look, identity
+from hermetic.collect.kube.listing import Listed, Name, Packed, kept, number, packed
+from hermetic.ports import Manifest
+
+LOOKS: tuple[Look, ...] = tuple(Look(model, scope) for model, scope in ASKED)
+"""Everything that is listed and watched: the rights to list and watch these are all that it takes."""
+
+
+@dataclass(slots=True)
+class _Seen:
+    """What is known of one list. `version` is the resourceVersion of the last change that mattered."""
+
+    entries: dict[Name, Packed] = field(default_factory=dict)
+    version: int = 0
+    was_settled: bool = False
+    problem: Problem | None = None
+    shown_absent: tuple[Evidence, ...] = ()
+
+
+class ClusterObservations:
+    """Not safe for threads; every method returns at once. `Observing` feeds it."""
+
+    def __init__(self) -> None:
+        self._seen: dict[Look, _Seen] = {look: _Seen() for look in LOOKS}
+        self._served: Answer | None = None
+        self._revision = 0
+
+    @property
+    def revision(self) -> int:
+        """Grows whenever something changed that a check reads."""
+        return self._revision
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether everything was looked at once, whatever came of it."""
+        return self._served is not None and all(seen.was_settled for seen in self._seen.values())
+
+    def changed_since(self, revision: int) -> bool:
+        """Whether judging again could give another result."""
+        return self._revision != revision
+
+    def take(self, look: Look, listed: Listed[Packed]) -> None:
+        """A whole list replaces what was known; one that broke off changes nothing but for `trouble`."""
+        seen = self._seen[look]
+        entries = dict(listed.items)
+        same = entries.keys() == seen.entries.keys() and all(
+            entry.body == seen.entries[name].body for name, entry in entries.items()
+        )
+        changed = not (same and seen.was_settled and seen.problem is None and not seen.shown_absent)
+        seen.entries, seen.was_settled, seen.problem, seen.shown_absent = entries, True, None, ()
+        if changed:
+            self._change(seen, number(listed.version))
+
+    def see(self, manifest: Manifest, *, gone: bool = False) -> bool:
+        """One object as it is now, or as it was when it went; returns whether that changed anything."""
+        changed = [self._see(look, manifest, gone=gone) for look in _looks_at(manifest)]
+        return any(changed)
+
+    def _see(self, look: Look, manifest: Manifest, *, gone: bool) -> bool:
+        seen, name, version = self._seen[look], identity(manifest), number(manifest["metadata"]["resourceVersion"])
+        known = seen.entries.get(name)
+        if known is not None and known.version > version:
+            return False
+        fresh = kept(look, manifest)
+        if gone or not look.model.tells(fresh.body):
+            return known is not None and self._forget(seen, name, manifest, version)
+        seen.entries[name] = packed(fresh)
+        if known is not None and known.body == seen.entries[name].body:
+            return False
+        self._change(seen, version)
+        return True
+
+    def trouble(self, look: Look, problem: Problem) -> None:
+        """This list cannot be seen (any more): its checks are Unknown until it is."""
+        seen = self._seen[look]
+        if seen.problem == problem:
+            return
+        seen.problem, seen.was_settled = problem, True
+        self._revision += 1
+
+    def well(self, look: Look) -> None:
+        """The list is followed again without having been interrupted."""
+        seen = self._seen[look]
+        if seen.problem is not None:
+            seen.problem = None
+            self._revision += 1
+
+    def absent(self, look: Look, shown: tuple[Evidence, ...]) -> None:
+        """The kind is not served at all, and this shows it."""
+        seen = self._seen[look]
+        changed = not seen.shown_absent or seen.problem is not None
+        seen.entries, seen.was_settled, seen.problem, seen.shown_absent = {}, True, None, shown
+        if changed:
+            self._revision += 1
+
+    def serves(self, served: Answer) -> None:
+        """Which kinds the API server serves, or why that is not known."""
+        known = self._served
+        self._served = served
+        if known is None or _said(known) != _said(served):
+            self._revision += 1
+
+    def observed(self) -> Observed:
+        """What is known now, to be read elsewhere. Takes milliseconds for tens of thousands of objects."""
+        return Observed(self._served, {look: self._list(seen) for look, seen in self._seen.items()})
+
+    def answers(self) -> Mapping[Question, Answer]:
+        """The same as the answers of an estate."""
+        return self.observed().answers()
+
+    @staticmethod
+    def _list(seen: _Seen) -> ObservedList:
+        bodies = {name: entry.body for name, entry in seen.entries.items()}
+        return ObservedList(bodies, seen.version, seen.was_settled, seen.problem, seen.shown_absent)
+
+    def _forget(self, seen: _Seen, name: Name, manifest: Manifest, version: int) -> bool:
+        if seen.entries[name].uid != str(manifest["metadata"].get("uid", "")):
+            return False  # late news of a predecessor
+        del seen.entries[name]
+        self._change(seen, version)
+        return True
+
+    def _change(self, seen: _Seen, version: int) -> None:
+        seen.version = max(seen.version, version)
+        self._revision += 1
+
+
+def _said(answer: Answer) -> tuple[list[Mapping[str, Any]], Problem | None]:
+    return [body.value for body in answer.bodies], answer.problem
+
+
+def _looks_at(manifest: Manifest) -> Iterator[Look]:
+    namespace, name = identity(manifest)
+    for look in _BY_KIND.get((manifest.get("apiVersion", ""), manifest.get("kind", "")), ()):
+        if not look.scope or look.scope == f"{namespace}/{name}":
+            yield look
+
+
+_BY_KIND: dict[tuple[str, str], list[Look]] = {}
+for _look in LOOKS:
+    for _version in (_look.kind.version, *_look.model.ALSO_SERVED_AS):
+        _group = f"{_look.kind.group}/" if _look.kind.group else ""
+        _BY_KIND.setdefault((f"{_group}{_version}", _look.kind.kind), []).append(_look)

@@ -1,0 +1,73 @@
+"""The composition root of the audit in the cluster: loaded when there is an EgressAudit."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+from hermetic.audit.attestation.cluster_identity import ca_fingerprint
+from hermetic.audit.estate.kubernetes.platform import KUBE_SYSTEM
+from hermetic.audit.policy import Policy
+from hermetic.controller.audit_faults import AuditFaults
+from hermetic.controller.auditor import Auditor, ClusterIdentity
+from hermetic.controller.cluster_cache import Sight
+from hermetic.controller.context import Shared
+from hermetic.controller.evaluation_client import JudgedApart
+from hermetic.controller.manager import JUDGE, JUDGE_SECONDS
+from hermetic.controller.probe_scheduler import Prober
+from hermetic.controller.report_publisher import Publisher
+from hermetic.errors import NotFound
+from hermetic.kinds import NAMESPACE
+from hermetic.kube.client import KubernetesApi
+from hermetic.kube.connection import Connection
+from hermetic.kube.lookup import named
+from hermetic.kube.store import Key
+
+
+def assemble_audit(shared: Shared, faults: AuditFaults) -> tuple[Auditor, Sight]:
+    """Who judges, and what keeps the cluster in sight for it."""
+    queue, configuration = shared.queue, shared.configuration
+    sight = Sight(
+        shared.api,
+        shared.clock,
+        on_change=lambda: queue.add_after(JUDGE, JUDGE_SECONDS, routine=True),
+        faults=faults,
+    )
+    auditor = Auditor(
+        api=shared.api,
+        store=shared.store,
+        sight=sight,
+        prober=Prober(shared.api, shared.clock, configuration.probe_namespace),
+        judge=JudgedApart(),
+        faults=faults,
+        publisher=Publisher(shared.api, shared.telemetry),
+        recorder=shared.recorder,
+        clock=shared.clock,
+        identity=lambda: _identified(shared.api, shared.connection),
+        on_verdict=lambda concerned: _told(shared, concerned),
+        policy=Policy(
+            allowed_registries=tuple(registry.host for registry in configuration.registries),
+            additional_private_ranges=tuple(configuration.additional_private_ranges),
+            allowed_dns_servers=tuple(configuration.allowed_dns_servers),
+            harmless_kinds=tuple(configuration.harmless_kinds),
+            trusted_node_agents=tuple(configuration.trusted_node_agents),
+            hermetic_namespaces=(configuration.lease.namespace, configuration.probe_namespace),
+        ),
+    )
+    return auditor, sight
+
+
+def _told(shared: Shared, concerned: frozenset[Key]) -> None:
+    """The Lease before the deployments: their pods are let in by what it says."""
+    shared.pod_gate.look()
+    shared.queue.add_all(concerned)
+
+
+async def _identified(api: KubernetesApi, connection: Connection) -> ClusterIdentity:
+    """By what this cluster is known to those who attest it. Raises NotFound where that is not to be seen."""
+    pem = await asyncio.to_thread(Path(connection.ca_file).read_bytes) if connection.ca_file else None
+    found = await named(api, NAMESPACE, KUBE_SYSTEM)
+    if found is None:
+        words = f"there is no namespace '{KUBE_SYSTEM}' by which to know the cluster"
+        raise NotFound(words, status=404, reason="NotFound")
+    return ClusterIdentity(ca_fingerprint(pem) if pem else None, str(found["metadata"]["uid"]))

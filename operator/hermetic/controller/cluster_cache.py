@@ -1,0 +1,91 @@
+"""The cluster's own objects as the audit sees them, from the moment on at which somebody wants an audit."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from datetime import datetime
+from typing import Any
+
+from hermetic.audit.estate.kubernetes.nodes import Node
+from hermetic.audit.estate.kubernetes.objects import EVERYWHERE
+from hermetic.audit.estate.kubernetes.services import Service
+from hermetic.collect.kube.cache import ClusterObservations
+from hermetic.collect.kube.cache_snapshot import Observed, ObservedList
+from hermetic.collect.kube.list_requests import Look
+from hermetic.collect.kube.reflector import Observing
+from hermetic.collect.probe.placement import place_of
+from hermetic.controller.audit_faults import AuditFaults
+from hermetic.ports import Clock, ClusterReader
+
+NODES, SERVICES = Look(Node, EVERYWHERE), Look(Service, EVERYWHERE)
+READ_AT_ONCE = 100
+AGAIN_SECONDS = 10.0
+
+
+class Sight:
+    """Everything that the checks read, kept in sight; without an EgressAudit it costs nothing."""
+
+    def __init__(self, api: ClusterReader, clock: Clock, *, on_change: Callable[[], None], faults: AuditFaults) -> None:
+        self._clock = clock
+        self._observations = ClusterObservations()
+        self._faults = faults
+        self._observing = Observing(
+            api, self._observations, on_change=on_change, on_fault=lambda error: faults.met("collection", error)
+        )
+        self._wanted = asyncio.Event()
+        self._cause: tuple[int, str] = (-1, "")
+
+    async def run(self) -> None:
+        """Watch from when it is wanted, until cancelled."""
+        await self._wanted.wait()
+        while True:
+            try:
+                await self._observing.run()
+            except Exception as error:  # noqa: BLE001 - what is served must not end with what is audited
+                self._faults.met("collection", error)
+            await asyncio.sleep(AGAIN_SECONDS)
+
+    def want(self) -> None:
+        """There is an EgressAudit: begin to look."""
+        self._wanted.set()
+
+    @property
+    def seen_at(self) -> datetime | None:
+        """Now, for watches go on; None until every list was read once, or is known not to be readable."""
+        return self._clock.now() if self._observations.is_complete else None
+
+    @property
+    def revision(self) -> int:
+        """Grows whenever something changed that a check reads."""
+        return self._observations.revision
+
+    def observed(self) -> Observed:
+        """Everything as it is now."""
+        return self._observations.observed()
+
+    async def cause(self) -> str:
+        """A text that changes when the probe should run again: with machines, their subnets, and load balancers."""
+        revision = self.revision
+        if self._cause[0] != revision:
+            seen = self.observed().lists
+            nodes = sorted([(*place_of(one), one["metadata"].get("name", "")) async for one in _bodies(seen[NODES])])
+            balancers = sorted([found async for one in _bodies(seen[SERVICES]) for found in _balancers(one)])
+            self._cause = (revision, json.dumps([nodes, balancers]))
+        return self._cause[1]
+
+
+async def _bodies(seen: ObservedList) -> AsyncIterator[Mapping[str, Any]]:
+    """Of every object; five thousand nodes are not read in one piece."""
+    for number, body in enumerate(seen.bodies.values(), 1):
+        yield json.loads(body)
+        if number % READ_AT_ONCE == 0:
+            await asyncio.sleep(0)
+
+
+def _balancers(one: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
+    spec, metadata = one.get("spec") or {}, one["metadata"]
+    if spec.get("type") == "LoadBalancer":
+        ingress = ((one.get("status") or {}).get("loadBalancer") or {}).get("ingress") or ()
+        yield (metadata.get("namespace", ""), metadata["name"], json.dumps(ingress, sort_keys=True))

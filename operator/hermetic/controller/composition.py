@@ -1,0 +1,230 @@
+"""The composition root: every part is made here and handed to the others; nothing is decided."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import gc
+import os
+import signal
+import socket
+import uuid
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import structlog
+
+from hermetic import __version__
+from hermetic.api.configuration import Configuration
+from hermetic.controller.audit_faults import AuditFaults
+from hermetic.controller.clock import SystemClock
+from hermetic.controller.context import Shared
+from hermetic.controller.http import serve_health
+from hermetic.controller.kopf_runtime import Audience, watch
+from hermetic.controller.lazy_auditor import Judging
+from hermetic.controller.leader_guard import fence
+from hermetic.controller.manager import JUDGE, JUDGE_SECONDS, Operator
+from hermetic.controller.pod_gate import PodGate
+from hermetic.controller.reconciler import Reconciler
+from hermetic.controller.telemetry import Telemetry
+from hermetic.controller.volume_gc import Sweeper
+from hermetic.controller.workqueue import WorkQueue
+from hermetic.kube.client import KubernetesApi
+from hermetic.kube.connection import Connection, find_connection
+from hermetic.kube.lease import RELEASE, LeaderLease, LeaseTiming
+from hermetic.kube.recorder import EventRecorder
+from hermetic.kube.reflector import Following
+from hermetic.kube.store import Key, Store
+
+if TYPE_CHECKING:
+    from hermetic.controller.auditor import Auditor
+    from hermetic.controller.cluster_cache import Sight
+
+log = structlog.get_logger(__name__)
+
+# Together less than the ten seconds that are promised for the end, even when the API server never answers.
+DRAIN_SECONDS = 4.0
+FLUSH_SECONDS = 2.0
+RELEASE_SECONDS = 3.0
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """One operator process, put together."""
+
+    operator: Operator
+    following: Following
+    judging: Judging
+    recorder: EventRecorder
+    lease: LeaderLease
+    api: KubernetesApi
+    telemetry: Telemetry
+
+
+def assemble(configuration: Configuration, connection: Connection, telemetry: Telemetry) -> Parts:
+    """Make every part of one process."""
+    clock = SystemClock()
+    limit = asyncio.Semaphore(configuration.max_requests_in_flight)
+    api = KubernetesApi(connection, limit=limit, on_request=telemetry.count_request)
+    store = Store(configuration)
+    pod_gate = PodGate(configuration, store, clock)
+    lease = LeaderLease(
+        api,
+        namespace=configuration.lease.namespace,
+        identity=_identity(),
+        clock=clock,
+        timing=LeaseTiming(release_within=RELEASE_SECONDS),
+        annotations=lambda: {**pod_gate.annotations(), RELEASE: __version__},
+    )
+    pod_gate.renew = lease.renew_soon
+    api.ask_before_writing(fence(lambda: lease.held))
+    queue: WorkQueue[Key] = WorkQueue(clock.monotonic)
+    telemetry.watch_queue(lambda: len(queue), queue.oldest_age)
+    recorder = EventRecorder(api, instance=socket.gethostname(), clock=clock, on_loss=telemetry.count_lost_event)
+    telemetry.watch_events(lambda: recorder.unposted)
+    shared = Shared(configuration, connection, api, store, queue, recorder, clock, telemetry, pod_gate)
+    faults = AuditFaults(
+        clock,
+        count=telemetry.count_audit_fault,
+        on_fault=lambda: queue.add_after(JUDGE, JUDGE_SECONDS, routine=True),
+    )
+    judging = Judging(store, lambda: _audit(shared, faults), faults)
+    operator = Operator(
+        api=api,
+        store=store,
+        queue=queue,
+        reconciler=Reconciler(api, store, recorder, clock),
+        sweeper=Sweeper(api, store),
+        judging=judging,
+        telemetry=telemetry,
+        clock=clock,
+        namespaces=tuple(configuration.watch_namespaces),
+        resync_seconds=configuration.resync_seconds,
+    )
+    following = Following(
+        api, store, see=operator.see, look=operator.look, namespaces=tuple(configuration.watch_namespaces)
+    )
+    return Parts(operator, following, judging, recorder, lease, api, telemetry)
+
+
+def _audit(shared: Shared, faults: AuditFaults) -> tuple[Auditor, Sight]:
+    from hermetic.controller.audit_composition import (
+        assemble_audit,
+    )  # costs 20 MiB, and is not needed without an EgressAudit
+
+    parts = assemble_audit(shared, faults)
+    gc.freeze()
+    return parts
+
+
+async def run(configuration: Configuration, *, kubeconfig: str | None, context: str | None) -> None:
+    """Run the operator until a signal comes or the Lease is lost."""
+    connection = await find_connection(kubeconfig=kubeconfig, context=context)
+    parts = assemble(configuration, connection, Telemetry())
+    health = await serve_health(
+        configuration.http_port,
+        trouble=parts.operator.trouble,
+        ready=lambda: parts.operator.primed,
+        metrics=parts.telemetry.render,
+    )
+    stop = _stop_on_signals()
+    try:
+        if await _acquire(parts.lease, stop):
+            await _lead(parts, configuration, connection, stop)
+    finally:
+        await health.cleanup()
+        await parts.api.close()
+
+
+async def _acquire(lease: LeaderLease, stop: asyncio.Event) -> bool:
+    """Wait for the Lease; False when a signal came first."""
+    acquiring, stopping = asyncio.ensure_future(lease.acquire()), asyncio.ensure_future(stop.wait())
+    await asyncio.wait({acquiring, stopping}, return_when=asyncio.FIRST_COMPLETED)
+    stopping.cancel()
+    if not acquiring.done():
+        acquiring.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await acquiring
+        return False
+    await acquiring
+    return True
+
+
+async def _lead(parts: Parts, configuration: Configuration, connection: Connection, stop: asyncio.Event) -> None:
+    """Watch and work until told to stop, then let go in order: finish writes, give the Lease back."""
+    parts.telemetry.leader.set(1)
+    keeper = asyncio.create_task(parts.lease.keep())
+    keeper.add_done_callback(lambda _: stop.set())
+    work: list[asyncio.Task[None]] = []
+
+    async def started() -> None:
+        await parts.operator.prime()
+        gc.freeze()  # a full collection of garbage that walks all that was loaded holds up everything else
+        work.append(asyncio.create_task(_work(parts, configuration.workers)))
+        work[0].add_done_callback(lambda _: stop.set())
+        log.info("ready", deployments=parts.operator.deployments)
+
+    cut: list[str] = []
+
+    async def stopping() -> None:
+        # A signal is kopf's to see by now, and whoever waits for our own flag would hold up the end.
+        stop.set()
+        if not await _drain(parts.operator, parts.recorder, work):
+            cut.append("a write was cut off, and may still land")
+
+    try:
+        operator = parts.operator
+        audience = Audience(started, operator.see, operator.started_over, stopping)
+        await watch(audience, connection, namespaces=configuration.watch_namespaces, stop=stop)
+    finally:
+        parts.telemetry.leader.set(0)
+        keeper.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await keeper
+        await _let_go(parts.lease, cut)
+    for task in work:
+        if not task.cancelled():
+            task.result()  # work ends by itself only when it is broken: the process says so and fails
+
+
+async def _work(parts: Parts, workers: int) -> None:
+    async with asyncio.TaskGroup() as group:
+        group.create_task(parts.following.run())
+        group.create_task(parts.judging.run())
+        group.create_task(parts.recorder.run())
+        group.create_task(parts.operator.work(workers))
+
+
+async def _drain(operator: Operator, recorder: EventRecorder, work: list[asyncio.Task[None]]) -> bool:
+    """Let writes and Events in flight end, then stop the workers. Returns whether every write ended by itself."""
+    operator.stop_taking()
+    ended = False
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(DRAIN_SECONDS):
+            await operator.drained()
+            await recorder.flushed(FLUSH_SECONDS)
+            ended = True
+    for task in work:
+        task.cancel()
+    await asyncio.gather(*work, return_exceptions=True)
+    return ended
+
+
+async def _let_go(lease: LeaderLease, cut: list[str]) -> None:
+    """Give the Lease back. Where a write could still land it is kept, and the next leader waits until it has ended."""
+    if cut:
+        log.warning("lease not released", because=cut[0])
+        return
+    await lease.release()
+
+
+def _stop_on_signals() -> asyncio.Event:
+    stop, loop = asyncio.Event(), asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    return stop
+
+
+def _identity() -> str:
+    """Unique among processes that can run at the same time. A restarted container of one pod is the same one again."""
+    return f"{os.environ.get('POD_NAME') or socket.gethostname()}_{os.environ.get('POD_UID') or uuid.uuid4()}"

@@ -1,0 +1,77 @@
+"""Who else writes our fields: a child that is changed back again and again is left alone for a while.
+
+Correcting drift at the pace of a rival (a mutating policy, another controller) would be a write storm without end.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict, deque
+from dataclasses import dataclass, field
+
+from hermetic.kube.store import Key
+from hermetic.plan.drift import intent
+from hermetic.plan.planning import Change
+from hermetic.plan.snapshot import ChildKey
+
+WINDOW_SECONDS = 60.0
+CORRECTIONS = 3
+LONGEST_TRUCE_SECONDS = 600.0
+
+
+@dataclass(slots=True)
+class _Contest:
+    """The quarrel about one intent of one child."""
+
+    applied_at: float = float("-inf")
+    corrections: deque[float] = field(default_factory=deque)
+    until: float = 0.0
+    truces: int = 0
+
+    def corrected(self, now: float) -> None:
+        self.corrections.append(now)
+        while self.corrections[0] < now - WINDOW_SECONDS:
+            self.corrections.popleft()
+        if len(self.corrections) >= CORRECTIONS:
+            self.corrections.clear()
+            self.until = now + min(LONGEST_TRUCE_SECONDS, WINDOW_SECONDS * 2**self.truces)
+            self.truces += 1
+
+    def is_forgotten(self, now: float) -> bool:
+        return now > max(self.until, self.applied_at) + LONGEST_TRUCE_SECONDS
+
+
+class Contests:
+    """Counts corrections per child and intent. Three within a minute: a truce of a minute, then of two, up to ten.
+
+    An intent is what was asked for: another one is applied at once, even in a truce about the one before.
+    """
+
+    def __init__(self) -> None:
+        self._contests: dict[Key, dict[tuple[ChildKey, str], _Contest]] = defaultdict(dict)
+
+    def applied(self, key: Key, change: Change, now: float) -> None:
+        """A child was written. That is a correction when it had drifted, or was written like this a moment before."""
+        contests = self._contests[key]
+        for forgotten in [quarrel for quarrel, contest in contests.items() if contest.is_forgotten(now)]:
+            del contests[forgotten]
+        child = (change.manifest["kind"], change.manifest["metadata"]["name"])
+        contest = contests.setdefault((child, intent(change.manifest)), _Contest())
+        if change.why == "drifted" or contest.applied_at >= now - WINDOW_SECONDS:
+            contest.corrected(now)
+        contest.applied_at = now
+
+    def truces(self, key: Key, now: float) -> dict[ChildKey, frozenset[str]]:
+        """By child, the intents that are not to be applied again at present."""
+        found: dict[ChildKey, frozenset[str]] = {}
+        for (child, wanted), contest in self._contests.get(key, {}).items():
+            if contest.until > now:
+                found[child] = found.get(child, frozenset()) | {wanted}
+        return found
+
+    def next_look(self, key: Key, now: float) -> float | None:
+        """Seconds until the first truce ends; None without one."""
+        return min((c.until - now for c in self._contests.get(key, {}).values() if c.until > now), default=None)
+
+    def forget(self, key: Key) -> None:
+        """The deployment is gone."""
+        self._contests.pop(key, None)

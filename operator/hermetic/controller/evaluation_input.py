@@ -1,0 +1,31 @@
+"""Everything that judging the cluster at one moment needs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from hermetic.audit.estate.estate import Estate
+from hermetic.audit.estate.questions import Answer, Source
+from hermetic.audit.findings import Finding
+from hermetic.audit.policy import Policy
+from hermetic.audit.run import judge
+from hermetic.collect.kube.cache_snapshot import Observed
+from hermetic.collect.probe.readings import question as probe_question
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """`cluster` is the ARM id, `probe` what the newest round brought; None before the first."""
+
+    cluster: str
+    policy: Policy
+    observed: Observed
+    probe: Answer | None
+
+    def findings(self) -> tuple[Finding, ...]:
+        """Judge it. Takes seconds for ten thousand pods."""
+        answers, sources = dict(self.observed.answers()), set[Source]({"kube"})
+        if self.probe is not None:
+            answers[probe_question(self.cluster)] = self.probe
+            sources.add("probe")
+        return judge(Estate(self.cluster, sources, answers), self.policy)

@@ -1,0 +1,74 @@
+"""How a case travels to the process that judges it, and the findings back: pickles of bounded size, one after another.
+
+Both ends are this program, on a pipe that no other process has. No frame takes longer than some milliseconds to write
+or to read, however large the cluster is.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from itertools import islice
+from typing import Any
+
+from hermetic.audit.findings import Finding
+from hermetic.collect.kube.cache_snapshot import Observed
+from hermetic.collect.kube.list_requests import Look
+from hermetic.collect.kube.listing import Name
+from hermetic.controller.evaluation_input import Case
+
+LENGTH_BYTES = 8
+OBJECTS_AT_ONCE = 500
+FINDINGS_AT_ONCE = 50
+
+Bodies = tuple[Look, dict[Name, bytes]]
+
+
+def packed_case(case: Case) -> Iterator[bytes]:
+    """The case without its objects, then objects by the hundred, then None."""
+    lists = case.observed.lists
+    bare = {look: replace(one, bodies={}) for look, one in lists.items()}
+    yield _frame(replace(case, observed=Observed(case.observed.served, bare)))
+    for look, one in lists.items():
+        rest = iter(one.bodies.items())
+        while some := dict(islice(rest, OBJECTS_AT_ONCE)):
+            yield _frame((look, some))
+    yield _frame(None)
+
+
+def unpacked_case(bare: Case, parts: Iterable[Bodies]) -> Case:
+    """The case that was packed."""
+    bodies: dict[Look, dict[Name, bytes]] = {look: {} for look in bare.observed.lists}
+    for look, some in parts:
+        bodies[look].update(some)
+    lists = {look: replace(one, bodies=bodies[look]) for look, one in bare.observed.lists.items()}
+    return replace(bare, observed=Observed(bare.observed.served, lists))
+
+
+def packed_findings(findings: Iterable[Finding]) -> Iterator[bytes]:
+    """Findings by the dozen, then None."""
+    rest = iter(findings)
+    while some := tuple(islice(rest, FINDINGS_AT_ONCE)):
+        yield _frame(some)
+    yield _frame(None)
+
+
+def packed_fault(words: str, trace: str) -> bytes:
+    """In place of findings: what went wrong, in a line and at length."""
+    return _frame((words, trace))
+
+
+def length_of(head: bytes) -> int:
+    """How many bytes follow the head of a frame."""
+    return int.from_bytes(head, "big")
+
+
+def unpacked(body: bytes) -> Any:
+    """What one frame holds."""
+    return pickle.loads(body)  # noqa: S301 - from our own process on our own pipe
+
+
+def _frame(content: Any) -> bytes:
+    body = pickle.dumps(content, protocol=pickle.HIGHEST_PROTOCOL)
+    return len(body).to_bytes(LENGTH_BYTES, "big") + body

@@ -1,0 +1,51 @@
+"""The audit of the cluster, put together when there is an EgressAudit: it costs 20 MiB, and not before."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from hermetic.controller.audit_faults import AuditFaults
+from hermetic.controller.reconciler import Outcome
+from hermetic.kinds import EGRESS_AUDIT, THE_EGRESS_AUDIT
+from hermetic.kube.store import Store
+
+if TYPE_CHECKING:
+    from hermetic.controller.auditor import Auditor
+    from hermetic.controller.cluster_cache import Sight
+
+
+class Judging:
+    """Judges the EgressAudit whenever it is asked to; `make` puts together who does, at the first need."""
+
+    def __init__(self, store: Store, make: Callable[[], tuple[Auditor, Sight]], faults: AuditFaults) -> None:
+        self._store = store
+        self._make = make
+        self._faults = faults
+        self._parts: tuple[Auditor, Sight] | None = None
+        self._needed = asyncio.Event()
+
+    async def look(self) -> Outcome:
+        """One look at the EgressAudit; nothing at all as long as there never was one."""
+        if self._parts is None:
+            if self._store.object(EGRESS_AUDIT, THE_EGRESS_AUDIT) is None:
+                return Outcome()
+            try:
+                self._parts = self._make()
+            except Exception as error:
+                self._faults.met("assembly", error)
+                raise
+            self._needed.set()
+        return await self._parts[0].look()
+
+    async def run(self) -> None:
+        """Keep the cluster in sight from the first need on, until cancelled."""
+        await self._needed.wait()
+        if self._parts is None:
+            return
+        auditor, sight = self._parts
+        try:
+            await sight.run()
+        finally:
+            await auditor.close()

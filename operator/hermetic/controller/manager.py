@@ -1,0 +1,310 @@
+"""The work: workers that empty the queue, and the full look that repairs what a watch has missed."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import structlog
+
+from hermetic.api.conditions import ConditionType
+from hermetic.controller.lazy_auditor import Judging
+from hermetic.controller.reconciler import Outcome, Reconciler
+from hermetic.controller.telemetry import Telemetry
+from hermetic.controller.volume_gc import Sweeper
+from hermetic.controller.workqueue import LONGEST_DELAY, WorkQueue
+from hermetic.errors import HermeticError, NotLeading, ServerTrouble, Throttled, Unreachable
+from hermetic.kinds import (
+    BY_KIND,
+    CORE_EVENT,
+    EGRESS_ATTESTATION,
+    EGRESS_AUDIT,
+    MODEL_DEPLOYMENT,
+    NODE,
+    PERSISTENT_VOLUME,
+    PERSISTENT_VOLUME_CLAIM,
+    SERVICE,
+    Kind,
+)
+from hermetic.kube.store import Key, Store
+from hermetic.kube.watch_specs import WATCHED, WISHES, Watched, relist
+from hermetic.ports import Clock, KubeApi
+
+log = structlog.get_logger(__name__)
+
+# Not deployments: namespaces are never empty.
+SWEEP: Key = ("", "sweep persistentvolumes")
+JUDGE: Key = ("", "judge the egressaudit")
+LOOKS: dict[Key, Watched] = {
+    ("", f"list {watched.kind.plural} {watched.kind.part}".rstrip()): watched for watched in WATCHED
+}
+SWEEPING_KINDS = frozenset((MODEL_DEPLOYMENT, PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM))
+WISHED_KINDS = frozenset(watched.kind for watched in WISHES)
+JUDGED_KINDS = frozenset((EGRESS_AUDIT, EGRESS_ATTESTATION))
+# Without these, messages say less of why a pod waits, and none is refused because no node mounts image volumes:
+# then the kubelet refuses its pods. Nothing else is decided otherwise.
+DETAIL_KINDS = frozenset((NODE, CORE_EVENT))
+
+STUCK_SECONDS = 300.0
+FIRST_LOOK_SECONDS, FIRST_LOOK_AGAIN_SECONDS = 60.0, 0.2
+PRIME_AGAIN_SECONDS = 2.0
+# A child that comes up says so in five or six events: one look after the last of them is enough, and behind what people
+# wish. A Service does not wait behind that: it may have been given a public address.
+GATHER_SECONDS = 0.5
+# A sweep looks at every volume, so a thousand that come or go at once should not each ask for one.
+SWEEP_SECONDS = 2.0
+# A rollout changes hundreds of objects: one look at them together.
+JUDGE_SECONDS = 1.0
+OUTAGE_SECONDS = 30.0
+LONGEST_PAUSE_SECONDS = 30.0
+# Bad gateway, service unavailable, gateway timeout: what stands in front of an API server that is not there.
+AWAY = frozenset({502, 503, 504})
+
+
+class Operator:
+    """Everything between an event and a write. It does not know who delivers the events."""
+
+    def __init__(  # noqa: PLR0913 - the composition root hands in each part once
+        self,
+        *,
+        api: KubeApi,
+        store: Store,
+        queue: WorkQueue[Key],
+        reconciler: Reconciler,
+        sweeper: Sweeper,
+        judging: Judging,
+        telemetry: Telemetry,
+        clock: Clock,
+        namespaces: tuple[str, ...],
+        resync_seconds: int,
+    ) -> None:
+        self._api = api
+        self._store = store
+        self._queue = queue
+        self._reconciler = reconciler
+        self._sweeper = sweeper
+        self._judging = judging
+        self._telemetry = telemetry
+        self._clock = clock
+        self._namespaces = namespaces
+        self._resync_seconds = resync_seconds
+        self._primed_at: float | None = None
+        self._throttled_key: Key | None = None
+        self._throttled_until = 0.0
+        self._unlisted: dict[str, str] = {}
+        telemetry.watch_conditions(self._conditions)
+
+    # ------------------------------------------------------------------ what the shell calls
+
+    def see(self, manifest: Mapping[str, Any], *, gone: bool) -> None:
+        """An event came in: keep what it says, and have those looked at whom it concerns. Never fails, never waits."""
+        concerned, kind = self._store.drop(manifest) if gone else self._store.put(manifest), BY_KIND[manifest["kind"]]
+        for key in concerned:
+            if kind in WISHED_KINDS:
+                self._queue.add(key)
+            else:
+                self._queue.add_after(key, GATHER_SECONDS, routine=kind is not SERVICE)
+        if kind in JUDGED_KINDS:
+            self._queue.add(JUDGE)
+        if kind in SWEEPING_KINDS and (gone or kind is PERSISTENT_VOLUME):
+            self._queue.add_after(SWEEP, SWEEP_SECONDS, routine=True)
+
+    def started_over(self, kind: Kind) -> None:
+        """A watch began anew from a list: what was deleted since our own is missing from both. Look ourselves."""
+        for key, watched in LOOKS.items():
+            if watched.kind is kind:
+                self._queue.add(key)
+
+    async def look(self, watched: Watched) -> None:
+        """List a kind anew and have those looked at whom it concerns."""
+        concerned = await relist(self._api, self._store, watched, self._namespaces)
+        self._enqueue(concerned)
+        if concerned and self.primed and watched.kind in SWEEPING_KINDS:
+            # What a list no longer holds was deleted as surely as what an event says was.
+            self._queue.add_after(SWEEP, SWEEP_SECONDS, routine=True)
+
+    async def prime(self) -> None:
+        """List everything before the first decision, however long it takes; then look at every deployment once."""
+        while not self.primed:
+            try:
+                await self._relist()
+            except HermeticError as error:
+                log.warning("not primed yet", because=error.message, code=error.code, again_in=PRIME_AGAIN_SECONDS)
+                await asyncio.sleep(PRIME_AGAIN_SECONDS)
+        self._look_at_everything()
+
+    async def work(self, workers: int) -> None:
+        """Reconcile until cancelled."""
+        await self._confirm_the_verdict()
+        async with asyncio.TaskGroup() as group:
+            for _ in range(workers):
+                group.create_task(self._worker())
+            group.create_task(self._resync())
+
+    def stop_taking(self) -> None:
+        """Begin nothing new; what is in hand goes on."""
+        self._queue.pause(float("inf"))
+
+    async def drained(self) -> None:
+        """Wait until nothing is in hand."""
+        await self._queue.hands_free()
+
+    # ------------------------------------------------------------------ health
+
+    @property
+    def deployments(self) -> int:
+        """How many ModelDeployments are known."""
+        return self._store.count(MODEL_DEPLOYMENT)
+
+    @property
+    def primed(self) -> bool:
+        """Whether everything was listed at least once."""
+        return self._primed_at is not None
+
+    def trouble(self) -> str:
+        """Why this process should be restarted, in words; "" when it should not."""
+        if self._queue.oldest_age() > STUCK_SECONDS and self._queue.in_progress:
+            return f"the oldest piece of work is {self._queue.oldest_age():.0f} s old"
+        if self._primed_at is not None and self._clock.monotonic() - self._primed_at > 3 * self._resync_seconds + 60:
+            since = f"everything was last listed {self._clock.monotonic() - self._primed_at:.0f} s ago"
+            return "; ".join((since, *(f"{kind}: {why}" for kind, why in self._unlisted.items())))
+        return ""
+
+    # ------------------------------------------------------------------ the loops
+
+    async def _confirm_the_verdict(self) -> None:
+        """Before the first deployment: what an earlier process said may have ceased to be true since.
+
+        Where it cannot be confirmed, deployments are looked at all the same, and the gate is closed for new pods.
+        """
+        until = self._clock.monotonic() + FIRST_LOOK_SECONDS
+        while self._store.awaits_judgement and self._clock.monotonic() < until:
+            await self._handle(JUDGE)
+            await asyncio.sleep(FIRST_LOOK_AGAIN_SECONDS)
+
+    async def _worker(self) -> None:
+        while True:
+            key = await self._queue.get()
+            try:
+                await self._handle(key)
+            finally:
+                self._queue.done(key)
+
+    async def _handle(self, key: Key) -> None:
+        started = self._clock.monotonic()
+        try:
+            outcome = await self._one(key)
+        except NotLeading:
+            return  # this process is on its way out
+        except Throttled as error:
+            again = self._throttled(key, error.retry_after)
+            self._report(key, started, "retried", because=error.message, again_in=round(again, 1))
+        except HermeticError as error:
+            again = self._queue.add_failed(key, longest=_patience(error))
+            self._report(key, started, "retried", because=error.message, code=error.code, again_in=round(again, 1))
+        except Exception as error:
+            again = self._queue.add_failed(key)
+            log.exception("reconcile failed", ns=key[0], name=key[1], again_in=round(again, 1))
+            self._report(key, started, "retried", because=repr(error), again_in=round(again, 1))
+        else:
+            self._settle(key, outcome, started)
+
+    def _throttled(self, key: Key, retry_after: float) -> float:
+        """Park one key for as long as the answer asks, which may be a webhook's about this object alone.
+
+        A second key that is throttled meanwhile shows that the API server itself is busy: then all wait, not for long.
+        Returns the seconds until the key is due again.
+        """
+        now, wait = self._clock.monotonic(), min(retry_after, LONGEST_DELAY)
+        if self._throttled_key not in (None, key) and now < self._throttled_until:
+            self._queue.pause(min(wait, LONGEST_PAUSE_SECONDS))
+        self._throttled_key, self._throttled_until = key, max(self._throttled_until, now + wait)
+        self._queue.park(key, wait)
+        return wait
+
+    async def _one(self, key: Key) -> Outcome:
+        if key == SWEEP:
+            swept = await self._sweeper.sweep()
+            return Outcome([f"-PersistentVolume/{name}" for name in swept.removed], swept.refusals)
+        if key == JUDGE:
+            return await self._judging.look()
+        if key in LOOKS:
+            await self.look(LOOKS[key])
+            return Outcome()
+        return await self._reconciler.reconcile(key)
+
+    def _settle(self, key: Key, outcome: Outcome, started: float) -> None:
+        self._enqueue(outcome.concerned)
+        if outcome.refusals:
+            again = self._queue.add_failed(key)
+            first = outcome.refusals[0]
+            self._report(
+                key, started, "refused", wrote=outcome.wrote, reason=first.reason, because=first.message,
+                again_in=round(again, 1),
+            )  # fmt: skip
+            return
+        self._queue.forget_failures(key)
+        if outcome.unsaid:
+            self._queue.add(key, routine=True)
+        if outcome.look_again_in is not None:
+            self._queue.add_after(key, outcome.look_again_in)
+        self._report(key, started, "written" if outcome.wrote else "unchanged", wrote=outcome.wrote)
+
+    def _report(self, key: Key, started: float, result: str, **facts: Any) -> None:
+        seconds = self._clock.monotonic() - started
+        self._telemetry.reconciles.labels(result=result).inc()
+        self._telemetry.duration.observe(seconds)
+        log.info("reconcile", ns=key[0], name=key[1], result=result, ms=round(seconds * 1000, 1), **facts)
+
+    async def _resync(self) -> None:
+        while True:
+            await asyncio.sleep(self._resync_seconds)
+            with contextlib.suppress(HermeticError):  # was logged, and is tried again; `trouble` tells when it lasts
+                await self._relist()
+            self._look_at_everything()
+
+    def _look_at_everything(self) -> None:
+        for key in (*self._store.deployments(), SWEEP, JUDGE):
+            self._queue.add(key, routine=True)
+
+    async def _relist(self) -> None:
+        """List every kind; one that cannot be listed keeps no other from it. Raises when a decision rests on it.
+
+        The version of the API server is asked for as well: the control plane may be upgraded under a running operator.
+        """
+        failed: dict[Kind, HermeticError] = {}
+        for watched in WATCHED:
+            try:
+                await self.look(watched)
+            except HermeticError as error:
+                log.warning("not listed", kind=watched.kind.plural, because=error.message, code=error.code)
+                if watched.kind not in DETAIL_KINDS and not watched.optional:
+                    failed[watched.kind] = error
+        self._unlisted = {kind.plural: error.message for kind, error in failed.items()}
+        if failed:
+            raise next(iter(failed.values()))
+        self._store.server_version = await self._api.server_version()
+        self._primed_at = self._clock.monotonic()
+        self._telemetry.last_relist.set(self._clock.now().timestamp())
+
+    def _conditions(self) -> Mapping[tuple[str, str], int]:
+        """How many deployments say so, by condition and status."""
+        counts: dict[tuple[str, str], int] = {(kind.value, "True"): 0 for kind in ConditionType}
+        for key in self._store.deployments():
+            seen = self._store.manifest(key) or {}
+            for condition in (seen.get("status") or {}).get("conditions") or ():
+                pair = (condition["type"], condition["status"])
+                counts[pair] = counts.get(pair, 0) + 1
+        return counts
+
+    def _enqueue(self, keys: Iterable[Key]) -> None:
+        for key in keys:
+            self._queue.add(key)
+
+
+def _patience(error: HermeticError) -> float:
+    """The longest pause after an error: short when the server is away, for then it is not this object's fault."""
+    away = isinstance(error, Unreachable) or (isinstance(error, ServerTrouble) and error.status in AWAY)
+    return OUTAGE_SECONDS if away else LONGEST_DELAY

@@ -1,0 +1,206 @@
+"""Rounds of the probe, one after another: due by time, or because something changed that could open a way.
+
+What a round brought stays in the cluster, in its finished Jobs, for longer than it counts: a restarted operator goes on
+where the last one was, and probes nothing twice.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any
+
+import structlog
+
+from hermetic.api.egressaudit import Probe
+from hermetic.audit.estate.questions import Answer
+from hermetic.audit.verdict.inputs import PROBE_ROUNDS_LEFT_OUT, ProbeRound
+from hermetic.collect.probe.job import (
+    POOL_ANNOTATION,
+    RUN_LABEL,
+    SELECTOR,
+    SUBNET_ANNOTATION,
+    ProbePods,
+    Seat,
+)
+from hermetic.collect.probe.placement import place_of, seats
+from hermetic.collect.probe.readings import Round, wanted_pods
+from hermetic.collect.probe.running import LOOK_AGAIN_SECONDS, PATIENCE_SECONDS, Probing
+from hermetic.collect.probe.targets import Targets
+from hermetic.kinds import JOB, THE_EGRESS_AUDIT
+from hermetic.ports import Clock, KubeApi
+
+RETRY_SECONDS = 300
+"""A round that did not answer from everywhere is repeated after this, however long the interval is."""
+AT_LEAST_BETWEEN_SECONDS = 30
+"""However often something changes: machines come one by one, and load balancers say many things."""
+KEPT_LONGER_SECONDS = 600
+"""How much longer than it counts a round is to be found again."""
+
+log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """A round that is over: its name, when it ended, from where, and what came of it."""
+
+    run: str
+    at: datetime
+    seats: tuple[Seat, ...]
+    answer: Answer
+
+    def told(self) -> ProbeRound:
+        """As the verdict takes it."""
+        silent = (self.answer.problem.detail,) if self.answer.problem is not None else ()
+        if not self.seats:
+            silent = ("any node: none is there to probe from",)
+        return ProbeRound(self.at, len(self.seats), silent)
+
+
+@dataclass(slots=True)
+class Going:
+    """A round that is not over."""
+
+    run: str
+    seats: tuple[Seat, ...]
+    until: float
+    was_started: bool = False
+    refused: Mapping[str, str] = field(default_factory=dict)
+
+
+class Prober:
+    """Keeps the newest round, and starts the next when it is due. One at a time."""
+
+    def __init__(self, api: KubeApi, clock: Clock, namespace: str) -> None:
+        self._api = api
+        self._clock = clock
+        self._namespace = namespace
+        self._ended: Ended | None = None
+        self._going: Going | None = None
+        self._targets: Targets | None = None
+        self._has_looked_back = False
+
+    @property
+    def newest(self) -> Ended | None:
+        """The newest round that is over."""
+        return self._ended
+
+    @property
+    def is_first(self) -> bool:
+        """Whether a round is on its way and there was none before it."""
+        return self._ended is None and self._going is not None
+
+    async def advance(self, wanted: Probe, cause: str) -> float:
+        """Do what is due; returns after how many seconds there is more to do.
+
+        `cause` names everything whose change asks for a new round: another text, another round. Raises what the API
+        server says; the next call goes on from there.
+        """
+        probing = Probing(self._api, self._pods(wanted, self._agreed(wanted)))
+        if not self._has_looked_back:
+            await self._look_back(probing)
+            self._has_looked_back = True
+        if self._going is None and self._due_in(wanted, cause) <= 0:
+            self._going = self._next(seats(await probing.nodes()), cause)
+        if self._going is not None:
+            await self._go_on(probing, self._going)
+        return LOOK_AGAIN_SECONDS if self._going is not None else self._due_in(wanted, cause)
+
+    def forget(self) -> None:
+        """Nobody wants a probe any more."""
+        self._ended = self._going = None
+        self._has_looked_back = False
+
+    def _agreed(self, wanted: Probe) -> Targets:
+        """What is to be called. A round that called something else is forgotten: what was never called says nothing."""
+        targets = targets_of(wanted)
+        if targets != self._targets:
+            self._ended = self._going = None
+            self._targets = targets
+        return targets
+
+    def _pods(self, wanted: Probe, targets: Targets) -> ProbePods:
+        kept = PROBE_ROUNDS_LEFT_OUT * wanted.interval_seconds + PATIENCE_SECONDS + KEPT_LONGER_SECONDS
+        return ProbePods(
+            namespace=self._namespace, image=wanted.image, targets=targets, audit=THE_EGRESS_AUDIT, kept_seconds=kept
+        )
+
+    def _due_in(self, wanted: Probe, cause: str) -> float:
+        ended = self._ended
+        if ended is None:
+            return 0.0
+        if not ended.run.endswith(_mark(cause)):
+            interval = AT_LEAST_BETWEEN_SECONDS if ended.seats else 0
+        elif ended.told().silent:
+            interval = min(wanted.interval_seconds, RETRY_SECONDS)
+        else:
+            interval = wanted.interval_seconds
+        return (ended.at + timedelta(seconds=interval) - self._clock.now()).total_seconds()
+
+    def _next(self, chosen: tuple[Seat, ...], cause: str) -> Going:
+        run = f"{self._clock.now():%Y%m%dt%H%M%S}-{_mark(cause)}"
+        return Going(run, chosen, self._clock.monotonic() + PATIENCE_SECONDS)
+
+    async def _go_on(self, probing: Probing, going: Going) -> None:
+        if not going.was_started:
+            going.refused = await probing.start(going.run, going.seats)
+            going.was_started = True
+            log.info("probe started", run=going.run, seats=len(going.seats), refused=len(going.refused))
+        found = await probing.look(going.run, going.seats, going.refused)
+        if found.awaited and self._clock.monotonic() < going.until:
+            return
+        self._ended = Ended(going.run, self._when(found), going.seats, found.answer)
+        self._going = None
+        problem = found.answer.problem
+        log.info("probe ended", run=going.run, answers=len(found.answer.bodies), problem=problem and problem.detail)
+
+    async def _look_back(self, probing: Probing) -> None:
+        """Go on with the newest round of an earlier process, or from it, if it was begun on every place there is."""
+        by_run: dict[str, list[Mapping[str, Any]]] = {}
+        async for page, _ in self._api.pages(JOB, namespace=self._namespace, label_selector=SELECTOR):
+            for job in page:
+                by_run.setdefault(job["metadata"]["labels"].get(RUN_LABEL, ""), []).append(job)
+        run = max(by_run, default="")
+        chosen = _seats_of(by_run.get(run, ()))
+        places = {place_of(node) for node in await probing.nodes()}
+        if not chosen or len(by_run[run]) != len(wanted_pods(chosen)) or places - {(s.pool, s.subnet) for s in chosen}:
+            return
+        found = await probing.look(run, chosen)
+        if not found.awaited:
+            self._ended = Ended(run, self._when(found), chosen, found.answer)
+        elif not all(_is_over(job) for job in by_run[run]):
+            self._going = Going(run, chosen, self._clock.monotonic() + PATIENCE_SECONDS, was_started=True)
+
+    def _when(self, found: Round) -> datetime:
+        """The oldest answer: what a pod saw first may have changed since."""
+        told = [str(body.value["observedAt"]) for body in found.answer.bodies if body.value["observedAt"]]
+        return min((datetime.fromisoformat(one) for one in told), default=self._clock.now())
+
+
+def targets_of(wanted: Probe) -> Targets:
+    """What is called. Raises pydantic's ValidationError for what the CRD lets through and no probe can call."""
+    return Targets.model_validate(wanted.targets.model_dump(exclude_unset=True))
+
+
+def _mark(cause: str) -> str:
+    return hashlib.sha256(cause.encode()).hexdigest()[:8]
+
+
+def _is_over(job: Mapping[str, Any]) -> bool:
+    """Whether no pod of the Job will say anything more; where its pod is gone, so is what it said."""
+    conditions = (job.get("status") or {}).get("conditions") or ()
+    return any(one.get("type") in {"Complete", "Failed"} and one.get("status") == "True" for one in conditions)
+
+
+def _seats_of(jobs: Sequence[Mapping[str, Any]]) -> tuple[Seat, ...]:
+    return tuple(sorted({_seat_of(job) for job in jobs}, key=lambda seat: (seat.pool, seat.subnet)))
+
+
+def _seat_of(job: Mapping[str, Any]) -> Seat:
+    annotations = job["metadata"].get("annotations") or {}
+    affinity = job["spec"]["template"]["spec"]["affinity"]["nodeAffinity"]
+    terms = affinity["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
+    node = str(terms[0]["matchFields"][0]["values"][0])
+    return Seat(annotations.get(POOL_ANNOTATION, ""), annotations.get(SUBNET_ANNOTATION, ""), node)

@@ -1,0 +1,88 @@
+"""The sweep of PersistentVolumes: they cannot be owned by a namespaced object, so nobody else removes them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import ValidationError
+
+from hermetic.api.weights import Weights
+from hermetic.errors import ApiRefused, Throttled
+from hermetic.kinds import PERSISTENT_VOLUME
+from hermetic.kube.store import Key, Store
+from hermetic.objects.names import Owner
+from hermetic.objects.weights_volume import share_of, volume_name
+from hermetic.plan.api_rejections import Refusal, refusal
+from hermetic.plan.volume_sweep import volumes_to_remove
+from hermetic.ports import KubeApi
+
+
+@dataclass(frozen=True, slots=True)
+class Swept:
+    """Names of the volumes that were removed, and the deletes that were refused, to be tried again."""
+
+    removed: tuple[str, ...]
+    refusals: tuple[Refusal, ...]
+
+
+class Sweeper:
+    """Removes volumes of ours whose claim and owner are gone; the share and its data stay."""
+
+    def __init__(self, api: KubeApi, store: Store) -> None:
+        self._api = api
+        self._store = store
+        self._removed: set[str] = set()
+
+    async def sweep(self) -> Swept:
+        """Remove what has served its time, each volume once. What is refused of one volume keeps no other.
+
+        Raises what is about the API server and no volume: Unreachable, Throttled, NotLeading.
+        """
+        removed: list[str] = []
+        refused: list[Refusal] = []
+        volumes = list(self._store.volumes())
+        self._removed &= {volume["metadata"]["uid"] for volume in volumes}
+        for volume in volumes_to_remove(volumes, self._claims(volumes), self._wanted()):
+            metadata = volume["metadata"]
+            if metadata["uid"] in self._removed:
+                continue  # deleted already: the watch has not shown it yet
+            try:
+                await self._api.delete(
+                    PERSISTENT_VOLUME,
+                    namespace=None,
+                    name=metadata["name"],
+                    uid=metadata["uid"],
+                    resource_version=metadata["resourceVersion"],
+                )
+            except Throttled:
+                raise
+            except ApiRefused as error:
+                refused.append(refusal(f"PersistentVolume '{metadata['name']}'", error))
+                continue
+            self._removed.add(metadata["uid"])
+            removed.append(metadata["name"])
+        return Swept(tuple(removed), tuple(refused))
+
+    def _claims(self, volumes: list[dict[str, Any]]) -> dict[tuple[str, str], str]:
+        found = {}
+        for volume in volumes:
+            claim = volume["spec"].get("claimRef") or {}
+            key = (claim.get("namespace", ""), claim.get("name", ""))
+            live = self._store.claim(*key)
+            if live is not None:
+                found[key] = live["metadata"]["uid"]
+        return found
+
+    def _wanted(self) -> dict[str, frozenset[str]]:
+        return dict(self._wanted_by(key) for key in self._store.deployments())
+
+    def _wanted_by(self, key: Key) -> tuple[str, frozenset[str]]:
+        manifest = self._store.manifest(key) or {"metadata": {"uid": ""}}
+        uid = manifest["metadata"]["uid"]
+        try:
+            weights = Weights.model_validate((manifest.get("spec") or {}).get("weights") or {}, extra="ignore")
+        except ValidationError:
+            return uid, frozenset()
+        share = share_of(weights)
+        return uid, frozenset({volume_name(Owner(*key, uid), share)} if share is not None else ())

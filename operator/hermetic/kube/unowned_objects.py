@@ -1,0 +1,54 @@
+"""How an object is kept, and how much is kept of large ones whose ModelDeployment is not known.
+
+Children may be listed before their ModelDeployment. An object that names a ModelDeployment which does not exist costs
+its author nothing, so all of them together are bounded.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from hermetic.kinds import MODEL_DEPLOYMENT, POD, Kind
+from hermetic.kube.projections import lean, lean_pod
+from hermetic.kube.size_limits import CUT, cut, head
+
+LARGE = 16 * 2**10
+MOST_BYTES = 32 * 2**20
+
+
+class Unclaimed:
+    """Keeps count of the large objects without a known owner."""
+
+    def __init__(self) -> None:
+        self._sizes: dict[tuple[Kind, tuple[str, str]], int] = {}
+
+    def kept(
+        self, kind: Kind, manifest: Mapping[str, Any], owner: tuple[str, str] | None, is_owner_known: bool
+    ) -> bytes:
+        """The object as compact JSON, without what no decision reads."""
+        metadata = manifest["metadata"]
+        name = (metadata.get("namespace") or "", metadata["name"])
+        self.forget(kind, name)
+        body = _compact(_lean(kind, manifest, owner))
+        if len(body) <= LARGE or is_owner_known or kind not in CUT or kind is MODEL_DEPLOYMENT:
+            return body
+        if sum(self._sizes.values()) + len(body) > MOST_BYTES:
+            return _compact(head(kind, manifest))
+        self._sizes[kind, name] = len(body)
+        return body
+
+    def forget(self, kind: Kind, name: tuple[str, str]) -> None:
+        """The object is gone, or another one."""
+        self._sizes.pop((kind, name), None)
+
+
+def _lean(kind: Kind, manifest: Mapping[str, Any], owner: tuple[str, str] | None) -> dict[str, Any]:
+    if kind.kind == POD.kind:
+        return lean_pod(manifest)
+    return cut(kind, manifest, owner) if kind in CUT else lean(manifest)
+
+
+def _compact(body: Mapping[str, Any]) -> bytes:
+    return json.dumps(body, separators=(",", ":"), ensure_ascii=False).encode()

@@ -1,0 +1,185 @@
+"""What others added to a live object: server-side apply leaves it there, for it belongs to them.
+
+Everything of an object but its metadata and its status is one value: what we did not set and the API server does not
+fill in is foreign, and a merge patch takes it out again. Of metadata that holds for annotations that steer a Service.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from hermetic.api.public_services import PUBLISHES
+from hermetic.kinds import DEPLOYMENT, SERVICE
+from hermetic.plan.drift import KEYED_LISTS
+from hermetic.plan.field_owners import Step, Steps, spelled
+
+ANYTHING = object()
+ASIDE = frozenset({"apiVersion", "kind", "metadata", "status"})
+# By these a cloud provider and the cluster's network learn what to make of a Service.
+STEERING = ("service.beta.kubernetes.io/", "service.kubernetes.io/")
+_POD = "spec.template.spec"
+_PROBES = ("livenessProbe", "readinessProbe", "startupProbe")
+
+# What the API server fills in, by kind and place (without the keys of items), and with which value.
+FILLED: Mapping[str, Mapping[str, Any]] = {
+    "Deployment": {
+        f"{_POD}.restartPolicy": "Always",
+        f"{_POD}.dnsPolicy": "ClusterFirst",
+        f"{_POD}.schedulerName": "default-scheduler",
+        f"{_POD}.volumes.secret.defaultMode": 0o644,
+        **{
+            f"{_POD}.{kind}.terminationMessagePath": "/dev/termination-log" for kind in ("containers", "initContainers")
+        },
+        **{f"{_POD}.{kind}.securityContext.procMount": "Default" for kind in ("containers", "initContainers")},
+        f"{_POD}.containers.env.valueFrom.fieldRef.apiVersion": "v1",
+        **{f"{_POD}.containers.{probe}.successThreshold": 1 for probe in _PROBES},
+        # 'kubectl rollout restart' makes new pods of the same content.
+        "spec.template.metadata.annotations.kubectl.kubernetes.io/restartedAt": ANYTHING,
+    },
+    "Service": {
+        **{
+            f"spec.{name}": ANYTHING
+            for name in (
+                "clusterIP",
+                "clusterIPs",
+                "ipFamilies",
+                "ipFamilyPolicy",
+                "allocateLoadBalancerNodePorts",
+                "healthCheckNodePort",
+                "ports.nodePort",
+            )
+        },
+        "spec.externalTrafficPolicy": "Cluster",
+        "spec.internalTrafficPolicy": "Cluster",
+        "spec.sessionAffinity": "None",
+    },
+    "PodDisruptionBudget": {},
+    "NetworkPolicy": {},
+    "ServiceAccount": {},
+    "PersistentVolume": {"spec.claimRef.uid": ANYTHING, "spec.claimRef.resourceVersion": ANYTHING},
+    "PersistentVolumeClaim": {},
+}
+
+# What the API server does not let go once it is there, by kind: it is reported and not taken out.
+LASTING: Mapping[str, tuple[str, ...]] = {
+    "PersistentVolume": ("nodeAffinity", "volumeAttributesClassName"),
+    "PersistentVolumeClaim": ("volumeAttributesClassName",),
+}
+
+
+def foreign(desired: Mapping[str, Any], live: Mapping[str, Any]) -> tuple[Steps, ...]:
+    """The places in the live object where somebody else added something that can be taken out."""
+    added = _added(desired["kind"], _content(desired), _content(live), ())
+    return (*added, *((Step("metadata"), Step("annotations"), Step(name)) for name in _steering(desired, live)))
+
+
+def foreign_to_template(desired: Mapping[str, Any], live: Mapping[str, Any]) -> bool:
+    """Whether somebody added something to the pods of a Deployment."""
+    return any(steps[:2] == (Step("spec"), Step("template")) for steps in foreign(desired, live))
+
+
+def lasting(live: Mapping[str, Any]) -> tuple[Steps, ...]:
+    """The places where somebody else added something that cannot be taken out; no builder renders these fields."""
+    spec = live.get("spec") or {}
+    return tuple((Step("spec"), Step(name)) for name in LASTING.get(live["kind"], ()) if spec.get(name))
+
+
+def whole(desired: Mapping[str, Any], live: Mapping[str, Any]) -> dict[str, Any]:
+    """The merge patch that makes the live object hold what the desired one says and nothing foreign that was seen.
+
+    It names no resourceVersion unless it replaces the list of owners: controllers write the status all the time, and
+    what others add meanwhile is seen at the next look.
+    """
+    kind, said, seen = desired["kind"], dict(desired["metadata"]), live["metadata"]
+    ours, theirs = said.pop("ownerReferences", []), seen.get("ownerReferences") or []
+    uids = {reference["uid"] for reference in ours}
+    if any(reference not in theirs for reference in ours):
+        others = [reference for reference in theirs if reference.get("uid") not in uids]
+        said |= {"ownerReferences": [*others, *ours], "resourceVersion": seen["resourceVersion"]}
+    if steering := _steering(desired, live):
+        said |= {"annotations": {**said.get("annotations", {}), **dict.fromkeys(steering)}}
+    return {
+        "apiVersion": desired["apiVersion"],
+        "kind": kind,
+        "metadata": {**said, "uid": seen["uid"]},
+        **_patch(kind, _content(desired), _content(live), ()),
+    }
+
+
+def _content(manifest: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in manifest.items() if name not in ASIDE}
+
+
+def _steering(desired: Mapping[str, Any], live: Mapping[str, Any]) -> tuple[str, ...]:
+    """The annotations of others that steer a Service."""
+    if desired["kind"] != SERVICE.kind:
+        return ()
+    ours, theirs = (one["metadata"].get("annotations") or {} for one in (desired, live))
+    steer = (name for name, value in theirs.items() if value and (name.startswith(STEERING) or name in PUBLISHES))
+    return tuple(sorted(name for name in steer if name not in ours))
+
+
+def _added(kind: str, wanted: Any, found: Any, at: Steps) -> Iterator[Steps]:
+    if isinstance(wanted, Mapping) and isinstance(found, Mapping):
+        for key, value in found.items():
+            steps = (*at, Step(key))
+            if key in wanted:
+                yield from _added(kind, wanted[key], value, steps)
+            elif not _is_filled_in(kind, wanted, value, steps):
+                yield steps
+    elif (
+        isinstance(wanted, Sequence)
+        and isinstance(found, Sequence)
+        and (by := KEYED_LISTS.get(kind, {}).get(at[-1].field))
+    ):
+        yield from _added_items(kind, by, wanted, found, at)
+
+
+def _added_items(
+    kind: str, by: tuple[str, ...], wanted: Sequence[Any], found: Sequence[Any], at: Steps
+) -> Iterator[Steps]:
+    missing = {_key(item, by): item for item in wanted}
+    for item in found:
+        key = _key(item, by)
+        steps = (*at[:-1], Step(at[-1].field, tuple(zip(by, key, strict=True))))
+        ours = missing.pop(key, None)
+        # A variable may be there twice, and then the last one counts.
+        if ours is None:
+            yield steps
+        else:
+            yield from _added(kind, ours, item, steps)
+    if (
+        not missing
+        and len(wanted) == len(found)
+        and [_key(one, by) for one in wanted] != [_key(one, by) for one in found]
+    ):
+        yield at  # a variable sees those before it, and init containers run in this order
+
+
+def _key(item: Mapping[str, Any], by: tuple[str, ...]) -> tuple[Any, ...]:
+    return tuple(item.get(field, "TCP" if field == "protocol" else None) for field in by)
+
+
+def _is_filled_in(kind: str, beside: Mapping[str, Any], value: Any, steps: Steps) -> bool:
+    if value in (None, "", [], {}) or (len(steps) == 2 and steps[1].field in LASTING.get(kind, ())):
+        return True
+    if kind == DEPLOYMENT.kind and steps[-1].field == "serviceAccount":
+        return bool(value == beside.get("serviceAccountName"))
+    place = spelled(steps, keys=False)
+    if place == "spec.template.metadata.annotations":
+        return all(_is_filled_in(kind, value, inner, (*steps, Step(name))) for name, inner in value.items())
+    expected = FILLED[kind].get(place)
+    return expected is ANYTHING or (expected is not None and value == expected)
+
+
+def _patch(kind: str, wanted: Any, found: Any, at: Steps) -> Any:
+    if not isinstance(wanted, Mapping) or not isinstance(found, Mapping):
+        return wanted
+    patch = {key: _patch(kind, value, found.get(key), (*at, Step(key))) for key, value in wanted.items()}
+    gone = [
+        key
+        for key, value in found.items()
+        if key not in wanted and not _is_filled_in(kind, wanted, value, (*at, Step(key)))
+    ]
+    return {**patch, **dict.fromkeys(gone)}

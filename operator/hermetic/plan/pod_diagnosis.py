@@ -1,0 +1,198 @@
+"""What keeps pods from serving, translated from what the kubelet, the scheduler and the engine say."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from hermetic.api.modeldeployment import ModelDeploymentSpec
+from hermetic.api.reasons import Reason
+from hermetic.engines.failure_signatures import diagnose, telling_line
+from hermetic.engines.registry import launch
+from hermetic.kinds import DEPLOYMENT
+from hermetic.objects.names import template_of
+from hermetic.plan.api_rejections import refused_pod
+from hermetic.plan.scheduling import is_being_placed, unschedulable
+from hermetic.plan.snapshot import Warned, World
+
+Pod = Mapping[str, Any]
+Status = Mapping[str, Any]
+
+PULL_TROUBLE = frozenset(
+    {
+        "ErrImagePull",
+        "ImagePullBackOff",
+        "InvalidImageName",
+        "ErrImageNeverPull",
+        "ImageInspectError",
+        "RegistryUnavailable",
+    }
+)
+CONFIG_TROUBLE = frozenset({"CreateContainerConfigError", "CreateContainerError", "RunContainerError"})
+MOUNT_TROUBLE = frozenset({"FailedMount", "FailedAttachVolume", "FailedMapVolume"})
+PROBE_SLACK_SECONDS = 30
+_PULL_PREFIX = re.compile(r"^Back-off pulling image \"[^\"]*\"(: (ErrImagePull: )?)?")
+
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """Why pods do not serve."""
+
+    reason: Reason
+    message: str
+
+
+def trouble(spec: ModelDeploymentSpec, world: World, now: datetime) -> Trouble | None:
+    """The first trouble of the newest pods that do not serve, else what the Deployment itself reports."""
+    waiting = sorted(
+        (pod for pod in _present_pods(world) if _has_had_its_chance(pod, now)),
+        key=lambda pod: (pod["metadata"].get("creationTimestamp", ""), pod["metadata"]["name"]),
+        reverse=True,
+    )
+    for pod in waiting:
+        if (found := _of_pod(spec, world, pod)) is not None:
+            return found
+    return _of_deployment(spec, world)
+
+
+def _has_had_its_chance(pod: Pod, now: datetime) -> bool:
+    return not (_serves(pod) or pod["metadata"].get("deletionTimestamp") or is_being_placed(pod, now))
+
+
+def _present_pods(world: World) -> Iterator[Pod]:
+    """Pods of the template that the Deployment has now. Those of an earlier one are leaving, whatever ails them."""
+    template = (world.child(DEPLOYMENT) or {}).get("spec", {}).get("template", {})
+    mark = template_of(template)
+    return (pod for pod in world.pods if mark and template_of(pod) == mark)
+
+
+def _serves(pod: Pod) -> bool:
+    conditions = pod.get("status", {}).get("conditions") or ()
+    return any(c.get("type") == "Ready" and c.get("status") == "True" for c in conditions)
+
+
+def _of_pod(spec: ModelDeploymentSpec, world: World, pod: Pod) -> Trouble | None:
+    for status in _containers(pod):
+        found = _of_container(spec, status)
+        if found is not None:
+            return found
+    return _of_scheduling(spec, world, pod) or _of_mounting(world, pod)
+
+
+def _containers(pod: Pod) -> Iterator[Status]:
+    status = pod.get("status", {})
+    yield from status.get("initContainerStatuses") or ()
+    yield from status.get("containerStatuses") or ()
+
+
+def _of_container(spec: ModelDeploymentSpec, status: Status) -> Trouble | None:
+    waiting = status.get("state", {}).get("waiting") or {}
+    reason, message = waiting.get("reason", ""), waiting.get("message", "")
+    if reason in PULL_TROUBLE:
+        return Trouble(Reason.IMAGE_PULL_FAILED, _pull_message(status.get("image", ""), message))
+    if reason in CONFIG_TROUBLE:
+        missing = "not found" in message
+        return Trouble(Reason.REFERENCE_NOT_FOUND if missing else Reason.CONTAINER_CONFIG_INVALID, message[:300])
+    ended = status.get("state", {}).get("terminated") or status.get("lastState", {}).get("terminated")
+    return _of_end(spec, status, ended) if ended and (ended.get("exitCode") or status.get("restartCount")) else None
+
+
+def _pull_message(image: str, message: str) -> str:
+    # The kubelet alternates between the error and the back-off: without the prefix both say the same.
+    cause = _PULL_PREFIX.sub("", message).strip()
+    return f"image '{image}' cannot be pulled" + (f": {cause[:300]}" if cause else "")
+
+
+def _of_end(spec: ModelDeploymentSpec, status: Status, ended: Status) -> Trouble | None:
+    """The container ended: of memory, of a cause that the engine named, of slowness, or of something unknown."""
+    words, code = ended.get("message", ""), ended.get("exitCode", 0)
+    if ended.get("reason") == "OOMKilled":
+        limit = spec.resources.memory or "the node's memory"
+        return Trouble(Reason.OUT_OF_MEMORY, f"container '{status['name']}' used more memory than {limit}")
+    if (cause := diagnose(words)) is not None:
+        return Trouble(cause, f"container '{status['name']}' ended with exit code {code}: {telling_line(words)}")
+    if _was_ended_for_slowness(spec, ended) and not status.get("started"):
+        return Trouble(
+            Reason.STARTUP_BUDGET_EXCEEDED,
+            f"container '{status['name']}' did not serve within `startupBudgetSeconds` {spec.startup_budget_seconds}",
+        )
+    # One unexplained end may be an accident; the kubelet starts the container again by itself.
+    if status.get("restartCount", 0) < 2:
+        return None
+    last = telling_line(words)
+    # Of an engine that was killed with its container the kubelet keeps 2 KiB of log: the cause may be further up.
+    tail = f": {last}" if last else ""
+    return Trouble(
+        Reason.CRASH_LOOP,
+        f"container '{status['name']}' ends again and again, exit code {code}{tail}; "
+        "'kubectl logs --previous' shows what came before",
+    )
+
+
+def _was_ended_for_slowness(spec: ModelDeploymentSpec, ended: Status) -> bool:
+    """Whether it lived as long as its startup probe allows and then took its leave; one that served lived longer."""
+    latest = spec.startup_budget_seconds + launch(spec).grace_seconds + PROBE_SLACK_SECONDS
+    return spec.startup_budget_seconds <= _lasted(ended) <= latest
+
+
+def _lasted(ended: Status) -> float:
+    try:
+        began, over = (datetime.fromisoformat(ended[key]) for key in ("startedAt", "finishedAt"))
+    except (KeyError, TypeError, ValueError):
+        return 0.0
+    return (over - began).total_seconds()
+
+
+def _of_scheduling(spec: ModelDeploymentSpec, world: World, pod: Pod) -> Trouble | None:
+    conditions = pod.get("status", {}).get("conditions") or ()
+    for condition in conditions:
+        if condition.get("type") != "PodScheduled" or condition.get("reason") != "Unschedulable":
+            continue
+        said = condition.get("message", "")
+        if "persistentvolumeclaim" in said and "not found" in said:
+            return Trouble(Reason.REFERENCE_NOT_FOUND, said[:300])
+        if "unbound immediate PersistentVolumeClaims" in said:
+            return Trouble(Reason.VOLUME_NOT_BOUND, said[:300])
+        return Trouble(Reason.UNSCHEDULABLE, unschedulable(spec, world, said))
+    return None
+
+
+def _of_mounting(world: World, pod: Pod) -> Trouble | None:
+    warned = world.warnings.get(pod["metadata"].get("uid", ""))
+    # A container that has run has its volumes: an older warning tells of what is over.
+    if warned is None or warned.reason not in MOUNT_TROUBLE or any(map(_has_run, _containers(pod))):
+        return None
+    return _mount_trouble(warned)
+
+
+def _has_run(status: Status) -> bool:
+    return bool(status.get("state", {}).keys() & {"running", "terminated"}) or bool(status.get("lastState"))
+
+
+def _mount_trouble(warned: Warned) -> Trouble:
+    missing = re.search(r'(secret|configmap) "([^"]+)" not found', warned.message)
+    if missing is not None:
+        return Trouble(Reason.REFERENCE_NOT_FOUND, f"{missing[1]} '{missing[2]}' does not exist in the namespace")
+    return Trouble(Reason.MOUNT_FAILED, warned.message[:400])
+
+
+def _of_deployment(spec: ModelDeploymentSpec, world: World) -> Trouble | None:
+    deployment = world.child(DEPLOYMENT) or {"metadata": {}}
+    found = deployment.get("status") or {}
+    if found.get("observedGeneration", 0) < deployment["metadata"].get("generation", 1):
+        return None  # it speaks of what was asked before
+    conditions = found.get("conditions") or ()
+    for condition in conditions:
+        if condition.get("type") == "ReplicaFailure" and condition.get("status") == "True":
+            reason, message = refused_pod(condition.get("message", ""))
+            return Trouble(reason, message[:500])
+    for condition in conditions:
+        if condition.get("reason") == "ProgressDeadlineExceeded":
+            return Trouble(
+                Reason.STARTUP_BUDGET_EXCEEDED,
+                f"no pod served within `startupBudgetSeconds` {spec.startup_budget_seconds}, and none says why",
+            )
+    return None

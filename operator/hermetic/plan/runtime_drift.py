@@ -1,0 +1,162 @@
+"""Whether what runs is what was rendered: the live template and the live pods, container by container."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from hermetic.api.text import one_line
+from hermetic.kinds import DEPLOYMENT
+from hermetic.objects.names import MANAGED_BY, Owner, selector, template_of
+from hermetic.objects.pod import ENGINE
+from hermetic.plan.container_digests import completed, containers, contents, differing
+from hermetic.plan.field_owners import Step, spelled, writers
+from hermetic.plan.foreign_fields import lasting
+from hermetic.plan.gates import image_is_allowed
+from hermetic.plan.snapshot import World
+
+OURS = {"containers": ENGINE, "initContainers": "link-cache"}
+"""The one container of each kind that is rendered."""
+ROLLED_OUT = timedelta(minutes=1)
+"""A pod of an earlier template may be seen so long after a rollout: the watches of kinds are not in step."""
+
+
+@dataclass(frozen=True, slots=True)
+class Strange:
+    """Something that runs, or would, and was not rendered; `of_image`: a container or an image, else another field."""
+
+    message: str
+    of_image: bool
+
+
+def strange(world: World, now: datetime) -> Strange | None:
+    """The first thing in the template or in a pod that was not rendered, images before everything else."""
+    found = tuple(_everything(world, now))
+    return next((one for one in found if one.of_image), next(iter(found), None))
+
+
+def rolled_out_at(world: World) -> datetime | None:
+    """From when on no pod of an earlier template is left of the last rollout; None while one goes on."""
+    found = (world.child(DEPLOYMENT) or {}).get("status") or {}
+    for condition in found.get("conditions") or ():
+        if (condition.get("type"), condition.get("reason")) == ("Progressing", "NewReplicaSetAvailable"):
+            over = datetime.fromisoformat(condition["lastUpdateTime"]) + ROLLED_OUT
+            return over if _is_of_the_present(world) else None
+    return None
+
+
+def is_left_over(pod: Mapping[str, Any], world: World) -> bool:
+    """Whether a pod runs on and is not of the present template."""
+    template = ((world.child(DEPLOYMENT) or {}).get("spec") or {}).get("template") or {}
+    ended = has_ended(pod) or "deletionTimestamp" in pod["metadata"]
+    return not ended and bool(template) and template_of(pod) != template_of(template)
+
+
+def as_rendered(template: Mapping[str, Any], world: World) -> int:
+    """How many pods run that are of this rendered template and have nothing else in them."""
+    expected = contents(completed(template["spec"]))
+    return sum(1 for pod in _running(world) if template_of(pod) == template_of(template) and _holds(pod, expected))
+
+
+def all_of(template: Mapping[str, Any], world: World) -> bool:
+    """Whether pods run, and each says that it is of this rendered template."""
+    marks = {template_of(pod) for pod in _running(world)}
+    return marks == {template_of(template)}
+
+
+def _running(world: World) -> Iterator[Mapping[str, Any]]:
+    return (pod for pod in world.pods if not has_ended(pod) and "deletionTimestamp" not in pod["metadata"])
+
+
+def _holds(pod: Mapping[str, Any], expected: Mapping[str, Any]) -> bool:
+    held = pod.get("spec") or {}
+    return list(_identities(held)) == list(_identities(expected)) and not any(True for _ in _fields("", held, expected))
+
+
+def _identities(held: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    return ((kind, str(item["name"])) for kind, item in containers(held))
+
+
+def _is_of_the_present(world: World) -> bool:
+    live = world.child(DEPLOYMENT) or {"metadata": {}}
+    return bool((live.get("status") or {}).get("observedGeneration", 0) >= live["metadata"].get("generation", 1))
+
+
+def has_ended(pod: Mapping[str, Any]) -> bool:
+    """Whether none of its containers runs again."""
+    return (pod.get("status") or {}).get("phase") in ("Succeeded", "Failed")
+
+
+def _everything(world: World, now: datetime) -> Iterator[Strange]:
+    live = world.child(DEPLOYMENT)
+    template = live["spec"]["template"] if live is not None else {}
+    expected, rolled_out = contents(template.get("spec") or {}), rolled_out_at(world)
+    yield from _images(f"the template of Deployment '{world.owner.name}'", expected, world)
+    yield from _lasting(world)
+    for pod in sorted(world.pods, key=lambda pod: str(pod["metadata"]["name"])):
+        held, where = pod.get("spec"), f"pod '{pod['metadata']['name']}'"
+        if not held or has_ended(pod):
+            continue
+        yield from _images(where, held, world)
+        yield from _identity(where, pod, world.owner)
+        # A pod of an earlier template is on its way out, and that template is not known any more.
+        if template_of(pod) and template_of(pod) == template_of(template):
+            yield from _fields(where, held, expected)
+        elif is_left_over(pod, world) and rolled_out is not None and rolled_out <= now:
+            words = f"is not of the present template of Deployment '{world.owner.name}', whose rollout is complete"
+            yield Strange(f"{where} {words}", of_image=False)
+
+
+def _lasting(world: World) -> Iterator[Strange]:
+    for (kind, name), live in sorted(world.children.items()):
+        for steps in lasting(live):
+            by = "".join(f", written by '{one}' (field manager)" for one in writers(live, steps)[:1])
+            words = f"has {spelled(steps)}, which Hermetic did not render{by}, and which the API server does not let go"
+            yield Strange(f"{kind} '{one_line(name)}' {words}: delete it, and it is made anew", of_image=False)
+
+
+def _identity(where: str, pod: Mapping[str, Any], owner: Owner) -> Iterator[Strange]:
+    """Whether the pod is still one of the Deployment's, which its Service and its NetworkPolicy cover."""
+    metadata = pod["metadata"]
+    for name, value in {**selector(owner), MANAGED_BY[0]: MANAGED_BY[1]}.items():
+        if (metadata.get("labels") or {}).get(name) != value:
+            by = writers(pod, (Step("metadata"), Step("labels"), Step(name)))
+            named = ", ".join(f"'{one}'" for one in by)
+            wrote = f", written by {named} (field manager)" if named else ""
+            lost = "; no NetworkPolicy of the model covers it" if name in selector(owner) else ""
+            yield Strange(f"{where} does not have the label {name}={value}{wrote}{lost}", of_image=False)
+    controllers = [one for one in metadata.get("ownerReferences") or () if one.get("controller")]
+    if not any(one["kind"] == "ReplicaSet" and one["name"].startswith(f"{owner.name}-") for one in controllers):
+        words = f"is not controlled by a ReplicaSet of Deployment '{owner.name}'"
+        yield Strange(f"{where} {words}", of_image=False)
+
+
+def _images(where: str, held: Mapping[str, Any], world: World) -> Iterator[Strange]:
+    for kind, container in containers(held):
+        name, image = one_line(container["name"]), one_line(container["image"])
+        runs = f"{where} holds container '{name}' ({kind}) with image '{image}'"
+        if OURS.get(kind) != container["name"]:
+            yield Strange(f"{runs}, which Hermetic did not render", of_image=True)
+        elif "@sha256:" not in container["image"]:
+            yield Strange(f"{runs}, which is not named by digest", of_image=True)
+        elif not image_is_allowed(world, container["image"]):
+            yield Strange(f"{runs}, whose registry may not be used in this namespace", of_image=True)
+
+
+def _fields(where: str, held: Mapping[str, Any], expected: Mapping[str, Any]) -> Iterator[Strange]:
+    wanted = {(kind, item["name"]): item for kind, item in containers(expected)}
+    for kind, item in containers(held):
+        known = wanted.get((kind, item["name"]))
+        if known is None:
+            continue
+        if item["image"] != known["image"]:
+            image = one_line(item["image"])
+            yield Strange(f"{where}: container '{item['name']}' has another image than its template: '{image}'", True)
+        if fields := differing(item["marks"], known["marks"]):
+            yield Strange(
+                f"{where}: container '{item['name']}' differs from its template in: {', '.join(fields)}", False
+            )
+    if fields := differing(held["marks"], expected["marks"]):
+        yield Strange(f"{where} differs from its template in: {', '.join(fields)}", False)

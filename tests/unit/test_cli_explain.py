@@ -20,6 +20,7 @@ from hermetic.audit.remedies.steps import steps_of
 from hermetic.cli.checks_reference import checks_markdown
 from hermetic.cli.exit_codes import exit_code
 from hermetic.cli.reference import EXAMPLE, GENERATED, configuration_markdown, reasons_markdown
+from hermetic.cli.troubleshooting import NOTHING, SYMPTOMS, troubleshooting_markdown
 from tests.commandline import hermetic
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
@@ -140,10 +141,16 @@ def test_a_refusal_never_looks_like_a_verdict() -> None:
         ("reasons.md", reasons_markdown),
         ("configuration.md", configuration_markdown),
         ("checks.md", lambda: GENERATED + checks_markdown()),
+        ("troubleshooting.md", lambda: GENERATED + troubleshooting_markdown()),
     ],
 )
 def test_checked_in_pages_equal_the_code(file: str, text) -> None:
     assert (DOCS / file).read_text(encoding="utf-8") == text(), "run `python -m hermetic.cli.reference`"
+
+
+def test_every_reason_that_asks_for_something_is_behind_exactly_one_symptom() -> None:
+    found = sorted(reason.value for symptom in SYMPTOMS for reason in symptom.reasons)
+    assert found == sorted(reason.value for reason in Reason if reason.remedy != NOTHING)
 
 
 def test_the_example_of_the_configuration_is_one() -> None:

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from hermetic.api.reasons import Reason
-from hermetic.cli.pages import error_pages
+from hermetic.cli.explanations import error_pages
 
 NOTHING = "Nothing to do."
 

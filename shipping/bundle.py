@@ -20,9 +20,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from hermetic import __version__
-from hermetic.audit.attestation.keys import SigningKey
 from hermetic.cli.attest.files import load_signing_key
 from hermetic.cli.bundle.layout import CHECKSUMS, DESCRIPTION, SCHEMA, SIGNATURE, checksums, sign_checksums
+from hermetic.signing.keys import SigningKey
 from shipping.chart import CHART, REPOSITORY
 from shipping.command_line import command_line
 from shipping.debian import fetched

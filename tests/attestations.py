@@ -16,13 +16,13 @@ from cryptography.hazmat.primitives.serialization import (
 )
 
 from hermetic.api.times import timestamp
-from hermetic.audit.attestation.envelope import Envelope, signed_bytes
-from hermetic.audit.attestation.keys import SigningKey, TrustedKeys, read_signing_key, trusted
-from hermetic.audit.attestation.signatures import sign
 from hermetic.audit.attestation.signing import Provenance, sign_report
 from hermetic.audit.attestation.statement import Inputs, Scope, Tool
-from hermetic.audit.attestation.strict_json import canonical, read_json
 from hermetic.audit.attestation.verification import Attestation, authenticate
+from hermetic.signing.canonical_json import canonical, read_json
+from hermetic.signing.envelope import Envelope, signed_bytes
+from hermetic.signing.keys import SigningKey, TrustedKeys, read_signing_key, trusted
+from hermetic.signing.signatures import sign
 
 SUBSCRIPTION = "/subscriptions/00000000-0000-0000-0000-000000000001"
 CLUSTER = f"{SUBSCRIPTION}/resourceGroups/rg-gpu/providers/Microsoft.ContainerService/managedClusters/aks-gpu"

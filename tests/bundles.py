@@ -8,8 +8,8 @@ import tarfile
 from collections.abc import Mapping
 from pathlib import Path
 
-from hermetic.audit.attestation.keys import SigningKey
 from hermetic.cli.bundle.layout import BLOBS, CHECKSUMS, SCHEMA, SIGNATURE, checksums, sign_checksums
+from hermetic.signing.keys import SigningKey
 from testbed.images.layers import layer_of_files
 from testbed.images.oci import Image, as_json
 

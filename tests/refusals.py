@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from hermetic.audit.attestation.envelope import Envelope
-from hermetic.audit.attestation.keys import TrustedKeys
 from hermetic.audit.attestation.verification import Expected, verify
 from hermetic.cli.attest.files import attestation_in
 from hermetic.errors import AttestationRefused
+from hermetic.signing.envelope import Envelope
+from hermetic.signing.keys import TrustedKeys
 from tests.attestations import CA, CLUSTER, NOW, UID, a_p256_key, an_ed25519_key, resigned, signed, trust
 
 KEY, P256 = an_ed25519_key(), a_p256_key()

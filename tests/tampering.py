@@ -11,10 +11,10 @@ from typing import Any
 
 from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature, encode_dss_signature
 
-from hermetic.audit.attestation.envelope import Envelope, signed_bytes
-from hermetic.audit.attestation.keys import SigningKey
-from hermetic.audit.attestation.signatures import ED25519_BYTES, P256_ORDER, sign
-from hermetic.audit.attestation.strict_json import canonical
+from hermetic.signing.canonical_json import canonical
+from hermetic.signing.envelope import Envelope, signed_bytes
+from hermetic.signing.keys import SigningKey
+from hermetic.signing.signatures import ED25519_BYTES, P256_ORDER, sign
 from tests.attestations import CLUSTER, OBSERVED, a_report
 
 ED25519_ORDER = 2**252 + 27742317777372353535851937790883648493

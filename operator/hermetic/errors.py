@@ -13,6 +13,7 @@
     │   ├── ReportTooLarge           HRM-ATT-004  a report that does not fit into an EgressAttestation
     │   └── SnapshotUnusable         HRM-AUD-002  a file that should hold a snapshot of an audit does not
     ├── AttestationRefused           HRM-ATT-001  signed evidence that does not count; carries the refusal's word
+    ├── EnvelopeRefused              HRM-SIG-001  signed JSON, an envelope or a signature that is not acceptable
     ├── BundleRefused                HRM-BND-001  an air-gap bundle that is not what was built or signed
     ├── ChainBroken                  HRM-ATT-005  attestations that do not follow each other without a gap
     ├── FactDamaged                  HRM-AUD-001  an answer holds a field that cannot be read: its check is Unknown
@@ -118,6 +119,20 @@ class AttestationRefused(HermeticError):
     """Signed evidence does not count. `refusal` is the reason in one word, which `hermetic explain` knows."""
 
     code = "HRM-ATT-001"
+    remedy = "Read the reason: 'hermetic explain REASON' tells what it means and what to do."
+
+    def __init__(self, message: str, *, refusal: str = "", fix: str = "") -> None:
+        super().__init__(message, fix=fix)
+        self.refusal = refusal
+
+
+class EnvelopeRefused(HermeticError):
+    """Signed JSON, its envelope or its signature is not acceptable. `refusal` is the reason in one word.
+
+    Who reads a signed file of one kind turns this into the error of that kind.
+    """
+
+    code = "HRM-SIG-001"
     remedy = "Read the reason: 'hermetic explain REASON' tells what it means and what to do."
 
     def __init__(self, message: str, *, refusal: str = "", fix: str = "") -> None:

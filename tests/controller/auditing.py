@@ -9,8 +9,8 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from hermetic.audit.attestation.custom_resource import as_object
-from hermetic.audit.attestation.keys import SigningKey
 from hermetic.collect.probe.targets import Targets
+from hermetic.signing.keys import SigningKey
 from tests.attestations import CLUSTER, a_report, an_ed25519_key, public_pem_of, signed
 from tests.controller.cluster_in_memory import ClusterInMemory, Coordinates, Manifest
 from tests.controller.running import rest, running

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from hermetic.audit.attestation.custom_resource import as_object, from_object, name_of
-from hermetic.audit.attestation.envelope import Envelope
 from hermetic.audit.attestation.signing import COMPACT_ABOVE
 from hermetic.cli.attest.files import write_attestation
+from hermetic.signing.envelope import Envelope
 from testbed.kubectl import Kubectl, KubectlError
 from testbed.processes import wait_until
 from tests.attestations import a_finding, a_p256_key, a_report, an_ed25519_key, public_pem_of, signed

@@ -9,9 +9,9 @@ import rfc8785
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hermetic.audit.attestation.refusals import Refusal
-from hermetic.audit.attestation.strict_json import LARGEST_INTEGER, canonical, read_canonical_json, read_json
-from hermetic.errors import AttestationRefused
+from hermetic.errors import EnvelopeRefused
+from hermetic.signing.canonical_json import LARGEST_INTEGER, canonical, read_canonical_json, read_json
+from hermetic.signing.faults import EnvelopeFault
 
 texts = st.text(st.characters(codec="utf-8"), max_size=12)
 scalars = st.none() | st.booleans() | st.integers(-LARGEST_INTEGER, LARGEST_INTEGER) | texts
@@ -35,16 +35,16 @@ def test_any_other_writing_is_not_canonical(value, indent: int) -> None:
     other = json.dumps(value, indent=indent, ensure_ascii=True).encode()
     if other == canonical(value):
         return
-    with pytest.raises(AttestationRefused) as caught:
+    with pytest.raises(EnvelopeRefused) as caught:
         read_canonical_json(other, "it")
-    assert caught.value.refusal == Refusal.NOT_CANONICAL
+    assert caught.value.refusal == EnvelopeFault.NOT_CANONICAL
 
 
 @given(st.binary(max_size=64))
 def test_any_bytes_are_read_or_refused(content: bytes) -> None:
     try:
         value = read_json(content, "it")
-    except AttestationRefused:
+    except EnvelopeRefused:
         return
     assert json.loads(content) == value
 
@@ -53,18 +53,18 @@ def test_any_bytes_are_read_or_refused(content: bytes) -> None:
 def test_every_beginning_of_a_document_is_truncated(value) -> None:
     whole = json.dumps(value).encode()
     for end in range(len(whole)):
-        with pytest.raises(AttestationRefused) as caught:
+        with pytest.raises(EnvelopeRefused) as caught:
             read_json(whole[:end], "it")
-        assert caught.value.refusal == Refusal.TRUNCATED, whole[:end]
+        assert caught.value.refusal == EnvelopeFault.TRUNCATED, whole[:end]
 
 
 @given(st.dictionaries(texts, values, min_size=1, max_size=4), values)
 def test_a_key_that_stands_twice_is_found_at_any_depth(value, around) -> None:
     inner = json.dumps(value)
     twice = f"{inner[:-1]},{json.dumps(next(iter(value)))}:null}}"
-    with pytest.raises(AttestationRefused) as caught:
+    with pytest.raises(EnvelopeRefused) as caught:
         read_json(f'{{"a":[{json.dumps(around)},{twice}]}}'.encode(), "it")
-    assert caught.value.refusal == Refusal.DUPLICATE_KEYS
+    assert caught.value.refusal == EnvelopeFault.DUPLICATE_KEYS
 
 
 @pytest.mark.parametrize(
@@ -84,7 +84,7 @@ def test_keys_are_in_the_order_of_utf_16() -> None:
     "bomb", [b'"\\"' * 300_000, b'"' * 999_999, b"\\" * 999_999, b"[]," * 300_000, b'{"a":' * 190_000]
 )
 def test_what_is_made_to_be_slow_is_refused_quickly(bomb: bytes) -> None:
-    with pytest.raises(AttestationRefused):
+    with pytest.raises(EnvelopeRefused):
         read_json(bomb, "it")
 
 

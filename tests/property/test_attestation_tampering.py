@@ -16,12 +16,12 @@ from typing import Any
 import pytest
 
 from hermetic.audit.attestation.chain import verify_chain
-from hermetic.audit.attestation.envelope import Envelope
-from hermetic.audit.attestation.keys import TrustedKeys
 from hermetic.audit.attestation.refusals import Refusal
 from hermetic.audit.attestation.verification import Expected, verify
 from hermetic.cli.attest.files import attestation_in
 from hermetic.errors import AttestationRefused
+from hermetic.signing.envelope import Envelope
+from hermetic.signing.keys import TrustedKeys
 from testbed.console import say
 from tests.attestations import (
     CA,

@@ -8,9 +8,9 @@ import pytest
 
 from hermetic.audit.attestation.chain import ChainReport, verify_chain
 from hermetic.audit.attestation.chain_findings import ChainFinding
-from hermetic.audit.attestation.envelope import Envelope
-from hermetic.audit.attestation.keys import TrustedKeys, read_public_key, trusted
 from hermetic.audit.attestation.verification import authenticate
+from hermetic.signing.envelope import Envelope
+from hermetic.signing.keys import TrustedKeys, read_public_key, trusted
 from tests.attestations import (
     NOW,
     OBSERVED,

@@ -12,9 +12,9 @@ from cryptography.hazmat.primitives.asymmetric import ec, ed448, rsa, x25519
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
-from hermetic.audit.attestation.keys import _WEAK, Algorithm, read_public_key, read_signing_key, trusted
-from hermetic.audit.attestation.signatures import matches, must_be_well_formed, sign
 from hermetic.errors import KeyUnusable
+from hermetic.signing.keys import _WEAK, Algorithm, read_public_key, read_signing_key, trusted
+from hermetic.signing.signatures import matches, must_be_well_formed, sign
 from tests.attestations import NOW, a_p256_key, an_ed25519_key, pem_of, public_pem_of
 
 P = 2**255 - 19

@@ -10,11 +10,12 @@ import pytest
 from hermetic.api.times import timestamp
 from hermetic.audit.attestation.chain import verify_chain
 from hermetic.audit.attestation.chain_findings import ChainFinding
-from hermetic.audit.attestation.envelope import Envelope
 from hermetic.audit.attestation.refusals import Refusal
 from hermetic.audit.attestation.verification import Attestation, authenticate
 from hermetic.cli.audit.signing import attested_private
 from hermetic.errors import AttestationRefused, ReportUnusable
+from hermetic.signing.envelope import Envelope
+from hermetic.signing.faults import EnvelopeFault
 from tests.attestations import OBSERVED, SUBNET, a_finding, a_report, an_ed25519_key, resigned, signed, trust
 
 KEY = an_ed25519_key()
@@ -98,13 +99,13 @@ def test_a_moment_that_was_never_shown_breaks_the_chain(
         ([entry(OBSERVED + HOUR)], Refusal.CONTRADICTORY),
         ([entry(OBSERVED), {**entry(OBSERVED), "subnet": SUBNET.upper()}], Refusal.CONTRADICTORY),
         ([entry(FIRST, "attestation")], Refusal.CONTRADICTORY),
-        ([entry(OBSERVED, "policy")], Refusal.MALFORMED),
-        ([{**entry(OBSERVED), "since": "2026-02-30T00:00:00Z"}], Refusal.MALFORMED),
-        ([{**entry(OBSERVED), "since": "2026-11-20T00:00:00"}], Refusal.MALFORMED),
-        ([{**entry(OBSERVED), "since": 5}], Refusal.MALFORMED),
-        ([{**entry(OBSERVED), "subnet": "*"}], Refusal.MALFORMED),
-        ([{**entry(OBSERVED), "subnet": SUBNET.rpartition("/")[0] + "/*"}], Refusal.MALFORMED),
-        ([7], Refusal.MALFORMED),
+        ([entry(OBSERVED, "policy")], EnvelopeFault.MALFORMED),
+        ([{**entry(OBSERVED), "since": "2026-02-30T00:00:00Z"}], EnvelopeFault.MALFORMED),
+        ([{**entry(OBSERVED), "since": "2026-11-20T00:00:00"}], EnvelopeFault.MALFORMED),
+        ([{**entry(OBSERVED), "since": 5}], EnvelopeFault.MALFORMED),
+        ([{**entry(OBSERVED), "subnet": "*"}], EnvelopeFault.MALFORMED),
+        ([{**entry(OBSERVED), "subnet": SUBNET.rpartition("/")[0] + "/*"}], EnvelopeFault.MALFORMED),
+        ([7], EnvelopeFault.MALFORMED),
     ],
 )
 def test_what_contradicts_itself_is_neither_signed_nor_taken(entries: list[Any], refusal: Refusal) -> None:

@@ -12,12 +12,13 @@ from typing import Any
 import pytest
 from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature, encode_dss_signature
 
-from hermetic.audit.attestation.envelope import LARGEST_FILE, Envelope, signed_bytes
-from hermetic.audit.attestation.keys import read_public_key, trusted
 from hermetic.audit.attestation.refusals import Refusal
-from hermetic.audit.attestation.signatures import P256_ORDER, sign
 from hermetic.audit.attestation.verification import Expected, verify
 from hermetic.cli.attest.files import attestation_in
+from hermetic.signing.envelope import LARGEST_FILE, Envelope, signed_bytes
+from hermetic.signing.faults import EnvelopeFault
+from hermetic.signing.keys import read_public_key, trusted
+from hermetic.signing.signatures import P256_ORDER, sign
 from tests.attestations import (
     CLUSTER,
     NOW,
@@ -53,25 +54,25 @@ def test_arm_ids_differ_in_case_and_mean_the_same() -> None:
 
 
 def test_oversized() -> None:
-    assert word(b" " * (LARGEST_FILE + 1)) == Refusal.OVERSIZED
-    assert word(file_with(lambda said: said.update(payload="A" * 900_004))) == Refusal.OVERSIZED
-    assert word(file_with(lambda said: said["signatures"][0].update(sig="A" * 1028))) == Refusal.OVERSIZED
-    assert word(file_with(lambda said: said["signatures"][0].update(keyid="a" * 257))) == Refusal.OVERSIZED
+    assert word(b" " * (LARGEST_FILE + 1)) == EnvelopeFault.OVERSIZED
+    assert word(file_with(lambda said: said.update(payload="A" * 900_004))) == EnvelopeFault.OVERSIZED
+    assert word(file_with(lambda said: said["signatures"][0].update(sig="A" * 1028))) == EnvelopeFault.OVERSIZED
+    assert word(file_with(lambda said: said["signatures"][0].update(keyid="a" * 257))) == EnvelopeFault.OVERSIZED
 
 
 def test_truncated_wherever_the_file_ends() -> None:
     whole = signed(KEY).as_bytes().rstrip()
-    assert {word(whole[:end]) for end in range(len(whole))} == {Refusal.TRUNCATED}
+    assert {word(whole[:end]) for end in range(len(whole))} == {EnvelopeFault.TRUNCATED}
 
 
 def test_truncated_payload_and_signature() -> None:
     envelope = signed(KEY)
     ends = range(1, len(envelope.payload), 13)
     cut = [Envelope(envelope.payload[:end], envelope.keyid, envelope.signature) for end in ends]
-    assert {word(each) for each in cut} == {Refusal.TRUNCATED}
-    assert word(with_signature(envelope, envelope.signature[:40])) == Refusal.TRUNCATED
-    assert word(with_signature(signed(P256), signed(P256).signature[:-1])) == Refusal.TRUNCATED
-    assert word(file_with(lambda said: said.update(payload=said["payload"][:-1]))) == Refusal.TRUNCATED
+    assert {word(each) for each in cut} == {EnvelopeFault.TRUNCATED}
+    assert word(with_signature(envelope, envelope.signature[:40])) == EnvelopeFault.TRUNCATED
+    assert word(with_signature(signed(P256), signed(P256).signature[:-1])) == EnvelopeFault.TRUNCATED
+    assert word(file_with(lambda said: said.update(payload=said["payload"][:-1]))) == EnvelopeFault.TRUNCATED
 
 
 @pytest.mark.parametrize(
@@ -99,12 +100,12 @@ def test_truncated_payload_and_signature() -> None:
     ],
 )
 def test_malformed(content: bytes) -> None:
-    assert word(content) == Refusal.MALFORMED
+    assert word(content) == EnvelopeFault.MALFORMED
 
 
 def test_malformed_payload_although_signed() -> None:
     for payload in (b"[]", b"7", b"\xff", b'{"a":1.5}', b'{"a":NaN}', b'{"a":"\\ud800"}'):
-        assert word(signed_as_it_stands(KEY, payload)) == Refusal.MALFORMED
+        assert word(signed_as_it_stands(KEY, payload)) == EnvelopeFault.MALFORMED
     for change in (
         lambda said: said["predicate"].pop("scope"),
         lambda said: said["predicate"].update(sequence=0),
@@ -120,7 +121,7 @@ def test_malformed_payload_although_signed() -> None:
         lambda said: said["predicate"]["report"]["findings"][0].update(verdict="Passed"),
         lambda said: said["predicate"]["report"]["findings"][0].update(severity="none"),
     ):
-        assert word(statement_with(change)) == Refusal.MALFORMED
+        assert word(statement_with(change)) == EnvelopeFault.MALFORMED
 
 
 def test_a_byte_order_mark_is_no_part_of_what_was_signed() -> None:
@@ -128,18 +129,18 @@ def test_a_byte_order_mark_is_no_part_of_what_was_signed() -> None:
 
 
 def test_nested_too_deeply() -> None:
-    assert word(b'{"payload":' * 30) == Refusal.NESTED_TOO_DEEPLY
-    assert word(b'{"payload":' + b"[" * 900_000) == Refusal.NESTED_TOO_DEEPLY
-    assert word(b"[" * 900_000) == Refusal.MALFORMED  # not JSON of an object: read as YAML, which gives up
-    assert word(signed_as_it_stands(KEY, b"[" * 30 + b"]" * 30)) == Refusal.NESTED_TOO_DEEPLY
-    assert word(b'{"payload": "' + b"[" * 30) == Refusal.TRUNCATED  # brackets within text nest nothing
+    assert word(b'{"payload":' * 30) == EnvelopeFault.NESTED_TOO_DEEPLY
+    assert word(b'{"payload":' + b"[" * 900_000) == EnvelopeFault.NESTED_TOO_DEEPLY
+    assert word(b"[" * 900_000) == EnvelopeFault.MALFORMED  # not JSON of an object: read as YAML, which gives up
+    assert word(signed_as_it_stands(KEY, b"[" * 30 + b"]" * 30)) == EnvelopeFault.NESTED_TOO_DEEPLY
+    assert word(b'{"payload": "' + b"[" * 30) == EnvelopeFault.TRUNCATED  # brackets within text nest nothing
 
 
 def test_duplicate_keys() -> None:
     twice = signed(KEY).as_bytes().rstrip()[:-1] + b',"payload":"AAAA"}'
-    assert word(twice) == Refusal.DUPLICATE_KEYS
+    assert word(twice) == EnvelopeFault.DUPLICATE_KEYS
     payload = signed(KEY).payload
-    assert word(signed_as_it_stands(KEY, payload[:-1] + b',"_type":"x"}')) == Refusal.DUPLICATE_KEYS
+    assert word(signed_as_it_stands(KEY, payload[:-1] + b',"_type":"x"}')) == EnvelopeFault.DUPLICATE_KEYS
 
 
 @pytest.mark.parametrize(
@@ -155,18 +156,18 @@ def test_duplicate_keys() -> None:
     ],
 )
 def test_unknown_field(content: bytes | Envelope) -> None:
-    assert word(content) == Refusal.UNKNOWN_FIELD
+    assert word(content) == EnvelopeFault.UNKNOWN_FIELD
 
 
 def test_not_canonical() -> None:
     statement = json.loads(signed(KEY).payload)
     for payload in (json.dumps(statement).encode(), signed(KEY).payload + b" ", signed(KEY).payload + b"\n"):
-        assert word(signed_as_it_stands(KEY, payload)) == Refusal.NOT_CANONICAL
+        assert word(signed_as_it_stands(KEY, payload)) == EnvelopeFault.NOT_CANONICAL
     sig = signed(KEY).as_json()["signatures"][0]["sig"]
     other = next(
         text for end in "ABCDEFGHIJKLMNOP" if (text := sig[:-3] + end + "==") != sig and decoded(text) == decoded(sig)
     )
-    assert word(file_with(lambda said: said["signatures"][0].update(sig=other))) == Refusal.NOT_CANONICAL
+    assert word(file_with(lambda said: said["signatures"][0].update(sig=other))) == EnvelopeFault.NOT_CANONICAL
 
 
 def decoded(text: str) -> bytes:
@@ -175,13 +176,13 @@ def decoded(text: str) -> bytes:
 
 @pytest.mark.parametrize("kind", ["application/json", "", None, 7, "APPLICATION/VND.IN-TOTO+JSON"])
 def test_wrong_payload_type(kind: Any) -> None:
-    assert word(file_with(lambda said: said.update(payloadType=kind))) == Refusal.WRONG_PAYLOAD_TYPE
+    assert word(file_with(lambda said: said.update(payloadType=kind))) == EnvelopeFault.WRONG_PAYLOAD_TYPE
 
 
 @pytest.mark.parametrize("number", [0, 2, 100])
 def test_signature_count(number: int) -> None:
     content = file_with(lambda said: said.update(signatures=said["signatures"] * number))
-    assert word(content) == Refusal.SIGNATURE_COUNT
+    assert word(content) == EnvelopeFault.SIGNATURE_COUNT
 
 
 # Whose it is, and whether it is what was signed
@@ -190,22 +191,22 @@ def test_signature_count(number: int) -> None:
 def test_unknown_key() -> None:
     stranger = an_ed25519_key(seed=7, name="stranger")
     refusal = refusal_of(signed(stranger))
-    assert refusal.refusal == Refusal.UNKNOWN_KEY
+    assert refusal.refusal == EnvelopeFault.UNKNOWN_KEY
     assert stranger.public.keyid in refusal.message
     assert KEY.public.keyid in refusal.message
-    assert word(signed(KEY), trusted={}) == Refusal.UNKNOWN_KEY
-    assert word(Envelope(signed(KEY).payload, "", signed(KEY).signature)) == Refusal.UNKNOWN_KEY
+    assert word(signed(KEY), trusted={}) == EnvelopeFault.UNKNOWN_KEY
+    assert word(Envelope(signed(KEY).payload, "", signed(KEY).signature)) == EnvelopeFault.UNKNOWN_KEY
 
 
 def test_algorithm_confusion() -> None:
     ed25519, p256 = signed(KEY), signed(P256)
-    assert word(Envelope(ed25519.payload, P256.public.keyid, ed25519.signature)) == Refusal.ALGORITHM_CONFUSION
-    assert word(Envelope(p256.payload, KEY.public.keyid, p256.signature)) == Refusal.ALGORITHM_CONFUSION
-    assert word(with_signature(ed25519, bytes(32))) == Refusal.ALGORITHM_CONFUSION
-    assert word(with_signature(p256, bytes(32))) == Refusal.ALGORITHM_CONFUSION
+    assert word(Envelope(ed25519.payload, P256.public.keyid, ed25519.signature)) == EnvelopeFault.ALGORITHM_CONFUSION
+    assert word(Envelope(p256.payload, KEY.public.keyid, p256.signature)) == EnvelopeFault.ALGORITHM_CONFUSION
+    assert word(with_signature(ed25519, bytes(32))) == EnvelopeFault.ALGORITHM_CONFUSION
+    assert word(with_signature(p256, bytes(32))) == EnvelopeFault.ALGORITHM_CONFUSION
     r, s = decode_dss_signature(p256.signature)
     raw = r.to_bytes(32, "big") + s.to_bytes(32, "big")
-    assert word(with_signature(p256, raw)) == Refusal.ALGORITHM_CONFUSION
+    assert word(with_signature(p256, raw)) == EnvelopeFault.ALGORITHM_CONFUSION
 
 
 def test_edited() -> None:
@@ -219,11 +220,11 @@ def test_edited() -> None:
 
 def test_bad_signature() -> None:
     one, other = signed(KEY), signed(KEY, a_report(observed=OBSERVED + timedelta(minutes=1)))
-    assert word(with_signature(one, other.signature)) == Refusal.BAD_SIGNATURE
-    assert word(with_signature(one, bytes(64))) == Refusal.BAD_SIGNATURE
-    assert word(with_signature(one, one.signature + b"\0")) == Refusal.BAD_SIGNATURE
+    assert word(with_signature(one, other.signature)) == EnvelopeFault.BAD_SIGNATURE
+    assert word(with_signature(one, bytes(64))) == EnvelopeFault.BAD_SIGNATURE
+    assert word(with_signature(one, one.signature + b"\0")) == EnvelopeFault.BAD_SIGNATURE
     forger = an_ed25519_key(seed=7)
-    assert word(with_signature(one, sign(forger, signed_bytes(one.payload)))) == Refusal.BAD_SIGNATURE
+    assert word(with_signature(one, sign(forger, signed_bytes(one.payload)))) == EnvelopeFault.BAD_SIGNATURE
 
 
 def test_the_second_form_of_a_p256_signature_is_refused() -> None:
@@ -232,7 +233,7 @@ def test_the_second_form_of_a_p256_signature_is_refused() -> None:
     assert s <= P256_ORDER // 2
     high = with_signature(envelope, encode_dss_signature(r, P256_ORDER - s))
     P256.public.key.verify(high.signature, signed_bytes(high.payload), *ecdsa())  # mathematics would take it
-    assert refusal_of(high).refusal == Refusal.BAD_SIGNATURE
+    assert refusal_of(high).refusal == EnvelopeFault.BAD_SIGNATURE
     assert "low s" in refusal_of(high).message
 
 
@@ -246,7 +247,7 @@ def ecdsa() -> tuple[Any, ...]:
 @pytest.mark.parametrize("r", [0, 1, P256_ORDER, 2**256 - 1])
 @pytest.mark.parametrize("s", [0, P256_ORDER, 2**256 - 1])
 def test_numbers_out_of_range_are_no_signature(r: int, s: int) -> None:
-    assert word(with_signature(signed(P256), encode_dss_signature(r, s))) == Refusal.BAD_SIGNATURE
+    assert word(with_signature(signed(P256), encode_dss_signature(r, s))) == EnvelopeFault.BAD_SIGNATURE
 
 
 def test_der_in_a_longer_form_or_of_negative_numbers_is_no_signature() -> None:
@@ -257,7 +258,7 @@ def test_der_in_a_longer_form_or_of_negative_numbers_is_no_signature() -> None:
     zero_in_front = bytes.fromhex("300702020001020101")
     negative = bytes.fromhex("3006020180020101")
     for signature in (longer, padded, envelope.signature + b"\0", zero_in_front, negative):
-        assert word(with_signature(envelope, signature)) in {Refusal.BAD_SIGNATURE, Refusal.TRUNCATED}
+        assert word(with_signature(envelope, signature)) in {EnvelopeFault.BAD_SIGNATURE, EnvelopeFault.TRUNCATED}
 
 
 def test_key_expired() -> None:
@@ -270,7 +271,7 @@ def test_key_expired() -> None:
 # All of them
 
 
-@pytest.mark.parametrize("refusal", list(Refusal), ids=lambda refusal: refusal.value)
+@pytest.mark.parametrize("refusal", [*EnvelopeFault, *Refusal], ids=lambda refusal: refusal.value)
 def test_every_reason_is_one_word_with_meaning_and_remedy_and_a_test(refusal: Refusal) -> None:
     assert refusal.value.isalpha()
     assert refusal.meaning.endswith(".")
@@ -283,5 +284,5 @@ def test_the_first_no_is_told() -> None:
     """About another cluster, expired and from an unknown key: the key comes first, for nothing else is believed."""
     stranger = an_ed25519_key(seed=7)
     envelope = signed(stranger, a_report(cluster=OTHER_CLUSTER), about=provenance(OTHER_CLUSTER))
-    assert word(envelope, at=timedelta(days=9)) == Refusal.UNKNOWN_KEY
+    assert word(envelope, at=timedelta(days=9)) == EnvelopeFault.UNKNOWN_KEY
     assert word(envelope, trusted=trust(stranger), at=timedelta(days=9)) == Refusal.OTHER_CLUSTER

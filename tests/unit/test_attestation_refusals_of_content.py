@@ -10,6 +10,7 @@ import pytest
 
 from hermetic.audit.attestation.refusals import Refusal
 from hermetic.audit.attestation.verification import CLOCK_SKEW, Expected, Newest, authenticate, verify
+from hermetic.signing.faults import EnvelopeFault
 from tests.attestations import (
     CA,
     CLUSTER,
@@ -109,7 +110,7 @@ def test_an_exception_belongs_to_an_excepted_finding_and_only_there() -> None:
     for report in (without, beside):
         assert word(statement_with(passing(report))) == Refusal.CONTRADICTORY
     bad_day = a_report(an_excepted_finding("2026-02-30"))
-    assert word(statement_with(passing(bad_day))) == Refusal.MALFORMED
+    assert word(statement_with(passing(bad_day))) == EnvelopeFault.MALFORMED
 
 
 def test_expiry_too_far() -> None:

@@ -15,18 +15,19 @@ from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import Encoding
 from cryptography.x509.oid import NameOID
 
-from hermetic.api.egressaudit import LARGEST_PAYLOAD, EgressAttestation
+from hermetic.api.egressaudit import EgressAttestation
 from hermetic.api.kubernetes_yaml import dump
 from hermetic.audit.attestation.choosing import choose
 from hermetic.audit.attestation.cluster_identity import ca_fingerprint
 from hermetic.audit.attestation.custom_resource import as_object, from_object, name_of
-from hermetic.audit.attestation.envelope import Envelope, signed_bytes
 from hermetic.audit.attestation.refusals import Refusal
 from hermetic.audit.attestation.report_form import report_digest
 from hermetic.audit.attestation.signing import COMPACT_ABOVE, LARGEST
 from hermetic.audit.attestation.verification import Expected, Newest, authenticate, verify
 from hermetic.audit.findings import Verdict
 from hermetic.errors import AttestationRefused, ReportTooLarge, ReportUnusable
+from hermetic.signing.envelope import LARGEST_PAYLOAD, Envelope, signed_bytes
+from hermetic.signing.faults import EnvelopeFault
 from tests.attestations import (
     CLUSTER,
     NOW,
@@ -233,12 +234,12 @@ def test_what_is_not_signed_is_not_read() -> None:
 @pytest.mark.parametrize(
     ("change", "refusal"),
     [
-        ({"kind": "ConfigMap"}, Refusal.MALFORMED),
-        ({"apiVersion": "hermetic.dev/v1"}, Refusal.MALFORMED),
-        ({"spec": None}, Refusal.MALFORMED),
-        ({"spec": {}}, Refusal.MALFORMED),
-        ({"spec": {"envelope": None}}, Refusal.MALFORMED),
-        ({"spec": {"envelope": signed(KEY).as_json(), "verdict": "Pass"}}, Refusal.UNKNOWN_FIELD),
+        ({"kind": "ConfigMap"}, EnvelopeFault.MALFORMED),
+        ({"apiVersion": "hermetic.dev/v1"}, EnvelopeFault.MALFORMED),
+        ({"spec": None}, EnvelopeFault.MALFORMED),
+        ({"spec": {}}, EnvelopeFault.MALFORMED),
+        ({"spec": {"envelope": None}}, EnvelopeFault.MALFORMED),
+        ({"spec": {"envelope": signed(KEY).as_json(), "verdict": "Pass"}}, EnvelopeFault.UNKNOWN_FIELD),
     ],
 )
 def test_an_object_of_another_shape_is_refused(change: dict[str, Any], refusal: Refusal) -> None:
@@ -274,7 +275,7 @@ def test_the_newest_that_counts_is_chosen_whatever_its_verdict_and_the_order() -
 def test_nothing_that_counts_is_no_choice() -> None:
     choice = choose(objects(signed(KEY)), {}, Expected(CLUSTER), NOW)
     assert (choice.accepted, choice.name, choice.older) == (None, "", ())
-    assert choice.refused["e0"].refusal == Refusal.UNKNOWN_KEY
+    assert choice.refused["e0"].refusal == EnvelopeFault.UNKNOWN_KEY
 
 
 def test_an_older_one_is_history_beside_the_accepted_one_and_a_replay_without_it() -> None:

@@ -14,12 +14,12 @@ import yaml
 from hermetic.api.kubernetes_yaml import dump
 from hermetic.audit.attestation.chain_findings import ChainFinding
 from hermetic.audit.attestation.custom_resource import as_object
-from hermetic.audit.attestation.envelope import Envelope
 from hermetic.audit.attestation.refusals import Refusal
 from hermetic.audit.attestation.verification import authenticate
 from hermetic.cli.attest.files import PASSPHRASE_VARIABLE, load_signing_key, read_attestation, write_attestation
 from hermetic.cli.build_info import this_tool
 from hermetic.errors import KeyUnusable, Unreachable
+from hermetic.signing.envelope import Envelope
 from tests.attestations import (
     CLUSTER,
     OTHER_CLUSTER,

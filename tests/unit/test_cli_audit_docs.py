@@ -11,7 +11,6 @@ import pytest
 import yaml
 
 from hermetic.api.egressaudit import EgressAudit
-from hermetic.audit.attestation.keys import read_public_key
 from hermetic.audit.checks.registry import PAGES
 from hermetic.audit.estate.kubernetes.all_kinds import BY_TYPE
 from hermetic.audit.estate.questions import Trouble
@@ -19,6 +18,7 @@ from hermetic.audit.policy import Policy
 from hermetic.cli.audit.command import command
 from hermetic.cli.audit.files import read_exceptions, read_policy
 from hermetic.cli.audit.probe import probe_pods
+from hermetic.signing.keys import read_public_key
 from tests.commandline import hermetic
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -11,9 +11,9 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
 
-from hermetic.audit.attestation.keys import SigningKey, read_signing_key
 from hermetic.cli.bundle import archive
 from hermetic.cli.bundle.layout import CHECKSUMS, SIGNATURE
+from hermetic.signing.keys import SigningKey, read_signing_key
 from testbed.images.oci import as_json
 from tests.bundles import IMAGE, LAYER, MANIFEST, content, sealed, written
 from tests.commandline import Ran, hermetic

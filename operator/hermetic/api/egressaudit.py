@@ -10,9 +10,8 @@ from pydantic import Field, StringConstraints, field_validator
 from hermetic.api.conditions import Condition
 from hermetic.api.field_types import PinnedImage, Timestamp, list_of, matches
 from hermetic.api.rules import ApiModel, Rule, immutable
+from hermetic.signing.envelope import LARGEST_PAYLOAD
 
-PAYLOAD_TYPE = "application/vnd.in-toto+json"
-LARGEST_PAYLOAD = 900_000
 """Characters of base64. With name and signature an object of this size still fits into etcd's 1 MiB."""
 MOST_LISTED = 20
 """Findings that a status lists."""

@@ -18,6 +18,7 @@ from hermetic.audit.attestation.chain_findings import ChainFinding
 from hermetic.audit.attestation.refusals import Refusal
 from hermetic.cli.exit_codes import Several, exit_code_of
 from hermetic.errors import HermeticError, ManifestInvalid
+from hermetic.signing.faults import EnvelopeFault
 
 
 class Sort(StrEnum):
@@ -77,7 +78,7 @@ def reason_pages() -> Iterator[Page]:
 
 def refusal_pages() -> Iterator[Page]:
     """Every reason for which signed evidence does not count, and what can be found about a chain of it."""
-    for refusal in Refusal:
+    for refusal in (*EnvelopeFault, *Refusal):
         yield Page(refusal.value, Sort.REFUSAL, refusal.meaning, refusal.remedy)
     for finding in ChainFinding:
         breaks = "yes" if finding.breaks else "no: only worth knowing"

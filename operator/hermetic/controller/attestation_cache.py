@@ -11,13 +11,13 @@ from dataclasses import replace
 from datetime import datetime
 
 from hermetic.audit.attestation.choosing import Authenticated, Choice, authenticated, choose_among
-from hermetic.audit.attestation.keys import TrustedKeys
-from hermetic.audit.attestation.refusals import Refusal
 from hermetic.audit.attestation.verification import Attestation, Expected
 from hermetic.controller.audit_faults import AuditFaults
 from hermetic.errors import AttestationRefused
 from hermetic.kinds import EGRESS_ATTESTATION
 from hermetic.kube.store import Store
+from hermetic.signing.faults import EnvelopeFault
+from hermetic.signing.keys import TrustedKeys
 
 Edition = tuple[str, int]  # (name, resourceVersion)
 
@@ -58,7 +58,7 @@ class Attestations:
             return authenticated(self._store.object(EGRESS_ATTESTATION, edition[0]) or {}, self._trusted)
         except Exception as error:  # noqa: BLE001 - one that nothing can read must not keep the others from counting
             self._faults.met("attestation", error)
-            return AttestationRefused(f"reading it failed: {error!r}", refusal=Refusal.MALFORMED)
+            return AttestationRefused(f"reading it failed: {error!r}", refusal=EnvelopeFault.MALFORMED)
 
 
 def _without_report(one: Authenticated) -> Authenticated:

@@ -19,7 +19,6 @@ from hermetic.api.conditions import ConditionType
 from hermetic.api.egressaudit import EgressAuditSpec
 from hermetic.api.validation_errors import first_problem
 from hermetic.audit.attestation.choosing import Choice
-from hermetic.audit.attestation.keys import TrustedKeys, read_public_key, trusted
 from hermetic.audit.attestation.verification import Expected, Newest
 from hermetic.audit.findings import Finding, Verdict, overall
 from hermetic.audit.policy import Policy, Profile
@@ -52,6 +51,7 @@ from hermetic.kube.recorder import EventRecorder
 from hermetic.kube.store import Key, Store
 from hermetic.plan.status import same_status
 from hermetic.ports import Clock, KubeApi
+from hermetic.signing.keys import TrustedKeys, read_public_key, trusted
 
 UNTIL_SEEN_SECONDS = 1.0
 PROBE_AGAIN_SECONDS = 60.0

@@ -12,10 +12,10 @@ from itertools import pairwise
 
 from hermetic.api.times import timestamp
 from hermetic.audit.attestation.chain_findings import ChainFinding
-from hermetic.audit.attestation.envelope import Envelope
-from hermetic.audit.attestation.keys import TrustedKeys
 from hermetic.audit.attestation.verification import Attestation, authenticate, must_be_same_cluster
 from hermetic.errors import AttestationRefused
+from hermetic.signing.envelope import Envelope
+from hermetic.signing.keys import TrustedKeys
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,10 +8,10 @@ from datetime import datetime
 from typing import Any
 
 from hermetic.audit.attestation.custom_resource import from_object
-from hermetic.audit.attestation.keys import TrustedKeys
 from hermetic.audit.attestation.refusals import Refusal
 from hermetic.audit.attestation.verification import Attestation, Expected, authenticate, must_count
 from hermetic.errors import AttestationRefused
+from hermetic.signing.keys import TrustedKeys
 
 Authenticated = Attestation | AttestationRefused
 """What is true of an object for as long as the keys stay the same: what it attests, or why it is not authentic."""

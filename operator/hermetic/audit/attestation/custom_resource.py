@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from hermetic.audit.attestation.envelope import Envelope, envelope_from
-from hermetic.audit.attestation.refusals import Refusal, refused
+from hermetic.audit.attestation.refusals import as_attestation, refused
 from hermetic.audit.attestation.statement import read_statement
 from hermetic.kinds import EGRESS_ATTESTATION
+from hermetic.signing.envelope import Envelope, envelope_from
+from hermetic.signing.faults import EnvelopeFault
 
 _DIGITS_OF_DIGEST = 12
 
@@ -37,13 +38,14 @@ def from_object(value: Any) -> Envelope:
     """The envelope of an EgressAttestation as the API server or a file has it. Raises AttestationRefused."""
     if not isinstance(value, dict) or value.get("kind") != EGRESS_ATTESTATION.kind:
         found = value.get("kind") if isinstance(value, dict) else None
-        raise refused(Refusal.MALFORMED, f"kind is '{str(found)[:64]}', not '{EGRESS_ATTESTATION.kind}'")
+        raise refused(EnvelopeFault.MALFORMED, f"kind is '{str(found)[:64]}', not '{EGRESS_ATTESTATION.kind}'")
     if value.get("apiVersion") != EGRESS_ATTESTATION.api_version:
         found = str(value.get("apiVersion"))[:64]
-        raise refused(Refusal.MALFORMED, f"apiVersion is '{found}', not '{EGRESS_ATTESTATION.api_version}'")
+        raise refused(EnvelopeFault.MALFORMED, f"apiVersion is '{found}', not '{EGRESS_ATTESTATION.api_version}'")
     spec = value.get("spec")
     if not isinstance(spec, dict) or "envelope" not in spec:
-        raise refused(Refusal.MALFORMED, "there is no spec.envelope")
+        raise refused(EnvelopeFault.MALFORMED, "there is no spec.envelope")
     if unknown := sorted(str(name) for name in spec if name != "envelope"):
-        raise refused(Refusal.UNKNOWN_FIELD, f"spec holds '{unknown[0][:64]}'; there is only envelope")
-    return envelope_from(spec["envelope"])
+        raise refused(EnvelopeFault.UNKNOWN_FIELD, f"spec holds '{unknown[0][:64]}'; there is only envelope")
+    with as_attestation():
+        return envelope_from(spec["envelope"])

@@ -2,82 +2,24 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
+from collections.abc import Iterator
+from contextlib import contextmanager
 
-from hermetic.errors import AttestationRefused
+from hermetic.errors import AttestationRefused, EnvelopeRefused
+from hermetic.signing.explained import ExplainedWord
+from hermetic.signing.faults import EnvelopeFault
 
 _AGAIN = "Audit again from the jump box and sign anew."
 _WHOLE = "Fetch the file again from where it was signed; if it is the same there, audit again and sign anew."
-_OURS = "Use an attestation that 'hermetic audit --sign' of this release wrote."
 
 
-class Refusal(StrEnum):
-    """The reason and its page. The order is that in which questions are asked: the first No is told."""
+class Refusal(ExplainedWord):
+    """The reason and its page, in the order in which they are checked, after those of `EnvelopeFault`."""
 
-    meaning: str
-    remedy: str
-
-    def __new__(cls, value: str, meaning: str, remedy: str) -> Refusal:
-        member = str.__new__(cls, value)
-        member._value_ = value
-        member.meaning = meaning
-        member.remedy = remedy
-        return member
-
-    # What stands on the wire
-    OVERSIZED = "Oversized", "The file or its payload is larger than an attestation may be; it was not read.", _OURS
-    TRUNCATED = "Truncated", "The end is missing: of the file, of the payload, or of the signature.", _WHOLE
-    MALFORMED = "Malformed", "It does not have the form of an attestation.", _OURS
-    NESTED_TOO_DEEPLY = (
-        "NestedTooDeeply",
-        "Brackets are nested deeper than an attestation needs; it was not read further.",
-        _OURS,
-    )
-    DUPLICATE_KEYS = (
-        "DuplicateKeys",
-        "A key stands twice in one JSON or YAML object, so two readers could read two different things.",
-        _WHOLE,
-    )
-    UNKNOWN_FIELD = (
-        "UnknownField",
-        "There is a field that this release does not know. Nothing is ignored in evidence.",
-        "Remove what was added by hand, or verify with the release of Hermetic that signed it.",
-    )
-    NOT_CANONICAL = (
-        "NotCanonical",
-        "The same content is written in another way than the one way there is (RFC 8785, padded standard base64).",
-        _WHOLE,
-    )
-    WRONG_PAYLOAD_TYPE = (
-        "WrongPayloadType",
-        "The envelope holds something else than an in-toto statement.",
-        _OURS,
-    )
-    SIGNATURE_COUNT = (
-        "SignatureCount",
-        "There is not exactly one signature: one that nobody checks would be a place to write to.",
-        "Use the envelope with the signature of one trusted key; a key is replaced by trusting two for a while.",
-    )
-
-    # Whose it is, and whether it is what was signed
-    UNKNOWN_KEY = (
-        "UnknownKey",
-        "No trusted key has the id that the envelope names.",
-        "Sign with a trusted key, or add the public key: --public-key here, spec.trustedKeys of the EgressAudit.",
-    )
-    ALGORITHM_CONFUSION = (
-        "AlgorithmConfusion",
-        "The signature is one of another algorithm than the key's; the key alone decides the algorithm.",
-        "Sign again with the key that the envelope names.",
-    )
+    # Whether it is what was signed
     EDITED = (
         "Edited",
         "The signature does not match, and the payload contradicts itself: it was changed after it was signed.",
-        _WHOLE,
-    )
-    BAD_SIGNATURE = (
-        "BadSignature",
-        "The signature is not one of this key over this payload: either was changed, or another key signed.",
         _WHOLE,
     )
     KEY_EXPIRED = (
@@ -142,6 +84,15 @@ class Refusal(StrEnum):
     )
 
 
-def refused(refusal: Refusal, message: str) -> AttestationRefused:
+def refused(refusal: Refusal | EnvelopeFault, message: str) -> AttestationRefused:
     """The error to raise: `message` says what was found and what would be accepted."""
     return AttestationRefused(message, refusal=refusal.value, fix=refusal.remedy)
+
+
+@contextmanager
+def as_attestation() -> Iterator[None]:
+    """What signing/ refuses in here is raised as AttestationRefused, with the same word."""
+    try:
+        yield
+    except EnvelopeRefused as error:
+        raise AttestationRefused(error.message, refusal=error.refusal, fix=error.fix) from error

@@ -19,9 +19,10 @@ from pydantic.alias_generators import to_camel
 from hermetic.api.times import timestamp, zoned
 from hermetic.audit.attestation.refusals import Refusal, refused
 from hermetic.audit.attestation.statement import Omitted, moment
-from hermetic.audit.attestation.strict_json import canonical
 from hermetic.audit.findings import Finding, Parts, Severity, Verdict, overall
 from hermetic.audit.report.json_form import SCHEMA
+from hermetic.signing.canonical_json import canonical
+from hermetic.signing.faults import EnvelopeFault
 
 MAY_BE_OMITTED = {Verdict.PASS, Verdict.NOT_APPLICABLE}
 
@@ -148,7 +149,7 @@ def read_report(report: Mapping[str, Any]) -> AuditReport:
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         where = ".".join(str(part)[:64] for part in first["loc"])
-        raise refused(Refusal.MALFORMED, f"'{where}' of the report: {first['msg']}") from None
+        raise refused(EnvelopeFault.MALFORMED, f"'{where}' of the report: {first['msg']}") from None
     if "azure" not in read.sources:
         raise refused(Refusal.AZURE_NOT_ASKED, f"the report's sources are {', '.join(read.sources)}")
     return read
@@ -159,9 +160,9 @@ def observed_at_of(report: AuditReport) -> str:
     try:
         started = datetime.fromisoformat(report.started_at)
     except ValueError as error:
-        raise refused(Refusal.MALFORMED, f"startedAt of the report is no time: {error}") from None
+        raise refused(EnvelopeFault.MALFORMED, f"startedAt of the report is no time: {error}") from None
     if started.tzinfo is None:
-        raise refused(Refusal.MALFORMED, f"startedAt of the report has no zone: {report.started_at}")
+        raise refused(EnvelopeFault.MALFORMED, f"startedAt of the report has no zone: {report.started_at}")
     return timestamp(started)
 
 
@@ -193,7 +194,7 @@ def _private_subnets_must_be_past(report: AuditReport) -> None:
         try:
             is_past = one.at <= finished_at_of(report)
         except ValueError as error:
-            raise refused(Refusal.MALFORMED, f"privateSubnets of the report: {error}") from None
+            raise refused(EnvelopeFault.MALFORMED, f"privateSubnets of the report: {error}") from None
         if not is_past:
             _refuse(f"{one.subnet[:256]} is private since {one.since}, and the audit ended at {report.finished_at}")
 
@@ -202,7 +203,9 @@ def finished_at_of(report: AuditReport) -> datetime:
     """When the audit ended. Raises AttestationRefused."""
     found = zoned(report.finished_at)
     if found is None:
-        raise refused(Refusal.MALFORMED, f"finishedAt of the report is no time with a zone: {report.finished_at[:64]}")
+        raise refused(
+            EnvelopeFault.MALFORMED, f"finishedAt of the report is no time with a zone: {report.finished_at[:64]}"
+        )
     return found
 
 

@@ -9,12 +9,8 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from hermetic.api.egressaudit import LARGEST_PAYLOAD
 from hermetic.api.times import timestamp
-from hermetic.audit.attestation.envelope import Envelope, signed_bytes
-from hermetic.audit.attestation.keys import SigningKey, trusted
 from hermetic.audit.attestation.report_form import observed_at_of, read_report, report_digest, without_what_is_fine
-from hermetic.audit.attestation.signatures import sign
 from hermetic.audit.attestation.statement import (
     PREDICATE_TYPE,
     STATEMENT_TYPE,
@@ -28,7 +24,6 @@ from hermetic.audit.attestation.statement import (
     Tool,
     moment,
 )
-from hermetic.audit.attestation.strict_json import canonical
 from hermetic.audit.attestation.verification import (
     Attestation,
     Expected,
@@ -37,6 +32,10 @@ from hermetic.audit.attestation.verification import (
     must_count,
 )
 from hermetic.errors import AttestationRefused, ReportTooLarge, ReportUnusable
+from hermetic.signing.canonical_json import canonical
+from hermetic.signing.envelope import LARGEST_PAYLOAD, Envelope, signed_bytes
+from hermetic.signing.keys import SigningKey, trusted
+from hermetic.signing.signatures import sign
 
 VALIDITY = timedelta(days=1)
 """How long evidence counts unless said otherwise: the default of EgressAudit.spec.maxEvidenceAgeSeconds."""

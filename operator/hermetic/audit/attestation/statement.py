@@ -26,8 +26,9 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, Validation
 from pydantic.alias_generators import to_camel
 
 from hermetic.api.egressaudit import CLUSTER_ARM_ID, Digest
-from hermetic.audit.attestation.refusals import Refusal, refused
-from hermetic.audit.attestation.strict_json import read_canonical_json
+from hermetic.audit.attestation.refusals import Refusal, as_attestation, refused
+from hermetic.signing.canonical_json import read_canonical_json
+from hermetic.signing.faults import EnvelopeFault
 
 STATEMENT_TYPE: Final = "https://in-toto.io/Statement/v1"
 PREDICATE_TYPE: Final = "https://hermetic.dev/attestation/egress-audit/v1"
@@ -131,9 +132,10 @@ class Statement(Part):
 
 def read_statement(payload: bytes) -> Statement:
     """The statement that the bytes hold. Raises AttestationRefused; that it was signed is for others to know."""
-    value = read_canonical_json(payload, "the payload")
+    with as_attestation():
+        value = read_canonical_json(payload, "the payload")
     if not isinstance(value, dict):
-        raise refused(Refusal.MALFORMED, "the payload is not an object")
+        raise refused(EnvelopeFault.MALFORMED, "the payload is not an object")
     for field, wanted in (("_type", STATEMENT_TYPE), ("predicateType", PREDICATE_TYPE)):
         if value.get(field) != wanted:
             shown = str(value.get(field))[:128]
@@ -145,7 +147,7 @@ def read_statement(payload: bytes) -> Statement:
         unknown = first["type"] == "extra_forbidden"
         where = ".".join(str(part)[:64] for part in first["loc"])
         what = f"'{where}' of the payload: {first['msg']}"
-        raise refused(Refusal.UNKNOWN_FIELD if unknown else Refusal.MALFORMED, what) from None
+        raise refused(EnvelopeFault.UNKNOWN_FIELD if unknown else EnvelopeFault.MALFORMED, what) from None
 
 
 def moment(text: str) -> datetime:

@@ -12,9 +12,7 @@ from datetime import date, datetime, timedelta
 from typing import Any, Literal
 
 from hermetic.api.times import timestamp
-from hermetic.audit.attestation.envelope import Envelope, signed_bytes
-from hermetic.audit.attestation.keys import PublicKey, TrustedKeys
-from hermetic.audit.attestation.refusals import Refusal, refused
+from hermetic.audit.attestation.refusals import Refusal, as_attestation, refused
 from hermetic.audit.attestation.report_form import (
     AuditReport,
     must_agree_with_itself,
@@ -23,10 +21,13 @@ from hermetic.audit.attestation.report_form import (
     report_digest,
     verdict_on,
 )
-from hermetic.audit.attestation.signatures import matches, must_be_well_formed
 from hermetic.audit.attestation.statement import Predicate, Scope, Statement, moment, read_statement
 from hermetic.audit.findings import Verdict
 from hermetic.errors import AttestationRefused
+from hermetic.signing.envelope import Envelope
+from hermetic.signing.faults import EnvelopeFault
+from hermetic.signing.keys import PublicKey, TrustedKeys
+from hermetic.signing.verification import is_signed_by, key_named_by
 
 LONGEST_VALIDITY = timedelta(days=7)
 CLOCK_SKEW = timedelta(seconds=120)
@@ -101,8 +102,10 @@ def verify(envelope: Envelope, trusted: TrustedKeys, expected: Expected, now: da
 
 def authenticate(envelope: Envelope, trusted: TrustedKeys) -> Attestation:
     """The attestation of an envelope that a trusted key signed, whenever that was. Raises AttestationRefused."""
-    key = key_named_by(envelope, trusted)
-    if not is_signed_by(key, envelope):
+    with as_attestation():
+        key = key_named_by(envelope, trusted)
+        matches = is_signed_by(key, envelope)
+    if not matches:
         raise _diagnosis(envelope, key)
     attestation = _attestation(envelope, key)
     if key.not_after is not None and attestation.observed_at > key.not_after:
@@ -111,21 +114,6 @@ def authenticate(envelope: Envelope, trusted: TrustedKeys) -> Attestation:
             Refusal.KEY_EXPIRED, f"observed at {at}; '{key.name}' is trusted until {timestamp(key.not_after)}"
         )
     return attestation
-
-
-def key_named_by(envelope: Envelope, trusted: TrustedKeys) -> PublicKey:
-    """The trusted key that the envelope names. Its signature is not verified yet. Raises AttestationRefused."""
-    key = trusted.get(envelope.keyid)
-    if key is None:
-        known = ", ".join(f"{each.name} ({each.keyid})" for each in trusted.values()) or "none"
-        raise refused(Refusal.UNKNOWN_KEY, f"signed by the key {envelope.keyid[:80] or 'without id'}; trusted: {known}")
-    return key
-
-
-def is_signed_by(key: PublicKey, envelope: Envelope) -> bool:
-    """Whether the signature matches. Raises AttestationRefused for one that is no signature of the key's algorithm."""
-    must_be_well_formed(key.algorithm, envelope.signature)
-    return matches(key, signed_bytes(envelope.payload), envelope.signature)
 
 
 def must_count(attestation: Attestation, expected: Expected, now: datetime) -> None:
@@ -156,16 +144,16 @@ def _diagnosis(envelope: Envelope, key: PublicKey) -> AttestationRefused:
     try:
         _attestation(envelope, key)
     except AttestationRefused as error:
-        refusal = Refusal.TRUNCATED if error.refusal == Refusal.TRUNCATED else Refusal.EDITED
+        refusal = EnvelopeFault.TRUNCATED if error.refusal == EnvelopeFault.TRUNCATED else Refusal.EDITED
         return refused(refusal, f"the signature of '{key.name}' does not match, and {error.message}")
-    return refused(Refusal.BAD_SIGNATURE, f"the signature does not match the payload and the key '{key.name}'")
+    return refused(EnvelopeFault.BAD_SIGNATURE, f"the signature does not match the payload and the key '{key.name}'")
 
 
 def _times(predicate: Predicate) -> tuple[datetime, datetime]:
     try:
         observed_at, expires_at = moment(predicate.observed_at), moment(predicate.expires_at)
     except ValueError as error:
-        raise refused(Refusal.MALFORMED, f"a time of the payload is none: {error}") from None
+        raise refused(EnvelopeFault.MALFORMED, f"a time of the payload is none: {error}") from None
     if expires_at <= observed_at:
         raise refused(Refusal.CONTRADICTORY, f"it expires at {predicate.expires_at}, before it was observed")
     if expires_at - observed_at > LONGEST_VALIDITY:

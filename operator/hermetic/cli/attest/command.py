@@ -11,7 +11,6 @@ import click
 
 from hermetic.api.egressaudit import CLUSTER_ARM_ID
 from hermetic.audit.attestation.chain import ChainReport, Told, verify_chain
-from hermetic.audit.attestation.envelope import Envelope
 from hermetic.audit.attestation.refusals import Refusal, refused
 from hermetic.audit.attestation.report_form import report_digest
 from hermetic.audit.attestation.verification import Attestation, Expected, verify
@@ -21,6 +20,7 @@ from hermetic.cli.exit_codes import Several
 from hermetic.cli.options import common_options
 from hermetic.cli.output import say_fitted, write_json
 from hermetic.errors import AttestationRefused, ChainBroken, InputError, Unreachable
+from hermetic.signing.envelope import Envelope
 
 _DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
 

@@ -11,8 +11,13 @@ from typing import Any
 
 from hermetic.api.kubernetes_yaml import NotReadable, dump, read_documents
 from hermetic.audit.attestation.custom_resource import as_object, from_object
-from hermetic.audit.attestation.envelope import LARGEST_FILE, Envelope, envelope_from
-from hermetic.audit.attestation.keys import (
+from hermetic.audit.attestation.refusals import as_attestation, refused
+from hermetic.audit.attestation.statement import moment
+from hermetic.errors import InputError, KeyUnusable, Unreachable
+from hermetic.signing.canonical_json import read_json
+from hermetic.signing.envelope import LARGEST_FILE, Envelope, envelope_from
+from hermetic.signing.faults import EnvelopeFault
+from hermetic.signing.keys import (
     PublicKey,
     SigningKey,
     TrustedKeys,
@@ -20,10 +25,6 @@ from hermetic.audit.attestation.keys import (
     read_signing_key,
     trusted,
 )
-from hermetic.audit.attestation.refusals import Refusal, refused
-from hermetic.audit.attestation.statement import moment
-from hermetic.audit.attestation.strict_json import read_json
-from hermetic.errors import InputError, KeyUnusable, Unreachable
 
 SUFFIXES = frozenset({".yaml", ".yml", ".json"})
 PASSPHRASE_VARIABLE = "HERMETIC_SIGNING_PASSPHRASE"  # noqa: S105 - the name of one
@@ -44,11 +45,12 @@ def read_attestation(file: str) -> Envelope:
 def attestation_in(content: bytes) -> Envelope:
     """The envelope that the content of such a file holds. Raises AttestationRefused."""
     if len(content) > LARGEST_FILE:
-        raise refused(Refusal.OVERSIZED, f"{LARGEST_FILE} bytes are the most")
+        raise refused(EnvelopeFault.OVERSIZED, f"{LARGEST_FILE} bytes are the most")
     if not content.strip():
-        raise refused(Refusal.TRUNCATED, "the file is empty")
-    value = read_json(content, "the file") if content.lstrip()[:1] == b"{" else _yaml(content)
-    return from_object(value) if isinstance(value, dict) and "kind" in value else envelope_from(value)
+        raise refused(EnvelopeFault.TRUNCATED, "the file is empty")
+    with as_attestation():
+        value = read_json(content, "the file") if content.lstrip()[:1] == b"{" else _yaml(content)
+        return from_object(value) if isinstance(value, dict) and "kind" in value else envelope_from(value)
 
 
 def write_attestation(file: Path, envelope: Envelope) -> None:
@@ -64,8 +66,9 @@ def read_report(file: str) -> Any:
     """The JSON of an audit, read as strictly as a payload. Raises Unreachable and AttestationRefused."""
     content = _content(file, LARGEST_REPORT)
     if len(content) > LARGEST_REPORT:
-        raise refused(Refusal.OVERSIZED, f"{file}: {LARGEST_REPORT} bytes are the most")
-    return read_json(content, file)
+        raise refused(EnvelopeFault.OVERSIZED, f"{file}: {LARGEST_REPORT} bytes are the most")
+    with as_attestation():
+        return read_json(content, file)
 
 
 def read_public_keys(named: Iterable[str]) -> TrustedKeys:
@@ -119,12 +122,14 @@ def _yaml(content: bytes) -> Any:
     try:
         documents = list(read_documents(content.decode("utf-8")))
     except UnicodeDecodeError as error:
-        raise refused(Refusal.MALFORMED, f"the file is not UTF-8: {error}") from None
+        raise refused(EnvelopeFault.MALFORMED, f"the file is not UTF-8: {error}") from None
     except NotReadable as error:
-        raise refused(Refusal.MALFORMED, f"the file is neither JSON nor YAML: {error.message}") from None
+        raise refused(EnvelopeFault.MALFORMED, f"the file is neither JSON nor YAML: {error.message}") from None
     if len(documents) != 1:
-        raise refused(Refusal.MALFORMED, f"the file holds {len(documents)} documents, not one")
+        raise refused(EnvelopeFault.MALFORMED, f"the file holds {len(documents)} documents, not one")
     for fault in documents[0].faults:
         twice = "stands here twice" in fault.message
-        raise refused(Refusal.DUPLICATE_KEYS if twice else Refusal.MALFORMED, f"{fault.place}: {fault.message}")
+        raise refused(
+            EnvelopeFault.DUPLICATE_KEYS if twice else EnvelopeFault.MALFORMED, f"{fault.place}: {fault.message}"
+        )
     return documents[0].value

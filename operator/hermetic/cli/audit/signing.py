@@ -10,7 +10,6 @@ from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hermetic.audit.attestation.keys import SigningKey, trusted
 from hermetic.audit.attestation.report_form import finished_at_of
 from hermetic.audit.attestation.signing import Provenance, sign_report
 from hermetic.audit.attestation.statement import Inputs, Scope
@@ -27,6 +26,7 @@ from hermetic.cli.cluster_identity import Tie, not_tied, tie_to
 from hermetic.cli.output import note
 from hermetic.controller.clock import SystemClock
 from hermetic.errors import AttestationRefused, InputError
+from hermetic.signing.keys import SigningKey, trusted
 
 if TYPE_CHECKING:
     from hermetic.cli.audit.sources import Collected

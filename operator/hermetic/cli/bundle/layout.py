@@ -18,13 +18,13 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from hermetic.audit.attestation.envelope import Envelope, signed_bytes
-from hermetic.audit.attestation.keys import PublicKey, SigningKey, TrustedKeys
-from hermetic.audit.attestation.signatures import sign
 from hermetic.audit.attestation.statement import STATEMENT_TYPE
-from hermetic.audit.attestation.strict_json import canonical, read_canonical_json
-from hermetic.audit.attestation.verification import is_signed_by, key_named_by
 from hermetic.errors import BundleRefused
+from hermetic.signing.canonical_json import canonical, read_canonical_json
+from hermetic.signing.envelope import Envelope, signed_bytes
+from hermetic.signing.keys import PublicKey, SigningKey, TrustedKeys
+from hermetic.signing.signatures import sign
+from hermetic.signing.verification import is_signed_by, key_named_by
 
 SCHEMA = "hermetic.dev/bundle/v1"
 PREDICATE_TYPE = "https://hermetic.dev/attestation/bundle/v1"
@@ -72,7 +72,7 @@ def sign_checksums(content: bytes, version: str, key: SigningKey) -> Envelope:
 
 
 def signer(envelope: Envelope, content: bytes, version: str, trusted: TrustedKeys) -> PublicKey:
-    """The trusted key that signed this SHA256SUMS. Raises AttestationRefused and BundleRefused."""
+    """The trusted key that signed this SHA256SUMS. Raises EnvelopeRefused and BundleRefused."""
     key = key_named_by(envelope, trusted)
     if not is_signed_by(key, envelope):
         raise BundleRefused(f"{SIGNATURE}: the signature does not match the payload and the key '{key.name}'")

@@ -7,9 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from hermetic.audit.attestation.envelope import envelope_from
-from hermetic.audit.attestation.keys import PublicKey, TrustedKeys
-from hermetic.audit.attestation.strict_json import read_json
 from hermetic.cli.bundle.archive import Archive, read_archive
 from hermetic.cli.bundle.layout import (
     BLOBS,
@@ -23,7 +20,10 @@ from hermetic.cli.bundle.layout import (
     read_checksums,
     signer,
 )
-from hermetic.errors import AttestationRefused, BundleRefused
+from hermetic.errors import BundleRefused, EnvelopeRefused
+from hermetic.signing.canonical_json import read_json
+from hermetic.signing.envelope import envelope_from
+from hermetic.signing.keys import PublicKey, TrustedKeys
 
 _ALGORITHM = "sha256:"
 
@@ -48,7 +48,7 @@ def judged(path: Path, trusted: TrustedKeys) -> Bundle:
         version, image = _description(archive)
         _must_be_the_image(archive, image)
         key = _signer(archive, version, trusted)
-    except AttestationRefused as refusal:
+    except EnvelopeRefused as refusal:
         raise BundleRefused(f"{SIGNATURE}: {refusal.refusal}: {refusal.message}") from refusal
     has_signature = SIGNATURE in archive.sha256
     return Bundle(version, image, len(archive.sha256), sum(archive.sizes.values()), has_signature, key)
@@ -126,7 +126,7 @@ def _signer(archive: Archive, version: str, trusted: TrustedKeys) -> PublicKey |
 def _object(archive: Archive, name: str) -> dict[str, Any]:
     try:
         value = read_json(archive.content(name), name)
-    except AttestationRefused as refusal:
+    except EnvelopeRefused as refusal:
         raise BundleRefused(refusal.message) from refusal
     if not isinstance(value, dict):
         raise BundleRefused(f"{name} is no JSON object")

@@ -10,7 +10,7 @@ import json
 import re
 from typing import Any, NoReturn
 
-from hermetic.audit.attestation.refusals import Refusal, refused
+from hermetic.signing.faults import EnvelopeFault, refused
 
 DEEPEST = 24
 LARGEST_INTEGER = 2**53 - 1
@@ -29,7 +29,7 @@ def canonical(value: Any) -> bytes:
 
 
 def read_json(content: bytes, what: str) -> Any:
-    """The one value that the bytes hold; `what` names them in messages. Raises AttestationRefused.
+    """The one value that the bytes hold; `what` names them in messages. Raises EnvelopeRefused.
 
     Refused: bytes that are not UTF-8, an end that is missing, a key that stands twice, NaN and the infinities,
     fractions, whole numbers beyond 2**53 - 1, anything after the value, and nesting beyond DEEPEST.
@@ -38,7 +38,9 @@ def read_json(content: bytes, what: str) -> Any:
         text = content.decode("utf-8")
     except UnicodeDecodeError as error:
         cut = error.end == len(content) and error.reason == "unexpected end of data"
-        raise refused(Refusal.TRUNCATED if cut else Refusal.MALFORMED, f"{what} is not UTF-8: {error}") from None
+        raise refused(
+            EnvelopeFault.TRUNCATED if cut else EnvelopeFault.MALFORMED, f"{what} is not UTF-8: {error}"
+        ) from None
     _must_not_be_deep(text, what)
     try:
         return json.loads(
@@ -49,7 +51,7 @@ def read_json(content: bytes, what: str) -> Any:
             parse_constant=lambda name: _refuse_number(name, what),
         )
     except json.JSONDecodeError as error:
-        refusal = Refusal.TRUNCATED if _is_cut_short(text, error) else Refusal.MALFORMED
+        refusal = EnvelopeFault.TRUNCATED if _is_cut_short(text, error) else EnvelopeFault.MALFORMED
         raise refused(refusal, f"{what} is not JSON: {error}") from None
 
 
@@ -59,9 +61,9 @@ def read_canonical_json(content: bytes, what: str) -> Any:
     try:
         same = canonical(value) == content
     except ValueError as error:  # half a surrogate pair
-        raise refused(Refusal.MALFORMED, f"{what} holds {error}") from None
+        raise refused(EnvelopeFault.MALFORMED, f"{what} holds {error}") from None
     if not same:
-        raise refused(Refusal.NOT_CANONICAL, f"{what} is not canonical JSON (RFC 8785)")
+        raise refused(EnvelopeFault.NOT_CANONICAL, f"{what} is not canonical JSON (RFC 8785)")
     return value
 
 
@@ -104,14 +106,14 @@ def _must_not_be_deep(text: str, what: str) -> None:
     for bracket in _NO_BRACKETS.sub("", _STRINGS.sub("", text)):
         depth += 1 if bracket in "[{" else -1
         if depth > DEEPEST:
-            raise refused(Refusal.NESTED_TOO_DEEPLY, f"{what} is nested more than {DEEPEST} deep")
+            raise refused(EnvelopeFault.NESTED_TOO_DEEPLY, f"{what} is nested more than {DEEPEST} deep")
 
 
 def _without_duplicates(pairs: list[tuple[str, Any]], what: str) -> dict[str, Any]:
     fields: dict[str, Any] = {}
     for key, value in pairs:
         if key in fields:
-            raise refused(Refusal.DUPLICATE_KEYS, f"{what} says '{key[:64]}' twice in one object")
+            raise refused(EnvelopeFault.DUPLICATE_KEYS, f"{what} says '{key[:64]}' twice in one object")
         fields[key] = value
     return fields
 
@@ -124,7 +126,7 @@ def _integer(digits: str, what: str) -> int:
 
 def _refuse_number(digits: str, what: str) -> NoReturn:
     shown = digits if len(digits) <= 32 else f"{digits[:32]}..."
-    raise refused(Refusal.MALFORMED, f"{what} holds the number {shown}: only whole numbers up to 2**53 - 1 are")
+    raise refused(EnvelopeFault.MALFORMED, f"{what} holds the number {shown}: only whole numbers up to 2**53 - 1 are")
 
 
 def _is_cut_short(text: str, error: json.JSONDecodeError) -> bool:

@@ -14,8 +14,8 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey,
 from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature, encode_dss_signature
 from cryptography.hazmat.primitives.hashes import SHA256
 
-from hermetic.audit.attestation.keys import Algorithm, PublicKey, SigningKey
-from hermetic.audit.attestation.refusals import Refusal, refused
+from hermetic.signing.faults import EnvelopeFault, refused
+from hermetic.signing.keys import Algorithm, PublicKey, SigningKey
 
 P256_ORDER = 0xFFFFFFFF00000000FFFFFFFFFFFFFFFFBCE6FAADA7179E84F3B9CAC2FC632551
 ED25519_BYTES = 64
@@ -34,7 +34,7 @@ def sign(key: SigningKey, message: bytes) -> bytes:
 
 
 def must_be_well_formed(algorithm: Algorithm, signature: bytes) -> None:
-    """Raises AttestationRefused for what is no signature of this algorithm, whatever was signed by whomever."""
+    """Raises EnvelopeRefused for what is no signature of this algorithm, whatever was signed by whomever."""
     if algorithm is Algorithm.ED25519:
         _must_be_ed25519(signature)
     else:
@@ -69,20 +69,24 @@ def _must_be_p256(signature: bytes) -> None:
         _refuse_form(signature, Algorithm.P256, cut=_is_cut_der(signature))
     r, s = numbers
     if not (0 < r < P256_ORDER and 0 < s < P256_ORDER):
-        raise refused(Refusal.BAD_SIGNATURE, "the signature's numbers are out of the range of P-256")
+        raise refused(EnvelopeFault.BAD_SIGNATURE, "the signature's numbers are out of the range of P-256")
     if s > P256_ORDER // 2:
-        raise refused(Refusal.BAD_SIGNATURE, "the signature is the second form (high s) of another: only low s counts")
+        raise refused(
+            EnvelopeFault.BAD_SIGNATURE, "the signature is the second form (high s) of another: only low s counts"
+        )
 
 
 def _refuse_form(signature: bytes, algorithm: Algorithm, *, cut: bool) -> NoReturn:
     if len(signature) in _MAC_BYTES:
         _refuse_confusion(f"{len(signature)} bytes, as of a shared-secret code", algorithm)
-    refusal = Refusal.TRUNCATED if cut else Refusal.BAD_SIGNATURE
+    refusal = EnvelopeFault.TRUNCATED if cut else EnvelopeFault.BAD_SIGNATURE
     raise refused(refusal, f"the signature has {len(signature)} bytes that are no {algorithm} signature")
 
 
 def _refuse_confusion(found: str, algorithm: Algorithm) -> NoReturn:
-    raise refused(Refusal.ALGORITHM_CONFUSION, f"the signature is {found}; the key that is named signs {algorithm}")
+    raise refused(
+        EnvelopeFault.ALGORITHM_CONFUSION, f"the signature is {found}; the key that is named signs {algorithm}"
+    )
 
 
 def _der_numbers(signature: bytes) -> tuple[int, int] | None:

@@ -15,10 +15,12 @@ import hashlib
 from dataclasses import dataclass
 from typing import Any
 
-from hermetic.api.egressaudit import LARGEST_PAYLOAD, PAYLOAD_TYPE
-from hermetic.audit.attestation.refusals import Refusal, refused
-from hermetic.audit.attestation.strict_json import canonical
+from hermetic.signing.canonical_json import canonical
+from hermetic.signing.faults import EnvelopeFault, refused
 
+PAYLOAD_TYPE = "application/vnd.in-toto+json"
+LARGEST_PAYLOAD = 900_000
+"""Characters of base64."""
 LARGEST_FILE = 1_000_000
 """Bytes of a file or object that is read at all; etcd takes little more."""
 
@@ -59,11 +61,11 @@ def signed_bytes(payload: bytes) -> bytes:
 
 
 def envelope_from(value: Any) -> Envelope:
-    """The envelope of a JSON object that was read strictly. Raises AttestationRefused."""
+    """The envelope of a JSON object that was read strictly. Raises EnvelopeRefused."""
     fields = _object(value, "the envelope", ("payloadType", "payload", "signatures"))
     if fields["payloadType"] != PAYLOAD_TYPE:
         shown = str(fields["payloadType"])[:128]
-        raise refused(Refusal.WRONG_PAYLOAD_TYPE, f"the payload is of type '{shown}', not '{PAYLOAD_TYPE}'")
+        raise refused(EnvelopeFault.WRONG_PAYLOAD_TYPE, f"the payload is of type '{shown}', not '{PAYLOAD_TYPE}'")
     signature = _object(_only(fields["signatures"]), "the signature", ("keyid", "sig"))
     return Envelope(
         _decoded(fields["payload"], "the payload", LARGEST_PAYLOAD),
@@ -74,38 +76,38 @@ def envelope_from(value: Any) -> Envelope:
 
 def _object(value: Any, what: str, names: tuple[str, ...]) -> dict[str, Any]:
     if not isinstance(value, dict):
-        raise refused(Refusal.MALFORMED, f"{what} is not an object with {', '.join(names)}")
+        raise refused(EnvelopeFault.MALFORMED, f"{what} is not an object with {', '.join(names)}")
     if unknown := sorted(value.keys() - set(names)):
-        raise refused(Refusal.UNKNOWN_FIELD, f"{what} holds '{unknown[0][:64]}'; there are {', '.join(names)}")
+        raise refused(EnvelopeFault.UNKNOWN_FIELD, f"{what} holds '{unknown[0][:64]}'; there are {', '.join(names)}")
     if missing := [name for name in names if name not in value]:
-        raise refused(Refusal.MALFORMED, f"{what} lacks '{missing[0]}'")
+        raise refused(EnvelopeFault.MALFORMED, f"{what} lacks '{missing[0]}'")
     return value
 
 
 def _only(signatures: Any) -> Any:
     if not isinstance(signatures, list):
-        raise refused(Refusal.MALFORMED, "signatures is not a list")
+        raise refused(EnvelopeFault.MALFORMED, "signatures is not a list")
     if len(signatures) != 1:
-        raise refused(Refusal.SIGNATURE_COUNT, f"there are {len(signatures)} signatures, not one")
+        raise refused(EnvelopeFault.SIGNATURE_COUNT, f"there are {len(signatures)} signatures, not one")
     return signatures[0]
 
 
 def _text(value: Any, what: str, largest: int) -> str:
     if not isinstance(value, str):
-        raise refused(Refusal.MALFORMED, f"{what} is not text")
+        raise refused(EnvelopeFault.MALFORMED, f"{what} is not text")
     if len(value) > largest:
-        raise refused(Refusal.OVERSIZED, f"{what} has {len(value)} characters, and {largest} are the most")
+        raise refused(EnvelopeFault.OVERSIZED, f"{what} has {len(value)} characters, and {largest} are the most")
     return value
 
 
 def _decoded(value: Any, what: str, largest: int) -> bytes:
     text = _text(value, what, largest)
     if len(text) % 4 or not text:
-        raise refused(Refusal.TRUNCATED, f"{what} has {len(text)} characters of base64, which come in fours")
+        raise refused(EnvelopeFault.TRUNCATED, f"{what} has {len(text)} characters of base64, which come in fours")
     try:
         decoded = base64.b64decode(text, validate=True)
     except (binascii.Error, ValueError) as error:  # ValueError: a character that is not ASCII
-        raise refused(Refusal.MALFORMED, f"{what} is not standard base64: {error}") from None
+        raise refused(EnvelopeFault.MALFORMED, f"{what} is not standard base64: {error}") from None
     if base64.b64encode(decoded).decode() != text:
-        raise refused(Refusal.NOT_CANONICAL, f"{what} is base64 with bits set that mean nothing")
+        raise refused(EnvelopeFault.NOT_CANONICAL, f"{what} is base64 with bits set that mean nothing")
     return decoded

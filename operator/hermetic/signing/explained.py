@@ -1,0 +1,20 @@
+"""Words for programs that carry their own explanation for people."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Self
+
+
+class ExplainedWord(StrEnum):
+    """A CamelCase word with what it means and what to do about it: a page of `hermetic explain`."""
+
+    meaning: str
+    remedy: str
+
+    def __new__(cls, value: str, meaning: str, remedy: str) -> Self:
+        member = str.__new__(cls, value)
+        member._value_ = value
+        member.meaning = meaning
+        member.remedy = remedy
+        return member

@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, StringConstraints
 
+from hermetic.api.engine import Member
 from hermetic.api.field_types import AbsolutePath, DnsLabel, HostName, RelativePath, SourceRange, matches
 from hermetic.api.modeldeployment import Enforcement
 from hermetic.api.node_agents import TrustedNodeAgent
@@ -119,7 +120,7 @@ class AllowedEngineSettings(ApiModel):
         ),
     )
 
-    engine: Literal["vllm", "nim"]
+    engine: Member
     """Engine that they are for: vllm or nim."""
     variables: Annotated[
         list[

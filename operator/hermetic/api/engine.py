@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, get_args
 
 from pydantic import Field, StringConstraints
 
@@ -15,6 +15,9 @@ from hermetic.api.reserved_flags import (
     NO_URL,
 )
 from hermetic.api.rules import ApiModel, Rule, exactly_one, member_is_immutable
+
+if TYPE_CHECKING:
+    from hermetic.api.modeldeployment import ModelDeploymentSpec
 
 Argument = Annotated[
     str,
@@ -48,8 +51,33 @@ class EnvironmentVariable(ApiModel):
 Environment = Annotated[list[EnvironmentVariable], Field(max_length=64), list_of("map", "name")]
 
 
+Member = Literal["vllm", "nim"]
+"""The fields of `spec.engine`, of which exactly one is set."""
+MEMBERS: tuple[Member, ...] = get_args(Member)
+
+
+def _gpus_are_all_used(spec: ModelDeploymentSpec) -> bool:
+    vllm, count = spec.engine.vllm, spec.accelerator.count
+    if vllm is None:
+        return True
+    tensor = vllm.tensor_parallel_size or count // vllm.pipeline_parallel_size
+    return tensor * vllm.pipeline_parallel_size == count
+
+
 class Vllm(ApiModel):
     """vLLM's OpenAI-compatible server, started as `vllm serve`."""
+
+    SPEC_RULES: ClassVar[tuple[Rule, ...]] = (
+        Rule(
+            cel="!has(self.engine.vllm) || self.accelerator.count == self.engine.vllm.pipelineParallelSize * "
+            "(has(self.engine.vllm.tensorParallelSize) ? self.engine.vllm.tensorParallelSize : "
+            "self.accelerator.count / self.engine.vllm.pipelineParallelSize)",
+            message="must equal `engine.vllm.tensorParallelSize` times `pipelineParallelSize`, or be a multiple of "
+            "`pipelineParallelSize` where `tensorParallelSize` is left out",
+            holds=_gpus_are_all_used,
+            field=".accelerator.count",
+        ),
+    )
 
     image: PinnedImage
     """Serving image by digest, from a registry on the operator's allow list, for example
@@ -104,6 +132,29 @@ class Nim(ApiModel):
         ),
     )
 
+    SPEC_RULES: ClassVar[tuple[Rule, ...]] = (
+        Rule(
+            cel="!(has(self.endpoint.apiKey) && has(self.engine.nim))",
+            message="`endpoint.apiKey` needs engine `vllm`: a NIM does not check API keys",
+            holds=lambda spec: spec.endpoint.api_key is None or spec.engine.nim is None,
+            field=".endpoint.apiKey",
+        ),
+        Rule(
+            cel="!has(self.model.aliases) || self.model.aliases.size() == 0 || has(self.engine.vllm)",
+            message="`model.aliases` needs engine `vllm`: a NIM serves one name",
+            holds=lambda spec: not spec.model.aliases or spec.engine.vllm is not None,
+            field=".model.aliases",
+        ),
+        Rule(
+            cel="!has(self.engine.nim) || !has(self.weights.bakedImage) || !has(self.engine.nim.profile)",
+            message="`engine.nim.profile` needs staged weights: a baked image brings its own model folder",
+            holds=lambda spec: (
+                spec.engine.nim is None or spec.weights.baked_image is None or spec.engine.nim.profile is None
+            ),
+            field=".engine.nim.profile",
+        ),
+    )
+
     image: PinnedImage
     """NIM image by digest, from a registry on the operator's allow list."""
     line: Annotated[
@@ -144,7 +195,9 @@ class Nim(ApiModel):
 class Engine(ApiModel):
     """Exactly one inference engine."""
 
-    RULES = (exactly_one("vllm", "nim"), member_is_immutable("vllm", "nim"))
+    RULES = (exactly_one(*MEMBERS), member_is_immutable(*MEMBERS))
+    SPEC_RULES: ClassVar[tuple[Rule, ...]] = (*Vllm.SPEC_RULES, *Nim.SPEC_RULES)
+    """What the engines ask of the other parts of `spec`: rules of the whole of it."""
 
     vllm: Vllm | None = None
     """Serve with vLLM's OpenAI-compatible server.
@@ -154,3 +207,14 @@ class Engine(ApiModel):
     """Serve with an NVIDIA NIM for large language models.
 
     nim: {image: contoso.azurecr.io/nim/llama@sha256:…, line: "2.1"}"""
+
+    @property
+    def member(self) -> Member:
+        """The field that is set: exactly one is, in a spec that its rules accept."""
+        return next(member for member in MEMBERS if getattr(self, member) is not None)
+
+    @property
+    def chosen(self) -> Vllm | Nim:
+        """What it says."""
+        chosen: Vllm | Nim = getattr(self, self.member)
+        return chosen

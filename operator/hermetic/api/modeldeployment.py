@@ -130,48 +130,10 @@ class Isolation(ApiModel):
     """Oldest evidence that still counts, in seconds, 300 to 604800. Default: 86400 (a day)."""
 
 
-def _gpus_are_all_used(spec: ModelDeploymentSpec) -> bool:
-    vllm, count = spec.engine.vllm, spec.accelerator.count
-    if vllm is None:
-        return True
-    tensor = vllm.tensor_parallel_size or count // vllm.pipeline_parallel_size
-    return tensor * vllm.pipeline_parallel_size == count
-
-
 class ModelDeploymentSpec(ApiModel):
     """The model to serve, and how."""
 
-    RULES = (
-        Rule(
-            cel="!has(self.engine.vllm) || self.accelerator.count == self.engine.vllm.pipelineParallelSize * "
-            "(has(self.engine.vllm.tensorParallelSize) ? self.engine.vllm.tensorParallelSize : "
-            "self.accelerator.count / self.engine.vllm.pipelineParallelSize)",
-            message="must equal `engine.vllm.tensorParallelSize` times `pipelineParallelSize`, or be a multiple of "
-            "`pipelineParallelSize` where `tensorParallelSize` is left out",
-            holds=_gpus_are_all_used,
-            field=".accelerator.count",
-        ),
-        Rule(
-            cel="!(has(self.endpoint.apiKey) && has(self.engine.nim))",
-            message="`endpoint.apiKey` needs engine `vllm`: a NIM does not check API keys",
-            holds=lambda spec: spec.endpoint.api_key is None or spec.engine.nim is None,
-            field=".endpoint.apiKey",
-        ),
-        Rule(
-            cel="!has(self.model.aliases) || self.model.aliases.size() == 0 || has(self.engine.vllm)",
-            message="`model.aliases` needs engine `vllm`: a NIM serves one name",
-            holds=lambda spec: not spec.model.aliases or spec.engine.vllm is not None,
-            field=".model.aliases",
-        ),
-        Rule(
-            cel="!has(self.engine.nim) || !has(self.weights.bakedImage) || !has(self.engine.nim.profile)",
-            message="`engine.nim.profile` needs staged weights: a baked image brings its own model folder",
-            holds=lambda spec: (
-                spec.engine.nim is None or spec.weights.baked_image is None or spec.engine.nim.profile is None
-            ),
-            field=".engine.nim.profile",
-        ),
-    )
+    RULES = Engine.SPEC_RULES
 
     model: Model
     """What clients call the model.

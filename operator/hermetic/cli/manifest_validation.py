@@ -45,9 +45,6 @@ GATES_OF_THE_PLATFORM: tuple[Gate, ...] = (registry_is_allowed, share_is_allowed
 
 # Where to point for what a gate says; it names the field in its own words.
 _FIELD_OF = {
-    Reason.ENGINE_VERSION_UNSUPPORTED: "spec.engine.vllm.version",
-    Reason.ENGINE_FLAG_UNKNOWN: "spec.engine.vllm.extraArgs",
-    Reason.ENGINE_FLAG_RESERVED: "spec.engine.vllm.extraArgs",
     Reason.ENGINE_SETTING_NOT_ALLOWED: "spec.engine",
     Reason.MEMORY_TOO_SMALL: "spec.resources.memory",
     Reason.REGISTRY_NOT_ALLOWED: "spec.engine",
@@ -171,7 +168,7 @@ def _blocks(typed: Typed, owner: Owner, spec: ModelDeploymentSpec, policy: Confi
     for gate in (*GATES_OF_THE_SPEC, *(GATES_OF_THE_PLATFORM if policy is not None else ())):
         verdict = gate(spec, world)
         if isinstance(verdict, Blocks):
-            reason, path = verdict.reason, _FIELD_OF.get(verdict.reason, "spec")
+            reason, path = verdict.reason, verdict.field or _FIELD_OF.get(verdict.reason, "spec")
             yield replace(
                 typed.finding(verdict.message, path=path, reason=reason.value, fix=reason.remedy), kind=OperatorRefuses
             )

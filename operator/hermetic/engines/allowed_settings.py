@@ -4,85 +4,57 @@ from __future__ import annotations
 
 import difflib
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
-from hermetic.api.engine import EnvironmentVariable, Nim, Vllm
-from hermetic.api.reserved_flags import MEDIA_FROM_NOWHERE, VLLM_FLAGS
-from hermetic.engines.allow_list import Names, flags_of, variables_of
+from hermetic.api.engine import EnvironmentVariable
+from hermetic.api.reserved_flags import MEDIA_FROM_NOWHERE
+from hermetic.engines.allow_list import Names
 from hermetic.engines.allowed_values import object_of, objection
 from hermetic.engines.extra_arguments import Told, is_flag, read
-from hermetic.engines.vllm_tables import supported_minors, table_for
+from hermetic.engines.flag_tables import FlagTable
+from hermetic.engines.protocol import Refused
 
-_NONE: frozenset[str] = frozenset()
 # Where vLLM takes the method 'custom_class' for leave to import what the draft model names.
 _IMPORTS = frozenset({"--spec-method", "--speculative-config.method"})
 
 
-@dataclass(frozen=True, slots=True)
-class Refused:
-    """One variable or argument that may not be given to the engine: by its name, or for what its value says."""
-
-    field: Literal["variable", "argument"]
-    kind: Literal["name", "value"]
-    name: str
-    why: str
-    near: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Extra:
-    """Names that the operator's configuration allows beside the reviewed ones."""
-
-    variables: frozenset[str] = _NONE
-    arguments: frozenset[str] = _NONE
-
-
-def refused_of_vllm(vllm: Vllm, weights: tuple[str, ...], extra: Extra) -> Iterator[Refused]:
-    """Everything of `extraArgs` and `extraEnv` that may not be given to this release of vLLM."""
-    table = table_for(vllm.version)
-    flags = flags_of("vllm").with_names(extra.arguments)
-    told, _ = read(vllm.extra_args, table)
+def refused_flags(
+    arguments: Sequence[str], table: FlagTable, flags: Names, reserved: Collection[str], weights: tuple[str, ...]
+) -> Iterator[Refused]:
+    """Every argument that is not on the list, as this release reads it. The reserved are refused by another gate."""
+    told, _ = read(arguments, table)
     for one in told:
-        yield from _judged_flag(one, flags, weights)
-    # A variable that the release does not know does nothing, and is refused as a mistake.
-    known = variables_of("vllm")
-    present = Names(known.allowed & table.environment, known.refused, known.paths, {}, {})
-    names = present.joined(variables_of("common")).with_names(extra.variables)
-    yield from _judged_variables(vllm.extra_env, names, weights)
+        if one.flag.name not in reserved:
+            yield from _judged_flag(one, flags, weights)
 
 
-def refused_of_nim(nim: Nim, weights: tuple[str, ...], extra: Extra) -> Iterator[Refused]:
-    """Everything of `extraArgs` and `extraEnv` that may not be given to a NIM of this line."""
-    flags, variables = flags_of("vllm"), variables_of("nim").joined(variables_of("common"))
-    if nim.line.startswith("2."):
-        variables = variables.joined(variables_of("vllm"))
-    if nim.line != "2.0":
-        flags = flags.joined(flags_of("sglang"))
-    flags = flags.with_names(extra.arguments)
-    for one in _read_in_full(nim.extra_args, flags):
+def refused_flags_in_full(
+    arguments: Sequence[str], table: FlagTable, flags: Names, weights: tuple[str, ...]
+) -> Iterator[Refused]:
+    """The same where the release is not known: a flag must be written out, or as `table` spells it."""
+    for one in _read_in_full(arguments, table, flags):
         yield from _judged_flag(one, flags, weights)
-    yield from _judged_variables(nim.extra_env, variables.with_names(extra.variables), weights)
 
 
 @dataclass(frozen=True, slots=True)
 class _InFull:
-    """A flag of a NIM, whose engine has no table: it must be written out."""
+    """A flag of an engine whose release has no table: it must be written out."""
 
     written: str
     name: str
     values: tuple[str, ...]
 
 
-def _read_in_full(arguments: Sequence[str], flags: Names) -> tuple[_InFull, ...]:
+def _read_in_full(arguments: Sequence[str], table: FlagTable, flags: Names) -> tuple[_InFull, ...]:
     """Every flag with every word behind it that is no flag."""
     found: list[_InFull] = []
     for word in arguments:
         if is_flag(word):
             head, equals, value = word.partition("=")
             name = head.partition(".")[0].replace("_", "-")
-            found.append(_InFull(word, _written_out(name, flags), (value,) if equals else ()))
+            found.append(_InFull(word, _written_out(name, table, flags), (value,) if equals else ()))
         elif found:
             found[-1] = _InFull(found[-1].written, found[-1].name, (*found[-1].values, word))
         else:
@@ -90,18 +62,18 @@ def _read_in_full(arguments: Sequence[str], flags: Names) -> tuple[_InFull, ...]
     return tuple(found)
 
 
-def _written_out(name: str, flags: Names) -> str:
-    """The flag that vLLM's newest table knows by this spelling (an alias or a negation), else the word itself."""
+def _written_out(name: str, table: FlagTable, flags: Names) -> str:
+    """The flag that the table knows by this spelling (an alias or a negation), else the word itself."""
     if name in flags.allowed:
         return name
-    flag = table_for(supported_minors()[-1]).flag(name)
+    flag = table.flag(name)
     return flag.name if flag is not None else name
 
 
 def _judged_flag(one: Told | _InFull, flags: Names, weights: tuple[str, ...]) -> Iterator[Refused]:
     name = one.flag.name if isinstance(one, Told) else one.name
-    if one.written == MEDIA_FROM_NOWHERE or (isinstance(one, Told) and name in VLLM_FLAGS):
-        return  # the exception that closes something; what is reserved is refused with its own reason
+    if one.written == MEDIA_FROM_NOWHERE:
+        return  # the exception that closes something
     if name not in flags.allowed:
         yield Refused("argument", "name", name, flags.why_not(name), _near(name, flags.allowed))
         return
@@ -159,9 +131,10 @@ def _as_text(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value)
 
 
-def _judged_variables(
+def refused_variables(
     variables: Iterable[EnvironmentVariable], names: Names, weights: tuple[str, ...]
 ) -> Iterator[Refused]:
+    """Every variable that is not on the list, or whose value says what it may not."""
     for variable in variables:
         if variable.name not in names.allowed:
             yield Refused(

@@ -1,6 +1,6 @@
-"""What vLLM's parser would refuse of a flag that it knows: a value that is missing, of another type, or no JSON.
+"""What an engine's parser would refuse of a flag that it knows: a value that is missing, of another type, or no JSON.
 
-vLLM ends with exit code 2 for each of these, minutes after the pod was scheduled.
+The engine ends with exit code 2 for each of these, minutes after the pod was scheduled.
 """
 
 from __future__ import annotations
@@ -10,31 +10,25 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 
 from hermetic.engines.extra_arguments import Told
-from hermetic.engines.vllm_tables import VllmTable
+from hermetic.engines.flag_tables import FlagTable
 
 LONGEST_SHOWN = 64
 # vLLM's human_readable_int: powers of ten in lower case, with a fraction if need be; powers of two in upper case.
 _SIZE = re.compile(r"\d+(?:\.\d+)?[kmgt]|\d+[KMGT]", re.ASCII)
-_NOTHING = ("None", "none")
-# vLLM's validate_parsed_serve_args
-_TOGETHER = {
-    "--enable-auto-tool-choice": "--tool-call-parser",
-    "--enable-log-outputs": "--enable-log-requests",
-}
 
 
-def refused(told: Sequence[Told], table: VllmTable) -> Iterator[str]:
+def refused(told: Sequence[Told], table: FlagTable) -> Iterator[str]:
     """One clause for each argument that this release would refuse; nothing for keys of JSON values."""
     for one in told:
         if "." not in one.written.partition("=")[0]:
             yield from _refused(one, table)
     names = {one.flag.name for one in told if one.written.partition("=")[0] not in one.flag.negations}
-    for flag, needed in _TOGETHER.items():
+    for flag, needed in table.dialect.together:
         if flag in names and needed not in names:
             yield f"'{flag}', which needs '{needed}' beside it"
 
 
-def _refused(one: Told, table: VllmTable) -> Iterator[str]:
+def _refused(one: Told, table: FlagTable) -> Iterator[str]:
     name, equals, _ = one.written.partition("=")
     if one.flag.value == "none":
         if equals:
@@ -43,11 +37,11 @@ def _refused(one: Told, table: VllmTable) -> Iterator[str]:
     if not one.values and one.flag.value in ("one", "many") and not _is_glued(name, one, table):
         yield f"'{shown(one.written)}' without the value that it needs"
     for value in one.values:
-        if value not in _NOTHING and (wanted := _wanted(one.flag.type, value)):
+        if value not in table.dialect.nothing and (wanted := _wanted(one.flag.type, value)):
             yield f"'{shown(value)}' for {one.flag.name}, which takes {wanted}"
 
 
-def _is_glued(name: str, one: Told, table: VllmTable) -> bool:
+def _is_glued(name: str, one: Told, table: FlagTable) -> bool:
     """Whether the value sticks to a short flag: '-qfp8', '-O3'."""
     return not name.startswith("--") and (name not in one.flag.spellings or name in table.shorthands)
 

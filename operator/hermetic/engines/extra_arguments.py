@@ -1,4 +1,4 @@
-"""What a user's own arguments tell vLLM, read as its parser would read them."""
+"""What a user's own arguments tell an engine, read as its parser would read them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from hermetic.engines.vllm_tables import Flag, VllmTable
+from hermetic.engines.flag_tables import Flag, FlagTable
 
 _ROOM = {"none": 0, "one": 1, "optional": 1, "many": sys.maxsize}
 
@@ -26,7 +26,7 @@ class Told:
 
 
 def is_flag(argument: str) -> bool:
-    """Whether vLLM would look for a flag of this name, and not take it for a value."""
+    """Whether the engine would look for a flag of this name, and not take it for a value."""
     return argument.startswith("-") and not argument.lstrip("-").replace(".", "", 1).isdigit()
 
 
@@ -35,8 +35,8 @@ def is_choice(flag: Flag, value: str) -> bool:
     return not flag.choices or value in flag.choices or value.lower() == "none"
 
 
-def read(arguments: Sequence[str], table: VllmTable) -> tuple[tuple[Told, ...], tuple[str, ...]]:
-    """Every flag with its values, and the words that belong to none: vLLM would take those for another model.
+def read(arguments: Sequence[str], table: FlagTable) -> tuple[tuple[Told, ...], tuple[str, ...]]:
+    """Every flag with its values, and the words that belong to none: the engine would take those for another model.
 
     Flags that the version does not know are passed over: whoever asks has refused them before.
     """

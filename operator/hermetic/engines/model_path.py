@@ -13,3 +13,8 @@ def model_path(weights: Weights) -> str:
     if weights.image_volume is not None and weights.image_volume.path:
         return f"{WEIGHTS}/{weights.image_volume.path}"
     return WEIGHTS
+
+
+def model_folders(weights: Weights) -> tuple[str, ...]:
+    """Every folder of the container in which there may be weights."""
+    return tuple(dict.fromkeys((WEIGHTS, model_path(weights))))

@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from hermetic.api.engine import Nim
+from hermetic.api.engine import Member, Nim
 from hermetic.api.modeldeployment import ModelDeploymentSpec
 from hermetic.api.reserved_flags import MEDIA_FROM_NOWHERE
+from hermetic.engines.allow_list import flags_of, variables_of
+from hermetic.engines.allowed_settings import refused_flags_in_full, refused_variables
+from hermetic.engines.failure_signatures import SIGNATURES, Signatures
 from hermetic.engines.launch import (
     PROPAGATION_SECONDS,
     TEARDOWN_SECONDS,
@@ -17,11 +20,54 @@ from hermetic.engines.launch import (
     literal,
     pod_address,
 )
-from hermetic.engines.model_path import model_path
+from hermetic.engines.model_path import model_folders, model_path
 from hermetic.engines.offline_environment import OFFLINE
+from hermetic.engines.protocol import Extra, Objection, Refused
+from hermetic.engines.vllm_tables import supported_minors, table_for
 
 CACHE = "/opt/nim/.cache"
 READY_PATH = "/v1/health/ready"
+
+
+class _Nim:
+    """`spec.engine.nim`."""
+
+    member: Member = "nim"
+    name = "NIM"
+    release_field = "line"
+    ready_path = READY_PATH
+    without_a_key = ""
+    signatures: Signatures = SIGNATURES
+
+    def launch(self, spec: ModelDeploymentSpec) -> Launch:
+        return launch(spec, _of(spec))
+
+    def tensor_parallel_size(self, spec: ModelDeploymentSpec) -> int:
+        """A NIM's profile decides for itself: all GPUs of the pod at most."""
+        return spec.accelerator.count
+
+    def objection(self, spec: ModelDeploymentSpec) -> Objection | None:  # noqa: ARG002 - its lines have no tables
+        return None
+
+    def refused_settings(self, spec: ModelDeploymentSpec, extra: Extra) -> Iterator[Refused]:
+        nim = _of(spec)
+        weights = (*model_folders(spec.weights), *((nim.model_path,) if nim.model_path is not None else ()))
+        flags, variables = flags_of("vllm"), variables_of("nim").joined(variables_of("common"))
+        if nim.line.startswith("2."):
+            variables = variables.joined(variables_of("vllm"))
+        if nim.line != "2.0":
+            flags = flags.joined(flags_of("sglang"))
+        newest = table_for(supported_minors()[-1])
+        yield from refused_flags_in_full(nim.extra_args, newest, flags.with_names(extra.arguments), weights)
+        yield from refused_variables(nim.extra_env, variables.with_names(extra.variables), weights)
+
+
+NIM = _Nim()
+
+
+def _of(spec: ModelDeploymentSpec) -> Nim:
+    assert spec.engine.nim is not None  # noqa: S101 - the registry asks for specs of this engine alone
+    return spec.engine.nim
 
 
 def launch(spec: ModelDeploymentSpec, nim: Nim) -> Launch:

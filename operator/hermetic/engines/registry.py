@@ -1,39 +1,45 @@
-"""The one place that chooses an engine."""
+"""Every engine, by its field of `spec.engine`. A new one is one folder, its model in `api/`, and one line here."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from hermetic.api.engine import Member
 from hermetic.api.modeldeployment import ModelDeploymentSpec
-from hermetic.engines import nim, vllm
 from hermetic.engines.launch import Launch
+from hermetic.engines.nim import NIM
+from hermetic.engines.protocol import Engine
+from hermetic.engines.vllm import VLLM
+
+ENGINES: Mapping[Member, Engine] = MappingProxyType({engine.member: engine for engine in (VLLM, NIM)})
+
+
+def engine_of(spec: ModelDeploymentSpec) -> Engine:
+    """The engine of this spec, which has exactly one (the union rule says so)."""
+    return ENGINES[spec.engine.member]
 
 
 def launch(spec: ModelDeploymentSpec) -> Launch:
-    """How the engine of this spec is started; the spec has exactly one (the union rule says so)."""
-    if spec.engine.vllm is not None:
-        return vllm.launch(spec, spec.engine.vllm)
-    assert spec.engine.nim is not None  # noqa: S101 - guarded by the union rule of Engine
-    return nim.launch(spec, spec.engine.nim)
+    """How the engine of this spec is started."""
+    return engine_of(spec).launch(spec)
 
 
 def image(spec: ModelDeploymentSpec) -> str:
     """The serving image, by digest."""
-    engine = spec.engine.vllm or spec.engine.nim
-    assert engine is not None  # noqa: S101 - guarded by the union rule of Engine
-    return engine.image
+    return spec.engine.chosen.image
 
 
 def engine_name(spec: ModelDeploymentSpec) -> str:
     """The engine as people write it."""
-    return "vLLM" if spec.engine.vllm is not None else "NIM"
+    return engine_of(spec).name
 
 
 def ready_path(spec: ModelDeploymentSpec) -> str:
     """The path on which the engine says that it serves, of whichever version it is."""
-    return vllm.READY_PATH if spec.engine.vllm is not None else nim.READY_PATH
+    return engine_of(spec).ready_path
 
 
 def tensor_parallel_size(spec: ModelDeploymentSpec) -> int:
     """GPUs that share each layer; a NIM's profile decides for itself, all GPUs of the pod at most."""
-    if spec.engine.vllm is not None:
-        return vllm.tensor_parallel_size(spec, spec.engine.vllm)
-    return spec.accelerator.count
+    return engine_of(spec).tensor_parallel_size(spec)

@@ -5,11 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from hermetic.api.engine import Vllm
+from hermetic.api.engine import Member, Vllm
 from hermetic.api.modeldeployment import ModelDeploymentSpec
-from hermetic.api.reserved_flags import NOWHERE
+from hermetic.api.reserved_flags import NOWHERE, VLLM_FLAGS
+from hermetic.engines.allow_list import Names, flags_of, variables_of
+from hermetic.engines.allowed_settings import refused_flags, refused_variables
 from hermetic.engines.error_capture import keeping_first_errors
-from hermetic.engines.extra_arguments import is_flag
+from hermetic.engines.failure_signatures import SIGNATURES, Signatures
+from hermetic.engines.flag_objections import Typed, objection
+from hermetic.engines.flag_tables import FlagTable
 from hermetic.engines.launch import (
     PROPAGATION_SECONDS,
     TEARDOWN_SECONDS,
@@ -20,9 +24,10 @@ from hermetic.engines.launch import (
     literal,
     pod_address,
 )
-from hermetic.engines.model_path import model_path
+from hermetic.engines.model_path import model_folders, model_path
 from hermetic.engines.offline_environment import OFFLINE, cache_folders
-from hermetic.engines.vllm_tables import VllmTable, table_for
+from hermetic.engines.protocol import Extra, Objection, Refused
+from hermetic.engines.vllm_tables import TABLES, table_for
 
 HOME = "/home/hermetic"
 READY_PATH = "/health"
@@ -31,6 +36,48 @@ WITHOUT_A_KEY = (
 )
 VOCABULARY_INCLUDED = 31
 """The minor release of vLLM 0 whose `oss-harmony` has the vocabulary in it, and fails when told to read another."""
+
+
+class _Vllm:
+    """`spec.engine.vllm`."""
+
+    member: Member = "vllm"
+    name = "vLLM"
+    release_field = "version"
+    ready_path = READY_PATH
+    without_a_key = WITHOUT_A_KEY
+    signatures: Signatures = SIGNATURES
+
+    def launch(self, spec: ModelDeploymentSpec) -> Launch:
+        return launch(spec, _of(spec))
+
+    def tensor_parallel_size(self, spec: ModelDeploymentSpec) -> int:
+        return tensor_parallel_size(spec, _of(spec))
+
+    def objection(self, spec: ModelDeploymentSpec) -> Objection | None:
+        vllm = _of(spec)
+        chosen = (("kvCacheDtype", "--kv-cache-dtype", vllm.kv_cache_dtype),) if vllm.kv_cache_dtype is not None else ()
+        return objection(Typed(self.member, vllm.version, vllm.extra_args, chosen), TABLES, VLLM_FLAGS)
+
+    def refused_settings(self, spec: ModelDeploymentSpec, extra: Extra) -> Iterator[Refused]:
+        vllm, weights = _of(spec), model_folders(spec.weights)
+        if not TABLES.is_supported(vllm.version):  # `objection` says so
+            return
+        table, flags = table_for(vllm.version), flags_of("vllm").with_names(extra.arguments)
+        yield from refused_flags(vllm.extra_args, table, flags, VLLM_FLAGS, weights)
+        # A variable that the release does not know does nothing, and is refused as a mistake.
+        known = variables_of("vllm")
+        present = Names(known.allowed & table.environment, known.refused, known.paths, {}, {})
+        names = present.joined(variables_of("common")).with_names(extra.variables)
+        yield from refused_variables(vllm.extra_env, names, weights)
+
+
+VLLM = _Vllm()
+
+
+def _of(spec: ModelDeploymentSpec) -> Vllm:
+    assert spec.engine.vllm is not None  # noqa: S101 - the registry asks for specs of this engine alone
+    return spec.engine.vllm
 
 
 def launch(spec: ModelDeploymentSpec, vllm: Vllm) -> Launch:
@@ -64,13 +111,7 @@ def tensor_parallel_size(spec: ModelDeploymentSpec, vllm: Vllm) -> int:
     return vllm.tensor_parallel_size or spec.accelerator.count // vllm.pipeline_parallel_size
 
 
-def unknown_flags(vllm: Vllm) -> tuple[str, ...]:
-    """The arguments of extraArgs that this version would refuse."""
-    table = table_for(vllm.version)
-    return tuple(argument for argument in vllm.extra_args if is_flag(argument) and not table.knows(argument))
-
-
-def _rendered_flags(spec: ModelDeploymentSpec, vllm: Vllm, table: VllmTable) -> tuple[str, ...]:
+def _rendered_flags(spec: ModelDeploymentSpec, vllm: Vllm, table: FlagTable) -> tuple[str, ...]:
     known = [flag for flag in _flags(spec, vllm) if table.knows(flag[0])]
     return tuple(word for flag in known for word in flag)
 
@@ -100,7 +141,7 @@ def _flags(spec: ModelDeploymentSpec, vllm: Vllm) -> Iterator[tuple[str, ...]]:
         yield ("--enable-ssl-refresh",)
 
 
-def _environment(spec: ModelDeploymentSpec, vllm: Vllm, table: VllmTable) -> tuple[dict[str, Any], ...]:
+def _environment(spec: ModelDeploymentSpec, vllm: Vllm, table: FlagTable) -> tuple[dict[str, Any], ...]:
     ours = [
         *OFFLINE,
         *cache_folders(HOME),

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator
-from typing import Literal
+from collections.abc import Iterable
 
 from hermetic.api.configuration import covers
 from hermetic.api.modeldeployment import ModelDeploymentSpec
 from hermetic.api.reasons import Reason
-from hermetic.engines.allowed_settings import Extra, Refused, refused_of_nim, refused_of_vllm
-from hermetic.engines.launch import WEIGHTS
-from hermetic.engines.model_path import model_path
-from hermetic.engines.vllm_tables import is_supported
+from hermetic.engines.protocol import Extra, Refused
+from hermetic.engines.registry import engine_of
 from hermetic.plan.gate_results import HOLDS, Blocks, Verdict
 from hermetic.plan.snapshot import World
 
@@ -21,23 +18,13 @@ SHOWN = 3
 
 def engine_settings_are_allowed(spec: ModelDeploymentSpec, world: World) -> Verdict:
     """Every variable and flag is on the reviewed list of this engine, and no value names an address or code."""
-    engine: Literal["vllm", "nim"] = "vllm" if spec.engine.vllm is not None else "nim"
-    refused = list(itertools.islice(_refused(spec, _extra(engine, world)), SHOWN + 1))
+    engine = spec.engine.member
+    refused = list(itertools.islice(engine_of(spec).refused_settings(spec, _extra(engine, world)), SHOWN + 1))
     if not refused:
         return HOLDS
     told = "; ".join(_in_words(one, engine) for one in refused[:SHOWN])
     more = "; and more" if len(refused) > SHOWN else ""
     return Blocks(Reason.ENGINE_SETTING_NOT_ALLOWED, f"{told}{more}{_line(refused, engine, world.owner.namespace)}")
-
-
-def _refused(spec: ModelDeploymentSpec, extra: Extra) -> Iterator[Refused]:
-    vllm, nim = spec.engine.vllm, spec.engine.nim
-    weights = tuple(dict.fromkeys((WEIGHTS, model_path(spec.weights))))
-    if vllm is not None and is_supported(vllm.version):  # another gate speaks of the version
-        yield from refused_of_vllm(vllm, weights, extra)
-    if nim is not None:
-        folders = (*weights, nim.model_path) if nim.model_path is not None else weights
-        yield from refused_of_nim(nim, folders, extra)
 
 
 def _extra(engine: str, world: World) -> Extra:

@@ -19,12 +19,16 @@ class Holds:
 
 @dataclass(frozen=True, slots=True)
 class Blocks:
-    """The question is answered with no, or (`truth` Unknown) cannot be answered; `condition` is the one it decides."""
+    """The question is answered with no, or (`truth` Unknown) cannot be answered; `condition` is the one it decides.
+
+    `field` is the path of what it is about, where the reason alone does not say so.
+    """
 
     reason: Reason
     message: str
     condition: ConditionType | None = None
     truth: Literal["False", "Unknown"] = "False"
+    field: str = ""
 
 
 Verdict = Holds | Blocks

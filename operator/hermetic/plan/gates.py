@@ -2,22 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Iterator
-
 from hermetic.api.conditions import ConditionType
 from hermetic.api.configuration import AllowedShare, covers
-from hermetic.api.engine import Vllm
 from hermetic.api.modeldeployment import ModelDeploymentSpec
 from hermetic.api.quantities import parse_quantity
 from hermetic.api.reasons import Reason
-from hermetic.api.reserved_flags import MEDIA_FROM_NOWHERE, VLLM_FLAGS
 from hermetic.api.weights import AzureFiles
-from hermetic.engines import vllm
-from hermetic.engines.argument_values import refused
-from hermetic.engines.extra_arguments import Told, is_choice, read
-from hermetic.engines.registry import image
-from hermetic.engines.vllm_tables import Flag, UnsupportedVersion, VllmTable, supported_minors, table_for
+from hermetic.engines.registry import engine_of, image
 from hermetic.objects.volumes import shared_memory_limit
 from hermetic.objects.weights_volume import share_of, storage_account
 from hermetic.plan.engine_settings import engine_settings_are_allowed
@@ -26,9 +17,6 @@ from hermetic.plan.scheduling import eligible_nodes
 from hermetic.plan.snapshot import World
 
 __all__ = ["GATES", "HOLDS", "Blocks", "Gate", "Holds", "Verdict", "first_block"]
-
-LIKE_A_FLAG = 0.75
-"""How alike two flags are, of 1, before one is offered for the other: half of every flag is the same words."""
 
 
 def registry_is_allowed(spec: ModelDeploymentSpec, world: World) -> Verdict:
@@ -150,73 +138,9 @@ def _azure_line(files: AzureFiles) -> str:
 
 
 def engine_flags_are_known(spec: ModelDeploymentSpec, _: World) -> Verdict:
-    """The engine's version has a table, knows every extra argument, and none of them reaches a reserved flag."""
-    engine = spec.engine.vllm
-    if engine is None:
-        return HOLDS
-    try:
-        table = table_for(engine.version)
-    except UnsupportedVersion:
-        return Blocks(
-            Reason.ENGINE_VERSION_UNSUPPORTED,
-            f"`engine.vllm.version` '{engine.version}' is not supported; "
-            f"use a release of {', '.join(supported_minors())}",
-        )
-    if unknown := vllm.unknown_flags(engine):
-        return Blocks(
-            Reason.ENGINE_FLAG_UNKNOWN,
-            f"`engine.vllm.extraArgs` holds {_quoted(unknown)}, which vLLM {table.version} does not know"
-            f"{_did_you_mean(unknown[0], table)}",
-        )
-    return _flags_that_vllm_would_refuse(engine, table)
-
-
-def _did_you_mean(argument: str, table: VllmTable) -> str:
-    near = difflib.get_close_matches(argument.partition("=")[0], sorted(table.flags), n=1, cutoff=LIKE_A_FLAG)
-    return f"; did you mean '{near[0]}'?" if near else ""
-
-
-def _flags_that_vllm_would_refuse(engine: Vllm, table: VllmTable) -> Verdict:
-    """A reserved flag, a word that belongs to no flag, or a value that is none of the flag's choices."""
-    for argument in engine.extra_args:
-        reached = [flag.name for flag in table.understood_as(argument) if flag.name in VLLM_FLAGS]
-        if reached and argument.startswith("-") and argument != MEDIA_FROM_NOWHERE:
-            return Blocks(
-                Reason.ENGINE_FLAG_RESERVED,
-                f"`engine.vllm.extraArgs` holds '{argument}', which vLLM takes for '{reached[0]}': "
-                f"{VLLM_FLAGS[reached[0]]}",
-            )
-    told, stray = read(engine.extra_args, table)
-    if stray:
-        return Blocks(
-            Reason.ENGINE_FLAG_UNKNOWN,
-            f"`engine.vllm.extraArgs` holds {_quoted(stray)}, which belongs to no flag: vLLM would take it for another "
-            "model; remove it, or write it behind the flag that it is the value of",
-        )
-    for field, flag, value in _wrong_choices(engine, table, told):
-        return Blocks(
-            Reason.ENGINE_FLAG_UNKNOWN,
-            f"{field} says '{value}' for {flag.name}, for which vLLM {table.version} knows: {', '.join(flag.choices)}",
-        )
-    if clause := next(refused(told, table), ""):
-        return Blocks(
-            Reason.ENGINE_FLAG_UNKNOWN,
-            f"`engine.vllm.extraArgs` holds {clause}: vLLM {table.version} would end with exit code 2",
-        )
-    return HOLDS
-
-
-def _wrong_choices(engine: Vllm, table: VllmTable, told: tuple[Told, ...]) -> Iterator[tuple[str, Flag, str]]:
-    """(field, flag, value) of every value that this version does not know."""
-    flag, dtype = table.flags.get("--kv-cache-dtype"), engine.kv_cache_dtype
-    if flag is not None and dtype is not None and not is_choice(flag, dtype):
-        yield "`engine.vllm.kvCacheDtype`", flag, dtype
-    for one in told:
-        yield from (("`engine.vllm.extraArgs`", one.flag, value) for value in one.wrong_values())
-
-
-def _quoted(words: tuple[str, ...]) -> str:
-    return ", ".join(f"'{word}'" for word in words)
+    """The engine knows its release, every extra argument, and none of them reaches a reserved flag."""
+    found = engine_of(spec).objection(spec)
+    return Blocks(found.reason, found.message, field=found.field) if found is not None else HOLDS
 
 
 def image_volumes_are_supported(spec: ModelDeploymentSpec, world: World) -> Verdict:

@@ -11,7 +11,7 @@ from typing import Any
 from hermetic.api.modeldeployment import ModelDeploymentSpec
 from hermetic.api.reasons import Reason
 from hermetic.engines.failure_signatures import diagnose, telling_line
-from hermetic.engines.registry import launch
+from hermetic.engines.registry import engine_of, launch
 from hermetic.kinds import DEPLOYMENT
 from hermetic.objects.names import template_of
 from hermetic.plan.api_rejections import refused_pod
@@ -108,12 +108,14 @@ def _pull_message(image: str, message: str) -> str:
 
 def _of_end(spec: ModelDeploymentSpec, status: Status, ended: Status) -> Trouble | None:
     """The container ended: of memory, of a cause that the engine named, of slowness, or of something unknown."""
-    words, code = ended.get("message", ""), ended.get("exitCode", 0)
+    words, code, signatures = ended.get("message", ""), ended.get("exitCode", 0), engine_of(spec).signatures
     if ended.get("reason") == "OOMKilled":
         limit = spec.resources.memory or "the node's memory"
         return Trouble(Reason.OUT_OF_MEMORY, f"container '{status['name']}' used more memory than {limit}")
-    if (cause := diagnose(words)) is not None:
-        return Trouble(cause, f"container '{status['name']}' ended with exit code {code}: {telling_line(words)}")
+    if (cause := diagnose(words, signatures)) is not None:
+        return Trouble(
+            cause, f"container '{status['name']}' ended with exit code {code}: {telling_line(words, signatures)}"
+        )
     if _was_ended_for_slowness(spec, ended) and not status.get("started"):
         return Trouble(
             Reason.STARTUP_BUDGET_EXCEEDED,
@@ -122,7 +124,7 @@ def _of_end(spec: ModelDeploymentSpec, status: Status, ended: Status) -> Trouble
     # One unexplained end may be an accident; the kubelet starts the container again by itself.
     if status.get("restartCount", 0) < 2:
         return None
-    last = telling_line(words)
+    last = telling_line(words, signatures)
     # Of an engine that was killed with its container the kubelet keeps 2 KiB of log: the cause may be further up.
     tail = f": {last}" if last else ""
     return Trouble(

@@ -10,8 +10,7 @@ from hermetic.api.condition_updates import Said, dated
 from hermetic.api.conditions import ConditionType
 from hermetic.api.modeldeployment import ModelDeploymentSpec
 from hermetic.api.reasons import Reason
-from hermetic.engines import vllm
-from hermetic.engines.registry import engine_name, tensor_parallel_size
+from hermetic.engines.registry import engine_name, engine_of, tensor_parallel_size
 from hermetic.kinds import DEPLOYMENT, SERVICE
 from hermetic.objects.names import selector
 from hermetic.plan.addresses import load_balancer_addresses, public_addresses
@@ -127,7 +126,7 @@ def _as_asked(spec: ModelDeploymentSpec, world: World, service: Mapping[str, Any
     if world.unseen:
         words = f"the operator may not list {', '.join(world.unseen)}, of which one may lead to the pods from outside"
         return Said(kind, "Unknown", Reason.PERMISSION_LOST, f"{words}; apply the RBAC of manifests/")
-    keyless = f"; {vllm.WITHOUT_A_KEY}" if spec.endpoint.api_key is not None else ""
+    keyless = f"; {engine_of(spec).without_a_key}" if spec.endpoint.api_key is not None else ""
     if spec.endpoint.internal_load_balancer is None:
         return Said(kind, "True", Reason.CLUSTER_INTERNAL, "reachable inside the cluster only" + keyless)
     if _private_address(spec, service) is None:

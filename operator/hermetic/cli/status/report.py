@@ -15,6 +15,7 @@ from hermetic.api.reasons import REASONS, Reason
 from hermetic.api.times import moment_in
 from hermetic.cli.status.isolation import Proof, proof
 from hermetic.cli.status.remedies import Remedy, remedy_for
+from hermetic.engines.registry import ENGINES
 
 Manifest = Mapping[str, Any]
 
@@ -183,10 +184,10 @@ def _blocks(ready: Observed, serving: int) -> str:
 
 
 def _engine(spec: Manifest) -> str:
-    if vllm := _part(spec, "engine", "vllm"):
-        return f"vLLM {vllm.get('version', '')}".rstrip()
-    nim = _part(spec, "engine", "nim")
-    return f"NIM {nim.get('line', '')}".rstrip() if nim else ""
+    for engine in ENGINES.values():
+        if part := _part(spec, "engine", engine.member):
+            return f"{engine.name} {part.get(engine.release_field, '')}".rstrip()
+    return ""
 
 
 def _weights(weights: Manifest) -> str:

@@ -1,0 +1,172 @@
+"""Which flags and environment variables each supported release of an engine understands, and how its parser reads them.
+
+An unknown flag ends an engine with exit 2, so whatever is rendered is held against these tables first. They are derived
+from the engines' own published sources and never edited by hand; the files of a folder are all there is to know about
+what is supported.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib.resources import files
+from types import MappingProxyType
+from typing import Any, Literal
+
+Arity = Literal["none", "one", "optional", "many"]
+
+
+class UnsupportedVersion(ValueError):
+    """There is no table for the version; the message names the supported releases."""
+
+    def __init__(self, product: str, version: str, supported: tuple[str, ...]) -> None:
+        super().__init__(f"{product} {version!r} is not supported, only {', '.join(supported)}")
+        self.version = version
+
+
+@dataclass(frozen=True)
+class Flag:
+    """One flag of an engine's server.
+
+    `value` says what follows it: nothing, exactly one value, at most one, or at least one. `negations` switch a boolean
+    off (`--no-enforce-eager`). `type` is int, float, size (an integer that may end in k, M, ...), json, object (a JSON
+    object) or text.
+    `choices` is empty where the engine takes anything of that type.
+    """
+
+    name: str
+    value: Arity
+    aliases: tuple[str, ...] = ()
+    negations: tuple[str, ...] = ()
+    choices: tuple[str, ...] = ()
+    type: str = "text"
+    repeats: bool = False
+
+    @property
+    def boolean(self) -> bool:
+        return bool(self.negations)
+
+    @property
+    def spellings(self) -> tuple[str, ...]:
+        """Every option string that reaches this flag, abbreviations aside."""
+        return (self.name, *self.aliases, *self.negations)
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """What the parser of one engine does beside argparse.
+
+    `dashes`: '_' counts as '-', and `--flag.key value` sets a key of a JSON value. `nothing`: words that stand for no
+    value, whatever the type. `together`: a flag, and the one that must stand beside it.
+    """
+
+    product: str
+    dashes: bool
+    nothing: tuple[str, ...] = ()
+    together: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True)
+class FlagTable:
+    """What one release understands; `sha256` is that of the distribution it was read from."""
+
+    version: str
+    sha256: str
+    flags: Mapping[str, Flag]
+    environment: frozenset[str]
+    shorthands: Mapping[str, str]
+    dialect: Dialect
+
+    def flag(self, option: str) -> Flag | None:
+        """The flag written out as `option` (a name, an alias or a negation); abbreviations do not count."""
+        return self._by_spelling.get(self._option(option))
+
+    def knows(self, argument: str) -> bool:
+        """Whether the engine would take the argument for one of its flags: in full, or abbreviated unambiguously."""
+        return len(self.understood_as(argument)) == 1
+
+    def understood_as(self, argument: str) -> tuple[Flag, ...]:
+        """Every flag that the engine's parser could take this command line argument for.
+
+        None: not a flag. One: it is taken for that flag, written out or abbreviated. More: it is refused as ambiguous.
+        `--flag=value` and, as the dialect has it, underscores, `--json-flag.key value` and `-O3` count as there.
+        """
+        for prefix, name in self.shorthands.items():
+            if argument.startswith(prefix):
+                return (self.flags[name],)
+        if (written_out := self.flag(argument)) is not None:
+            return (written_out,)
+        option = self._option(argument)
+        reached = {flag.name: flag for spelling, flag in self._by_spelling.items() if _abbreviates(option, spelling)}
+        return tuple(reached.values())
+
+    @functools.cached_property
+    def _by_spelling(self) -> Mapping[str, Flag]:
+        return {spelling: flag for flag in self.flags.values() for spelling in flag.spellings}
+
+    def _option(self, argument: str) -> str:
+        """The option alone, as the parser normalises it: no `=value`, and what else the dialect says."""
+        option = argument.split("=", 1)[0]
+        if not (self.dialect.dashes and option.startswith("--")):
+            return option
+        return option.split(".", 1)[0].replace("_", "-")
+
+
+class TableFolder:
+    """The tables of one engine: files `<release>.json` of a package; `release` finds that in a version, as group 1."""
+
+    def __init__(self, package: str, dialect: Dialect, release: str) -> None:
+        self._package, self._dialect, self._release = package, dialect, re.compile(release)
+        self._read = functools.cache(self._table)
+
+    @functools.cached_property
+    def supported(self) -> tuple[str, ...]:
+        """The releases that have a table, oldest first."""
+        names = (entry.name for entry in files(self._package).iterdir())
+        releases = (name.removesuffix(".json") for name in names if name.endswith(".json"))
+        return tuple(sorted(releases, key=lambda release: tuple(map(int, release.split(".")))))
+
+    def table_for(self, version: str) -> FlagTable:
+        """The table of the version's release; raises UnsupportedVersion for any other, and for what is no version."""
+        stated = self._release.match(version)
+        if stated is None or stated[1] not in self.supported:
+            raise UnsupportedVersion(self._dialect.product, version, self.supported)
+        return self._read(stated[1])
+
+    def is_supported(self, version: str) -> bool:
+        """Whether the version's release has a table."""
+        stated = self._release.match(version)
+        return stated is not None and stated[1] in self.supported
+
+    def _table(self, release: str) -> FlagTable:
+        stated = json.loads(files(self._package).joinpath(f"{release}.json").read_text(encoding="utf-8"))
+        return FlagTable(
+            version=stated["version"],
+            sha256=stated["sha256"],
+            flags=MappingProxyType({name: _flag(name, shape) for name, shape in stated["flags"].items()}),
+            environment=frozenset(stated["environment"]),
+            shorthands=MappingProxyType(stated["shorthands"]),
+            dialect=self._dialect,
+        )
+
+
+def _flag(name: str, shape: Mapping[str, Any]) -> Flag:
+    return Flag(
+        name=name,
+        value=shape["value"],
+        aliases=tuple(shape.get("aliases", ())),
+        negations=tuple(shape.get("negations", ())),
+        choices=tuple(shape.get("choices", ())),
+        type=shape.get("type", "text"),
+        repeats=shape.get("repeats", False),
+    )
+
+
+def _abbreviates(option: str, spelling: str) -> bool:
+    """argparse's reading: a long name by any prefix, a short one also with its value glued on (-qfp8)."""
+    if option.startswith("--"):
+        return spelling.startswith(option)
+    return len(option) > 1 and option[0] == "-" and (spelling == option[:2] or spelling.startswith(option))

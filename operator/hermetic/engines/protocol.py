@@ -1,0 +1,87 @@
+"""What the product asks of an inference engine. `registry.py` holds every implementation."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+from hermetic.api.engine import Member
+from hermetic.api.modeldeployment import ModelDeploymentSpec
+from hermetic.api.reasons import Reason
+from hermetic.engines.failure_signatures import Signatures
+from hermetic.engines.launch import Launch
+
+_NONE: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Objection:
+    """Why an engine could not be started from a spec; `field` is the path of what is wrong, as in `spec.engine`."""
+
+    reason: Reason
+    message: str
+    field: str
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """One variable or argument that may not be given to the engine: by its name, or for what its value says."""
+
+    field: Literal["variable", "argument"]
+    kind: Literal["name", "value"]
+    name: str
+    why: str
+    near: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Extra:
+    """Names that the operator's configuration allows beside the reviewed ones."""
+
+    variables: frozenset[str] = _NONE
+    arguments: frozenset[str] = _NONE
+
+
+class Engine(Protocol):
+    """One inference engine. Every method takes a spec that has this engine.
+
+    What people type of it, with its rules for the API server and its reserved names, is `spec.engine.<member>` in
+    `api/engine.py`.
+    """
+
+    @property
+    def member(self) -> Member:
+        """The field of `spec.engine`, which is also its name in `engineSettings` of the configuration."""
+
+    @property
+    def name(self) -> str:
+        """The engine as people write it, in the status, in labels and in columns."""
+
+    @property
+    def release_field(self) -> str:
+        """The field of `spec.engine.<member>` that says which release the image holds."""
+
+    @property
+    def ready_path(self) -> str:
+        """The path on which it says that it serves, of whichever release it is."""
+
+    @property
+    def without_a_key(self) -> str:
+        """One clause: what answers without the API key; "" where no key is checked."""
+
+    @property
+    def signatures(self) -> Signatures:
+        """What its last words mean, the root cause first."""
+
+    def launch(self, spec: ModelDeploymentSpec) -> Launch:
+        """How it is started. Raises ValueError for a release that `objection` names."""
+
+    def tensor_parallel_size(self, spec: ModelDeploymentSpec) -> int:
+        """GPUs that share each layer."""
+
+    def objection(self, spec: ModelDeploymentSpec) -> Objection | None:
+        """What of its release and its arguments would end it at the start; None where nothing is known to."""
+
+    def refused_settings(self, spec: ModelDeploymentSpec, extra: Extra) -> Iterator[Refused]:
+        """Everything of `extraArgs` and `extraEnv` that is not on its reviewed lists."""

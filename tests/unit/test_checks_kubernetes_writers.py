@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from hermetic.api.field_managers import last_writer, newest
+from hermetic.audit.estate.kubernetes.calls import CustomResourceDefinition
 from hermetic.audit.estate.kubernetes.policies import NetworkPolicy
 from hermetic.audit.estate.kubernetes.projection import projected
 from hermetic.audit.estate.kubernetes.routes import HttpRoute
@@ -33,6 +34,8 @@ BOOK = [
     entry("hermetic", 14, operation="Apply"),
 ]
 PROXY = {"containers": [container(env=[{"name": "HTTPS_PROXY", "value": "http://10.9.9.9:3128"}])]}
+CONVERTED_OUTSIDE = {"strategy": "Webhook", "webhook": {"clientConfig": {"url": "https://convert.example.com"}}}
+TRAINS = {"group": "ray.io", "names": {"plural": "trains", "kind": "Train"}, "conversion": CONVERTED_OUTSIDE}
 OUTSIDE = [{"addresses": ["203.0.113.7"]}]
 
 BLAMED: dict[str, tuple[str, Manifest]] = {
@@ -72,6 +75,10 @@ BLAMED: dict[str, tuple[str, Manifest]] = {
     "wide policy": (
         "k8s-policy-allow-all",
         manifest(NetworkPolicy, "a", "team", spec={"podSelector": {}, "policyTypes": ["Egress"], "egress": [{}]}),
+    ),
+    "definition with a conversion webhook": (
+        "k8s-webhook-external",
+        manifest(CustomResourceDefinition, "trains.ray.io", spec=TRAINS),
     ),
     "pod with a proxy": ("k8s-proxy-env", pod("a", "inference", spec=PROXY)),
     "template with a proxy": (
@@ -126,6 +133,13 @@ def test_what_is_kept_is_one_name_and_no_field() -> None:
     hers = {"manager": "mallory", "operation": "Update", "time": "2026-11-22T11:00:00Z"}
     assert kept["metadata"]["managedFields"] == [hers]
     assert projected(Service, kept) == kept
+
+
+def test_of_a_definition_the_name_and_the_last_writer_are_kept() -> None:
+    one = manifest(CustomResourceDefinition, "trains.ray.io", labels={"a": "b"}, spec=TRAINS)
+    kept = projected(CustomResourceDefinition, signed(one, BOOK))
+    assert kept["metadata"].keys() == {"name", "managedFields"}
+    assert [entry["manager"] for entry in kept["metadata"]["managedFields"]] == ["mallory"]
 
 
 @pytest.mark.parametrize("kind", [Deployment, Job])

@@ -78,7 +78,7 @@ class CustomResourceDefinitionSpec(Part):
 
 
 class CustomResourceDefinition(Trimmed, KubernetesObject):
-    """apiextensions.k8s.io/v1/customresourcedefinitions: of those with a conversion webhook, name and webhook."""
+    """apiextensions.k8s.io/v1/customresourcedefinitions: of those with a conversion webhook, name, webhook, writer."""
 
     TYPE: ClassVar[str] = "apiextensions.k8s.io/v1/customresourcedefinitions"
     KIND: ClassVar[str] = "CustomResourceDefinition"
@@ -88,11 +88,11 @@ class CustomResourceDefinition(Trimmed, KubernetesObject):
 
     @classmethod
     def trimmed(cls, kept: dict[str, Any]) -> dict[str, Any]:
-        """Of the metadata the name alone."""
+        """Of the metadata the name, and the field manager that wrote last."""
         metadata = kept.get("metadata")
         if not isinstance(metadata, Mapping):
             return kept
-        return {**kept, "metadata": {key: value for key, value in metadata.items() if key == "name"}}
+        return {**kept, "metadata": {key: metadata[key] for key in ("name", "managedFields") if key in metadata}}
 
     @classmethod
     def tells(cls, kept: Mapping[str, Any]) -> bool:

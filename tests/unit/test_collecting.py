@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from functools import partial
 
 import pytest
 
@@ -11,7 +12,7 @@ from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.questions import Answer, Body, Question
 from hermetic.audit.estate.resource import Resource
 from hermetic.audit.findings import Evidence
-from hermetic.collect.collecting import MOST_ROUNDS, collected
+from hermetic.collect.collecting import AT_ONCE, MOST_ROUNDS, PARTS, collected
 from hermetic.collect.concurrency import both, side_by_side
 from hermetic.errors import NeverSettled, Unreachable
 from tests.azure_collecting import Told
@@ -111,6 +112,84 @@ async def test_an_answer_may_be_corrected_later() -> None:
 
     answers = await collected("c", {"azure": Corrects(2)}, _follow, Told())
     assert [answer.bodies[0].value["id"] for answer in answers.values()] == ["7", "1"]
+
+
+async def test_of_very_many_questions_a_part_is_asked_and_what_follows_from_it_before_the_rest() -> None:
+    many = AT_ONCE * PARTS + PARTS
+
+    def judge(estate: Estate) -> None:
+        for number in range(many):
+            if (seen := estate.one(Link, str(number))).value is not None and number == 0:
+                estate.one(KubeLink, seen.value.id)
+
+    azure, kube = Chain(0), Chain(0)
+    answers = await collected("c", {"azure": azure, "kube": kube}, judge, Told())
+    assert [len(asked) for asked in azure.asked] == [AT_ONCE + 1, AT_ONCE - 1, AT_ONCE, 3]
+    assert azure.asked[0] == [str(number) for number in range(AT_ONCE + 1)]
+    assert kube.asked == [["0"]]
+    assert len(answers) == many + 1
+
+
+def test_what_was_asked_for_bears_the_spelling_of_each_that_asks() -> None:
+    """Which check asks first changes from round to round; what each says of a resource must not."""
+    question = Question("azure", "get", Link.TYPE, "/Groups/A", Link.API_VERSION)
+    estate = Estate("c", ("azure",), {question: Answer((Body({"id": "/groups/a"}, ()),), ())})
+    for spelling in ("/Groups/A", "/groups/A", "/GROUPS/A"):
+        assert estate.one(Link, spelling).target == spelling
+        assert estate.every(Link, spelling).target == spelling
+
+
+class Derives:
+    """Two readers of one derivation, which follows links, and how often each part ran."""
+
+    def __init__(self) -> None:
+        self.ran = {"derivation": 0, "first": 0, "second": 0, "other": 0}
+
+    def judge(self, estate: Estate) -> tuple[int, ...]:
+        return tuple(estate.once(("judged", name), partial(self._of, name, estate)) for name in list(self.ran)[1:])
+
+    def _of(self, name: str, estate: Estate) -> int:
+        self.ran[name] += 1
+        if name == "other":
+            return estate.one(Link, "0").value is not None
+        return estate.once("derived", partial(self._derived, estate))
+
+    def _derived(self, estate: Estate) -> int:
+        self.ran["derivation"] += 1
+        return _follow(estate)
+
+
+async def test_what_wants_no_more_is_not_derived_again_and_what_shares_an_open_derivation_is() -> None:
+    chain, derives = Chain(3), Derives()
+    seen: list[tuple[int, ...]] = []
+    await collected("c", {"azure": chain}, lambda estate: seen.append(derives.judge(estate)), Told())
+    assert chain.asked == [["0"], ["1"], ["2"]]
+    assert seen == [(0, 0, 0), (1, 1, 1), (2, 2, 1), (2, 2, 1)]
+    assert derives.ran == {"derivation": 4, "first": 4, "second": 4, "other": 2}
+
+
+def test_everything_is_derived_again_where_an_answer_was_replaced() -> None:
+    chain, derives = Chain(2), Derives()
+    questions = [Question("azure", "get", Link.TYPE, str(number), Link.API_VERSION) for number in range(2)]
+    estate = Estate("c", ("azure",), {question: chain._answer(int(question.target)) for question in questions})
+    assert derives.judge(estate) == (1, 1, 1)
+    corrected = estate.with_answers({questions[0]: Chain(1)._answer(0)})
+    assert derives.judge(corrected) == (0, 0, 1)
+    assert derives.ran == {"derivation": 2, "first": 2, "second": 2, "other": 2}
+    assert derives.judge(corrected.with_answers({})) == (0, 0, 1)
+    assert derives.ran["derivation"] == 2
+
+
+def test_what_raises_in_a_derivation_is_wanted_all_the_same() -> None:
+    def fails(estate: Estate) -> None:
+        estate.one(Link, "0")
+        raise ZeroDivisionError
+
+    estate = Estate("c", ("azure",), {})
+    for _ in range(2):
+        with pytest.raises(ZeroDivisionError):
+            estate.once("outer", lambda: estate.once("inner", partial(fails, estate)))
+    assert [question.target for question in estate.wanted.values()] == ["0"]
 
 
 async def test_what_fails_first_comes_out_itself_and_ends_the_others() -> None:

@@ -11,7 +11,7 @@ from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.kubernetes.objects import EVERYWHERE
 from hermetic.audit.estate.kubernetes.pods import Pod
 from hermetic.audit.estate.questions import Source
-from hermetic.audit.evaluation import findings_of
+from hermetic.audit.evaluation import Check, findings_of
 from hermetic.audit.exceptions import Exceptions
 from hermetic.audit.findings import Finding, Report, by_check
 from hermetic.audit.node_agents import met_nothing
@@ -21,11 +21,28 @@ from hermetic.audit.private_subnets import private_subnets, statement_notes
 SOURCES: tuple[Source, ...] = ("azure", "kube", "probe")
 
 
+class Judging:
+    """Judges an estate that grows by one policy: a check that wants nothing more is judged once.
+
+    That holds while every answer stays (`Estate.with_answers`): a check sees nothing but answers and the policy.
+    """
+
+    def __init__(self, policy: Policy) -> None:
+        self._policy = policy
+
+    def findings(self, estate: Estate) -> tuple[Finding, ...]:
+        """Findings of every check whose sources were all asked, before exceptions."""
+        asked = (check for check in CHECKS if check.needs <= estate.sources)
+        found = derived(finding for check in asked for finding in self._of_check(check, estate))
+        return tuple(by_check(found))
+
+    def _of_check(self, check: Check, estate: Estate) -> tuple[Finding, ...]:
+        return estate.once((self, check.page.id), lambda: tuple(findings_of(check, estate, self._policy)))
+
+
 def judge(estate: Estate, policy: Policy) -> tuple[Finding, ...]:
     """Findings of every check whose sources were all asked, before exceptions."""
-    asked = (check for check in CHECKS if check.needs <= estate.sources)
-    found = derived(finding for check in asked for finding in findings_of(check, estate, policy))
-    return tuple(by_check(found))
+    return Judging(policy).findings(estate)
 
 
 def settled(

@@ -13,8 +13,15 @@ from hermetic.collect.concurrency import side_by_side
 from hermetic.errors import NeverSettled
 from hermetic.ports import AuditProgress
 
-MOST_ROUNDS = 40
-"""The estate is followed hop by hop, and no chain of checks is nearly as long."""
+MOST_ROUNDS = 80
+"""The estate is followed hop by hop, and no chain of checks is nearly as long, its long rounds in parts included."""
+AT_ONCE = 500
+PARTS = 3
+"""Of more questions than AT_ONCE a round asks the first third, and the next round wants the rest again.
+
+Quotas refill evenly, so judging costs no time while there is more to ask; and what depends on the first answers is
+asked beside the rest, not after it.
+"""
 
 
 class Answerer(Protocol):
@@ -41,7 +48,7 @@ async def collected(
             judge(estate)
         if not estate.wanted:
             return dict(answers.values())
-        wanted = list(estate.wanted.values())
+        wanted = _first(list(estate.wanted.values()))
         progress.asks(len(wanted))
         found = await _asked(answerers, wanted)
         answers.update((question.key, (question, answer)) for question, answer in found)
@@ -61,6 +68,10 @@ def _no_cycles_sought() -> Iterator[None]:
     finally:
         if was_on:
             gc.enable()
+
+
+def _first(wanted: list[Question]) -> list[Question]:
+    return wanted[: max(AT_ONCE, len(wanted) // PARTS)]
 
 
 async def _asked(answerers: Mapping[Source, Answerer], wanted: Sequence[Question]) -> list[tuple[Question, Answer]]:

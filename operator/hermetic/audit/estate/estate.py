@@ -7,7 +7,9 @@ be forgotten by a collector.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any, TypeVar, cast
 
 from hermetic.audit.estate.interning import Sharing
@@ -35,15 +37,21 @@ class Estate:
         self.wanted: dict[tuple[str, ...], Question] = {}
         self._answers = {question.key: (question.api_version, answer) for question, answer in answers.items()}
         self._read: dict[tuple[object, ...], object] = {}
-        self._derived: dict[Hashable, object] = {}
+        self._derived: dict[Hashable, tuple[object, Mapping[tuple[str, ...], Question]]] = {}
+        self._noted = self.wanted
 
     def with_answers(self, more: Mapping[Question, Answer]) -> Estate:
-        """The estate that knows this too: what was read of an answer that stays is not read again."""
+        """The estate that knows this too: what was read of an answer that stays is not read again.
+
+        Where every answer stays, neither is derived again what wanted nothing more.
+        """
         larger = Estate(self.cluster, self.sources, more)
         fresh = larger._answers.keys()
         kept = self._answers.keys() - fresh
         larger._answers = {**self._answers, **larger._answers}
         larger._read = {memo: read for memo, read in self._read.items() if memo[1] in kept}
+        if len(kept) == len(self._answers):
+            larger._derived = {key: found for key, found in self._derived.items() if not found[1]}
         return larger
 
     def one(self, kind: type[R], target: str) -> Seen[R]:
@@ -66,7 +74,10 @@ class Estate:
             # By id: neither Azure nor Kubernetes promises an order, and a verdict must not depend on one.
             items = tuple(sorted(read, key=_id_of))
             self._read[memo] = Listing(scope, items, answer.evidence, answer.problem)
-        return cast("Listing[R]", self._read[memo])
+        else:
+            self._note_again(question)
+        found = cast("Listing[R]", self._read[memo])
+        return found if found.target == scope else replace(found, target=scope)
 
     def once(self, key: Hashable, derive: Callable[[], T]) -> T:
         """What follows from the estate alone, derived at the first call: many checks go by the same lists.
@@ -74,8 +85,31 @@ class Estate:
         What `derive` asks for is noted in `wanted` then and there; what it raises is raised each time.
         """
         if key not in self._derived:
-            self._derived[key] = derive()
-        return cast("T", self._derived[key])
+            with self._apart() as wanted:
+                found = derive()
+            self._derived[key] = found, wanted
+        else:
+            self._noted.update(self._derived[key][1])
+        return cast("T", self._derived[key][0])
+
+    @contextmanager
+    def _apart(self) -> Iterator[Mapping[tuple[str, ...], Question]]:
+        """What is wanted from here on to the end, also what was wanted before."""
+        around, inside = self._noted, dict[tuple[str, ...], Question]()
+        self._noted = inside
+        try:
+            yield inside
+        finally:
+            self._noted = around
+            around.update(inside)
+
+    def _note(self, question: Question) -> None:
+        self.wanted[question.key] = self._noted[question.key] = question
+
+    def _note_again(self, question: Question) -> None:
+        """What was read before may have had no answer then either."""
+        if question.key in self.wanted:
+            self._noted[question.key] = question
 
     def _one(self, kind: type[R], question: Question) -> Seen[R]:
         memo = (kind, question.key)
@@ -84,21 +118,24 @@ class Estate:
             value = kind.read(answer.bodies[0]) if answer.bodies else None
             evidence = value.evidence if value is not None else answer.evidence
             self._read[memo] = Seen(question.target, value, evidence, answer.problem)
-        return cast("Seen[R]", self._read[memo])
+        else:
+            self._note_again(question)
+        found = cast("Seen[R]", self._read[memo])
+        return found if found.target == question.target else replace(found, target=question.target)
 
     def _answer(self, question: Question) -> Answer:
         if question.source not in self.sources:
             return Answer(problem=Problem(Trouble.NOT_ASKED, f"{question.source} was not asked"))
         found = self._answers.get(question.key)
         if found is None:
-            self.wanted[question.key] = question
+            self._note(question)
             return UNASKED
         version, answer = found
         if version != question.api_version:
-            self.wanted[question.key] = question
+            self._note(question)
             return Answer(problem=_of_another_version(version, question))
         if answer.kept and answer.kept != fields_kept(question.kind):
-            self.wanted[question.key] = question
+            self._note(question)
             return Answer(problem=_of_other_fields(question))
         return answer
 

@@ -17,7 +17,7 @@ from hermetic.audit.estate.questions import Source, Trouble
 from hermetic.audit.estate.snapshot import Snapshot, from_json, to_json
 from hermetic.audit.findings import Finding
 from hermetic.audit.policy import Policy
-from hermetic.audit.run import judge
+from hermetic.audit.run import Judging, judge
 from hermetic.cli.audit.files import content_of, write_file
 from hermetic.cli.audit.progress import Progress
 from hermetic.cli.cluster_identity import Declared, declared_in
@@ -91,11 +91,12 @@ async def _looked(wish: Wish, policy: Policy) -> tuple[Snapshot, Estate, tuple[F
     clock = SystemClock()
     started_at = clock.now().replace(microsecond=0)
     rules = policy.model_copy(update={"audited_at": started_at})
+    judging = Judging(rules)
 
     def judged(estate: Estate) -> None:
         _sentinels_must_be_there(estate, rules)
         judgements.clear()  # those of the round before take as much memory as these will
-        judgements.append((estate, judge(estate, rules)))
+        judgements.append((estate, judging.findings(estate)))
 
     with Progress() as progress:
         async with AsyncExitStack() as opened:

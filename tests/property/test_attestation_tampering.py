@@ -21,6 +21,7 @@ from hermetic.audit.attestation.verification import Expected, verify
 from hermetic.cli.attest.files import attestation_in
 from hermetic.errors import AttestationRefused
 from hermetic.signing.envelope import Envelope
+from hermetic.signing.faults import EnvelopeFault
 from hermetic.signing.keys import TrustedKeys
 from testbed.console import say
 from tests.attestations import (
@@ -92,7 +93,7 @@ def test_every_tampering_of_a_signed_attestation_is_refused(chance: Random) -> N
         tampered += 1
         told[word] += 1
     say(f"{tampered} tamperings refused, {harmless} edits that changed nothing: {dict(told.most_common())}")
-    assert told.keys() <= set(Refusal)
+    assert told.keys() <= {*EnvelopeFault, *Refusal}
     assert harmless < TAMPERINGS // 10
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from ipaddress import ip_address, ip_network
+from ipaddress import ip_network
 from typing import Annotated, Literal
 
 from pydantic import Field, StringConstraints
 
 from hermetic.api.engine import Member
 from hermetic.api.field_types import AbsolutePath, DnsLabel, HostName, RelativePath, SourceRange, matches
+from hermetic.api.ip_ranges import is_address, is_in, parse_address
 from hermetic.api.modeldeployment import Enforcement
 from hermetic.api.node_agents import TrustedNodeAgent
 from hermetic.api.reserved_flags import NO_RESERVED_FLAG, NO_RESERVED_VARIABLE
@@ -28,11 +29,7 @@ def covers(namespaces: list[str], namespace: str) -> bool:
 
 
 def _is_address(text: str) -> bool:
-    try:
-        ip_address(text)
-    except ValueError:
-        return False
-    return "%" not in text
+    return "%" not in text and is_address(text)
 
 
 ServerAddress = Annotated[
@@ -270,4 +267,4 @@ class Configuration(ApiModel):
         """Whether a deployment of the namespace may ask for this address."""
         named = [one for one in self.addresses if covers(one.namespaces, namespace)]
         ranges = [ip_network(cidr) for one in named for cidr in one.ranges]
-        return not self.addresses or not address or any(ip_address(address) in network for network in ranges)
+        return not self.addresses or not address or is_in(parse_address(address), ranges)

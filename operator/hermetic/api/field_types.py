@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from ipaddress import IPv4Address, IPv6Network, ip_address, ip_network
+from ipaddress import IPv6Network, ip_network
 from typing import Annotated, Any, Literal
 
 from pydantic import (
@@ -20,6 +20,7 @@ from pydantic import (
 from pydantic.alias_generators import to_snake
 from pydantic_core import CoreSchema, InitErrorDetails, PydanticCustomError, core_schema
 
+from hermetic.api.ip_ranges import PRIVATE_IPV4, is_private
 from hermetic.api.quantities import parse_quantity
 from hermetic.api.rules import Rule
 
@@ -31,7 +32,6 @@ REFERENCE = (
 )
 # Never finer than a thousandth: the API server rounds such a quantity up, and it would differ from the spec for ever.
 QUANTITY = r"^([0-9]+m|[0-9]+(\.[0-9]{1,3})?(k|Ki|M|Mi|G|Gi|T|Ti)?)$"
-PRIVATE_RANGES = ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10")
 
 _INT64 = range(-(2**63), 2**63)
 _PREFIX_LENGTH = re.compile(r"/(0|[1-9][0-9]{0,2})\Z")
@@ -61,11 +61,7 @@ def _is_absolute_path(text: str) -> bool:
 
 
 def _is_private_address(text: str) -> bool:
-    try:
-        address = ip_address(text)
-    except ValueError:
-        return False
-    return isinstance(address, IPv4Address) and any(address in ip_network(net) for net in PRIVATE_RANGES)
+    return ":" not in text and is_private(text)
 
 
 def _is_narrow_range(text: str) -> bool:
@@ -134,9 +130,9 @@ PrivateAddress = Annotated[
     StringConstraints(min_length=7, max_length=15),
     Rule(
         cel="isIP(self) && ["
-        + ", ".join(f"'{net}'" for net in PRIVATE_RANGES)
+        + ", ".join(f"'{net}'" for net in PRIVATE_IPV4)
         + "].exists(net, cidr(net).containsIP(self))",
-        message="must be a private IPv4 address (" + ", ".join(PRIVATE_RANGES) + ")",
+        message="must be a private IPv4 address (" + ", ".join(PRIVATE_IPV4) + ")",
         holds=_is_private_address,
     ),
 ]

@@ -7,17 +7,17 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from ipaddress import ip_address, ip_network
+from ipaddress import ip_network
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, field_validator, model_validator
 from pydantic.alias_generators import to_camel
 
+from hermetic.api.ip_ranges import is_address, is_in, parse_address
 from hermetic.api.node_agents import TrustedNodeAgent
 from hermetic.api.times import zoned
 from hermetic.audit.estate.arm_ids import is_arm_id, same_id, subscription_of, type_of
 from hermetic.audit.estate.kubernetes.names import is_public
-from hermetic.audit.estate.probe.addresses import is_address
 from hermetic.audit.node_agents import from_elsewhere
 
 Profile = Literal["sealed", "filtered"]
@@ -182,7 +182,7 @@ class Policy(BaseModel):
 
     def is_public(self, text: str) -> bool:
         """Whether an address of a Service, or what takes its place, is not known to be private here."""
-        ours = is_address(text) and any(_is_in(text, one) for one in self.additional_private_ranges)
+        ours = is_in(parse_address(text), map(ip_network, self.additional_private_ranges))
         return is_public(text) and not ours
 
     def with_hermetic_in(self, namespace: str) -> Policy:
@@ -207,11 +207,6 @@ def never_met(policy: Policy) -> Iterator[str]:
         for one in said if isinstance(said, tuple) else filter(None, (said,)):
             if not fits(one):
                 yield f"`{to_camel(field)}`: {one!r} is not {what}"
-
-
-def _is_in(address: str, cidr: str) -> bool:
-    found, network = ip_address(address), ip_network(cidr)
-    return found.version == network.version and found in network
 
 
 def _is_range(text: str) -> bool:

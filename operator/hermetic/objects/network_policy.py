@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from hermetic.api.endpoint import ClientSelector, Endpoint
-from hermetic.api.field_types import PRIVATE_RANGES
+from hermetic.api.ip_ranges import PRIVATE_IPV4
 from hermetic.objects.names import Owner, metadata, selector
 
 
@@ -36,7 +36,7 @@ def _load_balancer_clients(endpoint: Endpoint) -> list[dict[str, Any]]:
     balancer = endpoint.internal_load_balancer
     if balancer is None:
         return []
-    return [{"ipBlock": {"cidr": cidr}} for cidr in balancer.allowed_source_ranges or PRIVATE_RANGES]
+    return [{"ipBlock": {"cidr": cidr}} for cidr in balancer.allowed_source_ranges or PRIVATE_IPV4]
 
 
 def _pods(client: ClientSelector) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from typing import Any
 
 from hermetic.api.configuration import Configuration
 from hermetic.api.field_managers import last_writer
+from hermetic.api.ip_ranges import is_private
 from hermetic.api.public_services import (
     INTERNAL,
     PUBLIC_SIDE,
@@ -23,7 +24,7 @@ from hermetic.api.public_services import (
 )
 from hermetic.api.text import one_line
 from hermetic.kinds import ENDPOINT_SLICE, GATEWAY, INGRESS, SERVICE
-from hermetic.plan.addresses import is_private, load_balancer_addresses
+from hermetic.plan.addresses import load_balancer_addresses, public_addresses
 
 Name = tuple[str, str]  # (namespace, name)
 SERVICE_NAME = "kubernetes.io/service-name"
@@ -125,7 +126,7 @@ def _opens(one: Mapping[str, Any], policy: Configuration, *, given: bool) -> Ite
     spec, annotations = one.get("spec") or {}, one["metadata"].get("annotations") or {}
     if addresses := spec.get("externalIPs"):
         yield f"has external IPs: {_shown(addresses)}"
-    public = [address for address in load_balancer_addresses(one) if not is_private(address, policy)] if given else ()
+    public = public_addresses(one, policy) if given else ()
     if public:
         yield f"was given the address {_shown(public)}, which is not private"
     for name in switched_on(PUBLISHES, annotations):
@@ -236,7 +237,7 @@ def _unproven(given: Iterable[str], policy: Configuration) -> str:
     addresses = tuple(given)
     if not addresses:
         return "has no address yet that would show it to be private"
-    public = [address for address in addresses if not is_private(address, policy)]
+    public = [address for address in addresses if not is_private(address, policy.additional_private_ranges)]
     return f"has the address {_shown(public)}, which is not known to be private" if public else ""
 
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
 
-from hermetic.audit.egress.prefixes import ANY_V4, NOT_PUBLIC_V4, PUBLIC_V6, Network
+from hermetic.api.ip_ranges import NEVER_FORWARDED_IPV4, PUBLIC_IPV6, Network
+from hermetic.audit.egress.prefixes import ANY_V4
 
 Span = tuple[int, int, int]
 """IP version, first and last address."""
@@ -76,4 +77,4 @@ def is_public(prefix: Network, local: Space = ()) -> bool:
     return bool(overlap(space((prefix,)), internet(local)))
 
 
-_PUBLIC: Space = (*without(space((ANY_V4,)), space(NOT_PUBLIC_V4)), *space(PUBLIC_V6))
+_PUBLIC: Space = (*without(space((ANY_V4,)), space(NEVER_FORWARDED_IPV4)), *space(PUBLIC_IPV6))

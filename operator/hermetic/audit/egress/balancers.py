@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from ipaddress import ip_address
 
+from hermetic.api.ip_ranges import Network
 from hermetic.audit.cluster_scope import (
     ScopedSubnet,
     instance_nics_of,
@@ -14,7 +15,7 @@ from hermetic.audit.cluster_scope import (
     scale_sets_of,
     subnets_of,
 )
-from hermetic.audit.egress.prefixes import Network, networks
+from hermetic.audit.egress.prefixes import networks
 from hermetic.audit.egress.resource_lookup import everywhere, readable
 from hermetic.audit.estate.arm_ids import is_below, parent_of, same_id
 from hermetic.audit.estate.azure.balancing import (

@@ -10,9 +10,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
+from hermetic.api.ip_ranges import Network
 from hermetic.audit.egress.nsg_matching import is_for_every_port
 from hermetic.audit.egress.nsg_rules import PROTOCOLS
-from hermetic.audit.egress.prefixes import Network, network, overlap, without
+from hermetic.audit.egress.prefixes import network, overlap, without
 from hermetic.audit.estate.azure.security_groups import SecurityRule
 from hermetic.audit.estate.resource import Reference
 

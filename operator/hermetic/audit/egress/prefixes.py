@@ -7,28 +7,9 @@ from functools import lru_cache
 from ipaddress import IPv4Network, IPv6Network, collapse_addresses, ip_network
 from typing import Final, cast
 
-Network = IPv4Network | IPv6Network
+from hermetic.api.ip_ranges import NEVER_FORWARDED_IPV4, PUBLIC_IPV6, Network
 
 ANY_V4, ANY_V6 = IPv4Network("0.0.0.0/0"), IPv6Network("::/0")
-
-# What no router of the internet forwards: RFC 1918, 6598, 3927, 1122, 5771, 1112 and Azure's host-local address.
-NOT_PUBLIC_V4 = tuple(
-    IPv4Network(one)
-    for one in (
-        "0.0.0.0/8",
-        "10.0.0.0/8",
-        "100.64.0.0/10",
-        "127.0.0.0/8",
-        "168.63.129.16/32",
-        "169.254.0.0/16",
-        "172.16.0.0/12",
-        "192.168.0.0/16",
-        "224.0.0.0/4",
-        "240.0.0.0/4",
-    )
-)
-# The only part of IPv6 that is handed out for the internet (RFC 4291); 64:ff9b::/96 is translated to IPv4 (RFC 6052).
-PUBLIC_V6 = (IPv6Network("2000::/3"), IPv6Network("64:ff9b::/96"))
 
 
 def network(text: str) -> Network | None:
@@ -69,7 +50,7 @@ def joined(some: Iterable[Network]) -> tuple[Network, ...]:
 @lru_cache(maxsize=64)
 def internet(local: tuple[Network, ...] = ()) -> tuple[Network, ...]:
     """Every public prefix, without those that the virtual network and its peers use for themselves."""
-    return without((*_PUBLIC_V4, *PUBLIC_V6), local)
+    return without((*_PUBLIC_V4, *PUBLIC_IPV6), local)
 
 
 def public_part(prefix: Network, local: tuple[Network, ...] = ()) -> tuple[Network, ...]:
@@ -99,4 +80,4 @@ def _shared(one: Network, other: Network) -> Network | None:
     return small if small.subnet_of(large) else None  # type: ignore[arg-type]
 
 
-_PUBLIC_V4: Final = without((ANY_V4,), NOT_PUBLIC_V4)
+_PUBLIC_V4: Final = without((ANY_V4,), NEVER_FORWARDED_IPV4)

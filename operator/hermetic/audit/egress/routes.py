@@ -6,8 +6,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
+from hermetic.api.ip_ranges import Network
 from hermetic.audit.egress.address_ranges import Space, is_public
-from hermetic.audit.egress.prefixes import Network, is_default, network
+from hermetic.audit.egress.prefixes import is_default, network
 from hermetic.audit.estate.azure.routing import Route
 
 

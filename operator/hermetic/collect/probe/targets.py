@@ -14,7 +14,7 @@ from typing import Annotated, Any, Self
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, model_validator
 from pydantic.alias_generators import to_camel
 
-from hermetic.audit.estate.probe.addresses import is_public
+from hermetic.api.ip_ranges import is_public
 
 AZURE_DNS = "168.63.129.16"
 METADATA = "169.254.169.254"

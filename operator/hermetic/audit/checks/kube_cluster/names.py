@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from hermetic.api.ip_ranges import is_address, is_public
 from hermetic.audit.checks.kube_cluster.plugins import judge_plugins
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.kubernetes.all_kinds import COREDNS, COREDNS_CUSTOM, NODE_LOCAL_DNS
@@ -12,7 +13,6 @@ from hermetic.audit.estate.kubernetes.corefile import forwarders, imports, snipp
 from hermetic.audit.estate.kubernetes.names import is_inside
 from hermetic.audit.estate.kubernetes.services import Service
 from hermetic.audit.estate.observation import Listing
-from hermetic.audit.estate.probe.addresses import is_address, is_public
 from hermetic.audit.estate.questions import Problem, Trouble
 from hermetic.audit.evaluation import Judgement, cannot_say, fails
 from hermetic.audit.kube_findings import everywhere, objections, settled

@@ -6,12 +6,12 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
+from hermetic.api.ip_ranges import is_address, is_public
 from hermetic.audit.estate.kubernetes.calls import ConfigMap
 from hermetic.audit.estate.kubernetes.corefile import bare_host
 from hermetic.audit.estate.kubernetes.corefile_blocks import PLUGINS, Directive, directives
 from hermetic.audit.estate.kubernetes.external_hosts import is_outside
 from hermetic.audit.estate.kubernetes.names import is_inside
-from hermetic.audit.estate.probe.addresses import is_address, is_public
 from hermetic.audit.evaluation import Judgement, cannot_say, fails
 from hermetic.audit.findings import Severity
 

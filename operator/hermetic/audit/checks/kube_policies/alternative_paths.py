@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 
+from hermetic.api.ip_ranges import is_address
 from hermetic.audit.checks.kube_policies.mesh_settings import is_there, judge_settings
 from hermetic.audit.egress.prefixes import network, public_part
 from hermetic.audit.estate.estate import Estate
@@ -26,7 +27,6 @@ from hermetic.audit.estate.kubernetes.names import is_inside
 from hermetic.audit.estate.kubernetes.objects import KubernetesObject
 from hermetic.audit.estate.kubernetes.served import SERVED, ServedGroup
 from hermetic.audit.estate.observation import Look
-from hermetic.audit.estate.probe.addresses import is_address
 from hermetic.audit.evaluation import Judgement, cannot_say, fails
 from hermetic.audit.findings import Severity, Verdict
 from hermetic.audit.kube_findings import counted, everywhere, objections, settled

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from hermetic.api.ip_ranges import is_public
 from hermetic.audit.checks.kube_workloads.proxies import not_seen_whole
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.kubernetes.environment import NOT_KEPT, is_endpoint
@@ -11,7 +12,6 @@ from hermetic.audit.estate.kubernetes.external_hosts import outside
 from hermetic.audit.estate.kubernetes.names import is_inside
 from hermetic.audit.estate.kubernetes.platform import is_the_platforms
 from hermetic.audit.estate.kubernetes.pods import Container, Pod
-from hermetic.audit.estate.probe.addresses import is_public
 from hermetic.audit.evaluation import Judgement, cannot_say, fails
 from hermetic.audit.findings import Severity
 from hermetic.audit.kube_findings import counted, objections, settled

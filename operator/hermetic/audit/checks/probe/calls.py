@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 
+from hermetic.api.ip_ranges import is_public
 from hermetic.audit.checks.probe.vantages import BOTH, POD, Doubt, Place, Way, each_place, seat, weigh
 from hermetic.audit.estate.estate import Estate
-from hermetic.audit.estate.probe.addresses import is_public
 from hermetic.audit.estate.probe.readings import Reading, Reply
 from hermetic.audit.estate.probe.runs import ProbeRun
 from hermetic.audit.estate.probe.situations import situation

@@ -6,12 +6,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
+from hermetic.api.ip_ranges import is_address, is_public
 from hermetic.audit.checks.probe.vantages import Doubt, Way, on_each_machine, seat
 from hermetic.audit.cluster_scope import node_group_of, scale_sets_of
 from hermetic.audit.estate.arm_ids import name_of, subscription_of
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.observation import Listing
-from hermetic.audit.estate.probe.addresses import is_address, is_public
 from hermetic.audit.estate.probe.runs import Metadata, ProbeRun
 from hermetic.audit.evaluation import Judgement
 from hermetic.audit.findings import Severity

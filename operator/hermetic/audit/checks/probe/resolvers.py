@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
+from hermetic.api.ip_ranges import is_public
 from hermetic.audit.checks.probe.vantages import BOTH, Doubt, Place, Way, each_place, on_each_machine, seat, weigh
 from hermetic.audit.estate.estate import Estate
-from hermetic.audit.estate.probe.addresses import is_public
 from hermetic.audit.estate.probe.dns import DnsReading, DnsReply
 from hermetic.audit.estate.probe.runs import ProbeRun, resolved_within_the_cluster
 from hermetic.audit.evaluation import Judgement

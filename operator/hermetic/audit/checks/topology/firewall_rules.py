@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from ipaddress import ip_address, summarize_address_range
 
+from hermetic.api.ip_ranges import Network
 from hermetic.audit.cluster_scope import missing
-from hermetic.audit.egress.prefixes import Network, is_default, public_part
+from hermetic.audit.egress.prefixes import is_default, public_part
 from hermetic.audit.egress.prefixes import network as prefix_of
 from hermetic.audit.estate.arm_ids import group_of, name_of, parent_of, subscription_of
 from hermetic.audit.estate.azure.firewalls import (

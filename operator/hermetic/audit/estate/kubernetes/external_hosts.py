@@ -8,9 +8,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from hermetic.api.ip_ranges import is_address
 from hermetic.audit.estate.kubernetes.names import is_inside
 from hermetic.audit.estate.kubernetes.private_zones import is_of_azure
-from hermetic.audit.estate.probe.addresses import is_address
 
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*$")
 _REST = re.compile(r"[^\s'\"<>,;]+")

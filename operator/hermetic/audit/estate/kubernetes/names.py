@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from functools import lru_cache
 
+from hermetic.api import ip_ranges
 from hermetic.audit.estate.kubernetes.private_zones import is_of_private_link
-from hermetic.audit.estate.probe import addresses
 
 _INSIDE_THE_CLUSTER = (".svc", ".svc.cluster.local", ".cluster.local", ".pod.cluster.local")
 # Names that no public resolver answers for: RFC 8375, 6762, 2606, 6761, and ICANN's reserve for private use.
@@ -15,14 +15,14 @@ _PRIVATE_ZONES = (".home.arpa", ".local", ".localhost", ".internal", ".test", ".
 @lru_cache(maxsize=65536)
 def is_public(text: str) -> bool:
     """Whether an address, or whatever stands in its place, is not known to be private: a host name can be anything."""
-    return addresses.is_public(text) if addresses.is_address(text) else bool(text)
+    return ip_ranges.is_public(text) if ip_ranges.is_address(text) else bool(text)
 
 
 def is_inside(host: str) -> bool:
     """Whether a host name or address can only be of the cluster, of a private zone, or of a private network."""
     name = host.strip().strip("[]").rstrip(".").lower()
-    if addresses.is_address(name):
-        return not addresses.is_public(name)
+    if ip_ranges.is_address(name):
+        return not ip_ranges.is_public(name)
     if not name:
         return False
     # A name of one label is completed by the cluster's own search list; the internet has no such names.

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from enum import StrEnum
 
-from hermetic.audit.estate.probe.addresses import is_address, is_public
+from hermetic.api.ip_ranges import is_address, is_public
 from hermetic.audit.estate.probe.readings import Target, reply
 
 

@@ -11,8 +11,8 @@ from typing import Any, ClassVar, Self
 
 from pydantic import PrivateAttr
 
+from hermetic.api.ip_ranges import is_address, is_public
 from hermetic.audit.estate.arm_fields import MISSHAPEN
-from hermetic.audit.estate.probe.addresses import is_address, is_public
 from hermetic.audit.estate.probe.dns import DnsReading, DnsReply, dns_reply
 from hermetic.audit.estate.probe.readings import Reading, Reply, Target, reply
 from hermetic.audit.estate.questions import Body, Problem, Source, Trouble

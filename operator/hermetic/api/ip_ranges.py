@@ -1,0 +1,72 @@
+"""Ranges of IP addresses: which are private, which the internet never forwards, and whether an address is in one.
+
+The only such table of the product: the plan, the audit and the builders of objects read it. The probe's own program
+runs without Hermetic in a pod and reports addresses as they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
+
+Address = IPv4Address | IPv6Address
+Network = IPv4Network | IPv6Network
+
+PRIVATE_IPV4 = ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10")
+"""RFC 1918, and RFC 6598, which Azure uses as private too."""
+PRIVATE_IPV6 = "fc00::/7"
+"""RFC 4193, unique local addresses."""
+AZURE_HOST = "168.63.129.16"
+"""Azure's host channel: a public address by number, but answered by the host itself."""
+
+# RFC 3927, 1122. Documentation ranges are left out on purpose: they stand for public ones.
+_LOCAL_IPV4 = ("0.0.0.0/8", "127.0.0.0/8", "169.254.0.0/16", f"{AZURE_HOST}/32")
+# RFC 4291.
+_LOCAL_IPV6 = ("fe80::/10", "::1/128", "::/128")
+# RFC 5771 (multicast) and RFC 1112 (reserved): no router forwards them, and no host can have one of its own.
+_UNUSABLE_IPV4 = ("224.0.0.0/4", "240.0.0.0/4")
+
+NEVER_FORWARDED_IPV4 = tuple(IPv4Network(one) for one in (*PRIVATE_IPV4, *_LOCAL_IPV4, *_UNUSABLE_IPV4))
+"""What no router of the internet forwards."""
+PUBLIC_IPV6 = (IPv6Network("2000::/3"), IPv6Network("64:ff9b::/96"))
+"""The only part of IPv6 that is assigned for the internet (RFC 4291); 64:ff9b::/96 is translated to IPv4 (RFC 6052)."""
+
+_INSIDE: tuple[Network, ...] = tuple(
+    ip_network(one) for one in (*PRIVATE_IPV4, *_LOCAL_IPV4, PRIVATE_IPV6, *_LOCAL_IPV6)
+)
+_PRIVATE: tuple[Network, ...] = tuple(ip_network(one) for one in (*PRIVATE_IPV4, PRIVATE_IPV6))
+
+
+def parse_address(text: str) -> Address | None:
+    """The address, an IPv4 one written as IPv6 (::ffff:10.0.0.1) as IPv4; None for what is none."""
+    try:
+        address = ip_address(text)
+    except ValueError:
+        return None
+    mapped = address.ipv4_mapped if isinstance(address, IPv6Address) else None
+    return mapped or address
+
+
+def is_address(text: str) -> bool:
+    """Whether it is an IPv4 or IPv6 address."""
+    return parse_address(text) is not None
+
+
+def is_in(address: Address | None, networks: Iterable[Network]) -> bool:
+    """Whether one of the networks holds the address; no network holds None."""
+    return address is not None and any(address.version == one.version and address in one for one in networks)
+
+
+def is_private(text: str, additional: Iterable[str] = ()) -> bool:
+    """Whether it is an address of RFC 1918, 6598 or 4193, or of the additional ranges (CIDRs); a name is not."""
+    address = parse_address(text)
+    return is_in(address, _PRIVATE) or is_in(address, map(ip_network, additional))
+
+
+def is_public(text: str) -> bool:
+    """Whether it is an address outside of every range that can be somebody's own; False for what is no address.
+
+    Multicast and reserved addresses count as public: a configuration that names one is not known to stay inside.
+    """
+    address = parse_address(text)
+    return address is not None and not is_in(address, _INSIDE)

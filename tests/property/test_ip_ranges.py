@@ -1,0 +1,57 @@
+"""The one table of address ranges, held against Python's own table of IANA's special-purpose registries."""
+
+from __future__ import annotations
+
+from ipaddress import ip_address
+
+import pytest
+from hypothesis import given
+from hypothesis.strategies import ip_addresses
+
+from hermetic.api.ip_ranges import AZURE_HOST, NEVER_FORWARDED_IPV4, PUBLIC_IPV6, is_in, is_private, is_public
+
+
+@given(ip_addresses())
+def test_what_iana_calls_global_is_never_taken_for_inside(address: object) -> None:
+    """Azure's host is the only exception: public by number, answered by the host."""
+    text = str(address)
+    if ip_address(text).is_global and not ip_address(text).is_multicast and text != AZURE_HOST:
+        assert is_public(text)
+        assert not is_private(text)
+
+
+@given(ip_addresses(v=4))
+def test_what_is_global_may_be_forwarded(address: object) -> None:
+    known = ip_address(str(address))
+    if known.is_global and not known.is_multicast and str(known) != AZURE_HOST:
+        assert not is_in(known, NEVER_FORWARDED_IPV4)
+
+
+@given(ip_addresses(v=6))
+def test_what_is_global_in_ipv6_is_in_the_public_part(address: object) -> None:
+    known = ip_address(str(address))
+    if known.is_global and not known.is_multicast and known.ipv4_mapped is None and not known.is_reserved:
+        assert is_in(known, PUBLIC_IPV6)
+
+
+@pytest.mark.parametrize("inside", ["10.0.0.1", "172.31.255.255", "192.168.0.0", "100.64.0.1", "fd00::1"])
+def test_private_addresses(inside: str) -> None:
+    assert is_private(inside)
+    assert not is_public(inside)
+
+
+@pytest.mark.parametrize("outside", ["172.32.0.1", "100.128.0.1", "192.0.2.1", "2001:db8::1", "224.0.0.1", "fe00::1"])
+def test_what_is_not_known_to_be_private_is_public(outside: str) -> None:
+    assert is_public(outside)
+    assert not is_private(outside)
+
+
+def test_an_ipv4_address_written_as_ipv6_is_that_address() -> None:
+    assert is_private("::ffff:10.0.0.1")
+    assert is_public("::ffff:8.8.8.8")
+
+
+def test_additional_ranges_count_for_their_own_ip_version_only() -> None:
+    assert is_private("203.0.113.7", ["203.0.113.0/24"])
+    assert not is_private("203.0.113.7", ["2001:db8::/32"])
+    assert not is_private("name.example", ["0.0.0.0/1"])

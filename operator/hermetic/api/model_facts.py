@@ -1,0 +1,146 @@
+"""The facts of a model that decide what memory it needs: read once from its folder, then carried with it.
+
+`hermetic.sizing.facts` derives them from `config.json` and the sums of the safetensors headers. They are the file
+`model-facts.json` beside a staged model, the answer of `hermetic plan --show-facts`, and `spec.weights.facts`, from
+which the operator sizes a deployment without reading the share. Every value is an integer or a short word.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field, StringConstraints
+
+from hermetic.api.rules import ApiModel, Rule
+from hermetic.api.values import list_of, matches
+
+FACTS_FILE = "model-facts.json"
+"""Name of the file that holds `{"schema": SCHEMA, "facts": {...}}`."""
+SCHEMA = "hermetic.dev/model-facts/v1"
+
+MOST_BYTES = 2**50
+MOST_TOKENS = 2**31 - 1
+
+Word = Annotated[
+    str,
+    StringConstraints(min_length=1, max_length=64),
+    matches(r"^[A-Za-z0-9][A-Za-z0-9._-]*$", "must be one word: letters, digits, '.', '_' and '-'"),
+]
+Bytes = Annotated[int, Field(ge=0, le=MOST_BYTES)]
+Count = Annotated[int, Field(ge=1, le=1_000_000)]
+Sentence = Annotated[str, StringConstraints(min_length=1, max_length=256)]
+
+
+class TensorBytes(ApiModel):
+    """Bytes of all tensors of one number format."""
+
+    format: Word
+    """Number format as safetensors spells it, for example BF16 or F8_E4M3."""
+    bytes: Bytes
+    """Bytes of all tensors of that format."""
+
+
+class Shards(ApiModel):
+    """The files that the tensors lie in."""
+
+    count: Count
+    """Number of safetensors files, 1 to 1,000,000."""
+    largest_bytes: Bytes
+    """Size of the largest of them in bytes."""
+
+
+class SlidingWindow(ApiModel):
+    """Layers whose attention looks back over a window only."""
+
+    tokens: Annotated[int, Field(ge=1, le=MOST_TOKENS)]
+    """Length of the window in tokens."""
+    layers: Count
+    """How many layers have it; the others look back over everything."""
+
+
+class LatentAttention(ApiModel):
+    """Multi-head latent attention (MLA): one compressed key-value vector for all heads."""
+
+    key_value_rank: Count
+    """Length of the compressed vector, `kv_lora_rank` of config.json."""
+    rope_head_dimension: Annotated[int, Field(ge=0, le=1_000_000)]
+    """Length of its part with positions, `qk_rope_head_dim` of config.json."""
+
+
+class Experts(ApiModel):
+    """The experts of a mixture-of-experts model."""
+
+    count: Count
+    """Experts of each layer that are chosen among."""
+    per_token: Count | None = None
+    """Experts that one token uses. Default: not known."""
+    intermediate_size: Count | None = None
+    """Width of one expert, which tensor parallelism divides. Default: not known."""
+
+
+class Quantization(ApiModel):
+    """How the weights are stored in fewer bits."""
+
+    method: Word
+    """Method as config.json names it, for example fp8, mxfp4, awq, gptq or compressed-tensors."""
+    block: Count | None = None
+    """Values that are scaled together: the share of a GPU must be a multiple of it. Default: no such rule is known."""
+
+
+class Attention(ApiModel):
+    """Layers and heads: what the key-value cache is made of."""
+
+    RULES = (
+        Rule(
+            cel="!has(self.slidingWindow) || self.slidingWindow.layers <= self.layers",
+            message="`slidingWindow.layers` must not exceed `layers`",
+            holds=lambda one: one.sliding_window is None or one.sliding_window.layers <= one.layers,
+            field=".slidingWindow.layers",
+        ),
+    )
+
+    layers: Annotated[int, Field(ge=1, le=10_000)]
+    """Layers of the model, 1 to 10,000."""
+    heads: Annotated[int, Field(ge=1, le=100_000)]
+    """Attention heads of each layer."""
+    key_value_heads: Annotated[int, Field(ge=1, le=100_000)]
+    """Key-value heads of each layer; fewer than `heads` with grouped queries."""
+    head_dimension: Annotated[int, Field(ge=1, le=100_000)]
+    """Length of the vector of one head."""
+    hidden_size: Count
+    """Length of the vector of one token between layers."""
+    intermediate_size: Count | None = None
+    """Width of the feed-forward layers, which tensor parallelism divides. Default: not known."""
+    latent: LatentAttention | None = None
+    """Compressed key-value cache (MLA). Default: one key and one value vector for each head."""
+    sliding_window: SlidingWindow | None = None
+    """Layers that look back over a window only. Default: none."""
+
+
+class ModelFacts(ApiModel):
+    """What sizing needs to know of a model, as its folder says it."""
+
+    model_type: Word
+    """Family of the model, `model_type` of config.json. Sizing knows a list of them and says Unknown for others."""
+    architecture: Word | None = None
+    """First of `architectures` of config.json. Default: not known."""
+    parameter_bytes: Annotated[int, Field(ge=1, le=MOST_BYTES)]
+    """Bytes of all tensors of the safetensors files, 1 byte to 1 PiB."""
+    tensor_bytes: Annotated[list[TensorBytes], Field(max_length=32), list_of("map", "format")] = []
+    """The same by number format. Default: not known."""
+    shards: Shards | None = None
+    """The files that the tensors lie in. Default: not known."""
+    dtype: Annotated[
+        str, StringConstraints(max_length=16), matches(r"^(bfloat16|float16|float32)$", "must be a number format")
+    ] = "bfloat16"
+    """Number format that the model computes in: bfloat16, float16 or float32. Default: bfloat16."""
+    max_model_length: Annotated[int, Field(ge=1, le=MOST_TOKENS)] | None = None
+    """Longest context in tokens that the model was made for. Default: not known."""
+    attention: Attention | None = None
+    """Layers and heads. Default: not known, and no size can be computed."""
+    experts: Experts | None = None
+    """Experts of a mixture-of-experts model. Default: none."""
+    quantization: Quantization | None = None
+    """How the weights are stored in fewer bits. Default: as they are."""
+    not_computed: Annotated[list[Sentence], Field(max_length=16), list_of("atomic")] = []
+    """What of the model sizing cannot compute, one clause each. With any, no size is said to fit. Default: none."""

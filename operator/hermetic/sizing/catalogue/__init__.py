@@ -1,0 +1,127 @@
+"""GPU sizes and storage of Azure: every value with its source, and whether it is confirmed.
+
+The three TOML files next to this one are all there is to know. A value that is left out is not known; one that is
+listed as not confirmed may be shown, and is never the ground on which a model is said to fit.
+"""
+
+from __future__ import annotations
+
+import functools
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib.resources import files
+from types import MappingProxyType
+from typing import Any, Generic, TypeVar
+
+T = TypeVar("T")
+GIB = 2**30
+MIB = 2**20
+
+
+@dataclass(frozen=True, slots=True)
+class Value(Generic[T]):
+    """One value of the catalogue, the source that it is from, and whether it is confirmed."""
+
+    value: T
+    source: str
+    confirmed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Gpu:
+    """One GPU model, or a fraction that a VM is given of one.
+
+    `memory` is in bytes, as a process finds it; `capability` the CUDA compute capability, None for other vendors.
+    """
+
+    key: str
+    name: str
+    vendor: str
+    memory: Value[int]
+    capability: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """One VM size. `nic` is in bytes per second and `nvme_disks` a number; None where it is not known."""
+
+    name: str
+    gpu: Gpu
+    gpus: Value[int]
+    vcpus: Value[int]
+    ram: Value[int]
+    cpu: str
+    nic: Value[float] | None
+    nvme_disks: Value[int] | None
+
+    @property
+    def confirmed(self) -> bool:
+        """Whether number and memory of its GPUs are confirmed."""
+        return self.gpus.confirmed and self.gpu.memory.confirmed
+
+
+@dataclass(frozen=True, slots=True)
+class Storage:
+    """One kind of storage; rates in bytes per second. `file` is what one file delivers, None where nothing caps it."""
+
+    name: str
+    total: Value[float]
+    file: Value[float] | None
+    shared: bool
+
+
+@functools.cache
+def sizes() -> Mapping[str, Size]:
+    """Every VM size, by its name."""
+    gpus = {key: _gpu(key, entry) for key, entry in _read("gpus.toml").items()}
+    return MappingProxyType({name: _size(name, entry, gpus) for name, entry in _read("sizes.toml").items()})
+
+
+@functools.cache
+def storages() -> tuple[Storage, ...]:
+    """Every kind of storage, in the order of the file."""
+    return tuple(_storage(name, entry) for name, entry in _read("storage.toml").items())
+
+
+def _read(name: str) -> dict[str, dict[str, Any]]:
+    return tomllib.loads(files(__name__).joinpath(name).read_text("utf-8"))
+
+
+def _value(entry: Mapping[str, Any], key: str, unit: float = 1) -> Value[Any] | None:
+    if key not in entry:
+        return None
+    source = entry.get("sources", {}).get(key, entry["source"])
+    return Value(entry[key] * unit, source, key not in entry.get("unconfirmed", ()))
+
+
+def _stated(entry: Mapping[str, Any], key: str, unit: float = 1) -> Value[Any]:
+    found = _value(entry, key, unit)
+    if found is None:
+        raise KeyError(key)
+    return found
+
+
+def _gpu(key: str, entry: Mapping[str, Any]) -> Gpu:
+    memory = _stated(entry, "memory_gib", GIB)
+    whole = Value(int(memory.value), memory.source, memory.confirmed)
+    return Gpu(key, entry["name"], entry["vendor"], whole, entry.get("capability"))
+
+
+def _size(name: str, entry: Mapping[str, Any], gpus: Mapping[str, Gpu]) -> Size:
+    return Size(
+        name=name,
+        gpu=gpus[entry["gpu"]],
+        gpus=_stated(entry, "gpus"),
+        vcpus=_stated(entry, "vcpus"),
+        ram=_stated(entry, "ram_gib", GIB),
+        cpu=entry["cpu"],
+        nic=_value(entry, "nic_gbps", 1e9 / 8),
+        nvme_disks=_value(entry, "nvme_disks"),
+    )
+
+
+def _storage(name: str, entry: Mapping[str, Any]) -> Storage:
+    return Storage(
+        name, _stated(entry, "total_mib_s", MIB), _value(entry, "file_mib_s", MIB), entry["scope"] == "cluster"
+    )

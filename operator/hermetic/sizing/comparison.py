@@ -1,0 +1,61 @@
+"""One model on every VM size: the fewest GPUs on which it fits, the sizes in the order of what they cost."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from hermetic.api.model_facts import ModelFacts
+from hermetic.sizing.catalogue import Size
+from hermetic.sizing.memory import Answer, Fit, fit
+from hermetic.sizing.parallelism import possible
+from hermetic.sizing.serving import Serving
+
+BEST_FIRST = (Answer.FITS, Answer.TIGHT, Answer.UNKNOWN, Answer.DOES_NOT_FIT)
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """One VM size, and the tensor parallelism that serves best on it; `fit` None where no cut of the model works."""
+
+    size: Size
+    fit: Fit | None
+
+    @property
+    def answer(self) -> Answer:
+        """The answer for this size."""
+        return self.fit.answer if self.fit is not None else Answer.DOES_NOT_FIT
+
+
+def choose(facts: ModelFacts, serving: Serving, size: Size) -> Choice:
+    """The smallest tensor parallelism with the best answer on one node of this size."""
+    fits = [
+        fit(facts, replace(serving, tensor_parallel=parts, pipeline_parallel=1), size.gpu, confirmed=size.confirmed)
+        for parts in possible(facts, size.gpus.value)
+    ]
+    # What does not fit is shown with all GPUs: that is how much is missing at least.
+    best = min(fits, key=lambda one: (BEST_FIRST.index(one.answer), _gpus(one)), default=None)
+    return Choice(size, best)
+
+
+def _gpus(found: Fit) -> int:
+    return -found.serving.gpus if found.answer is Answer.DOES_NOT_FIT else found.serving.gpus
+
+
+def compare(
+    facts: ModelFacts, serving: Serving, sizes: Iterable[Size], prices: Mapping[str, float] | None = None
+) -> tuple[Choice, ...]:
+    """Every size, those that fit first, and of these the cheapest: by the prices given, else by what a VM has.
+
+    Hermetic knows no prices. Without them a VM with less GPU memory, then with fewer CPUs and less memory, counts as
+    cheaper; with them, a size that has none comes after those that have one.
+    """
+    known = prices or {}
+
+    def order(one: Choice) -> tuple[int, float, int, int, int, str]:
+        size = one.size
+        memory = size.gpus.value * size.gpu.memory.value
+        price = known.get(size.name, float("inf"))
+        return (BEST_FIRST.index(one.answer), price, memory, size.vcpus.value, size.ram.value, size.name)
+
+    return tuple(sorted((choose(facts, serving, size) for size in sizes), key=order))

@@ -1,0 +1,203 @@
+"""A model's facts from its `config.json` and the sums of its safetensors headers. Pure and total: bad input says why.
+
+`facts_of` never raises for what a config.json holds: a value that cannot be used becomes a clause of `not_computed`,
+and a size that rests on it is Unknown. Keys and their order are those that vLLM reads.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from hermetic.api.model_facts import (
+    MOST_BYTES,
+    MOST_TOKENS,
+    Attention,
+    Experts,
+    LatentAttention,
+    ModelFacts,
+    Shards,
+    SlidingWindow,
+    TensorBytes,
+)
+from hermetic.api.text import one_line
+from hermetic.sizing.architectures import architectures, why_not_computed
+from hermetic.sizing.config_reading import MOST_LAYERS, Config, text_part
+from hermetic.sizing.context import context_length
+from hermetic.sizing.quantization import quantization
+
+NO_WORD = "unknown"
+DTYPES = ("bfloat16", "float16", "float32")
+OTHER_INPUTS = ("vision_config", "audio_config", "vision_tower", "vit_config", "visual")
+WINDOWED = "sliding_attention"
+# Chunked attention keeps at most its chunk: counting everything is an upper bound.
+WHOLE = frozenset({"full_attention", "chunked_attention", "attention", "global_attention", "global"})
+
+
+@dataclass(frozen=True, slots=True)
+class TensorSums:
+    """What the headers of all safetensors files add up to.
+
+    `by_format` maps a number format of safetensors (BF16, F8_E4M3, ...) to the bytes of its tensors; `largest_shard` is
+    the size in bytes of the largest file.
+    """
+
+    by_format: Mapping[str, int] = field(default_factory=dict)
+    shards: int = 0
+    largest_shard: int = 0
+
+    @property
+    def total(self) -> int:
+        """Bytes of all tensors."""
+        return sum(self.by_format.values())
+
+
+def facts_of(config: object, tensors: TensorSums, quantization_file: object = None) -> ModelFacts:
+    """The facts of a model.
+
+    `config` is the parsed config.json, `quantization_file` the parsed hf_quant_config.json of ModelOpt where there is
+    one. Both may be anything that JSON can say.
+    """
+    top = Config(config if isinstance(config, dict) else {})
+    text = text_part(top)
+    if not isinstance(config, dict):
+        top.problems.append("config.json is no object")
+    family = _word(text.word("model_type") or top.word("model_type"))
+    said = [*_other_inputs(top), *filter(None, [why_not_computed(family)])]
+    attention = _attention(text, family, said)
+    window = context_length(text)
+    experts, stored = _experts(text), quantization(top, text, quantization_file)
+    architecture, parameter_bytes = _architecture(top), _bounded(tensors.total, top)
+    said += top.problems + (text.problems if text.problems is not top.problems else [])
+    return ModelFacts(
+        model_type=family,
+        architecture=architecture,
+        parameter_bytes=parameter_bytes,
+        tensor_bytes=_by_format(tensors),
+        shards=_shards(tensors),
+        dtype=_dtype(top, text),
+        max_model_length=window,
+        attention=attention,
+        experts=experts,
+        quantization=stored,
+        not_computed=list(dict.fromkeys(one_line(one)[:256] for one in said))[:16],
+    )
+
+
+def _word(text: str | None) -> str:
+    return text if text is not None and re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", text) else NO_WORD
+
+
+def _architecture(top: Config) -> str | None:
+    names = top.words("architectures")
+    word = _word(names[0][:64]) if names else NO_WORD
+    return None if word == NO_WORD else word
+
+
+def _other_inputs(top: Config) -> list[str]:
+    if any(top.values.get(key) is not None for key in OTHER_INPUTS):
+        return ["memory for images or sound in requests is not computed"]
+    return []
+
+
+def _bounded(total: int, top: Config) -> int:
+    if 1 <= total <= MOST_BYTES:
+        return total
+    top.problems.append(f"the safetensors headers add up to {total} bytes")
+    return min(max(total, 1), MOST_BYTES)
+
+
+def _by_format(tensors: TensorSums) -> list[TensorBytes]:
+    named = [(_word(name), size) for name, size in sorted(tensors.by_format.items()) if 0 <= size <= MOST_BYTES]
+    return [TensorBytes(format=name, bytes=size) for name, size in dict(named[:32]).items()]
+
+
+def _shards(tensors: TensorSums) -> Shards | None:
+    if not 1 <= tensors.shards <= 1_000_000:
+        return None
+    return Shards(count=tensors.shards, largest_bytes=min(max(tensors.largest_shard, 0), MOST_BYTES))
+
+
+def _dtype(top: Config, text: Config) -> str:
+    stated = top.word("dtype", "torch_dtype") or text.word("dtype", "torch_dtype") or "bfloat16"
+    name = stated.removeprefix("torch.")
+    return {"half": "float16", "float": "float32"}.get(name, name) if name in (*DTYPES, "half", "float") else "bfloat16"
+
+
+def _attention(text: Config, family: str, said: list[str]) -> Attention | None:
+    layers = text.whole("num_hidden_layers", "n_layer", "num_layers", most=MOST_LAYERS)
+    heads = text.whole("num_attention_heads", "n_head", most=100_000)
+    hidden = text.whole("hidden_size", "n_embd", "d_model", most=1_000_000)
+    if layers is None or heads is None or hidden is None:
+        said.append("config.json does not say layers, attention heads and hidden size")
+        return None
+    dimension = text.whole("head_dim", least=0, most=100_000) or hidden // heads
+    if dimension < 1:
+        said.append("config.json: hidden_size is less than the number of attention heads")
+        return None
+    return Attention(
+        layers=layers,
+        heads=heads,
+        key_value_heads=_key_value_heads(text, family, heads),
+        head_dimension=dimension,
+        hidden_size=hidden,
+        intermediate_size=text.whole("intermediate_size", "ffn_dim", "n_inner", most=1_000_000),
+        latent=_latent(text, family),
+        sliding_window=_sliding_window(text, family, layers),
+    )
+
+
+def _key_value_heads(text: Config, family: str, heads: int) -> int:
+    if family in {"gpt_bigcode", "falcon"} and text.values.get("multi_query") is True:
+        # Falcon's new decoder has groups, which its config.json names in another key.
+        grouped = text.whole("num_kv_heads", "n_head_kv", most=100_000)
+        return grouped if grouped and text.values.get("new_decoder_architecture") is True else 1
+    stated = text.whole(
+        "n_head_kv",
+        "num_kv_heads",
+        "num_key_value_heads",
+        "multi_query_group_num",
+        "num_attention_groups",
+        most=100_000,
+    )
+    return stated or heads
+
+
+def _latent(text: Config, family: str) -> LatentAttention | None:
+    rank = text.whole("kv_lora_rank", most=1_000_000)
+    if rank is None:
+        return None
+    if family not in architectures().latent:
+        text.problems.append(f"config.json says kv_lora_rank, and the cache of model type '{family}' is not known")
+        return None
+    rope = text.whole("qk_rope_head_dim", least=0, most=1_000_000)
+    return LatentAttention(key_value_rank=rank, rope_head_dimension=rope or 0)
+
+
+def _sliding_window(text: Config, family: str, layers: int) -> SlidingWindow | None:
+    """Layers with a window; all of them full where config.json does not say it plainly, which is an upper bound."""
+    kinds = text.words("layer_types")
+    if kinds is not None and (other := sorted(set(kinds) - WHOLE - {WINDOWED})):
+        text.problems.append(f"config.json: layers of type {', '.join(other)[:120]} keep another kind of state")
+    window = text.whole("sliding_window", least=1, most=MOST_TOKENS) if text.values.get("sliding_window") else None
+    if window is None or text.values.get("use_sliding_window") is False:
+        return None
+    if kinds is not None:
+        count = min(kinds.count(WINDOWED), layers)
+    elif (pattern := text.whole("sliding_window_pattern", most=MOST_LAYERS)) is not None:
+        count = layers - layers // pattern
+    else:
+        count = {"gemma2": layers - layers // 2, "gemma3_text": layers - layers // 6, "mistral": layers}.get(family, 0)
+    return SlidingWindow(tokens=window, layers=count) if count else None
+
+
+def _experts(text: Config) -> Experts | None:
+    count = text.whole(
+        "num_experts", "moe_num_experts", "n_routed_experts", "num_local_experts", least=0, most=1_000_000
+    )
+    if not count:
+        return None
+    width = text.whole("moe_intermediate_size", most=1_000_000) or text.whole("intermediate_size", most=1_000_000)
+    used = text.whole("num_experts_per_tok", "moe_k", "experts_per_token", "moe_topk", most=1_000_000)
+    return Experts(count=count, per_token=used, intermediate_size=width)

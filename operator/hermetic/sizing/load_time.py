@@ -1,0 +1,90 @@
+"""How long weights take from storage to the GPUs, and the start-up budget that follows.
+
+The load cannot be faster than any of the ways that the bytes pass: what the storage delivers in all, what one file
+delivers times the files that are read at once, the network of the node, and PCIe. The slowest way is the prediction.
+What the engine does beside it (imports, compiling, CUDA graphs) is in the budget, not in the load time.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from hermetic.api.model_facts import ModelFacts
+from hermetic.sizing.catalogue import Storage, Value
+
+THREADS = 8
+"""Files that vLLM reads at a time from NFS and Lustre."""
+PCIE = 25e9
+"""Bytes per second that PCIe generation 4 x16 carries to one GPU."""
+IMPORTS = 60
+COMPILING = 180
+LEAST_BUDGET = 600
+MOST_BUDGET = 3600
+
+
+@dataclass(frozen=True, slots=True)
+class LoadTime:
+    """Seconds that the weights take; `bound` says what decides them, `estimate` that it rests on unconfirmed values."""
+
+    seconds: float
+    bound: str
+    estimate: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Files:
+    """What is read: bytes in all, how many files, and the size of the largest."""
+
+    total: int
+    count: int
+    largest: int
+
+
+def files_of(facts: ModelFacts) -> Files:
+    """The files of a model; as one file where their number is not known."""
+    shards = facts.shards
+    if shards is None:
+        return Files(facts.parameter_bytes, 1, facts.parameter_bytes)
+    return Files(facts.parameter_bytes, shards.count, min(shards.largest_bytes, facts.parameter_bytes))
+
+
+def load_time(
+    files: Files, storage: Storage, *, nic: Value[float] | None, gpus: int, replicas: int = 1, threads: int = THREADS
+) -> LoadTime:
+    """The time until the weights are on `gpus` GPUs of a node, while `replicas` of them start together.
+
+    `nic` is the network of the node in bytes per second, None where it is not known: then it bounds nothing, and the
+    result is an estimate. Storage on the node needs no network.
+    """
+    sharing = replicas if storage.shared else 1
+    ways: list[tuple[float, str, bool]] = [
+        (files.total * sharing / storage.total.value, "what the storage delivers", storage.total.confirmed),
+        (files.total / (gpus * PCIE), "PCIe of the GPUs", True),
+    ]
+    if storage.file is not None:
+        ways.append((_by_file(files, storage.file.value, threads), "what single files deliver", storage.file.confirmed))
+    if storage.shared and nic is not None:
+        ways.append((files.total / nic.value, "the network of the node", nic.confirmed))
+    seconds, bound, confirmed = max(ways)
+    unknown_network = storage.shared and nic is None
+    return LoadTime(seconds, bound, not confirmed or unknown_network)
+
+
+def _by_file(files: Files, rate: float, threads: int) -> float:
+    at_once = max(1, min(files.count, threads))
+    return max(files.total / (at_once * rate), files.largest / rate)
+
+
+def startup_budget(load: LoadTime) -> int:
+    """Seconds that a pod should be given until it serves: imports, the load, compiling; 600 to 3600."""
+    needed = IMPORTS + load.seconds + COMPILING
+    return min(MOST_BUDGET, max(LEAST_BUDGET, math.ceil(needed / 60) * 60))
+
+
+def files_wanted(storage: Storage, nic: Value[float] | None) -> int:
+    """Into how many files a model should be cut so that the cap of one file does not decide; 1 where there is none."""
+    if storage.file is None:
+        return 1
+    fastest = min(storage.total.value, nic.value) if nic is not None else storage.total.value
+    return max(1, math.ceil(fastest / storage.file.value))

@@ -1,0 +1,188 @@
+"""Does the model fit into the memory of its GPUs? The arithmetic, and one of four answers.
+
+For each GPU::
+
+    weights     1.02 x parameter bytes / (tensor parallel x pipeline stages), plus what is replicated
+    overhead    2.3 GiB + 5 % of the weights (+ 1 GiB with several GPUs, + LoRA adapters)
+    KV cache    of `requests` requests of the longest context
+    allowed     utilization x memory of the GPU
+
+The overhead stands for activations, CUDA graphs and the collectives library; its constants are those of KAITO's
+estimator. The formula is good to about a tenth: between 0.9 and 1.1 of what is allowed the answer is Tight.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+
+from hermetic.api.model_facts import Attention, ModelFacts
+from hermetic.sizing.architectures import why_not_computed
+from hermetic.sizing.catalogue import GIB, Gpu, Value
+from hermetic.sizing.kv_cache import KvCache, kv_cache
+from hermetic.sizing.serving import Lora, Serving, kv_bytes
+
+EXPANSION = 1.02
+"""Norms, small embeddings and the like, which every GPU holds whole."""
+BASE_OVERHEAD = 2.3 * GIB
+SHARE_OVERHEAD = 0.05
+COLLECTIVES = 1 * GIB
+TOLERANCE = 0.1
+"""How far the formula may be off, of what is allowed."""
+
+
+class Answer(StrEnum):
+    """Whether a model fits. Unknown is never to be taken for Fits."""
+
+    FITS = "Fits"
+    TIGHT = "Tight"
+    DOES_NOT_FIT = "DoesNotFit"
+    UNKNOWN = "Unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """The arithmetic of one GPU of a replica; every size in bytes.
+
+    `context` is the longest context asked for, `longest_context` the longest that fits, both in tokens and None where
+    they cannot be computed; `needed` is None in the same case. `unknown` are the clauses that keep the answer from
+    being Fits; `cache` is None where the key-value cache cannot be computed.
+    """
+
+    answer: Answer
+    gpu: Gpu
+    serving: Serving
+    memory: int
+    allowed: int
+    weights: int
+    overhead: int
+    cache: KvCache | None
+    context: int | None
+    requested: int | None
+    longest_context: int | None
+    unknown: tuple[str, ...]
+
+    @property
+    def needed(self) -> int | None:
+        """Weights, overhead and the key-value cache asked for."""
+        return None if self.requested is None else self.weights + self.overhead + self.requested
+
+    @property
+    def spare(self) -> int:
+        """What is left for the key-value cache; negative where the weights alone do not fit."""
+        return self.allowed - self.weights - self.overhead
+
+    @property
+    def full_requests(self) -> int | None:
+        """How many requests of the longest context asked for fit at a time."""
+        if not self.cache or not self.context:
+            return None
+        return max(0, self.spare) // max(1, self.cache.request_bytes(self.context))
+
+
+def fit(facts: ModelFacts, serving: Serving, gpu: Gpu, *, confirmed: bool = True) -> Fit:
+    """The answer for GPUs of this kind; `confirmed` False where something else of the VM size is not confirmed."""
+    memory: Value[int] = gpu.memory
+    allowed = memory.value * serving.utilization_percent // 100
+    weights = weights_per_gpu(facts, serving)
+    overhead = overhead_per_gpu(facts, serving, weights)
+    cache = kv_cache(facts, facts.attention, serving) if facts.attention is not None else None
+    context = serving.context(facts)
+    requested = cache.request_bytes(context) * serving.requests if cache is not None and context is not None else None
+    room = allowed - weights - overhead
+    unknown = tuple(_unknown(facts, serving, gpu, confirmed))
+    return Fit(
+        answer=_answer(facts, serving, (weights + overhead, requested, allowed), unknown, confirmed),
+        gpu=gpu,
+        serving=serving,
+        memory=memory.value,
+        allowed=allowed,
+        weights=weights,
+        overhead=overhead,
+        cache=cache,
+        context=context,
+        requested=requested,
+        longest_context=cache.longest(room, serving.requests)
+        if cache is not None and room > 0
+        else _none_or_zero(cache),
+        unknown=unknown,
+    )
+
+
+def weights_per_gpu(facts: ModelFacts, serving: Serving) -> int:
+    """Bytes of the weights on the GPU that holds most."""
+    stages, total = serving.pipeline_parallel, facts.parameter_bytes
+    attention = facts.attention
+    share = 1 / stages if attention is None else -(-attention.layers // stages) / attention.layers
+    divided = EXPANSION * total * min(1.0, share) / serving.tensor_parallel
+    return round(divided + (_replicated(facts, attention, serving) if attention is not None else 0))
+
+
+def _replicated(facts: ModelFacts, attention: Attention, serving: Serving) -> float:
+    """Projections of key-value heads that are on several GPUs because there are fewer heads than GPUs."""
+    parts = serving.tensor_parallel
+    if attention.latent is not None or attention.key_value_heads >= parts:
+        return 0.0
+    more = 1 - attention.key_value_heads / parts
+    layers = -(-attention.layers // serving.pipeline_parallel)
+    projections = layers * 2 * attention.head_dimension * attention.hidden_size * 2 * more
+    return min(projections, facts.parameter_bytes)
+
+
+def overhead_per_gpu(facts: ModelFacts, serving: Serving, weights: int) -> int:
+    """Bytes for activations, CUDA graphs, collectives and adapters."""
+    several = COLLECTIVES if serving.gpus > 1 else 0
+    return round(BASE_OVERHEAD + SHARE_OVERHEAD * weights + several + _adapters(facts, serving.lora))
+
+
+def _adapters(facts: ModelFacts, lora: Lora | None) -> float:
+    """An upper bound: both matrices of every projection, whole on each GPU, in 16 bits."""
+    attention = facts.attention
+    if lora is None or attention is None:
+        return 0.0
+    hidden, wide = attention.hidden_size, attention.intermediate_size or 4 * attention.hidden_size
+    queries, values = attention.heads * attention.head_dimension, attention.key_value_heads * attention.head_dimension
+    widths = 2 * (hidden + queries) + 2 * (hidden + values) + 3 * (hidden + wide)
+    return 2.0 * lora.active * lora.rank * widths * attention.layers
+
+
+def _answer(
+    facts: ModelFacts,
+    serving: Serving,
+    sizes: tuple[int, int | None, int],
+    unknown: tuple[str, ...],
+    confirmed: bool,
+) -> Answer:
+    held, requested, allowed = sizes
+    too_much = allowed * (1 + TOLERANCE)
+    if confirmed and not serving.may_shrink_weights and facts.parameter_bytes / serving.gpus > too_much:
+        return Answer.DOES_NOT_FIT  # whatever else the engine needs, the weights alone are too large
+    if unknown or requested is None:
+        return Answer.UNKNOWN
+    needed = held + requested
+    if needed > too_much:
+        return Answer.DOES_NOT_FIT
+    return Answer.TIGHT if needed > allowed * (1 - TOLERANCE) else Answer.FITS
+
+
+def _unknown(facts: ModelFacts, serving: Serving, gpu: Gpu, confirmed: bool) -> Iterator[str]:
+    yield from facts.not_computed
+    family = why_not_computed(facts.model_type)
+    if family is not None and family not in facts.not_computed:
+        yield family
+    if facts.attention is None and not facts.not_computed:
+        yield "layers and heads of the model are not known"
+    if serving.context(facts) is None:
+        yield "the longest context is not known: neither the deployment nor config.json says it"
+    if kv_bytes(serving.kv_cache_dtype, facts)[1] != "exact":
+        yield f"the size of the key-value format '{serving.kv_cache_dtype}' is not known"
+    if serving.lora is not None and facts.experts is not None:
+        yield "adapters of the experts are not computed"
+    yield from serving.not_computed
+    if not confirmed or not gpu.memory.confirmed:
+        yield f"the memory of {gpu.name} in this VM size is not confirmed"
+
+
+def _none_or_zero(cache: KvCache | None) -> int | None:
+    return None if cache is None else 0

@@ -1,0 +1,30 @@
+"""What it would cost to keep a part of the weights in the memory of the node."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from hermetic.sizing.load_time import PCIE
+from hermetic.sizing.memory import Fit
+
+USABLE_STEPS = 10
+"""Steps per second below which offloading is not advised: one step makes one token of every request."""
+
+
+@dataclass(frozen=True, slots=True)
+class Offload:
+    """`missing` bytes of each GPU lie in the memory of the node and pass PCIe once for every step."""
+
+    missing: int
+    seconds_per_step: float
+    advised: bool
+
+
+def offload(found: Fit) -> Offload | None:
+    """The cost of what is missing; None where nothing is, or it cannot be computed."""
+    needed = found.needed
+    if needed is None or needed <= found.allowed:
+        return None
+    missing = min(needed - found.allowed, found.weights)
+    seconds = missing / PCIE
+    return Offload(missing, seconds, seconds * USABLE_STEPS <= 1)

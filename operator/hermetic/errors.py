@@ -11,6 +11,7 @@
     │   ├── KeyUnusable              HRM-ATT-002  a file that should hold a key does not
     │   ├── ReportUnusable           HRM-ATT-003  a report that must not be signed
     │   ├── ReportTooLarge           HRM-ATT-004  a report that does not fit into an EgressAttestation
+    │   ├── ModelFactsUnusable       HRM-SIZ-001  a folder or file that should describe a model does not
     │   └── SnapshotUnusable         HRM-AUD-002  a file that should hold a snapshot of an audit does not
     ├── AttestationRefused           HRM-ATT-001  signed evidence that does not count; carries the refusal's word
     ├── EnvelopeRefused              HRM-SIG-001  signed JSON, an envelope or a signature that is not acceptable
@@ -113,6 +114,15 @@ class SnapshotUnusable(InputError):
 
     code = "HRM-AUD-002"
     remedy = "Give the file as 'hermetic audit --save-snapshot FILE' wrote it, or audit again."
+
+
+class ModelFactsUnusable(InputError):
+    """What should describe a model does not: a folder without weights, a damaged file, or impossible facts."""
+
+    code = "HRM-SIZ-001"
+    remedy = (
+        "Name the folder that holds config.json and the safetensors files, or the facts as --show-facts prints them."
+    )
 
 
 class AttestationRefused(HermeticError):

@@ -79,6 +79,32 @@ VALID: tuple[tuple[str, Manifest], ...] = (
             {"spec.engine.nim": {**nim_on_azure_files()["spec"]["engine"]["nim"], "line": "1.0", "extraArgs": []}},
         ),
     ),
+    _vllm(
+        "facts of a model",
+        {
+            "spec.weights.facts": {
+                "modelType": "gpt_oss",
+                "architecture": "GptOssForCausalLM",
+                "parameterBytes": 65_248_815_744,
+                "tensorBytes": [{"format": "BF16", "bytes": 0}, {"format": "U8", "bytes": 65_248_815_744}],
+                "shards": {"count": 15, "largestBytes": 4_600_000_000},
+                "dtype": "bfloat16",
+                "maxModelLength": 131_072,
+                "attention": {
+                    "layers": 36,
+                    "heads": 64,
+                    "keyValueHeads": 8,
+                    "headDimension": 64,
+                    "hiddenSize": 2880,
+                    "slidingWindow": {"tokens": 128, "layers": 18},
+                },
+                "experts": {"count": 128, "perToken": 4, "intermediateSize": 2880},
+                "quantization": {"method": "mxfp4"},
+                "notComputed": ["what requests with images take"],
+            }
+        },
+    ),
+    _vllm("facts that say little", {"spec.weights.facts": {"modelType": "new", "parameterBytes": 1}}),
     (
         "largest numbers",
         changed(vllm_with_everything_said(), {f"{_VLLM}.maxModelLength": 10_000_000, "spec.drainSeconds": 3600}),

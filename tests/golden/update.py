@@ -1,6 +1,6 @@
 """Write the golden files anew, for a reviewer to read the difference.
 
-    python -m tests.golden.update                        what is rendered
+    python -m tests.golden.update                        what is rendered, and what `hermetic plan` prints
     python -m tests.golden.update --restart-every-pod    the digests of pod templates as well
 
 Another digest means that an upgrade of the operator replaces every pod of every user: never in passing.
@@ -12,6 +12,7 @@ import sys
 
 import yaml
 
+from tests.golden import planned
 from tests.golden.scenarios import SCENARIOS, TEMPLATES, as_text, file_of, template_digests
 
 RESTART = "--restart-every-pod"
@@ -23,6 +24,8 @@ def main(arguments: list[str]) -> int:
         return 2
     for name, manifest in SCENARIOS.items():
         file_of(name).write_text(as_text(manifest))
+    for name in planned.PLANS:
+        planned.file_of(name).write_text(planned.printed(name), "utf-8")
     if RESTART in arguments:
         TEMPLATES.write_text(yaml.safe_dump(template_digests(), sort_keys=True))
     return 0

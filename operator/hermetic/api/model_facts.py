@@ -11,8 +11,8 @@ from typing import Annotated
 
 from pydantic import Field, StringConstraints
 
+from hermetic.api.field_types import list_of, matches
 from hermetic.api.rules import ApiModel, Rule
-from hermetic.api.values import list_of, matches
 
 FACTS_FILE = "model-facts.json"
 """Name of the file that holds `{"schema": SCHEMA, "facts": {...}}`."""

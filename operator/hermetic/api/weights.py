@@ -8,6 +8,7 @@ from typing import Annotated
 from pydantic import Field, StringConstraints
 
 from hermetic.api.field_types import AbsolutePath, HostName, ObjectName, PinnedImage, RelativePath, list_of, matches
+from hermetic.api.model_facts import ModelFacts
 from hermetic.api.rules import ApiModel, Rule, exactly_one, member_is_immutable
 
 MountOption = Annotated[
@@ -168,3 +169,9 @@ class Weights(ApiModel):
     later; `bakedImage` works on every version.
 
     imageVolume: {reference: contoso.azurecr.io/models/phi-4@sha256:…}"""
+    facts: ModelFacts | None = None
+    """Facts of the model that decide what memory it needs, as 'hermetic plan --model DIR --show-facts' prints them and
+    `.hermetic/model-facts.json` of a staged model holds them. With them, a model that does not fit its GPUs is refused
+    before a pod exists. Default: none, and the memory is not computed.
+
+    facts: {modelType: llama, parameterBytes: 16060522496, maxModelLength: 131072}"""

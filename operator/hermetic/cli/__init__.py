@@ -15,6 +15,7 @@ COMMANDS = {
     "run": "Run the operator (what the image starts).",
     "render": "Print the objects that the operator would apply.",
     "validate": "Check manifests without a cluster.",
+    "plan": "Compute whether a model fits its GPUs, and how long it takes to load.",
     "rbac": "Print the rights and admission policies of an installation.",
     "check": "Check a cluster before installing, or what is installed in it.",
     "status": "Show what serves, what does not, and the command that fixes it.",
@@ -24,7 +25,7 @@ COMMANDS = {
     "bundle": "Verify an air-gap bundle before it is loaded.",
     "explain": "Explain error codes, reasons, conditions and checks, offline.",
 }
-PACKAGES = frozenset({"status", "check", "audit", "attest", "bundle"})
+PACKAGES = frozenset({"plan", "status", "check", "audit", "attest", "bundle"})
 """Commands of several files: a package each, with the command in its module `command`."""
 
 

@@ -24,6 +24,7 @@ from hermetic.engines.model_path import model_folders, model_path
 from hermetic.engines.offline_environment import OFFLINE
 from hermetic.engines.protocol import Extra, Objection, Refused
 from hermetic.engines.vllm_tables import supported_minors, table_for
+from hermetic.sizing.serving import Serving
 
 CACHE = "/opt/nim/.cache"
 READY_PATH = "/v1/health/ready"
@@ -45,6 +46,15 @@ class _Nim:
     def tensor_parallel_size(self, spec: ModelDeploymentSpec) -> int:
         """A NIM's profile decides for itself: all GPUs of the pod at most."""
         return spec.accelerator.count
+
+    def serving(self, spec: ModelDeploymentSpec) -> Serving:
+        """Its profile chooses precision and cache, which nothing outside of its image says."""
+        return Serving(
+            tensor_parallel=spec.accelerator.count,
+            max_model_length=_of(spec).max_model_length,
+            not_computed=("a NIM chooses precision and cache by its profile",),
+            may_shrink_weights=True,
+        )
 
     def objection(self, spec: ModelDeploymentSpec) -> Objection | None:  # noqa: ARG002 - its lines have no tables
         return None

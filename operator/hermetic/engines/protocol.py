@@ -11,6 +11,7 @@ from hermetic.api.modeldeployment import ModelDeploymentSpec
 from hermetic.api.reasons import Reason
 from hermetic.engines.failure_signatures import Signatures
 from hermetic.engines.launch import Launch
+from hermetic.sizing.serving import Serving
 
 _NONE: frozenset[str] = frozenset()
 
@@ -79,6 +80,9 @@ class Engine(Protocol):
 
     def tensor_parallel_size(self, spec: ModelDeploymentSpec) -> int:
         """GPUs that share each layer."""
+
+    def serving(self, spec: ModelDeploymentSpec) -> Serving:
+        """What of the spec decides how much memory it takes on each GPU."""
 
     def objection(self, spec: ModelDeploymentSpec) -> Objection | None:
         """What of its release and its arguments would end it at the start; None where nothing is known to."""

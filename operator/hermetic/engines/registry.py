@@ -11,6 +11,7 @@ from hermetic.engines.launch import Launch
 from hermetic.engines.nim import NIM
 from hermetic.engines.protocol import Engine
 from hermetic.engines.vllm import VLLM
+from hermetic.sizing.serving import Serving
 
 ENGINES: Mapping[Member, Engine] = MappingProxyType({engine.member: engine for engine in (VLLM, NIM)})
 
@@ -38,6 +39,11 @@ def engine_name(spec: ModelDeploymentSpec) -> str:
 def ready_path(spec: ModelDeploymentSpec) -> str:
     """The path on which the engine says that it serves, of whichever version it is."""
     return engine_of(spec).ready_path
+
+
+def serving(spec: ModelDeploymentSpec) -> Serving:
+    """What of the spec decides how much memory the engine takes on each GPU."""
+    return engine_of(spec).serving(spec)
 
 
 def tensor_parallel_size(spec: ModelDeploymentSpec) -> int:

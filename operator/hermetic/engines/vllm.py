@@ -27,7 +27,9 @@ from hermetic.engines.launch import (
 from hermetic.engines.model_path import model_folders, model_path
 from hermetic.engines.offline_environment import OFFLINE, cache_folders
 from hermetic.engines.protocol import Extra, Objection, Refused
+from hermetic.engines.vllm_memory import serving
 from hermetic.engines.vllm_tables import TABLES, table_for
+from hermetic.sizing.serving import Serving
 
 HOME = "/home/hermetic"
 READY_PATH = "/health"
@@ -53,6 +55,9 @@ class _Vllm:
 
     def tensor_parallel_size(self, spec: ModelDeploymentSpec) -> int:
         return tensor_parallel_size(spec, _of(spec))
+
+    def serving(self, spec: ModelDeploymentSpec) -> Serving:
+        return serving(_of(spec), self.tensor_parallel_size(spec))
 
     def objection(self, spec: ModelDeploymentSpec) -> Objection | None:
         vllm = _of(spec)

@@ -1,0 +1,1 @@
+"""`hermetic plan`: its command, and its answer as text and as JSON."""

@@ -1,0 +1,120 @@
+"""One deployment with its facts, and everything that `hermetic plan` says of it. No I/O."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from hermetic.api.model_facts import ModelFacts
+from hermetic.api.modeldeployment import ModelDeploymentSpec
+from hermetic.engines import registry
+from hermetic.sizing.catalogue import MIB, Size, Storage, Value, sizes, storages
+from hermetic.sizing.comparison import BEST_FIRST, Choice, compare
+from hermetic.sizing.load_time import Files, LoadTime, files_of, files_wanted, load_time, startup_budget
+from hermetic.sizing.memory import Answer
+from hermetic.sizing.offload import Offload, offload
+from hermetic.sizing.placement import Placement, impossible, place
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """The weights from one kind of storage: the time, the budget that follows, and the files that its cap wants."""
+
+    storage: Storage
+    time: LoadTime
+    budget: int
+    files_wanted: int
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """Everything that is said of one deployment.
+
+    `named` are the VM sizes that the deployment or the command line names, as the deployment is written; `unlisted`
+    those of them that the catalogue does not have. `choices` are all sizes with the parallelism that serves best there.
+    """
+
+    namespace: str
+    name: str
+    spec: ModelDeploymentSpec
+    facts: ModelFacts
+    named: tuple[Placement, ...]
+    unlisted: tuple[str, ...]
+    impossible: tuple[str, ...]
+    choices: tuple[Choice, ...]
+    loads: tuple[Load, ...]
+    files: Files
+
+    @property
+    def answer(self) -> Answer:
+        """The worst answer of the sizes that are named; without any, the best of all sizes."""
+        if self.impossible:
+            return Answer.DOES_NOT_FIT
+        if self.named or self.unlisted:
+            found = [*(one.answer for one in self.named), *(Answer.UNKNOWN for _ in self.unlisted)]
+            return max(found, key=_severity)
+        return min((one.answer for one in self.choices), key=BEST_FIRST.index)
+
+    @property
+    def shown(self) -> Placement | None:
+        """The size whose arithmetic is shown: the first that is named."""
+        return self.named[0] if self.named else None
+
+    @property
+    def offload(self) -> Offload | None:
+        """What it would cost to keep what is missing in the memory of the node."""
+        return offload(self.shown.fit) if self.shown is not None else None
+
+
+def _severity(answer: Answer) -> int:
+    # A size that is not known stands against a promise, one that does not fit stands against the deployment.
+    return BEST_FIRST.index(answer)
+
+
+def planned(
+    identity: tuple[str, str],
+    spec: ModelDeploymentSpec,
+    facts: ModelFacts,
+    *,
+    instance_type: str | None = None,
+    share: float | None = None,
+    prices: Mapping[str, float] | None = None,
+) -> Planned:
+    """What is to be said of a deployment.
+
+    `share` is what the share delivers in MiB/s where that is known; it comes first of the kinds of storage.
+    """
+    known, serving = sizes(), registry.serving(spec)
+    wanted = [instance_type] if instance_type is not None else spec.accelerator.instance_types
+    named = tuple(place(facts, serving, known[one], spec.accelerator.resource) for one in wanted if one in known)
+    choices = compare(facts, serving, known.values(), prices)
+    on = named[0].size if named else (choices[0].size if choices else None)
+    return Planned(
+        namespace=identity[0],
+        name=identity[1],
+        spec=spec,
+        facts=facts,
+        named=named,
+        unlisted=tuple(one for one in wanted if one not in known),
+        impossible=tuple(impossible(facts, serving)),
+        choices=choices,
+        loads=tuple(_loads(facts, on, serving.gpus, max(1, spec.replicas), _kinds(share))),
+        files=files_of(facts),
+    )
+
+
+def _kinds(share: float | None) -> Sequence[Storage]:
+    if share is None:
+        return storages()
+    capped = next(one for one in storages() if one.file is not None)
+    stated = Storage(f"this share, {share:g} MiB/s", Value(share * MIB, "the command line", True), capped.file, True)
+    return (stated, *storages())
+
+
+def _loads(facts: ModelFacts, size: Size | None, gpus: int, replicas: int, kinds: Iterable[Storage]) -> Iterable[Load]:
+    nic = size.nic if size is not None else None
+    for one in kinds:
+        if not one.shared and (size is None or size.nvme_disks is None or not size.nvme_disks.confirmed):
+            continue
+        time = load_time(files_of(facts), one, nic=nic, gpus=gpus, replicas=replicas)
+        yield Load(one, time, startup_budget(time), files_wanted(one, nic))

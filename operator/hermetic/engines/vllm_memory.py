@@ -1,0 +1,69 @@
+"""What of a spec decides how much memory vLLM takes on each GPU, as `hermetic.sizing` asks for it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from hermetic.api.engine import Vllm
+from hermetic.engines.extra_arguments import Told, read
+from hermetic.engines.vllm_tables import TABLES, table_for
+from hermetic.sizing.serving import DEFAULT_BATCHED_TOKENS, DEFAULT_UTILIZATION, Lora, Serving
+
+# Flags that make the weights on a GPU another size than those on disk.
+OTHER_WEIGHTS = frozenset(
+    {
+        "--cpu-offload-gb", "--cpu-offload-params", "--data-parallel-size", "--dtype", "--hf-overrides",
+        "--load-format", "--model-impl", "--model-loader-extra-config", "--offload-backend", "--offload-group-size",
+        "--offload-num-in-group", "--offload-params", "--quantization", "--quantization-config",
+    }
+)  # fmt: skip
+# Flags that change what else lies on a GPU, in a way that the formula does not know.
+OTHER_MEMORY = frozenset(
+    {
+        "--block-size", "--cudagraph-capture-sizes", "--decode-context-parallel-size",
+        "--disable-hybrid-kv-cache-manager", "--enable-dbo", "--kv-cache-dtype-skip-layers",
+        "--kv-cache-memory-bytes", "--mm-encoder-only",
+        "--mm-ipc-gpu-memory-gb", "--mm-processor-device", "--num-gpu-blocks-override",
+        "--prefill-context-parallel-size", "--skip-mm-profiling", "--spec-method", "--spec-model", "--spec-tokens",
+        "--speculative-config",
+    }
+)  # fmt: skip
+ADAPTERS_ACTIVE, ADAPTER_RANK = 1, 16
+_UNITS = {"k": 10**3, "m": 10**6, "g": 10**9, "K": 2**10, "M": 2**20, "G": 2**30}
+
+
+def serving(vllm: Vllm, tensor_parallel: int) -> Serving:
+    """The memory settings of one replica with so many GPUs to each layer."""
+    told = read(vllm.extra_args, table_for(vllm.version))[0] if TABLES.is_supported(vllm.version) else ()
+    flags = {one.flag.name: one for one in told if not one.flag.boolean or one.written.split("=")[0] == one.flag.name}
+    others = sorted(flags.keys() & (OTHER_WEIGHTS | OTHER_MEMORY))
+    return Serving(
+        tensor_parallel=tensor_parallel,
+        pipeline_parallel=vllm.pipeline_parallel_size,
+        max_model_length=vllm.max_model_length,
+        utilization_percent=vllm.gpu_memory_utilization_percent or DEFAULT_UTILIZATION,
+        kv_cache_dtype=vllm.kv_cache_dtype or "auto",
+        batched_tokens=_number(flags, "--max-num-batched-tokens") or DEFAULT_BATCHED_TOKENS,
+        expert_parallel="--enable-expert-parallel" in flags,
+        lora=_lora(flags),
+        not_computed=tuple(_clauses(others)),
+        may_shrink_weights=bool(flags.keys() & OTHER_WEIGHTS),
+    )
+
+
+def _clauses(flags: list[str]) -> Iterator[str]:
+    for flag in flags:
+        yield f"what {flag} of `engine.vllm.extraArgs` does to memory is not computed"
+
+
+def _lora(flags: Mapping[str, Told]) -> Lora | None:
+    if "--enable-lora" not in flags:
+        return None
+    return Lora(_number(flags, "--max-loras") or ADAPTERS_ACTIVE, _number(flags, "--max-lora-rank") or ADAPTER_RANK)
+
+
+def _number(flags: Mapping[str, Told], name: str) -> int | None:
+    """The value of a flag as a whole number, with the units of vLLM: 8k is 8000, 8K is 8192."""
+    text = flags[name].values[-1] if name in flags and flags[name].values else ""
+    digits, unit = (text[:-1], _UNITS[text[-1]]) if text[-1:] in _UNITS else (text, 1)
+    return int(digits) * unit if digits.isdecimal() and len(digits) < 12 and int(digits) else None

@@ -1,0 +1,50 @@
+"""A deployment as written, on one VM size: are its GPUs there, is the cut possible, and is the memory enough?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from hermetic.api.model_facts import ModelFacts
+from hermetic.sizing.catalogue import Size
+from hermetic.sizing.memory import Answer, Fit, fit
+from hermetic.sizing.parallelism import broken_rules
+from hermetic.sizing.serving import Serving
+
+VENDOR_OF = {"nvidia.com/gpu": "nvidia", "amd.com/gpu": "amd"}
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """The answer for one VM size; `objections` are what speaks against it besides memory, one clause each."""
+
+    size: Size
+    fit: Fit
+    objections: tuple[str, ...]
+
+    @property
+    def answer(self) -> Answer:
+        """The answer of the memory; Unknown becomes DoesNotFit where something else speaks against the size."""
+        return Answer.DOES_NOT_FIT if self.objections else self.fit.answer
+
+
+def place(facts: ModelFacts, serving: Serving, size: Size, resource: str) -> Placement:
+    """The deployment on this VM size; `resource` is the extended resource that it asks for."""
+    found = fit(facts, serving, size.gpu, confirmed=size.confirmed)
+    return Placement(size, found, tuple(_objections(facts, serving, size, resource)))
+
+
+def _objections(facts: ModelFacts, serving: Serving, size: Size, resource: str) -> Iterator[str]:
+    vendor = VENDOR_OF.get(resource)
+    if vendor is not None and vendor != size.gpu.vendor:
+        yield f"it has GPUs of {size.gpu.name}, and the deployment asks for {resource}"
+    if serving.gpus > size.gpus.value:
+        yield f"it has {size.gpus.value} GPUs, and the deployment asks for {serving.gpus}"
+    yield from impossible(facts, serving)
+
+
+def impossible(facts: ModelFacts, serving: Serving) -> Iterator[str]:
+    """Rules of tensor parallelism and pipeline stages that the deployment breaks on every size."""
+    return broken_rules(
+        facts, serving.tensor_parallel, serving.pipeline_parallel, expert_parallel=serving.expert_parallel
+    )

@@ -1,0 +1,134 @@
+"""A model's folder, read for its facts: `config.json` and the headers of its safetensors files, never the tensors.
+
+`read_model_facts` is what `hermetic plan --model` and staging call; `hermetic.sizing.facts_file.file_content` gives the
+bytes of the file that goes beside the weights. The folder is not trusted: files that are no plain files are refused
+before they are read, and size, number and nesting of everything read are bounded.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from hermetic.api.model_facts import ModelFacts
+from hermetic.errors import ModelFactsUnusable, Unreachable
+from hermetic.sizing.facts import TensorSums, facts_of
+from hermetic.sizing.safetensors_header import bytes_by_format
+
+CONFIG, QUANTIZATION, INDEX = "config.json", "hf_quant_config.json", "model.safetensors.index.json"
+LARGEST_CONFIG = 4 * 2**20
+LARGEST_INDEX = 64 * 2**20
+LARGEST_HEADER = 32 * 2**20
+MOST_ENTRIES = 100_000
+MOST_VALUES = 2_000_000
+"""Values of one JSON document: what bounds the memory that parsing takes."""
+
+
+def read_model_facts(folder: Path) -> ModelFacts:
+    """The facts of the model in a folder.
+
+    Raises Unreachable where folder or config.json is not there or may not be read, and ModelFactsUnusable where a file
+    is none that a model has: no JSON, too large, cut short, or a header that contradicts itself.
+    """
+    config = _json(folder / CONFIG, LARGEST_CONFIG)
+    ours = folder / QUANTIZATION
+    quantization = _json(ours, LARGEST_CONFIG) if ours.exists() else None
+    by_format: dict[str, int] = {}
+    count = largest = 0
+    for path in _shards(folder):
+        size, header = _header(path)
+        count, largest = count + 1, max(largest, size)
+        for name, held in _by_format(path, header).items():
+            by_format[name] = by_format.get(name, 0) + held
+    if not count:
+        raise ModelFactsUnusable(f"{folder} holds no safetensors file", fix="name the folder that holds the model")
+    return facts_of(config, TensorSums(by_format, count, largest), quantization)
+
+
+def _shards(folder: Path) -> Iterator[Path]:
+    """The safetensors files of the model: those of the index where there is one, else all of the folder."""
+    index = folder / INDEX
+    if not index.exists():
+        yield from sorted(_plain_names(folder))
+        return
+    parsed = _json(index, LARGEST_INDEX)
+    files = parsed.get("weight_map") if isinstance(parsed, dict) else None
+    if not isinstance(files, dict) or not all(isinstance(name, str) for name in files.values()):
+        raise ModelFactsUnusable(f"{index} has no weight_map")
+    for name in sorted(set(files.values())):
+        if "/" in name or "\0" in name or not name.endswith(".safetensors"):
+            raise ModelFactsUnusable(f"{index} names {name[:80]!r}, which is no safetensors file of this folder")
+        yield folder / name
+
+
+def _plain_names(folder: Path) -> list[Path]:
+    with _readable(folder), os.scandir(folder) as entries:
+        names = [entry.name for entry, _ in zip(entries, range(MOST_ENTRIES), strict=False)]
+    found = [name for name in names if name.endswith(".safetensors")]
+    # Mistral's own form of the same tensors, which the engine reads only where there is no other.
+    usual = [name for name in found if not name.startswith("consolidated")]
+    return [folder / name for name in usual or found]
+
+
+def _json(path: Path, largest: int) -> Any:
+    content = _bytes(path, largest)
+    return _parsed(path, content)
+
+
+def _parsed(path: Path, content: bytes) -> Any:
+    if content.count(b",") + content.count(b"[") + content.count(b"{") > MOST_VALUES:
+        raise ModelFactsUnusable(f"{path} holds more than {MOST_VALUES} values")
+    try:
+        return json.loads(content)
+    except (ValueError, RecursionError) as error:
+        why = "is nested too deeply" if isinstance(error, RecursionError) else f"is no JSON: {error}"
+        raise ModelFactsUnusable(f"{path} {why}") from None
+
+
+def _bytes(path: Path, largest: int) -> bytes:
+    with _readable(path), _opened(path) as file:
+        content = file.read(largest + 1)
+    if len(content) > largest:
+        raise ModelFactsUnusable(f"{path} is larger than {largest} bytes")
+    return content
+
+
+def _header(path: Path) -> tuple[int, Any]:
+    """Size of a safetensors file, and its parsed header."""
+    with _readable(path), _opened(path) as file:
+        size = os.fstat(file.fileno()).st_size
+        length = int.from_bytes(file.read(8), "little")
+        if size < 8 or length > min(size - 8, LARGEST_HEADER):
+            raise ModelFactsUnusable(f"{path} is no safetensors file, or is cut short: its header has {length} bytes")
+        content = file.read(length)
+    return size, _parsed(path, content)
+
+
+def _by_format(path: Path, header: Any) -> Mapping[str, int]:
+    try:
+        return bytes_by_format(header)
+    except ValueError as error:
+        raise ModelFactsUnusable(f"{path}: {error}") from None
+
+
+def _opened(path: Path) -> BinaryIO:
+    """A plain file, opened for reading. A pipe or a device would block, or never end."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise ModelFactsUnusable(f"{path} is no plain file")
+    return os.fdopen(descriptor, "rb")
+
+
+@contextmanager
+def _readable(path: Path) -> Iterator[None]:
+    """What the operating system refuses becomes an error that names the path."""
+    try:
+        yield
+    except OSError as error:
+        raise Unreachable(f"{path} cannot be read: {error.strerror or error}") from error

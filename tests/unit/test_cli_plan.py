@@ -1,0 +1,213 @@
+"""`hermetic plan`: its text and JSON as agreed, its exit codes, and its words for what it cannot use."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+
+from hermetic.sizing.catalogue import sizes
+from hermetic.sizing.facts_file import as_json, file_content
+from tests.commandline import Ran, hermetic
+from tests.corpus.manifests import changed
+from tests.golden.planned import PLANS, file_of, printed
+from tests.model_configs import DEEPSEEK_V3, LLAMA_8B, LLAMA_8B_BYTES, facts, model_folder
+from tests.scenarios import Manifest, a_nim_model, a_share_model
+
+A100, H100, HALF = "Standard_NC24ads_A100_v4", "Standard_NC40ads_H100_v5", "Standard_NC72ds_xl_RTXPro6000_v6"
+L8 = facts(LLAMA_8B, LLAMA_8B_BYTES, 4)
+
+
+def plan(manifest: Manifest, *arguments: str | Path) -> Ran:
+    return hermetic("plan", "-f", "-", *arguments, stdin=yaml.safe_dump(manifest))
+
+
+def with_facts(model=L8, **changes) -> Manifest:
+    """A deployment with the facts of a model; `changes` by their path below spec."""
+    return of_facts(a_share_model(), model, **changes)
+
+
+def of_facts(manifest: Manifest, model=L8, **changes) -> Manifest:
+    return changed(
+        manifest, {f"spec.{path}": value for path, value in {"weights.facts": as_json(model), **changes}.items()}
+    )
+
+
+def facts_file(folder: Path, model) -> Path:
+    file = folder / "model-facts.json"
+    file.write_bytes(file_content(model))
+    return file
+
+
+def document(ran: Ran) -> dict:
+    return json.loads(ran.out)["deployments"][0]
+
+
+@pytest.mark.parametrize("name", list(PLANS))
+def test_what_is_printed_is_what_was_agreed_to(name):
+    assert printed(name) == file_of(name).read_text("utf-8"), "read the difference, then: python -m tests.golden.update"
+
+
+@pytest.mark.parametrize(
+    ("changes", "size", "code", "answer"),
+    [
+        pytest.param({}, A100, 0, "Fits", id="fits"),
+        pytest.param({"engine.vllm.maxModelLength": 450_000}, A100, 0, "Tight", id="tight"),
+        pytest.param({"engine.vllm.maxModelLength": 700_000}, A100, 1, "DoesNotFit", id="does not fit"),
+        pytest.param({"engine.vllm.maxModelLength": 4096}, HALF, 3, "Unknown", id="a size that is not confirmed"),
+        pytest.param({"accelerator.count": 2}, A100, 1, "DoesNotFit", id="more GPUs than it has"),
+        pytest.param({"accelerator.count": 3}, "Standard_NC96ads_A100_v4", 1, "DoesNotFit", id="no cut over 3"),
+        pytest.param({"accelerator.resource": "amd.com/gpu"}, A100, 1, "DoesNotFit", id="GPUs of another vendor"),
+        pytest.param({"engine.vllm.extraArgs": ["--cpu-offload-gb=8"]}, A100, 3, "Unknown", id="a flag not computed"),
+    ],
+)
+def test_exit_code_and_answer(changes, size, code, answer):
+    ran = plan(with_facts(**changes), "--instance-type", size, "-o", "json")
+    assert (ran.code, document(ran)["answer"]) == (code, answer), ran.err
+
+
+def test_sizes_of_the_manifest_are_planned_for_and_the_worst_counts():
+    named = {"accelerator.instanceTypes": [A100, HALF], "engine.vllm.maxModelLength": 4096}
+    ran = plan(with_facts(**named), "-o", "json")
+    assert [one["answer"] for one in document(ran)["asWritten"]] == ["Fits", "Unknown"]
+    assert ran.code == 3
+
+
+def test_a_size_that_is_not_in_the_catalogue_is_unknown():
+    ran = plan(with_facts(**{"accelerator.instanceTypes": ["Standard_NV6"]}), "-o", "json")
+    assert (ran.code, document(ran)["sizesNotListed"]) == (3, ["Standard_NV6"])
+
+
+def test_without_a_size_the_best_of_all_counts_and_every_size_is_compared():
+    ran = plan(with_facts(), "-o", "json")
+    assert ran.code == 0
+    assert {one["instanceType"] for one in document(ran)["sizes"]} == set(sizes())
+    assert document(ran)["sizes"][0]["instanceType"] == A100
+
+
+def test_prices_decide_what_is_cheaper_and_sizes_without_one_come_last(tmp_path):
+    prices = tmp_path / "prices.yaml"
+    prices.write_text(f"{H100}: 1\n{A100}: 2.5\n")
+    ran = plan(with_facts(), "--prices", prices, "-o", "json")
+    assert [one["instanceType"] for one in document(ran)["sizes"]][:2] == [H100, A100]
+
+
+def test_a_share_whose_throughput_is_known_comes_first_and_replicas_share_it():
+    one = plan(with_facts(), "--share-throughput", "256", "-o", "json")
+    four = plan(with_facts(replicas=4), "--share-throughput", "256", "-o", "json")
+    loads = [document(ran)["loadTimes"][0] for ran in (one, four)]
+    assert loads[0]["storage"] == "this share, 256 MiB/s"
+    assert loads[0]["seconds"] == pytest.approx(LLAMA_8B_BYTES / (256 * 2**20), abs=0.1)
+    assert loads[1]["seconds"] == pytest.approx(4 * loads[0]["seconds"], abs=0.5)
+
+
+def test_a_folder_of_a_model_is_read_and_its_facts_can_be_written_into_the_manifest(tmp_path):
+    folder = model_folder(tmp_path, LLAMA_8B, {"model.safetensors": {"a": ("BF16", 4096)}})
+    shown = hermetic("plan", "--model", folder, "--show-facts")
+    assert shown.code == 0
+    said = yaml.safe_load(shown.out)["facts"]
+    by_manifest = plan(changed(a_share_model(), {"spec.weights.facts": said}), "-o", "json")
+    by_folder = plan(a_share_model(), "--model", folder, "-o", "json")
+    assert by_manifest.code == by_folder.code == 0
+    assert by_manifest.out == by_folder.out
+
+
+def test_the_facts_of_a_file_are_those_of_the_folder(tmp_path):
+    folder = model_folder(tmp_path, DEEPSEEK_V3, {"model.safetensors": {"a": ("F8_E4M3", 4096)}})
+    file = tmp_path / "facts.json"
+    file.write_text(hermetic("plan", "--model", folder, "--show-facts", "-o", "json").out)
+    assert plan(a_share_model(), "--model-facts", file).out == plan(a_share_model(), "--model", folder).out
+
+
+def test_facts_of_the_command_line_count_before_those_of_the_manifest(tmp_path):
+    file = facts_file(tmp_path, facts(LLAMA_8B, 200_000_000_000))
+    ran = plan(with_facts(), "--model-facts", file, "--instance-type", A100, "-o", "json")
+    assert (ran.code, document(ran)["facts"]["parameterBytes"]) == (1, 200_000_000_000)
+
+
+def test_a_model_that_is_too_large_is_told_what_offloading_would_cost():
+    ran = plan(with_facts(facts(LLAMA_8B, 100_000_000_000)), "--instance-type", A100, "-o", "json")
+    cost = document(ran)["offload"]
+    assert cost["secondsPerStep"] == pytest.approx(cost["bytes"] / 25e9, abs=0.001)
+    assert cost["advised"] is False
+    assert "do not" in plan(with_facts(facts(LLAMA_8B, 100_000_000_000)), "--instance-type", A100).out
+
+
+def test_a_nim_is_unknown():
+    found = document(plan(of_facts(a_nim_model()), "--instance-type", A100, "-o", "json"))
+    assert found["answer"] == "Unknown"
+    assert "NIM" in " ".join(found["asWritten"][0]["notComputed"])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "says", "fix"),
+    [
+        pytest.param((), 2, "the facts of the model are not known", "--model DIR", id="no facts"),
+        pytest.param(("--model", "/nowhere"), 4, "config.json cannot be read", "", id="no folder"),
+        pytest.param(("--model-facts", "/nowhere"), 4, "/nowhere cannot be read", "", id="no file"),
+        pytest.param(("--model", "/a", "--model-facts", "/b"), 2, "two sources", "give one of them", id="two sources"),
+        pytest.param(("--instance-type", "nc24ads_a100_v4"), 2, f"did you mean '{A100}'", "it has", id="a typo"),
+        pytest.param(("--share-throughput", "0"), 2, "not from 1", "", id="no throughput"),
+        pytest.param(("--share-throughput", "nan"), 2, "not from 1", "", id="no number"),
+        pytest.param(("--prices", "/nowhere"), 4, "/nowhere cannot be read", "", id="no prices"),
+        pytest.param(("--show-facts",), 2, "needs a model", "--model DIR", id="nothing to show"),
+    ],
+)
+def test_what_cannot_be_used_is_named(arguments, code, says, fix):
+    ran = plan(a_share_model(), *arguments)
+    assert ran.code == code
+    assert says in ran.err
+    assert fix in ran.err
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        ("[]", "are an object"),
+        ("{modelType: llama}", "parameterBytes"),
+        ("{modelType: llama, parameterBytes: 0}", "parameterBytes"),
+        ("{schema: hermetic.dev/model-facts/v9, facts: {}}", "schema"),
+        ("{facts: 7}", "facts"),
+        ("{modelType: llama, parameterBytes: 1, colour: red}", "colour"),
+        ("a: [", "is no YAML"),
+        ("--- 1\n--- 2\n", "one document"),
+        ("", "one document"),
+    ],
+)
+def test_damaged_facts_name_the_file_and_the_field(tmp_path, content, says):
+    file = tmp_path / "facts.yaml"
+    file.write_text(content)
+    ran = plan(a_share_model(), "--model-facts", file)
+    assert ran.code == 2
+    assert str(file) in ran.err
+    assert says in ran.err
+
+
+@pytest.mark.parametrize("content", ["[1]", "a: b", "a: true", "a: .inf", "a: -1"])
+def test_prices_that_are_none_are_refused(tmp_path, content):
+    file = tmp_path / "prices.yaml"
+    file.write_text(content)
+    ran = plan(with_facts(), "--prices", file)
+    assert ran.code == 2
+    assert str(file) in ran.err
+
+
+def test_facts_of_one_model_are_for_one_deployment(tmp_path):
+    two = yaml.safe_dump_all([a_share_model(), a_share_model("b")])
+    ran = hermetic("plan", "-f", "-", "--model-facts", facts_file(tmp_path, L8), stdin=two)
+    assert (ran.code, "facts of one model" in ran.err) == (2, True)
+
+
+def test_an_invalid_manifest_is_refused_as_by_validate():
+    ran = plan(changed(a_share_model(), {"spec.replicas": 300}))
+    assert (ran.code, "HRM-API-001" in ran.err) == (2, True)
+
+
+def test_every_field_of_the_json_is_described():
+    page = (Path(__file__).parents[2] / "docs" / "cli.md").read_text("utf-8").split("\n## hermetic plan\n")[1]
+    found = document(plan(with_facts(facts(LLAMA_8B, 10**11)), "--instance-type", A100, "-o", "json"))
+    parts = [found, found["offload"], found["loadTimes"][0], found["asWritten"][0], found["sizes"][0]]
+    names = {key for part in parts for key in part}
+    assert [name for name in names if f"`{name}`" not in page.split("\n## ")[0]] == []

@@ -1,0 +1,197 @@
+"""A model's folder read for its facts: real files in, bounded however hostile they are."""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import struct
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from hermetic.errors import ModelFactsUnusable, Unreachable
+from hermetic.weights import model_folder as reading
+from hermetic.weights.model_folder import read_model_facts
+from tests.model_configs import DEEPSEEK_V3, LLAMA_8B, model_folder
+
+ONE = "model.safetensors"
+
+
+def llama(folder: Path, **shards) -> Path:
+    return model_folder(folder, LLAMA_8B, shards or {ONE: {"a": ("BF16", 100), "b": ("F32", 8)}})
+
+
+def test_bytes_are_summed_by_format_over_every_file(tmp_path):
+    first, second = "model-00001-of-00002.safetensors", "model-00002-of-00002.safetensors"
+    folder = model_folder(
+        tmp_path,
+        DEEPSEEK_V3,
+        {first: {"a": ("F8_E4M3", 1000), "b": ("F32", 8)}, second: {"c": ("F8_E4M3", 24), "d": ("BF16", 2)}},
+    )
+    facts = read_model_facts(folder)
+    assert {one.format: one.bytes for one in facts.tensor_bytes} == {"F8_E4M3": 1024, "F32": 8, "BF16": 2}
+    assert facts.parameter_bytes == 1034
+    assert (facts.shards.count, facts.shards.largest_bytes) == (2, (folder / first).stat().st_size)
+    assert facts.attention.latent.key_value_rank == 512
+    assert facts.quantization.block == 128
+    assert facts.not_computed == []
+
+
+def test_the_index_says_which_files_count(tmp_path):
+    folder = llama(tmp_path, **{ONE: {"a": ("BF16", 100)}, "old.safetensors": {"a": ("BF16", 5)}})
+    (folder / reading.INDEX).write_text(json.dumps({"weight_map": {"a": ONE}}))
+    assert read_model_facts(folder).parameter_bytes == 100
+
+
+def test_the_second_form_of_the_same_tensors_is_not_counted_twice(tmp_path):
+    folder = llama(tmp_path, **{ONE: {"a": ("BF16", 100)}, "consolidated.safetensors": {"a": ("BF16", 100)}})
+    assert read_model_facts(folder).parameter_bytes == 100
+    (folder / ONE).unlink()
+    assert read_model_facts(folder).parameter_bytes == 100
+
+
+def test_links_of_a_snapshot_are_followed(tmp_path):
+    blobs = llama(tmp_path / "blobs")
+    snapshot = tmp_path / "snapshot"
+    snapshot.mkdir()
+    for name in ("config.json", ONE):
+        (snapshot / name).symlink_to(blobs / name)
+    assert read_model_facts(snapshot).parameter_bytes == 108
+
+
+def test_modelopt_says_its_method_in_a_file_of_its_own(tmp_path):
+    folder = llama(tmp_path)
+    (folder / reading.QUANTIZATION).write_text(json.dumps({"quantization": {"quant_algo": "FP8"}}))
+    assert read_model_facts(folder).quantization.method == "modelopt"
+
+
+def test_of_a_huge_sparse_file_only_the_header_is_read(tmp_path):
+    folder = llama(tmp_path)
+    size = 5 * 2**40
+    header = json.dumps({"a": {"dtype": "BF16", "shape": [size // 2], "data_offsets": [0, size]}}).encode()
+    with (folder / ONE).open("wb") as file:
+        file.write(struct.pack("<Q", len(header)) + header)
+        file.truncate(8 + len(header) + size)
+    facts = read_model_facts(folder)
+    assert facts.parameter_bytes == size
+    assert facts.shards.largest_bytes == 8 + len(header) + size
+
+
+@pytest.mark.parametrize(
+    ("header", "says"),
+    [
+        pytest.param(b"", "cut short", id="empty file"),
+        pytest.param(b"\x01\x02", "cut short", id="two bytes"),
+        pytest.param(struct.pack("<Q", 2**63) + b"{}", "cut short", id="header longer than any file"),
+        pytest.param(struct.pack("<Q", 10) + b"{}", "cut short", id="header longer than the file"),
+        pytest.param(struct.pack("<Q", 2) + b"[]", "no object", id="a list"),
+        pytest.param(struct.pack("<Q", 3) + b"nul", "no JSON", id="no JSON"),
+        pytest.param(struct.pack("<Q", 8) + b'{"a": 1}', "no number format", id="no tensor"),
+        pytest.param(struct.pack("<Q", 8) + b'{"\xff": 1}', "no JSON", id="no UTF-8"),
+        pytest.param(
+            struct.pack("<Q", 200_000) + b'{"a":' + b"[" * 199_995, "nested too deeply", id="nested without end"
+        ),
+    ],
+)
+def test_a_damaged_header_names_file_and_fault(tmp_path, header, says):
+    folder = llama(tmp_path)
+    (folder / ONE).write_bytes(header)
+    with pytest.raises(ModelFactsUnusable) as refused:
+        read_model_facts(folder)
+    assert ONE in refused.value.message
+    assert says in refused.value.message
+
+
+@pytest.mark.parametrize(
+    "tensor",
+    [
+        {"dtype": "BF16", "data_offsets": [8, 0]},
+        {"dtype": "BF16", "data_offsets": [-8, 0]},
+        {"dtype": "BF16", "data_offsets": [0, 1.5]},
+        {"dtype": "BF16", "data_offsets": [False, True]},
+        {"dtype": "BF16", "data_offsets": [0]},
+        {"dtype": "BF16"},
+        {"dtype": 16, "data_offsets": [0, 1]},
+        {"dtype": "", "data_offsets": [0, 1]},
+        {"dtype": "B" * 65, "data_offsets": [0, 1]},
+        None,
+    ],
+)
+def test_a_tensor_that_contradicts_itself_is_refused(tmp_path, tensor):
+    folder = llama(tmp_path)
+    header = json.dumps({"a": tensor}).encode()
+    (folder / ONE).write_bytes(struct.pack("<Q", len(header)) + header)
+    with pytest.raises(ModelFactsUnusable, match="tensor 'a'"):
+        read_model_facts(folder)
+
+
+def test_sums_beyond_any_model_are_noted_and_never_fit(tmp_path):
+    folder = llama(tmp_path)
+    header = json.dumps({"a": {"dtype": "BF16", "data_offsets": [0, 10**30]}}).encode()
+    (folder / ONE).write_bytes(struct.pack("<Q", len(header)) + header)
+    assert any("add up to" in one for one in read_model_facts(folder).not_computed)
+
+
+@pytest.mark.parametrize("name", ["../x.safetensors", "a/b.safetensors", "x.bin", "/etc/passwd", "x\0.safetensors"])
+def test_an_index_cannot_lead_out_of_the_folder(tmp_path, name):
+    folder = llama(tmp_path)
+    (folder / reading.INDEX).write_text(json.dumps({"weight_map": {"a": name}}))
+    with pytest.raises(ModelFactsUnusable, match="no safetensors file of this folder"):
+        read_model_facts(folder)
+
+
+@pytest.mark.parametrize("index", ["[]", "{}", '{"weight_map": []}', '{"weight_map": {"a": 1}}'])
+def test_an_index_without_a_map_is_refused(tmp_path, index):
+    folder = llama(tmp_path)
+    (folder / reading.INDEX).write_text(index)
+    with pytest.raises(ModelFactsUnusable, match="weight_map"):
+        read_model_facts(folder)
+
+
+@pytest.mark.parametrize("name", ["config.json", ONE])
+def test_what_is_no_plain_file_is_refused_and_not_waited_for(tmp_path, name):
+    folder = llama(tmp_path)
+    (folder / name).unlink()
+    os.mkfifo(folder / name)
+    with pytest.raises(ModelFactsUnusable, match="no plain file"):
+        read_model_facts(folder)
+
+
+def test_what_is_not_there_is_named_with_its_path(tmp_path):
+    with pytest.raises(Unreachable, match=r"config\.json cannot be read: No such file"):
+        read_model_facts(tmp_path / "absent")
+    folder = llama(tmp_path)
+    (folder / ONE).unlink()
+    with pytest.raises(ModelFactsUnusable, match="holds no safetensors file"):
+        read_model_facts(folder)
+    (folder / reading.INDEX).write_text(json.dumps({"weight_map": {"a": ONE}}))
+    with pytest.raises(Unreachable, match=r"model\.safetensors cannot be read"):
+        read_model_facts(folder)
+
+
+def test_a_config_that_is_too_large_is_refused(tmp_path):
+    folder = llama(tmp_path)
+    with (folder / "config.json").open("wb") as file:
+        file.truncate(reading.LARGEST_CONFIG + 1)
+    with pytest.raises(ModelFactsUnusable, match="larger than"):
+        read_model_facts(folder)
+
+
+def test_the_worst_header_stays_within_200_mib_of_memory(tmp_path):
+    """A process of its own with a limit on its address space: a bomb in the header must not be unpacked."""
+    folder = llama(tmp_path)
+    bomb = b'{"a":[' + b"[]," * (reading.LARGEST_HEADER // 3 - 10) + b"[]]}"
+    (folder / ONE).write_bytes(struct.pack("<Q", len(bomb)) + bomb)
+    script = "import sys; from pathlib import Path; from hermetic.weights.model_folder import read_model_facts as r\n"
+    script += "try: r(Path(sys.argv[1]))\nexcept Exception as e: print(type(e).__name__, e)"
+    done = subprocess.run(
+        [sys.executable, "-c", script, str(folder)],
+        capture_output=True,
+        text=True,
+        check=False,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_DATA, (200 * 2**20, 200 * 2**20)),
+    )
+    assert done.stdout.startswith("ModelFactsUnusable"), done.stderr

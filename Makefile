@@ -87,18 +87,14 @@ check: $(INSTALLED) ## format, lint, types, import directions, generated files (
 	$(BIN)/ruff format --check --quiet .
 	$(BIN)/ruff check --quiet .
 	$(BIN)/mypy
-	$(BIN)/mypy --strict -p testbed -p bench -p shipping
+	$(BIN)/mypy --strict -p testbed -p bench -p shipping -p tools
 	$(BIN)/lint-imports --no-logo
-	$(BIN)/python -m hermetic.api.crd --check
-	$(BIN)/python -m hermetic.api.reference --check
-	$(BIN)/python -m hermetic.cli.reference --check
+	$(BIN)/python -m tools --check
 	$(BIN)/python -m shipping chart --check
 
 .PHONY: generate
 generate: $(INSTALLED) ## write what is generated: CRDs, their reference, reasons, configuration, the chart
-	$(BIN)/python -m hermetic.api.crd
-	$(BIN)/python -m hermetic.api.reference
-	$(BIN)/python -m hermetic.cli.reference
+	$(BIN)/python -m tools
 	$(BIN)/python -m shipping chart
 
 # The layers one after another, the cheap ones first: a typo should not cost a cluster.

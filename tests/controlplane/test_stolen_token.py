@@ -10,7 +10,6 @@ from dataclasses import dataclass
 
 import pytest
 
-from hermetic.cli.rights_reference import explained
 from hermetic.objects.names import Owner
 from hermetic.objects.rendering import render
 from testbed.installation import wait_for
@@ -48,6 +47,7 @@ from tests.controlplane.thief import (
     with_volume,
 )
 from tests.scenarios import a_share_model, an_egress_audit
+from tools.rights_reference import explained
 
 __all__ = ["stolen"]
 

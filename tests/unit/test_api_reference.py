@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from hermetic.api.reference import as_markdown
 from hermetic.api.reserved_flags import ENVIRONMENT, VLLM_FLAGS
+from tools.api_reference import as_markdown
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "api.md"
 

@@ -17,11 +17,11 @@ from hermetic.api.reserved_flags import ENVIRONMENT, VLLM_FLAGS
 from hermetic.audit.checks.registry import CHECKS, PAGES
 from hermetic.audit.evaluation import Check
 from hermetic.audit.remedies.steps import steps_of
-from hermetic.cli.checks_reference import checks_markdown
 from hermetic.cli.exit_codes import exit_code
-from hermetic.cli.reference import EXAMPLE, GENERATED, configuration_markdown, reasons_markdown
-from hermetic.cli.troubleshooting import NOTHING, SYMPTOMS, troubleshooting_markdown
 from tests.commandline import hermetic
+from tools.checks_reference import checks_markdown
+from tools.cli_reference import EXAMPLE, GENERATED, configuration_markdown, reasons_markdown
+from tools.troubleshooting import NOTHING, SYMPTOMS, troubleshooting_markdown
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 ERRORS = [each for each in vars(errors).values() if isinstance(each, type) and issubclass(each, errors.HermeticError)]
@@ -145,7 +145,7 @@ def test_a_refusal_never_looks_like_a_verdict() -> None:
     ],
 )
 def test_checked_in_pages_equal_the_code(file: str, text) -> None:
-    assert (DOCS / file).read_text(encoding="utf-8") == text(), "run `python -m hermetic.cli.reference`"
+    assert (DOCS / file).read_text(encoding="utf-8") == text(), "run `make generate`"
 
 
 def test_every_reason_that_asks_for_something_is_behind_exactly_one_symptom() -> None:

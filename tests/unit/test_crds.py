@@ -12,9 +12,10 @@ from typing import Annotated, Any
 import pytest
 from pydantic import BaseModel, Field
 
-from hermetic.api.crd import DEFINITIONS, Definition, as_yaml, crd, file_name
+from hermetic.api.crd import DEFINITIONS, Definition, crd
 from hermetic.api.modeldeployment import ModelDeployment
 from hermetic.api.schema import NotStructural, Schema, structural_schema, with_defaults
+from tools.crds import as_yaml, file_name
 
 CRDS = Path(__file__).resolve().parents[2] / "crds"
 every_definition = pytest.mark.parametrize("definition", DEFINITIONS, ids=lambda definition: definition.kind.kind)
@@ -43,7 +44,7 @@ def fields(schema: Schema, path: str = "") -> Iterator[tuple[str, Schema, bool]]
 @every_definition
 def test_checked_in_crds_equal_the_models(definition: Definition) -> None:
     checked_in = (CRDS / file_name(definition)).read_text(encoding="utf-8")
-    assert checked_in == as_yaml(definition), "run `python -m hermetic.api.crd`"
+    assert checked_in == as_yaml(definition), "run `make generate`"
 
 
 def test_no_crd_is_checked_in_that_no_model_stands_behind() -> None:
@@ -54,15 +55,17 @@ def test_no_crd_is_checked_in_that_no_model_stands_behind() -> None:
 
 def test_checking_tells_stale_files_from_current_ones(tmp_path: Path) -> None:
     def generator(*arguments: str) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-m", "hermetic.api.crd", *arguments, str(tmp_path)]
+        command = [sys.executable, "-m", "tools", "crds", "--repository", str(tmp_path), *arguments]
         return subprocess.run(command, capture_output=True, text=True, check=False)
 
+    folder = tmp_path / "crds"
+    folder.mkdir()
     missing = generator("--check")
     assert missing.returncode == 1
     assert missing.stderr.count("is not what the models say\nfix: make generate") == len(DEFINITIONS)
-    assert generator().stdout.split() == [str(tmp_path / file_name(definition)) for definition in DEFINITIONS]
+    assert generator().stdout.split() == [str(folder / file_name(definition)) for definition in DEFINITIONS]
     assert generator("--check").returncode == 0
-    (tmp_path / file_name(DEFINITIONS[0])).write_text("kind: Other\n")
+    (folder / file_name(DEFINITIONS[0])).write_text("kind: Other\n")
     assert generator("--check").returncode == 1
 
 

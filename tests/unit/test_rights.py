@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from hermetic.cli.installation import written
-from hermetic.cli.reference import GENERATED
-from hermetic.cli.rights_reference import Right, explained, granted, narrowing, rights_markdown
+from tools.cli_reference import GENERATED
+from tools.rights_reference import Right, explained, granted, narrowing, rights_markdown
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "rights.md"
 RIGHTS = granted()

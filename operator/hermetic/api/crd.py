@@ -1,27 +1,22 @@
 """The CustomResourceDefinitions, made from the models.
 
-`python -m hermetic.api.crd [--check] [DIRECTORY]` writes one file per kind, into `crds/` unless told otherwise.
+`python -m tools crds` writes them as files.
 Short names: mdep (ModelDeployment), eaudit (EgressAudit), eattest (EgressAttestation).
 """
 
 from __future__ import annotations
 
-import sys
 from dataclasses import dataclass
 from typing import Any
 
-import yaml
 from pydantic import BaseModel
 
 from hermetic.api.columns import ATTESTATION_COLUMNS, AUDIT_COLUMNS, DEPLOYMENT_COLUMNS, Column
 from hermetic.api.egressaudit import EgressAttestation, EgressAudit
-from hermetic.api.generated import write_or_check
 from hermetic.api.modeldeployment import ModelDeployment
 from hermetic.api.rules import VALIDATIONS
 from hermetic.api.schema import Schema, structural_schema, without_defaults
 from hermetic.kinds import EGRESS_ATTESTATION, EGRESS_AUDIT, MODEL_DEPLOYMENT, Kind
-
-HEADER = "# Generated from the models in operator/hermetic/api by `python -m hermetic.api.crd`. Do not edit.\n"
 
 # Flux and kstatus read "not seen yet" from this, so an object is never taken for ready before its first reconcile.
 UNSEEN = {"observedGeneration": -1}
@@ -74,26 +69,6 @@ def crd(definition: Definition) -> dict[str, Any]:
     }
 
 
-def as_yaml(definition: Definition) -> str:
-    """The file as it is checked in: equal models give equal bytes."""
-    return HEADER + yaml.dump(crd(definition), Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=120)
-
-
-class _Dumper(yaml.SafeDumper):
-    """Shows a text of several paragraphs as it is meant to be read."""
-
-
-def _represent_text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
-    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style="|" if "\n" in text else None)
-
-
-_Dumper.add_representer(str, _represent_text)
-
-
-def file_name(definition: Definition) -> str:
-    return f"{definition.name}.yaml"
-
-
 def _names(definition: Definition) -> dict[str, Any]:
     return {
         "kind": definition.kind.kind,
@@ -136,7 +111,3 @@ def _subresources(definition: Definition, schema: Schema) -> dict[str, Any]:
             "labelSelectorPath": ".status.selector",
         }
     return subresources
-
-
-if __name__ == "__main__":
-    sys.exit(write_or_check({file_name(each): as_yaml(each) for each in DEFINITIONS}, "crds"))

@@ -1,4 +1,4 @@
-"""docs/api.md, made from the CRDs. `python -m hermetic.api.reference [--check] [DIRECTORY]` writes it.
+"""docs/api.md, made from the CRDs. `python -m tools api` writes it.
 
 Nothing else in this room imports jinja2: builders return dicts, only prose is rendered from a template.
 """
@@ -6,14 +6,12 @@ Nothing else in this room imports jinja2: builders return dicts, only prose is r
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from hermetic.api.crd import DEFINITIONS, Definition, crd
-from hermetic.api.generated import write_or_check
 from hermetic.api.reserved_flags import ENVIRONMENT, RESERVED_ENDINGS, SHORT_FLAGS, VLLM_FLAGS
 from hermetic.api.rules import VALIDATIONS
 from hermetic.api.schema import Schema
@@ -69,9 +67,9 @@ class Chapter:
 def as_markdown() -> str:
     """The page as it is checked in: equal CRDs give equal bytes."""
     environment = Environment(
-        loader=PackageLoader("hermetic.api"),
+        loader=PackageLoader("tools"),
         undefined=StrictUndefined,
-        autoescape=False,  # noqa: S701 - Markdown; everything rendered comes from this package
+        autoescape=False,
         keep_trailing_newline=True,
     )
     chapters = [_chapter(definition) for definition in DEFINITIONS]
@@ -197,5 +195,6 @@ def _prose(text: str) -> str:
     return "`".join(piece if place % 2 else piece.translate(_MARKUP) for place, piece in enumerate(pieces))
 
 
-if __name__ == "__main__":
-    sys.exit(write_or_check({"api.md": as_markdown()}, "docs"))
+def files() -> dict[str, str]:
+    """The text of the file by its path in the repository."""
+    return {"docs/api.md": as_markdown()}

@@ -62,7 +62,7 @@ class Explanation:
     remains: str
 
 
-UNEXPLAINED = Explanation("**Not explained: add it to operator/hermetic/cli/rights.toml.**", "**Not explained.**")
+UNEXPLAINED = Explanation("**Not explained: add it to tools/rights.toml.**", "**Not explained.**")
 
 
 def granted() -> list[Right]:
@@ -83,7 +83,7 @@ def _rights(role: Manifest, rule: Manifest) -> Iterator[Right]:
 @cache
 def explained() -> dict[tuple[str, str, str], Explanation]:
     """What rights.toml says of each right."""
-    text = resources.files("hermetic.cli").joinpath("rights.toml").read_text(encoding="utf-8")
+    text = resources.files("tools").joinpath("rights.toml").read_text(encoding="utf-8")
     found: dict[tuple[str, str, str], Explanation] = {}
     for one in tomllib.loads(text)["right"]:
         for resource in one["resources"]:

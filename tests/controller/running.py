@@ -23,8 +23,9 @@ from hermetic.controller.report_publisher import Publisher
 from hermetic.controller.telemetry import Telemetry
 from hermetic.controller.volume_gc import Sweeper
 from hermetic.controller.workqueue import WorkQueue
+from hermetic.kube.owners import Key
 from hermetic.kube.recorder import EventRecorder
-from hermetic.kube.store import Key, Store
+from hermetic.kube.store import Store
 from tests.attestations import CA, UID
 from tests.controller.cluster_in_memory import ClusterInMemory, Coordinates, Manifest
 from tests.controller.virtual_time import VirtualClock

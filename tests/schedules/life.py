@@ -21,9 +21,10 @@ from hermetic.controller.telemetry import Telemetry
 from hermetic.controller.volume_gc import Sweeper
 from hermetic.controller.workqueue import WorkQueue
 from hermetic.errors import HermeticError, ServerTrouble
+from hermetic.kube.owners import Key
 from hermetic.kube.recorder import EventRecorder
 from hermetic.kube.reflector import Following
-from hermetic.kube.store import Key, Store
+from hermetic.kube.store import Store
 from hermetic.kube.watch_specs import WISHES, Watched
 from tests.controller.running import NAMESPACE, POLICY, RESYNC_SECONDS, a_model
 from tests.controller.virtual_time import VirtualClock, virtually

@@ -368,6 +368,83 @@ def test_behind_a_closed_gate_only_pods_of_a_changed_template_are_stopped(seen):
     assert corrected(planned(manifest, replace(world, pods=(of_the_live_template(world),)))) == [0]
 
 
+def injected(pod: Manifest, *, where: str = "sidecar") -> Manifest:
+    """The pod as a mutating webhook left it that adds to every pod; digests, as the store keeps them."""
+    pod = copy.deepcopy(pod)
+    engine = pod["spec"]["containers"][0]
+    match where:
+        case "sidecar":
+            pod["spec"]["containers"].append({"name": "proxy", "image": "mesh", "marks": {}})
+            pod["spec"]["marks"]["volumes"] = "f" * 12
+        case "variable":
+            engine["marks"]["env"] = "f" * 12
+        case "image":
+            engine["image"] = "mirror.example/engine"
+        case "everything":
+            engine["image"] = "mirror.example/engine"
+            engine["marks"] = dict.fromkeys(engine["marks"], "f" * 12)
+            pod["spec"]["marks"] = dict.fromkeys(pod["spec"]["marks"], "f" * 12)
+    return pod
+
+
+def another_variable(deployment: dict[str, Any]) -> None:
+    deployment["spec"]["template"]["spec"]["containers"][0]["env"].append({"name": "HTTPS_PROXY", "value": "x"})
+
+
+def an_annotation(deployment: dict[str, Any]) -> None:
+    deployment["spec"]["template"]["metadata"].setdefault("annotations", {})["platform.example/injected"] = "yes"
+
+
+def counting(world: World, *, replicas: int, updated: int) -> World:
+    """What the Deployment controller says of all pods, and of those of the present template."""
+    return serving(world, replicas, updatedReplicas=updated)
+
+
+@every_closed_gate
+@pytest.mark.parametrize("edit", [another_image, another_mark, a_sidecar, another_variable])
+@pytest.mark.parametrize("by_webhook", ["sidecar", "variable", "image", "everything"])
+@pytest.mark.parametrize("strangers", [0, 1])
+def test_behind_a_closed_gate_what_a_webhook_injected_into_is_not_stopped(seen, edit, by_webhook, strangers):
+    manifest = changed(a_share_model(), replicas=3)
+    world = running(manifest, 3, evidence=seen)
+    pods = [injected(of_the_live_template(world, number), where=by_webhook) for number in range(3 - strangers)]
+    after = edited(world, "Deployment", edit)
+    theirs = [injected(of_the_live_template(after, 7 + number), where=by_webhook) for number in range(strangers)]
+    after = counting(replace(after, pods=(*pods, *theirs)), replicas=3, updated=strangers)
+    decided = planned(manifest, after)
+    assert corrected(decided) == [3 - strangers]
+    assert planned(manifest, carried_out(after, decided)).apply == ()
+
+
+@every_closed_gate
+@pytest.mark.parametrize("by_webhook", ["sidecar", "variable", "image", "everything"])
+def test_behind_a_closed_gate_a_change_that_the_controller_has_not_seen_ends_nothing(seen, by_webhook):
+    manifest = changed(a_share_model(), replicas=2)
+    world = running(manifest, 2, evidence=seen)
+    pods = tuple(injected(of_the_live_template(world, number), where=by_webhook) for number in range(2))
+    after = serving(edited(world, "Deployment", another_image), 2, observedGeneration=0)
+    assert corrected(planned(manifest, replace(after, pods=pods))) == [2]
+
+
+@every_closed_gate
+@pytest.mark.parametrize("by_webhook", ["sidecar", "everything"])
+def test_behind_a_closed_gate_a_rollout_of_a_changed_template_that_is_complete_is_stopped(seen, by_webhook):
+    manifest = changed(a_share_model(), replicas=2)
+    world = edited(running(manifest, 2, evidence=seen), "Deployment", a_sidecar)
+    pods = tuple(injected(of_the_live_template(world, number), where=by_webhook) for number in range(2))
+    assert corrected(planned(manifest, counting(replace(world, pods=pods), replicas=2, updated=2))) == [0]
+
+
+@every_closed_gate
+@pytest.mark.parametrize("by_webhook", ["", "sidecar"])
+@pytest.mark.parametrize(("updated", "applied"), [(0, [2]), (1, []), (2, [])])
+def test_behind_a_closed_gate_an_annotation_of_others_ends_no_pod_and_starts_none(seen, by_webhook, updated, applied):
+    manifest = changed(a_share_model(), replicas=2)
+    world = edited(running(manifest, 2, evidence=seen), "Deployment", an_annotation)
+    pods = tuple(injected(of_the_live_template(world, number), where=by_webhook) for number in range(2))
+    assert corrected(planned(manifest, counting(replace(world, pods=pods), replicas=2, updated=updated))) == applied
+
+
 @every_closed_gate
 def test_behind_a_closed_gate_a_workload_without_replicas_gets_its_template(seen):
     manifest = changed(a_share_model(), drainSeconds=7)

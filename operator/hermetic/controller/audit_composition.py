@@ -21,7 +21,7 @@ from hermetic.kinds import NAMESPACE
 from hermetic.kube.client import KubernetesApi
 from hermetic.kube.connection import Connection
 from hermetic.kube.lookup import named
-from hermetic.kube.store import Key
+from hermetic.kube.owners import Key
 
 
 def assemble_audit(shared: Shared, faults: AuditFaults) -> tuple[Auditor, Sight]:

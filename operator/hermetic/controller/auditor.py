@@ -47,8 +47,9 @@ from hermetic.errors import (
     Unreachable,
 )
 from hermetic.kinds import EGRESS_AUDIT, THE_EGRESS_AUDIT
+from hermetic.kube.owners import Key
 from hermetic.kube.recorder import EventRecorder
-from hermetic.kube.store import Key, Store
+from hermetic.kube.store import Store
 from hermetic.plan.status import same_status
 from hermetic.ports import Clock, KubeApi
 from hermetic.signing.keys import TrustedKeys, read_public_key, trusted

@@ -32,9 +32,10 @@ from hermetic.controller.workqueue import WorkQueue
 from hermetic.kube.client import KubernetesApi
 from hermetic.kube.connection import Connection, find_connection
 from hermetic.kube.lease import RELEASE, LeaderLease, LeaseTiming
+from hermetic.kube.owners import Key
 from hermetic.kube.recorder import EventRecorder
 from hermetic.kube.reflector import Following
-from hermetic.kube.store import Key, Store
+from hermetic.kube.store import Store
 
 if TYPE_CHECKING:
     from hermetic.controller.auditor import Auditor

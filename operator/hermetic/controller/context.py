@@ -10,8 +10,9 @@ from hermetic.controller.telemetry import Telemetry
 from hermetic.controller.workqueue import WorkQueue
 from hermetic.kube.client import KubernetesApi
 from hermetic.kube.connection import Connection
+from hermetic.kube.owners import Key
 from hermetic.kube.recorder import EventRecorder
-from hermetic.kube.store import Key, Store
+from hermetic.kube.store import Store
 from hermetic.ports import Clock
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import defaultdict, deque
 from dataclasses import dataclass, field
 
-from hermetic.kube.store import Key
+from hermetic.kube.owners import Key
 from hermetic.plan.drift import intent
 from hermetic.plan.planning import Change
 from hermetic.plan.snapshot import ChildKey

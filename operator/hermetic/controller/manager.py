@@ -28,7 +28,8 @@ from hermetic.kinds import (
     SERVICE,
     Kind,
 )
-from hermetic.kube.store import Key, Store
+from hermetic.kube.owners import Key
+from hermetic.kube.store import Store
 from hermetic.kube.watch_specs import WATCHED, WISHES, Watched, relist
 from hermetic.ports import Clock, KubeApi
 

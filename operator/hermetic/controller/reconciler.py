@@ -20,8 +20,9 @@ from hermetic.controller.status_writes import write_status
 from hermetic.errors import ApiRefused, Conflict, HermeticError, NotFound, ServerTrouble, Throttled
 from hermetic.kinds import BY_KIND, DEPLOYMENT, MODEL_DEPLOYMENT, PERSISTENT_VOLUME_CLAIM
 from hermetic.kube.lookup import named
+from hermetic.kube.owners import Key
 from hermetic.kube.recorder import EventRecorder
-from hermetic.kube.store import Key, Store
+from hermetic.kube.store import Store
 from hermetic.plan.api_rejections import Refusal, refusal
 from hermetic.plan.planning import Change, Condemned, Plan, exposed, is_ours, obstacle, plan
 from hermetic.plan.snapshot import World

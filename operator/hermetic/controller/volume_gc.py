@@ -10,7 +10,8 @@ from pydantic import ValidationError
 from hermetic.api.weights import Weights
 from hermetic.errors import ApiRefused, Throttled
 from hermetic.kinds import PERSISTENT_VOLUME
-from hermetic.kube.store import Key, Store
+from hermetic.kube.owners import Key
+from hermetic.kube.store import Store
 from hermetic.objects.names import Owner
 from hermetic.objects.weights_volume import share_of, volume_name
 from hermetic.plan.api_rejections import Refusal, refusal

@@ -21,7 +21,12 @@ from hermetic.plan.snapshot import Evidence, Node, Warned
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 LONGEST_WARNING = 1024
 LONGEST_OWNER = 253
-MOST_CONTAINERS = 32
+MOST_CONTAINERS = 4
+LONGEST_MESSAGE = 4096  # what the kubelet keeps of the last words of a container
+LONGEST_IMAGE = 512
+READ_OF_A_CONTAINER = ("name", "image", "ready", "started", "restartCount")
+READ_STATES = frozenset({"waiting", "running", "terminated"})
+READ_CONDITIONS = frozenset({"PodScheduled", "Ready"})
 GPU_RESOURCES = ("nvidia.com/", "amd.com/")
 
 
@@ -33,8 +38,8 @@ def lean(manifest: Mapping[str, Any]) -> dict[str, Any]:
     return {**manifest, "metadata": metadata}
 
 
-def lean_pod(pod: Mapping[str, Any]) -> dict[str, Any]:
-    """Identity and state of a pod, and of its spec what tells whether it is the template's."""
+def lean_pod(pod: Mapping[str, Any], *, longest: int = LONGEST_MESSAGE) -> dict[str, Any]:
+    """Identity and state of a pod, and of its spec what tells whether it is the template's; messages are cut."""
     metadata, status = pod["metadata"], pod.get("status") or {}
     kept = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp", "deletionTimestamp")
     labels = {name: value for name, value in (metadata.get("labels") or {}).items() if name in LABELS}
@@ -49,12 +54,31 @@ def lean_pod(pod: Mapping[str, Any]) -> dict[str, Any]:
         "kind": "Pod",
         "metadata": {key: metadata[key] for key in kept if key in metadata} | {n: part for n, part in parts if part},
         **({"spec": _contents(pod["spec"])} if (pod.get("spec") or {}).get("containers") else {}),
-        "status": {
-            key: status[key]
-            for key in ("phase", "conditions", "containerStatuses", "initContainerStatuses")
-            if key in status
-        },
+        "status": _state(status, longest),
     }
+
+
+def _state(status: Mapping[str, Any], longest: int) -> dict[str, Any]:
+    """What kubelet and scheduler say of a pod. It holds texts of the pod's author: names of images, last words."""
+    kept: dict[str, Any] = {"phase": status["phase"]} if "phase" in status else {}
+    if conditions := status.get("conditions"):
+        kept["conditions"] = [_cut(one, longest) for one in conditions if one.get("type") in READ_CONDITIONS]
+    for name in ("containerStatuses", "initContainerStatuses"):
+        if found := status.get(name):
+            kept[name] = [_of_container(one, longest) for one in found[:MOST_CONTAINERS]]
+    return kept
+
+
+def _of_container(status: Mapping[str, Any], longest: int) -> dict[str, Any]:
+    kept = _cut({name: status[name] for name in READ_OF_A_CONTAINER if name in status}, LONGEST_IMAGE)
+    for name in ("state", "lastState"):
+        if found := status.get(name):
+            kept[name] = {state: _cut(inner or {}, longest) for state, inner in found.items() if state in READ_STATES}
+    return kept
+
+
+def _cut(found: Mapping[str, Any], longest: int) -> dict[str, Any]:
+    return {name: value[:longest] if isinstance(value, str) else value for name, value in found.items()}
 
 
 def _contents(spec: Mapping[str, Any]) -> dict[str, Any]:

@@ -18,7 +18,6 @@ from hermetic.api.configuration import Configuration
 from hermetic.kinds import (
     BY_API_VERSION,
     BY_KIND,
-    CHILDREN,
     CORE_EVENT,
     DEPLOYMENT,
     EGRESS_AUDIT,
@@ -26,7 +25,6 @@ from hermetic.kinds import (
     NODE,
     PERSISTENT_VOLUME,
     PERSISTENT_VOLUME_CLAIM,
-    POD,
     ROUTES,
     SERVICE,
     UNLABELLED_POD,
@@ -34,25 +32,19 @@ from hermetic.kinds import (
 )
 from hermetic.kube.deployment_index import DeploymentIndex
 from hermetic.kube.exposure_index import Ways
+from hermetic.kube.owners import PODS, About, Key, Manifest, Name, about_of, kind_of, name_of, owners_of
+from hermetic.kube.pod_bounds import PodBounds
 from hermetic.kube.projections import evidence, node, warned
 from hermetic.kube.unowned_objects import Unclaimed
-from hermetic.objects.names import MANAGED_BY, MODEL_LABEL, NAMESPACE_LABEL, Owner
-from hermetic.objects.pod import ENGINE
+from hermetic.objects.names import Owner
 from hermetic.plan.address_claims import Claim, addresses_of, holder, requested_address
+from hermetic.plan.runtime_drift import has_ended
 from hermetic.plan.snapshot import ChildKey, Evidence, Node, Warned, World
-
-Key = tuple[str, str]  # (namespace, name) of a ModelDeployment
-Name = tuple[str, str]  # (namespace or "", name) of any object
-About = tuple[str, str, str]  # (uid, namespace, name) of what an Event is about
-Manifest = Mapping[str, Any]
 
 REMEMBERED_DEPARTURES = 20_000
 REMEMBERED_WARNINGS = 5_000
 LONGEST_ABOUT = 36 + 63 + 253
 LEADING = frozenset((*BY_API_VERSION.values(), *(BY_KIND[kind.kind] for kind in ROUTES)))
-CHILD_KINDS = frozenset(kind.kind for kind in CHILDREN)
-PODS = (POD, UNLABELLED_POD)
-DEFAULT_ACCOUNT = "default"
 
 
 @dataclass(slots=True)
@@ -87,12 +79,13 @@ class Store:
         self._gone: OrderedDict[str, int] = OrderedDict()
         self._swept: set[tuple[Kind, str | None]] = set()
         self._unclaimed = Unclaimed()
+        self._pod_bounds = PodBounds()
         self._ways = Ways(policy)
         self._deployments = DeploymentIndex()
 
     def put(self, manifest: Manifest) -> frozenset[Key]:
         """Take an object in; returns the deployments that should look again (none when nothing was learnt)."""
-        kind = _kind(manifest)
+        kind = kind_of(manifest)
         if kind is CORE_EVENT:
             return self._put_warning(manifest)
         led = self._ways.put(manifest) if kind in LEADING else frozenset()
@@ -100,7 +93,7 @@ class Store:
 
     def _put(self, kind: Kind, manifest: Manifest) -> frozenset[Key]:
         metadata = manifest["metadata"]
-        name, version = _name(metadata), int(metadata["resourceVersion"])
+        name, version = name_of(metadata), int(metadata["resourceVersion"])
         known = self._entries[kind].get(name)
         # Versions grow across objects of one kind: late news of a predecessor is older than its successor.
         if (known is not None and known.version >= version) or self._gone.get(metadata["uid"], -1) > version:
@@ -111,15 +104,17 @@ class Store:
             return frozenset()
         if kind is NODE:
             return self._put_node(manifest, name, version)
+        if kind in PODS:
+            return self._put_pod(kind, name, manifest, version)
         return self._put_entry(kind, name, manifest, version)
 
     def drop(self, manifest: Manifest) -> frozenset[Key]:
         """Forget an object that was seen to go; returns the deployments that should look again."""
-        kind, metadata = _kind(manifest), manifest["metadata"]
+        kind, metadata = kind_of(manifest), manifest["metadata"]
         if kind is CORE_EVENT:
             return frozenset()
         led = self._ways.drop(manifest) if kind in LEADING else frozenset()
-        name, version = _name(metadata), int(metadata["resourceVersion"])
+        name, version = name_of(metadata), int(metadata["resourceVersion"])
         known = self._entries[kind].get(name)
         if known is not None or not self._is_of_others(kind, manifest):
             self._remember_departure(metadata["uid"], version)
@@ -138,6 +133,8 @@ class Store:
         ]
         self._swept.add((kind, namespace))
         led = self._ways.sweep(kind, listed, version) if kind in LEADING else frozenset()
+        if kind in PODS:
+            led |= self._pod_bounds.listed(kind, namespace)
         return led.union(key for name in stale for key in self._forget(kind, name, version))
 
     def note_listed(self, kind: Kind, namespace: str | None, version: str) -> None:
@@ -210,6 +207,7 @@ class Store:
             truces=truces or {},
             ways_in=self._ways.into(owner, (one.get("metadata", {}).get("labels") or {} for one in templates)),
             unseen=tuple(sorted({kind.plural for kind in self._refused})),
+            is_crowded=self._pod_bounds.is_crowded(key),
         )
 
     def volumes(self) -> Iterator[dict[str, Any]]:
@@ -252,7 +250,7 @@ class Store:
     # ------------------------------------------------------------------ taking in
 
     def _put_entry(self, kind: Kind, name: Name, manifest: Manifest, version: int) -> frozenset[Key]:
-        owners = _owners(kind, manifest)
+        owners = owners_of(kind, manifest)
         owner = next(iter(owners), None)
         before = self._entries[kind].get(name)
         concerned = frozenset() if before is None else self._concerned(kind, before)
@@ -266,10 +264,28 @@ class Store:
             return self._see_evidence(evidence(manifest))
         for one in owners if kind is not MODEL_DEPLOYMENT else ():
             self._owned[one].add((kind, name))
-        if owner is not None and kind in PODS:
-            self._pods[_about(manifest["metadata"])] = owner
-            self._ways.put_pod(manifest, owner)
         return concerned | self._concerned(kind, self._entries[kind][name])
+
+    def _put_pod(self, kind: Kind, name: Name, manifest: Manifest, version: int) -> frozenset[Key]:
+        """Keep a pod of a model, as far as there is room; of a pod of no model, nothing is kept."""
+        owners, place = owners_of(kind, manifest), (kind, name)
+        before = self._entries[kind].get(name)
+        body = self._pod_bounds.admit(place, manifest, owners) if owners else None
+        if body is None:
+            concerned = self._forget(kind, name, version) if before is not None else frozenset()
+            # What has ended, or is about to, needs no mention: evicted pods stay by the thousand.
+            runs = bool(owners) and not has_ended(manifest) and "deletionTimestamp" not in manifest["metadata"]
+            is_news = runs and self._pod_bounds.refuse(place, owners)
+            return concerned | frozenset(owners if is_news else ())
+        concerned = frozenset(owners if before is None else (*before.owners, *owners))
+        if before is not None and before.owners != owners:
+            self._disown(before, kind, name)
+        self._entries[kind][name] = _Entry(manifest["metadata"]["uid"], version, body, owners)
+        for one in owners:
+            self._owned[one].add((kind, name))
+        self._pods[about_of(manifest["metadata"])] = owners[0]
+        self._ways.put_pod(manifest, owners[0])
+        return concerned
 
     def _put_node(self, manifest: Manifest, name: Name, version: int) -> frozenset[Key]:
         seen = node(manifest)
@@ -307,6 +323,8 @@ class Store:
     def _forget(self, kind: Kind, name: Name, version: int) -> frozenset[Key]:
         entry = self._entries[kind].pop(name)
         self._unclaimed.forget(kind, name)
+        if kind in PODS:
+            self._pod_bounds.forget((kind, name))
         self._depart(entry, name, version)
         if kind is NODE:
             self._nodes.pop(name[1], None)
@@ -359,9 +377,9 @@ class Store:
     def _is_of_others(self, kind: Kind, manifest: Manifest) -> bool:
         """Whether nothing more is kept of the object than where it leads."""
         if kind is SERVICE:
-            return not _owners(kind, manifest) and _name(manifest["metadata"]) not in self._entries[kind]
+            return not owners_of(kind, manifest) and name_of(manifest["metadata"]) not in self._entries[kind]
         if kind is UNLABELLED_POD:
-            return not _owners(kind, manifest)
+            return not owners_of(kind, manifest)
         return kind in LEADING
 
     def _concerned(self, kind: Kind, entry: _Entry) -> frozenset[Key]:
@@ -378,67 +396,20 @@ class Store:
         return sorted(self._owned.get(key, ()), key=lambda item: (item[0].kind, item[1]))
 
     def _warnings_about(self, pods: tuple[Manifest, ...]) -> dict[str, Warned]:
-        abouts = [_about(pod["metadata"]) for pod in pods]
+        abouts = [about_of(pod["metadata"]) for pod in pods]
         return {about[0]: self._warnings[about][1] for about in abouts if about in self._warnings}
 
     def _rivals(self, manifest: Manifest) -> Iterator[Key]:
         """Other deployments that ask for the same load balancer address."""
-        address, name = requested_address(manifest), _name(manifest["metadata"])
+        address, name = requested_address(manifest), name_of(manifest["metadata"])
         return (key for key in self._deployments.asking_for(address) if key != name)
 
     def _address_holder(self, manifest: Manifest) -> str:
         address = requested_address(manifest)
         rivals = (self._claim(address, key) for key in self._rivals(manifest))
-        asking = self._claim(address, _name(manifest["metadata"]))
+        asking = self._claim(address, name_of(manifest["metadata"]))
         return holder(asking, rivals, address) if address else ""
 
     def _claim(self, address: str, key: Key) -> Claim:
         services = (json.loads(self._entries[kind][name].body) for kind, name in self._owned_by(key) if kind is SERVICE)
         return Claim(self.manifest(key) or {}, tuple(services), self._policy.allows_address(address, key[0]))
-
-
-def _about(metadata: Mapping[str, Any]) -> About:
-    return (metadata["uid"], metadata.get("namespace") or "", metadata["name"])
-
-
-def _name(metadata: Mapping[str, Any]) -> Name:
-    return (metadata.get("namespace") or "", metadata["name"])
-
-
-def _kind(manifest: Manifest) -> Kind:
-    labels = manifest["metadata"].get("labels") or {}
-    if manifest["kind"] == POD.kind and labels.get(MANAGED_BY[0]) != MANAGED_BY[1]:
-        return UNLABELLED_POD
-    return BY_KIND[manifest["kind"]]
-
-
-def _owners(kind: Kind, manifest: Manifest) -> tuple[Key, ...]:
-    """Whose object this is. A pod is of the model whose service account it has, and of the one that its label names."""
-    said = _owner(kind, manifest)
-    born = _born_of(manifest) if kind in PODS else None
-    return tuple(dict.fromkeys(key for key in (born, said) if key is not None))
-
-
-def _born_of(pod: Manifest) -> Key | None:
-    """The model that a pod was made for, by fields that never change in a pod: its account and our container."""
-    spec = pod.get("spec") or {}
-    account = str(spec.get("serviceAccountName") or DEFAULT_ACCOUNT)
-    ours = any(one.get("name") == ENGINE for one in spec.get("containers") or ())
-    return (pod["metadata"].get("namespace") or "", account) if ours and account != DEFAULT_ACCOUNT else None
-
-
-def _owner(kind: Kind, manifest: Manifest) -> Key | None:
-    """Whose object this is: the controller that it names, else (volumes, pods, strangers) what its labels say."""
-    metadata = manifest["metadata"]
-    labels = metadata.get("labels") or {}
-    if kind is MODEL_DEPLOYMENT:
-        return _name(metadata)
-    if kind.kind not in CHILD_KINDS and kind not in PODS:
-        return None
-    for reference in metadata.get("ownerReferences") or ():
-        if reference.get("controller") and reference["kind"] == MODEL_DEPLOYMENT.kind:
-            return (metadata["namespace"], reference["name"])
-    if MODEL_LABEL not in labels:
-        return None
-    namespace = labels.get(NAMESPACE_LABEL, "") if kind is PERSISTENT_VOLUME else metadata.get("namespace", "")
-    return (namespace, labels[MODEL_LABEL])

@@ -10,8 +10,8 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from hermetic.kinds import MODEL_DEPLOYMENT, POD, Kind
-from hermetic.kube.projections import lean, lean_pod
+from hermetic.kinds import MODEL_DEPLOYMENT, Kind
+from hermetic.kube.projections import lean
 from hermetic.kube.size_limits import CUT, cut, head
 
 LARGE = 16 * 2**10
@@ -31,11 +31,11 @@ class Unclaimed:
         metadata = manifest["metadata"]
         name = (metadata.get("namespace") or "", metadata["name"])
         self.forget(kind, name)
-        body = _compact(_lean(kind, manifest, owner))
+        body = compact(_lean(kind, manifest, owner))
         if len(body) <= LARGE or is_owner_known or kind not in CUT or kind is MODEL_DEPLOYMENT:
             return body
         if sum(self._sizes.values()) + len(body) > MOST_BYTES:
-            return _compact(head(kind, manifest))
+            return compact(head(kind, manifest))
         self._sizes[kind, name] = len(body)
         return body
 
@@ -45,10 +45,9 @@ class Unclaimed:
 
 
 def _lean(kind: Kind, manifest: Mapping[str, Any], owner: tuple[str, str] | None) -> dict[str, Any]:
-    if kind.kind == POD.kind:
-        return lean_pod(manifest)
     return cut(kind, manifest, owner) if kind in CUT else lean(manifest)
 
 
-def _compact(body: Mapping[str, Any]) -> bytes:
+def compact(body: Mapping[str, Any]) -> bytes:
+    """As JSON without spaces."""
     return json.dumps(body, separators=(",", ":"), ensure_ascii=False).encode()

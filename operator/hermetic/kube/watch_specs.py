@@ -22,7 +22,8 @@ from hermetic.kinds import (
     UNLABELLED_POD,
     Kind,
 )
-from hermetic.kube.store import Key, Store
+from hermetic.kube.owners import Key
+from hermetic.kube.store import Store
 from hermetic.objects.names import CHILD_SELECTOR, MANAGED_BY
 from hermetic.ports import KubeApi
 

@@ -29,7 +29,8 @@ from hermetic.plan.field_owners import spelled, writers
 from hermetic.plan.foreign_fields import foreign, foreign_to_template, whole
 from hermetic.plan.gates import Blocks, Holds, first_block
 from hermetic.plan.isolation import closes_at, enforcement, gate
-from hermetic.plan.runtime_drift import all_of, as_rendered, has_ended, is_left_over, rolled_out_at
+from hermetic.plan.pods_of_template import not_of_the_changed
+from hermetic.plan.runtime_drift import all_of, has_ended, is_left_over, rolled_out_at
 from hermetic.plan.scheduling import patience_ends
 from hermetic.plan.snapshot import ChildKey, World
 
@@ -211,7 +212,8 @@ def _behind_closed_gate(desired: tuple[Manifest, ...], world: World, replicas: i
     """What may still be written while isolation is not proven: walls around pods that run, and fewer of them.
 
     Nothing at all before the first pod. A running workload keeps its template; a change that would make new pods waits.
-    A template that others changed is corrected at once, with as many replicas as pods of the right one run.
+    A template that others changed is corrected at once, with as many replicas as pods run that are not shown to be of
+    the changed one.
     """
     live = world.child(DEPLOYMENT)
     if live is None:
@@ -232,7 +234,7 @@ def _startless(manifest: Manifest, live: Manifest, world: World) -> int | None:
     if replicas == 0 or _same_template(manifest, live):
         return replicas
     is_changed_by_others = _template_mark(live) == _template_mark(manifest) or all_of(template, world)
-    return as_rendered(template, world) if is_changed_by_others else None
+    return not_of_the_changed(template, world) if is_changed_by_others else None
 
 
 def _same_template(manifest: Manifest, live: Manifest) -> bool:

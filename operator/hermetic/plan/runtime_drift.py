@@ -11,7 +11,7 @@ from hermetic.api.text import one_line
 from hermetic.kinds import DEPLOYMENT
 from hermetic.objects.names import MANAGED_BY, Owner, selector, template_of
 from hermetic.objects.pod import ENGINE
-from hermetic.plan.container_digests import completed, containers, contents, differing
+from hermetic.plan.container_digests import containers, contents, differing
 from hermetic.plan.field_owners import Step, spelled, writers
 from hermetic.plan.foreign_fields import lasting
 from hermetic.plan.gates import image_is_allowed
@@ -21,6 +21,11 @@ OURS = {"containers": ENGINE, "initContainers": "link-cache"}
 """The one container of each kind that is rendered."""
 ROLLED_OUT = timedelta(minutes=1)
 """A pod of an earlier template may be seen so long after a rollout: the watches of kinds are not in step."""
+
+CROWDED = (
+    "more pods of others have the label or the ServiceAccount of this model than are looked at: delete them, and allow "
+    "in this namespace no pods but those of controllers to have them"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,29 +59,15 @@ def is_left_over(pod: Mapping[str, Any], world: World) -> bool:
     return not ended and bool(template) and template_of(pod) != template_of(template)
 
 
-def as_rendered(template: Mapping[str, Any], world: World) -> int:
-    """How many pods run that are of this rendered template and have nothing else in them."""
-    expected = contents(completed(template["spec"]))
-    return sum(1 for pod in _running(world) if template_of(pod) == template_of(template) and _holds(pod, expected))
-
-
 def all_of(template: Mapping[str, Any], world: World) -> bool:
     """Whether pods run, and each says that it is of this rendered template."""
-    marks = {template_of(pod) for pod in _running(world)}
+    marks = {template_of(pod) for pod in running(world)}
     return marks == {template_of(template)}
 
 
-def _running(world: World) -> Iterator[Mapping[str, Any]]:
+def running(world: World) -> Iterator[Mapping[str, Any]]:
+    """The pods that have not ended and are not about to."""
     return (pod for pod in world.pods if not has_ended(pod) and "deletionTimestamp" not in pod["metadata"])
-
-
-def _holds(pod: Mapping[str, Any], expected: Mapping[str, Any]) -> bool:
-    held = pod.get("spec") or {}
-    return list(_identities(held)) == list(_identities(expected)) and not any(True for _ in _fields("", held, expected))
-
-
-def _identities(held: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    return ((kind, str(item["name"])) for kind, item in containers(held))
 
 
 def _is_of_the_present(world: World) -> bool:
@@ -89,12 +80,20 @@ def has_ended(pod: Mapping[str, Any]) -> bool:
     return (pod.get("status") or {}).get("phase") in ("Succeeded", "Failed")
 
 
+def looks_rendered(pod: Mapping[str, Any], owner: Owner) -> bool:
+    """Whether a pod has the account, the labels and the controller of the pods of a model's Deployment."""
+    account = (pod.get("spec") or {}).get("serviceAccountName")
+    return account == owner.name and not any(True for _ in _identity("", pod, owner))
+
+
 def _everything(world: World, now: datetime) -> Iterator[Strange]:
     live = world.child(DEPLOYMENT)
     template = live["spec"]["template"] if live is not None else {}
     expected, rolled_out = contents(template.get("spec") or {}), rolled_out_at(world)
     yield from _images(f"the template of Deployment '{world.owner.name}'", expected, world)
     yield from _lasting(world)
+    if world.is_crowded:
+        yield Strange(CROWDED, of_image=True)
     for pod in sorted(world.pods, key=lambda pod: str(pod["metadata"]["name"])):
         held, where = pod.get("spec"), f"pod '{pod['metadata']['name']}'"
         if not held or has_ended(pod):

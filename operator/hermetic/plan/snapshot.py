@@ -75,6 +75,7 @@ class World:
     other ModelDeployment that the load balancer address belongs to, or "". `truces` holds, by child, the digests of
     what is not applied again for a while, because somebody changes it back each time. `ways_in` are objects of others
     that lead to the pods from outside, and `unseen` the kinds of such objects that are served and may not be listed.
+    `is_crowded`: more pods claim to be of this model than are in `pods`, for there is a bound.
     `resource_version` is that of the ModelDeployment: a status that rests on an older one must not be written.
     """
 
@@ -93,6 +94,7 @@ class World:
     truces: Mapping[ChildKey, frozenset[str]] = field(default_factory=dict)
     ways_in: tuple[WayIn, ...] = ()
     unseen: tuple[str, ...] = ()
+    is_crowded: bool = False
     resource_version: str = ""
 
     def child(self, kind: Kind, name: str = "") -> Mapping[str, Any] | None:

@@ -1,0 +1,69 @@
+"""Which object an object is, and whose: by what it says of itself, and of a pod by what it can never change."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from hermetic.kinds import BY_KIND, CHILDREN, MODEL_DEPLOYMENT, PERSISTENT_VOLUME, POD, UNLABELLED_POD, Kind
+from hermetic.objects.names import MANAGED_BY, MODEL_LABEL, NAMESPACE_LABEL
+from hermetic.objects.pod import ENGINE
+
+Key = tuple[str, str]  # (namespace, name) of a ModelDeployment
+Name = tuple[str, str]  # (namespace or "", name) of any object
+About = tuple[str, str, str]  # (uid, namespace, name) of what an Event is about
+Manifest = Mapping[str, Any]
+
+CHILD_KINDS = frozenset(kind.kind for kind in CHILDREN)
+PODS = (POD, UNLABELLED_POD)
+DEFAULT_ACCOUNT = "default"
+
+
+def about_of(metadata: Mapping[str, Any]) -> About:
+    """What an Event about the object of this metadata says that it is about."""
+    return (metadata["uid"], metadata.get("namespace") or "", metadata["name"])
+
+
+def name_of(metadata: Mapping[str, Any]) -> Name:
+    """Namespace and name."""
+    return (metadata.get("namespace") or "", metadata["name"])
+
+
+def kind_of(manifest: Manifest) -> Kind:
+    """The kind; a pod without our label is of a kind of its own, for it comes by another watch."""
+    labels = manifest["metadata"].get("labels") or {}
+    if manifest["kind"] == POD.kind and labels.get(MANAGED_BY[0]) != MANAGED_BY[1]:
+        return UNLABELLED_POD
+    return BY_KIND[manifest["kind"]]
+
+
+def owners_of(kind: Kind, manifest: Manifest) -> tuple[Key, ...]:
+    """Whose object this is. A pod is of the model whose service account it has, and of the one that its label names."""
+    said = _owner(kind, manifest)
+    born = _born_of(manifest) if kind in PODS else None
+    return tuple(dict.fromkeys(key for key in (born, said) if key is not None))
+
+
+def _born_of(pod: Manifest) -> Key | None:
+    """The model that a pod was made for, by fields that never change in a pod: its account and our container."""
+    spec = pod.get("spec") or {}
+    account = str(spec.get("serviceAccountName") or DEFAULT_ACCOUNT)
+    ours = any(one.get("name") == ENGINE for one in spec.get("containers") or ())
+    return (pod["metadata"].get("namespace") or "", account) if ours and account != DEFAULT_ACCOUNT else None
+
+
+def _owner(kind: Kind, manifest: Manifest) -> Key | None:
+    """Whose object this is: the controller that it names, else (volumes, pods, strangers) what its labels say."""
+    metadata = manifest["metadata"]
+    labels = metadata.get("labels") or {}
+    if kind is MODEL_DEPLOYMENT:
+        return name_of(metadata)
+    if kind.kind not in CHILD_KINDS and kind not in PODS:
+        return None
+    for reference in metadata.get("ownerReferences") or ():
+        if reference.get("controller") and reference["kind"] == MODEL_DEPLOYMENT.kind:
+            return (metadata["namespace"], reference["name"])
+    if MODEL_LABEL not in labels:
+        return None
+    namespace = labels.get(NAMESPACE_LABEL, "") if kind is PERSISTENT_VOLUME else metadata.get("namespace", "")
+    return (namespace, labels[MODEL_LABEL])

@@ -1,0 +1,58 @@
+"""Of which template the pods that run are, when others changed the template of a Deployment.
+
+A mutating webhook may have put more into every pod, so that none holds exactly what was rendered. A pod is taken for
+one of the changed template only where that is shown: by what it holds, or by the count of the Deployment controller.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from hermetic.kinds import DEPLOYMENT
+from hermetic.objects.names import template_of
+from hermetic.plan.container_digests import completed, containers, contents
+from hermetic.plan.runtime_drift import running
+from hermetic.plan.snapshot import World
+
+Place = tuple[str, ...]
+
+
+def not_of_the_changed(template: Mapping[str, Any], world: World) -> int | None:
+    """How many of the running pods are not shown to be of the live template, and may be of this rendered one.
+
+    None where pods of the live template run and nothing in them differs from what was rendered: an annotation of
+    pods, say. They are no reason to end what runs.
+    """
+    live = world.child(DEPLOYMENT) or {}
+    wanted = _places(contents(completed(template["spec"])))
+    changed = _places(contents(completed((live.get("spec") or {}).get("template", {}).get("spec") or {})))
+    differing = {place for place in {*wanted, *changed} if wanted.get(place) != changed.get(place)}
+    held = [_places(pod.get("spec") or {}) for pod in running(world) if template_of(pod) == template_of(template)]
+    older = _of_earlier_templates(live)
+    if not differing:
+        return len(held) if older is None or older >= len(held) else None
+    theirs = [one for one in held if any(one.get(place) == changed.get(place) for place in differing)]
+    ours = [one for one in held if one not in theirs and any(one.get(at) == wanted.get(at) for at in differing)]
+    unclear = len(held) - len(theirs) - len(ours)
+    return len(ours) + (unclear if older is None else min(unclear, max(0, older - len(ours))))
+
+
+def _of_earlier_templates(live: Mapping[str, Any]) -> int | None:
+    """How many pods the Deployment controller counts that are not of the live template; None before it saw that."""
+    status = live.get("status") or {}
+    if status.get("observedGeneration", 0) < (live.get("metadata") or {}).get("generation", 1):
+        return None
+    return int(status.get("replicas") or 0) - int(status.get("updatedReplicas") or 0)
+
+
+def _places(found: Mapping[str, Any]) -> dict[Place, str]:
+    return dict(_each_place(found))
+
+
+def _each_place(found: Mapping[str, Any]) -> Iterator[tuple[Place, str]]:
+    yield from (((name,), mark) for name, mark in (found.get("marks") or {}).items())
+    for kind, container in containers(found):
+        at = (kind, container["name"])
+        yield (*at, "image"), container["image"]
+        yield from (((*at, name), mark) for name, mark in container["marks"].items())

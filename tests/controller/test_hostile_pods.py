@@ -1,0 +1,183 @@
+"""Ten thousand pods that claim a model by its label or its account, in every shape, in a bounded number of bytes."""
+
+from __future__ import annotations
+
+import json
+import tracemalloc
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from hermetic.api.configuration import Configuration
+from hermetic.kube.store import Store
+from tests.controller.cluster_in_memory import ClusterInMemory
+from tests.controller.running import NAMESPACE, RESYNC_SECONDS, a_model, condition, ready, rest, running
+from tests.controller.virtual_time import virtually
+
+Manifest = dict[str, Any]
+PODS = 10_000
+MEBIBYTE = 2**20
+OURS = {"app.kubernetes.io/managed-by": "hermetic"}
+OF_ALL = 32 * MEBIBYTE
+"""Of the 512 MiB that the operator's pod has, what ten thousand pods of strangers may take, indexes included."""
+OF_ONE = 3 * 2**20
+"""What a look at one model may have to read of its pods."""
+
+
+TEXT = "0123456789abcdef" * 256
+CONTAINERS = [{"name": "engine", "image": TEXT, "args": [TEXT], "env": [{"name": "X", "value": TEXT}]}] * 8
+STATES = [
+    {
+        "name": f"c{at}",
+        "image": TEXT,
+        "imageID": TEXT,
+        "restartCount": 9,
+        "state": {"waiting": {"reason": "InvalidImageName", "message": TEXT}},
+        "lastState": {"terminated": {"exitCode": 1, "message": TEXT, "containerID": TEXT}},
+    }
+    for at in range(8)
+]
+
+
+def a_hostile_pod(number: int, *, account: str = "default", **metadata: Any) -> Manifest:
+    """A pod whose author wrote much into each field; the kubelet copies names of images to the status."""
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {
+            "name": f"p{number}",
+            "namespace": NAMESPACE,
+            "uid": f"u-{number}",
+            "resourceVersion": str(number + 10),
+            "annotations": {"a": TEXT},
+            **metadata,
+        },
+        "spec": {"serviceAccountName": account, "containers": CONTAINERS, "initContainers": CONTAINERS},
+        "status": {
+            "phase": "Pending",
+            "podIP": f"10.{number >> 16}.{number >> 8 & 255}.{number & 255}",
+            "conditions": [{"type": f"x-{at}", "status": "True", "message": TEXT} for at in range(8)],
+            "containerStatuses": STATES,
+            "initContainerStatuses": STATES,
+        },
+    }
+
+
+def labelled(name: str, **more: str) -> Manifest:
+    return {**OURS, "hermetic.dev/modeldeployment": name, **more}
+
+
+def replica_set(name: str) -> list[Manifest]:
+    return [{"kind": "ReplicaSet", "name": f"{name}-7d9f", "controller": True}]
+
+
+SHAPES: dict[str, Callable[[int], Manifest]] = {
+    "the label of one model": lambda n: a_hostile_pod(n, labels=labelled("llama")),
+    "the label of another model each": lambda n: a_hostile_pod(n, labels=labelled(f"m{n}")),
+    "the account of one model": lambda n: a_hostile_pod(n, account="llama"),
+    "the account of another model each": lambda n: a_hostile_pod(n, account=f"m{n}", labels=labelled("llama")),
+    "our label alone": lambda n: a_hostile_pod(n, labels=OURS),
+    "a controller of the model's name": lambda n: a_hostile_pod(
+        n, account="llama", labels=labelled("llama"), ownerReferences=replica_set("llama")
+    ),
+    "large labels": lambda n: a_hostile_pod(
+        n, labels=labelled("llama", **{f"l{n}-{at}": "v" * 63 for at in range(50)})
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_ten_thousand_pods_take_a_bounded_number_of_bytes(shape: str) -> None:
+    store = Store(Configuration())
+    store.put({**a_model(), "metadata": {**a_model()["metadata"], "uid": "uid-m", "resourceVersion": "2"}})
+    tracemalloc.start()
+    try:
+        for number in range(PODS):
+            store.put(SHAPES[shape](number))
+        kept, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert kept < OF_ALL, f"{kept / MEBIBYTE:.1f} MiB are kept"
+    world = store.snapshot((NAMESPACE, "llama"))
+    assert world is not None
+    assert len(json.dumps(world.pods)) < OF_ONE
+
+
+@pytest.mark.parametrize("shape", ["the label of one model", "the account of one model", "large labels"])
+def test_what_there_is_no_room_for_is_said_and_forgotten_once_it_is_gone(shape: str) -> None:
+    async def scenario() -> None:
+        cluster = ClusterInMemory()
+        async with running(cluster):
+            cluster.put(a_model())
+            await rest()
+            before = ready(cluster)
+            for number in range(PODS // 10):
+                cluster.put(small(SHAPES[shape](number)))
+            await rest()
+            said = condition(cluster, "ImagesPinned")
+            assert (said["status"], said["reason"]) == ("False", "NotAsRendered")
+            words = len(cluster.writes)
+            for number in range(PODS // 10, PODS // 5):
+                cluster.put(small(SHAPES[shape](number)))
+            await rest()
+            assert len(cluster.writes) == words, "more of the same is no news"
+            for number in range(PODS // 5):
+                cluster.remove("Pod", NAMESPACE, f"p{number}")
+            await rest(3 * RESYNC_SECONDS)
+            assert condition(cluster, "ImagesPinned")["status"] == "True"
+            assert ready(cluster)["reason"] == before["reason"]
+
+    virtually(scenario)
+
+
+def small(pod: Manifest) -> Manifest:
+    """The cluster in memory copies each object a few times."""
+    pod["spec"]["containers"] = [{"name": "engine", "image": "x"}]
+    pod["spec"].pop("initContainers")
+    pod["status"] = {"phase": "Running"}
+    for name in ("uid", "resourceVersion"):
+        pod["metadata"].pop(name)
+    return pod
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_pods_of_the_deployment_are_kept_whatever_strangers_fill(shape: str) -> None:
+    store = Store(Configuration())
+    for number in range(500):
+        store.put(SHAPES[shape](number))
+    own = small(a_hostile_pod(1, account="phi", labels=labelled("phi"), ownerReferences=replica_set("phi")))
+    own["metadata"] |= {"name": "phi-1", "uid": "own", "resourceVersion": "90000"}
+    phi = a_model("phi")
+    phi["metadata"] |= {"uid": "uid-phi", "resourceVersion": "89999"}
+    store.put(phi)
+    assert (NAMESPACE, "phi") in store.put(own)
+    world = store.snapshot((NAMESPACE, "phi"))
+    assert world is not None
+    assert [pod["metadata"]["name"] for pod in world.pods] == ["phi-1"]
+    assert not world.is_crowded
+
+
+def test_a_pod_that_no_longer_fits_is_forgotten_with_what_was_kept_of_it() -> None:
+    store = Store(Configuration())
+    for number in range(200):
+        store.put(SHAPES["the label of one model"](number))
+    for number in range(200):
+        gone = SHAPES["the label of one model"](number)
+        gone["metadata"]["resourceVersion"] = "90000"
+        store.drop(gone)
+    bounds = store._pod_bounds
+    assert not bounds._kept
+    assert all((budget._all, dict(budget._taken)) == (0, {}) for budget in (bounds._own, bounds._strangers))
+
+
+def test_evicted_pods_by_the_thousand_crowd_nothing() -> None:
+    store = Store(Configuration())
+    for number in range(5_000):
+        evicted = SHAPES["a controller of the model's name"](number)
+        evicted["status"] = {"phase": "Failed", "reason": "Evicted", "message": TEXT}
+        store.put(evicted)
+    store.put({**a_model(), "metadata": {**a_model()["metadata"], "uid": "uid-m", "resourceVersion": "2"}})
+    world = store.snapshot((NAMESPACE, "llama"))
+    assert world is not None
+    assert not world.is_crowded

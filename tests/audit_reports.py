@@ -8,6 +8,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 from hermetic.audit.findings import AcceptedException, CheckPage, Evidence, Finding, Report, Severity, Verdict
+from tests.drawn_paths import hops
 from tests.scenarios import CLUSTER
 
 STARTED = datetime(2026, 11, 24, 12, 0, 3, tzinfo=UTC)
@@ -117,7 +118,7 @@ def a_hostile_report() -> Report:
     findings = tuple(
         Finding(
             "peering-any", name, Verdict.FAIL, Severity.HIGH, name, name, name,
-            (f"{name} -> nat gateway -> internet",), (Evidence(f"GET {name}", 200, "ab" * 32),),
+            (hops(f"{name} -> nat gateway -> internet"),), (Evidence(f"GET {name}", 200, "ab" * 32),),
         )
         for name in hostile
     )  # fmt: skip
@@ -131,7 +132,7 @@ def _fails() -> Iterator[Finding]:
         "public address. outboundType none of the cluster does not change that.",
         remedy=f"az network vnet subnet update --ids {NODES} --default-outbound-access false\n"
         "Then stop and deallocate the machines: an address that was given stays until then.",
-        paths=("subnet snet-nodes -> default outbound -> internet",),
+        paths=(hops("subnet snet-nodes -> default outbound -> internet"),),
         evidence=(seen(NODES), seen(VNET)),
     )  # fmt: skip
     yield finding(
@@ -139,18 +140,18 @@ def _fails() -> Iterator[Finding]:
         "natGateway nat-egress is attached to snet-pods. A route 0.0.0.0/0 to None masks it today; one change of the "
         "route table opens it.",
         remedy=f"az network vnet subnet update --ids {PODS} --remove natGateway",
-        paths=("subnet snet-pods -> nat gateway nat-egress -> public ip pip-egress -> internet",),
+        paths=(hops("subnet snet-pods -> nat gateway nat-egress -> public ip pip-egress -> internet"),),
     )  # fmt: skip
     yield finding(
         "peering-any", OTHER_PEERING, Verdict.FAIL, "PeeringNotAllowed",
         "vnet-spoke is connected to vnet-shared, which the policy file does not list.",
         remedy="Remove the peering, or list the network under allowedPeerings of the policy file.",
-        paths=("vnet vnet-spoke -> peer vnet vnet-shared -> firewall afw-shared -> internet",),
+        paths=(hops("vnet vnet-spoke -> peer vnet vnet-shared -> firewall afw-shared -> internet"),),
     )  # fmt: skip
     yield finding(
         "nsg-platform-dns", NODES, Verdict.FAIL, "PlatformDnsOpen",
         "Nothing denies the tag AzurePlatformDNS: recursion through 168.63.129.16 can carry data out.",
-        paths=("subnet snet-nodes -> platform dns -> internet",),
+        paths=(hops("subnet snet-nodes -> platform dns -> internet"),),
     )  # fmt: skip
     for subnet in (NODES, PODS):
         yield finding(
@@ -175,7 +176,7 @@ def _undecided() -> Iterator[Finding]:
     yield finding(
         "peering-any", HUB_PEERING, Verdict.EXCEPTED, "PeeringNotAllowed",
         "vnet-spoke is connected to vnet-hub, which the policy file does not list.",
-        paths=("vnet vnet-spoke -> peer vnet vnet-hub",),
+        paths=(hops("vnet vnet-spoke -> peer vnet vnet-hub"),),
         exception=AcceptedException("The hub holds the registry's private endpoint.", "Network team", "2027-03-31"),
     )  # fmt: skip
 

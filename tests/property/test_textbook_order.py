@@ -56,7 +56,7 @@ def findings(answers: Mapping[Question, Answer], policy: Policy, cluster: str) -
 
 def told(one: Finding) -> Said:
     said = (one.check, one.resource, one.verdict, one.severity, one.reason, one.message, one.remedy, one.masked)
-    return (*said, one.paths, sorted(each.request for each in one.evidence))
+    return (*said, one.path_texts, sorted(each.request for each in one.evidence))
 
 
 @cache

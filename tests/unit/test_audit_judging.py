@@ -12,12 +12,13 @@ from hermetic.audit.estate.observation import Seen
 from hermetic.audit.evaluation import Check, Judgement, cannot_say, fails, findings_of, passes
 from hermetic.audit.findings import CheckPage, Evidence, Finding, Severity, Verdict, overall
 from hermetic.audit.policy import Policy
+from tests.drawn_paths import hops
 
 PAGE = CheckPage("subnet-check", "title", Severity.CRITICAL, "why", (), "remedy", "source", "outbound")
 LOOK = Seen("/subnet", "seen", (Evidence("GET /subnet", 200, "0" * 64),))
 
-WARNS = fails("/subnet", "Idle", "an idle route", LOOK, severity=Severity.MEDIUM, paths=("subnet -> idle",))
-BREAKS = fails("/subnet", "Open", "an open route", LOOK, paths=("subnet -> internet",))
+WARNS = fails("/subnet", "Idle", "an idle route", LOOK, severity=Severity.MEDIUM, paths=(hops("subnet -> idle"),))
+BREAKS = fails("/subnet", "Open", "an open route", LOOK, paths=(hops("subnet -> internet"),))
 HIDES = cannot_say("/subnet", "HopUnknown", "an unknown route", LOOK)
 DOUBTS = cannot_say("/subnet", "Odd", "an odd route", LOOK, severity=Severity.LOW)
 MINOR = fails("/subnet", "Small", "a small hole", LOOK, severity=Severity.LOW)
@@ -64,7 +65,7 @@ def test_a_warning_behind_a_doubt_keeps_its_words_and_paths() -> None:
     found = together(WARNS, HIDES)
     assert (found.verdict, found.severity) == (Verdict.UNKNOWN, Severity.CRITICAL)
     assert found.message == "an unknown route; Fail, medium: an idle route"
-    assert found.paths == ("subnet -> idle",)
+    assert found.path_texts == ("subnet -> idle",)
 
 
 def test_what_is_fine_adds_no_words_to_what_is_wrong() -> None:

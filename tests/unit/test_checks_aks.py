@@ -203,7 +203,7 @@ class TestOutboundTypeNone:
     def test_fails_with_the_paths_of_what_the_network_lets_out(self, properties: dict[str, Any]) -> None:
         found = only(served_cluster().change(NODES, **properties), "aks-outbound-type")
         assert (found.verdict, found.severity) == (Verdict.FAIL, Severity.CRITICAL)
-        assert any("subnet nodes" in path for path in found.paths)
+        assert any("subnet nodes" in path for path in found.path_texts)
 
     def test_is_unknown_when_a_subnet_cannot_be_read(self) -> None:
         assert only(served_cluster().refuse(NODES), "aks-outbound-type").verdict is Verdict.UNKNOWN

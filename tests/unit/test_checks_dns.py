@@ -192,7 +192,7 @@ class TestAllowedDomains:
 
     def test_fails_with_the_way_drawn(self) -> None:
         found = only(served_cluster().change(ALLOWED, domains=["attacker.example."]), "dns-allowed-domains")
-        assert found.paths == ("pod -> platform dns -> servers of attacker.example -> internet",)
+        assert found.path_texts == ("pod -> platform dns -> servers of attacker.example -> internet",)
         assert "every name below" in found.message
         assert f"--resource-group {ALLOWED.split('/')[4]} --name ours" in " ".join(found.remedy.split())
         assert found.evidence

@@ -66,7 +66,7 @@ class TestServiceEndpoints:
     def test_storage_without_a_policy_is_critical(self, service: str) -> None:
         found = _with_storage(service=service).findings("svc-endpoint-storage")[NODES.lower()]
         assert (found.verdict, found.severity) == (Verdict.FAIL, Severity.CRITICAL)
-        assert found.paths == ("subnet nodes -> service endpoint -> storage",)
+        assert found.path_texts == ("subnet nodes -> service endpoint -> storage",)
 
     @pytest.mark.parametrize(
         ("resource", "severity", "scope"),

@@ -56,7 +56,7 @@ def test_every_value_but_exactly_true_is_a_public_load_balancer(value: str) -> N
 def test_no_annotation_is_a_public_load_balancer_with_its_path() -> None:
     (found,) = findings("k8s-public-lb", with_one(balancer()))
     assert (found.verdict, found.severity) == (OPEN, Severity.CRITICAL)
-    assert found.paths == (f"internet -> public load balancer -> {LLAMA}",)
+    assert found.path_texts == (f"internet -> public load balancer -> {LLAMA}",)
 
 
 @pytest.mark.parametrize(

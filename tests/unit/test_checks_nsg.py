@@ -241,7 +241,7 @@ def test_an_allow_to_machines_with_public_addresses_is_a_hole() -> None:
     world = exposed_machine(with_rules(to_group("jump", 100), deny_internet(4000)))
     found = the(world.findings("nsg-broad-allow"), RULES)
     assert (found.verdict.value, found.severity.value) == ("Fail", "critical")
-    assert "subnet nodes -> machine of jump -> public ip -> internet" in found.paths
+    assert "subnet nodes -> machine of jump -> public ip -> internet" in found.path_texts
 
 
 def test_it_is_none_without_the_address_or_after_a_deny_of_everything() -> None:

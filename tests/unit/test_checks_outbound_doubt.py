@@ -74,7 +74,9 @@ def test_an_internal_balancer_masks_a_stale_address_and_is_not_credited() -> Non
 
 def test_a_path_is_drawn_hop_by_hop() -> None:
     world = small_cluster().change(NODES, natGateway={"id": NAT})
-    assert the(world.findings("subnet-nat-gateway"), NODES).paths == ("subnet nodes -> nat gateway out -> internet",)
+    assert the(world.findings("subnet-nat-gateway"), NODES).path_texts == (
+        "subnet nodes -> nat gateway out -> internet",
+    )
 
 
 # ---------------------------------------------------------------- scope

@@ -89,7 +89,7 @@ class TestPivots:
     def test_a_public_address_fails_and_is_drawn(self) -> None:
         found = only(_public_machine(), "vm-pivot")
         assert (found.verdict, found.resource) == (Verdict.FAIL, MACHINE)
-        assert found.paths == ("node subnets -> machine tools -> public ip -> internet",)
+        assert found.path_texts == ("node subnets -> machine tools -> public ip -> internet",)
 
     @pytest.mark.parametrize(
         "subnet", [{"defaultOutboundAccess": None}, {"natGateway": {"id": f"{NETWORK}/natGateways/n"}}]

@@ -118,7 +118,7 @@ def test_what_the_network_and_its_peers_use_for_themselves_is_not_public() -> No
 
 def test_the_path_names_every_subnet_behind_the_table() -> None:
     world = with_routes(route("r", "0.0.0.0/0", "VirtualAppliance", "10.0.9.9"))
-    paths = the(world.findings("route-default-appliance"), ROUTES).paths
+    paths = the(world.findings("route-default-appliance"), ROUTES).path_texts
     assert paths == (
         "subnet api -> VirtualAppliance 10.0.9.9 -> internet",
         "subnet nodes -> VirtualAppliance 10.0.9.9 -> internet",

@@ -66,7 +66,7 @@ class TestPeerings:
     def test_a_connected_peering_that_nobody_allowed_fails(self) -> None:
         found = only(peer(served_cluster()), "peering-any")
         assert (found.verdict, found.severity, found.resource) == (Verdict.FAIL, Severity.HIGH, PEERING)
-        assert found.paths == ("vnet ai -> peer vnet hub",)
+        assert found.path_texts == ("vnet ai -> peer vnet hub",)
 
     @pytest.mark.parametrize("listed", [HUB, HUB.upper(), PEERING])
     def test_an_allowed_peering_passes_by_either_id(self, listed: str) -> None:
@@ -278,7 +278,7 @@ class TestHubs:
         world.act(f"{NETWORK}/virtualHubs/wan", "effectiveRoutes", {"value": [default]})
         found = only(world, "vwan-connection")
         assert (found.verdict, found.resource) == (Verdict.FAIL, connection)
-        assert found.paths == ("vnet ai -> virtual hub wan -> azure firewall -> internet",)
+        assert found.path_texts == ("vnet ai -> virtual hub wan -> azure firewall -> internet",)
 
     def test_a_hub_of_others_passes_and_one_that_names_no_network_does_not(self) -> None:
         world = served_cluster()

@@ -14,6 +14,7 @@ from hermetic.audit.egress.subnet_context import surroundings
 from hermetic.audit.estate.azure.vnet import ScaleSetNic
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.questions import Trouble
+from hermetic.audit.hops import written
 from hermetic.audit.policy import Policy
 from tests.audit_estates import NETWORK, NODES, ROUTES, RULES, SCALE_SET, SUBSCRIPTION, World, route, small_cluster
 from tests.outbound_methods import BALANCER, balancer, balancing, node_in_pool
@@ -105,7 +106,7 @@ def test_whether_a_packet_leaves(world: Callable[[], World], told: bool | None, 
 
 def test_every_way_is_drawn() -> None:
     world = unmasked().change(NODES, natGateway=NAT, defaultOutboundAccess=None)
-    assert decided(world, told=True).ways == (
+    assert tuple(map(written, decided(world, told=True).ways)) == (
         "subnet nodes -> nat gateway out -> internet",
         "subnet nodes -> default outbound -> internet",
     )
@@ -143,6 +144,6 @@ def test_storage_of_the_region_is_reached_unless_a_rule_or_a_route_stops_it(chan
         if scoped is None or scoped.seen.value is None:
             return ""
         around = surroundings(estate, scoped, scoped.seen.value)
-        return storage_path(around, around.combinations[0])
+        return written(storage_path(around, around.combinations[0]))
 
     assert decide(world.settled(decide)) == path

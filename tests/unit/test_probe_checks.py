@@ -151,7 +151,7 @@ def test_an_answer_from_outside_fails_and_its_path_is_drawn(kind, port, answer):
 
     transport = "udp" if kind == "udp" else "tcp"
     assert (found.verdict, found.severity) == (Verdict.FAIL, Severity.CRITICAL)
-    assert found.paths == (f"pool gpu -> pod on node gpu-0 -> {FIRST}:{port}/{transport}",)
+    assert found.path_texts == (f"pool gpu -> pod on node gpu-0 -> {FIRST}:{port}/{transport}",)
 
 
 def test_one_vantage_is_enough_for_a_fail():

@@ -57,7 +57,7 @@ def test_on_the_machine_it_is_medium_and_says_what_that_means() -> None:
     assert (found.verdict, found.severity, found.reason) == (Verdict.FAIL, Severity.MEDIUM, "HostPluginReachable")
     assert f"{HOST}:32526/tcp HTTP answered" in found.message
     assert "--kube" in found.message
-    assert found.paths == ("pool gpu -> node gpu-0 -> host plug-in -> internet",)
+    assert found.path_texts == ("pool gpu -> node gpu-0 -> host plug-in -> internet",)
     assert found.remedy
     assert found.evidence
 

@@ -12,6 +12,7 @@ from hermetic.audit.report.cause_table import CHANGES
 from hermetic.audit.report.causes import by_cause, causes_of
 from hermetic.audit.report.json_form import document
 from tests.audit_reports import CLUSTER, NODES, PODS, a_failing_report, a_sealed_report, pages
+from tests.drawn_paths import hops
 
 NIC = f"{CLUSTER.partition('/providers/')[0]}/providers/Microsoft.Network/networkInterfaces/nic-dns"
 OUT, NIC_OUT = "subnet snet-nodes -> default outbound -> internet", "nic nic-dns -> public ip -> internet"
@@ -22,13 +23,13 @@ def fail(check: str, resource: str, severity: Severity = Severity.HIGH, **fields
 
 
 DEFAULT_OUTBOUND = (
-    fail("subnet-default-outbound", NODES, Severity.CRITICAL, paths=(OUT,)),
+    fail("subnet-default-outbound", NODES, Severity.CRITICAL, paths=(hops(OUT),)),
     fail("subnet-default-outbound", PODS, Severity.CRITICAL),
     fail("nic-default-outbound", f"{NIC}-0", Severity.CRITICAL),
 )
-MACHINE = (fail("nic-public-ip", NIC, paths=(NIC_OUT,)), fail("vm-pivot", NIC.upper()))
+MACHINE = (fail("nic-public-ip", NIC, paths=(hops(NIC_OUT),)), fail("vm-pivot", NIC.upper()))
 PARTS = Parts(("subnet-default-outbound", "nic-default-outbound", "nic-public-ip"))
-SUM = fail("aks-outbound-type", CLUSTER, Severity.CRITICAL, paths=(OUT, NIC_OUT), derived_from=PARTS)
+SUM = fail("aks-outbound-type", CLUSTER, Severity.CRITICAL, paths=(hops(OUT), hops(NIC_OUT)), derived_from=PARTS)
 
 
 def told(*findings: Finding) -> list[tuple[str, int]]:

@@ -20,6 +20,7 @@ from hermetic.audit.findings import (
     worst_first,
 )
 from tests.audit_reports import a_failing_report, a_sealed_report, an_empty_report
+from tests.drawn_paths import hops
 
 
 def found(verdict: Verdict, severity: Severity, check: str = "peering-any") -> Finding:
@@ -79,7 +80,7 @@ SAID = {
     "verdict": [Verdict.FAIL, Verdict.PASS],
     "severity": [Severity.HIGH, Severity.LOW],
     "message": ["", "open"],
-    "paths": [(), ("a -> b",), ("a -> c",)],
+    "paths": [(), (hops("a -> b"),), (hops("a -> c"),)],
     "evidence": [(), (Evidence("GET /1", 200),)],
     "exception": [None, AcceptedException("r", "o", "2026-12-31")],
 }
@@ -95,7 +96,7 @@ def test_findings_are_told_in_one_order_whatever_order_they_came_in(findings, ch
 
 
 def _everything(finding: Finding) -> tuple[str, ...]:
-    rest = repr((finding.paths, finding.evidence, finding.exception))
+    rest = repr((finding.path_texts, finding.evidence, finding.exception))
     told = (finding.verdict, finding.severity, finding.reason, finding.message, finding.remedy)
     return (finding.check, finding.resource.lower(), finding.resource, *told, rest)
 

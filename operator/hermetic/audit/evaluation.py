@@ -17,6 +17,7 @@ from hermetic.audit.estate.questions import Problem, Source, Trouble
 from hermetic.audit.excerpts import evidence_of
 from hermetic.audit.excerpts import merged as merged_evidence
 from hermetic.audit.findings import CheckPage, Finding, Parts, Severity, Verdict
+from hermetic.audit.hops import Path
 from hermetic.audit.policy import Policy
 from hermetic.audit.remedies.filling import Fill, merged
 from hermetic.audit.remedies.of_finding import Surroundings, remedy_told, surroundings_of
@@ -41,7 +42,7 @@ class Judgement:
     reason: str
     message: str
     looks: tuple[Look, ...] = ()
-    paths: tuple[str, ...] = ()
+    paths: tuple[Path, ...] = ()
     severity: Severity | None = None
     remedy: str = ""
     fill: Fill = field(default_factory=dict)
@@ -54,13 +55,13 @@ def fails(  # noqa: PLR0913 - each is told by name
     reason: str,
     message: str,
     *looks: Look,
-    paths: Iterable[str] = (),
+    paths: Iterable[Path] = (),
     severity: Severity | None = None,
     remedy: str = "",
     fill: Fill | None = None,
     masked: bool = False,
 ) -> Judgement:
-    """It is open. `paths` are drawn hop by hop: "node subnet -> nat gateway -> internet".
+    """It is open. `paths` are hops in the order of a packet: `path_of(NODE_SUBNETS, PUBLIC_IP, INTERNET)`.
 
     `masked` where something else stops its packets today.
     """

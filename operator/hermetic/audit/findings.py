@@ -16,6 +16,7 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from hermetic.audit.controls import NONE, Controls
+from hermetic.audit.hops import Path, written
 
 if TYPE_CHECKING:
     from hermetic.audit.comparison import Comparison
@@ -109,10 +110,11 @@ class Finding:
     """The verdict of one check about one resource.
 
     `check` is an id of the truth table, `resource` the ARM id (or Kubernetes reference) of the thing to change,
-    `reason` a CamelCase word, `message` a sentence, `remedy` what to do. `paths` are drawn hop by hop:
-    "node subnet -> nat gateway -> internet". `exception` is there exactly when the verdict is Excepted. `derived_from`
-    is there where the verdict follows from other findings (`hermetic.audit.derived_findings`). `masked` says of a Fail
-    that something else stops its packets today: it is one change away from open.
+    `reason` a CamelCase word, `message` a sentence, `remedy` what to do. `paths` are typed, hop by hop;
+    `path_texts` are the same as written: "node subnet -> nat gateway -> internet". `exception` is there exactly when
+    the verdict is Excepted. `derived_from` is there where the verdict follows from other findings
+    (`hermetic.audit.derived_findings`). `masked` says of a Fail that something else stops its packets today: it is one
+    change away from open.
     """
 
     check: str
@@ -122,11 +124,16 @@ class Finding:
     reason: str = ""
     message: str = ""
     remedy: str = ""
-    paths: tuple[str, ...] = ()
+    paths: tuple[Path, ...] = ()
     evidence: tuple[Evidence, ...] = ()
     exception: AcceptedException | None = None
     derived_from: Parts | None = None
     masked: bool = False
+
+    @property
+    def path_texts(self) -> tuple[str, ...]:
+        """The paths in words, as reports and attestations hold them."""
+        return tuple(map(written, self.paths))
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,4 +261,4 @@ def _told_apart(tied: list[Finding]) -> list[Finding]:
 
 
 def _written_out(finding: Finding) -> str:
-    return repr((finding.paths, finding.evidence, finding.exception, finding.derived_from, finding.masked))
+    return repr((finding.path_texts, finding.evidence, finding.exception, finding.derived_from, finding.masked))

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
+from hermetic.audit import hops
 from hermetic.audit.cluster_scope import subnets_by_id
 from hermetic.audit.egress.balancers import public_frontends
 from hermetic.audit.egress.masks import masks_of
@@ -22,6 +23,7 @@ from hermetic.audit.estate.arm_ids import parent_of
 from hermetic.audit.estate.azure.balancing import LoadBalancer
 from hermetic.audit.estate.azure.vnet import NicFields
 from hermetic.audit.estate.estate import Estate
+from hermetic.audit.hops import DEFAULT_OUTBOUND, INTERNET, Path, path_of
 from hermetic.audit.policy import Policy
 from hermetic.errors import FactDamaged
 
@@ -40,7 +42,7 @@ class Decision:
     """`ways` are paths hop by hop, `masks` what stops all of them today, in words."""
 
     egress: Egress
-    ways: tuple[str, ...] = ()
+    ways: tuple[Path, ...] = ()
     masks: tuple[str, ...] = ()
 
 
@@ -72,7 +74,7 @@ def _around(estate: Estate, nic: NicFields) -> Iterator[Surroundings]:
 def _in_subnet(estate: Estate, methods: Methods, nic: NicFields, told: bool | None, around: Surroundings) -> Decision:
     by_default = told is True or not around.is_private
     explicit = (*_by_method(methods, around), *_by_route(around))
-    ways = (*explicit, *((f"subnet {around.subnet.name} -> default outbound -> internet",) if by_default else ()))
+    ways = (*explicit, *((path_of(hops.subnet(around.subnet.name), DEFAULT_OUTBOUND, INTERNET),) if by_default else ()))
     if ways:
         masks = masks_of(around)
         if not explicit and is_behind_internal_balancers_only(estate, nic):
@@ -82,15 +84,15 @@ def _in_subnet(estate: Estate, methods: Methods, nic: NicFields, told: bool | No
     return Decision(Egress.CLOSED if is_sure else Egress.UNSURE)
 
 
-def _by_method(methods: Methods, around: Surroundings) -> Iterator[str]:
+def _by_method(methods: Methods, around: Surroundings) -> Iterator[Path]:
     for method in methods.of(around.id):
-        yield f"subnet {around.subnet.name} -> {method.words} -> internet"
+        yield path_of(hops.subnet(around.subnet.name), method.hop, INTERNET)
 
 
-def _by_route(around: Surroundings) -> Iterator[str]:
+def _by_route(around: Surroundings) -> Iterator[Path]:
     for way in around.ways:
         if way.leads_on:
-            yield f"subnet {around.subnet.name} -> {way.words}"
+            yield path_of(hops.subnet(around.subnet.name), *way.path)
 
 
 def is_behind_internal_balancers_only(estate: Estate, nic: NicFields) -> bool:

@@ -23,7 +23,9 @@ from hermetic.audit.estate.azure.balancing import LoadBalancer, NatGateway, Serv
 from hermetic.audit.estate.azure.vnet import NicFields, ScaleSet, Subnet, VirtualNetwork
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.observation import Look
+from hermetic.audit.hops import Hop
 from hermetic.audit.policy import Policy
+from hermetic.audit.topology import PlaceKind
 
 T = TypeVar("T")
 
@@ -39,6 +41,20 @@ class Method:
     def words(self) -> str:
         """For a message."""
         return f"{self.kind} {name_of(self.id)}".rstrip()
+
+    @property
+    def hop(self) -> Hop:
+        """The method as a place on a path."""
+        return Hop(_PLACES[self.kind], self.words)
+
+
+_PLACES = {
+    "nat gateway": PlaceKind.NAT_GATEWAY,
+    "service gateway": PlaceKind.SERVICE,
+    "public ip": PlaceKind.PUBLIC_IP,
+    "outbound rule of load balancer": PlaceKind.LOAD_BALANCER,
+    "rule of load balancer": PlaceKind.LOAD_BALANCER,
+}
 
 
 Served = tuple[str, Method]

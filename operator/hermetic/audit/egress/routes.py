@@ -10,9 +10,11 @@ from hermetic.api.ip_ranges import Network
 from hermetic.audit.egress.address_ranges import Space, is_public
 from hermetic.audit.egress.prefixes import is_default, network
 from hermetic.audit.estate.azure.routing import Route
+from hermetic.audit.hops import Hop, Path, path_of, written
+from hermetic.audit.topology import PlaceKind
 
 
-class Hop(StrEnum):
+class NextHopKind(StrEnum):
     """What a next hop does with a packet to a public address."""
 
     DROPPED = "dropped"
@@ -24,26 +26,50 @@ class Hop(StrEnum):
 
 
 _HOPS = {
-    "none": Hop.DROPPED,
-    "vnetlocal": Hop.STAYS,
-    "virtualnetwork": Hop.STAYS,
-    "vnetpeering": Hop.STAYS,
-    "virtualnetworkpeering": Hop.STAYS,
-    "vnetglobalpeering": Hop.STAYS,
-    "globalvnetpeering": Hop.STAYS,
-    "interfaceendpoint": Hop.STAYS,
-    "internet": Hop.INTERNET,
-    "microsoftedge": Hop.INTERNET,
-    "virtualappliance": Hop.FORWARDED,
-    "virtualnetworkgateway": Hop.FORWARDED,
-    "virtualnetworkserviceendpoint": Hop.SERVICE,
+    "none": NextHopKind.DROPPED,
+    "vnetlocal": NextHopKind.STAYS,
+    "virtualnetwork": NextHopKind.STAYS,
+    "vnetpeering": NextHopKind.STAYS,
+    "virtualnetworkpeering": NextHopKind.STAYS,
+    "vnetglobalpeering": NextHopKind.STAYS,
+    "globalvnetpeering": NextHopKind.STAYS,
+    "interfaceendpoint": NextHopKind.STAYS,
+    "internet": NextHopKind.INTERNET,
+    "microsoftedge": NextHopKind.INTERNET,
+    "virtualappliance": NextHopKind.FORWARDED,
+    "virtualnetworkgateway": NextHopKind.FORWARDED,
+    "virtualnetworkserviceendpoint": NextHopKind.SERVICE,
 }
 APPLIANCE = "virtualappliance"
 
 
-def hop_of(next_hop_type: str | None) -> Hop:
+def hop_of(next_hop_type: str | None) -> NextHopKind:
     """`nextHopType` is an open string, in route tables and in what Azure computes."""
-    return _HOPS.get((next_hop_type or "").replace(" ", "").lower(), Hop.UNKNOWN)
+    return _HOPS.get(_spelt(next_hop_type), NextHopKind.UNKNOWN)
+
+
+def _spelt(next_hop_type: str | None) -> str:
+    return (next_hop_type or "").replace(" ", "").lower()
+
+
+_PLACES = {
+    "internet": PlaceKind.INTERNET,
+    "virtualappliance": PlaceKind.FIREWALL,
+    "azurefirewall": PlaceKind.FIREWALL,
+    "virtualnetworkgateway": PlaceKind.GATEWAY,
+    "vpn_s2s_gateway": PlaceKind.GATEWAY,
+    "expressroutegateway": PlaceKind.GATEWAY,
+    "hubbgpconnection": PlaceKind.PEER_VNET,
+    "vnetlocal": PlaceKind.VNET,
+    "vnetpeering": PlaceKind.PEER_VNET,
+    "virtualnetworkpeering": PlaceKind.PEER_VNET,
+    "virtualnetworkserviceendpoint": PlaceKind.SERVICE_ENDPOINT,
+}
+
+
+def next_hop(next_hop_type: str | None, words: str) -> Hop:
+    """The hop of a path that a next hop of this type is; `words` are how it is written."""
+    return Hop(_PLACES.get(_spelt(next_hop_type), PlaceKind.OTHER), words)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +78,7 @@ class Way:
 
     route: Route
     prefix: Network | None
-    hop: Hop
+    hop: NextHopKind
 
     @property
     def is_default(self) -> bool:
@@ -62,13 +88,23 @@ class Way:
     @property
     def leads_on(self) -> bool:
         """Whether packets leave by this route alone; one to the internet needs a method, which counts by itself."""
-        return self.hop not in (Hop.DROPPED, Hop.STAYS, Hop.INTERNET)
+        return self.hop not in (NextHopKind.DROPPED, NextHopKind.STAYS, NextHopKind.INTERNET)
 
     @property
     def words(self) -> str:
         """The route as one writes it."""
-        address = f" {self.route.next_hop_ip_address}" if self.route.next_hop_ip_address else ""
-        return f"{self.route.address_prefix} -> {self.route.next_hop_type}{address}"
+        return written(self.path)
+
+    @property
+    def path(self) -> Path:
+        """The prefix, and where packets to it go."""
+        return path_of(str(self.route.address_prefix), self.next_hop)
+
+    @property
+    def next_hop(self) -> Hop:
+        """Where it leads, with the address if there is one."""
+        words = f"{self.route.next_hop_type} {self.route.next_hop_ip_address or ''}".strip()
+        return next_hop(self.route.next_hop_type, words)
 
 
 def public_ways(routes: Iterable[Route] | None, local: Space) -> tuple[Way, ...]:

@@ -5,16 +5,18 @@ Azure names it as a limit of private subnets. Only a security rule, or a default
 
 from __future__ import annotations
 
+from hermetic.audit import hops
 from hermetic.audit.egress.service_endpoints import is_storage
 from hermetic.audit.egress.subnet_context import Layers, Surroundings
 from hermetic.audit.estate.arm_ids import name_of
+from hermetic.audit.hops import SERVICE_ENDPOINT, Path, path_of
 
 
-def storage_path(around: Surroundings, layers: Layers) -> str:
-    """The way to somebody's storage account that is open past these security groups; "" where there is none."""
+def storage_path(around: Surroundings, layers: Layers) -> Path:
+    """The way to somebody's storage account that is open past these security groups; empty where there is none."""
     if any(is_storage(one.service) for one in around.subnet.service_endpoints):
         reached = "what its policy allows" if around.subnet.service_endpoint_policies else "storage of any account"
-        return f"subnet {name_of(around.id)} -> service endpoint -> {reached}"
+        return path_of(hops.subnet(name_of(around.id)), SERVICE_ENDPOINT, reached)
     if around.drops(4) or around.is_sealed(layers):
-        return ""
-    return f"subnet {name_of(around.id)} -> same-region storage of any account"
+        return ()
+    return path_of(hops.subnet(name_of(around.id)), hops.storage("same-region storage of any account"))

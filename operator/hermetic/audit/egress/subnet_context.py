@@ -11,7 +11,7 @@ from hermetic.audit.egress.nsg_matching import Ground
 from hermetic.audit.egress.nsg_rules import Hole, holes, sure, way_out
 from hermetic.audit.egress.prefixes import networks
 from hermetic.audit.egress.resource_lookup import readable
-from hermetic.audit.egress.routes import Hop, Way, public_ways
+from hermetic.audit.egress.routes import NextHopKind, Way, public_ways
 from hermetic.audit.estate.arm_ids import parent_of
 from hermetic.audit.estate.azure.routing import RouteTable
 from hermetic.audit.estate.azure.security_groups import SecurityGroup
@@ -60,7 +60,7 @@ class Surroundings:
     def drops(self, version: int) -> bool:
         """Whether the default route of this IP version is to nowhere."""
         defaults = [way for way in self.ways if way.is_default and way.prefix and way.prefix.version == version]
-        return bool(defaults) and all(way.hop is Hop.DROPPED for way in defaults)
+        return bool(defaults) and all(way.hop is NextHopKind.DROPPED for way in defaults)
 
     @property
     def is_private(self) -> bool:

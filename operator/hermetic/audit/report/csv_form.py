@@ -87,7 +87,7 @@ def _row(finding: Finding, report: Report, pages: Mapping[str, CheckPage]) -> di
         "reason": finding.reason,
         "message": finding.message,
         "remedy": remedy_of(finding, pages).strip(),
-        "paths": "\n".join(finding.paths),
+        "paths": "\n".join(finding.path_texts),
         "exceptionReason": accepted.reason if accepted else "",
         "exceptionOwner": accepted.owner if accepted else "",
         "exceptionExpiry": accepted.expiry if accepted else "",

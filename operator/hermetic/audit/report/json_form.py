@@ -110,7 +110,7 @@ def _finding(finding: Finding, exchange: Callable[[Evidence], dict[str, Any]]) -
         "reason": finding.reason,
         "message": finding.message,
         "remedy": finding.remedy,
-        "paths": list(finding.paths),
+        "paths": list(finding.path_texts),
         "evidence": [exchange(seen) for seen in finding.evidence],
     }
     if finding.masked:

@@ -94,7 +94,7 @@ def _details(finding: Finding, cause: Cause | None, pages: Mapping[str, CheckPag
         yield f"reason: {finding.reason}"
     if cause is not None:
         yield f"cause: {cause.number} {cause.title}"
-    for path in finding.paths:
+    for path in finding.path_texts:
         yield f"path: {path}"
     if remedy := remedy_of(finding, pages):
         yield f"remedy: {remedy}"

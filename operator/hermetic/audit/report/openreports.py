@@ -109,7 +109,7 @@ def _properties(finding: Finding, cause: Cause | None, pages: Mapping[str, Check
     if cause is not None:
         yield "cause", f"{cause.number} {cause.id}"
     if finding.paths:
-        yield "paths", "\n".join(finding.paths)
+        yield "paths", "\n".join(finding.path_texts)
     if remedy := remedy_of(finding, pages):
         yield "remedy", remedy
     if accepted := acceptance(finding):

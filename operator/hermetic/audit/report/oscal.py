@@ -145,7 +145,7 @@ def _observation(
     props = [prop("verdict", finding.verdict), prop("severity", finding.severity), prop("check", finding.check)]
     props += [prop("reason", finding.reason)] if finding.reason else []
     props += [prop("cause", cause.id)] if cause else []
-    props += [prop("path", path) for path in finding.paths]
+    props += [prop("path", path) for path in finding.path_texts]
     told = " ".join(text for text in (finding.message or page.title, acceptance(finding)) if text)
     evidence = [_evidence(seen.request, seen.status, seen.sha256) for seen in finding.evidence]
     return {

@@ -21,6 +21,7 @@ from markupsafe import Markup
 from hermetic.api.text import printable
 from hermetic.api.times import timestamp
 from hermetic.audit.findings import CheckPage, Evidence, Finding, Report, Severity, Verdict, by_check
+from hermetic.audit.hops import shown
 from hermetic.audit.remedies.steps import Step
 from hermetic.audit.report.causes import Cause, causes_of
 from hermetic.audit.report.drawing import Drawing, drawing_of
@@ -32,7 +33,6 @@ from hermetic.audit.report.sentences import (
     awaiting,
     controls_of,
     headline,
-    hops_of,
     page_of,
     remedy_steps,
     settling,
@@ -100,7 +100,7 @@ class Shown:
             page=page_of(finding.check, self.pages),
             anchor=_anchor("f", f"{finding.check}\n{finding.resource.lower()}"),
             resource=readable(finding.resource),
-            paths=tuple(hops_of(path) for path in finding.paths),
+            paths=tuple(tuple(hop.label for hop in shown(path)) for path in finding.paths),
             steps=remedy_steps(finding, self.pages),
             accepted=acceptance(finding),
             seen=tuple((self.numbers[one], one.value) for one in finding.evidence),

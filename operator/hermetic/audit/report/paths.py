@@ -7,46 +7,9 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from hermetic.audit.findings import Finding, Report, Severity, Verdict, worst_first
+from hermetic.audit.hops import Hop, Path, shown
 from hermetic.audit.report.resources import short_name
-from hermetic.audit.report.sentences import hops_of
 from hermetic.audit.topology import Link, Place, PlaceKind, Topology
-
-# what a hop begins with, else what it holds, says what it is: "subnet snet-internet" is a subnet. The first word wins:
-# "peer" stands before "vnet", and the several gateways before "gateway"
-_WORDS = (
-    ("node subnet", PlaceKind.SUBNET),
-    ("pod subnet", PlaceKind.SUBNET),
-    ("internet", PlaceKind.INTERNET),
-    ("::/0", PlaceKind.INTERNET),
-    ("default outbound", PlaceKind.DEFAULT_OUTBOUND),
-    ("nat gateway", PlaceKind.NAT_GATEWAY),
-    ("public ip", PlaceKind.PUBLIC_IP),
-    ("load balancer", PlaceKind.LOAD_BALANCER),
-    ("firewall", PlaceKind.FIREWALL),
-    ("appliance", PlaceKind.FIREWALL),
-    ("private endpoint", PlaceKind.PRIVATE_ENDPOINT),
-    ("service endpoint", PlaceKind.SERVICE_ENDPOINT),
-    ("route table", PlaceKind.ROUTE_TABLE),
-    ("peer", PlaceKind.PEER_VNET),
-    ("hub", PlaceKind.PEER_VNET),
-    ("gateway", PlaceKind.GATEWAY),
-    ("on-prem", PlaceKind.ON_PREMISES),
-    ("dns", PlaceKind.DNS),
-    ("resolver", PlaceKind.DNS),
-    ("name server", PlaceKind.DNS),
-    ("storage", PlaceKind.STORAGE),
-    ("registry", PlaceKind.REGISTRY),
-    ("subnet", PlaceKind.SUBNET),
-    ("vnet", PlaceKind.VNET),
-    ("interface", PlaceKind.NIC),
-    ("nic", PlaceKind.NIC),
-    ("pool", PlaceKind.POOL),
-    ("pod", PlaceKind.POD),
-    ("node", PlaceKind.NODE),
-    ("service", PlaceKind.SERVICE),
-    ("machine", PlaceKind.VM),
-)
-
 
 OPEN, MASKED, ACCEPTED, UNDECIDED = "open", "masked", "accepted", "not decided"
 _STATES = (OPEN, MASKED, ACCEPTED, UNDECIDED)
@@ -55,16 +18,16 @@ _WEIGHTS = {Severity.CRITICAL: 3, Severity.HIGH: 2}
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """One path in words, hop by hop, whether a packet can take it, and how grave the worst finding is that draws it."""
+    """One path, hop by hop, whether a packet can take it, and how grave the worst finding is that draws it."""
 
-    hops: tuple[str, ...]
+    hops: Path
     state: str
     severity: Severity = Severity.HIGH
 
     @property
     def inbound(self) -> bool:
         """Whether it leads in from the internet."""
-        return bool(self.hops) and kind_of(self.hops[0]) is PlaceKind.INTERNET
+        return bool(self.hops) and self.hops[0].kind is PlaceKind.INTERNET
 
     @property
     def weight(self) -> int:
@@ -76,7 +39,7 @@ class Way:
 class Bundle:
     """Ways that are drawn as one: of the same state and weight, with one hop or several of a kind at each place."""
 
-    hops: tuple[tuple[str, ...], ...]
+    hops: tuple[Path, ...]
     ways: tuple[Way, ...]
 
     @property
@@ -86,13 +49,13 @@ class Bundle:
 
 
 def ways_of(report: Report) -> list[Way]:
-    """What the drawing shows, in words, the worst first: every path of a finding."""
+    """What the drawing shows, the worst first: every path of a finding."""
     drawn = [
-        (finding, Way(hops_of(path), _state(finding), finding.severity))
+        (finding, Way(shown(path), _state(finding), finding.severity))
         for finding in worst_first(report.findings)
         for path in finding.paths
     ]
-    ways: dict[tuple[str, ...], Way] = {}
+    ways: dict[Path, Way] = {}
     for _, way in sorted(drawn, key=_rank):
         ways.setdefault(way.hops, way)
     return list(ways.values())
@@ -126,7 +89,7 @@ def _parallel(one: Bundle, place: int) -> tuple[object, ...]:
     drawn_as = (way.state, way.weight, way.inbound)
     if place >= len(one.hops):
         return (*drawn_as, one.hops)
-    return (*drawn_as, kind_of(one.hops[place][0]), one.hops[:place], one.hops[place + 1 :])
+    return (*drawn_as, one.hops[place][0].kind, one.hops[:place], one.hops[place + 1 :])
 
 
 def _joined(one: Bundle, other: Bundle, place: int) -> Bundle:
@@ -146,7 +109,7 @@ def topology_of(report: Report) -> Topology:
     places = {cluster.id: cluster}
     links: dict[tuple[str, str], Link] = {}
     for bundle in bundles_of(ways_of(report)):
-        way, hops = bundle.worst, [_place(names) for names in bundle.hops]
+        way, hops = bundle.worst, [_place(hops) for hops in bundle.hops]
         label = way.state if way.state in {ACCEPTED, MASKED} else ""
         for source, target in pairwise(_from_the_cluster(cluster, hops)):
             # the worst way comes first: what it says of a link holds
@@ -159,13 +122,6 @@ def topology_of(report: Report) -> Topology:
     return Topology(tuple(places.values()), tuple(links.values()))
 
 
-def kind_of(hop: str) -> PlaceKind:
-    """What a hop of a path is, by its words."""
-    lower = hop.lower()
-    begun = next((kind for word, kind in _WORDS if lower.startswith(word)), None)
-    return begun or next((kind for word, kind in _WORDS if word in lower), PlaceKind.OTHER)
-
-
 def _from_the_cluster(cluster: Place, hops: list[Place]) -> list[Place]:
     """A way out begins at the cluster; a way in begins at an internet of its own, apart from where ways out end."""
     if hops and hops[0].kind is PlaceKind.INTERNET:
@@ -173,11 +129,12 @@ def _from_the_cluster(cluster: Place, hops: list[Place]) -> list[Place]:
     return [cluster, *hops]
 
 
-def _place(names: tuple[str, ...]) -> Place:
+def _place(hops: tuple[Hop, ...]) -> Place:
     """ "nat gateway nat-egress" is the NAT gateway nat-egress: the label does not repeat what is written above it."""
-    kind = kind_of(names[0])
-    label = ", ".join(hop[len(kind) :].strip() or hop if hop.lower().startswith(f"{kind} ") else hop for hop in names)
-    return Place("\n".join(sorted(name.lower() for name in names)), kind, label, len(names))
+    kind = hops[0].kind
+    labels = [hop.label for hop in hops]
+    label = ", ".join(one[len(kind) :].strip() or one if one.lower().startswith(f"{kind} ") else one for one in labels)
+    return Place("\n".join(sorted(one.lower() for one in labels)), kind, label, len(hops))
 
 
 def _state(finding: Finding) -> str:

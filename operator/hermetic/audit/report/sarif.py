@@ -133,7 +133,7 @@ def _result(
             "security-severity": _SCORES[finding.severity],
             "reason": finding.reason,
             **({"cause": cause.id, "causeOrder": cause.number} if cause else {}),
-            "paths": list(finding.paths),
+            "paths": list(finding.path_texts),
             "evidence": [
                 {"request": seen.request, "status": seen.status, "sha256": seen.sha256} for seen in finding.evidence
             ],
@@ -156,7 +156,7 @@ def _told(finding: Finding, pages: Mapping[str, CheckPage]) -> str:
     remedy = remedy_of(finding, pages)
     parts = (
         finding.message or page_of(finding.check, pages).title,
-        *(f"Path: {path}" for path in finding.paths),
+        *(f"Path: {path}" for path in finding.path_texts),
         f"Remedy: {remedy}" if remedy else "",
     )
     return "\n".join(part for part in parts if part)

@@ -67,11 +67,6 @@ def evidence_line(seen: Evidence) -> str:
     return f"{seen.request}: {status}{digest}" + (f" ({seen.value})" if seen.value else "")
 
 
-def hops_of(path: str) -> tuple[str, ...]:
-    """ "node subnet -> nat gateway -> internet" taken apart."""
-    return tuple(hop for part in path.split("->") if (hop := part.strip()))
-
-
 def headline(report: Report) -> str:
     """Why the verdict is what it is, in one sentence."""
     if not report.findings:

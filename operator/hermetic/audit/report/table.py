@@ -16,6 +16,7 @@ from hermetic.api.text import printable
 from hermetic.api.times import timestamp
 from hermetic.audit.comparison import Change, Comparison
 from hermetic.audit.findings import CheckPage, Finding, Report, Severity, Verdict, worst_first
+from hermetic.audit.hops import Path, shown
 from hermetic.audit.report.causes import Cause, causes_of
 from hermetic.audit.report.resources import readable, short_name
 from hermetic.audit.report.sentences import (
@@ -25,7 +26,6 @@ from hermetic.audit.report.sentences import (
     facts_of_the_run,
     heading_of,
     headline,
-    hops_of,
     page_of,
     remedy_of,
     settling,
@@ -199,10 +199,10 @@ class _Shown:
         yield from self._prose(acceptance(finding), self.indent)
         yield from self._evidence(finding)
 
-    def _path(self, path: str) -> Iterator[Line]:
+    def _path(self, path: Path) -> Iterator[Line]:
         """As many hops to a line as fit; a line breaks before an arrow, never within a hop."""
         row = self.indent
-        for place, hop in enumerate(map(printable, hops_of(path))):
+        for place, hop in enumerate(printable(hop.label) for hop in shown(path)):
             arrow = " -> " if place else "  "
             if place and len(row) + len(arrow) + len(hop) > self.width:
                 yield Line(row, Tone.BAD)

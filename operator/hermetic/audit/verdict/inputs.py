@@ -12,6 +12,7 @@ from hermetic.audit.attestation.choosing import Choice
 from hermetic.audit.attestation.verification import Attestation
 from hermetic.audit.exceptions import Term
 from hermetic.audit.findings import AcceptedException, Evidence, Finding, Severity, Verdict
+from hermetic.audit.hops import read_path
 
 AGING, EXPIRING = 0.75, 0.90
 """Shares of its age at which evidence is announced to run out."""
@@ -86,7 +87,7 @@ def attested_findings(attestation: Attestation, day: date) -> Iterator[Finding]:
             reason=str(told.get("reason", "")),
             message=str(told.get("message", "")),
             remedy=str(told.get("remedy", "")),
-            paths=tuple(str(path) for path in told.get("paths") or ()),
+            paths=tuple(read_path(str(path)) for path in told.get("paths") or ()),
             evidence=tuple(
                 Evidence(str(one.get("request")), one.get("status"), one.get("sha256"))
                 for one in told.get("evidence") or ()

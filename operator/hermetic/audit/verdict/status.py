@@ -126,7 +126,7 @@ def _sentence(findings: list[Finding]) -> str:
     if not findings:
         return "nothing was looked at"
     worst, more = findings[0], len(findings) - 1
-    path = f"{worst.paths[0]}: " if worst.paths else ""
+    path = f"{worst.path_texts[0]}: " if worst.paths else ""
     return f"{path}{worst.message} ({worst.check}, {worst.resource})" + (f", and {more} more" if more else "")
 
 

@@ -10,6 +10,7 @@ from hermetic.audit.estate.azure.aks import ApiServerAccess
 from hermetic.audit.estate.azure.cluster_features import ClusterFeatures
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.evaluation import Judgement, cannot_say, does_not_apply, fails, passes
+from hermetic.audit.hops import INTERNET, POD, path_of
 from hermetic.audit.policy import Policy
 
 
@@ -21,7 +22,7 @@ def private_api(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
             yield passes(estate.cluster, "Private", "enablePrivateCluster is true", cluster)
         else:
             words = "enablePrivateCluster is not true: the API server has a public address"
-            yield fails(estate.cluster, "PublicApiServer", words, cluster, paths=("internet -> api server",))
+            yield fails(estate.cluster, "PublicApiServer", words, cluster, paths=(path_of(INTERNET, "api server"),))
 
     yield from of_cluster(estate, judge)
 
@@ -54,7 +55,7 @@ def authorized_ranges(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
             yield does_not_apply(estate.cluster, "Private", "the API server is private", cluster)
         elif not ranges or wide:
             words = f"{', '.join(wide)} may come" if wide else "no range is listed: everybody may come"
-            path = "internet -> api server"
+            path = path_of(INTERNET, "api server")
             yield fails(estate.cluster, "ApiServerForAll", words, cluster, paths=(path,))
         elif odd:
             yield cannot_say(estate.cluster, "RangeUnknown", f"{', '.join(odd)} is no range", cluster)
@@ -87,7 +88,7 @@ def run_command(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
         if _access(cluster).disable_run_command is True:
             yield passes(estate.cluster, "RunCommandOff", "disableRunCommand is true", cluster)
         else:
-            path = "pod -> run command -> azure resource manager"
+            path = path_of(POD, "run command", "azure resource manager")
             words = "disableRunCommand is not true: files come in and output goes out through Azure"
             yield fails(estate.cluster, "RunCommandOn", words, cluster, paths=(path,))
 

@@ -12,8 +12,10 @@ from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.kubernetes.nodes import Namespace
 from hermetic.audit.estate.kubernetes.objects import EVERYWHERE
 from hermetic.audit.evaluation import Judgement, fails, passes
+from hermetic.audit.hops import INTERNET, NODE, POD, Hop, path_of
 from hermetic.audit.policy import Policy
 from hermetic.audit.reachable_networks import each_or_none, throughout
+from hermetic.audit.topology import PlaceKind
 
 ARC_NAMESPACE = "azure-arc"
 
@@ -39,7 +41,7 @@ def arc(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     group, name = group_of(estate.cluster), name_of(estate.cluster).lower()
 
     def judge(one: ConnectedCluster) -> Iterator[Judgement]:
-        path = "node -> azure arc agents -> internet"
+        path = path_of(NODE, "azure arc agents", INTERNET)
         yield fails(one.id, "ArcConnected", "agents in the cluster dial out to Azure Arc", one, paths=(path,))
 
     every = throughout(estate, policy, ConnectedCluster)
@@ -53,7 +55,7 @@ def _in_the_cluster(estate: Estate) -> Judgement:
     namespaces = estate.every(Namespace, EVERYWHERE)
     if any(one.metadata.name == ARC_NAMESPACE for one in namespaces):
         words = f"namespace {ARC_NAMESPACE} is there: agents dial out"
-        path = "node -> azure arc agents -> internet"
+        path = path_of(NODE, "azure arc agents", INTERNET)
         return fails(estate.cluster, "ArcNamespace", words, namespaces, paths=(path,))
     return passes(estate.cluster, "NoArcNamespace", "no namespace of Azure Arc", namespaces)
 
@@ -76,7 +78,7 @@ def virtual_nodes(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
         addons = cluster.addon_profiles or {}
         addon = next((one for name, one in addons.items() if name.lower() == "aciconnectorlinux"), AddOn())
         if addon.enabled:
-            path = "pod -> container instances subnet -> internet"
+            path = path_of(POD, Hop(PlaceKind.SUBNET, "container instances subnet"), INTERNET)
             words = "virtual nodes are on: pods run outside the node subnets"
             yield fails(estate.cluster, "VirtualNodes", words, cluster, paths=(path,))
         else:

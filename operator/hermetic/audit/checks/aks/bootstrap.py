@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
+from hermetic.audit import hops
 from hermetic.audit.checks import registries
 from hermetic.audit.checks.aks.cluster import of_cluster
 from hermetic.audit.estate.azure.cluster_features import BootstrapProfile, ClusterFeatures
@@ -12,6 +13,7 @@ from hermetic.audit.estate.azure.registries import Registry
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.evaluation import Judgement, cannot_say, fails, passes
 from hermetic.audit.findings import Parts, Severity, Verdict
+from hermetic.audit.hops import INTERNET, NODE, path_of
 from hermetic.audit.policy import Policy
 
 REGISTRY = Parts(
@@ -31,7 +33,7 @@ def artifact_source(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
         source = profile.artifact_source or ""
         if source.lower() != "cache":
             words = f"artifactSource is {source or 'absent, which means Direct'}: nodes pull from Microsoft's registry"
-            path = "node -> microsoft's registry -> internet"
+            path = path_of(NODE, hops.registry("microsoft's registry"), INTERNET)
             yield fails(estate.cluster, "DirectSource", words, cluster, paths=(path,))
         elif not profile.container_registry_id:
             words = "artifactSource is Cache, and the answer does not name the registry"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from hermetic.audit import hops
 from hermetic.audit.checks.aks.cluster import of_cluster
 from hermetic.audit.cluster_scope import network_ids_of, subnets_of
 from hermetic.audit.estate.azure.cluster_features import (
@@ -17,6 +18,7 @@ from hermetic.audit.estate.azure.cluster_features import (
 from hermetic.audit.estate.azure.network_members import InhabitedNetwork
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.evaluation import Judgement, cannot_say, fails, passes
+from hermetic.audit.hops import INTERNET, LOAD_BALANCER, POD, path_of
 from hermetic.audit.policy import Policy
 
 CONTAINERS_GATEWAY = "microsoft.servicenetworking/trafficcontrollers"
@@ -32,7 +34,7 @@ def app_routing(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
         kind = _default_controller(profile.web_app_routing)
         published = list(_published(profile, kind))
         if published:
-            path = "internet -> load balancer -> pod"
+            path = path_of(INTERNET, LOAD_BALANCER, POD)
             yield fails(estate.cluster, "PublicIngress", "; ".join(published), cluster, paths=(path,))
         elif kind and kind.lower() not in INTERNAL:
             yield cannot_say(estate.cluster, "TypeUnknown", f"controller type {kind!r} is not known", cluster)
@@ -54,7 +56,7 @@ def _delegated(estate: Estate) -> Iterator[Judgement]:
         for subnet in (network.value.subnets or ()) if network.value is not None else ():
             if any((one.service_name or "").lower() == CONTAINERS_GATEWAY for one in subnet.delegations or ()):
                 words = "the subnet is delegated to Application Gateway for Containers: its frontends are public"
-                path = "internet -> application gateway for containers -> pod"
+                path = path_of(INTERNET, hops.gateway("application gateway for containers"), POD)
                 yield fails(subnet.id, "GatewayForContainers", words, network, paths=(path,))
     words = "no subnet is delegated to Application Gateway for Containers"
     yield passes(estate.cluster, "NoGatewayForContainers", words, *networks, *subnets_of(estate)[1])
@@ -95,8 +97,8 @@ def mesh_gateways(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
             yield passes(estate.cluster, "NoMesh", "the service mesh is off", cluster)
         elif external or leaving:
             words = f"{len(external)} external ingress gateway(s), {len(leaving)} egress gateway(s){_named(leaving)}"
-            paths = ["internet -> load balancer -> pod"] if external else []
-            paths += ["pod -> egress gateway -> internet"] if leaving else []
+            paths = [path_of(INTERNET, LOAD_BALANCER, POD)] if external else []
+            paths += [path_of(POD, hops.gateway("egress gateway"), INTERNET)] if leaving else []
             fill = {"GATEWAY_NAME": [one.name for one in leaving if one.name]}
             yield fails(estate.cluster, "MeshGateway", words, cluster, paths=paths, fill=fill)
         elif odd or (mesh.mode or "").lower() != "istio":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from hermetic.audit import hops
 from hermetic.audit.cluster_scope import cluster_of, network_ids_of, whole_or_unknown
 from hermetic.audit.egress.resource_lookup import in_home_subscriptions
 from hermetic.audit.estate.arm_ids import name_of, same_id
@@ -13,6 +14,7 @@ from hermetic.audit.estate.kubernetes.nodes import Namespace
 from hermetic.audit.estate.kubernetes.objects import EVERYWHERE
 from hermetic.audit.evaluation import Judgement, cannot_say, fails, passes, whatever_is_damaged
 from hermetic.audit.findings import Severity
+from hermetic.audit.hops import POD, path_of
 from hermetic.audit.policy import Policy
 from hermetic.audit.reachable_networks import each_or_none
 
@@ -26,7 +28,7 @@ def identity_bindings(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     def judge(one: IdentityBinding) -> Iterator[Judgement]:
         profile = one.managed_identity_profile
         identity = (profile.resource_id if profile is not None else None) or ""
-        path = f"pod -> identity proxy of AKS -> tokens of {name_of(identity) or 'an identity'}"
+        path = path_of(POD, "identity proxy of AKS", f"tokens of {name_of(identity) or 'an identity'}")
         if not identity:
             yield cannot_say(one.id, "IdentityNotNamed", "the binding does not name its identity", one)
         elif policy.owns(identity, *ours):
@@ -46,7 +48,9 @@ def mesh_member(estate: Estate, policy: Policy) -> Iterator[Judgement]:
 
     def judge(one: MeshMembership) -> Iterator[Judgement]:
         mesh = one.managed_mesh_id or ""
-        path = f"pod -> sidecar or gateway -> mesh {name_of(mesh) or 'without a name'} -> other clusters"
+        path = path_of(
+            POD, hops.gateway("sidecar or gateway"), f"mesh {name_of(mesh) or 'without a name'}", "other clusters"
+        )
         if mesh and policy.owns(mesh, *ours):
             words = f"the cluster is a member of the mesh of {mesh}"
             yield fails(one.id, "MemberOfMesh", words, one, paths=(path,))
@@ -88,7 +92,7 @@ def _member(fleet: Fleet, member: FleetMember) -> Iterator[Judgement]:
         yield cannot_say(member.id, "ClusterNotNamed", "the member does not name its cluster", member, fleet)
     elif fleet.hub_profile is not None:
         words = f"the cluster is a member of fleet {fleet.name}, whose hub puts objects into it"
-        path = f"hub of fleet {fleet.name} -> fleet agent -> cluster"
+        path = path_of(hops.peer(f"hub of fleet {fleet.name}"), "fleet agent", "cluster")
         yield fails(member.id, "MemberOfHub", words, member, fleet, paths=(path,), severity=Severity.HIGH)
     else:
         words = f"the cluster is a member of fleet {fleet.name}: it is upgraded from there, and may be joined to others"
@@ -99,6 +103,6 @@ def _in_the_cluster(estate: Estate) -> Judgement:
     namespaces = estate.every(Namespace, EVERYWHERE)
     if any(one.metadata.name == FLEET_NAMESPACE for one in namespaces):
         words = f"namespace {FLEET_NAMESPACE} is there: the agent of a fleet's hub puts objects into the cluster"
-        path = "hub of a fleet -> fleet agent -> cluster"
+        path = path_of(hops.peer("hub of a fleet"), "fleet agent", "cluster")
         return fails(estate.cluster, "FleetNamespace", words, namespaces, paths=(path,), severity=Severity.HIGH)
     return passes(estate.cluster, "NoFleetNamespace", "no namespace of a fleet's agent", namespaces)

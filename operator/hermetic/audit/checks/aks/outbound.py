@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from hermetic.audit import hops
 from hermetic.audit.checks import outbound as table_a
 from hermetic.audit.checks.aks.cluster import of_cluster
 from hermetic.audit.cluster_scope import pools_of
@@ -11,6 +12,7 @@ from hermetic.audit.estate.azure.cluster_features import ClusterFeatures, HttpPr
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.evaluation import Judgement, cannot_say, fails, passes
 from hermetic.audit.findings import Parts, Severity
+from hermetic.audit.hops import INTERNET, NODE_SUBNETS, POD, PUBLIC_IP, path_of
 from hermetic.audit.policy import Policy
 
 POOL_MODES = {"system", "user", "gateway"}
@@ -43,7 +45,8 @@ def outbound_type(estate: Estate, policy: Policy) -> Iterator[Judgement]:
             gateway = _profile(cluster).nat_gateway_profile
             sku = f" ({gateway.sku})" if gateway is not None and gateway.sku and "nat" in said.lower() else ""
             words = f"outboundType is {said or 'absent, which means loadBalancer'}{sku}"
-            path = f"node subnets -> {said or 'loadBalancer'} -> internet"
+            word = said or "loadBalancer"
+            path = path_of(NODE_SUBNETS, hops.gateway(word) if "natgateway" in word.lower() else word, INTERNET)
             yield fails(estate.cluster, "OutboundType", words, cluster, paths=(path,))
 
     yield from of_cluster(estate, judge)
@@ -62,7 +65,7 @@ def effective_addresses(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
         found = [str(ip.get("id", "?")) for one in held if one is not None for ip in one.effective_outbound_ips or ()]
         if found:
             words = f"the cluster leaves by {', '.join(found)}"
-            path = "node subnets -> public ip -> internet"
+            path = path_of(NODE_SUBNETS, PUBLIC_IP, INTERNET)
             remedy = LEFT_BEHIND if (profile.outbound_type or "").lower() in ADDS_NOTHING else ""
             fill = {"ATTACHED_ID": found}
             yield fails(estate.cluster, "OutboundAddresses", words, cluster, paths=(path,), remedy=remedy, fill=fill)
@@ -80,7 +83,7 @@ def static_egress(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
         profile = _profile(cluster).static_egress_gateway_profile
         gateways = [pool.name for pool in pools if (pool.mode or "").lower() == "gateway"]
         odd = [f"{pool.name} ({pool.mode})" for pool in pools if (pool.mode or "user").lower() not in POOL_MODES]
-        path = "pod -> gateway pool -> public ip -> internet"
+        path = path_of(POD, hops.gateway("gateway pool"), PUBLIC_IP, INTERNET)
         if profile is not None and profile.enabled:
             words = "staticEgressGatewayProfile is enabled"
             yield fails(estate.cluster, "StaticEgress", words, cluster, paths=(path,), fill={"GATEWAY_NAME": gateways})
@@ -105,7 +108,7 @@ def http_proxy(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
         if servers:
             off = proxy.enabled is False
             words = f"nodes and pods are given {', '.join(servers)}{' (switched off)' if off else ''}"
-            path = f"pod -> proxy {servers[0]} -> internet"
+            path = path_of(POD, f"proxy {servers[0]}", INTERNET)
             severity = Severity.MEDIUM if off else None
             yield fails(estate.cluster, "HttpProxy", words, cluster, paths=(path,), severity=severity)
         else:

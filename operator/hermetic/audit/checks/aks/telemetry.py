@@ -11,6 +11,7 @@ from hermetic.audit.estate.azure.private_link import MonitorScope
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.observation import Look
 from hermetic.audit.evaluation import Judgement, cannot_say, fails, passes
+from hermetic.audit.hops import INTERNET, NODE, path_of
 from hermetic.audit.policy import Policy
 from hermetic.audit.private_links import targets_of
 
@@ -53,7 +54,7 @@ def addons(estate: Estate, policy: Policy) -> Iterator[Judgement]:
         elif bare:
             words = f"add-ons without a private endpoint: {', '.join(bare)}"
             paths, fill = (
-                ("node -> add-on -> azure -> internet",),
+                (path_of(NODE, "add-on", "azure", INTERNET),),
                 {"ADDON_NAME": [TYPED[name.lower()] for name in bare]},
             )
             yield fails(estate.cluster, "AddOnsOn", words, *looks, paths=paths, fill=fill)
@@ -85,7 +86,7 @@ def monitoring(estate: Estate, policy: Policy) -> Iterator[Judgement]:
         else:
             words = f"{', '.join(on)}: on, and no private endpoint leads to Azure Monitor"
             yield fails(
-                estate.cluster, "SentOutside", words, cluster, scopes, paths=("node -> azure monitor -> internet",)
+                estate.cluster, "SentOutside", words, cluster, scopes, paths=(path_of(NODE, "azure monitor", INTERNET),)
             )
 
     yield from of_cluster(estate, judge)

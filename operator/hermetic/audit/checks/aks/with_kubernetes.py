@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from hermetic.audit import hops
 from hermetic.audit.checks.aks.cluster import of_cluster
 from hermetic.audit.cluster_scope import NODE_CLASS, node_classes_of, subnets_of
 from hermetic.audit.estate.azure.cluster_features import ClusterFeatures, NetworkProfile
@@ -16,6 +17,7 @@ from hermetic.audit.estate.kubernetes.policies import (
 )
 from hermetic.audit.estate.observation import Look
 from hermetic.audit.evaluation import Judgement, cannot_say, does_not_apply, fails, passes
+from hermetic.audit.hops import NODE, path_of
 from hermetic.audit.policy import Policy
 from hermetic.audit.reachable_networks import each_or_none
 
@@ -81,4 +83,6 @@ def _node_class(estate: Estate, one: AksNodeClass) -> Iterator[Judgement]:
         yield cannot_say(one.id, "SubnetsNotSeen", f"new nodes go to {named}; subnets were not seen whole", gap)
     else:
         words = f"new nodes go to {named}, which no pool and no interface of the cluster names"
-        yield fails(one.id, "SubnetNotChecked", words, one, *looks, paths=(f"node -> subnet {named} -> not checked",))
+        yield fails(
+            one.id, "SubnetNotChecked", words, one, *looks, paths=(path_of(NODE, hops.subnet(named), "not checked"),)
+        )

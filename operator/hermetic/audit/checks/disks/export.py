@@ -13,6 +13,7 @@ from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.observation import Look
 from hermetic.audit.evaluation import Judgement, cannot_say, fails, passes, whatever_is_damaged
 from hermetic.audit.findings import Severity
+from hermetic.audit.hops import INTERNET, POD, Path, path_of
 from hermetic.audit.policy import Policy
 from hermetic.errors import FactDamaged
 
@@ -92,9 +93,9 @@ def _named(one: Exportable) -> tuple[str, Severity | None]:
     return (parent_of(machine) if type_of(machine).lower() == INSTANCES else one.id), Severity.LOW
 
 
-def _paths(one: Exportable) -> tuple[str, ...]:
+def _paths(one: Exportable) -> tuple[Path, ...]:
     kind = "disk" if isinstance(one, Disk) else "snapshot"
-    return (f"pod -> {kind} {one.name} -> link -> internet",)
+    return (path_of(POD, f"{kind} {one.name}", "link", INTERNET),)
 
 
 def _through_an_access(estate: Estate, policy: Policy, one: Exportable, resource: str) -> Iterator[Judgement]:

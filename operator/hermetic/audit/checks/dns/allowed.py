@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from hermetic.audit import hops
 from hermetic.audit.checks.dns.resolving_networks import deciding_networks
 from hermetic.audit.checks.dns.zones import links_of
 from hermetic.audit.cluster_scope import cluster_of
@@ -17,6 +18,7 @@ from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.observation import Look, Seen
 from hermetic.audit.evaluation import Judgement, cannot_say, does_not_apply, fails, passes
 from hermetic.audit.findings import Severity, Verdict
+from hermetic.audit.hops import INTERNET, POD, path_of
 from hermetic.audit.policy import Policy
 from hermetic.audit.reachable_networks import each_network
 
@@ -64,7 +66,13 @@ def _of_rules(estate: Estate, rules: list[DnsSecurityRule], own: Own) -> Iterato
         yield _judge(rule, seen, own)
     for rule in managed:
         words = f"rule {rule.name} lets through lists of Azure's: {', '.join(sorted(rule.managed_domain_lists or ()))}"
-        yield fails(rule.id, "AllowsManagedList", words, rule, paths=("pod -> platform dns -> servers of others",))
+        yield fails(
+            rule.id,
+            "AllowsManagedList",
+            words,
+            rule,
+            paths=(path_of(POD, hops.dns("platform dns"), "servers of others"),),
+        )
 
 
 def _own(estate: Estate, policy: Policy, network: str) -> Own:
@@ -103,7 +111,7 @@ def _judge(rule: DnsSecurityRule, seen: Seen[DomainList], own: Own) -> Judgement
         return cannot_say(seen.target, "ZonesNotSeen", words, *own.looks, seen)
     if wide:
         words = f"rule {rule.name} lets through {', '.join(wide)} and every name below: none of the cluster's own"
-        paths = tuple(f"pod -> platform dns -> servers of {plain(one)} -> internet" for one in wide[:3])
+        paths = tuple(path_of(POD, hops.dns("platform dns"), f"servers of {plain(one)}", INTERNET) for one in wide[:3])
         fill = {"DOMAIN_LIST": name_of(seen.target), "OWN_GROUP": name_of(group_of(seen.target))}
         return fails(seen.target, "AllowsOthersNames", words, seen, rule, *own.looks, paths=paths, fill=fill)
     words = f"rule {rule.name} allows the cluster's own names only: {', '.join(domains) or 'none'}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from hermetic.audit import hops
 from hermetic.audit.checks.dns.resolving_networks import deciding_networks
 from hermetic.audit.cluster_scope import missing
 from hermetic.audit.egress.dns import ByDefault, NamePolicy, names_by_default
@@ -16,6 +17,7 @@ from hermetic.audit.estate.azure.vnet import VirtualNetwork
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.observation import Listing, Seen
 from hermetic.audit.evaluation import Judgement, cannot_say, fails, passes
+from hermetic.audit.hops import INTERNET, POD, path_of
 from hermetic.audit.policy import Policy
 from hermetic.audit.reachable_networks import each_network
 
@@ -38,7 +40,7 @@ def _said_of(network: str, names: NamePolicy) -> Judgement:
     if names.verdict is ByDefault.BLOCKED:
         return passes(network, names.reason, names.words, *names.looks)
     if names.verdict is ByDefault.ANSWERED:
-        path = f"pod -> dns of vnet {name_of(network)} -> internet"
+        path = path_of(POD, hops.dns(f"dns of vnet {name_of(network)}"), INTERNET)
         return fails(network, names.reason, names.words, *names.looks, paths=(path,), fill={"VNET_ID": network})
     return cannot_say(network, names.reason, names.words, *names.looks)
 
@@ -73,7 +75,9 @@ def _ruleset(network: str, ruleset: str, rules: Listing[ForwardingRule]) -> Judg
     public = [f"{rule.domain_name or 'every name'} to {address}" for rule, address in servers if _is_public(address)]
     odd = [one.name for one in enabled if not one.target_dns_servers]
     if public:
-        path = f"pod -> dns of vnet {name_of(network)} -> forwarding ruleset {name_of(ruleset)} -> internet"
+        path = path_of(
+            POD, hops.dns(f"dns of vnet {name_of(network)}"), f"forwarding ruleset {name_of(ruleset)}", INTERNET
+        )
         words = f"names are forwarded to public servers: {', '.join(public)}"
         ids = list(dict.fromkeys(rule.id for rule, address in servers if _is_public(address)))
         return fails(ruleset, "ForwardsOutside", words, rules, paths=(path,), fill={"ATTACHED_ID": ids})

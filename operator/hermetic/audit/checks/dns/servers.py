@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from hermetic.audit import hops
 from hermetic.audit.checks.topology.machine_egress import ways_out
 from hermetic.audit.checks.topology.machines import Machine, machines_of
 from hermetic.audit.cluster_scope import whole_or_unknown
@@ -14,6 +15,7 @@ from hermetic.audit.estate.azure.vnet import NetworkInterface, NicFields, Virtua
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.observation import Listing, Look, Seen
 from hermetic.audit.evaluation import Judgement, fails, passes, whatever_is_damaged
+from hermetic.audit.hops import INTERNET, POD, path_of, written
 from hermetic.audit.policy import Policy
 from hermetic.audit.reachable_networks import each_network, throughout
 
@@ -59,9 +61,9 @@ def _judge(estate: Estate, policy: Policy, resource: str, named: list[str], *loo
         ways, looked_at = ways_out(estate, policy, machine)
         rests += looked_at
         if ways:
-            said.append(f"{server} is a machine with a way out of its own ({', '.join(ways)})")
+            said.append(f"{server} is a machine with a way out of its own ({', '.join(map(written, ways))})")
     if said:
-        path = f"pod -> dns server {', '.join(custom)} -> internet"
+        path = path_of(POD, hops.dns(f"dns server {', '.join(custom)}"), INTERNET)
         yield fails(resource, "DnsServerNotAllowed", "; ".join(said), *rests, paths=(path,))
     elif custom:
         yield passes(resource, "DnsServersAllowed", f"{', '.join(custom)}: all on the list", *rests)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from hermetic.audit import hops
 from hermetic.audit.estate.arm_ids import same_id
 from hermetic.audit.estate.azure.dns import PrivateZone, ZoneLink
 from hermetic.audit.estate.azure.vnet import VirtualNetwork
@@ -11,6 +12,7 @@ from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.observation import Listing, Seen, merged
 from hermetic.audit.estate.questions import Problem, Trouble
 from hermetic.audit.evaluation import Judgement, cannot_say, fails, passes
+from hermetic.audit.hops import INTERNET, POD, path_of
 from hermetic.audit.policy import Policy
 from hermetic.audit.reachable_networks import each_network, each_or_none, throughout
 
@@ -54,6 +56,12 @@ def _link(link: ZoneLink) -> Iterator[Judgement]:
         yield passes(link.id, "StaysPrivate", "a name that the zone does not hold is not found", link)
     elif said == "nxdomainredirect":
         words = "a name that the zone does not hold is asked of public DNS"
-        yield fails(link.id, "FallsThrough", words, link, paths=("pod -> private dns zone -> public dns -> internet",))
+        yield fails(
+            link.id,
+            "FallsThrough",
+            words,
+            link,
+            paths=(path_of(POD, hops.dns("private dns zone"), hops.dns("public dns"), INTERNET),),
+        )
     else:
         yield cannot_say(link.id, "PolicyUnknown", f"resolutionPolicy {link.resolution_policy!r} is not known", link)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from hermetic.audit import hops
 from hermetic.audit.cluster_scope import whole_or_unknown
 from hermetic.audit.endpoint_consumers import networks_unseen, others_of
 from hermetic.audit.estate.arm_ids import name_of
@@ -21,6 +22,7 @@ from hermetic.audit.evaluation import (
     whatever_is_damaged,
 )
 from hermetic.audit.findings import Severity, Verdict
+from hermetic.audit.hops import POD, path_of
 from hermetic.audit.policy import Policy
 from hermetic.audit.private_links import targets_of
 from hermetic.audit.registry_storage_scope import each_account, each_registry, each_share
@@ -71,7 +73,7 @@ def _store(estate: Estate, policy: Policy, store: Store | None, seen: Seen[Store
         return
     others = others_of(estate, policy, connections)
     unseen = networks_unseen(estate)
-    path = f"pod -> {name_of(seen.target)} -> private endpoint of another subscription"
+    path = path_of(POD, name_of(seen.target), hops.private_endpoint("private endpoint of another subscription"))
     for other in others.connected:
         words, fill = f"a private endpoint that is not ours is connected: {other.words}", {"LINK_ID": other.link}
         if unseen:

@@ -9,6 +9,7 @@ from hermetic.audit.estate.azure.private_link import AccessModes, MonitorScope
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.observation import Seen
 from hermetic.audit.evaluation import Judgement, cannot_say, does_not_apply, fails, passes, whatever_is_damaged
+from hermetic.audit.hops import NODE_SUBNETS, PRIVATE_ENDPOINT, path_of
 from hermetic.audit.policy import Policy
 from hermetic.audit.private_links import targets_of
 
@@ -40,7 +41,7 @@ def _scope(seen: Seen[MonitorScope]) -> Iterator[Judgement]:
     is_open = [f"{name} is {mode}" for name, mode in said if mode.lower().startswith(OPEN)]
     odd = [f"{name} is {mode}" for name, mode in said if mode.lower() != PRIVATE]
     if is_open:
-        path = "node subnets -> private endpoint -> azure monitor -> other tenant"
+        path = path_of(NODE_SUBNETS, PRIVATE_ENDPOINT, "azure monitor", "other tenant")
         yield fails(seen.target, "OpenMode", "; ".join(is_open), seen, paths=(path,))
     elif odd:
         yield cannot_say(seen.target, "ModeUnknown", "; ".join(odd), seen)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from hermetic.audit import hops
 from hermetic.audit.cluster_scope import cluster_of, network_ids_of, node_group_of
 from hermetic.audit.estate.arm_ids import is_arm_id, is_below, name_of, same_id, subscription_of, type_of
 from hermetic.audit.estate.azure.private_link import Audience, LinkConnection, PrivateEndpoint, PrivateLinkService
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.evaluation import Judgement, cannot_say, fails, passes
 from hermetic.audit.findings import Severity
+from hermetic.audit.hops import LOAD_BALANCER, POD, path_of
 from hermetic.audit.policy import Policy
 from hermetic.audit.private_links import private_endpoints_of
 from hermetic.audit.reachable_networks import each_or_none, is_in, throughout
@@ -43,7 +45,7 @@ def _target(
     target = connection.private_link_service_id or ""
     if not target:
         return cannot_say(endpoint.id, "TargetNotNamed", "a connection does not say where it leads", endpoint)
-    path = f"private endpoint {endpoint.name} -> {name_of(target)}"
+    path = path_of(hops.private_endpoint(f"private endpoint {endpoint.name}"), name_of(target))
     if is_arm_id(target) and type_of(target).lower() == ARM:
         words = "it leads to Azure Resource Manager: whoever has a token manages the tenant from here"
         return fails(endpoint.id, "ResourceManager", words, endpoint, paths=(path,), severity=Severity.HIGH)
@@ -115,7 +117,7 @@ def _exposure(estate: Estate, policy: Policy, service: PrivateLinkService) -> It
         elif status not in {"pending", "rejected", "disconnected"}:
             pending.append(f"connection {connection.name}: status {status!r} is not known")
     if said:
-        path = f"pod -> load balancer -> private link service {service.name} -> other subscription"
+        path = path_of(POD, LOAD_BALANCER, hops.service(f"private link service {service.name}"), "other subscription")
         yield fails(service.id, "OfferedToOthers", "; ".join(said), service, paths=(path,))
     elif pending:
         yield cannot_say(service.id, "StatusUnknown", "; ".join(pending), service)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from hermetic.audit import hops
 from hermetic.audit.checks.endpoints.private import is_allowed
 from hermetic.audit.cluster_scope import network_ids_of
 from hermetic.audit.estate.arm_ids import is_arm_id, name_of, same_id, type_of
@@ -12,6 +13,7 @@ from hermetic.audit.estate.azure.registries import Registry
 from hermetic.audit.estate.azure.storage import FileShare, StorageAccount
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.evaluation import Judgement, cannot_say, does_not_apply, fails, passes
+from hermetic.audit.hops import path_of
 from hermetic.audit.policy import Policy
 from hermetic.audit.private_links import private_endpoints_of
 from hermetic.audit.reachable_networks import each_or_none
@@ -126,7 +128,7 @@ def _by_kind(endpoint: PrivateEndpoint, target: str) -> Judgement:
         return passes(endpoint.id, "TargetEnds", f"what is sent to {target} stays there", endpoint)
     reason = next((words for known, words in RELAYS.items() if kind == known or kind.startswith(f"{known}/")), "")
     if reason:
-        path = f"private endpoint {endpoint.name} -> {name_of(target)} -> elsewhere"
+        path = path_of(hops.private_endpoint(f"private endpoint {endpoint.name}"), name_of(target), "elsewhere")
         return fails(endpoint.id, "TargetRelays", f"it leads to {target}: {reason}", endpoint, paths=(path,))
     words = f"it leads to {target}: whether a resource of this type sends on what it is given is not known"
     return cannot_say(endpoint.id, "KindUnknown", words, endpoint)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from hermetic.audit import hops
 from hermetic.audit.cluster_scope import ScopedSubnet, each_subnet, subnets_of
 from hermetic.audit.egress.service_endpoints import is_storage, resources_of, storage_reach, too_wide
 from hermetic.audit.estate.azure.endpoint_policies import ServiceEndpointPolicy
@@ -11,6 +12,7 @@ from hermetic.audit.estate.azure.vnet import Subnet
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.observation import Seen
 from hermetic.audit.evaluation import Judgement, cannot_say, does_not_apply, fails, passes, whatever_is_damaged
+from hermetic.audit.hops import SERVICE_ENDPOINT, STORAGE, path_of
 from hermetic.audit.policy import Policy
 
 
@@ -31,7 +33,7 @@ def storage(estate: Estate, policy: Policy) -> Iterator[Judgement]:
             "StorageEndpoint",
             words,
             *reach.looks,
-            paths=(f"subnet {subnet.name} -> service endpoint -> storage",),
+            paths=(path_of(hops.subnet(subnet.name), SERVICE_ENDPOINT, STORAGE),),
             severity=reach.severity,
         )
 
@@ -49,7 +51,7 @@ def other(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
                 "ServiceEndpoint",
                 f"{', '.join(services)}: instances of any tenant are in reach",
                 scoped.seen,
-                paths=tuple(f"subnet {subnet.name} -> service endpoint -> {one}" for one in services),
+                paths=tuple(path_of(hops.subnet(subnet.name), SERVICE_ENDPOINT, one) for one in services),
             )
         else:
             yield from _none(scoped, subnet, "no service endpoint to another service")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from hermetic.audit import hops
 from hermetic.audit.cluster_scope import ScopedSubnet, each_subnet, subnets_of
 from hermetic.audit.egress.prefixes import network
 from hermetic.audit.egress.resource_lookup import readable
@@ -12,6 +13,7 @@ from hermetic.audit.estate.azure.vnet import Subnet
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.observation import Look, Seen
 from hermetic.audit.evaluation import Judgement, cannot_say, does_not_apply, fails, passes
+from hermetic.audit.hops import INTERNET, NODE, POD, path_of
 from hermetic.audit.policy import Policy
 
 ENGINE_WITHOUT_V6 = "azure"
@@ -26,7 +28,7 @@ def dual_stack(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
         yield cannot_say(estate.cluster, "ClusterNotSeen", "the cluster could not be read", seen)
     elif "ipv6" in families:
         words = f"ipFamilies is {', '.join(sorted(families))}: nodes and pods have a second way to route by"
-        yield fails(estate.cluster, "DualStack", words, seen, paths=("node -> ipv6 default route -> internet",))
+        yield fails(estate.cluster, "DualStack", words, seen, paths=(path_of(NODE, "ipv6 default route", INTERNET),))
     elif families == {"ipv4"}:
         yield passes(estate.cluster, "IPv4Only", "ipFamilies is IPv4", seen)
     else:
@@ -41,7 +43,7 @@ def subnet_prefix(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
         parsed = {one: network(one) for one in subnet.prefixes}
         v6 = sorted(text for text, prefix in parsed.items() if prefix is not None and prefix.version == 6)
         if v6:
-            path = f"subnet {subnet.name} -> ipv6 default route -> internet"
+            path = path_of(hops.subnet(subnet.name), "ipv6 default route", INTERNET)
             words = f"it has the IPv6 prefix {', '.join(v6)}"
             yield fails(scoped.id, "IPv6Prefix", words, scoped.seen, paths=(path,))
         elif not parsed or None in parsed.values():
@@ -71,7 +73,7 @@ def engine_without_v6(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
         yield passes(estate.cluster, "EngineKnowsIPv6", f"networkPolicy is {engine}", seen)
     elif users:
         words = f"networkPolicy is azure, which filters no IPv6, and IPv6 is used by {', '.join(users)}"
-        yield fails(estate.cluster, "IPv6Unfiltered", words, seen, paths=("pod -> ipv6 -> anywhere in reach",))
+        yield fails(estate.cluster, "IPv6Unfiltered", words, seen, paths=(path_of(POD, "ipv6", "anywhere in reach"),))
     elif _families(seen) != {"ipv4"}:
         yield cannot_say(estate.cluster, "FamiliesUnknown", "ipFamilies does not say IPv4 alone", seen)
     else:

@@ -20,6 +20,7 @@ from hermetic.audit.estate.kubernetes.names import is_inside
 from hermetic.audit.estate.kubernetes.objects import KubernetesObject
 from hermetic.audit.estate.kubernetes.services import Service
 from hermetic.audit.evaluation import Judgement, cannot_say, fails
+from hermetic.audit.hops import path_of
 from hermetic.audit.kube_findings import counted, everywhere, objections, settled
 from hermetic.audit.policy import Policy
 
@@ -66,7 +67,7 @@ def _judge_url(one: KubernetesObject, who: str, config: ClientConfig, *, remedy:
     url = config.url
     if url is not None and not is_inside(_host(url)):
         whom = _host(url) or url
-        path = f"API server -> {whom}"
+        path = path_of("API server", whom)
         yield fails(one.id, "WebhookOutside", f"{who} calls {whom}", one, paths=(path,), remedy=remedy)
 
 

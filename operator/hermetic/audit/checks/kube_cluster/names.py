@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from hermetic.api.ip_ranges import is_address, is_public
+from hermetic.audit import hops
 from hermetic.audit.checks.kube_cluster.plugins import judge_plugins
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.kubernetes.all_kinds import COREDNS, COREDNS_CUSTOM, NODE_LOCAL_DNS
@@ -15,6 +16,7 @@ from hermetic.audit.estate.kubernetes.services import Service
 from hermetic.audit.estate.observation import Listing
 from hermetic.audit.estate.questions import Problem, Trouble
 from hermetic.audit.evaluation import Judgement, cannot_say, fails
+from hermetic.audit.hops import POD, path_of
 from hermetic.audit.kube_findings import everywhere, objections, settled
 from hermetic.audit.policy import Policy
 from hermetic.errors import FactDamaged
@@ -77,7 +79,7 @@ def _judge_target(config_map: ConfigMap, key: str, target: str, allowed: frozens
             "ForwardsOutside",
             f"{key} forwards to {target}",
             config_map,
-            paths=(f"pod -> CoreDNS -> {target}",),
+            paths=(path_of(POD, hops.dns("CoreDNS"), target),),
         )
     else:
         yield cannot_say(

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from hermetic.audit import hops
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.kubernetes.nodes import Node
 from hermetic.audit.evaluation import Judgement, fails
+from hermetic.audit.hops import INTERNET, path_of
 from hermetic.audit.kube_findings import counted, everywhere, never_empty, objections, settled
 from hermetic.audit.policy import Policy
 
@@ -22,7 +24,7 @@ def external_ip(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
                 "ExternalAddress",
                 f"has the external address {', '.join(addresses)}",
                 node,
-                paths=(f"{node.id} -> {addresses[0]} -> internet",),
+                paths=(path_of(hops.kubernetes(node.id), addresses[0], INTERNET),),
             )
 
     fine = f"{counted(len(nodes), 'node')}: none has an external address"

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from hermetic.api.ip_ranges import is_address, is_public
+from hermetic.audit import hops
 from hermetic.audit.estate.kubernetes.calls import ConfigMap
 from hermetic.audit.estate.kubernetes.corefile import bare_host
 from hermetic.audit.estate.kubernetes.corefile_blocks import PLUGINS, Directive, directives
@@ -14,6 +15,7 @@ from hermetic.audit.estate.kubernetes.external_hosts import is_outside
 from hermetic.audit.estate.kubernetes.names import is_inside
 from hermetic.audit.evaluation import Judgement, cannot_say, fails
 from hermetic.audit.findings import Severity
+from hermetic.audit.hops import POD, path_of
 
 _CLOUDS = {"route53": "Amazon Route 53", "clouddns": "Google Cloud DNS", "azure": "Azure DNS"}
 _MATCHERS = frozenset({"exact", "prefix", "suffix", "substring", "regex"})
@@ -43,7 +45,7 @@ def judge_plugins(config_map: ConfigMap, key: str, text: str, allowed: frozenset
         for found in _HANDLERS.get(name, _nothing)(one, allowed):
             message = f"{key}: {found.message}"
             if found.is_open:
-                paths = (f"pod -> CoreDNS -> {found.message}",)
+                paths = (path_of(POD, hops.dns("CoreDNS"), found.message),)
                 yield fails(config_map.id, "LeadsOutside", message, config_map, paths=paths, severity=found.severity)
             else:
                 yield cannot_say(config_map.id, "PluginNotRead", message, config_map, severity=found.severity)

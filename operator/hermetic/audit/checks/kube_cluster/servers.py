@@ -12,6 +12,7 @@ from hermetic.audit.estate.kubernetes.pods import Pod
 from hermetic.audit.estate.kubernetes.storage import PersistentVolume, StorageClass, VolumeSnapshotClass
 from hermetic.audit.estate.kubernetes.volumes import InlineShare, NetworkDisk, Volume
 from hermetic.audit.evaluation import Judgement, cannot_say, fails
+from hermetic.audit.hops import POD, path_of
 from hermetic.audit.kube_findings import counted, everywhere, objections, settled
 from hermetic.audit.policy import Policy
 from hermetic.audit.workloads import pods_and_templates
@@ -64,7 +65,7 @@ def _judge_class(
     subscription = next((value for key, value in parameters.items() if key.lower() == _SUBSCRIPTION and value), "")
     if subscription and not policy.owns(subscription, own):
         message = f"makes what it makes in subscription {subscription}, which is not known as ours"
-        yield fails(one.id, "SubscriptionForeign", message, one, paths=(f"claim -> {subscription}",))
+        yield fails(one.id, "SubscriptionForeign", message, one, paths=(path_of("claim", subscription),))
 
 
 def _judge_volume(one: PersistentVolume) -> Iterator[Judgement]:
@@ -88,7 +89,7 @@ def _fails(
     resource: str, found: tuple[str, ...], look: StorageClass | VolumeSnapshotClass | PersistentVolume | Pod
 ) -> Judgement:
     message = f"its data lies at {', '.join(found[:3])}"
-    return fails(resource, "StorageOutside", message, look, paths=(f"pod -> volume -> {found[0]}",))
+    return fails(resource, "StorageOutside", message, look, paths=(path_of(POD, "volume", found[0]),))
 
 
 def _leads_to(driver: str, said: Mapping[str, str], options: Iterable[str]) -> tuple[str, ...]:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from hermetic.audit import hops
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.kubernetes.pods import Pod
 from hermetic.audit.estate.kubernetes.storage import PersistentVolume, StorageClass
 from hermetic.audit.estate.kubernetes.volumes import InlineShare, Volume
 from hermetic.audit.evaluation import Judgement, cannot_say, fails
+from hermetic.audit.hops import Hop, path_of
 from hermetic.audit.kube_findings import counted, everywhere, objections, settled
 from hermetic.audit.policy import Policy
+from hermetic.audit.topology import PlaceKind
 from hermetic.audit.workloads import pods_and_templates
 
 AZURE_FILES = frozenset({"file.csi.azure.com", "kubernetes.io/azure-file"})
@@ -40,7 +43,14 @@ def nfs_classes(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
             "NfsWithoutPrivateEndpoint",
             f"makes NFS shares without {ENDPOINT}: {PRIVATE}: the first one adds a service endpoint to every subnet",
             storage_class,
-            paths=("claim -> CSI controller -> service endpoint on every subnet -> any storage account",),
+            paths=(
+                path_of(
+                    "claim",
+                    "CSI controller",
+                    Hop(PlaceKind.SERVICE_ENDPOINT, "service endpoint on every subnet"),
+                    hops.storage("any storage account"),
+                ),
+            ),
         )
 
     fine = (

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from hermetic.api.ip_ranges import is_address
+from hermetic.audit import hops
 from hermetic.audit.checks.kube_policies.mesh_settings import is_there, judge_settings
 from hermetic.audit.egress.prefixes import network, public_part
 from hermetic.audit.estate.estate import Estate
@@ -29,6 +30,7 @@ from hermetic.audit.estate.kubernetes.served import SERVED, ServedGroup
 from hermetic.audit.estate.observation import Look
 from hermetic.audit.evaluation import Judgement, cannot_say, fails
 from hermetic.audit.findings import Severity, Verdict
+from hermetic.audit.hops import POD, path_of
 from hermetic.audit.kube_findings import counted, everywhere, objections, settled
 from hermetic.audit.policy import Policy
 
@@ -91,7 +93,7 @@ def _is(way: _Way, one: KubernetesObject) -> Iterator[Judgement]:
     if owner is not None and owner.kind in _BY_GATEWAYS:
         return  # made for a Gateway, an Ingress or a Service, which other checks judge
     if way.verdict is Verdict.FAIL:
-        path = f"pod -> {one.id} -> outside of the cluster's network"
+        path = path_of(POD, hops.kubernetes(one.id), "outside of the cluster's network")
         yield fails(one.id, "OtherWay", way.does, one, paths=(path,), severity=way.severity)
     else:
         message = f"{way.does}: where that leads is not read"
@@ -179,7 +181,7 @@ def _judge_plugin(policy: Policy, plugin: WasmPlugin) -> Iterator[Judgement]:
 
 
 def _leads_out(one: KubernetesObject, message: str, target: str) -> Judgement:
-    return fails(one.id, "MeshEgress", message, one, paths=(f"pod -> proxy of the mesh -> {target}",))
+    return fails(one.id, "MeshEgress", message, one, paths=(path_of(POD, "proxy of the mesh", target),))
 
 
 def _is_outside(destination: str) -> bool:

@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TypeVar
 
+from hermetic.audit import hops
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.kubernetes.admin_policies import ADMIN_KINDS, AdminPolicy
 from hermetic.audit.estate.kubernetes.nodes import Namespace
@@ -22,6 +23,7 @@ from hermetic.audit.estate.kubernetes.policies import (
 )
 from hermetic.audit.estate.observation import Look
 from hermetic.audit.evaluation import Judgement, cannot_say, fails
+from hermetic.audit.hops import NODE, path_of
 from hermetic.audit.kube_findings import counted, everywhere, objections, settled
 from hermetic.audit.platform_trust import trust_of
 from hermetic.audit.policy import Policy
@@ -94,7 +96,7 @@ def _open(namespace: str, pods: Sequence[Pod], doubtful: Sequence[Pod], *policie
         f"no policy closes egress of {_shown(pods)}",
         *pods[:1],
         *policies,
-        paths=(f"pod in {namespace} -> node -> whatever the network lets through",),
+        paths=(path_of(hops.pod(f"pod in {namespace}"), NODE, "whatever the network lets through"),),
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from hermetic.audit import hops
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.kubernetes.nodes import Node
 from hermetic.audit.estate.kubernetes.platform import is_policy_engine
@@ -11,6 +12,7 @@ from hermetic.audit.estate.kubernetes.pods import POLICY_ENGINES, Pod
 from hermetic.audit.estate.kubernetes.templates import DaemonSet
 from hermetic.audit.estate.observation import Listing
 from hermetic.audit.evaluation import Judgement, cannot_say, fails
+from hermetic.audit.hops import POD, path_of
 from hermetic.audit.kube_findings import counted, everywhere, never_empty, objections, settled
 from hermetic.audit.policy import Policy
 
@@ -44,7 +46,7 @@ def policy_engine(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
                 node,
                 pods,
                 *engines,
-                paths=(f"pod on {node.metadata.name} (no policy is enforced) -> {ANYWHERE}",),
+                paths=(path_of(hops.pod(f"pod on {node.metadata.name} (no policy is enforced)"), ANYWHERE),),
             )
 
     names = ", ".join(sorted({one.metadata.name for one in engines})) or "the engine"
@@ -60,7 +62,7 @@ def _no_engine(estate: Estate, daemon_sets: Listing[DaemonSet]) -> Judgement:
         "NoPolicyEngine",
         f"none of the DaemonSets {names} is there: every NetworkPolicy is without effect",
         daemon_sets,
-        paths=(f"pod -> node (no policy is enforced) -> {ANYWHERE}",),
+        paths=(path_of(POD, hops.node("node (no policy is enforced)"), ANYWHERE),),
     )
 
 

@@ -13,6 +13,7 @@ from hermetic.audit.estate.kubernetes.services import Service
 from hermetic.audit.estate.observation import Listing
 from hermetic.audit.evaluation import Judgement, cannot_say, fails
 from hermetic.audit.findings import Severity
+from hermetic.audit.hops import path_of
 from hermetic.audit.kube_findings import everywhere, objections
 
 GROUP = "networking.istio.io"
@@ -54,7 +55,7 @@ def _judge_addresses(one: ConfigMap, mesh: MeshConfig, services: frozenset[str])
     outside = [host for host in mesh.addresses if not is_inside(host) and host not in services]
     if outside:
         message = f"the mesh is configured to call {', '.join(outside[:3])}"
-        path = f"proxy of the mesh -> {outside[0]}"
+        path = path_of("proxy of the mesh", outside[0])
         yield fails(one.id, "MeshEgress", message, one, paths=(path,), remedy=_EDIT)
     elif mesh.unread:
         yield cannot_say(one.id, "MeshConfigNotRead", mesh.unread, one)

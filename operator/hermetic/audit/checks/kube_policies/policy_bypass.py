@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from hermetic.audit import hops
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.kubernetes.nodes import StaticGatewayConfiguration
 from hermetic.audit.estate.kubernetes.pods import Pod
 from hermetic.audit.evaluation import Judgement, fails
+from hermetic.audit.hops import INTERNET, path_of
 from hermetic.audit.kube_findings import counted, everywhere, objections, settled
 from hermetic.audit.policy import Policy
 from hermetic.audit.workloads import pods_and_templates
@@ -21,7 +23,7 @@ def static_egress(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
     gateways, pods = everywhere(estate, StaticGatewayConfiguration), pods_and_templates(estate)
 
     def judge_gateway(gateway: StaticGatewayConfiguration) -> Iterator[Judgement]:
-        path = f"annotated pod -> {gateway.id} -> gateway node -> internet"
+        path = path_of(hops.pod("annotated pod"), hops.kubernetes(gateway.id), hops.gateway("gateway node"), INTERNET)
         yield fails(gateway.id, "StaticEgressGateway", "a static egress gateway is configured", gateway, paths=(path,))
 
     def judge_pod(pod: Pod) -> Iterator[Judgement]:
@@ -32,7 +34,9 @@ def static_egress(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
                 "UsesStaticEgressGateway",
                 f"its pods are annotated to leave by the static egress gateway {name}",
                 pod,
-                paths=(f"{pod.workload} -> static egress gateway {name} -> internet",),
+                paths=(
+                    path_of(hops.kubernetes(pod.workload), hops.gateway(f"static egress gateway {name}"), INTERNET),
+                ),
             )
 
     said = (*objections(gateways, judge_gateway), *objections(pods, judge_pod))
@@ -51,7 +55,7 @@ def service_egress_gateway(estate: Estate, _policy: Policy) -> Iterator[Judgemen
                 "UsesServiceEgressGateway",
                 f"its pods are labelled {SERVICE_GATEWAY}={pod.labels[SERVICE_GATEWAY]}",
                 pod,
-                paths=(f"{pod.workload} -> service gateway -> internet",),
+                paths=(path_of(hops.kubernetes(pod.workload), hops.service("service gateway"), INTERNET),),
             )
 
     fine = f"{counted(len(pods), 'pod')}: none is labelled for the service gateway"

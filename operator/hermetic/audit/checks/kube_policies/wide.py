@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Container, Iterable, Iterator
 from typing import TypeVar
 
+from hermetic.audit import hops
 from hermetic.audit.egress.prefixes import network, networks, public_part, without
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.kubernetes.admin_policies import ADMIN_KINDS, AdminPeer, AdminPolicy
@@ -28,6 +29,7 @@ from hermetic.audit.estate.kubernetes.policies import (
     Requirement,
 )
 from hermetic.audit.evaluation import Judgement, cannot_say, fails
+from hermetic.audit.hops import INTERNET, POD, path_of
 from hermetic.audit.kube_findings import Objections, counted, everywhere, objections, settled
 from hermetic.audit.platform_trust import trust_of
 from hermetic.audit.policy import Policy
@@ -101,7 +103,13 @@ def _judge(rules_of: Callable[[K], Iterable[Wide]], spared: Container[str]) -> O
             if wide is None:
                 yield cannot_say(policy.id, "RuleUnknown", why, policy)
             elif wide:
-                yield fails(policy.id, "WideEgressRule", why, policy, paths=(f"pod -> {policy.id} -> internet",))
+                yield fails(
+                    policy.id,
+                    "WideEgressRule",
+                    why,
+                    policy,
+                    paths=(path_of(POD, hops.kubernetes(policy.id), INTERNET),),
+                )
 
     return judge
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from hermetic.api.public_services import ASKS_FOR_PUBLIC, INTERNAL, PREFIX, set_among
+from hermetic.audit import hops
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.kubernetes.services import Service
 from hermetic.audit.evaluation import Judgement, cannot_say, fails
+from hermetic.audit.hops import INTERNET, path_of
 from hermetic.audit.kube_findings import counted, everywhere, never_empty, objections, settled
 from hermetic.audit.policy import Policy
 
@@ -28,7 +30,7 @@ def public_load_balancer(estate: Estate, policy: Policy) -> Iterator[Judgement]:
                 "LoadBalancerNotInternal",
                 "; ".join(why),
                 service,
-                paths=(f"internet -> public load balancer -> {service.id}",),
+                paths=(path_of(INTERNET, hops.load_balancer("public load balancer"), hops.kubernetes(service.id)),),
             )
         elif service.spec.load_balancer_class:
             yield cannot_say(
@@ -56,7 +58,7 @@ def given_address(estate: Estate, policy: Policy) -> Iterator[Judgement]:
                 "PublicAddressGiven",
                 f"the load balancer gave it {', '.join(public)}",
                 service,
-                paths=(f"internet -> {public[0]} -> {service.id}",),
+                paths=(path_of(INTERNET, public[0], hops.kubernetes(service.id)),),
             )
 
     fine = f"{counted(len(services), 'Service')}: none was given a public address or a host name"

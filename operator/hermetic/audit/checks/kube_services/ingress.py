@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from hermetic.audit import hops
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.kubernetes.nodes import Node
 from hermetic.audit.estate.kubernetes.objects import KubernetesObject
@@ -12,6 +13,7 @@ from hermetic.audit.estate.kubernetes.pods import Pod
 from hermetic.audit.estate.kubernetes.services import Gateway, GatewayClass, Ingress, IngressClass, Service
 from hermetic.audit.estate.observation import Listing
 from hermetic.audit.evaluation import Judgement, fails
+from hermetic.audit.hops import INTERNET, path_of
 from hermetic.audit.kube_findings import counted, everywhere, never_empty, objections, settled
 from hermetic.audit.platform_trust import trust_of
 from hermetic.audit.policy import Policy
@@ -39,14 +41,14 @@ def node_port(estate: Estate, policy: Policy) -> Iterator[Judgement]:
                 "NodePortExposed",
                 f"node port {', '.join(map(str, ports[:5]))} is open on every node, and {public[0]}",
                 service,
-                paths=(f"internet -> {public[0]} -> node port -> {service.id}",),
+                paths=(path_of(INTERNET, public[0], hops.node("node port"), hops.kubernetes(service.id)),),
             )
 
     def judge_pod(pod: Pod) -> Iterator[Judgement]:
         ports = tuple(one.host_port for container in pod.containers for one in container.ports or () if one.host_port)
         if ports and public and not (pod.has_ended or is_the_platforms(pod, trust)):
             message = f"host port {', '.join(map(str, ports[:5]))} is open on its node, and {public[0]}"
-            path = f"internet -> {public[0]} -> host port -> {pod.workload}"
+            path = path_of(INTERNET, public[0], "host port", hops.kubernetes(pod.workload))
             yield fails(pod.workload, "HostPortExposed", message, pod, paths=(path,))
 
     said = (*objections(services, judge), *objections(pods, judge_pod))
@@ -78,7 +80,7 @@ def ingress_gateway(estate: Estate, policy: Policy) -> Iterator[Judgement]:
             message = f"its class {class_name} is served by {controller}, which makes public addresses"
         else:
             return
-        yield fails(door.id, "PublicDoor", message, door, classes, paths=(f"internet -> {door.id}",))
+        yield fails(door.id, "PublicDoor", message, door, classes, paths=(path_of(INTERNET, hops.kubernetes(door.id)),))
 
     said = (*objections(ingresses, judge_ingress), *objections(gateways, judge_gateway))
     fine = f"{counted(len(ingresses), 'Ingress', 'Ingresses')} and {counted(len(gateways), 'Gateway')}: none is public"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from hermetic.api.public_services import names_a_service
+from hermetic.audit import hops
 from hermetic.audit.checks.kube_services.slices import addresses_of, outside
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.kubernetes.names import is_inside
@@ -15,6 +16,7 @@ from hermetic.audit.estate.kubernetes.services import EndpointSlice, Service
 from hermetic.audit.estate.observation import merged
 from hermetic.audit.evaluation import Judgement, cannot_say, fails
 from hermetic.audit.findings import Severity
+from hermetic.audit.hops import GATEWAY, POD, path_of
 from hermetic.audit.kube_findings import counted, everywhere, never_empty, objections, settled
 from hermetic.audit.policy import Policy
 from hermetic.errors import FactDamaged
@@ -58,7 +60,7 @@ def _judge(route: Route, one: ObjectReference, targets: Mapping[_Name, str]) -> 
 
 
 def _leads_out(route: Route, by: str, target: str) -> Judgement:
-    path = f"pod -> gateway -> {route.id} -> {by} -> {target}"
+    path = path_of(POD, GATEWAY, hops.kubernetes(route.id), by, target)
     return fails(route.id, "RouteLeadsOut", f"sends requests to {target} by {by}", route, paths=(path,))
 
 

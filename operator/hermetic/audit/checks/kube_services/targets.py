@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from hermetic.api.public_services import SHARED_BY_MESH
+from hermetic.audit import hops
 from hermetic.audit.checks.kube_services.slices import addresses_of, outside
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.kubernetes.names import is_inside
@@ -13,6 +14,7 @@ from hermetic.audit.estate.kubernetes.pods import Pod
 from hermetic.audit.estate.kubernetes.services import EndpointSlice, Service
 from hermetic.audit.evaluation import Judgement, cannot_say, fails
 from hermetic.audit.findings import Severity
+from hermetic.audit.hops import POD, path_of
 from hermetic.audit.kube_findings import counted, everywhere, never_empty, objections, settled
 from hermetic.audit.policy import Policy
 
@@ -42,7 +44,7 @@ def external_name(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
         shared = [name for name in SHARED_BY_MESH if service.annotations.get(name, "").lower() == "true"]
         if shared:
             message = f"{shared[0]} is true: pods of other clusters of the mesh answer for it"
-            path = f"pod -> {service.id} -> another cluster"
+            path = path_of(POD, hops.kubernetes(service.id), "another cluster")
             yield fails(service.id, "GlobalService", message, service, paths=(path,), severity=Severity.HIGH)
         if service.spec.type != "ExternalName":
             return
@@ -53,7 +55,7 @@ def external_name(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
                 "ExternalNameOutside",
                 f"stands for {target or 'no name'}, which is not of the cluster or of a private zone",
                 service,
-                paths=(f"{service.id} -> {target}",),
+                paths=(path_of(hops.kubernetes(service.id), target),),
             )
 
     fine = f"{counted(len(services), 'Service')}: none stands for a name outside"
@@ -79,7 +81,13 @@ def endpoints(estate: Estate, policy: Policy) -> Iterator[Judgement]:
                 "EndpointOutside",
                 f"leads Service {endpoint_slice.service or '(none)'} to {_shown(found)}",
                 endpoint_slice,
-                paths=(f"pod -> v1/Service {endpoint_slice.namespace}/{endpoint_slice.service} -> {found[0]}",),
+                paths=(
+                    path_of(
+                        POD,
+                        hops.kubernetes(f"v1/Service {endpoint_slice.namespace}/{endpoint_slice.service}"),
+                        found[0],
+                    ),
+                ),
             )
 
     fine = f"{counted(len(slices), 'EndpointSlice')}: none leads to a public address"

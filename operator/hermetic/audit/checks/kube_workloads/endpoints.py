@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from hermetic.api.ip_ranges import is_public
+from hermetic.audit import hops
 from hermetic.audit.checks.kube_workloads.proxies import not_seen_whole
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.kubernetes.environment import NOT_KEPT, is_endpoint
@@ -14,6 +15,7 @@ from hermetic.audit.estate.kubernetes.platform import is_the_platforms
 from hermetic.audit.estate.kubernetes.pods import Container, Pod
 from hermetic.audit.evaluation import Judgement, cannot_say, fails
 from hermetic.audit.findings import Severity
+from hermetic.audit.hops import path_of
 from hermetic.audit.kube_findings import counted, objections, settled
 from hermetic.audit.platform_trust import trust_of
 from hermetic.audit.policy import Policy
@@ -52,7 +54,7 @@ def _told(pod: Pod, found: tuple[str, ...]) -> Judgement:
         "EndpointOutside",
         f"its pods are configured to call {', '.join(found[:SHOWN])}",
         pod,
-        paths=(f"{pod.workload} -> {found[0]}",),
+        paths=(path_of(hops.kubernetes(pod.workload), found[0]),),
     )
 
 
@@ -62,7 +64,7 @@ def _by_the_kubelet(pod: Pod, host: str) -> Judgement:
         "KubeletCallsOutside",
         f"a probe or a hook makes the kubelet call {host}: no network policy applies to its machine",
         pod,
-        paths=(f"{pod.workload} -> kubelet -> {host}",),
+        paths=(path_of(hops.kubernetes(pod.workload), "kubelet", host),),
         severity=Severity.HIGH,
     )
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from hermetic.audit import hops
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.kubernetes.environment import PROXIES, EnvVar, is_proxy
 from hermetic.audit.estate.kubernetes.pods import Pod
 from hermetic.audit.evaluation import Judgement, cannot_say, fails
 from hermetic.audit.findings import Severity
+from hermetic.audit.hops import INTERNET, path_of
 from hermetic.audit.kube_findings import counted, objections, settled
 from hermetic.audit.policy import Policy
 from hermetic.audit.variables import SEE_WHAT_IT_HOLDS, ConfigMaps, config_maps, secrets_taken_whole
@@ -37,7 +39,9 @@ def _judged(pod: Pod, maps: ConfigMaps) -> Iterator[Judgement]:
     found = tuple(dict.fromkeys(f"{each.name} in {one.name}" for one, each in proxies if each not in hidden))
     if found:
         message = f"its pods are told of a proxy: {', '.join(found[:5])}"
-        yield fails(pod.workload, "ProxySet", message, pod, paths=(f"{pod.workload} -> proxy -> internet",))
+        yield fails(
+            pod.workload, "ProxySet", message, pod, paths=(path_of(hops.kubernetes(pod.workload), "proxy", INTERNET),)
+        )
     elif unread := maps.unread(pod):
         yield cannot_say(pod.workload, "ConfigMapsNotSeen", "it takes variables from ConfigMaps", pod, *unread)
     elif hidden:

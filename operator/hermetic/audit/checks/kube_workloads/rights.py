@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from hermetic.audit import hops
 from hermetic.audit.checks.kube_workloads.host_paths import gives_the_node_away
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.kubernetes.platform import is_probe, may_control_its_node, may_use_the_host_network
 from hermetic.audit.estate.kubernetes.pods import Container, Pod, SecurityContext
 from hermetic.audit.evaluation import Judgement, fails
+from hermetic.audit.hops import NODE, path_of
 from hermetic.audit.kube_findings import counted, objections, settled
 from hermetic.audit.node_agents import is_trusted, other_images, with_entries
 from hermetic.audit.platform_trust import trust_of
@@ -56,7 +58,7 @@ def host_network(estate: Estate, policy: Policy) -> Iterator[Judgement]:
             "HostNetwork",
             "its pods have their node's network: no network policy applies to them",
             pod,
-            paths=(f"{pod.workload} -> node -> whatever the node can reach",),
+            paths=(path_of(hops.kubernetes(pod.workload), NODE, hops.node("whatever the node can reach")),),
             remedy=with_entries(_TAKE_IT_OUT, pod, policy, host_network=True),
         )
 

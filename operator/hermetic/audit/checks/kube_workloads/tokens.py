@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from hermetic.audit import hops
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.kubernetes.pods import Pod
 from hermetic.audit.estate.kubernetes.volumes import Volume
 from hermetic.audit.evaluation import Judgement, fails
 from hermetic.audit.findings import Severity
+from hermetic.audit.hops import path_of
 from hermetic.audit.kube_findings import counted, objections, settled
 from hermetic.audit.policy import Policy
 from hermetic.audit.workloads import pods_and_templates
@@ -41,7 +43,9 @@ def tokens(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
             yield fails(pod.workload, "KeyMounted", f"its model server has the Secret {', '.join(keys)} as files", pod)
         if foreign:
             message = f"its model server has a token of its service account for {', '.join(foreign)}"
-            yield fails(pod.workload, "TokenMounted", message, pod, paths=(f"{pod.workload} -> {foreign[0]}",))
+            yield fails(
+                pod.workload, "TokenMounted", message, pod, paths=(path_of(hops.kubernetes(pod.workload), foreign[0]),)
+            )
         elif API in audiences:
             message = f"its model server has a token for {API}: what its service account may do, it may do"
             yield fails(pod.workload, "ApiTokenMounted", message, pod, severity=Severity.LOW)

@@ -11,6 +11,7 @@ from hermetic.audit.estate.azure.cluster_network import ClusterNetwork
 from hermetic.audit.estate.azure.security_groups import SecurityGroup
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.evaluation import Judgement, cannot_say, does_not_apply, fails, passes, whatever_is_damaged
+from hermetic.audit.hops import INTERNET, NODE, path_of
 from hermetic.audit.policy import Policy
 
 
@@ -35,7 +36,7 @@ def block_rules(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
         yield cannot_say(estate.cluster, "SecurityGroupsNotSeen", "the groups could not be read", groups)
     else:
         words = "outboundType is block, and the node group has no security group"
-        yield fails(estate.cluster, "NoBlockRules", words, seen, groups, paths=("node -> internet",))
+        yield fails(estate.cluster, "NoBlockRules", words, seen, groups, paths=(path_of(NODE, INTERNET),))
 
 
 def _judged(group: SecurityGroup) -> Iterator[Judgement]:
@@ -45,7 +46,7 @@ def _judged(group: SecurityGroup) -> Iterator[Judgement]:
         yield cannot_say(group.id, "RulesNotSeen", "its rules were not seen whole", look, group)
     elif found:
         words = f"outboundType is block, and rule {found[0].rule.name} ({found[0].rule.priority}) lets packets out"
-        path = f"node -> rules of {group.name} -> internet"
+        path = path_of(NODE, f"rules of {group.name}", INTERNET)
         yield fails(group.id, "BlockRulesEdited", words, group, paths=(path,))
     else:
         yield passes(group.id, "Blocks", "it denies the internet before it allows it", group)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from hermetic.audit import hops
 from hermetic.audit.cluster_scope import network_ids_of, node_group_of, subnets_of, whole_or_unknown
 from hermetic.audit.egress.resource_lookup import everywhere, readable
 from hermetic.audit.estate.arm_ids import is_below, parent_of
@@ -12,6 +13,7 @@ from hermetic.audit.estate.azure.vnet import Subnet
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.observation import Look, Seen
 from hermetic.audit.evaluation import Judgement, cannot_say, fails, passes, whatever_is_damaged
+from hermetic.audit.hops import NODE, path_of
 from hermetic.audit.policy import Policy
 
 APPLIES = {"enabled", "networksecuritygroupenabled"}
@@ -53,6 +55,12 @@ def _judged(home: str, seen: Seen[Subnet]) -> Iterator[Judgement]:
         yield passes(home, "RulesApply", f"privateEndpointNetworkPolicies is {said}", seen)
     elif said.lower() in DOES_NOT_APPLY:
         words = f"privateEndpointNetworkPolicies is {said or 'absent'}: packets to private endpoints pass no rule"
-        yield fails(home, "RulesBypassed", words, seen, paths=(f"node -> private endpoint in {seen.value.name}",))
+        yield fails(
+            home,
+            "RulesBypassed",
+            words,
+            seen,
+            paths=(path_of(NODE, hops.private_endpoint(f"private endpoint in {seen.value.name}")),),
+        )
     else:
         yield cannot_say(home, "PolicyUnknown", f"privateEndpointNetworkPolicies {said!r} is not known", seen)

@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
+from hermetic.audit import hops
 from hermetic.audit.checks.nsg.combinations import in_words
 from hermetic.audit.checks.nsg.verdicts import each_surrounded, firewall_looks, path
 from hermetic.audit.cluster_scope import missing
@@ -20,6 +21,7 @@ from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.observation import Look, Seen
 from hermetic.audit.evaluation import Judgement, cannot_say, does_not_apply, fails, passes, whatever_is_damaged
 from hermetic.audit.findings import Severity
+from hermetic.audit.hops import INTERNET, PUBLIC_IP, path_of
 from hermetic.audit.policy import Policy
 
 FIRST_DEFAULT_RULE = 65000
@@ -123,7 +125,12 @@ def _to_exposed_machines(
                     words = (
                         f"rule {rule.name} ({rule.priority}) allows {named[group_id]}: machines with public addresses"
                     )
-                    machine = f"subnet {name_of(around.id)} -> machine of {name_of(group_id)} -> public ip -> internet"
+                    machine = path_of(
+                        hops.subnet(name_of(around.id)),
+                        hops.machine(f"machine of {name_of(group_id)}"),
+                        PUBLIC_IP,
+                        INTERNET,
+                    )
                     fill = {"RULE_NAME": rule.name}
                     yield fails(seen.target, "AllowToExposedMachines", words, seen, paths=(machine,), fill=fill)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from hermetic.audit import hops
 from hermetic.audit.checks.nsg.verdicts import each_surrounded, looks_of
 from hermetic.audit.egress.dns import ByDefault, names_by_default
 from hermetic.audit.egress.nsg_rules import denies_tag
@@ -11,6 +12,7 @@ from hermetic.audit.egress.subnet_context import Layers, Surroundings
 from hermetic.audit.estate.arm_ids import group_of, name_of, parent_of
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.evaluation import Judgement, cannot_say, does_not_apply, fails, passes
+from hermetic.audit.hops import INTERNET, path_of
 from hermetic.audit.policy import Policy
 
 DNS_TAG, DNS_PORT = "AzurePlatformDNS", 53
@@ -42,7 +44,7 @@ def dns(estate: Estate, policy: Policy) -> Iterator[Judgement]:
                 f"no rule denies {DNS_TAG}, and {names.words}: names can carry data out",
                 *looks_of(around, *around.combinations),
                 *names.looks,
-                paths=(f"subnet {name_of(around.id)} -> platform dns -> internet",),
+                paths=(path_of(hops.subnet(name_of(around.id)), hops.dns("platform dns"), INTERNET),),
                 fill=_group_named(around),
             )
 

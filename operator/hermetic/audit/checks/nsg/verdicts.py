@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 
+from hermetic.audit import hops
 from hermetic.audit.cluster_scope import ScopedSubnet, each_subnet, subnets_of
 from hermetic.audit.egress.firewall import declared_addresses, leads_to_the_firewall
-from hermetic.audit.egress.routes import Hop
+from hermetic.audit.egress.routes import NextHopKind
 from hermetic.audit.egress.storage import storage_path
 from hermetic.audit.egress.subnet_context import Layers, Surroundings, surroundings
 from hermetic.audit.estate.arm_ids import name_of
@@ -14,6 +15,7 @@ from hermetic.audit.estate.azure.vnet import Subnet
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.observation import Look
 from hermetic.audit.evaluation import Judgement, does_not_apply
+from hermetic.audit.hops import INTERNET, Path, path_of
 from hermetic.audit.policy import Policy
 
 
@@ -41,11 +43,11 @@ def firewall_looks(estate: Estate, policy: Policy, around: Surroundings) -> tupl
     Raises FactDamaged for a route or a firewall that cannot be read.
     """
     addresses, looks = declared_addresses(estate, policy)
-    defaults = [way for way in around.ways if way.is_default and way.hop is not Hop.DROPPED]
+    defaults = [way for way in around.ways if way.is_default and way.hop is not NextHopKind.DROPPED]
     if not looks or around.table is None or not _are_all_routed(around):
         return None
     if any(look.problem is not None for look in looks):
-        may_lead_there = all(way.hop is Hop.FORWARDED for way in defaults)
+        may_lead_there = all(way.hop is NextHopKind.FORWARDED for way in defaults)
     else:
         may_lead_there = all(leads_to_the_firewall(way, addresses) for way in defaults)
     return (around.table, *looks) if defaults and may_lead_there else None
@@ -63,8 +65,8 @@ def looks_of(around: Surroundings, *layers: Layers) -> tuple[Look, ...]:
     return (around.subnet, *groups.values(), *around.looks)
 
 
-def path(around: Surroundings, layers: Layers) -> str:
+def path(around: Surroundings, layers: Layers) -> Path:
     """The way that a hole opens as things stand: another's storage, or the internet when something carries it."""
     groups = ", ".join(name_of(one.target) for one in layers.groups)
-    through = f" -> rules of {groups}" if groups else ""
-    return storage_path(around, layers) or f"subnet {name_of(around.id)}{through} -> internet"
+    through = (f"rules of {groups}",) if groups else ()
+    return storage_path(around, layers) or path_of(hops.subnet(name_of(around.id)), *through, INTERNET)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 
+from hermetic.audit import hops
 from hermetic.audit.cluster_scope import subnets_of, whole_or_unknown
 from hermetic.audit.egress.balancers import (
     balancers_of,
@@ -22,6 +23,7 @@ from hermetic.audit.estate.azure.vnet import NicFields
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.observation import Look
 from hermetic.audit.evaluation import Judgement, cannot_say, fails, passes, whatever_is_damaged
+from hermetic.audit.hops import DEFAULT_OUTBOUND, INTERNET, NODE, Hop, Path, path_of
 from hermetic.audit.policy import Policy
 from hermetic.audit.remedies.filling import Fill
 
@@ -75,7 +77,7 @@ def public_frontend(estate: Estate, policy: Policy) -> Iterator[Judgement]:
         names = sorted(one.name for one in public_frontends(balancer))
         if names:
             words = f"frontend {', '.join(names)} is public, or not known to be private"
-            paths, fill = (f"internet -> {_path(balancer, 'in')}",), {"RULE_NAME": names}
+            paths, fill = ((INTERNET, *_path(balancer, "in")),), {"RULE_NAME": names}
             yield fails(balancer.id, "PublicFrontend", words, balancer, paths=paths, fill=fill)
         elif not balancer.frontend_ip_configurations:
             yield passes(balancer.id, "NoFrontend", "it has no frontend", balancer)
@@ -95,7 +97,7 @@ def basic_sku(estate: Estate, policy: Policy) -> Iterator[Judgement]:
         elif sku.lower() == "basic":
             masks = masks_of_nodes(estate)
             words = with_masks("a Basic load balancer leaves its members default outbound access", masks)
-            path = f"node -> basic load balancer {balancer.name} -> default outbound -> internet"
+            path = path_of(NODE, hops.load_balancer(f"basic load balancer {balancer.name}"), DEFAULT_OUTBOUND, INTERNET)
             yield fails(balancer.id, "BasicSku", words, balancer, paths=(path,), masked=bool(masks))
         else:
             yield cannot_say(balancer.id, "SkuUnknown", f"what SKU {sku!r} does for outbound is not known", balancer)
@@ -111,7 +113,7 @@ def gateway_chain(estate: Estate, policy: Policy) -> Iterator[Judgement]:
         chained = {one.gateway_load_balancer.id for one in frontends if one.gateway_load_balancer is not None}
         if chained:
             fill = {"RULE_NAME": sorted(one.name for one in frontends)}
-            yield _chained(balancer.id, f"load balancer {balancer.name}", chained, balancer, fill)
+            yield _chained(balancer.id, hops.load_balancer(f"load balancer {balancer.name}"), chained, balancer, fill)
         else:
             yield passes(balancer.id, "NotChained", "no frontend is chained to a gateway load balancer", balancer)
 
@@ -128,7 +130,7 @@ def _chained_interfaces(estate: Estate, policy: Policy) -> Iterator[Judgement]:
         if chained:
             any_chained = True
             names = [one.name for one in nic.ip_configurations if one.gateway_load_balancer is not None]
-            yield _chained(nic.id, f"nic {name_of(nic.id)}", chained, nic, {"CONFIGURATION_NAME": names}, UNCHAIN)
+            yield _chained(nic.id, hops.nic(name_of(nic.id)), chained, nic, {"CONFIGURATION_NAME": names}, UNCHAIN)
     if not any_chained:
         words = f"none of {len(interfaces)} network interfaces is chained to a gateway load balancer"
         yield passes(estate.cluster, "NoInterfaceChained", words, *looks, *damaged)
@@ -140,9 +142,9 @@ def _gateways(nic: NicFields) -> set[str]:
     return {one.gateway_load_balancer.id for one in nic.ip_configurations if one.gateway_load_balancer is not None}
 
 
-def _chained(resource: str, what: str, gateways: set[str], look: Look, fill: Fill, remedy: str = "") -> Judgement:
+def _chained(resource: str, what: Hop, gateways: set[str], look: Look, fill: Fill, remedy: str = "") -> Judgement:
     words = f"chained to {', '.join(sorted(gateways))}: packets pass an appliance that somebody else may run"
-    paths = (f"{what} -> gateway load balancer -> appliance",)
+    paths = (path_of(what, hops.gateway("gateway load balancer"), hops.firewall("appliance")),)
     return fails(resource, "Chained", words, look, paths=paths, remedy=remedy, fill=fill)
 
 
@@ -218,15 +220,15 @@ def _leaks(estate: Estate, resource: str, what: str, subnets: Iterable[str], loo
         "PoolByAddress",
         with_masks(words, masks),
         look,
-        paths=(f"subnet {name} -> default outbound -> internet" for name in names),
+        paths=(path_of(hops.subnet(name), DEFAULT_OUTBOUND, INTERNET) for name in names),
         masked=bool(masks),
     )
 
 
-def _path(balancer: LoadBalancer, by: str) -> str:
+def _path(balancer: LoadBalancer, by: str) -> Path:
     if by == "in":
-        return f"load balancer {balancer.name} -> node"
-    return f"node -> {by} of load balancer {balancer.name} -> internet"
+        return path_of(hops.load_balancer(f"load balancer {balancer.name}"), NODE)
+    return path_of(NODE, hops.load_balancer(f"{by} of load balancer {balancer.name}"), INTERNET)
 
 
 def _each(estate: Estate, policy: Policy, judge: Callable[[LoadBalancer], Iterable[Judgement]]) -> Iterator[Judgement]:

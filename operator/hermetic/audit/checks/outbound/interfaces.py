@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 
+from hermetic.audit import hops
 from hermetic.audit.checks.outbound.creation_dates import by_time
 from hermetic.audit.cluster_scope import instance_nics_of, subnets_by_id, whole_or_unknown
 from hermetic.audit.egress.decision import internet_egress
@@ -15,7 +16,9 @@ from hermetic.audit.estate.azure.vnet import NicFields, ScaleSetNic
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.evaluation import Judgement, cannot_say, does_not_apply, fails, passes, whatever_is_damaged
 from hermetic.audit.findings import Severity
+from hermetic.audit.hops import DEFAULT_OUTBOUND, INTERNET, PUBLIC_IP, Hop, path_of
 from hermetic.audit.policy import Policy
+from hermetic.audit.topology import PlaceKind
 
 
 def default_outbound(estate: Estate, policy: Policy) -> Iterator[Judgement]:
@@ -44,7 +47,7 @@ def _default_outbound(estate: Estate, policy: Policy, nic: NicFields) -> Iterato
             "HiddenAddressKept",
             f"defaultOutboundConnectivityEnabled is true; {in_words(decision.masks)}",
             *looks,
-            paths=(f"nic {name_of(nic.id)} -> default outbound -> internet",),
+            paths=(path_of(hops.nic(name_of(nic.id)), DEFAULT_OUTBOUND, INTERNET),),
             masked=bool(decision.masks),
         )
     else:
@@ -91,7 +94,7 @@ def _public_address(estate: Estate, nic: NicFields, ours: Collection[str]) -> It
         "PublicIp",
         with_masks(words, masks),
         nic,
-        paths=(f"nic {name_of(nic.id)} -> public ip -> internet",),
+        paths=(path_of(hops.nic(name_of(nic.id)), PUBLIC_IP, INTERNET),),
         severity=None if is_ours else Severity.HIGH,
         fill={"CONFIGURATION_NAME": [one.name for one in nic.ip_configurations if one.public_ip_address is not None]},
         masked=bool(masks),
@@ -118,7 +121,13 @@ def _forwarding(nic: NicFields) -> Iterator[Judgement]:
             "Forwards",
             "enableIPForwarding is true on an interface that is not a node's",
             nic,
-            paths=(f"node subnet -> machine of {name_of(nic.id)} -> wherever it forwards",),
+            paths=(
+                path_of(
+                    Hop(PlaceKind.SUBNET, "node subnet"),
+                    hops.machine(f"machine of {name_of(nic.id)}"),
+                    "wherever it forwards",
+                ),
+            ),
         )
     else:
         yield passes(nic.id, "DoesNotForward", "enableIPForwarding is not true", nic)

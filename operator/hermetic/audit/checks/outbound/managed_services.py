@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from hermetic.audit import hops
 from hermetic.audit.cluster_scope import network_ids_of, subnets_of, whole_or_unknown
 from hermetic.audit.egress.resource_lookup import everywhere, readable
 from hermetic.audit.estate.arm_ids import parent_of, same_id
@@ -12,7 +13,9 @@ from hermetic.audit.estate.azure.managed_services import ApplicationGateway, Bas
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.observation import Listing, Look
 from hermetic.audit.evaluation import Judgement, does_not_apply, fails, passes, whatever_is_damaged
+from hermetic.audit.hops import INTERNET, Hop, path_of
 from hermetic.audit.policy import Policy
+from hermetic.audit.topology import PlaceKind
 
 Door = ApplicationGateway | Bastion | AzureFirewall
 
@@ -36,7 +39,7 @@ def _public_face(policy: Policy, door: Door) -> Iterator[Judgement]:
         yield passes(door.id, "PrivateOnly", "enablePrivateOnlyBastion is true", door)
     elif _is_public(door):
         words = f"{_kind(door)} with a public address stands in the cluster's network"
-        path = f"internet -> {_kind(door)} {door.name} -> cluster network"
+        path = path_of(INTERNET, Hop(_place(door), f"{_kind(door)} {door.name}"), "cluster network")
         yield fails(door.id, "PublicFace", words, door, paths=(path,))
     else:
         yield passes(door.id, "NoPublicFace", "none of its addresses is public", door)
@@ -64,7 +67,7 @@ def _copying_out(bastion: Bastion) -> Iterator[Judgement]:
     }
     found = [name for name, is_on in switches.items() if is_on]
     if found:
-        path = f"machine -> bastion {bastion.name} -> somebody's desk"
+        path = path_of(hops.machine("machine"), f"bastion {bastion.name}", "somebody's desk")
         yield fails(bastion.id, "CopyingOut", f"it allows {', '.join(found)}", bastion, paths=(path,))
     else:
         yield passes(bastion.id, "NoCopyingOut", "it lets nobody copy, tunnel or share", bastion)
@@ -104,6 +107,10 @@ def _is_public(door: Door) -> bool:
     if any(one.public_ip_address is not None for one in _addresses(door)):
         return True
     return isinstance(door, Bastion) and door.virtual_network is not None and not door.ip_configurations
+
+
+def _place(door: Door) -> PlaceKind:
+    return {ApplicationGateway: PlaceKind.GATEWAY, AzureFirewall: PlaceKind.FIREWALL}.get(type(door), PlaceKind.OTHER)
 
 
 def _kind(door: Door) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from hermetic.audit import hops
 from hermetic.audit.cluster_scope import network_ids_of, subnets_of
 from hermetic.audit.egress.masks import masks_of_nodes, with_masks
 from hermetic.audit.egress.resource_lookup import everywhere, readable
@@ -14,6 +15,7 @@ from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.observation import Look, Seen
 from hermetic.audit.evaluation import Judgement, fails, passes
 from hermetic.audit.findings import Severity
+from hermetic.audit.hops import INTERNET, path_of
 from hermetic.audit.policy import Policy
 from hermetic.audit.reachable_networks import each_network, each_or_none
 
@@ -45,7 +47,7 @@ def of_the_network(estate: Estate, policy: Policy) -> Iterator[Judgement]:
                 with_masks(f"NAT gateway {gateway} serves every subnet of the network", masks),
                 seen,
                 *(one for _, one in found),
-                paths=(f"vnet {name_of(seen.target)} -> nat gateway {name_of(gateway)} -> internet",),
+                paths=(path_of(hops.vnet(name_of(seen.target)), hops.nat_gateway(name_of(gateway)), INTERNET),),
                 fill={"NAT_GATEWAY_ID": gateway},
                 masked=bool(masks),
             )
@@ -65,14 +67,17 @@ def inventory(estate: Estate, policy: Policy) -> Iterator[Judgement]:
         source = gateway.source_virtual_network.id if gateway.source_virtual_network is not None else ""
         of_ours = sorted(one for one in served if one.lower() in ours)
         if of_ours or source.lower() in networks:
-            names = [*(f"subnet {name_of(one)}" for one in of_ours), *([f"vnet {name_of(source)}"] if source else [])]
+            places = [
+                *(hops.subnet(name_of(one)) for one in of_ours),
+                *([hops.vnet(name_of(source))] if source else []),
+            ]
             masks = masks_of_nodes(estate) if of_nodes.issuperset(one.lower() for one in of_ours) else ()
             yield fails(
                 gateway.id,
                 "ServesTheCluster",
-                with_masks(f"it serves {', '.join(names)}", masks),
+                with_masks(f"it serves {', '.join(one.label for one in places)}", masks),
                 gateway,
-                paths=(f"{one} -> nat gateway {gateway.name} -> internet" for one in names),
+                paths=(path_of(one, hops.nat_gateway(gateway.name), INTERNET) for one in places),
                 remedy="" if of_ours else SERVES_THE_NETWORK,
                 fill={"SUBNET_ID": of_ours},
                 masked=bool(masks),

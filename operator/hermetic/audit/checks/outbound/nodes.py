@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 
+from hermetic.audit import hops
 from hermetic.audit.cluster_scope import (
     cluster_of,
     instance_nics_of,
@@ -19,6 +20,7 @@ from hermetic.audit.estate.azure.vnet import ScaleSet
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.observation import Listing
 from hermetic.audit.evaluation import Judgement, cannot_say, does_not_apply, fails, passes, whatever_is_damaged
+from hermetic.audit.hops import INTERNET, PUBLIC_IP, path_of
 from hermetic.audit.policy import Policy
 from hermetic.audit.reachable_networks import each_or_none
 
@@ -34,7 +36,7 @@ def pool_addresses(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
 
 def _pool(estate: Estate, pool: AgentPool, resource: str) -> Iterator[Judgement]:
     cluster = cluster_of(estate)
-    path = (f"node of pool {pool.name} -> public ip -> internet",)
+    path = (path_of(hops.node(f"node of pool {pool.name}"), PUBLIC_IP, INTERNET),)
     masks = masks_of_nodes(estate)
     if pool.enable_node_public_ip is True:
         words = with_masks("enableNodePublicIP is true", masks)
@@ -64,7 +66,7 @@ def model_addresses(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
                 "ModelPublicIp",
                 with_masks(words, masks),
                 scale_set,
-                paths=(f"scale set {scale_set.name} -> public ip -> internet",),
+                paths=(path_of(f"scale set {scale_set.name}", PUBLIC_IP, INTERNET),),
                 masked=bool(masks),
             )
         elif not scale_set.nics:
@@ -92,7 +94,7 @@ def instance_addresses(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
                 "InstancePublicIp",
                 with_masks(f"instances hold public addresses: {words}", masks),
                 found,
-                paths=(f"scale set {scale_set.name} -> instance -> public ip -> internet",),
+                paths=(path_of(f"scale set {scale_set.name}", "instance", PUBLIC_IP, INTERNET),),
                 masked=bool(masks),
             )
         else:

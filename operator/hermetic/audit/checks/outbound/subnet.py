@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from hermetic.audit import hops
 from hermetic.audit.cluster_scope import ScopedSubnet, each_subnet, network_ids_of, subnets_of, whole_or_unknown
 from hermetic.audit.egress.masks import is_masked, masked, masks_of_nodes, with_masks
 from hermetic.audit.egress.resource_lookup import everywhere
@@ -13,6 +14,7 @@ from hermetic.audit.estate.azure.vnet import Subnet
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.observation import Seen
 from hermetic.audit.evaluation import Judgement, does_not_apply, fails, passes, whatever_is_damaged
+from hermetic.audit.hops import DEFAULT_OUTBOUND, INTERNET, path_of
 from hermetic.audit.policy import Policy
 
 
@@ -32,7 +34,7 @@ def default_outbound(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
                 "DefaultOutboundNotDisabled",
                 f"defaultOutboundAccess is {said}: machines get a hidden way out; {masked(estate, scoped, subnet)}",
                 scoped.seen,
-                paths=(f"subnet {subnet.name} -> default outbound -> internet",),
+                paths=(path_of(hops.subnet(subnet.name), DEFAULT_OUTBOUND, INTERNET),),
                 masked=is_masked(estate, scoped, subnet),
             )
 
@@ -52,7 +54,7 @@ def nat_gateway(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
                 "NatGatewayAttached",
                 f"NAT gateway {gateway} is attached; {masked(estate, scoped, subnet)}",
                 scoped.seen,
-                paths=(f"subnet {subnet.name} -> nat gateway {name_of(gateway)} -> internet",),
+                paths=(path_of(hops.subnet(subnet.name), hops.nat_gateway(name_of(gateway)), INTERNET),),
                 masked=is_masked(estate, scoped, subnet),
             )
 
@@ -73,7 +75,9 @@ def service_gateway(estate: Estate, policy: Policy) -> Iterator[Judgement]:
                 "ServiceGatewayAttached",
                 f"service gateway {gateway} is attached; {masked(estate, scoped, subnet)}",
                 scoped.seen,
-                paths=(f"subnet {subnet.name} -> service gateway {name_of(gateway)} -> internet",),
+                paths=(
+                    path_of(hops.subnet(subnet.name), hops.service(f"service gateway {name_of(gateway)}"), INTERNET),
+                ),
                 masked=is_masked(estate, scoped, subnet),
             )
 
@@ -92,7 +96,7 @@ def _of_network(estate: Estate, gateway: ServiceGateway) -> Iterator[Judgement]:
             "ServiceGatewayOfNetwork",
             with_masks(f"it belongs to the cluster's virtual network {network}", masks),
             Seen(gateway.id, gateway, gateway.evidence),
-            paths=(f"vnet {name_of(network)} -> service gateway {gateway.name} -> internet",),
+            paths=(path_of(hops.vnet(name_of(network)), hops.service(f"service gateway {gateway.name}"), INTERNET),),
             remedy="Warning: connections through it end at once.\naz resource delete --ids SERVICE_GATEWAY_ID",
             masked=bool(masks),
         )

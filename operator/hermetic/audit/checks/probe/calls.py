@@ -13,6 +13,7 @@ from hermetic.audit.estate.probe.readings import Reading, Reply
 from hermetic.audit.estate.probe.runs import ProbeRun
 from hermetic.audit.estate.probe.situations import situation
 from hermetic.audit.evaluation import Judgement
+from hermetic.audit.hops import path_of
 from hermetic.audit.policy import Policy
 
 NETWORKS = 3
@@ -115,7 +116,7 @@ def _ways(run: ProbeRun, what: str, policy: Policy) -> Iterator[Way]:
     called = run.said.called(what)
     for one in called:
         if why := _open(one, called, policy):
-            yield Way(f"{one.target} {why}", f"{seat(run)} -> {one.target}")
+            yield Way(f"{one.target} {why}", path_of(*seat(run), str(one.target)))
 
 
 def _open(one: Reply, called: tuple[Reply, ...], policy: Policy) -> str:

@@ -17,6 +17,7 @@ from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.probe.runs import ProbeRun
 from hermetic.audit.evaluation import Judgement
 from hermetic.audit.findings import Severity, Verdict
+from hermetic.audit.hops import INTERNET, path_of
 from hermetic.audit.policy import Policy
 
 SHOWN = 3
@@ -28,7 +29,7 @@ def host_plugin(estate: Estate, policy: Policy) -> Iterator[Judgement]:
 
     def ways(run: ProbeRun) -> Iterator[Way]:
         for what, words in on_the_hosts_channel(run, policy):
-            yield Way(f"{what} {words} in the network of {run.node}", f"{seat(run)} -> host plug-in -> internet")
+            yield Way(f"{what} {words} in the network of {run.node}", path_of(*seat(run), "host plug-in", INTERNET))
 
     def doubts(run: ProbeRun) -> Iterator[Doubt]:
         yield from unclear_on_the_hosts_channel(run, policy)

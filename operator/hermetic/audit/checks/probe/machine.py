@@ -8,7 +8,9 @@ from hermetic.audit.checks.probe.vantages import Doubt, Way, on_each_machine, se
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.probe.runs import ProbeRun
 from hermetic.audit.evaluation import Judgement
+from hermetic.audit.hops import Hop, path_of
 from hermetic.audit.policy import Policy
+from hermetic.audit.topology import PlaceKind
 
 
 def node_routes(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
@@ -16,7 +18,10 @@ def node_routes(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
 
     def ways(run: ProbeRun) -> Iterator[Way]:
         for route in run.said.v6_defaults or ():
-            yield Way(f"{run.node} has an IPv6 default route by {route}", f"{seat(run)} -> {route} -> ::/0")
+            yield Way(
+                f"{run.node} has an IPv6 default route by {route}",
+                path_of(*seat(run), route, Hop(PlaceKind.INTERNET, "::/0")),
+            )
 
     return on_each_machine(estate, "V6DefaultRoute", ways, _routes_unknown, "no IPv6 default route")
 
@@ -29,7 +34,7 @@ def node_v6_default_route(estate: Estate, _policy: Policy) -> Iterator[Judgement
         for route in run.said.v6_defaults or ():
             if addresses:
                 message = f"{run.node} has the address {addresses[0]} and an IPv6 default route by {route}"
-                yield Way(message, f"{seat(run)} -> {route} -> ::/0")
+                yield Way(message, path_of(*seat(run), route, Hop(PlaceKind.INTERNET, "::/0")))
 
     def doubts(run: ProbeRun) -> Iterator[Doubt]:
         yield from _routes_unknown(run)

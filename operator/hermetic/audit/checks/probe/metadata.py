@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from hermetic.api.ip_ranges import is_address, is_public
+from hermetic.audit import hops
 from hermetic.audit.checks.probe.vantages import Doubt, Way, on_each_machine, seat
 from hermetic.audit.cluster_scope import node_group_of, scale_sets_of
 from hermetic.audit.estate.arm_ids import name_of, subscription_of
@@ -15,7 +16,9 @@ from hermetic.audit.estate.observation import Listing
 from hermetic.audit.estate.probe.runs import Metadata, ProbeRun
 from hermetic.audit.evaluation import Judgement
 from hermetic.audit.findings import Severity
+from hermetic.audit.hops import INTERNET, Hop, path_of
 from hermetic.audit.policy import Policy
+from hermetic.audit.topology import PlaceKind
 
 NOT_FOUND = 404
 NO_BALANCER = "NoLoadBalancer"
@@ -33,10 +36,13 @@ def imds_lb(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
         found = _document(run, "loadbalancer").found
         if isinstance(found, Mapping):
             for address in filter(is_public, _addresses(found)):
-                yield Way(f"{run.node} has the public address {address}", f"{seat(run)} -> load balancer {address}")
+                yield Way(
+                    f"{run.node} has the public address {address}",
+                    path_of(*seat(run), hops.load_balancer(f"load balancer {address}")),
+                )
             if found.get("outboundRules"):
                 message = f"{run.node} is behind {found['outboundRules']} outbound rules"
-                yield Way(message, f"{seat(run)} -> load balancer outbound rule -> internet")
+                yield Way(message, path_of(*seat(run), hops.load_balancer("load balancer outbound rule"), INTERNET))
 
     def doubts(run: ProbeRun) -> Iterator[Doubt]:
         document = _document(run, "loadbalancer")
@@ -74,7 +80,10 @@ def imds_nic_pip(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
     def ways(run: ProbeRun) -> Iterator[Way]:
         found = _document(run, "network").found
         for address in found if isinstance(found, list) else ():
-            yield Way(f"{run.node} has the public address {address}", f"{seat(run)} -> public ip {address} -> internet")
+            yield Way(
+                f"{run.node} has the public address {address}",
+                path_of(*seat(run), Hop(PlaceKind.PUBLIC_IP, f"public ip {address}"), INTERNET),
+            )
 
     def doubts(run: ProbeRun) -> Iterator[Doubt]:
         document = _document(run, "network")

@@ -6,12 +6,14 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from hermetic.api.ip_ranges import is_public
+from hermetic.audit import hops
 from hermetic.audit.checks.probe.vantages import BOTH, Doubt, Place, Way, each_place, on_each_machine, seat, weigh
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.probe.dns import DnsReading, DnsReply
 from hermetic.audit.estate.probe.runs import ProbeRun, resolved_within_the_cluster
 from hermetic.audit.evaluation import Judgement
 from hermetic.audit.findings import Severity
+from hermetic.audit.hops import path_of
 from hermetic.audit.local_dns import local_dns
 from hermetic.audit.policy import Policy
 
@@ -40,11 +42,11 @@ def _recursions(run: ProbeRun) -> Iterator[Way]:
     for one in run.said.dns:
         if one.reading.went_out:
             message = f"{one.server} {one.reading} when asked for a public name"
-            yield Way(message, f"{seat(run)} -> resolver {one.server} -> public name servers")
+            yield Way(message, path_of(*seat(run), hops.dns(f"resolver {one.server}"), hops.dns("public name servers")))
     for name in run.said.names:
         if name.resolved.reading is DnsReading.PUBLIC_ADDRESS:
             message = f"{name.target.address} resolves to {_shown(name.resolved)}"
-            yield Way(message, f"{seat(run)} -> resolver -> public name servers")
+            yield Way(message, path_of(*seat(run), hops.dns("resolver"), hops.dns("public name servers")))
 
 
 def _shown(resolved: DnsReply) -> str:
@@ -75,7 +77,9 @@ def node_resolv(estate: Estate, policy: Policy) -> Iterator[Judgement]:
 
     def ways(run: ProbeRun) -> Iterator[Way]:
         for server in not_allowed(run):
-            yield Way(f"{run.node} asks {server}, which is not allowed", f"{seat(run)} -> resolver {server}")
+            yield Way(
+                f"{run.node} asks {server}, which is not allowed", path_of(*seat(run), hops.dns(f"resolver {server}"))
+            )
 
     def doubts(run: ProbeRun) -> Iterator[Doubt]:
         if not run.said.nameservers:

@@ -6,11 +6,14 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from hermetic.audit import hops
 from hermetic.audit.cluster_scope import whole_or_unknown
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.observation import Listing
 from hermetic.audit.estate.probe.runs import ProbeRun
 from hermetic.audit.evaluation import Judgement, cannot_say, fails, passes
+from hermetic.audit.hops import Hop, Path
+from hermetic.audit.topology import PlaceKind
 
 POD, HOST = False, True
 """Values of `host_network`: a pod of the cluster's own network, or one of the machine's."""
@@ -41,7 +44,7 @@ class Way:
     """Something that is open: in words, and drawn hop by hop."""
 
     message: str
-    path: str = ""
+    path: Path = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +120,7 @@ def _joined(words: Iterable[str]) -> str:
     return "; ".join(unique[:6]) + more
 
 
-def seat(run: ProbeRun) -> str:
+def seat(run: ProbeRun) -> Path:
     """The first hops of every path from this run."""
-    inside = "node" if run.host_network else "pod on node"
-    return f"pool {run.pool} -> {inside} {run.node}"
+    inside = hops.node(f"node {run.node}") if run.host_network else hops.pod(f"pod on node {run.node}")
+    return (Hop(PlaceKind.POOL, f"pool {run.pool}"), inside)

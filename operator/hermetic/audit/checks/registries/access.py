@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
+from hermetic.audit import hops
 from hermetic.audit.bootstrap_registry import only_caches_for_aks
 from hermetic.audit.estate.azure.registries import Registry, RegistryPolicies, Switch
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.observation import Seen
 from hermetic.audit.evaluation import Judgement, cannot_say, fails, passes
 from hermetic.audit.findings import Severity
+from hermetic.audit.hops import INTERNET, REGISTRY, path_of
 from hermetic.audit.policy import Policy
 from hermetic.audit.registry_storage_scope import each_registry
 
@@ -33,7 +35,7 @@ def public(estate: Estate, policy: Policy) -> Iterator[Judgement]:
         action = rules.default_action if rules is not None else None
         if (access or "").lower() != "disabled":
             words = f"publicNetworkAccess is {access or 'absent, which means Enabled'}"
-            yield fails(seen.target, "PublicAccess", words, seen, paths=("internet -> registry",))
+            yield fails(seen.target, "PublicAccess", words, seen, paths=(path_of(INTERNET, REGISTRY),))
         elif rules is not None and (action or "").lower() != "deny":
             words = f"public access is off, but the rules behind it say {action or 'nothing, which means Allow'}"
             yield fails(seen.target, "RulesAllow", words, seen, severity=Severity.MEDIUM)
@@ -51,7 +53,7 @@ def trusted_bypass(estate: Estate, policy: Policy) -> Iterator[Judgement]:
 
     def judge(seen: Seen[Registry]) -> Iterator[Judgement]:
         bypass = (seen.value.network_rule_bypass_options if seen.value else None) or "AzureServices"
-        words, path = "services of Azure pass the network rules by", "azure services -> registry"
+        words, path = "services of Azure pass the network rules by", path_of(hops.service("azure services"), REGISTRY)
         if bypass.lower() == "none":
             yield passes(seen.target, "NoBypass", "no service passes the network rules by", seen)
         elif bypass.lower() == "azureservices":
@@ -69,7 +71,7 @@ def task_bypass(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     def judge(seen: Seen[Registry]) -> Iterator[Judgement]:
         flag = seen.value.network_rule_bypass_allowed_for_tasks if seen.value else None
         found = _must_be_false(seen, flag, "networkRuleBypassAllowedForTasks", "TaskBypass")
-        path = "registry -> task -> internet"
+        path = path_of(REGISTRY, "task", INTERNET)
         yield replace(found, paths=(path,)) if flag else found
 
     yield from each_registry(estate, policy, judge)
@@ -81,7 +83,7 @@ def export_policy(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     def judge(seen: Seen[Registry]) -> Iterator[Judgement]:
         status = export_status(seen)
         words = f"the export policy is {status or 'absent, which means enabled'}"
-        path = "registry -> export -> other registry"
+        path = path_of(REGISTRY, "export", hops.registry("other registry"))
         if status == "disabled":
             yield passes(seen.target, "ExportOff", "export is disabled", seen)
         else:

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TypeVar
 
+from hermetic.audit import hops
 from hermetic.audit.checks.registries.tiers import lesser_tier
 from hermetic.audit.estate.azure.registries import CacheRule, ConnectedRegistry, Registry, Replication, Webhook
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.observation import Seen
 from hermetic.audit.estate.resource import Resource
 from hermetic.audit.evaluation import Judgement, does_not_apply, fails, passes
+from hermetic.audit.hops import INTERNET, POD, REGISTRY, Path, path_of
 from hermetic.audit.policy import Policy
 from hermetic.audit.registry_storage_scope import each_registry
 
@@ -30,7 +32,7 @@ def cache_rules(estate: Estate, policy: Policy) -> Iterator[Judgement]:
         signed = f", signed in by {rule.credential_set_resource_id}" if rule.credential_set_resource_id else ""
         return f"{rule.name} fetches {rule.source_repository or 'from a place not named'}{signed}"
 
-    path = "pod -> registry -> upstream registry -> internet"
+    path = path_of(POD, REGISTRY, hops.registry("upstream registry"), INTERNET)
     yield from _each(estate, policy, CacheRule, more, "CacheRule", path)
 
 
@@ -40,7 +42,7 @@ def connected_registries(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     def more(_registry: Registry, one: ConnectedRegistry) -> str:
         return f"{one.name} copies images to another place"
 
-    path = "registry -> connected registry"
+    path = path_of(REGISTRY, hops.registry("connected registry"))
     yield from _each(estate, policy, ConnectedRegistry, more, "ConnectedRegistry", path, is_premium=True)
 
 
@@ -50,7 +52,7 @@ def webhooks(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     def more(_registry: Registry, one: Webhook) -> str:
         return f"{one.name} calls out on events"
 
-    yield from _each(estate, policy, Webhook, more, "Webhook", "registry -> webhook -> internet")
+    yield from _each(estate, policy, Webhook, more, "Webhook", path_of(REGISTRY, "webhook", INTERNET))
 
 
 def replications(estate: Estate, policy: Policy) -> Iterator[Judgement]:
@@ -60,7 +62,7 @@ def replications(estate: Estate, policy: Policy) -> Iterator[Judgement]:
         here, there = _region(registry.location), _region(one.location)
         return "" if here and here == there else f"{one.name} copies images to {one.location or 'a region not named'}"
 
-    path = "registry -> other region"
+    path = path_of(REGISTRY, "other region")
     yield from _each(estate, policy, Replication, more, "Replication", path, is_premium=True)
 
 
@@ -70,7 +72,7 @@ def _each(  # noqa: PLR0913 - the columns of a table
     kind: type[R],
     more: Callable[[Registry, R], str],
     reason: str,
-    path: str,
+    path: Path,
     *,
     is_premium: bool = False,
 ) -> Iterator[Judgement]:

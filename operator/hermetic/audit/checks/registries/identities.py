@@ -10,6 +10,7 @@ from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.observation import Seen
 from hermetic.audit.evaluation import Judgement, cannot_say, fails, passes
 from hermetic.audit.held_identities import Identities, federated, identities_of
+from hermetic.audit.hops import POD, REGISTRY, path_of
 from hermetic.audit.policy import Policy
 from hermetic.audit.registry_storage_scope import each_registry
 
@@ -57,7 +58,7 @@ def _judge(estate: Estate, policy: Policy, seen: Seen[Registry]) -> Judgement:
     looks = (seen, *identities.looks, assignments, *more_looks)
     holders = {one: place for one, place in {**identities.held, **trusted}.items() if one in writing}
     if holders:
-        path = "pod -> identity -> registry"
+        path = path_of(POD, "identity", REGISTRY)
         words = "; ".join(_roles(writing[one], place) for one, place in sorted(holders.items(), key=lambda it: it[1]))
         remedy = "\n".join(dict.fromkeys(_remedies(seen.target, holders, writing)))
         theirs = (one for principal in holders for one in writing[principal])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from hermetic.audit import hops
 from hermetic.audit.checks.registries.access import export_status
 from hermetic.audit.checks.registries.tiers import lesser_tier
 from hermetic.audit.estate.azure.registries import (
@@ -16,6 +17,7 @@ from hermetic.audit.estate.azure.registries import (
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.observation import Listing, Seen
 from hermetic.audit.evaluation import Judgement, cannot_say, does_not_apply, fails, passes
+from hermetic.audit.hops import INTERNET, POD, REGISTRY, path_of
 from hermetic.audit.policy import Policy
 from hermetic.audit.registry_storage_scope import each_registry
 
@@ -31,7 +33,9 @@ def writable_caches(estate: Estate, policy: Policy) -> Iterator[Judgement]:
         said = (shown.value.writable_cache_repos if shown.value is not None else None) or ""
         if said.lower() == ON:
             words = "repositories behind cache rules can be written to: a copy of an image can be replaced"
-            yield fails(seen.target, "CacheWritable", words, shown, paths=("pod -> registry -> other pod",))
+            yield fails(
+                seen.target, "CacheWritable", words, shown, paths=(path_of(POD, REGISTRY, hops.pod("other pod")),)
+            )
         elif said.lower() == OFF:
             yield passes(seen.target, "CacheReadOnly", "repositories behind cache rules are read-only", shown)
         else:
@@ -51,7 +55,7 @@ def endpoints(estate: Estate, policy: Policy) -> Iterator[Judgement]:
         more += ["answers by IPv6 on its public endpoints"] if protocol.lower() == DUAL_STACK else []
         if more:
             words = f"the registry {' and '.join(more)}"
-            yield fails(seen.target, "MoreEndpoints", words, shown, paths=("internet -> registry",))
+            yield fails(seen.target, "MoreEndpoints", words, shown, paths=(path_of(INTERNET, REGISTRY),))
         elif (regional.lower(), protocol.lower()) == (OFF, IPV4):
             words = "no endpoint for each region, and none by IPv6"
             yield passes(seen.target, "OneEndpoint", words, shown)
@@ -75,7 +79,10 @@ def pipelines(estate: Estate, policy: Policy) -> Iterator[Judgement]:
             yield passes(seen.target, "ExportOff", words, seen)
         elif found.items:
             words = "; ".join(f"{one.name} exports to {_place(one)}" for one in found)
-            fill, path = {"ATTACHED_ID": [one.id for one in found]}, "registry -> export pipeline -> storage account"
+            fill, path = (
+                {"ATTACHED_ID": [one.id for one in found]},
+                path_of(REGISTRY, "export pipeline", hops.storage("storage account")),
+            )
             yield fails(seen.target, "ExportPipeline", words, seen, found, paths=(path,), fill=fill)
         else:
             yield passes(seen.target, "NoExportPipeline", "the registry has no export pipeline", seen, found)
@@ -97,7 +104,7 @@ def tasks(estate: Estate, policy: Policy) -> Iterator[Judgement]:
         asked = (seen, every) if pools is None else (seen, every, pools)
         if told:
             fill, words = {"ATTACHED_ID": [one for one, _ in told]}, "; ".join(words for _, words in told)
-            yield fails(seen.target, "Task", words, *asked, paths=("registry -> task -> internet",), fill=fill)
+            yield fails(seen.target, "Task", words, *asked, paths=(path_of(REGISTRY, "task", INTERNET),), fill=fill)
         else:
             yield passes(seen.target, "NoTask", "the registry runs no task and has no agent pool", *asked)
 

@@ -9,6 +9,7 @@ from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.observation import Missing, Seen
 from hermetic.audit.evaluation import Judgement, cannot_say, fails, passes, unreadable
 from hermetic.audit.findings import Severity
+from hermetic.audit.hops import POD, REGISTRY, path_of
 from hermetic.audit.policy import Policy
 from hermetic.audit.registry_storage_scope import each_registry
 from hermetic.errors import FactDamaged
@@ -37,7 +38,7 @@ def _judge(estate: Estate, seen: Seen[Registry]) -> Iterator[Judgement]:
                 (writing if extra else reading).append(f"{token.name} {extra or 'reads'}")
         except FactDamaged as broken:
             odd.append(unreadable(broken))
-    path = "pod -> registry -> other place"
+    path = path_of(POD, REGISTRY, "other place")
     if writing:
         words = f"tokens sign in without Entra ID: {'; '.join((*writing, *reading))}"
         yield fails(seen.target, "TokenWrites", words, seen, every, paths=(path,), fill={"RULE_NAME": names})

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from hermetic.audit import hops
 from hermetic.audit.cluster_scope import peerings_of, subnets_of
 from hermetic.audit.estate.arm_ids import parent_of
 from hermetic.audit.estate.azure.routing import VirtualNetworkAppliance
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.evaluation import Judgement, cannot_say, fails, passes
+from hermetic.audit.hops import Hop, path_of
 from hermetic.audit.policy import Policy
 from hermetic.audit.reachable_networks import each_or_none, reached_network_ids, throughout
+from hermetic.audit.topology import PlaceKind
 
 
 def routing_appliances(estate: Estate, policy: Policy) -> Iterator[Judgement]:
@@ -23,7 +26,11 @@ def routing_appliances(estate: Estate, policy: Policy) -> Iterator[Judgement]:
             yield cannot_say(appliance.id, "SubnetUnknown", "it names no subnet", appliance)
         elif parent_of(appliance.subnet.id).lower() in networks:
             words = f"it forwards in {appliance.subnet.id}: effective routes of an interface do not show all it does"
-            path = f"node subnet -> routing appliance {appliance.name} -> wherever it forwards"
+            path = path_of(
+                Hop(PlaceKind.SUBNET, "node subnet"),
+                hops.firewall(f"routing appliance {appliance.name}"),
+                "wherever it forwards",
+            )
             yield fails(appliance.id, "RoutingAppliance", words, appliance, paths=(path,))
         else:
             yield passes(appliance.id, "Elsewhere", "it stands in a network out of reach", appliance, *looks)

@@ -6,12 +6,13 @@ from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from hermetic.audit import hops
 from hermetic.audit.cluster_scope import missing
 from hermetic.audit.egress.address_ranges import is_public
 from hermetic.audit.egress.firewall import declared_addresses
 from hermetic.audit.egress.methods import Methods, methods_of
 from hermetic.audit.egress.prefixes import is_default, network
-from hermetic.audit.egress.routes import Hop, hop_of
+from hermetic.audit.egress.routes import NextHopKind, hop_of, next_hop
 from hermetic.audit.egress.sentinels import each_sentinel, unless_locked
 from hermetic.audit.egress.service_endpoints import storage_reach
 from hermetic.audit.egress.subnet_context import Surroundings
@@ -22,6 +23,7 @@ from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.observation import Look, Seen
 from hermetic.audit.evaluation import Judgement, cannot_say, fails, passes
 from hermetic.audit.findings import Severity
+from hermetic.audit.hops import INTERNET, SERVICE_ENDPOINT, Path, path_of, written
 from hermetic.audit.policy import Policy
 
 SHOWN = 3
@@ -81,31 +83,32 @@ def effective_routes(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     yield from each_sentinel(estate, policy, judge)
 
 
-def _by_kind(asked: Asked, routes: list[EffectiveRoute]) -> dict[str, list[str]]:
-    found: defaultdict[str, list[str]] = defaultdict(list)
+def _by_kind(asked: Asked, routes: list[EffectiveRoute]) -> dict[str, list[Path]]:
+    found: defaultdict[str, list[Path]] = defaultdict(list)
     for route in routes:
         if (route.state or "").lower() != "invalid":
             for prefix in route.address_prefix or [""]:
                 kind = _kind(asked, route, prefix)
                 if kind:
-                    found[kind].append(f"{prefix or 'no prefix'} -> {route.next_hop_type}")
-    return {kind: sorted(found[kind]) for kind in sorted(found)}
+                    hop = next_hop(route.next_hop_type, str(route.next_hop_type))
+                    found[kind].append(path_of(prefix or "no prefix", hop))
+    return {kind: sorted(found[kind], key=written) for kind in sorted(found)}
 
 
 def _kind(asked: Asked, route: EffectiveRoute, text: str) -> str:
     """The group of one effective route; "" for one that leads nowhere out."""
     hop, prefix = hop_of(route.next_hop_type), network(text)
     if not text:
-        return "" if hop in {Hop.DROPPED, Hop.STAYS} else Kind.UNKNOWN
+        return "" if hop in {NextHopKind.DROPPED, NextHopKind.STAYS} else Kind.UNKNOWN
     is_a_default = prefix is not None and is_default(prefix)
     # What is no prefix is a service tag: public addresses that nobody spells out here.
     if prefix is not None and not is_a_default and not is_public(prefix, asked.around.ground.local):
-        return Kind.UNKNOWN if hop is Hop.UNKNOWN else ""
-    if hop is Hop.INTERNET:
+        return Kind.UNKNOWN if hop is NextHopKind.UNKNOWN else ""
+    if hop is NextHopKind.INTERNET:
         return _to_internet(asked, route, is_a_default)
-    if hop is Hop.FORWARDED:
+    if hop is NextHopKind.FORWARDED:
         return _forwarded(asked, route, is_a_default)
-    return {Hop.SERVICE: Kind.SERVICE, Hop.UNKNOWN: Kind.UNKNOWN}.get(hop, "")
+    return {NextHopKind.SERVICE: Kind.SERVICE, NextHopKind.UNKNOWN: Kind.UNKNOWN}.get(hop, "")
 
 
 def _to_internet(asked: Asked, route: EffectiveRoute, is_a_default: bool) -> str:
@@ -128,9 +131,9 @@ def _forwarded(asked: Asked, route: EffectiveRoute, is_a_default: bool) -> str:
 
 
 def _judged(
-    estate: Estate, policy: Policy, asked: Asked, found: dict[str, list[str]], seen: Seen[EffectiveRoutes]
+    estate: Estate, policy: Policy, asked: Asked, found: dict[str, list[Path]], seen: Seen[EffectiveRoutes]
 ) -> Iterator[Judgement]:
-    subnet, subnet_id = f"subnet {name_of(asked.around.id)}", asked.around.id
+    subnet, subnet_id = hops.subnet(name_of(asked.around.id)), asked.around.id
     severities = {
         Kind.CARRIED: Severity.CRITICAL,
         Kind.IDLE: Severity.MEDIUM if asked.methods.are_all_seen else Severity.CRITICAL,
@@ -139,7 +142,7 @@ def _judged(
     }
     for kind, routes in found.items():
         if kind in severities:
-            paths = tuple(f"{subnet} -> {one.rpartition(' -> ')[2]} -> internet" for one in routes[:SHOWN])
+            paths = tuple((subnet, one[-1], INTERNET) for one in routes[:SHOWN])
             fill = {"SENTINEL_NIC_ID": seen.target}
             yield fails(subnet_id, kind, _words(routes), seen, paths=paths, severity=severities[kind], fill=fill)
         elif kind == Kind.SERVICE:
@@ -162,10 +165,12 @@ def _judged(
     yield passes(subnet_id, "NoEffectiveWayOut", f"no other effective route leads out{note}", *looks)
 
 
-def _service(estate: Estate, policy: Policy, asked: Asked, routes: list[str], seen: Seen[EffectiveRoutes]) -> Judgement:
+def _service(
+    estate: Estate, policy: Policy, asked: Asked, routes: list[Path], seen: Seen[EffectiveRoutes]
+) -> Judgement:
     """As bad as the endpoint is by itself: what it reaches, the policy decides."""
     reach = storage_reach(estate, policy, asked.around.subnet)
-    path = f"subnet {name_of(asked.around.id)} -> service endpoint -> any account it reaches"
+    path = path_of(hops.subnet(name_of(asked.around.id)), SERVICE_ENDPOINT, "any account it reaches")
     if reach is None:
         others = sorted({one.service for one in asked.around.subnet.service_endpoints if one.service})
         told = (
@@ -182,6 +187,6 @@ def _service(estate: Estate, policy: Policy, asked: Asked, routes: list[str], se
     return fails(asked.around.id, Kind.SERVICE, words, seen, paths=(path,), severity=reach.severity, fill=fill)
 
 
-def _words(routes: list[str]) -> str:
+def _words(routes: list[Path]) -> str:
     rest = len(routes) - SHOWN
-    return ", ".join(routes[:SHOWN]) + (f" and {rest} more" if rest > 0 else "")
+    return ", ".join(map(written, routes[:SHOWN])) + (f" and {rest} more" if rest > 0 else "")

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
+from hermetic.audit import hops
 from hermetic.audit.egress.firewall import declared_addresses
 from hermetic.audit.egress.methods import Methods, methods_of
-from hermetic.audit.egress.routes import Hop, hop_of
+from hermetic.audit.egress.routes import NextHopKind, hop_of, next_hop
 from hermetic.audit.egress.sentinels import each_sentinel
 from hermetic.audit.egress.subnet_context import Surroundings
 from hermetic.audit.estate.arm_ids import group_of, name_of, subscription_of
@@ -17,6 +18,7 @@ from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.observation import Look, Seen
 from hermetic.audit.evaluation import Judgement, cannot_say, does_not_apply, fails, passes
 from hermetic.audit.findings import Severity
+from hermetic.audit.hops import INTERNET, Path, path_of
 from hermetic.audit.policy import Policy
 
 # One in each half of the address space, so that two halves of a default route are seen. Azure computes with them;
@@ -79,9 +81,9 @@ def _judged(
         return cannot_say(around.id, "NextHopNotSeen", f"the next hop to {destination} was not answered", seen)
     answer, hop = seen.value, hop_of(seen.value.next_hop_type)
     words = f"the next hop to {destination} is {answer.next_hop_type} {answer.next_hop_ip_address or ''}".strip()
-    if hop is Hop.DROPPED:
+    if hop is NextHopKind.DROPPED:
         return passes(around.id, "NoNextHop", words, seen)
-    if hop in {Hop.UNKNOWN, Hop.STAYS}:
+    if hop in {NextHopKind.UNKNOWN, NextHopKind.STAYS}:
         return cannot_say(around.id, "HopUnknown", f"{words}; where that leads is not known", seen)
     if (answer.next_hop_type or "").lower() == "internet":
         return _to_internet(around, methods, answer, words, seen)
@@ -113,6 +115,7 @@ def _to_internet(around: Surroundings, methods: Methods, answer: NextHop, words:
     return fails(around.id, "IdleRoute", f"{words}, by a route of ours", seen, paths=paths, severity=severity)
 
 
-def _path(around: Surroundings, answer: NextHop) -> str:
-    hop = f"{answer.next_hop_type} {answer.next_hop_ip_address or ''}".strip()
-    return f"subnet {name_of(around.id)} -> {hop}" + ("" if hop.lower() == "internet" else " -> internet")
+def _path(around: Surroundings, answer: NextHop) -> Path:
+    hop = next_hop(answer.next_hop_type, f"{answer.next_hop_type} {answer.next_hop_ip_address or ''}".strip())
+    beyond = () if hop.label.lower() == "internet" else (INTERNET,)
+    return path_of(hops.subnet(name_of(around.id)), hop, *beyond)

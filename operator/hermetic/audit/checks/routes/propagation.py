@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from hermetic.audit import hops
 from hermetic.audit.checks.routes.subnet_tables import Served, each_table
 from hermetic.audit.checks.topology.gateway_finding import gateways_in
 from hermetic.audit.checks.topology.hubs import hub_connections, joins
 from hermetic.audit.cluster_scope import ScopedSubnet, each_subnet
 from hermetic.audit.egress.firewall import declared_addresses, leads_to_the_firewall
-from hermetic.audit.egress.routes import Hop
+from hermetic.audit.egress.routes import NextHopKind
 from hermetic.audit.egress.subnet_context import Surroundings
 from hermetic.audit.estate.arm_ids import name_of, parent_of
 from hermetic.audit.estate.azure.vnet import Peering, Subnet, VirtualNetwork
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.observation import Look, Seen
 from hermetic.audit.evaluation import Judgement, fails, passes
+from hermetic.audit.hops import INTERNET, path_of
 from hermetic.audit.policy import Policy
 
 ROUTE_SERVER_SUBNET = "routeserversubnet"
@@ -63,7 +65,7 @@ def _in_reach(
             f"disableBgpRoutePropagation is not true, and routes may be learned from {', '.join(gateways)}",
             look,
             paths=(
-                f"subnet {name_of(one)} -> {gateway} -> learned default route"
+                path_of(hops.subnet(name_of(one)), hops.gateway(gateway), "learned default route")
                 for one in subnets
                 for gateway in gateways
             ),
@@ -97,7 +99,7 @@ def table_missing(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     def without_table(scoped: ScopedSubnet, subnet: Subnet) -> Iterator[Judgement]:
         if subnet.route_table is None:
             words = "no route table: only Azure's own default route, which leads to the internet"
-            path = f"subnet {subnet.name} -> system route 0.0.0.0/0 -> internet"
+            path = path_of(hops.subnet(subnet.name), "system route 0.0.0.0/0", INTERNET)
             yield fails(scoped.id, "NoRouteTable", words, scoped.seen, paths=(path,))
 
     def judge(served: Served) -> Iterator[Judgement]:
@@ -120,6 +122,6 @@ def _unrouted(around: Surroundings, firewall: tuple[str, ...]) -> Iterator[str]:
         ways = [way for way in around.ways if way.is_default and way.prefix and way.prefix.version == version]
         is_used = version == 4 or around.ground.has_v6
         if is_used and not (
-            ways and all(way.hop is Hop.DROPPED or leads_to_the_firewall(way, firewall) for way in ways)
+            ways and all(way.hop is NextHopKind.DROPPED or leads_to_the_firewall(way, firewall) for way in ways)
         ):
             yield prefix

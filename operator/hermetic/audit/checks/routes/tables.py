@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from hermetic.audit import hops
 from hermetic.audit.checks.routes.subnet_tables import Served, each_table
 from hermetic.audit.egress.firewall import declared_addresses, leads_to_the_firewall
 from hermetic.audit.egress.methods import Methods, methods_of
-from hermetic.audit.egress.routes import Hop, Way
+from hermetic.audit.egress.routes import NextHopKind, Way
 from hermetic.audit.estate.arm_ids import name_of
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.evaluation import Judgement, cannot_say, fails, passes
 from hermetic.audit.findings import Severity
+from hermetic.audit.hops import INTERNET, Hop, Path, path_of
 from hermetic.audit.policy import Policy
 
 
@@ -20,7 +22,7 @@ def default_to_internet(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     methods = methods_of(estate, policy)
 
     def judge(served: Served) -> Iterator[Judgement]:
-        found = [way for way in _ways(served) if way.is_default and way.hop is Hop.INTERNET]
+        found = [way for way in _ways(served) if way.is_default and way.hop is NextHopKind.INTERNET]
         carried = served.lets_out(methods)
         for way in found:
             words = "a method or default outbound access carries it" if carried else "nothing carries it today"
@@ -29,7 +31,7 @@ def default_to_internet(estate: Estate, policy: Policy) -> Iterator[Judgement]:
                 "DefaultToInternet",
                 f"route {way.route.name}: {way.words}; {words}",
                 served.seen,
-                paths=_paths(served, "internet"),
+                paths=_paths(served, INTERNET),
                 severity=None if carried else Severity.MEDIUM,
                 fill={"RULE_NAME": way.route.name},
             )
@@ -43,14 +45,14 @@ def default_to_appliance(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     """A default route to anything but nowhere; in the profile `filtered`, the declared firewall is allowed."""
 
     def judge(served: Served) -> Iterator[Judgement]:
-        defaults = [way for way in _ways(served) if way.is_default and way.hop is not Hop.INTERNET]
+        defaults = [way for way in _ways(served) if way.is_default and way.hop is not NextHopKind.INTERNET]
         addresses, looks = declared_addresses(estate, policy)
         unseen = [look for look in looks if look.problem is not None]
         for way in defaults:
             if leads_to_the_firewall(way, addresses):
                 words = "the default route leads to the declared firewall"
                 yield passes(served.table.id, "ToTheFirewall", words, served.seen, *looks)
-            elif unseen and way.hop is Hop.FORWARDED:
+            elif unseen and way.hop is NextHopKind.FORWARDED:
                 words = "whether the default route leads to the declared firewall could not be seen"
                 yield cannot_say(served.table.id, "FirewallNotSeen", words, *unseen)
             else:
@@ -63,14 +65,14 @@ def default_to_appliance(estate: Estate, policy: Policy) -> Iterator[Judgement]:
 
 
 def _default(served: Served, way: Way) -> Judgement:
-    if way.hop is Hop.DROPPED:
+    if way.hop is NextHopKind.DROPPED:
         return passes(served.table.id, "DefaultToNowhere", f"{way.words}", served.seen)
-    if way.hop is Hop.STAYS:
+    if way.hop is NextHopKind.STAYS:
         words = f"route {way.route.name}: {way.words}; what becomes of such packets is not documented"
         return cannot_say(served.table.id, "DefaultStays", words, served.seen)
-    reason = "DefaultToUnknownHop" if way.hop is Hop.UNKNOWN else "DefaultToAppliance"
+    reason = "DefaultToUnknownHop" if way.hop is NextHopKind.UNKNOWN else "DefaultToAppliance"
     words = f"route {way.route.name}: {way.words}; whoever runs what stands there decides about the internet"
-    paths = _paths(served, f"{way.route.next_hop_type} {way.route.next_hop_ip_address or ''}".strip(), "internet")
+    paths = _paths(served, way.next_hop, INTERNET)
     return fails(served.table.id, reason, words, served.seen, paths=paths, fill={"RULE_NAME": way.route.name})
 
 
@@ -90,22 +92,22 @@ def split_default(estate: Estate, policy: Policy) -> Iterator[Judgement]:
 
 
 def _split(served: Served, way: Way, methods: Methods) -> Judgement:
-    if way.hop is Hop.DROPPED:
+    if way.hop is NextHopKind.DROPPED:
         return passes(served.table.id, "PublicPrefixToNowhere", f"{way.words}", served.seen)
     if not way.route.address_prefix:
         words = f"route {way.route.name} names no prefix"
         return cannot_say(served.table.id, "PrefixUnknown", words, served.seen)
-    if way.hop is Hop.STAYS:
+    if way.hop is NextHopKind.STAYS:
         words = f"route {way.route.name}: {way.words}; what becomes of such packets is not documented"
         return cannot_say(served.table.id, "PublicPrefixStays", words, served.seen)
     reason = "ServiceTag" if way.prefix is None else "PublicPrefix"
-    carried = way.hop is Hop.INTERNET and served.lets_out(methods)
+    carried = way.hop is NextHopKind.INTERNET and served.lets_out(methods)
     return fails(
         served.table.id,
         reason,
         f"route {way.route.name}: {way.words}; it is longer than a default route to nowhere, and wins",
         served.seen,
-        paths=_paths(served, f"{way.route.next_hop_type} {way.route.next_hop_ip_address or ''}".strip()),
+        paths=_paths(served, way.next_hop),
         severity=Severity.CRITICAL if carried else None,
         fill={"RULE_NAME": way.route.name},
     )
@@ -117,5 +119,5 @@ def _ways(served: Served) -> tuple[Way, ...]:
     return tuple(dict.fromkeys(way for ways in per_subnet for way in ways))
 
 
-def _paths(served: Served, *hops: str) -> tuple[str, ...]:
-    return tuple(" -> ".join((f"subnet {name_of(one.id)}", *hops)) for one in served.subnets)
+def _paths(served: Served, *places: Hop) -> tuple[Path, ...]:
+    return tuple(path_of(hops.subnet(name_of(one.id)), *places) for one in served.subnets)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from hermetic.audit import hops
 from hermetic.audit.cluster_scope import cluster_of, network_ids_of, node_group_of
 from hermetic.audit.egress.resource_lookup import in_home_subscriptions
 from hermetic.audit.estate.arm_ids import is_below, name_of
@@ -13,6 +14,7 @@ from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.observation import merged
 from hermetic.audit.evaluation import Judgement, cannot_say, fails
 from hermetic.audit.findings import Severity
+from hermetic.audit.hops import path_of
 from hermetic.audit.policy import Policy
 from hermetic.audit.reachable_networks import each_or_none
 
@@ -41,7 +43,7 @@ def _judge(estate: Estate, policy: Policy, capture: PacketCapture) -> Iterator[J
         yield cannot_say(capture.id, "TargetNotNamed", "the capture does not name its target", capture)
     elif account and not policy.owns(account, *ours):
         words = f"packets of {name_of(capture.target)} are kept at {account}, which is not ours"
-        path = f"{name_of(capture.target)} -> packet capture -> storage of others"
+        path = path_of(name_of(capture.target), "packet capture", hops.storage("storage of others"))
         yield fails(capture.id, "CaptureSentAway", words, capture, paths=(path,))
     else:
         words = f"packets of {name_of(capture.target)} are captured, and kept at {account or 'the machine itself'}"

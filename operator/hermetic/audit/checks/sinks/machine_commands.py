@@ -10,12 +10,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from hermetic.audit import hops
 from hermetic.audit.estate.arm_ids import name_of
 from hermetic.audit.estate.azure.machines import InstanceView, Machine, MachineAgent, OwnExtension, ScaleSetInstance
 from hermetic.audit.estate.azure.vnet import ExtensionSettings, MachineExtension, ScaleSet
 from hermetic.audit.estate.observation import Listing, Look
 from hermetic.audit.evaluation import Judgement, cannot_say, fails, unreadable
 from hermetic.audit.findings import Severity
+from hermetic.audit.hops import NODE, path_of
 from hermetic.errors import FactDamaged
 
 OF_AKS = {
@@ -82,7 +84,9 @@ def beyond_the_list(machine: Machine, listed: Sequence[MachineExtension]) -> Ite
 
 def _findings(machine: Machine, known: Sequence[MachineExtension]) -> Iterator[Judgement]:
     found = list(_beside(machine, known))
-    path = f"machine {_name(machine)} -> extension or run command -> node -> whatever its code calls"
+    path = path_of(
+        hops.machine(f"machine {_name(machine)}"), "extension or run command", NODE, "whatever its code calls"
+    )
     if others := [one.words for one in found if not one.is_agent]:
         words = f"machine {_name(machine)} has code that is not that of AKS: {', '.join(others)}"
         yield fails(machine.id, "CodeOnOneMachine", words, machine, paths=(path,))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from hermetic.audit import hops
 from hermetic.audit.checks.sinks import machine_commands
 from hermetic.audit.checks.sinks.machine_commands import NODE_SCRIPT, OF_AKS, OF_MICROSOFT, STARTS_NODES
 from hermetic.audit.cluster_scope import instances_of, pools_of, scale_sets_of, whole_or_unknown
@@ -17,8 +18,10 @@ from hermetic.audit.estate.observation import Listing, Look
 from hermetic.audit.evaluation import Judgement, cannot_say, fails, passes, whatever_is_damaged
 from hermetic.audit.findings import Severity
 from hermetic.audit.held_identities import standing_machines
+from hermetic.audit.hops import NODE, Hop, path_of
 from hermetic.audit.policy import Policy
 from hermetic.audit.reachable_networks import each_or_none, throughout
+from hermetic.audit.topology import PlaceKind
 
 
 def extensions(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
@@ -31,8 +34,8 @@ def extensions(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
         profile = scale_set.virtual_machine_profile or MachineProfile()
         found = profile.extension_profile.extensions if profile.extension_profile is not None else []
         instances = instances_of(estate, scale_set)
-        word = f"scale set {scale_set.name}"
-        yield from _extensions(scale_set.id, word, found, (scale_set, instances), {NODE_SCRIPT})
+        at = Hop(PlaceKind.OTHER, f"scale set {scale_set.name}")
+        yield from _extensions(scale_set.id, at, found, (scale_set, instances), {NODE_SCRIPT})
         yield from machine_commands.beyond_the_model(scale_set, instances, found)
 
     none = "the node resource group holds no scale set"
@@ -56,18 +59,18 @@ def _of_machine(machine: VirtualMachine, listed: Listing[VirtualMachineExtension
     found = [one.code or MachineExtension(name=one.name) for one in listed]
     scripts = {one.name.lower() for one in found if _kind_of(one) in STARTS_NODES}
     known = scripts if len(scripts) == 1 else set[str]()
-    word = f"machine {name_of(machine.id)}"
-    yield from _extensions(machine.id, word, found, (listed, machine, *listed.items), known)
+    at = hops.machine(f"machine {name_of(machine.id)}")
+    yield from _extensions(machine.id, at, found, (listed, machine, *listed.items), known)
     yield from machine_commands.beyond_the_list(machine, found)
 
 
 def _extensions(
-    holder: str, word: str, found: Sequence[MachineExtension], looks: tuple[Look, ...], scripts: set[str]
+    holder: str, at: Hop, found: Sequence[MachineExtension], looks: tuple[Look, ...], scripts: set[str]
 ) -> Iterator[Judgement]:
     """`scripts`: names, in lower case, of the custom scripts that are taken for the one of AKS."""
     agents = [_words(one) for one in found if _is_agent(one)]
     others = [_words(one) for one in found if not _is_of_aks(one, scripts) and not _is_agent(one)]
-    path = f"{word} -> extension -> node -> whatever its code calls"
+    path = path_of(at, "extension", NODE, "whatever its code calls")
     if others:
         words = f"extensions that are not those of AKS: {', '.join(others)}"
         yield fails(holder, "ExtensionOfOthers", words, *looks, paths=(path,))
@@ -126,7 +129,7 @@ def _kept(estate: Estate, policy: Policy, scale_set: ScaleSet, uri: str) -> Judg
     words = f"the serial console is kept at {uri}, and no storage account of ours is called {name!r}"
     if accounts.problem is not None:
         return cannot_say(scale_set.id, "AccountNotSeen", words, accounts, scale_set)
-    path = f"node -> serial console -> storage account {name} of others"
+    path = path_of(NODE, "serial console", hops.storage(f"storage account {name} of others"))
     return fails(scale_set.id, "ForeignAccount", words, scale_set, accounts, paths=(path,))
 
 
@@ -139,7 +142,7 @@ def taps(estate: Estate, policy: Policy) -> Iterator[Judgement]:
         if found:
             tapped = True
             words = f"its packets are copied to {', '.join(found)}"
-            path = f"{name_of(nic.id)} -> virtual network tap -> its collector"
+            path = path_of(name_of(nic.id), "virtual network tap", "its collector")
             fill = {"ATTACHED_ID": [one.id for one in nic.tap_configurations if one.id]}
             yield fails(nic.id, "Tapped", words, nic, paths=(path,), fill=fill)
     every = (*looks, *broken)

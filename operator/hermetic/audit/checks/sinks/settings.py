@@ -16,6 +16,7 @@ from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.observation import Look
 from hermetic.audit.estate.questions import Trouble
 from hermetic.audit.evaluation import Judgement, cannot_say, fails, passes, whatever_is_damaged
+from hermetic.audit.hops import path_of
 from hermetic.audit.policy import Policy
 from hermetic.audit.registry_storage_scope import account_ids, registry_ids
 
@@ -109,5 +110,5 @@ def _sent(estate: Estate, policy: Policy, resource: str, sinks: list[tuple[str, 
         words = f"logs go to {', '.join(f'{word} {name_of(one)}' for word, one in sinks)}, in subscriptions of ours"
         return passes(resource, "OurSink", words, look)
     words = f"logs are sent to what is not ours: {', '.join(f'{word} {one}' for word, one in others)}"
-    paths = tuple(f"cluster -> azure monitor -> {word} of another subscription" for word, _ in others)
+    paths = tuple(path_of("cluster", "azure monitor", f"{word} of another subscription") for word, _ in others)
     return fails(resource, "ForeignSink", words, look, paths=paths)

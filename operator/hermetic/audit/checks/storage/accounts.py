@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from hermetic.audit import hops
 from hermetic.audit.estate.azure.storage import AccountRules, StorageAccount
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.observation import Seen
 from hermetic.audit.evaluation import Judgement, cannot_say, fails, passes
 from hermetic.audit.findings import Severity
+from hermetic.audit.hops import INTERNET, STORAGE, path_of
 from hermetic.audit.policy import Policy
 from hermetic.audit.registry_storage_scope import each_account
 
@@ -29,7 +31,7 @@ def public(estate: Estate, policy: Policy) -> Iterator[Judgement]:
         rules = seen.value.network_acls if seen.value else None
         if access.lower() not in CLOSED:
             words = f"publicNetworkAccess is {access or 'absent, which means Enabled'}"
-            yield fails(seen.target, "PublicAccess", words, seen, paths=("internet -> storage",))
+            yield fails(seen.target, "PublicAccess", words, seen, paths=(path_of(INTERNET, STORAGE),))
         elif rules is None:
             yield cannot_say(seen.target, "RulesNotSeen", "the answer does not hold the network rules", seen)
         else:
@@ -44,7 +46,9 @@ def _rules(seen: Seen[StorageAccount], rules: AccountRules) -> Iterator[Judgemen
     odd = [word for word in _bypasses(rules) if word not in BYPASSES]
     if let_in:
         words = f"public access is off, and yet: {'; '.join(let_in)}"
-        yield fails(seen.target, "TrustedAccess", words, seen, paths=("azure services -> storage",))
+        yield fails(
+            seen.target, "TrustedAccess", words, seen, paths=(path_of(hops.service("azure services"), STORAGE),)
+        )
     elif odd:
         yield cannot_say(seen.target, "BypassUnknown", f"bypass {', '.join(odd)} is not known", seen)
     elif behind:
@@ -89,7 +93,9 @@ def copy_scope(estate: Estate, policy: Policy) -> Iterator[Judgement]:
         if scope.lower() == ANYWHERE:
             said.append(f"allowedCopyScope is {scope}: copies may go to any account")
         if said:
-            yield fails(seen.target, "CopiesLeave", "; ".join(said), seen, paths=("storage -> copy -> other account",))
+            yield fails(
+                seen.target, "CopiesLeave", "; ".join(said), seen, paths=(path_of(STORAGE, "copy", "other account"),)
+            )
         elif scope.lower() not in COPY_SCOPES:
             yield cannot_say(seen.target, "ScopeUnknown", f"allowedCopyScope {scope!r} is not known", seen)
         else:

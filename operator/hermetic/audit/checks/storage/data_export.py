@@ -12,6 +12,7 @@ from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.observation import Missing, Seen
 from hermetic.audit.evaluation import Judgement, cannot_say, does_not_apply, fails, passes, unreadable
 from hermetic.audit.findings import Severity
+from hermetic.audit.hops import INTERNET, POD, STORAGE, path_of
 from hermetic.audit.policy import Policy
 from hermetic.audit.registry_storage_scope import each_account
 from hermetic.errors import FactDamaged
@@ -56,7 +57,7 @@ def _replication(estate: Estate, policy: Policy, seen: Seen[StorageAccount]) -> 
             f"{words}, which is not looked at" if ours else words,
             seen,
             every,
-            paths=("pod -> storage -> replication -> other account",),
+            paths=(path_of(POD, STORAGE, "replication", "other account"),),
             severity=Severity.MEDIUM if ours else None,
             fill={"RULE_NAME": name},
         )
@@ -86,7 +87,7 @@ def local_users(estate: Estate, policy: Policy) -> Iterator[Judgement]:
             names = ", ".join(one.name or "one without a name" for one in users)
             if names:
                 words = f"local users sign in by SFTP, without Entra ID: {names}"
-                path = "pod -> storage -> sftp user"
+                path = path_of(POD, STORAGE, "sftp user")
                 fill = {"RULE_NAME": [one.name for one in users if one.name]}
                 yield fails(seen.target, "LocalUsers", words, seen, users, paths=(path,), fill=fill)
             else:
@@ -114,7 +115,7 @@ def static_website(estate: Estate, policy: Policy) -> Iterator[Judgement]:
         else:
             is_closed = account is not None and (account.public_network_access or "").lower() in CLOSED
             words = "what lies in $web is served without a login" + ("; public access is off" if is_closed else "")
-            severity, path = None if is_closed else Severity.HIGH, "pod -> storage -> static website -> internet"
+            severity, path = None if is_closed else Severity.HIGH, path_of(POD, STORAGE, "static website", INTERNET)
             yield fails(seen.target, "Website", words, seen, service, paths=(path,), severity=severity)
 
     yield from each_account(estate, policy, judge)

@@ -9,6 +9,7 @@ from hermetic.audit.estate.azure.storage import FileShare, NfsProperties
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.observation import Seen
 from hermetic.audit.evaluation import Judgement, cannot_say, does_not_apply, fails, passes
+from hermetic.audit.hops import INTERNET, STORAGE, path_of
 from hermetic.audit.policy import Policy
 from hermetic.audit.registry_storage_scope import each_share
 
@@ -23,7 +24,7 @@ def public(estate: Estate, policy: Policy) -> Iterator[Judgement]:
         strange = [one for one in listed if not is_of_the_cluster(estate, one)]
         if access.lower() != "disabled":
             words = f"publicNetworkAccess is {access or 'absent'}"
-            yield fails(seen.target, "PublicAccess", words, seen, paths=("internet -> storage",))
+            yield fails(seen.target, "PublicAccess", words, seen, paths=(path_of(INTERNET, STORAGE),))
         elif strange and (gap := next((look for look in subnets_of(estate)[1] if look.problem), None)) is not None:
             yield cannot_say(seen.target, "SubnetsNotSeen", "whose subnets it lets in was not seen whole", gap)
         elif strange:

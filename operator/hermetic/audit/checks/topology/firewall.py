@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from hermetic.audit import hops
 from hermetic.audit.checks.topology.firewall_rules import rules_of
 from hermetic.audit.checks.topology.hubs import Joined, hub_connections, joins
 from hermetic.audit.cluster_scope import network_ids_of, peerings_of, subnets_of, whole_or_unknown
@@ -14,17 +15,19 @@ from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.observation import Look
 from hermetic.audit.evaluation import Judgement, cannot_say, fails, passes
 from hermetic.audit.findings import Severity
+from hermetic.audit.hops import INTERNET, NODE_SUBNETS, Hop, Path, path_of
 from hermetic.audit.policy import Policy
 from hermetic.audit.reachable_networks import is_in, reached_network_ids, throughout
+from hermetic.audit.topology import PlaceKind
 
 
 def in_path(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     """Every firewall in the network, in a peer, in a connected hub, or behind a route; and the declared one's rules."""
     firewalls = throughout(estate, policy, AzureFirewall)
     others = firewalls.where(lambda one: not _is_declared(one.id, policy))
-    hops, tables = _next_hops(estate)
+    next_hops, tables = _next_hops(estate)
     for firewall in others:
-        yield from _reached(estate, policy, firewall, hops)
+        yield from _reached(estate, policy, firewall, next_hops)
     if policy.profile == "filtered":
         yield from _declared(estate, policy)
     looks = (firewalls, peerings_of(estate), *tables)
@@ -51,25 +54,29 @@ def _next_hops(estate: Estate) -> tuple[frozenset[str], tuple[Look, ...]]:
     return frozenset(one.next_hop_ip_address for one in routes if one.next_hop_ip_address), (*subnets, *tables)
 
 
-def _reached(estate: Estate, policy: Policy, firewall: AzureFirewall, hops: frozenset[str]) -> Iterator[Judgement]:
+def _reached(estate: Estate, policy: Policy, firewall: AzureFirewall, next_hops: frozenset[str]) -> Iterator[Judgement]:
     looks: tuple[Look, ...] = (firewall,)
     own = frozenset(one.lower() for one in network_ids_of(estate))
-    way = ""
+    way: Path = ()
     if is_in(firewall.subnet_ids, own):
-        way = "node subnets"
+        way = (NODE_SUBNETS,)
     elif is_in(firewall.subnet_ids, reached_network_ids(estate)):
-        way = "node subnets -> peering"
-    elif hops & set(firewall.private_addresses):
-        way = "node subnets -> route table"
+        way = path_of(NODE_SUBNETS, hops.peer("peering"))
+    elif next_hops & set(firewall.private_addresses):
+        way = path_of(NODE_SUBNETS, Hop(PlaceKind.ROUTE_TABLE, "route table"))
     elif firewall.virtual_hub is not None:
         joined = hub_connections(estate, policy)
         looks = (firewall, joined)
         if any(is_below(f"{one.connection.id}/", firewall.virtual_hub.id) and _is_ours(estate, one) for one in joined):
-            way = f"node subnets -> virtual hub {name_of(firewall.virtual_hub.id)}"
+            way = path_of(NODE_SUBNETS, hops.peer(f"virtual hub {name_of(firewall.virtual_hub.id)}"))
     if way:
         words = "packets can come to this firewall; whether they leave is up to its rules"
         yield fails(
-            firewall.id, "FirewallInReach", words, *looks, paths=(f"{way} -> firewall {firewall.name} -> internet",)
+            firewall.id,
+            "FirewallInReach",
+            words,
+            *looks,
+            paths=(path_of(*way, hops.firewall(f"firewall {firewall.name}"), INTERNET),),
         )
     else:
         yield passes(firewall.id, "OutOfReach", "no peering, hub or route leads to it", *looks, peerings_of(estate))
@@ -89,7 +96,9 @@ def _declared(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     rules = rules_of(estate, seen.value)
     looks = (seen, *rules.looks)
     if rules.wide:
-        path = f"node subnets -> peering -> firewall {name_of(policy.firewall)} -> internet"
+        path = path_of(
+            NODE_SUBNETS, hops.peer("peering"), hops.firewall(f"firewall {name_of(policy.firewall)}"), INTERNET
+        )
         words = f"rules let anything out: {'; '.join(rules.wide)}"
         critical = Severity.CRITICAL
         yield fails(

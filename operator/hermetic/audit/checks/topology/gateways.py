@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 
+from hermetic.audit import hops
 from hermetic.audit.checks.topology.gateway_finding import connections_of, distant_networks, gateways_in
 from hermetic.audit.cluster_scope import missing, network_ids_of, whole_or_unknown
 from hermetic.audit.egress.address_ranges import Space, space, union, without
@@ -17,8 +18,10 @@ from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.observation import Seen
 from hermetic.audit.evaluation import Judgement, cannot_say, does_not_apply, fails, passes
 from hermetic.audit.findings import Severity
+from hermetic.audit.hops import INTERNET, ON_PREMISES, Hop, path_of
 from hermetic.audit.policy import Policy
 from hermetic.audit.reachable_networks import each_network
+from hermetic.audit.topology import PlaceKind
 
 
 def present(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
@@ -39,7 +42,7 @@ def present(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
 def _present(estate: Estate, gateway: VirtualNetworkGateway) -> Judgement:
     up = [one for one in connections_of(estate, gateway) if not _is_down(one)]
     words = f"{gateway.gateway_type or 'a'} gateway with {len(up)} connection(s) that may be up"
-    path = f"vnet of the cluster -> gateway {gateway.name} -> on-prem"
+    path = path_of(hops.vnet("of the cluster"), hops.gateway(f"gateway {gateway.name}"), ON_PREMISES)
     severity = Severity.HIGH if up else Severity.MEDIUM
     return fails(gateway.id, "GatewayPresent", words, gateway, paths=(path,), severity=severity)
 
@@ -66,7 +69,11 @@ def connections(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
 def _connection(gateway: VirtualNetworkGateway, seen: Seen[Connection]) -> Judgement:
     status = seen.value.connection_status if seen.value is not None else None
     if (status or "").lower() == "connected":
-        path = f"vnet of the cluster -> gateway {gateway.name} -> on-prem by {name_of(seen.target)}"
+        path = path_of(
+            hops.vnet("of the cluster"),
+            hops.gateway(f"gateway {gateway.name}"),
+            Hop(PlaceKind.ON_PREMISES, f"on-prem by {name_of(seen.target)}"),
+        )
         return fails(seen.target, "Connected", "the connection is up", seen, paths=(path,))
     if seen.value is not None and _is_down(seen):
         return passes(seen.target, "NotConnected", "the connection is down", seen)
@@ -81,7 +88,7 @@ def clients(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
         pool = configuration.vpn_client_address_pool if configuration is not None else None
         if pool is not None and pool.address_prefixes:
             words = f"clients get addresses of {', '.join(pool.address_prefixes)}"
-            path = f"vnet of the cluster -> gateway {gateway.name} -> vpn client -> internet"
+            path = path_of(hops.vnet("of the cluster"), hops.gateway(f"gateway {gateway.name}"), "vpn client", INTERNET)
             yield fails(gateway.id, "PointToSite", words, gateway, paths=(path,))
         else:
             yield passes(gateway.id, "NoClients", "no client address pool is set", gateway)
@@ -94,7 +101,7 @@ def forced_tunnel(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
 
     def judge(gateway: VirtualNetworkGateway) -> Iterator[Judgement]:
         learned = estate.asked(LearnedRoutes, gateway.id)
-        path = f"vnet of the cluster -> gateway {gateway.name} -> on-prem -> internet"
+        path = path_of(hops.vnet("of the cluster"), hops.gateway(f"gateway {gateway.name}"), ON_PREMISES, INTERNET)
         site = gateway.gateway_default_site
         public = _public_prefixes(learned, _own_space(estate, gateway))
         if site is not None:

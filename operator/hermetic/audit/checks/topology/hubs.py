@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from hermetic.audit import hops
 from hermetic.audit.egress.prefixes import is_default
 from hermetic.audit.egress.prefixes import network as prefix_of
+from hermetic.audit.egress.routes import next_hop
 from hermetic.audit.estate.arm_ids import name_of, same_id
 from hermetic.audit.estate.azure.hubs import HubConnection, HubRoutes, VirtualHub
 from hermetic.audit.estate.azure.vnet import Peering, VirtualNetwork
@@ -14,6 +16,7 @@ from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.observation import Listing, Seen
 from hermetic.audit.estate.questions import Problem, Trouble
 from hermetic.audit.evaluation import Judgement, fails, whatever_is_damaged
+from hermetic.audit.hops import INTERNET, path_of
 from hermetic.audit.policy import Policy
 from hermetic.audit.reachable_networks import each_network, each_or_none, throughout
 
@@ -82,7 +85,7 @@ def _by_peering(network: Seen[VirtualNetwork], peering: Peering) -> Iterator[Jud
     words = (
         f"peering {peering.name} is that of a virtual hub ({hub}); the hub itself is in no subscription that was read"
     )
-    path = f"vnet {name_of(network.target)} -> virtual hub {hub}"
+    path = path_of(hops.vnet(name_of(network.target)), hops.peer(f"virtual hub {hub}"))
     yield fails(peering.id, "HubPeering", words, peering, paths=(path,))
 
 
@@ -94,8 +97,8 @@ def _judge(estate: Estate, network: Seen[VirtualNetwork], joined: Joined) -> Ite
         words += ", which may hand its default route down (enableInternetSecurity)"
     if hop:
         words += f"; its default route leads to {hop}"
-    path = f"vnet {name_of(network.target)} -> virtual hub {joined.hub.name}"
-    path += f" -> {hop.lower()} -> internet" if hop else ""
+    path = path_of(hops.vnet(name_of(network.target)), hops.peer(f"virtual hub {joined.hub.name}"))
+    path += (next_hop(hop, hop.lower()), INTERNET) if hop else ()
     yield fails(connection.id, "HubConnected", words, connection, paths=(path,))
 
 

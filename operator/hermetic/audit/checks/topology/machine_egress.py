@@ -16,7 +16,7 @@ from hermetic.audit.egress.methods import (
     by_subnet,
 )
 from hermetic.audit.egress.resource_lookup import each_of, readable, values_of
-from hermetic.audit.egress.routes import Hop, Way, public_ways
+from hermetic.audit.egress.routes import NextHopKind, Way, public_ways
 from hermetic.audit.egress.subnet_context import local_space
 from hermetic.audit.estate.arm_ids import parent_of
 from hermetic.audit.estate.azure.balancing import LoadBalancer, NatGateway, ServiceGateway
@@ -24,6 +24,7 @@ from hermetic.audit.estate.azure.routing import RouteTable
 from hermetic.audit.estate.azure.vnet import Subnet, VirtualNetwork
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.observation import Look
+from hermetic.audit.hops import DEFAULT_OUTBOUND, Path, path_of
 from hermetic.audit.policy import Policy
 from hermetic.audit.reachable_networks import throughout
 
@@ -31,8 +32,8 @@ T = TypeVar("T")
 V = TypeVar("V")
 
 
-def ways_out(estate: Estate, policy: Policy, machine: Machine) -> tuple[tuple[str, ...], tuple[Look, ...]]:
-    """In words, every way of every interface; and what was read for it: with a problem there, there may be more.
+def ways_out(estate: Estate, policy: Policy, machine: Machine) -> tuple[tuple[Path, ...], tuple[Look, ...]]:
+    """Every way of every interface; and what was read for it: with a problem there, there may be more.
 
     A subnet of the cluster is judged for itself, and so is its route table, whoever else goes by it: what these let out
     is no news about this machine.
@@ -46,17 +47,17 @@ def ways_out(estate: Estate, policy: Policy, machine: Machine) -> tuple[tuple[st
     return tuple(dict.fromkeys(ways)), tuple(looks)
 
 
-def _of_balancers(estate: Estate, pool_ids: Iterable[str], looks: list[Look]) -> Iterator[str]:
+def _of_balancers(estate: Estate, pool_ids: Iterable[str], looks: list[Look]) -> Iterator[Path]:
     pools = frozenset(one.lower() for one in pool_ids)
     for balancer_id in sorted({parent_of(one) for one in pools}):
         seen = estate.one(LoadBalancer, balancer_id)
         looks.append(seen)
         yield from (
-            method.words for _, method in each_of(values_of((seen,)), lambda one: by_balancer(one, pools), looks)
+            (method.hop,) for _, method in each_of(values_of((seen,)), lambda one: by_balancer(one, pools), looks)
         )
 
 
-def _of_place(estate: Estate, policy: Policy, subnet_id: str, looks: list[Look]) -> Iterator[str]:
+def _of_place(estate: Estate, policy: Policy, subnet_id: str, looks: list[Look]) -> Iterator[Path]:
     """What a subnet, or its network, lends all its machines."""
     subnet, network = estate.one(Subnet, subnet_id), estate.one(VirtualNetwork, parent_of(subnet_id))
     nat, service = throughout(estate, policy, NatGateway), throughout(estate, policy, ServiceGateway)
@@ -69,17 +70,17 @@ def _of_place(estate: Estate, policy: Policy, subnet_id: str, looks: list[Look])
         *each_of(service, by_service_gateway, looks),
     ):
         if place.lower() in places:
-            yield method.words
+            yield (method.hop,)
     yield from each_of(values_of((subnet,)), _by_default, looks)
     yield from each_of(values_of((subnet,)), lambda one: _routed(estate, policy, subnet_id, one, looks), looks)
 
 
-def _by_default(subnet: Subnet) -> Iterator[str]:
+def _by_default(subnet: Subnet) -> Iterator[Path]:
     if subnet.default_outbound_access is not False:
-        yield "default outbound"
+        yield (DEFAULT_OUTBOUND,)
 
 
-def _routed(estate: Estate, policy: Policy, subnet_id: str, subnet: Subnet, looks: list[Look]) -> Iterator[str]:
+def _routed(estate: Estate, policy: Policy, subnet_id: str, subnet: Subnet, looks: list[Look]) -> Iterator[Path]:
     if subnet.route_table is None or subnet.route_table.id.lower() in _tables_of_the_cluster(estate):
         return
     seen = estate.one(RouteTable, subnet.route_table.id)
@@ -92,7 +93,7 @@ def _routed(estate: Estate, policy: Policy, subnet_id: str, subnet: Subnet, look
     unseen = any(look.problem is not None for look in firewall)
     for way in public_ways(routes, local_space(estate, subnet_id)):
         if way.leads_on and not (_may_lead_to_it(way) if unseen else leads_to_the_firewall(way, addresses)):
-            yield f"route {way.words}"
+            yield path_of(f"route {way.route.address_prefix}", way.next_hop)
 
 
 def _tables_of_the_cluster(estate: Estate) -> frozenset[str]:
@@ -104,4 +105,4 @@ def _tables_of_the_cluster(estate: Estate) -> frozenset[str]:
 
 
 def _may_lead_to_it(way: Way) -> bool:
-    return way.is_default and way.hop is Hop.FORWARDED
+    return way.is_default and way.hop is NextHopKind.FORWARDED

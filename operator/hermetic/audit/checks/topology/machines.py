@@ -21,6 +21,7 @@ from hermetic.audit.estate.azure.vnet import (
 )
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.observation import Listing, Look
+from hermetic.audit.hops import DEFAULT_OUTBOUND, PUBLIC_IP, Path
 from hermetic.audit.policy import Policy
 from hermetic.audit.reachable_networks import is_in, reached_network_ids, throughout
 
@@ -29,8 +30,8 @@ from hermetic.audit.reachable_networks import is_in, reached_network_ids, throug
 class Interface:
     """One way into a machine, and what it has by itself to get out.
 
-    `addresses` are private ones, empty for a model: its machines may have any of its subnets. `own_ways` says in words
-    which ways out the interface has by itself, `doubts` are looks that would have told of more. `pool_ids` are backend
+    `addresses` are private ones, empty for a model: its machines may have any of its subnets. `own_ways` are the
+    ways out that the interface has by itself, `doubts` are looks that would have told of more. `pool_ids` are backend
     pools of load balancers.
     """
 
@@ -38,7 +39,7 @@ class Interface:
     addresses: tuple[str, ...]
     group_id: str
     pool_ids: tuple[str, ...]
-    own_ways: tuple[str, ...]
+    own_ways: tuple[Path, ...]
     doubts: tuple[Look, ...] = ()
 
 
@@ -53,7 +54,7 @@ class Machine:
     id: str
     interfaces: tuple[Interface, ...]
     seen: tuple[Look, ...]
-    own_ways: tuple[str, ...] = ()
+    own_ways: tuple[Path, ...] = ()
     doubts: tuple[Look, ...] = ()
 
     @property
@@ -115,7 +116,7 @@ def _whole(estate: Estate, scale_set: ScaleSet, models: list[Interface]) -> Mach
     nics, public = instances_of(estate, scale_set), estate.every(ScaleSetPublicAddress, scale_set.id)
     doubts: list[Look] = [nics, public]
     instances = [one for _, one in readable(nics, lambda nic: _read(estate, nic), doubts)]
-    ways = ("public ip",) if public.items else ()
+    ways = ((PUBLIC_IP,),) if public.items else ()
     return Machine(scale_set.id, (*models, *instances), (scale_set,), ways, tuple(doubts))
 
 
@@ -130,9 +131,9 @@ def _of_interface(estate: Estate, nic: NetworkInterface) -> tuple[str, Interface
 
 
 def _read(estate: Estate, nic: NicFields) -> Interface:
-    ways = ["public ip"] if any(one.public_ip_address is not None for one in nic.ip_configurations) else []
+    ways: list[Path] = [(PUBLIC_IP,)] if any(one.public_ip_address is not None for one in nic.ip_configurations) else []
     by_default, looks = told(estate, nic)
-    ways += ["default outbound"] if by_default else []
+    ways += [(DEFAULT_OUTBOUND,)] if by_default else []
     untold = missing(f"{nic.id}: nobody tells defaultOutboundConnectivityEnabled of this interface")
     return Interface(
         nic.subnet_ids,
@@ -151,7 +152,7 @@ def _of_model(nic: ModelNic) -> Interface:
         (),
         nic.network_security_group.id if nic.network_security_group else "",
         _pools(nic.ip_configurations),
-        ("public ip",) if public else (),
+        ((PUBLIC_IP,),) if public else (),
     )
 
 

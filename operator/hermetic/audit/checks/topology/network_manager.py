@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
+from hermetic.audit import hops
 from hermetic.audit.checks.nsg.verdicts import firewall_looks
 from hermetic.audit.checks.topology.locked_node_group import Applied, applied_in_graph, rules_of
 from hermetic.audit.cluster_scope import missing, subnets_of
@@ -25,6 +26,7 @@ from hermetic.audit.estate.azure.vnet import VirtualNetwork
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.observation import Look, Seen, is_locked
 from hermetic.audit.evaluation import Judgement, cannot_say, fails, passes, whatever_is_damaged
+from hermetic.audit.hops import INTERNET, path_of
 from hermetic.audit.policy import Policy
 from hermetic.audit.reachable_networks import each_network
 
@@ -51,7 +53,7 @@ def connectivity(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
                 "ConnectivityApplied",
                 f"Network Manager joins this network with others: {names}",
                 *looks,
-                paths=(f"vnet {name_of(network.target)} -> peer vnet by network manager",),
+                paths=(path_of(hops.vnet(name_of(network.target)), hops.peer("peer vnet by network manager")),),
                 fill=_named(estate, network.target, [one.id for one in applied]),
             )
         else:
@@ -85,7 +87,7 @@ def _joined_behind_the_lock(estate: Estate, network: str) -> Iterator[Judgement]
     yield from _damaged(estate, network, applied)
     for one in applied.configurations:
         words = f"Network Manager joins {name_of(network)} with others: {name_of(one)}"
-        path = f"vnet {name_of(network)} -> peer vnet by network manager"
+        path = path_of(hops.vnet(name_of(network)), hops.peer("peer vnet by network manager"))
         fill = _named(estate, network, [one])
         yield fails(one, "ConnectivityApplied", words, *applied.looks, paths=(path,), fill=fill)
 
@@ -140,7 +142,7 @@ def _rule(resource: str, network: str, rule: AdminRule, looks: tuple[Look, ...])
             "AdminRuleAllows",
             f"admin rule {name}: {rule.access} outbound to public addresses",
             *looks,
-            paths=(f"vnet {name_of(network)} -> admin rule {name_of(name)} -> internet",),
+            paths=(path_of(hops.vnet(name_of(network)), f"admin rule {name_of(name)}", INTERNET),),
         )
     else:
         message = f"admin rule {name}: access {rule.access!r}, direction {rule.direction!r} are not known"
@@ -172,7 +174,7 @@ def _widened(
         elif around.ground.network_tag_leads_out:
             words = f"admin rule {names} always allows VirtualNetwork, which holds the internet for subnet"
             words += f" {name_of(scoped.id)}: a user-defined route to a default or public prefix widens the tag"
-            path = f"subnet {name_of(scoped.id)} -> admin rule {names} -> internet"
+            path = path_of(hops.subnet(name_of(scoped.id)), f"admin rule {names}", INTERNET)
             yield fails(resource, "AdminRuleAllows", words, *looks, paths=(path,))
 
 

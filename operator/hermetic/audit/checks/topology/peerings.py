@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 
+from hermetic.audit import hops
 from hermetic.audit.estate.arm_ids import name_of, same_id
 from hermetic.audit.estate.azure.network_members import InhabitedNetwork
 from hermetic.audit.estate.azure.vnet import Peering, VirtualNetwork
@@ -11,6 +12,7 @@ from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.observation import Listing, Seen
 from hermetic.audit.estate.questions import Problem, Trouble
 from hermetic.audit.evaluation import Judgement, cannot_say, fails, passes
+from hermetic.audit.hops import GATEWAY, ON_PREMISES, Path, path_of
 from hermetic.audit.policy import Policy
 from hermetic.audit.reachable_networks import each_network, each_or_none
 
@@ -30,7 +32,7 @@ def any_peering(estate: Estate, policy: Policy) -> Iterator[Judgement]:
                 "PeeringNotAllowed",
                 f"the network is joined with {remote or 'a network that the answer does not name'}",
                 peering,
-                paths=(f"vnet {name_of(network.target)} -> {_peer(peering)}",),
+                paths=(path_of(hops.vnet(name_of(network.target)), _peer(peering)),),
             )
         else:
             yield cannot_say(
@@ -44,7 +46,7 @@ def remote_gateway(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
     """Using the peer's gateway brings in whatever default route that gateway has learned."""
 
     def judge(network: Seen[VirtualNetwork], peering: Peering) -> Iterator[Judgement]:
-        path = f"vnet {name_of(network.target)} -> {_peer(peering)} -> gateway -> on-prem"
+        path = path_of(hops.vnet(name_of(network.target)), _peer(peering), GATEWAY, ON_PREMISES)
         yield _off(peering, peering.use_remote_gateways, "useRemoteGateways", path)
 
     yield from _each_peering(estate, judge)
@@ -54,7 +56,7 @@ def gateway_transit(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
     """Lending our gateway to a peer."""
 
     def judge(network: Seen[VirtualNetwork], peering: Peering) -> Iterator[Judgement]:
-        path = f"{_peer(peering)} -> vnet {name_of(network.target)} -> gateway -> on-prem"
+        path = path_of(_peer(peering), hops.vnet(name_of(network.target)), GATEWAY, ON_PREMISES)
         yield _off(peering, peering.allow_gateway_transit, "allowGatewayTransit", path)
 
     yield from _each_peering(estate, judge)
@@ -64,14 +66,14 @@ def forwarded(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
     """Forwarded traffic, on our side (relays reach us) and on the far one (our packets pass on through)."""
 
     def judge(network: Seen[VirtualNetwork], peering: Peering) -> Iterator[Judgement]:
-        path = f"vnet {name_of(network.target)} -> {_peer(peering)} -> appliance"
+        path = path_of(hops.vnet(name_of(network.target)), _peer(peering), hops.firewall("appliance"))
         yield _off(peering, peering.allow_forwarded_traffic, "allowForwardedTraffic", path)
         yield from _far_side(estate, network, peering, path)
 
     yield from _each_peering(estate, judge)
 
 
-def _far_side(estate: Estate, network: Seen[VirtualNetwork], peering: Peering, path: str) -> Iterator[Judgement]:
+def _far_side(estate: Estate, network: Seen[VirtualNetwork], peering: Peering, path: Path) -> Iterator[Judgement]:
     remote = _remote(peering)
     if not remote:
         yield cannot_say(peering.id, "RemoteNotNamed", "the answer does not name the remote network", peering)
@@ -129,7 +131,7 @@ def _listed(estate: Estate, network: str) -> Listing[Peering]:
     return Listing(listing.target, listing.items, listing.evidence, problem)
 
 
-def _off(peering: Peering, flag: bool | None, field: str, path: str) -> Judgement:
+def _off(peering: Peering, flag: bool | None, field: str, path: Path) -> Judgement:
     if flag is None:
         return cannot_say(peering.id, "NotSaid", f"the answer does not say {field}", peering)
     if flag:

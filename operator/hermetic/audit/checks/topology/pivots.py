@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from enum import Enum
 
+from hermetic.audit import hops
 from hermetic.audit.checks.topology.machine_egress import ways_out
 from hermetic.audit.checks.topology.machines import Interface, Machine, machines_of
 from hermetic.audit.cluster_scope import ScopedSubnet, peerings_of, subnets_of, whole_or_unknown
@@ -16,6 +17,7 @@ from hermetic.audit.estate.azure.vnet import Subnet
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.observation import Look, Seen
 from hermetic.audit.evaluation import Judgement, cannot_say, fails, passes, whatever_is_damaged
+from hermetic.audit.hops import INTERNET, NODE_SUBNETS, path_of, written
 from hermetic.audit.policy import Policy
 
 
@@ -45,17 +47,18 @@ def _judge(estate: Estate, policy: Policy, machine: Machine) -> Iterator[Judgeme
         return
     gate, gates = _gate(estate, machine)
     if gate is Gate.SHUT:
-        way = ways[0] if ways else "one that was not seen"
+        way = written(ways[0]) if ways else "one that was not seen"
         words = f"the machine may have a way out ({way}), and rules stop every packet of the nodes to it"
         yield passes(machine.id, "OutOfReach", words, *machine.seen, *gates)
     elif not ways:
         yield cannot_say(machine.id, "WaysNotSeen", "whether the machine has a way out was not seen", *looks)
     elif gate is Gate.UNSEEN:
-        words = f"the machine has a way out ({ways[0]}); whether nodes come to it was not seen"
+        words = f"the machine has a way out ({written(ways[0])}); whether nodes come to it was not seen"
         yield cannot_say(machine.id, "ReachNotSeen", words, *gates)
     else:
-        paths = [f"node subnets -> machine {name_of(machine.id)} -> {way} -> internet" for way in ways]
-        words = f"nodes come to a machine with a way out of its own: {', '.join(ways)}"
+        here = hops.machine(f"machine {name_of(machine.id)}")
+        paths = [path_of(NODE_SUBNETS, here, *way, INTERNET) for way in ways]
+        words = f"nodes come to a machine with a way out of its own: {', '.join(map(written, ways))}"
         yield fails(machine.id, "PivotInReach", words, *machine.seen, *looks, *gates, paths=paths)
 
 

@@ -1,0 +1,99 @@
+"""The path of a finding: hops in the order in which a packet takes them, each with the kind of place that it is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+
+from hermetic.audit.topology import PlaceKind
+
+ARROW = " -> "
+
+
+@dataclass(frozen=True, slots=True)
+class Hop:
+    """One place on a path: what it is, and how it is written ("nat gateway nat-egress")."""
+
+    kind: PlaceKind
+    label: str
+
+
+Path = tuple[Hop, ...]
+
+pod = partial(Hop, PlaceKind.POD)
+node = partial(Hop, PlaceKind.NODE)
+service = partial(Hop, PlaceKind.SERVICE)
+machine = partial(Hop, PlaceKind.VM)
+load_balancer = partial(Hop, PlaceKind.LOAD_BALANCER)
+firewall = partial(Hop, PlaceKind.FIREWALL)
+gateway = partial(Hop, PlaceKind.GATEWAY)
+peer = partial(Hop, PlaceKind.PEER_VNET)
+private_endpoint = partial(Hop, PlaceKind.PRIVATE_ENDPOINT)
+registry = partial(Hop, PlaceKind.REGISTRY)
+dns = partial(Hop, PlaceKind.DNS)
+storage = partial(Hop, PlaceKind.STORAGE)
+
+INTERNET, POD, NODE = Hop(PlaceKind.INTERNET, "internet"), pod("pod"), node("node")
+NODE_SUBNETS = Hop(PlaceKind.SUBNET, "node subnets")
+DEFAULT_OUTBOUND = Hop(PlaceKind.DEFAULT_OUTBOUND, "default outbound")
+PUBLIC_IP = Hop(PlaceKind.PUBLIC_IP, "public ip")
+LOAD_BALANCER, GATEWAY = load_balancer("load balancer"), gateway("gateway")
+REGISTRY, STORAGE = registry("registry"), storage("storage")
+ON_PREMISES = Hop(PlaceKind.ON_PREMISES, "on-prem")
+SERVICE_ENDPOINT = Hop(PlaceKind.SERVICE_ENDPOINT, "service endpoint")
+PRIVATE_ENDPOINT = private_endpoint("private endpoint")
+
+
+def path_of(*places: Hop | str) -> Path:
+    """A path; what is given as text alone is a place of no kind of its own."""
+    return tuple(Hop(PlaceKind.OTHER, place) if isinstance(place, str) else place for place in places)
+
+
+def subnet(name: str) -> Hop:
+    """A subnet, by its name."""
+    return Hop(PlaceKind.SUBNET, f"subnet {name}")
+
+
+def vnet(name: str) -> Hop:
+    """A virtual network, by its name."""
+    return Hop(PlaceKind.VNET, f"vnet {name}")
+
+
+def nic(name: str) -> Hop:
+    """A network interface, by its name."""
+    return Hop(PlaceKind.NIC, f"nic {name}")
+
+
+def nat_gateway(name: str) -> Hop:
+    """A NAT gateway, by its name."""
+    return Hop(PlaceKind.NAT_GATEWAY, f"nat gateway {name}")
+
+
+_OBJECTS = {
+    "Pod": PlaceKind.POD,
+    "Node": PlaceKind.NODE,
+    "Service": PlaceKind.SERVICE,
+    "Gateway": PlaceKind.GATEWAY,
+    "StaticGatewayConfiguration": PlaceKind.GATEWAY,
+}
+
+
+def kubernetes(reference: str) -> Hop:
+    """The hop of a Kubernetes object, from its reference: "v1/Service inference/llama"."""
+    kind = reference.partition(" ")[0].rpartition("/")[2]
+    return Hop(_OBJECTS.get(kind, PlaceKind.OTHER), reference)
+
+
+def written(path: Path) -> str:
+    """ "node subnet -> nat gateway -> internet": the form of reports, attestations and statuses."""
+    return ARROW.join(hop.label for hop in path)
+
+
+def read_path(text: str) -> Path:
+    """A path that was written by any release; what its hops are was not written."""
+    return path_of(*text.split(ARROW))
+
+
+def shown(path: Path) -> Path:
+    """The path as one draws it: without hops that have no name."""
+    return tuple(hop for hop in path if hop.label.strip())

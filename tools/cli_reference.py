@@ -13,7 +13,7 @@ from hermetic.api.configuration import Configuration
 from hermetic.api.kubernetes_yaml import dump
 from hermetic.api.reasons import Reason
 from hermetic.api.schema import Schema, structural_schema
-from hermetic.cli.explanations import Page, error_pages, refusal_pages
+from hermetic.cli.explanations import Page, error_pages, refusal_pages, weights_pages
 from tools.checks_reference import checks_markdown
 from tools.rights_reference import rights_markdown
 from tools.troubleshooting import troubleshooting_markdown
@@ -59,6 +59,13 @@ Why signed evidence does not count, in one word: of `hermetic attest verify`, an
 `hermetic attest chain` finds about many. See [attestation.md](attestation.md).
 """
 
+_WEIGHTS_TEXT = """
+## Weights
+
+What `hermetic stage` and `hermetic verify` find, in one word. With the verdict Unknown nothing is decided about the
+weights: `hermetic verify` ends with 3. See [weights.md](weights.md).
+"""
+
 _ERRORS_TEXT = """
 ## Error codes
 
@@ -87,6 +94,8 @@ def reasons_markdown() -> str:
             *_table(("reason", "what it means", "what to do", "needs a person"), map(_reason_row, Reason)),
             _REFUSALS_TEXT,
             *_table(("refusal or finding", "what it means", "what to do"), map(_refusal_row, refusal_pages())),
+            _WEIGHTS_TEXT,
+            *_table(("finding", "what it means", "what to do", "verdict"), map(_weights_row, weights_pages())),
             _ERRORS_TEXT,
             *_table(("code", "what it means", "what to do", "exit code"), map(_error_row, error_pages())),
             "",
@@ -111,6 +120,10 @@ def _reason_row(reason: Reason) -> Sequence[str]:
 
 def _refusal_row(page: Page) -> Sequence[str]:
     return (f"`{page.name}`", page.meaning, page.remedy)
+
+
+def _weights_row(page: Page) -> Sequence[str]:
+    return (f"`{page.name}`", page.meaning, page.remedy, (page.more or {})["Verdict"].partition(":")[0])
 
 
 def _error_row(page: Page) -> Sequence[str]:

@@ -12,6 +12,7 @@
     │   ├── ReportUnusable           HRM-ATT-003  a report that must not be signed
     │   ├── ReportTooLarge           HRM-ATT-004  a report that does not fit into an EgressAttestation
     │   ├── ModelFactsUnusable       HRM-SIZ-001  a folder or file that should describe a model does not
+    │   ├── SigningKeyUnusable       HRM-WGT-003  a file that should hold a key or certificate for weights does not
     │   └── SnapshotUnusable         HRM-AUD-002  a file that should hold a snapshot of an audit does not
     ├── AttestationRefused           HRM-ATT-001  signed evidence that does not count; carries the refusal's word
     ├── EnvelopeRefused              HRM-SIG-001  signed JSON, an envelope or a signature that is not acceptable
@@ -21,6 +22,10 @@
     ├── NeverSettled                 HRM-AUD-003  checks that ask for ever: a defect of this release
     ├── WriteAttempted               HRM-AZR-001  a request to Azure that is no known read: a defect, not sent
     ├── NotLeading                   HRM-RUN-001  another process holds the Lease: this one must not write
+    ├── StagingBusy                  HRM-WGT-005  another process stages into the same destination
+    ├── StagingStopped               HRM-WGT-004  staging ended before its end, and can be taken up again
+    ├── WeightsRefused               HRM-WGT-001  weights are not what was listed or signed, or not what may be served
+    │   └── WeightsUnread            HRM-WGT-002  not everything could be read: nothing is decided (exit 3)
     ├── Unreachable                  HRM-NET-001  the API server (or a file) cannot be reached (exit 4)
     └── ApiRefused                   the API server answered no; carries the HTTP status and its Status reason
         ├── Conflict                 HRM-KUB-409  somebody wrote first: look again, then retry
@@ -36,6 +41,7 @@ Raise at the edge (kube/, cli/, controller/settings), translate once (plan/refus
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 
@@ -109,6 +115,13 @@ class ReportTooLarge(InputError):
     remedy = "Mend what the report finds, beginning with the check that has most findings, and audit again."
 
 
+class SigningKeyUnusable(InputError):
+    """What should be a key or a certificate for weights is none: P-256, P-384 or P-521, in PEM."""
+
+    code = "HRM-WGT-003"
+    remedy = "Give a PEM file as docs/weights.md makes them: 'openssl ecparam -name prime256v1 -genkey -noout'."
+
+
 class SnapshotUnusable(InputError):
     """The file is no snapshot that this release reads: damaged, cut short, changed, or of another schema."""
 
@@ -155,6 +168,40 @@ class BundleRefused(HermeticError):
 
     code = "HRM-BND-001"
     remedy = "Do not load it. Copy the bundle again from where it was built, and verify it again."
+
+
+class WeightsRefused(HermeticError):
+    """Weights are not what was listed and signed, or hold what may not be served. `findings` says what."""
+
+    code = "HRM-WGT-001"
+    remedy = "Read the reason: 'hermetic explain REASON' tells what it means and what to do."
+
+    def __init__(self, findings: Sequence[Any], where: str, *, fix: str = "") -> None:
+        first = findings[0]
+        more = f" (and {len(findings) - 1} more)" if len(findings) > 1 else ""
+        super().__init__(f"{where}: {first.message}{more}", fix=fix or first.reason.remedy)
+        self.findings = tuple(findings)
+
+
+class WeightsUnread(WeightsRefused):
+    """Not everything of the weights could be read, so nothing is decided about them."""
+
+    code = "HRM-WGT-002"
+    remedy = "Look at the share and the network to it, then verify again."
+
+
+class StagingStopped(HermeticError):
+    """Staging ended before its end: the destination is full or cannot be written. The same command goes on."""
+
+    code = "HRM-WGT-004"
+    remedy = "Mend what the message names, and run the same command again: what is staged is kept."
+
+
+class StagingBusy(HermeticError):
+    """Another process stages into the same destination. It goes on; this one did nothing."""
+
+    code = "HRM-WGT-005"
+    remedy = "Wait until the other one is done, or end it."
 
 
 class ChainBroken(HermeticError):

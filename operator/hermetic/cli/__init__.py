@@ -22,15 +22,22 @@ COMMANDS = {
     "audit": "Look for ways out, in Azure, in the cluster and with packets.",
     "attest": "Verify signed evidence of isolation.",
     "images": "List every image that the registry must hold, and what uses it.",
+    "manifest": "Write the manifest of a folder of weights.",
+    "sign": "Sign the manifest of a folder of weights.",
+    "verify": "Verify a folder of weights against its manifest.",
     "bundle": "Verify an air-gap bundle before it is loaded.",
     "explain": "Explain error codes, reasons, conditions and checks, offline.",
 }
 PACKAGES = frozenset({"plan", "status", "check", "audit", "attest", "bundle"})
 """Commands of several files: a package each, with the command in its module `command`."""
+WEIGHTS = frozenset({"manifest", "sign", "verify"})
+"""Commands about weights, which share a package."""
 
 
 def module_of(name: str) -> str:
     """Return the module that holds the click command of this name, in its attribute `command`."""
+    if name in WEIGHTS:
+        return f"hermetic.cli.weights.{name}"
     return f"hermetic.cli.{name}.command" if name in PACKAGES else f"hermetic.cli.{name}"
 
 

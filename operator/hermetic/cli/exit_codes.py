@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 import click
 
 from hermetic.api.text import printable
-from hermetic.errors import ApiRefused, HermeticError, InputError, Unreachable
+from hermetic.errors import ApiRefused, HermeticError, InputError, Unreachable, WeightsUnread
 
 DONE, FAILED, USAGE, UNKNOWN, UNREACHABLE, INTERRUPTED = 0, 1, 2, 3, 4, 130
 
@@ -94,6 +94,8 @@ def exit_code_of(kind: type[HermeticError]) -> int:
     """The exit code of an error's kind. A refusal is no verdict: it must not look like one that failed."""
     if issubclass(kind, InputError):
         return USAGE
+    if issubclass(kind, WeightsUnread):
+        return UNKNOWN
     return UNREACHABLE if issubclass(kind, (Unreachable, ApiRefused)) else FAILED
 
 

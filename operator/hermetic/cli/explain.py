@@ -18,7 +18,11 @@ from hermetic.errors import InputError
 
 SCHEMA = "hermetic.dev/explanation/v1"
 WIDTH = 100
-_PLURALS = {Sort.REFUSAL: "refusals of attestations", Sort.CHAIN: "findings about a chain of attestations"}
+_PLURALS = {
+    Sort.REFUSAL: "refusals of attestations",
+    Sort.CHAIN: "findings about a chain of attestations",
+    Sort.WEIGHTS: "findings about weights",
+}
 
 
 @click.command(

@@ -19,6 +19,7 @@ from hermetic.audit.attestation.refusals import Refusal
 from hermetic.cli.exit_codes import Several, exit_code_of
 from hermetic.errors import HermeticError, ManifestInvalid
 from hermetic.signing.faults import EnvelopeFault
+from hermetic.weights.findings import WeightsReason
 
 
 class Sort(StrEnum):
@@ -28,6 +29,7 @@ class Sort(StrEnum):
     REASON = "reason"
     REFUSAL = "refusal of an attestation"
     CHAIN = "finding about a chain of attestations"
+    WEIGHTS = "finding about weights"
     CONDITION = "condition"
     FLAG = "reserved flag"
     VARIABLE = "reserved variable"
@@ -54,7 +56,14 @@ def _pages_at_hand() -> dict[str, Page]:
     """All but those of the checks, which take half a second to load."""
     return {
         page.name: page
-        for page in (*error_pages(), *reason_pages(), *refusal_pages(), *condition_pages(), *reserved_pages())
+        for page in (
+            *error_pages(),
+            *reason_pages(),
+            *refusal_pages(),
+            *weights_pages(),
+            *condition_pages(),
+            *reserved_pages(),
+        )
     }
 
 
@@ -83,6 +92,13 @@ def refusal_pages() -> Iterator[Page]:
     for finding in ChainFinding:
         breaks = "yes" if finding.breaks else "no: only worth knowing"
         yield Page(finding.value, Sort.CHAIN, finding.meaning, finding.remedy, {"Breaks the chain": breaks})
+
+
+def weights_pages() -> Iterator[Page]:
+    """Every finding of `hermetic stage` and `hermetic verify`."""
+    for reason in WeightsReason:
+        verdict = "Unknown: nothing is decided about the weights" if reason.is_unknown else "Fail"
+        yield Page(reason.value, Sort.WEIGHTS, reason.meaning, reason.remedy, {"Verdict": verdict})
 
 
 def condition_pages() -> Iterator[Page]:

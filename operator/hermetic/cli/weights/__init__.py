@@ -1,0 +1,1 @@
+"""Commands about weights: `hermetic manifest`, `sign`, `verify` and `stage`."""

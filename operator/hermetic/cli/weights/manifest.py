@@ -1,0 +1,51 @@
+"""`hermetic manifest`: what is in this folder of weights, file by file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from hermetic.cli.options import common_options
+from hermetic.cli.output import say, write_json
+from hermetic.cli.weights.options import limits_of, method_options, serialization_of, threads_option
+from hermetic.cli.weights.progress import ProgressLine
+
+SCHEMA = "hermetic.dev/weights-manifest/v1"
+
+
+@click.command(
+    "manifest",
+    epilog="Example: hermetic manifest /mnt/models/llama-3-1-8b/fp8\n\n"
+    "Example: hermetic manifest ./phi-4 --method files\n\n"
+    "'hermetic stage' copies and writes the manifest in one pass.",
+)
+@click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
+@method_options
+@click.option("--links", is_flag=True, help="List symbolic links to files in the folder, as a NIM cache has them.")
+@threads_option
+@common_options(cluster=False)
+def command(folder: Path, method: str, shard_size: int, links: bool, threads: int, output: str) -> None:
+    """Write the manifest of a folder of weights: DIR/.hermetic/manifest.json, and print its root digest.
+
+    The format is that of OpenSSF Model Signing v1.0. A signature that is there is removed: it was of an older manifest.
+    """
+    from hermetic.weights.manifests import write_manifest
+    from hermetic.weights.tree import Tree
+
+    serialization = serialization_of(method, shard_size, links=links)
+    with Tree(folder) as tree, ProgressLine("hashed") as line:
+        written = write_manifest(tree, serialization, limits_of(threads), line)
+    if output == "json":
+        names = written.names
+        facts = {
+            "schema": SCHEMA,
+            "folder": str(folder),
+            "digest": written.root,
+            "files": names.files,
+            "bytes": names.size,
+        }
+        write_json(facts)
+    else:
+        say(f"{folder}: {written.names.files} files, {written.names.size} bytes")
+        say(f"digest: {written.root}")

@@ -1,0 +1,74 @@
+"""How far reading weights is, on standard error: one changing line on a terminal, else a line at times."""
+
+from __future__ import annotations
+
+import sys
+import time
+from types import TracebackType
+from typing import Any, Self
+
+from hermetic.cli.output import note
+from hermetic.weights.workers import Progress
+
+EVERY_SECONDS = 10.0
+DRAW_EVERY_SECONDS = 0.2
+GIB = 2**30
+_WIDTH = 24
+
+
+class ProgressLine:
+    """Shows a `Progress`; `what` is the verb of the line."""
+
+    def __init__(self, what: str) -> None:
+        self._what = what
+        self._is_terminal = sys.stderr.isatty()
+        self._shown_at = time.monotonic()
+        self._drawn = False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        if self._drawn:
+            sys.stderr.write("\r\x1b[K")
+            sys.stderr.flush()
+
+    def __call__(self, progress: Progress) -> None:
+        """Shows it where it is time to."""
+        now = time.monotonic()
+        if now - self._shown_at < (DRAW_EVERY_SECONDS if self._is_terminal else EVERY_SECONDS):
+            return
+        self._shown_at = now
+        line = line_of(self._what, progress, now)
+        if self._is_terminal:
+            self._drawn = True
+            sys.stderr.write(f"\r\x1b[K{line}")
+            sys.stderr.flush()
+        else:
+            note(line)
+
+
+def line_of(what: str, progress: Progress, now: float) -> str:
+    """Bar, bytes, rate and remaining time; the last two once they are known."""
+    facts = facts_of(progress, now)
+    done = f"{facts['bytes'] / GIB:.1f}"
+    if progress.bytes_total:
+        full = round(_WIDTH * min(1.0, facts["bytes"] / progress.bytes_total))
+        done = f"[{'#' * full}{'.' * (_WIDTH - full)}] {done} of {progress.bytes_total / GIB:.1f}"
+    rest = facts["secondsLeft"]
+    left = "" if rest is None else f", {int(rest) // 60}:{int(rest) % 60:02d} left"
+    return f"{what} {done} GiB, {facts['files']} files, {facts['bytesPerSecond'] / 2**20:.0f} MiB/s{left}"
+
+
+def facts_of(progress: Progress, now: float) -> dict[str, Any]:
+    """The same for programs: bytes, files, bytes per second since the start, and seconds left or None."""
+    took = max(now - progress.started, 1e-3)
+    rate = progress.bytes_done / took
+    known = progress.bytes_total and rate
+    return {
+        "bytes": progress.bytes_done,
+        "bytesTotal": progress.bytes_total,
+        "files": progress.files_done,
+        "bytesPerSecond": round(rate),
+        "secondsLeft": round(max(0, progress.bytes_total - progress.bytes_done) / rate, 1) if known else None,
+    }

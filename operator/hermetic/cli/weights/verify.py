@@ -1,0 +1,168 @@
+"""`hermetic verify`: are these the weights that were listed and signed?"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from hermetic.cli.options import common_options
+from hermetic.cli.output import note, say_fitted, write_json
+from hermetic.cli.weights.options import digest_option, pem_of, threads_option
+from hermetic.cli.weights.progress import ProgressLine
+from hermetic.errors import InputError, WeightsRefused, WeightsUnread
+
+if TYPE_CHECKING:
+    from hermetic.weights.sealing import Trust
+    from hermetic.weights.verification import Verified
+
+SCHEMA = "hermetic.dev/weights-verification/v1"
+DEFAULT_STALL = 120.0
+_TOLD = 20
+
+
+@click.command(
+    "verify",
+    epilog="Example: hermetic verify /mnt/models/llama-3-1-8b/fp8 --public-key platform.pub\n\n"
+    "Example: hermetic verify ./phi-4 --digest sha256:9b2e...\n\n"
+    "Example: hermetic verify /weights --public-key platform.pub --timeout 900 --termination-log /dev/termination-log",
+)
+@click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
+@click.option(
+    "--public-key",
+    "public_keys",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Key that must have signed, PEM. May be repeated: one of them.",
+)
+@click.option(
+    "--certificate-root",
+    "roots",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Certificate that the signer's must lead to, PEM. May be repeated.",
+)
+@click.option(
+    "--digest", default="", metavar="DIGEST", help="Root digest that the manifest must have (weights.integrity.digest)."
+)
+@click.option(
+    "--signature",
+    default="",
+    metavar="PATH",
+    help="The bundle, as a path in DIR. Default: .hermetic/model.sig, then model.sig.",
+)
+@click.option(
+    "--timeout",
+    type=click.FloatRange(min=0),
+    default=0.0,
+    metavar="SECONDS",
+    help="Most time for everything; 0: no limit.",
+)
+@click.option(
+    "--stall",
+    type=click.FloatRange(min=0),
+    default=DEFAULT_STALL,
+    show_default=True,
+    metavar="SECONDS",
+    help="Most time without an answer of the share; 0: no limit.",
+)
+@click.option(
+    "--termination-log",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Write the result there, as JSON of at most 4096 bytes, for a kubelet.",
+)
+@threads_option
+@common_options(cluster=False)
+def command(folder: Path, output: str, termination_log: Path | None, **options: Any) -> int:
+    """Compare a folder with its manifest, and the manifest with its signature and the pinned root digest.
+
+    Every file is read. Ends with 1 where something is wrong, naming file, expected and found, and with 3 where not
+    everything could be read. Nothing is written.
+    """
+    from hermetic.weights.tree import WeightsStopped
+    from hermetic.weights.verification import Verified, opened, verify
+    from hermetic.weights.workers import Limits
+
+    trust = _trust(options)
+    limits = Limits(options["timeout"], options["stall"], options["threads"])
+    with ProgressLine("verified") as line:
+        try:
+            tree = opened(folder, limits)
+            found = verify(tree, trust, limits, line, options["signature"])
+        except WeightsStopped as stopped:
+            found = Verified([stopped.finding])
+    if termination_log is not None:
+        _leave(termination_log, found)
+    _tell(folder, found, trust, output)
+    _end(folder, found)
+    return 0
+
+
+def _trust(options: dict[str, Any]) -> Trust:
+    from hermetic.weights.sealing import Trust
+    from hermetic.weights.signatures import certificates, public_key
+
+    keys = tuple(public_key(str(file), pem_of(file)) for file in options["public_keys"])
+    roots = tuple(each for file in options["roots"] for each in certificates(str(file), pem_of(file)))
+    if (keys or roots) and options["signature"].startswith("/"):
+        raise InputError("--signature: is a path in DIR", fix="--signature model.sig")
+    return Trust(keys, roots, digest_option(options["digest"]), datetime.now(UTC))
+
+
+def _tell(folder: Path, found: Verified, trust: Trust, output: str) -> None:
+    if output == "json":
+        write_json(
+            {
+                **_summary(found),
+                "folder": str(folder),
+                "findings": [each.as_json() for each in found.findings],
+                "omitted": found.omitted,
+            }
+        )
+        return
+    if found.is_right:
+        rate = found.bytes / 2**20 / found.seconds if found.seconds else 0
+        say_fitted(
+            f"{folder}: {found.files} files, {found.bytes} bytes as listed; {found.seconds:.1f} s, {rate:.0f} MiB/s"
+        )
+        say_fitted(f"digest: {found.root}")
+        if found.signer:
+            say_fitted(f"signed by {found.signer}")
+        elif not trust.digest:
+            note("neither key nor digest was given: this shows damage, and not who made the manifest")
+    for each in found.findings[:_TOLD]:
+        say_fitted(each.message)
+    if (more := len(found.findings) - _TOLD + found.omitted) > 0:
+        say_fitted(f"and {more} more")
+
+
+def _summary(found: Verified) -> dict[str, Any]:
+    is_unknown = bool(found.findings) and all(each.reason.is_unknown for each in found.findings)
+    verdict = "Pass" if found.is_right else "Unknown" if is_unknown else "Fail"
+    return {
+        "schema": SCHEMA, "verdict": verdict, "digest": found.root, "signedBy": found.signer, "files": found.files,
+        "bytes": found.bytes, "seconds": round(found.seconds, 3),
+    }  # fmt: skip
+
+
+def _leave(file: Path, found: Verified) -> None:
+    """For a kubelet; a message that cannot be left must not hide the result."""
+    from hermetic.weights.findings import termination_message
+
+    try:
+        file.write_bytes(termination_message(found.findings, _summary(found)))
+    except OSError as error:
+        note(f"--termination-log {file}: {error.strerror}")
+
+
+def _end(folder: Path, found: Verified) -> None:
+    """Raises what is wrong."""
+    if found.is_right:
+        return
+    kind = WeightsUnread if all(each.reason.is_unknown for each in found.findings) else WeightsRefused
+    raise kind(found.findings, str(folder))

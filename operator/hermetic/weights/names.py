@@ -1,0 +1,77 @@
+"""`.hermetic/names.json`: a listed file by which the root digest covers the names too.
+
+The root digest of Model Signing v1.0 is one over contents: files could be renamed under it. This file holds the SHA-256
+over the names and sizes of all others, and names the empty ones, for which a manifest by shards has no entry.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from hermetic.weights.entries import NAMES, NOT_LISTED
+from hermetic.weights.streamed_json import NotJsonError, read_small
+
+SCHEMA = "hermetic.dev/weights-names/v1"
+LARGEST_NAMES = 2**24
+_NOT_COUNTED = NOT_LISTED | {NAMES}
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """How many files of how many bytes, "sha256:..." over their names and sizes, and the empty ones."""
+
+    files: int
+    size: int
+    digest: str
+    empty: tuple[str, ...] = ()
+
+    def as_bytes(self) -> bytes:
+        """The content of the file."""
+        form = {
+            "schema": SCHEMA, "files": self.files, "bytes": self.size, "names": self.digest, "empty": list(self.empty),
+        }  # fmt: skip
+        return json.dumps(form, indent=1).encode() + b"\n"
+
+
+def names_from(content: bytes) -> Names:
+    """Raises NotJsonError where it is no such file."""
+    match read_small(content):
+        case {"schema": schema, "files": int(files), "bytes": int(size), "names": str(digest), "empty": [*empty]}:
+            if schema == SCHEMA and all(isinstance(each, str) for each in empty):
+                return Names(files, size, digest, tuple(empty))
+    raise NotJsonError(f"it is no {SCHEMA}")
+
+
+@dataclass(slots=True)
+class NamesDigest:
+    """Names and sizes, added one after the other in the order of a manifest."""
+
+    files: int = 0
+    size: int = 0
+    empty: list[str] = field(default_factory=list)
+    _digest: hashlib._Hash = field(default_factory=hashlib.sha256)
+
+    def add(self, path: str, size: int) -> None:
+        """One more file; those that hold the manifest do not count."""
+        if path in _NOT_COUNTED:
+            return
+        self.files += 1
+        self.size += size
+        self._digest.update(f"{path}\0{size}\n".encode())
+        if size == 0:
+            self.empty.append(path)
+
+    def names(self) -> Names:
+        """Everything that was added."""
+        return Names(self.files, self.size, f"sha256:{self._digest.hexdigest()}", tuple(self.empty))
+
+
+def names_of(files: Iterable[tuple[str, int]]) -> Names:
+    """The names of (path, size) in the order of a manifest."""
+    names = NamesDigest()
+    for path, size in files:
+        names.add(path, size)
+    return names.names()

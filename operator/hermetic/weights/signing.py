@@ -1,0 +1,55 @@
+"""Signing a folder: its manifest, as it is on the disk, into a bundle beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from cryptography import x509
+from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
+
+from hermetic.errors import SigningKeyUnusable, WeightsRefused
+from hermetic.weights.entries import MANIFEST, NAMES, SIGNATURE
+from hermetic.weights.findings import Finding, WeightsReason
+from hermetic.weights.manifests import write_whole
+from hermetic.weights.sealing import ManifestFile, Trust, sealed
+from hermetic.weights.signatures import hint_of
+from hermetic.weights.statement import read_header
+from hermetic.weights.streamed_json import NotJsonError
+from hermetic.weights.tree import Tree
+from hermetic.weights.verification import verify
+from hermetic.weights.workers import Limits, Progress
+
+Signer = tuple[EllipticCurvePrivateKey, Sequence[x509.Certificate]]
+"""A private key, and its certificate with the chain below the root; no certificate: a signature by key."""
+
+
+def sign_folder(tree: Tree, signer: Signer, digest: str, limits: Limits, tell: Callable[[Progress], None]) -> str:
+    """Writes `.hermetic/model.sig` and returns the root digest.
+
+    With `digest` the manifest must have it and files are not read; without, every file must be as listed. Raises
+    WeightsRefused, and SigningKeyUnusable where certificate and key do not belong together.
+    """
+    key, chain = signer
+    if chain and chain[0].public_key() != key.public_key():
+        raise SigningKeyUnusable(f"the first certificate is not one of the key {hint_of(key.public_key())[:16]}")
+    if not digest:
+        found = verify(tree, Trust(), limits, tell)
+        if not found.is_right:
+            raise WeightsRefused(found.findings, f"{tree.root}: nothing was signed")
+        digest = found.root
+    if tree.look(MANIFEST) is None:
+        raise WeightsRefused([Finding(WeightsReason.MANIFEST_ABSENT, MANIFEST, "a file", "none")], str(tree.root))
+    file = ManifestFile(tree, MANIFEST, Progress())
+    try:
+        header = read_header(file.chunks(), NAMES)
+        if header.root != digest:
+            finding = Finding(WeightsReason.ROOT_DIGEST_MISMATCH, MANIFEST, digest, header.root)
+            raise WeightsRefused([finding], f"{tree.root}: nothing was signed")
+        pieces = sealed(file.chunks, file.size, key, chain)
+        write_whole(tree.root / SIGNATURE, lambda opened: opened.writelines(pieces))
+    except NotJsonError as error:
+        finding = Finding(WeightsReason.MANIFEST_INVALID, MANIFEST, found=str(error))
+        raise WeightsRefused([finding], f"{tree.root}: nothing was signed") from None
+    finally:
+        file.close()
+    return header.root

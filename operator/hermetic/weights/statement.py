@@ -1,0 +1,218 @@
+"""The in-toto statement of Model Signing v1.0, written and read as a stream of entries."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from hermetic.weights.entries import (
+    FILES,
+    LARGEST_SHARD,
+    MAY_BE_IGNORED,
+    SHARDS,
+    Entry,
+    Serialization,
+    entry,
+    key_of,
+    place_of,
+)
+from hermetic.weights.streamed_json import JsonStream, NotJsonError
+
+STATEMENT_TYPE = "https://in-toto.io/Statement/v1"
+PREDICATE_TYPE = "https://model_signing/signature/v1.0"
+MOST_ENTRIES = 8_000_000
+_ALGORITHM = re.compile(r"sha256(?:-sharded-[0-9]{1,15})?")
+
+
+@dataclass(slots=True)
+class Header:
+    """What a statement says besides its entries. `root` is computed from them."""
+
+    name: str = ""
+    root: str = ""
+    serialization: Serialization = field(default_factory=Serialization)
+    entries: int = 0
+    is_ordered: bool = True
+    names_entry: Entry | None = None
+
+
+class StatementWriter:
+    """A statement in pieces, whose entries come in order, and whose root digest is known when the last one came."""
+
+    def __init__(self, name: str, serialization: Serialization) -> None:
+        self._name = name
+        self._serialization = serialization
+        self._root = hashlib.sha256()
+        self._entries = 0
+        # the library names the SHA-256 of a range by the size of the ranges
+        sharded = serialization.method == SHARDS
+        self._algorithm = f"sha256-sharded-{serialization.shard_size}" if sharded else "sha256"
+
+    @property
+    def root(self) -> str:
+        """The root digest of the entries so far."""
+        return f"sha256:{self._root.hexdigest()}"
+
+    def begin(self) -> bytes:
+        """What comes before the entries."""
+        parameters = json.dumps(_parameters(self._serialization))
+        text = f'{{"_type":"{STATEMENT_TYPE}","predicateType":"{PREDICATE_TYPE}",'
+        return f'{text}"predicate":{{"serialization":{parameters},"resources":['.encode()
+
+    def add(self, entries: Iterable[Entry]) -> bytes:
+        """The next entries."""
+        lines = []
+        for each in entries:
+            self._root.update(each.digest)
+            lines.append(_resource(each, self._algorithm))
+        text = ",".join(lines)
+        if lines and self._entries:
+            text = f",{text}"
+        self._entries += len(lines)
+        return text.encode()
+
+    def end(self) -> bytes:
+        """What comes after the entries."""
+        subject = json.dumps([{"name": self._name, "digest": {"sha256": self._root.hexdigest()}}])
+        return f']}},"subject":{subject}}}\n'.encode()
+
+
+def _resource(each: Entry, algorithm: str) -> str:
+    return f'\n{{"name":{json.dumps(each.name)},"algorithm":"{algorithm}","digest":"{each.digest.hex()}"}}'
+
+
+def _parameters(serialization: Serialization) -> dict[str, Any]:
+    parameters: dict[str, Any] = {"method": serialization.method, "hash_type": "sha256"}
+    if serialization.method == SHARDS:
+        parameters["shard_size"] = serialization.shard_size
+    parameters["allow_symlinks"] = serialization.allow_symlinks
+    if serialization.ignore_paths:
+        parameters["ignore_paths"] = list(serialization.ignore_paths)
+    return parameters
+
+
+def read_header(chunks: Iterable[bytes], names_path: str) -> Header:
+    """Reads a whole statement and keeps nothing of its entries but their count, their order and their root digest.
+
+    `names_path`: the path of the one entry that is kept. Raises NotJsonError where it is no statement of this kind, or
+    its root digest is not that of its entries.
+    """
+    header = Header()
+    root = hashlib.sha256()
+    previous: tuple[tuple[str, ...], int] = ((), -1)
+    said = ""
+    for what, value in _walked(chunks):
+        if what == "subject":
+            header.name, said = _subject(value)
+        elif what == "serialization":
+            header.serialization = _serialization(value)
+        else:
+            place = place_of(value["name"])
+            header.is_ordered = header.is_ordered and place > previous
+            previous = place
+            digest = _digest(value)
+            root.update(digest)
+            header.entries += 1
+            if place == (key_of(names_path), 0):
+                header.names_entry = Entry(names_path, 0, -1, digest)
+    header.root = f"sha256:{root.hexdigest()}"
+    if header.entries == 0:
+        raise NotJsonError("it lists no file")
+    if said != header.root:
+        raise NotJsonError(f"its root digest is {said}, and its entries come to {header.root}")
+    return header
+
+
+def read_entries(chunks: Iterable[bytes], method: str) -> Iterator[Entry]:
+    """The entries of a statement whose header was read. Raises NotJsonError."""
+    for what, value in _walked(chunks):
+        if what == "resource":
+            try:
+                yield entry(value["name"], _digest(value), method)
+            except ValueError as error:
+                raise NotJsonError(str(error)) from None
+
+
+def _walked(chunks: Iterable[bytes]) -> Iterator[tuple[str, Any]]:
+    """("subject", value), ("serialization", value), and ("resource", value) for each, in the order of the stream."""
+    stream = JsonStream(chunks)
+    seen: set[str] = set()
+    for key in stream.keys():  # noqa: SIM118 - no dictionary
+        if key == "predicate":
+            yield from _predicate(stream, seen)
+            continue
+        value = stream.value()
+        seen.add(key)
+        if key == "_type" and value != STATEMENT_TYPE:
+            raise NotJsonError(f"it is no in-toto statement v1, but {str(value)[:100]}")
+        if key == "predicateType" and value != PREDICATE_TYPE:
+            raise NotJsonError(f"it is a statement about something else: {str(value)[:100]}")
+        if key == "subject":
+            yield key, value
+    stream.finish()
+    if missing := {"_type", "subject", "predicateType", "serialization", "resources"} - seen:
+        raise NotJsonError(f"it has no '{min(missing)}'")
+
+
+def _predicate(stream: JsonStream, seen: set[str]) -> Iterator[tuple[str, Any]]:
+    count = 0
+    for key in stream.keys():  # noqa: SIM118 - no dictionary
+        seen.add(key)
+        if key != "resources":
+            value = stream.value()
+            if key == "serialization":
+                yield key, value
+            continue
+        for resource in stream.items():
+            match resource:
+                case {"name": str(), "algorithm": str(algorithm), "digest": str(), **rest} if not rest:
+                    if not _ALGORITHM.fullmatch(algorithm):
+                        raise NotJsonError(f"an entry has a digest by {algorithm[:64]!r}; SHA-256 is known")
+                    yield "resource", resource
+                case _:
+                    raise NotJsonError("an entry is not exactly a name, an algorithm and a digest")
+            count += 1
+            if count > MOST_ENTRIES:
+                raise NotJsonError(f"it has more than {MOST_ENTRIES} entries")
+
+
+def _digest(resource: dict[str, str]) -> bytes:
+    text = resource["digest"]
+    try:
+        digest = bytes.fromhex(text)
+    except ValueError:
+        digest = b""
+    if len(digest) != hashlib.sha256().digest_size or len(text) != 2 * len(digest):
+        raise NotJsonError(f"the digest of {resource['name'][:200]!r} is not the SHA-256 in hexadecimal")
+    return digest
+
+
+def _subject(value: Any) -> tuple[str, str]:
+    match value:
+        case [{"name": str(name), "digest": {"sha256": str(digest)}}]:
+            return name, f"sha256:{digest}"
+    raise NotJsonError("its subject is not one name with one SHA-256")
+
+
+def _serialization(value: Any) -> Serialization:
+    """The library writes numbers as fractions (1000000000.0): a whole number is a whole number."""
+    match value:
+        case {"method": str(method), "hash_type": "sha256", "allow_symlinks": bool(links), **rest}:
+            size: Any = rest.pop("shard_size", 0 if method == FILES else None)
+            ignored: Any = rest.pop("ignore_paths", [])
+            whole = isinstance(size, int | float) and 0 <= size <= LARGEST_SHARD and size == int(size)
+            if method in {FILES, SHARDS} and whole and isinstance(ignored, list) and (method == FILES or size > 0):
+                return Serialization(method, int(size), links, _ignored(ignored))
+    raise NotJsonError("its serialization is none that is known: method 'files' or 'shards', with SHA-256")
+
+
+def _ignored(paths: list[Any]) -> tuple[str, ...]:
+    """What is left out is not verified, so only that may be left out which no engine reads."""
+    for path in paths:
+        if not isinstance(path, str) or path not in MAY_BE_IGNORED:
+            raise NotJsonError(f"it leaves out {str(path)[:100]!r}, and what is left out is not verified")
+    return tuple(paths)

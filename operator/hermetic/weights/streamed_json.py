@@ -1,0 +1,202 @@
+"""JSON read as a stream: the caller walks through objects and lists, and only small values are held in memory.
+
+Strict: a key that stands twice, NaN, a value that is larger than it may be, deep nesting and a missing end are refused.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+LARGEST_VALUE = 2**16
+"""Bytes of a value that is read at once."""
+DEEPEST = 32
+_BLANKS = " \t\r\n"
+_TRIM = 2**18
+
+
+class NotJsonError(ValueError):
+    """The stream is not what it should be; the text says why."""
+
+
+class JsonStream:
+    """Reads bytes as they come. `offset` is the place in the stream of what is read next.
+
+    The text is held as Latin-1, one character for each byte, so that offsets are those of the file; each value is
+    decoded as UTF-8.
+    """
+
+    def __init__(self, chunks: Iterable[bytes]) -> None:
+        self._chunks = iter(chunks)
+        self._text = ""
+        self._at = 0
+        self._before = 0
+        self._decoder = json.JSONDecoder(object_pairs_hook=_without_duplicates, parse_constant=_refuse_constant)
+
+    @property
+    def offset(self) -> int:
+        """Bytes that were read so far."""
+        return self._before + self._at
+
+    def keys(self) -> Iterator[str]:
+        """The keys of the object that begins here; before the next one is asked for, its value must have been read."""
+        seen: set[str] = set()
+        self._take("{")
+        if self._peek() != "}":
+            while True:
+                key = self.value()
+                if not isinstance(key, str):
+                    raise NotJsonError("a key is no text")
+                if key in seen or len(seen) == 256:
+                    raise NotJsonError(f"'{key[:64]}' stands twice in one object, or the object has too many keys")
+                seen.add(key)
+                self._take(":")
+                yield key
+                if self._peek() != ",":
+                    break
+                self._take(",")
+        self._take("}")
+
+    def items(self) -> Iterator[Any]:
+        """The values of the list that begins here."""
+        self._take("[")
+        if self._peek() != "]":
+            while True:
+                yield self.value()
+                if self._peek() != ",":
+                    break
+                self._take(",")
+        self._take("]")
+
+    def value(self) -> Any:
+        """The value that begins here, of at most LARGEST_VALUE bytes."""
+        first = self._peek()
+        while True:
+            try:
+                found, end = self._decoder.raw_decode(self._text, self._at)
+            except NotJsonError:
+                raise
+            except RecursionError:
+                raise NotJsonError("it is nested too deeply") from None
+            except (ValueError, IndexError) as error:
+                if len(self._text) - self._at >= LARGEST_VALUE:
+                    raise NotJsonError(f"at byte {self.offset}: no value of at most {LARGEST_VALUE} bytes") from error
+                if not self._fill():
+                    raise NotJsonError(
+                        f"at byte {self.offset}: the value is not JSON, or its end is missing"
+                    ) from error
+                continue
+            # a number, or a word, may go on in the next bytes
+            if end < len(self._text) or first in '"{[' or not self._fill():
+                break
+        text = self._text[self._at : end]
+        self._at = end
+        _must_not_be_deep(text)
+        return found if text.isascii() else self._as_utf8(text)
+
+    def span_of_text(self) -> tuple[int, int]:
+        """Skips the text that begins here and returns where it begins and ends in the stream, without its quotes.
+
+        Raises NotJsonError where it has an escape: Base64 needs none.
+        """
+        self._take('"')
+        start = self.offset
+        while True:
+            end = self._text.find('"', self._at)
+            part = self._text[self._at : end if end >= 0 else len(self._text)]
+            if "\\" in part:
+                raise NotJsonError("there is an escape in what should be Base64")
+            self._at += len(part)
+            if end >= 0:
+                break
+            if not self._fill():
+                raise NotJsonError("the end of a text is missing")
+        finish = self.offset
+        self._at += 1
+        return start, finish
+
+    def finish(self) -> None:
+        """Raises NotJsonError where anything but blanks follows."""
+        while True:
+            if self._text[self._at :].strip(_BLANKS):
+                raise NotJsonError(f"at byte {self.offset}: there is more after the end")
+            self._at = len(self._text)
+            if not self._fill():
+                return
+
+    def _peek(self) -> str:
+        while True:
+            while self._at < len(self._text):
+                if (character := self._text[self._at]) not in _BLANKS:
+                    return character
+                self._at += 1
+            if not self._fill():
+                raise NotJsonError("the end is missing")
+
+    def _take(self, character: str) -> None:
+        if self._peek() != character:
+            raise NotJsonError(f"at byte {self.offset}: '{character}' is expected")
+        self._at += 1
+
+    def _fill(self) -> bool:
+        chunk = next(self._chunks, b"")
+        if not chunk:
+            return False
+        if self._at > _TRIM or self._at == len(self._text):
+            self._before += self._at
+            self._text, self._at = self._text[self._at :], 0
+        self._text += chunk.decode("latin-1")
+        return True
+
+    def _as_utf8(self, text: str) -> Any:
+        try:
+            return self._decoder.decode(text.encode("latin-1").decode("utf-8"))
+        except UnicodeDecodeError:
+            raise NotJsonError("it is not UTF-8") from None
+
+
+def read_small(content: bytes) -> Any:
+    """The one value of a small file, read as strictly. Raises NotJsonError."""
+    try:
+        text = content.decode("utf-8")
+        _must_not_be_deep(text)
+        return json.JSONDecoder(object_pairs_hook=_without_duplicates, parse_constant=_refuse_constant).decode(text)
+    except NotJsonError:
+        raise
+    except UnicodeDecodeError:
+        raise NotJsonError("it is not UTF-8") from None
+    except (ValueError, RecursionError) as error:
+        raise NotJsonError(f"it is not JSON: {error}") from None
+
+
+def _must_not_be_deep(text: str) -> None:
+    """Counts brackets, those in texts among them: a value that is refused for nothing needs 32 of them open."""
+    if text.count("{") + text.count("[") <= DEEPEST:
+        return
+    depth = deepest = 0
+    in_text = escaped = False
+    for character in text:
+        if in_text:
+            in_text = escaped or character != '"'
+            escaped = character == "\\" and not escaped
+        elif character == '"':
+            in_text = True
+        elif character in "{[":
+            depth += 1
+            deepest = max(deepest, depth)
+        elif character in "}]":
+            depth -= 1
+    if deepest > DEEPEST:
+        raise NotJsonError(f"it is nested more than {DEEPEST} deep")
+
+
+def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    fields = dict(pairs)
+    if len(fields) != len(pairs):
+        raise NotJsonError("a key stands twice in one object")
+    return fields
+
+
+def _refuse_constant(name: str) -> Any:
+    raise NotJsonError(f"it holds {name}, which is no JSON")

@@ -1,0 +1,236 @@
+"""A folder of weights, walked in the order of a manifest and read without following links.
+
+Everything is opened relative to the folder's own descriptor, part by part and with O_NOFOLLOW: a part that is replaced
+by a link between the walk and the read is an error, never another file.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import Path
+from types import TracebackType
+from typing import Self, TypeAlias
+
+from hermetic.errors import InputError, Unreachable
+from hermetic.weights.entries import DEEPEST_PATH, wrong_with_path
+from hermetic.weights.findings import Finding, WeightsReason
+
+MOST_FILES = 8_000_000
+_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC
+_FOLDER_FLAGS = _FLAGS | os.O_DIRECTORY
+_STALE_IS_TRIED = 2
+
+Identity: TypeAlias = "tuple[int, int, int, int, int]"
+"""Device, inode, size, and nanoseconds of the last change of content and of the inode."""
+
+
+class WeightsStopped(Exception):
+    """Looking at the weights ended with this finding: what follows cannot be looked at."""
+
+    def __init__(self, finding: Finding) -> None:
+        super().__init__(finding.message)
+        self.finding = finding
+
+
+class Kind(Enum):
+    """What stands at a path."""
+
+    FILE = "file"
+    LINK = "symbolic link"
+    FOLDER = "folder"
+    SPECIAL = "special file"
+    REFUSED = "name that is refused"
+
+
+@dataclass(slots=True)
+class Item:
+    """One thing that is no folder. `size` in bytes; `why` for a name that is refused."""
+
+    path: str
+    kind: Kind
+    size: int
+    identity: Identity
+    mode: int
+    why: str = ""
+
+
+class Tree:
+    """One folder, held open. Raises Unreachable where it cannot be opened, and WeightsStopped later."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        try:
+            self.descriptor = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        except NotADirectoryError:
+            raise InputError(f"{root}: is no folder", fix="name the folder that holds the weights") from None
+        except (OSError, ValueError) as error:
+            what = getattr(error, "strerror", "") or str(error)
+            raise Unreachable(f"{root}: {what}", fix="name a folder that can be read") from None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        os.close(self.descriptor)
+
+    def walk(self) -> Iterator[Item]:
+        """Every file, link and special file, in the order of a manifest; empty folders are passed over."""
+        for count, item in enumerate(self._walk(os.dup(self.descriptor), "", 0)):
+            if count == MOST_FILES:
+                raise WeightsStopped(Finding(WeightsReason.TOO_MUCH, "", f"at most {MOST_FILES} files", "more"))
+            yield item
+
+    def _walk(self, folder: int, prefix: str, depth: int) -> Iterator[Item]:
+        try:
+            for name, is_folder in self._listed(folder, prefix):
+                path = prefix + name
+                if (why := wrong_with_path(path)) is not None or depth == DEEPEST_PATH:
+                    shown = path.encode(errors="surrogateescape").decode(errors="replace")
+                    yield Item(shown, Kind.REFUSED, 0, (0, 0, 0, 0, 0), 0, why or "is too deep")
+                elif is_folder:
+                    inner = self._opened(name, path, folder, _FOLDER_FLAGS)
+                    yield from self._walk(inner, f"{path}/", depth + 1)
+                else:
+                    yield self._item(os.stat(name, dir_fd=folder, follow_symlinks=False), path)
+        except OSError as error:
+            raise _stopped(error, prefix) from None
+        finally:
+            os.close(folder)
+
+    def _listed(self, folder: int, prefix: str) -> Iterator[tuple[str, bool]]:
+        """Names in order. Held as bytes with the kind behind a NUL: a folder may have a million."""
+        names: list[bytes] = []
+        with os.scandir(folder) as entries:
+            for entry in entries:
+                names.append(os.fsencode(entry.name) + (b"\0d" if entry.is_dir(follow_symlinks=False) else b"\0f"))
+                if len(names) > MOST_FILES:
+                    raise WeightsStopped(Finding(WeightsReason.TOO_MUCH, prefix, f"at most {MOST_FILES} files", "more"))
+        names.sort()
+        for each in names:
+            yield os.fsdecode(each[:-2]), each.endswith(b"d")
+
+    def _item(self, found: os.stat_result, path: str) -> Item:
+        kind = kind_of(found.st_mode)
+        return Item(path, kind, found.st_size, identity_of(found), found.st_mode)
+
+    def look(self, path: str) -> Item | None:
+        """What stands at a path now, links not followed; None where nothing does."""
+        try:
+            return self._item(os.stat(path, dir_fd=self.descriptor, follow_symlinks=False), path)
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        except OSError as error:
+            raise _stopped(error, path) from None
+
+    def open(self, path: str) -> int:
+        """A descriptor to read a file with. Raises WeightsStopped: a link on the way is ChangedWhileReading."""
+        *folders, name = path.split("/")
+        if not folders:
+            return self._opened(name, path, self.descriptor, _FLAGS)
+        at = os.dup(self.descriptor)
+        try:
+            for part in folders:
+                inner = self._opened(part, path, at, _FOLDER_FLAGS)
+                os.close(at)
+                at = inner
+            return self._opened(name, path, at, _FLAGS)
+        finally:
+            os.close(at)
+
+    def _opened(self, name: str, path: str, folder: int, flags: int) -> int:
+        for attempt in range(1, _STALE_IS_TRIED + 1):
+            try:
+                return os.open(name, flags | os.O_NONBLOCK, dir_fd=folder)
+            except OSError as error:
+                # an NFS server that was restarted: the name is looked up once more
+                if error.errno != errno.ESTALE or attempt == _STALE_IS_TRIED:
+                    raise _stopped(error, path) from None
+        raise AssertionError("the loop returns or raises")
+
+    def read_into(self, descriptor: int, view: memoryview, offset: int) -> int:
+        """Fills the view from a place in a file; returns the bytes that were read, 0 at the end of the file."""
+        return os.preadv(descriptor, [view], offset)
+
+    def small(self, path: str, largest: int) -> bytes | None:
+        """The content of a small file; None where there is none. Raises WeightsStopped where it is larger."""
+        if (item := self.look(path)) is None:
+            return None
+        if item.kind is not Kind.FILE:
+            raise WeightsStopped(Finding(WeightsReason.LINK_REFUSED, path, "a file", f"a {item.kind.value}"))
+        if item.size > largest:
+            raise WeightsStopped(
+                Finding(WeightsReason.TOO_MUCH, path, f"at most {largest} bytes", f"{item.size} bytes")
+            )
+        descriptor = self.open(path)
+        try:
+            return self.read(descriptor, path, 0, largest)
+        finally:
+            os.close(descriptor)
+
+    def read(self, descriptor: int, path: str, offset: int, size: int) -> bytes:
+        """Bytes of a file, fewer at its end."""
+        content = bytearray(min(size, os.fstat(descriptor).st_size - offset) if size else 0)
+        view = memoryview(content)
+        done = 0
+        try:
+            while done < len(content) and (count := self.read_into(descriptor, view[done:], offset + done)):
+                done += count
+        except OSError as error:
+            raise _stopped(error, path) from None
+        return bytes(view[:done])
+
+    def target(self, item: Item) -> str | None:
+        """Where a link leads inside the folder, when it is a file; None where it leads anywhere else."""
+        path = item.path
+        for _ in range(8):
+            at = os.readlink(path, dir_fd=self.descriptor)
+            if at.startswith("/"):
+                return None
+            parts: list[str] = path.split("/")[:-1]
+            for part in at.split("/"):
+                if part == "..":
+                    if not parts:
+                        return None
+                    parts.pop()
+                elif part not in {"", "."}:
+                    parts.append(part)
+            path = "/".join(parts)
+            found = self.look(path) if path else None
+            if found is None or found.kind in {Kind.FOLDER, Kind.SPECIAL}:
+                return None
+            if found.kind is Kind.FILE:
+                return path
+        return None
+
+
+def kind_of(mode: int) -> Kind:
+    """What a mode of a stat says."""
+    if stat.S_ISREG(mode):
+        return Kind.FILE
+    if stat.S_ISLNK(mode):
+        return Kind.LINK
+    return Kind.FOLDER if stat.S_ISDIR(mode) else Kind.SPECIAL
+
+
+def identity_of(found: os.stat_result) -> Identity:
+    """What changes when a file is replaced or written."""
+    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
+
+
+def _stopped(error: OSError, path: str) -> WeightsStopped:
+    return WeightsStopped(finding_of(error, path))
+
+
+def finding_of(error: OSError, path: str) -> Finding:
+    """What an error of the file system means."""
+    what = f"{errno.errorcode.get(error.errno or 0, '')} {error.strerror}".strip()
+    if error.errno in {errno.ELOOP, errno.ENOENT, errno.ENOTDIR, errno.ENXIO}:
+        return Finding(WeightsReason.CHANGED_WHILE_READING, path, "the file that was listed", what)
+    if error.errno in {errno.EACCES, errno.EPERM}:
+        return Finding(WeightsReason.MODE_UNREADABLE, path, "readable", what)
+    return Finding(WeightsReason.READ_FAILED, path, "content", what)

@@ -1,0 +1,267 @@
+"""Are these the weights that were listed and signed? Asked on the very folder that is served, and without writing.
+
+The order of trust: signature, root digest, form of the manifest, then files. Memory does not grow with the model: the
+folder and the manifest are walked side by side, in the same order.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from itertools import groupby
+from pathlib import Path
+from typing import TypeAlias
+
+from hermetic.weights.entries import (
+    FILES,
+    FOLDER,
+    MANIFEST,
+    NAMES,
+    NOT_LISTED,
+    SIGNATURE,
+    Entry,
+    Serialization,
+    key_of,
+    ranges,
+)
+from hermetic.weights.findings import Finding, WeightsReason
+from hermetic.weights.hashing import hash_range
+from hermetic.weights.listing import content_of, refusal_of
+from hermetic.weights.names import LARGEST_NAMES, Names, NamesDigest, names_from
+from hermetic.weights.sealing import ManifestFile, Statement, Trust
+from hermetic.weights.statement import Header, read_entries, read_header
+from hermetic.weights.streamed_json import NotJsonError
+from hermetic.weights.tree import Item, Kind, Tree, WeightsStopped
+from hermetic.weights.workers import Limits, Progress, work_through
+
+MOST_FINDINGS = 1000
+MOST_SORTED = 200_000
+"""Entries that are sorted here where a manifest does not have them in order."""
+_OTHER_SIGNATURE = "model.sig"
+
+Task: TypeAlias = "tuple[Item, Item, Entry]"
+
+
+@dataclass(slots=True)
+class Verified:
+    """What was found. `root` and `signer` are "" where it did not come to them."""
+
+    findings: list[Finding] = field(default_factory=list)
+    omitted: int = 0
+    root: str = ""
+    signer: str = ""
+    files: int = 0
+    bytes: int = 0
+    seconds: float = 0.0
+
+    @property
+    def is_right(self) -> bool:
+        """Nothing is wrong, and everything could be read."""
+        return not self.findings
+
+
+def verify(
+    tree: Tree,
+    trust: Trust,
+    limits: Limits = Limits(),  # noqa: B008 - frozen
+    tell: Callable[[Progress], None] = lambda _progress: None,
+    signature: str = "",
+    look: Callable[[Item], Finding | None] = lambda _item: None,
+) -> Verified:
+    """Verifies a folder. `signature`: path of the bundle in it, where it is not one of the usual two.
+
+    `look` judges each item besides. With neither keys, roots nor digest in `trust` the folder is compared with its
+    own manifest, which shows damage and not who made it.
+    """
+    started = time.monotonic()
+    job = _Job(tree, trust, limits, signature, look)
+    try:
+        work_through(iter([None]), lambda _task, _buffer: job.run(), job.progress, _outer(limits), tell)
+    except WeightsStopped as stopped:
+        job.add(stopped.finding)
+    found = job.found
+    found.findings.sort(key=lambda finding: (finding.reason.is_unknown, key_of(finding.file)))
+    found.bytes, found.seconds = job.progress.bytes_done, time.monotonic() - started
+    return found
+
+
+def opened(folder: Path, limits: Limits) -> Tree:
+    """The folder, opened within the limits: a share that hangs does so at once."""
+    trees: list[Tree] = []
+    work_through(
+        iter([None]), lambda _task, _buffer: trees.append(Tree(folder)), Progress(at=str(folder)), _outer(limits)
+    )
+    return trees[0]
+
+
+def _outer(limits: Limits) -> Limits:
+    return Limits(limits.timeout, limits.stall, 1)
+
+
+class _Job:
+    """One verification: what it knows, in the order in which it learns it."""
+
+    def __init__(
+        self, tree: Tree, trust: Trust, limits: Limits, signature: str, look: Callable[[Item], Finding | None]
+    ) -> None:
+        self.found = Verified()
+        self.progress = Progress()
+        self._tree, self._trust, self._signature, self._look = tree, trust, signature, look
+        self._threads = Limits(threads=limits.threads)
+        self._lock = threading.Lock()
+        self._wrong: set[str] = set()
+        self._names = NamesDigest()
+
+    def add(self, finding: Finding) -> None:
+        """One finding for each file and reason; what is more than MOST_FINDINGS is counted."""
+        with self._lock:
+            if (key := f"{finding.reason}/{finding.file}") in self._wrong:
+                return
+            if len(self.found.findings) < MOST_FINDINGS:
+                self._wrong.add(key)
+                self.found.findings.append(finding)
+            else:
+                self.found.omitted += 1
+
+    def run(self) -> None:
+        """Everything; raises WeightsStopped where it cannot go on."""
+        if (path := self._manifest_path()) is None:
+            wanted = f"{FOLDER}/model.sig" if self._trust.wants_signature else MANIFEST
+            self.add(Finding(WeightsReason.MANIFEST_ABSENT, self._signature or wanted, "a file", "none"))
+            return
+        file = ManifestFile(self._tree, path, self.progress)
+        try:
+            self._read(Statement(file), path)
+        except NotJsonError as error:
+            self.add(Finding(WeightsReason.MANIFEST_INVALID, path, found=str(error)))
+        finally:
+            file.close()
+
+    def _manifest_path(self) -> str | None:
+        signatures = (self._signature,) if self._signature else (SIGNATURE, _OTHER_SIGNATURE)
+        usual = signatures if self._trust.wants_signature else (MANIFEST, *signatures)
+        return next((path for path in usual if self._tree.look(path) is not None), None)
+
+    def _read(self, statement: Statement, path: str) -> None:
+        if self._trust.wants_signature:
+            if (refusal := statement.unseal(self._trust)) is not None:
+                self.add(refusal)
+                return
+            self.found.signer = statement.signer
+        elif path != MANIFEST:
+            statement.unsealed_without_trust()
+        header = read_header(statement.pieces(), NAMES)
+        self.found.root = header.root
+        if self._trust.digest and header.root != self._trust.digest:
+            self.add(Finding(WeightsReason.ROOT_DIGEST_MISMATCH, path, self._trust.digest, header.root))
+            return
+        names = self._names_of(header)
+        if names is None and self._trust.digest and not self._trust.wants_signature:
+            self.add(Finding(WeightsReason.NAMES_NOT_COVERED, NAMES, "an entry", "none"))
+            return
+        if names is not None:
+            self.progress.bytes_total, self.progress.files_total = names.size, names.files
+        self._compare(statement, header, names, path)
+
+    def _names_of(self, header: Header) -> Names | None:
+        """What `.hermetic/names.json` says, where it is listed. Later it is hashed like any other file."""
+        if header.names_entry is None:
+            return None
+        content = self._tree.small(NAMES, LARGEST_NAMES)
+        if content is None:
+            raise WeightsStopped(Finding(WeightsReason.FILE_MISSING, NAMES, "a file", "none"))
+        try:
+            return names_from(content)
+        except NotJsonError as error:
+            raise WeightsStopped(Finding(WeightsReason.DIGEST_MISMATCH, NAMES, "as listed", str(error))) from None
+
+    def _compare(self, statement: Statement, header: Header, names: Names | None, path: str) -> None:
+        ignored = {*NOT_LISTED, *header.serialization.ignore_paths, path}
+        entries = read_entries(statement.pieces(), header.serialization.method)
+        if not header.is_ordered:
+            if header.entries > MOST_SORTED:
+                raise NotJsonError(f"its entries are not in order, and more than {MOST_SORTED}")
+            entries = iter(sorted(entries, key=lambda entry: (key_of(entry.path), entry.start)))
+        tasks = self._tasks(entries, ignored, header.serialization, set(names.empty) if names else set())
+        work_through(tasks, self._check, self.progress, self._threads)
+        self.found.files = self._names.files
+        if names is not None and not self.found.findings and self._names.names() != names:
+            expected, found = f"{names.files} files, names {names.digest}", self._names.names()
+            self.add(
+                Finding(WeightsReason.FILE_NOT_LISTED, NAMES, expected, f"{found.files} files, names {found.digest}")
+            )
+
+    def _tasks(
+        self, entries: Iterator[Entry], ignored: set[str], serialization: Serialization, empty: set[str]
+    ) -> Iterator[Task]:
+        """Folder and manifest side by side: what only one of them has is a finding, what both have is hashed."""
+        listed = groupby(entries, key=lambda entry: entry.path)
+        here = (item for item in self._tree.walk() if not _is_ignored(item.path, ignored))
+        item, group = next(here, None), next(listed, None)
+        while item is not None or group is not None:
+            self.progress.steps += 1
+            if group is None or (item is not None and key_of(item.path) < key_of(group[0])):
+                assert item is not None  # noqa: S101 - one of the two is there
+                self._only_here(item, serialization, empty)
+                item = next(here, None)
+            elif item is None or key_of(item.path) > key_of(group[0]):
+                self.add(Finding(WeightsReason.FILE_MISSING, group[0], "a file", "none"))
+                group = next(listed, None)
+            else:
+                yield from self._both(item, group[1], serialization)
+                item, group = next(here, None), next(listed, None)
+        for path in empty - set(self._names.empty):
+            self.add(Finding(WeightsReason.FILE_MISSING, path, "an empty file", "none"))
+
+    def _only_here(self, item: Item, serialization: Serialization, empty: set[str]) -> None:
+        if item.kind is Kind.FILE and item.size == 0 and item.path in empty and serialization.method != FILES:
+            self._names.add(item.path, 0)
+            return
+        refusal = refusal_of(self._tree, item, links=True, method=FILES)
+        found = item.kind.value if item.kind is not Kind.FILE else f"a file of {item.size} bytes"
+        self.add(refusal or Finding(WeightsReason.FILE_NOT_LISTED, item.path, "no file", found))
+
+    def _both(self, item: Item, entries: Iterator[Entry], serialization: Serialization) -> Iterator[Task]:
+        ranges_listed = list(entries)
+        refusal = refusal_of(self._tree, item, links=serialization.allow_symlinks, method=serialization.method)
+        content = None if refusal else content_of(self._tree, item)
+        if content is None:
+            self.add(refusal or Finding(WeightsReason.LINK_REFUSED, item.path, "a file", item.kind.value))
+            return
+        if (finding := self._look(content)) is not None:
+            self.add(finding)
+        self._names.add(item.path, content.size)
+        if serialization.method == FILES:
+            if len(ranges_listed) != 1:
+                raise NotJsonError(f"it lists {item.path[:200]!r} twice")
+        else:
+            size = ranges_listed[-1].end
+            if [(entry.start, entry.end) for entry in ranges_listed] != list(ranges(size, serialization.shard_size)):
+                raise NotJsonError(f"the ranges of {item.path[:200]!r} are not the whole file")
+            if size != content.size:
+                self.add(Finding(WeightsReason.SIZE_MISMATCH, item.path, f"{size} bytes", f"{content.size} bytes"))
+                return
+        yield from ((item, content, entry) for entry in ranges_listed)
+
+    def _check(self, task: Task, buffer: memoryview) -> None:
+        item, content, entry = task
+        span = (0, content.size) if entry.end < 0 else (entry.start, entry.end)
+        try:
+            digest = hash_range(self._tree, content, span, buffer, self.progress)
+        except WeightsStopped as stopped:
+            self.add(stopped.finding)
+            return
+        self.progress.finished(item.path)
+        if digest != entry.digest:
+            where = "" if span == (0, content.size) else f" (bytes {span[0]} to {span[1]})"
+            expected, found = f"sha256:{entry.digest.hex()}{where}", f"sha256:{digest.hex()}"
+            self.add(Finding(WeightsReason.DIGEST_MISMATCH, item.path, expected, found))
+
+
+def _is_ignored(path: str, ignored: set[str]) -> bool:
+    return path in ignored or any(
+        path.startswith(f"{folder}{os.sep}") for folder in ignored if folder not in NOT_LISTED
+    )

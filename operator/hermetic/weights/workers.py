@@ -1,0 +1,161 @@
+"""Many files at once: one thread that finds what is to do, several that do it, and one that watches the time.
+
+SHA-256 and reading release the lock of the interpreter, so threads use all cores. A share that hangs holds its thread
+for ever; the watching thread is never one of those, so the answer comes in time. All threads are daemons.
+"""
+
+from __future__ import annotations
+
+import os
+import queue
+import threading
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Generic, TypeVar
+
+from hermetic.weights.findings import Finding, WeightsReason
+from hermetic.weights.tree import WeightsStopped
+
+Task = TypeVar("Task")
+
+CHUNK = 2**20
+"""Bytes that a thread reads at once."""
+_WAITING = 64
+_LOOK_EVERY = 0.1
+
+
+def default_threads() -> int:
+    """Twice the cores, and at least 8: a share that caps each stream needs more streams than there are cores."""
+    return min(32, max(8, 2 * len(os.sched_getaffinity(0))))
+
+
+@dataclass(slots=True)
+class Progress:
+    """What was done so far, and of how much. Counters of several threads: good to show, and to see a standstill."""
+
+    bytes_total: int = 0
+    files_total: int = 0
+    bytes_done: int = 0
+    files_done: int = 0
+    steps: int = 0
+    at: str = ""
+    started: float = field(default_factory=time.monotonic)
+
+    def read(self, count: int) -> None:
+        """Bytes were read."""
+        self.bytes_done += count
+        self.steps += 1
+
+    def finished(self, path: str) -> None:
+        """A file, or a range of one, is done."""
+        self.files_done += 1
+        self.steps += 1
+        self.at = path
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Seconds for everything, and without any progress; 0 means no limit. `threads` 0: `default_threads`."""
+
+    timeout: float = 0
+    stall: float = 0
+    threads: int = 0
+
+
+def work_through(
+    tasks: Iterable[Task],
+    work: Callable[[Task, memoryview], None],
+    progress: Progress,
+    limits: Limits,
+    tell: Callable[[Progress], None] = lambda _progress: None,
+) -> None:
+    """Does all tasks; `work` gets a task and a buffer of its thread. Raises the first exception of any thread.
+
+    `tell` is called a few times a second from the calling thread. Raises WeightsStopped with TooSlow or ShareHangs.
+    """
+    crew = _Crew(tasks, work, limits.threads or default_threads())
+    steps, moved = progress.steps, time.monotonic()
+    began = moved
+    while not crew.wait(_LOOK_EVERY):
+        now = time.monotonic()
+        tell(progress)
+        if progress.steps != steps:
+            steps, moved = progress.steps, now
+        reason = WeightsReason.SHARE_HANGS if limits.stall and now - moved > limits.stall else None
+        reason = WeightsReason.TOO_SLOW if limits.timeout and now - began > limits.timeout else reason
+        if reason is not None:
+            crew.stop()
+            raise WeightsStopped(_standstill(reason, progress, limits, now - began))
+    if crew.failures:
+        raise crew.failures[0]
+
+
+def _standstill(reason: WeightsReason, progress: Progress, limits: Limits, took: float) -> Finding:
+    done = (
+        f"{progress.bytes_done} of {progress.bytes_total} bytes"
+        if progress.bytes_total
+        else f"{progress.bytes_done} bytes"
+    )
+    if reason is WeightsReason.SHARE_HANGS:
+        return Finding(reason, progress.at, "an answer", f"none for {limits.stall:g} s, after {done}")
+    rate = progress.bytes_done / took / 2**20 if took else 0.0
+    return Finding(reason, progress.at, f"done within {limits.timeout:g} s", f"{done} at {rate:.0f} MiB/s")
+
+
+class _Crew(Generic[Task]):
+    """The threads of one piece of work."""
+
+    def __init__(self, tasks: Iterable[Task], work: Callable[[Task, memoryview], None], threads: int) -> None:
+        self.failures: list[BaseException] = []
+        self._stopping = threading.Event()
+        self._queue: queue.Queue[tuple[Task] | None] = queue.Queue(threads * _WAITING)
+        self._left = threads + 1
+        self._lock = threading.Lock()
+        self._over = threading.Event()
+        self._threads = threads
+        threading.Thread(target=self._guarded, args=(lambda: self._find(tasks),), daemon=True).start()
+        for _ in range(threads):
+            threading.Thread(target=self._guarded, args=(lambda: self._do(work),), daemon=True).start()
+
+    def wait(self, seconds: float) -> bool:
+        """Whether all threads are through."""
+        return self._over.wait(seconds)
+
+    def stop(self) -> None:
+        """No thread begins anything new."""
+        self._stopping.set()
+
+    def _guarded(self, body: Callable[[], None]) -> None:
+        try:
+            body()
+        except BaseException as error:  # noqa: BLE001 - raised again by the thread that waits
+            self.failures.append(error)
+            self.stop()
+        finally:
+            with self._lock:
+                self._left -= 1
+                if self._left == 0:
+                    self._over.set()
+
+    def _find(self, tasks: Iterable[Task]) -> None:
+        try:
+            for task in tasks:
+                if self._stopping.is_set():
+                    break
+                self._queue.put((task,))
+        finally:
+            for _ in range(self._threads):
+                self._queue.put(None)
+
+    def _do(self, work: Callable[[Task, memoryview], None]) -> None:
+        buffer = memoryview(bytearray(CHUNK))
+        try:
+            while (task := self._queue.get()) is not None:
+                if not self._stopping.is_set():
+                    work(task[0], buffer)
+        except BaseException:
+            self.stop()
+            while self._queue.get() is not None:  # the finder must not wait for room
+                pass
+            raise

@@ -75,6 +75,7 @@ SYMPTOMS = (
             Reason.ENGINE_FLAG_RESERVED,
             Reason.ENGINE_SETTING_NOT_ALLOWED,
             Reason.MEMORY_TOO_SMALL,
+            Reason.INSUFFICIENT_GPU_MEMORY,
             Reason.IMAGE_VOLUME_UNSUPPORTED,
             Reason.VOLUME_CREATION_OFF,
             Reason.ENDPOINT_CONFLICT,
@@ -164,6 +165,8 @@ SYMPTOMS = (
             Reason.SERVING_NOT_ENFORCED,
             Reason.ISOLATION_NOT_ENFORCED,
             Reason.INTEGRITY_NOT_CHECKED,
+            Reason.GPU_MEMORY_TIGHT,
+            Reason.GPU_MEMORY_UNKNOWN,
         ),
     ),
 )

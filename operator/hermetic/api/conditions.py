@@ -29,6 +29,7 @@ class ConditionType(StrEnum):
     STALLED = "Stalled", "Nothing but a person helps; there only while Ready is not True."
     IMAGES_PINNED = "ImagesPinned", "Every image is named by digest and comes from a registry that may be used here."
     WEIGHTS_VERIFIED = "WeightsVerified", "The weights are exactly those that were published."
+    MODEL_FITS = "ModelFits", "The model fits the memory of its GPUs; there only where the spec has `weights.facts`."
     ISOLATION_VERIFIED = "IsolationVerified", "Fresh evidence says that the node subnets have no way out."
     ENDPOINT_PRIVATE = "EndpointPrivate", "The address that clients use is private."
     AVAILABLE = "Available", "As many replicas serve as were asked for."

@@ -112,6 +112,13 @@ class Reason(StrEnum):
         "Upgrade the node pool, or bake the weights into the image, or stage them on a share.",
         True,
     )
+    INSUFFICIENT_GPU_MEMORY = (
+        "InsufficientGpuMemory",
+        "By the facts of the model in spec.weights.facts it does not fit the memory of its GPUs.",
+        "Compare sizes with 'hermetic plan -f FILE'; use more GPUs, a larger VM size, a shorter maxModelLength, fp8 in "
+        "kvCacheDtype, or weights of fewer bits.",
+        True,
+    )
     MEMORY_TOO_SMALL = (
         "MemoryTooSmall",
         "The memory limit cannot hold /dev/shm and a working engine.",
@@ -143,6 +150,24 @@ class Reason(StrEnum):
         "IntegrityNotChecked",
         "The weights are read as they were staged; no digest or signature is checked for this kind of source.",
         "Use a baked image or an image volume for weights that are pinned by digest.",
+    )
+
+    GPU_MEMORY_SUFFICIENT = (
+        "GpuMemorySufficient",
+        "By the facts of the model it fits the memory of its GPUs, with a tenth to spare.",
+        "Nothing to do.",
+    )
+    GPU_MEMORY_TIGHT = (
+        "GpuMemoryTight",
+        "By the facts of the model it fits its GPUs barely, or on some of the VM sizes only; the engine may refuse to "
+        "start.",
+        "Look at 'hermetic plan -f FILE'; lower maxModelLength, or leave out the VM size that the message names.",
+    )
+    GPU_MEMORY_UNKNOWN = (
+        "GpuMemoryUnknown",
+        "Whether the model fits its GPUs cannot be computed, or rests on a value that is not confirmed.",
+        "Read the message; naming a VM size in accelerator.instanceTypes helps where none is known. The pods start "
+        "anyway.",
     )
 
     # Isolation
@@ -464,5 +489,5 @@ class Reason(StrEnum):
 # Holds for now: a person should act soon.
 RUNNING_OUT = frozenset({Reason.EVIDENCE_AGING, Reason.EVIDENCE_EXPIRING, Reason.EXCEPTION_EXPIRING})
 # True for now, and a platform team should know it.
-WARNED_OF = RUNNING_OUT | {Reason.SERVING_NOT_ENFORCED, Reason.AUDIT_FAULT}
+WARNED_OF = RUNNING_OUT | {Reason.SERVING_NOT_ENFORCED, Reason.AUDIT_FAULT, Reason.GPU_MEMORY_TIGHT}
 REASONS: dict[str, Reason] = {reason.value: reason for reason in Reason}

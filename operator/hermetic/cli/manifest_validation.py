@@ -28,6 +28,7 @@ from hermetic.plan.gates import (
     address_is_allowed,
     engine_flags_are_known,
     memory_holds_shared_memory,
+    model_fits_the_gpus,
     registry_is_allowed,
     share_is_allowed,
 )
@@ -39,6 +40,7 @@ GATES_OF_THE_SPEC: tuple[Gate, ...] = (
     engine_flags_are_known,
     engine_settings_are_allowed,
     memory_holds_shared_memory,
+    model_fits_the_gpus,
 )
 GATES_OF_THE_PLATFORM: tuple[Gate, ...] = (registry_is_allowed, share_is_allowed, address_is_allowed)
 
@@ -91,16 +93,22 @@ class Accepted:
 
 
 def judge(
-    typed: Sequence[Typed], *, namespace: str, policy: Configuration | None = None
+    typed: Sequence[Typed],
+    *,
+    namespace: str,
+    policy: Configuration | None = None,
+    gates: tuple[Gate, ...] = GATES_OF_THE_SPEC,
 ) -> tuple[list[Accepted], list[Finding]]:
     """Everything that is acceptable, and everything that stands against the rest.
 
-    `namespace` is that of manifests which name none; with a `policy` its allow lists are asked as well.
+    `namespace` is that of manifests which name none; `gates` are those of the spec that are asked; with a `policy` its
+    allow lists are asked as well.
     """
+    asked = (*gates, *(GATES_OF_THE_PLATFORM if policy is not None else ()))
     accepted: list[Accepted] = []
     findings: list[Finding] = []
     for one in typed:
-        verdict = _judged(one, namespace, policy)
+        verdict = _judged(one, namespace, policy or Configuration(), asked)
         if isinstance(verdict, Accepted):
             findings.extend(_repeats(verdict, accepted))
             accepted.append(verdict)
@@ -109,7 +117,7 @@ def judge(
     return accepted, findings
 
 
-def _judged(typed: Typed, namespace: str, policy: Configuration | None) -> Accepted | list[Finding]:
+def _judged(typed: Typed, namespace: str, policy: Configuration, gates: tuple[Gate, ...]) -> Accepted | list[Finding]:
     kind = _kind(typed)
     if isinstance(kind, Problem):
         return [_found(typed, kind)]
@@ -120,7 +128,8 @@ def _judged(typed: Typed, namespace: str, policy: Configuration | None) -> Accep
     if kind != MODEL_DEPLOYMENT.kind:
         return Accepted(typed, kind, owner, None)
     spec = ModelDeployment.model_validate(typed.value).spec
-    return list(_blocks(typed, owner, spec, policy)) or Accepted(typed, kind, owner, spec)
+    world = World(owner=owner, generation=0, policy=policy)
+    return list(_blocks(typed, spec, world, gates)) or Accepted(typed, kind, owner, spec)
 
 
 def _kind(typed: Typed) -> str | Problem:
@@ -163,9 +172,8 @@ def _model(kind: str) -> type[ApiModel]:
     return EgressAudit if kind == EGRESS_AUDIT.kind else EgressAttestation
 
 
-def _blocks(typed: Typed, owner: Owner, spec: ModelDeploymentSpec, policy: Configuration | None) -> Iterator[Finding]:
-    world = World(owner=owner, generation=0, policy=policy or Configuration())
-    for gate in (*GATES_OF_THE_SPEC, *(GATES_OF_THE_PLATFORM if policy is not None else ())):
+def _blocks(typed: Typed, spec: ModelDeploymentSpec, world: World, gates: tuple[Gate, ...]) -> Iterator[Finding]:
+    for gate in gates:
         verdict = gate(spec, world)
         if isinstance(verdict, Blocks):
             reason, path = verdict.reason, verdict.field or _FIELD_OF.get(verdict.reason, "spec")

@@ -11,15 +11,19 @@ from hermetic.api.reasons import REASONS, WARNED_OF
 
 ANNOUNCED = (
     ConditionType.READY,
+    ConditionType.MODEL_FITS,
     ConditionType.ISOLATION_VERIFIED,
     ConditionType.ENDPOINT_PRIVATE,
     ConditionType.EVIDENCE_FRESH,
     ConditionType.EXCEPTIONS_CURRENT,
     ConditionType.AUDIT_FAULTY,
 )
-ANNOUNCED_AT_ONCE = frozenset((ConditionType.READY, ConditionType.EXCEPTIONS_CURRENT, ConditionType.AUDIT_FAULTY))
+ANNOUNCED_AT_ONCE = frozenset(
+    (ConditionType.READY, ConditionType.MODEL_FITS, ConditionType.EXCEPTIONS_CURRENT, ConditionType.AUDIT_FAULTY)
+)
 ACTIONS = {
     ConditionType.READY: "Reconcile",
+    ConditionType.MODEL_FITS: "ComputeMemory",
     ConditionType.ISOLATION_VERIFIED: "JudgeIsolation",
     ConditionType.ENDPOINT_PRIVATE: "CheckEndpoint",
     ConditionType.EVIDENCE_FRESH: "JudgeIsolation",

@@ -13,10 +13,11 @@ from hermetic.objects.volumes import shared_memory_limit
 from hermetic.objects.weights_volume import share_of, storage_account
 from hermetic.plan.engine_settings import engine_settings_are_allowed
 from hermetic.plan.gate_results import HOLDS, Blocks, Gate, Holds, Verdict
+from hermetic.plan.model_fit import model_fits_the_gpus
 from hermetic.plan.scheduling import eligible_nodes
 from hermetic.plan.snapshot import World
 
-__all__ = ["GATES", "HOLDS", "Blocks", "Gate", "Holds", "Verdict", "first_block"]
+__all__ = ["GATES", "HOLDS", "Blocks", "Gate", "Holds", "Verdict", "first_block", "model_fits_the_gpus"]
 
 
 def registry_is_allowed(spec: ModelDeploymentSpec, world: World) -> Verdict:
@@ -221,6 +222,7 @@ GATES: tuple[Gate, ...] = (
     engine_settings_are_allowed,
     image_volumes_are_supported,
     memory_holds_shared_memory,
+    model_fits_the_gpus,
     address_is_allowed,
     address_is_free,
 )

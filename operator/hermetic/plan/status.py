@@ -18,6 +18,7 @@ from hermetic.plan.api_rejections import Refusal
 from hermetic.plan.exposure import exposure
 from hermetic.plan.gates import Blocks
 from hermetic.plan.isolation import enforcement
+from hermetic.plan.model_fit import model_fit
 from hermetic.plan.planning import Contested, Plan, is_ours, was_given_a_public_address
 from hermetic.plan.pod_diagnosis import Trouble, trouble
 from hermetic.plan.runtime_drift import Strange, strange
@@ -36,6 +37,7 @@ def status(spec: ModelDeploymentSpec, world: World, plan: Plan, refusals: tuple[
     parts = [
         _images_pinned(odd, plan),
         _weights_verified(spec, plan),
+        *((fits,) if (fits := model_fit(spec, world)) is not None else ()),
         _isolation_verified(spec, world, plan),
         _endpoint_private(spec, world, plan),
         _available(spec, world, found),

@@ -12,7 +12,7 @@ import click
 from hermetic.api.kubernetes_yaml import NotReadable, dump, read_documents
 from hermetic.api.model_facts import ModelFacts
 from hermetic.cli.exit_codes import DONE, FAILED, UNKNOWN
-from hermetic.cli.manifest_validation import Accepted, judge
+from hermetic.cli.manifest_validation import GATES_OF_THE_SPEC, Accepted, judge
 from hermetic.cli.manifests import read_manifests, tell_skipped
 from hermetic.cli.options import common_options
 from hermetic.cli.output import say_fitted, write, write_json
@@ -20,12 +20,15 @@ from hermetic.cli.plan.document import as_document
 from hermetic.cli.plan.planned import Planned, planned
 from hermetic.cli.plan.text import lines
 from hermetic.errors import InputError, ModelFactsUnusable, Unreachable
+from hermetic.plan.model_fit import model_fits_the_gpus
 from hermetic.sizing.catalogue import sizes
 from hermetic.sizing.facts_file import as_json, parsed_facts
 from hermetic.sizing.memory import Answer
 
 EXIT_CODES = {Answer.FITS: DONE, Answer.TIGHT: DONE, Answer.DOES_NOT_FIT: FAILED, Answer.UNKNOWN: UNKNOWN}
 LARGEST_FILE = 2**20
+# What does not fit is to be shown, not refused.
+BUT_SIZING = tuple(gate for gate in GATES_OF_THE_SPEC if gate is not model_fits_the_gpus)
 HOW = "give --model DIR or --model-facts FILE, or write `weights.facts` into the manifest"
 
 
@@ -122,7 +125,7 @@ def _deployments(files: tuple[str, ...], namespace: str, one_model: bool) -> lis
     if not files:
         raise InputError("no input file", fix="hermetic plan -f FILE --model DIR")
     reading = read_manifests(files)
-    accepted, findings = judge(reading.typed, namespace=namespace)
+    accepted, findings = judge(reading.typed, namespace=namespace, gates=BUT_SIZING)
     tell_skipped(reading)
     reading.findings += findings
     reading.raise_findings()

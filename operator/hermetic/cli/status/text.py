@@ -18,6 +18,7 @@ Tone = Literal["plain", "good", "bad", "unsure"]
 _LABELS = {
     ConditionType.IMAGES_PINNED: "images pinned",
     ConditionType.WEIGHTS_VERIFIED: "weights verified",
+    ConditionType.MODEL_FITS: "model fits",
     ConditionType.ISOLATION_VERIFIED: "isolation verified",
     ConditionType.ENDPOINT_PRIVATE: "endpoint private",
     ConditionType.AVAILABLE: "serving",

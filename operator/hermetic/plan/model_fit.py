@@ -1,0 +1,129 @@
+"""Does the model fit the GPUs that its pods may get? From the facts in the spec; without them nothing is asked.
+
+A model that fits on none of the sizes is refused before a pod exists, with the arithmetic. What is tight, or fits on
+some of the sizes only, is started and said; what cannot be computed is Unknown and started.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+
+from hermetic.api.condition_updates import Said
+from hermetic.api.conditions import ConditionType
+from hermetic.api.model_facts import ModelFacts
+from hermetic.api.modeldeployment import ModelDeploymentSpec
+from hermetic.api.reasons import Reason
+from hermetic.engines import registry
+from hermetic.plan.gate_results import HOLDS, Blocks, Verdict
+from hermetic.plan.scheduling import eligible_nodes
+from hermetic.plan.snapshot import World
+from hermetic.sizing.catalogue import GIB, sizes
+from hermetic.sizing.memory import Answer, Fit
+from hermetic.sizing.placement import VENDOR_OF, Placement, impossible, place
+from hermetic.sizing.serving import Serving
+
+_KIND = ConditionType.MODEL_FITS
+
+
+def model_fits_the_gpus(spec: ModelDeploymentSpec, world: World) -> Verdict:
+    """The model can be cut over its GPUs, and at least one of the VM sizes has the memory."""
+    facts = spec.weights.facts
+    if facts is None:
+        return HOLDS
+    serving = _serving(spec)
+    if clause := next(impossible(facts, serving), ""):
+        return Blocks(
+            Reason.TENSOR_PARALLEL_INVALID,
+            f"the model cannot be cut over {serving.tensor_parallel} GPUs: {clause}; "
+            "'hermetic plan' lists the numbers of GPUs that work",
+            _KIND,
+            field="spec.accelerator.count",
+        )
+    placed, unlisted = _placed(spec, facts, serving, world)
+    if placed and not unlisted and all(one.fit.answer is Answer.DOES_NOT_FIT for one in placed):
+        return Blocks(Reason.INSUFFICIENT_GPU_MEMORY, _shortfall(placed), _KIND, field="spec.accelerator")
+    return HOLDS
+
+
+def model_fit(spec: ModelDeploymentSpec, world: World) -> Said | None:
+    """The condition ModelFits, whatever else keeps the pods from starting; None for a spec without facts."""
+    facts = spec.weights.facts
+    if facts is None:
+        return None
+    verdict = model_fits_the_gpus(spec, world)
+    if isinstance(verdict, Blocks):
+        return Said(_KIND, verdict.truth, verdict.reason, verdict.message[:2000])
+    placed, unlisted = _placed(spec, facts, _serving(spec), world)
+    if doubt := next(_doubts(placed, unlisted), ""):
+        return Said(_KIND, "Unknown", Reason.GPU_MEMORY_UNKNOWN, doubt[:2000])
+    worst = min(placed, key=lambda one: _room(one.fit))
+    if worst.fit.answer is Answer.DOES_NOT_FIT:
+        words = f"{_arithmetic(worst)}; leave that size out of `accelerator.instanceTypes`"
+        return Said(_KIND, "True", Reason.GPU_MEMORY_TIGHT, f"fits on some of the VM sizes only: {words}"[:2000])
+    if worst.fit.answer is Answer.TIGHT:
+        words = f"{_arithmetic(worst)}; the estimate is good to a tenth, and the engine may refuse to start"
+        return Said(_KIND, "True", Reason.GPU_MEMORY_TIGHT, words[:2000])
+    return Said(_KIND, "True", Reason.GPU_MEMORY_SUFFICIENT, _arithmetic(worst)[:2000])
+
+
+def _serving(spec: ModelDeploymentSpec) -> Serving:
+    serving = registry.serving(spec)
+    if spec.accelerator.resource in VENDOR_OF:
+        return serving
+    slices = f"the memory of a slice '{spec.accelerator.resource}' is not computed"
+    return replace(serving, not_computed=(*serving.not_computed, slices))
+
+
+def _placed(
+    spec: ModelDeploymentSpec, facts: ModelFacts, serving: Serving, world: World
+) -> tuple[list[Placement], list[str]]:
+    """The sizes that the pods may get, as the spec names them or the nodes have them, and those that are not known."""
+    seen = {node.instance_type for node in eligible_nodes(spec, world.nodes)}
+    wanted = sorted(set(spec.accelerator.instance_types) or seen)
+    known = sizes()
+    placed = [place(facts, serving, known[name], spec.accelerator.resource) for name in wanted if name in known]
+    return placed, [name for name in wanted if name not in known]
+
+
+def _doubts(placed: list[Placement], unlisted: list[str]) -> Iterator[str]:
+    if not placed and not unlisted:
+        yield "no VM size is known: `accelerator.instanceTypes` names none, and no node offers the GPUs"
+    if unlisted:
+        yield f"the memory of VM size {', '.join(unlisted)} is not known"
+    for one in placed:
+        if one.fit.answer is Answer.UNKNOWN:
+            yield f"{one.size.name}: {'; '.join(one.fit.unknown)}"
+
+
+def _shortfall(placed: Iterable[Placement]) -> str:
+    best = max(placed, key=lambda one: _room(one.fit))
+    return f"{_arithmetic(best)}. {_remedy(best.fit)}"
+
+
+def _remedy(fit: Fit) -> str:
+    shorter = f"Set the context to at most {fit.longest_context} tokens, use" if fit.longest_context else "Use"
+    return f"{shorter} more GPUs or a larger VM size; 'hermetic plan' compares them"
+
+
+def _room(fit: Fit) -> float:
+    """What would be left of what is allowed, as a share of it; of weights alone where the rest is not known."""
+    needed = fit.needed if fit.needed is not None else fit.weights
+    return 1 - needed / max(1, fit.allowed)
+
+
+def _arithmetic(one: Placement) -> str:
+    fit, serving = one.fit, one.fit.serving
+    parts = [f"weights {_gib(fit.weights)}", f"overhead {_gib(fit.overhead)}"]
+    if fit.requested is not None:
+        parts.append(f"key-value cache of {fit.context} tokens {_gib(fit.requested)}")
+    total = fit.needed if fit.needed is not None else fit.weights + fit.overhead
+    return (
+        f"each of {serving.gpus} GPUs needs {_gib(total)} ({', '.join(parts)}), and the engine may take "
+        f"{serving.utilization_percent} % of {_gib(fit.memory)} = {_gib(fit.allowed)} on {one.size.name} "
+        f"({one.size.gpu.name})"
+    )
+
+
+def _gib(size: int) -> str:
+    return f"{size / GIB:.1f} GiB"

@@ -1,0 +1,216 @@
+"""A model that does not fit its GPUs gets no pod; without facts nothing changes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import yaml
+
+from hermetic.api.conditions import ConditionType
+from hermetic.api.reasons import Reason
+from hermetic.controller.condition_events import announcements
+from hermetic.plan.gates import Blocks, first_block
+from hermetic.plan.model_fit import model_fit
+from hermetic.plan.planning import plan
+from hermetic.plan.status import status
+from hermetic.sizing.facts_file import as_json
+from tests.commandline import hermetic
+from tests.corpus.manifests import changed
+from tests.golden.scenarios import template_digests
+from tests.model_configs import (
+    LLAMA_8B,
+    LLAMA_8B_BYTES,
+    LLAMA_70B,
+    LLAMA_70B_BYTES,
+    QWEN3_235B_FP8,
+    QWEN3_235B_FP8_BYTES,
+    facts,
+)
+from tests.renderings import RENDERINGS
+from tests.scenarios import Manifest, a_nim_model, a_share_model
+from tests.worlds import NOW, a_world, an_a100_node, carried_out, conditions, rendered, spec_of
+
+A100, ND_A100, HALF = "Standard_NC24ads_A100_v4", "Standard_ND96asr_v4", "Standard_NC72ds_xl_RTXPro6000_v6"
+L8, L70 = facts(LLAMA_8B, LLAMA_8B_BYTES), facts(LLAMA_70B, LLAMA_70B_BYTES)
+QWEN = facts(QWEN3_235B_FP8, QWEN3_235B_FP8_BYTES)
+
+
+def deployment(model=L8, base: Manifest | None = None, **changes: Any) -> Manifest:
+    said = {"spec.weights.facts": as_json(model), **{f"spec.{path}": value for path, value in changes.items()}}
+    return changed(base or a_share_model(), said)
+
+
+def sized(*names: str, count: int = 1) -> dict[str, Any]:
+    return {"accelerator": {"count": count, "instanceTypes": list(names)}}
+
+
+def blocked(manifest: Manifest, **seen: Any) -> Blocks:
+    found = first_block(spec_of(manifest), a_world(**seen))
+    assert found is not None, "nothing blocks"
+    return found
+
+
+def fits(manifest: Manifest, **seen: Any) -> tuple[str, str, str]:
+    spec, world = spec_of(manifest), a_world(**seen)
+    assert first_block(spec, world) is None
+    said = model_fit(spec, world)
+    return (said.status, said.reason.value, said.message)
+
+
+# ---------------------------------------------------------------- refused
+
+
+def test_a_model_that_does_not_fit_is_refused_with_the_arithmetic():
+    found = blocked(deployment(L70, **sized(A100)))
+    assert (found.reason, found.condition) == (Reason.INSUFFICIENT_GPU_MEMORY, ConditionType.MODEL_FITS)
+    assert found.message == (
+        "each of 1 GPUs needs 183.0 GiB (weights 134.0 GiB, overhead 9.0 GiB, key-value cache of 131072 tokens "
+        "40.0 GiB), and the engine may take 92 % of 79.1 GiB = 72.8 GiB on Standard_NC24ads_A100_v4 (NVIDIA A100 80 "
+        "GB). Use more GPUs or a larger VM size; 'hermetic plan' compares them"
+    )
+
+
+def test_a_context_that_is_too_long_is_refused_with_the_longest_that_fits():
+    found = blocked(deployment(**sized(A100), **{"engine.vllm.maxModelLength": 700_000}))
+    assert "Set the context to at most 446064 tokens" in found.message
+    shorter = deployment(**sized(A100), **{"engine.vllm.maxModelLength": 446_064})
+    assert fits(shorter)[:2] == ("True", "GpuMemoryTight")
+
+
+def test_of_several_sizes_the_one_with_most_room_is_told():
+    found = blocked(deployment(L70, **sized(ND_A100, A100)))
+    assert A100 in found.message
+    assert ND_A100 not in found.message
+
+
+def test_sizes_of_the_nodes_count_where_the_spec_names_none():
+    assert blocked(deployment(L70), nodes=(an_a100_node(),)).reason is Reason.INSUFFICIENT_GPU_MEMORY
+    assert fits(deployment(), nodes=(an_a100_node(),))[1] == "GpuMemorySufficient"
+
+
+def test_a_cut_that_ends_the_engine_is_refused_whatever_the_size():
+    found = blocked(deployment(QWEN, **{"accelerator.count": 8}))
+    assert (found.reason, found.field) == (Reason.TENSOR_PARALLEL_INVALID, "spec.accelerator.count")
+    assert "1536 values of an expert over 8 GPUs are no multiple of the quantization block of 128" in found.message
+    whole = {"accelerator.count": 8, "engine.vllm.extraArgs": ["--enable-expert-parallel"]}
+    assert fits(deployment(QWEN, **whole))[1] == "GpuMemoryUnknown"
+
+
+def test_weights_alone_that_are_too_large_are_refused_for_a_family_that_is_not_known():
+    mamba = facts({"model_type": "mamba"}, LLAMA_70B_BYTES)
+    assert blocked(deployment(mamba, **sized(A100))).reason is Reason.INSUFFICIENT_GPU_MEMORY
+
+
+# ---------------------------------------------------------------- started
+
+
+@pytest.mark.parametrize(
+    ("manifest", "says"),
+    [
+        pytest.param(deployment(L8), "no VM size is known", id="no size at all"),
+        pytest.param(deployment(L8, **sized("Standard_NV6")), "Standard_NV6 is not known", id="a size not listed"),
+        pytest.param(deployment(L70, **sized(A100, "Standard_NV6")), "Standard_NV6", id="one of two not listed"),
+        pytest.param(deployment(L8, **sized(HALF)), "is not confirmed", id="a size not confirmed"),
+        pytest.param(
+            deployment(facts({"model_type": "mamba"}, 10**9), **sized(A100)), "model type 'mamba'", id="a family"
+        ),
+        pytest.param(
+            deployment(L8, **sized(A100), **{"engine.vllm.extraArgs": ["--speculative-config={}"]}),
+            "--speculative-config",
+            id="a flag",
+        ),
+        pytest.param(
+            deployment(L70, **sized(A100), **{"engine.vllm.extraArgs": ["--quantization", "fp8"]}),
+            "--quantization",
+            id="weights that are quantized at the start",
+        ),
+        pytest.param(
+            deployment(L8, accelerator={"resource": "nvidia.com/mig-1g.10gb", "instanceTypes": [A100]}),
+            "slice 'nvidia.com/mig-1g.10gb'",
+            id="a MIG slice",
+        ),
+        pytest.param(deployment(L70, a_nim_model(), **sized(A100)), "by its profile", id="a NIM"),
+    ],
+)
+def test_what_cannot_be_computed_is_started_and_unknown(manifest, says):
+    truth, reason, message = fits(manifest)
+    assert (truth, reason) == ("Unknown", "GpuMemoryUnknown")
+    assert says in message
+
+
+def test_a_size_on_which_it_does_not_fit_beside_one_on_which_it_does_is_warned_of():
+    truth, reason, message = fits(deployment(L70, **sized("Standard_ND96amsr_A100_v4", ND_A100, count=4)))
+    assert (truth, reason) == ("True", "GpuMemoryTight")
+    assert ND_A100 in message
+    assert "leave that size out of `accelerator.instanceTypes`" in message
+
+
+def test_the_settings_of_the_engine_are_counted():
+    def context(**changes) -> str:
+        long = {"engine.vllm.maxModelLength": 600_000, **changes}
+        found = first_block(spec_of(deployment(**sized(A100), **long)), a_world())
+        return "" if found is None else found.message
+
+    assert "92 %" in context()
+    assert context(**{"engine.vllm.kvCacheDtype": "fp8"}) == ""
+    assert "50 %" in context(**{"engine.vllm.gpuMemoryUtilizationPercent": 50})
+
+
+def test_without_facts_there_is_no_condition_and_nothing_is_asked():
+    for manifest in RENDERINGS.values():
+        spec, world = spec_of(manifest), a_world(nodes=(an_a100_node(),))
+        assert model_fit(spec, world) is None
+        decided = plan(spec, world, NOW)
+        assert "ModelFits" not in conditions(status(spec, carried_out(world, decided), decided, (), NOW))
+
+
+def test_facts_change_no_pod():
+    with_facts, without = (rendered(one)["Deployment"]["spec"]["template"] for one in (deployment(), a_share_model()))
+    assert with_facts == without
+    assert template_digests()
+
+
+# ---------------------------------------------------------------- said
+
+
+def said(manifest: Manifest, before: dict[str, Any] | None = None, **seen: Any) -> dict[str, Any]:
+    spec, world = spec_of(manifest), a_world(status=before or {}, **seen)
+    decided = plan(spec, world, NOW)
+    assert not decided.apply or model_fit(spec, world).status != "False"
+    return status(spec, carried_out(world, decided), decided, (), NOW)
+
+
+def test_a_refusal_is_ready_false_stalled_and_one_warning():
+    found = said(deployment(L70, **sized(A100)))
+    assert conditions(found)["Ready"]["reason"] == "InsufficientGpuMemory"
+    assert conditions(found)["Stalled"]["status"] == "True"
+    assert conditions(found)["ModelFits"]["status"] == "False"
+    assert [(one.severity, one.reason) for one in announcements({}, found)] == [("Warning", "InsufficientGpuMemory")]
+
+
+def test_a_tight_fit_is_one_warning_and_a_sufficient_one_none():
+    tight = said(deployment(**sized(A100), **{"engine.vllm.maxModelLength": 446_064}))
+    assert ("Warning", "GpuMemoryTight") in [(one.severity, one.reason) for one in announcements({}, tight)]
+    enough = said(deployment(**sized(A100)))
+    assert conditions(enough)["ModelFits"]["reason"] == "GpuMemorySufficient"
+    assert "GpuMemorySufficient" not in [one.reason for one in announcements({}, enough)]
+    assert [one.reason for one in announcements(tight, tight)] == []
+
+
+def test_another_reason_that_comes_first_does_not_hide_that_it_does_not_fit():
+    stranger = deployment(L70, **sized(A100), **{"weights.azureFiles.account": "stranger"})
+    found = said(stranger)
+    assert conditions(found)["Ready"]["reason"] == "ShareNotAllowed"
+    assert conditions(found)["ModelFits"]["reason"] == "InsufficientGpuMemory"
+
+
+def test_validate_and_render_refuse_it_at_its_field_and_plan_shows_it():
+    typed = yaml.safe_dump(deployment(L70, **sized(A100)))
+    for command in ("validate", "render"):
+        ran = hermetic(command, "-f", "-", stdin=typed)
+        assert (ran.code, ran.out) == (2, "")
+        assert "HRM-API-003" in ran.err
+        assert "InsufficientGpuMemory" in ran.err
+    shown = hermetic("plan", "-f", "-", stdin=typed)
+    assert (shown.code, "does not fit" in shown.out) == (1, True)

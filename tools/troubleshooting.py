@@ -76,6 +76,7 @@ SYMPTOMS = (
             Reason.ENGINE_SETTING_NOT_ALLOWED,
             Reason.MEMORY_TOO_SMALL,
             Reason.INSUFFICIENT_GPU_MEMORY,
+            Reason.TENSOR_PARALLEL_IMPOSSIBLE,
             Reason.IMAGE_VOLUME_UNSUPPORTED,
             Reason.VOLUME_CREATION_OFF,
             Reason.ENDPOINT_CONFLICT,

@@ -91,7 +91,7 @@ def test_sizes_of_the_nodes_count_where_the_spec_names_none():
 
 def test_a_cut_that_ends_the_engine_is_refused_whatever_the_size():
     found = blocked(deployment(QWEN, **{"accelerator.count": 8}))
-    assert (found.reason, found.field) == (Reason.TENSOR_PARALLEL_INVALID, "spec.accelerator.count")
+    assert (found.reason, found.field) == (Reason.TENSOR_PARALLEL_IMPOSSIBLE, "spec.accelerator.count")
     assert "1536 values of an expert over 8 GPUs are no multiple of the quantization block of 128" in found.message
     whole = {"accelerator.count": 8, "engine.vllm.extraArgs": ["--enable-expert-parallel"]}
     assert fits(deployment(QWEN, **whole))[1] == "GpuMemoryUnknown"

@@ -119,6 +119,12 @@ class Reason(StrEnum):
         "kvCacheDtype, or weights of fewer bits.",
         True,
     )
+    TENSOR_PARALLEL_IMPOSSIBLE = (
+        "TensorParallelImpossible",
+        "By the facts of the model in spec.weights.facts it cannot be cut over so many GPUs; the engine would end at once.",
+        "Use a number of GPUs that 'hermetic plan -f FILE' lists; --enable-expert-parallel keeps experts whole.",
+        True,
+    )
     MEMORY_TOO_SMALL = (
         "MemoryTooSmall",
         "The memory limit cannot hold /dev/shm and a working engine.",

@@ -34,7 +34,7 @@ def model_fits_the_gpus(spec: ModelDeploymentSpec, world: World) -> Verdict:
     serving = _serving(spec)
     if clause := next(impossible(facts, serving), ""):
         return Blocks(
-            Reason.TENSOR_PARALLEL_INVALID,
+            Reason.TENSOR_PARALLEL_IMPOSSIBLE,
             f"the model cannot be cut over {serving.tensor_parallel} GPUs: {clause}; "
             "'hermetic plan' lists the numbers of GPUs that work",
             _KIND,

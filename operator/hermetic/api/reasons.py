@@ -121,7 +121,7 @@ class Reason(StrEnum):
     )
     TENSOR_PARALLEL_IMPOSSIBLE = (
         "TensorParallelImpossible",
-        "By the facts of the model in spec.weights.facts it cannot be cut over so many GPUs; the engine would end at once.",
+        "By the facts of the model in spec.weights.facts it cannot be cut over so many GPUs; the engine would end.",
         "Use a number of GPUs that 'hermetic plan -f FILE' lists; --enable-expert-parallel keeps experts whole.",
         True,
     )

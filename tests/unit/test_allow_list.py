@@ -49,4 +49,4 @@ def test_a_list_allows_nothing_that_is_reserved_or_refused(listed):
 def test_what_is_said_about_values_is_about_allowed_names(listed):
     named = {name.partition(".")[0] for said in (listed.paths, listed.values, listed.keys) for name in said}
     assert named <= listed.allowed
-    assert set(listed.paths.values()) <= {"image", "data", "model", "scratch", "url"}
+    assert set(listed.paths.values()) <= {"image", "data", "model", "scratch", "url", "prefix"}

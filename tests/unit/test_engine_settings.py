@@ -304,12 +304,22 @@ ALLOWED_ARGUMENTS = (
     ("--mm-processor-device", "cuda:1"),
     ("--disable-access-log-for-endpoints", "/health,/metrics"),
     ("--root-path=/models/llama",),
+    ("--root-path", "/vllm"),
+    ("--root-path=",),
     ("--reasoning-config", '{"reasoning_end_str": "</think>"}'),
     ("--hf-overrides", '{"rope_scaling": {"rope_type": "yarn", "factor": 4.0}}'),
     ("--limit-mm-per-prompt", '{"image": 10}'),
     ("--override-generation-config", '{"temperature": 0.5}'),
     ("--distributed-executor-backend", "mp"),
 )
+
+
+# The status of a POST to /v1/chat/completions without the key, as the check of the key of vLLM 0.32.0 and its router
+# answer with each: 200 for '/', '/v' and '/v1/'.
+@pytest.mark.parametrize("prefix", ["/", "/v", "/v1", "/v1/", "/v1/chat/comp", "/i", "/inference", "/c", "/v2/"])
+@pytest.mark.parametrize("spelled", ["--root-path={}", "--root_path={}", "--root-path {}"])
+def test_no_prefix_of_the_paths_takes_the_key_off_them(prefix, spelled):
+    assert "without asking for the key" in verdict_of(vllm_spec(*spelled.format(prefix).split(" ")))
 
 
 def test_what_people_set_is_allowed():

@@ -67,6 +67,12 @@ def test_line_two_is_started_by_name_and_line_one_by_its_entrypoint():
     assert launch(spec_of(a_nim("1.15"))).command == launch(spec_of(a_nim("1.15"))).args == ()
 
 
+@pytest.mark.parametrize("line", ["1.15", "2.0", "2.1"])
+def test_no_line_needs_a_program_of_its_image_but_its_own(line):
+    """That the image has a python3 is documented of no line."""
+    assert not any("python" in word for word in launch(spec_of(a_nim(line))).command)
+
+
 def test_line_2_0_fetches_no_media_and_later_lines_may_be_told_so_by_the_user():
     assert launch(spec_of(a_nim("2.0", extraArgs=["--seed=1"]))).args == (MEDIA_FROM_NOWHERE, "--seed=1")
     assert launch(spec_of(a_nim("2.1"))).args == ()

@@ -262,6 +262,21 @@ def test_an_ingress_to_our_service_is_found_unless_its_addresses_are_private(
     assert not named(own_service(), an_ingress("llama", "10.0.0.4", default=default))
 
 
+@pytest.mark.parametrize("name", ["azure/application-gateway", "azure-application-gateway", "azure-alb-external"])
+@pytest.mark.parametrize("by_field", [True, False])
+def test_an_ingress_of_a_class_that_makes_public_addresses_is_found_whatever_address_it_says(
+    name: str, by_field: bool
+) -> None:
+    ingress = an_ingress("llama", "10.0.0.4")
+    if by_field:
+        ingress["spec"]["ingressClassName"] = name
+    else:
+        ingress["metadata"]["annotations"] = {"kubernetes.io/ingress.class": name}
+    assert named(own_service(), ingress) == ["Ingress team-a/chat"]
+    ingress["metadata"].setdefault("annotations", {})["appgw.ingress.kubernetes.io/use-private-ip"] = "true"
+    assert not named(own_service(), ingress)
+
+
 def test_an_ingress_to_a_service_of_others_before_our_pods_is_found() -> None:
     assert named(a_service(), an_ingress("other")) == ["Ingress team-a/chat"]
     assert not named(a_service(spec={"selector": {"tier": "web"}}), an_ingress("other"))
@@ -294,9 +309,12 @@ def test_a_route_inside_a_mesh_is_private_and_one_behind_something_unknown_is_no
     assert named(own_service(), a_route(parent={"kind": "XListenerSet", "group": "gateway.x", "name": "l"}))
 
 
-def test_a_copy_of_requests_leads_as_requests_do() -> None:
-    mirror = {"type": "RequestMirror", "requestMirror": {"backendRef": {"name": "llama"}}}
-    rules = [{"backendRefs": [{"name": "web"}], "filters": [mirror]}]
+@pytest.mark.parametrize("sends", ["requestMirror", "externalAuth"])
+@pytest.mark.parametrize("of_the_backend", [True, False])
+def test_a_filter_that_sends_requests_leads_as_requests_do(sends: str, of_the_backend: bool) -> None:
+    filters = {"filters": [{"type": "x", sends: {"backendRef": {"name": "llama"}}}]}
+    backend = {"name": "web", **(filters if of_the_backend else {})}
+    rules = [{"backendRefs": [backend], **({} if of_the_backend else filters)}]
     assert named(own_service(), an_object("HTTPRoute", "web", spec={"parentRefs": [{"name": "front"}], "rules": rules}))
 
 

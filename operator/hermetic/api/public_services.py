@@ -49,6 +49,29 @@ PUBLISHES = (
 )
 """These open or publish a Service of any type: names outside, other networks, other clusters of a mesh."""
 
+PUBLIC_CONTROLLERS = ("azure/application-gateway", "alb.networking.azure.io/")
+"""Controllers of Ingresses and Gateways whose gateway has a public address unless the object says otherwise."""
+
+PUBLIC_CLASSES = frozenset({"azure/application-gateway", "azure-application-gateway", "azure-alb-external"})
+"""The classes of those controllers, for objects whose class is not known or is gone."""
+
+PRIVATE_FRONT = "appgw.ingress.kubernetes.io/use-private-ip"
+CLASS = "kubernetes.io/ingress.class"
+
+SENDING_FILTERS = ("requestMirror", "externalAuth")
+"""Filters of a route of the Gateway API with a backendRef: each sends requests, or copies of them, to it."""
+
+
+def ingress_class(of_spec: str | None, annotations: Mapping[str, Any]) -> str:
+    """The class of an Ingress by its field, or by the annotation that came before it."""
+    return of_spec or str(annotations.get(CLASS) or "")
+
+
+def class_is_public(class_name: str, annotations: Mapping[str, Any], controller: str = "") -> bool:
+    """Whether the controller of this class makes public addresses; `controller` is "" where it is not known."""
+    public = controller.startswith(PUBLIC_CONTROLLERS) or class_name in PUBLIC_CLASSES
+    return public and annotations.get(PRIVATE_FRONT) != "true"
+
 
 def is_internal(annotations: Mapping[str, Any]) -> bool:
     """Whether a load balancer is private: Azure's controller takes every value but "true" for public."""

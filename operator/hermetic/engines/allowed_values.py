@@ -24,6 +24,8 @@ NEVER = (TLS, "/proc", "/sys", "/dev", "/run", "/var/run")
 # What is no path where a folder with a model is expected, and does not look outside either.
 NO_MODEL_NEEDED = frozenset({"ngram", "[ngram]"})
 
+# The paths for which vLLM asks for its key (entrypoints/serve/middleware/authenticate.py of 0.32.0).
+GUARDED = ("/v1", "/v2", "/inference", "/cohere")
 # Of a chat template that is written out in the argument.
 _OPERATORS = ("/", "//", "~")
 # No separator of a path or an address, and not four numbers with dots between them.
@@ -56,7 +58,7 @@ def objection(value: str, paths: Paths, weights: tuple[str, ...], *, quoted: boo
             return f"holds {part}, {found}"
     if paths == "model":
         return _no_model_folder(value)
-    return ""
+    return _no_prefix(value) if paths == "prefix" else ""
 
 
 def object_of(value: str) -> dict[str, Any] | None:
@@ -69,6 +71,15 @@ def _no_model_folder(value: str) -> str:
     if value.startswith("/") or value in NO_MODEL_NEEDED:
         return ""
     return f"says '{shown(value)}', which vLLM takes for a model to fetch or a class to import: give an absolute path"
+
+
+def _no_prefix(value: str) -> str:
+    if not value or not any(one.startswith(value) or value.startswith(one) for one in GUARDED):
+        return ""
+    return (
+        f"says '{shown(value)}', with which vLLM would serve its paths without asking for the key: give a path that "
+        f"neither begins with {', '.join(GUARDED)} nor is the beginning of one of them"
+    )
 
 
 def _suspects(value: str) -> Iterator[str]:
@@ -119,7 +130,7 @@ def _is_address(word: str) -> bool:
 
 
 def _misplaced(word: str, paths: Paths, weights: tuple[str, ...]) -> str:
-    if paths == "url":
+    if paths in ("url", "prefix"):
         return ""
     if ".." in word.split("/"):
         return "and '..' is no part of a path here: give the path without it"

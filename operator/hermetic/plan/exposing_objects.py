@@ -17,6 +17,9 @@ from hermetic.api.public_services import (
     INTERNAL,
     PUBLIC_SIDE,
     PUBLISHES,
+    SENDING_FILTERS,
+    class_is_public,
+    ingress_class,
     is_internal,
     names_a_service,
     set_among,
@@ -181,9 +184,13 @@ def _ingress(one: Mapping[str, Any], policy: Configuration) -> dict[str, Any]:
     paths = (path for rule in spec.get("rules") or () for path in (rule.get("http") or {}).get("paths") or ())
     backends = [spec.get("defaultBackend"), *(path.get("backend") for path in paths)]
     services = [backend["service"]["name"] for backend in backends if backend and backend.get("service")]
+    annotations = one["metadata"].get("annotations") or {}
+    class_name = ingress_class(spec.get("ingressClassName"), annotations)
+    public = class_is_public(class_name, annotations)
+    by_class = f"is of class {_shown([class_name])}, whose controller makes public addresses" if public else ""
     return {
         "services": frozenset((namespace, name) for name in services),
-        "opens": _unproven(load_balancer_addresses(one), policy),
+        "opens": _unproven(load_balancer_addresses(one), policy) or by_class,
     }
 
 
@@ -215,8 +222,8 @@ def _backends(spec: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
             yield backend
             filters += backend.get("filters") or ()
         for one in filters:
-            if target := (one.get("requestMirror") or {}).get("backendRef"):
-                yield target
+            targets = ((one.get(name) or {}).get("backendRef") for name in SENDING_FILTERS)
+            yield from (target for target in targets if target)
 
 
 def _is_service(reference: Mapping[str, Any], *, default: str = SERVICE.kind) -> bool:

@@ -16,8 +16,9 @@ from typing import Any, Literal
 
 ListName = Literal["vllm", "common", "nim", "sglang"]
 # What a value may say about files: nothing, files of the image, those and the weights ("data"), a folder of theirs
-# that holds a model, what the pod may write ("scratch"), or routes of the server's own ("url").
-Paths = Literal["none", "image", "data", "model", "scratch", "url"]
+# that holds a model, what the pod may write ("scratch"), routes of the server's own ("url"), or what precedes all of
+# them ("prefix").
+Paths = Literal["none", "image", "data", "model", "scratch", "url", "prefix"]
 
 WHY: Mapping[str, str] = MappingProxyType(
     {

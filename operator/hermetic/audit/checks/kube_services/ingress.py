@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from hermetic.api.public_services import PUBLIC_CLASSES, class_is_public
 from hermetic.audit import hops
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.kubernetes.nodes import Node
@@ -19,12 +20,6 @@ from hermetic.audit.platform_trust import trust_of
 from hermetic.audit.policy import Policy
 from hermetic.audit.workloads import pods_and_templates
 from hermetic.errors import FactDamaged
-
-# Controllers whose gateway stands on a public address unless the object says otherwise.
-PUBLIC_CONTROLLERS = ("azure/application-gateway", "alb.networking.azure.io/")
-# The classes of those controllers, for objects that still name a class that is gone.
-PUBLIC_CLASSES = frozenset({"azure/application-gateway", "azure-application-gateway", "azure-alb-external"})
-PRIVATE_FRONT = "appgw.ingress.kubernetes.io/use-private-ip"
 
 
 def node_port(estate: Estate, policy: Policy) -> Iterator[Judgement]:
@@ -63,20 +58,19 @@ def ingress_gateway(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     controllers = _controllers(classes, gateway_classes)
 
     def judge_ingress(ingress: Ingress) -> Iterator[Judgement]:
-        private_front = ingress.annotations.get(PRIVATE_FRONT) == "true"
-        yield from _judged(ingress, ingress.class_name, ingress.given, private_front=private_front)
+        yield from _judged(ingress, ingress.class_name, ingress.given, ingress.annotations)
 
     def judge_gateway(gateway: Gateway) -> Iterator[Judgement]:
-        yield from _judged(gateway, gateway.spec.gateway_class_name or "", gateway.given, private_front=False)
+        yield from _judged(gateway, gateway.spec.gateway_class_name or "", gateway.given, {})
 
     def _judged(
-        door: Ingress | Gateway, class_name: str, given: tuple[str, ...], *, private_front: bool
+        door: Ingress | Gateway, class_name: str, given: tuple[str, ...], annotations: Mapping[str, str]
     ) -> Iterator[Judgement]:
         public = tuple(one for one in given if policy.is_public(one))
         controller = controllers.get((type(door), class_name), class_name if class_name in PUBLIC_CLASSES else "")
         if public:
             message = f"was given {', '.join(public[:5])}"
-        elif not private_front and (controller.startswith(PUBLIC_CONTROLLERS) or class_name in PUBLIC_CLASSES):
+        elif class_is_public(class_name, annotations, controller):
             message = f"its class {class_name} is served by {controller}, which makes public addresses"
         else:
             return

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from hermetic.api.public_services import SHARED_BY_MESH
+from hermetic.api.public_services import SHARED_BY_MESH, switched_on
 from hermetic.audit import hops
 from hermetic.audit.checks.kube_services.slices import addresses_of, outside
 from hermetic.audit.estate.estate import Estate
@@ -41,7 +41,7 @@ def external_name(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
     services = never_empty(everywhere(estate, Service), Service)
 
     def judge(service: Service) -> Iterator[Judgement]:
-        shared = [name for name in SHARED_BY_MESH if service.annotations.get(name, "").lower() == "true"]
+        shared = list(switched_on(SHARED_BY_MESH, service.annotations))
         if shared:
             message = f"{shared[0]} is true: pods of other clusters of the mesh answer for it"
             path = path_of(POD, hops.kubernetes(service.id), "another cluster")

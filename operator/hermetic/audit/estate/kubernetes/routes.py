@@ -5,8 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import ClassVar
 
+from hermetic.api.public_services import SENDING_FILTERS
 from hermetic.audit.estate.kubernetes.objects import KubernetesObject
 from hermetic.audit.estate.resource import Part
+
+
+def _field(name: str) -> str:
+    return "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in name)
 
 
 class ObjectReference(Part):
@@ -35,7 +40,8 @@ class RouteFilter(Part):
     @property
     def leads_to(self) -> Iterator[ObjectReference]:
         """Every object that it sends to."""
-        for one in (self.request_mirror, self.external_auth):
+        for name in SENDING_FILTERS:
+            one: ReferringFilter | None = getattr(self, _field(name))
             if one is not None and one.backend_ref is not None:
                 yield one.backend_ref
 

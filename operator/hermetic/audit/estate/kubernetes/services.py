@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from hermetic.api.public_services import given, is_internal
+from hermetic.api.public_services import given, ingress_class, is_internal
 from hermetic.audit.estate.arm_fields import FreeMap
 from hermetic.audit.estate.kubernetes.objects import KubernetesObject
 from hermetic.audit.estate.resource import Part
@@ -135,7 +135,7 @@ class Ingress(KubernetesObject):
     @property
     def class_name(self) -> str:
         """The class by field, or by the annotation that came before it."""
-        return self.spec.ingress_class_name or self.annotations.get("kubernetes.io/ingress.class", "")
+        return ingress_class(self.spec.ingress_class_name, self.annotations)
 
     @property
     def given(self) -> tuple[str, ...]:

@@ -96,6 +96,7 @@ FAMILIES = {
         Family("coredns", ("coredns",), package="."),
         Family("helm", ("helm",), stamps=(f"helm.sh/helm/v4/internal/version.version={HELM_VERSION}",)),
         Family("flux", ("source-controller", "kustomize-controller", "helm-controller")),
+        Family("oras", ("oras",)),
         Family(
             "registry",
             ("registry",),

@@ -10,9 +10,9 @@ from testbed.installation import REPOSITORY
 PAGE = REPOSITORY / "docs" / "install.md"
 
 
-def commands(heading: str, page: Path = PAGE) -> list[str]:
-    """The lines of the blocks without a language."""
-    return [line for block in _blocks(page, heading, "") for line in block.splitlines()]
+def commands(heading: str, page: Path = PAGE, *languages: str) -> list[str]:
+    """The lines of the blocks without a language, or of these languages."""
+    return [line for block in _blocks(page, heading, *(languages or ("",))) for line in block.splitlines()]
 
 
 def manifest(heading: str) -> str:
@@ -20,7 +20,12 @@ def manifest(heading: str) -> str:
     return "".join(_blocks(PAGE, heading, "yaml"))
 
 
-def _blocks(page: Path, heading: str, language: str) -> list[str]:
+def documented(page: str, heading: str) -> str:
+    """The blocks of YAML below a heading of another page."""
+    return "".join(_blocks(REPOSITORY / page, heading, "yaml"))
+
+
+def _blocks(page: Path, heading: str, *languages: str) -> list[str]:
     section = page.read_text(encoding="utf-8").split(f"\n## {heading}\n")[1].split("\n## ")[0]
     blocks = re.findall(r"^```(\w*)\n(.*?)^```$", section, re.MULTILINE | re.DOTALL)
-    return [text for found, text in blocks if found == language]
+    return [text for found, text in blocks if found in languages]

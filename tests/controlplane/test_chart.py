@@ -1,10 +1,12 @@
-"""The life of a release on a real API server, with the real helm: installed, upgraded, rolled back, taken away.
+"""The ways of docs/install.md to a Ready model on a real API server, and the life of a release with the real helm.
 
-It has an API server of its own: helm takes over nothing that others applied by hand.
+Each has an API server of its own: helm takes over nothing that others applied by hand. kwok plays the operator's pod,
+which runs no program: beside it the operator runs as a process, with the ServiceAccount of the installation.
 """
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -23,6 +25,7 @@ from testbed.installation import CONFIGURATION, REPOSITORY, OperatorProcess, ope
 from testbed.kubectl import Kubectl
 from testbed.policies_in_force import wait_for_policies
 from testbed.programs import programs
+from tests.commandline import hermetic
 from tests.install_page import commands, manifest
 from tests.scenarios import a_baked_model, reporting
 
@@ -54,13 +57,17 @@ class Cluster:
         )
         assert done.returncode == 0, done.stdout + done.stderr
 
+    def until_ready(self) -> None:
+        """Wait until the model serves; its endpoint is inside the cluster, where no load balancer is needed."""
+        self.kubectl.within("inference")("wait", "mdep/phi", "--for=condition=Ready", "--timeout=60s")
+
     def operator_pod(self) -> dict[str, Any]:
         deployment = self.api.get(f"/apis/apps/v1/namespaces/{SYSTEM}/deployments/hermetic-operator")
         spec: dict[str, Any] = deployment["spec"]["template"]["spec"]
         return spec
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def cluster_of_its_own(tmp_path_factory) -> Iterator[Cluster]:
     try:
         programs("helm")
@@ -86,10 +93,11 @@ def test_a_release_is_installed_upgraded_rolled_back_and_taken_away(cluster_of_i
     assert one.operator_pod()["containers"][0]["image"].endswith(OLDER)
     one.kubectl("create", "namespace", "inference")
     with running_operator(one, tmp_path / "first") as operator:
-        one.kubectl.within("inference").apply(reporting(a_baked_model()))
+        one.kubectl.within("inference").apply(a_model())
         wait_for("the model's Deployment", lambda: one.api.get(MODEL), operator)
         pods = wait_for("its pod", lambda: names_of_pods(one), operator)
         before = one.api.get(MODEL)
+        one.until_ready()
 
     one.run("helm upgrade", image={**yaml.safe_load(VALUES)["image"], "digest": NEWER}, config={**CONFIG, "workers": 4})
     assert one.operator_pod()["containers"][0]["image"].endswith(NEWER)
@@ -111,6 +119,32 @@ def test_a_release_is_installed_upgraded_rolled_back_and_taken_away(cluster_of_i
 
     one.run("helm install")
     assert names_of_pods(one) == pods
+
+
+def test_the_commands_of_kustomize_reach_a_ready_model(cluster_of_its_own, tmp_path):
+    one, home = cluster_of_its_own, tmp_path / "overlay"
+    for folder in ("manifests", "crds"):
+        shutil.copytree(REPOSITORY / folder, home / folder)
+    (home / "kustomization.yaml").write_text(manifest("With kustomize").replace("sha256:DIGEST", OLDER))
+    (home / "manifests/operator/config.yaml").write_text(yaml.safe_dump(CONFIG))
+    for line in commands("With kustomize"):
+        subprocess.run(
+            [programs("kubernetes")["kubectl"], *line.split()[1:]],
+            cwd=home, env={"KUBECONFIG": str(one.plane.kubeconfig), "HOME": str(tmp_path)}, check=True,
+        )  # fmt: skip
+    limits = hermetic("rbac", "--config", home / "manifests/operator/config.yaml")
+    assert limits.code == 0, limits.err
+    one.kubectl("apply", "--server-side", "--force-conflicts", "--filename=-", stdin=limits.out)
+    wait_for_policies(one.kubectl)
+    assert one.operator_pod()["containers"][0]["image"].endswith(OLDER)
+    one.kubectl("create", "namespace", "inference")
+    with running_operator(one, tmp_path / "operator"):
+        one.kubectl.within("inference").apply(a_model())
+        one.until_ready()
+
+
+def a_model() -> dict[str, Any]:
+    return reporting(a_baked_model(endpoint={}))
 
 
 def names_of_pods(one: Cluster) -> set[str]:

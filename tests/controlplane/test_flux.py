@@ -9,15 +9,20 @@ import copy
 import json
 import re
 import shlex
+import shutil
+import subprocess
+from pathlib import Path
 
 import pytest
+import yaml
 
 from testbed.api import Api
 from testbed.cloud_provider import WITHHOLD
 from testbed.errors import ApiError
-from testbed.flux import CONTROLLERS
+from testbed.flux import CONTROLLERS, components
 from testbed.installation import REPOSITORY
-from tests.controlplane.fluxed import RELEASES, Fluxed, fluxed
+from testbed.programs import programs
+from tests.controlplane.fluxed import RECIPE, RELEASES, Fluxed, fluxed, recipe
 from tests.controlplane.kstatus import kstatus
 from tests.controlplane.sealed import ATTESTATIONS
 from tests.install_page import commands
@@ -283,6 +288,38 @@ def test_the_folder_of_models_can_hold_nothing_but_models(serving: Fluxed) -> No
     serving.push(models=[a_model(), secret])
     assert "forbidden" in serving.until_not_ready("models", "ReconciliationFailed", saying="system:serviceaccount")
     serving.until_ready("models", serving.push(models=[a_model()]))
+
+
+def test_the_commands_of_the_page_push_an_artifact_that_flux_applies(serving: Fluxed, tmp_path: Path) -> None:
+    for name, manifests in {**serving.artifact, "models": [a_model(), a_model("phi")]}.items():
+        (tmp_path / "artifact" / name).mkdir(parents=True)
+        (tmp_path / "artifact" / name / "all.yaml").write_text(yaml.safe_dump_all(manifests))
+    script = "\n".join(commands("The artifact", PAGE)[:4]).replace("contoso.azurecr.io", serving.registry.host)
+    script = script.replace("oras push", f"{programs('oras')['oras']} push --plain-http")
+    done = subprocess.run(["bash", "-eu", "-c", script], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    serving.until_ready("models", re.search(r"sha256:[0-9a-f]{64}", done.stdout)[0])
+    assert {one["metadata"]["name"] for one in serving.api.get(serving.models.collection)["items"]} == {"llama", "phi"}
+    serving.until_ready("models", serving.push(models=[a_model()]))
+
+
+def test_the_commands_of_the_page_apply_the_recipe(serving: Fluxed, tmp_path: Path) -> None:
+    """The API server takes what they apply; it is there already, with the registry of this machine, and stays so."""
+    flux = tmp_path / "flux"
+    shutil.copytree(RECIPE, flux)
+    for file in flux.rglob("*.yaml"):
+        file.write_text(recipe(file.relative_to(flux).as_posix()))
+    (flux / "controllers" / "gotk-components.yaml").write_text(
+        components(serving.sealed.kubectl, "contoso.azurecr.io/fluxcd")
+    )
+    environment = {"KUBECONFIG": str(serving.sealed.plane.kubeconfig), "HOME": str(tmp_path)}
+    for heading in ("Flux", "The artifact", "A failing model"):
+        for line in (one.removeprefix("$ ") for one in commands(heading, PAGE, "", "console")):
+            if line.startswith("kubectl "):
+                words = [str(serving.sealed.kubectl.program), *shlex.split(line)[1:]]
+                words += [] if words[1] == "get" else ["--dry-run=server"]
+                words += ["--force-conflicts"] if words[1] == "apply" else []
+                subprocess.run(words, cwd=tmp_path, env=environment, capture_output=True, check=True)
 
 
 def test_everything_goes_by_the_commands_of_the_page_but_namespaces_and_crds(serving: Fluxed) -> None:

@@ -204,6 +204,17 @@ def test_skopeo_pushes_the_image_under_its_digest(folder, built, registry, monke
     assert inspected.strip() == built.digest
 
 
+def test_oras_copies_the_unpacked_layout_under_its_digest(folder, built, registry, tmp_path):
+    lines = [line for line in commands("Load into a registry", PAGE) if line.startswith(("mkdir ", "oras "))]
+    script = "\n".join(lines).replace(NAME, str(folder / NAME)).replace(REGISTRY, f"{registry.host}/by-oras")
+    script = script.replace("oras cp", f"{programs('oras')['oras']} cp --to-plain-http")
+
+    subprocess.run(["bash", "-eu", "-c", script], cwd=tmp_path, capture_output=True, check=True)
+
+    target = f"docker://{registry.host}/by-oras/hermetic:{__version__}"
+    assert skopeo("inspect", "--tls-verify=false", "--format", "{{.Digest}}", target).strip() == built.digest
+
+
 def test_skopeo_pushes_what_make_image_writes_as_the_page_says(built, registry, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     write_tar(tmp_path / "dist" / "hermetic.tar", layout_files(built))

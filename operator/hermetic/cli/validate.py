@@ -19,7 +19,7 @@ SCHEMA = "hermetic.dev/validation/v1"
 @click.command(
     "validate",
     epilog="Example: hermetic validate -f llama.yaml\n\n"
-    "Example: hermetic validate -f manifests/*.yaml --config config.yaml -o json",
+    "Example: hermetic validate -f models/*.yaml --config config.yaml -o json",
 )
 @click.option("--file", "-f", "named", multiple=True, metavar="FILE", help="File, folder or '-'. May be repeated.")
 @click.argument("more", nargs=-1, metavar="[FILE]...")

@@ -1,0 +1,139 @@
+"""Every command that the pages tell a person to type, block by block, and how each is run by a test.
+
+A block without a language is commands, one with `console` holds them behind a `$ `; drawings and output have `text`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGES = ("README.md", "SECURITY.md", *sorted(f"docs/{path.name}" for path in (ROOT / "docs").glob("*.md")))
+# Lines that ask what is not here; no test can run them.
+NOT_HERE = {
+    r"az ": "Azure answers; the real az CLI parses it: tests/commands/test_az.py::"
+    "test_every_az_command_is_understood_by_the_real_az",
+    r"skopeo login ": "the token is that of a registry of Azure",
+    r"kubectl logs ": "nodes that kwok plays keep no logs; the real kubectl parses it: tests/commands/test_kubectl.py::"
+    "test_every_kubectl_command_is_understood_by_the_real_kubectl",
+    r"make test\b": "it runs this test",
+    r"flux install ": "the flux command holds manifests that its Go module has not; the tests make the same of the "
+    "controllers' own modules: testbed/flux.py",
+}
+# Lines that another test runs: by page, what they begin with, and the test.
+ELSEWHERE = {
+    ("README.md", r"make demo"): "tests/node/test_demo.py::test_the_demo_ends_green",
+    ("README.md", r"make image cli"): "tests/shipping/test_operator_image.py::test_two_builds_give_the_same_bytes",
+    ("README.md", r"skopeo copy "): "tests/shipping/test_bundle.py::"
+    "test_skopeo_pushes_what_make_image_writes_as_the_page_says",
+    ("README.md", r"helm install "): "tests/controlplane/test_chart.py::"
+    "test_a_release_is_installed_upgraded_rolled_back_and_taken_away",
+    ("docs/install.md", r"helm "): "tests/controlplane/test_chart.py::"
+    "test_a_release_is_installed_upgraded_rolled_back_and_taken_away",
+    ("docs/operations.md", r"helm "): "tests/controlplane/test_chart.py::"
+    "test_a_release_is_installed_upgraded_rolled_back_and_taken_away",
+    ("docs/install.md", r"kubectl (apply --server-side -k \.|rollout status)"): "tests/controlplane/test_chart.py::"
+    "test_the_commands_of_kustomize_reach_a_ready_model",
+    ("docs/install.md", r"kubectl .*(pull\.yaml|hermetic-pull)"): "tests/node/test_testbed_operator_image.py::"
+    "test_the_pod_of_the_page_proves_the_pull",
+    ("docs/install.md", r"make image"): "tests/shipping/test_operator_image.py::test_two_builds_give_the_same_bytes",
+    ("docs/install.md", r"make cli"): "tests/shipping/test_command_line.py::test_it_is_a_program",
+    ("docs/install.md", r"install -m|hermetic --version"): "tests/shipping/test_bundle.py::"
+    "test_the_command_line_in_it_is_put_in_place_as_the_page_says_and_verifies_the_bundle",
+    ("docs/install.md", r"skopeo copy "): "tests/shipping/test_bundle.py::"
+    "test_skopeo_pushes_what_make_image_writes_as_the_page_says",
+    ("docs/bundle.md", r"make bundle$"): "tests/shipping/test_bundle.py::"
+    "test_a_second_build_gives_the_same_files_in_the_same_order",
+    ("docs/bundle.md", r"make bundle SIGN="): "tests/shipping/test_bundle.py::"
+    "test_a_bundle_that_was_signed_is_verified_with_the_public_key",
+    ("docs/bundle.md", r"tar .*cli/|sha256sum |install -m|hermetic --version"): "tests/shipping/test_bundle.py::"
+    "test_the_command_line_in_it_is_put_in_place_as_the_page_says_and_verifies_the_bundle",
+    ("docs/bundle.md", r"hermetic bundle verify "): "tests/shipping/test_bundle.py::"
+    "test_it_is_verified_by_the_command_of_the_page",
+    ("docs/cli.md", r"hermetic bundle verify "): "tests/shipping/test_bundle.py::"
+    "test_it_is_verified_by_the_command_of_the_page",
+    ("docs/bundle.md", r"skopeo copy "): "tests/shipping/test_bundle.py::test_skopeo_pushes_the_image_under_its_digest",
+    ("docs/bundle.md", r"(tar .* chart crds|helm push) "): "tests/shipping/test_bundle.py::"
+    "test_helm_pushes_the_chart_that_was_unpacked",
+    ("docs/bundle.md", r"mkdir layout|oras cp "): "tests/shipping/test_bundle.py::"
+    "test_oras_copies_the_unpacked_layout_under_its_digest",
+    ("docs/bundle.md", r"ctr "): "tests/shipping/test_bundle.py::"
+    "test_ctr_imports_the_image_under_the_name_by_which_pods_ask_for_it",
+    ("docs/cli.md", r"hermetic run --config /etc"): "tests/node/test_serving.py::"
+    "test_a_share_model_answers_through_its_internal_load_balancer",
+    ("docs/first-audit.md", r""): "tests/unit/test_cli_first_audit.py::"
+    "test_the_page_leads_from_an_empty_folder_to_a_signed_pass",
+    # The remedies of findings: there is no finding here. Each is also filled in from a plant (tests/unit).
+    ("docs/checks.md", r""): "tests/commands/test_kubectl.py::"
+    "test_every_kubectl_command_is_understood_by_the_real_kubectl",
+    ("docs/flux.md", r"kubectl delete |kubectl wait "): "tests/controlplane/test_flux.py::"
+    "test_everything_goes_by_the_commands_of_the_page_but_namespaces_and_crds",
+    ("docs/flux.md", r"tar |oras push "): "tests/controlplane/test_flux.py::"
+    "test_the_commands_of_the_page_push_an_artifact_that_flux_applies",
+    ("docs/flux.md", r"kubectl "): "tests/controlplane/test_flux.py::test_the_commands_of_the_page_apply_the_recipe",
+}
+
+
+@dataclass(frozen=True)
+class Block:
+    """One block of commands: the page, the heading it is under, which of the block there, and its commands."""
+
+    page: str
+    heading: str
+    number: int
+    commands: tuple[str, ...]
+
+    @property
+    def name(self) -> str:
+        return f"{self.page}#{self.heading}-{self.number}"
+
+    @property
+    def run_here(self) -> str:
+        """A script of the commands that no other test runs and that can run without Azure."""
+        return "\n".join(line for line in self.commands if not reason_of(line) and not test_of(self.page, line))
+
+
+def reason_of(line: str) -> str:
+    """Why a command cannot run here, or nothing."""
+    return next((why for start, why in NOT_HERE.items() if re.match(start, line)), "")
+
+
+def test_of(page: str, line: str) -> str:
+    """The other test that runs a command of a page, or nothing."""
+    return next((test for (of, start), test in ELSEWHERE.items() if of == page and re.match(start, line)), "")
+
+
+test_of.__test__ = False  # type: ignore[attr-defined]  # no test of pytest
+
+
+@cache
+def blocks() -> tuple[Block, ...]:
+    """Every block of commands of every page."""
+    return tuple(block for page in PAGES for block in _of_page(page))
+
+
+def _of_page(page: str) -> Iterator[Block]:
+    heading, inside, lines, counts = "", "", [], dict[str, int]()
+    for line in (ROOT / page).read_text(encoding="utf-8").splitlines():
+        if inside and line == "```":
+            if commands := _commands("\n".join(lines), inside):
+                counts[heading] = counts.get(heading, 0) + 1
+                yield Block(page, heading, counts[heading], commands)
+            inside = ""
+        elif inside:
+            lines.append(line)
+        elif line.startswith("```"):
+            inside, lines = line.removeprefix("```") or "commands", []
+        elif line.startswith("#"):
+            heading = line.lstrip("# ")
+
+
+def _commands(text: str, language: str) -> tuple[str, ...]:
+    lines = re.sub(r"\\\n\s*", "", text).splitlines()
+    if language == "console":
+        return tuple(line[2:] for line in lines if line.startswith("$ "))
+    return tuple(line for line in lines if line.strip()) if language == "commands" else ()

@@ -1,0 +1,39 @@
+"""`make demo` from its first line to its last: on a real node, with the image that ships, and it ends green."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+
+import pytest
+
+from testbed.errors import CannotRunError
+from testbed.node.preflight import reasons
+from testbed.programs import NODE_FAMILIES, programs
+
+
+@pytest.mark.timeout(900)
+def test_the_demo_ends_green() -> None:
+    try:
+        programs(*NODE_FAMILIES)
+    except CannotRunError as reason:
+        pytest.skip(str(reason))
+    if missing := reasons():
+        pytest.skip("; ".join(missing))
+    environment = {**os.environ, "DEMO_EXIT": "1", "KUBECONFIG": "/no/such/kubeconfig"}
+    command = [sys.executable, "-m", "testbed", "demo"]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "no real node" not in done.stdout
+    chapters = re.findall(r"^== (.*)$", done.stdout, re.MULTILINE)
+    last = [next(one for one in chapters if one.startswith(begins)) for begins in ("A NAT gateway", "The NAT gateway")]
+    assert chapters.index(last[0]) < chapters.index(last[1])
+    green = done.stdout.split(f"== {last[1]}")[1]
+    assert "IsolationBroken" not in green
+    assert green.count("Serving") >= 4
+    answer = re.search(r"answer: (\S.*)", done.stdout)
+    assert answer
+    assert re.search(r"lost 0\b", done.stdout)

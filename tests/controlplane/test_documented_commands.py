@@ -1,8 +1,8 @@
 """The commands of the pages, typed as they are there: in a shell, against a real API server and the stand-in for Azure.
 
 Each block runs in a folder that has the files its page speaks of. What is put in: values for words in capitals, the
-stand-in's address, and `az`, which answers with the cluster's id. A verdict (exit code 1 or 3 of an audit or a check)
-is an answer; every other exit code but 0 ends the block.
+stand-in's address, and `az`, which answers with the cluster's id. A verdict (exit code 1 or 3 of an audit, a check or
+a plan) is an answer; every other exit code but 0 ends the block.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ import yaml
 
 from testbed.azure.server import ArmStandIn
 from testbed.errors import CannotRunError
+from testbed.images.model import stage_model
 from testbed.installation import CONFIGURATION, REPOSITORY
 from testbed.programs import programs
 from tests.audits_by_command import a_stand_in
@@ -36,7 +37,7 @@ HERMETIC = """\
 case "$1 $2" in "audit --azure") set -- "$@" --arm-endpoint "$ARM";; esac
 {python} -m hermetic "$@" && exit
 code=$?
-case "$1$code" in audit1|audit3|check1|check3) exit 0;; esac
+case "$1$code" in audit1|audit3|check1|check3|plan1|plan3) exit 0;; esac
 exit $code
 """
 AZ = '#!/bin/sh\ncase "$1 $2" in "aks show") echo "$CLUSTER_ID";; *) echo "az $*: not here" >&2; exit 1;; esac\n'
@@ -60,6 +61,7 @@ class Place:
             r"\bKEY\b": "platform.key",
             r"\bNAMESPACE\b": "inference",
             r" --head sha256:\.\.\.": f" --head {(self.files / 'head').read_text().strip()}",
+            r"/models/llama-3-1-8b\b": str(self.files / "models" / "llama-3-1-8b"),
             r"^make ": f"make -s -C {REPOSITORY} ",
         }
         for pattern, value in values.items():
@@ -115,7 +117,7 @@ def prepare(place: Place) -> None:
         (files / name).symlink_to(REPOSITORY / name)
     model = documented("README.md", "The first model").replace("sha256:3f1c…", DIGEST)
     (files / "llama.yaml").write_text(model)
-    (files / "models").mkdir()
+    stage_model(files / "models" / "llama-3-1-8b")
     (files / "models" / "llama.yaml").write_text(model)
     (files / "config.yaml").write_text(yaml.safe_dump(CONFIGURATION))
     (files / "policy.yaml").write_text("{}\n")

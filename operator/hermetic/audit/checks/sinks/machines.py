@@ -10,7 +10,7 @@ from hermetic.audit.checks.sinks.machine_commands import NODE_SCRIPT, OF_AKS, OF
 from hermetic.audit.cluster_scope import instances_of, pools_of, scale_sets_of, whole_or_unknown
 from hermetic.audit.egress.resource_lookup import interfaces_in_the_networks, readable
 from hermetic.audit.estate.arm_ids import name_of
-from hermetic.audit.estate.azure.machines import VirtualMachine, VirtualMachineExtension
+from hermetic.audit.estate.azure.machines import VirtualMachine, VirtualMachineExtension, VirtualMachineRunCommand
 from hermetic.audit.estate.azure.storage import StorageAccount
 from hermetic.audit.estate.azure.vnet import BootDiagnostics, MachineExtension, MachineProfile, NicFields, ScaleSet
 from hermetic.audit.estate.estate import Estate
@@ -51,16 +51,20 @@ def _of_machines(estate: Estate) -> Iterator[Judgement]:
     looks: list[Look] = []
     for machine in standing_machines(estate, looks):
         listed = estate.every(VirtualMachineExtension, machine.id)
-        yield from whatever_is_damaged(machine.id, _of_machine(machine, listed))
+        commands = estate.every(VirtualMachineRunCommand, machine.id)
+        yield from whatever_is_damaged(machine.id, _of_machine(machine, listed, commands))
     yield from whole_or_unknown(estate.cluster, "machines that are no instances of a scale set", *looks)
 
 
-def _of_machine(machine: VirtualMachine, listed: Listing[VirtualMachineExtension]) -> Iterator[Judgement]:
+def _of_machine(
+    machine: VirtualMachine, listed: Listing[VirtualMachineExtension], commands: Listing[VirtualMachineRunCommand]
+) -> Iterator[Judgement]:
     found = [one.code or MachineExtension(name=one.name) for one in listed]
     scripts = {one.name.lower() for one in found if _kind_of(one) in STARTS_NODES}
     known = scripts if len(scripts) == 1 else set[str]()
-    at = hops.machine(f"machine {name_of(machine.id)}")
-    yield from _extensions(machine.id, at, found, (listed, machine, *listed.items), known)
+    at, looks = hops.machine(f"machine {name_of(machine.id)}"), (listed, commands, machine, *listed.items)
+    yield from _extensions(machine.id, at, found, looks, known)
+    yield from machine_commands.kept_at(machine, commands)
     yield from machine_commands.beyond_the_list(machine, found)
 
 

@@ -112,3 +112,13 @@ class VirtualMachineExtension(Resource):
         inner, name = child(body.value, "properties"), body.value.get("name")
         kept = {"code": {**inner, "name": name}} if isinstance(inner, Mapping) else inner
         return super().read(Body({"id": body.value.get("id"), "name": name, "properties": kept}, body.evidence))
+
+
+class VirtualMachineRunCommand(Resource):
+    """Microsoft.Compute/virtualMachines/runCommands: a script that Azure keeps beside one machine, and runs as root.
+
+    Neither the script nor where it is fetched from is kept: both can hold a secret.
+    """
+
+    TYPE: ClassVar[str] = "Microsoft.Compute/virtualMachines/runCommands"
+    API_VERSION: ClassVar[str] = COMPUTE

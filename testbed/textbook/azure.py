@@ -315,11 +315,19 @@ def automatic(estate: Estate) -> None:
         _provisioned(estate, number)
 
 
-def _provisioned(estate: Estate, number: int) -> None:
-    """learn.microsoft.com/azure/aks/node-auto-provisioning: a node that is a machine, in the locked group."""
+def with_machines_of_their_own(estate: Estate) -> None:
+    """learn.microsoft.com/azure/aks/virtual-machines-node-pools: nodes of a pool of type VirtualMachines, in AKS's
+    own network.
+    """
+    for number in range(2):
+        _provisioned(estate, number, "10.224.0")
+
+
+def _provisioned(estate: Estate, number: int, network: str = "10.40.1") -> None:
+    """learn.microsoft.com/azure/aks/node-auto-provisioning: a node that is a machine, in the node resource group."""
     name = f"aks-default-{number}k7x2"
     nic = f"{NODE_GROUP}/{NETWORK}/networkInterfaces/{name}"
-    machine = add_machine(estate, name, nic, estate.site.gpu_subnet, f"10.40.1.{220 + number}")
+    machine = add_machine(estate, name, nic, estate.site.gpu_subnet, f"{network}.{220 + number}")
     estate.properties(nic)["networkSecurityGroup"] = {"id": NODE_RULES}
     estate.properties(machine).update(timeCreated=CREATED, instanceView=instance_view(extensions_of_aks(name)))
 

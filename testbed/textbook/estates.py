@@ -92,6 +92,12 @@ DEFAULT_RULES = accepted(
     "*/virtualNetworks/aks-vnet-*/subnets/aks-subnet",
     "AKS keeps this group, and changes in the node group are not supported; no outbound method is there",
 )
+EFFECTIVE_RULES = accepted(
+    "nsg-effective",
+    "*/virtualNetworks/aks-vnet-*/subnets/aks-subnet",
+    "the rules that a node enforces are those of the group that AKS keeps; no outbound method is there",
+)
+"""Beside DEFAULT_RULES where nodes are machines of their own, whose effective rules Azure tells."""
 LOCKED = tuple(
     accepted(check, "*/virtualNetworks/aks-vnet-*", f"lockdown denies the action that reads it; {instead}")
     for check, instead in (

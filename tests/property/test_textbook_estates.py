@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -15,7 +16,8 @@ from hermetic.audit.policy import Policy
 from testbed.azure.estate import Estate
 from testbed.azure.plants import PLANTS
 from testbed.kubernetes_plants import PLANTS as KUBERNETES_PLANTS
-from testbed.textbook import TEXTBOOK, TextbookEstate
+from testbed.textbook import TEXTBOOK, TextbookEstate, azure
+from testbed.textbook.estates import EFFECTIVE_RULES
 from tests.azure_collecting import START
 from tests.kubernetes_estates import findings as kubernetes_findings
 from tests.stand_in_answers import answers_of, judged
@@ -90,6 +92,17 @@ def test_each_decision_is_needed(name: str, number: int) -> None:
     except ValueError:
         return  # refused without it
     assert audited(estate, policy=policy, exceptions=exceptions).verdict is not Verdict.PASS
+
+
+def test_nodes_that_are_machines_of_their_own_need_one_acceptance_more_in_the_network_of_aks() -> None:
+    """What a group allows, and what a machine enforces, are two facts: to accept the one says nothing of the other."""
+    of_sets = TEXTBOOK["managed-network-none"]
+    alone = replace(of_sets, changes=(*of_sets.changes, azure.with_machines_of_their_own))
+    (open_way,) = wrong(audited(alone))
+    assert open_way.startswith("Fail nsg-effective ")
+    accepted = replace(alone, exceptions=(*alone.exceptions, EFFECTIVE_RULES))
+    assert audited(accepted).verdict is Verdict.PASS
+    assert len(decisions(accepted)) <= MOST_DECISIONS
 
 
 @pytest.mark.timeout(600)

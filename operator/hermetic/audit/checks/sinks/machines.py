@@ -62,7 +62,8 @@ def _of_machine(
     found = [one.code or MachineExtension(name=one.name) for one in listed]
     scripts = {one.name.lower() for one in found if _kind_of(one) in STARTS_NODES}
     known = scripts if len(scripts) == 1 else set[str]()
-    at, looks = hops.machine(f"machine {name_of(machine.id)}"), (listed, commands, machine, *listed.items)
+    at = hops.machine(f"machine {name_of(machine.id)}")
+    looks: tuple[Look, ...] = (listed, commands, machine, *listed.items)
     yield from _extensions(machine.id, at, found, looks, known)
     yield from machine_commands.kept_at(machine, commands)
     yield from machine_commands.beyond_the_list(machine, found)

@@ -102,3 +102,11 @@ def test_the_exception_that_the_sample_has_as_a_comment_is_one(tmp_path: Path) -
     assert hermetic("validate", "-f", file).code == 0
     (one,) = spec_of(file.read_text())["exceptions"]
     assert one["check"] in PAGES
+
+
+def test_the_pages_of_checks_are_in_plain_words() -> None:
+    figurative = re.compile(
+        r"\b(nobody|somebody|whoever|whatever|anybody|everybody|doors?|walls?|buckets?)\b", re.IGNORECASE
+    )
+    texts = {page.id: " ".join((page.title, page.why, page.remedy, *page.reads)) for page in PAGES.values()}
+    assert {check: found for check, text in texts.items() if (found := figurative.findall(text))} == {}

@@ -80,7 +80,7 @@ FROM_THE_CHECK = {
     "GATEWAY_NAME": "name of a gateway, or of a pool of gateways, of the cluster",
     "LINK_ID": "ARM id of a private endpoint connection",
     "NSG_GROUP": "resource group of the security group NSG_NAME",
-    "RULE_NAME": "name of a rule, route, frontend, webhook or of whatever else the resource lists",
+    "RULE_NAME": "name of a rule, route, frontend, webhook or of another entry that the resource lists",
     "SECRET_NAME": "name of a Secret that the pods take variables from",
     "SENTINEL_NIC_ID": "ARM id of the interface that the effective rules or routes were read from",
 }

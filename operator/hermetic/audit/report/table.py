@@ -109,7 +109,7 @@ class _Shown:
         if self.wide:
             yield Line(printable(report.cluster))
         seconds = (report.finished_at - report.started_at).total_seconds()
-        asked = ", ".join(report.sources) or "nobody"
+        asked = ", ".join(report.sources) or "no source"
         yield from self._prose(
             f"profile {report.profile}; asked {asked}; {timestamp(report.finished_at)} after {seconds:.0f} s", ""
         )

@@ -54,7 +54,7 @@ def authorized_ranges(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
         if _is_private(cluster):
             yield does_not_apply(estate.cluster, "Private", "the API server is private", cluster)
         elif not ranges or wide:
-            words = f"{', '.join(wide)} may come" if wide else "no range is listed: everybody may come"
+            words = f"{', '.join(wide)} may connect" if wide else "no range is listed: every address may connect"
             path = path_of(INTERNET, "api server")
             yield fails(estate.cluster, "ApiServerForAll", words, cluster, paths=(path,))
         elif odd:

@@ -50,7 +50,7 @@ def coredns(estate: Estate, policy: Policy) -> Iterator[Judgement]:
             yield cannot_say(config_map.id, "BinaryNotSeen", message, config_map, remedy="Write it under `data`.")
 
     said = (*objections(main, judge), *objections(custom, judge), *objections(node_local, judge))
-    fine = "CoreDNS asks nobody but the node's own resolvers and servers that the policy allows"
+    fine = "CoreDNS asks only the node's own resolvers and servers that the policy allows"
     yield from settled(estate, said, "NoForeignForwarder", fine, _has_a_corefile(main), custom, node_local)
 
 

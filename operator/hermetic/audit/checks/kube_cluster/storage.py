@@ -65,7 +65,7 @@ def writable_shares(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
 
     def judge_volume(volume: PersistentVolume) -> Iterator[Judgement]:
         if _is_share(volume) and "ro" not in (volume.spec.mount_options or ()):
-            message = "a share without the mount option `ro`: whoever may mount it can leave data there for others"
+            message = "a share without the mount option `ro`: all who may mount it can leave data there for others"
             yield fails(volume.id, "ShareWritable", message, volume)
 
     def judge_pod(pod: Pod) -> Iterator[Judgement]:

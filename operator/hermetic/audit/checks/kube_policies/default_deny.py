@@ -96,7 +96,7 @@ def _open(namespace: str, pods: Sequence[Pod], doubtful: Sequence[Pod], *policie
         f"no policy closes egress of {_shown(pods)}",
         *pods[:1],
         *policies,
-        paths=(path_of(hops.pod(f"pod in {namespace}"), NODE, "whatever the network lets through"),),
+        paths=(path_of(hops.pod(f"pod in {namespace}"), NODE, "all that the network lets through"),),
     )
 
 

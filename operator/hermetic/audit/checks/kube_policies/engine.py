@@ -16,7 +16,7 @@ from hermetic.audit.hops import POD, path_of
 from hermetic.audit.kube_findings import counted, everywhere, never_empty, objections, settled
 from hermetic.audit.policy import Policy
 
-ANYWHERE = "whatever the network lets through"
+ANYWHERE = "all that the network lets through"
 
 
 def policy_engine(estate: Estate, _policy: Policy) -> Iterator[Judgement]:

@@ -38,7 +38,7 @@ def _public_face(policy: Policy, door: Door) -> Iterator[Judgement]:
     elif isinstance(door, Bastion) and door.enable_private_only_bastion is True:
         yield passes(door.id, "PrivateOnly", "enablePrivateOnlyBastion is true", door)
     elif _is_public(door):
-        words = f"{_kind(door)} with a public address stands in the cluster's network"
+        words = f"{_kind(door)} with a public address is in the cluster's network"
         path = path_of(INTERNET, Hop(_place(door), f"{_kind(door)} {door.name}"), "cluster network")
         yield fails(door.id, "PublicFace", words, door, paths=(path,))
     else:
@@ -67,10 +67,10 @@ def _copying_out(bastion: Bastion) -> Iterator[Judgement]:
     }
     found = [name for name, is_on in switches.items() if is_on]
     if found:
-        path = path_of(hops.machine("machine"), f"bastion {bastion.name}", "somebody's desk")
+        path = path_of(hops.machine("machine"), f"bastion {bastion.name}", "a user's computer")
         yield fails(bastion.id, "CopyingOut", f"it allows {', '.join(found)}", bastion, paths=(path,))
     else:
-        yield passes(bastion.id, "NoCopyingOut", "it lets nobody copy, tunnel or share", bastion)
+        yield passes(bastion.id, "NoCopyingOut", "it lets no user copy, tunnel or share", bastion)
 
 
 def _doors(estate: Estate, policy: Policy) -> tuple[tuple[Door, ...], tuple[Look, ...]]:

@@ -151,7 +151,9 @@ def _unclear(run: ProbeRun, what: str, policy: Policy) -> Iterator[Doubt]:
         if one.reading is Reading.UNREADABLE:
             yield Doubt("Unreadable", f"{one.target}: {one.raw!r} is no answer of the probe")
         elif one.reading.was_refused and one.target.kind != "proxy":
-            message = f"{one.target} is {one.reading}: by a firewall on the way or by the far end, nobody can tell"
+            message = (
+                f"{one.target} is {one.reading}: by a firewall on the way or by the far end, which cannot be told apart"
+            )
             yield Doubt("RefusedBySomebody", message, "Let the firewall drop, or reject with an ICMP message.")
         elif is_public(one.offender):
             message = (

@@ -34,7 +34,7 @@ ABOVE = """\
 {principal} has role {role} at {scope}, above the registry. AKS or an add-on may need it there: do not delete it. \
 Keep images in a registry outside of {scope}, or give the identity a narrower role first."""
 AT_THE_REGISTRY = """\
-Warning: whatever writes with this assignment no longer can. Never delete one that AKS made for itself.
+Warning: writing with this assignment is refused from then on. Never delete one that AKS made for itself.
 az role assignment delete --ids ASSIGNMENT_ID"""
 
 Assigned = Mapping[str, list[RoleAssignment]]

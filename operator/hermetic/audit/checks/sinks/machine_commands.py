@@ -103,9 +103,7 @@ def kept_at(machine: VirtualMachine, commands: Listing[VirtualMachineRunCommand]
 
 def _findings(machine: Machine, known: Sequence[MachineExtension]) -> Iterator[Judgement]:
     found = list(_beside(machine, known))
-    path = path_of(
-        hops.machine(f"machine {_name(machine)}"), "extension or run command", NODE, "whatever its code calls"
-    )
+    path = path_of(hops.machine(f"machine {_name(machine)}"), "extension or run command", NODE, "what its code calls")
     if others := [one.words for one in found if not one.is_agent]:
         words = f"machine {_name(machine)} has code that is not that of AKS: {', '.join(others)}"
         yield fails(machine.id, "CodeOnOneMachine", words, machine, paths=(path,))

@@ -46,7 +46,7 @@ def extensions(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
 def _of_machines(estate: Estate) -> Iterator[Judgement]:
     """Nodes of a pool of type VirtualMachines, and of a flexible scale set.
 
-    Azure runs one custom script on a machine, and AKS needs it to make a node: whatever its name, it is that of AKS.
+    Azure runs one custom script on a machine, and AKS needs it to make a node: under any name, it is that of AKS.
     """
     looks: list[Look] = []
     for machine in standing_machines(estate, looks):
@@ -75,7 +75,7 @@ def _extensions(
     """`scripts`: names, in lower case, of the custom scripts that are taken for the one of AKS."""
     agents = [_words(one) for one in found if _is_agent(one)]
     others = [_words(one) for one in found if not _is_of_aks(one, scripts) and not _is_agent(one)]
-    path = path_of(at, "extension", NODE, "whatever its code calls")
+    path = path_of(at, "extension", NODE, "what its code calls")
     if others:
         words = f"extensions that are not those of AKS: {', '.join(others)}"
         yield fails(holder, "ExtensionOfOthers", words, *looks, paths=(path,))

@@ -113,6 +113,8 @@ def test_the_look_that_is_missing_is_named_with_the_command_that_brings_it(
     kind: str, reason: str, message: str, command: str
 ) -> None:
     audit = an_audit(reason, message, condition(kind, "False", reason, message))
+    if reason == "AttestationRefused":
+        audit["status"]["refused"] = {"name": "e", "reason": "Replayed"}
     held = seen(a_share_model(), "False", "IsolationEvidenceMissing", message)
     one = report(held, [], audit)
     assert one.remedy is not None

@@ -202,6 +202,10 @@ def test_a_newer_one_that_is_refused_is_told_beside_the_one_that_expired() -> No
     message = told(looks(choice=choice))["message"]
     assert message.startswith("the evidence expired at 2026-11-22T10:00:00Z; egress-20261121t110000z-")
     assert "is refused: UnknownKey:" in message
+    refused = told(looks(choice=choice))["refused"]
+    assert (refused["name"] in message, refused["reason"]) == (True, "UnknownKey")
+    EgressAuditStatus.model_validate(told(looks(choice=choice)))
+    assert "refused" not in told(looks())
 
 
 @pytest.mark.parametrize("verdict", ["Fail", "Unknown"])

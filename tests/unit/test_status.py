@@ -315,6 +315,40 @@ def test_removed_service_stays_away_and_keeps_its_explanation_while_the_spec_is_
     assert "203.0.113.9" in conditions(found)["Ready"]["message"]
 
 
+def test_what_became_of_a_public_address_is_a_field_and_not_read_back_from_a_message():
+    manifest = a_share_model()
+    spec, world = spec_of(manifest), addressed(a_running_world(manifest), "203.0.113.9")
+    first = status(spec, world, plan(spec, world, NOW), (), NOW)
+    assert first["publicAddress"] == {"address": "203.0.113.9", "serviceRemoved": False}
+    reworded = {**first, "conditions": [{**one, "message": "in other words"} for one in first["conditions"]]}
+    gone = carried_out(replace(world, status=reworded), plan(spec, world, NOW))
+    then = status(spec, gone, plan(spec, gone, NOW), (), NOW)
+    assert then["publicAddress"] == {"address": "203.0.113.9", "serviceRemoved": True}
+    assert conditions(then)["Ready"]["message"] == (
+        "the load balancer gave the public address '203.0.113.9'; Service removed"
+    )
+    again = status(spec, replace(gone, status=then), plan(spec, gone, NOW), (), NOW)
+    assert same_status(again, then)
+    ModelDeploymentStatus.model_validate(then)
+
+
+@pytest.mark.parametrize("state", ["the Service is being removed", "Service removed"])
+def test_status_of_a_release_without_the_field_keeps_its_address(state):
+    manifest = a_share_model()
+    given = "the load balancer gave the public address '203.0.113.9'; "
+    world = with_condition(
+        after_the_service_is_gone(manifest, generation=1),
+        "EndpointPrivate",
+        status="False",
+        reason="PublicAddress",
+        observedGeneration=1,
+        message=given + state,
+    )
+    found = said(manifest, world)
+    assert conditions(found)["EndpointPrivate"]["message"] == given + "Service removed"
+    assert "publicAddress" not in found
+
+
 def test_removed_service_comes_back_for_a_spec_that_changed():
     manifest = a_share_model()
     found = said(manifest, after_the_service_is_gone(manifest, generation=2))

@@ -235,6 +235,15 @@ class Accepted(ApiModel):
     """When Azure was looked at."""
 
 
+class RefusedAttestation(ApiModel):
+    """The attestation that the conditions name as refused."""
+
+    name: Annotated[str, StringConstraints(max_length=253)]
+    """Name of the EgressAttestation."""
+    reason: Annotated[str, StringConstraints(max_length=64)]
+    """Why, in one word that `hermetic explain` knows."""
+
+
 class Evidence(ApiModel):
     """What the verdict rests on."""
 
@@ -265,6 +274,8 @@ class EgressAuditStatus(ApiModel):
     """The findings that fail or are unknown, the worst first, 20 at most."""
     more_findings: Annotated[int, Field(ge=0)] = 0
     """How many more of them there are."""
+    refused: RefusedAttestation | None = None
+    """The newest attestation that is refused; absent while another one counts."""
     newest_accepted: Accepted | None = None
     """The newest attestation that was ever accepted: what is older is a replay."""
 

@@ -171,6 +171,15 @@ class EndpointStatus(ApiModel):
     """The private address, or the in-cluster DNS name when there is no load balancer."""
 
 
+class PublicAddressStatus(ApiModel):
+    """A public address that the load balancer gave although a private one was asked for."""
+
+    address: Annotated[str, StringConstraints(max_length=253)]
+    """The address, or the host name that stands for it."""
+    service_removed: bool
+    """Whether the Service that had it is gone."""
+
+
 class PlanStatus(ApiModel):
     """What Hermetic decided from the spec."""
 
@@ -191,6 +200,8 @@ class ModelDeploymentStatus(ApiModel):
     """Ready and what it is made of."""
     endpoint: EndpointStatus | None = None
     """Where the model answers; absent until it has an address."""
+    public_address: PublicAddressStatus | None = None
+    """The public address for which the Service was removed; absent where there was none."""
     replicas: Annotated[int, Field(ge=0)] | None = None
     """Pods that serve."""
     selector: Annotated[str, StringConstraints(max_length=256)] | None = None

@@ -65,7 +65,8 @@ class Contested:
 class Condemned:
     """A live object that must go: deleted only if it is still the very one that was looked at.
 
-    `urgent`: it is open to the outside, and goes before anything else is written, whatever else is refused.
+    `public_address`: the one by which it is open to the outside. Such an object goes before anything else is written,
+    whatever else is refused.
     """
 
     kind: Kind
@@ -74,7 +75,12 @@ class Condemned:
     uid: str
     resource_version: str
     why: str
-    urgent: bool = False
+    public_address: str = ""
+
+    @property
+    def urgent(self) -> bool:
+        """Whether it goes before anything else is written."""
+        return bool(self.public_address)
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,7 +264,7 @@ def exposed(world: World) -> tuple[Condemned, ...]:
     public = public_addresses(live, world.policy) if live is not None else ()
     if live is None or not public or live["metadata"].get("deletionTimestamp") or not is_ours(live, world.owner):
         return ()
-    return (_condemn(live, f"the load balancer gave the public address '{public[0]}'", urgent=True),)
+    return (_condemn(live, f"the load balancer gave the public address '{public[0]}'", public_address=public[0]),)
 
 
 def _private_only(wanted: tuple[Manifest, ...], world: World) -> tuple[Manifest, ...]:
@@ -335,7 +341,7 @@ def _may_be_mounted(claim: Manifest, world: World) -> bool:
     return any(template_of(pod) != template_of(template) and not has_ended(pod) for pod in world.pods)
 
 
-def _condemn(live: Manifest, why: str, *, urgent: bool = False) -> Condemned:
+def _condemn(live: Manifest, why: str, *, public_address: str = "") -> Condemned:
     seen = live["metadata"]
     return Condemned(
         kind=BY_KIND[live["kind"]],
@@ -344,7 +350,7 @@ def _condemn(live: Manifest, why: str, *, urgent: bool = False) -> Condemned:
         uid=seen["uid"],
         resource_version=seen["resourceVersion"],
         why=why,
-        urgent=urgent,
+        public_address=public_address,
     )
 
 

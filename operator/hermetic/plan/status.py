@@ -19,14 +19,14 @@ from hermetic.plan.exposure import exposure
 from hermetic.plan.gates import Blocks
 from hermetic.plan.isolation import enforcement
 from hermetic.plan.model_fit import model_fit
-from hermetic.plan.planning import Contested, Plan, is_ours, was_given_a_public_address
+from hermetic.plan.planning import Contested, Plan, is_ours
 from hermetic.plan.pod_diagnosis import Trouble, trouble
+from hermetic.plan.public_side import public_side
 from hermetic.plan.runtime_drift import Strange, strange
 from hermetic.plan.snapshot import World
 
 Status = dict[str, Any]
 OURS = frozenset(kind.value for kind in ConditionType)
-LEAVING, GONE = "the Service is being removed", "Service removed"
 
 
 def status(spec: ModelDeploymentSpec, world: World, plan: Plan, refusals: tuple[Refusal, ...], now: datetime) -> Status:
@@ -56,7 +56,9 @@ def status(spec: ModelDeploymentSpec, world: World, plan: Plan, refusals: tuple[
         },
     }
     endpoint = _endpoint(spec, world)
-    return {**whole, "endpoint": endpoint} if endpoint else whole
+    whole |= {"endpoint": endpoint} if endpoint else {}
+    public = public_side(_our_service(world), world, plan)
+    return whole | ({"publicAddress": public.as_status()} if public is not None and public.address else {})
 
 
 def status_unreadable(world: World, message: str, now: datetime) -> Status:
@@ -113,8 +115,8 @@ def _isolation_verified(spec: ModelDeploymentSpec, world: World, plan: Plan) -> 
 
 def _endpoint_private(spec: ModelDeploymentSpec, world: World, plan: Plan) -> Said:
     kind, service = ConditionType.ENDPOINT_PRIVATE, _our_service(world)
-    if (public := _public_side(service, world, plan)) is not None:
-        return Said(kind, "False", Reason.PUBLIC_ADDRESS, public)
+    if (public := public_side(service, world, plan)) is not None:
+        return Said(kind, "False", Reason.PUBLIC_ADDRESS, public.message)
     if (exposed := exposure(service, world)) is not None:
         return Said(kind, "False", Reason.ENDPOINT_EXPOSED, exposed[:2000])
     if service is None:
@@ -158,19 +160,6 @@ def _awaited(spec: ModelDeploymentSpec, service: Mapping[str, Any]) -> str:
 def _our_service(world: World) -> Mapping[str, Any] | None:
     live = world.child(SERVICE)
     return live if live is not None and is_ours(live, world.owner) else None
-
-
-def _public_side(service: Mapping[str, Any] | None, world: World, plan: Plan) -> str | None:
-    """What became of a Service with a public address; None without one. It is said to be gone only once it is."""
-    if service is not None:
-        public = public_addresses(service, world.policy)
-        return f"the load balancer gave the public address '{public[0]}'; {LEAVING}" if public else None
-    if condemned := [gone for gone in plan.delete if gone.urgent]:
-        return f"{condemned[0].why}; {GONE}"
-    if was_given_a_public_address(world):
-        before = world.condition(ConditionType.ENDPOINT_PRIVATE) or {}
-        return str(before.get("message", "")).replace(LEAVING, GONE)
-    return None
 
 
 def _available(spec: ModelDeploymentSpec, world: World, found: Trouble | None) -> Said:

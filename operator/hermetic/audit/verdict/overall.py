@@ -26,6 +26,7 @@ from hermetic.audit.verdict.inputs import (
     attested_terms,
     probe_ends_at,
 )
+from hermetic.errors import AttestationRefused
 
 MOST_NAMED = 3
 """Exceptions that a condition names; the report has all of them."""
@@ -101,7 +102,7 @@ def _attestation(spec: EgressAuditSpec, looks: Looks) -> Said:
         at, key = timestamp(choice.accepted.observed_at), choice.accepted.signed_by.name
         return Said(kind, "True", Reason.ATTESTATION_COUNTS, f"{choice.name}, observed at {at}, signed by '{key}'")
     if choice.expired is not None:
-        others = _refusals(choice, but=Refusal.EXPIRED)
+        others = _refusals(choice)
         message = _expired(spec, choice.expired) + (f"; {others}" if others else "")
         return Said(kind, "False", Reason.ISOLATION_EVIDENCE_STALE, message)
     if choice.refused:
@@ -115,14 +116,28 @@ def _attestation(spec: EgressAuditSpec, looks: Looks) -> Said:
     )
 
 
-def _refusals(choice: Choice, *, but: Refusal | None = None) -> str:
-    """The last by name, for our names begin with the time; "" where there is none."""
-    told = {name: one for name, one in choice.refused.items() if one.refusal != but}
-    if not told:
+def refused_one(choice: Choice) -> tuple[str, AttestationRefused] | None:
+    """What is said of refused attestations: the last by name, for our names begin with the time.
+
+    None while another attestation counts. One that has only expired is said to be that, and not refused.
+    """
+    if choice.accepted is not None:
+        return None
+    return max(_refused(choice).items(), default=None)
+
+
+def _refused(choice: Choice) -> dict[str, AttestationRefused]:
+    but = Refusal.EXPIRED if choice.expired is not None else None
+    return {name: one for name, one in choice.refused.items() if one.refusal != but}
+
+
+def _refusals(choice: Choice) -> str:
+    """ "" where there is none."""
+    if (found := refused_one(choice)) is None:
         return ""
-    name, refused = max(told.items())
-    more = f" (and {len(told) - 1} more)" if len(told) > 1 else ""
-    return f"{name} is refused: {refused.refusal}: {refused.message}{more}"
+    name, refused = found
+    others = len(_refused(choice)) - 1
+    return f"{name} is refused: {refused.refusal}: {refused.message}" + (f" (and {others} more)" if others else "")
 
 
 def _expired(spec: EgressAuditSpec, expired: Attestation) -> str:

@@ -17,7 +17,7 @@ from hermetic.api.times import timestamp
 from hermetic.audit.findings import Finding, Verdict
 from hermetic.audit.verdict.inputs import Looks, age_of, probe_ends_at
 from hermetic.audit.verdict.listed_findings import cut, listed
-from hermetic.audit.verdict.overall import Standing
+from hermetic.audit.verdict.overall import Standing, refused_one
 
 KEPT_SECONDS = 3600
 """How old `evidence.kubernetes.observedAt` may grow while nothing changes: a write an hour, not one for every look."""
@@ -43,6 +43,8 @@ def status_of(
         "evidence": _evidence(spec, looks, before, now),
         **listed(standing.findings),
     }
+    if (refused := refused_one(looks.choice)) is not None:
+        status["refused"] = {"name": refused[0], "reason": refused[1].refusal}
     newest = looks.choice.accepted
     accepted = {"digest": newest.digest, "observedAt": timestamp(newest.observed_at)} if newest else None
     if remembered := accepted or before.get("newestAccepted"):

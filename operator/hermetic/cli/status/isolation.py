@@ -5,7 +5,6 @@ Pure: made of the manifest as the cluster holds it, by whatever release it was w
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from datetime import datetime
@@ -96,7 +95,7 @@ def proof(audit: Manifest) -> Proof:
         attested=_moment(evidence, "azure", "observedAt"),
         expires=_moment(evidence, "azure", "expiresAt"),
         probed=_moment(evidence, "probe", "observedAt"),
-        remedy=_remedy(blamed, str(status.get("message") or ""), str(spec.get("cluster") or "")),
+        remedy=_remedy(blamed, str((status.get("refused") or {}).get("reason") or ""), str(spec.get("cluster") or "")),
         findings=tuple(_listed(one) for one in status.get("findings") or ()),
         more=int(status.get("moreFindings") or 0),
     )
@@ -111,14 +110,13 @@ def _listed(finding: Manifest) -> Listed:
     return Listed(*(str(finding.get(name) or "") for name in names))
 
 
-def _remedy(reason: str, message: str, cluster: str) -> Remedy | None:
+def _remedy(reason: str, refusal: str, cluster: str) -> Remedy | None:
     if reason == Reason.ISOLATION_PROVEN:
         return None
     found = remedy_for(reason, "", "cluster", "", cluster)
-    refusal = re.search(r" is refused: ([A-Za-z]+):", message)
-    if found is None or reason != Reason.ATTESTATION_REFUSED or refusal is None:
+    if found is None or reason != Reason.ATTESTATION_REFUSED or not refusal:
         return found
-    return Remedy(found.advice, (f"hermetic explain {refusal[1]}", *found.commands))
+    return Remedy(found.advice, (f"hermetic explain {refusal}", *found.commands))
 
 
 def as_json(found: Proof) -> dict[str, Any]:

@@ -1,0 +1,51 @@
+"""What became of a Service that the load balancer gave a public address."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from hermetic.api.conditions import ConditionType
+from hermetic.plan.addresses import public_addresses
+from hermetic.plan.planning import Plan, was_given_a_public_address
+from hermetic.plan.snapshot import World
+
+
+@dataclass(frozen=True, slots=True)
+class PublicSide:
+    """The public address, and whether the Service that had it is gone.
+
+    `address` is "" where the status is of a release that had no field for it; `given` is then what it said.
+    """
+
+    address: str
+    removed: bool
+    given: str = ""
+
+    @property
+    def message(self) -> str:
+        """What happened, and where the removal stands."""
+        given = self.given or f"the load balancer gave the public address '{self.address}'"
+        return f"{given}; {'Service removed' if self.removed else 'the Service is being removed'}"
+
+    def as_status(self) -> dict[str, Any]:
+        """As the status holds it."""
+        return {"address": self.address, "serviceRemoved": self.removed}
+
+
+def public_side(service: Mapping[str, Any] | None, world: World, plan: Plan) -> PublicSide | None:
+    """None where no public address was given. `service` is ours; the Service is removed once it is not there."""
+    if service is not None:
+        public = public_addresses(service, world.policy)
+        return PublicSide(public[0], removed=False) if public else None
+    if condemned := [gone for gone in plan.delete if gone.public_address]:
+        return PublicSide(condemned[0].public_address, removed=True)
+    return _remembered(world) if was_given_a_public_address(world) else None
+
+
+def _remembered(world: World) -> PublicSide:
+    if known := world.status.get("publicAddress"):
+        return PublicSide(str(known.get("address", "")), removed=True)
+    before = world.condition(ConditionType.ENDPOINT_PRIVATE) or {}
+    return PublicSide("", removed=True, given=str(before.get("message", "")).partition(";")[0])

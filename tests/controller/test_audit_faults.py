@@ -156,11 +156,11 @@ def test_one_kind_whose_list_breaks_the_collector_is_told_and_the_others_are_jud
 
 
 def test_a_collector_that_ends_is_begun_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    from hermetic.collect.kube.reflector import Observing
+    from hermetic.collect.kube.cache_watches import CacheWatches
 
-    run, ends = Observing.run, 0
+    run, ends = CacheWatches.run, 0
 
-    async def ends_twice(self: Observing) -> None:
+    async def ends_twice(self: CacheWatches) -> None:
         nonlocal ends
         ends += 1
         if ends <= 2:
@@ -172,7 +172,7 @@ def test_a_collector_that_ends_is_begun_again(monkeypatch: pytest.MonkeyPatch) -
         cluster.put(an_attestation())
         cluster.put(an_audit())
         cluster.put(a_model())
-        monkeypatch.setattr(Observing, "run", ends_twice)
+        monkeypatch.setattr(CacheWatches, "run", ends_twice)
         async with running(cluster):
             await rest(120)
             assert "ServiceAccount" in written(cluster)

@@ -14,9 +14,9 @@ import pytest
 from hermetic.api.configuration import Configuration
 from hermetic.errors import HermeticError, ServerTrouble, Throttled, Unreachable
 from hermetic.kinds import DEPLOYMENT, NODE, Kind
-from hermetic.kube.reflector import Following
 from hermetic.kube.store import Store
-from hermetic.kube.watch_specs import FOLLOWED, Watched
+from hermetic.kube.store_watches import StoreWatches
+from hermetic.kube.watch_specs import STORE_WATCHES, WatchSpec
 from tests.controller.virtual_time import virtually
 
 Event = tuple[str, dict[str, Any]]
@@ -74,7 +74,7 @@ class Follower:
             raise KeyError("spec")
         self.seen.append((manifest["metadata"]["name"], gone))
 
-    async def look(self, watched: Watched) -> None:
+    async def look(self, watched: WatchSpec) -> None:
         if self.outages:
             self.outages -= 1
             raise Unreachable("away")
@@ -86,9 +86,9 @@ class Follower:
             self.store.note_listed(kind, namespace if kind.namespaced else None, version)
 
     async def follow(self, seconds: float) -> None:
-        for watched in FOLLOWED:
+        for watched in STORE_WATCHES:
             self._note(watched.kind, "7")
-        following = Following(self.server, self.store, see=self.see, look=self.look, namespaces=self.namespaces)
+        following = StoreWatches(self.server, self.store, see=self.see, look=self.look, namespaces=self.namespaces)
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 await following.run()

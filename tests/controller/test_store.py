@@ -12,7 +12,7 @@ from hermetic.api.configuration import Configuration
 from hermetic.kinds import DEPLOYMENT, POD, SERVICE, UNLABELLED_POD
 from hermetic.kube.projections import _aware
 from hermetic.kube.store import REMEMBERED_WARNINGS, Store
-from hermetic.kube.watch_specs import FOLLOWED, Watched, relist
+from hermetic.kube.watch_specs import STORE_WATCHES, WatchSpec, relist
 from tests.controller.cluster_in_memory import ClusterInMemory
 from tests.controller.virtual_time import virtually
 from tests.scenarios import a_baked_model
@@ -153,7 +153,7 @@ def test_a_relist_forgets_what_vanished_unseen_and_tells_its_owner(store: Store)
         store.put(cluster.put(child))
     cluster.remove("Deployment", "team-a", "lost", seen=False)
 
-    concerned = virtually(lambda: relist(cluster, store, Watched(DEPLOYMENT)))
+    concerned = virtually(lambda: relist(cluster, store, WatchSpec(DEPLOYMENT)))
 
     world = store.snapshot(LLAMA)
     assert world is not None
@@ -277,7 +277,7 @@ def test_a_moment_without_a_zone_is_one_of_utc(zone: str, monkeypatch: pytest.Mo
 # ---------------------------------------------------------------------- pods without our labels
 
 SPEC = {"serviceAccountName": "llama", "containers": [{"name": "engine", "image": "x"}]}
-UNLABELLED = next(watched for watched in FOLLOWED if watched.kind is UNLABELLED_POD)
+UNLABELLED = next(watched for watched in STORE_WATCHES if watched.kind is UNLABELLED_POD)
 
 
 def a_pod(version: int, *, labels: dict[str, str] = LABELS, uid: str = "pod-1", **spec: Any) -> Manifest:
@@ -362,7 +362,7 @@ async def test_a_list_of_one_part_of_the_pods_forgets_none_of_the_other(store: S
     cluster = ClusterInMemory()
     cluster.put({**a_pod(1), "metadata": {"name": "one", "namespace": "team-a", "labels": LABELS}})
     cluster.put({**a_pod(1), "metadata": {"name": "two", "namespace": "team-a", "labels": {}}})
-    for watched in (UNLABELLED, Watched(POD, label_selector="app.kubernetes.io/managed-by=hermetic"), UNLABELLED):
+    for watched in (UNLABELLED, WatchSpec(POD, label_selector="app.kubernetes.io/managed-by=hermetic"), UNLABELLED):
         await relist(cluster, store, watched)
 
     assert len(pods(store)) == 2

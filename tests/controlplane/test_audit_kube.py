@@ -23,7 +23,7 @@ from hermetic.audit.run import judge
 from hermetic.collect.collecting import collected
 from hermetic.collect.kube.answering import KubeAnswerer
 from hermetic.collect.kube.cache import LOOKS, ClusterObservations
-from hermetic.collect.kube.reflector import Observing
+from hermetic.collect.kube.cache_watches import CacheWatches
 from hermetic.errors import Unreachable
 from hermetic.kube.client import KubernetesApi
 from hermetic.kube.connection import from_kubeconfig
@@ -331,7 +331,7 @@ async def observed(kubeconfig: Path) -> AsyncIterator[ClusterObservations]:
     """The cluster as the operator would keep seeing it, from when all of it was looked at once."""
     observations = ClusterObservations()
     async with connected(kubeconfig) as kube:
-        following = asyncio.create_task(Observing(kube, observations).run())
+        following = asyncio.create_task(CacheWatches(kube, observations).run())
         try:
             await until(lambda: observations.is_complete)
             yield observations

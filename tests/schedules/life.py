@@ -23,9 +23,9 @@ from hermetic.controller.workqueue import WorkQueue
 from hermetic.errors import HermeticError, ServerTrouble
 from hermetic.kube.owners import Key
 from hermetic.kube.recorder import EventRecorder
-from hermetic.kube.reflector import Following
 from hermetic.kube.store import Store
-from hermetic.kube.watch_specs import WISHES, Watched
+from hermetic.kube.store_watches import StoreWatches
+from hermetic.kube.watch_specs import PRIMARY_WATCHES, WatchSpec
 from tests.controller.running import NAMESPACE, POLICY, RESYNC_SECONDS, a_model
 from tests.controller.virtual_time import VirtualClock, virtually
 from tests.scenarios import Manifest, a_share_model, reporting
@@ -89,13 +89,13 @@ async def _operator(world: World, clock: Clock) -> None:
         namespaces=(),
         resync_seconds=RESYNC_SECONDS,
     )
-    following = Following(world, store, see=operator.see, look=operator.look)
+    following = StoreWatches(world, store, see=operator.see, look=operator.look)
     await operator.prime()
     async with asyncio.TaskGroup() as group:
         group.create_task(operator.work(4))
         group.create_task(following.run())
         group.create_task(recorder.run())
-        for watched in WISHES:
+        for watched in PRIMARY_WATCHES:
             group.create_task(_as_kopf(world, operator, watched))
 
 
@@ -103,7 +103,7 @@ def _no_audit() -> Any:
     raise AssertionError("there is no EgressAudit")
 
 
-async def _as_kopf(world: World, operator: Operator, watched: Watched) -> None:
+async def _as_kopf(world: World, operator: Operator, watched: WatchSpec) -> None:
     """List, tell of everything, watch from there; a watch that was forgotten begins with a list."""
     since = ""
     while True:

@@ -13,7 +13,7 @@ from hermetic.audit.estate.kubernetes.services import EndpointSlice, Service
 from hermetic.audit.findings import Verdict
 from hermetic.collect.kube.answering import KubeAnswerer
 from hermetic.collect.kube.cache import ClusterObservations
-from hermetic.collect.kube.reflector import Observing
+from hermetic.collect.kube.cache_watches import CacheWatches
 from tests.kubernetes_estates import CLUSTER, Manifest, manifest, sealed_cluster, verdicts
 from tests.served_cluster import Served
 
@@ -102,7 +102,7 @@ async def test_a_kind_is_listed_in_the_version_that_is_served() -> None:
 
 async def test_a_kind_is_watched_in_the_version_that_is_served() -> None:
     api, observations = as_v1(), ClusterObservations()
-    task = asyncio.create_task(Observing(api, observations).run())
+    task = asyncio.create_task(CacheWatches(api, observations).run())
     try:
         async with asyncio.timeout(10):
             while not observations.is_complete:  # noqa: ASYNC110 - it has no event of its own

@@ -19,7 +19,7 @@ from hermetic.audit.findings import Verdict
 from hermetic.audit.run import judge
 from hermetic.collect.kube.answering import KubeAnswerer
 from hermetic.collect.kube.cache import LOOKS, ClusterObservations
-from hermetic.collect.kube.reflector import Observing
+from hermetic.collect.kube.cache_watches import CacheWatches
 from hermetic.errors import ServerTrouble, Unreachable
 from hermetic.kinds import Kind
 from tests.kubernetes_estates import CLUSTER, POLICY, manifest, pod, sealed_cluster
@@ -34,7 +34,7 @@ async def watching() -> AsyncIterator[Callable[[Served], Awaitable[tuple[Cluster
     async def start(api: Served) -> tuple[ClusterObservations, list[int]]:
         observations = ClusterObservations()
         told: list[int] = []
-        observing = Observing(api, observations, on_change=lambda: told.append(observations.revision))
+        observing = CacheWatches(api, observations, on_change=lambda: told.append(observations.revision))
         tasks.append(asyncio.create_task(observing.run()))
         await until(lambda: observations.is_complete)
         return observations, told
@@ -145,7 +145,7 @@ async def test_a_short_break_is_no_trouble_and_a_long_one_is(watching: Any, monk
     queue.put_nowait(Unreachable("connection reset"))
     await until(queue.empty)
     assert not unknown(observations)
-    monkeypatch.setattr("hermetic.collect.kube.reflector.GRACE_SECONDS", 0.0)
+    monkeypatch.setattr("hermetic.collect.kube.cache_watches.GRACE_SECONDS", 0.0)
     api.refuse("nodes", Unreachable("connection refused"))
     queue.put_nowait(Unreachable("connection reset"))
     await until(lambda: "k8s-node-externalip" in unknown(observations))
@@ -156,8 +156,8 @@ async def test_a_short_break_is_no_trouble_and_a_long_one_is(watching: Any, monk
 async def test_a_kind_that_never_changes_is_listed_anew_and_no_trouble(
     watching: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("hermetic.collect.kube.reflector.SILENT_SECONDS", 0.0)
-    monkeypatch.setattr("hermetic.collect.kube.reflector.GRACE_SECONDS", 0.0)
+    monkeypatch.setattr("hermetic.collect.kube.cache_watches.SILENT_SECONDS", 0.0)
+    monkeypatch.setattr("hermetic.collect.kube.cache_watches.GRACE_SECONDS", 0.0)
     api = Served(sealed_cluster())
     observations, told = await watching(api)
     revisions = list(told)
@@ -193,8 +193,9 @@ async def test_a_kind_that_is_not_installed_is_neither_listed_nor_watched(watchi
 
 
 async def test_a_kind_that_is_installed_later_is_seen(watching: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hermetic.collect.kube.reflector.LOOKS_AGAIN_SECONDS", 0.02)
-    monkeypatch.setattr("hermetic.collect.kube.reflector.SERVED_SECONDS", 0.01)
+    monkeypatch.setattr("hermetic.collect.kube.cache_watches.UNAVAILABLE_SECONDS", 0.02)
+    monkeypatch.setattr("hermetic.kube.reflector.UNAVAILABLE_SECONDS", 0.02)
+    monkeypatch.setattr("hermetic.collect.kube.cache_watches.SERVED_SECONDS", 0.01)
     api = Served(sealed_cluster())
     observations, _ = await watching(api)
     api.groups = {**api.groups, "cilium.io": {"v2": ["ciliumnetworkpolicies"]}, "kuma.io": {"v1": ["zoneegresses"]}}
@@ -241,7 +242,7 @@ async def test_a_kind_whose_watch_never_lasts_is_listed_at_a_bounded_rate(broken
             async for event in super().watch(kind, **narrowed):
                 yield event
 
-    task = asyncio.create_task(Observing(Broken(sealed_cluster()), ClusterObservations()).run())
+    task = asyncio.create_task(CacheWatches(Broken(sealed_cluster()), ClusterObservations()).run())
     await until(lambda: len(listed_at) >= 3)
     assert not task.done()
     assert listed_at[1] - listed_at[0] >= 0.15

@@ -13,10 +13,11 @@ from hermetic.audit.estate.kubernetes.objects import EVERYWHERE
 from hermetic.audit.estate.kubernetes.services import Service
 from hermetic.collect.kube.cache import ClusterObservations
 from hermetic.collect.kube.cache_snapshot import Observed, ObservedList
+from hermetic.collect.kube.cache_watches import CacheWatches
 from hermetic.collect.kube.list_requests import Look
-from hermetic.collect.kube.reflector import Observing
 from hermetic.collect.probe.placement import place_of
 from hermetic.controller.audit_faults import AuditFaults
+from hermetic.kube.cooperative import cooperatively
 from hermetic.ports import Clock, ClusterReader
 
 NODES, SERVICES = Look(Node, EVERYWHERE), Look(Service, EVERYWHERE)
@@ -31,7 +32,7 @@ class Sight:
         self._clock = clock
         self._observations = ClusterObservations()
         self._faults = faults
-        self._observing = Observing(
+        self._observing = CacheWatches(
             api, self._observations, on_change=on_change, on_fault=lambda error: faults.met("collection", error)
         )
         self._wanted = asyncio.Event()
@@ -78,10 +79,8 @@ class Sight:
 
 async def _bodies(seen: ObservedList) -> AsyncIterator[Mapping[str, Any]]:
     """Of every object; five thousand nodes are not read in one piece."""
-    for number, body in enumerate(seen.bodies.values(), 1):
+    async for body in cooperatively(seen.bodies.values(), every=READ_AT_ONCE):
         yield json.loads(body)
-        if number % READ_AT_ONCE == 0:
-            await asyncio.sleep(0)
 
 
 def _balancers(one: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:

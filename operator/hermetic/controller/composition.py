@@ -34,8 +34,8 @@ from hermetic.kube.connection import Connection, find_connection
 from hermetic.kube.lease import RELEASE, LeaderLease, LeaseTiming
 from hermetic.kube.owners import Key
 from hermetic.kube.recorder import EventRecorder
-from hermetic.kube.reflector import Following
 from hermetic.kube.store import Store
+from hermetic.kube.store_watches import StoreWatches
 
 if TYPE_CHECKING:
     from hermetic.controller.auditor import Auditor
@@ -54,7 +54,7 @@ class Parts:
     """One operator process, put together."""
 
     operator: Operator
-    following: Following
+    following: StoreWatches
     judging: Judging
     recorder: EventRecorder
     lease: LeaderLease
@@ -102,7 +102,7 @@ def assemble(configuration: Configuration, connection: Connection, telemetry: Te
         namespaces=tuple(configuration.watch_namespaces),
         resync_seconds=configuration.resync_seconds,
     )
-    following = Following(
+    following = StoreWatches(
         api, store, see=operator.see, look=operator.look, namespaces=tuple(configuration.watch_namespaces)
     )
     return Parts(operator, following, judging, recorder, lease, api, telemetry)

@@ -18,7 +18,7 @@ from hermetic.controller.kopf_throttle import Pace
 from hermetic.controller.kopf_watch_errors import WatchAnswers
 from hermetic.kinds import Kind
 from hermetic.kube.connection import Connection
-from hermetic.kube.watch_specs import WISHES, Watched
+from hermetic.kube.watch_specs import PRIMARY_WATCHES, WatchSpec
 
 See = Callable[..., None]
 
@@ -133,11 +133,11 @@ def _register(
     async def login(**_: Any) -> kopf.AiohttpSession:
         return await _session(connection, pace, answers)
 
-    for watched in WISHES:
+    for watched in PRIMARY_WATCHES:
         _register_kind(registry, audience.see, watched)
 
 
-def _register_kind(registry: kopf.OperatorRegistry, see: See, watched: Watched) -> None:
+def _register_kind(registry: kopf.OperatorRegistry, see: See, watched: WatchSpec) -> None:
     kind = watched.kind
 
     @kopf.on.event(kind.group, kind.version, kind.plural, registry=registry, id=f"see-{kind.plural}")
@@ -151,7 +151,7 @@ def _register_kind(registry: kopf.OperatorRegistry, see: See, watched: Watched) 
 def _watched_paths(namespaces: Collection[str], *, prefix: str = "") -> dict[str, Kind]:
     """The paths of requests for what is watched: an API server may be behind a prefix, as in Rancher or a proxy."""
     places = [*namespaces, None]
-    return {f"{prefix}{watched.kind.path(place)}": watched.kind for watched in WISHES for place in places}
+    return {f"{prefix}{watched.kind.path(place)}": watched.kind for watched in PRIMARY_WATCHES for place in places}
 
 
 def _pace(audience: Audience, kinds: Mapping[str, Kind]) -> Pace:
@@ -199,7 +199,7 @@ def _settings() -> kopf.OperatorSettings:
     settings.networking.request_timeout = 30
     settings.networking.error_backoffs = Patience()
     settings.process.ultimate_exiting_timeout = 20
-    for watched in WISHES:
+    for watched in PRIMARY_WATCHES:
         resource = (watched.kind.group, watched.kind.version, watched.kind.plural)
         if watched.label_selector:
             settings.watching.label_selectors[resource] = watched.label_selector

@@ -30,7 +30,7 @@ from hermetic.kinds import (
 )
 from hermetic.kube.owners import Key
 from hermetic.kube.store import Store
-from hermetic.kube.watch_specs import WATCHED, WISHES, Watched, relist
+from hermetic.kube.watch_specs import ALL_WATCHES, PRIMARY_WATCHES, WatchSpec, relist
 from hermetic.ports import Clock, KubeApi
 
 log = structlog.get_logger(__name__)
@@ -38,11 +38,11 @@ log = structlog.get_logger(__name__)
 # Not deployments: namespaces are never empty.
 SWEEP: Key = ("", "sweep persistentvolumes")
 JUDGE: Key = ("", "judge the egressaudit")
-LOOKS: dict[Key, Watched] = {
-    ("", f"list {watched.kind.plural} {watched.kind.part}".rstrip()): watched for watched in WATCHED
+LOOKS: dict[Key, WatchSpec] = {
+    ("", f"list {watched.kind.plural} {watched.kind.part}".rstrip()): watched for watched in ALL_WATCHES
 }
 SWEEPING_KINDS = frozenset((MODEL_DEPLOYMENT, PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM))
-WISHED_KINDS = frozenset(watched.kind for watched in WISHES)
+PRIMARY_KINDS = frozenset(watched.kind for watched in PRIMARY_WATCHES)
 JUDGED_KINDS = frozenset((EGRESS_AUDIT, EGRESS_ATTESTATION))
 # Without these, messages say less of why a pod waits, and none is refused because no node mounts image volumes:
 # then the kubelet refuses its pods. Nothing else is decided otherwise.
@@ -103,7 +103,7 @@ class Operator:
         """An event came in: keep what it says, and have those looked at whom it concerns. Never fails, never waits."""
         concerned, kind = self._store.drop(manifest) if gone else self._store.put(manifest), BY_KIND[manifest["kind"]]
         for key in concerned:
-            if kind in WISHED_KINDS:
+            if kind in PRIMARY_KINDS:
                 self._queue.add(key)
             else:
                 self._queue.add_after(key, GATHER_SECONDS, routine=kind is not SERVICE)
@@ -118,7 +118,7 @@ class Operator:
             if watched.kind is kind:
                 self._queue.add(key)
 
-    async def look(self, watched: Watched) -> None:
+    async def look(self, watched: WatchSpec) -> None:
         """List a kind anew and have those looked at whom it concerns."""
         concerned = await relist(self._api, self._store, watched, self._namespaces)
         self._enqueue(concerned)
@@ -276,7 +276,7 @@ class Operator:
         The version of the API server is asked for as well: the control plane may be upgraded under a running operator.
         """
         failed: dict[Kind, HermeticError] = {}
-        for watched in WATCHED:
+        for watched in ALL_WATCHES:
             try:
                 await self.look(watched)
             except HermeticError as error:

@@ -1,107 +1,175 @@
-"""Watches of what follows from people's wishes: children, pods, nodes, warnings. They make thousands of events.
+"""A reflector, as client-go calls it: lists one kind, watches it from there, and goes on whatever the API server does.
 
-kopf watches the wishes themselves. For these kinds its services (a worker and a memory per object, contexts, causes)
-would be most of what the operator costs. Here an event is parsed, put and forgotten.
+The only one of Hermetic. kopf watches what people write (kube/watch_specs.py); everything else is followed by this,
+for the operator's store (kube/store_watches.py) and for the audit's cache (collect/kube/cache_watches.py) alike.
 """
 
 from __future__ import annotations
 
 import asyncio
+import math
 import random
-from collections.abc import Awaitable, Callable
-from typing import Any, NoReturn
+from collections.abc import Callable
+from contextlib import aclosing
+from dataclasses import dataclass
+from typing import NoReturn, Protocol
 
 import structlog
 
 from hermetic.errors import Forbidden, HermeticError, NotFound, ServerTrouble, Throttled
-from hermetic.kube.store import Store
-from hermetic.kube.watch_specs import FOLLOWED, Watched, scopes
-from hermetic.ports import ClusterReader
+from hermetic.kinds import Kind
+from hermetic.ports import ClusterReader, Manifest
 
 GONE = 410
-PAUSES = (0.2, 1.0, 3.0, 10.0)
+BACKOFF = (0.2, 1.0, 3.0, 10.0)
 LASTING_SECONDS = 30.0
-UNSERVED_SECONDS = 60.0
-"""A definition may be installed, a role granted."""
+"""A watch that lasted this long was no failure to begin one."""
+UNAVAILABLE_SECONDS = 60.0
+"""Until a kind that is not served, or not granted, is tried again: a definition may be installed, a role granted."""
+SECONDS_PER_ATTEMPT = 1.0
+"""At most one attempt per second: a watch that ends as soon as it opens must not become a storm."""
 
 log = structlog.get_logger(__name__)
 
 
-class Following:
-    """Keeps every followed kind in sight from where it was last listed, whatever breaks, until cancelled.
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """What is listed and watched: a kind, of one namespace or of all, narrowed on the server."""
 
-    `see(manifest, gone=...)` gets every event; `look(watched)` must list a kind anew and note its version in the store.
+    kind: Kind
+    namespace: str | None = None
+    label_selector: str = ""
+    field_selector: str = ""
+
+
+class Target(Protocol):
+    """What a reflector fills."""
+
+    @property
+    def selection(self) -> Selection:
+        """What to watch now. `list` may change it, for a kind may be served in another version than before."""
+        ...
+
+    async def list(self) -> str:
+        """List anew and keep that; returns the resourceVersion to watch from, "" where there is none to be had now.
+
+        Raises HermeticError for what may pass: it is tried again.
+        """
+        ...
+
+    def take(self, event: str, manifest: Manifest) -> None:
+        """One event of the watch, BOOKMARK included. ServerTrouble with status 410 asks for a new list."""
+        ...
+
+    def failed(self, error: HermeticError, *, watched_for: float, failing_for: float) -> bool:
+        """The list failed, or the watch after `watched_for` seconds (0 for a list); returns whether to list anew.
+
+        `failing_for`: seconds since the first failure after which nothing was listed and no event came.
+        """
+        ...
+
+
+class Reflector:
+    """Keeps one target up to date until cancelled.
+
+    `since`: the version of a list that the target already holds, "" for none. `relist_seconds`: the longest time
+    between two lists. `on_fault` is told of an exception that is no HermeticError: it ends nothing.
     """
 
     def __init__(
         self,
         api: ClusterReader,
-        store: Store,
+        target: Target,
         *,
-        see: Callable[..., None],
-        look: Callable[[Watched], Awaitable[None]],
-        namespaces: tuple[str, ...] = (),
+        since: str = "",
+        relist_seconds: float = math.inf,
+        on_fault: Callable[[Exception], None] = lambda _error: None,
     ) -> None:
         self._api = api
-        self._store = store
-        self._see = see
-        self._look = look
-        self._namespaces = namespaces
+        self._target = target
+        self._since = since
+        self._relist_seconds = relist_seconds
+        self._on_fault = on_fault
+        self._listed_at = 0.0
+        self._failures = 0
+        self._failing_since: float | None = None
+        self._watching_since: float | None = None
 
-    async def run(self) -> None:
-        """Follow everything. Everything must have been listed once."""
-        async with asyncio.TaskGroup() as group:
-            for watched in FOLLOWED:
-                for namespace in scopes(watched, self._namespaces):
-                    group.create_task(self._follow(watched, namespace))
-
-    async def _follow(self, watched: Watched, namespace: str | None) -> NoReturn:
-        since, failures = self._store.listed_at(watched.kind, namespace), 0
+    async def run(self) -> NoReturn:
+        """List and watch, until cancelled."""
+        now = asyncio.get_running_loop().time
+        self._listed_at = now()
         while True:
-            began = asyncio.get_running_loop().time()
+            began, self._watching_since = now(), None
             try:
-                since = since or await self._listed_anew(watched, namespace)
-                if not since:  # an optional kind that is not served, or not granted
-                    await asyncio.sleep(UNSERVED_SECONDS * random.uniform(0.8, 1.0))  # noqa: S311 - nothing secret
-                    continue
-                async for what, manifest in self._api.watch(
-                    watched.kind,
-                    since=since,
-                    namespace=namespace,
-                    label_selector=watched.label_selector,
-                    field_selector=watched.field_selector,
-                ):
-                    since = manifest["metadata"]["resourceVersion"]
-                    self._take(what, manifest)
-                    await asyncio.sleep(0)  # a burst of events must not keep the writes waiting
-                pause, failures = PAUSES[0], 0
+                pause = await self._attempt()
+                self._failures = 0
             except HermeticError as error:
-                lasted = asyncio.get_running_loop().time() - began >= LASTING_SECONDS
-                failures = 0 if lasted else failures + 1
-                pause = _pause(error, failures)
-                lost = watched.optional and isinstance(error, NotFound | Forbidden)
-                if lost or (isinstance(error, ServerTrouble) and error.status == GONE):
-                    since = ""
-                log.warning("watch broken", kind=watched.kind.plural, because=error.message, again_in=round(pause, 1))
-            # At most one look per second and kind: a watch that ends as soon as it opens must not be a storm.
-            await asyncio.sleep(max(pause, began + 1 - asyncio.get_running_loop().time()))
+                pause = self._failed(error, began)
+            except Exception as error:
+                # A defect in following one kind must end nothing else.
+                log.exception("following failed", kind=self._target.selection.kind.plural)
+                self._on_fault(error)
+                pause = self._failed(ServerTrouble(f"following it failed: {error!r}", status=GONE), began)
+            await asyncio.sleep(max(pause, began + SECONDS_PER_ATTEMPT - now()))
 
-    async def _listed_anew(self, watched: Watched, namespace: str | None) -> str:
-        await self._look(watched)
-        return self._store.listed_at(watched.kind, namespace)
+    async def _attempt(self) -> float:
+        """One list where one is due, and one watch to its end; returns the pause after it, in seconds."""
+        now = asyncio.get_running_loop().time
+        if not self._since or now() - self._listed_at >= self._relist_seconds:
+            self._since = await self._target.list()
+            if not self._since:
+                return UNAVAILABLE_SECONDS * random.uniform(0.8, 1.0)  # noqa: S311 - nothing secret
+            self._listed_at, self._failing_since = now(), None
+        await self._watch()
+        return 0.0
 
-    def _take(self, what: str, manifest: dict[str, Any]) -> None:
-        if what == "BOOKMARK":
-            return
-        try:
-            self._see(manifest, gone=what == "DELETED")
-        except Exception:
-            # The last wall: one object that nobody understands must not blind us for all others.
-            log.exception("event not understood", kind=manifest.get("kind"), name=manifest["metadata"].get("name"))
+    async def _watch(self) -> None:
+        chosen = self._target.selection
+        self._watching_since = asyncio.get_running_loop().time()
+        watch = self._api.watch(
+            chosen.kind,
+            since=self._since,
+            namespace=chosen.namespace,
+            label_selector=chosen.label_selector,
+            field_selector=chosen.field_selector,
+        )
+        async with aclosing(watch):
+            async for event, manifest in watch:
+                self._target.take(event, manifest)
+                self._since = _version(manifest)
+                self._failing_since = None
+                await asyncio.sleep(0)  # a burst of events must not keep anything else waiting
+
+    def _failed(self, error: HermeticError, began: float) -> float:
+        """Note it; returns the pause until the next attempt, in seconds."""
+        now = asyncio.get_running_loop().time()
+        self._failures = 0 if now - began >= LASTING_SECONDS else self._failures + 1
+        watched_for = 0.0 if self._watching_since is None else now - self._watching_since
+        if self._failing_since is None:  # until it broke, a watch told the truth; a list that fails told nothing
+            self._failing_since = began if self._watching_since is None else now
+        anew = self._target.failed(error, watched_for=watched_for, failing_for=now - self._failing_since)
+        if anew or isinstance(error, NotFound | Forbidden) or _is_gone(error):
+            self._since = ""
+        pause = _pause(error, self._failures)
+        kind = self._target.selection.kind.plural
+        log.warning("watch broken", kind=kind, because=error.message, again_in=round(pause, 1))
+        return pause
+
+
+def _version(manifest: Manifest) -> str:
+    try:
+        return str(manifest["metadata"]["resourceVersion"])
+    except (KeyError, TypeError) as error:
+        raise ServerTrouble(f"not an object: {error!r}", status=GONE) from error
+
+
+def _is_gone(error: HermeticError) -> bool:
+    return isinstance(error, ServerTrouble) and error.status == GONE
 
 
 def _pause(error: HermeticError, failures: int) -> float:
     if isinstance(error, Throttled):
         return error.retry_after
-    longest = PAUSES[min(max(failures, 1), len(PAUSES)) - 1]
-    return longest * random.uniform(0.5, 1.0)  # noqa: S311 - nothing secret about it
+    longest = BACKOFF[min(max(failures, 1), len(BACKOFF)) - 1]
+    return longest * random.uniform(0.5, 1.0)  # noqa: S311 - nothing secret

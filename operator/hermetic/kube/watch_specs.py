@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from dataclasses import dataclass
 
 from hermetic.errors import Forbidden, NotFound
@@ -22,6 +21,7 @@ from hermetic.kinds import (
     UNLABELLED_POD,
     Kind,
 )
+from hermetic.kube.cooperative import cooperatively
 from hermetic.kube.owners import Key
 from hermetic.kube.store import Store
 from hermetic.objects.names import CHILD_SELECTOR, MANAGED_BY
@@ -29,7 +29,6 @@ from hermetic.ports import KubeApi
 
 NEWEST = 2**63
 PUT_AT_ONCE = 10
-"""Objects between two chances for everything else."""
 # A tenant may take labels off a pod and change its owners, but not its service account. Most pods of others have the
 # account 'default', which no model has, and are not sent.
 UNLABELLED_SELECTOR = "!=".join(MANAGED_BY)
@@ -38,7 +37,7 @@ WARNINGS_ABOUT_PODS = "type=Warning,involvedObject.kind=Pod"
 
 
 @dataclass(frozen=True, slots=True)
-class Watched:
+class WatchSpec:
     """A kind that is listed and watched, narrowed on the server to what concerns us.
 
     `everywhere`: in other namespaces than the watched ones too, for what leads to a pod may be in any. `optional`: a
@@ -52,23 +51,23 @@ class Watched:
     optional: bool = False
 
 
-# What follows from wishes and machines, by the thousand; and what people and auditors wish and say, which kopf watches.
-FOLLOWED: tuple[Watched, ...] = (
-    Watched(NODE),
-    *(Watched(kind, label_selector=CHILD_SELECTOR) for kind in (*CHILDREN, POD) if kind is not SERVICE),
-    Watched(UNLABELLED_POD, label_selector=UNLABELLED_SELECTOR, field_selector=UNLABELLED_FIELDS),
-    Watched(SERVICE, everywhere=True),
-    *(Watched(kind, everywhere=True, optional=True) for kind in (ENDPOINT_SLICE, INGRESS, GATEWAY, *ROUTES)),
-    Watched(CORE_EVENT, field_selector=WARNINGS_ABOUT_PODS),
-    Watched(EGRESS_ATTESTATION),
+# Children, nodes, Events and what leads to pods; and what people and auditors write, which kopf watches.
+STORE_WATCHES: tuple[WatchSpec, ...] = (
+    WatchSpec(NODE),
+    *(WatchSpec(kind, label_selector=CHILD_SELECTOR) for kind in (*CHILDREN, POD) if kind is not SERVICE),
+    WatchSpec(UNLABELLED_POD, label_selector=UNLABELLED_SELECTOR, field_selector=UNLABELLED_FIELDS),
+    WatchSpec(SERVICE, everywhere=True),
+    *(WatchSpec(kind, everywhere=True, optional=True) for kind in (ENDPOINT_SLICE, INGRESS, GATEWAY, *ROUTES)),
+    WatchSpec(CORE_EVENT, field_selector=WARNINGS_ABOUT_PODS),
+    WatchSpec(EGRESS_ATTESTATION),
 )
-WISHES: tuple[Watched, ...] = (Watched(EGRESS_AUDIT), Watched(MODEL_DEPLOYMENT))
+PRIMARY_WATCHES: tuple[WatchSpec, ...] = (WatchSpec(EGRESS_AUDIT), WatchSpec(MODEL_DEPLOYMENT))
 
-# Wishes last: when they are in, everything that a decision needs is.
-WATCHED: tuple[Watched, ...] = (*FOLLOWED, *WISHES)
+# ModelDeployments are listed last, so that everything that their decisions need is in the store.
+ALL_WATCHES: tuple[WatchSpec, ...] = (*STORE_WATCHES, *PRIMARY_WATCHES)
 
 
-async def relist(api: KubeApi, store: Store, watched: Watched, namespaces: tuple[str, ...] = ()) -> frozenset[Key]:
+async def relist(api: KubeApi, store: Store, watched: WatchSpec, namespaces: tuple[str, ...] = ()) -> frozenset[Key]:
     """Bring the store in line with the API server for one kind; returns the deployments that should look again."""
     concerned: set[Key] = set()
     for namespace in scopes(watched, namespaces):
@@ -76,7 +75,7 @@ async def relist(api: KubeApi, store: Store, watched: Watched, namespaces: tuple
     return frozenset(concerned)
 
 
-async def _relist_scope(api: KubeApi, store: Store, watched: Watched, namespace: str | None) -> set[Key]:
+async def _relist_scope(api: KubeApi, store: Store, watched: WatchSpec, namespace: str | None) -> set[Key]:
     concerned: set[Key] = set()
     listed: set[str] = set()
     as_of = ""
@@ -91,11 +90,9 @@ async def _relist_scope(api: KubeApi, store: Store, watched: Watched, namespace:
             if version != as_of:  # the server forgot the list, and it was begun anew: what it held before is void
                 listed, as_of = set(), version
             store.note_listed(watched.kind, namespace, version)
-            for count, item in enumerate(items, 1):
+            async for item in cooperatively(items, every=PUT_AT_ONCE):
                 listed.add(item["metadata"]["uid"])
                 concerned |= store.put(item)
-                if count % PUT_AT_ONCE == 0:
-                    await asyncio.sleep(0)
     except (NotFound, Forbidden) as error:
         if not watched.optional:
             raise
@@ -108,6 +105,6 @@ async def _relist_scope(api: KubeApi, store: Store, watched: Watched, namespace:
     return concerned | store.sweep(watched.kind, listed, int(as_of or 0), namespace=namespace)
 
 
-def scopes(watched: Watched, namespaces: tuple[str, ...]) -> tuple[str | None, ...]:
+def scopes(watched: WatchSpec, namespaces: tuple[str, ...]) -> tuple[str | None, ...]:
     """The namespaces in which a kind is listed and watched one by one, or None for everywhere at once."""
     return namespaces if namespaces and watched.kind.namespaced and not watched.everywhere else (None,)

@@ -34,7 +34,7 @@ class _Seen:
 
 
 class ClusterObservations:
-    """Not safe for threads; every method returns at once. `Observing` feeds it."""
+    """Not safe for threads; every method returns at once. `CacheWatches` feeds it."""
 
     def __init__(self) -> None:
         self._seen: dict[Look, _Seen] = {look: _Seen() for look in LOOKS}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
@@ -11,13 +10,13 @@ from hermetic.audit.estate.kubernetes.projection import projected
 from hermetic.audit.estate.questions import fixed_json
 from hermetic.collect.kube.list_requests import Look, identity
 from hermetic.errors import HermeticError, ServerTrouble
+from hermetic.kube.cooperative import cooperatively
 from hermetic.ports import ClusterReader, Manifest
 
 Name = tuple[str, str]
 K = TypeVar("K")
 
 KEPT_AT_ONCE = 10
-"""Objects between two chances for everything else."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,12 +63,10 @@ async def _gathered(api: ClusterReader, look: Look, pack: Callable[[Kept], K]) -
         async for items, version in api.pages(look.kind, namespace=look.namespace, field_selector=look.field_selector):
             if version != as_of:  # the server forgot the list, and it was begun anew
                 found, as_of = {}, version
-            for count, item in enumerate(items, 1):
+            async for item in cooperatively(items, every=KEPT_AT_ONCE):
                 name, one = identity(item), kept(look, item)
                 if look.model.tells(one.body):
                     found[name] = pack(one)
-                if count % KEPT_AT_ONCE == 0:
-                    await asyncio.sleep(0)  # a page of large pods takes longer than the event loop may be held
     except HermeticError as error:
         return Listed(found, as_of, error)
     except (KeyError, TypeError, AttributeError, ValueError) as error:

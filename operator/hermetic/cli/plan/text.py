@@ -39,7 +39,8 @@ def lines(plan: Planned, *, priced: bool) -> Iterator[str]:
     yield from _table(
         ("storage", "seconds", "bound by", "start-up budget"), [_load_row(one, plan) for one in plan.loads]
     )
-    yield f"The deployment gives {plan.spec.startup_budget_seconds} s to start."
+    given = plan.spec.startup_budget_seconds
+    yield f"The deployment gives {given} s to start; '<' marks storage from which that is not enough."
 
 
 def arithmetic(one: Placement) -> Iterator[str]:
@@ -112,7 +113,8 @@ def _load_row(one: Load, plan: Planned) -> tuple[str, ...]:
     bound = one.time.bound
     if one.time.bound == "what single files deliver" and one.files_wanted > plan.files.count:
         bound += f": cut the model into {one.files_wanted}"
-    return (one.storage.name, seconds, bound, f"{one.budget} s")
+    short = " <" if one.budget > plan.spec.startup_budget_seconds else ""
+    return (one.storage.name, seconds, bound, f"{one.budget} s{short}")
 
 
 def _replicas(plan: Planned) -> str:

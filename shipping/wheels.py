@@ -30,27 +30,27 @@ LEFT_BY_PIP = {"RECORD", "INSTALLER", "REQUESTED", "direct_url.json"}
 SCRIPT = "#!/usr/bin/python3\nimport sys\n\nfrom hermetic.cli import main\n\nsys.exit(main())\n"
 
 
-def dependencies_layer() -> Layer:
-    """Every wheel of the lock, as installed."""
-    return layer(dependencies(PLACE))
+def dependencies_layer(source: Path = REPOSITORY) -> Layer:
+    """Every wheel of the lock of a checkout, as installed."""
+    return layer(dependencies(PLACE, lock=source / LOCK.name))
 
 
-def hermetic_layer() -> Layer:
-    """Hermetic's own wheel, and the command `hermetic`."""
-    return layer([*hermetic_files(PLACE), program("usr/local/bin/hermetic", SCRIPT)])
+def hermetic_layer(source: Path = REPOSITORY) -> Layer:
+    """Hermetic's own wheel of a checkout, and the command `hermetic`."""
+    return layer([*hermetic_files(PLACE, source), program("usr/local/bin/hermetic", SCRIPT)])
 
 
-def dependencies(place: str, python: str = PYTHON) -> list[Entry]:
+def dependencies(place: str, python: str = PYTHON, lock: Path = LOCK) -> list[Entry]:
     """The files of every wheel of the lock, for this Python, below `place`."""
     return files_under(
-        _kept(python) / "packages", place, lambda path: path.parts[0] != "bin" and path.name not in LEFT_BY_PIP
+        _kept(python, lock) / "packages", place, lambda path: path.parts[0] != "bin" and path.name not in LEFT_BY_PIP
     )
 
 
-def hermetic_wheel(folder: Path) -> Path:
-    """Builds Hermetic's own wheel into the folder."""
+def hermetic_wheel(folder: Path, source: Path = REPOSITORY) -> Path:
+    """Builds Hermetic's own wheel of a checkout into the folder."""
     command = [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", str(folder)]
-    done = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, check=False)
+    done = subprocess.run(command, cwd=source, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         raise BuildError(f"hatchling built no wheel:\n{done.stderr}")
     (wheel,) = folder.glob("hermetic-*.whl")
@@ -78,23 +78,23 @@ def main(arguments: list[str]) -> int:
     return 0
 
 
-def hermetic_files(place: str) -> list[Entry]:
+def hermetic_files(place: str, source: Path = REPOSITORY) -> list[Entry]:
     """The files of Hermetic's own wheel, below `place`."""
-    with tempfile.TemporaryDirectory() as folder, zipfile.ZipFile(hermetic_wheel(Path(folder))) as archive:
+    with tempfile.TemporaryDirectory() as folder, zipfile.ZipFile(hermetic_wheel(Path(folder), source)) as archive:
         names = [name for name in archive.namelist() if Path(name).name not in LEFT_BY_PIP and name[-1] != "/"]
         return [Entry(f"{place}/{name}", FILE, archive.read(name)) for name in names]
 
 
-def _kept(python: str = PYTHON) -> Path:
+def _kept(python: str = PYTHON, lock: Path = LOCK) -> Path:
     """A folder with the wheels of the lock (`wheels`), and with what they hold (`packages`); made once per lock."""
     tags = _python_tags(python)
-    key = hashlib.sha256("\0".join([*tags, *PLATFORMS]).encode() + LOCK.read_bytes()).hexdigest()[:16]
+    key = hashlib.sha256("\0".join([*tags, *PLATFORMS]).encode() + lock.read_bytes()).hexdigest()[:16]
     folder = cache_folder() / f"{CACHED}-{key}"
     if not folder.is_dir():
         folder.parent.mkdir(parents=True, exist_ok=True)
         with only_builder(CACHED):
             if not folder.is_dir():
-                _fetch_into(folder, tags)
+                _fetch_into(folder, tags, lock)
     return folder
 
 
@@ -103,15 +103,15 @@ def _python_tags(python: str) -> list[str]:
     return ["--python-version", python, "--implementation", "cp", "--abi", abi, "--abi", "abi3", "--abi", "none"]
 
 
-def _fetch_into(folder: Path, tags: list[str]) -> None:
+def _fetch_into(folder: Path, tags: list[str], lock: Path) -> None:
     """Works beside the final place and renames: an interrupted installation is never taken for a whole one."""
     partial = Path(tempfile.mkdtemp(prefix=f".{CACHED}-partial-", dir=folder.parent))
     wheels, packages = str(partial / "wheels"), str(partial / "packages")
     say(f"{CACHED}: fetching (30 MB; they are kept for next time)")
     offline = ["--no-index", "--find-links", wheels]
     try:
-        run_logged(CACHED, "fetching", [*_pip("download", tags), "--dest", wheels], partial / "fetch.log")
-        install = [*_pip("install", tags), *offline, "--no-compile", "--target", packages]
+        run_logged(CACHED, "fetching", [*_pip("download", tags, lock), "--dest", wheels], partial / "fetch.log")
+        install = [*_pip("install", tags, lock), *offline, "--no-compile", "--target", packages]
         run_logged(CACHED, "installing", install, partial / "install.log")
         partial.chmod(0o755)
         partial.rename(folder)
@@ -119,10 +119,10 @@ def _fetch_into(folder: Path, tags: list[str]) -> None:
         shutil.rmtree(partial, ignore_errors=True)
 
 
-def _pip(doing: str, tags: list[str]) -> list[str]:
+def _pip(doing: str, tags: list[str], lock: Path) -> list[str]:
     """pip for the lock: wheels alone, of the image's Python and not of this one."""
     return [
         sys.executable, "-m", "pip", doing, "--quiet", "--disable-pip-version-check", "--no-deps", "--only-binary",
-        ":all:", "--require-hashes", "--requirement", str(LOCK), *tags,
+        ":all:", "--require-hashes", "--requirement", str(lock), *tags,
         *(part for platform in PLATFORMS for part in ("--platform", platform)),
     ]  # fmt: skip

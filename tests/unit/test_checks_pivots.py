@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from hermetic.audit.checks.topology.machines import machines_of
+from hermetic.audit.egress.machines import machines_of
 from hermetic.audit.estate.azure.vnet import ScaleSetNic
 from hermetic.audit.findings import Severity, Verdict
 from hermetic.audit.policy import Policy

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from importlib import resources
+from types import ModuleType
 from typing import Any
 
 from hermetic.audit.controls import read_controls
@@ -12,17 +14,46 @@ from hermetic.audit.evaluation import Check, Judge
 from hermetic.audit.findings import CheckPage, Severity
 
 
-def family(package: str, judges: Mapping[str, Judge]) -> tuple[Check, ...]:
-    """The checks of a package, in the order of its checks.toml.
+@dataclass(frozen=True, slots=True)
+class Declared:
+    """A judge with the id of its check."""
+
+    id: str
+    judge: Judge
+
+
+def check(name: str) -> Callable[[Judge], Declared]:
+    """Declare the function below as the judge of this check; it is called as the check is, with underscores."""
+
+    def declare(judge: Judge) -> Declared:
+        if judge.__name__ != name.replace("-", "_"):
+            raise ValueError(f"{judge.__module__}: the judge of {name} is called {judge.__name__}")
+        return Declared(name, judge)
+
+    return declare
+
+
+def family(package: str, *modules: ModuleType) -> tuple[Check, ...]:
+    """The checks of a package, in the order of its checks.toml; their judges are declared in these modules.
 
     Raises ValueError when a page has no judge or a judge no page: that is a defect of this release.
     """
     text = resources.files(package).joinpath("checks.toml").read_text(encoding="utf-8")
     data = tomllib.loads(text)
     pages = {entry["id"]: entry for entry in data["check"]}
+    declared = [one for module in modules for one in _declared_in(module)]
+    judges = {one.id: one.judge for one in declared}
     if odd := pages.keys() ^ judges.keys():
         raise ValueError(f"{package}: page or judge is missing for {', '.join(sorted(odd))}")
+    if len(declared) != len(judges):
+        raise ValueError(f"{package}: a check is declared twice")
     return tuple(_check(data["family"], entry, judges[name]) for name, entry in pages.items())
+
+
+def _declared_in(module: ModuleType) -> Iterator[Declared]:
+    for one in vars(module).values():
+        if isinstance(one, Declared) and one.judge.__module__ == module.__name__:
+            yield one
 
 
 def _check(title: str, entry: Mapping[str, Any], judge: Judge) -> Check:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from hermetic.audit.checks.aks.cluster import of_cluster
+from hermetic.audit.checks.aks.cluster import cluster_has, of_cluster
+from hermetic.audit.checks.family import check
+from hermetic.audit.checks.properties import PropertyIs
 from hermetic.audit.egress.prefixes import network as prefix_of
 from hermetic.audit.estate.azure.aks import ApiServerAccess
 from hermetic.audit.estate.azure.cluster_features import ClusterFeatures
@@ -13,21 +15,40 @@ from hermetic.audit.evaluation import Judgement, cannot_say, does_not_apply, fai
 from hermetic.audit.hops import INTERNET, POD, path_of
 from hermetic.audit.policy import Policy
 
+PRIVATE = PropertyIs(
+    "enablePrivateCluster",
+    wanted=True,
+    absent_means=False,
+    fine=("Private", ""),
+    wrong=("PublicApiServer", "enablePrivateCluster is not true: the API server has a public address"),
+    paths=(path_of(INTERNET, "api server"),),
+)
+PUBLIC_ACCESS_OFF = PropertyIs(
+    "publicNetworkAccess",
+    wanted="Disabled",
+    absent_means="Enabled",
+    fine=("Disabled", "publicNetworkAccess is Disabled"),
+    wrong=("PublicAccess", ""),
+    unclear=("AccessUnknown", ""),
+)
+RUN_COMMAND_OFF = PropertyIs(
+    "disableRunCommand",
+    wanted=True,
+    absent_means=False,
+    fine=("RunCommandOff", ""),
+    wrong=("RunCommandOn", "disableRunCommand is not true: files come in and output goes out through Azure"),
+    paths=(path_of(POD, "run command", "azure resource manager"),),
+)
 
-def private_api(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
+
+@check("aks-private-api")
+def aks_private_api(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
     """Neither isolation nor an API server in the network makes it private: only this does."""
-
-    def judge(cluster: ClusterFeatures) -> Iterator[Judgement]:
-        if _is_private(cluster):
-            yield passes(estate.cluster, "Private", "enablePrivateCluster is true", cluster)
-        else:
-            words = "enablePrivateCluster is not true: the API server has a public address"
-            yield fails(estate.cluster, "PublicApiServer", words, cluster, paths=(path_of(INTERNET, "api server"),))
-
-    yield from of_cluster(estate, judge)
+    return cluster_has(estate, PRIVATE, lambda cluster: _access(cluster).enable_private_cluster)
 
 
-def public_name(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
+@check("aks-public-fqdn")
+def aks_public_fqdn(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
     """A private cluster has a public name unless it is told otherwise."""
 
     def judge(cluster: ClusterFeatures) -> Iterator[Judgement]:
@@ -43,7 +64,8 @@ def public_name(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
     yield from of_cluster(estate, judge)
 
 
-def authorized_ranges(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
+@check("aks-authorized-ips")
+def aks_authorized_ips(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
     """A public API server lets in whoever is listed; nobody listed is everybody."""
 
     def judge(cluster: ClusterFeatures) -> Iterator[Judgement]:
@@ -65,34 +87,16 @@ def authorized_ranges(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
     yield from of_cluster(estate, judge)
 
 
-def public_network_access(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
+@check("aks-pna")
+def aks_pna(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
     """Absent means enabled."""
-
-    def judge(cluster: ClusterFeatures) -> Iterator[Judgement]:
-        access = cluster.public_network_access or "Enabled"
-        if access.lower() == "disabled":
-            yield passes(estate.cluster, "Disabled", "publicNetworkAccess is Disabled", cluster)
-        elif access.lower() == "enabled":
-            words = f"publicNetworkAccess is {cluster.public_network_access or 'absent, which means Enabled'}"
-            yield fails(estate.cluster, "PublicAccess", words, cluster)
-        else:
-            yield cannot_say(estate.cluster, "AccessUnknown", f"publicNetworkAccess {access!r} is not known", cluster)
-
-    yield from of_cluster(estate, judge)
+    return cluster_has(estate, PUBLIC_ACCESS_OFF, lambda cluster: cluster.public_network_access)
 
 
-def run_command(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
+@check("aks-run-command")
+def aks_run_command(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
     """A way through Azure Resource Manager into the private cluster, and for its output out again."""
-
-    def judge(cluster: ClusterFeatures) -> Iterator[Judgement]:
-        if _access(cluster).disable_run_command is True:
-            yield passes(estate.cluster, "RunCommandOff", "disableRunCommand is true", cluster)
-        else:
-            path = path_of(POD, "run command", "azure resource manager")
-            words = "disableRunCommand is not true: files come in and output goes out through Azure"
-            yield fails(estate.cluster, "RunCommandOn", words, cluster, paths=(path,))
-
-    yield from of_cluster(estate, judge)
+    return cluster_has(estate, RUN_COMMAND_OFF, lambda cluster: _access(cluster).disable_run_command)
 
 
 def _access(cluster: ClusterFeatures) -> ApiServerAccess:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from hermetic.audit.checks.aks.cluster import of_cluster
+from hermetic.audit.checks.family import check
 from hermetic.audit.estate.arm_ids import group_of, name_of, same_id
 from hermetic.audit.estate.azure.cluster_features import AddOn, ClusterFeatures
 from hermetic.audit.estate.azure.extensions import ConnectedCluster, Extension, FluxConfiguration, TrustedAccess
@@ -20,7 +21,8 @@ from hermetic.audit.topology import PlaceKind
 ARC_NAMESPACE = "azure-arc"
 
 
-def extensions(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
+@check("aks-extensions")
+def aks_extensions(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
     """Every extension and every Flux configuration."""
 
     def extension(one: Extension) -> Iterator[Judgement]:
@@ -36,7 +38,8 @@ def extensions(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
     yield from each_or_none(estate.cluster, configured, flux, none, found)
 
 
-def arc(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+@check("aks-arc")
+def aks_arc(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     """A connected cluster in the cluster's resource group or of its name; with the cluster asked, Arc's namespace."""
     group, name = group_of(estate.cluster), name_of(estate.cluster).lower()
 
@@ -60,7 +63,8 @@ def _in_the_cluster(estate: Estate) -> Judgement:
     return passes(estate.cluster, "NoArcNamespace", "no namespace of Azure Arc", namespaces)
 
 
-def trusted_access(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
+@check("aks-trusted-access")
+def aks_trusted_access(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
     """Services of Azure that reach the API server past the network."""
 
     def judge(one: TrustedAccess) -> Iterator[Judgement]:
@@ -71,7 +75,8 @@ def trusted_access(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
     yield from each_or_none(estate.cluster, bindings, judge, "no trusted access")
 
 
-def virtual_nodes(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
+@check("aks-virtual-nodes")
+def aks_virtual_nodes(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
     """Pods in container instances, in a subnet of its own with its own way out."""
 
     def judge(cluster: ClusterFeatures) -> Iterator[Judgement]:

@@ -8,6 +8,7 @@ from dataclasses import replace
 from hermetic.audit import hops
 from hermetic.audit.checks import registries
 from hermetic.audit.checks.aks.cluster import of_cluster
+from hermetic.audit.checks.family import check
 from hermetic.audit.estate.azure.cluster_features import BootstrapProfile, ClusterFeatures
 from hermetic.audit.estate.azure.registries import Registry
 from hermetic.audit.estate.estate import Estate
@@ -25,7 +26,8 @@ REGISTRY = Parts(
 """What is open at the registry fails there."""
 
 
-def artifact_source(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
+@check("aks-artifact-source")
+def aks_artifact_source(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
     """Cache, from a registry that is closed itself. Nodes made before the switch still pull from outside."""
 
     def judge(cluster: ClusterFeatures) -> Iterator[Judgement]:

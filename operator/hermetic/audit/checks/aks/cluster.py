@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 
+from hermetic.audit.checks.properties import Fact, PropertyIs
 from hermetic.audit.estate.azure.cluster_features import ClusterFeatures
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.evaluation import Judgement, cannot_say
@@ -16,3 +17,8 @@ def of_cluster(estate: Estate, judge: Callable[[ClusterFeatures], Iterable[Judge
         yield cannot_say(estate.cluster, "ClusterNotSeen", "the cluster could not be read", seen)
     else:
         yield from judge(seen.value)
+
+
+def cluster_has(estate: Estate, rule: PropertyIs, fact: Callable[[ClusterFeatures], Fact]) -> Iterator[Judgement]:
+    """Judge one property of the cluster."""
+    return of_cluster(estate, lambda cluster: (rule.judged(estate.cluster, cluster, fact(cluster)),))

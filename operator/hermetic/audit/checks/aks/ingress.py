@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from hermetic.audit import hops
 from hermetic.audit.checks.aks.cluster import of_cluster
+from hermetic.audit.checks.family import check
 from hermetic.audit.cluster_scope import network_ids_of, subnets_of
 from hermetic.audit.estate.azure.cluster_features import (
     AppRouting,
@@ -26,7 +27,8 @@ INTERNAL = {"internal", "none"}
 PUBLIC = {"annotationcontrolled", "external"}
 
 
-def app_routing(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
+@check("aks-ingress-addon")
+def aks_ingress_addon(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
     """Whatever AKS runs for ingress makes a public load balancer unless it is told otherwise."""
 
     def judge(cluster: ClusterFeatures) -> Iterator[Judgement]:
@@ -83,7 +85,8 @@ def _published(profile: IngressProfile, kind: str) -> Iterator[str]:
         yield "the application load balancer is on: it publishes by frontends of its own"
 
 
-def mesh_gateways(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
+@check("aks-istio-gateways")
+def aks_istio_gateways(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
     """External ingress gateways, and egress gateways of any kind, unless they say that they are off."""
 
     def judge(cluster: ClusterFeatures) -> Iterator[Judgement]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from hermetic.audit import hops
+from hermetic.audit.checks.family import check
 from hermetic.audit.cluster_scope import cluster_of, network_ids_of, whole_or_unknown
 from hermetic.audit.egress.resource_lookup import in_home_subscriptions
 from hermetic.audit.estate.arm_ids import name_of, same_id
@@ -21,7 +22,8 @@ from hermetic.audit.reachable_networks import each_or_none
 FLEET_NAMESPACE = "fleet-system"
 
 
-def identity_bindings(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+@check("aks-identity-bindings")
+def aks_identity_bindings(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     """Managed identities that pods get tokens of through a proxy that AKS runs."""
     ours = (estate.cluster, *network_ids_of(estate))
 
@@ -42,7 +44,8 @@ def identity_bindings(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     yield from each_or_none(estate.cluster, bindings, judge, "no identity binding")
 
 
-def mesh_member(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+@check("aks-mesh-member")
+def aks_mesh_member(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     """Meshes that Azure manages, of which the cluster is a member."""
     ours = (estate.cluster, *network_ids_of(estate))
 
@@ -62,7 +65,8 @@ def mesh_member(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     yield from each_or_none(estate.cluster, memberships, judge, "the cluster is a member of no managed mesh")
 
 
-def fleet_member(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+@check("aks-fleet-member")
+def aks_fleet_member(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     """Fleets of our subscriptions that have the cluster as a member; with the cluster asked, Fleet's namespace."""
     fleets = in_home_subscriptions(estate, policy, Fleet)
     found = False

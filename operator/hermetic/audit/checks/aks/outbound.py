@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from hermetic.audit import hops
 from hermetic.audit.checks import outbound as table_a
 from hermetic.audit.checks.aks.cluster import of_cluster
+from hermetic.audit.checks.family import check
 from hermetic.audit.cluster_scope import pools_of
 from hermetic.audit.estate.azure.cluster_features import ClusterFeatures, HttpProxy, NetworkProfile
 from hermetic.audit.estate.estate import Estate
@@ -28,7 +29,8 @@ NETWORK_WAYS = Parts(
 """With `none`, AKS adds no way out; whatever the network has of its own stays, default outbound access first of all."""
 
 
-def outbound_type(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+@check("aks-outbound-type")
+def aks_outbound_type(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     """`none` is only what AKS does not add: it passes where table A does. `block` passes; anything else leads out."""
 
     def judge(cluster: ClusterFeatures) -> Iterator[Judgement]:
@@ -52,7 +54,8 @@ def outbound_type(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     yield from of_cluster(estate, judge)
 
 
-def effective_addresses(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
+@check("aks-effective-outbound-ips")
+def aks_effective_outbound_ips(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
     """Public addresses that the cluster leaves by now, whatever its type says."""
 
     def judge(cluster: ClusterFeatures) -> Iterator[Judgement]:
@@ -75,7 +78,8 @@ def effective_addresses(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
     yield from of_cluster(estate, judge)
 
 
-def static_egress(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
+@check("aks-static-egress")
+def aks_static_egress(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
     """Static egress gateways: pods leave by them past every network policy."""
 
     def judge(cluster: ClusterFeatures) -> Iterator[Judgement]:
@@ -99,7 +103,8 @@ def static_egress(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
     yield from of_cluster(estate, judge)
 
 
-def http_proxy(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
+@check("aks-http-proxy")
+def aks_http_proxy(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
     """A proxy that AKS hands to nodes and pods; switched off, it is one change away."""
 
     def judge(cluster: ClusterFeatures) -> Iterator[Judgement]:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from hermetic.audit.checks.aks.cluster import of_cluster
+from hermetic.audit.checks.family import check
 from hermetic.audit.estate.azure.cluster_features import ClusterFeatures
 from hermetic.audit.estate.azure.private_link import MonitorScope
 from hermetic.audit.estate.estate import Estate
@@ -38,7 +39,8 @@ TYPED = {
 }
 
 
-def addons(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+@check("aks-addons")
+def aks_addons(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     """Every add-on that is on."""
 
     def judge(cluster: ClusterFeatures) -> Iterator[Judgement]:
@@ -68,7 +70,8 @@ def addons(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     yield from of_cluster(estate, judge)
 
 
-def monitoring(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+@check("aks-monitoring")
+def aks_monitoring(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     """Whatever measures and sends; a private link scope of Azure Monitor in reach is what it may send by."""
 
     def judge(cluster: ClusterFeatures) -> Iterator[Judgement]:

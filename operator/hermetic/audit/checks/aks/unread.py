@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from hermetic.audit.checks.family import check
 from hermetic.audit.estate.azure.cluster_unread import ClusterUnread
 from hermetic.audit.estate.azure.versions import CONTAINER_SERVICE
 from hermetic.audit.estate.estate import Estate
@@ -11,7 +12,8 @@ from hermetic.audit.evaluation import Judgement, cannot_say, passes
 from hermetic.audit.policy import Policy
 
 
-def unread_features(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
+@check("aks-unread-features")
+def aks_unread_features(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
     """A field that is set and that nothing here reads may open a way."""
     seen = estate.one(ClusterUnread, estate.cluster)
     if seen.value is None:

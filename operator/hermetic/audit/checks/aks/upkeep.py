@@ -4,17 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from hermetic.audit.checks.aks.cluster import of_cluster
-from hermetic.audit.estate.azure.cluster_features import ClusterFeatures, NetworkProfile
+from hermetic.audit.checks.aks.cluster import cluster_has, of_cluster
+from hermetic.audit.checks.family import check
+from hermetic.audit.checks.properties import PropertyIs
+from hermetic.audit.estate.azure.cluster_features import ClusterFeatures, NetworkProfile, NodeGroupProfile
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.evaluation import Judgement, cannot_say, fails, passes
 from hermetic.audit.policy import Policy
 
 ENGINES = {"cilium", "calico", "azure"}
 CHANNELS = {"nodeimage", "none", "securitypatch"}
+LOCKED = PropertyIs(
+    "restrictionLevel",
+    wanted="ReadOnly",
+    absent_means="Unrestricted",
+    fine=("ReadOnly", "the node resource group is read-only"),
+    wrong=("Unrestricted", "the node resource group is open to changes"),
+    unclear=("LevelUnknown", ""),
+)
 
 
-def network_policy(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
+@check("aks-network-policy")
+def aks_network_policy(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
     """Without an engine, every NetworkPolicy is a wish."""
 
     def judge(cluster: ClusterFeatures) -> Iterator[Judgement]:
@@ -37,7 +48,8 @@ def network_policy(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
     yield from of_cluster(estate, judge)
 
 
-def os_channel(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
+@check("aks-os-channel")
+def aks_os_channel(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
     """Unmanaged nodes fetch updates from the internet by themselves; isolated clusters do not support it."""
 
     def judge(cluster: ClusterFeatures) -> Iterator[Judgement]:
@@ -54,17 +66,9 @@ def os_channel(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
     yield from of_cluster(estate, judge)
 
 
-def node_group_lock(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
+@check("aks-node-rg-lockdown")
+def aks_node_rg_lockdown(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
     """Absent means unrestricted: whoever may write there adds an address or a NAT gateway."""
-
-    def judge(cluster: ClusterFeatures) -> Iterator[Judgement]:
-        profile = cluster.node_resource_group_profile
-        level = (profile.restriction_level if profile is not None else None) or "Unrestricted"
-        if level.lower() == "readonly":
-            yield passes(estate.cluster, "ReadOnly", "the node resource group is read-only", cluster)
-        elif level.lower() == "unrestricted":
-            yield fails(estate.cluster, "Unrestricted", "the node resource group is open to changes", cluster)
-        else:
-            yield cannot_say(estate.cluster, "LevelUnknown", f"restrictionLevel {level!r} is not known", cluster)
-
-    yield from of_cluster(estate, judge)
+    return cluster_has(
+        estate, LOCKED, lambda cluster: (cluster.node_resource_group_profile or NodeGroupProfile()).restriction_level
+    )

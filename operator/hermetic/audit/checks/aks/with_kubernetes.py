@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from hermetic.audit import hops
 from hermetic.audit.checks.aks.cluster import of_cluster
+from hermetic.audit.checks.family import check
 from hermetic.audit.cluster_scope import NODE_CLASS, node_classes_of, subnets_of
 from hermetic.audit.estate.azure.cluster_features import ClusterFeatures, NetworkProfile
 from hermetic.audit.estate.estate import Estate
@@ -24,7 +25,8 @@ from hermetic.audit.reachable_networks import each_or_none
 MODES = {"auto", "manual"}
 
 
-def advanced_networking(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
+@check("aks-acns")
+def aks_acns(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
     """Policies by host name while the feature that understands them is off: they block, and do not filter."""
 
     def judge(cluster: ClusterFeatures) -> Iterator[Judgement]:
@@ -52,7 +54,8 @@ def _by_host_name(estate: Estate) -> tuple[list[str], tuple[Look, ...]]:
     return named, (spaced, wide)
 
 
-def node_provisioning(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
+@check("aks-nap")
+def aks_nap(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
     """Node classes may name subnets that no pool has; those are judged like all others, and named here."""
 
     def judge(cluster: ClusterFeatures) -> Iterator[Judgement]:

@@ -5,9 +5,4 @@ from __future__ import annotations
 from hermetic.audit.checks.disks import export
 from hermetic.audit.checks.family import family
 
-CHECKS = family(
-    __package__ or "",
-    {
-        "disk-export": export.links,
-    },
-)
+CHECKS = family(__package__ or "", export)

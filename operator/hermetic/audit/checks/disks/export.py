@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from hermetic.audit.checks.family import check
 from hermetic.audit.cluster_scope import network_ids_of, whole_or_unknown
 from hermetic.audit.disks import disks_of, snapshots_of
 from hermetic.audit.endpoint_consumers import networks_unseen, others_of
@@ -41,7 +42,8 @@ az aks nodepool delete --subscription CLUSTER_SUBSCRIPTION --resource-group CLUS
 INSTANCES = "microsoft.compute/virtualmachinescalesets/virtualmachines"
 
 
-def links(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+@check("disk-export")
+def disk_export(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     """Every disk and snapshot in scope; the system disks of a scale set together, for AKS makes them all alike."""
     disks, snapshots = disks_of(estate), snapshots_of(estate)
     for one in (*disks, *snapshots):

@@ -5,13 +5,4 @@ from __future__ import annotations
 from hermetic.audit.checks.dns import allowed, forwarding, servers, zones
 from hermetic.audit.checks.family import family
 
-CHECKS = family(
-    __package__ or "",
-    {
-        "vnet-dns-servers": servers.servers,
-        "dns-security-policy": forwarding.security_policy,
-        "dns-allowed-domains": allowed.allowed_domains,
-        "dns-forwarding-ruleset": forwarding.rulesets,
-        "privdns-fallthrough": zones.fallthrough,
-    },
-)
+CHECKS = family(__package__ or "", allowed, forwarding, servers, zones)

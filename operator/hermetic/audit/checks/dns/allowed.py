@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from hermetic.audit import hops
 from hermetic.audit.checks.dns.resolving_networks import deciding_networks
 from hermetic.audit.checks.dns.zones import links_of
+from hermetic.audit.checks.family import check
 from hermetic.audit.cluster_scope import cluster_of
 from hermetic.audit.egress.dns import EVERY_NAME, ByDefault, Domains, in_force, names_by_default
 from hermetic.audit.egress.dns_names import is_of_a_service, is_within, own_domains, plain
@@ -31,7 +32,8 @@ class Own:
     looks: tuple[Look, ...]
 
 
-def allowed_domains(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+@check("dns-allowed-domains")
+def dns_allowed_domains(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     """Every domain list that is allowed above the rule that blocks every name."""
 
     def judge(network: Seen[VirtualNetwork]) -> Iterator[Judgement]:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from hermetic.audit import hops
 from hermetic.audit.checks.dns.resolving_networks import deciding_networks
+from hermetic.audit.checks.family import check
 from hermetic.audit.cluster_scope import missing
 from hermetic.audit.egress.dns import ByDefault, NamePolicy, names_by_default
 from hermetic.audit.egress.locked_node_group import rulesets_behind_the_lock
@@ -22,7 +23,8 @@ from hermetic.audit.policy import Policy
 from hermetic.audit.reachable_networks import each_network
 
 
-def security_policy(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+@check("dns-security-policy")
+def dns_security_policy(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     """Every name is blocked that no rule allows: here, and in the networks of the DNS servers that are asked."""
 
     def judge(network: Seen[VirtualNetwork]) -> Iterator[Judgement]:
@@ -45,7 +47,8 @@ def _said_of(network: str, names: NamePolicy) -> Judgement:
     return cannot_say(network, names.reason, names.words, *names.looks)
 
 
-def rulesets(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+@check("dns-forwarding-ruleset")
+def dns_forwarding_ruleset(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     """Each forwarding ruleset linked to the network, or to that of a DNS server that it is told."""
 
     def judge(network: Seen[VirtualNetwork]) -> Iterator[Judgement]:

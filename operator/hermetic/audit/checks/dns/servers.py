@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from hermetic.audit import hops
-from hermetic.audit.checks.topology.machine_egress import ways_out
-from hermetic.audit.checks.topology.machines import Machine, machines_of
+from hermetic.audit.checks.family import check
 from hermetic.audit.cluster_scope import whole_or_unknown
+from hermetic.audit.egress.machine_egress import ways_out
+from hermetic.audit.egress.machines import Machine, machines_of
 from hermetic.audit.egress.prefixes import network as prefix_of
 from hermetic.audit.egress.resource_lookup import interfaces_in_the_networks, readable
 from hermetic.audit.estate.arm_ids import name_of
@@ -22,7 +23,8 @@ from hermetic.audit.reachable_networks import each_network, throughout
 AZURE_DNS = "168.63.129.16"
 
 
-def servers(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+@check("vnet-dns-servers")
+def vnet_dns_servers(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     """Servers of the network and of single interfaces: on the list, and no machine with a way out."""
     yield from _of_interfaces(estate, policy)
 

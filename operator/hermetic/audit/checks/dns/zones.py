@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from hermetic.audit import hops
+from hermetic.audit.checks.family import check
 from hermetic.audit.estate.arm_ids import same_id
 from hermetic.audit.estate.azure.dns import PrivateZone, ZoneLink
 from hermetic.audit.estate.azure.vnet import VirtualNetwork
@@ -17,7 +18,8 @@ from hermetic.audit.policy import Policy
 from hermetic.audit.reachable_networks import each_network, each_or_none, throughout
 
 
-def fallthrough(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+@check("privdns-fallthrough")
+def privdns_fallthrough(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     """Every link of a private zone to one of the cluster's networks."""
     links = links_of(estate, policy)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from hermetic.audit import hops
+from hermetic.audit.checks.family import check
 from hermetic.audit.cluster_scope import whole_or_unknown
 from hermetic.audit.endpoint_consumers import networks_unseen, others_of
 from hermetic.audit.estate.arm_ids import name_of
@@ -30,7 +31,8 @@ from hermetic.audit.registry_storage_scope import each_account, each_registry, e
 Store = Registry | StorageAccount | FileShare | MonitorScope
 
 
-def stranger(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+@check("pe-stranger")
+def pe_stranger(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     """Every registry, account, file share and monitor scope in scope: who is connected to it."""
 
     def judge(seen: Seen[Registry] | Seen[StorageAccount] | Seen[FileShare]) -> Iterator[Judgement]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from hermetic.audit.checks.family import check
 from hermetic.audit.cluster_scope import whole_or_unknown
 from hermetic.audit.estate.azure.private_link import AccessModes, MonitorScope
 from hermetic.audit.estate.estate import Estate
@@ -16,7 +17,8 @@ from hermetic.audit.private_links import targets_of
 PRIVATE, OPEN = "privateonly", "open"
 
 
-def open_scope(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+@check("ampls-open")
+def ampls_open(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     """Every monitor scope that a private endpoint in reach leads to."""
     targets = targets_of(estate, policy, MonitorScope.TYPE)
     for target in targets:

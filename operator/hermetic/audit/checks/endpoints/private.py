@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from hermetic.audit import hops
+from hermetic.audit.checks.family import check
 from hermetic.audit.cluster_scope import cluster_of, network_ids_of, node_group_of
 from hermetic.audit.estate.arm_ids import is_arm_id, is_below, name_of, same_id, subscription_of, type_of
 from hermetic.audit.estate.azure.private_link import Audience, LinkConnection, PrivateEndpoint, PrivateLinkService
@@ -25,7 +26,8 @@ def is_allowed(policy: Policy, target: str) -> bool:
     return any(same_id(target, allowed) for allowed in policy.allowed_private_link_services)
 
 
-def foreign_target(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+@check("pe-foreign-target")
+def pe_foreign_target(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     """Every private endpoint in the networks and their peers leads to something of ours."""
 
     def judge(endpoint: PrivateEndpoint) -> Iterator[Judgement]:
@@ -85,7 +87,8 @@ def _is_for_the_api_server(estate: Estate, endpoint: PrivateEndpoint, connection
     )
 
 
-def exposed(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+@check("pls-exposed")
+def pls_exposed(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     """Private link services in the node resource group or in the cluster's networks."""
     group = node_group_of(estate)
     own = frozenset(one.lower() for one in network_ids_of(estate))

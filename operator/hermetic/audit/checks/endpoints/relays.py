@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from hermetic.audit import hops
 from hermetic.audit.checks.endpoints.private import is_allowed
+from hermetic.audit.checks.family import check
 from hermetic.audit.cluster_scope import network_ids_of
 from hermetic.audit.estate.arm_ids import is_arm_id, name_of, same_id, type_of
 from hermetic.audit.estate.azure.private_link import LinkConnection, MonitorScope, PrivateEndpoint
@@ -95,7 +96,8 @@ RELAYS = {
 }
 
 
-def relay_target(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+@check("pe-relay-target")
+def pe_relay_target(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     """Every private endpoint in the networks and their peers that leads to something of ours."""
 
     def judge(endpoint: PrivateEndpoint) -> Iterator[Judgement]:

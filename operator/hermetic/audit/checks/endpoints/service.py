@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from hermetic.audit import hops
+from hermetic.audit.checks.family import check
 from hermetic.audit.cluster_scope import ScopedSubnet, each_subnet, subnets_of
 from hermetic.audit.egress.service_endpoints import is_storage, resources_of, storage_reach, too_wide
 from hermetic.audit.estate.azure.endpoint_policies import ServiceEndpointPolicy
@@ -16,7 +17,8 @@ from hermetic.audit.hops import SERVICE_ENDPOINT, STORAGE, path_of
 from hermetic.audit.policy import Policy
 
 
-def storage(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+@check("svc-endpoint-storage")
+def svc_endpoint_storage(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     """An endpoint to storage: critical without a policy, high with a wide one, medium with one that names accounts."""
 
     def judge(scoped: ScopedSubnet, subnet: Subnet) -> Iterator[Judgement]:
@@ -40,7 +42,8 @@ def storage(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     yield from each_subnet(estate, judge)
 
 
-def other(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
+@check("svc-endpoint-other")
+def svc_endpoint_other(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
     """An endpoint to any other service: anybody's vault, database or registry."""
 
     def judge(scoped: ScopedSubnet, subnet: Subnet) -> Iterator[Judgement]:
@@ -67,7 +70,8 @@ def _none(scoped: ScopedSubnet, subnet: Subnet, words: str) -> Iterator[Judgemen
         yield passes(scoped.id, "NoEndpoint", words, scoped.seen)
 
 
-def policy_scope(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+@check("svc-endpoint-policy-scope")
+def svc_endpoint_policy_scope(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     """Each service endpoint policy of the cluster's subnets names accounts, and ours only."""
     ids = {
         one.id.lower(): one.id

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from hermetic.audit import hops
+from hermetic.audit.checks.family import check
 from hermetic.audit.cluster_scope import ScopedSubnet, each_subnet, subnets_of
 from hermetic.audit.egress.prefixes import network
 from hermetic.audit.egress.resource_lookup import readable
@@ -20,7 +21,8 @@ ENGINE_WITHOUT_V6 = "azure"
 KNOWN_ENGINES = {"azure", "calico", "cilium"}
 
 
-def dual_stack(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
+@check("cluster-dual-stack")
+def cluster_dual_stack(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
     """The cluster hands out IPv6 addresses."""
     seen = estate.one(ClusterNetwork, estate.cluster)
     families = _families(seen)
@@ -36,7 +38,8 @@ def dual_stack(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
         yield cannot_say(estate.cluster, "FamiliesUnknown", words, seen)
 
 
-def subnet_prefix(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
+@check("subnet-ipv6-prefix")
+def subnet_ipv6_prefix(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
     """A subnet of the cluster has an IPv6 prefix."""
 
     def judge(scoped: ScopedSubnet, subnet: Subnet) -> Iterator[Judgement]:
@@ -55,7 +58,8 @@ def subnet_prefix(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
     yield from each_subnet(estate, judge)
 
 
-def engine_without_v6(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
+@check("nsg-v6")
+def nsg_v6(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
     """Azure's own policy engine filters IPv4 only: with IPv6 in use, NetworkPolicies are half a wall."""
     seen = estate.one(ClusterNetwork, estate.cluster)
     if seen.value is None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from urllib.parse import urlsplit
 
+from hermetic.audit.checks.family import check
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.kubernetes.calls import (
     ApiService,
@@ -32,7 +33,8 @@ Services = Mapping[tuple[str, str], Service]
 """By namespace and name."""
 
 
-def webhooks(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
+@check("k8s-webhook-external")
+def k8s_webhook_external(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
     """A webhook with a URL makes the API server call it, with the object in the request."""
     validating = everywhere(estate, ValidatingWebhookConfiguration)
     mutating = everywhere(estate, MutatingWebhookConfiguration)
@@ -71,7 +73,8 @@ def _judge_url(one: KubernetesObject, who: str, config: ClientConfig, *, remedy:
         yield fails(one.id, "WebhookOutside", f"{who} calls {whom}", one, paths=(path,), remedy=remedy)
 
 
-def aggregated(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
+@check("k8s-apiservice-external")
+def k8s_apiservice_external(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
     """An aggregated API is answered by a Service, and a driver calls whom it likes: both are worth a look."""
     api_services, drivers = everywhere(estate, ApiService), everywhere(estate, CsiDriver)
     services = everywhere(estate, Service)

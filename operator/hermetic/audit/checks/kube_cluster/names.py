@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from hermetic.api.ip_ranges import is_address, is_public
 from hermetic.audit import hops
+from hermetic.audit.checks.family import check
 from hermetic.audit.checks.kube_cluster.plugins import judge_plugins
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.kubernetes.all_kinds import COREDNS, COREDNS_CUSTOM, NODE_LOCAL_DNS
@@ -30,7 +31,8 @@ CLUSTER_DNS = (("kube-system", "kube-dns"), ("kube-system", "kube-dns-upstream")
 _CUSTOM = frozenset({"", "custom", "/etc/coredns/custom"})
 
 
-def coredns(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+@check("coredns-custom")
+def coredns_custom(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     """Forwarders are the node's own resolvers, which `vnet-dns-servers` judges, or servers that the policy allows."""
     main, custom = estate.every(ConfigMap, COREDNS), estate.every(ConfigMap, COREDNS_CUSTOM)
     node_local = estate.every(ConfigMap, NODE_LOCAL_DNS)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from hermetic.audit import hops
+from hermetic.audit.checks.family import check
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.kubernetes.nodes import Node
 from hermetic.audit.evaluation import Judgement, fails
@@ -13,7 +14,8 @@ from hermetic.audit.kube_findings import counted, everywhere, never_empty, objec
 from hermetic.audit.policy import Policy
 
 
-def external_ip(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
+@check("k8s-node-externalip")
+def k8s_node_externalip(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
     """A node with an external address is on the internet, whatever the cluster's outbound type."""
     nodes = never_empty(everywhere(estate, Node), Node)
 

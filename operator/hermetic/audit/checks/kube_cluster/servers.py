@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from hermetic.audit.checks.kube_workloads.host_paths import gives_the_node_away
+from hermetic.audit.checks.family import check
 from hermetic.audit.estate.arm_ids import subscription_of
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.kubernetes.external_hosts import host_outside, is_outside, outside
@@ -13,6 +13,7 @@ from hermetic.audit.estate.kubernetes.storage import PersistentVolume, StorageCl
 from hermetic.audit.estate.kubernetes.volumes import InlineShare, NetworkDisk, Volume
 from hermetic.audit.evaluation import Judgement, cannot_say, fails
 from hermetic.audit.hops import POD, path_of
+from hermetic.audit.host_paths import gives_the_node_away
 from hermetic.audit.kube_findings import counted, everywhere, objections, settled
 from hermetic.audit.policy import Policy
 from hermetic.audit.workloads import pods_and_templates
@@ -41,7 +42,8 @@ _SUFFIX = "storageendpointsuffix"
 _SUBSCRIPTION = "subscriptionid"
 
 
-def outside_storage(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+@check("k8s-outside-storage")
+def k8s_outside_storage(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     """No class, volume or pod names a server outside, a cloud that is not ours, or the node's own folders."""
     classes, volumes = everywhere(estate, StorageClass), everywhere(estate, PersistentVolume)
     snapshots, pods = everywhere(estate, VolumeSnapshotClass), pods_and_templates(estate)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from hermetic.audit import hops
+from hermetic.audit.checks.family import check
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.kubernetes.pods import Pod
 from hermetic.audit.estate.kubernetes.storage import PersistentVolume, StorageClass
@@ -23,7 +24,8 @@ ENDPOINT = "networkEndpointType"
 PRIVATE = "privateEndpoint"
 
 
-def nfs_classes(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
+@check("csi-nfs-storageclass")
+def csi_nfs_storageclass(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
     """An NFS class of Azure Files without a private endpoint adds a storage service endpoint to every subnet."""
     classes = everywhere(estate, StorageClass)
 
@@ -59,7 +61,8 @@ def nfs_classes(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
     yield from settled(estate, objections(classes, judge), "NoOpenNfsClass", fine, classes)
 
 
-def writable_shares(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
+@check("weights-share-writable")
+def weights_share_writable(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
     """Only the mount option `ro` makes a share read-only; access modes and the volume's own flag do not."""
     volumes, pods = everywhere(estate, PersistentVolume), pods_and_templates(estate)
 

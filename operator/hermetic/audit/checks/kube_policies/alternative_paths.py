@@ -8,6 +8,7 @@ from functools import partial
 
 from hermetic.api.ip_ranges import is_address
 from hermetic.audit import hops
+from hermetic.audit.checks.family import check
 from hermetic.audit.checks.kube_policies.mesh_settings import is_there, judge_settings
 from hermetic.audit.egress.prefixes import network, public_part
 from hermetic.audit.estate.estate import Estate
@@ -78,7 +79,8 @@ WAYS = (
 )
 
 
-def other_ways(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
+@check("k8s-other-ways")
+def k8s_other_ways(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
     """None of these objects is there."""
     listings = tuple(everywhere(estate, way.kind) for way in WAYS)
     said = tuple(
@@ -103,7 +105,8 @@ def _is(way: _Way, one: KubernetesObject) -> Iterator[Judgement]:
 # ------------------------------------------------------------------ Istio
 
 
-def mesh_egress(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+@check("k8s-mesh-egress")
+def k8s_mesh_egress(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     """Nothing in the mesh names a destination outside, and no proxy is set to let everything through."""
     entries, workloads = everywhere(estate, ServiceEntry), everywhere(estate, WorkloadEntry)
     gateways, sidecars = everywhere(estate, MeshGateway), everywhere(estate, Sidecar)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TypeVar
 
 from hermetic.audit import hops
+from hermetic.audit.checks.family import check
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.kubernetes.admin_policies import ADMIN_KINDS, AdminPolicy
 from hermetic.audit.estate.kubernetes.nodes import Namespace
@@ -44,7 +45,8 @@ _Selections = defaultdict[str, list[_Selection]]
 _NOBODY_KNOWS: _Selection = (None,)
 
 
-def default_deny(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+@check("k8s-default-deny-egress")
+def k8s_default_deny_egress(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     """A namespace is closed by a policy for all of its pods, or by policies that together select every one of them."""
     pods, policies = pods_and_templates(estate), everywhere(estate, NetworkPolicy)
     trust = trust_of(estate, policy)

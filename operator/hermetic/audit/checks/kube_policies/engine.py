@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from hermetic.audit import hops
+from hermetic.audit.checks.family import check
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.kubernetes.nodes import Node
 from hermetic.audit.estate.kubernetes.platform import is_policy_engine
@@ -19,7 +20,8 @@ from hermetic.audit.policy import Policy
 ANYWHERE = "all that the network lets through"
 
 
-def policy_engine(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
+@check("k8s-policy-engine-live")
+def k8s_policy_engine_live(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
     """An engine's agent is ready on every GPU node (on every node, where none has a GPU).
 
     That a denied packet is dropped is for the probe to show: this check says that there is something to drop it.

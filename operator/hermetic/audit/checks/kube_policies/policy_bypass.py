@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from hermetic.audit import hops
+from hermetic.audit.checks.family import check
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.kubernetes.nodes import StaticGatewayConfiguration
 from hermetic.audit.estate.kubernetes.pods import Pod
@@ -18,7 +19,8 @@ STATIC_GATEWAY = "kubernetes.azure.com/static-gateway-configuration"
 SERVICE_GATEWAY = "kubernetes.azure.com/service-egress-gateway"
 
 
-def static_egress(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
+@check("k8s-static-egress")
+def k8s_static_egress(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
     """A static egress gateway carries traffic of annotated pods out, past every network policy."""
     gateways, pods = everywhere(estate, StaticGatewayConfiguration), pods_and_templates(estate)
 
@@ -44,7 +46,8 @@ def static_egress(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
     yield from settled(estate, said, "NoStaticEgressGateway", fine, gateways, pods)
 
 
-def service_egress_gateway(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
+@check("k8s-svc-egress-gateway")
+def k8s_svc_egress_gateway(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
     """A label sends a pod's traffic through the service gateway's own NAT."""
     pods = pods_and_templates(estate)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from hermetic.audit.checks.family import check
 from hermetic.audit.checks.kube_policies.known_groups import EGRESS_GROUPS, HARMLESS_GROUPS, HARMLESS_KINDS
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.kubernetes.all_kinds import KINDS
@@ -22,7 +23,8 @@ _READ = frozenset((kind.TYPE.split("/")[0], kind.KIND) for kind in KINDS if kind
 SHOWN = 6
 
 
-def unread_kinds(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+@check("k8s-unread-kinds")
+def k8s_unread_kinds(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     """Every kind is read, is known to let no packet out, or is named in the policy."""
     groups = _never_empty(estate.every(ServedGroup, SERVED.target))
     harmless = frozenset(one.lower() for one in policy.harmless_kinds)

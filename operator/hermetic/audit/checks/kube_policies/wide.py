@@ -7,6 +7,7 @@ from collections.abc import Callable, Container, Iterable, Iterator
 from typing import TypeVar
 
 from hermetic.audit import hops
+from hermetic.audit.checks.family import check
 from hermetic.audit.egress.prefixes import network, networks, public_part, without
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.kubernetes.admin_policies import ADMIN_KINDS, AdminPeer, AdminPolicy
@@ -54,7 +55,8 @@ _OF_A_NAMESPACE = re.compile(
 _WITHOUT = frozenset({"DoesNotExist", "NotIn"})
 
 
-def allow_all(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+@check("k8s-policy-allow-all")
+def k8s_policy_allow_all(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     """No egress rule of any policy leads to public addresses."""
     plain = everywhere(estate, NetworkPolicy)
     cilium, clusterwide = everywhere(estate, CiliumNetworkPolicy), everywhere(estate, CiliumClusterwideNetworkPolicy)

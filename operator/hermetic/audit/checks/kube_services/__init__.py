@@ -9,16 +9,4 @@ from __future__ import annotations
 from hermetic.audit.checks.family import family
 from hermetic.audit.checks.kube_services import balancers, ingress, routes, targets
 
-CHECKS = family(
-    __package__ or "",
-    {
-        "k8s-public-lb": balancers.public_load_balancer,
-        "k8s-lb-status-ip": balancers.given_address,
-        "k8s-externalips": targets.external_ips,
-        "k8s-externalname": targets.external_name,
-        "k8s-endpoints-external": targets.endpoints,
-        "k8s-nodeport": ingress.node_port,
-        "k8s-ingress-gateway": ingress.ingress_gateway,
-        "k8s-gateway-routes": routes.routes,
-    },
-)
+CHECKS = family(__package__ or "", balancers, ingress, routes, targets)

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from hermetic.api.public_services import ASKS_FOR_PUBLIC, INTERNAL, PREFIX, set_among
 from hermetic.audit import hops
+from hermetic.audit.checks.family import check
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.kubernetes.services import Service
 from hermetic.audit.evaluation import Judgement, cannot_say, fails
@@ -16,7 +17,8 @@ from hermetic.audit.policy import Policy
 ADDRESSES = (f"{PREFIX}azure-load-balancer-ipv4", f"{PREFIX}azure-load-balancer-ipv6")
 
 
-def public_load_balancer(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+@check("k8s-public-lb")
+def k8s_public_lb(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     """Private is what says exactly "true"; every other value, and none, is public."""
     services = never_empty(everywhere(estate, Service), Service)
 
@@ -46,7 +48,8 @@ def public_load_balancer(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     yield from settled(estate, objections(services, judge), "AllInternal", fine, services)
 
 
-def given_address(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+@check("k8s-lb-status-ip")
+def k8s_lb_status_ip(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     """What the cloud gave is the truth: the annotation may have come too late."""
     services = never_empty(everywhere(estate, Service), Service)
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from hermetic.api.public_services import PUBLIC_CLASSES, class_is_public
 from hermetic.audit import hops
+from hermetic.audit.checks.family import check
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.kubernetes.nodes import Node
 from hermetic.audit.estate.kubernetes.objects import KubernetesObject
@@ -22,7 +23,8 @@ from hermetic.audit.workloads import pods_and_templates
 from hermetic.errors import FactDamaged
 
 
-def node_port(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+@check("k8s-nodeport")
+def k8s_nodeport(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     """A node port is a door as soon as a node, or a load balancer before the nodes, has a public side."""
     services = never_empty(everywhere(estate, Service), Service)
     nodes, pods = never_empty(everywhere(estate, Node), Node), pods_and_templates(estate)
@@ -51,7 +53,8 @@ def node_port(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     yield from settled(estate, said, "NoPublicSide", fine, services, nodes, pods)
 
 
-def ingress_gateway(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+@check("k8s-ingress-gateway")
+def k8s_ingress_gateway(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     """An ingress or gateway is public where its address is, or where its controller makes public ones."""
     ingresses, gateways = everywhere(estate, Ingress), everywhere(estate, Gateway)
     classes, gateway_classes = everywhere(estate, IngressClass), everywhere(estate, GatewayClass)

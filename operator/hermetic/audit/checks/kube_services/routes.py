@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from hermetic.api.public_services import names_a_service
 from hermetic.audit import hops
+from hermetic.audit.checks.family import check
 from hermetic.audit.checks.kube_services.slices import addresses_of, outside
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.kubernetes.names import is_inside
@@ -26,7 +27,8 @@ _Name = tuple[str, str]
 _POOLS = frozenset({"inference.networking.k8s.io", "inference.networking.x-k8s.io"})
 
 
-def routes(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+@check("k8s-gateway-routes")
+def k8s_gateway_routes(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     """Every backend, mirror and filter of every route leads to a Service of the cluster that ends in it."""
     listings = tuple(everywhere(estate, kind) for kind in ROUTES)
     services = never_empty(everywhere(estate, Service), Service)

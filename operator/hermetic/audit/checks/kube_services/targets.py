@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from hermetic.api.public_services import SHARED_BY_MESH, switched_on
 from hermetic.audit import hops
+from hermetic.audit.checks.family import check
 from hermetic.audit.checks.kube_services.slices import addresses_of, outside
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.kubernetes.names import is_inside
@@ -24,7 +25,8 @@ API_SERVER = ("default", "kubernetes", "kubernetes")
 SHOWN = 5
 
 
-def external_ips(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
+@check("k8s-externalips")
+def k8s_externalips(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
     """An external IP draws traffic for any address, inside or outside, to the Service; AKS does not forbid them."""
     services = never_empty(everywhere(estate, Service), Service)
 
@@ -36,7 +38,8 @@ def external_ips(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
     yield from settled(estate, objections(services, judge), "NoExternalIPs", fine, services)
 
 
-def external_name(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
+@check("k8s-externalname")
+def k8s_externalname(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
     """A name inside that stands for one outside, or for pods of another cluster."""
     services = never_empty(everywhere(estate, Service), Service)
 
@@ -62,7 +65,8 @@ def external_name(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
     yield from settled(estate, objections(services, judge), "NamesInside", fine, services)
 
 
-def endpoints(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+@check("k8s-endpoints-external")
+def k8s_endpoints_external(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     """Whoever writes an EndpointSlice decides where a Service leads, whatever the Service selects."""
     slices = never_empty(everywhere(estate, EndpointSlice), EndpointSlice)
     pods, nodes = everywhere(estate, Pod), everywhere(estate, Node)

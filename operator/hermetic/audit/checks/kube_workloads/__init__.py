@@ -9,15 +9,4 @@ from __future__ import annotations
 from hermetic.audit.checks.family import family
 from hermetic.audit.checks.kube_workloads import endpoints, images, offline, proxies, rights, tokens
 
-CHECKS = family(
-    __package__ or "",
-    {
-        "k8s-hostnetwork": rights.host_network,
-        "k8s-privileged": rights.privileged,
-        "k8s-proxy-env": proxies.proxy_environment,
-        "k8s-image-origin": images.image_origin,
-        "k8s-hf-offline": offline.offline,
-        "k8s-outside-endpoint": endpoints.endpoints,
-        "k8s-model-token": tokens.tokens,
-    },
-)
+CHECKS = family(__package__ or "", endpoints, images, offline, proxies, rights, tokens)

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from hermetic.api.ip_ranges import is_public
 from hermetic.audit import hops
+from hermetic.audit.checks.family import check
 from hermetic.audit.checks.kube_workloads.proxies import not_seen_whole
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.kubernetes.environment import NOT_KEPT, is_endpoint
@@ -25,7 +26,8 @@ from hermetic.audit.workloads import pods_and_templates
 SHOWN = 5
 
 
-def endpoints(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+@check("k8s-outside-endpoint")
+def k8s_outside_endpoint(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     """No model server is configured with an address outside, and no pod with a hub, an index or a collector outside."""
     pods, maps = pods_and_templates(estate), config_maps(estate)
     trust = trust_of(estate, policy)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from hermetic.audit.checks.family import check
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.kubernetes.images import MICROSOFT, registry_of
 from hermetic.audit.estate.kubernetes.platform import may_run_microsofts_images
@@ -34,7 +35,8 @@ PUBLIC = frozenset(
 PUBLIC_ENDINGS = (".gcr.io", ".pkg.dev", ".docker.io", ".gallery.ecr.aws")
 
 
-def image_origin(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+@check("k8s-image-origin")
+def k8s_image_origin(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     """Images come from registries that the policy approves; the platform's own from the platform's."""
     pods, trust = pods_and_templates(estate), trust_of(estate, policy)
     approved = frozenset(one.lower() for one in policy.allowed_registries)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from hermetic.audit.checks.family import check
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.kubernetes.environment import HUB_KEYS, EnvVar
 from hermetic.audit.estate.kubernetes.pods import Container, Pod
@@ -19,7 +20,8 @@ NIM = "NIM_DISABLE_MODEL_DOWNLOAD"
 YES = frozenset({"1", "ON", "YES", "TRUE"})
 
 
-def offline(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
+@check("k8s-hf-offline")
+def k8s_hf_offline(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
     """Judged are containers with a GPU; a key counts wherever it is."""
     pods, maps = pods_and_templates(estate), config_maps(estate)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from hermetic.audit import hops
+from hermetic.audit.checks.family import check
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.kubernetes.environment import PROXIES, EnvVar, is_proxy
 from hermetic.audit.estate.kubernetes.pods import Pod
@@ -19,7 +20,8 @@ from hermetic.audit.workloads import pods_and_templates
 _NAME_THEM = "Name each variable that the pods need (`env` instead of `envFrom`): the ConfigMap holds too many."
 
 
-def proxy_environment(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
+@check("k8s-proxy-env")
+def k8s_proxy_env(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
     """No container is configured with a proxy, in whichever form."""
     pods, maps = pods_and_templates(estate), config_maps(estate)
 

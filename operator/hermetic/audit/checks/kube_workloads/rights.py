@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from hermetic.audit import hops
-from hermetic.audit.checks.kube_workloads.host_paths import gives_the_node_away
+from hermetic.audit.checks.family import check
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.kubernetes.platform import is_probe, may_control_its_node, may_use_the_host_network
 from hermetic.audit.estate.kubernetes.pods import Container, Pod, SecurityContext
 from hermetic.audit.evaluation import Judgement, fails
 from hermetic.audit.hops import NODE, path_of
+from hermetic.audit.host_paths import gives_the_node_away
 from hermetic.audit.kube_findings import counted, objections, settled
 from hermetic.audit.node_agents import is_trusted, other_images, with_entries
 from hermetic.audit.platform_trust import trust_of
@@ -42,7 +43,8 @@ pod-security.kubernetes.io/enforce=restricted so that it stays out.
 """
 
 
-def host_network(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+@check("k8s-hostnetwork")
+def k8s_hostnetwork(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     """The host's network is exempt from Cilium's policies and from the restriction of instance metadata."""
     pods, trust = pods_and_templates(estate), trust_of(estate, policy)
 
@@ -66,7 +68,8 @@ def host_network(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     yield from settled(estate, objections(pods, judge), "NoHostNetwork", fine, pods)
 
 
-def privileged(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+@check("k8s-privileged")
+def k8s_privileged(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     """A pod with rights over its node can undo the rules that keep it in."""
     pods, trust = pods_and_templates(estate), trust_of(estate, policy)
 

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 
 from hermetic.audit import hops
+from hermetic.audit.checks.family import check
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.kubernetes.pods import Pod
 from hermetic.audit.estate.kubernetes.volumes import Volume
@@ -26,7 +27,8 @@ _KEY = re.compile(
 API = "the API server"
 
 
-def tokens(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
+@check("k8s-model-token")
+def k8s_model_token(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
     """No pod with a GPU has a token for a service outside, or a Secret that is named as the key to one."""
     pods = pods_and_templates(estate)
 

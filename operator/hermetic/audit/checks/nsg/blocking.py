@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from hermetic.audit.checks.family import check
 from hermetic.audit.cluster_scope import missing, node_group_of, whole_or_unknown
 from hermetic.audit.egress.nsg_matching import Ground
 from hermetic.audit.egress.nsg_rules import holes
@@ -15,7 +16,8 @@ from hermetic.audit.hops import INTERNET, NODE, path_of
 from hermetic.audit.policy import Policy
 
 
-def block_rules(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
+@check("nsg-block-type")
+def nsg_block_type(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
     """Every group of the node group must deny the internet before it allows it."""
     seen = estate.one(ClusterNetwork, estate.cluster)
     if seen.value is None:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from hermetic.audit.checks.nsg.verdicts import each_surrounded, firewall_looks, looks_of, path
+from hermetic.audit.checks.family import check
+from hermetic.audit.checks.nsg.verdicts import each_surrounded, looks_of, path
+from hermetic.audit.egress.firewall import firewall_looks
 from hermetic.audit.egress.nsg_rules import Hole, passes_all, sure
 from hermetic.audit.egress.subnet_context import Layers, Surroundings
 from hermetic.audit.estate.arm_ids import group_of, name_of
@@ -15,7 +17,8 @@ from hermetic.audit.policy import Policy
 FIRST_A_GROUP = "Give the subnet a security group first: nsg-missing tells how."
 
 
-def missing(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
+@check("nsg-missing")
+def nsg_missing(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
     """Without any group there is no rule at all, and a private subnet still reaches storage of the region."""
 
     def judge(around: Surroundings) -> Iterator[Judgement]:
@@ -30,7 +33,8 @@ def missing(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
     yield from each_surrounded(estate, judge)
 
 
-def internet_deny(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+@check("nsg-internet-deny")
+def nsg_internet_deny(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     """Some layer must deny the internet before it allows it; one sealed layer is enough."""
 
     def judge(around: Surroundings) -> Iterator[Judgement]:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from hermetic.audit.checks.family import check
 from hermetic.audit.checks.nsg.combinations import in_words
-from hermetic.audit.checks.nsg.verdicts import firewall_looks, path
+from hermetic.audit.checks.nsg.verdicts import path
 from hermetic.audit.cluster_scope import missing
+from hermetic.audit.egress.firewall import firewall_looks
 from hermetic.audit.egress.nsg_rules import Hole, holes, sure, way_out
 from hermetic.audit.egress.sentinels import each_sentinel, unless_locked
 from hermetic.audit.egress.subnet_context import Layers, Surroundings
@@ -20,7 +22,8 @@ from hermetic.audit.policy import Policy
 Rules = tuple[Hole, ...]
 
 
-def effective_rules(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+@check("nsg-effective")
+def nsg_effective(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     """All groups in the way of a sentinel: a machine beside the nodes that gets out is a way out of their subnet."""
 
     def judge(around: Surroundings, nic: NetworkInterface) -> Iterator[Judgement]:

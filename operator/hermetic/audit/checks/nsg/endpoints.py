@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from hermetic.audit import hops
+from hermetic.audit.checks.family import check
 from hermetic.audit.cluster_scope import network_ids_of, node_group_of, subnets_of, whole_or_unknown
 from hermetic.audit.egress.resource_lookup import everywhere, readable
 from hermetic.audit.estate.arm_ids import is_below, parent_of
@@ -20,7 +21,8 @@ APPLIES = {"enabled", "networksecuritygroupenabled"}
 DOES_NOT_APPLY = {"disabled", "routetableenabled", ""}
 
 
-def bypassed(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+@check("nsg-pe-bypass")
+def nsg_pe_bypass(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     """Every subnet of the cluster's networks with a private endpoint that is not AKS's own."""
     endpoints = everywhere(estate, policy, PrivateEndpoint)
     networks, group = {one.lower() for one in network_ids_of(estate)}, node_group_of(estate)

@@ -7,9 +7,11 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from hermetic.audit import hops
+from hermetic.audit.checks.family import check
 from hermetic.audit.checks.nsg.combinations import in_words
-from hermetic.audit.checks.nsg.verdicts import each_surrounded, firewall_looks, path
+from hermetic.audit.checks.nsg.verdicts import each_surrounded, path
 from hermetic.audit.cluster_scope import missing
+from hermetic.audit.egress.firewall import firewall_looks
 from hermetic.audit.egress.nsg_matching import denies_every_machine, is_deny, may_match, outbound_in_order
 from hermetic.audit.egress.nsg_rules import NOT_ANSWERED, Hole, holes, passes_all, sure
 from hermetic.audit.egress.resource_lookup import interfaces_in_the_networks, readable
@@ -36,7 +38,8 @@ class Used:
     by_firewall: list[tuple[Look, ...]] = field(default_factory=list)
 
 
-def broad_allow(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+@check("nsg-broad-allow")
+def nsg_broad_allow(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     """Judge every group once, by the worst place where it stands."""
     used: dict[str, Used] = {}
 

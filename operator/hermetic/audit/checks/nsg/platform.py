@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from hermetic.audit import hops
+from hermetic.audit.checks.family import check
 from hermetic.audit.checks.nsg.verdicts import each_surrounded, looks_of
 from hermetic.audit.egress.dns import ByDefault, names_by_default
 from hermetic.audit.egress.nsg_rules import denies_tag
@@ -19,7 +20,8 @@ DNS_TAG, DNS_PORT = "AzurePlatformDNS", 53
 METADATA_TAG, METADATA_PORT = "AzurePlatformIMDS", 80
 
 
-def dns(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+@check("nsg-platform-dns")
+def nsg_platform_dns(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     """Azure's resolver is denied, or a DNS security policy blocks every name that is not allowed."""
 
     def judge(around: Surroundings) -> Iterator[Judgement]:
@@ -51,7 +53,8 @@ def dns(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     yield from each_surrounded(estate, judge)
 
 
-def metadata(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
+@check("nsg-platform-imds")
+def nsg_platform_imds(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
     """Information only: the metadata service is on the host, and nodes need it for their identity."""
 
     def judge(around: Surroundings) -> Iterator[Judgement]:

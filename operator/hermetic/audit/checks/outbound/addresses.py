@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from hermetic.audit.checks.family import check
 from hermetic.audit.cluster_scope import network_ids_of, node_group_of, subnets_of, whole_or_unknown
 from hermetic.audit.estate.arm_ids import group_of, is_below
 from hermetic.audit.estate.azure.addresses import PublicAddress, PublicPrefix
@@ -13,7 +14,8 @@ from hermetic.audit.evaluation import Judgement, fails, passes, whatever_is_dama
 from hermetic.audit.policy import Policy
 
 
-def inventory(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
+@check("pip-and-prefix-inventory")
+def pip_and_prefix_inventory(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
     """In the node group every address counts; in the network's group those that are idle, and prefixes in use."""
     nodes = node_group_of(estate)
     groups = {one.lower(): one for one in (nodes, *(group_of(one) for one in network_ids_of(estate))) if one}

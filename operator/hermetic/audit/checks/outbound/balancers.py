@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 
 from hermetic.audit import hops
+from hermetic.audit.checks.family import check
 from hermetic.audit.cluster_scope import subnets_of, whole_or_unknown
 from hermetic.audit.egress.balancers import (
     balancers_of,
@@ -35,7 +36,8 @@ az network nic ip-config update --subscription SUBSCRIPTION_ID --resource-group 
 """What to do about an interface: its page is about frontends."""
 
 
-def outbound_rules(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+@check("lb-outbound-rule")
+def lb_outbound_rule(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     """An outbound rule gives every member of its pool a public source address."""
     nodes, _ = nodes_of(estate)
 
@@ -52,7 +54,8 @@ def outbound_rules(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     yield from _each(estate, policy, judge)
 
 
-def rule_translation(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+@check("lb-rule-snat")
+def lb_rule_snat(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     """A rule on a public frontend translates outbound connections too, unless it says that it does not."""
     nodes, _ = nodes_of(estate)
 
@@ -70,7 +73,8 @@ def rule_translation(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     yield from _each(estate, policy, judge)
 
 
-def public_frontend(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+@check("lb-public-frontend")
+def lb_public_frontend(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     """A public frontend before nodes: reachable from outside, and an outbound rule away from a way out."""
 
     def judge(balancer: LoadBalancer) -> Iterator[Judgement]:
@@ -87,7 +91,8 @@ def public_frontend(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     yield from _each(estate, policy, judge)
 
 
-def basic_sku(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+@check("lb-basic-sku")
+def lb_basic_sku(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     """Basic balancers give default outbound access, internal ones too."""
 
     def judge(balancer: LoadBalancer) -> Iterator[Judgement]:
@@ -105,7 +110,8 @@ def basic_sku(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     yield from _each(estate, policy, judge)
 
 
-def gateway_chain(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+@check("lb-gateway-chain")
+def lb_gateway_chain(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     """A gateway load balancer sends every packet of a frontend or an interface through somebody's appliance."""
 
     def judge(balancer: LoadBalancer) -> Iterator[Judgement]:
@@ -148,7 +154,8 @@ def _chained(resource: str, what: Hop, gateways: set[str], look: Look, fill: Fil
     return fails(resource, "Chained", words, look, paths=paths, remedy=remedy, fill=fill)
 
 
-def ip_based_pools(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+@check("lb-ip-based-pool")
+def lb_ip_based_pool(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     """Members by address keep default outbound access, which an internal balancer would mask for interfaces."""
     nodes, _ = nodes_of(estate)
     open_subnets, unseen = _with_default_outbound(estate)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 
 from hermetic.audit import hops
+from hermetic.audit.checks.family import check
 from hermetic.audit.checks.outbound.creation_dates import by_time
 from hermetic.audit.cluster_scope import instance_nics_of, subnets_by_id, whole_or_unknown
 from hermetic.audit.egress.decision import internet_egress
@@ -21,7 +22,8 @@ from hermetic.audit.policy import Policy
 from hermetic.audit.topology import PlaceKind
 
 
-def default_outbound(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+@check("nic-default-outbound")
+def nic_default_outbound(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     """A hidden address stays with its interface until the machine is deallocated, whatever the subnet says now."""
     interfaces, looks = interfaces_in_the_networks(estate, policy)
     ours = subnets_by_id(estate).keys()
@@ -69,7 +71,8 @@ def _mitigation(estate: Estate, nic: NicFields) -> str:
     return "; ".join(dict.fromkeys(words)) or "its subnet was not seen"
 
 
-def public_address(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+@check("nic-public-ip")
+def nic_public_ip(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     """A public address on any interface in the network: a way out for nodes, a stepping stone elsewhere."""
     interfaces, looks = interfaces_in_the_networks(estate, policy)
     ours = subnets_by_id(estate).keys()
@@ -101,7 +104,8 @@ def _public_address(estate: Estate, nic: NicFields, ours: Collection[str]) -> It
     )
 
 
-def forwarding(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+@check("nic-ip-forwarding")
+def nic_ip_forwarding(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     """A machine that forwards can route for the nodes. Nodes themselves may: some network plugins need it."""
     interfaces, looks = interfaces_in_the_networks(estate, policy)
     nodes = {nic.id.lower() for nic in instance_nics_of(estate)}

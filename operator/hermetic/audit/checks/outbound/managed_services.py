@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from hermetic.audit import hops
+from hermetic.audit.checks.family import check
 from hermetic.audit.cluster_scope import network_ids_of, subnets_of, whole_or_unknown
 from hermetic.audit.egress.resource_lookup import everywhere, readable
 from hermetic.audit.estate.arm_ids import parent_of, same_id
@@ -20,7 +21,8 @@ from hermetic.audit.topology import PlaceKind
 Door = ApplicationGateway | Bastion | AzureFirewall
 
 
-def public_faces(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+@check("appgw-bastion-other-pip")
+def appgw_bastion_other_pip(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     """Application gateways, bastions and firewalls in the network that the internet can reach."""
     doors, looks = _doors(estate, policy)
     for door in doors:
@@ -45,7 +47,8 @@ def _public_face(policy: Policy, door: Door) -> Iterator[Judgement]:
         yield passes(door.id, "NoPublicFace", "none of its addresses is public", door)
 
 
-def copying_out(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+@check("bastion-copy-out")
+def bastion_copy_out(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     """What a bastion lets people carry out of a session."""
     doors, looks = _doors(estate, policy)
     bastions = [door for door in doors if isinstance(door, Bastion)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from hermetic.audit import hops
+from hermetic.audit.checks.family import check
 from hermetic.audit.cluster_scope import network_ids_of, subnets_of
 from hermetic.audit.egress.masks import masks_of_nodes, with_masks
 from hermetic.audit.egress.resource_lookup import everywhere, readable
@@ -24,7 +25,8 @@ Warning: connections of every subnet of the network to the internet end at once.
 az network nat gateway update --ids NAT_GATEWAY_ID --remove sourceVirtualNetwork"""
 
 
-def of_the_network(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+@check("vnet-nat-gateway")
+def vnet_nat_gateway(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     """The network's default gateway, or one that names the network as its source: no subnet shows either."""
     gateways = everywhere(estate, policy, NatGateway)
     damaged: list[Look] = []
@@ -55,7 +57,8 @@ def of_the_network(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     yield from each_network(estate, judge)
 
 
-def inventory(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+@check("natgw-inventory")
+def natgw_inventory(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     """Critical when it serves a subnet of the cluster, whatever the subnet says; an idle one is inventory."""
     subnets, scope = subnets_of(estate)
     ours = {one.id.lower() for one in subnets}

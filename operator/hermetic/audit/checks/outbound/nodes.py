@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 
 from hermetic.audit import hops
+from hermetic.audit.checks.family import check
 from hermetic.audit.cluster_scope import (
     cluster_of,
     instance_nics_of,
@@ -25,7 +26,8 @@ from hermetic.audit.policy import Policy
 from hermetic.audit.reachable_networks import each_or_none
 
 
-def pool_addresses(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
+@check("nodepool-node-public-ip")
+def nodepool_node_public_ip(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
     """A pool that gives each node a public address does so with any outbound type."""
     pools = pools_of(estate)
     for pool in pools:
@@ -48,7 +50,8 @@ def _pool(estate: Estate, pool: AgentPool, resource: str) -> Iterator[Judgement]
         yield passes(resource, "NoNodePublicIp", "nodes of this pool get no public address", cluster)
 
 
-def model_addresses(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
+@check("vmss-public-ip-config")
+def vmss_public_ip_config(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
     """Any address configuration of any interface of the model, IPv4 or IPv6."""
 
     def judge(scale_set: ScaleSet) -> Iterator[Judgement]:
@@ -77,7 +80,8 @@ def model_addresses(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
     yield from _each_scale_set(estate, judge)
 
 
-def instance_addresses(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
+@check("vmss-instance-pip")
+def vmss_instance_pip(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
     """What instances really have: one that drifted from its model shows only here."""
 
     def judge(scale_set: ScaleSet) -> Iterator[Judgement]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from hermetic.audit import hops
+from hermetic.audit.checks.family import check
 from hermetic.audit.cluster_scope import ScopedSubnet, each_subnet, network_ids_of, subnets_of, whole_or_unknown
 from hermetic.audit.egress.masks import is_masked, masked, masks_of_nodes, with_masks
 from hermetic.audit.egress.resource_lookup import everywhere
@@ -18,7 +19,8 @@ from hermetic.audit.hops import DEFAULT_OUTBOUND, INTERNET, path_of
 from hermetic.audit.policy import Policy
 
 
-def default_outbound(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
+@check("subnet-default-outbound")
+def subnet_default_outbound(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
     """Absent and null mean that Azure hands out hidden public addresses; only `false` closes it."""
 
     def judge(scoped: ScopedSubnet, subnet: Subnet) -> Iterator[Judgement]:
@@ -41,7 +43,8 @@ def default_outbound(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
     yield from each_subnet(estate, judge)
 
 
-def nat_gateway(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
+@check("subnet-nat-gateway")
+def subnet_nat_gateway(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
     """A NAT gateway on the subnet is a way out, whatever masks it today."""
 
     def judge(scoped: ScopedSubnet, subnet: Subnet) -> Iterator[Judgement]:
@@ -61,7 +64,8 @@ def nat_gateway(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
     yield from each_subnet(estate, judge)
 
 
-def service_gateway(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+@check("subnet-service-gateway")
+def subnet_service_gateway(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     """A service gateway on a subnet, or one of the subnet's network that no subnet names."""
     gateways = everywhere(estate, policy, ServiceGateway)
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 
 from hermetic.api.ip_ranges import is_public
+from hermetic.audit.checks.family import check
 from hermetic.audit.checks.probe.vantages import BOTH, POD, Doubt, Place, Way, each_place, seat, weigh
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.probe.readings import Reading, Reply
@@ -20,7 +21,8 @@ NETWORKS = 3
 """Fewer public IPv4 addresses may all be blocked, or down, by chance."""
 
 
-def internet(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+@check("probe-internet")
+def probe_internet(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     """Nothing on the internet may answer: no address, no port, no protocol."""
 
     def doubts(run: ProbeRun) -> Iterator[Doubt]:
@@ -36,7 +38,8 @@ def internet(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     return each_place(estate, partial(_judged, policy, "public", doubts))
 
 
-def storage(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+@check("probe-storage")
+def probe_storage(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     """Storage of the same region answers even in a private subnet, whoever owns the account."""
     remedy = (
         "Name the endpoint of a storage account in the same region that is not yours: `storageNames` or "
@@ -55,16 +58,19 @@ def storage(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     return each_place(estate, partial(_judged, policy, "storage", doubts))
 
 
-def proxy(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+@check("probe-proxy")
+def probe_proxy(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     """A proxy that passes a request on is a way out, wherever it stands."""
     return _named(estate, policy, "proxy")
 
 
-def networks(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+@check("probe-networks")
+def probe_networks(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     """Addresses that the platform team says must be out of reach: other networks, machines at home."""
     return _named(estate, policy, "forbidden")
 
 
+@check("wireserver")
 def wireserver(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     """The host's own channel is for the node's agent: what a pod tells it, the host fetches and stores elsewhere."""
 

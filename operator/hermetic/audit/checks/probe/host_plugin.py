@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
+from hermetic.audit.checks.family import check
 from hermetic.audit.checks.kube_workloads import rights
 from hermetic.audit.checks.probe.calls import on_the_hosts_channel, unclear_on_the_hosts_channel
 from hermetic.audit.checks.probe.vantages import HOST, Doubt, Place, Way, each_place, seat, weigh
@@ -23,6 +24,7 @@ from hermetic.audit.policy import Policy
 SHOWN = 3
 
 
+@check("host-plugin")
 def host_plugin(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     """What answers at 168.63.129.16 on ports 80 and 32526 to a pod in the machine's own network."""
     others = _others_on_the_host(estate, policy)
@@ -57,7 +59,7 @@ def _others_on_the_host(estate: Estate, policy: Policy) -> tuple[str, ...]:
     """Workloads with their node's network that are no part of the platform, as k8s-hostnetwork finds them."""
     if "kube" not in estate.sources:
         return ()
-    found = rights.host_network(estate, policy)
+    found = rights.k8s_hostnetwork.judge(estate, policy)
     return tuple(sorted(one.resource for one in found if one.verdict is Verdict.FAIL))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from hermetic.audit.checks.family import check
 from hermetic.audit.checks.probe.vantages import Doubt, Way, on_each_machine, seat
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.probe.runs import ProbeRun
@@ -13,6 +14,7 @@ from hermetic.audit.policy import Policy
 from hermetic.audit.topology import PlaceKind
 
 
+@check("node-routes")
 def node_routes(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
     """Azure gives every machine an IPv4 default route, sealed or not; an IPv6 one is somebody's doing."""
 
@@ -26,6 +28,7 @@ def node_routes(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
     return on_each_machine(estate, "V6DefaultRoute", ways, _routes_unknown, "no IPv6 default route")
 
 
+@check("node-v6-default-route")
 def node_v6_default_route(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
     """A default route leads out once the machine has an address to send from."""
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from hermetic.api.ip_ranges import is_address, is_public
 from hermetic.audit import hops
+from hermetic.audit.checks.family import check
 from hermetic.audit.checks.probe.vantages import Doubt, Way, on_each_machine, seat
 from hermetic.audit.cluster_scope import node_group_of, scale_sets_of
 from hermetic.audit.estate.arm_ids import name_of, subscription_of
@@ -26,6 +27,7 @@ SHOWN = 4
 """Addresses that the probe tells at most."""
 
 
+@check("imds-lb")
 def imds_lb(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
     """The load balancer document is there only behind a Standard load balancer; without it nothing is said.
 
@@ -74,6 +76,7 @@ def _addresses(found: Mapping[str, Any]) -> list[str]:
     return [str(one) for one in listed] if isinstance(listed, list) else [str(listed)]
 
 
+@check("imds-nic-pip")
 def imds_nic_pip(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
     """Public addresses on the interfaces themselves; those of a Standard SKU show with the load balancer only."""
 
@@ -93,6 +96,7 @@ def imds_nic_pip(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
     return on_each_machine(estate, "PublicAddress", ways, doubts, "no interface has a public address")
 
 
+@check("imds-identity")
 def imds_identity(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
     """The machines are those that the evidence from outside is about."""
     expected = _expected(estate)

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from hermetic.api.ip_ranges import is_public
 from hermetic.audit import hops
+from hermetic.audit.checks.family import check
 from hermetic.audit.checks.probe.vantages import BOTH, Doubt, Place, Way, each_place, on_each_machine, seat, weigh
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.probe.dns import DnsReading, DnsReply
@@ -22,6 +23,7 @@ LOCAL_DNS = frozenset({"169.254.10.10", "169.254.10.11"})
 """Where the proxy of LocalDNS listens, on the node itself: localdns-custom.md of AKS."""
 
 
+@check("dns-recursion")
 def dns_recursion(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
     """No resolver may carry a question to public name servers: names hold data."""
 
@@ -67,6 +69,7 @@ def _doubts(run: ProbeRun) -> Iterator[Doubt]:
         yield Doubt("ResolverSilent", message)
 
 
+@check("node-resolv")
 def node_resolv(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     """The resolvers of the machines themselves are those that the policy allows, and the node's own LocalDNS."""
     allowed = {AZURE_DNS, *policy.allowed_dns_servers}

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from hermetic.audit import hops
 from hermetic.audit.bootstrap_registry import only_caches_for_aks
+from hermetic.audit.checks.family import check
 from hermetic.audit.estate.azure.registries import Registry, RegistryPolicies, Switch
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.observation import Seen
@@ -26,7 +27,8 @@ az aks update --subscription CLUSTER_SUBSCRIPTION --resource-group CLUSTER_GROUP
 HELD_BY_AKS = "; AKS keeps this registry in the node resource group, and it holds copies of AKS's own images"
 
 
-def public(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+@check("acr-public")
+def acr_public(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     """Absent means that everybody may come. Open rules behind a closed door are one change away."""
 
     def judge(seen: Seen[Registry]) -> Iterator[Judgement]:
@@ -48,7 +50,8 @@ def public(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     yield from each_registry(estate, policy, judge)
 
 
-def trusted_bypass(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+@check("acr-trusted-bypass")
+def acr_trusted_bypass(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     """Services of Azure may pass the network rules by, also where public access is off; absent means that they may."""
 
     def judge(seen: Seen[Registry]) -> Iterator[Judgement]:
@@ -65,7 +68,8 @@ def trusted_bypass(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     yield from each_registry(estate, policy, judge)
 
 
-def task_bypass(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+@check("acr-task-bypass")
+def acr_task_bypass(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     """Tasks run any container in machines of the registry's own, which reach the internet."""
 
     def judge(seen: Seen[Registry]) -> Iterator[Judgement]:
@@ -77,7 +81,8 @@ def task_bypass(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     yield from each_registry(estate, policy, judge)
 
 
-def export_policy(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+@check("acr-export-policy")
+def acr_export_policy(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     """While export is on, an image can be transferred to any other registry; absent means on."""
 
     def judge(seen: Seen[Registry]) -> Iterator[Judgement]:
@@ -93,7 +98,8 @@ def export_policy(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     yield from each_registry(estate, policy, judge)
 
 
-def anonymous(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+@check("acr-anonymous")
+def acr_anonymous(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     """Pulling without a name."""
 
     def judge(seen: Seen[Registry]) -> Iterator[Judgement]:
@@ -103,7 +109,8 @@ def anonymous(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     yield from each_registry(estate, policy, judge)
 
 
-def admin(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+@check("acr-admin")
+def acr_admin(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     """One shared password that may push."""
 
     def judge(seen: Seen[Registry]) -> Iterator[Judgement]:
@@ -113,7 +120,8 @@ def admin(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     yield from each_registry(estate, policy, judge)
 
 
-def arm_audience(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+@check("acr-arm-audience")
+def acr_arm_audience(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     """Nodes of isolated clusters sign in with tokens made for Azure Resource Manager."""
 
     def judge(seen: Seen[Registry]) -> Iterator[Judgement]:

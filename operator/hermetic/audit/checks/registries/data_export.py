@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import TypeVar
 
 from hermetic.audit import hops
+from hermetic.audit.checks.family import check
 from hermetic.audit.checks.registries.tiers import lesser_tier
 from hermetic.audit.estate.azure.registries import CacheRule, ConnectedRegistry, Registry, Replication, Webhook
 from hermetic.audit.estate.estate import Estate
@@ -22,7 +23,8 @@ R = TypeVar("R", bound=Resource)
 REQUIRED = ("mcr.microsoft.com/*", "aks-managed-repository/*")
 
 
-def cache_rules(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+@check("acr-cache-wildcard")
+def acr_cache_wildcard(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     """Any rule but the required one: names asked for become names that the registry asks for outside."""
 
     def more(_registry: Registry, rule: CacheRule) -> str:
@@ -36,7 +38,8 @@ def cache_rules(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     yield from _each(estate, policy, CacheRule, more, "CacheRule", path)
 
 
-def connected_registries(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+@check("acr-connected-registry")
+def acr_connected_registry(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     """A connected registry elsewhere copies what this one holds."""
 
     def more(_registry: Registry, one: ConnectedRegistry) -> str:
@@ -46,7 +49,8 @@ def connected_registries(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     yield from _each(estate, policy, ConnectedRegistry, more, "ConnectedRegistry", path, is_premium=True)
 
 
-def webhooks(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+@check("acr-webhooks")
+def acr_webhooks(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     """A webhook tells somebody outside of each push."""
 
     def more(_registry: Registry, one: Webhook) -> str:
@@ -55,7 +59,8 @@ def webhooks(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     yield from _each(estate, policy, Webhook, more, "Webhook", path_of(REGISTRY, "webhook", INTERNET))
 
 
-def replications(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+@check("acr-replications")
+def acr_replications(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     """Copies in other regions; the home region is one of its own replications."""
 
     def more(registry: Registry, one: Replication) -> str:

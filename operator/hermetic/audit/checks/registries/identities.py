@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
+from hermetic.audit.checks.family import check
 from hermetic.audit.estate.arm_ids import name_of, same_id
 from hermetic.audit.estate.azure.registries import Registry, RoleAssignment
 from hermetic.audit.estate.estate import Estate
@@ -40,7 +41,8 @@ az role assignment delete --ids ASSIGNMENT_ID"""
 Assigned = Mapping[str, list[RoleAssignment]]
 
 
-def push(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+@check("acr-push-identity")
+def acr_push_identity(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     """Every role that an identity which a node or a pod can hold has at the registry or above it."""
 
     def judge(seen: Seen[Registry]) -> Iterator[Judgement]:

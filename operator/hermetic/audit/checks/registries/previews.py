@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from hermetic.audit import hops
+from hermetic.audit.checks.family import check
 from hermetic.audit.checks.registries.access import export_status
 from hermetic.audit.checks.registries.tiers import lesser_tier
 from hermetic.audit.estate.azure.registries import (
@@ -25,7 +26,8 @@ OFF, ON = "disabled", "enabled"
 IPV4, DUAL_STACK = "ipv4", "ipv4andipv6"
 
 
-def writable_caches(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+@check("acr-writable-cache")
+def acr_writable_cache(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     """Whether repositories behind cache rules take what is pushed."""
 
     def judge(seen: Seen[Registry]) -> Iterator[Judgement]:
@@ -44,7 +46,8 @@ def writable_caches(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     yield from each_registry(estate, policy, judge)
 
 
-def endpoints(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+@check("acr-endpoints")
+def acr_endpoints(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     """Names by region and addresses of IPv6, beside the one endpoint that every registry has."""
 
     def judge(seen: Seen[Registry]) -> Iterator[Judgement]:
@@ -66,7 +69,8 @@ def endpoints(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     yield from each_registry(estate, policy, judge)
 
 
-def pipelines(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+@check("acr-pipelines")
+def acr_pipelines(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     """An export pipeline writes artifacts to a storage account, of anyone."""
 
     def judge(seen: Seen[Registry]) -> Iterator[Judgement]:
@@ -90,7 +94,8 @@ def pipelines(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     yield from each_registry(estate, policy, judge)
 
 
-def tasks(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+@check("acr-tasks")
+def acr_tasks(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     """Tasks run any container; their machines are of Microsoft's network, or of a subnet that an agent pool names."""
 
     def judge(seen: Seen[Registry]) -> Iterator[Judgement]:

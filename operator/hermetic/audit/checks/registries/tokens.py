@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from hermetic.audit.checks.family import check
 from hermetic.audit.estate.azure.registries import Registry, RegistryToken, ScopeMap
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.observation import Missing, Seen
@@ -17,7 +18,8 @@ from hermetic.errors import FactDamaged
 READING = ("/content/read", "/metadata/read")
 
 
-def tokens(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+@check("acr-tokens")
+def acr_tokens(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     """Medium where a token that can sign in may write, low where all of them only read."""
 
     def judge(seen: Seen[Registry]) -> Iterator[Judgement]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from hermetic.audit import hops
+from hermetic.audit.checks.family import check
 from hermetic.audit.cluster_scope import peerings_of, subnets_of
 from hermetic.audit.estate.arm_ids import parent_of
 from hermetic.audit.estate.azure.routing import VirtualNetworkAppliance
@@ -16,7 +17,8 @@ from hermetic.audit.reachable_networks import each_or_none, reached_network_ids,
 from hermetic.audit.topology import PlaceKind
 
 
-def routing_appliances(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+@check("vnra")
+def vnra(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     """Any in the cluster's networks, or in a network that is peered with one."""
     networks = reached_network_ids(estate)
     looks = (peerings_of(estate), *subnets_of(estate)[1])

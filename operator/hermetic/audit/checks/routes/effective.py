@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from hermetic.audit import hops
+from hermetic.audit.checks.family import check
 from hermetic.audit.cluster_scope import missing
 from hermetic.audit.egress.address_ranges import is_public
 from hermetic.audit.egress.firewall import declared_addresses
@@ -63,6 +64,7 @@ class Kind:
     UNKNOWN = "HopUnknown"
 
 
+@check("effective-routes")
 def effective_routes(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     """The whole effective route table of each sentinel, for its subnet."""
     methods = methods_of(estate, policy)

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from hermetic.audit import hops
+from hermetic.audit.checks.family import check
 from hermetic.audit.egress.firewall import declared_addresses
 from hermetic.audit.egress.methods import Methods, methods_of
 from hermetic.audit.egress.routes import NextHopKind, hop_of, next_hop
@@ -27,7 +28,8 @@ DESTINATIONS = ("8.8.8.8", "208.67.222.222")
 SYSTEM_ROUTE = "system route"
 
 
-def spot_check(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+@check("nexthop-spotcheck")
+def nexthop_spotcheck(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     """Ask the watcher of the sentinel's region which way a packet to the internet would take."""
     methods = methods_of(estate, policy)
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from hermetic.audit import hops
+from hermetic.audit.checks.family import check
 from hermetic.audit.checks.routes.subnet_tables import Served, each_table
-from hermetic.audit.checks.topology.gateway_finding import gateways_in
-from hermetic.audit.checks.topology.hubs import hub_connections, joins
 from hermetic.audit.cluster_scope import ScopedSubnet, each_subnet
 from hermetic.audit.egress.firewall import declared_addresses, leads_to_the_firewall
 from hermetic.audit.egress.routes import NextHopKind
@@ -17,7 +16,9 @@ from hermetic.audit.estate.azure.vnet import Peering, Subnet, VirtualNetwork
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.observation import Look, Seen
 from hermetic.audit.evaluation import Judgement, fails, passes
+from hermetic.audit.gateway_finding import gateways_in
 from hermetic.audit.hops import INTERNET, path_of
+from hermetic.audit.hub_connections import hub_connections, joins
 from hermetic.audit.policy import Policy
 
 ROUTE_SERVER_SUBNET = "routeserversubnet"
@@ -30,7 +31,8 @@ az network route-table route create --subscription SUBSCRIPTION_ID --resource-gr
 --route-table-name ROUTE_TABLE_NAME --name NEW_NAME --address-prefix DESTINATION --next-hop-type None"""
 
 
-def bgp_propagation(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+@check("route-bgp-propagation")
+def route_bgp_propagation(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     """What a gateway learns becomes a route of every subnet whose table does not refuse it."""
 
     def without_table(scoped: ScopedSubnet, subnet: Subnet) -> Iterator[Judgement]:
@@ -93,7 +95,8 @@ def _route_servers(network: Seen[VirtualNetwork]) -> list[str]:
     return [one.id for one in subnets if name_of(one.id).lower() == ROUTE_SERVER_SUBNET]
 
 
-def table_missing(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+@check("route-table-missing")
+def route_table_missing(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     """An explicit route to nowhere is proof that survives the loss of any other setting."""
 
     def without_table(scoped: ScopedSubnet, subnet: Subnet) -> Iterator[Judgement]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from hermetic.audit import hops
+from hermetic.audit.checks.family import check
 from hermetic.audit.checks.routes.subnet_tables import Served, each_table
 from hermetic.audit.egress.firewall import declared_addresses, leads_to_the_firewall
 from hermetic.audit.egress.methods import Methods, methods_of
@@ -17,7 +18,8 @@ from hermetic.audit.hops import INTERNET, Hop, Path, path_of
 from hermetic.audit.policy import Policy
 
 
-def default_to_internet(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+@check("route-default-internet")
+def route_default_internet(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     """It works where a method or default outbound access carries it, and waits for one elsewhere."""
     methods = methods_of(estate, policy)
 
@@ -41,7 +43,8 @@ def default_to_internet(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     yield from each_table(estate, judge)
 
 
-def default_to_appliance(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+@check("route-default-appliance")
+def route_default_appliance(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     """A default route to anything but nowhere; in the profile `filtered`, the declared firewall is allowed."""
 
     def judge(served: Served) -> Iterator[Judgement]:
@@ -76,7 +79,8 @@ def _default(served: Served, way: Way) -> Judgement:
     return fails(served.table.id, reason, words, served.seen, paths=paths, fill={"RULE_NAME": way.route.name})
 
 
-def split_default(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+@check("route-split-default")
+def route_split_default(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     """Longer prefixes beat the default route: two halves of it, a public prefix, or a service tag."""
     methods = methods_of(estate, policy)
 

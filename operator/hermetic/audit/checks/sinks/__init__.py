@@ -5,13 +5,4 @@ from __future__ import annotations
 from hermetic.audit.checks.family import family
 from hermetic.audit.checks.sinks import captures, machines, settings
 
-CHECKS = family(
-    __package__ or "",
-    {
-        "diag-foreign-sink": settings.foreign_sinks,
-        "vmss-extensions": machines.extensions,
-        "vmss-boot-diagnostics": machines.boot_diagnostics,
-        "nic-tap": machines.taps,
-        "packet-capture": captures.packet_captures,
-    },
-)
+CHECKS = family(__package__ or "", captures, machines, settings)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from hermetic.audit import hops
+from hermetic.audit.checks.family import check
 from hermetic.audit.cluster_scope import cluster_of, network_ids_of, node_group_of
 from hermetic.audit.egress.resource_lookup import in_home_subscriptions
 from hermetic.audit.estate.arm_ids import is_below, name_of
@@ -19,7 +20,8 @@ from hermetic.audit.policy import Policy
 from hermetic.audit.reachable_networks import each_or_none
 
 
-def packet_captures(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+@check("packet-capture")
+def packet_capture(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     """Captures of the watchers in the cluster's region whose target is a machine or scale set of the node group."""
     cluster, watchers = cluster_of(estate), in_home_subscriptions(estate, policy, NetworkWatcher)
     region = _region(cluster.value.location) if cluster.value is not None else ""

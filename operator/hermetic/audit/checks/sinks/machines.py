@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from hermetic.audit import hops
+from hermetic.audit.checks.family import check
 from hermetic.audit.checks.sinks import machine_commands
 from hermetic.audit.checks.sinks.machine_commands import NODE_SCRIPT, OF_AKS, OF_MICROSOFT, STARTS_NODES
 from hermetic.audit.cluster_scope import instances_of, pools_of, scale_sets_of, whole_or_unknown
@@ -24,7 +25,8 @@ from hermetic.audit.reachable_networks import each_or_none, throughout
 from hermetic.audit.topology import PlaceKind
 
 
-def extensions(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
+@check("vmss-extensions")
+def vmss_extensions(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
     """Extensions of the model of every scale set and of every machine, and run commands that the agents report.
 
     They are code that runs as root, put there through ARM.
@@ -105,7 +107,8 @@ def _words(one: MachineExtension) -> str:
     return f"{told} from {', '.join(uris)}" if uris else told
 
 
-def boot_diagnostics(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+@check("vmss-boot-diagnostics")
+def vmss_boot_diagnostics(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     """Where the serial console is kept: root on a node writes there, and who reads it needs no network."""
 
     def judge(scale_set: ScaleSet) -> Iterator[Judgement]:
@@ -138,7 +141,8 @@ def _kept(estate: Estate, policy: Policy, scale_set: ScaleSet, uri: str) -> Judg
     return fails(scale_set.id, "ForeignAccount", words, scale_set, accounts, paths=(path,))
 
 
-def taps(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+@check("nic-tap")
+def nic_tap(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     """Copies of every packet of an interface, sent on to wherever the tap leads."""
     nics, looks = interfaces_in_the_networks(estate, policy)
     broken: list[Look] = []

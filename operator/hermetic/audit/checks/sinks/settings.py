@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from hermetic.audit.checks.family import check
 from hermetic.audit.cluster_scope import network_ids_of, networks_of, subnets_of, whole_or_unknown
 from hermetic.audit.egress.balancers import balancers_of
 from hermetic.audit.egress.nic_security_groups import attached
@@ -26,7 +27,8 @@ SERVICES = {"filestorage": (FILES,), "blockblobstorage": (BLOBS,), "blobstorage"
 PARTNER = "partner solution"
 
 
-def foreign_sinks(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+@check("diag-foreign-sink")
+def diag_foreign_sink(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     """Every setting and flow log that names something to send to."""
     registries, accounts = registry_ids(estate, policy), account_ids(estate, policy)
     (groups, of_groups), (balancers, of_balancers) = _security_groups(estate), balancers_of(estate, policy)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from hermetic.audit import hops
+from hermetic.audit.checks.family import check
 from hermetic.audit.estate.azure.storage import AccountRules, StorageAccount
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.observation import Seen
@@ -20,7 +21,8 @@ COPY_SCOPES = {"privatelink", "aad"}
 BYPASSES = {"none", "azureservices", "logging", "metrics"}
 
 
-def public(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+@check("storage-public")
+def storage_public(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     """High where somebody may come in now; medium where only a closed door keeps open rules shut.
 
     Exceptions for Azure's services and for resource instances hold behind a closed door as well.
@@ -81,7 +83,8 @@ def _behind_the_door(rules: AccountRules) -> list[str]:
     return said
 
 
-def copy_scope(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+@check("storage-copy-scope")
+def storage_copy_scope(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     """Server-side copies and other ways by which data leaves an account without passing the network."""
 
     def judge(seen: Seen[StorageAccount]) -> Iterator[Judgement]:

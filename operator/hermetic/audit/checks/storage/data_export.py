@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from hermetic.audit.checks.family import check
 from hermetic.audit.checks.storage.accounts import CLOSED
 from hermetic.audit.cluster_scope import network_ids_of
 from hermetic.audit.estate.arm_ids import is_arm_id, same_id
@@ -23,7 +24,8 @@ WITHOUT_REPLICATION = {"filestorage", "storage"}
 WITHOUT_WEBSITE = {"filestorage", "storage", "blobstorage"}
 
 
-def replication(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+@check("storage-replication")
+def storage_replication(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     """High where blobs are copied to an account that is not known to be ours, medium where it is ours."""
 
     def judge(seen: Seen[StorageAccount]) -> Iterator[Judgement]:
@@ -73,7 +75,8 @@ def _is(account: str, seen: Seen[StorageAccount]) -> bool:
     return same_id(account, seen.target) or (bool(name) and account.lower() == name)
 
 
-def local_users(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+@check("storage-local-users")
+def storage_local_users(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     """Users of SFTP; without SFTP, or with local users off, none of them can sign in."""
 
     def judge(seen: Seen[StorageAccount]) -> Iterator[Judgement]:
@@ -96,7 +99,8 @@ def local_users(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     yield from each_account(estate, policy, judge)
 
 
-def static_website(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+@check("storage-static-website")
+def storage_static_website(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     """High where the site is reached from the internet now, medium where public access that is off closes it."""
 
     def judge(seen: Seen[StorageAccount]) -> Iterator[Judgement]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 
+from hermetic.audit.checks.family import check
 from hermetic.audit.cluster_scope import is_of_the_cluster, subnets_of
 from hermetic.audit.estate.azure.storage import FileShare, NfsProperties
 from hermetic.audit.estate.estate import Estate
@@ -14,7 +15,8 @@ from hermetic.audit.policy import Policy
 from hermetic.audit.registry_storage_scope import each_share
 
 
-def public(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+@check("fileshare-public")
+def fileshare_public(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     """Absent counts as open: what the service makes of it is not documented."""
 
     def judge(seen: Seen[FileShare]) -> Iterator[Judgement]:
@@ -36,7 +38,8 @@ def public(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     yield from each_share(estate, policy, judge)
 
 
-def encryption(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+@check("fileshare-eit")
+def fileshare_eit(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     """Anything but Enabled lets clients mount in clear."""
 
     def judge(seen: Seen[FileShare], nfs: NfsProperties) -> Iterator[Judgement]:
@@ -50,7 +53,8 @@ def encryption(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     yield from each_share(estate, policy, _of_nfs(judge))
 
 
-def squash(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+@check("fileshare-squash")
+def fileshare_squash(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     """Absent means that root on a node is root on the share."""
 
     def judge(seen: Seen[FileShare], nfs: NfsProperties) -> Iterator[Judgement]:

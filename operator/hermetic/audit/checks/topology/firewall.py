@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from hermetic.audit import hops
+from hermetic.audit.checks.family import check
 from hermetic.audit.checks.topology.firewall_rules import rules_of
-from hermetic.audit.checks.topology.hubs import Joined, hub_connections, joins
 from hermetic.audit.cluster_scope import network_ids_of, peerings_of, subnets_of, whole_or_unknown
 from hermetic.audit.estate.arm_ids import is_below, name_of, same_id
 from hermetic.audit.estate.azure.firewalls import AzureFirewall
@@ -16,12 +16,14 @@ from hermetic.audit.estate.observation import Look
 from hermetic.audit.evaluation import Judgement, cannot_say, fails, passes
 from hermetic.audit.findings import Severity
 from hermetic.audit.hops import INTERNET, NODE_SUBNETS, Hop, Path, path_of
+from hermetic.audit.hub_connections import Joined, hub_connections, joins
 from hermetic.audit.policy import Policy
 from hermetic.audit.reachable_networks import is_in, reached_network_ids, throughout
 from hermetic.audit.topology import PlaceKind
 
 
-def in_path(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+@check("firewall-in-path")
+def firewall_in_path(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     """Every firewall in the network, in a peer, in a connected hub, or behind a route; and the declared one's rules."""
     firewalls = throughout(estate, policy, AzureFirewall)
     others = firewalls.where(lambda one: not _is_declared(one.id, policy))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 
 from hermetic.audit import hops
-from hermetic.audit.checks.topology.gateway_finding import connections_of, distant_networks, gateways_in
+from hermetic.audit.checks.family import check
 from hermetic.audit.cluster_scope import missing, network_ids_of, whole_or_unknown
 from hermetic.audit.egress.address_ranges import Space, space, union, without
 from hermetic.audit.egress.prefixes import network as prefix_of
@@ -18,13 +18,15 @@ from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.observation import Seen
 from hermetic.audit.evaluation import Judgement, cannot_say, does_not_apply, fails, passes
 from hermetic.audit.findings import Severity
+from hermetic.audit.gateway_finding import connections_of, distant_networks, gateways_in
 from hermetic.audit.hops import INTERNET, ON_PREMISES, Hop, path_of
 from hermetic.audit.policy import Policy
 from hermetic.audit.reachable_networks import each_network
 from hermetic.audit.topology import PlaceKind
 
 
-def present(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
+@check("vnet-gateway")
+def vnet_gateway(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
     """A gateway in the cluster's network: medium by itself, high with a connection that is not known to be down."""
 
     def of_network(network: Seen[VirtualNetwork]) -> Iterator[Judgement]:
@@ -51,7 +53,8 @@ def _is_down(connection: Seen[Connection]) -> bool:
     return connection.value is not None and (connection.value.connection_status or "").lower() == "notconnected"
 
 
-def connections(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
+@check("gateway-connections")
+def gateway_connections(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
     """Each connection of each gateway in the cluster's network."""
 
     def judge(gateway: VirtualNetworkGateway) -> Iterator[Judgement]:
@@ -80,7 +83,8 @@ def _connection(gateway: VirtualNetworkGateway, seen: Seen[Connection]) -> Judge
     return cannot_say(seen.target, "StatusUnknown", f"connection status {status!r} is neither up nor down", seen)
 
 
-def clients(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
+@check("gateway-p2s")
+def gateway_p2s(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
     """Point-to-site: laptops in the network, each with an internet of its own."""
 
     def judge(gateway: VirtualNetworkGateway) -> Iterator[Judgement]:
@@ -96,7 +100,8 @@ def clients(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
     yield from _each_gateway(estate, judge)
 
 
-def forced_tunnel(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
+@check("gateway-forced-tunnel")
+def gateway_forced_tunnel(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
     """A default site, or a public prefix learned by BGP, pulls the internet's routes into the network."""
 
     def judge(gateway: VirtualNetworkGateway) -> Iterator[Judgement]:

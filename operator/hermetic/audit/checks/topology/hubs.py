@@ -3,60 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from hermetic.audit import hops
+from hermetic.audit.checks.family import check
 from hermetic.audit.egress.prefixes import is_default
 from hermetic.audit.egress.prefixes import network as prefix_of
 from hermetic.audit.egress.routes import next_hop
-from hermetic.audit.estate.arm_ids import name_of, same_id
-from hermetic.audit.estate.azure.hubs import HubConnection, HubRoutes, VirtualHub
+from hermetic.audit.estate.arm_ids import name_of
+from hermetic.audit.estate.azure.hubs import HubRoutes
 from hermetic.audit.estate.azure.vnet import Peering, VirtualNetwork
 from hermetic.audit.estate.estate import Estate
-from hermetic.audit.estate.observation import Listing, Seen
-from hermetic.audit.estate.questions import Problem, Trouble
+from hermetic.audit.estate.observation import Seen
 from hermetic.audit.evaluation import Judgement, fails, whatever_is_damaged
 from hermetic.audit.hops import INTERNET, path_of
+from hermetic.audit.hub_connections import Joined, hub_connections, joins
 from hermetic.audit.policy import Policy
-from hermetic.audit.reachable_networks import each_network, each_or_none, throughout
+from hermetic.audit.reachable_networks import each_network, each_or_none
 
 HUB_NETWORK, HUB_PEERING = "hv_", "remotevnettohubpeering"
 """How Azure begins the name of a hub's own network, and of the peering with it, in lower case."""
 
 
-@dataclass(frozen=True, slots=True)
-class Joined:
-    """A hub, and its connection to some network."""
-
-    hub: VirtualHub
-    connection: HubConnection
-
-    @property
-    def id(self) -> str:
-        """Of the connection."""
-        return self.connection.id
-
-
-def hub_connections(estate: Estate, policy: Policy) -> Listing[Joined]:
-    """Every connection of every hub in the subscriptions that are looked into."""
-    hubs = throughout(estate, policy, VirtualHub)
-    lists = [(hub, estate.every(HubConnection, hub.id)) for hub in hubs]
-    joined = tuple(Joined(hub, connection) for hub, connections in lists for connection in connections)
-    evidence = (*hubs.evidence, *(one for _, connections in lists for one in connections.evidence))
-    problem = hubs.problem or next((one.problem for _, one in lists if one.problem is not None), None)
-    nameless = next((one.connection.id for one in joined if one.connection.remote_virtual_network is None), "")
-    if nameless and problem is None:
-        problem = Problem(Trouble.UNREADABLE, f"{nameless}: names no network")
-    return Listing(estate.cluster, joined, evidence, problem)
-
-
-def joins(joined: Joined, network: str) -> bool:
-    """Whether the connection leads to this network."""
-    remote = joined.connection.remote_virtual_network
-    return remote is not None and same_id(remote.id, network)
-
-
-def connected(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+@check("vwan-connection")
+def vwan_connection(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     """A hub connection to one of the cluster's networks."""
     every = hub_connections(estate, policy)
 

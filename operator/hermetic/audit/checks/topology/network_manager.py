@@ -8,9 +8,10 @@ from dataclasses import replace
 from typing import TypeVar
 
 from hermetic.audit import hops
-from hermetic.audit.checks.nsg.verdicts import firewall_looks
+from hermetic.audit.checks.family import check
 from hermetic.audit.checks.topology.locked_node_group import Applied, applied_in_graph, rules_of
 from hermetic.audit.cluster_scope import missing, subnets_of
+from hermetic.audit.egress.firewall import firewall_looks
 from hermetic.audit.egress.prefixes import network as prefix_of
 from hermetic.audit.egress.prefixes import public_part
 from hermetic.audit.egress.subnet_context import surroundings
@@ -40,7 +41,8 @@ NETWORK_TAG = "virtualnetwork"
 INWARD_TAGS = {NETWORK_TAG, "azureloadbalancer"}
 
 
-def connectivity(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
+@check("avnm-connectivity")
+def avnm_connectivity(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
     """A mesh or hub joins networks without any peering that could be seen."""
 
     def judge(network: Seen[VirtualNetwork]) -> Iterator[Judgement]:
@@ -64,7 +66,8 @@ def connectivity(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
     yield from each_network(estate, judge)
 
 
-def admin_rules(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+@check("avnm-admin-rules")
+def avnm_admin_rules(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     """An admin rule that allows is read before every security group."""
 
     def judge(network: Seen[VirtualNetwork]) -> Iterator[Judgement]:

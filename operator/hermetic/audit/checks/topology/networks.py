@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from hermetic.audit.checks.family import check
 from hermetic.audit.cluster_scope import ScopedSubnet, each_subnet
 from hermetic.audit.estate.azure.flow_logs import FlowLog
 from hermetic.audit.estate.azure.vnet import Subnet, VirtualNetwork
@@ -14,7 +15,8 @@ from hermetic.audit.policy import Policy
 from hermetic.audit.reachable_networks import each_network
 
 
-def sharing(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
+@check("subnet-sharing")
+def subnet_sharing(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
     """A shared subnet has neighbours that nobody here decides about."""
 
     def judge(scoped: ScopedSubnet, subnet: Subnet) -> Iterator[Judgement]:
@@ -29,7 +31,8 @@ def sharing(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
     yield from each_subnet(estate, judge)
 
 
-def flow_logs(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
+@check("nsg-flowlogs")
+def nsg_flowlogs(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
     """Without a flow log nobody can say afterwards what left."""
 
     def judge(network: Seen[VirtualNetwork]) -> Iterator[Judgement]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 
 from hermetic.audit import hops
+from hermetic.audit.checks.family import check
 from hermetic.audit.estate.arm_ids import name_of, same_id
 from hermetic.audit.estate.azure.network_members import InhabitedNetwork
 from hermetic.audit.estate.azure.vnet import Peering, VirtualNetwork
@@ -19,7 +20,8 @@ from hermetic.audit.reachable_networks import each_network, each_or_none
 PERMISSION = f"{Peering.TYPE}/read"
 
 
-def any_peering(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+@check("peering-any")
+def peering_any(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     """A connected peering to a network that the policy does not list."""
 
     def judge(network: Seen[VirtualNetwork], peering: Peering) -> Iterator[Judgement]:
@@ -42,7 +44,8 @@ def any_peering(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     yield from _each_peering(estate, judge)
 
 
-def remote_gateway(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
+@check("peering-remote-gateway")
+def peering_remote_gateway(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
     """Using the peer's gateway brings in whatever default route that gateway has learned."""
 
     def judge(network: Seen[VirtualNetwork], peering: Peering) -> Iterator[Judgement]:
@@ -52,7 +55,8 @@ def remote_gateway(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
     yield from _each_peering(estate, judge)
 
 
-def gateway_transit(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
+@check("peering-gateway-transit")
+def peering_gateway_transit(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
     """Lending our gateway to a peer."""
 
     def judge(network: Seen[VirtualNetwork], peering: Peering) -> Iterator[Judgement]:
@@ -62,7 +66,8 @@ def gateway_transit(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
     yield from _each_peering(estate, judge)
 
 
-def forwarded(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
+@check("peering-forwarded")
+def peering_forwarded(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
     """Forwarded traffic, on our side (relays reach us) and on the far one (our packets pass on through)."""
 
     def judge(network: Seen[VirtualNetwork], peering: Peering) -> Iterator[Judgement]:
@@ -87,7 +92,8 @@ def _far_side(estate: Estate, network: Seen[VirtualNetwork], peering: Peering, p
         yield cannot_say(peering.id, "FarSideNotSeen", message, listing)
 
 
-def subnet_scope(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
+@check("peering-subnet-scope")
+def peering_subnet_scope(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
     """A peering of some subnets only: whoever reads whole networks reads it wrong."""
 
     def judge(_network: Seen[VirtualNetwork], peering: Peering) -> Iterator[Judgement]:

@@ -6,9 +6,10 @@ from collections.abc import Iterable, Iterator
 from enum import Enum
 
 from hermetic.audit import hops
-from hermetic.audit.checks.topology.machine_egress import ways_out
-from hermetic.audit.checks.topology.machines import Interface, Machine, machines_of
+from hermetic.audit.checks.family import check
 from hermetic.audit.cluster_scope import ScopedSubnet, peerings_of, subnets_of, whole_or_unknown
+from hermetic.audit.egress.machine_egress import ways_out
+from hermetic.audit.egress.machines import Interface, Machine, machines_of
 from hermetic.audit.egress.nsg_reachability import Direction, Trip, stops_all
 from hermetic.audit.egress.prefixes import networks
 from hermetic.audit.estate.arm_ids import name_of
@@ -29,7 +30,8 @@ class Gate(Enum):
     UNSEEN = "unseen"
 
 
-def pivot(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+@check("vm-pivot")
+def vm_pivot(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     """Every machine in the networks and their peers that is no node of the cluster."""
     machines = machines_of(estate, policy)
     for machine in machines:

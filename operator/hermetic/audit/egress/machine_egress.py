@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TypeVar
 
-from hermetic.audit.checks.topology.machines import Machine
 from hermetic.audit.cluster_scope import is_of_the_cluster, missing, subnets_of
 from hermetic.audit.egress.firewall import declared_addresses, leads_to_the_firewall
+from hermetic.audit.egress.machines import Machine
 from hermetic.audit.egress.methods import (
     by_balancer,
     by_nat_gateway,

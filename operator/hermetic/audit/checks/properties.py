@@ -1,0 +1,45 @@
+"""The check that is most common: one property of a resource must have one value."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from hermetic.audit.estate.observation import Look
+from hermetic.audit.evaluation import Judgement, cannot_say, fails, passes
+from hermetic.audit.hops import Path
+
+Fact = str | bool | None
+Outcome = tuple[str, str]
+"""A reason, and what is said of it; "" says the property and its value."""
+
+
+@dataclass(frozen=True, slots=True)
+class PropertyIs:
+    """That a property has the value that is wanted. `name` is ARM's.
+
+    `absent_means` is what ARM takes an absent one for. A string that is neither of both is `unclear`: ARM's are open,
+    and compared without case.
+    """
+
+    name: str
+    wanted: str | bool
+    absent_means: str | bool
+    fine: Outcome
+    wrong: Outcome
+    unclear: Outcome = ("ValueUnknown", "")
+    paths: tuple[Path, ...] = ()
+
+    def judged(self, resource: str, look: Look, fact: Fact) -> Judgement:
+        """Pass for the wanted value, Fail for the other one, Unknown for any third."""
+        is_absent = fact is None or fact == ""
+        value = _spelt(self.absent_means if fact is None or fact == "" else fact)
+        if value.lower() == _spelt(self.wanted).lower():
+            return passes(resource, self.fine[0], self.fine[1] or f"{self.name} is {value}", look)
+        if isinstance(fact, str) and value.lower() != _spelt(self.absent_means).lower():
+            return cannot_say(resource, self.unclear[0], self.unclear[1] or f"{self.name} {value!r} is not known", look)
+        words = f"{self.name} is {'absent, which means ' if is_absent else ''}{value}"
+        return fails(resource, self.wrong[0], self.wrong[1] or words, look, paths=self.paths)
+
+
+def _spelt(value: str | bool) -> str:
+    return str(value).lower() if isinstance(value, bool) else value

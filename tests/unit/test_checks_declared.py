@@ -1,0 +1,78 @@
+"""How a check is declared: one name for its page, its judge and its id; and the check of a single property."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from types import ModuleType
+
+import pytest
+
+from hermetic.audit.checks import disks
+from hermetic.audit.checks.disks import export
+from hermetic.audit.checks.family import check, family
+from hermetic.audit.checks.properties import Fact, PropertyIs
+from hermetic.audit.estate.estate import Estate
+from hermetic.audit.estate.observation import Seen
+from hermetic.audit.evaluation import Judgement
+from hermetic.audit.findings import Verdict
+from hermetic.audit.hops import INTERNET, path_of
+from hermetic.audit.policy import Policy
+
+PACKAGE = disks.__name__
+LOOK: Seen[ModuleType] = Seen("/cluster", None, (), None)
+
+
+def disk_export(_estate: Estate, _policy: Policy) -> Iterator[Judgement]:
+    """A judge of the name that the check has."""
+    yield from ()
+
+
+def test_a_judge_is_called_as_its_check_is() -> None:
+    with pytest.raises(ValueError, match="the judge of disk-link is called disk_export"):
+        check("disk-link")(disk_export)
+    assert check("disk-export")(disk_export).id == "disk-export"
+
+
+def test_a_page_without_a_judge_stops_the_import() -> None:
+    with pytest.raises(ValueError, match="page or judge is missing for disk-export"):
+        family(PACKAGE, ModuleType("empty"))
+
+
+def test_a_judge_counts_where_it_is_written_and_not_where_it_is_imported() -> None:
+    importing = ModuleType("importing")
+    importing.imported = export.disk_export  # type: ignore[attr-defined]
+    assert [one.page.id for one in family(PACKAGE, export, importing)] == ["disk-export"]
+
+
+def test_a_check_that_is_declared_twice_stops_the_import() -> None:
+    with pytest.raises(ValueError, match="declared twice"):
+        family(PACKAGE, export, export)
+
+
+MODE = PropertyIs(
+    "mode", "Off", absent_means="On", fine=("IsOff", ""), wrong=("IsOn", ""), paths=(path_of("a", INTERNET),)
+)
+FLAG = PropertyIs("flag", wanted=True, absent_means=False, fine=("Set", ""), wrong=("Unset", "not set"))
+
+
+@pytest.mark.parametrize(
+    ("rule", "fact", "verdict", "reason", "message"),
+    [
+        (MODE, "Off", Verdict.PASS, "IsOff", "mode is Off"),
+        (MODE, "oFF", Verdict.PASS, "IsOff", "mode is oFF"),
+        (MODE, "on", Verdict.FAIL, "IsOn", "mode is on"),
+        (MODE, None, Verdict.FAIL, "IsOn", "mode is absent, which means On"),
+        (MODE, "", Verdict.FAIL, "IsOn", "mode is absent, which means On"),
+        (MODE, "Sometimes", Verdict.UNKNOWN, "ValueUnknown", "mode 'Sometimes' is not known"),
+        (MODE, "Off ", Verdict.UNKNOWN, "ValueUnknown", "mode 'Off ' is not known"),
+        (FLAG, True, Verdict.PASS, "Set", "flag is true"),
+        (FLAG, False, Verdict.FAIL, "Unset", "not set"),
+        (FLAG, None, Verdict.FAIL, "Unset", "not set"),
+    ],
+)
+def test_a_property_is_what_is_wanted_or_not_or_not_known(
+    rule: PropertyIs, fact: Fact, verdict: Verdict, reason: str, message: str
+) -> None:
+    judged = rule.judged("/cluster", LOOK, fact)
+    assert (judged.verdict, judged.reason, judged.message) == (verdict, reason, message)
+    assert judged.paths == (rule.paths if verdict is Verdict.FAIL else ())

@@ -72,24 +72,19 @@ ROUTES = (
 # Optional: of the OpenReports project, where the cluster has it.
 CLUSTER_REPORT = Kind("openreports.io", "v1alpha1", "ClusterReport", "clusterreports", namespaced=False)
 
-# What one ModelDeployment owns, in the order in which it is written: what a pod needs stands before the pod.
-CHILDREN = (
-    SERVICE_ACCOUNT,
-    NETWORK_POLICY,
-    PERSISTENT_VOLUME,
-    PERSISTENT_VOLUME_CLAIM,
-    POD_DISRUPTION_BUDGET,
-    SERVICE,
-    DEPLOYMENT,
-)
-
 BY_KIND = {
     kind.kind: kind
     for kind in (
         MODEL_DEPLOYMENT,
         EGRESS_AUDIT,
         EGRESS_ATTESTATION,
-        *CHILDREN,
+        SERVICE_ACCOUNT,
+        NETWORK_POLICY,
+        PERSISTENT_VOLUME,
+        PERSISTENT_VOLUME_CLAIM,
+        POD_DISRUPTION_BUDGET,
+        SERVICE,
+        DEPLOYMENT,
         JOB,
         POD,
         NODE,

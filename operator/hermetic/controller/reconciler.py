@@ -18,11 +18,12 @@ from hermetic.controller.condition_events import announcements
 from hermetic.controller.drift_backoff import Contests
 from hermetic.controller.status_writes import write_status
 from hermetic.errors import ApiRefused, Conflict, HermeticError, NotFound, ServerTrouble, Throttled
-from hermetic.kinds import BY_KIND, DEPLOYMENT, MODEL_DEPLOYMENT, PERSISTENT_VOLUME_CLAIM
+from hermetic.kinds import BY_KIND, MODEL_DEPLOYMENT
 from hermetic.kube.lookup import named
 from hermetic.kube.owners import Key
 from hermetic.kube.recorder import EventRecorder
 from hermetic.kube.store import Store
+from hermetic.objects.children import CHILDREN
 from hermetic.plan.api_rejections import Refusal, refusal
 from hermetic.plan.planning import Change, Condemned, Plan, exposed, is_ours, obstacle, plan
 from hermetic.plan.snapshot import World
@@ -249,13 +250,9 @@ def _read(spec: Mapping[str, Any]) -> ModelDeploymentSpec | str:
 
 
 def _first_wave(changes: Sequence[Change]) -> list[Change]:
-    """What may be written at the same time: all but claim and workload, then the claim, then the workload.
-
-    A claim that is seen before its volume is looked at again only after the fifteen seconds of Kubernetes' own resync.
-    """
-    place = {PERSISTENT_VOLUME_CLAIM.kind: 1, DEPLOYMENT.kind: 2}
-    places = [place.get(change.manifest["kind"], 0) for change in changes]
-    return [change for change, at in zip(changes, places, strict=True) if at == min(places)]
+    """What may be written at the same time: the changes of the earliest wave that has any."""
+    waves = [CHILDREN[change.manifest["kind"]].wave for change in changes]
+    return [change for change, wave in zip(changes, waves, strict=True) if wave == min(waves)]
 
 
 def _urgent(decided: Plan) -> tuple[Condemned, ...]:

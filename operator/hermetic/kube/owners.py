@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from hermetic.kinds import BY_KIND, CHILDREN, MODEL_DEPLOYMENT, PERSISTENT_VOLUME, POD, UNLABELLED_POD, Kind
+from hermetic.kinds import BY_KIND, MODEL_DEPLOYMENT, PERSISTENT_VOLUME, POD, UNLABELLED_POD, Kind
+from hermetic.objects.children import CHILDREN
 from hermetic.objects.names import MANAGED_BY, MODEL_LABEL, NAMESPACE_LABEL
 from hermetic.objects.pod import ENGINE
 
@@ -14,7 +15,7 @@ Name = tuple[str, str]  # (namespace or "", name) of any object
 About = tuple[str, str, str]  # (uid, namespace, name) of what an Event is about
 Manifest = Mapping[str, Any]
 
-CHILD_KINDS = frozenset(kind.kind for kind in CHILDREN)
+CHILD_KINDS = frozenset(CHILDREN)
 PODS = (POD, UNLABELLED_POD)
 DEFAULT_ACCOUNT = "default"
 

@@ -11,7 +11,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from hermetic.kinds import (
-    CHILDREN,
     DEPLOYMENT,
     MODEL_DEPLOYMENT,
     PERSISTENT_VOLUME,
@@ -20,11 +19,12 @@ from hermetic.kinds import (
     Kind,
 )
 from hermetic.kube.metadata import lean_metadata
+from hermetic.objects.children import CHILD_KINDS
 from hermetic.objects.names import MANAGED_BY
 
 Manifest = Mapping[str, Any]
 
-CUT = frozenset({MODEL_DEPLOYMENT, *CHILDREN})
+CUT = frozenset({MODEL_DEPLOYMENT, *CHILD_KINDS})
 LONGEST_ANNOTATION = 1024
 LARGEST_CLAIM = 16 * 2**10  # bytes; what is rendered takes less than one
 KEPT = (

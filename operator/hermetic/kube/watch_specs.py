@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 from hermetic.errors import Forbidden, NotFound
 from hermetic.kinds import (
-    CHILDREN,
     CORE_EVENT,
     EGRESS_ATTESTATION,
     EGRESS_AUDIT,
@@ -24,6 +23,7 @@ from hermetic.kinds import (
 from hermetic.kube.cooperative import cooperatively
 from hermetic.kube.owners import Key
 from hermetic.kube.store import Store
+from hermetic.objects.children import CHILD_KINDS
 from hermetic.objects.names import CHILD_SELECTOR, MANAGED_BY
 from hermetic.ports import KubeApi
 
@@ -54,7 +54,7 @@ class WatchSpec:
 # Children, nodes, Events and what leads to pods; and what people and auditors write, which kopf watches.
 STORE_WATCHES: tuple[WatchSpec, ...] = (
     WatchSpec(NODE),
-    *(WatchSpec(kind, label_selector=CHILD_SELECTOR) for kind in (*CHILDREN, POD) if kind is not SERVICE),
+    *(WatchSpec(kind, label_selector=CHILD_SELECTOR) for kind in (*CHILD_KINDS, POD) if kind is not SERVICE),
     WatchSpec(UNLABELLED_POD, label_selector=UNLABELLED_SELECTOR, field_selector=UNLABELLED_FIELDS),
     WatchSpec(SERVICE, everywhere=True),
     *(WatchSpec(kind, everywhere=True, optional=True) for kind in (ENDPOINT_SLICE, INGRESS, GATEWAY, *ROUTES)),

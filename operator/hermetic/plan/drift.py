@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from hermetic.api.quantities import parse_quantity
+from hermetic.objects.children import CHILDREN
 from hermetic.objects.names import INTENT_ANNOTATION
 from hermetic.plan.field_owners import Step, Steps
 
@@ -25,19 +26,6 @@ WHOLE = frozenset(
     }
 )
 
-# Lists whose items the API server tells apart by these fields, per kind; every other list is one value, to be equal.
-KEYED_LISTS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
-    "Deployment": {
-        "containers": ("name",),
-        "initContainers": ("name",),
-        "env": ("name",),
-        "volumes": ("name",),
-        "volumeMounts": ("mountPath",),
-        "ports": ("containerPort", "protocol"),
-        "topologySpreadConstraints": ("topologyKey", "whenUnsatisfiable"),
-    },
-    "Service": {"ports": ("port", "protocol")},
-}
 QUANTITIES = frozenset({"requests", "limits", "capacity"})
 
 
@@ -116,7 +104,7 @@ def _in_items(wanted: Sequence[Any], found: Any, merged: Mapping[str, str], at: 
 
 def _first_keys(kind: str) -> Mapping[str, str]:
     """The field by which our own items are found again: no two of them share it."""
-    return {name: keys[0] for name, keys in KEYED_LISTS.get(kind, {}).items()}
+    return {name: keys[0] for name, keys in CHILDREN[kind].merge_keys.items()} if kind in CHILDREN else {}
 
 
 def _field(at: Steps) -> str:

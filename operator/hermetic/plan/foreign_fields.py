@@ -11,7 +11,7 @@ from typing import Any
 
 from hermetic.api.public_services import PUBLISHES
 from hermetic.kinds import DEPLOYMENT, SERVICE
-from hermetic.plan.drift import KEYED_LISTS
+from hermetic.objects.children import CHILDREN
 from hermetic.plan.field_owners import Step, Steps, spelled
 
 ANYTHING = object()
@@ -131,7 +131,7 @@ def _added(kind: str, wanted: Any, found: Any, at: Steps) -> Iterator[Steps]:
     elif (
         isinstance(wanted, Sequence)
         and isinstance(found, Sequence)
-        and (by := KEYED_LISTS.get(kind, {}).get(at[-1].field))
+        and (by := CHILDREN[kind].merge_keys.get(at[-1].field))
     ):
         yield from _added_items(kind, by, wanted, found, at)
 

@@ -17,12 +17,12 @@ from hermetic.kinds import (
     MODEL_DEPLOYMENT,
     PERSISTENT_VOLUME,
     PERSISTENT_VOLUME_CLAIM,
-    POD_DISRUPTION_BUDGET,
     SERVICE,
     Kind,
 )
+from hermetic.objects.children import CHILDREN
 from hermetic.objects.names import OWNER_UID_LABEL, TEMPLATE_ANNOTATION, Owner, metadata, template_of, with_intent
-from hermetic.objects.rendering import render, render_walls
+from hermetic.objects.rendering import render, render_isolation
 from hermetic.plan.addresses import public_addresses
 from hermetic.plan.drift import differences, has_drifted, holds_template, intent, is_of_another_intent
 from hermetic.plan.field_owners import spelled, writers
@@ -37,7 +37,6 @@ from hermetic.plan.snapshot import ChildKey, World
 Manifest = Mapping[str, Any]
 
 # What a change of the spec can make superfluous; everything else lives as long as its ModelDeployment.
-DISPENSABLE = frozenset({PERSISTENT_VOLUME_CLAIM.kind, POD_DISRUPTION_BUDGET.kind})
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +138,7 @@ def _around_what_runs(spec: ModelDeploymentSpec, world: World) -> Iterator[Manif
     live = world.child(DEPLOYMENT)
     if live is None or not is_ours(live, world.owner):
         return
-    for manifest in render_walls(world.owner, spec):
+    for manifest in render_isolation(world.owner, spec):
         standing = world.children.get(_key(manifest))
         if standing is not None and not is_ours(standing, world.owner):
             continue
@@ -320,7 +319,7 @@ def _surplus(desired: tuple[Manifest, ...], world: World, *, claims: bool) -> It
     wanted = {_key(manifest) for manifest in desired}
     for key, live in world.children.items():
         gone = live["metadata"].get("deletionTimestamp")
-        if live["kind"] not in DISPENSABLE or key in wanted or gone or not is_ours(live, world.owner):
+        if not CHILDREN[live["kind"]].dispensable or key in wanted or gone or not is_ours(live, world.owner):
             continue
         if live["kind"] != PERSISTENT_VOLUME_CLAIM.kind or (claims and not _may_be_mounted(live, world)):
             yield _condemn(live, "the spec no longer asks for it")

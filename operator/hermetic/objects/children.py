@@ -1,0 +1,104 @@
+"""The table of children: what a ModelDeployment is made of, and how each kind of it is written, compared and removed.
+
+A new child is a builder and a row here, its rights (manifests/rbac, tools/rights.toml) and its tests. Rendering, the
+order of writes, drift, deletion, watches and the tests of permissions read this table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from hermetic.api.modeldeployment import ModelDeploymentSpec
+from hermetic.engines.registry import engine_name, launch, ready_path
+from hermetic.kinds import (
+    DEPLOYMENT,
+    NETWORK_POLICY,
+    PERSISTENT_VOLUME,
+    PERSISTENT_VOLUME_CLAIM,
+    POD_DISRUPTION_BUDGET,
+    SERVICE,
+    SERVICE_ACCOUNT,
+    Kind,
+)
+from hermetic.objects.deployment import deployment
+from hermetic.objects.names import Owner
+from hermetic.objects.network_policy import network_policy
+from hermetic.objects.pod_disruption_budget import pod_disruption_budget
+from hermetic.objects.service import cluster_service, load_balancer_service
+from hermetic.objects.service_account import service_account
+from hermetic.objects.weights_volume import persistent_volume, persistent_volume_claim, share_of
+
+Manifest = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Child:
+    """One kind of child.
+
+    `build`: the manifest for a spec, None where the spec does not ask for one. `wave`: those of one wave are written
+    side by side, and the next wave only when all of an earlier one are there. `keeps_in`: part of what isolates and
+    exposes pods, and built without asking whether the engine can be started. `dispensable`: deleted when the spec no
+    longer asks for it. `merge_keys`: lists whose items the API server tells apart by these fields; every other list
+    is one value.
+    """
+
+    kind: Kind
+    build: Callable[[Owner, ModelDeploymentSpec], Manifest | None]
+    wave: int = 0
+    keeps_in: bool = False
+    dispensable: bool = False
+    merge_keys: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+
+def _volume(owner: Owner, spec: ModelDeploymentSpec) -> Manifest | None:
+    share = share_of(spec.weights)
+    return None if share is None else persistent_volume(owner, engine_name(spec), share)
+
+
+def _claim(owner: Owner, spec: ModelDeploymentSpec) -> Manifest | None:
+    share = share_of(spec.weights)
+    return None if share is None else persistent_volume_claim(owner, engine_name(spec), share)
+
+
+def _disruption_budget(owner: Owner, spec: ModelDeploymentSpec) -> Manifest | None:
+    return pod_disruption_budget(owner, engine_name(spec)) if spec.replicas > 1 else None
+
+
+def _service(owner: Owner, spec: ModelDeploymentSpec) -> Manifest:
+    engine, balancer = engine_name(spec), spec.endpoint.internal_load_balancer
+    if balancer is None:
+        return cluster_service(owner, engine, spec.endpoint)
+    return load_balancer_service(owner, engine, spec.endpoint, balancer, health_path=ready_path(spec))
+
+
+TABLE: tuple[Child, ...] = (
+    Child(SERVICE_ACCOUNT, lambda owner, spec: service_account(owner, engine_name(spec)), keeps_in=True),
+    Child(NETWORK_POLICY, lambda owner, spec: network_policy(owner, engine_name(spec), spec.endpoint), keeps_in=True),
+    Child(PERSISTENT_VOLUME, _volume),
+    # A claim that is seen before its volume is tried again only after the fifteen seconds of Kubernetes' own resync.
+    Child(PERSISTENT_VOLUME_CLAIM, _claim, wave=1, dispensable=True),
+    Child(POD_DISRUPTION_BUDGET, _disruption_budget, dispensable=True),
+    Child(SERVICE, _service, keeps_in=True, merge_keys={"ports": ("port", "protocol")}),
+    Child(
+        DEPLOYMENT,
+        lambda owner, spec: deployment(owner, spec, launch(spec)),
+        wave=2,
+        merge_keys={
+            "containers": ("name",),
+            "initContainers": ("name",),
+            "env": ("name",),
+            "volumes": ("name",),
+            "volumeMounts": ("mountPath",),
+            "ports": ("containerPort", "protocol"),
+            "topologySpreadConstraints": ("topologyKey", "whenUnsatisfiable"),
+        },
+    ),
+)
+"""In the order in which they are printed."""
+
+CHILDREN: Mapping[str, Child] = {each.kind.kind: each for each in TABLE}
+"""By the name of their kind."""
+
+CHILD_KINDS: tuple[Kind, ...] = tuple(each.kind for each in TABLE)

@@ -1,0 +1,40 @@
+"""The table of children agrees with what else must know each of them."""
+
+from __future__ import annotations
+
+import pytest
+
+from hermetic.kinds import BY_KIND
+from hermetic.objects.children import CHILD_KINDS, CHILDREN, TABLE, Child
+from hermetic.objects.rendering import render, render_isolation
+from tests.renderings import RENDERINGS
+from tests.worlds import owner_of, spec_of
+
+
+@pytest.mark.parametrize("shape", RENDERINGS)
+def test_everything_that_is_rendered_is_in_the_table_and_in_its_order(shape: str) -> None:
+    kinds = [each["kind"] for each in render(owner_of(RENDERINGS[shape]), spec_of(RENDERINGS[shape]))]
+    assert kinds == [kind.kind for kind in CHILD_KINDS if kind.kind in kinds]
+    assert len(kinds) == len(set(kinds))
+
+
+@pytest.mark.parametrize("shape", RENDERINGS)
+def test_what_isolates_is_the_same_with_and_without_the_rest(shape: str) -> None:
+    spec = spec_of(RENDERINGS[shape])
+    alone = render_isolation(owner_of(RENDERINGS[shape]), spec)
+    assert [each["kind"] for each in alone] == ["ServiceAccount", "NetworkPolicy", "Service"]
+    assert all(each in render(owner_of(RENDERINGS[shape]), spec) for each in alone)
+
+
+def test_pods_come_after_everything_that_they_need() -> None:
+    last = max(TABLE, key=lambda child: child.wave)
+    assert last is CHILDREN["Deployment"]
+    assert [child.kind.kind for child in TABLE if child.wave == last.wave] == ["Deployment"]
+    assert CHILDREN["PersistentVolume"].wave < CHILDREN["PersistentVolumeClaim"].wave
+
+
+@pytest.mark.parametrize("child", TABLE, ids=lambda child: child.kind.kind)
+def test_what_isolates_is_never_deleted_for_a_change_of_the_spec(child: Child) -> None:
+    assert BY_KIND[child.kind.kind] is child.kind
+    assert not (child.keeps_in and child.dispensable)
+    assert not child.keeps_in or child.wave == 0

@@ -5,12 +5,14 @@ from __future__ import annotations
 from testbed.installation import CONFIGURATION
 from tests.scenarios import (
     NIM_IMAGE,
+    SGLANG_IMAGE,
     VLLM_IMAGE,
     Manifest,
     a_baked_model,
     a_nim_model,
     a_share_model,
     an_image_volume_model,
+    an_sglang_model,
     changed,
 )
 
@@ -128,6 +130,30 @@ def a_guarded_nim() -> Manifest:
     return changed(a_nim_model("nim-guarded"), engine={"nim": nim}, endpoint=endpoint)
 
 
+def a_guarded_sglang() -> Manifest:
+    """Every optional part of an SGLang deployment, over HTTPS to holders of a key."""
+    sglang = {
+        "image": SGLANG_IMAGE,
+        "version": "0.5.23",
+        "maxModelLength": 32768,
+        "memFractionStaticPercent": 85,
+        "kvCacheDtype": "fp8_e4m3",
+        "tensorParallelSize": 2,
+        "pipelineParallelSize": 2,
+        "extraArgs": ["--chunked-prefill-size", "4096", "--log-requests"],
+        "extraEnv": [{"name": "SGLANG_LOG_MS", "value": "1"}],
+    }
+    endpoint = {
+        "port": 8443,
+        "internalLoadBalancer": {},
+        "tls": {"secretName": "sglang-tls"},
+        "apiKey": {"secretName": "sglang-key", "key": "token"},
+    }
+    return an_sglang_model(
+        "sglang-guarded", engine={"sglang": sglang}, accelerator={"count": 4}, drainSeconds=60, endpoint=endpoint
+    )
+
+
 def from_another_nfs_server() -> Manifest:
     """Any NFS server, through its own CSI driver."""
     nfs = {"server": "nfs.contoso.internal", "path": "/export/models", "folder": "phi-4"}
@@ -151,6 +177,8 @@ RENDERINGS: dict[str, Manifest] = {
     "nim-model-store": a_nim_model(),
     "nim-profile": from_a_nim_cache(),
     "nim-guarded": a_guarded_nim(),
+    "sglang": an_sglang_model(),
+    "sglang-guarded": a_guarded_sglang(),
     "baked-image": a_baked_model(),
     "image-volume": an_image_volume_model(),
     "mig-slice": on_a_slice(),

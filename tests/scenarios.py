@@ -11,6 +11,7 @@ Manifest = dict[str, Any]
 DIGEST = "3f1c" * 16
 VLLM_IMAGE = f"contoso.azurecr.io/vllm/vllm-openai@sha256:{DIGEST}"
 BAKED_IMAGE = f"contoso.azurecr.io/models/phi-4-vllm@sha256:{DIGEST}"
+SGLANG_IMAGE = f"contoso.azurecr.io/lmsysorg/sglang@sha256:{DIGEST}"
 NIM_IMAGE = f"contoso.azurecr.io/nim/meta/llama-3.1-8b-instruct@sha256:{DIGEST}"
 CLUSTER = (
     "/subscriptions/00000000-0000-0000-0000-000000000001/resourceGroups/rg-gpu"
@@ -40,6 +41,11 @@ def a_nim_model(name: str = "nim", **spec: Any) -> Manifest:
         weights={"azureFiles": {"account": "contosomodels", "share": "nim", "folder": "store/llama-3-1-8b"}},
         **spec,
     )
+
+
+def an_sglang_model(name: str = "sglang", **spec: Any) -> Manifest:
+    """SGLang on a folder of a share."""
+    return a_share_model(name, **{"engine": {"sglang": {"image": SGLANG_IMAGE, "version": "0.5.23"}}, **spec})
 
 
 def a_baked_model(name: str = "phi", **spec: Any) -> Manifest:

@@ -1,4 +1,4 @@
-"""Source distributions of vLLM from the package index that pip is configured with.
+"""Distributions of engines from the package index that pip is configured with.
 
 The index is read by the simple repository API, as JSON or, where a mirror only speaks that, as HTML.
 """
@@ -19,9 +19,7 @@ from pathlib import Path
 from typing import IO
 from urllib.parse import urldefrag, urljoin
 
-PROJECT = "vllm"
 ACCEPT = "application/vnd.pypi.simple.v1+json, text/html;q=0.5"
-RELEASE = re.compile(r"vllm-(\d+)\.(\d+)\.(\d+)\.tar\.gz")
 CHUNK = 1 << 20
 
 
@@ -30,8 +28,19 @@ class IndexTrouble(Exception):
 
 
 @dataclass(frozen=True)
+class Project:
+    """A package of the index, and the one file of each release to read: groups 1 to 3 are X, Y and Z."""
+
+    name: str
+    file: re.Pattern[str]
+
+
+VLLM = Project("vllm", re.compile(r"vllm-(\d+)\.(\d+)\.(\d+)\.tar\.gz"))
+
+
+@dataclass(frozen=True)
 class SourceDistribution:
-    """One released vllm-X.Y.Z.tar.gz of the index; pre-releases and yanked files never become one."""
+    """One released file of the index; pre-releases and yanked files never become one."""
 
     version: tuple[int, int, int]
     url: str
@@ -78,13 +87,13 @@ def configured_index() -> Index:
     return Index(str(options.index_url), options.cert or None)
 
 
-def source_distributions(index: Index) -> list[SourceDistribution]:
-    """Every released source distribution the index offers, oldest first."""
-    page = index.url.rstrip("/") + f"/{PROJECT}/"
+def source_distributions(index: Index, project: Project = VLLM) -> list[SourceDistribution]:
+    """Every released distribution the index offers, oldest first."""
+    page = index.url.rstrip("/") + f"/{project.name}/"
     with index.open(page) as answer:
         body = answer.read()
     links = _json_links(body) if body.lstrip().startswith(b"{") else _html_links(body)
-    found = (_as_release(urljoin(page, url), sha256) for url, sha256 in links)
+    found = (_as_release(project, urljoin(page, url), sha256) for url, sha256 in links)
     return sorted((release for release in found if release), key=lambda release: release.version)
 
 
@@ -109,8 +118,8 @@ def _html_links(body: bytes) -> Iterator[tuple[str, str]]:
             yield url, fragment.removeprefix("sha256=") if fragment.startswith("sha256=") else ""
 
 
-def _as_release(url: str, sha256: str) -> SourceDistribution | None:
-    match = RELEASE.fullmatch(url.rsplit("/", 1)[-1])
+def _as_release(project: Project, url: str, sha256: str) -> SourceDistribution | None:
+    match = project.file.fullmatch(url.rsplit("/", 1)[-1])
     if match is None or not sha256:
         return None
     major, minor, patch = (int(part) for part in match.groups())
@@ -122,7 +131,7 @@ def choose(offered: list[SourceDistribution], wanted: str) -> SourceDistribution
     matching = [release for release in offered if wanted in {release.name, release.minor}]
     if not matching:
         newest = ", ".join(release.name for release in offered[-5:])
-        raise IndexTrouble(f"the package index has no source distribution of vLLM {wanted}; its newest are {newest}")
+        raise IndexTrouble(f"the package index has no distribution of {wanted} to read; its newest are {newest}")
     return matching[-1]
 
 
@@ -134,11 +143,11 @@ def cache_folder() -> Path:
 
 def fetch(index: Index, release: SourceDistribution) -> Path:
     """The archive on disk, its SHA-256 equal to the one the index states; about 44 MB the first time."""
-    archive = cache_folder() / f"{PROJECT}-{release.name}.tar.gz"
+    archive = cache_folder() / release.url.rsplit("/", 1)[-1]
     if archive.exists() and _sha256(archive) == release.sha256:
         return archive
     archive.parent.mkdir(parents=True, exist_ok=True)
-    partial = archive.with_suffix(f".{os.getpid()}.partial")
+    partial = archive.with_name(f"{archive.name}.{os.getpid()}.partial")
     print(f"downloading {archive.name}", file=sys.stderr)
     with index.open(release.url) as answer, partial.open("wb") as file:
         while chunk := answer.read(CHUNK):

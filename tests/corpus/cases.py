@@ -56,6 +56,6 @@ CIDR = "must be a CIDR without host bits, such as '10.0.0.0/8'; the whole intern
 NAME = "must be 1 to 46 lower-case letters, digits or '-', starting with a letter"
 GPUS = "must equal `engine.vllm.tensorParallelSize` times `pipelineParallelSize`"
 ONE_SOURCE = "must set exactly one of `azureFiles`, `nfs`, `persistentVolumeClaim`, `bakedImage`, `imageVolume`"
-ONE_ENGINE = "must set exactly one of `vllm`, `nim`"
+ONE_ENGINE = "must set exactly one of `vllm`, `nim`, `sglang`"
 UNKNOWN = {"says": "is not a field of this object", "server_says": "unknown field"}
 REQUIRED = {"says": "is required", "server_says": "Required value"}

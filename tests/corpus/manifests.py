@@ -10,6 +10,7 @@ Manifest = dict[str, Any]
 
 DIGEST = "sha256:" + "3f1c" * 16
 VLLM_IMAGE = f"contoso.azurecr.io/vllm/vllm-openai@{DIGEST}"
+SGLANG_IMAGE = f"contoso.azurecr.io/lmsysorg/sglang@{DIGEST}"
 NIM_IMAGE = f"contoso.azurecr.io/nim/meta/llama-3.1-8b-instruct@{DIGEST}"
 ABSENT: Any = object()
 
@@ -116,6 +117,28 @@ def nim_with_profile() -> Manifest:
     )
 
 
+def sglang_with_everything_said() -> Manifest:
+    return changed(
+        vllm_on_azure_files(),
+        {
+            "spec.engine": {
+                "sglang": {
+                    "image": SGLANG_IMAGE,
+                    "version": "0.5.23.post1",
+                    "maxModelLength": 8192,
+                    "memFractionStaticPercent": 85,
+                    "kvCacheDtype": "fp8_e4m3",
+                    "tensorParallelSize": 1,
+                    "pipelineParallelSize": 1,
+                    "extraArgs": ["--log-requests", "--ep=1", "--stream-interval", "4"],
+                    "extraEnv": [{"name": "SGLANG_LOG_MS", "value": "1"}],
+                }
+            },
+            "spec.endpoint.apiKey": {"secretName": "key"},
+        },
+    )
+
+
 def vllm_on_nfs() -> Manifest:
     return changed(
         vllm_on_azure_files(),
@@ -140,6 +163,7 @@ BASES = (
     vllm_with_everything_said,
     nim_on_azure_files,
     nim_with_profile,
+    sglang_with_everything_said,
     vllm_on_nfs,
     baked_image,
     image_volume,

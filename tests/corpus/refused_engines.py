@@ -3,7 +3,14 @@
 from __future__ import annotations
 
 from tests.corpus.cases import PINNED, RESERVED_FLAG, RESERVED_KEY, RESERVED_VARIABLE, UNKNOWN, VLLM, Invalid, case
-from tests.corpus.manifests import DIGEST, VLLM_IMAGE, changed, nim_on_azure_files, vllm_on_azure_files
+from tests.corpus.manifests import (
+    DIGEST,
+    VLLM_IMAGE,
+    changed,
+    nim_on_azure_files,
+    sglang_with_everything_said,
+    vllm_on_azure_files,
+)
 
 _WITH_ARGUMENT = changed(vllm_on_azure_files(), {f"{VLLM}.extraArgs": ["--seed=1"]})
 _WITH_VARIABLE = changed(vllm_on_azure_files(), {f"{VLLM}.extraEnv": [{"name": "A", "value": ""}]})
@@ -105,6 +112,53 @@ ARGUMENTS = (
         "must be a string",
         server_says="must be of type string",
         blames=f"{VLLM}.extraArgs[0]",
+    ),
+    *(
+        case(
+            f"SGLang argument {argument!r}",
+            "spec.engine.sglang.extraArgs",
+            [argument],
+            RESERVED_FLAG,
+            base=sglang_with_everything_said(),
+            blames="spec.engine.sglang.extraArgs[0]",
+            rows=(16,),
+            prints=argument,
+        )
+        for argument in (
+            "--host=0.0.0.0",
+            "--tokenizer-worker-num=2",
+            "--admin-api-key=known",
+            "--trust_remote",
+            "--custom-w",
+            "--enable-lora",
+            "--disaggregation-m=prefill",
+            "--dist-init-addr=10.0.0.1:5000",
+            "--nccl-p",
+            "--hicache-storage-backend=mooncake",
+            "--log-requests-target",
+        )
+    ),
+    case(
+        "SGLang name with a colon",
+        "spec.model.name",
+        "llama:adapter",
+        "`model.name` must not hold ':' with engine `sglang`",
+        base=sglang_with_everything_said(),
+        prints="llama:adapter",
+    ),
+    case(
+        "SGLang GPUs",
+        "spec.accelerator.count",
+        3,
+        "must equal `engine.sglang.tensorParallelSize` times `pipelineParallelSize`",
+        base=sglang_with_everything_said(),
+    ),
+    case(
+        "SGLang version",
+        "spec.engine.sglang.version",
+        "latest",
+        "must be an SGLang release such as '0.5.23'",
+        base=sglang_with_everything_said(),
     ),
     case(
         "NIM argument reserved",

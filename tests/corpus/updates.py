@@ -37,7 +37,8 @@ FORBIDDEN_UPDATES = (
         "vLLM to NIM",
         {"spec.engine": {"nim": {"image": NIM_IMAGE, "line": "2.1"}}},
         path="spec.engine",
-        says="from `vllm` to `nim`: the choice among `vllm`, `nim` is immutable; delete the object and create it anew",
+        says="from `vllm` to `nim`: the choice among `vllm`, `nim`, `sglang` is immutable; delete the object and "
+        "create it anew",
     ),
     _update(
         "Azure Files to a claim",

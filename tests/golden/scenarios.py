@@ -21,6 +21,8 @@ SCENARIOS = {
         "tls-and-api-key",
         "nim-model-store",
         "nim-profile",
+        "sglang",
+        "sglang-guarded",
         "baked-image",
         "image-volume",
         "mig-slice",

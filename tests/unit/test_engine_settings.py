@@ -9,7 +9,7 @@ import pytest
 from pydantic import ValidationError
 
 from hermetic.api.configuration import Configuration
-from hermetic.api.engine import EnvironmentVariable
+from hermetic.api.engine_variables import EnvironmentVariable
 from hermetic.api.modeldeployment import ModelDeploymentSpec
 from hermetic.api.reasons import Reason
 from hermetic.api.reserved_flags import reserved_variable

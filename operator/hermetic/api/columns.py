@@ -38,7 +38,7 @@ _MESSAGE = Column("Message", _condition("Ready", "message"), "Why, in one senten
 _AGE = Column("Age", ".metadata.creationTimestamp", "Time since the object was created.", kind="date")
 
 DEPLOYMENT_COLUMNS = (
-    Column("Engine", ".status.plan.engine", "Inference engine: vLLM or NIM."),
+    Column("Engine", ".status.plan.engine", "Inference engine: vLLM, NIM or SGLang."),
     Column("Model", ".spec.model.name", "Name that clients send in requests."),
     _READY,
     _REASON,

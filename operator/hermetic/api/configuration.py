@@ -118,7 +118,7 @@ class AllowedEngineSettings(ApiModel):
     )
 
     engine: Member
-    """Engine that they are for: vllm or nim."""
+    """Engine that they are for: vllm, nim or sglang."""
     variables: Annotated[
         list[
             Annotated[

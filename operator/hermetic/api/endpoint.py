@@ -95,9 +95,9 @@ class Endpoint(ApiModel):
     tls: Tls | None = None
     """Serve HTTPS. Default: HTTP."""
     api_key: ApiKey | None = None
-    """Ask for an API key (vLLM only: a NIM checks none). It guards /v1, /v2 and /inference. Other
-    paths answer without it, '/invocations' (inference) among them: docs/security.md lists them, and `allowedClients`
-    says who can connect. Default: none."""
+    """Ask for an API key (vLLM and SGLang; a NIM checks none). With vLLM it guards /v1, /v2 and /inference. Other
+    paths answer without it, '/invocations' (inference) among them: docs/security.md lists them for each engine, and
+    `allowedClients` says who can connect. Default: none."""
 
 
 ClientSelector.model_rebuild()

@@ -1,4 +1,4 @@
-"""`spec.engine`: vLLM or NVIDIA NIM, and how each is tuned."""
+"""`spec.engine`: the engines, and how vLLM and NVIDIA NIM are tuned."""
 
 from __future__ import annotations
 
@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, get_args
 
 from pydantic import Field, StringConstraints
 
+from hermetic.api.engine_sglang import Sglang
+from hermetic.api.engine_variables import Environment
 from hermetic.api.field_types import AbsolutePath, PinnedImage, list_of, matches
 from hermetic.api.reserved_flags import (
     NO_CONTROL_CHARACTER,
     NO_RESERVED_FLAG,
     NO_RESERVED_KEY,
-    NO_RESERVED_VARIABLE,
     NO_URL,
 )
 from hermetic.api.rules import ApiModel, Rule, exactly_one, member_is_immutable
@@ -30,28 +31,7 @@ Argument = Annotated[
 Arguments = Annotated[list[Argument], Field(max_length=64), list_of("atomic")]
 
 
-class EnvironmentVariable(ApiModel):
-    """One literal variable for the engine's container."""
-
-    name: Annotated[
-        str,
-        StringConstraints(min_length=1, max_length=128),
-        matches(
-            r"^[A-Za-z_][A-Za-z0-9_]*$", "must be a C identifier: letters, digits and '_', not starting with a digit"
-        ),
-        NO_RESERVED_VARIABLE,
-    ]
-    """Name of the variable. It must be on the reviewed list of the engine, or allowed by the operator's configuration;
-    names that carry credentials, proxies or offline switches are refused in any case."""
-    value: Annotated[str, StringConstraints(max_length=4096), NO_URL, NO_CONTROL_CHARACTER] = ""
-    """Literal value, at most 4096 characters: no address, and a path only where the variable is for one. Everybody who
-    may read the object can read it: no secrets. Default: empty."""
-
-
-Environment = Annotated[list[EnvironmentVariable], Field(max_length=64), list_of("map", "name")]
-
-
-Member = Literal["vllm", "nim"]
+Member = Literal["vllm", "nim", "sglang"]
 """The fields of `spec.engine`, of which exactly one is set."""
 MEMBERS: tuple[Member, ...] = get_args(Member)
 
@@ -135,13 +115,13 @@ class Nim(ApiModel):
     SPEC_RULES: ClassVar[tuple[Rule, ...]] = (
         Rule(
             cel="!(has(self.endpoint.apiKey) && has(self.engine.nim))",
-            message="`endpoint.apiKey` needs engine `vllm`: a NIM does not check API keys",
+            message="`endpoint.apiKey` needs engine `vllm` or `sglang`: a NIM does not check API keys",
             holds=lambda spec: spec.endpoint.api_key is None or spec.engine.nim is None,
             field=".endpoint.apiKey",
         ),
         Rule(
             cel="!has(self.model.aliases) || self.model.aliases.size() == 0 || has(self.engine.vllm)",
-            message="`model.aliases` needs engine `vllm`: a NIM serves one name",
+            message="`model.aliases` needs engine `vllm`: the others serve one name",
             holds=lambda spec: not spec.model.aliases or spec.engine.vllm is not None,
             field=".model.aliases",
         ),
@@ -196,7 +176,7 @@ class Engine(ApiModel):
     """Exactly one inference engine."""
 
     RULES = (exactly_one(*MEMBERS), member_is_immutable(*MEMBERS))
-    SPEC_RULES: ClassVar[tuple[Rule, ...]] = (*Vllm.SPEC_RULES, *Nim.SPEC_RULES)
+    SPEC_RULES: ClassVar[tuple[Rule, ...]] = (*Vllm.SPEC_RULES, *Nim.SPEC_RULES, *Sglang.SPEC_RULES)
     """What the engines ask of the other parts of `spec`: rules of the whole of it."""
 
     vllm: Vllm | None = None
@@ -207,6 +187,10 @@ class Engine(ApiModel):
     """Serve with an NVIDIA NIM for large language models.
 
     nim: {image: contoso.azurecr.io/nim/llama@sha256:…, line: "2.1"}"""
+    sglang: Sglang | None = None
+    """Serve with SGLang's OpenAI-compatible server.
+
+    sglang: {image: contoso.azurecr.io/lmsysorg/sglang@sha256:…, version: "0.5.23"}"""
 
     @property
     def member(self) -> Member:
@@ -214,7 +198,7 @@ class Engine(ApiModel):
         return next(member for member in MEMBERS if getattr(self, member) is not None)
 
     @property
-    def chosen(self) -> Vllm | Nim:
+    def chosen(self) -> Vllm | Nim | Sglang:
         """What it says."""
-        chosen: Vllm | Nim = getattr(self, self.member)
+        chosen: Vllm | Nim | Sglang = getattr(self, self.member)
         return chosen

@@ -140,7 +140,7 @@ class ModelDeploymentSpec(ApiModel):
 
     model: {name: meta/llama-3.1-8b-instruct}"""
     engine: Engine
-    """The inference engine: exactly one of vllm and nim. The choice is immutable."""
+    """The inference engine: exactly one of vllm, nim and sglang. The choice is immutable."""
     weights: Weights
     """Where the staged weights are read from: exactly one source. The kind of source is immutable."""
     accelerator: Accelerator = Accelerator()
@@ -184,7 +184,7 @@ class PlanStatus(ApiModel):
     """What Hermetic decided from the spec."""
 
     engine: Annotated[str, StringConstraints(max_length=16)]
-    """Engine as people write it: 'vLLM' or 'NIM'."""
+    """Engine as people write it: 'vLLM', 'NIM' or 'SGLang'."""
     tensor_parallel_size: Annotated[int, Field(ge=1)]
     """GPUs that share each layer."""
     startup_budget_seconds: Annotated[int, Field(ge=1)]
@@ -211,7 +211,7 @@ class ModelDeploymentStatus(ApiModel):
 
 
 class ModelDeployment(ApiModel):
-    """One model, served by vLLM or NVIDIA NIM behind a private address, from weights that were staged beforehand."""
+    """One model behind a private address, served by vLLM, SGLang or NVIDIA NIM from weights that were staged before."""
 
     RULES = (NAME_RULE,)
 

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 
 from hermetic.api.field_types import CONTROL_CHARACTER
 from hermetic.api.rules import Rule
 
-_OURS = "rendered by Hermetic from the spec"
-_OUT = "would let the pod fetch from outside or run code from outside the image"
-_CODE = "would run code that lies beside the weights; code comes in the image"
-_OPEN = "would open a second way into the pod"
+OURS = "rendered by Hermetic from the spec"
+OUT = "would let the pod fetch from outside or run code from outside the image"
+CODE = "would run code that lies beside the weights; code comes in the image"
+OPEN = "would open a second way into the pod"
 
 # vLLM flags. argparse accepts any unambiguous prefix, so prefixes of these are refused as well.
 VLLM_FLAGS: dict[str, str] = {
-    "--model": _OURS,
-    "--served-model-name": _OURS,
-    "--host": _OURS,
-    "--port": _OURS,
+    "--model": OURS,
+    "--served-model-name": OURS,
+    "--host": OURS,
+    "--port": OURS,
     "--max-model-len": "set spec.engine.vllm.maxModelLength",
     "--gpu-memory-utilization": "set spec.engine.vllm.gpuMemoryUtilizationPercent",
     "--device-memory-utilization": "set spec.engine.vllm.gpuMemoryUtilizationPercent",
@@ -31,48 +33,48 @@ VLLM_FLAGS: dict[str, str] = {
     "--ssl-ca-certs": "set spec.endpoint.tls",
     "--ssl-cert-reqs": "set spec.endpoint.tls",
     "--ssl-ciphers": "set spec.endpoint.tls",
-    "--enable-ssl-refresh": _OURS,
-    "--disable-ssl-refresh": _OURS,
-    "--no-enable-ssl-refresh": _OURS,
+    "--enable-ssl-refresh": OURS,
+    "--disable-ssl-refresh": OURS,
+    "--no-enable-ssl-refresh": OURS,
     "--allowed-media-domains": "media from URLs is refused in a sealed cluster; send data: URLs",
-    "--allowed-local-media-path": _OUT,
-    "--enable-offline-docs": _OURS,
-    "--disable-offline-docs": _OURS,
-    "--no-enable-offline-docs": _OURS,
+    "--allowed-local-media-path": OUT,
+    "--enable-offline-docs": OURS,
+    "--disable-offline-docs": OURS,
+    "--no-enable-offline-docs": OURS,
     "--config": "would bring in flags that nobody checked",
-    "--config-format": _OUT,
-    "--download-dir": _OUT,
-    "--hf-token": _OUT,
-    "--hf-config-path": _OUT,
-    "--revision": _OUT,
-    "--code-revision": _OUT,
-    "--tokenizer-revision": _OUT,
+    "--config-format": OUT,
+    "--download-dir": OUT,
+    "--hf-token": OUT,
+    "--hf-config-path": OUT,
+    "--revision": OUT,
+    "--code-revision": OUT,
+    "--tokenizer-revision": OUT,
     "--trust-remote-code": "code comes in the image, never with the weights",
-    "--tool-server": _OUT,
-    "--middleware": _OUT,
-    "--worker-cls": _OUT,
-    "--worker-extension-cls": _OUT,
-    "--scheduler-cls": _OUT,
-    "--model-class-overrides": _OUT,
+    "--tool-server": OUT,
+    "--middleware": OUT,
+    "--worker-cls": OUT,
+    "--worker-extension-cls": OUT,
+    "--scheduler-cls": OUT,
+    "--model-class-overrides": OUT,
     "--log-config-file": "a logging configuration may name any code to run; set VLLM_LOGGING_LEVEL in extraEnv",
     "--logging-config": "a logging configuration may name any code to run; set VLLM_LOGGING_LEVEL in extraEnv",
-    "--logits-processors": _OUT,
-    "--tool-parser-plugin": _OUT,
-    "--reasoning-parser-plugin": _OUT,
-    "--io-processor-plugin": _OUT,
-    "--otlp-traces-endpoint": _OUT,
-    "--collect-detailed-traces": _OUT,
-    "--grpc": _OPEN,
-    "--uds": _OPEN,
-    "--headless": _OPEN,
-    "--nnodes": _OPEN,
-    "--node-rank": _OPEN,
-    "--master-addr": _OPEN,
-    "--master-port": _OPEN,
-    "--data-parallel-address": _OPEN,
-    "--kv-transfer-config": _OPEN,
-    "--ec-transfer-config": _OPEN,
-    "--kv-events-config": _OPEN,
+    "--logits-processors": OUT,
+    "--tool-parser-plugin": OUT,
+    "--reasoning-parser-plugin": OUT,
+    "--io-processor-plugin": OUT,
+    "--otlp-traces-endpoint": OUT,
+    "--collect-detailed-traces": OUT,
+    "--grpc": OPEN,
+    "--uds": OPEN,
+    "--headless": OPEN,
+    "--nnodes": OPEN,
+    "--node-rank": OPEN,
+    "--master-addr": OPEN,
+    "--master-port": OPEN,
+    "--data-parallel-address": OPEN,
+    "--kv-transfer-config": OPEN,
+    "--ec-transfer-config": OPEN,
+    "--kv-events-config": OPEN,
 }
 # Keys of JSON values that load code or call out, for `--flag '{"key": ...}'` and for `--flag.key ...`.
 _KEYS = r"(plugin|code[-_]revision|trust[-_]remote[-_]code|otlp[-_]traces[-_]endpoint)"
@@ -106,41 +108,46 @@ NOT_AN_ABBREVIATION: tuple[str, ...] = ("--reasoning-parser", "--tokenizer")
 
 ENVIRONMENT: dict[str, str] = {
     **dict.fromkeys(
-        ("HF_TOKEN", "HUGGING_FACE_HUB_TOKEN", "NGC_API_KEY", "NGC_CLI_API_KEY", "MODELSCOPE_API_TOKEN"), _OUT
+        ("HF_TOKEN", "HUGGING_FACE_HUB_TOKEN", "NGC_API_KEY", "NGC_CLI_API_KEY", "MODELSCOPE_API_TOKEN"), OUT
     ),
-    **dict.fromkeys(("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY"), _OUT),
-    **dict.fromkeys(("http_proxy", "https_proxy", "all_proxy", "no_proxy"), _OUT),
-    **dict.fromkeys(("HF_ENDPOINT", "HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE", "HF_DATASETS_OFFLINE"), _OURS),
-    **dict.fromkeys(("HF_HUB_DISABLE_TELEMETRY", "HF_HUB_DISABLE_XET", "HF_HOME", "HF_HUB_CACHE"), _OURS),
-    **dict.fromkeys(("HF_MODULES_CACHE", "TRANSFORMERS_CACHE"), _OURS),
-    **dict.fromkeys(("VLLM_NO_USAGE_STATS", "DO_NOT_TRACK", "VLLM_DO_NOT_TRACK", "VLLM_USAGE_STATS_SERVER"), _OURS),
-    **dict.fromkeys(("FLASHINFER_NO_DOWNLOAD", "VLLM_MEDIA_URL_ALLOW_REDIRECTS", "VLLM_HOST_IP", "VLLM_PORT"), _OURS),
-    **dict.fromkeys(("VLLM_ENGINE_READY_TIMEOUT_S", "VLLM_CACHE_ROOT", "VLLM_CONFIG_ROOT", "VLLM_API_KEY"), _OURS),
-    **dict.fromkeys(("HOME", "USER", "LOGNAME", "TMPDIR", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "PATH"), _OURS),
-    **dict.fromkeys(("TRITON_CACHE_DIR", "FLASHINFER_WORKSPACE_BASE", "DG_JIT_CACHE_DIR", "CUDA_CACHE_PATH"), _OURS),
-    **dict.fromkeys(("NUMBA_CACHE_DIR", "OUTLINES_CACHE_DIR", "TORCHINDUCTOR_CACHE_DIR"), _OURS),
-    **dict.fromkeys(("VLLM_SERVER_DEV_MODE", "VLLM_ALLOW_RUNTIME_LORA_UPDATING", "VLLM_PLUGINS"), _OPEN),
-    **dict.fromkeys(("VLLM_ALLOW_INSECURE_SERIALIZATION", "VLLM_ALLOW_LONG_MAX_MODEL_LEN"), _OPEN),
-    **dict.fromkeys(("VLLM_USE_MODELSCOPE", "VLLM_LORA_RESOLVER_HF_REPO_LIST", "VLLM_RPC_BASE_PATH"), _OUT),
-    "FLASHINFER_CUBINS_REPOSITORY": _OURS,
-    **dict.fromkeys(("SAGEMAKER_MODEL_PATH", "CUSTOM_SCRIPT_FILENAME", "VLLM_LOGGING_CONFIG_PATH"), _CODE),
-    **dict.fromkeys(("CUSTOM_FASTAPI_PING_HANDLER", "CUSTOM_FASTAPI_INVOCATION_HANDLER"), _CODE),
-    **dict.fromkeys(("CUSTOM_FASTAPI_MIDDLEWARE_THROTTLE", "CUSTOM_FASTAPI_MIDDLEWARE_PRE_POST_PROCESS"), _CODE),
-    **dict.fromkeys(("CUSTOM_PRE_PROCESS", "CUSTOM_POST_PROCESS", "NIM_MIDDLEWARE_CONFIG_PATH"), _CODE),
-    **dict.fromkeys(("LD_PRELOAD", "LD_LIBRARY_PATH", "PYTHONPATH", "PYTHONSTARTUP", "PYTHONHOME"), _OUT),
-    **dict.fromkeys(("PYTHONUSERBASE", "LD_AUDIT", "GCONV_PATH", "BASH_ENV", "ENV"), _OUT),
-    **dict.fromkeys(("CC", "CXX", "CUDAHOSTCXX", "CUDA_HOME", "TRITON_PTXAS_PATH"), _OUT),
-    **dict.fromkeys(("VLLM_LOGGING_CONFIG_PATH", "VLLM_RUST_FRONTEND_PATH"), _OUT),
-    **dict.fromkeys(("VLLM_NCCL_SO_PATH", "VLLM_CUDART_SO_PATH"), _OUT),
-    **dict.fromkeys(("NCCL_NET_PLUGIN", "NCCL_TUNER_PLUGIN", "NCCL_PROFILER_PLUGIN"), _OUT),
-    **dict.fromkeys(("NIM_CACHE_PATH", "NIM_SERVER_PORT", "NIM_HTTP_API_PORT", "NIM_MODEL_NAME"), _OURS),
-    **dict.fromkeys(("NIM_MODEL_PATH", "NIM_MODEL_PROFILE", "NIM_SERVED_MODEL_NAME", "NIM_MAX_MODEL_LEN"), _OURS),
-    **dict.fromkeys(("NIM_DISABLE_MODEL_DOWNLOAD", "NIM_TELEMETRY_MODE", "NIM_TENSOR_PARALLEL_SIZE"), _OURS),
-    **dict.fromkeys(("NIM_SSL_MODE", "NIM_SSL_KEY_PATH", "NIM_SSL_CERTS_PATH", "NIM_SSL_CA_CERTS_PATH"), _OURS),
-    **dict.fromkeys(("NIM_PASSTHROUGH_ARGS", "NIM_HEALTH_PORT", "NIM_SAGEMAKER_MODE"), _OPEN),
-    **dict.fromkeys(("NIM_REPOSITORY_OVERRIDE", "NIM_PROXY_CONNECTIVITY_TARGETS", "NIM_ENABLE_OTEL"), _OUT),
-    **dict.fromkeys(("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"), _OUT),
-    **dict.fromkeys(("OTEL_EXPORTER_OTLP_METRICS_ENDPOINT", "NIM_OTEL_EXPORTER_OTLP_ENDPOINT"), _OUT),
+    **dict.fromkeys(("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY"), OUT),
+    **dict.fromkeys(("http_proxy", "https_proxy", "all_proxy", "no_proxy"), OUT),
+    **dict.fromkeys(("HF_ENDPOINT", "HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE", "HF_DATASETS_OFFLINE"), OURS),
+    **dict.fromkeys(("HF_HUB_DISABLE_TELEMETRY", "HF_HUB_DISABLE_XET", "HF_HOME", "HF_HUB_CACHE"), OURS),
+    **dict.fromkeys(("HF_MODULES_CACHE", "TRANSFORMERS_CACHE"), OURS),
+    **dict.fromkeys(("VLLM_NO_USAGE_STATS", "DO_NOT_TRACK", "VLLM_DO_NOT_TRACK", "VLLM_USAGE_STATS_SERVER"), OURS),
+    **dict.fromkeys(("FLASHINFER_NO_DOWNLOAD", "VLLM_MEDIA_URL_ALLOW_REDIRECTS", "VLLM_HOST_IP", "VLLM_PORT"), OURS),
+    **dict.fromkeys(("VLLM_ENGINE_READY_TIMEOUT_S", "VLLM_CACHE_ROOT", "VLLM_CONFIG_ROOT", "VLLM_API_KEY"), OURS),
+    **dict.fromkeys(("HOME", "USER", "LOGNAME", "TMPDIR", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "PATH"), OURS),
+    **dict.fromkeys(("TRITON_CACHE_DIR", "FLASHINFER_WORKSPACE_BASE", "DG_JIT_CACHE_DIR", "CUDA_CACHE_PATH"), OURS),
+    **dict.fromkeys(("NUMBA_CACHE_DIR", "OUTLINES_CACHE_DIR", "TORCHINDUCTOR_CACHE_DIR"), OURS),
+    **dict.fromkeys(("VLLM_SERVER_DEV_MODE", "VLLM_ALLOW_RUNTIME_LORA_UPDATING", "VLLM_PLUGINS"), OPEN),
+    **dict.fromkeys(("VLLM_ALLOW_INSECURE_SERIALIZATION", "VLLM_ALLOW_LONG_MAX_MODEL_LEN"), OPEN),
+    **dict.fromkeys(("VLLM_USE_MODELSCOPE", "VLLM_LORA_RESOLVER_HF_REPO_LIST", "VLLM_RPC_BASE_PATH"), OUT),
+    "FLASHINFER_CUBINS_REPOSITORY": OURS,
+    **dict.fromkeys(("SAGEMAKER_MODEL_PATH", "CUSTOM_SCRIPT_FILENAME", "VLLM_LOGGING_CONFIG_PATH"), CODE),
+    **dict.fromkeys(("CUSTOM_FASTAPI_PING_HANDLER", "CUSTOM_FASTAPI_INVOCATION_HANDLER"), CODE),
+    **dict.fromkeys(("CUSTOM_FASTAPI_MIDDLEWARE_THROTTLE", "CUSTOM_FASTAPI_MIDDLEWARE_PRE_POST_PROCESS"), CODE),
+    **dict.fromkeys(("CUSTOM_PRE_PROCESS", "CUSTOM_POST_PROCESS", "NIM_MIDDLEWARE_CONFIG_PATH"), CODE),
+    **dict.fromkeys(("LD_PRELOAD", "LD_LIBRARY_PATH", "PYTHONPATH", "PYTHONSTARTUP", "PYTHONHOME"), OUT),
+    **dict.fromkeys(("PYTHONUSERBASE", "LD_AUDIT", "GCONV_PATH", "BASH_ENV", "ENV"), OUT),
+    **dict.fromkeys(("CC", "CXX", "CUDAHOSTCXX", "CUDA_HOME", "TRITON_PTXAS_PATH"), OUT),
+    **dict.fromkeys(("VLLM_LOGGING_CONFIG_PATH", "VLLM_RUST_FRONTEND_PATH"), OUT),
+    **dict.fromkeys(("VLLM_NCCL_SO_PATH", "VLLM_CUDART_SO_PATH"), OUT),
+    **dict.fromkeys(("NCCL_NET_PLUGIN", "NCCL_TUNER_PLUGIN", "NCCL_PROFILER_PLUGIN"), OUT),
+    **dict.fromkeys(("NIM_CACHE_PATH", "NIM_SERVER_PORT", "NIM_HTTP_API_PORT", "NIM_MODEL_NAME"), OURS),
+    **dict.fromkeys(("NIM_MODEL_PATH", "NIM_MODEL_PROFILE", "NIM_SERVED_MODEL_NAME", "NIM_MAX_MODEL_LEN"), OURS),
+    **dict.fromkeys(("NIM_DISABLE_MODEL_DOWNLOAD", "NIM_TELEMETRY_MODE", "NIM_TENSOR_PARALLEL_SIZE"), OURS),
+    **dict.fromkeys(("NIM_SSL_MODE", "NIM_SSL_KEY_PATH", "NIM_SSL_CERTS_PATH", "NIM_SSL_CA_CERTS_PATH"), OURS),
+    **dict.fromkeys(("NIM_PASSTHROUGH_ARGS", "NIM_HEALTH_PORT", "NIM_SAGEMAKER_MODE"), OPEN),
+    **dict.fromkeys(("NIM_REPOSITORY_OVERRIDE", "NIM_PROXY_CONNECTIVITY_TARGETS", "NIM_ENABLE_OTEL"), OUT),
+    **dict.fromkeys(("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"), OUT),
+    **dict.fromkeys(("OTEL_EXPORTER_OTLP_METRICS_ENDPOINT", "NIM_OTEL_EXPORTER_OTLP_ENDPOINT"), OUT),
+    **dict.fromkeys(("SGLANG_HOST_IP", "HOST_IP", "SGLANG_PORT", "SGLANG_CACHE_DIR", "SGLANG_WARMUP_TIMEOUT"), OURS),
+    **dict.fromkeys(("SGLANG_ENABLE_HEALTH_ENDPOINT_GENERATION", "SGLANG_USE_MODELSCOPE"), OURS),
+    **dict.fromkeys(("SGLANG_GRPC_PORT", "SGLANG_RUST_SERVER", "SGLANG_USE_PICKLE_IPC"), OPEN),
+    **dict.fromkeys(("SGLANG_PLUGINS", "SGLANG_EXTERNAL_MODEL_PACKAGE", "SGLANG_HTTP_SERVER_APP_PATH"), OUT),
+    **dict.fromkeys(("SGLANG_EXTERNAL_MM_MODEL_ARCH", "SGLANG_EXTERNAL_MM_PROCESSOR_PACKAGE"), OUT),
 }
 # Whatever ends like this, in any case, is a proxy or a credential.
 RESERVED_ENDINGS: tuple[str, ...] = ("_PROXY", "TOKEN", "SECRET", "PASSWORD", "_KEY")
@@ -167,42 +174,69 @@ def _has_escape_in_object(argument: str) -> bool:
     return any("\\u" in line.partition("{")[2] for line in argument.split("\n"))
 
 
-def reserved_flag(argument: str) -> str:
-    """The reserved flag that this argument names, in full or abbreviated; "" when it names none.
-
-    vLLM reads `--flag=value`, `--flag.key value` (one key of a JSON value) and '_' for '-'.
-    """
-    if argument == MEDIA_FROM_NOWHERE:
-        return ""
-    if not argument.startswith("--"):
-        return next((flag for short, flag in SHORT_FLAGS.items() if argument.startswith(short)), "")
-    name = argument.split("=", 1)[0].split(".", 1)[0].replace("_", "-")
-    if name == "--" or name in NOT_AN_ABBREVIATION:
-        return ""
-    return next((flag for flag in VLLM_FLAGS if flag.startswith(name)), "")
-
-
-def _words(names: tuple[str, ...] | dict[str, str]) -> str:
+def _words(names: Iterable[str]) -> str:
     return "[" + ", ".join(f"'{name}'" for name in names) + "]"
+
+
+@dataclass(frozen=True)
+class ReservedFlags:
+    """The flags of one engine that a user may not say, with the reason of each.
+
+    `short`: one letter and the flag that it stands for; whatever starts like it is refused. `whole`: flags that happen
+    to be a prefix of a reserved one. `except_for`: one argument that is accepted when it is written exactly like this.
+    """
+
+    flags: Mapping[str, str]
+    whole: tuple[str, ...]
+    short: Mapping[str, str] = field(default_factory=dict)
+    except_for: str = ""
+
+    def reached(self, argument: str) -> str:
+        """The reserved flag that this argument names, in full or abbreviated; "" when it names none.
+
+        Engines read `--flag=value`, `--flag.key value` (one key of a JSON value) and '_' for '-'.
+        """
+        if self.except_for and argument == self.except_for:
+            return ""
+        if not argument.startswith("--"):
+            return next((flag for short, flag in self.short.items() if argument.startswith(short)), "")
+        name = argument.split("=", 1)[0].split(".", 1)[0].replace("_", "-")
+        if name == "--" or name in self.whole:
+            return ""
+        return next((flag for flag in self.flags if flag.startswith(name)), "")
+
+    def rule(self) -> Rule:
+        """The same, for one argument, on the API server and here."""
+        exception = f"self == '{self.except_for}' || " if self.except_for else ""
+        short = f" && !{_words(self.short)}.exists(flag, self.startsWith(flag))" if self.short else ""
+        return Rule(
+            cel=(
+                f"{exception}!(self.startsWith('--') && "
+                "[self.split('=')[0].split('.')[0].replace('_', '-')].exists(name, name != '--' && "
+                f"!(name in {_words(self.whole)}) && {_words(self.flags)}.exists(flag, flag.startsWith(name)))){short}"
+            ),
+            message=(
+                "must not be a reserved flag or an abbreviation of one: Hermetic renders it from the spec, or it would "
+                "open a way out; set the field of the spec instead (`hermetic explain HRM-API-001` lists the reserved "
+                "flags)"
+            ),
+            holds=lambda argument: not self.reached(argument),
+        )
+
+
+VLLM = ReservedFlags(VLLM_FLAGS, whole=NOT_AN_ABBREVIATION, short=SHORT_FLAGS, except_for=MEDIA_FROM_NOWHERE)
+
+
+def reserved_flag(argument: str) -> str:
+    """The reserved flag of vLLM that this argument names; "" when it names none."""
+    return VLLM.reached(argument)
 
 
 def _looks_like_url(argument: str) -> bool:
     return "://" in argument
 
 
-NO_RESERVED_FLAG = Rule(
-    cel=(
-        f"self == '{MEDIA_FROM_NOWHERE}' || "
-        "!(self.startsWith('--') && [self.split('=')[0].split('.')[0].replace('_', '-')].exists(name, name != '--' && "
-        f"!(name in {_words(NOT_AN_ABBREVIATION)}) && {_words(VLLM_FLAGS)}.exists(flag, flag.startsWith(name))))"
-        f" && !{_words(SHORT_FLAGS)}.exists(flag, self.startsWith(flag))"
-    ),
-    message=(
-        "must not be a reserved flag or an abbreviation of one: Hermetic renders it from the spec, or it would open a "
-        "way out; set the field of the spec instead (`hermetic explain HRM-API-001` lists the reserved flags)"
-    ),
-    holds=lambda argument: not reserved_flag(argument),
-)
+NO_RESERVED_FLAG = VLLM.rule()
 NO_RESERVED_KEY = Rule(
     cel=" && ".join(f"!self.matches(r'{pattern}')" for pattern in _RESERVED_KEY),
     message=(

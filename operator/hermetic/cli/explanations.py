@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from hermetic.api.conditions import ConditionType
+from hermetic.api.engine_sglang import RESERVED_OF_SGLANG, SGLANG_FLAGS
 from hermetic.api.reasons import Reason
 from hermetic.api.reserved_flags import ENVIRONMENT, RESERVED_ENDINGS, SHORT_FLAGS, VLLM_FLAGS, reserved_flag
 from hermetic.audit.attestation.chain_findings import ChainFinding
@@ -73,7 +74,8 @@ def error_pages() -> Iterator[Page]:
         meaning = inspect.cleandoc(error.__doc__ or "").split("\n\n")[0].replace("\n", " ")
         more = {"Exit code": str(exit_code_of(error))}
         if error is ManifestInvalid:
-            more |= {"Reserved flags": _listed(VLLM_FLAGS), "Reserved variables": _listed(ENVIRONMENT)}
+            more |= {"Reserved flags": _listed(VLLM_FLAGS), "Reserved flags of SGLang": _listed(SGLANG_FLAGS)}
+            more["Reserved variables"] = _listed(ENVIRONMENT)
             more |= {"Reserved endings of variables, in any case": ", ".join(RESERVED_ENDINGS)}
         yield Page(error.code, Sort.ERROR, meaning, error.remedy, more)
 
@@ -109,8 +111,13 @@ def condition_pages() -> Iterator[Page]:
 
 def reserved_pages() -> Iterator[Page]:
     """Flags and variables that a spec may not pass to an engine."""
-    for flag, why in VLLM_FLAGS.items():
-        yield Page(flag, Sort.FLAG, f"May not stand in extraArgs: {why}.")
+    for flag in VLLM_FLAGS | SGLANG_FLAGS:
+        vllm, sglang = VLLM_FLAGS.get(flag), SGLANG_FLAGS.get(flag)
+        if vllm is None or sglang in (None, vllm):
+            meaning = f"May not stand in extraArgs{' of SGLang' if vllm is None else ''}: {vllm or sglang}."
+        else:
+            meaning = f"May not stand in extraArgs: {vllm}. With SGLang: {sglang}."
+        yield Page(flag, Sort.FLAG, meaning)
     for short, flag in SHORT_FLAGS.items():
         yield Page(short, Sort.FLAG, f"May not stand in extraArgs: short for {flag}, {VLLM_FLAGS[flag]}.")
     for variable, why in ENVIRONMENT.items():
@@ -144,7 +151,7 @@ def page_of(name: str) -> Page | None:
     if (found := _named(name, known)) is not None:
         return found
     if name.startswith("-"):
-        return known.get(reserved_flag(name))
+        return known.get(reserved_flag(name) or RESERVED_OF_SGLANG.reached(name))
     return _named(name, {page.name: page for page in check_pages()})
 
 

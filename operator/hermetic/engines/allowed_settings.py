@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from hermetic.api.engine import EnvironmentVariable
+from hermetic.api.engine_variables import EnvironmentVariable
 from hermetic.api.reserved_flags import MEDIA_FROM_NOWHERE
 from hermetic.engines.allow_list import Names
 from hermetic.engines.allowed_values import object_of, objection

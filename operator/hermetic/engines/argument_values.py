@@ -17,6 +17,10 @@ LONGEST_SHOWN = 64
 _SIZE = re.compile(r"\d+(?:\.\d+)?[kmgt]|\d+[KMGT]", re.ASCII)
 
 
+# SGLang's human_readable_int: powers of ten with a fraction if need be, powers of two without.
+_SI_SIZE = re.compile(r"\d+(?:\.\d+)?[kMGT]|\d+[KMGT]i", re.ASCII)
+
+
 def refused(told: Sequence[Told], table: FlagTable) -> Iterator[str]:
     """One clause for each argument that this release would refuse; nothing for keys of JSON values."""
     for one in told:
@@ -60,10 +64,15 @@ def _size(value: str) -> object:
     return value if value in ("-1", "auto") or _SIZE.fullmatch(value.strip()) else int(value)
 
 
+def _si_size(value: str) -> object:
+    return value if _SI_SIZE.fullmatch(value.strip()) else int(value)
+
+
 _KINDS: dict[str, tuple[str, Callable[[str], object]]] = {
     "int": ("an integer", int),
     "float": ("a number", float),
     "size": ("an integer, with k, m, g or t behind it if need be", _size),
+    "si-size": ("an integer, with k, M, G, T or Ki, Mi, Gi, Ti behind it if need be", _si_size),
     "json": ("JSON", json.loads),
     "object": ("a JSON object", json.loads),
 }

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from hermetic.engines.flag_tables import Flag, FlagTable
 
-_ROOM = {"none": 0, "one": 1, "optional": 1, "many": sys.maxsize}
+_ROOM = {"none": 0, "one": 1, "optional": 1, "many": sys.maxsize, "any": sys.maxsize}
 
 
 @dataclass(frozen=True, slots=True)

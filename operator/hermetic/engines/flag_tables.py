@@ -16,7 +16,7 @@ from importlib.resources import files
 from types import MappingProxyType
 from typing import Any, Literal
 
-Arity = Literal["none", "one", "optional", "many"]
+Arity = Literal["none", "one", "optional", "many", "any"]
 
 
 class UnsupportedVersion(ValueError):
@@ -31,9 +31,9 @@ class UnsupportedVersion(ValueError):
 class Flag:
     """One flag of an engine's server.
 
-    `value` says what follows it: nothing, exactly one value, at most one, or at least one. `negations` switch a boolean
-    off (`--no-enforce-eager`). `type` is int, float, size (an integer that may end in k, M, ...), json, object (a JSON
-    object) or text.
+    `value` says what follows it: nothing, exactly one value, at most one, at least one, or any number. `negations`
+    switch a boolean off (`--no-enforce-eager`). `type` is int, float, size or si-size (an integer that may end in k, M,
+    ...), json, object (a JSON object) or text.
     `choices` is empty where the engine takes anything of that type.
     """
 

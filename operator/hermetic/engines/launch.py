@@ -24,9 +24,12 @@ class WritableFolder:
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """How one engine is started: every list in the order in which it appears in the pod."""
+    """How one engine is started: every list in the order in which it appears in the pod.
 
-    engine: Literal["vLLM", "NIM"]
+    `args_from_env`: (flag, variable of `env`); the kubelet puts the variable's value behind the flag, before `args`.
+    """
+
+    engine: str
     image: str
     command: tuple[str, ...]
     args: tuple[str, ...]
@@ -40,6 +43,7 @@ class Launch:
     sleep_before_stop_seconds: int
     grace_seconds: int
     links_staged_cache: bool = False
+    args_from_env: tuple[tuple[str, str], ...] = ()
 
 
 def literal(name: str, value: str) -> dict[str, Any]:
@@ -55,3 +59,8 @@ def from_secret(name: str, secret: str, key: str) -> dict[str, Any]:
 def pod_address(name: str) -> dict[str, Any]:
     """An environment variable with the pod's own address."""
     return {"name": name, "valueFrom": {"fieldRef": {"apiVersion": "v1", "fieldPath": "status.podIP"}}}
+
+
+def pod_uid(name: str) -> dict[str, Any]:
+    """An environment variable with the pod's uid: random, and known to those alone who may read the pod."""
+    return {"name": name, "valueFrom": {"fieldRef": {"apiVersion": "v1", "fieldPath": "metadata.uid"}}}

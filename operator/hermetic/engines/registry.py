@@ -10,10 +10,11 @@ from hermetic.api.modeldeployment import ModelDeploymentSpec
 from hermetic.engines.launch import Launch
 from hermetic.engines.nim import NIM
 from hermetic.engines.protocol import Engine
+from hermetic.engines.sglang import SGLANG
 from hermetic.engines.vllm import VLLM
 from hermetic.sizing.serving import Serving
 
-ENGINES: Mapping[Member, Engine] = MappingProxyType({engine.member: engine for engine in (VLLM, NIM)})
+ENGINES: Mapping[Member, Engine] = MappingProxyType({engine.member: engine for engine in (VLLM, NIM, SGLANG)})
 
 
 def engine_of(spec: ModelDeploymentSpec) -> Engine:

@@ -42,7 +42,8 @@ def pod_template(owner: Owner, spec: ModelDeploymentSpec, launch: Launch) -> dic
 
 def _engine(spec: ModelDeploymentSpec, launch: Launch, mounted: tuple[Mounted, ...]) -> dict[str, Any]:
     command = {"command": list(launch.command)} if launch.command else {}
-    arguments = {"args": [verbatim(word) for word in launch.args]} if launch.args else {}
+    words = [f"{flag}=$({variable})" for flag, variable in launch.args_from_env] + [verbatim(w) for w in launch.args]
+    arguments = {"args": words} if words else {}
     return {
         "name": ENGINE,
         "image": launch.image,

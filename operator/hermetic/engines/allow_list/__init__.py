@@ -31,6 +31,7 @@ WHY: Mapping[str, str] = MappingProxyType(
         "build": "it is for building and testing vLLM, and does nothing for a server",
         "ours": "Hermetic or the engine sets it",
         "nothing": "it ends the engine at once",
+        "unread": "what it reads or starts was not reviewed",
     }
 )
 NOT_LISTED = "it is not on the reviewed list for this engine"
@@ -72,17 +73,18 @@ class Names:
 
 def flags_of(listed: ListName) -> Names:
     """The flags of a list."""
-    return _names(listed, "flags")
+    return names_in(__name__, f"{listed}.toml", "flags")
 
 
 def variables_of(listed: ListName) -> Names:
     """The variables of a list."""
-    return _names(listed, "variables")
+    return names_in(__name__, f"{listed}.toml", "variables")
 
 
 @functools.cache
-def _names(listed: ListName, kind: Literal["flags", "variables"]) -> Names:
-    said: Mapping[str, Any] = _read(listed).get(kind, {})
+def names_in(package: str, file: str, kind: Literal["flags", "variables"]) -> Names:
+    """The names of one kind in a file of a package."""
+    said: Mapping[str, Any] = _read(package, file).get(kind, {})
     return Names(
         allowed=frozenset(said.get("allowed", ())),
         refused=MappingProxyType({name: why for why, names in said.get("refused", {}).items() for name in names}),
@@ -93,5 +95,5 @@ def _names(listed: ListName, kind: Literal["flags", "variables"]) -> Names:
 
 
 @functools.cache
-def _read(listed: ListName) -> Mapping[str, Any]:
-    return tomllib.loads(files(__name__).joinpath(f"{listed}.toml").read_text(encoding="utf-8"))
+def _read(package: str, file: str) -> Mapping[str, Any]:
+    return tomllib.loads(files(package).joinpath(file).read_text(encoding="utf-8"))

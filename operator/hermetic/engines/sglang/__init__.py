@@ -1,0 +1,171 @@
+"""SGLang: the spec as `sglang serve --model-path PATH --flags`, each flag only where the release knows it.
+
+Read in the source of 0.5.21 to 0.5.23, not run: no GPU was there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from hermetic.api.engine import Member
+from hermetic.api.engine_sglang import SGLANG_FLAGS, Sglang
+from hermetic.api.modeldeployment import ModelDeploymentSpec
+from hermetic.engines.allow_list import variables_of
+from hermetic.engines.allowed_settings import refused_flags, refused_variables
+from hermetic.engines.error_capture import keeping_first_errors
+from hermetic.engines.failure_signatures import Signatures
+from hermetic.engines.flag_objections import Typed, objection
+from hermetic.engines.flag_tables import FlagTable
+from hermetic.engines.launch import (
+    PROPAGATION_SECONDS,
+    TEARDOWN_SECONDS,
+    TLS,
+    Launch,
+    WritableFolder,
+    from_secret,
+    literal,
+    pod_address,
+    pod_uid,
+)
+from hermetic.engines.model_path import model_folders, model_path
+from hermetic.engines.offline_environment import OFFLINE, cache_folders
+from hermetic.engines.protocol import Extra, Objection, Refused
+from hermetic.engines.sglang.allow_list import FLAGS, variables
+from hermetic.engines.sglang.signatures import SIGNATURES
+from hermetic.engines.sglang.tables import TABLES
+from hermetic.sizing.serving import Serving
+
+HOME = "/home/hermetic"
+# With SGLANG_ENABLE_HEALTH_ENDPOINT_GENERATION off it is 503 until the warm-up has answered and from SIGTERM on, and
+# 200 in between. A scheduler that hangs is ended by SGLang's own watchdog (--watchdog-timeout).
+READY_PATH = "/health"
+WITHOUT_A_KEY = (
+    "the API key guards every path but those that begin with /health, /ready or /metrics, and not the WebSocket "
+    "/v1/realtime; SGLang writes the key into the pod's log"
+)
+API_KEY = "SGLANG_SERVER_API_KEY"
+ADMIN_KEY = "SGLANG_SERVER_ADMIN_KEY"
+# An empty list means every domain. No TCP connection can be opened to the broadcast address: the kernel refuses it
+# without a packet, and there is no name to look up.
+NOWHERE = "255.255.255.255"
+
+
+class _Sglang:
+    """`spec.engine.sglang`."""
+
+    member: Member = "sglang"
+    name = "SGLang"
+    release_field = "version"
+    ready_path = READY_PATH
+    without_a_key = WITHOUT_A_KEY
+    signatures: Signatures = SIGNATURES
+
+    def launch(self, spec: ModelDeploymentSpec) -> Launch:
+        """The container of an SGLang server. Raises ValueError for a version that has no table."""
+        sglang = _of(spec)
+        table = TABLES.table_for(sglang.version)
+        keys = (("--admin-api-key", ADMIN_KEY),)
+        return Launch(
+            engine=self.name,
+            image=sglang.image,
+            # The kind of server is told: to find it out, SGLang would read the model and ask plug-ins.
+            command=keeping_first_errors("sglang", "serve", "--model-type", "llm"),
+            args=(*_rendered_flags(spec, sglang, table), *sglang.extra_args),
+            args_from_env=keys if spec.endpoint.api_key is None else (("--api-key", API_KEY), *keys),
+            env=_environment(spec, sglang),
+            live_path=READY_PATH,
+            ready_path=READY_PATH,
+            writable=(WritableFolder("cache", HOME), WritableFolder("tmp", "/tmp")),  # noqa: S108
+            user=2000,
+            group=0,
+            read_only_root=True,
+            sleep_before_stop_seconds=PROPAGATION_SECONDS,
+            # It ends when the last request has ended, however long that takes: the kubelet keeps the time.
+            grace_seconds=PROPAGATION_SECONDS + spec.drain_seconds + TEARDOWN_SECONDS,
+        )
+
+    def tensor_parallel_size(self, spec: ModelDeploymentSpec) -> int:
+        sglang = _of(spec)
+        return sglang.tensor_parallel_size or spec.accelerator.count // sglang.pipeline_parallel_size
+
+    def serving(self, spec: ModelDeploymentSpec) -> Serving:
+        """Its share of memory and its cache are of other formulas than vLLM's, and were measured on no GPU."""
+        sglang = _of(spec)
+        return Serving(
+            tensor_parallel=self.tensor_parallel_size(spec),
+            pipeline_parallel=sglang.pipeline_parallel_size,
+            max_model_length=sglang.max_model_length,
+            not_computed=("what SGLang takes beside the weights is not computed",),
+            may_shrink_weights=bool(sglang.extra_args),
+        )
+
+    def objection(self, spec: ModelDeploymentSpec) -> Objection | None:
+        sglang = _of(spec)
+        dtype = sglang.kv_cache_dtype
+        chosen = (("kvCacheDtype", "--kv-cache-dtype", dtype),) if dtype is not None else ()
+        return objection(Typed(self.member, sglang.version, sglang.extra_args, chosen), TABLES, SGLANG_FLAGS)
+
+    def refused_settings(self, spec: ModelDeploymentSpec, extra: Extra) -> Iterator[Refused]:
+        sglang, weights = _of(spec), model_folders(spec.weights)
+        if not TABLES.is_supported(sglang.version):  # `objection` says so
+            return
+        table = TABLES.table_for(sglang.version)
+        yield from refused_flags(sglang.extra_args, table, FLAGS.with_names(extra.arguments), SGLANG_FLAGS, weights)
+        names = variables(table).joined(variables_of("common")).with_names(extra.variables)
+        yield from refused_variables(sglang.extra_env, names, weights)
+
+
+SGLANG = _Sglang()
+
+
+def _of(spec: ModelDeploymentSpec) -> Sglang:
+    assert spec.engine.sglang is not None  # noqa: S101 - the registry asks for specs of this engine alone
+    return spec.engine.sglang
+
+
+def _rendered_flags(spec: ModelDeploymentSpec, sglang: Sglang, table: FlagTable) -> tuple[str, ...]:
+    known = [flag for flag in _flags(spec, sglang) if table.knows(flag[0])]
+    return tuple(word for flag in known for word in flag)
+
+
+def _flags(spec: ModelDeploymentSpec, sglang: Sglang) -> Iterator[tuple[str, ...]]:
+    yield ("--model-path", model_path(spec.weights))
+    yield ("--served-model-name", spec.model.name)
+    # Its default is the loopback address.
+    yield ("--host", "0.0.0.0")  # noqa: S104
+    yield ("--allowed-media-domains", NOWHERE)
+    yield ("--port", str(spec.endpoint.port))
+    yield ("--tp-size", str(SGLANG.tensor_parallel_size(spec)))
+    if sglang.pipeline_parallel_size > 1:
+        yield ("--pp-size", str(sglang.pipeline_parallel_size))
+    if sglang.max_model_length is not None:
+        yield ("--context-length", str(sglang.max_model_length))
+    if sglang.mem_fraction_static_percent is not None:
+        yield ("--mem-fraction-static", f"{sglang.mem_fraction_static_percent / 100:.2f}")
+    if sglang.kv_cache_dtype is not None:
+        yield ("--kv-cache-dtype", sglang.kv_cache_dtype)
+    if spec.endpoint.tls is not None:
+        yield ("--ssl-keyfile", f"{TLS}/tls.key")
+        yield ("--ssl-certfile", f"{TLS}/tls.crt")
+        # A certificate that is renewed in the Secret is served without a restart.
+        yield ("--enable-ssl-refresh",)
+
+
+def _environment(spec: ModelDeploymentSpec, sglang: Sglang) -> tuple[dict[str, Any], ...]:
+    ours = [
+        *(variable for variable in (*OFFLINE, *cache_folders(HOME)) if not variable["name"].startswith("VLLM_")),
+        literal("SGLANG_USE_MODELSCOPE", "0"),
+        literal("SGLANG_CACHE_DIR", f"{HOME}/.cache/sglang"),
+        literal("SGLANG_ENABLE_HEALTH_ENDPOINT_GENERATION", "0"),
+        # Seconds until the warm-up request must have answered; without it, 600.
+        literal("SGLANG_WARMUP_TIMEOUT", str(spec.startup_budget_seconds)),
+        # Without it SGLang opens a socket towards a public address to learn its own.
+        pod_address("SGLANG_HOST_IP"),
+        # Routes that change weights, adapters, caches and logging need this key. With an API key alone every client
+        # could call them, without one every pod that can connect.
+        pod_uid(ADMIN_KEY),
+    ]
+    if spec.endpoint.api_key is not None:
+        ours.append(from_secret(API_KEY, spec.endpoint.api_key.secret_name, spec.endpoint.api_key.key))
+    return (*ours, *(literal(variable.name, variable.value) for variable in sglang.extra_env))

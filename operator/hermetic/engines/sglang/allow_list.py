@@ -1,0 +1,16 @@
+"""What a spec may say to SGLang by name."""
+
+from __future__ import annotations
+
+from hermetic.engines.allow_list import Names, names_in
+from hermetic.engines.flag_tables import FlagTable
+
+_PACKAGE, _FILE = "hermetic.engines.sglang", "allow_list.toml"
+
+FLAGS = names_in(_PACKAGE, _FILE, "flags")
+
+
+def variables(table: FlagTable) -> Names:
+    """The variables that this release reads: one that it does not know does nothing, and is refused as a mistake."""
+    listed = names_in(_PACKAGE, _FILE, "variables")
+    return Names(listed.allowed & table.environment, listed.refused, listed.paths, {}, {})

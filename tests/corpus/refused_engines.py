@@ -152,6 +152,7 @@ ARGUMENTS = (
         3,
         "must equal `engine.sglang.tensorParallelSize` times `pipelineParallelSize`",
         base=sglang_with_everything_said(),
+        prints=None,
     ),
     case(
         "SGLang version",

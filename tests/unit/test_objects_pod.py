@@ -149,7 +149,7 @@ def test_weights_are_mounted_read_only_wherever_they_come_from(manifest):
 def test_every_writable_volume_is_an_empty_dir_with_a_limit(manifest):
     pod = pod_of(manifest)
     writable = {mount["name"] for mount in pod["containers"][0]["volumeMounts"] if not mount.get("readOnly")}
-    assert writable == {"tmp", "shm", "cache" if "vllm" in manifest["spec"]["engine"] else "nim-cache"}
+    assert writable == {"tmp", "shm", "nim-cache" if "nim" in manifest["spec"]["engine"] else "cache"}
     assert all(volumes_of(pod)[name]["emptyDir"]["sizeLimit"] for name in writable)
 
 

@@ -118,6 +118,7 @@ class Sglang(ApiModel):
             message="`model.name` must not hold ':' with engine `sglang`, which takes what is behind it for an adapter",
             holds=lambda spec: spec.engine.sglang is None or ":" not in spec.model.name,
             field=".model.name",
+            show="'\\'' + self.model.name + '\\''",
         ),
     )
 

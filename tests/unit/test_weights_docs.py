@@ -19,6 +19,7 @@ PAGE = (Path(__file__).resolve().parents[2] / "docs" / "weights.md").read_text(e
 def test_the_commands_in_short_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     a_model(tmp_path / "model")
+    (tmp_path / "share").mkdir()
     commands = PAGE.split("## In short")[1].split("```")[1].strip().splitlines()
     assert len(commands) == 5
     for line in commands:

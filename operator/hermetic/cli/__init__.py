@@ -22,6 +22,7 @@ COMMANDS = {
     "audit": "Look for ways out, in Azure, in the cluster and with packets.",
     "attest": "Verify signed evidence of isolation.",
     "images": "List every image that the registry must hold, and what uses it.",
+    "stage": "Copy a model to where it is served, with its manifest.",
     "manifest": "Write the manifest of a folder of weights.",
     "sign": "Sign the manifest of a folder of weights.",
     "verify": "Verify a folder of weights against its manifest.",
@@ -30,7 +31,7 @@ COMMANDS = {
 }
 PACKAGES = frozenset({"plan", "status", "check", "audit", "attest", "bundle"})
 """Commands of several files: a package each, with the command in its module `command`."""
-WEIGHTS = frozenset({"manifest", "sign", "verify"})
+WEIGHTS = frozenset({"stage", "manifest", "sign", "verify"})
 """Commands about weights, which share a package."""
 
 

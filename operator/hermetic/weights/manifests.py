@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TypeAlias
@@ -20,10 +21,29 @@ from hermetic.weights.tree import Item, Tree, WeightsStopped
 from hermetic.weights.workers import Limits, Progress, work_through
 
 _MOST_TOLD = 20
+_FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 Task: TypeAlias = "tuple[int, Item, Item, tuple[int, int]]"
 """Place in the manifest, what is listed, the file whose content it is, and the range."""
 DigestOf: TypeAlias = "Callable[[Item, tuple[int, int], memoryview], bytes]"
 Tell: TypeAlias = "Callable[[Progress], None]"
+
+
+Watched: TypeAlias = "tuple[Progress, Limits, Tell]"
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One manifest to be written below `root`, of a model called `name`: each item with its content, in order.
+
+    `digest_of` hashes a range of a content; `must_be_unchanged` raises where the listing does not hold any more.
+    """
+
+    root: Path
+    name: str
+    serialization: Serialization
+    listing: Iterator[tuple[Item, Item]]
+    digest_of: DigestOf
+    must_be_unchanged: Callable[[], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,18 +66,26 @@ def write_manifest(tree: Tree, serialization: Serialization, limits: Limits, tel
     def digest_of(item: Item, span: tuple[int, int], buffer: memoryview) -> bytes:
         return hash_range(tree, item, span, buffer, progress)
 
+    def must_be_unchanged() -> None:
+        must_be_same(names_in(tree, serialization), names)
+
+    write_names(tree.root, names)
+    listing = with_content(tree, listed(tree))
+    job = Job(tree.root, tree.root.resolve().name, serialization, listing, digest_of, must_be_unchanged)
     try:
-        return write_manifest_of(tree, serialization, names, digest_of, (progress, limits, tell))
+        return Written(write_manifest_of(job, (progress, limits, tell)), names)
     except WeightsStopped as stopped:
         raise WeightsRefused([stopped.finding], f"{tree.root}: no manifest was written") from None
 
 
-def names_in(tree: Tree, serialization: Serialization) -> Names:
-    """The names of everything that will be listed. Raises WeightsRefused for what cannot be."""
+def names_in(tree: Tree, serialization: Serialization, without: frozenset[str] = frozenset()) -> Names:
+    """The names of everything that will be listed, some paths left out. Raises WeightsRefused for what cannot be."""
     names = NamesDigest()
     findings: list[Finding] = []
     try:
         for item in listed(tree):
+            if item.path in without:
+                continue
             refusal = refusal_of(tree, item, links=serialization.allow_symlinks, method=serialization.method)
             if refusal is None:
                 content = content_of(tree, item)
@@ -73,16 +101,20 @@ def names_in(tree: Tree, serialization: Serialization) -> Names:
     return names.names()
 
 
-def write_manifest_of(
-    tree: Tree, serialization: Serialization, names: Names, digest_of: DigestOf, watched: tuple[Progress, Limits, Tell]
-) -> Written:
-    """Writes both files for a folder whose names are known. Raises WeightsStopped where the folder changes."""
+def write_names(root: Path, names: Names) -> None:
+    """Writes `.hermetic/names.json`. Raises StagingStopped."""
+    try:
+        (root / FOLDER).mkdir(exist_ok=True)
+        (root / FOLDER).chmod(0o755)
+    except OSError as error:
+        raise staging_stopped(error, root / FOLDER) from None
+    write_whole(root / NAMES, lambda file: file.write(names.as_bytes()))
+
+
+def write_manifest_of(job: Job, watched: Watched) -> str:
+    """Writes `.hermetic/manifest.json` and returns the root digest. Raises WeightsStopped where the source changes."""
     progress, limits, tell = watched
-    folder = tree.root / FOLDER
-    folder.mkdir(exist_ok=True)
-    folder.chmod(0o755)
-    write_whole(tree.root / NAMES, lambda file: file.write(names.as_bytes()))
-    writer = StatementWriter(tree.root.resolve().name, serialization)
+    writer = StatementWriter(job.name, job.serialization)
 
     def write(file: IO[bytes]) -> None:
         file.write(writer.begin())
@@ -90,31 +122,37 @@ def write_manifest_of(
 
         def work(task: Task, buffer: memoryview) -> None:
             place, item, content, span = task
-            digest = digest_of(content, span, buffer)
+            digest = job.digest_of(content, span, buffer)
             progress.finished(item.path)
-            end = -1 if serialization.method == FILES else span[1]
+            end = -1 if job.serialization.method == FILES else span[1]
             ordered.put(place, Entry(item.path, span[0], end, digest))
 
-        work_through(_tasks(tree, serialization), work, progress, limits, tell)
+        work_through(_tasks(job), work, progress, limits, tell)
         file.write(writer.end())
 
-    write_whole(tree.root / MANIFEST, write, before=lambda: _must_be_same(names_in(tree, serialization), names))
-    (tree.root / SIGNATURE).unlink(missing_ok=True)
-    return Written(writer.root, names)
+    write_whole(job.root / MANIFEST, write, before=job.must_be_unchanged)
+    (job.root / SIGNATURE).unlink(missing_ok=True)
+    return writer.root
 
 
-def _tasks(tree: Tree, serialization: Serialization) -> Iterator[Task]:
+def _tasks(job: Job) -> Iterator[Task]:
     place = 0
-    for item in listed(tree):
-        content = content_of(tree, item)
-        if content is None:
-            raise WeightsStopped(Finding(WeightsReason.CHANGED_WHILE_READING, item.path, "a file", item.kind.value))
-        for span in spans(content.size, serialization):
+    for item, content in job.listing:
+        for span in spans(content.size, job.serialization):
             yield place, item, content, span
             place += 1
 
 
-def _must_be_same(found: Names, before: Names) -> None:
+def with_content(tree: Tree, items: Iterable[Item]) -> Iterator[tuple[Item, Item]]:
+    """Each item with the file that is read for it. Raises WeightsStopped for a link that leads nowhere now."""
+    for item in items:
+        content = content_of(tree, item)
+        if content is None:
+            raise WeightsStopped(Finding(WeightsReason.CHANGED_WHILE_READING, item.path, "a file", item.kind.value))
+        yield item, content
+
+
+def must_be_same(found: Names, before: Names) -> None:
     if found != before:
         expected, now = f"{before.files} files, {before.size} bytes", f"{found.files} files, {found.size} bytes"
         raise WeightsStopped(Finding(WeightsReason.CHANGED_WHILE_READING, "", expected, now))
@@ -132,9 +170,18 @@ def write_whole(path: Path, write: Callable[[IO[bytes]], object], before: Callab
         before()
         partial.replace(path)
     except OSError as error:
-        raise StagingStopped(f"{path}: cannot be written: {error.strerror}") from None
+        raise staging_stopped(error, path) from None
     finally:
         partial.unlink(missing_ok=True)
+
+
+def staging_stopped(error: OSError, where: Path) -> StagingStopped:
+    """What a failed write means."""
+    what = error.strerror or str(error)
+    if error.errno in _FULL:
+        fix = "make room or enlarge the share, and run the same command again: what is staged is kept"
+        return StagingStopped(f"{where.parent}: the destination is full: {what}", fix=fix)
+    return StagingStopped(f"{error.filename or where}: {what}")
 
 
 class _InOrder:

@@ -12,6 +12,7 @@ from typing import Any
 LARGEST_VALUE = 2**16
 """Bytes of a value that is read at once."""
 DEEPEST = 32
+MOST_KEYS = 256
 _BLANKS = " \t\r\n"
 _TRIM = 2**18
 
@@ -39,18 +40,18 @@ class JsonStream:
         """Bytes that were read so far."""
         return self._before + self._at
 
-    def keys(self) -> Iterator[str]:
+    def keys(self, most: int = MOST_KEYS) -> Iterator[str]:
         """The keys of the object that begins here; before the next one is asked for, its value must have been read."""
-        seen: set[str] = set()
+        seen: set[int] = set()
         self._take("{")
         if self._peek() != "}":
             while True:
                 key = self.value()
                 if not isinstance(key, str):
                     raise NotJsonError("a key is no text")
-                if key in seen or len(seen) == 256:
+                if hash(key) in seen or len(seen) == most:
                     raise NotJsonError(f"'{key[:64]}' stands twice in one object, or the object has too many keys")
-                seen.add(key)
+                seen.add(hash(key))
                 self._take(":")
                 yield key
                 if self._peek() != ",":

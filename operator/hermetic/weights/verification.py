@@ -43,6 +43,7 @@ MOST_SORTED = 200_000
 _OTHER_SIGNATURE = "model.sig"
 
 Task: TypeAlias = "tuple[Item, Item, Entry]"
+Content: TypeAlias = "Callable[[Tree], list[Finding]]"
 
 
 @dataclass(slots=True)
@@ -69,15 +70,15 @@ def verify(
     limits: Limits = Limits(),  # noqa: B008 - frozen
     tell: Callable[[Progress], None] = lambda _progress: None,
     signature: str = "",
-    look: Callable[[Item], Finding | None] = lambda _item: None,
+    content: Content = lambda _tree: [],
 ) -> Verified:
     """Verifies a folder. `signature`: path of the bundle in it, where it is not one of the usual two.
 
-    `look` judges each item besides. With neither keys, roots nor digest in `trust` the folder is compared with its
-    own manifest, which shows damage and not who made it.
+    `content` judges the files besides, once they are what was listed. With neither keys, roots nor digest in `trust`
+    the folder is compared with its own manifest, which shows damage and not who made it.
     """
     started = time.monotonic()
-    job = _Job(tree, trust, limits, signature, look)
+    job = _Job(tree, trust, limits, signature, content)
     try:
         work_through(iter([None]), lambda _task, _buffer: job.run(), job.progress, _outer(limits), tell)
     except WeightsStopped as stopped:
@@ -104,12 +105,10 @@ def _outer(limits: Limits) -> Limits:
 class _Job:
     """One verification: what it knows, in the order in which it learns it."""
 
-    def __init__(
-        self, tree: Tree, trust: Trust, limits: Limits, signature: str, look: Callable[[Item], Finding | None]
-    ) -> None:
+    def __init__(self, tree: Tree, trust: Trust, limits: Limits, signature: str, content: Content) -> None:
         self.found = Verified()
         self.progress = Progress()
-        self._tree, self._trust, self._signature, self._look = tree, trust, signature, look
+        self._tree, self._trust, self._signature, self._content = tree, trust, signature, content
         self._threads = Limits(threads=limits.threads)
         self._lock = threading.Lock()
         self._wrong: set[str] = set()
@@ -139,6 +138,8 @@ class _Job:
             self.add(Finding(WeightsReason.MANIFEST_INVALID, path, found=str(error)))
         finally:
             file.close()
+        for finding in self._content(self._tree) if self.found.is_right else ():
+            self.add(finding)
 
     def _manifest_path(self) -> str | None:
         signatures = (self._signature,) if self._signature else (SIGNATURE, _OTHER_SIGNATURE)
@@ -231,8 +232,6 @@ class _Job:
         if content is None:
             self.add(refusal or Finding(WeightsReason.LINK_REFUSED, item.path, "a file", item.kind.value))
             return
-        if (finding := self._look(content)) is not None:
-            self.add(finding)
         self._names.add(item.path, content.size)
         if serialization.method == FILES:
             if len(ranges_listed) != 1:

@@ -53,6 +53,16 @@ def threads_option(function: Function) -> Function:
     )(function)
 
 
+def allow_option(function: Function) -> Function:
+    """--allow."""
+    return click.option(
+        "--allow",
+        multiple=True,
+        metavar="NAME",
+        help="A file that may hold code (pickle, Python, an archive), by path or name. May be repeated.",
+    )(function)
+
+
 def serialization_of(method: str, shard_size: int, *, links: bool) -> Serialization:
     """What a manifest says about how it was made."""
     from hermetic.weights.entries import MANIFEST, SIGNATURE

@@ -2,18 +2,33 @@
 
 from __future__ import annotations
 
+import json
 import sys
 import time
 from types import TracebackType
 from typing import Any, Self
 
-from hermetic.cli.output import note
+from hermetic.cli.output import note, write
 from hermetic.weights.workers import Progress
 
 EVERY_SECONDS = 10.0
 DRAW_EVERY_SECONDS = 0.2
 GIB = 2**30
 _WIDTH = 24
+
+
+class ProgressEvents:
+    """Shows a `Progress` as lines of JSON on standard output, for pipelines."""
+
+    def __init__(self) -> None:
+        self._shown_at = 0.0
+
+    def __call__(self, progress: Progress) -> None:
+        """One line a second at most."""
+        now = time.monotonic()
+        if now - self._shown_at >= 1.0:
+            self._shown_at = now
+            write(json.dumps({"event": "progress", **facts_of(progress, now)}) + "\n")
 
 
 class ProgressLine:

@@ -10,7 +10,7 @@ import click
 
 from hermetic.cli.options import common_options
 from hermetic.cli.output import note, say_fitted, write_json
-from hermetic.cli.weights.options import digest_option, pem_of, threads_option
+from hermetic.cli.weights.options import allow_option, digest_option, pem_of, threads_option
 from hermetic.cli.weights.progress import ProgressLine
 from hermetic.errors import InputError, WeightsRefused, WeightsUnread
 
@@ -76,6 +76,7 @@ _TOLD = 20
     metavar="FILE",
     help="Write the result there, as JSON of at most 4096 bytes, for a kubelet.",
 )
+@allow_option
 @threads_option
 @common_options(cluster=False)
 def command(folder: Path, output: str, termination_log: Path | None, **options: Any) -> int:
@@ -84,16 +85,19 @@ def command(folder: Path, output: str, termination_log: Path | None, **options: 
     Every file is read. Ends with 1 where something is wrong, naming file, expected and found, and with 3 where not
     everything could be read. Nothing is written.
     """
+    from hermetic.weights.content import preflight
     from hermetic.weights.tree import WeightsStopped
     from hermetic.weights.verification import Verified, opened, verify
     from hermetic.weights.workers import Limits
 
-    trust = _trust(options)
+    trust, allowed = _trust(options), frozenset(options["allow"])
     limits = Limits(options["timeout"], options["stall"], options["threads"])
     with ProgressLine("verified") as line:
         try:
             tree = opened(folder, limits)
-            found = verify(tree, trust, limits, line, options["signature"])
+            found = verify(
+                tree, trust, limits, line, options["signature"], lambda tree: preflight(tree, allowed, twins=False)
+            )
         except WeightsStopped as stopped:
             found = Verified([stopped.finding])
     if termination_log is not None:

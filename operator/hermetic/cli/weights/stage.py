@@ -1,0 +1,88 @@
+"""`hermetic stage`: copy a model to where it is served, with its manifest, in one pass."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from hermetic.cli.options import common_options
+from hermetic.cli.output import note, say, write
+from hermetic.cli.weights.options import allow_option, limits_of, method_options, serialization_of, threads_option
+from hermetic.cli.weights.progress import ProgressEvents, ProgressLine
+
+if TYPE_CHECKING:
+    from hermetic.weights.staging import Staged
+
+SCHEMA = "hermetic.dev/weights-staging/v1"
+FILE_CAP = 300
+"""MiB/s that Azure Files delivers of one file to one client, at most: scalability targets of premium file shares."""
+
+
+@click.command(
+    "stage",
+    epilog="Example: hermetic stage ./Llama-3.1-8B-Instruct /mnt/models/llama-3-1-8b\n\n"
+    "Example: hermetic stage ./phi-4 /mnt/models/phi-4 --read-back\n\n"
+    "The same command goes on where a run was ended.",
+)
+@click.argument("source", metavar="SRC", type=click.Path(path_type=Path))
+@click.argument("destination", metavar="DEST", type=click.Path(path_type=Path))
+@allow_option
+@click.option("--read-back", is_flag=True, help="Hash again what was written, read from the destination.")
+@click.option(
+    "--share-throughput",
+    type=click.IntRange(1),
+    metavar="MIBPS",
+    help="What the share delivers, in MiB/s: says whether the model has enough files for it.",
+)
+@method_options
+@threads_option
+@common_options(cluster=False)
+def command(source: Path, destination: Path, output: str, **options: Any) -> None:
+    """Copy a model from a folder, a Hugging Face snapshot, or a NIM cache or model store, into a folder of a share.
+
+    Content that must not be served is refused before anything is copied. Files are copied side by side, hashed on
+    the way, and readable by all; the model appears at DEST when all of it is there, with .hermetic/manifest.json.
+    """
+    from hermetic.weights.sources import source_tree
+    from hermetic.weights.staging import Options, stage
+    from hermetic.weights.workers import Progress
+
+    serialization = serialization_of(options["method"], options["shard_size"], links=True)
+    how = Options(serialization, frozenset(options["allow"]), options["read_back"])
+    with source_tree(source) as tree, ProgressLine("staged") as line:
+        tell = ProgressEvents() if output == "json" else line
+        staged = stage(tree, destination, how, (Progress(), limits_of(options["threads"]), tell))
+    advice = _advice(staged, options["share_throughput"])
+    if output == "json":
+        write(json.dumps({"event": "staged", "schema": SCHEMA, **_facts(destination, staged), "advice": advice}) + "\n")
+        return
+    say(f"{destination}: {staged.names.files} files, {staged.names.size} bytes; {staged.kept} were there already")
+    say(f"digest: {staged.root}")
+    for each in advice:
+        note(each)
+
+
+def _facts(destination: Path, staged: Staged) -> dict[str, Any]:
+    names = staged.names
+    return {
+        "destination": str(destination), "digest": staged.root, "files": names.files, "bytes": names.size,
+        "bytesKept": staged.kept,
+    }  # fmt: skip
+
+
+def _advice(staged: Staged, throughput: int | None) -> list[str]:
+    """How many files of weights the share needs, so that the cap of each file is not what loading waits for."""
+    if throughput is None or staged.weight_files == 0:
+        return []
+    wanted = -(-throughput // FILE_CAP)
+    even = staged.largest * wanted <= 2 * staged.names.size
+    if staged.weight_files >= wanted and even:
+        return []
+    what = f"{staged.weight_files} safetensors files, the largest of {staged.largest} bytes"
+    return [
+        f"a share of {throughput} MiB/s delivers {FILE_CAP} MiB/s of one file: it wants {wanted} or more files of "
+        f"similar size, and there are {what}; save the model in smaller shards (save_pretrained, max_shard_size)"
+    ]

@@ -1,0 +1,199 @@
+"""Whether what is in a folder can be served, looked at before it is copied and before an engine starts.
+
+Only headers and small JSON files are read: time and memory do not depend on the size of the weights.
+"""
+
+from __future__ import annotations
+
+import os
+import unicodedata
+from collections.abc import Iterator
+from typing import Any
+
+from hermetic.weights.findings import Finding, WeightsReason
+from hermetic.weights.safetensors_layout import wrong_with_header, wrong_with_length
+from hermetic.weights.streamed_json import NotJsonError, read_small
+from hermetic.weights.tree import Item, Kind, Tree, WeightsStopped
+
+LARGEST_INDEX = 2**26
+LARGEST_CONFIGURATION = 2**22
+MOST_FINDINGS = 100
+_CHUNK = 2**18
+_INDEX_ENDING = ".safetensors.index.json"
+_CONFIGURATIONS = frozenset(
+    {
+        "config.json",
+        "tokenizer_config.json",
+        "processor_config.json",
+        "preprocessor_config.json",
+        "generation_config.json",
+    }
+)
+_PICKLE = (
+    ".bin",
+    ".pt",
+    ".pth",
+    ".pkl",
+    ".pickle",
+    ".ckpt",
+    ".joblib",
+    ".dill",
+    ".npy",
+    ".npz",
+    ".h5",
+    ".hdf5",
+    ".keras",
+)
+_CODE = (".py", ".pyc", ".pyo", ".pyd", ".so", ".dll", ".sh", ".ipynb", ".pb")
+_ARCHIVE = (".zip", ".tar", ".gz", ".tgz", ".bz2", ".xz", ".zst", ".7z", ".rar", ".nemo", ".mar", ".whl", ".egg")
+_KINDS = {
+    **dict.fromkeys(_PICKLE, "a pickle, or a form that may hold one"),
+    **dict.fromkeys(_CODE, "code"),
+    **dict.fromkeys(_ARCHIVE, "an archive"),
+}
+
+
+def preflight(tree: Tree, allowed: frozenset[str] = frozenset(), *, twins: bool = True) -> list[Finding]:
+    """What of the content cannot be served. `allowed`: paths or names of files that may hold code.
+
+    `twins`: look for names that differ only in case too. Where all files are served from, none was lost to that.
+    """
+    findings: list[Finding] = []
+    try:
+        for finding in _findings(tree, allowed, _Twins() if twins else None):
+            findings.append(finding)
+            if len(findings) == MOST_FINDINGS:
+                break
+    except WeightsStopped as stopped:
+        findings.append(stopped.finding)
+    return findings
+
+
+def _findings(tree: Tree, allowed: frozenset[str], twins: _Twins | None) -> Iterator[Finding]:
+    for item in tree.walk():
+        if item.kind is not Kind.FILE:
+            continue
+        if twins is not None and twins.has(item.path):
+            yield Finding(
+                WeightsReason.CASE_COLLISION, item.path, "one spelling", "a name that differs only in case or form"
+            )
+        name = item.path.rpartition("/")[2]
+        kind = _KINDS.get(os.path.splitext(name)[1].lower())  # noqa: PTH122 - a name, not a path of this machine
+        if kind is not None and not {item.path, name} & allowed:
+            yield Finding(WeightsReason.EXECUTABLE_CONTENT, item.path, "weights, configuration or text", kind)
+        if name.endswith(".safetensors"):
+            yield from _safetensors(tree, item)
+        elif name.endswith(_INDEX_ENDING):
+            yield from _index(tree, item)
+        elif name in _CONFIGURATIONS:
+            yield from _configuration(tree, item, allowed)
+
+
+def _safetensors(tree: Tree, item: Item) -> Iterator[Finding]:
+    descriptor = tree.open(item.path)
+    try:
+        length = int.from_bytes(tree.read(descriptor, item.path, 0, 8), "little")
+        wrong = wrong_with_length(item.size, length)
+        if wrong is None:
+            wrong = wrong_with_header(item.size, length, _header(tree, descriptor, item.path, length))
+    finally:
+        os.close(descriptor)
+    if wrong is not None:
+        yield Finding(WeightsReason.WEIGHTS_CORRUPT, item.path, *wrong)
+
+
+def _header(tree: Tree, descriptor: int, path: str, length: int) -> Iterator[bytes]:
+    at, end = 8, 8 + length
+    while at < end and (chunk := tree.read(descriptor, path, at, min(_CHUNK, end - at))):
+        at += len(chunk)
+        yield chunk
+
+
+def _index(tree: Tree, item: Item) -> Iterator[Finding]:
+    """Every shard that the index names is there, beside it."""
+    try:
+        shards = _shards(read_small(tree.small(item.path, LARGEST_INDEX) or b""))
+    except NotJsonError as error:
+        yield Finding(WeightsReason.WEIGHTS_CORRUPT, item.path, "an index of shards", str(error))
+        return
+    folder = item.path.rpartition("/")[0]
+    for shard in sorted(shards):
+        if "/" in shard or "\0" in shard or shard in {"", ".", ".."}:
+            yield Finding(WeightsReason.WEIGHTS_CORRUPT, item.path, "names of files beside it", shard[:200])
+        elif (path := f"{folder}/{shard}" if folder else shard) and tree.look(path) is None:
+            yield Finding(WeightsReason.SHARD_MISSING, path, f"a file, by {item.path}", "none")
+
+
+def _shards(index: Any) -> set[str]:
+    match index:
+        case {"weight_map": dict(weight_map)} if all(isinstance(shard, str) for shard in weight_map.values()):
+            return set(weight_map.values())
+    raise NotJsonError("it has no weight_map from tensors to files")
+
+
+def _configuration(tree: Tree, item: Item, allowed: frozenset[str]) -> Iterator[Finding]:
+    try:
+        held = read_small(tree.small(item.path, LARGEST_CONFIGURATION) or b"")
+    except NotJsonError as error:
+        yield Finding(WeightsReason.CONFIGURATION_INVALID, item.path, "JSON", str(error))
+        return
+    for named in sorted(_remote_code(held)):
+        if "--" in named:
+            yield Finding(WeightsReason.REMOTE_CODE_ELSEWHERE, item.path, "code in this folder", f"auto_map: {named}")
+        elif f"{named.partition('.')[0]}.py" not in allowed:
+            yield Finding(WeightsReason.REMOTE_CODE, item.path, "a model that the engine knows", f"auto_map: {named}")
+
+
+def _remote_code(held: Any) -> set[str]:
+    """What the auto_map of a configuration, or of a part of it, names."""
+    found: set[str] = set()
+    waiting = [held]
+    while waiting:
+        value = waiting.pop()
+        if isinstance(value, list):
+            waiting.extend(value)
+        elif isinstance(value, dict):
+            found |= set(_texts(value.get("auto_map")))
+            waiting.extend(value.values())
+    return found
+
+
+def _texts(value: Any) -> Iterator[str]:
+    """Texts in lists and objects, however they are nested: the reader has bounded that."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict | list):
+        for inner in value.values() if isinstance(value, dict) else value:
+            yield from _texts(inner)
+
+
+class _Twins:
+    """Names that a file system which ignores case, or the form of Unicode, would take for one.
+
+    A walk comes through a folder once, so only the folders on the way to the present file are held.
+    """
+
+    def __init__(self) -> None:
+        self._folders: list[str] = []
+        self._seen: list[set[int]] = [set()]
+
+    def has(self, path: str) -> bool:
+        """Whether another name beside this one, or beside a folder on the way, is a twin of it."""
+        *folders, name = path.split("/")
+        common = 0
+        while common < min(len(folders), len(self._folders)) and folders[common] == self._folders[common]:
+            common += 1
+        del self._folders[common:], self._seen[common + 1 :]
+        is_twin = False
+        for folder in folders[common:]:
+            is_twin = self._is_twin(folder) or is_twin
+            self._folders.append(folder)
+            self._seen.append(set())
+        return self._is_twin(name) or is_twin
+
+    def _is_twin(self, name: str) -> bool:
+        form = hash(unicodedata.normalize("NFC", name).casefold())
+        if form in self._seen[-1]:
+            return True
+        self._seen[-1].add(form)
+        return False

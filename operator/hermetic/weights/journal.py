@@ -1,0 +1,64 @@
+"""What is staged already: one line for each range that is on the disk of the destination, with its digest.
+
+A line is written after its data were synchronised. A line that broke off, and every line of a source that has changed,
+counts for nothing: that range is copied again.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+
+from hermetic.weights.tree import Item
+
+_LARGEST_LINE = 2**14
+
+
+class Journal:
+    """The journal of one destination, read at once and continued."""
+
+    def __init__(self, path: Path) -> None:
+        self._known: dict[tuple[str, int, int], tuple[list[int], bytes]] = {}
+        self._lock = threading.Lock()
+        self.damaged = 0
+        for path_, start, end, identity, digest in self._lines(path):
+            self._known[path_, start, end] = identity, digest
+        self._descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
+        if path.stat().st_size:
+            os.write(self._descriptor, b"\n")  # whatever broke off ends here
+
+    def _lines(self, path: Path) -> Iterator[tuple[str, int, int, list[int], bytes]]:
+        if not path.exists():
+            return
+        with path.open("rb") as file:
+            while line := file.readline(_LARGEST_LINE):
+                if not line.strip():
+                    continue
+                check, _, text = line.rstrip(b"\n").partition(b" ")
+                try:
+                    name, start, end, identity, digest = json.loads(text if int(check, 16) == zlib.crc32(text) else b"")
+                    yield str(name), int(start), int(end), list(identity), bytes.fromhex(digest)
+                except (ValueError, TypeError):
+                    self.damaged += 1
+
+    def digest(self, item: Item, span: tuple[int, int]) -> bytes | None:
+        """The digest of a range that is staged, of this very file; None where it is not."""
+        found = self._known.get((item.path, *span))
+        return found[1] if found is not None and found[0] == list(item.identity) else None
+
+    def add(self, item: Item, span: tuple[int, int], digest: bytes) -> None:
+        """A range that is staged and synchronised."""
+        text = json.dumps([item.path, *span, list(item.identity), digest.hex()]).encode()
+        line = b"%08x %s\n" % (zlib.crc32(text), text)
+        with self._lock:
+            self._known[item.path, *span] = list(item.identity), digest
+            os.write(self._descriptor, line)
+
+    def close(self) -> None:
+        """Synchronises it and gives the descriptor back."""
+        os.fsync(self._descriptor)
+        os.close(self._descriptor)

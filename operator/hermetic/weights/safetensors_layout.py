@@ -1,0 +1,82 @@
+"""Whether the header of a safetensors file fits the file: every byte belongs to exactly one tensor, and all are there.
+
+The header is read as a stream, so what it claims costs no memory before it is seen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from hermetic.weights.streamed_json import JsonStream, NotJsonError
+
+LARGEST_HEADER = 100_000_000
+"""Bytes: the limit of the safetensors library itself."""
+MOST_TENSORS = 2**18
+_BITS = {
+    "BOOL": 8, "U8": 8, "I8": 8, "F8_E5M2": 8, "F8_E4M3": 8, "F8_E8M0": 8, "F8_E4M3FNUZ": 8, "F8_E5M2FNUZ": 8,
+    "U16": 16, "I16": 16, "F16": 16, "BF16": 16, "U32": 32, "I32": 32, "F32": 32, "U64": 64, "I64": 64, "F64": 64,
+    "C64": 64, "F4": 4, "F6_E2M3": 6, "F6_E3M2": 6,
+}  # fmt: skip
+_MOST_DIMENSIONS = 64
+_PREFIX = 8
+_SHIFT = 2**64
+
+
+def wrong_with_length(size: int, length: int) -> tuple[str, str] | None:
+    """What is wrong with a file of `size` bytes whose header claims `length`: (expected, found); None: nothing."""
+    if size < _PREFIX or length > size - _PREFIX:
+        return f"at least {length + _PREFIX} bytes for the header", f"{size} bytes"
+    if length > LARGEST_HEADER:
+        return f"a header of at most {LARGEST_HEADER} bytes", f"{length} bytes"
+    return None
+
+
+def wrong_with_header(size: int, length: int, chunks: Iterable[bytes]) -> tuple[str, str] | None:
+    """The same of the header's content, which comes in pieces."""
+    try:
+        spans = _spans(chunks)
+    except NotJsonError as error:
+        return "a header in JSON with the place of every tensor", str(error)
+    at = 0
+    for span in sorted(spans):
+        begin, end = divmod(span, _SHIFT)
+        if begin != at:
+            what = "overlap" if begin < at else "leave a hole"
+            return f"a tensor from byte {at}", f"one from byte {begin}: tensors {what}"
+        at = end
+    whole = _PREFIX + length + at
+    return None if whole == size else (f"{whole} bytes", f"{size} bytes")
+
+
+def _spans(chunks: Iterable[bytes]) -> list[int]:
+    """Begin and end of each tensor in one number, for a header may have a quarter of a million."""
+    stream = JsonStream(chunks)
+    found = []
+    for name in stream.keys(MOST_TENSORS):
+        value = stream.value()
+        if name != "__metadata__":
+            begin, end = _span(name, value)
+            found.append(begin * _SHIFT + end)
+    stream.finish()
+    return found
+
+
+def _span(name: str, tensor: Any) -> tuple[int, int]:
+    shown = name[:100]
+    match tensor:
+        case {"dtype": str(dtype), "shape": [*shape], "data_offsets": [begin, end], **rest} if not rest:
+            numbers = [*shape, begin, end]
+        case _:
+            raise NotJsonError(f"tensor {shown!r} is not exactly dtype, shape and data_offsets")
+    if len(shape) > _MOST_DIMENSIONS or not all(type(each) is int and 0 <= each < 2**63 for each in numbers):
+        raise NotJsonError(f"tensor {shown!r} has a shape or offsets that are no whole numbers")
+    if end < begin:
+        raise NotJsonError(f"tensor {shown!r} ends at byte {end}, before byte {begin} where it begins")
+    if dtype in _BITS:
+        elements = 1
+        for each in shape:
+            elements *= each
+        if elements * _BITS[dtype] != 8 * (end - begin):
+            raise NotJsonError(f"tensor {shown!r} has {end - begin} bytes, and its shape and {dtype} need others")
+    return begin, end

@@ -1,0 +1,58 @@
+"""Where models come from: a folder, a NIM model store or cache, or a snapshot of a Hugging Face cache.
+
+A snapshot has links into `../../blobs`: they are followed, into that one folder, and the files behind them are what is
+listed and copied. Everywhere else links stay what they are.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+from hermetic.weights.entries import MANIFEST, NAMES, NOT_LISTED
+from hermetic.weights.tree import Item, Kind, Tree
+
+_BLOB = re.compile(r"(?:\.\./)+blobs/(?P<blob>[0-9a-zA-Z._-]{1,255})")
+NOT_COPIED = NOT_LISTED | {NAMES, MANIFEST}
+
+
+class HuggingFaceSnapshot(Tree):
+    """The folder `snapshots/REVISION` of a cache, in which links to blobs are the files that they lead to."""
+
+    def __init__(self, root: Path) -> None:
+        super().__init__(root)
+        self._blobs = Tree(root / ".." / ".." / "blobs")
+
+    def __exit__(self, *details: object) -> None:
+        os.close(self._blobs.descriptor)
+        super().__exit__(None, None, None)
+
+    def _item(self, found: os.stat_result, path: str) -> Item:
+        item = super()._item(found, path)
+        if item.kind is Kind.LINK and (blob := self._blob(path)) is not None:
+            behind = self._blobs.look(blob)
+            if behind is not None and behind.kind is Kind.FILE:
+                return Item(path, Kind.FILE, behind.size, behind.identity, behind.mode)
+        return item
+
+    def open(self, path: str) -> int:
+        """As of any folder; of a link to a blob, the blob."""
+        blob = self._blob(path)
+        return super().open(path) if blob is None else self._blobs.open(blob)
+
+    def _blob(self, path: str) -> str | None:
+        try:
+            target = os.readlink(path, dir_fd=self.descriptor)
+        except OSError:
+            return None
+        matched = _BLOB.fullmatch(target)
+        is_there = matched is not None and target.count("../") == path.count("/") + 2
+        return matched["blob"] if matched is not None and is_there else None
+
+
+def source_tree(folder: Path) -> Tree:
+    """The folder that a model is copied from. Raises Unreachable and InputError."""
+    whole = Path(os.path.abspath(folder))  # noqa: PTH100 - resolve() would follow links
+    is_snapshot = whole.parent.name == "snapshots" and (whole.parent.parent / "blobs").is_dir()
+    return HuggingFaceSnapshot(whole) if is_snapshot else Tree(whole)

@@ -1,0 +1,222 @@
+"""What is in a folder of weights: what must not be served is refused, whatever its size and however hostile."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from safetensors import SafetensorError, safe_open
+
+from hermetic.weights.content import preflight
+from hermetic.weights.findings import WeightsReason
+from hermetic.weights.tree import Tree
+from tests.commandline import hermetic
+from tests.weights import a_model, a_shard
+
+SHARD = "model-00002-of-00003.safetensors"
+
+
+def found(folder: Path, *allowed: str) -> list[tuple[str, str]]:
+    with Tree(folder) as tree:
+        return [(each.reason.value, each.file) for each in preflight(tree, frozenset(allowed))]
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> Path:
+    return a_model(tmp_path / "model")
+
+
+def header_of(path: Path) -> tuple[dict[str, dict[str, object]], bytes]:
+    content = path.read_bytes()
+    end = 8 + int.from_bytes(content[:8], "little")
+    return json.loads(content[8:end]), content[end:]
+
+
+def with_header(path: Path, header: object, tensors: bytes, length: int | None = None) -> None:
+    text = header if isinstance(header, bytes) else json.dumps(header).encode()
+    path.write_bytes((len(text) if length is None else length).to_bytes(8, "little") + text + tensors)
+
+
+def change_offsets(path: Path, change: Callable[[list[list[int]]], None]) -> None:
+    header, tensors = header_of(path)
+    spans = [each["data_offsets"] for name, each in header.items() if name != "__metadata__"]
+    change(spans)  # type: ignore[arg-type]
+    with_header(path, header, tensors)
+
+
+def test_a_model_of_a_hub_is_right(model: Path) -> None:
+    assert found(model) == []
+
+
+def a_hole(spans: list[list[int]]) -> None:
+    for span in spans[2:]:
+        span[:] = [span[0] + 8, span[1] + 8]
+
+
+DAMAGES: dict[str, Callable[[Path], object]] = {
+    "one byte less": lambda path: os.truncate(path, path.stat().st_size - 1),
+    "one byte more": lambda path: path.write_bytes(path.read_bytes() + b"x"),
+    "cut in the header": lambda path: os.truncate(path, 100),
+    "seven bytes": lambda path: path.write_bytes(b"1234567"),
+    "empty": lambda path: path.write_bytes(b""),
+    "a header of 2**63 bytes": lambda path: path.write_bytes(b"\xff" * 7 + b"\x7f" + bytes(64)),
+    "a header of 2**64 - 1 bytes": lambda path: path.write_bytes(b"\xff" * 8 + bytes(64)),
+    "no JSON": lambda path: with_header(path, b"x" * 100, b""),
+    "a list": lambda path: with_header(path, [], b""),
+    "not a number": lambda path: with_header(path, b'{"__metadata__": NaN}', b""),
+    "a key twice": lambda path: with_header(path, b'{"a": 1, "a": 2}', b""),
+    "deep": lambda path: with_header(path, b'{"__metadata__": ' + b"[" * 10000 + b"]" * 10000 + b"}", b""),
+    "deeper than it is read": lambda path: with_header(path, b"[" * 10**6, b""),
+    "no end": lambda path: with_header(path, b'{"a": {"dtype": "U8"', b""),
+    "one huge value": lambda path: with_header(path, b'{"__metadata__": "' + b"x" * 10**6 + b'"}', b""),
+    "tensors that overlap": lambda path: change_offsets(path, lambda spans: spans[1].__setitem__(slice(2), spans[0])),
+    "a hole": lambda path: (change_offsets(path, a_hole), path.write_bytes(path.read_bytes() + bytes(8))),
+    "an end before its begin": lambda path: change_offsets(path, lambda spans: spans[1].reverse()),
+    "a negative offset": lambda path: change_offsets(path, lambda spans: spans[0].__setitem__(0, -1)),
+    "a fraction": lambda path: change_offsets(path, lambda spans: spans[0].__setitem__(0, 0.0)),  # type: ignore[call-overload]
+    "a huge shape": lambda path: with_header(
+        path, {"a": {"dtype": "F32", "shape": [2**62, 2**62], "data_offsets": [0, 8]}}, bytes(8)
+    ),
+    "a shape of another size": lambda path: with_header(
+        path, {"a": {"dtype": "F32", "shape": [3], "data_offsets": [0, 8]}}, bytes(8)
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_damaged_safetensors_file_is_refused(model: Path, damage: str) -> None:
+    DAMAGES[damage](model / SHARD)
+    assert found(model) == [("WeightsCorrupt", SHARD)]
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_the_library_refuses_it_too(model: Path, damage: str) -> None:
+    """An independent judge of the same files. What it lets pass is named here."""
+    DAMAGES[damage](model / SHARD)
+    if damage in {"one huge value", "a key twice"}:
+        return
+    with pytest.raises((SafetensorError, OSError)), safe_open(str(model / SHARD), framework="numpy") as file:  # type: ignore[no-untyped-call]
+        list(file.keys())
+
+
+def test_a_shard_that_the_index_names_must_be_there(model: Path) -> None:
+    (model / SHARD).unlink()
+    assert found(model) == [("ShardMissing", SHARD)]
+    index = model / "model.safetensors.index.json"
+    for text in ('{"weight_map": {"a": "../../etc/passwd"}}', "{}", "[", '{"weight_map": {"a": 1}}', ""):
+        index.write_text(text)
+        assert found(model) == [("WeightsCorrupt", index.name)], text
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["pytorch_model.bin", "a.PT", "x.pkl", "x.ckpt", "w.npy", "modeling_x.py", "lib.so", "w.tar.gz", "w.zip", "n.nemo"],
+)
+def test_what_may_run_code_is_refused_unless_allowed_by_name(model: Path, name: str) -> None:
+    (model / "extra" / name).write_bytes(b"x")
+    assert found(model) == [("ExecutableContent", f"extra/{name}")]
+    assert found(model, "other.bin") == [("ExecutableContent", f"extra/{name}")]
+    assert found(model, name) == found(model, f"extra/{name}") == []
+
+
+def test_remote_code_is_refused_unless_allowed_by_name(model: Path) -> None:
+    def configured(**fields: object) -> None:
+        (model / "config.json").write_text(json.dumps(fields))
+
+    configured(auto_map={"AutoModel": "modeling_x.XModel"})
+    assert found(model) == [("RemoteCode", "config.json")]
+    assert found(model, "modeling_x.py") == []
+    configured(auto_map={"AutoModel": "someone/other--modeling_x.XModel"})
+    assert found(model, "modeling_x.py") == [("RemoteCodeElsewhere", "config.json")]
+    configured(text_config={"auto_map": {"AutoTokenizer": ["tok.Slow", None]}})
+    assert found(model) == [("RemoteCode", "config.json")]
+    configured(auto_map=None)
+    assert found(model) == []
+
+
+@pytest.mark.parametrize(
+    "text", ["", "{", '{"a": 1, "a": 2}', '{"a": NaN}', "[" * 100_000, "\ufeff{}", '{"a": "\x01"}']
+)
+def test_a_configuration_that_is_no_json_is_refused(model: Path, text: str) -> None:
+    (model / "config.json").write_text(text)
+    assert found(model) == [("ConfigurationInvalid", "config.json")]
+
+
+def test_a_huge_configuration_is_not_read(model: Path) -> None:
+    os.truncate(model / "config.json", 2**40)
+    assert found(model) == [("TooMuch", "config.json")]
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [("README.md", "readme.md"), ("straße.txt", "strasse.txt"), ("é.txt", "e\u0301.txt"), ("A/x.txt", "a/y.txt")],
+)
+def test_names_that_a_share_could_take_for_one_are_told(model: Path, one: str, other: str) -> None:
+    for name in (one, other):
+        (model / name).parent.mkdir(exist_ok=True)
+        (model / name).write_text("x")
+    assert [reason for reason, _ in found(model)] == ["CaseCollision"]
+
+
+def test_five_terabytes_of_holes_are_looked_at_in_their_header(model: Path) -> None:
+    path = model / "huge.safetensors"
+    size = 5 * 10**12
+    with_header(path, {"a": {"dtype": "U8", "shape": [size], "data_offsets": [0, size]}}, b"")
+    try:
+        os.truncate(path, path.stat().st_size + size)
+    except OSError:
+        pytest.skip("this file system has no files of 5 TB")
+    assert found(model) == []
+    os.truncate(path, path.stat().st_size - 1)
+    assert found(model) == [("WeightsCorrupt", "huge.safetensors")]
+
+
+def test_a_sparse_file_of_more_than_four_gib_is_staged_and_verified(tmp_path: Path) -> None:
+    folder = tmp_path / "model"
+    folder.mkdir()
+    size = 2**32 + 2**20
+    with_header(folder / "model.safetensors", {"a": {"dtype": "U8", "shape": [size], "data_offsets": [0, size]}}, b"")
+    os.truncate(folder / "model.safetensors", (folder / "model.safetensors").stat().st_size + size)
+    assert hermetic("manifest", folder).code == 0
+    assert hermetic("verify", folder).code == 0
+    with (folder / "model.safetensors").open("r+b") as file:
+        file.seek(2**32 + 5)
+        file.write(b"\x01")
+    assert "DigestMismatch: model.safetensors" in hermetic("verify", folder).err
+    os.truncate(folder / "model.safetensors", 2**32)
+    assert "SizeMismatch: model.safetensors" in hermetic("verify", folder).err
+
+
+def test_a_verification_refuses_what_a_stage_would(model: Path) -> None:
+    (model / "modeling_x.py").write_text("x")
+    assert hermetic("manifest", model).code == 0
+    ran = hermetic("verify", model)
+    assert (ran.code, "ExecutableContent: modeling_x.py" in ran.err) == (1, True)
+    assert hermetic("verify", model, "--allow", "modeling_x.py").code == 0
+
+
+def test_the_memory_of_a_verification_does_not_grow_with_files_and_bytes(tmp_path: Path) -> None:
+    """20,000 files and a header with 100,000 tensors: less than 120 MiB, of which Python and its libraries have 50."""
+    folder = tmp_path / "model"
+    folder.mkdir()
+    a_shard(folder / "many.safetensors", tensors=100_000, size=8)
+    for number in range(20_000):
+        (folder / f"a-file-with-a-name-of-some-length-{number:06d}.txt").write_bytes(b"x")
+    assert hermetic("manifest", folder).code == 0
+    program = (
+        "import sys; from hermetic.cli import main\n"
+        "try: main(['verify', sys.argv[1]])\n"
+        "finally: print(next(line for line in open('/proc/self/status') if line.startswith('VmHWM')))"
+    )
+    done = subprocess.run([sys.executable, "-c", program, str(folder)], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout.split("VmHWM:")[1].split()[0]) < 120 * 2**10
+
+
+def test_every_reason_of_the_content_is_a_failure() -> None:
+    assert not any(reason.is_unknown for reason in WeightsReason if reason.value in {"WeightsCorrupt", "ShardMissing"})

@@ -176,14 +176,13 @@ def test_five_terabytes_of_holes_are_looked_at_in_their_header(model: Path) -> N
     assert found(model) == [("WeightsCorrupt", "huge.safetensors")]
 
 
-def test_a_sparse_file_of_more_than_four_gib_is_staged_and_verified(tmp_path: Path) -> None:
+def test_a_sparse_file_of_more_than_four_gib_is_listed_and_verified(tmp_path: Path) -> None:
     folder = tmp_path / "model"
     folder.mkdir()
     size = 2**32 + 2**20
     with_header(folder / "model.safetensors", {"a": {"dtype": "U8", "shape": [size], "data_offsets": [0, size]}}, b"")
     os.truncate(folder / "model.safetensors", (folder / "model.safetensors").stat().st_size + size)
     assert hermetic("manifest", folder).code == 0
-    assert hermetic("verify", folder).code == 0
     with (folder / "model.safetensors").open("r+b") as file:
         file.seek(2**32 + 5)
         file.write(b"\x01")

@@ -40,7 +40,22 @@ OPTIONAL = {
     "imagePullSecrets": "{{- with .Values.image.pullSecrets }}\n      imagePullSecrets:\n"
     "        {{- range . }}\n        - name: {{ . }}\n        {{- end }}\n      {{- end }}",
     "priorityClassName": "{{- with .Values.priorityClassName }}\n      priorityClassName: {{ . }}\n      {{- end }}",
+    **{
+        name: f"{{{{- with .Values.{name} }}}}\n      {name}:\n"
+        "        {{- toYaml . | nindent 8 }}\n      {{- end }}"
+        for name in ("nodeSelector", "tolerations")
+    },
 }
+COMMON_LABELS = "{{- with $.Values.commonLabels }}\nLABELS    {{- toYaml . | nindent 4 }}\n    {{- end }}\n"
+OF_THE_POD = """\
+        {{- with .Values.commonLabels }}
+        {{- toYaml . | nindent 8 }}
+        {{- end }}
+      {{- with .Values.podAnnotations }}
+      annotations:
+        {{- toYaml . | nindent 8 }}
+      {{- end }}
+"""
 CONFIG_MAP = f"""\
 {{{{- $config := deepCopy .Values.config }}}}
 {{{{- if ne .Release.Namespace "{NAMESPACE}" }}}}
@@ -79,6 +94,26 @@ prints the ConfigMap that limits it.
 
 def files() -> dict[str, str]:
     """Every file of the chart, by its path below the chart's folder."""
+    return {
+        name: _labelled(text) if name.endswith(".yaml") and "/" in name else text for name, text in _files().items()
+    }
+
+
+def _labelled(template: str) -> str:
+    """With the labels of the installation on every object; a template of a pod is no object."""
+
+    def more(found: re.Match[str]) -> str:
+        head, labels, rest = found[1].partition("  labels:\n")
+        own = re.match(r"(    .*\n)*", rest)
+        assert own is not None
+        if not labels:
+            return f"metadata:\n  {COMMON_LABELS.replace('LABELS', '  labels:' + chr(10))}{head}"
+        return f"metadata:\n{head}{labels}{own[0]}    {COMMON_LABELS.replace('LABELS', '')}{rest[own.end() :]}"
+
+    return re.sub(r"^metadata:\n((?:  .*\n)+)", more, template, flags=re.MULTILINE)
+
+
+def _files() -> dict[str, str]:
     return {
         "Chart.yaml": _chart(),
         "README.md": table(),
@@ -241,6 +276,7 @@ def _deployment(manifest: Manifest) -> str:
         "RESOURCES": "{{- toYaml .Values.resources | nindent 10 }}",
     }
     text = _filled(dump(deployment), expressions)
+    text = text.replace("    spec:\n      serviceAccountName:", f"{OF_THE_POD}    spec:\n      serviceAccountName:")
     optional = "".join(f"      {value}\n" for value in OPTIONAL.values())
     text = re.sub(r"^      containers:\n", lambda found: optional + found[0], text, flags=re.MULTILINE)
     return NAMES.sub(lambda found: EXPRESSIONS[found[1]], text)

@@ -9,6 +9,21 @@ from hermetic.api.kubernetes_yaml import dump
 
 Schema = dict[str, Any]
 TEXT: Schema = {"type": "string"}
+# Names and values as Kubernetes takes them; the three by which objects find each other stay as they are.
+OF_THE_CHART = [f"app.kubernetes.io/{name}" for name in ("name", "component", "part-of")]
+NAMES: Schema = {"pattern": r"^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$"}
+LABEL: Schema = {**TEXT, "pattern": "^([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?$", "maxLength": 63}
+TOLERATION: Schema = {
+    "type": "object",
+    "additionalProperties": False,
+    "properties": {
+        "key": {**TEXT, "description": "Key of the taint; none with operator Exists: every taint."},
+        "operator": {"enum": ["Exists", "Equal"], "description": "How value is compared."},
+        "value": {**TEXT, "description": "Value of the taint."},
+        "effect": {"enum": ["NoSchedule", "PreferNoSchedule", "NoExecute"], "description": "Effect of the taint."},
+        "tolerationSeconds": {"type": "integer", "description": "For how long NoExecute is tolerated."},
+    },
+}
 QUANTITIES: Schema = {"type": "object", "additionalProperties": {"type": ["string", "integer"]}}
 
 
@@ -51,6 +66,29 @@ VALUES = (
         "Write the ConfigMap hermetic-allowed, which holds the operator's account to the registries and shares of "
         "`config`. False: it is managed apart, or not at all.",
     ),
+    Value(
+        "commonLabels",
+        {
+            "type": "object",
+            "propertyNames": {**NAMES, "not": {"enum": OF_THE_CHART}},
+            "additionalProperties": LABEL,
+        },
+        {},
+        "Labels of your own on every object of the chart and on the operator's pod.",
+    ),
+    Value(
+        "podAnnotations",
+        {"type": "object", "propertyNames": NAMES, "additionalProperties": TEXT},
+        {},
+        "Annotations of your own on the operator's pod.",
+    ),
+    Value(
+        "nodeSelector",
+        {"type": "object", "propertyNames": NAMES, "additionalProperties": LABEL},
+        {},
+        "Labels of the nodes that the operator may run on, for example kubernetes.azure.com/mode: system.",
+    ),
+    Value("tolerations", {"type": "array", "items": TOLERATION}, [], "Taints that the operator's pod tolerates."),
     Value("priorityClassName", TEXT, "", "PriorityClass of the operator's pod."),
     Value(
         "resources",

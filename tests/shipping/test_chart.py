@@ -246,6 +246,40 @@ def test_what_is_optional_is_there_when_it_is_asked_for(rendered):
     assert policy["podSelector"]["matchLabels"].items() <= deployment["spec"]["template"]["metadata"]["labels"].items()
 
 
+SYSTEM_POOL = {
+    "nodeSelector": {"kubernetes.azure.com/mode": "system"},
+    "tolerations": [{"key": "CriticalAddonsOnly", "operator": "Exists"}],
+}
+
+
+def test_labels_of_the_installation_are_on_every_object_as_kustomize_puts_them(rendered, built):
+    ours = {"contoso.example/team": "platform", "cost-center": "4711"}
+    wanted = built(
+        labels=[{"pairs": ours, "includeTemplates": True}],
+        components=["../manifests/observability", "../manifests/network-policy"],
+    )
+    del wanted[NAMESPACE_OF_THE_RELEASE]
+
+    found = rendered(
+        commonLabels=ours, allowed={"install": False}, metrics=METRICS, networkPolicy={"apiServers": ["10.0.0.4/32"]}
+    )
+
+    labels = {key: one["metadata"]["labels"] for key, one in found.items()}
+    assert labels == {key: one["metadata"]["labels"] for key, one in wanted.items()}
+    key = ("Deployment", "hermetic-system", "hermetic-operator")
+    assert found[key] == wanted[key]
+    everything = rendered(commonLabels=ours, config={"watchNamespaces": ["a", "b"]})
+    assert [key for key, one in everything.items() if not ours.items() <= one["metadata"]["labels"].items()] == []
+
+
+def test_the_operator_runs_where_and_with_what_the_platform_says(rendered):
+    found = rendered(podAnnotations={"contoso.example/owner": "platform"}, **SYSTEM_POOL)
+
+    template = found["Deployment", "hermetic-system", "hermetic-operator"]["spec"]["template"]
+    assert template["metadata"]["annotations"] == {"contoso.example/owner": "platform"}
+    assert {name: template["spec"][name] for name in SYSTEM_POOL} == SYSTEM_POOL
+
+
 def test_the_registry_is_that_of_every_image(helm, tmp_path):
     values = {"image": {**IMAGE, "registry": "mirror.internal:5000/a"}}
     images = re.findall(r"^\s*image: (.*)$", said(helm, tmp_path, "template", "hermetic-system", values), re.MULTILINE)
@@ -282,6 +316,11 @@ def test_lint_finds_nothing(helm, tmp_path):
         ({"image": IMAGE, "resources": {"claims": []}}, "claims"),
         ({"image": IMAGE, "metrics": {"podMonitor": "monitoring.coreos.com/v2"}}, "podMonitor"),
         ({"image": IMAGE, "global": {"imageRegistry": "a"}}, "global"),
+        ({"image": IMAGE, "commonLabels": {"app.kubernetes.io/name": "other"}}, "app.kubernetes.io/name"),
+        ({"image": IMAGE, "commonLabels": {"team": "a b"}}, "team"),
+        ({"image": IMAGE, "tolerations": [{"keys": "sku"}]}, "tolerations"),
+        ({"image": IMAGE, "podAnnotations": {"a": 1}}, "podAnnotations"),
+        ({"image": IMAGE, "nodeSelector": ["a"]}, "nodeSelector"),
     ],
 )
 def test_values_that_it_does_not_know_are_refused_by_name(helm, tmp_path, values, named):

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from hermetic.api.field_managers import last_writer, newest
+from hermetic.api.field_managers import BLAMED as BLAMED_PLACES
+from hermetic.api.field_managers import last_writer, newest, record
 from hermetic.audit.estate.kubernetes.calls import CustomResourceDefinition
 from hermetic.audit.estate.kubernetes.policies import NetworkPolicy
 from hermetic.audit.estate.kubernetes.projection import projected
@@ -177,3 +178,77 @@ def test_who_only_labels_or_holds_is_named_where_there_is_no_other() -> None:
     assert last_writer([aside]) == "'labeller' (Update, 2026-11-22T12:00:00Z)"
     assert newest([entry("mallory", 11), aside])[0]["manager"] == "mallory"
     assert newest([entry("mallory", 11), aside, annotated])[0]["manager"] == "annotator"
+
+
+# ---------------------------------------------------------------------- who wrote the field that offends
+
+HIS = "written by field manager 'helm' (Update, 2026-11-22T08:00:00Z)"
+OFFENDING: dict[str, Manifest] = {
+    "public load balancer": {"f:spec": {"f:type": {}}},
+    "external IPs": {"f:spec": {"f:externalIPs": {}}},
+    "ExternalName": {"f:spec": {"f:externalName": {}}},
+    "slice": {"f:endpoints": {}},
+    "route": {"f:spec": {"f:rules": {}}},
+    "wide policy": {"f:spec": {"f:egress": {}, "f:podSelector": {}}},
+    "definition with a conversion webhook": {"f:spec": {"f:conversion": {"f:strategy": {}}}},
+}
+
+
+def later(manager: str = "kubectl-label", at: int = 12, **fields: Any) -> Manifest:
+    """Who wrote something else of the object afterwards."""
+    return entry(manager, at, fields=fields or {"f:spec": {"f:sessionAffinity": {}}})
+
+
+@pytest.mark.parametrize("shape", OFFENDING)
+@pytest.mark.parametrize("turned", [False, True])
+def test_who_wrote_the_field_that_offends_is_named_and_not_who_came_later(shape: str, turned: bool) -> None:
+    check, blamed = BLAMED[shape]
+    book = [entry("helm", 8, fields=OFFENDING[shape]), later()]
+    assert message(check, signed(blamed, book[::-1] if turned else book)).endswith(HIS)
+
+
+def test_of_two_who_wrote_the_field_the_later_is_named() -> None:
+    book = [entry("helm", 8, fields=SPEC), entry("mallory", 11, fields=SPEC), later()]
+    assert message("k8s-public-lb", signed(BLAMED["public load balancer"][1], book)).endswith(HERS)
+
+
+def test_who_wrote_the_annotation_that_makes_it_public_is_named_before_who_wrote_the_type() -> None:
+    name = "service.beta.kubernetes.io/azure-load-balancer-internal"
+    public = manifest(Service, "a", "team", annotations={name: "false"}, spec={"type": "LoadBalancer"})
+    book = [
+        entry("kubectl-create", 7, fields=SPEC),
+        entry("helm", 8, fields={"f:metadata": {"f:annotations": {f"f:{name}": {}}}}),
+        later(),
+    ]
+    assert message("k8s-public-lb", signed(public, book)).endswith(HIS)
+
+
+def test_where_nobody_holds_the_field_who_wrote_last_is_named() -> None:
+    book = [entry("helm", 8, fields={"f:spec": {"f:ports": {}}}), later("mallory", 11)]
+    assert message("k8s-public-lb", signed(BLAMED["public load balancer"][1], book)).endswith(HERS)
+
+
+def test_who_wrote_only_the_status_is_never_named() -> None:
+    book = [entry("cloud", 13, subresource="status", fields=SPEC), entry("helm", 8, fields=SPEC)]
+    assert message("k8s-public-lb", signed(BLAMED["public load balancer"][1], book)).endswith(HIS)
+
+
+@pytest.mark.parametrize("fields", [None, "x", [], {"f:spec": "x"}, {"f:spec": {"f:type": []}}, {"f:metadata": 7}])
+def test_fields_that_cannot_be_read_change_no_verdict(fields: Any) -> None:
+    book = [{**entry("helm", 8), "fieldsV1": fields}, later()]
+    (found,) = findings("k8s-public-lb", with_one(signed(BLAMED["public load balancer"][1], book)))
+    assert (found.verdict.value, found.reason) == ("Fail", "LoadBalancerNotInternal")
+
+
+def test_what_is_kept_of_fields_is_bounded_and_read_the_same_again() -> None:
+    everything = {
+        "f:spec": {f"f:{'x' * 200}{at}": {} for at in range(100)} | {"f:type": {"f:more": {"f:deep": {}}}},
+        "f:endpoints": {},
+    }
+    book = [entry(f"m{at:04}" + "n" * 500, at % 24, fields=everything) for at in range(200)]
+    book += [later("kubectl-label", 23), entry("z" * 300, 22, fields={"f:spec": {"f:egress": {}}})]
+    kept = record(book)
+    assert len(str(kept)) < 2**12
+    assert record(kept) == kept
+    for place in BLAMED_PLACES:
+        assert last_writer(kept, place) == last_writer(book, place)

@@ -249,6 +249,17 @@ def test_a_pod_that_ended_has_no_address_any_more() -> None:
     assert not ways.into(OWNER)
 
 
+def test_the_manager_of_the_field_that_opens_is_named_and_not_who_came_later() -> None:
+    of = {name: {"f:spec": {f"f:{name}": {}}} for name in ("type", "ports")}
+    book = [
+        {"manager": "helm", "operation": "Update", "time": "2026-11-22T08:00:00Z", "fieldsV1": of["type"]},
+        {"manager": "ci", "operation": "Update", "time": "2026-11-22T12:00:00Z", "fieldsV1": of["ports"]},
+    ]
+    public = a_service(spec={"type": "NodePort", "ports": [{"nodePort": 30000}]}, managedFields=book)
+    (way,) = found(public)
+    assert way.writer == "'helm' (Update, 2026-11-22T08:00:00Z)"
+
+
 # ---------------------------------------------------------------------- Ingresses
 
 

@@ -1,13 +1,14 @@
-"""Who wrote an object last, as metadata.managedFields has it.
+"""Who wrote an object, or a field of it, last, as metadata.managedFields has it.
 
 A field manager is a name that a client gives itself: it says where to look first, and proves nothing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from hermetic.api.public_services import CLASS, INTERNAL, PRIVATE_FRONT, PUBLIC_SIDE, PUBLISHES
 from hermetic.api.text import one_line
 
 OURS = ("hermetic", "Apply")
@@ -17,27 +18,102 @@ LONGEST_MOMENT = 32
 _ASIDE = frozenset({"f:labels", "f:finalizers", "f:ownerReferences"})
 
 
+Place = tuple[str, ...]
+MOST_HOLDERS = 8
+
+
+def annotation(name: str) -> Place:
+    """The place of an annotation."""
+    return ("metadata", "annotations", name)
+
+
+BLAMED: tuple[Place, ...] = (
+    *(("spec", name) for name in (
+        "type", "externalName", "externalIPs", "loadBalancerClass", "egress", "rules", "defaultBackend",
+        "ingressClassName", "gatewayClassName", "addresses", "conversion",
+    )),
+    ("endpoints",), ("webhooks",),
+    *map(annotation, (INTERNAL, *PUBLIC_SIDE, *PUBLISHES, CLASS, PRIVATE_FRONT)),
+)  # fmt: skip
+"""The places of which it is kept who wrote them, where that is not who wrote the object last."""
+
+
 def newest(managed: Any) -> list[dict[str, str]]:
     """Of metadata.managedFields, the newest entry of others that is not about the status, without fields; bounded.
 
     An entry with nothing but labels, finalizers or owners counts only where there is no other.
     """
-    entries = [one for one in managed if isinstance(one, dict)] if isinstance(managed, list) else []
-    of_others = (one for one in entries if (one.get("manager"), one.get("operation")) != OURS)
-    written = [one for one in of_others if one.get("manager") and not one.get("subresource")]
+    return [_named(max(written, key=_age))] if (written := _written(managed)) else []
+
+
+def record(managed: Any) -> list[dict[str, Any]]:
+    """Of metadata.managedFields, the newest entry, and with it those that hold a place of `BLAMED`; bounded.
+
+    Each holds only the places of which it is the newest writer; one entry alone holds no fields.
+    """
+    written = _written(managed)
     if not written:
         return []
-    last = max(written, key=lambda one: (_has_content(one), str(one.get("time") or ""), str(one["manager"])))
+    last = max(written, key=_age)
+    held: dict[int, list[Place]] = {id(last): []}
+    for place in BLAMED:
+        holders = [one for one in written if _holds(one, place)]
+        if holders and (id(holder := max(holders, key=_age)) in held or len(held) < MOST_HOLDERS):
+            held.setdefault(id(holder), []).append(place)
+    kept = [one for one in written if id(one) in held]
+    return [_named(one) | (_fields(held[id(one)]) if len(kept) > 1 else {}) for one in kept]
+
+
+def last_writer(managed: Any, *places: Place) -> str:
+    """Who wrote the first of these places that is written, else the object, last, in one bounded line.
+
+    "'kubectl' (Update, 2026-11-22T10:00:00Z)"; "" if not known.
+    """
+    written = _written(managed)
+    for place in places:
+        if holders := [one for one in written if _holds(one, place)]:
+            return _words(_named(max(holders, key=_age)))
+    return next((_words(last) for last in newest(managed)), "")
+
+
+def _written(managed: Any) -> list[Mapping[str, Any]]:
+    entries = [one for one in managed if isinstance(one, dict)] if isinstance(managed, list) else []
+    of_others = (one for one in entries if (one.get("manager"), one.get("operation")) != OURS)
+    return [one for one in of_others if one.get("manager") and not one.get("subresource")]
+
+
+def _age(entry: Mapping[str, Any]) -> tuple[bool, str, str]:
+    return (_has_content(entry), str(entry.get("time") or ""), str(entry["manager"]))
+
+
+def _named(entry: Mapping[str, Any]) -> dict[str, str]:
     longest = {"manager": LONGEST_NAME, "operation": LONGEST_MOMENT, "time": LONGEST_MOMENT}
-    return [{name: str(last[name])[:length] for name, length in longest.items() if last.get(name)}]
+    return {name: str(entry[name])[:length] for name, length in longest.items() if entry.get(name)}
 
 
-def last_writer(managed: Any) -> str:
-    """Who wrote an object last, in one bounded line: "'kubectl' (Update, 2026-11-22T10:00:00Z)"; "" if not known."""
-    for last in newest(managed):
-        how = ", ".join(last[name] for name in ("operation", "time") if name in last)
-        return one_line(f"'{last['manager']}'" + (f" ({how})" if how else ""))
-    return ""
+def _words(last: Mapping[str, str]) -> str:
+    how = ", ".join(last[name] for name in ("operation", "time") if name in last)
+    return one_line(f"'{last['manager']}'" + (f" ({how})" if how else ""))
+
+
+def _holds(entry: Mapping[str, Any], place: Place) -> bool:
+    fields = entry.get("fieldsV1")
+    for name in place:
+        fields = fields.get(f"f:{name}") if isinstance(fields, Mapping) else None
+    return fields is not None
+
+
+def _fields(places: Iterable[Place]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for place in places:
+        inner = found
+        for name in _spelled(place):
+            inner = inner.setdefault(name, {})
+    return {"fieldsV1": found} if found else {}
+
+
+def _spelled(place: Place) -> Iterator[str]:
+    return (f"f:{name}" for name in place)
 
 
 def written_by(writer: str) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import reduce
 
-from hermetic.api.field_managers import written_by
+from hermetic.api.field_managers import Place, written_by
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.observation import Look, Missing
 from hermetic.audit.estate.questions import Problem, Source, Trouble
@@ -34,7 +34,8 @@ class Judgement:
     """What a check says about one resource, before doubt is applied.
 
     `severity` and `remedy` are given only where they differ from those of the check. `fill` has values of placeholders
-    that only the check knows, such as the name of a rule.
+    that only the check knows, such as the name of a rule. `blames` are the fields of a Kubernetes object that offend;
+    the first that is written counts.
     """
 
     verdict: Verdict
@@ -48,6 +49,7 @@ class Judgement:
     fill: Fill = field(default_factory=dict)
     parts: Parts | None = None
     masked: bool = False
+    blames: tuple[Place, ...] = ()
 
 
 def fails(  # noqa: PLR0913 - each is told by name
@@ -60,14 +62,16 @@ def fails(  # noqa: PLR0913 - each is told by name
     remedy: str = "",
     fill: Fill | None = None,
     masked: bool = False,
+    blames: Iterable[Place] = (),
 ) -> Judgement:
     """It is open. `paths` are hops in the order of a packet: `path_of(NODE_SUBNETS, PUBLIC_IP, INTERNET)`.
 
-    `masked` where something else stops its packets today.
+    `masked` where something else stops its packets today. `blames`: the fields that offend.
     """
     return Judgement(
-        Verdict.FAIL, resource, reason, message, looks, tuple(paths), severity, remedy, fill or {}, masked=masked
-    )
+        Verdict.FAIL, resource, reason, message, looks, tuple(paths), severity, remedy, fill or {},
+        masked=masked, blames=tuple(blames),
+    )  # fmt: skip
 
 
 def passes(
@@ -141,7 +145,9 @@ def findings_of(check: Check, estate: Estate, policy: Policy) -> Iterator[Findin
     for judgement in _judgements(check, estate, policy):
         finding, resource = _settled(check.page, judgement, around), judgement.resource.lower()
         said.setdefault(resource, []).append(finding)
-        if finding.verdict in SIGNED and (writer := writer_of(estate, judgement.resource, judgement.looks)):
+        if finding.verdict in SIGNED and (
+            writer := writer_of(estate, judgement.resource, judgement.looks, judgement.blames)
+        ):
             writers[resource] = writer
     for resource, findings in said.items():
         # By message among equals: Azure promises no order of its lists.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from hermetic.api.field_managers import Place
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.kubernetes.objects import EVERYWHERE
 from hermetic.audit.estate.kubernetes.templates import CONTROLLERS
@@ -13,18 +14,18 @@ from hermetic.audit.estate.resource import Resource
 _WORKLOADS = tuple(f"{kind.TYPE.rpartition('/')[0]}/{kind.KIND} " for kind in CONTROLLERS)
 
 
-def writer_of(estate: Estate, resource: str, looks: Iterable[Look]) -> str:
-    """The field manager that wrote it last, in one bounded line; "" where that is not known.
+def writer_of(estate: Estate, resource: str, looks: Iterable[Look], blames: Iterable[Place] = ()) -> str:
+    """The field manager that wrote what is blamed, or all of it, last, in one bounded line; "" where that is not known.
 
     `looks` are what the finding rests on. A finding about a workload rests on its pods, which a controller made: then
     the workload itself says who wrote it.
     """
     blamed = (look for look in looks if isinstance(look, Resource) and look.id == resource)
-    found = next((one.writer for one in blamed), "")
+    found = next((one.writer(*blames) for one in blamed), "")
     if found or not resource.startswith(_WORKLOADS):
         return found
     return estate.once("writers of workloads", lambda: _of_workloads(estate)).get(resource, "")
 
 
 def _of_workloads(estate: Estate) -> Mapping[str, str]:
-    return {one.id: one.writer for kind in CONTROLLERS for one in estate.every(kind, EVERYWHERE)}
+    return {one.id: one.writer() for kind in CONTROLLERS for one in estate.every(kind, EVERYWHERE)}

@@ -11,7 +11,7 @@ from ipaddress import IPv6Address, ip_address
 from typing import Any
 
 from hermetic.api.configuration import Configuration
-from hermetic.api.field_managers import last_writer
+from hermetic.api.field_managers import Place, annotation, last_writer
 from hermetic.api.ip_ranges import is_private
 from hermetic.api.public_services import (
     INTERNAL,
@@ -86,9 +86,25 @@ def leading(manifest: Mapping[str, Any], policy: Configuration) -> Leading:
         kind=manifest["kind"],
         namespace=metadata.get("namespace") or "",
         name=metadata["name"],
-        writer=last_writer(metadata.get("managedFields")),
+        writer=last_writer(metadata.get("managedFields"), *_blamed(manifest)),
         **read(manifest, policy),
     )
+
+
+def _blamed(manifest: Mapping[str, Any]) -> Iterator[Place]:
+    """The fields that lead to pods or to the outside, the one that opens first."""
+    spec, annotations = manifest.get("spec") or {}, manifest["metadata"].get("annotations") or {}
+    if manifest["kind"] == SERVICE.kind:
+        if spec.get("externalIPs"):
+            yield ("spec", "externalIPs")
+        yield from map(annotation, switched_on(PUBLISHES, annotations))
+        if spec.get("type") == "LoadBalancer":
+            yield from map(annotation, (INTERNAL, *set_among(PUBLIC_SIDE, annotations)))
+            if is_internal(annotations) and spec.get("loadBalancerClass"):
+                yield ("spec", "loadBalancerClass")
+        yield ("spec", "type")
+    else:
+        yield from (("endpoints",), ("spec", "rules"), ("spec", "defaultBackend"), ("spec", "addresses"))
 
 
 def opens(service: Mapping[str, Any], policy: Configuration, *, given: bool = True) -> str:

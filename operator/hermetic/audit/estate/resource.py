@@ -105,9 +105,8 @@ class Resource(Part):
         """None: what cannot be read of it speaks up when it is read."""
         return None
 
-    @property
-    def writer(self) -> str:
-        """Who wrote it last; "" where its source does not say."""
+    def writer(self, *_places: tuple[str, ...]) -> str:
+        """Who wrote the first of these fields that is written, or else all of it, last; "" where it is not known."""
         return ""
 
     @classmethod

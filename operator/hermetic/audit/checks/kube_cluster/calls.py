@@ -65,12 +65,16 @@ def _judge_conversion(one: CustomResourceDefinition, known: Services) -> Iterato
         yield from _judge_service(one, "is converted", config.service, known, remedy=_CONVERT)
 
 
+CALLS = (("webhooks",), ("spec", "conversion"))
+"""The fields that say whom the API server calls."""
+
+
 def _judge_url(one: KubernetesObject, who: str, config: ClientConfig, *, remedy: str = "") -> Iterator[Judgement]:
     url = config.url
     if url is not None and not is_inside(_host(url)):
         whom = _host(url) or url
         path = path_of("API server", whom)
-        yield fails(one.id, "WebhookOutside", f"{who} calls {whom}", one, paths=(path,), remedy=remedy)
+        yield fails(one.id, "WebhookOutside", f"{who} calls {whom}", one, paths=(path,), remedy=remedy, blames=CALLS)
 
 
 @check("k8s-apiservice-external")

@@ -111,6 +111,7 @@ def _judge(rules_of: Callable[[K], Iterable[Wide]], spared: Container[str]) -> O
                     why,
                     policy,
                     paths=(path_of(POD, hops.kubernetes(policy.id), INTERNET),),
+                    blames=(("spec", "egress"),),
                 )
 
     return judge

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from hermetic.api.field_managers import annotation
 from hermetic.api.public_services import ASKS_FOR_PUBLIC, INTERNAL, PREFIX, set_among
 from hermetic.audit import hops
 from hermetic.audit.checks.family import check
@@ -14,6 +15,8 @@ from hermetic.audit.hops import INTERNET, path_of
 from hermetic.audit.kube_findings import counted, everywhere, never_empty, objections, settled
 from hermetic.audit.policy import Policy
 
+OF_A_BALANCER = (annotation(INTERNAL), ("spec", "type"))
+"""The fields that make a load balancer public or private."""
 ADDRESSES = (f"{PREFIX}azure-load-balancer-ipv4", f"{PREFIX}azure-load-balancer-ipv6")
 
 
@@ -33,6 +36,7 @@ def k8s_public_lb(estate: Estate, policy: Policy) -> Iterator[Judgement]:
                 "; ".join(why),
                 service,
                 paths=(path_of(INTERNET, hops.load_balancer("public load balancer"), hops.kubernetes(service.id)),),
+                blames=(*map(annotation, set_among(ASKS_FOR_PUBLIC, service.annotations)), *OF_A_BALANCER),
             )
         elif service.spec.load_balancer_class:
             yield cannot_say(
@@ -62,6 +66,7 @@ def k8s_lb_status_ip(estate: Estate, policy: Policy) -> Iterator[Judgement]:
                 f"the load balancer gave it {', '.join(public)}",
                 service,
                 paths=(path_of(INTERNET, public[0], hops.kubernetes(service.id)),),
+                blames=OF_A_BALANCER,
             )
 
     fine = f"{counted(len(services), 'Service')}: none was given a public address or a host name"

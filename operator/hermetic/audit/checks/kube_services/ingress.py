@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from hermetic.api.public_services import PUBLIC_CLASSES, class_is_public
+from hermetic.api.field_managers import annotation
+from hermetic.api.public_services import CLASS, PRIVATE_FRONT, PUBLIC_CLASSES, class_is_public
 from hermetic.audit import hops
 from hermetic.audit.checks.family import check
 from hermetic.audit.estate.estate import Estate
@@ -21,6 +22,8 @@ from hermetic.audit.platform_trust import trust_of
 from hermetic.audit.policy import Policy
 from hermetic.audit.workloads import pods_and_templates
 from hermetic.errors import FactDamaged
+
+OF_A_CLASS = (("spec", "ingressClassName"), ("spec", "gatewayClassName"), annotation(CLASS))
 
 
 @check("k8s-nodeport")
@@ -77,7 +80,9 @@ def k8s_ingress_gateway(estate: Estate, policy: Policy) -> Iterator[Judgement]:
             message = f"its class {class_name} is served by {controller}, which makes public addresses"
         else:
             return
-        yield fails(door.id, "PublicDoor", message, door, classes, paths=(path_of(INTERNET, hops.kubernetes(door.id)),))
+        blames = (annotation(PRIVATE_FRONT), *OF_A_CLASS)
+        path = path_of(INTERNET, hops.kubernetes(door.id))
+        yield fails(door.id, "PublicDoor", message, door, classes, paths=(path,), blames=blames)
 
     said = (*objections(ingresses, judge_ingress), *objections(gateways, judge_gateway))
     fine = f"{counted(len(ingresses), 'Ingress', 'Ingresses')} and {counted(len(gateways), 'Gateway')}: none is public"

@@ -63,7 +63,14 @@ def _judge(route: Route, one: ObjectReference, targets: Mapping[_Name, str]) -> 
 
 def _leads_out(route: Route, by: str, target: str) -> Judgement:
     path = path_of(POD, GATEWAY, hops.kubernetes(route.id), by, target)
-    return fails(route.id, "RouteLeadsOut", f"sends requests to {target} by {by}", route, paths=(path,))
+    return fails(
+        route.id,
+        "RouteLeadsOut",
+        f"sends requests to {target} by {by}",
+        route,
+        paths=(path,),
+        blames=(("spec", "rules"),),
+    )
 
 
 def _by_name(estate: Estate) -> dict[_Name, str]:

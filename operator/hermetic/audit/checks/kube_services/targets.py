@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from hermetic.api.field_managers import annotation
 from hermetic.api.public_services import SHARED_BY_MESH, switched_on
 from hermetic.audit import hops
 from hermetic.audit.checks.family import check
@@ -32,7 +33,13 @@ def k8s_externalips(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
 
     def judge(service: Service) -> Iterator[Judgement]:
         if addresses := service.spec.external_ips:
-            yield fails(service.id, "ExternalIPs", f"spec.externalIPs: {_shown(addresses)}", service)
+            yield fails(
+                service.id,
+                "ExternalIPs",
+                f"spec.externalIPs: {_shown(addresses)}",
+                service,
+                blames=(("spec", "externalIPs"),),
+            )
 
     fine = f"{counted(len(services), 'Service')}: none has external IPs"
     yield from settled(estate, objections(services, judge), "NoExternalIPs", fine, services)
@@ -48,7 +55,15 @@ def k8s_externalname(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
         if shared:
             message = f"{shared[0]} is true: pods of other clusters of the mesh answer for it"
             path = path_of(POD, hops.kubernetes(service.id), "another cluster")
-            yield fails(service.id, "GlobalService", message, service, paths=(path,), severity=Severity.HIGH)
+            yield fails(
+                service.id,
+                "GlobalService",
+                message,
+                service,
+                paths=(path,),
+                severity=Severity.HIGH,
+                blames=(annotation(shared[0]),),
+            )
         if service.spec.type != "ExternalName":
             return
         target = service.spec.external_name or ""
@@ -59,6 +74,7 @@ def k8s_externalname(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
                 f"stands for {target or 'no name'}, which is not of the cluster or of a private zone",
                 service,
                 paths=(path_of(hops.kubernetes(service.id), target),),
+                blames=(("spec", "externalName"), ("spec", "type")),
             )
 
     fine = f"{counted(len(services), 'Service')}: none stands for a name outside"
@@ -92,6 +108,7 @@ def k8s_endpoints_external(estate: Estate, policy: Policy) -> Iterator[Judgement
                         found[0],
                     ),
                 ),
+                blames=(("endpoints",),),
             )
 
     fine = f"{counted(len(slices), 'EndpointSlice')}: none leads to a public address"

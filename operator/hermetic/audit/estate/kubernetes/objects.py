@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar, Self
 
-from hermetic.api.field_managers import last_writer, newest
+from hermetic.api.field_managers import Place, last_writer, record
 from hermetic.audit.estate.arm_fields import FreeMap
 from hermetic.audit.estate.questions import Body, Source
 from hermetic.audit.estate.resource import Part, Resource
@@ -44,7 +44,7 @@ class OwnerReference(Part):
 
 
 class ManagedFields(Part):
-    """Who wrote some fields, and when. Which fields is never kept."""
+    """Who wrote some fields, and when. Of which fields, only those are kept that a finding may blame."""
 
     manager: str | None = None
     operation: str | None = None
@@ -65,9 +65,9 @@ class Metadata(Trimmed):
 
     @classmethod
     def trimmed(cls, kept: dict[str, Any]) -> dict[str, Any]:
-        """Without annotations that no check reads, and without all who wrote it but the last."""
+        """Without annotations that no check reads, and with no more of who wrote it than a finding may name."""
         if "managedFields" in kept:
-            last = newest(kept["managedFields"])
+            last = record(kept["managedFields"])
             rest = {key: value for key, value in kept.items() if key != "managedFields"}
             kept = {**rest, "managedFields": last} if last else rest
         annotations = kept.get("annotations")
@@ -124,14 +124,18 @@ class KubernetesObject(Resource):
         """The annotations that were kept, as written."""
         return self.metadata.annotations or {}
 
-    @property
-    def writer(self) -> str:
-        """Who wrote it last, in one bounded line; "" where that is not known."""
+    def writer(self, *places: Place) -> str:
+        """Who wrote the first of these places, or else the object, last, in one bounded line; "" where not known."""
         try:
             entries = self.metadata.managed_fields or ()
-            return last_writer([one.model_dump(exclude_none=True, exclude={"fields_v1"}) for one in entries])
+            return last_writer([_as_written(one) for one in entries], *places)
         except FactDamaged:
             return ""
+
+
+def _as_written(one: ManagedFields) -> dict[str, Any]:
+    named = one.model_dump(exclude_none=True, exclude={"fields_v1"})
+    return named if one.fields_v1 is None else {**named, "fieldsV1": one.fields_v1}
 
 
 def reference(kind: type[KubernetesObject], manifest: Mapping[str, Any]) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from hermetic.audit.cluster_scope import node_group_of
 from hermetic.audit.estate.arm_ids import group_of, same_id
-from hermetic.audit.estate.azure.cluster_features import ClusterFeatures
+from hermetic.audit.estate.azure.aks import ManagedCluster
 from hermetic.audit.estate.azure.registries import Registry
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.kubernetes.images import MIRROR
@@ -23,7 +23,7 @@ def only_caches_for_aks(estate: Estate, registry: Registry) -> tuple[Look, ...] 
     Where the cluster was not asked for its pods, it is enough that AKS keeps the registry.
     """
     group = node_group_of(estate)
-    cluster = estate.one(ClusterFeatures, estate.cluster)
+    cluster = estate.one(ManagedCluster, estate.cluster)
     profile = cluster.value.bootstrap_profile if cluster.value is not None else None
     named = (profile.container_registry_id if profile is not None else None) or ""
     if not group or not same_id(group_of(registry.id), group) or not same_id(named, registry.id):

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import TypeVar
 
 from hermetic.audit.cluster_scope import whole_or_unknown
-from hermetic.audit.estate.azure.cluster_features import ClusterFeatures
+from hermetic.audit.estate.azure.aks import ManagedCluster
 from hermetic.audit.estate.azure.registries import Registry
 from hermetic.audit.estate.azure.storage import FileShare, StorageAccount
 from hermetic.audit.estate.estate import Estate
@@ -82,7 +82,7 @@ def account_ids(estate: Estate, policy: Policy) -> Listing[str]:
 
 def _registry_ids(estate: Estate, policy: Policy) -> Listing[str]:
     targets = targets_of(estate, policy, Registry.TYPE)
-    cluster = estate.one(ClusterFeatures, estate.cluster)
+    cluster = estate.one(ManagedCluster, estate.cluster)
     profile = cluster.value.bootstrap_profile if cluster.value is not None else None
     bootstrap = (profile.container_registry_id,) if profile is not None and profile.container_registry_id else ()
     known = Listing(

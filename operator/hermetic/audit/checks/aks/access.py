@@ -8,8 +8,8 @@ from hermetic.audit.checks.aks.cluster import cluster_has, of_cluster
 from hermetic.audit.checks.family import check
 from hermetic.audit.checks.properties import PropertyIs
 from hermetic.audit.egress.prefixes import network as prefix_of
-from hermetic.audit.estate.azure.aks import ApiServerAccess
-from hermetic.audit.estate.azure.cluster_features import ClusterFeatures
+from hermetic.audit.estate.azure.aks import ManagedCluster
+from hermetic.audit.estate.azure.aks_profiles import ApiServerAccess
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.evaluation import Judgement, cannot_say, does_not_apply, fails, passes
 from hermetic.audit.hops import INTERNET, POD, path_of
@@ -51,7 +51,7 @@ def aks_private_api(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
 def aks_public_fqdn(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
     """A private cluster has a public name unless it is told otherwise."""
 
-    def judge(cluster: ClusterFeatures) -> Iterator[Judgement]:
+    def judge(cluster: ManagedCluster) -> Iterator[Judgement]:
         named = _access(cluster).enable_private_cluster_public_fqdn
         if not _is_private(cluster):
             yield does_not_apply(estate.cluster, "PublicApiServer", "the API server is public anyway", cluster)
@@ -68,7 +68,7 @@ def aks_public_fqdn(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
 def aks_authorized_ips(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
     """A public API server lets in whoever is listed; nobody listed is everybody."""
 
-    def judge(cluster: ClusterFeatures) -> Iterator[Judgement]:
+    def judge(cluster: ManagedCluster) -> Iterator[Judgement]:
         ranges = _access(cluster).authorized_ip_ranges or []
         prefixes = {one: prefix_of(one) for one in ranges}
         wide = [one for one, prefix in prefixes.items() if prefix is not None and prefix.prefixlen < 8]
@@ -99,9 +99,9 @@ def aks_run_command(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
     return cluster_has(estate, RUN_COMMAND_OFF, lambda cluster: _access(cluster).disable_run_command)
 
 
-def _access(cluster: ClusterFeatures) -> ApiServerAccess:
+def _access(cluster: ManagedCluster) -> ApiServerAccess:
     return cluster.api_server_access_profile or ApiServerAccess()
 
 
-def _is_private(cluster: ClusterFeatures) -> bool:
+def _is_private(cluster: ManagedCluster) -> bool:
     return _access(cluster).enable_private_cluster is True

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from hermetic.audit.checks.aks.cluster import of_cluster
 from hermetic.audit.checks.family import check
 from hermetic.audit.estate.arm_ids import group_of, name_of, same_id
-from hermetic.audit.estate.azure.cluster_features import AddOn, ClusterFeatures
+from hermetic.audit.estate.azure.aks import ManagedCluster
+from hermetic.audit.estate.azure.aks_profiles import AddOn
 from hermetic.audit.estate.azure.extensions import ConnectedCluster, Extension, FluxConfiguration, TrustedAccess
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.kubernetes.nodes import Namespace
@@ -79,7 +80,7 @@ def aks_trusted_access(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
 def aks_virtual_nodes(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
     """Pods in container instances, in a subnet of its own with its own way out."""
 
-    def judge(cluster: ClusterFeatures) -> Iterator[Judgement]:
+    def judge(cluster: ManagedCluster) -> Iterator[Judgement]:
         addons = cluster.addon_profiles or {}
         addon = next((one for name, one in addons.items() if name.lower() == "aciconnectorlinux"), AddOn())
         if addon.enabled:

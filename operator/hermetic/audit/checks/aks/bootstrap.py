@@ -9,7 +9,8 @@ from hermetic.audit import hops
 from hermetic.audit.checks import registries
 from hermetic.audit.checks.aks.cluster import of_cluster
 from hermetic.audit.checks.family import check
-from hermetic.audit.estate.azure.cluster_features import BootstrapProfile, ClusterFeatures
+from hermetic.audit.estate.azure.aks import ManagedCluster
+from hermetic.audit.estate.azure.aks_profiles import BootstrapProfile
 from hermetic.audit.estate.azure.registries import Registry
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.evaluation import Judgement, cannot_say, fails, passes
@@ -30,7 +31,7 @@ REGISTRY = Parts(
 def aks_artifact_source(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
     """Cache, from a registry that is closed itself. Nodes made before the switch still pull from outside."""
 
-    def judge(cluster: ClusterFeatures) -> Iterator[Judgement]:
+    def judge(cluster: ManagedCluster) -> Iterator[Judgement]:
         profile = cluster.bootstrap_profile or BootstrapProfile()
         source = profile.artifact_source or ""
         if source.lower() != "cache":
@@ -46,7 +47,7 @@ def aks_artifact_source(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
     yield from of_cluster(estate, judge)
 
 
-def _registry(estate: Estate, cluster: ClusterFeatures, registry: str) -> Judgement:
+def _registry(estate: Estate, cluster: ManagedCluster, registry: str) -> Judgement:
     """Closed as far as the checks of registries pass for this one; what could not be judged of all was not of it."""
     looks = (cluster, estate.one(Registry, registry))
     words = f"images come from {registry}, which is closed"

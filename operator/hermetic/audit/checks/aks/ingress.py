@@ -8,9 +8,9 @@ from hermetic.audit import hops
 from hermetic.audit.checks.aks.cluster import of_cluster
 from hermetic.audit.checks.family import check
 from hermetic.audit.cluster_scope import network_ids_of, subnets_of
-from hermetic.audit.estate.azure.cluster_features import (
+from hermetic.audit.estate.azure.aks import ManagedCluster
+from hermetic.audit.estate.azure.aks_profiles import (
     AppRouting,
-    ClusterFeatures,
     IngressProfile,
     MeshComponents,
     MeshGateway,
@@ -31,7 +31,7 @@ PUBLIC = {"annotationcontrolled", "external"}
 def aks_ingress_addon(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
     """Whatever AKS runs for ingress makes a public load balancer unless it is told otherwise."""
 
-    def judge(cluster: ClusterFeatures) -> Iterator[Judgement]:
+    def judge(cluster: ManagedCluster) -> Iterator[Judgement]:
         profile = cluster.ingress_profile or IngressProfile()
         kind = _default_controller(profile.web_app_routing)
         published = list(_published(profile, kind))
@@ -89,7 +89,7 @@ def _published(profile: IngressProfile, kind: str) -> Iterator[str]:
 def aks_istio_gateways(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
     """External ingress gateways, and egress gateways of any kind, unless they say that they are off."""
 
-    def judge(cluster: ClusterFeatures) -> Iterator[Judgement]:
+    def judge(cluster: ManagedCluster) -> Iterator[Judgement]:
         mesh = cluster.service_mesh_profile or MeshProfile(mode="Disabled")
         components = (mesh.istio.components if mesh.istio is not None else None) or MeshComponents()
         coming = [one for one in components.ingress_gateways or () if one.enabled is not False]

@@ -9,7 +9,8 @@ from hermetic.audit.checks import outbound as table_a
 from hermetic.audit.checks.aks.cluster import of_cluster
 from hermetic.audit.checks.family import check
 from hermetic.audit.cluster_scope import pools_of
-from hermetic.audit.estate.azure.cluster_features import ClusterFeatures, HttpProxy, NetworkProfile
+from hermetic.audit.estate.azure.aks import ManagedCluster
+from hermetic.audit.estate.azure.aks_profiles import HttpProxy, NetworkProfile
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.evaluation import Judgement, cannot_say, fails, passes
 from hermetic.audit.findings import Parts, Severity
@@ -33,7 +34,7 @@ NETWORK_WAYS = Parts(
 def aks_outbound_type(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     """`none` is only what AKS does not add: it passes where table A does. `block` passes; anything else leads out."""
 
-    def judge(cluster: ClusterFeatures) -> Iterator[Judgement]:
+    def judge(cluster: ManagedCluster) -> Iterator[Judgement]:
         said = _profile(cluster).outbound_type or ""
         if said.lower() == "block":
             yield passes(estate.cluster, "Block", "outboundType is block", cluster)
@@ -58,7 +59,7 @@ def aks_outbound_type(estate: Estate, policy: Policy) -> Iterator[Judgement]:
 def aks_effective_outbound_ips(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
     """Public addresses that the cluster leaves by now, whatever its type says."""
 
-    def judge(cluster: ClusterFeatures) -> Iterator[Judgement]:
+    def judge(cluster: ManagedCluster) -> Iterator[Judgement]:
         profile = _profile(cluster)
         if cluster.network_profile is None:
             words = "the answer has no networkProfile"
@@ -82,7 +83,7 @@ def aks_effective_outbound_ips(estate: Estate, _policy: Policy) -> Iterator[Judg
 def aks_static_egress(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
     """Static egress gateways: pods leave by them past every network policy."""
 
-    def judge(cluster: ClusterFeatures) -> Iterator[Judgement]:
+    def judge(cluster: ManagedCluster) -> Iterator[Judgement]:
         pools = pools_of(estate)
         profile = _profile(cluster).static_egress_gateway_profile
         gateways = [pool.name for pool in pools if (pool.mode or "").lower() == "gateway"]
@@ -107,7 +108,7 @@ def aks_static_egress(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
 def aks_http_proxy(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
     """A proxy that AKS hands to nodes and pods; switched off, it is one change away."""
 
-    def judge(cluster: ClusterFeatures) -> Iterator[Judgement]:
+    def judge(cluster: ManagedCluster) -> Iterator[Judgement]:
         proxy = cluster.http_proxy_config or HttpProxy()
         servers = [one for one in (proxy.http_proxy, proxy.https_proxy) if one]
         if servers:
@@ -122,5 +123,5 @@ def aks_http_proxy(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
     yield from of_cluster(estate, judge)
 
 
-def _profile(cluster: ClusterFeatures) -> NetworkProfile:
+def _profile(cluster: ManagedCluster) -> NetworkProfile:
     return cluster.network_profile or NetworkProfile()

@@ -7,7 +7,7 @@ from typing import Any
 
 from hermetic.audit.checks.aks.cluster import of_cluster
 from hermetic.audit.checks.family import check
-from hermetic.audit.estate.azure.cluster_features import ClusterFeatures
+from hermetic.audit.estate.azure.aks import ManagedCluster
 from hermetic.audit.estate.azure.private_link import MonitorScope
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.observation import Look
@@ -43,7 +43,7 @@ TYPED = {
 def aks_addons(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     """Every add-on that is on."""
 
-    def judge(cluster: ClusterFeatures) -> Iterator[Judgement]:
+    def judge(cluster: ManagedCluster) -> Iterator[Judgement]:
         on = [name for name, one in (cluster.addon_profiles or {}).items() if one.enabled]
         backed = {name: targets_of(estate, policy, ADDONS[name.lower()]) for name in on if ADDONS.get(name.lower())}
         bare = [name for name in on if name.lower() in ADDONS and not (name in backed and backed[name].items)]
@@ -74,7 +74,7 @@ def aks_addons(estate: Estate, policy: Policy) -> Iterator[Judgement]:
 def aks_monitoring(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     """Whatever measures and sends; a private link scope of Azure Monitor in reach is what it may send by."""
 
-    def judge(cluster: ClusterFeatures) -> Iterator[Judgement]:
+    def judge(cluster: ManagedCluster) -> Iterator[Judgement]:
         on = list(_measuring(cluster))
         if not on:
             yield passes(estate.cluster, "NothingSent", "nothing that measures is on", cluster)
@@ -95,7 +95,7 @@ def aks_monitoring(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     yield from of_cluster(estate, judge)
 
 
-def _measuring(cluster: ClusterFeatures) -> Iterator[str]:
+def _measuring(cluster: ManagedCluster) -> Iterator[str]:
     yield from (f"azureMonitorProfile.{path}" for path in _switched_on(cluster.azure_monitor_profile or {}))
     security, metrics = cluster.security_profile, cluster.metrics_profile
     defender = security.defender if security is not None else None

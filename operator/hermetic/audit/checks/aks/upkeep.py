@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from hermetic.audit.checks.aks.cluster import cluster_has, of_cluster
 from hermetic.audit.checks.family import check
 from hermetic.audit.checks.properties import PropertyIs
-from hermetic.audit.estate.azure.cluster_features import ClusterFeatures, NetworkProfile, NodeGroupProfile
+from hermetic.audit.estate.azure.aks import ManagedCluster
+from hermetic.audit.estate.azure.aks_profiles import NetworkProfile, NodeGroupProfile
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.evaluation import Judgement, cannot_say, fails, passes
 from hermetic.audit.policy import Policy
@@ -28,7 +29,7 @@ LOCKED = PropertyIs(
 def aks_network_policy(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
     """Without an engine, every NetworkPolicy is a wish."""
 
-    def judge(cluster: ClusterFeatures) -> Iterator[Judgement]:
+    def judge(cluster: ManagedCluster) -> Iterator[Judgement]:
         profile = cluster.network_profile or NetworkProfile()
         engine, plugin = (profile.network_policy or "none").lower(), (profile.network_plugin or "").lower()
         if engine in ENGINES:
@@ -52,7 +53,7 @@ def aks_network_policy(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
 def aks_os_channel(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
     """Unmanaged nodes fetch updates from the internet by themselves; isolated clusters do not support it."""
 
-    def judge(cluster: ClusterFeatures) -> Iterator[Judgement]:
+    def judge(cluster: ManagedCluster) -> Iterator[Judgement]:
         profile = cluster.auto_upgrade_profile
         channel = (profile.node_os_upgrade_channel if profile is not None else None) or ""
         if channel.lower() in CHANNELS:

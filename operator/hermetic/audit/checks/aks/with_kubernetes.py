@@ -8,7 +8,8 @@ from hermetic.audit import hops
 from hermetic.audit.checks.aks.cluster import of_cluster
 from hermetic.audit.checks.family import check
 from hermetic.audit.cluster_scope import NODE_CLASS, node_classes_of, subnets_of
-from hermetic.audit.estate.azure.cluster_features import ClusterFeatures, NetworkProfile
+from hermetic.audit.estate.azure.aks import ManagedCluster
+from hermetic.audit.estate.azure.aks_profiles import NetworkProfile
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.kubernetes.nodes import AksNodeClass
 from hermetic.audit.estate.kubernetes.objects import EVERYWHERE
@@ -29,7 +30,7 @@ MODES = {"auto", "manual"}
 def aks_acns(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
     """Policies by host name while the feature that understands them is off: they block, and do not filter."""
 
-    def judge(cluster: ClusterFeatures) -> Iterator[Judgement]:
+    def judge(cluster: ManagedCluster) -> Iterator[Judgement]:
         advanced = (cluster.network_profile or NetworkProfile()).advanced_networking
         security = advanced.security if advanced is not None else None
         is_on = advanced is not None and advanced.enabled is True and security is not None and security.enabled is True
@@ -58,7 +59,7 @@ def _by_host_name(estate: Estate) -> tuple[list[str], tuple[Look, ...]]:
 def aks_nap(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
     """Node classes may name subnets that no pool has; those are judged like all others, and named here."""
 
-    def judge(cluster: ClusterFeatures) -> Iterator[Judgement]:
+    def judge(cluster: ManagedCluster) -> Iterator[Judgement]:
         profile = cluster.node_provisioning_profile
         mode = (profile.mode if profile is not None else None) or "Manual"
         if mode.lower() == "manual":

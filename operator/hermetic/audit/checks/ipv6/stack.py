@@ -9,7 +9,8 @@ from hermetic.audit.checks.family import check
 from hermetic.audit.cluster_scope import ScopedSubnet, each_subnet, subnets_of
 from hermetic.audit.egress.prefixes import network
 from hermetic.audit.egress.resource_lookup import readable
-from hermetic.audit.estate.azure.cluster_network import ClusterNetwork, ClusterNetworkProfile
+from hermetic.audit.estate.azure.aks import ManagedCluster
+from hermetic.audit.estate.azure.aks_profiles import NetworkProfile
 from hermetic.audit.estate.azure.vnet import Subnet
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.observation import Look, Seen
@@ -24,7 +25,7 @@ KNOWN_ENGINES = {"azure", "calico", "cilium"}
 @check("cluster-dual-stack")
 def cluster_dual_stack(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
     """The cluster hands out IPv6 addresses."""
-    seen = estate.one(ClusterNetwork, estate.cluster)
+    seen = estate.one(ManagedCluster, estate.cluster)
     families = _families(seen)
     if seen.value is None:
         yield cannot_say(estate.cluster, "ClusterNotSeen", "the cluster could not be read", seen)
@@ -61,7 +62,7 @@ def subnet_ipv6_prefix(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
 @check("nsg-v6")
 def nsg_v6(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
     """Azure's own policy engine filters IPv4 only: with IPv6 in use, NetworkPolicies are half a wall."""
-    seen = estate.one(ClusterNetwork, estate.cluster)
+    seen = estate.one(ManagedCluster, estate.cluster)
     if seen.value is None:
         yield cannot_say(estate.cluster, "ClusterNotSeen", "the cluster could not be read", seen)
         return
@@ -84,8 +85,8 @@ def nsg_v6(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
         yield passes(estate.cluster, "NoIPv6", "networkPolicy is azure, and nothing uses IPv6", seen, *looks)
 
 
-def _families(seen: Seen[ClusterNetwork]) -> set[str]:
-    profile: ClusterNetworkProfile | None = seen.value.network_profile if seen.value is not None else None
+def _families(seen: Seen[ManagedCluster]) -> set[str]:
+    profile: NetworkProfile | None = seen.value.network_profile if seen.value is not None else None
     return {one.lower() for one in (profile.ip_families if profile is not None else None) or ()}
 
 

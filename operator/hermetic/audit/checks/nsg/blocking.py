@@ -8,7 +8,7 @@ from hermetic.audit.checks.family import check
 from hermetic.audit.cluster_scope import missing, node_group_of, whole_or_unknown
 from hermetic.audit.egress.nsg_matching import Ground
 from hermetic.audit.egress.nsg_rules import holes
-from hermetic.audit.estate.azure.cluster_network import ClusterNetwork
+from hermetic.audit.estate.azure.aks import ManagedCluster
 from hermetic.audit.estate.azure.security_groups import SecurityGroup
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.evaluation import Judgement, cannot_say, does_not_apply, fails, passes, whatever_is_damaged
@@ -19,7 +19,7 @@ from hermetic.audit.policy import Policy
 @check("nsg-block-type")
 def nsg_block_type(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
     """Every group of the node group must deny the internet before it allows it."""
-    seen = estate.one(ClusterNetwork, estate.cluster)
+    seen = estate.one(ManagedCluster, estate.cluster)
     if seen.value is None:
         yield cannot_say(estate.cluster, "ClusterNotSeen", "the cluster could not be read", seen)
         return

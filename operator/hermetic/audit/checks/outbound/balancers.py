@@ -18,8 +18,8 @@ from hermetic.audit.egress.balancers import (
 from hermetic.audit.egress.masks import masks_of_nodes, with_masks
 from hermetic.audit.egress.resource_lookup import interfaces_in_the_networks, readable
 from hermetic.audit.estate.arm_ids import name_of
+from hermetic.audit.estate.azure.aks import ManagedCluster
 from hermetic.audit.estate.azure.balancing import BackendAddress, LoadBalancer
-from hermetic.audit.estate.azure.cluster_network import ClusterNetwork
 from hermetic.audit.estate.azure.vnet import NicFields
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.observation import Look
@@ -188,7 +188,7 @@ def _members_by_address(balancer: LoadBalancer) -> list[BackendAddress]:
 
 
 def _of_the_cluster(estate: Estate, open_subnets: dict[str, str], unseen: tuple[Look, ...]) -> Iterator[Judgement]:
-    seen = estate.one(ClusterNetwork, estate.cluster)
+    seen = estate.one(ManagedCluster, estate.cluster)
     if seen.value is None:
         yield cannot_say(estate.cluster, "ClusterNotSeen", "the cluster could not be read", seen)
         return

@@ -2,8 +2,24 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
+from hermetic.audit.estate.arm_fields import FreeMap
+from hermetic.audit.estate.azure.aks_profiles import (
+    AddOn,
+    ApiServerAccess,
+    BootstrapProfile,
+    HostedSystem,
+    HttpProxy,
+    IngressProfile,
+    MeshProfile,
+    MetricsProfile,
+    NetworkProfile,
+    NodeGroupProfile,
+    Provisioning,
+    SecurityProfile,
+    UpgradeProfile,
+)
 from hermetic.audit.estate.azure.versions import CONTAINER_SERVICE
 from hermetic.audit.estate.resource import Part, Resource
 
@@ -29,33 +45,8 @@ class AgentPool(Part):
     node_public_ip_prefix_id: str | None = None
 
 
-class ApiServerAccess(Part):
-    """How the API server is reached."""
-
-    subnet_id: str | None = None
-    enable_private_cluster: bool | None = None
-    enable_private_cluster_public_fqdn: bool | None = None
-    enable_vnet_integration: bool | None = None
-    authorized_ip_ranges: list[str] | None = None
-    disable_run_command: bool | None = None
-
-
-class Provisioning(Part):
-    """nodeProvisioningProfile of a cluster: Auto or Manual; absent means Manual."""
-
-    mode: str | None = None
-
-
-class HostedSystem(Part):
-    """hostedSystemProfile of a cluster: system nodes that AKS hosts, in subnets that no pool names."""
-
-    enabled: bool | None = None
-    system_node_subnet_id: str | None = None
-    node_subnet_id: str | None = None
-
-
 class ManagedCluster(Resource):
-    """Microsoft.ContainerService/managedClusters: only what scope needs; checks of family `aks` read more of it."""
+    """Microsoft.ContainerService/managedClusters: every property that anything reads has its place here."""
 
     TYPE: ClassVar[str] = "Microsoft.ContainerService/managedClusters"
     API_VERSION: ClassVar[str] = CONTAINER_SERVICE
@@ -66,3 +57,16 @@ class ManagedCluster(Resource):
     api_server_access_profile: ApiServerAccess | None = None
     node_provisioning_profile: Provisioning | None = None
     hosted_system_profile: HostedSystem | None = None
+    public_network_access: str | None = None
+    network_profile: NetworkProfile | None = None
+    bootstrap_profile: BootstrapProfile | None = None
+    http_proxy_config: HttpProxy | None = None
+    addon_profiles: FreeMap[AddOn] | None = None
+    azure_monitor_profile: dict[str, Any] | None = None
+    """Open: whatever is `enabled` in it sends measurements."""
+    security_profile: SecurityProfile | None = None
+    metrics_profile: MetricsProfile | None = None
+    ingress_profile: IngressProfile | None = None
+    service_mesh_profile: MeshProfile | None = None
+    auto_upgrade_profile: UpgradeProfile | None = None
+    node_resource_group_profile: NodeGroupProfile | None = None

@@ -1,11 +1,9 @@
-"""The AKS cluster read for what is switched on in it. Absent is what ARM takes it for, mostly permissive."""
+"""What the AKS cluster says of itself, area by area. Absent is what ARM takes it for, mostly permissive."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from hermetic.audit.estate.arm_fields import FreeMap
-from hermetic.audit.estate.azure.aks import ManagedCluster
 from hermetic.audit.estate.resource import Part
 
 
@@ -34,13 +32,23 @@ class NatGatewayProfile(OutboundAddresses):
     sku: str | None = None
 
 
+class LoadBalancerProfile(OutboundAddresses):
+    """loadBalancerProfile of a cluster."""
+
+    backend_pool_type: str | None = None
+    """nodeIP or nodeIPConfiguration; open."""
+
+
 class NetworkProfile(Part):
-    """networkProfile of a cluster."""
+    """networkProfile of a cluster; every string is open."""
 
     outbound_type: str | None = None
     network_plugin: str | None = None
     network_policy: str | None = None
-    load_balancer_profile: OutboundAddresses | None = None
+    ip_families: list[str] | None = None
+    pod_cidr: str | None = None
+    pod_cidrs: list[str] | None = None
+    load_balancer_profile: LoadBalancerProfile | None = None
     nat_gateway_profile: NatGatewayProfile | None = None
     static_egress_gateway_profile: Enabled | None = None
     advanced_networking: AdvancedNetworking | None = None
@@ -158,19 +166,26 @@ class NodeGroupProfile(Part):
     restriction_level: str | None = None
 
 
-class ClusterFeatures(ManagedCluster):
-    """The same cluster, with all that the family `aks` reads."""
+class ApiServerAccess(Part):
+    """How the API server is reached."""
 
-    public_network_access: str | None = None
-    network_profile: NetworkProfile | None = None
-    bootstrap_profile: BootstrapProfile | None = None
-    http_proxy_config: HttpProxy | None = None
-    addon_profiles: FreeMap[AddOn] | None = None
-    azure_monitor_profile: dict[str, Any] | None = None
-    """Open: whatever is `enabled` in it sends measurements."""
-    security_profile: SecurityProfile | None = None
-    metrics_profile: MetricsProfile | None = None
-    ingress_profile: IngressProfile | None = None
-    service_mesh_profile: MeshProfile | None = None
-    auto_upgrade_profile: UpgradeProfile | None = None
-    node_resource_group_profile: NodeGroupProfile | None = None
+    subnet_id: str | None = None
+    enable_private_cluster: bool | None = None
+    enable_private_cluster_public_fqdn: bool | None = None
+    enable_vnet_integration: bool | None = None
+    authorized_ip_ranges: list[str] | None = None
+    disable_run_command: bool | None = None
+
+
+class Provisioning(Part):
+    """nodeProvisioningProfile of a cluster: Auto or Manual; absent means Manual."""
+
+    mode: str | None = None
+
+
+class HostedSystem(Part):
+    """hostedSystemProfile of a cluster: system nodes that AKS hosts, in subnets that no pool names."""
+
+    enabled: bool | None = None
+    system_node_subnet_id: str | None = None
+    node_subnet_id: str | None = None

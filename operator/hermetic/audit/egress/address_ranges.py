@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
+from ipaddress import IPv4Address, IPv6Address, summarize_address_range
 
 from hermetic.api.ip_ranges import NEVER_FORWARDED_IPV4, PUBLIC_IPV6, Network
 from hermetic.audit.egress.prefixes import ANY_V4
@@ -20,6 +21,15 @@ Space = tuple[Span, ...]
 def space(networks: Iterable[Network]) -> Space:
     """The addresses of some prefixes."""
     return union((one.version, int(one.network_address), int(one.broadcast_address)) for one in networks)
+
+
+def prefixes(found: Space) -> Iterator[Network]:
+    """The same addresses in as few prefixes as possible, IPv4 first."""
+    for version, first, last in found:
+        if version == 4:
+            yield from summarize_address_range(IPv4Address(first), IPv4Address(last))
+        else:
+            yield from summarize_address_range(IPv6Address(first), IPv6Address(last))
 
 
 def union(spans: Iterable[Span]) -> Space:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Final, Literal
 
 from hermetic.audit.egress.address_ranges import Space, internet, overlap, space, without
 from hermetic.audit.egress.prefixes import networks
@@ -11,6 +12,9 @@ from hermetic.audit.estate.azure.security_groups import SecurityRule
 
 LAST_PORT = 65535
 WILDCARDS = ("*", "any")
+PROTOCOLS = ("tcp", "udp", "icmp", "esp", "ah", "other")
+Direction = Literal["inbound", "outbound"]
+DIRECTIONS: Final = ("inbound", "outbound")
 # Tags for addresses that a host answers by itself: nothing leaves it.
 HOST_LOCAL = ("azureloadbalancer", "azureplatformdns", "azureplatformimds", "azureplatformlkm")
 
@@ -37,15 +41,26 @@ class Ground:
         return internet(self.local, with_v6=self.has_v6)
 
 
-def outbound_in_order(rules: Iterable[SecurityRule]) -> list[SecurityRule]:
-    """Outbound rules by number, of equal numbers allows first; a direction that is no known word counts as outbound."""
-    outbound = [rule for rule in rules if (rule.direction or "").lower() != "inbound"]
-    return sorted(outbound, key=lambda rule: (_number(rule), is_deny(rule), rule.name))
+def in_order(rules: Iterable[SecurityRule], direction: Direction) -> list[SecurityRule]:
+    """Rules of one direction by number, of equal numbers allows first; one whose direction is no known word counts."""
+    other = "inbound" if direction == "outbound" else "outbound"
+    found = [rule for rule in rules if (rule.direction or "").lower() != other]
+    return sorted(found, key=lambda rule: (_number(rule), is_deny(rule), rule.name))
 
 
 def is_deny(rule: SecurityRule) -> bool:
     """Only the word itself denies, and only where the direction is known; all else lets through."""
-    return (rule.access or "").lower() == "deny" and (rule.direction or "").lower() == "outbound"
+    return (rule.access or "").lower() == "deny" and (rule.direction or "").lower() in DIRECTIONS
+
+
+def protocols_of(rule: SecurityRule) -> tuple[str, ...]:
+    """An unknown word narrows a deny to nothing, and an allow not at all."""
+    said = (rule.protocol or "").lower()
+    if said in {*WILDCARDS, "all"}:
+        return PROTOCOLS
+    if said in PROTOCOLS:
+        return (said,)
+    return () if is_deny(rule) else PROTOCOLS
 
 
 def may_match(rule: SecurityRule, ground: Ground) -> bool:
@@ -63,9 +78,14 @@ def is_for_every_source(rule: SecurityRule, ground: Ground) -> bool:
     """Whether a deny holds for every packet of the subnet, wherever in it it comes from."""
     said = {word.lower() for word in rule.sources}
     if said & {*WILDCARDS, "virtualnetwork"}:
-        return _covers(rule.source_ports, rule.source_ports == ())
+        return is_from_every_port(rule)
     from_here = bool(ground.sources) and not without(ground.sources, space(networks(rule.sources)))
-    return from_here and _covers(rule.source_ports, rule.source_ports == ())
+    return from_here and is_from_every_port(rule)
+
+
+def is_from_every_port(rule: SecurityRule) -> bool:
+    """Whether a deny holds for every source port; without any it does."""
+    return _covers(rule.source_ports, True)
 
 
 def is_for_every_port(rule: SecurityRule, port: int | None = None) -> bool:

@@ -8,17 +8,22 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Literal
 
 from hermetic.api.ip_ranges import Network
-from hermetic.audit.egress.nsg_matching import is_for_every_port
-from hermetic.audit.egress.nsg_rules import PROTOCOLS
-from hermetic.audit.egress.prefixes import network, overlap, without
+from hermetic.audit.egress.address_ranges import overlap, space, without
+from hermetic.audit.egress.nsg_matching import (
+    PROTOCOLS,
+    Direction,
+    in_order,
+    is_deny,
+    is_for_every_port,
+    is_from_every_port,
+    protocols_of,
+)
+from hermetic.audit.egress.prefixes import networks
 from hermetic.audit.estate.azure.security_groups import SecurityRule
 from hermetic.audit.estate.resource import Reference
 
-Direction = Literal["inbound", "outbound"]
-EVERY = ("*", "any", "0-65535")
 # The tag covers a network, its peers, and more: both ends are in it.
 BOTH_ENDS = ("*", "any", "virtualnetwork")
 
@@ -36,9 +41,9 @@ def stops_all(rules: Iterable[SecurityRule], direction: Direction, trip: Trip) -
     if not trip.sources or not trip.destinations:
         return False
     left = set(PROTOCOLS)
-    for rule in _in_order(rules, direction):
-        concerned = _protocols(rule) & left
-        if _is_deny(rule):
+    for rule in in_order(rules, direction):
+        concerned = left.intersection(protocols_of(rule))
+        if is_deny(rule):
             if _covers(rule, trip):
                 left -= concerned
         elif concerned and _touches(rule, trip):
@@ -48,41 +53,9 @@ def stops_all(rules: Iterable[SecurityRule], direction: Direction, trip: Trip) -
     return False
 
 
-def _in_order(rules: Iterable[SecurityRule], direction: Direction) -> list[SecurityRule]:
-    """By number, allows first among equals; a rule whose direction is unknown counts when it allows."""
-    other = "outbound" if direction == "inbound" else "inbound"
-    about = [
-        rule
-        for rule in rules
-        if (rule.direction or "").lower() == direction
-        or (not _is_deny(rule) and (rule.direction or "").lower() != other)
-    ]
-    return sorted(about, key=lambda rule: (_number(rule), _is_deny(rule), rule.name))
-
-
-def _number(rule: SecurityRule) -> int:
-    if rule.priority is not None:
-        return rule.priority
-    return 1 << 20 if _is_deny(rule) else 0
-
-
-def _is_deny(rule: SecurityRule) -> bool:
-    return (rule.access or "").lower() == "deny"
-
-
-def _protocols(rule: SecurityRule) -> set[str]:
-    said = (rule.protocol or "").lower()
-    if said in {"*", "all", "any"}:
-        return set(PROTOCOLS)
-    if said in PROTOCOLS:
-        return {said}
-    return set() if _is_deny(rule) else set(PROTOCOLS)
-
-
 def _covers(rule: SecurityRule, trip: Trip) -> bool:
-    from_everywhere = not rule.source_ports or any(one.strip().lower() in EVERY for one in rule.source_ports)
     return (
-        from_everywhere
+        is_from_every_port(rule)
         and is_for_every_port(rule)
         and _holds(rule.sources, trip.sources)
         and _holds(rule.destinations, trip.destinations)
@@ -92,7 +65,7 @@ def _covers(rule: SecurityRule, trip: Trip) -> bool:
 def _holds(words: tuple[str, ...], all_of: tuple[Network, ...]) -> bool:
     if any(word.lower() in BOTH_ENDS for word in words):
         return True
-    return not without(all_of, (prefix for word in words if (prefix := network(word)) is not None))
+    return not without(space(all_of), space(networks(words)))
 
 
 def _touches(rule: SecurityRule, trip: Trip) -> bool:
@@ -105,4 +78,4 @@ def _meets(words: tuple[str, ...], groups: list[Reference] | None, some_of: tupl
     """Whether an allow may hold for one of these addresses; tags of services hold no private address."""
     if groups or not words or any(word.lower() in BOTH_ENDS for word in words):
         return True
-    return bool(overlap((prefix for word in words if (prefix := network(word)) is not None), some_of))
+    return bool(overlap(space(networks(words)), space(some_of)))

@@ -13,18 +13,19 @@ from dataclasses import dataclass
 
 from hermetic.audit.egress.address_ranges import Space, overlap, space, union, without
 from hermetic.audit.egress.nsg_matching import (
+    PROTOCOLS,
     Ground,
+    in_order,
     is_deny,
     is_for_every_port,
     is_for_every_source,
     is_host_local,
     may_match,
-    outbound_in_order,
+    protocols_of,
 )
 from hermetic.audit.egress.prefixes import ANY_V4, ANY_V6, network
 from hermetic.audit.estate.azure.security_groups import SecurityRule
 
-PROTOCOLS = ("tcp", "udp", "icmp", "esp", "ah", "other")
 ANYWHERE = ("*", "any", "")
 INTERNET, VIRTUAL_NETWORK = "internet", "virtualnetwork"
 
@@ -78,7 +79,7 @@ def passes_all(hole: Hole, layers: Sequence[Sequence[Hole]], ground: Ground) -> 
 
 def denies_tag(rules: Iterable[SecurityRule], tag: str, ground: Ground, port: int | None = None) -> bool:
     """Whether a deny to exactly this service tag comes before any allow to it. Platform tags heed no other rule."""
-    for rule in outbound_in_order(rules):
+    for rule in in_order(rules, "outbound"):
         if tag.lower() not in {word.lower() for word in rule.destinations}:
             continue
         if not is_deny(rule):
@@ -92,12 +93,12 @@ def denies_tag(rules: Iterable[SecurityRule], tag: str, ground: Ground, port: in
 def _walk(rules: Iterable[SecurityRule], ground: Ground) -> Iterator[Hole]:
     left: Reach = dict.fromkeys(PROTOCOLS, ground.internet)
     denied_tags: dict[str, set[str]] = {protocol: set() for protocol in PROTOCOLS}
-    for rule in outbound_in_order(rules):
+    for rule in in_order(rules, "outbound"):
         if not is_deny(rule):
             if may_match(rule, ground):
                 yield from _opened(rule, ground, left, denied_tags)
         elif is_for_every_source(rule, ground) and is_for_every_port(rule):
-            for protocol in _protocols(rule):
+            for protocol in protocols_of(rule):
                 left[protocol] = without(left[protocol], _taken(rule, ground))
                 denied_tags[protocol] |= {word.lower() for word in rule.destinations}
     undecided = {protocol: open_to for protocol, open_to in left.items() if open_to}
@@ -109,7 +110,7 @@ def _opened(rule: SecurityRule, ground: Ground, left: Reach, denied: dict[str, s
     for word in _destinations(rule):
         reach = {
             protocol: overlap(_allowed(word, ground), left[protocol])
-            for protocol in _protocols(rule)
+            for protocol in protocols_of(rule)
             if not _is_denied_tag(word, denied[protocol])
         }
         reach = {protocol: open_to for protocol, open_to in reach.items() if open_to}
@@ -158,18 +159,8 @@ def _is_denied_tag(word: str, denied: set[str]) -> bool:
     return network(word) is None and (said in denied or said.split(".")[0] in denied)
 
 
-def _protocols(rule: SecurityRule) -> tuple[str, ...]:
-    """An unknown word narrows a deny to nothing, and an allow not at all."""
-    said = (rule.protocol or "").lower()
-    if said in {"*", "all", "any"}:
-        return PROTOCOLS
-    if said in PROTOCOLS:
-        return (said,)
-    return () if is_deny(rule) else PROTOCOLS
-
-
 def _is_for_tcp_and_udp(rule: SecurityRule) -> bool:
-    return {"tcp", "udp"} <= set(_protocols(rule))
+    return {"tcp", "udp"} <= set(protocols_of(rule))
 
 
 def _reach(layer: Sequence[Hole], protocol: str) -> Space:

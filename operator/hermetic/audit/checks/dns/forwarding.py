@@ -8,10 +8,10 @@ from hermetic.audit import hops
 from hermetic.audit.checks.dns.resolving_networks import deciding_networks
 from hermetic.audit.checks.family import check
 from hermetic.audit.cluster_scope import missing
+from hermetic.audit.egress.address_ranges import is_public
 from hermetic.audit.egress.dns import ByDefault, NamePolicy, names_by_default
 from hermetic.audit.egress.locked_node_group import rulesets_behind_the_lock
 from hermetic.audit.egress.prefixes import network as prefix_of
-from hermetic.audit.egress.prefixes import public_part
 from hermetic.audit.estate.arm_ids import name_of
 from hermetic.audit.estate.azure.dns import ForwardingRule, LinkedRulesets
 from hermetic.audit.estate.azure.vnet import VirtualNetwork
@@ -92,4 +92,4 @@ def _ruleset(network: str, ruleset: str, rules: Listing[ForwardingRule]) -> Judg
 def _is_public(address: str | None) -> bool:
     """What is no address counts as public."""
     prefix = prefix_of(address or "")
-    return prefix is None or bool(public_part(prefix))
+    return prefix is None or is_public(prefix)

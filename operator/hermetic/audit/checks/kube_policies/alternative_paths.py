@@ -10,7 +10,8 @@ from hermetic.api.ip_ranges import is_address
 from hermetic.audit import hops
 from hermetic.audit.checks.family import check
 from hermetic.audit.checks.kube_policies.mesh_settings import is_there, judge_settings
-from hermetic.audit.egress.prefixes import network, public_part
+from hermetic.audit.egress.address_ranges import is_public
+from hermetic.audit.egress.prefixes import network
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.kubernetes import alternative_paths as kinds
 from hermetic.audit.estate.kubernetes.calls import ConfigMap
@@ -193,5 +194,5 @@ def _is_outside(destination: str) -> bool:
         return False
     whole = network(destination)
     if whole is not None and not is_address(destination):
-        return bool(public_part(whole))
+        return is_public(whole)
     return not is_inside(destination.removeprefix("*."))

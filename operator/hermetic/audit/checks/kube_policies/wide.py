@@ -8,7 +8,8 @@ from typing import TypeVar
 
 from hermetic.audit import hops
 from hermetic.audit.checks.family import check
-from hermetic.audit.egress.prefixes import network, networks, public_part, without
+from hermetic.audit.egress.address_ranges import internet, is_public, overlap, prefixes, space, without
+from hermetic.audit.egress.prefixes import network, networks
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.kubernetes.admin_policies import ADMIN_KINDS, AdminPeer, AdminPolicy
 from hermetic.audit.estate.kubernetes.objects import KubernetesObject
@@ -232,15 +233,15 @@ def _calico_rule(rule: CalicoRule, outside: tuple[CalicoSet, ...]) -> Iterator[W
 def _leads_outside(one: CalicoSet) -> bool:
     nets = networks(one.spec.nets or ())
     unread = len(nets) != len(one.spec.nets or ())
-    return unread or bool(one.spec.allowed_egress_domains) or any(public_part(net) for net in nets)
+    return unread or bool(one.spec.allowed_egress_domains) or any(is_public(net) for net in nets)
 
 
 def _range(cidr: str | None, excepted: Iterable[str]) -> Wide:
     whole = network(cidr or "")
     if whole is None:
         return None, f"{cidr!r} is not a range of addresses"
-    left = without((whole,), networks(excepted))
-    public = tuple(part for one in left for part in public_part(one))
-    if not public:
+    left = without(space((whole,)), space(networks(excepted)))
+    public = next(prefixes(overlap(left, internet())), None)
+    if public is None:
         return False, ""
-    return True, f"lets traffic go to {cidr}" + (f", which still holds {public[0]}" if str(public[0]) != cidr else "")
+    return True, f"lets traffic go to {cidr}" + (f", which still holds {public}" if str(public) != cidr else "")

@@ -12,7 +12,7 @@ from hermetic.audit.checks.nsg.combinations import in_words
 from hermetic.audit.checks.nsg.verdicts import each_surrounded, path
 from hermetic.audit.cluster_scope import missing
 from hermetic.audit.egress.firewall import firewall_looks
-from hermetic.audit.egress.nsg_matching import denies_every_machine, is_deny, may_match, outbound_in_order
+from hermetic.audit.egress.nsg_matching import denies_every_machine, in_order, is_deny, may_match
 from hermetic.audit.egress.nsg_rules import NOT_ANSWERED, Hole, holes, passes_all, sure
 from hermetic.audit.egress.resource_lookup import interfaces_in_the_networks, readable
 from hermetic.audit.egress.subnet_context import Layers, Surroundings
@@ -117,7 +117,7 @@ def _to_exposed_machines(
 ) -> Iterator[Judgement]:
     """An allow to an application security group with a machine that has a public address: one hop to the internet."""
     for around, _ in places:
-        for rule in outbound_in_order(group.rules):
+        for rule in in_order(group.rules, "outbound"):
             if is_deny(rule):
                 if denies_every_machine(rule, around.ground):
                     break

@@ -8,7 +8,8 @@ from ipaddress import ip_address, summarize_address_range
 
 from hermetic.api.ip_ranges import Network
 from hermetic.audit.cluster_scope import missing
-from hermetic.audit.egress.prefixes import is_default, public_part
+from hermetic.audit.egress.address_ranges import is_public
+from hermetic.audit.egress.prefixes import is_default
 from hermetic.audit.egress.prefixes import network as prefix_of
 from hermetic.audit.estate.arm_ids import group_of, name_of, parent_of, subscription_of
 from hermetic.audit.estate.azure.firewalls import (
@@ -141,7 +142,7 @@ def _is_wide(word: str) -> bool:
     """Everything, the tag Internet, a default prefix, or a public prefix shorter than /8; ranges count as prefixes."""
     if word.strip().lower() in EVERYWHERE:
         return True
-    return any(is_default(one) or (_is_short(one) and bool(public_part(one))) for one in _prefixes(word))
+    return any(is_default(one) or (_is_short(one) and is_public(one)) for one in _prefixes(word))
 
 
 def _is_short(prefix: Network) -> bool:

@@ -7,9 +7,8 @@ from collections.abc import Callable, Iterable, Iterator
 from hermetic.audit import hops
 from hermetic.audit.checks.family import check
 from hermetic.audit.cluster_scope import missing, network_ids_of, whole_or_unknown
-from hermetic.audit.egress.address_ranges import Space, space, union, without
+from hermetic.audit.egress.address_ranges import Space, is_public, space, union, without
 from hermetic.audit.egress.prefixes import network as prefix_of
-from hermetic.audit.egress.prefixes import public_part
 from hermetic.audit.egress.subnet_context import network_space
 from hermetic.audit.estate.arm_ids import name_of, parent_of
 from hermetic.audit.estate.azure.gateways import Connection, LearnedRoute, LearnedRoutes, VirtualNetworkGateway
@@ -131,7 +130,7 @@ def _public_prefixes(learned: Seen[LearnedRoutes], own: Space) -> list[str]:
 
 def _is_public(route: LearnedRoute) -> bool:
     prefix = prefix_of(route.network or "?")
-    return prefix is None or bool(public_part(prefix))
+    return prefix is None or is_public(prefix)
 
 
 def _is_of_the_network(route: LearnedRoute, own: Space) -> bool:

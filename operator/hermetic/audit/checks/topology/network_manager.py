@@ -11,9 +11,9 @@ from hermetic.audit import hops
 from hermetic.audit.checks.family import check
 from hermetic.audit.checks.topology.locked_node_group import Applied, applied_in_graph, rules_of
 from hermetic.audit.cluster_scope import missing, subnets_of
+from hermetic.audit.egress.address_ranges import is_public
 from hermetic.audit.egress.firewall import firewall_looks
 from hermetic.audit.egress.prefixes import network as prefix_of
-from hermetic.audit.egress.prefixes import public_part
 from hermetic.audit.egress.subnet_context import surroundings
 from hermetic.audit.estate.arm_ids import is_below, name_of
 from hermetic.audit.estate.azure.graph import AdminRulesInGraph, ConnectivityInGraph
@@ -190,7 +190,7 @@ def _is_public(address: AdminAddress) -> bool:
     word = (address.address_prefix or "").strip()
     prefix = prefix_of(word)
     if prefix is not None:
-        return bool(public_part(prefix))
+        return is_public(prefix)
     return word.lower() not in INWARD_TAGS and (address.address_prefix_type or "").lower() != "networkgroup"
 
 

@@ -1,0 +1,94 @@
+"""What a group is said to stop is stopped, packet by packet; sets of addresses are those of the standard library."""
+
+from __future__ import annotations
+
+from ipaddress import collapse_addresses, ip_address, ip_network
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hermetic.audit.egress.address_ranges import prefixes, space
+from hermetic.audit.egress.nsg_matching import Direction
+from hermetic.audit.egress.nsg_reachability import Trip, stops_all
+from hermetic.audit.estate.azure.security_groups import SecurityGroup
+from hermetic.audit.estate.questions import Body
+from tests.audit_estates import rule
+
+ADDRESSES = st.sampled_from(["10.0.1.0/24", "10.0.1.0/25", "10.0.1.7/32", "10.1.0.0/16"])
+RULES = st.lists(
+    st.fixed_dictionaries(
+        {
+            "number": st.integers(100, 140),
+            "access": st.sampled_from(["Allow", "Deny", "Deny"]),
+            "direction": st.sampled_from(["Inbound", "Outbound"]),
+            "protocol": st.sampled_from(["*", "Tcp", "Udp"]),
+            "destinationPortRange": st.sampled_from(["*", "443", "0-1023", "0-65535"]),
+            "sourcePortRange": st.sampled_from(["*", "*", "0-1023"]),
+            "sourceAddressPrefix": ADDRESSES | st.sampled_from(["*", "VirtualNetwork", "10.0.1.128/25"]),
+            "to": ADDRESSES | st.sampled_from(["*", "VirtualNetwork", "10.0.1.128/25"]),
+        }
+    ),
+    max_size=7,
+    unique_by=lambda one: one["number"],
+)
+PACKETS = st.fixed_dictionaries(
+    {
+        "from": st.integers(0, 255),
+        "to": st.integers(0, 255),
+        "protocol": st.sampled_from(["Tcp", "Udp"]),
+        "port": st.sampled_from([22, 443, 8080]),
+        "source port": st.sampled_from([80, 40000]),
+    }
+)
+
+
+def is_about(one: dict[str, Any], source: str, destination: str, packet: dict[str, Any]) -> bool:
+    """As Azure documents it: every part of a rule must match."""
+
+    def holds(word: str, address: str) -> bool:
+        return word in {"*", "VirtualNetwork"} or ip_address(address) in ip_network(word)
+
+    def spans(text: str, port: int) -> bool:
+        low, _, high = ("0-65535" if text == "*" else text).partition("-")
+        return int(low) <= port <= int(high or low)
+
+    return (
+        one["protocol"] in {"*", packet["protocol"]}
+        and spans(one["destinationPortRange"], packet["port"])
+        and spans(one["sourcePortRange"], packet["source port"])
+        and holds(one["sourceAddressPrefix"], source)
+        and holds(one["to"], destination)
+    )
+
+
+@given(RULES, ADDRESSES, ADDRESSES, PACKETS, st.sampled_from(["inbound", "outbound"]))
+def test_a_packet_of_a_trip_that_is_stopped_meets_a_deny_first(
+    chosen: list[dict[str, Any]], sources: str, destinations: str, packet: dict[str, Any], direction: Direction
+) -> None:
+    bodies = [
+        rule(f"r{one['number']}", one["number"], one["access"], one["to"], **{
+            name: one[name]
+            for name in ("direction", "protocol", "destinationPortRange", "sourcePortRange", "sourceAddressPrefix")
+        })
+        for one in chosen
+    ]  # fmt: skip
+    group = SecurityGroup.read(Body({"id": "g", "properties": {"securityRules": bodies}}, ()))
+    here, there = ip_network(sources), ip_network(destinations)
+    if stops_all(group.rules, direction, Trip((here,), (there,))):
+        source = str(here[packet["from"] % here.num_addresses])
+        destination = str(there[packet["to"] % there.num_addresses])
+        met = [
+            one
+            for one in sorted(chosen, key=lambda one: one["number"])
+            if one["direction"].lower() == direction and is_about(one, source, destination, packet)
+        ]
+        assert met[0]["access"] == "Deny"
+
+
+@given(
+    st.lists(st.builds("{}.{}.0.0/{}".format, st.integers(0, 3), st.integers(0, 255), st.integers(1, 24)), max_size=6)
+)
+def test_the_prefixes_of_a_set_are_as_few_as_can_be(texts: list[str]) -> None:
+    given_prefixes = [ip_network(text, strict=False) for text in texts]
+    assert list(prefixes(space(given_prefixes))) == list(collapse_addresses(given_prefixes))  # type: ignore[type-var]

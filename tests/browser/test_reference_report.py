@@ -68,3 +68,14 @@ def test_a_value_that_was_read_is_beside_its_digest(shown):
     assert "defaultOutboundAccess: true" in subnet
     assert re.search(r"sha256 [0-9a-f]{64}", subnet)
     assert shown.seen.problems == []
+
+
+def test_on_a_phone_each_kind_of_line_is_beside_its_words(shown):
+    shown.call("Emulation.setDeviceMetricsOverride", width=390, height=844, deviceScaleFactor=1, mobile=True)
+    apart = shown.evaluate(
+        "[...document.querySelectorAll('.legend .key')].map(key => {"
+        "  const words = document.createRange(); words.selectNodeContents(key.nextSibling);"
+        "  const [line, text] = [key.getBoundingClientRect(), words.getClientRects()[0]];"
+        "  return text.top > line.bottom || text.bottom < line.top; })"
+    )
+    assert apart == [False] * 3

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 import pytest
@@ -128,10 +129,11 @@ def test_the_real_az_takes_the_same_commands_when_they_are_right() -> None:
     assert [answer.problem for answer in parsed([Typed(command, "").words for command in right])] == [""] * len(right)
 
 
-def test_every_row_of_the_table_is_in_a_remedy_and_names_the_page_of_its_command() -> None:
+def test_every_row_of_the_table_is_in_a_remedy_and_names_the_page_and_source_of_its_command() -> None:
     used = {added_by(typed.words) for typed in commands_of("az")}
     assert set(COMMANDS) <= used
     assert [name for name, added in COMMANDS.items() if not name.startswith(added.page.replace("/", " "))] == []
+    assert [name for name, one in COMMANDS.items() if not re.fullmatch(r"src/\S+\.py@[0-9a-f]{12}", one.source)] == []
 
 
 @pytest.mark.parametrize(
@@ -139,7 +141,7 @@ def test_every_row_of_the_table_is_in_a_remedy_and_names_the_page_of_its_command
     [
         (f"{SECURITY_RULE} --priority 1 --action x --frobnicate", "unknown --frobnicate"),
         ("az connectedk8s delete --resource-group rg --yes", "missing --name"),
-        (SECURITY_RULE.replace("-g", "--resource-group"), "missing --action missing --priority"),
+        (SECURITY_RULE.replace("-g", "--resource-group"), "missing --action missing --domain-lists missing --priority"),
     ],
 )
 def test_the_table_of_extensions_refuses_what_is_wrong(command: str, problem: str) -> None:

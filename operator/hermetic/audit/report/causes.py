@@ -126,7 +126,7 @@ def _title(key: tuple[str, str], group: list[Finding], pages: Mapping[str, Check
     change = _CHANGE_OF.get(first.check)
     if change is None:
         page = pages.get(first.check)
-        return f"{page.title if page else first.check} ({readable(first.resource)})"
+        return f"Not fulfilled: {page.title if page else first.check} ({readable(first.resource)})"
     return f"{change.title} ({readable(first.resource)})" if change.each else change.title
 
 

@@ -79,3 +79,16 @@ def test_on_a_phone_each_kind_of_line_is_beside_its_words(shown):
         "  return text.top > line.bottom || text.bottom < line.top; })"
     )
     assert apart == [False] * 3
+
+
+def test_on_paper_no_verdict_touches_the_check_beside_it(shown):
+    shown.evaluate("window.dispatchEvent(new Event('beforeprint'))")
+    shown.media("print")
+    shown.call("Emulation.setDeviceMetricsOverride", width=711, height=1040, deviceScaleFactor=1, mobile=False)
+    touching = shown.evaluate(
+        "[...document.querySelectorAll('.fine tbody tr')].filter(row =>"
+        "  row.querySelector('.chip').getBoundingClientRect().right"
+        "  >= row.cells[1].getBoundingClientRect().left).map(row => row.textContent)"
+    )
+    shown.media()
+    assert touching == []

@@ -20,7 +20,7 @@ from testbed.demo.telling import chapter, tell, watch_phases
 from testbed.errors import BedError
 from testbed.installation import REPOSITORY, wait_for
 
-SERVED = ("vllm-azure-files", "nim-model-store", "baked-image", "image-volume")
+SERVED = ("vllm-azure-files", "sglang-azure-files", "nim-model-store", "baked-image", "image-volume")
 LLAMA = "llama-3-1-8b"
 LOAD_SECONDS = 75
 NAT_GATEWAY = "nat_gateway_on_the_gpu_subnet"
@@ -58,13 +58,13 @@ def _play(stage: Stage) -> None:
 
 
 def _hold_back(stage: Stage) -> None:
-    chapter("Five deployments are applied. There is no evidence that the nodes have no way out: nothing is started")
+    chapter("Six deployments are applied. There is no evidence that the nodes have no way out: nothing is started")
     stage.kubectl("create", "namespace", "inference")
     stage.kubectl("label", "namespace", "inference", "pod-security.kubernetes.io/enforce=restricted")
     for name in (*SERVED, "refused"):
         stage.kubectl.apply(stage.estate.sample(name))
     held = {"IsolationEvidenceMissing", "RegistryNotAllowed"}
-    _expect(watch_phases(lambda: statuses(stage), lambda seen: len(seen) == 5 and set(seen.values()) <= held, 60))
+    _expect(watch_phases(lambda: statuses(stage), lambda seen: len(seen) == 6 and set(seen.values()) <= held, 60))
     pods = stage.kubectl.json("get", "pods", "-n", "inference")["items"]
     tell(f"pods in namespace inference: {len(pods)}; 'hermetic status {LLAMA}' says:")
     print(_hermetic(stage, "status", LLAMA, "-n", "inference"))

@@ -1,8 +1,9 @@
-"""The engine stand-in as files of an image: what a vLLM or NIM image would have, as far as a pod uses it.
+"""The engine stand-in as files of an image: what a vLLM, SGLang or NIM image would have, as far as a pod uses it.
 
 files      image_files() -> [(path in the image, content, mode)]; a root with Python 3.11 and a shell is added by
            whoever builds the image. Nothing but the standard library is needed.
 vLLM       entrypoint VLLM_ENTRYPOINT, environment vllm_environment("0.32.0")
+SGLang     entrypoint SGLANG_ENTRYPOINT, environment sglang_environment("0.5.23")
 NIM        entrypoint nim_entrypoint("2.1"), environment nim_environment("2.1")
 orders     a file named ORDERS in the model folder: see stand_in/orders.py for what it can say
 """
@@ -14,9 +15,12 @@ from pathlib import Path
 HOME = "opt/hermetic-engine"
 ORDERS = "stand-in.json"
 VLLM_ENTRYPOINT = ("vllm", "serve")
+SGLANG_ENTRYPOINT = ("sglang", "serve")
 NIM_LINES = {"1.15": "0.24.0", "2.0": "0.24.0", "2.1": "0.31.0"}
 
-TABLES = Path(__file__).parents[2] / "operator" / "hermetic" / "engines" / "vllm_tables"
+ENGINES = Path(__file__).parents[2] / "operator" / "hermetic" / "engines"
+TABLES = ENGINES / "vllm_tables"
+SGLANG_TABLES = ENGINES / "sglang" / "tables"
 PROGRAM = """#!/usr/bin/env python3
 # {name}, as the hermetic engine stand-in starts it
 import sys
@@ -36,8 +40,14 @@ def image_files() -> list[tuple[str, bytes, int]]:
     """Every file of the stand-in: path without a leading slash, content, mode. The same bytes for the same checkout."""
     package = Path(__file__).parent / "stand_in"
     modules = [(f"{HOME}/stand_in/{path.name}", path.read_bytes(), 0o644) for path in sorted(package.glob("*.py"))]
-    tables = [(f"{HOME}/tables/{path.name}", path.read_bytes(), 0o644) for path in sorted(TABLES.glob("*.json"))]
-    programs = [_program("usr/local/bin/vllm"), _program("usr/local/bin/nim-serve"), _program(START_SCRIPT)]
+    listed = [*sorted(TABLES.glob("*.json")), *sorted(SGLANG_TABLES.glob("*.json"))]
+    tables = [(f"{HOME}/tables/{path.name}", path.read_bytes(), 0o644) for path in listed]
+    programs = [
+        _program("usr/local/bin/vllm"),
+        _program("usr/local/bin/sglang"),
+        _program("usr/local/bin/nim-serve"),
+        _program(START_SCRIPT),
+    ]
     return [*modules, *tables, *programs]
 
 
@@ -49,6 +59,11 @@ def _program(path: str) -> tuple[str, bytes, int]:
 def vllm_environment(version: str) -> dict[str, str]:
     """What a vLLM image brings along besides PATH; `version` is the release stood in for, for example 0.32.0."""
     return {"VLLM_STAND_IN_VERSION": version, "VLLM_USAGE_SOURCE": "production-docker-image"}
+
+
+def sglang_environment(version: str) -> dict[str, str]:
+    """What an SGLang image brings along besides PATH; `version` is the release stood in for, for example 0.5.23."""
+    return {"SGLANG_STAND_IN_VERSION": version}
 
 
 def nim_entrypoint(line: str) -> tuple[str, ...]:

@@ -11,7 +11,7 @@ import json
 from pathlib import Path
 
 from testbed.images.oci import Image, write_archive
-from testbed.images.recipes import baked_image, model_image, nim_image, operator_image, vllm_image
+from testbed.images.recipes import baked_image, model_image, nim_image, operator_image, sglang_image, vllm_image
 
 
 def all_images() -> dict[str, Image]:
@@ -19,6 +19,7 @@ def all_images() -> dict[str, Image]:
     return {
         "operator": operator_image(),
         "vllm": vllm_image(),
+        "sglang": sglang_image(),
         "nim": nim_image("2.1"),
         "nim-1": nim_image("1.15"),
         "baked": baked_image("phi-4"),

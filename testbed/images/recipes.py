@@ -6,7 +6,15 @@ from collections.abc import Iterable
 from functools import cache
 
 from shipping.operator_image import operator_image as shipped_image
-from testbed.engine import VLLM_ENTRYPOINT, image_files, nim_entrypoint, nim_environment, vllm_environment
+from testbed.engine import (
+    SGLANG_ENTRYPOINT,
+    VLLM_ENTRYPOINT,
+    image_files,
+    nim_entrypoint,
+    nim_environment,
+    sglang_environment,
+    vllm_environment,
+)
 from testbed.images.layers import Entry, Layer, folder, layer
 from testbed.images.model import model_entries
 from testbed.images.oci import Image
@@ -40,6 +48,17 @@ def vllm_image(version: str = "0.32.0") -> Image:
         _engine_layers(),
         entrypoint=VLLM_ENTRYPOINT,
         environment=vllm_environment(version),
+    )
+
+
+def sglang_image(version: str = "0.5.23") -> Image:
+    """The engine stand-in with SGLang's face: `sglang serve` refuses what that release refuses."""
+    return Image(
+        f"{REGISTRY}/lmsysorg/sglang",
+        f"v{version}",
+        _engine_layers(),
+        entrypoint=SGLANG_ENTRYPOINT,
+        environment=sglang_environment(version),
     )
 
 

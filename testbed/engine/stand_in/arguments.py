@@ -9,7 +9,7 @@ from __future__ import annotations
 import argparse
 import json
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from .tables import Table
@@ -90,10 +90,14 @@ def _parser(table: Table) -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", required=True)
     serve = commands.add_parser("serve", usage=USAGE)
     serve.add_argument("model", nargs="?")
-    for name, shape in table.flags.items():
-        if name not in {"--help", "--model"}:
-            _add(serve, name, shape)
+    add_flags(serve, {name: shape for name, shape in table.flags.items() if name not in {"--help", "--model"}})
     return parser
+
+
+def add_flags(parser: argparse.ArgumentParser, flags: Mapping[str, dict[str, Any]]) -> None:
+    """Every flag of a table; its value is stored by its long name without dashes in front."""
+    for name, shape in flags.items():
+        _add(parser, name, shape)
 
 
 def _add(parser: argparse.ArgumentParser, name: str, shape: dict[str, Any]) -> None:
@@ -107,7 +111,7 @@ def _add(parser: argparse.ArgumentParser, name: str, shape: dict[str, Any]) -> N
     parser.add_argument(
         *spellings,
         dest=destination,
-        nargs={"one": None, "optional": "?", "many": "+"}[shape["value"]],
+        nargs={"one": None, "optional": "?", "many": "+", "any": "*"}[shape["value"]],
         const=True if shape["value"] == "optional" else None,
         action="append" if shape.get("repeats") else "store",
         type=convert,
@@ -137,6 +141,7 @@ def _converter(kind: str) -> Callable[[str], Any]:
         "int": int,
         "float": float,
         "size": _size,
+        "si-size": _si_size,
         "json": json.loads,
         "object": _object,
         "text": str,
@@ -158,6 +163,14 @@ def _size(value: str) -> int:
         return int(value)
     number, unit = match.groups()
     return int(float(number) * UNITS[unit]) if unit.islower() else int(number) * UNITS[unit]
+
+
+def _si_size(value: str) -> int:
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)([kMGT])|(\d+)([KMGT])i", value)
+    if match is None:
+        return int(value)
+    number, unit, whole, binary = match.groups()
+    return int(float(number) * UNITS[unit.lower()]) if unit else int(whole) * UNITS[binary]
 
 
 def _object(value: str) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""What the image's programs run: `vllm` and the two ways in which a NIM starts."""
+"""What the image's programs run: `vllm`, `sglang` and the two ways in which a NIM starts."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from .failures import StartFailure, report
 from .nim_face import metric_prefix, nim_routes, nim_settings
 from .orders import read_orders
 from .process import STOP_SIGNALS, Life, live
+from .sglang_face import OWN_VARIABLE as SGLANG_VARIABLE
+from .sglang_face import check_cache, sglang_routes, sglang_settings
 from .surroundings import OWN_VARIABLE, check_environment, check_writable
 from .tables import Table, table_of
 from .vllm_face import vllm_routes, vllm_settings
@@ -46,6 +48,17 @@ def nim(argv: Sequence[str]) -> int:
     return _run(begin, os.environ.get("NIM_MODEL_PATH") or os.environ.get("NIM_MODEL_NAME") or "")
 
 
+def sglang(argv: Sequence[str]) -> int:
+    """`sglang ARGV`: exit code 2 for arguments that SGLang refuses, 1 for a start that fails, 0 after SIGTERM."""
+    settings = sglang_settings(argv, table_of(os.environ[SGLANG_VARIABLE]))
+
+    def begin() -> Life:
+        check_cache()
+        return Life(settings, sglang_routes, "sglang:", live_while_loading=False)
+
+    return _run(begin, settings.model)
+
+
 def _table() -> Table:
     return table_of(os.environ[OWN_VARIABLE])
 
@@ -64,4 +77,4 @@ def _run(begin: Callable[[], Life], model: str) -> int:
 def main() -> int:
     """Chooses by the name of the program that was started."""
     program, *argv = sys.argv
-    return vllm(argv) if Path(program).name == "vllm" else nim(argv)
+    return {"vllm": vllm, "sglang": sglang}.get(Path(program).name, nim)(argv)

@@ -15,11 +15,13 @@ from .settings import Settings
 from .web import Exchange, Route, Routes
 
 GUARDED = ("/v1", "/v2", "/inference", "/cohere")
+# Of SGLang, whose other key may be asked for there.
+ADMINISTERED = ("/update_weights_from_disk",)
 SECRET_WORDS = ("KEY", "TOKEN", "SECRET", "PASSWORD")
 
 
 def guard_of(settings: Settings) -> Route | None:
-    """vLLM's key check: paths under /v1, /v2, /inference and /cohere only, everything else stays open."""
+    """The engine's key check. vLLM's: paths under /v1, /v2, /inference and /cohere only, all else stays open."""
     if not settings.api_keys:
         return None
     accepted = [hashlib.sha256(key.encode()).digest() for key in settings.api_keys]
@@ -28,7 +30,9 @@ def guard_of(settings: Settings) -> Route | None:
         scheme, _, key = exchange.headers.get("Authorization", "").partition(" ")
         given = hashlib.sha256(key.encode()).digest()
         matches = [hmac.compare_digest(given, one) for one in accepted]
-        guarded = exchange.route.startswith(GUARDED) and exchange.command != "OPTIONS"
+        opened = settings.open_paths
+        by_path = exchange.route.startswith(GUARDED) if opened is None else not exchange.route.startswith(opened)
+        guarded = by_path and exchange.route not in ADMINISTERED and exchange.command != "OPTIONS"
         if guarded and not (scheme.lower() == "bearer" and any(matches)):
             exchange.send_json(401, {"error": "Unauthorized"})
 

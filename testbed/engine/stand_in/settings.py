@@ -32,7 +32,7 @@ class EngineSettings:
 class Settings:
     """One start of the stand-in."""
 
-    face: Literal["vLLM", "NIM"]
+    face: Literal["vLLM", "NIM", "SGLang"]
     engine_version: str
     argv: tuple[str, ...]
     model: str
@@ -40,6 +40,9 @@ class Settings:
     host: str = ""
     port: int = 8000
     api_keys: tuple[str, ...] = ()
+    open_paths: tuple[str, ...] | None = None
+    """Beginnings of the paths that need no key, and no others; None for vLLM's rule."""
+    admin_key: str = ""
     tls: Tls | None = None
     shutdown_timeout: float = 0.0
     keep_alive_comment_seconds: float = 0.0

@@ -70,7 +70,7 @@ def _real(folder: Path, stack: ExitStack) -> Stage:
     shares = folder / "shares"
     stage_weights(shares)
     try:
-        tell("making images: operator, vLLM and NIM stand-ins, baked model, model volume")
+        tell("making images: operator, vLLM, SGLang and NIM stand-ins, baked model, model volume")
         estate = Estate.prepare(folder)
         tell("starting etcd, kube-apiserver, scheduler, containerd, kubelet, kube-proxy, CoreDNS")
         options = ("--images", str(estate.archive), "--shares", str(shares), "--gpus", "8")
@@ -116,7 +116,7 @@ STAND_INS_REAL = [
     "GPUs: a device plug-in that offers devices which are not there",
     "Azure Files: a CSI plug-in on the kubelet's socket that mounts local folders",
     "Azure load balancer: a controller that assigns by the same annotations; kube-proxy really answers",
-    "vLLM and NIM: one server that takes the same arguments and gives canned answers",
+    "vLLM, SGLang and NIM: one server that takes the same arguments and gives canned answers",
     "Azure: its management endpoint, by a server with an estate in memory; the audit of it is real",
 ]
 STAND_INS_PLAYED = [

@@ -12,9 +12,10 @@ import pytest
 from testbed.engine import ORDERS
 from testbed.images.model import stage_model
 from testbed.installation import wait_for
+from testbed.kubectl import Kubectl
 from testbed.node.handle import RunningNode
 from tests.node.serving import Model
-from tests.scenarios import a_baked_model, a_nim_model, a_share_model, an_image_volume_model
+from tests.scenarios import a_baked_model, a_nim_model, a_share_model, an_image_volume_model, an_sglang_model
 
 Deploy = Callable[..., Model]
 CHAT = {"messages": [{"role": "user", "content": "Are you private?"}]}
@@ -60,6 +61,30 @@ def test_the_pod_cannot_write_where_it_should_not(share_model: Deploy, weights: 
     assert model.shell("touch $HOME/x /tmp/x /dev/shm/x && echo written").strip() == "written"
     assert "CapEff:\t0000000000000000" in model.shell("grep CapEff /proc/self/status")
     assert not (weights / "planted").exists()
+
+
+def test_sglang_serves_and_gives_its_pod_s_uid_and_the_api_key_as_keys(
+    deploy: Deploy, weights: Path, kubectl: Kubectl, namespace: str
+) -> None:
+    """The kubelet puts both into the arguments; neither stands in the template of the Deployment."""
+    stage_model(weights)
+    ours = kubectl.within(namespace)
+    ours("create", "secret", "generic", "sglang-key", "--from-literal=token=of-the-clients")
+    model = deploy(an_sglang_model(), endpoint={"internalLoadBalancer": {}, "apiKey": {"secretName": "sglang-key"}})
+    model.until_reason("Serving")
+
+    def status_of(path: str, key: str) -> str:
+        curl = ("curl", "-s", "-o", "/dev/null", "-w", "%{http_code}", "--retry", "15", "--retry-delay", "1")
+        options = ("--retry-connrefused", "-X", "POST", "-H", f"Authorization: Bearer {key}", "-d", "{}")
+        return model.node.from_client(*curl, *options, f"{model.url()}{path}").stdout.strip()
+
+    pod = model.pod()
+    assert model.ask("/v1/models", "-H", "Authorization: Bearer of-the-clients")["data"]
+    changes = "/update_weights_from_disk"
+    assert [status_of(changes, key) for key in ("", "of-the-clients", pod["metadata"]["uid"])] == ["401", "401", "200"]
+    assert status_of("/invocations", "") == "401"
+    assert "of-the-clients" not in json.dumps(pod)
+    assert "Network is unreachable" in model.shell("nc -w 2 198.51.100.1 443 < /dev/null")
 
 
 def test_a_nim_serves_a_model_store(deploy: Deploy, node: RunningNode, namespace: str) -> None:

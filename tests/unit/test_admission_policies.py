@@ -5,11 +5,14 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import pytest
 import yaml
 
 from hermetic.api.public_services import PUBLIC_SIDE
 from hermetic.api.weights import MountOption
 from hermetic.engines.error_capture import keeping_first_errors
+from tests.renderings import RENDERINGS
+from tests.worlds import rendered
 
 MANIFESTS = Path(__file__).parents[2] / "manifests"
 POLICIES = MANIFESTS / "policies"
@@ -61,3 +64,16 @@ def test_the_only_program_before_an_engine_is_the_one_that_is_rendered():
     assert "'''" not in program
     allowed = str([*interpreter, "@", engine, serve]).replace("'@'", "variables.keepErrors")
     assert allowed in " ".join(" ".join(one["expression"] for one in spec["validations"]).split())
+
+
+@pytest.mark.parametrize("manifest", RENDERINGS.values(), ids=list(RENDERINGS))
+def test_command_and_variables_of_every_engine_are_among_those_that_the_policy_admits(manifest):
+    text = " ".join((POLICIES / "operator-deployments.yaml").read_text().split())
+    (container,) = rendered(manifest)["Deployment"]["spec"]["template"]["spec"]["containers"]
+    words = container.get("command", [])
+    shown = str([*words[:5], "@", *words[6:]] if words[:1] == ["python3"] else words)
+    assert shown.replace("'@'", "variables.keepErrors") in text
+    for variable in container["env"]:
+        source = variable.get("valueFrom", {})
+        for named in (source.get("fieldRef", {}).get("fieldPath"), source.get("secretKeyRef") and variable["name"]):
+            assert named is None or f"'{named}'" in text

@@ -264,6 +264,7 @@ def _operator(manifest: Manifest) -> str:
 def _deployment(manifest: Manifest) -> str:
     deployment = deepcopy(manifest)
     pod = deployment["spec"]["template"]["spec"]
+    del pod["nodeSelector"]  # the default of a value
     (container,) = pod["containers"]
     container["image"] = "IMAGE"
     container["ports"][0]["containerPort"] = "PORT"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,6 +25,7 @@ TOLERATION: Schema = {
         "tolerationSeconds": {"type": "integer", "description": "For how long NoExecute is tolerated."},
     },
 }
+LONGEST_DEFAULT = 40
 QUANTITIES: Schema = {"type": "object", "additionalProperties": {"type": ["string", "integer"]}}
 
 
@@ -85,8 +87,8 @@ VALUES = (
     Value(
         "nodeSelector",
         {"type": "object", "propertyNames": NAMES, "additionalProperties": LABEL},
-        {},
-        "Labels of the nodes that the operator may run on, for example kubernetes.azure.com/mode: system.",
+        {"kubernetes.io/arch": "amd64"},
+        "Labels of the nodes that the operator may run on, for example kubernetes.azure.com/mode: system as well.",
     ),
     Value("tolerations", {"type": "array", "items": TOLERATION}, [], "Taints that the operator's pod tolerates."),
     Value("priorityClassName", TEXT, "", "PriorityClass of the operator's pod."),
@@ -181,4 +183,7 @@ shows the commands.
 
 
 def _short(value: Any) -> str:
-    return dump({"v": value}).strip().removeprefix("v:").strip() if not isinstance(value, dict) else "see values.yaml"
+    if isinstance(value, dict):
+        text = json.dumps(value)
+        return text if len(text) <= LONGEST_DEFAULT else "see values.yaml"
+    return dump({"v": value}).strip().removeprefix("v:").strip()

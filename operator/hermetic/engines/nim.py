@@ -7,6 +7,7 @@ from typing import Any
 
 from hermetic.api.engine import Member, Nim
 from hermetic.api.modeldeployment import ModelDeploymentSpec
+from hermetic.api.reasons import Reason
 from hermetic.api.reserved_flags import MEDIA_FROM_NOWHERE
 from hermetic.engines.allow_list import flags_of, variables_of
 from hermetic.engines.allowed_settings import refused_flags_in_full, refused_variables
@@ -21,6 +22,7 @@ from hermetic.engines.launch import (
     pod_address,
 )
 from hermetic.engines.model_path import model_folders, model_path
+from hermetic.engines.nim_profiles import read_profile, shapes
 from hermetic.engines.offline_environment import OFFLINE
 from hermetic.engines.protocol import Extra, Objection, Refused
 from hermetic.engines.vllm_tables import supported_minors, table_for
@@ -56,8 +58,24 @@ class _Nim:
             may_shrink_weights=True,
         )
 
-    def objection(self, spec: ModelDeploymentSpec) -> Objection | None:  # noqa: ARG002 - its lines have no tables
-        return None
+    def gpu_models(self, spec: ModelDeploymentSpec) -> frozenset[str] | None:
+        """Those that the profile is built for, where its name says so."""
+        profile = read_profile(_of(spec).profile or "")
+        return profile.gpus if profile is not None else None
+
+    def objection(self, spec: ModelDeploymentSpec) -> Objection | None:
+        """A profile for another number of GPUs than the pod has; its lines have no tables of flags."""
+        name, count = _of(spec).profile or "", spec.accelerator.count
+        profile = read_profile(name)
+        if profile is None or profile.count == count:
+            return None
+        return Objection(
+            Reason.NIM_PROFILE_MISMATCH,
+            f"`engine.nim.profile` '{name}' is for {profile.count} GPUs (tensor parallel {profile.tensor_parallel}, "
+            f"{profile.pipeline_parallel} pipeline stages), and `accelerator.count` is {count}; set the count to "
+            f"{profile.count}, or stage a profile with {shapes(count)} in its name",
+            "spec.engine.nim.profile",
+        )
 
     def refused_settings(self, spec: ModelDeploymentSpec, extra: Extra) -> Iterator[Refused]:
         nim = _of(spec)

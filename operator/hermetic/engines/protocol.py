@@ -84,6 +84,9 @@ class Engine(Protocol):
     def serving(self, spec: ModelDeploymentSpec) -> Serving:
         """What of the spec decides how much memory it takes on each GPU."""
 
+    def gpu_models(self, spec: ModelDeploymentSpec) -> frozenset[str] | None:
+        """The GPUs that it runs on, as keys of the catalogue of sizing; None where none is known that it needs."""
+
     def objection(self, spec: ModelDeploymentSpec) -> Objection | None:
         """What of its release and its arguments would end it at the start; None where nothing is known to."""
 

@@ -59,6 +59,9 @@ class _Vllm:
     def serving(self, spec: ModelDeploymentSpec) -> Serving:
         return serving(_of(spec), self.tensor_parallel_size(spec))
 
+    def gpu_models(self, spec: ModelDeploymentSpec) -> frozenset[str] | None:  # noqa: ARG002 - it runs on any
+        return None
+
     def objection(self, spec: ModelDeploymentSpec) -> Objection | None:
         vllm = _of(spec)
         chosen = (("kvCacheDtype", "--kv-cache-dtype", vllm.kv_cache_dtype),) if vllm.kv_cache_dtype is not None else ()

@@ -13,11 +13,22 @@ from hermetic.objects.volumes import shared_memory_limit
 from hermetic.objects.weights_volume import share_of, storage_account
 from hermetic.plan.engine_settings import engine_settings_are_allowed
 from hermetic.plan.gate_results import HOLDS, Blocks, Gate, Holds, Verdict
+from hermetic.plan.gpu_sizes import gpus_are_the_engine_s
 from hermetic.plan.model_fit import model_fits_the_gpus
 from hermetic.plan.scheduling import eligible_nodes
 from hermetic.plan.snapshot import World
 
-__all__ = ["GATES", "HOLDS", "Blocks", "Gate", "Holds", "Verdict", "first_block", "model_fits_the_gpus"]
+__all__ = [
+    "GATES",
+    "HOLDS",
+    "Blocks",
+    "Gate",
+    "Holds",
+    "Verdict",
+    "first_block",
+    "gpus_are_the_engine_s",
+    "model_fits_the_gpus",
+]
 
 
 def registry_is_allowed(spec: ModelDeploymentSpec, world: World) -> Verdict:
@@ -222,6 +233,7 @@ GATES: tuple[Gate, ...] = (
     engine_settings_are_allowed,
     image_volumes_are_supported,
     memory_holds_shared_memory,
+    gpus_are_the_engine_s,
     model_fits_the_gpus,
     address_is_allowed,
     address_is_free,

@@ -16,9 +16,9 @@ from hermetic.api.modeldeployment import ModelDeploymentSpec
 from hermetic.api.reasons import Reason
 from hermetic.engines import registry
 from hermetic.plan.gate_results import HOLDS, Blocks, Verdict
-from hermetic.plan.scheduling import eligible_nodes
+from hermetic.plan.gpu_sizes import sizes_for
 from hermetic.plan.snapshot import World
-from hermetic.sizing.catalogue import GIB, sizes
+from hermetic.sizing.catalogue import GIB
 from hermetic.sizing.memory import Answer, Fit
 from hermetic.sizing.placement import VENDOR_OF, Placement, impossible, place
 from hermetic.sizing.serving import Serving
@@ -79,11 +79,8 @@ def _placed(
     spec: ModelDeploymentSpec, facts: ModelFacts, serving: Serving, world: World
 ) -> tuple[list[Placement], list[str]]:
     """The sizes that the pods may get, as the spec names them or the nodes have them, and those that are not known."""
-    seen = {node.instance_type for node in eligible_nodes(spec, world.nodes)}
-    wanted = sorted(set(spec.accelerator.instance_types) or seen)
-    known = sizes()
-    placed = [place(facts, serving, known[name], spec.accelerator.resource) for name in wanted if name in known]
-    return placed, [name for name in wanted if name not in known]
+    listed, unlisted = sizes_for(spec, world)
+    return [place(facts, serving, size, spec.accelerator.resource) for size in listed], unlisted
 
 
 def _doubts(placed: list[Placement], unlisted: list[str]) -> Iterator[str]:

@@ -35,6 +35,7 @@ BLOCKING_NEW_PODS = frozenset(
         Reason.MEMORY_TOO_SMALL,
         Reason.INSUFFICIENT_GPU_MEMORY,
         Reason.TENSOR_PARALLEL_IMPOSSIBLE,
+        Reason.NIM_PROFILE_MISMATCH,
         Reason.ENDPOINT_CONFLICT,
         Reason.CHILD_NOT_OWNED,
         Reason.ISOLATION_EVIDENCE_MISSING,

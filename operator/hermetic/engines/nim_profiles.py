@@ -1,0 +1,65 @@
+"""Names of NIM profiles: engine, GPU, precision, and the number of GPUs that the profile is for.
+
+`vllm-bf16-tp2-pp1`, `tensorrt_llm-h100_nvl-fp8-tp4-pp1-throughput-…`: the form that NVIDIA's pages and
+`list-model-profiles` show. An id (64 hex digits) says nothing, and neither does a name of another form: then nothing is
+claimed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+_NAME = re.compile(
+    r"(?P<backend>tensorrt_llm|trtllm|vllm|sglang)"
+    r"(-(?P<gpu>[a-z0-9_]+))?"
+    r"-(?P<precision>bf16|fp16|fp8|fp4|mxfp4|nvfp4|int4|int8|w4a16|w8a8|int4wo|int8wo)"
+    r"-tp(?P<tensor>[0-9]{1,3})(-pp(?P<pipeline>[0-9]{1,3}))?(-.*)?",
+    re.IGNORECASE,
+)
+# Names in profiles, and the GPUs of the catalogue of sizing that they mean. A TensorRT engine runs on that GPU alone.
+_GPUS: Mapping[str, frozenset[str]] = MappingProxyType(
+    {
+        "a100": frozenset({"A100-40GB", "A100-80GB"}),
+        "a100_sxm4_40gb": frozenset({"A100-40GB"}),
+        "h100": frozenset({"H100-80GB"}),
+        "h100_nvl": frozenset({"H100-NVL"}),
+        "h200": frozenset({"H200"}),
+        "gb200": frozenset({"GB200"}),
+        "gb300": frozenset({"GB300"}),
+        "rtx6000_blackwell_sv": frozenset({"RTX-PRO-6000"}),
+        **dict.fromkeys(("a10", "a10g", "b200", "h20", "h200_nvl", "l40s", "l4", "l20", "gh200"), frozenset()),
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """What the name of a profile says. `gpus` are keys of the catalogue, None where it runs on any GPU."""
+
+    tensor_parallel: int
+    pipeline_parallel: int
+    gpus: frozenset[str] | None
+
+    @property
+    def count(self) -> int:
+        """GPUs that it needs."""
+        return self.tensor_parallel * self.pipeline_parallel
+
+
+def read_profile(text: str) -> Profile | None:
+    """What a profile's name says; None where it says nothing."""
+    found = _NAME.fullmatch(text)
+    if found is None or not int(found["tensor"]):
+        return None
+    # Only an engine of TensorRT is compiled for one GPU; the others name the GPU that they were tuned on.
+    compiled = found["backend"].lower() in {"tensorrt_llm", "trtllm"}
+    gpus = _GPUS.get((found["gpu"] or "").lower()) if compiled else None
+    return Profile(int(found["tensor"]), max(1, int(found["pipeline"] or 1)), gpus)
+
+
+def shapes(gpus: int) -> str:
+    """The forms of profiles for so many GPUs, as their names spell them."""
+    return ", ".join(f"tp{size}-pp{gpus // size}" for size in range(gpus, 0, -1) if gpus % size == 0)

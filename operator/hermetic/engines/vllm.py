@@ -59,7 +59,7 @@ class _Vllm:
     def serving(self, spec: ModelDeploymentSpec) -> Serving:
         return serving(_of(spec), self.tensor_parallel_size(spec))
 
-    def gpu_models(self, spec: ModelDeploymentSpec) -> frozenset[str] | None:  # noqa: ARG002 - it runs on any
+    def gpu_models(self, spec: ModelDeploymentSpec) -> frozenset[str] | None:  # noqa: ARG002 - it names none
         return None
 
     def objection(self, spec: ModelDeploymentSpec) -> Objection | None:

@@ -100,6 +100,9 @@ class _Sglang:
             may_shrink_weights=bool(sglang.extra_args),
         )
 
+    def gpu_models(self, spec: ModelDeploymentSpec) -> frozenset[str] | None:  # noqa: ARG002 - it names none
+        return None
+
     def objection(self, spec: ModelDeploymentSpec) -> Objection | None:
         sglang = _of(spec)
         dtype = sglang.kv_cache_dtype

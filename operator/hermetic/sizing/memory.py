@@ -121,13 +121,12 @@ def weights_per_gpu(facts: ModelFacts, serving: Serving) -> int:
 
 def _replicated(facts: ModelFacts, attention: Attention, serving: Serving) -> float:
     """Projections of key-value heads that are on several GPUs because there are fewer heads than GPUs."""
-    parts = serving.tensor_parallel
-    if attention.latent is not None or attention.key_value_heads >= parts:
+    parts, heads = serving.tensor_parallel, attention.key_value_heads
+    if attention.latent is not None or heads >= parts:
         return 0.0
-    more = 1 - attention.key_value_heads / parts
     layers = -(-attention.layers // serving.pipeline_parallel)
-    projections = layers * 2 * attention.head_dimension * attention.hidden_size * 2 * more
-    return min(projections, facts.parameter_bytes)
+    of_all_heads = layers * 2 * heads * attention.head_dimension * attention.hidden_size * 2
+    return min(of_all_heads, facts.parameter_bytes) * (1 / heads - 1 / parts)
 
 
 def overhead_per_gpu(facts: ModelFacts, serving: Serving, weights: int) -> int:

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from bench import audit, burst, judging, restart, results, rolling_update, writes
+from bench import audit, burst, judging, restart, results, rolling_update, weights, writes
 from bench.machine import load_average
 from bench.report import write_page
 from testbed.errors import CannotRunError
@@ -20,6 +20,7 @@ FIGURES: dict[str, Callable[[], dict[str, Any]]] = {
     "burst": burst.measure,
     "restart": restart.measure,
     "rolling-update": rolling_update.measure,
+    "weights": weights.measure,
 }
 
 

@@ -63,6 +63,8 @@ class Place:
             r" --head sha256:\.\.\.": f" --head {(self.files / 'head').read_text().strip()}",
             r"(?<!/mnt)/models/llama-3-1-8b\b": str(self.files / "models" / "llama-3-1-8b"),
             r"/mnt/models/llama-3-1-8b/fp8|(?<= )/weights\b|\./phi-4": "./model",
+            r"/mnt/models/(llama-3-1-8b|phi-4)\b(?!/)": r"./staged-\1",
+            r"\./Llama-3\.1-8B-Instruct": "./model",
             r"/dev/termination-log": "termination-log",
             r"sha256:9b2e\.\.\.": (self.files / "digest").read_text(),
             r"(hermetic verify \./model .*) platform\.pub": r"\1 weights.pub",
@@ -130,6 +132,7 @@ def prepare(place: Place) -> None:
     for name in ("head", "digest"):
         (files / name).write_text("sha256:" + "0" * 64)
     stage_model(files / "model")
+    (files / "share").mkdir()
     kubeconfig = yaml.safe_load(place.sealed.plane.kubeconfig.read_text())
     kubeconfig["contexts"].append({**kubeconfig["contexts"][0], "name": "production"})
     (files / "kubeconfig").write_text(yaml.safe_dump(kubeconfig))

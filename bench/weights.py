@@ -1,0 +1,230 @@
+"""Verifying and staging weights, beside what people do today: `sha256sum -c`, `model_signing verify`, `cp`.
+
+The files lie in memory (tmpfs): no disk and no page cache takes part. The contestants take turns, the first round does
+not count, and figures are ratios of medians of one run. The server that caps each stream is a reader that waits.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
+
+from hermetic.weights.entries import SIGNATURE
+from hermetic.weights.sealing import Trust
+from hermetic.weights.tree import Tree
+from hermetic.weights.verification import verify
+from hermetic.weights.workers import Limits
+from testbed.errors import CannotRunError
+from testbed.model_signing import ENVIRONMENT
+
+MEMORY = Path("/dev/shm")
+FILES, FILE_SIZE = 8, 2**28
+ROUNDS = 4
+CAP = 40 * 2**20
+"""Bytes per second of one stream of the server."""
+STREAMS = 16
+CAPPED_SIZE = 2**29
+_PEAK = (
+    "import sys; from hermetic.cli import main\n"
+    "try: main(sys.argv[1:])\n"
+    "finally: print(next(line for line in open('/proc/self/status') if line.startswith('VmHWM')), file=sys.stderr)"
+)
+
+Figures = dict[str, Any]
+
+
+def measure() -> Figures:
+    """Verification, staging, a server with a cap for each stream, and memory."""
+    if not MEMORY.is_dir() or shutil.disk_usage(MEMORY).free < 3 * FILES * FILE_SIZE:
+        raise CannotRunError(f"{MEMORY} has no room for {3 * FILES * FILE_SIZE} bytes")
+    with tempfile.TemporaryDirectory(dir=MEMORY) as name:
+        folder = Path(name)
+        _make(folder)
+        return {
+            "bytes": FILES * FILE_SIZE,
+            "files": FILES,
+            "rounds": ROUNDS,
+            "verify": _verified(folder),
+            "stage": _staged(folder),
+            "capped": _capped(folder),
+            "memory": _memory(folder),
+        }
+
+
+def _make(folder: Path) -> None:
+    (folder / "model").mkdir()
+    block = os.urandom(2**24)
+    for number in range(FILES):
+        header = f'{{"a":{{"dtype":"U8","shape":[{FILE_SIZE}],"data_offsets":[0,{FILE_SIZE}]}}}}'.encode()
+        with (folder / "model" / f"model-{number + 1:05d}-of-{FILES:05d}.safetensors").open("wb") as file:
+            file.write(len(header).to_bytes(8, "little") + header)
+            for _ in range(FILE_SIZE // len(block)):
+                file.write(block)
+    key = ec.generate_private_key(ec.SECP256R1())
+    (folder / "key.pem").write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
+    public = key.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
+    (folder / "key.pub").write_bytes(public)
+    _run("hermetic", "manifest", folder / "model", "--method", "files")
+    _run("hermetic", "sign", folder / "model", "--key", folder / "key.pem")
+    sums = subprocess.run("sha256sum *.safetensors", shell=True, cwd=folder / "model", capture_output=True, check=True)
+    (folder / "sums").write_bytes(sums.stdout)
+
+
+def _verified(folder: Path) -> Figures:
+    model, key = folder / "model", folder / "key.pub"
+    library = str(ENVIRONMENT.installed() / "bin" / "python")
+    theirs = (
+        library,
+        "-m",
+        "model_signing",
+        "verify",
+        "key",
+        model,
+        "--signature",
+        model / SIGNATURE,
+        "--public_key",
+        key,
+    )
+    return _rates(
+        FILES * FILE_SIZE,
+        {
+            "hash_ceiling": _ceiling,
+            "sha256sum": lambda: _run("sha256sum", "--check", "--quiet", folder / "sums", cwd=model),
+            "model_signing": lambda: _run(*theirs),
+            "hermetic": lambda: _run("hermetic", "verify", model, "--public-key", key),
+        },
+    )
+
+
+def _ceiling() -> None:
+    """SHA-256 over as many bytes, of one buffer of 1 MiB in each core: nothing is read."""
+    cores = len(os.sched_getaffinity(0))
+    block = bytes(2**20)
+
+    def work() -> None:
+        digest = hashlib.sha256()
+        for _ in range(FILES * FILE_SIZE // cores // len(block)):
+            digest.update(block)
+
+    threads = [threading.Thread(target=work) for _ in range(cores)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+
+def _staged(folder: Path) -> Figures:
+    model, copy = folder / "model", folder / "copy"
+
+    def fresh(command: Callable[[], object]) -> Callable[[], object]:
+        def run() -> object:
+            shutil.rmtree(copy, ignore_errors=True)
+            return command()
+
+        return run
+
+    def copied_and_hashed() -> None:
+        _run("cp", "-r", model, copy)
+        subprocess.run("sha256sum *.safetensors > sums", shell=True, cwd=copy, check=True)
+
+    return _rates(
+        FILES * FILE_SIZE,
+        {
+            "cp": fresh(lambda: _run("cp", "-r", model, copy)),
+            "cp_and_sha256sum": fresh(copied_and_hashed),
+            "hermetic": fresh(lambda: _run("hermetic", "stage", model, copy)),
+        },
+    )
+
+
+def _rates(size: int, contestants: dict[str, Callable[[], object]]) -> Figures:
+    seconds: dict[str, list[float]] = {name: [] for name in contestants}
+    for turn in range(ROUNDS + 1):
+        for name, run in contestants.items():
+            started = time.monotonic()
+            run()
+            if turn:
+                seconds[name].append(time.monotonic() - started)
+    return {name: round(size / statistics.median(taken) / 1e9, 3) for name, taken in seconds.items()}
+
+
+class _CappedTree(Tree):
+    """A server that delivers CAP bytes a second on each stream, from the moment when it is opened."""
+
+    def __init__(self, root: Path) -> None:
+        super().__init__(root)
+        self._free_at: dict[int, float] = {}
+
+    def open(self, path: str) -> int:
+        descriptor = super().open(path)
+        self._free_at[descriptor] = time.monotonic()
+        return descriptor
+
+    def read_into(self, descriptor: int, view: memoryview, offset: int) -> int:
+        count = super().read_into(descriptor, view, offset)
+        self._free_at[descriptor] += count / CAP
+        time.sleep(max(0.0, self._free_at[descriptor] - time.monotonic()))
+        return count
+
+
+def _capped(folder: Path) -> Figures:
+    """One file, read by ranges on many streams, and by one."""
+    model = folder / "capped"
+    model.mkdir()
+    with (model / "one.gguf").open("wb") as file:
+        file.truncate(CAPPED_SIZE)
+    _run("hermetic", "manifest", model, "--shard-size", str(2**25))
+    rates = {}
+    for name, threads, size in (("sharded", STREAMS, CAPPED_SIZE), ("sequential", 1, CAPPED_SIZE)):
+        with _CappedTree(model) as tree:
+            started = time.monotonic()
+            found = verify(tree, Trust(), Limits(threads=threads))
+            assert found.is_right
+            rates[name] = size / (time.monotonic() - started)
+    return {
+        "streams": STREAMS,
+        "cap_MBps": round(CAP * STREAMS / 1e6, 1),
+        "sharded_MBps": round(rates["sharded"] / 1e6, 1),
+        "sequential_MBps": round(rates["sequential"] / 1e6, 1),
+        "of_the_cap": round(rates["sharded"] / (CAP * STREAMS), 3),
+        "of_sequential": round(rates["sharded"] / rates["sequential"], 1),
+    }
+
+
+def _memory(folder: Path) -> Figures:
+    """Most resident memory of `hermetic verify`, MiB: of the model, and of a folder with very many files."""
+    many = folder / "many"
+    many.mkdir()
+    for number in range(200_000):
+        (many / f"a-file-of-some-dataset-{number:06d}.txt").write_bytes(b"x")
+    _run("hermetic", "manifest", many)
+    return {
+        "model_MiB": _peak("verify", folder / "model", "--public-key", folder / "key.pub"),
+        "200000_files_MiB": _peak("verify", many),
+    }
+
+
+def _peak(*arguments: str | Path) -> float:
+    command = [sys.executable, "-c", _PEAK, *map(str, arguments)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    return round(int(done.stderr.split("VmHWM:")[1].split()[0]) / 1024, 1)
+
+
+def _run(*command: str | Path, cwd: Path | None = None) -> None:
+    words = [str(word) for word in command]
+    if words[0] == "hermetic":
+        words[:1] = [sys.executable, "-m", "hermetic"]
+    subprocess.run(words, check=True, capture_output=True, cwd=cwd)

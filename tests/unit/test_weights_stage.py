@@ -19,7 +19,7 @@ import pytest
 
 from hermetic.errors import StagingStopped, WeightsRefused
 from hermetic.weights import staging
-from hermetic.weights.entries import MANIFEST, NAMES, Serialization
+from hermetic.weights.entries import FACTS, MANIFEST, NAMES, Serialization
 from hermetic.weights.sources import source_tree
 from hermetic.weights.staging import Options, Staged, stage
 from hermetic.weights.tree import Tree
@@ -290,7 +290,19 @@ def test_an_old_manifest_of_the_source_is_not_carried_along(model: Path, share: 
     assert hermetic("stage", model, share / "llama").code == 0
     assert '"method": "shards"' in (share / "llama" / MANIFEST).read_text()
     assert hermetic("verify", share / "llama").code == 0
-    assert json.loads((share / "llama" / NAMES).read_text())["files"] == len(contents(model)) - 2
+    assert json.loads((share / "llama" / NAMES).read_text())["files"] == len(without_manifest(model))
+
+
+def test_the_facts_for_sizing_are_staged_and_listed(model: Path, share: Path) -> None:
+    config = {"architectures": ["LlamaForCausalLM"], "model_type": "llama", "num_hidden_layers": 2, "hidden_size": 64}
+    config |= {"num_attention_heads": 8, "num_key_value_heads": 2, "vocab_size": 100, "max_position_embeddings": 2048}
+    (model / "config.json").write_text(json.dumps({**config, "torch_dtype": "bfloat16", "intermediate_size": 128}))
+    assert hermetic("stage", model, share / "llama").code == 0
+    facts = share / "llama" / FACTS
+    assert json.loads(facts.read_text())["facts"]["modelType"] == "llama"
+    assert f'"{FACTS}:0:' in (share / "llama" / MANIFEST).read_text()
+    flip_a_bit(facts)
+    assert f"DigestMismatch: {FACTS}" in hermetic("verify", share / "llama").err
 
 
 @pytest.mark.parametrize(("throughput", "is_told"), [("300", False), ("900", False), ("1125", True), ("10340", True)])

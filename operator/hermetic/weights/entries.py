@@ -18,6 +18,8 @@ SMALLEST_SHARD, LARGEST_SHARD = 2**20, 2**40
 FOLDER = ".hermetic"
 """The folder in a model that holds the manifest and what belongs to it."""
 MANIFEST, SIGNATURE, NAMES = f"{FOLDER}/manifest.json", f"{FOLDER}/model.sig", f"{FOLDER}/names.json"
+FACTS = f"{FOLDER}/model-facts.json"
+"""What sizing needs to know of the model; listed like any other file."""
 PARTIAL = ".partial"
 _PARTIALS = (f"{path}{PARTIAL}" for path in (MANIFEST, SIGNATURE, NAMES))
 NOT_LISTED = frozenset({MANIFEST, SIGNATURE, *_PARTIALS})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import threading
@@ -10,8 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TypeAlias
 
-from hermetic.errors import StagingStopped, WeightsRefused
-from hermetic.weights.entries import FILES, FOLDER, MANIFEST, NAMES, PARTIAL, SIGNATURE, Entry, Serialization
+from hermetic.errors import ModelFactsUnusable, StagingStopped, Unreachable, WeightsRefused
+from hermetic.weights.entries import FACTS, FILES, FOLDER, MANIFEST, NAMES, PARTIAL, SIGNATURE, Entry, Serialization
 from hermetic.weights.findings import Finding, WeightsReason
 from hermetic.weights.hashing import hash_range
 from hermetic.weights.listing import content_of, listed, refusal_of, spans
@@ -48,10 +49,11 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """A manifest that was written: its root digest, and what it lists."""
+    """A manifest that was written: its root digest, what it lists, and why there are no facts of the model."""
 
     root: str
     names: Names
+    without_facts: str = ""
 
 
 def write_manifest(tree: Tree, serialization: Serialization, limits: Limits, tell: Tell) -> Written:
@@ -60,6 +62,8 @@ def write_manifest(tree: Tree, serialization: Serialization, limits: Limits, tel
     Raises WeightsRefused for what cannot be listed, and where the folder changes meanwhile.
     """
     progress = Progress()
+    make_folder(tree.root)
+    without_facts = write_facts(tree.root, tree.root)
     names = names_in(tree, serialization)
     progress.bytes_total, progress.files_total = names.size, names.files
 
@@ -73,7 +77,7 @@ def write_manifest(tree: Tree, serialization: Serialization, limits: Limits, tel
     listing = with_content(tree, listed(tree))
     job = Job(tree.root, tree.root.resolve().name, serialization, listing, digest_of, must_be_unchanged)
     try:
-        return Written(write_manifest_of(job, (progress, limits, tell)), names)
+        return Written(write_manifest_of(job, (progress, limits, tell)), names, without_facts)
     except WeightsStopped as stopped:
         raise WeightsRefused([stopped.finding], f"{tree.root}: no manifest was written") from None
 
@@ -103,12 +107,32 @@ def names_in(tree: Tree, serialization: Serialization, without: frozenset[str] =
 
 def write_names(root: Path, names: Names) -> None:
     """Writes `.hermetic/names.json`. Raises StagingStopped."""
+    make_folder(root)
+    write_whole(root / NAMES, lambda file: file.write(names.as_bytes()))
+
+
+def make_folder(root: Path) -> None:
+    """Makes `.hermetic`. Raises StagingStopped."""
     try:
         (root / FOLDER).mkdir(exist_ok=True)
         (root / FOLDER).chmod(0o755)
     except OSError as error:
         raise staging_stopped(error, root / FOLDER) from None
-    write_whole(root / NAMES, lambda file: file.write(names.as_bytes()))
+
+
+def write_facts(source: Path, root: Path) -> str:
+    """Writes `.hermetic/model-facts.json`, for sizing; "", or why the model of `source` gives no facts."""
+    from hermetic.sizing.facts_file import file_content
+    from hermetic.weights.model_folder import read_model_facts
+
+    try:
+        content = file_content(read_model_facts(source))
+    except (ModelFactsUnusable, Unreachable) as error:
+        with contextlib.suppress(OSError):
+            (root / FACTS).unlink()
+        return error.message
+    write_whole(root / FACTS, lambda file: file.write(content))
+    return ""
 
 
 def write_manifest_of(job: Job, watched: Watched) -> str:

@@ -11,12 +11,12 @@ import json
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from hermetic.weights.entries import NAMES, NOT_LISTED
+from hermetic.weights.entries import FACTS, NAMES, NOT_LISTED
 from hermetic.weights.streamed_json import NotJsonError, read_small
 
 SCHEMA = "hermetic.dev/weights-names/v1"
 LARGEST_NAMES = 2**24
-_NOT_COUNTED = NOT_LISTED | {NAMES}
+_NOT_COUNTED = NOT_LISTED | {NAMES, FACTS}
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,11 +10,12 @@ import os
 import re
 from pathlib import Path
 
-from hermetic.weights.entries import MANIFEST, NAMES, NOT_LISTED
+from hermetic.weights.entries import FACTS, NAMES, NOT_LISTED
 from hermetic.weights.tree import Item, Kind, Tree
 
 _BLOB = re.compile(r"(?:\.\./)+blobs/(?P<blob>[0-9a-zA-Z._-]{1,255})")
-NOT_COPIED = NOT_LISTED | {NAMES, MANIFEST}
+NOT_COPIED = NOT_LISTED | {NAMES, FACTS}
+"""What staging writes itself."""
 
 
 class HuggingFaceSnapshot(Tree):

@@ -20,7 +20,7 @@ from pathlib import Path
 
 from hermetic.errors import InputError, StagingBusy, StagingStopped, Unreachable, WeightsRefused
 from hermetic.weights.content import preflight
-from hermetic.weights.entries import NAMES, Serialization, key_of
+from hermetic.weights.entries import FACTS, NAMES, Serialization, key_of
 from hermetic.weights.findings import Finding, WeightsReason
 from hermetic.weights.hashing import hash_range, must_be
 from hermetic.weights.journal import Journal
@@ -32,6 +32,7 @@ from hermetic.weights.manifests import (
     names_in,
     staging_stopped,
     with_content,
+    write_facts,
     write_manifest_of,
     write_names,
 )
@@ -63,6 +64,7 @@ class Staged:
     names: Names = field(default_factory=lambda: Names(0, 0, ""))
     kept: int = 0
     largest: int = 0
+    without_facts: str = ""
     weight_files: int = 0
 
 
@@ -164,20 +166,22 @@ class _Copy:
         """Copies what is missing and writes the manifest; returns the root digest."""
         self._progress.bytes_total, self._progress.files_total = names.size, names.files
         write_names(self.folder, names)
+        self.result.without_facts = write_facts(self._source.root, self.folder)
         with Tree(self.folder) as target:
-            held = target.look(NAMES)
-            assert held is not None  # noqa: S101 - written above
+            own = [item for path in (FACTS, NAMES) if (item := target.look(path)) is not None]
 
             def digest_of(content: Item, span: tuple[int, int], buffer: memoryview) -> bytes:
-                if content is held:
-                    return hash_range(target, held, span, buffer, self._progress)
+                if content in own:
+                    return hash_range(target, content, span, buffer, self._progress)
                 return self._digest_of(content, span, buffer)
 
             def must_be_unchanged() -> None:
                 must_be_same(names_in(self._source, self._options.serialization, NOT_COPIED), names)
                 self._must_be_copied()
 
-            listing = heapq.merge(self._listing(), iter([(held, held)]), key=lambda pair: key_of(pair[0].path))
+            listing = heapq.merge(
+                self._listing(), ((item, item) for item in own), key=lambda pair: key_of(pair[0].path)
+            )
             job = Job(self.folder, name, self._listed_as(), listing, digest_of, must_be_unchanged)
             return write_manifest_of(job, watched)
 

@@ -56,6 +56,8 @@ def command(source: Path, destination: Path, output: str, **options: Any) -> Non
         tell = ProgressEvents() if output == "json" else line
         staged = stage(tree, destination, how, (Progress(), limits_of(options["threads"]), tell))
     advice = _advice(staged, options["share_throughput"])
+    if staged.without_facts:
+        advice.append(f"no facts for sizing: {staged.without_facts}")
     if output == "json":
         write(json.dumps({"event": "staged", "schema": SCHEMA, **_facts(destination, staged), "advice": advice}) + "\n")
         return

@@ -266,10 +266,10 @@ def _weights() -> Iterator[str]:
     verify, stage, capped, memory = (figures[name] for name in ("verify", "stage", "capped", "memory"))
     yield "## Verifying and staging weights\n"
     yield (
-        f"{figures['files']} files of {figures['bytes'] // figures['files'] // 2**20} MiB in memory (tmpfs: no disk, no "
-        f"page cache), medians of {figures['rounds']} rounds in turns, whole processes with their start. The ceiling is "
-        "SHA-256 of one buffer in each core. How often Hermetic is faster depends on the number of cores: sha256sum uses "
-        "one.\n"
+        f"{figures['files']} files of {figures['bytes'] // figures['files'] // 2**20} MiB in memory (tmpfs: no disk, "
+        f"no page cache), medians of {figures['rounds']} rounds in turns, whole processes with their start. The "
+        "ceiling is SHA-256 of one buffer in each core. How often Hermetic is faster depends on the number of cores: "
+        "sha256sum uses one.\n"
     )
     ours = verify["hermetic"]
     yield _table(
@@ -292,10 +292,10 @@ def _weights() -> Iterator[str]:
     )
     yield (
         f"On a server that caps each of {capped['streams']} streams ({capped['cap_MBps']:g} MB/s together), one file is "
-        f"verified by ranges at {capped['sharded_MBps']:g} MB/s, {capped['of_the_cap']:.2f} of the cap (goal >= 0.92), "
-        f"and {capped['of_sequential']:g} times as fast as by one stream (goal >= 4). `hermetic verify` has "
-        f"{memory['model_MiB']:g} MiB at its peak, and {memory['many_files_MiB']:g} MiB with {memory['many_files']:,} "
-        "files in one folder (goal <= 200).\n"
+        f"verified by ranges at {capped['sharded_MBps']:g} MB/s, {capped['of_the_cap']:.2f} of the cap "
+        f"(goal >= 0.92), and {capped['of_sequential']:g} times as fast as by one stream (goal >= 4). `hermetic verify` "
+        f"has {memory['model_MiB']:g} MiB at its peak, and {memory['many_files_MiB']:g} MiB with "
+        f"{memory['many_files']:,} files in one folder (goal <= 200).\n"
     )
     yield _taken(found)
 

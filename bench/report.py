@@ -291,9 +291,9 @@ def _weights() -> Iterator[str]:
         ],
     )
     yield (
-        f"On a server that caps each of {capped['streams']} streams ({capped['cap_MBps']:g} MB/s together), one file is "
+        f"On a server that caps each of {capped['streams']} streams ({capped['cap_MBps']:g} MB/s in all), one file is "
         f"verified by ranges at {capped['sharded_MBps']:g} MB/s, {capped['of_the_cap']:.2f} of the cap "
-        f"(goal >= 0.92), and {capped['of_sequential']:g} times as fast as by one stream (goal >= 4). `hermetic verify` "
+        f"(goal >= 0.92), and {capped['of_sequential']:g} times as fast as by one (goal >= 4). `hermetic verify` "
         f"has {memory['model_MiB']:g} MiB at its peak, and {memory['many_files_MiB']:g} MiB with "
         f"{memory['many_files']:,} files in one folder (goal <= 200).\n"
     )

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from hermetic.api.crd import DEFINITIONS, Definition, crd
-from hermetic.api.engine_sglang import SGLANG_FLAGS
-from hermetic.api.reserved_flags import ENVIRONMENT, RESERVED_ENDINGS, SHORT_FLAGS, VLLM_FLAGS
+from hermetic.api.engine import RESERVED_FLAGS
+from hermetic.api.reserved_flags import ENVIRONMENT, RESERVED_ENDINGS
 from hermetic.api.rules import VALIDATIONS
 from hermetic.api.schema import Schema
 from hermetic.kinds import GROUP, VERSION
@@ -78,9 +78,7 @@ def as_markdown() -> str:
         group=GROUP,
         version=VERSION,
         chapters=chapters,
-        flags=VLLM_FLAGS,
-        sglang_flags=SGLANG_FLAGS,
-        short_flags=SHORT_FLAGS,
+        reserved_flags=RESERVED_FLAGS,
         variables=_by_reason(ENVIRONMENT),
         endings=RESERVED_ENDINGS,
     )

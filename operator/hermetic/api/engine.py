@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, get_args
 
 from pydantic import Field, StringConstraints
 
-from hermetic.api.engine_sglang import Sglang
+from hermetic.api.engine_sglang import RESERVED_OF_SGLANG, Sglang
 from hermetic.api.engine_variables import Environment
 from hermetic.api.field_types import AbsolutePath, PinnedImage, list_of, matches
 from hermetic.api.reserved_flags import (
@@ -14,6 +16,8 @@ from hermetic.api.reserved_flags import (
     NO_RESERVED_FLAG,
     NO_RESERVED_KEY,
     NO_URL,
+    VLLM,
+    ReservedFlags,
 )
 from hermetic.api.rules import ApiModel, Rule, exactly_one, member_is_immutable
 
@@ -34,6 +38,8 @@ Arguments = Annotated[list[Argument], Field(max_length=64), list_of("atomic")]
 Member = Literal["vllm", "nim", "sglang"]
 """The fields of `spec.engine`, of which exactly one is set."""
 MEMBERS: tuple[Member, ...] = get_args(Member)
+RESERVED_FLAGS: Mapping[str, ReservedFlags] = MappingProxyType({"vLLM and NIM": VLLM, "SGLang": RESERVED_OF_SGLANG})
+"""What may not stand in `extraArgs`, by the engines that it is for."""
 
 
 def _gpus_are_all_used(spec: ModelDeploymentSpec) -> bool:

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from hermetic.api.conditions import ConditionType
-from hermetic.api.engine_sglang import RESERVED_OF_SGLANG, SGLANG_FLAGS
+from hermetic.api.engine import RESERVED_FLAGS
 from hermetic.api.reasons import Reason
-from hermetic.api.reserved_flags import ENVIRONMENT, RESERVED_ENDINGS, SHORT_FLAGS, VLLM_FLAGS, reserved_flag
+from hermetic.api.reserved_flags import ENVIRONMENT, RESERVED_ENDINGS
 from hermetic.audit.attestation.chain_findings import ChainFinding
 from hermetic.audit.attestation.refusals import Refusal
 from hermetic.cli.exit_codes import Several, exit_code_of
@@ -74,7 +74,8 @@ def error_pages() -> Iterator[Page]:
         meaning = inspect.cleandoc(error.__doc__ or "").split("\n\n")[0].replace("\n", " ")
         more = {"Exit code": str(exit_code_of(error))}
         if error is ManifestInvalid:
-            more |= {"Reserved flags": _listed(VLLM_FLAGS), "Reserved flags of SGLang": _listed(SGLANG_FLAGS)}
+            for engines, reserved in RESERVED_FLAGS.items():
+                more[f"Reserved flags of {engines}"] = _listed(reserved.flags)
             more["Reserved variables"] = _listed(ENVIRONMENT)
             more |= {"Reserved endings of variables, in any case": ", ".join(RESERVED_ENDINGS)}
         yield Page(error.code, Sort.ERROR, meaning, error.remedy, more)
@@ -111,17 +112,24 @@ def condition_pages() -> Iterator[Page]:
 
 def reserved_pages() -> Iterator[Page]:
     """Flags and variables that a spec may not pass to an engine."""
-    for flag in VLLM_FLAGS | SGLANG_FLAGS:
-        vllm, sglang = VLLM_FLAGS.get(flag), SGLANG_FLAGS.get(flag)
-        if vllm is None or sglang in (None, vllm):
-            meaning = f"May not stand in extraArgs{' of SGLang' if vllm is None else ''}: {vllm or sglang}."
-        else:
-            meaning = f"May not stand in extraArgs: {vllm}. With SGLang: {sglang}."
-        yield Page(flag, Sort.FLAG, meaning)
-    for short, flag in SHORT_FLAGS.items():
-        yield Page(short, Sort.FLAG, f"May not stand in extraArgs: short for {flag}, {VLLM_FLAGS[flag]}.")
+    for flag in {flag: None for reserved in RESERVED_FLAGS.values() for flag in reserved.flags}:
+        yield Page(flag, Sort.FLAG, " ".join(_why_reserved(flag)))
+    for reserved in RESERVED_FLAGS.values():
+        for short, flag in reserved.short.items():
+            yield Page(short, Sort.FLAG, f"May not stand in extraArgs: short for {flag}, {reserved.flags[flag]}.")
     for variable, why in ENVIRONMENT.items():
         yield Page(variable, Sort.VARIABLE, f"May not stand in extraEnv: {why}.")
+
+
+def _why_reserved(flag: str) -> Iterator[str]:
+    """One sentence for each reason, with the engines that it is for where it is not for all of them."""
+    causes: dict[str, list[str]] = {}
+    for engines, reserved in RESERVED_FLAGS.items():
+        if flag in reserved.flags:
+            causes.setdefault(reserved.flags[flag], []).append(engines)
+    for cause, named in causes.items():
+        of = "" if len(named) == len(RESERVED_FLAGS) else f" of {', '.join(named)}"
+        yield f"May not stand in extraArgs{of}: {cause}."
 
 
 def check_pages() -> Iterator[Page]:
@@ -151,7 +159,7 @@ def page_of(name: str) -> Page | None:
     if (found := _named(name, known)) is not None:
         return found
     if name.startswith("-"):
-        return known.get(reserved_flag(name) or RESERVED_OF_SGLANG.reached(name))
+        return known.get(next((flag for one in RESERVED_FLAGS.values() if (flag := one.reached(name))), ""))
     return _named(name, {page.name: page for page in check_pages()})
 
 

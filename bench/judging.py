@@ -21,7 +21,7 @@ from hermetic.audit.findings import Finding
 from hermetic.audit.policy import Policy
 from hermetic.controller.audit_faults import AuditFaults
 from hermetic.controller.clock import SystemClock
-from hermetic.controller.cluster_cache import Sight
+from hermetic.controller.cluster_cache import ClusterCache
 from hermetic.controller.evaluation_client import JudgedApart
 from hermetic.controller.evaluation_input import Case
 from hermetic.kinds import Kind
@@ -133,7 +133,7 @@ def measure(pods: int = PODS) -> Figures:
 async def _measured(pods: int) -> Figures:
     objects, clock = crowd(pods), SystemClock()
     faults = AuditFaults(clock, count=lambda _part: None)
-    sight = Sight(Played(objects), clock, on_change=lambda: None, faults=faults)
+    sight = ClusterCache(Played(objects), clock, on_change=lambda: None, faults=faults)
     gc.collect()
     gc.freeze()  # what the bench itself holds is not the operator's
     async with Loop() as listing:
@@ -155,7 +155,7 @@ async def _measured(pods: int) -> Figures:
     return figures
 
 
-async def _round(sight: Sight, judge: Judge) -> Figures:
+async def _round(sight: ClusterCache, judge: Judge) -> Figures:
     sight._cause = (-1, "")  # noqa: SLF001 - as after a change
     async with Loop() as loop:
         await asyncio.sleep(0.05)

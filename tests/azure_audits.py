@@ -18,7 +18,7 @@ from hermetic.collect.azure.client import ArmClient, Caller
 from hermetic.collect.azure.clouds import cloud_of
 from hermetic.collect.azure.credentials import GivenToken
 from hermetic.collect.azure.rate_limits import Pacing
-from hermetic.collect.azure.retry_budget import Patience
+from hermetic.collect.azure.retry_budget import RetryBudget
 from hermetic.collect.azure.transport import CONNECTIONS, Wire
 from hermetic.collect.collecting import collected
 from testbed.azure.answering import Desk
@@ -57,7 +57,7 @@ async def audited(estate: AzureEstate, discovery: How) -> tuple[Finding, ...]:
     clock, told, cloud, policy = SleepingClock(), Told(), cloud_of(ENDPOINT), policy_of(estate)
     pacing = Pacing(clock, clock.sleep, connections=CONNECTIONS, reads_per_second=25.0, waits=lambda _: None)
     async with httpx.AsyncClient(transport=Counter(desk), follow_redirects=False) as http:
-        caller, patience = Caller(GivenToken(TOKEN)), Patience(120.0, lambda: 0.5)
+        caller, patience = Caller(GivenToken(TOKEN)), RetryBudget(120.0, lambda: 0.5)
         client = ArmClient(Wire(cloud, http), caller, pacing, patience, clock=clock, sleep=clock.sleep, progress=told)
         azure = AzureAnswerer(client, estate.cluster, discovery)
         answers = await collected(estate.cluster, {"azure": azure}, lambda seen: judge(seen, policy), told)

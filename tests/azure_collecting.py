@@ -27,7 +27,7 @@ from hermetic.collect.azure.client import ArmClient, Caller
 from hermetic.collect.azure.clouds import cloud_of
 from hermetic.collect.azure.credentials import GivenToken, Tokens
 from hermetic.collect.azure.rate_limits import Pacing
-from hermetic.collect.azure.retry_budget import Patience
+from hermetic.collect.azure.retry_budget import RetryBudget
 from hermetic.collect.azure.session import AzureSettings, azure_opened
 from hermetic.collect.azure.transport import CONNECTIONS, opened
 from hermetic.collect.collecting import collected
@@ -194,7 +194,7 @@ async def client_of(
             wire,
             Caller(tokens or GivenToken(arm.token)),
             pacing,
-            Patience(retry_budget, chance),
+            RetryBudget(retry_budget, chance),
             clock=clock,
             sleep=clock.sleep,
             progress=told,

@@ -13,7 +13,7 @@ from hermetic.api.modeldeployment import ModelDeployment, ModelDeploymentSpec
 from hermetic.objects.names import Owner
 from hermetic.objects.rendering import render
 from hermetic.plan.planning import Plan
-from hermetic.plan.snapshot import ChildKey, Evidence, Node, World
+from hermetic.plan.snapshot import ChildKey, ClusterSnapshot, IsolationEvidence, NodeFacts
 from testbed.installation import CONFIGURATION
 from tests.renderings import OWNER_UID, SHARES
 from tests.scenarios import Manifest
@@ -38,7 +38,7 @@ def rendered(manifest: Manifest) -> dict[str, Manifest]:
     return {child["kind"]: child for child in render(owner_of(manifest), spec_of(manifest))}
 
 
-def evidence(verdict: Any = "Pass", *, age: timedelta = timedelta(hours=1), **fields: Any) -> Evidence:
+def evidence(verdict: Any = "Pass", *, age: timedelta = timedelta(hours=1), **fields: Any) -> IsolationEvidence:
     """Complete evidence, observed `age` before NOW and good for a day; `fields` replaces parts of it."""
     observed = NOW - age
     complete = {
@@ -47,15 +47,15 @@ def evidence(verdict: Any = "Pass", *, age: timedelta = timedelta(hours=1), **fi
         "sources": EVERY_SOURCE,
         "confirmed_at": NOW,
     }
-    return Evidence(verdict, **{**complete, **fields})
+    return IsolationEvidence(verdict, **{**complete, **fields})
 
 
-def a_world(owner: Owner = OWNER, **seen: Any) -> World:
+def a_world(owner: Owner = OWNER, **seen: Any) -> ClusterSnapshot:
     """An empty cluster with proven isolation, in which this deployment was just created; `seen` replaces parts."""
-    return World(**{"owner": owner, "generation": 1, "policy": POLICY, "evidence": evidence(), **seen})
+    return ClusterSnapshot(**{"owner": owner, "generation": 1, "policy": POLICY, "evidence": evidence(), **seen})
 
 
-def carried_out(world: World, plan: Plan) -> World:
+def carried_out(world: ClusterSnapshot, plan: Plan) -> ClusterSnapshot:
     """The world once the API server has taken every write of the plan."""
     children = dict(world.children)
     for change in plan.apply:
@@ -83,27 +83,27 @@ def children_of(manifest: Manifest) -> dict[ChildKey, Manifest]:
     return {(c["kind"], c["metadata"]["name"]): living(c) for c in render(owner_of(manifest), spec_of(manifest))}
 
 
-def serving(world: World, pods: int, /, **status: Any) -> World:
+def serving(world: ClusterSnapshot, pods: int, /, **status: Any) -> ClusterSnapshot:
     """The same world, in which so many pods of the present template serve."""
     counts = {"replicas": pods, "updatedReplicas": pods, "availableReplicas": pods}
     return reporting_of(world, "Deployment", {"observedGeneration": 99, **counts, **status})
 
 
-def addressed(world: World, *addresses: str) -> World:
+def addressed(world: ClusterSnapshot, *addresses: str) -> ClusterSnapshot:
     """The same world, in which the load balancer has given these addresses."""
     return reporting_of(world, "Service", {"loadBalancer": {"ingress": [{"ip": address} for address in addresses]}})
 
 
-def reporting_of(world: World, kind: str, status: Mapping[str, Any]) -> World:
+def reporting_of(world: ClusterSnapshot, kind: str, status: Mapping[str, Any]) -> ClusterSnapshot:
     """The same world, in which the child of this kind has this status."""
     key = (kind, world.owner.name)
     changed = {**world.children[key], "status": dict(status)}
     return replace(world, children={**world.children, key: changed})
 
 
-def an_a100_node(name: str = "gpu-0", *, gpus: int = 1, pool: str = "gpu", **fields: Any) -> Node:
+def an_a100_node(name: str = "gpu-0", *, gpus: int = 1, pool: str = "gpu", **fields: Any) -> NodeFacts:
     known = {"instance_type": "Standard_NC24ads_A100_v4", "runtime_version": "containerd://2.2.4"}
-    return Node(name=name, pool=pool, **{**known, "gpus": {"nvidia.com/gpu": gpus}, **fields})
+    return NodeFacts(name=name, pool=pool, **{**known, "gpus": {"nvidia.com/gpu": gpus}, **fields})
 
 
 def conditions(status: Mapping[str, Any]) -> dict[str, dict[str, Any]]:

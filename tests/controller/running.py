@@ -13,15 +13,15 @@ from hermetic.audit.findings import Finding
 from hermetic.audit.policy import Policy
 from hermetic.controller.audit_faults import AuditFaults
 from hermetic.controller.auditor import Auditor, ClusterIdentity
-from hermetic.controller.cluster_cache import Sight
+from hermetic.controller.cluster_cache import ClusterCache
 from hermetic.controller.evaluation_input import Case
-from hermetic.controller.lazy_auditor import Judging
-from hermetic.controller.manager import JUDGE, JUDGE_SECONDS, Operator
+from hermetic.controller.lazy_auditor import LazyAuditor
+from hermetic.controller.manager import JUDGE, JUDGE_SECONDS, Manager
 from hermetic.controller.probe_scheduler import Prober
 from hermetic.controller.reconciler import Reconciler
 from hermetic.controller.report_publisher import Publisher
 from hermetic.controller.telemetry import Telemetry
-from hermetic.controller.volume_gc import Sweeper
+from hermetic.controller.volume_gc import VolumeCollector
 from hermetic.controller.workqueue import WorkQueue
 from hermetic.kube.owners import Key
 from hermetic.kube.recorder import EventRecorder
@@ -44,7 +44,7 @@ MOMENT = 1.0  # of virtual time: longer than any write takes
 
 
 @contextlib.asynccontextmanager
-async def running(cluster: ClusterInMemory, *, workers: int = 8) -> AsyncIterator[Operator]:
+async def running(cluster: ClusterInMemory, *, workers: int = 8) -> AsyncIterator[Manager]:
     """The operator at work on the cluster, primed; what it was told of before it started is listed, not watched."""
     configuration, clock = Configuration.model_validate(POLICY), VirtualClock()
     store, telemetry = Store(configuration), Telemetry()
@@ -52,7 +52,7 @@ async def running(cluster: ClusterInMemory, *, workers: int = 8) -> AsyncIterato
     recorder = EventRecorder(cluster, instance="tests", clock=clock, on_loss=telemetry.count_lost_event)
     judge_soon = partial(queue.add_after, JUDGE, JUDGE_SECONDS, routine=True)
     faults = AuditFaults(clock, count=telemetry.count_audit_fault, on_fault=judge_soon)
-    sight = Sight(cluster, clock, on_change=judge_soon, faults=faults)
+    sight = ClusterCache(cluster, clock, on_change=judge_soon, faults=faults)
     auditor = Auditor(
         api=cluster,
         store=store,
@@ -67,13 +67,13 @@ async def running(cluster: ClusterInMemory, *, workers: int = 8) -> AsyncIterato
         on_verdict=queue.add_all,
         policy=Policy(allowed_registries=("contoso.azurecr.io",), hermetic_namespaces=("hermetic-system", PROBES)),
     )
-    judging = Judging(store, lambda: (auditor, sight), faults)
-    operator = Operator(
+    judging = LazyAuditor(store, lambda: (auditor, sight), faults)
+    operator = Manager(
         api=cluster,
         store=store,
         queue=queue,
         reconciler=Reconciler(cluster, store, recorder, clock),
-        sweeper=Sweeper(cluster, store),
+        sweeper=VolumeCollector(cluster, store),
         judging=judging,
         telemetry=telemetry,
         clock=clock,

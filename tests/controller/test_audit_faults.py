@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from hermetic.collect.kube.cache import ClusterObservations
-from hermetic.controller.manager import Operator
+from hermetic.controller.manager import Manager
 from tests.attestations import an_ed25519_key
 from tests.controller.auditing import (
     AUDIT,
@@ -44,12 +44,12 @@ PLACES: dict[str, tuple[str, Callable[..., Any], str]] = {
     "spec": ("hermetic.controller.auditor.trusted", broken, "Unknown"),
     "signature": ("hermetic.controller.attestation_cache.authenticated", broken, "Unknown"),
     "probe": ("hermetic.controller.probe_scheduler.Prober.advance", broken_later, "Pass"),
-    "cause": ("hermetic.controller.cluster_cache.Sight.cause", broken_later, "Unknown"),
+    "cause": ("hermetic.controller.cluster_cache.ClusterCache.cause", broken_later, "Unknown"),
     "report": ("hermetic.controller.report_publisher.cluster_report", broken, "Pass"),
 }
 
 
-def faulty(place: str, scenario: Callable[[ClusterInMemory, Operator], Awaitable[None]]) -> None:
+def faulty(place: str, scenario: Callable[[ClusterInMemory, Manager], Awaitable[None]]) -> None:
     """Run the scenario where the audit said Pass, and then had this defect for a minute."""
     target, defect, _ = PLACES[place]
 
@@ -81,14 +81,14 @@ def _shop() -> Manifest:
     return {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "open", "namespace": "default"}, "spec": spec}
 
 
-def _counted(operator: Operator) -> float:
+def _counted(operator: Manager) -> float:
     counted = operator._telemetry.audit_faults.collect()[0].samples
     return sum(sample.value for sample in counted if sample.name.endswith("_total"))
 
 
 @pytest.mark.parametrize("place", PLACES)
 def test_a_defect_is_a_condition_a_metric_and_one_event_and_serving_goes_on(place: str) -> None:
-    async def scenario(cluster: ClusterInMemory, operator: Operator) -> None:
+    async def scenario(cluster: ClusterInMemory, operator: Manager) -> None:
         cluster.put(a_model())
         await rest(5)
         assert "ServiceAccount" in written(cluster), "a deployment is served all the same"

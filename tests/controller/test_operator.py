@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable
 import pytest
 from structlog.testing import capture_logs
 
-from hermetic.controller.manager import Operator
+from hermetic.controller.manager import Manager
 from hermetic.errors import Forbidden, HermeticError, ServerTrouble, Throttled, Unreachable
 from hermetic.kinds import SERVICE
 from tests.controller.cluster_in_memory import ClusterInMemory, Coordinates
@@ -304,7 +304,7 @@ def test_conditions_are_counted_when_somebody_scrapes() -> None:
     virtually(scenario)
 
 
-def ready_counts(operator: Operator) -> dict[str, float]:
+def ready_counts(operator: Manager) -> dict[str, float]:
     """How many deployments say what of Ready, as a scrape would see it."""
     lines = operator._telemetry.render().decode().splitlines()
     pairs = (
@@ -370,7 +370,7 @@ def test_a_child_that_talks_much_is_looked_at_once() -> None:
     virtually(scenario)
 
 
-def looks(operator: Operator) -> float:
+def looks(operator: Manager) -> float:
     """How often it looked at a deployment, whatever came of it."""
     return sum(
         sample.value

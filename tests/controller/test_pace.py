@@ -8,7 +8,7 @@ from typing import Any
 
 from yarl import URL
 
-from hermetic.controller.kopf_runtime import Patience, _watched_paths
+from hermetic.controller.kopf_runtime import RetryPauses, _watched_paths
 from hermetic.controller.kopf_throttle import Pace
 from tests.controller.virtual_time import virtually
 
@@ -72,7 +72,7 @@ def test_a_watch_that_follows_a_list_is_news_and_one_that_goes_on_is_none() -> N
 
 
 def test_attempts_never_end_and_never_come_more_than_ten_seconds_apart() -> None:
-    pauses = [pause for _, pause in zip(range(1000), Patience(), strict=False)]
+    pauses = [pause for _, pause in zip(range(1000), RetryPauses(), strict=False)]
 
     assert len(pauses) == 1000
     assert max(pauses) <= 10

@@ -14,7 +14,7 @@ import yaml
 from pydantic import ValidationError
 
 from hermetic.api.modeldeployment import ModelDeployment
-from hermetic.api.validation_errors import Problem, problems_of
+from hermetic.api.validation_errors import FieldError, problems_of
 from testbed.api import Access
 from tests.corpus.manifests import Manifest
 
@@ -24,7 +24,7 @@ COLLECTION = "/apis/hermetic.dev/v1alpha1/namespaces/default/modeldeployments"
 STRICT_DRY_RUN = "?dryRun=All&fieldValidation=Strict"
 
 
-def verdict_of_pydantic(manifest: Manifest) -> tuple[Problem, ...]:
+def verdict_of_pydantic(manifest: Manifest) -> tuple[FieldError, ...]:
     """Nothing where the manifest is accepted."""
     try:
         ModelDeployment.model_validate(manifest)

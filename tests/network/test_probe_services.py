@@ -20,7 +20,7 @@ from hermetic.audit.evaluation import findings_of
 from hermetic.audit.findings import Evidence, Verdict
 from hermetic.audit.policy import Policy
 from hermetic.collect.probe.readings import question
-from hermetic.collect.probe.targets import Listener, Targets
+from hermetic.collect.probe.targets import ProbeListener, Targets
 from tests.network.rooms import DEFAULTS, FAR, World
 from tests.probe_runs import CLUSTER, SUBSCRIPTION
 
@@ -63,7 +63,7 @@ def everywhere(status: int, body: object) -> dict:
 TARGETS = Targets(
     public_addresses=("198.51.100.1", "198.51.100.2", "198.51.100.3", "2001:db8:ff::1"),
     storage_names=("stranger.blob.core.windows.net",),
-    proxies=(Listener(address=PROXY, port=3128),),
+    proxies=(ProbeListener(address=PROXY, port=3128),),
     limit_seconds=1.5,
 )
 

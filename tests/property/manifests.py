@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from hermetic.engines.vllm_tables import supported_minors
 from hermetic.objects.names import TEMPLATE_LABEL
-from hermetic.plan.snapshot import Warned, World
+from hermetic.plan.snapshot import ClusterSnapshot, Warned
 from tests.scenarios import DIGEST, NIM_IMAGE, VLLM_IMAGE, Manifest
 from tests.worlds import NOW, a_world, addressed, an_a100_node, children_of, evidence, owner_of, rendered, serving
 
@@ -294,7 +294,7 @@ addresses = st.lists(st.sampled_from(["10.0.0.4", "203.0.113.7"]), max_size=2)
 
 
 @st.composite
-def worlds(draw: st.DrawFn, manifest: Manifest, *, public: bool = True) -> World:
+def worlds(draw: st.DrawFn, manifest: Manifest, *, public: bool = True) -> ClusterSnapshot:
     """A world in which any of the children may live, some changed by others, with pods and nodes in any state."""
     mark = rendered(manifest)["Deployment"]["metadata"]["annotations"][TEMPLATE_LABEL]
     children = {key: child for key, child in children_of(manifest).items() if draw(st.booleans())}
@@ -330,7 +330,7 @@ def _meddle_with(child: Manifest) -> None:
             child["spec"]["ports"][0]["targetPort"] = 1
 
 
-def shuffled(world: World, random: Any) -> World:
+def shuffled(world: ClusterSnapshot, random: Any) -> ClusterSnapshot:
     """The same world, seen in another order."""
 
     def again(items: Any) -> list[Any]:

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hermetic.audit.checks import probe
-from hermetic.audit.estate.probe.readings import Reading, Target, reply
+from hermetic.audit.estate.probe.readings import ProbeTarget, Reading, reply
 from hermetic.audit.estate.probe.runs import ProbeRun
 from hermetic.audit.evaluation import findings_of
 from hermetic.audit.findings import Verdict
@@ -68,7 +68,7 @@ def test_a_field_that_is_missing_never_turns_a_check_into_a_pass_that_needs_it(f
 
 @given(st.text(max_size=60) | JSON)
 def test_only_the_words_of_the_probe_say_that_something_was_held(raw):
-    read = reply(Target("public", "tls", "198.51.100.1", 443), raw)
+    read = reply(ProbeTarget("public", "tls", "198.51.100.1", 443), raw)
 
     if read.reading is not Reading.UNREADABLE:
         assert isinstance(raw, str)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from hermetic.audit.remedies.filling import filled as filled_steps
 from hermetic.audit.remedies.filling import filled_command, merged, values_of
-from hermetic.audit.remedies.steps import Step, steps_of, text_of
+from hermetic.audit.remedies.steps import RemedyStep, steps_of, text_of
 
 SUBNET = "/subscriptions/s-1/resourceGroups/rg-net/providers/Microsoft.Network/virtualNetworks/vnet/subnets/nodes"
 CLUSTER = "/subscriptions/s-2/resourceGroups/rg/providers/Microsoft.ContainerService/managedClusters/aks"
@@ -123,7 +123,10 @@ def test_every_sort_of_resource_tells_its_names(resource: str, expected: dict[st
 
 
 def test_two_remedies_of_one_resource_are_one_with_the_commands_of_both() -> None:
-    first = (Step("Delete the rule.", "", ("az a --name one",)), Step("Then wait."))
-    second = (Step("Delete the rule.", "", ("az a --name two",)), Step("Then wait."))
-    assert merged(first, second) == (Step("Delete the rule.", "", ("az a --name one", "az a --name two")), first[1])
-    assert merged(first, (Step("Or leave it."),)) == (*first, Step("Or leave it."))
+    first = (RemedyStep("Delete the rule.", "", ("az a --name one",)), RemedyStep("Then wait."))
+    second = (RemedyStep("Delete the rule.", "", ("az a --name two",)), RemedyStep("Then wait."))
+    assert merged(first, second) == (
+        RemedyStep("Delete the rule.", "", ("az a --name one", "az a --name two")),
+        first[1],
+    )
+    assert merged(first, (RemedyStep("Or leave it."),)) == (*first, RemedyStep("Or leave it."))

@@ -20,7 +20,7 @@ from hermetic.audit.findings import AcceptedException, CheckPage, Evidence, Find
 from hermetic.audit.report.drawing import drawing_of
 from hermetic.audit.report.json_form import document
 from hermetic.audit.report.paths import topology_of
-from hermetic.audit.topology import Link, Place, PlaceKind, Topology
+from hermetic.audit.topology import NetworkLink, NetworkPlace, PlaceKind, Topology
 from hermetic.cli.audit.formats import FORMS, told
 from tests.drawn_paths import hops
 
@@ -149,8 +149,8 @@ PLACES = st.sampled_from("abcdefgh")
 
 
 @given(
-    st.lists(st.builds(Place, PLACES, st.sampled_from(PlaceKind), st.text(max_size=80)), max_size=8).map(tuple),
-    st.lists(st.builds(Link, PLACES, PLACES, st.booleans(), st.text(max_size=5)), max_size=16).map(tuple),
+    st.lists(st.builds(NetworkPlace, PLACES, st.sampled_from(PlaceKind), st.text(max_size=80)), max_size=8).map(tuple),
+    st.lists(st.builds(NetworkLink, PLACES, PLACES, st.booleans(), st.text(max_size=5)), max_size=16).map(tuple),
 )
 def test_any_topology_can_be_drawn(places, links):
     drawing = drawing_of(Topology(places, links))

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from hermetic.api.modeldeployment import ModelDeploymentStatus
 from hermetic.api.reasons import REASONS
 from hermetic.plan.planning import plan
-from hermetic.plan.snapshot import World
+from hermetic.plan.snapshot import ClusterSnapshot
 from hermetic.plan.status import same_status, status
 from tests.property.manifests import SECRET_NAMES, manifests, shuffled, worlds
 from tests.scenarios import Manifest
@@ -23,7 +23,7 @@ with_worlds = manifests().flatmap(lambda manifest: st.tuples(st.just(manifest), 
 PARTS = ("ImagesPinned", "WeightsVerified", "IsolationVerified", "EndpointPrivate", "Available")
 
 
-def said(manifest: Manifest, world: World, now: Any = NOW) -> tuple[dict[str, Any], World]:
+def said(manifest: Manifest, world: ClusterSnapshot, now: Any = NOW) -> tuple[dict[str, Any], ClusterSnapshot]:
     spec = spec_of(manifest)
     decided = plan(spec, world, now)
     after = carried_out(world, decided)

@@ -14,11 +14,11 @@ from typing import Any
 
 from hermetic.api.configuration import Configuration
 from hermetic.controller.audit_faults import AuditFaults
-from hermetic.controller.lazy_auditor import Judging
-from hermetic.controller.manager import Operator
+from hermetic.controller.lazy_auditor import LazyAuditor
+from hermetic.controller.manager import Manager
 from hermetic.controller.reconciler import Reconciler
 from hermetic.controller.telemetry import Telemetry
-from hermetic.controller.volume_gc import Sweeper
+from hermetic.controller.volume_gc import VolumeCollector
 from hermetic.controller.workqueue import WorkQueue
 from hermetic.errors import HermeticError, ServerTrouble
 from hermetic.kube.owners import Key
@@ -77,13 +77,13 @@ async def _operator(world: World, clock: Clock) -> None:
     queue: WorkQueue[Key] = WorkQueue(clock.monotonic, jitter=world.chance.random)
     recorder = EventRecorder(world, instance="schedules", clock=clock)
     faults = AuditFaults(clock, count=telemetry.count_audit_fault)
-    operator = Operator(
+    operator = Manager(
         api=world,
         store=store,
         queue=queue,
         reconciler=Reconciler(world, store, recorder, clock),
-        sweeper=Sweeper(world, store),
-        judging=Judging(store, _no_audit, faults),
+        sweeper=VolumeCollector(world, store),
+        judging=LazyAuditor(store, _no_audit, faults),
         telemetry=telemetry,
         clock=clock,
         namespaces=(),
@@ -103,7 +103,7 @@ def _no_audit() -> Any:
     raise AssertionError("there is no EgressAudit")
 
 
-async def _as_kopf(world: World, operator: Operator, watched: WatchSpec) -> None:
+async def _as_kopf(world: World, operator: Manager, watched: WatchSpec) -> None:
     """List, tell of everything, watch from there; a watch that was forgotten begins with a list."""
     since = ""
     while True:

@@ -12,7 +12,7 @@ import yaml
 from hermetic.cli.check.before import POLICIES, needed, rows_before
 from hermetic.cli.check.facts import Before, Read, Right
 from hermetic.cli.check.gpu_nodes import pools, without_gpus
-from hermetic.cli.check.rows import Row, Verdict, overall
+from hermetic.cli.check.rows import CheckRow, RowVerdict, overall
 from testbed.fleet import Pool, node
 from testbed.installation import REPOSITORY
 
@@ -41,13 +41,13 @@ FINE = Before(
 )
 
 
-def rows(check: str, **changes: Any) -> list[Row]:
+def rows(check: str, **changes: Any) -> list[CheckRow]:
     return [row for row in rows_before(replace(FINE, **changes)) if row.check == check]
 
 
-def complaint(check: str, **changes: Any) -> Row:
+def complaint(check: str, **changes: Any) -> CheckRow:
     """The one row of this check that is no Pass; it says why it matters and what to do."""
-    (row,) = (row for row in rows(check, **changes) if row.verdict is not Verdict.PASS)
+    (row,) = (row for row in rows(check, **changes) if row.verdict is not RowVerdict.PASS)
     assert row.why
     assert row.fix
     return row
@@ -55,46 +55,47 @@ def complaint(check: str, **changes: Any) -> Row:
 
 def test_a_cluster_with_everything_passes_and_a_pull_is_never_said_to() -> None:
     found = {row.check: row.verdict for row in rows_before(FINE)}
-    assert found.pop("image-pull") is Verdict.NOT_CHECKED
-    assert set(found.values()) == {Verdict.PASS}
-    assert overall(rows_before(FINE)) is Verdict.PASS
+    assert found.pop("image-pull") is RowVerdict.NOT_CHECKED
+    assert set(found.values()) == {RowVerdict.PASS}
+    assert overall(rows_before(FINE)) is RowVerdict.PASS
 
 
 @pytest.mark.parametrize(
-    ("version", "verdict"), [((1, 29), Verdict.FAIL), ((1, 30), None), ((1, 36), None), ((1, 37), Verdict.WARNING)]
+    ("version", "verdict"),
+    [((1, 29), RowVerdict.FAIL), ((1, 30), None), ((1, 36), None), ((1, 37), RowVerdict.WARNING)],
 )
-def test_the_version_of_the_api_server(version: tuple[int, int], verdict: Verdict | None) -> None:
+def test_the_version_of_the_api_server(version: tuple[int, int], verdict: RowVerdict | None) -> None:
     if verdict is None:
-        assert [row.verdict for row in rows("kubernetes-version", version=version)] == [Verdict.PASS]
+        assert [row.verdict for row in rows("kubernetes-version", version=version)] == [RowVerdict.PASS]
     else:
         assert complaint("kubernetes-version", version=version).verdict is verdict
 
 
 def test_a_version_that_cannot_be_read_is_unknown() -> None:
     row = complaint("kubernetes-version", version=None, version_problem="forbidden")
-    assert (row.verdict, "forbidden" in row.message) == (Verdict.UNKNOWN, True)
+    assert (row.verdict, "forbidden" in row.message) == (RowVerdict.UNKNOWN, True)
 
 
 def test_an_api_server_without_admission_policies_fails() -> None:
-    assert complaint("policy-engine", served=frozenset()).verdict is Verdict.FAIL
-    assert complaint("policy-engine", served_problem="forbidden").verdict is Verdict.UNKNOWN
+    assert complaint("policy-engine", served=frozenset()).verdict is RowVerdict.FAIL
+    assert complaint("policy-engine", served_problem="forbidden").verdict is RowVerdict.UNKNOWN
 
 
 def test_rights_that_are_missing_are_named() -> None:
     right = Right("apiextensions.k8s.io", "customresourcedefinitions", "create")
     row = complaint("permissions", rights={**FINE.rights, right: False})
-    assert row.verdict is Verdict.FAIL
+    assert row.verdict is RowVerdict.FAIL
     assert "create customresourcedefinitions.apiextensions.k8s.io" in row.message
     assert row.commands == ("kubectl auth can-i create customresourcedefinitions.apiextensions.k8s.io",)
 
 
 def test_who_may_create_roles_and_not_escalate_is_warned() -> None:
     right = Right("rbac.authorization.k8s.io", "clusterroles", "escalate")
-    assert complaint("permissions", rights={**FINE.rights, right: False}).verdict is Verdict.WARNING
+    assert complaint("permissions", rights={**FINE.rights, right: False}).verdict is RowVerdict.WARNING
 
 
 def test_rights_that_cannot_be_asked_for_are_unknown() -> None:
-    assert complaint("permissions", rights=dict.fromkeys(needed())).verdict is Verdict.UNKNOWN
+    assert complaint("permissions", rights=dict.fromkeys(needed())).verdict is RowVerdict.UNKNOWN
 
 
 def test_every_kind_that_the_manifests_create_is_asked_for() -> None:
@@ -159,7 +160,7 @@ def test_gpus_of_a_pool_are_counted() -> None:
 
 def test_no_gpu_machine_is_a_warning() -> None:
     row = complaint("gpu-nodes", nodes=Read((a_node(size="Standard_D16s_v5", gpus=None),)))
-    assert (row.verdict, row.message[:14]) == (Verdict.WARNING, "none of 1 node")
+    assert (row.verdict, row.message[:14]) == (RowVerdict.WARNING, "none of 1 node")
 
 
 def test_sizes_with_an_fpga_are_no_gpu_machines_and_those_of_amd_offer_their_own_resource() -> None:
@@ -204,7 +205,7 @@ CAUSES = {
 def test_a_gpu_machine_without_gpus_is_told_with_the_cause(cause: str) -> None:
     facts, says = CAUSES[cause]
     row = complaint("gpu-nodes", **facts)
-    assert row.verdict is Verdict.FAIL
+    assert row.verdict is RowVerdict.FAIL
     assert says in row.message
     assert row.commands[0].startswith("kubectl describe node aks-gpu-")
 
@@ -227,7 +228,7 @@ def test_gpus_in_slices_are_told_by_the_name_to_ask_for() -> None:
         amounts["nvidia.com/mig-1g.10gb"] = "7"
     row = complaint("gpu-nodes", nodes=Read((cut,)))
     assert (row.verdict, "accelerator.resource of the models to nvidia.com/mig-1g.10gb" in row.fix) == (
-        Verdict.WARNING,
+        RowVerdict.WARNING,
         True,
     )
 
@@ -242,7 +243,7 @@ def test_a_pool_without_a_taint_and_one_that_models_do_not_accept_are_warned() -
 @pytest.mark.parametrize("field", ["nodes", "storage_classes", "drivers", "namespaces"])
 def test_what_may_not_be_listed_is_unknown_and_never_a_pass(field: str) -> None:
     found = rows_before(replace(FINE, **{field: Read(problem="forbidden")}))
-    assert overall(found) is Verdict.UNKNOWN
+    assert overall(found) is RowVerdict.UNKNOWN
 
 
 # ------------------------------------------------------------------ storage and namespaces
@@ -261,11 +262,11 @@ def test_a_storage_class_that_opens_a_way_is_warned(parameters: dict[str, str], 
     if says:
         assert says in complaint("storage", storage_classes=Read((one,))).message
     else:
-        assert {row.verdict for row in rows("storage", storage_classes=Read((one,)))} == {Verdict.PASS}
+        assert {row.verdict for row in rows("storage", storage_classes=Read((one,)))} == {RowVerdict.PASS}
 
 
 def test_a_missing_driver_for_azure_files_is_warned() -> None:
-    assert complaint("storage", drivers=Read()).verdict is Verdict.WARNING
+    assert complaint("storage", drivers=Read()).verdict is RowVerdict.WARNING
 
 
 def test_the_level_of_the_operators_namespace_and_of_those_that_the_configuration_names() -> None:
@@ -273,6 +274,6 @@ def test_the_level_of_the_operators_namespace_and_of_those_that_the_configuratio
     system = {"metadata": {"name": "hermetic-system", "labels": {}}}
     assert "enforces privileged, not restricted" in complaint("pod-security", namespaces=Read((system,))).message
     system["metadata"]["labels"] = restricted
-    assert [row.verdict for row in rows("pod-security", namespaces=Read((system,)))] == [Verdict.PASS]
+    assert [row.verdict for row in rows("pod-security", namespaces=Read((system,)))] == [RowVerdict.PASS]
     missing = [row for row in rows_before(FINE, ("inference",)) if row.check == "pod-security"]
-    assert [row.verdict for row in missing] == [Verdict.PASS, Verdict.FAIL]
+    assert [row.verdict for row in missing] == [RowVerdict.PASS, RowVerdict.FAIL]

@@ -15,7 +15,7 @@ from hermetic.api.kubernetes_yaml import dump
 from hermetic.cli.allowed import allowed
 from hermetic.cli.check.facts import Installed, Read
 from hermetic.cli.check.installed import rows_installed
-from hermetic.cli.check.rows import Row, Verdict, overall
+from hermetic.cli.check.rows import CheckRow, RowVerdict, overall
 from hermetic.cli.installation import Installation, rights
 from hermetic.kube.lease import RELEASE
 
@@ -65,8 +65,8 @@ def an_installation(namespaces: tuple[str, ...] = ()) -> Installed:
     )
 
 
-def complaints(facts: Installed) -> list[Row]:
-    found = [row for row in rows_installed(facts) if row.verdict is not Verdict.PASS]
+def complaints(facts: Installed) -> list[CheckRow]:
+    found = [row for row in rows_installed(facts) if row.verdict is not RowVerdict.PASS]
     assert all(row.why and row.fix for row in found)
     return found
 
@@ -85,12 +85,12 @@ def test_a_whole_installation_passes(namespaces: tuple[str, ...]) -> None:
 )  # fmt: skip
 def test_what_may_not_be_listed_is_unknown_and_what_is_not_there_fails(field: str) -> None:
     whole = an_installation()
-    assert overall(rows_installed(replace(whole, **{field: Read(problem="forbidden")}))) is Verdict.UNKNOWN
+    assert overall(rows_installed(replace(whole, **{field: Read(problem="forbidden")}))) is RowVerdict.UNKNOWN
     gone = overall(rows_installed(replace(whole, **{field: Read()})))
-    assert gone is (Verdict.UNKNOWN if field == "leases" else Verdict.FAIL)
+    assert gone is (RowVerdict.UNKNOWN if field == "leases" else RowVerdict.FAIL)
 
 
-def change(field: str, place: int, how: Callable[[dict[str, Any]], Any]) -> list[Row]:
+def change(field: str, place: int, how: Callable[[dict[str, Any]], Any]) -> list[CheckRow]:
     facts = an_installation()
     items = copy.deepcopy(list(getattr(facts, field).items))
     how(items[place])
@@ -109,92 +109,92 @@ def not_compiling(item: dict[str, Any]) -> None:
     item["status"] = {"typeChecking": {"expressionWarnings": [{"warning": "undefined field"}]}}
 
 
-WRONG: dict[str, tuple[str, int, Callable[[dict[str, Any]], Any], Verdict, str]] = {
+WRONG: dict[str, tuple[str, int, Callable[[dict[str, Any]], Any], RowVerdict, str]] = {
     "a CRD that is not established": (
         "definitions",
         0,
         lambda one: one["status"]["conditions"].clear(),
-        Verdict.FAIL,
+        RowVerdict.FAIL,
         "is not established",
     ),
     "objects of an older version": (
         "definitions",
         0,
         lambda one: one["status"]["storedVersions"].insert(0, "v1"),
-        Verdict.WARNING,
+        RowVerdict.WARNING,
         "stored as v1, v1alpha1",
     ),
-    "CRDs of another release": ("definitions", 0, newer, Verdict.WARNING, "another schema"),
+    "CRDs of another release": ("definitions", 0, newer, RowVerdict.WARNING, "another schema"),
     "a policy that lets errors pass": (
         "policies",
         0,
         lambda one: one["spec"].update(failurePolicy="Ignore"),
-        Verdict.WARNING,
+        RowVerdict.WARNING,
         "is not that of this release",
     ),
     "a policy that does not compile": (
         "policies",
         0,
         not_compiling,
-        Verdict.FAIL,
+        RowVerdict.FAIL,
         "does not understand: undefined field",
     ),
     "a binding that only warns": (
         "bindings",
         0,
         lambda one: one["spec"].update(validationActions=["Warn"]),
-        Verdict.FAIL,
+        RowVerdict.FAIL,
         "does not deny",
     ),
-    "a role with less": ("cluster_roles", 0, lambda one: one["rules"].clear(), Verdict.FAIL, "lacks "),
-    "a role with more": ("cluster_roles", 0, with_more_rights, Verdict.WARNING, "also grants get secrets"),
+    "a role with less": ("cluster_roles", 0, lambda one: one["rules"].clear(), RowVerdict.FAIL, "lacks "),
+    "a role with more": ("cluster_roles", 0, with_more_rights, RowVerdict.WARNING, "also grants get secrets"),
     "a binding of another account": (
         "cluster_role_bindings",
         0,
         lambda one: one["subjects"].clear(),
-        Verdict.FAIL,
+        RowVerdict.FAIL,
         "does not bind ServiceAccount",
     ),
     "a configuration that is wrong": (
         "config_maps",
         0,
         lambda one: one["data"].update({"config.yaml": "registry: []\n"}),
-        Verdict.FAIL,
+        RowVerdict.FAIL,
         "did you mean `registries`?",
     ),
     "limits of another configuration": (
         "config_maps",
         1,
         lambda one: one["data"].update(registries="* other.io/"),
-        Verdict.FAIL,
+        RowVerdict.FAIL,
         "not say what the configuration",
     ),
     "an operator that is not ready": (
         "deployments",
         0,
         lambda one: one.update(status={}),
-        Verdict.FAIL,
+        RowVerdict.FAIL,
         "no pod of the operator is ready",
     ),
     "an image by tag": (
         "deployments",
         0,
         lambda one: one["spec"]["template"]["spec"]["containers"][0].update(image="hermetic:1"),
-        Verdict.WARNING,
+        RowVerdict.WARNING,
         "is named by a tag",
     ),
     "an operator of another release": (
         "leases",
         0,
         lambda one: one["metadata"]["annotations"].update({RELEASE: "0.2.0"}),
-        Verdict.WARNING,
+        RowVerdict.WARNING,
         "is of release 0.2.0",
     ),
     "an operator that does not say": (
         "leases",
         0,
         lambda one: one["metadata"]["annotations"].clear(),
-        Verdict.UNKNOWN,
+        RowVerdict.UNKNOWN,
         "of which release",
     ),
 }
@@ -219,4 +219,4 @@ def test_another_role_bound_to_the_operator_is_told() -> None:
 def test_an_installation_without_limits_is_warned() -> None:
     facts = an_installation()
     (row,) = complaints(replace(facts, config_maps=Read(facts.config_maps.items[:1])))
-    assert (row.verdict, "hermetic-allowed is not there" in row.message) == (Verdict.WARNING, True)
+    assert (row.verdict, "hermetic-allowed is not there" in row.message) == (RowVerdict.WARNING, True)

@@ -6,7 +6,7 @@ import pytest
 
 from hermetic.api.configuration import Configuration
 from hermetic.cli.check.command import EXIT_CODES, as_document, lines, namespaces_of
-from hermetic.cli.check.rows import Row, Verdict, overall, passes
+from hermetic.cli.check.rows import CheckRow, RowVerdict, overall, passes
 from tests.commandline import hermetic
 
 COMMAND = (
@@ -14,9 +14,9 @@ COMMAND = (
 )
 ROWS = (
     passes("kubernetes-version", "the API server is Kubernetes 1.34"),
-    Row(
+    CheckRow(
         "gpu-taints",
-        Verdict.WARNING,
+        RowVerdict.WARNING,
         "pool gpu (2 nodes Standard_NC24ads_A100_v4): has no taint",
         "w " * 60,
         "f",
@@ -43,7 +43,7 @@ def test_without_a_terminal_every_row_is_one_line() -> None:
     ("verdicts", "code"), [("Pass Warning NotChecked", 0), ("Pass Unknown", 3), ("Unknown Fail", 1)]
 )
 def test_the_exit_code_is_that_of_the_worst(verdicts: str, code: int) -> None:
-    assert EXIT_CODES[overall(Row("x", Verdict(one), "m") for one in verdicts.split())] == code
+    assert EXIT_CODES[overall(CheckRow("x", RowVerdict(one), "m") for one in verdicts.split())] == code
 
 
 def test_programs_get_every_field() -> None:

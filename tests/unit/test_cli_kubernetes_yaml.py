@@ -9,7 +9,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hermetic.api.kubernetes_yaml import Document, NotReadable, Place, dump, read_documents
+from hermetic.api.kubernetes_yaml import Document, NotReadable, YamlPosition, dump, read_documents
 from tests.kubernetes_scalars import SCALARS
 
 
@@ -32,14 +32,14 @@ def test_values_in_quotes_are_text(typed: str) -> None:
 
 def test_places_are_those_of_the_fields() -> None:
     document = read("spec:\n  engine:\n    vllm: {extraArgs: [a,\n      b]}\n  'odd.name': 1\n")
-    assert document.place("spec.engine.vllm.extraArgs[1]") == Place(4, 7)
-    assert document.place("spec['odd.name']") == Place(5, 3)
+    assert document.place("spec.engine.vllm.extraArgs[1]") == YamlPosition(4, 7)
+    assert document.place("spec['odd.name']") == YamlPosition(5, 3)
 
 
 def test_a_field_that_is_missing_is_placed_at_what_is_around_it() -> None:
     document = read("spec:\n  engine:\n    vllm: {}\n")
-    assert document.place("spec.engine.vllm.image") == Place(3, 5)
-    assert document.place("spec.weights.nfs[3].path['a.b']") == Place(1, 1)
+    assert document.place("spec.engine.vllm.image") == YamlPosition(3, 5)
+    assert document.place("spec.weights.nfs[3].path['a.b']") == YamlPosition(1, 1)
 
 
 def test_empty_documents_are_passed_over_and_counted() -> None:

@@ -17,7 +17,7 @@ from hermetic.api.reasons import Reason
 from hermetic.cli import screen
 from hermetic.cli.status.isolation import as_json, proof
 from hermetic.cli.status.remedies import remedy_for
-from hermetic.cli.status.report import BLOCKING_NEW_PODS, NOT_SEEN, Report, report
+from hermetic.cli.status.report import BLOCKING_NEW_PODS, NOT_SEEN, DeploymentReport, report
 from hermetic.cli.status.text import ago, blocked, cluster_lines, headline, lines, table
 from hermetic.plan.gates import GATES
 from tests.renderings import RENDERINGS
@@ -56,11 +56,11 @@ def a_pod(name: str, *, ready: bool = False, waiting: str = "", **metadata: Any)
     }
 
 
-def plain(one: Report) -> str:
+def plain(one: DeploymentReport) -> str:
     return "\n".join([headline(one), *(f"{line.label}|{line.word}|{line.text}" for line in lines(one, NOW))])
 
 
-def stale(pods: list[Manifest]) -> Report:
+def stale(pods: list[Manifest]) -> DeploymentReport:
     message = "the evidence was observed at 2026-11-19T10:00:00Z, and 24 h is the oldest allowed"
     conditions = [
         condition("ImagesPinned", "True", "PinnedByDigest", "every image is named by digest and allowed here"),

@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hermetic.audit.estate.questions import Question, Trouble
-from hermetic.collect.azure.messages import Ask, Attempt
+from hermetic.collect.azure.messages import Ask, RequestAttempt
 from hermetic.collect.azure.replies import parsed, reply_of, wait_asked
-from hermetic.collect.azure.retry_budget import Patience
+from hermetic.collect.azure.retry_budget import RetryBudget
 from testbed.azure.baseline import sealed_estate
 from testbed.azure.faults import Fault, NotJson, Reset, Status, Truncate
 from testbed.azure.server import ArmStandIn
@@ -70,7 +70,7 @@ async def test_an_answer_that_asks_to_come_back_at_once_does_not_hold_the_audit_
     ("asked", "tries", "seconds"), [(None, 1, 0.5), (0.0, 1, 0.5), (0.0, 4, 4.0), (0.9, 1, 0.9), (1.0, 9, 1.0)]
 )
 def test_asked_for_less_than_a_second_it_backs_off_as_ever(asked: float | None, tries: int, seconds: float) -> None:
-    assert Patience(1, lambda: 0.5).before_the_next(tries, asked) == seconds
+    assert RetryBudget(1, lambda: 0.5).before_the_next(tries, asked) == seconds
 
 
 async def test_a_wait_beyond_the_budget_is_not_begun() -> None:
@@ -192,7 +192,7 @@ def test_how_long_to_wait_is_read_as_it_is_documented(headers: dict[str, str], s
 
 @given(st.lists(st.tuples(st.floats(0, 50), st.floats(0, 50)), max_size=50), st.floats(0, 200))
 def test_the_run_never_waits_longer_than_its_budget(waits: list[tuple[float, float]], budget: float) -> None:
-    patience, now = Patience(budget), 0.0
+    patience, now = RetryBudget(budget), 0.0
     granted: list[tuple[float, float]] = []
     for later, seconds in waits:
         now += later
@@ -202,7 +202,7 @@ def test_the_run_never_waits_longer_than_its_budget(waits: list[tuple[float, flo
 
 
 def test_waits_that_overlap_count_once() -> None:
-    patience = Patience(10)
+    patience = RetryBudget(10)
     assert all(patience.grants(100, 8) for _ in range(100))
     assert patience.grants(105, 5)
     assert not patience.grants(105, 6)
@@ -210,7 +210,7 @@ def test_waits_that_overlap_count_once() -> None:
 
 @given(st.integers(1, 10_000), st.floats(0, 1, exclude_max=True))
 def test_backoff_is_jittered_and_bounded(tries: int, chance: float) -> None:
-    seconds = Patience(1, lambda: chance).backoff(tries)
+    seconds = RetryBudget(1, lambda: chance).backoff(tries)
     assert 0.25 <= seconds <= 45
 
 
@@ -232,7 +232,7 @@ def test_what_nobody_could_read_is_no_json(content: bytes) -> None:
 
 def test_messages_of_arm_are_one_line_and_short() -> None:
     body = b'{"error":{"code":"Bad","message":"one\\ntwo\\u0000 ' + b"x" * 5000 + b'"}}'
-    problem = reply_of(Ask("GET", "/subscriptions/s?api-version=1", "p"), Attempt(400, {}, body)).problem
+    problem = reply_of(Ask("GET", "/subscriptions/s?api-version=1", "p"), RequestAttempt(400, {}, body)).problem
     assert problem is not None
     assert len(problem.detail) < 420
     assert not re.search(r"[\n\r]", problem.detail)

@@ -11,14 +11,14 @@ import pytest
 
 from hermetic.audit.estate.kubernetes.calls import CustomResourceDefinition
 from hermetic.audit.estate.kubernetes.projection import projected
-from hermetic.collect.kube.list_requests import Look
+from hermetic.collect.kube.list_requests import ListRequest
 from hermetic.collect.kube.listing import listed, listed_packed
 from hermetic.kinds import Kind
 from hermetic.kube.client import SMALL_PAGES
 from tests.kubernetes_estates import manifest
 from tests.served_cluster import Manifest, Served
 
-LOOK = Look(CustomResourceDefinition, "")
+LOOK = ListRequest(CustomResourceDefinition, "")
 PAGES = 3
 A_PAGE = SMALL_PAGES[(LOOK.kind.group, LOOK.kind.plural)]
 LARGE = 100 * 2**10

@@ -15,7 +15,7 @@ import pytest
 from hermetic.audit.estate.kubernetes.all_kinds import question
 from hermetic.audit.estate.kubernetes.pods import Pod
 from hermetic.collect.kube.cache import LOOKS, ClusterObservations
-from hermetic.collect.kube.list_requests import Look, identity
+from hermetic.collect.kube.list_requests import ListRequest, identity
 from hermetic.collect.kube.listing import Listed, kept, packed
 from hermetic.controller import framing
 from hermetic.controller.evaluation_client import JudgedApart, JudgingFailed
@@ -39,7 +39,7 @@ def a_case(pods: int = PODS) -> Case:
     return Case(CLUSTER, POLICY, observations.observed(), None)
 
 
-def _belongs(one: dict[str, Any], look: Look) -> bool:
+def _belongs(one: dict[str, Any], look: ListRequest) -> bool:
     kind = (one["apiVersion"], one["kind"]) == (look.kind.api_version, look.kind.kind)
     return kind and (not look.scope or look.scope == "/".join(identity(one)))
 

@@ -14,7 +14,7 @@ from hermetic.kube.projections import lean_pod
 from hermetic.objects.names import TEMPLATE_LABEL
 from hermetic.plan.container_digests import completed
 from hermetic.plan.planning import Plan, plan
-from hermetic.plan.snapshot import World
+from hermetic.plan.snapshot import ClusterSnapshot
 from tests.renderings import RENDERINGS
 from tests.scenarios import DIGEST, VLLM_IMAGE, Manifest, a_baked_model, a_share_model, changed, reporting
 from tests.worlds import (
@@ -39,7 +39,7 @@ CLOSED = {
 every_closed_gate = pytest.mark.parametrize("seen", CLOSED.values(), ids=list(CLOSED))
 
 
-def planned(manifest: Manifest, world: World) -> Plan:
+def planned(manifest: Manifest, world: ClusterSnapshot) -> Plan:
     return plan(spec_of(manifest), world, NOW)
 
 
@@ -47,17 +47,17 @@ def written(decided: Plan) -> list[tuple[str, str]]:
     return [(change.manifest["kind"], change.why) for change in decided.apply]
 
 
-def running(manifest: Manifest, pods: int = 1, **seen: Any) -> World:
+def running(manifest: Manifest, pods: int = 1, **seen: Any) -> ClusterSnapshot:
     return serving(a_world(owner_of(manifest), children=children_of(manifest), **seen), pods)
 
 
-def edited(world: World, kind: str, edit: Callable[[dict[str, Any]], Any]) -> World:
+def edited(world: ClusterSnapshot, kind: str, edit: Callable[[dict[str, Any]], Any]) -> ClusterSnapshot:
     children = copy.deepcopy(dict(world.children))
     edit(next(child for child in children.values() if child["kind"] == kind))
     return replace(world, children=children)
 
 
-def without(world: World, kind: str) -> World:
+def without(world: ClusterSnapshot, kind: str) -> ClusterSnapshot:
     return replace(world, children={key: child for key, child in world.children.items() if key[0] != kind})
 
 
@@ -134,7 +134,7 @@ def a_pod(manifest: Manifest, **status: Any) -> Manifest:
     return {"kind": "Pod", "metadata": {"name": name, "uid": name, "labels": {TEMPLATE_LABEL: mark}}, "status": status}
 
 
-def claims(world: World) -> list[str]:
+def claims(world: ClusterSnapshot) -> list[str]:
     return [name for kind, name in world.children if kind == "PersistentVolumeClaim"]
 
 
@@ -311,7 +311,7 @@ def test_behind_a_closed_gate_a_deleted_workload_is_not_recreated(seen):
     assert (decided.apply, decided.delete) == ((), ())
 
 
-def of_the_live_template(world: World, number: int = 0, *, complete: bool = True) -> dict[str, Any]:
+def of_the_live_template(world: ClusterSnapshot, number: int = 0, *, complete: bool = True) -> dict[str, Any]:
     """A pod of the template that the Deployment has, as the API server completes it and the store keeps it."""
     template = world.children["Deployment", world.owner.name]["spec"]["template"]
     name = f"{world.owner.name}-5d9c-{number}"
@@ -395,7 +395,7 @@ def an_annotation(deployment: dict[str, Any]) -> None:
     deployment["spec"]["template"]["metadata"].setdefault("annotations", {})["platform.example/injected"] = "yes"
 
 
-def counting(world: World, *, replicas: int, updated: int) -> World:
+def counting(world: ClusterSnapshot, *, replicas: int, updated: int) -> ClusterSnapshot:
     """What the Deployment controller says of all pods, and of those of the present template."""
     return serving(world, replicas, updatedReplicas=updated)
 
@@ -493,7 +493,7 @@ def test_next_look_is_when_the_evidence_ends_and_only_where_somebody_looks():
 # ---------------------------------------------------------------------- public sides
 
 
-def annotated(world: World, **annotations: str) -> World:
+def annotated(world: ClusterSnapshot, **annotations: str) -> ClusterSnapshot:
     return edited(world, "Service", lambda service: service["metadata"]["annotations"].update(annotations))
 
 

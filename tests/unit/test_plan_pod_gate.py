@@ -21,7 +21,7 @@ from hermetic.plan.pod_gate import (
     pods_until,
     unproven_namespaces,
 )
-from hermetic.plan.snapshot import Evidence
+from hermetic.plan.snapshot import IsolationEvidence
 from tests.worlds import NOW, evidence
 
 HOUR = timedelta(hours=1)
@@ -47,7 +47,7 @@ def policy(**isolation: Any) -> Configuration:
         evidence(confirmed_at=NOW - timedelta(minutes=15)),
     ],
 )
-def test_no_pod_is_let_in_where_the_gate_is_closed(seen: Evidence | None) -> None:
+def test_no_pod_is_let_in_where_the_gate_is_closed(seen: IsolationEvidence | None) -> None:
     assert pods_until(policy(), seen, NOW) == ""
 
 
@@ -61,7 +61,7 @@ def test_no_pod_is_let_in_where_the_gate_is_closed(seen: Evidence | None) -> Non
         (evidence(expires_at=None), "2026-11-24T12:15:00Z"),
     ],
 )
-def test_pods_are_let_in_until_the_first_of_the_ends(seen: Evidence, until: str) -> None:
+def test_pods_are_let_in_until_the_first_of_the_ends(seen: IsolationEvidence, until: str) -> None:
     """Evidence that expires, that grows too old, and that the operator does not come to again."""
     assert pods_until(policy(), seen, NOW) == until
 

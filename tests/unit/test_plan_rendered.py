@@ -13,7 +13,7 @@ import pytest
 from hermetic.kube.projections import lean_pod
 from hermetic.plan.planning import plan
 from hermetic.plan.runtime_drift import strange
-from hermetic.plan.snapshot import World
+from hermetic.plan.snapshot import ClusterSnapshot
 from hermetic.plan.status import status
 from tests.renderings import RENDERINGS
 from tests.scenarios import DIGEST, Manifest, a_baked_model
@@ -36,7 +36,7 @@ def a_pod(template: Manifest, edit: Callable[[Manifest], object] = lambda _: Non
     return lean_pod({"kind": "Pod", "metadata": metadata, "spec": spec, "status": {"phase": "Running"}})
 
 
-def a_world_with(pod: Callable[[Manifest], Manifest], manifest: Manifest = MODEL) -> World:
+def a_world_with(pod: Callable[[Manifest], Manifest], manifest: Manifest = MODEL) -> ClusterSnapshot:
     world = serving(a_world(owner_of(manifest), children=children_of(manifest)), 1)
     template = world.children["Deployment", world.owner.name]["spec"]["template"]
     return replace(world, pods=(pod(template),))

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from hermetic.plan.drift import has_drifted
-from hermetic.plan.field_owners import LARGEST_BOOK, MOST_MANAGERS, Step, kept, spelled, writers
+from hermetic.plan.field_owners import LARGEST_BOOK, MOST_MANAGERS, FieldStep, kept, spelled, writers
 from hermetic.plan.foreign_fields import foreign, lasting, whole
 from tests.controller.cluster_in_memory import _merge_patched
 from tests.renderings import RENDERINGS
@@ -208,7 +208,7 @@ def test_the_owner_comes_back_beside_the_others_and_only_onto_what_was_seen() ->
 
 # ---------------------------------------------------------------------- who wrote it
 
-PLACE = (Step("spec"), Step("template"), Step("spec"), Step("containers", (("name", "x"),)))
+PLACE = (FieldStep("spec"), FieldStep("template"), FieldStep("spec"), FieldStep("containers", (("name", "x"),)))
 
 
 def book(manager: str, fields: dict[str, Any], **entry: Any) -> dict[str, Any]:
@@ -234,7 +234,7 @@ def test_the_manager_of_the_item_is_named_and_nobody_else() -> None:
 def test_a_name_that_is_no_line_is_shown_as_one() -> None:
     live = {"metadata": {"managedFields": kept([book("a\n  fix: b\u202e", containers("x"))])}}
     assert writers(live, PLACE) == ("a fix: b\ufffd",)
-    assert "\n" not in spelled((Step("spec"), Step("containers", (("name", "a\nb"),))))
+    assert "\n" not in spelled((FieldStep("spec"), FieldStep("containers", (("name", "a\nb"),))))
 
 
 def test_the_book_is_kept_within_bounds() -> None:

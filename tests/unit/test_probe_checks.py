@@ -11,7 +11,7 @@ from hermetic.audit.checks import probe
 from hermetic.audit.estate.questions import Problem, Trouble
 from hermetic.audit.findings import Severity, Verdict
 from hermetic.audit.policy import Policy
-from hermetic.collect.probe.targets import Listener, Targets
+from hermetic.collect.probe.targets import ProbeListener, Targets
 from tests.probe_runs import CLUSTER, STRANGER, TARGETS, both, called, changed, finding, findings, run, sealed
 
 IDS = [check.page.id for check in probe.CHECKS]
@@ -264,8 +264,8 @@ def test_storage_that_nobody_named_is_unknown_and_says_what_to_name():
 
 NAMED = Targets(
     public_addresses=TARGETS.public_addresses,
-    proxies=(Listener(address="10.1.0.9", port=3128),),
-    forbidden=(Listener(address="10.9.0.1", port=22),),
+    proxies=(ProbeListener(address="10.1.0.9", port=3128),),
+    forbidden=(ProbeListener(address="10.9.0.1", port=22),),
 )
 
 

@@ -14,7 +14,7 @@ from hermetic.audit.checks import probe
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.kubernetes.objects import EVERYWHERE
 from hermetic.audit.estate.kubernetes.pods import Pod
-from hermetic.audit.estate.probe.readings import Reading, Target, reply
+from hermetic.audit.estate.probe.readings import ProbeTarget, Reading, reply
 from hermetic.audit.estate.questions import Answer, Body, Problem, Question, Trouble
 from hermetic.audit.evaluation import findings_of
 from hermetic.audit.findings import Evidence, Finding, Severity, Verdict
@@ -105,7 +105,7 @@ def test_what_is_not_clear_never_passes(answer: str) -> None:
 
 @pytest.mark.parametrize(("raw", "reading"), [("h200/3", Reading.HTTP_ANSWERED), ("h403", Reading.HTTP_ANSWERED)])
 def test_any_status_means_that_something_answered(raw: str, reading: Reading) -> None:
-    said = reply(Target("wireserver", "http", HOST, 32526), raw)
+    said = reply(ProbeTarget("wireserver", "http", HOST, 32526), raw)
     assert said.reading is reading
     assert said.reading.came_through
 

@@ -7,7 +7,7 @@ import shlex
 
 import pytest
 
-from hermetic.audit.remedies.of_finding import IN_THE_NODE_GROUP, Surroundings, remedy_told
+from hermetic.audit.remedies.of_finding import IN_THE_NODE_GROUP, RemedyContext, remedy_told
 from hermetic.audit.remedies.placeholders import (
     CHOSEN,
     FROM_THE_CHECK,
@@ -15,7 +15,7 @@ from hermetic.audit.remedies.placeholders import (
     FROM_THE_RESOURCE,
     KNOWN,
 )
-from hermetic.audit.remedies.steps import Step, steps_of
+from hermetic.audit.remedies.steps import RemedyStep, steps_of
 from tests.remedy_commands import ROOT, page_steps, placeholders_in
 
 PAGES = list(page_steps())
@@ -59,7 +59,7 @@ DESTRUCTIVE = re.compile(
 @pytest.mark.parametrize(
     ("check", "step"), [one for one in STEPS if any(DESTRUCTIVE.search(command) for command in one[1].commands)]
 )
-def test_a_step_that_takes_something_away_says_what_it_can_cut_off(check: str, step: Step) -> None:
+def test_a_step_that_takes_something_away_says_what_it_can_cut_off(check: str, step: RemedyStep) -> None:
     assert step.warning or check in HARMLESS, step
 
 
@@ -82,7 +82,7 @@ def test_the_vocabulary_is_documented() -> None:
 
 
 def test_what_aks_manages_is_told_so_with_the_way_that_lasts() -> None:
-    around, managed = Surroundings(CLUSTER, "MC_rg"), BALANCER.format("mc_RG")
+    around, managed = RemedyContext(CLUSTER, "MC_rg"), BALANCER.format("mc_RG")
     told = remedy_told(DELETE, "Ask AKS:\naz aks update --name CLUSTER_NAME", managed, around)
     assert told == f"{IN_THE_NODE_GROUP} Ask AKS:\naz aks update --name aks"
     assert remedy_told(DELETE, "", managed, around) == f"{IN_THE_NODE_GROUP}\naz network lb delete --ids {managed}"
@@ -99,6 +99,6 @@ def test_what_aks_manages_is_told_so_with_the_way_that_lasts() -> None:
     ],
 )
 def test_what_changes_nothing_there_is_told_as_it_is(text: str, group: str, node_group: str) -> None:
-    told = remedy_told(text, "Something else.", BALANCER.format(group), Surroundings(CLUSTER, node_group))
+    told = remedy_told(text, "Something else.", BALANCER.format(group), RemedyContext(CLUSTER, node_group))
     assert IN_THE_NODE_GROUP not in told
     assert "Something else." not in told

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hermetic.audit.checks.registry import CHECKS
 from hermetic.audit.evaluation import Check
 from hermetic.audit.findings import Finding, Severity, Verdict
-from hermetic.audit.remedies.steps import Step, is_command, steps_of, text_of
+from hermetic.audit.remedies.steps import RemedyStep, is_command, steps_of, text_of
 from hermetic.audit.report.sentences import remedy_steps
 
 ROUTE = "az network route-table show --ids ROUTE_TABLE_ID"
@@ -19,18 +19,20 @@ DELETE = "az network route-table delete --ids ROUTE_TABLE_ID"
 def test_prose_before_a_command_belongs_to_it_and_prose_after_it_begins_a_step() -> None:
     text = f"See what is there,\nthen take it away:\n{ROUTE}\n{DELETE}\nThen wait."
     assert steps_of(text) == (
-        Step("See what is there, then take it away:", "", (ROUTE, DELETE)),
-        Step("Then wait."),
+        RemedyStep("See what is there, then take it away:", "", (ROUTE, DELETE)),
+        RemedyStep("Then wait."),
     )
 
 
 def test_a_warning_is_told_apart_from_the_explanation_and_may_have_several_lines() -> None:
     text = f"Delete it.\nWarning: connections\nthrough it end.\n{DELETE}"
-    assert steps_of(text) == (Step("Delete it.", "connections through it end.", (DELETE,)),)
+    assert steps_of(text) == (RemedyStep("Delete it.", "connections through it end.", (DELETE,)),)
 
 
 def test_a_command_that_a_backslash_continues_is_one_line() -> None:
-    assert steps_of("az network nic show \\\n  --ids NIC_ID") == (Step("", "", ("az network nic show --ids NIC_ID",)),)
+    assert steps_of("az network nic show \\\n  --ids NIC_ID") == (
+        RemedyStep("", "", ("az network nic show --ids NIC_ID",)),
+    )
 
 
 def test_nothing_to_do_has_no_steps() -> None:
@@ -61,6 +63,6 @@ def test_steps_of_a_finding_are_its_own_and_of_its_page_where_it_has_none() -> N
     without = Finding(page.id, "/subscriptions/s", Verdict.FAIL, Severity.HIGH)
     fine = Finding(page.id, "/subscriptions/s", Verdict.PASS, Severity.HIGH, remedy=DELETE)
     pages = {page.id: page}
-    assert remedy_steps(own, pages) == (Step("", "", (DELETE,)),)
+    assert remedy_steps(own, pages) == (RemedyStep("", "", (DELETE,)),)
     assert remedy_steps(without, pages) == steps_of(page.remedy)
     assert remedy_steps(fine, pages) == ()

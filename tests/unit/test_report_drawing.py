@@ -10,13 +10,15 @@ from hermetic.audit.hops import Hop, path_of
 from hermetic.audit.report.drawing import MOST_PLACES, drawing_of
 from hermetic.audit.report.graph_layout import columns_of
 from hermetic.audit.report.paths import bundles_of, topology_of, ways_of
-from hermetic.audit.topology import Link, Place, PlaceKind, Topology
+from hermetic.audit.topology import NetworkLink, NetworkPlace, PlaceKind, Topology
 from tests.audit_reports import CLUSTER, a_failing_report, a_sealed_report, an_empty_report
 from tests.drawn_paths import hops
 
 
-def places(*names: str) -> tuple[Place, ...]:
-    return tuple(Place(name, PlaceKind.INTERNET if name == "internet" else PlaceKind.SUBNET, name) for name in names)
+def places(*names: str) -> tuple[NetworkPlace, ...]:
+    return tuple(
+        NetworkPlace(name, PlaceKind.INTERNET if name == "internet" else PlaceKind.SUBNET, name) for name in names
+    )
 
 
 def test_a_path_of_a_fail_is_an_open_chain_from_the_cluster():
@@ -58,9 +60,9 @@ def test_a_way_in_begins_at_an_internet_of_its_own():
     way_out = Finding("y", "/r", Verdict.FAIL, Severity.HIGH, paths=(hops("service s -> internet"),))
     report = replace(a_failing_report(), findings=(way_in, way_out))
     topology = topology_of(report)
-    assert Link("from internet", "load balancer lb", open=True) in topology.edges
-    assert Link(CLUSTER.lower(), "service s", open=True) in topology.edges
-    assert Link("service s", "internet", open=True) in topology.edges
+    assert NetworkLink("from internet", "load balancer lb", open=True) in topology.edges
+    assert NetworkLink(CLUSTER.lower(), "service s", open=True) in topology.edges
+    assert NetworkLink("service s", "internet", open=True) in topology.edges
     assert not any(link.source == "internet" for link in topology.edges)
     columns = columns_of(topology).slots
     assert "from internet" in columns[0]
@@ -73,7 +75,9 @@ def test_only_a_pass_draws_the_internet_with_nothing_leading_there():
 
 
 def test_a_link_to_a_place_that_is_not_there_is_not_drawn():
-    given = Topology(places("nodes", "internet"), (Link("nodes", "internet", open=True), Link("nodes", "gone")))
+    given = Topology(
+        places("nodes", "internet"), (NetworkLink("nodes", "internet", open=True), NetworkLink("nodes", "gone"))
+    )
     assert len(drawing_of(given).arrows) == 1
 
 
@@ -110,7 +114,9 @@ def test_boxes_do_not_overlap():
 
 
 def test_a_circle_of_links_is_drawn_whole():
-    circle = Topology(places("a", "b", "c"), (Link("a", "b"), Link("b", "c"), Link("c", "a", open=True)))
+    circle = Topology(
+        places("a", "b", "c"), (NetworkLink("a", "b"), NetworkLink("b", "c"), NetworkLink("c", "a", open=True))
+    )
     assert len(drawing_of(circle).arrows) == 3
 
 
@@ -118,17 +124,20 @@ def test_what_is_open_is_drawn_when_not_everything_can_be():
     closed = tuple(f"closed-{number}" for number in range(60))
     topology = Topology(
         (*places(*closed), *places("nodes", "internet")),
-        (*(Link(closed[0], other) for other in closed[1:]), Link("nodes", "internet", open=True)),
+        (*(NetworkLink(closed[0], other) for other in closed[1:]), NetworkLink("nodes", "internet", open=True)),
     )
     drawing = drawing_of(topology)
     assert len(drawing.boxes) == MOST_PLACES
     assert drawing.left_out == 62 - MOST_PLACES
-    assert drawing.arrows[-1].link == Link("nodes", "internet", open=True)
+    assert drawing.arrows[-1].link == NetworkLink("nodes", "internet", open=True)
     assert {box.place.id for box in drawing.boxes if box.reached} == {"nodes", "internet"}
 
 
 def test_of_two_links_between_the_same_places_the_open_one_is_drawn():
-    for links in ((Link("a", "b", open=True), Link("a", "b")), (Link("a", "b"), Link("a", "b", open=True))):
+    for links in (
+        (NetworkLink("a", "b", open=True), NetworkLink("a", "b")),
+        (NetworkLink("a", "b"), NetworkLink("a", "b", open=True)),
+    ):
         (arrow,) = drawing_of(Topology(places("a", "b", "a"), links)).arrows
         assert arrow.link.open
 

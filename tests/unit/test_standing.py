@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from hermetic.api.egressaudit import EgressAuditSpec, EgressAuditStatus
-from hermetic.audit.attestation.choosing import Choice, choose
+from hermetic.audit.attestation.choosing import ChosenAttestation, choose
 from hermetic.audit.attestation.custom_resource import as_object
 from hermetic.audit.attestation.refusals import Refusal, refused
 from hermetic.audit.attestation.verification import Expected
@@ -48,7 +48,7 @@ FINE = Finding(
 OPEN = replace(FINE, verdict=Verdict.FAIL, resource="v1/Service inference/llama", message="has a public address")
 
 
-def chosen(report: dict[str, Any] | None = None, **options: Any) -> Choice:
+def chosen(report: dict[str, Any] | None = None, **options: Any) -> ChosenAttestation:
     return choose([as_object(signed(KEY, report, **options))], trust(KEY), Expected(CLUSTER), NOW)
 
 
@@ -79,8 +79,11 @@ def test_three_fresh_looks_that_find_nothing_pass() -> None:
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
-        ({"choice": Choice(None, "", {}, ())}, "AttestationMissing"),
-        ({"choice": Choice(None, "", {"old": refused(Refusal.EXPIRED, "yesterday")}, ())}, "AttestationRefused"),
+        ({"choice": ChosenAttestation(None, "", {}, ())}, "AttestationMissing"),
+        (
+            {"choice": ChosenAttestation(None, "", {"old": refused(Refusal.EXPIRED, "yesterday")}, ())},
+            "AttestationRefused",
+        ),
         ({"kubernetes_at": None}, "ClusterNotSeen"),
         ({"probe": None}, "ProbePending"),
         ({"probe": ProbeRound(NOW - timedelta(hours=2), 4)}, "ProbeStale"),
@@ -99,7 +102,7 @@ def test_without_a_probe_in_the_spec_nothing_can_pass() -> None:
 
 
 @pytest.mark.parametrize(
-    "missing", [{}, {"probe": None}, {"choice": Choice(None, "", {}, ())}, {"kubernetes_at": None}]
+    "missing", [{}, {"probe": None}, {"choice": ChosenAttestation(None, "", {}, ())}, {"kubernetes_at": None}]
 )
 def test_a_way_out_that_was_seen_fails_whatever_is_missing(missing: dict[str, Any]) -> None:
     status = told(looks(cluster_findings=(FINE, OPEN), **missing))
@@ -175,7 +178,10 @@ def test_at_rest_the_status_stays_the_same_for_an_hour() -> None:
 
 def test_what_was_accepted_once_is_remembered_when_it_is_gone() -> None:
     first = told(looks())
-    assert told(looks(choice=Choice(None, "", {}, ())), before=first)["newestAccepted"] == first["newestAccepted"]
+    assert (
+        told(looks(choice=ChosenAttestation(None, "", {}, ())), before=first)["newestAccepted"]
+        == first["newestAccepted"]
+    )
 
 
 def test_findings_that_were_left_out_of_the_attestation_are_counted() -> None:

@@ -11,10 +11,10 @@ import pytest
 from hermetic.api.modeldeployment import ModelDeploymentStatus
 from hermetic.api.reasons import Reason
 from hermetic.engines.vllm import WITHOUT_A_KEY
-from hermetic.plan.api_rejections import Refusal
+from hermetic.plan.api_rejections import ApiRejection
 from hermetic.plan.gates import Blocks
 from hermetic.plan.planning import Plan, plan
-from hermetic.plan.snapshot import World
+from hermetic.plan.snapshot import ClusterSnapshot
 from hermetic.plan.status import same_status, status, status_unreadable
 from tests.renderings import RENDERINGS
 from tests.scenarios import DIGEST, a_baked_model, a_share_model, changed, reporting
@@ -35,20 +35,20 @@ from tests.worlds import (
 LATER = NOW + timedelta(minutes=5)
 
 
-def said(manifest: dict[str, Any], world: World, *refusals: Refusal, now=NOW) -> dict[str, Any]:
+def said(manifest: dict[str, Any], world: ClusterSnapshot, *refusals: ApiRejection, now=NOW) -> dict[str, Any]:
     """What is said after one reconcile of this world, plan and all."""
     spec = spec_of(manifest)
     decided = plan(spec, world, now)
     return status(spec, carried_out(world, decided), decided, refusals, now)
 
 
-def a_running_world(manifest: dict[str, Any], replicas: int = 1, **seen: Any) -> World:
+def a_running_world(manifest: dict[str, Any], replicas: int = 1, **seen: Any) -> ClusterSnapshot:
     world = a_world(owner_of(manifest), children=children_of(manifest), **seen)
     world = serving(world, replicas)
     return addressed(world, "10.13.76.40") if "internalLoadBalancer" in manifest["spec"]["endpoint"] else world
 
 
-def with_condition(world: World, kind: str, **fields: Any) -> World:
+def with_condition(world: ClusterSnapshot, kind: str, **fields: Any) -> ClusterSnapshot:
     """The same world, whose status says this already."""
     known = {"type": kind, "lastTransitionTime": "2026-01-01T00:00:00Z", "message": "", **fields}
     return replace(world, status={"conditions": [known]})
@@ -185,7 +185,9 @@ def test_ready_only_when_as_many_serve_as_are_asked_for():
 
 
 def test_refusal_of_the_api_server_is_told_before_anything_else():
-    found = said(a_share_model(), a_world(), Refusal("Deployment 'llama'", Reason.QUOTA_EXCEEDED, "Deployment: quota"))
+    found = said(
+        a_share_model(), a_world(), ApiRejection("Deployment 'llama'", Reason.QUOTA_EXCEEDED, "Deployment: quota")
+    )
     assert truth(found)["Ready"] == ("False", "QuotaExceeded")
     assert truth(found)["Reconciling"] == ("True", "ProgressingWithRetry")
 
@@ -299,7 +301,7 @@ def test_one_public_address_among_private_ones_is_one_too_many():
     assert plan(spec_of(manifest), world, NOW).delete
 
 
-def after_the_service_is_gone(manifest: dict[str, Any], generation: int) -> World:
+def after_the_service_is_gone(manifest: dict[str, Any], generation: int) -> ClusterSnapshot:
     children = {key: child for key, child in children_of(manifest).items() if key[0] != "Service"}
     world = serving(a_world(children=children, generation=generation), 1)
     message = "the load balancer gave the public address '203.0.113.9'; Service removed"

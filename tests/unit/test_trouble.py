@@ -9,7 +9,7 @@ import pytest
 
 from hermetic.api.reasons import Reason
 from hermetic.objects.names import TEMPLATE_LABEL
-from hermetic.plan.pod_diagnosis import Trouble, trouble
+from hermetic.plan.pod_diagnosis import PodDiagnosis, trouble
 from hermetic.plan.snapshot import Warned
 from testbed.fates import CRASHES
 from tests.scenarios import VLLM_IMAGE, a_baked_model
@@ -40,7 +40,7 @@ def ended(code: int = 1, message: str = "", *, lasted: float = 20, reason: str =
     return {"terminated": {"exitCode": code, "reason": reason, "message": message, **stamps}}
 
 
-def found(*pods: dict[str, Any], spec: dict[str, Any] | None = None, **seen: Any) -> Trouble | None:
+def found(*pods: dict[str, Any], spec: dict[str, Any] | None = None, **seen: Any) -> PodDiagnosis | None:
     manifest = a_baked_model("llama", **(spec or {}))
     children = children_of(manifest)
     mark = children["Deployment", "llama"]["spec"]["template"]["metadata"]["labels"][TEMPLATE_LABEL]
@@ -53,11 +53,11 @@ def _of_template(pod: dict[str, Any], mark: str) -> dict[str, Any]:
     return {**pod, "metadata": {**pod["metadata"], "labels": labels}}
 
 
-def of_container(*statuses: dict[str, Any], **seen: Any) -> Trouble | None:
+def of_container(*statuses: dict[str, Any], **seen: Any) -> PodDiagnosis | None:
     return found(a_pod(containerStatuses=list(statuses)), **seen)
 
 
-def reason_of(one: Trouble | None) -> Reason | None:
+def reason_of(one: PodDiagnosis | None) -> Reason | None:
     return None if one is None else one.reason
 
 
@@ -72,7 +72,7 @@ PULL_ERROR = 'failed to resolve image: failed to do request: Head "https://conto
 )
 def test_image_that_cannot_be_pulled_is_told_with_its_cause(reason):
     one = of_container(a_container(waiting(reason, PULL_ERROR)))
-    assert one == Trouble(Reason.IMAGE_PULL_FAILED, f"image '{VLLM_IMAGE}' cannot be pulled: {PULL_ERROR}")
+    assert one == PodDiagnosis(Reason.IMAGE_PULL_FAILED, f"image '{VLLM_IMAGE}' cannot be pulled: {PULL_ERROR}")
     assert not Reason.IMAGE_PULL_FAILED.needs_human, "the registry may come back"
 
 
@@ -92,7 +92,7 @@ def test_back_off_and_error_of_one_pull_read_the_same_so_that_the_status_does_no
 )
 def test_configuration_that_the_kubelet_refuses_is_told_apart_from_a_missing_secret(message, reason):
     one = of_container(a_container(waiting("CreateContainerConfigError", message)))
-    assert one == Trouble(reason, message)
+    assert one == PodDiagnosis(reason, message)
 
 
 @pytest.mark.parametrize("reason", ["ContainerCreating", "PodInitializing", ""])
@@ -148,7 +148,7 @@ def test_memory_is_blamed_before_anything_else():
         a_pod(containerStatuses=[a_container(state, lastState=last, restartCount=1)]),
         spec={"resources": {"memory": "96Gi"}},
     )
-    assert one == Trouble(Reason.OUT_OF_MEMORY, "container 'engine' used more memory than 96Gi")
+    assert one == PodDiagnosis(Reason.OUT_OF_MEMORY, "container 'engine' used more memory than 96Gi")
 
 
 @pytest.mark.parametrize(
@@ -213,20 +213,20 @@ def test_scheduler_s_words_become_a_reason_that_passes_by_itself(message, reason
 MOUNT_ERROR = 'MountVolume.MountDevice failed for volume "weights" : mount.nfs: access denied by server'
 
 
-def a_warned_pod(reason: str, message: str, **status: Any) -> Trouble | None:
+def a_warned_pod(reason: str, message: str, **status: Any) -> PodDiagnosis | None:
     pod = a_pod(**status)
     return found(pod, warnings={pod["metadata"]["uid"]: Warned(reason, message)})
 
 
 def test_mount_that_fails_is_told_from_the_event():
     one = a_warned_pod("FailedMount", MOUNT_ERROR, containerStatuses=[a_container(waiting("ContainerCreating"))])
-    assert one == Trouble(Reason.MOUNT_FAILED, MOUNT_ERROR)
+    assert one == PodDiagnosis(Reason.MOUNT_FAILED, MOUNT_ERROR)
 
 
 @pytest.mark.parametrize("what", ["secret", "configmap"])
 def test_missing_secret_of_a_volume_is_told_as_what_it_is(what):
     one = a_warned_pod("FailedMount", f'MountVolume.SetUp failed for volume "tls" : {what} "llama-tls" not found')
-    assert one == Trouble(Reason.REFERENCE_NOT_FOUND, f"{what} 'llama-tls' does not exist in the namespace")
+    assert one == PodDiagnosis(Reason.REFERENCE_NOT_FOUND, f"{what} 'llama-tls' does not exist in the namespace")
 
 
 @pytest.mark.parametrize(
@@ -246,7 +246,7 @@ def test_other_warnings_are_told_by_the_state_itself(reason):
 # ---------------------------------------------------------------------- what the Deployment says
 
 
-def of_deployment(*conditions: dict[str, Any], generation: int = 1) -> Trouble | None:
+def of_deployment(*conditions: dict[str, Any], generation: int = 1) -> PodDiagnosis | None:
     manifest = a_baked_model("llama")
     said = {"observedGeneration": generation, "conditions": list(conditions)}
     world = reporting_of(a_world(OWNER, children=children_of(manifest)), "Deployment", said)
@@ -276,7 +276,7 @@ def test_pods_that_are_refused_are_told_by_the_deployment(message, reason):
 def test_refusal_does_not_name_a_pod_that_will_have_another_name_at_the_next_attempt():
     said = "is forbidden: exceeded quota: gpus"
     told = {of_deployment(replica_failure(f'pods "llama-7d9-{chance}" {said}')) for chance in ("abcde", "fghij")}
-    assert told == {Trouble(Reason.QUOTA_EXCEEDED, "pods are refused: exceeded quota: gpus")}
+    assert told == {PodDiagnosis(Reason.QUOTA_EXCEEDED, "pods are refused: exceeded quota: gpus")}
 
 
 def test_deadline_of_the_deployment_is_the_last_resort():

@@ -14,7 +14,7 @@ from hermetic.api.times import timestamp
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class ConditionUpdate:
     """One condition before it has times and generations: what, whether, why."""
 
     type: ConditionType
@@ -23,7 +23,7 @@ class Said:
     message: str
 
 
-def dated(said: Said, generation: int, before: Mapping[str, Any] | None, now: datetime) -> dict[str, Any]:
+def dated(said: ConditionUpdate, generation: int, before: Mapping[str, Any] | None, now: datetime) -> dict[str, Any]:
     """The condition as it is written. `before` is the one that is there: its time stays with its status."""
     unchanged = before is not None and before.get("status") == said.status
     return {

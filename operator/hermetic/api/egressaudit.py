@@ -244,7 +244,7 @@ class RefusedAttestation(ApiModel):
     """Why, in one word that `hermetic explain` knows."""
 
 
-class Evidence(ApiModel):
+class EvidenceStatus(ApiModel):
     """What the verdict rests on."""
 
     azure: AzureEvidence | None = None
@@ -268,7 +268,7 @@ class EgressAuditStatus(ApiModel):
     """The worst finding in one sentence."""
     counts: Counts | None = None
     """Findings by verdict."""
-    evidence: Evidence | None = None
+    evidence: EvidenceStatus | None = None
     """What the verdict rests on."""
     findings: Annotated[list[ListedFinding], Field(max_length=MOST_LISTED), list_of("atomic")] = []
     """The findings that fail or are unknown, the worst first, 20 at most."""
@@ -314,7 +314,7 @@ class EnvelopeSignature(ApiModel):
     """The signature in base64."""
 
 
-class Envelope(ApiModel):
+class SignedEnvelope(ApiModel):
     """A DSSE envelope around an in-toto Statement."""
 
     payload_type: Literal["application/vnd.in-toto+json"]
@@ -328,7 +328,7 @@ class Envelope(ApiModel):
 class EgressAttestationSpec(ApiModel):
     """The signed result of an audit made outside the cluster."""
 
-    envelope: Envelope
+    envelope: SignedEnvelope
     """The DSSE envelope as `hermetic audit --attestation` writes it."""
 
 

@@ -40,7 +40,7 @@ LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class YamlPosition:
     """Where something stands in a text; both count from 1."""
 
     line: int
@@ -54,14 +54,14 @@ class Place:
 class Fault:
     """Something that can be read and yet must not be used."""
 
-    place: Place
+    place: YamlPosition
     message: str
 
 
 class NotReadable(ValueError):
     """The text is no YAML (or JSON) from `place` on; None where it has no place, as with the whole text."""
 
-    def __init__(self, message: str, place: Place | None) -> None:
+    def __init__(self, message: str, place: YamlPosition | None) -> None:
         super().__init__(message)
         self.message = message
         self.place = place
@@ -73,10 +73,10 @@ class Document:
 
     number: int
     value: Any
-    places: Mapping[str, Place] = field(default_factory=dict)
+    places: Mapping[str, YamlPosition] = field(default_factory=dict)
     faults: tuple[Fault, ...] = ()
 
-    def place(self, path: str) -> Place | None:
+    def place(self, path: str) -> YamlPosition | None:
         """Where a field stands (`spec.engine.vllm.extraArgs[0]`), or the nearest object around it that is there."""
         while path and path not in self.places:
             path = path[: max(path.rfind("."), path.rfind("["), 0)]
@@ -112,7 +112,7 @@ def _json_document(text: str) -> Document | None:
         seen: dict[str, Any] = {}
         for key, value in pairs:
             if key in seen:
-                faults.append(Fault(Place(1, 1), f"key '{key}' stands here twice in one object"))
+                faults.append(Fault(YamlPosition(1, 1), f"key '{key}' stands here twice in one object"))
             seen[key] = value
         return seen
 
@@ -121,7 +121,7 @@ def _json_document(text: str) -> Document | None:
         json.dumps(value, ensure_ascii=False).encode()
     except (ValueError, RecursionError):  # UnicodeEncodeError, of half a surrogate pair, is a ValueError
         return None
-    return Document(1, value, {"": Place(1, 1)}, tuple(faults))
+    return Document(1, value, {"": YamlPosition(1, 1)}, tuple(faults))
 
 
 def _refuse_constant(name: str) -> NoReturn:
@@ -137,12 +137,12 @@ def _events(text: str) -> Iterator[yaml.Event]:
         raise NotReadable(what, _place(mark) if mark is not None else None) from error
     except yaml.reader.ReaderError as error:
         before = text[: error.position] if isinstance(error.position, int) else ""
-        place = Place(before.count("\n") + 1, len(before) - before.rfind("\n"))
+        place = YamlPosition(before.count("\n") + 1, len(before) - before.rfind("\n"))
         raise NotReadable(f"holds a character that YAML does not allow: {error.reason}", place) from error
 
 
-def _place(mark: Any) -> Place:
-    return Place(mark.line + 1, mark.column + 1)
+def _place(mark: Any) -> YamlPosition:
+    return YamlPosition(mark.line + 1, mark.column + 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +156,7 @@ class _Composer:
 
     def __init__(self, events: Iterator[yaml.Event]) -> None:
         self._events = events
-        self._places: dict[str, Place] = {}
+        self._places: dict[str, YamlPosition] = {}
         self._faults: list[Fault] = []
         self._anchors: dict[str, _Anchored] = {}
         self._size = 0

@@ -32,7 +32,7 @@ _INSTEAD = {
 
 
 @dataclass(frozen=True)
-class Problem:
+class FieldError:
     """One reason to refuse: `path` as in `spec.engine.vllm.extraArgs[0]`, `value` as JSON ("" where there is none).
 
     `near` is the field that was probably meant by one that does not exist, "" where none is like it.
@@ -47,15 +47,15 @@ class Problem:
         return ": ".join(part for part in (self.path, self.value, self.message) if part)
 
 
-def problems_of(refusal: ValidationError, model: type[BaseModel]) -> tuple[Problem, ...]:
+def problems_of(refusal: ValidationError, model: type[BaseModel]) -> tuple[FieldError, ...]:
     """Every problem that pydantic found in an object of this model, in the order of the fields."""
     return tuple(_problem(error, model) for error in refusal.errors(include_url=False))
 
 
-def _problem(error: ErrorDetails, model: type[BaseModel]) -> Problem:
+def _problem(error: ErrorDetails, model: type[BaseModel]) -> FieldError:
     field: str = error.get("ctx", {}).get("field", "")
     near = meant(model, error["loc"]) if error["type"] == "extra_forbidden" else ""
-    return Problem(
+    return FieldError(
         path=reduce(child_path, error["loc"], "") + field if error["loc"] else field.lstrip("."),
         value=_shown(_value(error, field)),
         message=_message(error) + (f"; did you mean `{near}`?" if near else ""),

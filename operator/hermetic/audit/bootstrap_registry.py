@@ -14,10 +14,10 @@ from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.kubernetes.images import MIRROR
 from hermetic.audit.estate.kubernetes.objects import EVERYWHERE
 from hermetic.audit.estate.kubernetes.pods import Pod
-from hermetic.audit.estate.observation import Look
+from hermetic.audit.estate.observation import Observation
 
 
-def only_caches_for_aks(estate: Estate, registry: Registry) -> tuple[Look, ...] | None:
+def only_caches_for_aks(estate: Estate, registry: Registry) -> tuple[Observation, ...] | None:
     """What shows that AKS keeps this registry and that no image of a workload is pulled from elsewhere in it; or None.
 
     Where the cluster was not asked for its pods, it is enough that AKS keeps the registry.

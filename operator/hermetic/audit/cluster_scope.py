@@ -25,7 +25,7 @@ from hermetic.audit.estate.azure.vnet import (
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.kubernetes.nodes import AksNodeClass
 from hermetic.audit.estate.kubernetes.objects import EVERYWHERE
-from hermetic.audit.estate.observation import Listing, Look, Missing, Seen, merged
+from hermetic.audit.estate.observation import Listing, Missing, Observation, Seen, merged
 from hermetic.audit.estate.questions import Problem, Trouble
 from hermetic.audit.estate.resource import Resource
 from hermetic.audit.evaluation import Judgement, cannot_say, unreadable, whatever_is_damaged
@@ -183,7 +183,7 @@ def _not_empty(scale_set: ScaleSet, rows: Listing[T], what: str) -> Listing[T]:
     return Listing(scale_set.id, rows.items, rows.evidence, problem)
 
 
-def subnets_of(estate: Estate) -> tuple[tuple[ScopedSubnet, ...], tuple[Look, ...]]:
+def subnets_of(estate: Estate) -> tuple[tuple[ScopedSubnet, ...], tuple[Observation, ...]]:
     """The subnets of the cluster in a fixed order, and the looks that decide whether there may be more."""
     return estate.once("subnets", lambda: _subnets(estate))
 
@@ -193,9 +193,9 @@ def subnets_by_id(estate: Estate) -> Mapping[str, ScopedSubnet]:
     return estate.once("subnets_by_id", lambda: {one.id.lower(): one for one in subnets_of(estate)[0]})
 
 
-def _subnets(estate: Estate) -> tuple[tuple[ScopedSubnet, ...], tuple[Look, ...]]:
+def _subnets(estate: Estate) -> tuple[tuple[ScopedSubnet, ...], tuple[Observation, ...]]:
     roles: dict[str, tuple[str, set[str]]] = {}
-    damaged: list[Look] = []
+    damaged: list[Observation] = []
     for role, subnet_id in _named_subnets(estate, damaged):
         roles.setdefault(subnet_id.lower(), (subnet_id, set()))[1].add(role)
     subnets = tuple(
@@ -216,7 +216,7 @@ def node_classes_of(estate: Estate) -> Listing[AksNodeClass]:
     return estate.every(AksNodeClass, EVERYWHERE)
 
 
-def _named_subnets(estate: Estate, damaged: list[Look]) -> Iterator[tuple[str, str]]:
+def _named_subnets(estate: Estate, damaged: list[Observation]) -> Iterator[tuple[str, str]]:
     cluster = cluster_of(estate).value
     for pool in pools_of(estate):
         if pool.vnet_subnet_id:
@@ -260,7 +260,7 @@ def each_subnet(estate: Estate, judge: Callable[[ScopedSubnet, Subnet], Iterable
         yield cannot_say(estate.cluster, "NoSubnetSeen", "no subnet of the cluster was seen", *looks)
 
 
-def whole_or_unknown(resource: str, what: str, *looks: Look) -> Iterator[Judgement]:
+def whole_or_unknown(resource: str, what: str, *looks: Observation) -> Iterator[Judgement]:
     """One Unknown where a list that a check goes by is not whole, nothing where it is."""
     broken = next((look for look in looks if look.problem is not None), None)
     if broken is not None:

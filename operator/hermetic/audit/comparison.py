@@ -37,7 +37,7 @@ class State:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class FindingChange:
     """One finding that is not what it was: `before` is None for a new one, `now` for one that is no longer there."""
 
     check: str
@@ -80,15 +80,15 @@ class Comparison:
     finished_at: str
     verdict: Verdict
     profile: str
-    changes: tuple[Change, ...]
+    changes: tuple[FindingChange, ...]
     not_compared: tuple[str, ...]
 
-    def of(self, kind: str) -> list[Change]:
+    def of(self, kind: str) -> list[FindingChange]:
         """The changes of one kind: added, removed or changed."""
         return [change for change in self.changes if change.kind == kind]
 
     @property
-    def that_matter(self) -> list[Change]:
+    def that_matter(self) -> list[FindingChange]:
         """Those that are, or were, anything but fine."""
         return [change for change in self.changes if change.matters]
 
@@ -181,7 +181,7 @@ def shown(comparison: Comparison) -> dict[str, Any]:
     }
 
 
-def _entry(change: Change, state: State | None) -> dict[str, Any]:
+def _entry(change: FindingChange, state: State | None) -> dict[str, Any]:
     return {"check": change.check, "resource": change.resource, **_state(state)}
 
 
@@ -189,12 +189,12 @@ def _state(state: State | None) -> dict[str, str]:
     return {} if state is None else {"verdict": state.verdict.value, "severity": state.severity.value}
 
 
-def _changes(before: Mapping[Key, tuple[str, State]], now: Mapping[Key, tuple[str, State]]) -> Iterator[Change]:
+def _changes(before: Mapping[Key, tuple[str, State]], now: Mapping[Key, tuple[str, State]]) -> Iterator[FindingChange]:
     for key in before.keys() | now.keys():
         old, new = before.get(key), now.get(key)
         if (old and old[1]) != (new and new[1]):
             resource = (new or old or ("",))[0]
-            yield Change(key[0], resource, old[1] if old else None, new[1] if new else None)
+            yield FindingChange(key[0], resource, old[1] if old else None, new[1] if new else None)
 
 
 def _worst(states: Iterable[tuple[str, str, State]]) -> dict[Key, tuple[str, State]]:

@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from hermetic.audit.cluster_scope import cluster_of, node_group_of
 from hermetic.audit.estate.arm_ids import group_of, is_arm_id, is_below, type_of
-from hermetic.audit.estate.azure.disks import Disk, Exportable, Snapshot
+from hermetic.audit.estate.azure.disks import Disk, DiskSnapshot, Exportable
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.kubernetes.objects import EVERYWHERE
 from hermetic.audit.estate.kubernetes.storage import PersistentVolume
@@ -28,7 +28,7 @@ def disks_of(estate: Estate) -> Listing[Disk]:
     return estate.once("disks", lambda: _disks(estate))
 
 
-def snapshots_of(estate: Estate) -> Listing[Snapshot]:
+def snapshots_of(estate: Estate) -> Listing[DiskSnapshot]:
     """Every snapshot in the node resource group, and those of disks in scope in the groups of volumes."""
     return estate.once("snapshots", lambda: _snapshots(estate))
 
@@ -45,13 +45,13 @@ def _disks(estate: Estate) -> Listing[Disk]:
     return Listing(estate.cluster, found, (*listed.evidence, *volumes.evidence), problem)
 
 
-def _snapshots(estate: Estate) -> Listing[Snapshot]:
+def _snapshots(estate: Estate) -> Listing[DiskSnapshot]:
     disks, group = {one.id.lower() for one in disks_of(estate)}, node_group_of(estate)
-    listed = _listed(estate, Snapshot, _disk_ids_of_volumes(estate))
+    listed = _listed(estate, DiskSnapshot, _disk_ids_of_volumes(estate))
     return listed.where(lambda one: is_below(one.id, group) or _source(one) in disks | {None})
 
 
-def _source(snapshot: Snapshot) -> str | None:
+def _source(snapshot: DiskSnapshot) -> str | None:
     """The id of the disk it was made of; None where that is not known."""
     try:
         made_of = snapshot.creation_data.source_resource_id if snapshot.creation_data is not None else None

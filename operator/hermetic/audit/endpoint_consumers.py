@@ -9,7 +9,7 @@ from hermetic.audit.cluster_scope import network_ids_of, subnets_of
 from hermetic.audit.estate.arm_ids import subscription_of
 from hermetic.audit.estate.azure.private_link import ConsumerConnection
 from hermetic.audit.estate.estate import Estate
-from hermetic.audit.estate.observation import Look, Missing
+from hermetic.audit.estate.observation import Missing, Observation
 from hermetic.audit.evaluation import unreadable
 from hermetic.audit.policy import Policy
 from hermetic.errors import FactDamaged
@@ -39,7 +39,7 @@ class Others:
         return bool(self.connected or self.waiting or self.odd or self.damage)
 
 
-def networks_unseen(estate: Estate) -> tuple[Look, ...]:
+def networks_unseen(estate: Estate) -> tuple[Observation, ...]:
     """Why the cluster may have more networks than were seen, and an endpoint be ours all the same."""
     return tuple(one for one in subnets_of(estate)[1] if one.problem is not None)
 

@@ -12,7 +12,7 @@ from functools import reduce
 
 from hermetic.api.field_managers import Place, written_by
 from hermetic.audit.estate.estate import Estate
-from hermetic.audit.estate.observation import Look, Missing
+from hermetic.audit.estate.observation import Missing, Observation
 from hermetic.audit.estate.questions import Problem, Source, Trouble
 from hermetic.audit.excerpts import evidence_of
 from hermetic.audit.excerpts import merged as merged_evidence
@@ -20,7 +20,7 @@ from hermetic.audit.findings import CheckPage, Finding, Parts, Severity, Verdict
 from hermetic.audit.hops import Path
 from hermetic.audit.policy import Policy
 from hermetic.audit.remedies.filling import Fill, merged
-from hermetic.audit.remedies.of_finding import Surroundings, remedy_told, surroundings_of
+from hermetic.audit.remedies.of_finding import RemedyContext, remedy_told, surroundings_of
 from hermetic.audit.remedies.steps import steps_of, text_of
 from hermetic.audit.writers import writer_of
 from hermetic.errors import FactDamaged
@@ -42,7 +42,7 @@ class Judgement:
     resource: str
     reason: str
     message: str
-    looks: tuple[Look, ...] = ()
+    looks: tuple[Observation, ...] = ()
     paths: tuple[Path, ...] = ()
     severity: Severity | None = None
     remedy: str = ""
@@ -56,7 +56,7 @@ def fails(  # noqa: PLR0913 - each is told by name
     resource: str,
     reason: str,
     message: str,
-    *looks: Look,
+    *looks: Observation,
     paths: Iterable[Path] = (),
     severity: Severity | None = None,
     remedy: str = "",
@@ -78,7 +78,7 @@ def passes(
     resource: str,
     reason: str,
     message: str,
-    *looks: Look,
+    *looks: Observation,
     severity: Severity | None = None,
     parts: Parts | None = None,
 ) -> Judgement:
@@ -93,7 +93,7 @@ def cannot_say(
     resource: str,
     reason: str,
     message: str,
-    *looks: Look,
+    *looks: Observation,
     severity: Severity | None = None,
     remedy: str = "",
     fill: Fill | None = None,
@@ -104,7 +104,7 @@ def cannot_say(
     )
 
 
-def does_not_apply(resource: str, reason: str, message: str, *looks: Look) -> Judgement:
+def does_not_apply(resource: str, reason: str, message: str, *looks: Observation) -> Judgement:
     """Not a question here; rests on the looks that show it."""
     return Judgement(Verdict.NOT_APPLICABLE, resource, reason, message, looks)
 
@@ -167,7 +167,7 @@ def _judgements(check: Check, estate: Estate, policy: Policy) -> Iterator[Judgem
         yield cannot_say(damage.resource or estate.cluster, "Unreadable", damage.message, unreadable(damage))
 
 
-def _settled(page: CheckPage, said: Judgement, around: Surroundings) -> Finding:
+def _settled(page: CheckPage, said: Judgement, around: RemedyContext) -> Finding:
     verdict, reason, message, remedy = said.verdict, said.reason, said.message, ""
     problem = next((look.problem for look in said.looks if look.problem is not None), None)
     evidence = evidence_of(said.looks, page.reads)

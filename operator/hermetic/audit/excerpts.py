@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from hermetic.api.text import one_line
-from hermetic.audit.estate.observation import Look, Seen
+from hermetic.audit.estate.observation import Observation, Seen
 from hermetic.audit.estate.resource import Part, Resource
 from hermetic.audit.findings import Evidence
 
@@ -23,7 +23,7 @@ _WORD = re.compile(r"[A-Za-z][A-Za-z0-9]*")
 _SECRET = re.compile(r"key|secret|token|password|credential|signature|connectionstring", re.IGNORECASE)
 
 
-def evidence_of(looks: Iterable[Look], reads: Iterable[str]) -> tuple[Evidence, ...]:
+def evidence_of(looks: Iterable[Observation], reads: Iterable[str]) -> tuple[Evidence, ...]:
     """The evidence of some looks, each exchange once, with the values of the fields that are read."""
     words = {word.lower(): word for text in reads for word in _WORD.findall(text)}
     found: dict[Evidence, Evidence] = {}
@@ -44,7 +44,7 @@ def merged(evidence: Iterable[Evidence]) -> tuple[Evidence, ...]:
     return tuple(found.values())
 
 
-def excerpt(look: Look, words: Mapping[str, str]) -> str:
+def excerpt(look: Observation, words: Mapping[str, str]) -> str:
     """ "defaultOutboundAccess: true" of a subnet; "" where no field of one resource is named, or it was not seen."""
     resource: Any = look.value if isinstance(look, Seen) else look
     if not isinstance(resource, Resource) or resource.SOURCE != "azure" or look.problem is not None:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from hermetic.audit.cluster_scope import groups_of, subnets_of
 from hermetic.audit.estate.arm_ids import group_of, is_below, name_of
 from hermetic.audit.estate.azure.gateways import (
-    Connection,
     GatewayConnection,
     GatewaySubnet,
     VirtualNetworkGateway,
+    VirtualNetworkGatewayConnection,
 )
 from hermetic.audit.estate.azure.vnet import Peering, VirtualNetwork
 from hermetic.audit.estate.estate import Estate
@@ -47,14 +47,16 @@ def _cut(estate: Estate, network: str, subnet_ids: list[str]) -> Problem | None:
     return Problem(Trouble.UNREADABLE, f"{network}: the answer leaves out its subnet {name_of(absent)}")
 
 
-def connections_of(estate: Estate, gateway: VirtualNetworkGateway) -> Listing[Seen[Connection]]:
+def connections_of(estate: Estate, gateway: VirtualNetworkGateway) -> Listing[Seen[VirtualNetworkGatewayConnection]]:
     """Its connections, each read by itself: lists leave the status out. Asked at the gateway and in every group."""
     own = estate.every(GatewayConnection, gateway.id)
     groups = {one.lower(): one for one in (*groups_of(estate), group_of(gateway.id))}
-    listed = merged(gateway.id, *(estate.every(Connection, group) for _, group in sorted(groups.items())))
+    listed = merged(
+        gateway.id, *(estate.every(VirtualNetworkGatewayConnection, group) for _, group in sorted(groups.items()))
+    )
     ours = listed.where(lambda one: gateway.id.lower() in one.gateway_ids)
     ids = {one.id.lower(): one.id for one in (*own, *ours) if one.id}
-    found = tuple(estate.one(Connection, one) for _, one in sorted(ids.items()))
+    found = tuple(estate.one(VirtualNetworkGatewayConnection, one) for _, one in sorted(ids.items()))
     return Listing(gateway.id, found, (*own.evidence, *listed.evidence), own.problem or listed.problem)
 
 

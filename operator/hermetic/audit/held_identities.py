@@ -22,7 +22,7 @@ from hermetic.audit.estate.azure.managed_identities import (
 )
 from hermetic.audit.estate.azure.vnet import ScaleSet
 from hermetic.audit.estate.estate import Estate
-from hermetic.audit.estate.observation import Look
+from hermetic.audit.estate.observation import Observation
 from hermetic.audit.evaluation import unreadable
 from hermetic.audit.policy import Policy
 from hermetic.audit.reachable_networks import throughout
@@ -40,7 +40,7 @@ class Identities:
     control_plane: Mapping[str, str]
     odd: tuple[str, ...]
     names_the_kubelet: bool
-    looks: tuple[Look, ...]
+    looks: tuple[Observation, ...]
 
 
 def identities_of(estate: Estate) -> Identities:
@@ -50,7 +50,7 @@ def identities_of(estate: Estate) -> Identities:
 
 def _identities(estate: Estate) -> Identities:
     cluster, sets = estate.one(ClusterIdentities, estate.cluster), scale_sets_of(estate)
-    looks: list[Look] = [cluster, sets]
+    looks: list[Observation] = [cluster, sets]
     named = list(cluster.value.named()) if cluster.value is not None else []
     of_nodes = [(place, found) for place, found in named if not _is_of_the_control_plane(place)]
     of_nodes += [pair for one in sets for pair in _attached(estate, f"scale set {one.name or one.id}", one, looks)]
@@ -82,7 +82,7 @@ def _is_of_the_control_plane(place: str) -> bool:
     return place.partition(".")[0].lower() == CONTROL_PLANE
 
 
-def standing_machines(estate: Estate, looks: list[Look]) -> Iterator[VirtualMachine]:
+def standing_machines(estate: Estate, looks: list[Observation]) -> Iterator[VirtualMachine]:
     """The nodes that are machines of their own: of a pool of virtual machines, or of a flexible scale set."""
     nics = instance_nics_of(estate)
     looks.append(nics)
@@ -103,7 +103,7 @@ def standing_machines(estate: Estate, looks: list[Look]) -> Iterator[VirtualMach
 
 
 def _attached(
-    estate: Estate, place: str, holder: ScaleSet | VirtualMachine, looks: list[Look]
+    estate: Estate, place: str, holder: ScaleSet | VirtualMachine, looks: list[Observation]
 ) -> Iterator[tuple[str, str | None]]:
     """Identities of every instance of a scale set. One whose object id is not written there is read by its ARM id."""
     try:
@@ -118,7 +118,7 @@ def _attached(
         yield place, None
 
 
-def _by_id(estate: Estate, arm_id: str, looks: list[Look]) -> str | None:
+def _by_id(estate: Estate, arm_id: str, looks: list[Observation]) -> str | None:
     seen = estate.one(UserAssignedIdentity, arm_id)
     looks.append(seen)
     return (seen.value.principal_id if seen.value is not None else None) or None
@@ -126,7 +126,7 @@ def _by_id(estate: Estate, arm_id: str, looks: list[Look]) -> str | None:
 
 def federated(
     estate: Estate, policy: Policy, principals: Iterable[str], control_plane: Mapping[str, str]
-) -> tuple[Mapping[str, str], tuple[Look, ...]]:
+) -> tuple[Mapping[str, str], tuple[Observation, ...]]:
     """Those of the principals that a pod gets by a token of its service account, and the looks that this rests on.
 
     Read are user-assigned identities in the subscriptions that are looked into. App registrations are in Entra ID,
@@ -137,7 +137,7 @@ def federated(
     if not wanted or issuer is None:
         return {}, looks if wanted else ()
     found: dict[str, str] = {}
-    listed: list[Look] = list(looks)
+    listed: list[Observation] = list(looks)
     for principal, arm_id in _arm_ids(estate, policy, wanted, control_plane, listed):
         credentials = estate.every(FederatedCredential, arm_id)
         listed.append(credentials)
@@ -146,7 +146,7 @@ def federated(
     return found, tuple(listed)
 
 
-def _issuer(estate: Estate) -> tuple[str | None, tuple[Look, ...]]:
+def _issuer(estate: Estate) -> tuple[str | None, tuple[Observation, ...]]:
     """The cluster's token issuer, in one spelling; None where no service outside can check its tokens."""
     seen = estate.one(IssuingCluster, estate.cluster)
     profile = (seen.value.oidc_issuer_profile if seen.value is not None else None) or OidcIssuer()
@@ -158,7 +158,7 @@ def _issuer(estate: Estate) -> tuple[str | None, tuple[Look, ...]]:
 
 
 def _arm_ids(
-    estate: Estate, policy: Policy, principals: set[str], control_plane: Mapping[str, str], looks: list[Look]
+    estate: Estate, policy: Policy, principals: set[str], control_plane: Mapping[str, str], looks: list[Observation]
 ) -> Iterator[tuple[str, str]]:
     """Principals that are user-assigned identities, each with its ARM id. A system-assigned one trusts no issuer."""
     for principal in sorted(principals & control_plane.keys()):
@@ -173,7 +173,7 @@ def _arm_ids(
         yield from ((one, by_principal[one]) for one in sorted(others & by_principal.keys()))
 
 
-def _principal(one: UserAssignedIdentity, looks: list[Look]) -> str:
+def _principal(one: UserAssignedIdentity, looks: list[Observation]) -> str:
     try:
         return (one.principal_id or "").lower()
     except FactDamaged as damage:

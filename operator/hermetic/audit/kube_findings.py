@@ -12,7 +12,7 @@ from typing import TypeVar
 
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.kubernetes.objects import EVERYWHERE, KubernetesObject
-from hermetic.audit.estate.observation import Listing, Look
+from hermetic.audit.estate.observation import Listing, Observation
 from hermetic.audit.estate.questions import Problem, Trouble
 from hermetic.audit.evaluation import Judgement, cannot_say, passes, unreadable
 from hermetic.errors import FactDamaged
@@ -44,7 +44,9 @@ def objections(listing: Iterable[K], judge: Objections[K]) -> Iterator[Judgement
             yield cannot_say(item.id, "Unreadable", damage.message, unreadable(damage))
 
 
-def settled(estate: Estate, said: Iterable[Judgement], reason: str, fine: str, *looks: Look) -> Iterator[Judgement]:
+def settled(
+    estate: Estate, said: Iterable[Judgement], reason: str, fine: str, *looks: Observation
+) -> Iterator[Judgement]:
     """What was said; where it is nothing, a Pass about the cluster that rests on all looks.
 
     `fine` is the sentence of that Pass.

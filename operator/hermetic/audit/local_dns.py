@@ -6,14 +6,14 @@ from hermetic.audit.cluster_scope import cluster_of, pools_of
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.kubernetes.nodes import Node
 from hermetic.audit.estate.kubernetes.objects import EVERYWHERE
-from hermetic.audit.estate.observation import Look
+from hermetic.audit.estate.observation import Observation
 from hermetic.audit.estate.probe.runs import ProbeRun
 from hermetic.errors import FactDamaged
 
 LABEL = "kubernetes.azure.com/localdns-state"
 
 
-def local_dns(estate: Estate, run: ProbeRun) -> Look | None:
+def local_dns(estate: Estate, run: ProbeRun) -> Observation | None:
     """What shows that it is on there: the node's label, or the pool's localDNSProfile. None where nothing does."""
     if "kube" in estate.sources:
         nodes = estate.every(Node, EVERYWHERE)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from hermetic.audit.estate.estate import Estate
-from hermetic.audit.estate.kubernetes.platform import KUBE_SYSTEM, SHOWN_BY, Trust
+from hermetic.audit.estate.kubernetes.platform import KUBE_SYSTEM, SHOWN_BY, PlatformTrust
 from hermetic.audit.estate.kubernetes.served import SERVED, ServedGroup
 from hermetic.audit.policy import Policy
 
 
-def trust_of(estate: Estate, policy: Policy) -> Trust:
+def trust_of(estate: Estate, policy: Policy) -> PlatformTrust:
     """A namespace that needs an API group counts only where the API server serves that group."""
     served = {group.id for group in estate.every(ServedGroup, SERVED.target)}
     shown = (namespace for namespace, group in SHOWN_BY.items() if group in served)
     approved = frozenset(one.lower() for one in policy.allowed_registries)
-    return Trust(approved, frozenset({KUBE_SYSTEM, *shown}))
+    return PlatformTrust(approved, frozenset({KUBE_SYSTEM, *shown}))

@@ -24,7 +24,7 @@ from hermetic.audit.estate.arm_ids import group_of, parent_of, type_of
 from hermetic.audit.estate.azure.network_members import InhabitedNetwork
 from hermetic.audit.estate.azure.vnet import VirtualNetwork
 from hermetic.audit.estate.estate import Estate
-from hermetic.audit.estate.observation import Listing, Look, Seen, merged
+from hermetic.audit.estate.observation import Listing, Observation, Seen, merged
 from hermetic.audit.estate.questions import Problem, Trouble
 from hermetic.audit.estate.resource import Resource
 from hermetic.audit.evaluation import Judgement, cannot_say, passes, whatever_is_damaged
@@ -68,7 +68,7 @@ def each_network(estate: Estate, judge: Callable[[Seen[VirtualNetwork]], Iterabl
 
 
 def each_or_none(
-    parent: str, listing: Listing[N], judge: Callable[[N], Iterable[Judgement]], none: str, *looks: Look
+    parent: str, listing: Listing[N], judge: Callable[[N], Iterable[Judgement]], none: str, *looks: Observation
 ) -> Iterator[Judgement]:
     """Judge every item. Without any, the parent passes in the words of `none`; a list with a gap is Unknown as well."""
     for item in listing:

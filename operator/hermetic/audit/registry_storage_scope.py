@@ -17,14 +17,14 @@ from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.kubernetes.objects import EVERYWHERE
 from hermetic.audit.estate.kubernetes.pods import Pod
 from hermetic.audit.estate.kubernetes.storage import PersistentVolume
-from hermetic.audit.estate.observation import Listing, Look, Seen
+from hermetic.audit.estate.observation import Listing, Observation, Seen
 from hermetic.audit.estate.questions import Problem, Trouble
 from hermetic.audit.estate.resource import Resource
 from hermetic.audit.evaluation import Judgement, cannot_say, does_not_apply, whatever_is_damaged
 from hermetic.audit.policy import Policy
 from hermetic.audit.private_links import targets_of
 from hermetic.audit.reachable_networks import throughout
-from hermetic.audit.volumes_in_azure import Storage, first_label, storage_in, storage_of
+from hermetic.audit.volumes_in_azure import VolumeStorage, first_label, storage_in, storage_of
 from hermetic.audit.workloads import pods_and_templates
 
 R = TypeVar("R", bound=Resource)
@@ -134,7 +134,7 @@ def _used_by_volumes(estate: Estate, policy: Policy, kind: type[Resource]) -> Li
     return Listing(estate.cluster, found, evidence, gap or (_lost(lost, accounts, shares) if lost else None))
 
 
-def _nameless(volumes: Iterable[Storage]) -> Problem | None:
+def _nameless(volumes: Iterable[VolumeStorage]) -> Problem | None:
     """Volumes that lead to an account of Azure, and do not say to which."""
     names = {one.name for one in volumes if one.is_in_azure and not one.accounts}
     if not names:
@@ -143,7 +143,7 @@ def _nameless(volumes: Iterable[Storage]) -> Problem | None:
     return Problem(Trouble.UNREADABLE, words)
 
 
-def _volumes(estate: Estate) -> Listing[Storage]:
+def _volumes(estate: Estate) -> Listing[VolumeStorage]:
     """Volumes of the cluster, and what pods name by themselves."""
     if "kube" not in estate.sources:
         return Listing(estate.cluster)
@@ -155,7 +155,7 @@ def _volumes(estate: Estate) -> Listing[Storage]:
     return Listing(estate.cluster, found, evidence, volumes.problem or pods.problem)
 
 
-def _lost(names: Iterable[str], *lists: Look) -> Problem:
+def _lost(names: Iterable[str], *lists: Observation) -> Problem:
     """Why names were not found: a list that was not whole, or nothing of ours bears them."""
     problem = next((look.problem for look in lists if look.problem is not None), None)
     words = f"{', '.join(sorted(names))}: in use, and in none of the subscriptions that are looked into"

@@ -37,7 +37,7 @@ class PlaceKind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class NetworkPlace:
     """One box. `id` is unique within a topology: an ARM id, or any text; `label` is what the box says.
 
     `count` is the number of places of one kind that the box represents.
@@ -50,7 +50,7 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
-class Link:
+class NetworkLink:
     """One arrow between two places, named by their ids. `open`: a packet can leave along it as things stand.
 
     How it is drawn: `state` says more than `open` where more is known (masked, accepted, not decided), `inbound` that
@@ -70,5 +70,5 @@ class Link:
 class Topology:
     """Places and the links between them; a link to a place that is not listed is not drawn."""
 
-    nodes: tuple[Place, ...] = ()
-    edges: tuple[Link, ...] = ()
+    nodes: tuple[NetworkPlace, ...] = ()
+    edges: tuple[NetworkLink, ...] = ()

@@ -10,7 +10,7 @@ from hermetic.audit.estate.kubernetes.calls import ConfigMap
 from hermetic.audit.estate.kubernetes.config_values import MORE, NIM
 from hermetic.audit.estate.kubernetes.environment import NOT_KEPT, EnvSource, EnvVar
 from hermetic.audit.estate.kubernetes.pods import Container, Pod
-from hermetic.audit.estate.observation import Listing, Look
+from hermetic.audit.estate.observation import Listing, Observation
 from hermetic.audit.kube_findings import everywhere
 from hermetic.errors import FactDamaged
 
@@ -37,7 +37,7 @@ class ConfigMaps:
         found |= {one.name: self._settled(pod.namespace, one) for one in container.env or ()}
         return tuple(found.values())
 
-    def unread(self, pod: Pod) -> tuple[Look, ...]:
+    def unread(self, pod: Pod) -> tuple[Observation, ...]:
         """The look that was not whole, where a container of the pod depends on it."""
         depends = any(True for one in pod.containers for _ in _names(one))
         return (self.listing,) if depends and self.listing.problem is not None else ()

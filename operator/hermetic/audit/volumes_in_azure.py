@@ -21,7 +21,7 @@ AZURE_BLOB_HOSTS = (
 
 
 @dataclass(frozen=True, slots=True)
-class Storage:
+class VolumeStorage:
     """What a volume says of where its data lies; `name` is what a person calls the volume, or the pod that names it."""
 
     name: str
@@ -48,11 +48,11 @@ class Storage:
         return (*filter(None, (found,)), *(first_label(host) for host in hosts if host and _is_azures(host)))
 
 
-def storage_of(volume: PersistentVolume) -> Storage:
+def storage_of(volume: PersistentVolume) -> VolumeStorage:
     """Of a volume of the cluster."""
     spec = volume.spec
     csi, nfs = spec.csi or CsiVolume(), spec.nfs
-    return Storage(
+    return VolumeStorage(
         f"PersistentVolume {volume.metadata.name}",
         csi.driver or "",
         csi.volume_handle or "",
@@ -62,12 +62,12 @@ def storage_of(volume: PersistentVolume) -> Storage:
     )
 
 
-def storage_in(pod: Pod) -> Iterator[Storage]:
+def storage_in(pod: Pod) -> Iterator[VolumeStorage]:
     """Of what a pod names by itself, without a volume of the cluster."""
     for one in pod.spec.volumes or ():
         csi, nfs = one.csi or InlineShare(), one.nfs
         if one.csi is not None or nfs is not None or one.azure_file is not None:
-            yield Storage(
+            yield VolumeStorage(
                 f"volume {one.name} of {pod.workload}",
                 csi.driver or "",
                 "",

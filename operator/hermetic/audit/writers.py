@@ -8,13 +8,13 @@ from hermetic.api.field_managers import Place
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.kubernetes.objects import EVERYWHERE
 from hermetic.audit.estate.kubernetes.templates import CONTROLLERS
-from hermetic.audit.estate.observation import Look
+from hermetic.audit.estate.observation import Observation
 from hermetic.audit.estate.resource import Resource
 
 _WORKLOADS = tuple(f"{kind.TYPE.rpartition('/')[0]}/{kind.KIND} " for kind in CONTROLLERS)
 
 
-def writer_of(estate: Estate, resource: str, looks: Iterable[Look], blames: Iterable[Place] = ()) -> str:
+def writer_of(estate: Estate, resource: str, looks: Iterable[Observation], blames: Iterable[Place] = ()) -> str:
     """The field manager that wrote what is blamed, or all of it, last, in one bounded line; "" where that is not known.
 
     `looks` are what the finding rests on. A finding about a workload rests on its pods, which a controller made: then

@@ -23,7 +23,7 @@ PAUSES = (0.5, 1.5, 3.0)
 
 
 @dataclass(frozen=True, slots=True)
-class Declared:
+class DeclaredIdentity:
     """What the EgressAudit named 'cluster' says; nothing where it is not there, or may not be read.
 
     `cluster` is the ARM id of this cluster, `probe` its spec.probe as it stands.
@@ -47,10 +47,10 @@ class Tie:
 
     ca_fingerprint: str | None = None
     kube_system_uid: str | None = None
-    declared: Declared = field(default_factory=Declared)
+    declared: DeclaredIdentity = field(default_factory=DeclaredIdentity)
 
 
-async def declared_in(api: KubeApi) -> Declared:
+async def declared_in(api: KubeApi) -> DeclaredIdentity:
     """What the cluster's EgressAudit declares. Raises what an API server says that cannot be asked at all."""
     for pause in PAUSES:
         try:
@@ -60,17 +60,17 @@ async def declared_in(api: KubeApi) -> Declared:
     return await _declared(api)
 
 
-async def _declared(api: KubeApi) -> Declared:
+async def _declared(api: KubeApi) -> DeclaredIdentity:
     try:
         audit = await named(api, EGRESS_AUDIT, THE_EGRESS_AUDIT)
     except NotFound:  # no CRD: Hermetic is not installed there
-        return Declared()
+        return DeclaredIdentity()
     except Forbidden as refused:
         if refused.status != NOT_ALLOWED:
             raise
-        return Declared()
+        return DeclaredIdentity()
     spec = _mapping((audit or {}).get("spec"))
-    return Declared(str(spec.get("cluster") or ""), _mapping(spec.get("probe")))
+    return DeclaredIdentity(str(spec.get("cluster") or ""), _mapping(spec.get("probe")))
 
 
 async def tie_to(kubeconfig: str | None, context: str | None) -> Tie:

@@ -15,8 +15,8 @@ from hermetic.api.field_types import DnsLabel, LabelValue
 from hermetic.api.modeldeployment import NAME_RULE, ModelDeployment, ModelDeploymentSpec
 from hermetic.api.reasons import Reason
 from hermetic.api.rules import ApiModel
-from hermetic.api.validation_errors import NO_SUCH_FIELD, REQUIRED, Problem, problems_of
-from hermetic.cli.manifests import Finding, Typed
+from hermetic.api.validation_errors import NO_SUCH_FIELD, REQUIRED, FieldError, problems_of
+from hermetic.cli.manifests import ManifestFinding, TypedManifest
 from hermetic.cli.repository import KINDS
 from hermetic.errors import OperatorRefuses
 from hermetic.kinds import EGRESS_AUDIT, GROUP, MODEL_DEPLOYMENT
@@ -33,7 +33,7 @@ from hermetic.plan.gates import (
     registry_is_allowed,
     share_is_allowed,
 )
-from hermetic.plan.snapshot import World
+from hermetic.plan.snapshot import ClusterSnapshot
 
 NO_UID = "00000000-0000-0000-0000-000000000000"
 
@@ -58,7 +58,7 @@ _FIELD_OF = {
 }
 
 
-class Metadata(ApiModel):
+class ManifestMetadata(ApiModel):
     """What is read of an object's metadata here; the API server knows the rest."""
 
     model_config = ConfigDict(extra="ignore")
@@ -73,7 +73,7 @@ class Metadata(ApiModel):
 class _WithMetadata(ApiModel):
     model_config = ConfigDict(extra="ignore")
 
-    metadata: Metadata
+    metadata: ManifestMetadata
 
 
 class _WithModelName(ApiModel):
@@ -85,33 +85,33 @@ class _WithModelName(ApiModel):
 
 
 @dataclass(frozen=True, slots=True)
-class Accepted:
+class AcceptedManifest:
     """A manifest that nothing stands against; `spec` is that of a ModelDeployment, None for the other kinds."""
 
-    typed: Typed
+    typed: TypedManifest
     kind: str
     owner: Owner
     spec: ModelDeploymentSpec | None
 
 
 def judge(
-    typed: Sequence[Typed],
+    typed: Sequence[TypedManifest],
     *,
     namespace: str,
     policy: Configuration | None = None,
     gates: tuple[Gate, ...] = GATES_OF_THE_SPEC,
-) -> tuple[list[Accepted], list[Finding]]:
+) -> tuple[list[AcceptedManifest], list[ManifestFinding]]:
     """Everything that is acceptable, and everything that stands against the rest.
 
     `namespace` is that of manifests which name none; `gates` are those of the spec that are asked; with a `policy` its
     allow lists are asked as well.
     """
     asked = (*gates, *(GATES_OF_THE_PLATFORM if policy is not None else ()))
-    accepted: list[Accepted] = []
-    findings: list[Finding] = []
+    accepted: list[AcceptedManifest] = []
+    findings: list[ManifestFinding] = []
     for one in typed:
         verdict = _judged(one, namespace, policy or Configuration(), asked)
-        if isinstance(verdict, Accepted):
+        if isinstance(verdict, AcceptedManifest):
             findings.extend(_repeats(verdict, accepted))
             accepted.append(verdict)
         else:
@@ -119,33 +119,35 @@ def judge(
     return accepted, findings
 
 
-def _judged(typed: Typed, namespace: str, policy: Configuration, gates: tuple[Gate, ...]) -> Accepted | list[Finding]:
+def _judged(
+    typed: TypedManifest, namespace: str, policy: Configuration, gates: tuple[Gate, ...]
+) -> AcceptedManifest | list[ManifestFinding]:
     kind = _kind(typed)
-    if isinstance(kind, Problem):
+    if isinstance(kind, FieldError):
         return [_found(typed, kind)]
     if problems := _problems(kind, typed.value):
         return [_found(typed, problem) for problem in problems]
-    metadata = Metadata.model_validate(typed.value["metadata"])
+    metadata = ManifestMetadata.model_validate(typed.value["metadata"])
     owner = Owner(metadata.namespace or namespace, metadata.name, metadata.uid or NO_UID)
     if kind != MODEL_DEPLOYMENT.kind:
-        return Accepted(typed, kind, owner, None)
+        return AcceptedManifest(typed, kind, owner, None)
     spec = ModelDeployment.model_validate(typed.value).spec
-    world = World(owner=owner, generation=0, policy=policy)
-    return list(_blocks(typed, spec, world, gates)) or Accepted(typed, kind, owner, spec)
+    world = ClusterSnapshot(owner=owner, generation=0, policy=policy)
+    return list(_blocks(typed, spec, world, gates)) or AcceptedManifest(typed, kind, owner, spec)
 
 
-def _kind(typed: Typed) -> str | Problem:
+def _kind(typed: TypedManifest) -> str | FieldError:
     if not isinstance(typed.value, dict):
-        return Problem("", "", "must be an object with `apiVersion`, `kind`, `metadata` and `spec`")
+        return FieldError("", "", "must be an object with `apiVersion`, `kind`, `metadata` and `spec`")
     kind, version = typed.value.get("kind"), typed.value.get("apiVersion")
     if kind in KINDS:
         return str(kind)
     near = difflib.get_close_matches(str(kind), KINDS, n=1)
     meant = f"; did you mean '{near[0]}'?" if near and GROUP in str(version) else ""
-    return Problem("kind", str(kind), f"must be one of {', '.join(KINDS)}{meant}")
+    return FieldError("kind", str(kind), f"must be one of {', '.join(KINDS)}{meant}")
 
 
-def _problems(kind: str, value: dict[str, Any]) -> list[Problem]:
+def _problems(kind: str, value: dict[str, Any]) -> list[FieldError]:
     """What the schema and its rules have against it, and what the API server would have against its metadata.
 
     The name is judged by itself as well: rules about an object as a whole are asked only when its fields are fine.
@@ -157,7 +159,7 @@ def _problems(kind: str, value: dict[str, Any]) -> list[Problem]:
     return list({(problem.path, problem.message): problem for problem in found}.values())
 
 
-def _refusals(model: type[ApiModel], value: Any) -> tuple[Problem, ...]:
+def _refusals(model: type[ApiModel], value: Any) -> tuple[FieldError, ...]:
     try:
         model.model_validate(value)
     except ValidationError as refusal:
@@ -174,7 +176,9 @@ def _model(kind: str) -> type[ApiModel]:
     return EgressAudit if kind == EGRESS_AUDIT.kind else EgressAttestation
 
 
-def _blocks(typed: Typed, spec: ModelDeploymentSpec, world: World, gates: tuple[Gate, ...]) -> Iterator[Finding]:
+def _blocks(
+    typed: TypedManifest, spec: ModelDeploymentSpec, world: ClusterSnapshot, gates: tuple[Gate, ...]
+) -> Iterator[ManifestFinding]:
     for gate in gates:
         verdict = gate(spec, world)
         if isinstance(verdict, Blocks):
@@ -184,7 +188,7 @@ def _blocks(typed: Typed, spec: ModelDeploymentSpec, world: World, gates: tuple[
             )
 
 
-def _repeats(one: Accepted, accepted: Sequence[Accepted]) -> Iterator[Finding]:
+def _repeats(one: AcceptedManifest, accepted: Sequence[AcceptedManifest]) -> Iterator[ManifestFinding]:
     """kubectl would let the last of two manifests for one object win, without a word.
 
     Folders of one repository may each describe it, for a cluster each.
@@ -195,11 +199,11 @@ def _repeats(one: Accepted, accepted: Sequence[Accepted]) -> Iterator[Finding]:
             yield one.typed.finding(first, path="metadata.name", value=one.owner.name)
 
 
-def _found(typed: Typed, problem: Problem) -> Finding:
+def _found(typed: TypedManifest, problem: FieldError) -> ManifestFinding:
     return typed.finding(problem.message, path=problem.path, value=problem.value, fix=_fix(problem))
 
 
-def _fix(problem: Problem) -> str:
+def _fix(problem: FieldError) -> str:
     """What to do about this one field; "" where the message about the whole object says it."""
     parent, _, name = problem.path.rpartition(".")
     if problem.near:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from hermetic.api.kubernetes_yaml import Document, NotReadable, Place, read_documents
+from hermetic.api.kubernetes_yaml import Document, NotReadable, YamlPosition, read_documents
 from hermetic.cli.exit_codes import Several
 from hermetic.cli.output import note
 from hermetic.cli.repository import SUFFIXES, Skipped, is_ours, walked
@@ -20,7 +20,7 @@ LISTS = frozenset({"List", "ModelDeploymentList", "EgressAuditList"})
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class ManifestFinding:
     """One thing that stands against what was typed.
 
     `field` and `value` are "" where the whole is at fault; `reason` is what the operator's status would say, "" where
@@ -29,7 +29,7 @@ class Finding:
 
     source: str
     message: str
-    place: Place | None = None
+    place: YamlPosition | None = None
     document: int = 0
     field: str = ""
     value: str = ""
@@ -46,7 +46,7 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True)
-class Typed:
+class TypedManifest:
     """One object, and where it is: `within` is its path in the document, "" or an item of a List.
 
     `folder` is that of the file where a folder was named, "" where the file itself was.
@@ -63,9 +63,11 @@ class Typed:
         place = self.document.place(self.within)
         return self.source if place is None else f"{self.source}:{place}"
 
-    def finding(self, message: str, *, path: str = "", value: str = "", reason: str = "", fix: str = "") -> Finding:
+    def finding(
+        self, message: str, *, path: str = "", value: str = "", reason: str = "", fix: str = ""
+    ) -> ManifestFinding:
         """Something that stands against this object, at the place of the field."""
-        return Finding(
+        return ManifestFinding(
             self.source,
             message,
             self.document.place(_joined(self.within, path)),
@@ -78,22 +80,22 @@ class Typed:
 
 
 @dataclass(slots=True)
-class Reading:
+class ManifestsRead:
     """What could be read of which sources, and everything that stands against it."""
 
     sources: list[str] = field(default_factory=list)
-    typed: list[Typed] = field(default_factory=list)
-    findings: list[Finding] = field(default_factory=list)
+    typed: list[TypedManifest] = field(default_factory=list)
+    findings: list[ManifestFinding] = field(default_factory=list)
     skipped: list[Skipped] = field(default_factory=list)
     foreign: int = 0
     """Documents of other kinds in folders."""
 
-    def in_reading_order(self) -> list[Finding]:
+    def in_reading_order(self) -> list[ManifestFinding]:
         """Every finding, by file as they were named, then from top to bottom."""
         rank = {source: number for number, source in enumerate(self.sources)}
 
-        def order(finding: Finding) -> tuple[int, int, int]:
-            place = finding.place or Place(0, 0)
+        def order(finding: ManifestFinding) -> tuple[int, int, int]:
+            place = finding.place or YamlPosition(0, 0)
             return (rank[finding.source], place.line, place.column)
 
         return sorted(self.findings, key=order)
@@ -104,7 +106,7 @@ class Reading:
             raise Several([finding.as_error() for finding in self.in_reading_order()])
 
 
-def tell_skipped(reading: Reading) -> None:
+def tell_skipped(reading: ManifestsRead) -> None:
     """On standard error: what of folders was left out, each with its reason, and how much is of other kinds."""
     for one in reading.skipped:
         note(f"{one.source}: skipped: {one.why}")
@@ -112,13 +114,13 @@ def tell_skipped(reading: Reading) -> None:
         note(f"{reading.foreign} document{'' if reading.foreign == 1 else 's'} of other kinds skipped")
 
 
-def read_manifests(names: Sequence[str]) -> Reading:
+def read_manifests(names: Sequence[str]) -> ManifestsRead:
     """Everything in these files and folders, and in '-'; a file that cannot be read does not hide the others.
 
     Of a folder and of standard input, only what is of Hermetic's kinds; of a file that was named, every document has
     to be.
     """
-    reading = Reading()
+    reading = ManifestsRead()
     for name in dict.fromkeys(names):
         if name != STANDARD_INPUT and Path(name).is_dir():
             _read_folder(reading, name)
@@ -127,11 +129,11 @@ def read_manifests(names: Sequence[str]) -> Reading:
     return reading
 
 
-def _read_file(reading: Reading, name: str) -> None:
+def _read_file(reading: ManifestsRead, name: str) -> None:
     shown = "standard input" if name == STANDARD_INPUT else name
     reading.sources.append(shown)
     text = _text(name, shown)
-    if isinstance(text, Finding):
+    if isinstance(text, ManifestFinding):
         reading.findings.append(text)
         return
     before = len(reading.typed), len(reading.findings)
@@ -140,10 +142,10 @@ def _read_file(reading: Reading, name: str) -> None:
         _leave_out_foreign(reading, before[0])
     if before == (len(reading.typed), len(reading.findings)):
         fix = "name a file that holds a ModelDeployment"
-        reading.findings.append(Finding(shown, "holds no manifest", fix=fix, kind=ManifestUnreadable))
+        reading.findings.append(ManifestFinding(shown, "holds no manifest", fix=fix, kind=ManifestUnreadable))
 
 
-def _leave_out_foreign(reading: Reading, before: int) -> None:
+def _leave_out_foreign(reading: ManifestsRead, before: int) -> None:
     """Other kinds, which `helm template` and `kubectl kustomize` print too. Where none is ours, all are wrong."""
     read = reading.typed[before:]
     ours = [one for one in read if is_ours(one.value)]
@@ -152,7 +154,7 @@ def _leave_out_foreign(reading: Reading, before: int) -> None:
         reading.foreign += len(read) - len(ours)
 
 
-def _read_folder(reading: Reading, name: str) -> None:
+def _read_folder(reading: ManifestsRead, name: str) -> None:
     """What of a repository is Hermetic's; the rest is counted, and what might have been is named with its reason."""
     before = len(reading.typed), len(reading.findings)
     walk = walked(Path(name))
@@ -167,25 +169,27 @@ def _read_folder(reading: Reading, name: str) -> None:
         reading.sources.append(name)
         endings = ", ".join(sorted(SUFFIXES))
         what = f"holds no manifest of Hermetic's in files that end in {endings}"
-        reading.findings.append(Finding(name, what, fix="name a folder or a file with one", kind=InputError))
+        reading.findings.append(ManifestFinding(name, what, fix="name a folder or a file with one", kind=InputError))
 
 
-def _text(source: str, shown: str) -> str | Finding:
+def _text(source: str, shown: str) -> str | ManifestFinding:
     try:
         content = _content(source)
     except (OSError, ValueError) as error:  # ValueError: a NUL in the name
-        return Finding(
+        return ManifestFinding(
             shown, str(getattr(error, "strerror", "") or error), fix="name a file that can be read", kind=Unreachable
         )
     if len(content) > LARGEST:
         what, fix = f"is larger than {LARGEST // 2**20} MiB", "split it into several files"
-        return Finding(shown, what, fix=fix, kind=ManifestUnreadable)
+        return ManifestFinding(shown, what, fix=fix, kind=ManifestUnreadable)
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line, column = content.count(b"\n", 0, error.start) + 1, error.start - content.rfind(b"\n", 0, error.start)
         what = f"is not UTF-8: byte 0x{content[error.start]:02x}"
-        return Finding(shown, what, Place(line, column), fix="save the file as UTF-8", kind=ManifestUnreadable)
+        return ManifestFinding(
+            shown, what, YamlPosition(line, column), fix="save the file as UTF-8", kind=ManifestUnreadable
+        )
 
 
 def _content(source: str) -> bytes:
@@ -195,27 +199,27 @@ def _content(source: str) -> bytes:
         return file.read(LARGEST + 1)
 
 
-def _read_into(reading: Reading, source: str, text: str, folder: str) -> None:
+def _read_into(reading: ManifestsRead, source: str, text: str, folder: str) -> None:
     """The objects of a text; of one in a folder (not ""), those of Hermetic's kinds."""
     try:
         for document in read_documents(text):
-            objects = list(_objects(Typed(source, document, document.value, folder=folder)))
+            objects = list(_objects(TypedManifest(source, document, document.value, folder=folder)))
             ours = [one for one in objects if not folder or is_ours(one.value)]
             reading.foreign += len(objects) - len(ours)
             if not ours:
                 continue
             for fault in document.faults:
-                found = Finding(source, fault.message, fault.place, document.number, kind=ManifestUnreadable)
+                found = ManifestFinding(source, fault.message, fault.place, document.number, kind=ManifestUnreadable)
                 reading.findings.append(found)
             if not document.faults:
                 reading.typed.extend(ours)
     except NotReadable as unreadable:
         fix = "correct the file there; nothing after it was looked at"
         what = f"is not YAML: {unreadable.message}"
-        reading.findings.append(Finding(source, what, unreadable.place, fix=fix, kind=ManifestUnreadable))
+        reading.findings.append(ManifestFinding(source, what, unreadable.place, fix=fix, kind=ManifestUnreadable))
 
 
-def _objects(typed: Typed) -> Iterator[Typed]:
+def _objects(typed: TypedManifest) -> Iterator[TypedManifest]:
     """The object itself, or the items of a List, as `kubectl get -o yaml` prints several objects."""
     value = typed.value
     items = value.get("items") if isinstance(value, dict) and value.get("kind") in LISTS else None

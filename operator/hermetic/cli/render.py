@@ -8,8 +8,8 @@ from typing import Any
 import click
 
 from hermetic.api.kubernetes_yaml import dump
-from hermetic.cli.manifest_validation import NO_UID, Accepted, judge
-from hermetic.cli.manifests import Finding, Typed, read_manifests, tell_skipped
+from hermetic.cli.manifest_validation import NO_UID, AcceptedManifest, judge
+from hermetic.cli.manifests import ManifestFinding, TypedManifest, read_manifests, tell_skipped
 from hermetic.cli.options import common_options
 from hermetic.cli.output import note, write, write_json
 from hermetic.errors import InputError
@@ -52,7 +52,7 @@ def command(files: tuple[str, ...], namespace: str, volumes: bool, output: str) 
         write(_as_documents(printed))
 
 
-def _deployments(files: Iterable[str], namespace: str) -> list[Accepted]:
+def _deployments(files: Iterable[str], namespace: str) -> list[AcceptedManifest]:
     reading = read_manifests(tuple(files))
     accepted, findings = judge([_without_status(one) for one in reading.typed], namespace=namespace)
     tell_skipped(reading)
@@ -64,15 +64,15 @@ def _deployments(files: Iterable[str], namespace: str) -> list[Accepted]:
     return [one for one in accepted if one.spec is not None]
 
 
-def _without_status(typed: Typed) -> Typed:
+def _without_status(typed: TypedManifest) -> TypedManifest:
     """The status of a live object is no input, and may be of another release."""
     if not isinstance(typed.value, dict) or "status" not in typed.value:
         return typed
     value = {key: item for key, item in typed.value.items() if key != "status"}
-    return Typed(typed.source, typed.document, value, typed.within)
+    return TypedManifest(typed.source, typed.document, value, typed.within)
 
 
-def _nameless(one: Accepted) -> Finding:
+def _nameless(one: AcceptedManifest) -> ManifestFinding:
     return one.typed.finding(
         "is required: everything is named after it",
         path="metadata.name",
@@ -80,12 +80,12 @@ def _nameless(one: Accepted) -> Finding:
     )
 
 
-def _objects(one: Accepted) -> tuple[Manifest, ...]:
+def _objects(one: AcceptedManifest) -> tuple[Manifest, ...]:
     assert one.spec is not None  # noqa: S101 - only ModelDeployments come here
     return render(one.owner, one.spec)
 
 
-def _volumes(one: Accepted) -> Iterator[Manifest]:
+def _volumes(one: AcceptedManifest) -> Iterator[Manifest]:
     assert one.spec is not None  # noqa: S101 - only ModelDeployments come here
     share = share_of(one.spec.weights)
     if share is None:
@@ -98,7 +98,7 @@ def _volumes(one: Accepted) -> Iterator[Manifest]:
     yield claim
 
 
-def _tell_missing_uids(deployments: list[Accepted]) -> None:
+def _tell_missing_uids(deployments: list[AcceptedManifest]) -> None:
     without = [one.owner.name for one in deployments if one.owner.uid == NO_UID]
     if without:
         note(

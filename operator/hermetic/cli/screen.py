@@ -12,8 +12,8 @@ import click
 from hermetic.api.text import printable
 from hermetic.cli.options import color_is_unwanted
 from hermetic.cli.output import say, shown
-from hermetic.cli.status.report import Report
-from hermetic.cli.status.text import COLUMNS, Line, blocked, cluster_lines, headline, lines, table
+from hermetic.cli.status.report import DeploymentReport
+from hermetic.cli.status.text import COLUMNS, StatusLine, blocked, cluster_lines, headline, lines, table
 from hermetic.cli.wrapping import columns, fitted, in_rows, wrapped
 
 # From here on the text of a line is beside its label; on a narrower terminal it is below.
@@ -32,7 +32,7 @@ _STYLES: Mapping[str, Mapping[str, Any]] = {
 _TONE_OF_TRUTH = {"True": "good", "False": "bad"}
 
 
-def show_one(report: Report, now: datetime) -> None:
+def show_one(report: DeploymentReport, now: datetime) -> None:
     """One deployment in full."""
     for row in wrapped(printable(headline(report)), columns(), hanging="  "):
         _put((row, STRONG))
@@ -43,7 +43,7 @@ def show_one(report: Report, now: datetime) -> None:
             _show(line)
 
 
-def _show(line: Line) -> None:
+def _show(line: StatusLine) -> None:
     """Label, word and text; a command never comes here, for it stays one line, however long."""
     width = columns()
     is_roomy = not width or width >= ROOMY
@@ -62,7 +62,7 @@ def _show(line: Line) -> None:
             say(row)
 
 
-def show_many(reports: Sequence[Report], now: datetime) -> None:
+def show_many(reports: Sequence[DeploymentReport], now: datetime) -> None:
     """A table, below it what blocks each, and last the state of the proof of the cluster."""
     rows = [tuple(printable(cell or "-") for cell in row) for row in table(reports)]
     widths = [max(map(len, column)) for column in zip(COLUMNS, *rows, strict=True)]
@@ -79,7 +79,7 @@ def show_many(reports: Sequence[Report], now: datetime) -> None:
             say(part)
 
 
-def _below(reports: Sequence[Report], now: datetime) -> Iterator[str]:
+def _below(reports: Sequence[DeploymentReport], now: datetime) -> Iterator[str]:
     yield from blocked(reports)
     if reports and (proof := reports[0].proof) is not None:
         yield from cluster_lines(proof, now)

@@ -7,8 +7,8 @@ from typing import Any
 
 import click
 
-from hermetic.cli.manifest_validation import Accepted, judge
-from hermetic.cli.manifests import Finding, Reading, read_manifests, tell_skipped
+from hermetic.cli.manifest_validation import AcceptedManifest, judge
+from hermetic.cli.manifests import ManifestFinding, ManifestsRead, read_manifests, tell_skipped
 from hermetic.cli.options import common_options
 from hermetic.cli.output import say, write_json
 from hermetic.errors import InputError
@@ -60,11 +60,11 @@ def _policy(config: Path | None) -> Any:
     return load_configuration(config)
 
 
-def _name(one: Accepted) -> str:
+def _name(one: AcceptedManifest) -> str:
     return f"{one.owner.namespace}/{one.owner.name}" if one.spec is not None else one.owner.name
 
 
-def _report(accepted: list[Accepted], reading: Reading) -> dict[str, Any]:
+def _report(accepted: list[AcceptedManifest], reading: ManifestsRead) -> dict[str, Any]:
     findings = reading.in_reading_order()
     return {
         "schema": SCHEMA,
@@ -79,7 +79,7 @@ def _report(accepted: list[Accepted], reading: Reading) -> dict[str, Any]:
     }
 
 
-def _problem(finding: Finding) -> dict[str, Any]:
+def _problem(finding: ManifestFinding) -> dict[str, Any]:
     error, place = finding.as_error(), finding.place
     return {
         "code": error.code,

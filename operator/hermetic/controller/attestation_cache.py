@@ -10,7 +10,7 @@ import asyncio
 from dataclasses import replace
 from datetime import datetime
 
-from hermetic.audit.attestation.choosing import Authenticated, Choice, authenticated, choose_among
+from hermetic.audit.attestation.choosing import Authenticated, ChosenAttestation, authenticated, choose_among
 from hermetic.audit.attestation.verification import Attestation, Expected
 from hermetic.controller.audit_faults import AuditFaults
 from hermetic.errors import AttestationRefused
@@ -32,7 +32,7 @@ class Attestations:
         self._known: dict[Edition, Authenticated] = {}
         self._whole: dict[Edition, Authenticated] = {}
 
-    async def choose(self, trusted: TrustedKeys, expected: Expected, now: datetime) -> Choice:
+    async def choose(self, trusted: TrustedKeys, expected: Expected, now: datetime) -> ChosenAttestation:
         """The newest that counts here and now."""
         if trusted != self._trusted:
             self._trusted, self._known, self._whole = trusted, {}, {}
@@ -44,7 +44,7 @@ class Attestations:
         choice = choose_among({name: one for (name, _), one in self._known.items()}, expected, now)
         return choice if choice.accepted is None else replace(choice, accepted=self._in_full(choice))
 
-    def _in_full(self, choice: Choice) -> Attestation:
+    def _in_full(self, choice: ChosenAttestation) -> Attestation:
         edition = next(each for each in self._known if each[0] == choice.name)
         if edition not in self._whole:
             self._whole = {edition: self._read(edition)}

@@ -10,7 +10,7 @@ from hermetic.audit.estate.kubernetes.platform import KUBE_SYSTEM
 from hermetic.audit.policy import Policy
 from hermetic.controller.audit_faults import AuditFaults
 from hermetic.controller.auditor import Auditor, ClusterIdentity
-from hermetic.controller.cluster_cache import Sight
+from hermetic.controller.cluster_cache import ClusterCache
 from hermetic.controller.context import Shared
 from hermetic.controller.evaluation_client import JudgedApart
 from hermetic.controller.manager import JUDGE, JUDGE_SECONDS
@@ -24,10 +24,10 @@ from hermetic.kube.lookup import named
 from hermetic.kube.owners import Key
 
 
-def assemble_audit(shared: Shared, faults: AuditFaults) -> tuple[Auditor, Sight]:
+def assemble_audit(shared: Shared, faults: AuditFaults) -> tuple[Auditor, ClusterCache]:
     """Who judges, and what keeps the cluster in sight for it."""
     queue, configuration = shared.queue, shared.configuration
-    sight = Sight(
+    sight = ClusterCache(
         shared.api,
         shared.clock,
         on_change=lambda: queue.add_after(JUDGE, JUDGE_SECONDS, routine=True),

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import structlog
 
-from hermetic.api.condition_updates import Said
+from hermetic.api.condition_updates import ConditionUpdate
 from hermetic.audit.verdict.fault_status import faulty
 from hermetic.ports import Clock
 
@@ -48,7 +48,7 @@ class AuditFaults:
         self._breaks += 1
         return seconds
 
-    def said(self) -> Said | None:
+    def said(self) -> ConditionUpdate | None:
         """The condition; None where nothing has failed lately."""
         current = self._current()
         if not current:

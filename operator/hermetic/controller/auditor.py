@@ -18,7 +18,7 @@ from hermetic.api.condition_updates import dated
 from hermetic.api.conditions import ConditionType
 from hermetic.api.egressaudit import EgressAuditSpec
 from hermetic.api.validation_errors import first_problem
-from hermetic.audit.attestation.choosing import Choice
+from hermetic.audit.attestation.choosing import ChosenAttestation
 from hermetic.audit.attestation.verification import Expected, Newest
 from hermetic.audit.findings import Finding, Verdict, overall
 from hermetic.audit.policy import Policy, Profile
@@ -27,7 +27,7 @@ from hermetic.audit.verdict.overall import Standing, judge_standing
 from hermetic.audit.verdict.status import LONGEST_MESSAGE, next_look, status_of, status_unfounded, status_unreadable
 from hermetic.controller.attestation_cache import Attestations
 from hermetic.controller.audit_faults import AuditFaults
-from hermetic.controller.cluster_cache import Sight
+from hermetic.controller.cluster_cache import ClusterCache
 from hermetic.controller.condition_events import announcements
 from hermetic.controller.evaluation_client import JudgingFailed
 from hermetic.controller.evaluation_input import Case
@@ -94,7 +94,7 @@ class Auditor:
         *,
         api: KubeApi,
         store: Store,
-        sight: Sight,
+        sight: ClusterCache,
         prober: Prober,
         judge: Judge,
         faults: AuditFaults,
@@ -224,7 +224,9 @@ class Auditor:
             newest=newest,
         )
 
-    async def _probe(self, spec: EgressAuditSpec, choice: Choice) -> tuple[float | None, HermeticError | None]:
+    async def _probe(
+        self, spec: EgressAuditSpec, choice: ChosenAttestation
+    ) -> tuple[float | None, HermeticError | None]:
         """After how many seconds there is more to do, and what went wrong: the other looks do not wait for it."""
         if spec.probe is None:
             self._prober.forget()
@@ -245,7 +247,7 @@ class Auditor:
         newest = (self._store.object(EGRESS_AUDIT, THE_EGRESS_AUDIT) or {}).get("metadata") or {}
         return all(newest.get(key) == live["metadata"].get(key) for key in ("uid", "generation"))
 
-    async def _looks(self, spec: EgressAuditSpec, choice: Choice, trouble: HermeticError | None) -> Looks:
+    async def _looks(self, spec: EgressAuditSpec, choice: ChosenAttestation, trouble: HermeticError | None) -> Looks:
         newest, seen_at = self._prober.newest, self._sight.seen_at
         return Looks(
             choice=choice,

@@ -12,20 +12,20 @@ from hermetic.audit.estate.kubernetes.nodes import Node
 from hermetic.audit.estate.kubernetes.objects import EVERYWHERE
 from hermetic.audit.estate.kubernetes.services import Service
 from hermetic.collect.kube.cache import ClusterObservations
-from hermetic.collect.kube.cache_snapshot import Observed, ObservedList
+from hermetic.collect.kube.cache_snapshot import CacheSnapshot, ObservedList
 from hermetic.collect.kube.cache_watches import CacheWatches
-from hermetic.collect.kube.list_requests import Look
+from hermetic.collect.kube.list_requests import ListRequest
 from hermetic.collect.probe.placement import place_of
 from hermetic.controller.audit_faults import AuditFaults
 from hermetic.kube.cooperative import cooperatively
 from hermetic.ports import Clock, ClusterReader
 
-NODES, SERVICES = Look(Node, EVERYWHERE), Look(Service, EVERYWHERE)
+NODES, SERVICES = ListRequest(Node, EVERYWHERE), ListRequest(Service, EVERYWHERE)
 READ_AT_ONCE = 100
 AGAIN_SECONDS = 10.0
 
 
-class Sight:
+class ClusterCache:
     """Everything that the checks read, kept in sight; without an EgressAudit it costs nothing."""
 
     def __init__(self, api: ClusterReader, clock: Clock, *, on_change: Callable[[], None], faults: AuditFaults) -> None:
@@ -62,7 +62,7 @@ class Sight:
         """Grows whenever something changed that a check reads."""
         return self._observations.revision
 
-    def observed(self) -> Observed:
+    def observed(self) -> CacheSnapshot:
         """Everything as it is now."""
         return self._observations.observed()
 

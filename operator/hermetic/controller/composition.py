@@ -20,14 +20,14 @@ from hermetic.controller.audit_faults import AuditFaults
 from hermetic.controller.clock import SystemClock
 from hermetic.controller.context import Shared
 from hermetic.controller.http import serve_health
-from hermetic.controller.kopf_runtime import Audience, watch
-from hermetic.controller.lazy_auditor import Judging
+from hermetic.controller.kopf_runtime import EventHandlers, watch
+from hermetic.controller.lazy_auditor import LazyAuditor
 from hermetic.controller.leader_guard import fence
-from hermetic.controller.manager import JUDGE, JUDGE_SECONDS, Operator
+from hermetic.controller.manager import JUDGE, JUDGE_SECONDS, Manager
 from hermetic.controller.pod_gate import PodGate
 from hermetic.controller.reconciler import Reconciler
 from hermetic.controller.telemetry import Telemetry
-from hermetic.controller.volume_gc import Sweeper
+from hermetic.controller.volume_gc import VolumeCollector
 from hermetic.controller.workqueue import WorkQueue
 from hermetic.kube.client import KubernetesApi
 from hermetic.kube.connection import Connection, find_connection
@@ -39,7 +39,7 @@ from hermetic.kube.store_watches import StoreWatches
 
 if TYPE_CHECKING:
     from hermetic.controller.auditor import Auditor
-    from hermetic.controller.cluster_cache import Sight
+    from hermetic.controller.cluster_cache import ClusterCache
 
 log = structlog.get_logger(__name__)
 
@@ -50,19 +50,19 @@ RELEASE_SECONDS = 3.0
 
 
 @dataclass(frozen=True, slots=True)
-class Parts:
+class OperatorParts:
     """One operator process, put together."""
 
-    operator: Operator
+    operator: Manager
     following: StoreWatches
-    judging: Judging
+    judging: LazyAuditor
     recorder: EventRecorder
     lease: LeaderLease
     api: KubernetesApi
     telemetry: Telemetry
 
 
-def assemble(configuration: Configuration, connection: Connection, telemetry: Telemetry) -> Parts:
+def assemble(configuration: Configuration, connection: Connection, telemetry: Telemetry) -> OperatorParts:
     """Make every part of one process."""
     clock = SystemClock()
     limit = asyncio.Semaphore(configuration.max_requests_in_flight)
@@ -89,13 +89,13 @@ def assemble(configuration: Configuration, connection: Connection, telemetry: Te
         count=telemetry.count_audit_fault,
         on_fault=lambda: queue.add_after(JUDGE, JUDGE_SECONDS, routine=True),
     )
-    judging = Judging(store, lambda: _audit(shared, faults), faults)
-    operator = Operator(
+    judging = LazyAuditor(store, lambda: _audit(shared, faults), faults)
+    operator = Manager(
         api=api,
         store=store,
         queue=queue,
         reconciler=Reconciler(api, store, recorder, clock),
-        sweeper=Sweeper(api, store),
+        sweeper=VolumeCollector(api, store),
         judging=judging,
         telemetry=telemetry,
         clock=clock,
@@ -105,10 +105,10 @@ def assemble(configuration: Configuration, connection: Connection, telemetry: Te
     following = StoreWatches(
         api, store, see=operator.see, look=operator.look, namespaces=tuple(configuration.watch_namespaces)
     )
-    return Parts(operator, following, judging, recorder, lease, api, telemetry)
+    return OperatorParts(operator, following, judging, recorder, lease, api, telemetry)
 
 
-def _audit(shared: Shared, faults: AuditFaults) -> tuple[Auditor, Sight]:
+def _audit(shared: Shared, faults: AuditFaults) -> tuple[Auditor, ClusterCache]:
     from hermetic.controller.audit_composition import (
         assemble_audit,
     )  # costs 20 MiB, and is not needed without an EgressAudit
@@ -151,7 +151,9 @@ async def _acquire(lease: LeaderLease, stop: asyncio.Event) -> bool:
     return True
 
 
-async def _lead(parts: Parts, configuration: Configuration, connection: Connection, stop: asyncio.Event) -> None:
+async def _lead(
+    parts: OperatorParts, configuration: Configuration, connection: Connection, stop: asyncio.Event
+) -> None:
     """Watch and work until told to stop, then let go in order: finish writes, give the Lease back."""
     parts.telemetry.leader.set(1)
     keeper = asyncio.create_task(parts.lease.keep())
@@ -175,7 +177,7 @@ async def _lead(parts: Parts, configuration: Configuration, connection: Connecti
 
     try:
         operator = parts.operator
-        audience = Audience(started, operator.see, operator.started_over, stopping)
+        audience = EventHandlers(started, operator.see, operator.started_over, stopping)
         await watch(audience, connection, namespaces=configuration.watch_namespaces, stop=stop)
     finally:
         parts.telemetry.leader.set(0)
@@ -188,7 +190,7 @@ async def _lead(parts: Parts, configuration: Configuration, connection: Connecti
             task.result()  # work ends by itself only when it is broken: the process says so and fails
 
 
-async def _work(parts: Parts, workers: int) -> None:
+async def _work(parts: OperatorParts, workers: int) -> None:
     async with asyncio.TaskGroup() as group:
         group.create_task(parts.following.run())
         group.create_task(parts.judging.run())
@@ -196,7 +198,7 @@ async def _work(parts: Parts, workers: int) -> None:
         group.create_task(parts.operator.work(workers))
 
 
-async def _drain(operator: Operator, recorder: EventRecorder, work: list[asyncio.Task[None]]) -> bool:
+async def _drain(operator: Manager, recorder: EventRecorder, work: list[asyncio.Task[None]]) -> bool:
     """Let writes and Events in flight end, then stop the workers. Returns whether every write ended by itself."""
     operator.stop_taking()
     ended = False

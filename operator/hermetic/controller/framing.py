@@ -13,8 +13,8 @@ from itertools import islice
 from typing import Any
 
 from hermetic.audit.findings import Finding
-from hermetic.collect.kube.cache_snapshot import Observed
-from hermetic.collect.kube.list_requests import Look
+from hermetic.collect.kube.cache_snapshot import CacheSnapshot
+from hermetic.collect.kube.list_requests import ListRequest
 from hermetic.collect.kube.listing import Name
 from hermetic.controller.evaluation_input import Case
 
@@ -22,14 +22,14 @@ LENGTH_BYTES = 8
 OBJECTS_AT_ONCE = 500
 FINDINGS_AT_ONCE = 50
 
-Bodies = tuple[Look, dict[Name, bytes]]
+Bodies = tuple[ListRequest, dict[Name, bytes]]
 
 
 def packed_case(case: Case) -> Iterator[bytes]:
     """The case without its objects, then objects by the hundred, then None."""
     lists = case.observed.lists
     bare = {look: replace(one, bodies={}) for look, one in lists.items()}
-    yield _frame(replace(case, observed=Observed(case.observed.served, bare)))
+    yield _frame(replace(case, observed=CacheSnapshot(case.observed.served, bare)))
     for look, one in lists.items():
         rest = iter(one.bodies.items())
         while some := dict(islice(rest, OBJECTS_AT_ONCE)):
@@ -39,11 +39,11 @@ def packed_case(case: Case) -> Iterator[bytes]:
 
 def unpacked_case(bare: Case, parts: Iterable[Bodies]) -> Case:
     """The case that was packed."""
-    bodies: dict[Look, dict[Name, bytes]] = {look: {} for look in bare.observed.lists}
+    bodies: dict[ListRequest, dict[Name, bytes]] = {look: {} for look in bare.observed.lists}
     for look, some in parts:
         bodies[look].update(some)
     lists = {look: replace(one, bodies=bodies[look]) for look, one in bare.observed.lists.items()}
-    return replace(bare, observed=Observed(bare.observed.served, lists))
+    return replace(bare, observed=CacheSnapshot(bare.observed.served, lists))
 
 
 def packed_findings(findings: Iterable[Finding]) -> Iterator[bytes]:

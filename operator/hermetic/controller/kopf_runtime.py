@@ -59,7 +59,7 @@ class NoDiffBase(kopf.DiffBaseStorage):
         """Nothing is stored."""
 
 
-class Patience:
+class RetryPauses:
     """Pauses between attempts to list or watch: short at first, then up to ten seconds, spread, and without end.
 
     kopf ends the process when they are used up. An API server that is away comes back; a lost permission too.
@@ -71,7 +71,7 @@ class Patience:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Audience:
+class EventHandlers:
     """Who is called: when kopf has started, for every event (`see(manifest, gone=...)`), when the watch of a kind
     started over from a list, and before kopf ends."""
 
@@ -82,7 +82,7 @@ class Audience:
 
 
 async def watch(
-    audience: Audience, connection: Connection, *, namespaces: Collection[str], stop: asyncio.Event
+    audience: EventHandlers, connection: Connection, *, namespaces: Collection[str], stop: asyncio.Event
 ) -> None:
     """Run kopf until `stop` is set or a signal comes."""
     registry, stopped = kopf.OperatorRegistry(), asyncio.Event()
@@ -120,7 +120,7 @@ async def _ended(running: asyncio.Future[None], stopped: asyncio.Event) -> None:
 
 
 def _register(
-    registry: kopf.OperatorRegistry, audience: Audience, connection: Connection, namespaces: Collection[str]
+    registry: kopf.OperatorRegistry, audience: EventHandlers, connection: Connection, namespaces: Collection[str]
 ) -> None:
     kinds = _watched_paths(namespaces, prefix=urlsplit(connection.server).path.rstrip("/"))
     pace, answers = _pace(audience, kinds), WatchAnswers(kinds)
@@ -154,7 +154,7 @@ def _watched_paths(namespaces: Collection[str], *, prefix: str = "") -> dict[str
     return {f"{prefix}{watched.kind.path(place)}": watched.kind for watched in PRIMARY_WATCHES for place in places}
 
 
-def _pace(audience: Audience, kinds: Mapping[str, Kind]) -> Pace:
+def _pace(audience: EventHandlers, kinds: Mapping[str, Kind]) -> Pace:
     def started_over(path: str) -> None:
         if path in kinds:
             audience.started_over(kinds[path])
@@ -197,7 +197,7 @@ def _settings() -> kopf.OperatorSettings:
     settings.watching.client_timeout = 300
     settings.networking.connect_timeout = 5
     settings.networking.request_timeout = 30
-    settings.networking.error_backoffs = Patience()
+    settings.networking.error_backoffs = RetryPauses()
     settings.process.ultimate_exiting_timeout = 20
     for watched in PRIMARY_WATCHES:
         resource = (watched.kind.group, watched.kind.version, watched.kind.plural)

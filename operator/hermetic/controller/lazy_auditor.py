@@ -13,17 +13,17 @@ from hermetic.kube.store import Store
 
 if TYPE_CHECKING:
     from hermetic.controller.auditor import Auditor
-    from hermetic.controller.cluster_cache import Sight
+    from hermetic.controller.cluster_cache import ClusterCache
 
 
-class Judging:
+class LazyAuditor:
     """Judges the EgressAudit whenever it is asked to; `make` puts together who does, at the first need."""
 
-    def __init__(self, store: Store, make: Callable[[], tuple[Auditor, Sight]], faults: AuditFaults) -> None:
+    def __init__(self, store: Store, make: Callable[[], tuple[Auditor, ClusterCache]], faults: AuditFaults) -> None:
         self._store = store
         self._make = make
         self._faults = faults
-        self._parts: tuple[Auditor, Sight] | None = None
+        self._parts: tuple[Auditor, ClusterCache] | None = None
         self._needed = asyncio.Event()
 
     async def look(self) -> Outcome:

@@ -10,10 +10,10 @@ from typing import Any
 import structlog
 
 from hermetic.api.conditions import ConditionType
-from hermetic.controller.lazy_auditor import Judging
+from hermetic.controller.lazy_auditor import LazyAuditor
 from hermetic.controller.reconciler import Outcome, Reconciler
 from hermetic.controller.telemetry import Telemetry
-from hermetic.controller.volume_gc import Sweeper
+from hermetic.controller.volume_gc import VolumeCollector
 from hermetic.controller.workqueue import LONGEST_DELAY, WorkQueue
 from hermetic.errors import HermeticError, NotLeading, ServerTrouble, Throttled, Unreachable
 from hermetic.kinds import (
@@ -64,7 +64,7 @@ LONGEST_PAUSE_SECONDS = 30.0
 AWAY = frozenset({502, 503, 504})
 
 
-class Operator:
+class Manager:
     """Everything between an event and a write. It does not know who delivers the events."""
 
     def __init__(  # noqa: PLR0913 - the composition root hands in each part once
@@ -74,8 +74,8 @@ class Operator:
         store: Store,
         queue: WorkQueue[Key],
         reconciler: Reconciler,
-        sweeper: Sweeper,
-        judging: Judging,
+        sweeper: VolumeCollector,
+        judging: LazyAuditor,
         telemetry: Telemetry,
         clock: Clock,
         namespaces: tuple[str, ...],

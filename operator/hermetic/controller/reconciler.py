@@ -24,9 +24,9 @@ from hermetic.kube.owners import Key
 from hermetic.kube.recorder import EventRecorder
 from hermetic.kube.store import Store
 from hermetic.objects.children import CHILDREN
-from hermetic.plan.api_rejections import Refusal, refusal
+from hermetic.plan.api_rejections import ApiRejection, refusal
 from hermetic.plan.planning import Change, Condemned, Plan, exposed, is_ours, obstacle, plan
-from hermetic.plan.snapshot import World
+from hermetic.plan.snapshot import ClusterSnapshot
 from hermetic.plan.status import same_status, status, status_unreadable
 from hermetic.ports import Clock, KubeApi, Manifest
 
@@ -45,7 +45,7 @@ class Outcome:
     """
 
     wrote: list[str] = field(default_factory=list)
-    refusals: tuple[Refusal, ...] = ()
+    refusals: tuple[ApiRejection, ...] = ()
     look_again_in: float | None = None
     unsaid: bool = False
     concerned: frozenset[Key] = frozenset()
@@ -104,7 +104,7 @@ class Reconciler:
         self._deleted.pop(key, None)
         self._specs.pop(key, None)
 
-    def _look(self, key: Key) -> World | None:
+    def _look(self, key: Key) -> ClusterSnapshot | None:
         return self._store.snapshot(key, truces=self._contests.truces(key, self._clock.monotonic()))
 
     def _read_spec(self, key: Key) -> ModelDeploymentSpec | str:
@@ -122,7 +122,7 @@ class Reconciler:
             self._specs.popitem(last=False)
         return read
 
-    async def _carry_out(self, key: Key, decided: Plan, outcome: Outcome) -> tuple[Refusal, ...]:
+    async def _carry_out(self, key: Key, decided: Plan, outcome: Outcome) -> tuple[ApiRejection, ...]:
         """Close what is open; apply one wave, the workload last and only behind its walls; else delete what is surplus.
 
         What is refused of one does not keep the others: an open door is closed though every apply is refused.
@@ -133,9 +133,9 @@ class Reconciler:
             return (*refused, *await self._apply_all(key, wave, outcome))
         return (*refused, *await self._delete_all(key, decided.delete, outcome))
 
-    async def _delete_all(self, key: Key, condemned: Sequence[Condemned], outcome: Outcome) -> tuple[Refusal, ...]:
+    async def _delete_all(self, key: Key, condemned: Sequence[Condemned], outcome: Outcome) -> tuple[ApiRejection, ...]:
         """Delete each. Told once is enough: until the watch shows it, it still looks as if it were to be deleted."""
-        refused: list[Refusal] = []
+        refused: list[ApiRejection] = []
         for one in condemned:
             told = self._deleted.get(key, frozenset())
             if one.uid in told:
@@ -150,15 +150,15 @@ class Reconciler:
                 self._deleted[key] = told | {one.uid}
         return tuple(refused)
 
-    async def _apply_all(self, key: Key, changes: Sequence[Change], outcome: Outcome) -> tuple[Refusal, ...]:
+    async def _apply_all(self, key: Key, changes: Sequence[Change], outcome: Outcome) -> tuple[ApiRejection, ...]:
         answers = await asyncio.gather(
             *(self._apply(key, change, outcome) for change in changes), return_exceptions=True
         )
-        refused: list[Refusal] = []
+        refused: list[ApiRejection] = []
         for change, answer in zip(changes, answers, strict=True):
             if isinstance(answer, HermeticError) and _is_final(answer):
                 refused.append(refusal(_subject(change), answer))
-            elif isinstance(answer, Refusal):
+            elif isinstance(answer, ApiRejection):
                 refused.append(answer)
         if (broken := next((one for one in answers if _is_to_be_tried_again(one)), None)) is not None:
             for one in refused:  # tried again with the rest; nothing of it reaches the status before
@@ -166,7 +166,7 @@ class Reconciler:
             raise broken
         return tuple(refused)
 
-    async def _apply(self, key: Key, change: Change, outcome: Outcome) -> Refusal | None:
+    async def _apply(self, key: Key, change: Change, outcome: Outcome) -> ApiRejection | None:
         try:
             if change.patch is not None:
                 live = await self._api.patch(dict(change.patch))
@@ -181,7 +181,7 @@ class Reconciler:
         outcome.wrote.append(f"{change.manifest['kind']}/{change.manifest['metadata']['name']} ({change.why})")
         return None
 
-    async def _in_the_way(self, key: Key, change: Change, conflict: Conflict) -> Refusal | None:
+    async def _in_the_way(self, key: Key, change: Change, conflict: Conflict) -> ApiRejection | None:
         """Something bears the name that no watch of ours shows: news that is still on its way, or a stranger.
 
         Raises the conflict when looking again will help.
@@ -191,7 +191,7 @@ class Reconciler:
         live = await named(self._api, kind, name, namespace=manifest["metadata"].get("namespace"))
         if live is not None and world is not None and not is_ours(live, world.owner):
             found = obstacle(live, world.owner)
-            return Refusal(_subject(change), found.reason, found.message)
+            return ApiRejection(_subject(change), found.reason, found.message)
         if live is not None:
             self._store.put(live)
         raise conflict
@@ -206,7 +206,7 @@ class Reconciler:
         )
         outcome.wrote.append(f"-{condemned.kind.kind}/{condemned.name} ({condemned.why})")
 
-    async def _say(self, key: Key, world: World, said: dict[str, Any], outcome: Outcome) -> None:
+    async def _say(self, key: Key, world: ClusterSnapshot, said: dict[str, Any], outcome: Outcome) -> None:
         """Write the status if it says something new, and an Event for each condition that changed."""
         if same_status(said, world.status):
             return
@@ -275,7 +275,7 @@ def _cautious(change: Change) -> Manifest:
     return {**manifest, "metadata": {**manifest["metadata"], "resourceVersion": "1"}}
 
 
-def _is_same_generation(before: World, after: World) -> bool:
+def _is_same_generation(before: ClusterSnapshot, after: ClusterSnapshot) -> bool:
     """Whether both are of one generation of one object."""
     return (before.owner, before.generation) == (after.owner, after.generation)
 

@@ -14,7 +14,7 @@ from hermetic.kube.owners import Key
 from hermetic.kube.store import Store
 from hermetic.objects.names import Owner
 from hermetic.objects.weights_volume import share_of, volume_name
-from hermetic.plan.api_rejections import Refusal, refusal
+from hermetic.plan.api_rejections import ApiRejection, refusal
 from hermetic.plan.volume_sweep import volumes_to_remove
 from hermetic.ports import KubeApi
 
@@ -24,10 +24,10 @@ class Swept:
     """Names of the volumes that were removed, and the deletes that were refused, to be tried again."""
 
     removed: tuple[str, ...]
-    refusals: tuple[Refusal, ...]
+    refusals: tuple[ApiRejection, ...]
 
 
-class Sweeper:
+class VolumeCollector:
     """Removes volumes of ours whose claim and owner are gone; the share and its data stay."""
 
     def __init__(self, api: KubeApi, store: Store) -> None:
@@ -41,7 +41,7 @@ class Sweeper:
         Raises what is about the API server and no volume: Unreachable, Throttled, NotLeading.
         """
         removed: list[str] = []
-        refused: list[Refusal] = []
+        refused: list[ApiRejection] = []
         volumes = list(self._store.volumes())
         self._removed &= {volume["metadata"]["uid"] for volume in volumes}
         for volume in volumes_to_remove(volumes, self._claims(volumes), self._wanted()):

@@ -16,7 +16,7 @@ from hermetic.kube.size_limits import LABELS
 from hermetic.objects.names import SELECTED_BY
 from hermetic.plan.container_digests import CONTAINERS, contents
 from hermetic.plan.field_owners import labellers
-from hermetic.plan.snapshot import Evidence, Node, Warned
+from hermetic.plan.snapshot import IsolationEvidence, NodeFacts, Warned
 
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 LONGEST_WARNING = 1024
@@ -86,11 +86,11 @@ def _contents(spec: Mapping[str, Any]) -> dict[str, Any]:
     return contents({**spec, **{kind: spec[kind][:MOST_CONTAINERS] for kind in CONTAINERS if spec.get(kind)}})
 
 
-def node(manifest: Mapping[str, Any]) -> Node:
+def node(manifest: Mapping[str, Any]) -> NodeFacts:
     """The pool, size, runtime and GPUs of a node."""
     metadata, status = manifest["metadata"], manifest.get("status") or {}
     labels = metadata.get("labels") or {}
-    return Node(
+    return NodeFacts(
         name=metadata["name"],
         pool=labels.get("kubernetes.azure.com/agentpool") or labels.get("agentpool") or "",
         instance_type=labels.get("node.kubernetes.io/instance-type", ""),
@@ -109,22 +109,22 @@ def warned(event: Mapping[str, Any]) -> Warned:
     return Warned(reason=one_line(reason[:LONGEST_WARNING]), message=one_line(message[:LONGEST_WARNING]))
 
 
-def evidence(audit: Mapping[str, Any]) -> Evidence:
+def evidence(audit: Mapping[str, Any]) -> IsolationEvidence:
     """What an EgressAudit says of its present spec; a status that cannot be read says nothing."""
     generation = audit["metadata"].get("generation", 0)
     try:
         found = EgressAuditStatus.model_validate(audit.get("status") or {}, extra="ignore")
     except ValidationError:
-        return Evidence(verdict=None)
+        return IsolationEvidence(verdict=None)
     # A verdict about an earlier spec (other keys, other exceptions) is no verdict about this one.
     if found.observed_generation != generation or audit["metadata"].get("deletionTimestamp"):
-        return Evidence(verdict=None)
+        return IsolationEvidence(verdict=None)
     looks = found.evidence
     azure = looks.azure if looks is not None else None
     present = {
         name for name in ("azure", "kubernetes", "probe") if looks is not None and getattr(looks, name) is not None
     }
-    return Evidence(
+    return IsolationEvidence(
         verdict=found.verdict,
         message=found.message or "",
         reason=next((one.reason for one in found.conditions if one.type == ConditionType.READY), ""),

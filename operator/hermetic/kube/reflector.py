@@ -42,7 +42,7 @@ class Selection:
     field_selector: str = ""
 
 
-class Target(Protocol):
+class WatchTarget(Protocol):
     """What a reflector fills."""
 
     @property
@@ -79,7 +79,7 @@ class Reflector:
     def __init__(
         self,
         api: ClusterReader,
-        target: Target,
+        target: WatchTarget,
         *,
         since: str = "",
         relist_seconds: float = math.inf,

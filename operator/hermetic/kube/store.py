@@ -39,7 +39,7 @@ from hermetic.kube.unowned_objects import Unclaimed
 from hermetic.objects.names import Owner
 from hermetic.plan.address_claims import Claim, addresses_of, holder, requested_address
 from hermetic.plan.runtime_drift import has_ended
-from hermetic.plan.snapshot import ChildKey, Evidence, Node, Warned, World
+from hermetic.plan.snapshot import ChildKey, ClusterSnapshot, IsolationEvidence, NodeFacts, Warned
 
 REMEMBERED_DEPARTURES = 20_000
 REMEMBERED_WARNINGS = 5_000
@@ -70,8 +70,8 @@ class Store:
         self._listed_at: dict[tuple[Kind, str | None], str] = {}
         self._entries: dict[Kind, dict[Name, _Entry]] = defaultdict(dict)
         self._owned: dict[Key, set[tuple[Kind, Name]]] = defaultdict(set)
-        self._nodes: dict[str, Node] = {}
-        self._evidence: Evidence | None = None
+        self._nodes: dict[str, NodeFacts] = {}
+        self._evidence: IsolationEvidence | None = None
         self._was_judged = False
         self._confirmed_at: datetime | None = None
         self._pods: dict[About, Key] = {}
@@ -180,7 +180,7 @@ class Store:
         entry = self._entries[MODEL_DEPLOYMENT].get(key)
         return None if entry is None else json.loads(entry.body)
 
-    def snapshot(self, key: Key, *, truces: Mapping[ChildKey, frozenset[str]] | None = None) -> World | None:
+    def snapshot(self, key: Key, *, truces: Mapping[ChildKey, frozenset[str]] | None = None) -> ClusterSnapshot | None:
         """One frozen look at everything that concerns this deployment; None when it is gone."""
         seen = self.manifest(key)
         if seen is None:
@@ -190,7 +190,7 @@ class Store:
         pods = tuple(body for kind, body in owned if kind in PODS)
         owner = Owner(key[0], key[1], metadata["uid"])
         templates = (body.get("spec", {}).get("template", {}) for of, body in owned if of is DEPLOYMENT)
-        return World(
+        return ClusterSnapshot(
             owner=owner,
             generation=metadata.get("generation", 0),
             resource_version=metadata.get("resourceVersion", ""),
@@ -229,7 +229,7 @@ class Store:
     # ------------------------------------------------------------------ the verdict of this process
 
     @property
-    def evidence(self) -> Evidence | None:
+    def evidence(self) -> IsolationEvidence | None:
         """What the EgressAudit says, and when this process last came to the same."""
         return self._evidence and replace(self._evidence, confirmed_at=self._confirmed_at)
 
@@ -312,7 +312,7 @@ class Store:
             del self._warnings[oldest]
         return frozenset({self._pods[about]} if about in self._pods else ())
 
-    def _see_evidence(self, seen: Evidence | None) -> frozenset[Key]:
+    def _see_evidence(self, seen: IsolationEvidence | None) -> frozenset[Key]:
         if seen == self._evidence:
             return frozenset()
         self._evidence = seen

@@ -14,7 +14,7 @@ _RBAC = re.compile(r'cannot (?P<verb>\w+) resource "(?P<resource>[\w./-]+)"')
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
+class ApiRejection:
     """One write that was refused: the object in words, and what to say about it."""
 
     subject: str
@@ -22,10 +22,10 @@ class Refusal:
     message: str
 
 
-def refusal(subject: str, error: HermeticError) -> Refusal:
+def refusal(subject: str, error: HermeticError) -> ApiRejection:
     """The reason for an error that came back for `subject`, for example "Deployment 'llama'"."""
     reason, message = _translate(error)
-    return Refusal(subject, reason, f"{subject}: {message}"[:1024])
+    return ApiRejection(subject, reason, f"{subject}: {message}"[:1024])
 
 
 def _translate(error: HermeticError) -> tuple[Reason, str]:

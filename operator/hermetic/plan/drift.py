@@ -13,7 +13,7 @@ from typing import Any
 from hermetic.api.quantities import parse_quantity
 from hermetic.objects.children import CHILDREN
 from hermetic.objects.names import INTENT_ANNOTATION
-from hermetic.plan.field_owners import Step, Steps
+from hermetic.plan.field_owners import FieldStep, Steps
 
 # Values that the API server keeps as one: a key that somebody adds to a selector has changed what we select.
 WHOLE = frozenset(
@@ -53,7 +53,7 @@ def differences(desired: Mapping[str, Any], live: Mapping[str, Any]) -> Iterator
 def holds_template(desired: Mapping[str, Any], live: Mapping[str, Any]) -> bool:
     """Whether the live Deployment's pod template still holds every value of the desired one."""
     wanted, found = desired["spec"]["template"], live["spec"]["template"]
-    return not any(True for _ in _differences(wanted, found, _first_keys("Deployment"), (Step("template"),)))
+    return not any(True for _ in _differences(wanted, found, _first_keys("Deployment"), (FieldStep("template"),)))
 
 
 def _differences(wanted: Any, found: Any, merged: Mapping[str, str], at: Steps) -> Iterator[Steps]:
@@ -77,10 +77,10 @@ def _in_fields(wanted: Mapping[str, Any], found: Any, merged: Mapping[str, str],
         if _said(wanted) != _said(found):
             yield at
     elif name in QUANTITIES:
-        yield from ((*at, Step(key)) for key, value in wanted.items() if not _same_quantity(value, found.get(key)))
+        yield from ((*at, FieldStep(key)) for key, value in wanted.items() if not _same_quantity(value, found.get(key)))
     else:
         for key, value in wanted.items():
-            yield from _differences(value, found.get(key), merged, (*at, Step(key)))
+            yield from _differences(value, found.get(key), merged, (*at, FieldStep(key)))
 
 
 def _in_items(wanted: Sequence[Any], found: Any, merged: Mapping[str, str], at: Steps) -> Iterator[Steps]:
@@ -95,7 +95,7 @@ def _in_items(wanted: Sequence[Any], found: Any, merged: Mapping[str, str], at: 
     else:
         by_key = {item.get(key): item for item in found}
         for item in wanted:
-            steps = (*at[:-1], Step(name, ((key, item[key]),)))
+            steps = (*at[:-1], FieldStep(name, ((key, item[key]),)))
             if item[key] in by_key:
                 yield from _differences(item, by_key[item[key]], merged, steps)
             else:

@@ -11,12 +11,12 @@ from hermetic.api.reasons import Reason
 from hermetic.engines.protocol import Extra, Refused
 from hermetic.engines.registry import engine_of
 from hermetic.plan.gate_results import HOLDS, Blocks, Verdict
-from hermetic.plan.snapshot import World
+from hermetic.plan.snapshot import ClusterSnapshot
 
 SHOWN = 3
 
 
-def engine_settings_are_allowed(spec: ModelDeploymentSpec, world: World) -> Verdict:
+def engine_settings_are_allowed(spec: ModelDeploymentSpec, world: ClusterSnapshot) -> Verdict:
     """Every variable and flag is on the reviewed list of this engine, and no value names an address or code."""
     engine = spec.engine.member
     refused = list(itertools.islice(engine_of(spec).refused_settings(spec, _extra(engine, world)), SHOWN + 1))
@@ -27,7 +27,7 @@ def engine_settings_are_allowed(spec: ModelDeploymentSpec, world: World) -> Verd
     return Blocks(Reason.ENGINE_SETTING_NOT_ALLOWED, f"{told}{more}{_line(refused, engine, world.owner.namespace)}")
 
 
-def _extra(engine: str, world: World) -> Extra:
+def _extra(engine: str, world: ClusterSnapshot) -> Extra:
     """What the operator's configuration allows this namespace beside the reviewed lists."""
     counted = [
         one

@@ -8,12 +8,12 @@ from typing import Any
 from hermetic.api.field_managers import written_by
 from hermetic.api.text import one_line
 from hermetic.plan.exposing_objects import opens
-from hermetic.plan.snapshot import WayIn, World
+from hermetic.plan.snapshot import ClusterSnapshot, WayIn
 
 SHOWN = 3
 
 
-def exposure(service: Mapping[str, Any] | None, world: World) -> str | None:
+def exposure(service: Mapping[str, Any] | None, world: ClusterSnapshot) -> str | None:
     """What to say of it; None where every way to the pods is private. `service` is the model's own, as it is now."""
     found = [_said(way) for way in world.ways_in]
     if service is not None and (why := opens(service, world.policy, given=False)):

@@ -16,14 +16,14 @@ MOST_MANAGERS = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class FieldStep:
     """One step into an object: a field, and the key of the item where the field is a list with keys."""
 
     field: str
     key: tuple[tuple[str, Any], ...] = ()
 
 
-Steps = tuple[Step, ...]
+Steps = tuple[FieldStep, ...]
 
 
 def spelled(steps: Steps, *, keys: bool = True) -> str:
@@ -31,7 +31,7 @@ def spelled(steps: Steps, *, keys: bool = True) -> str:
     return one_line(".".join(_spelled(step) if keys else step.field for step in steps))
 
 
-def _spelled(step: Step) -> str:
+def _spelled(step: FieldStep) -> str:
     return f"{step.field}[{step.key[0][1]}]" if step.key else step.field
 
 
@@ -69,7 +69,7 @@ def writers(live: Mapping[str, Any], steps: Steps) -> tuple[str, ...]:
     return tuple(sorted({name for name in names if name != OURS[0]}))
 
 
-def _owns(fields: Any, steps: Iterable[Step]) -> bool:
+def _owns(fields: Any, steps: Iterable[FieldStep]) -> bool:
     for step in steps:
         fields = fields.get(f"f:{step.field}") if isinstance(fields, Mapping) else None
         if fields is not None and step.key:

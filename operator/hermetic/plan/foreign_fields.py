@@ -12,7 +12,7 @@ from typing import Any
 from hermetic.api.public_services import PUBLISHES
 from hermetic.kinds import DEPLOYMENT, SERVICE
 from hermetic.objects.children import CHILDREN
-from hermetic.plan.field_owners import Step, Steps, spelled
+from hermetic.plan.field_owners import FieldStep, Steps, spelled
 
 ANYTHING = object()
 ASIDE = frozenset({"apiVersion", "kind", "metadata", "status"})
@@ -71,18 +71,21 @@ LASTING: Mapping[str, tuple[str, ...]] = {
 def foreign(desired: Mapping[str, Any], live: Mapping[str, Any]) -> tuple[Steps, ...]:
     """The places in the live object where somebody else added something that can be taken out."""
     added = _added(desired["kind"], _content(desired), _content(live), ())
-    return (*added, *((Step("metadata"), Step("annotations"), Step(name)) for name in _steering(desired, live)))
+    return (
+        *added,
+        *((FieldStep("metadata"), FieldStep("annotations"), FieldStep(name)) for name in _steering(desired, live)),
+    )
 
 
 def foreign_to_template(desired: Mapping[str, Any], live: Mapping[str, Any]) -> bool:
     """Whether somebody added something to the pods of a Deployment."""
-    return any(steps[:2] == (Step("spec"), Step("template")) for steps in foreign(desired, live))
+    return any(steps[:2] == (FieldStep("spec"), FieldStep("template")) for steps in foreign(desired, live))
 
 
 def lasting(live: Mapping[str, Any]) -> tuple[Steps, ...]:
     """The places where somebody else added something that cannot be taken out; no builder renders these fields."""
     spec = live.get("spec") or {}
-    return tuple((Step("spec"), Step(name)) for name in LASTING.get(live["kind"], ()) if spec.get(name))
+    return tuple((FieldStep("spec"), FieldStep(name)) for name in LASTING.get(live["kind"], ()) if spec.get(name))
 
 
 def whole(desired: Mapping[str, Any], live: Mapping[str, Any]) -> dict[str, Any]:
@@ -123,7 +126,7 @@ def _steering(desired: Mapping[str, Any], live: Mapping[str, Any]) -> tuple[str,
 def _added(kind: str, wanted: Any, found: Any, at: Steps) -> Iterator[Steps]:
     if isinstance(wanted, Mapping) and isinstance(found, Mapping):
         for key, value in found.items():
-            steps = (*at, Step(key))
+            steps = (*at, FieldStep(key))
             if key in wanted:
                 yield from _added(kind, wanted[key], value, steps)
             elif not _is_filled_in(kind, wanted, value, steps):
@@ -142,7 +145,7 @@ def _added_items(
     missing = {_key(item, by): item for item in wanted}
     for item in found:
         key = _key(item, by)
-        steps = (*at[:-1], Step(at[-1].field, tuple(zip(by, key, strict=True))))
+        steps = (*at[:-1], FieldStep(at[-1].field, tuple(zip(by, key, strict=True))))
         ours = missing.pop(key, None)
         # A variable may be there twice, and then the last one counts.
         if ours is None:
@@ -168,7 +171,7 @@ def _is_filled_in(kind: str, beside: Mapping[str, Any], value: Any, steps: Steps
         return bool(value == beside.get("serviceAccountName"))
     place = spelled(steps, keys=False)
     if place == "spec.template.metadata.annotations":
-        return all(_is_filled_in(kind, value, inner, (*steps, Step(name))) for name, inner in value.items())
+        return all(_is_filled_in(kind, value, inner, (*steps, FieldStep(name))) for name, inner in value.items())
     expected = FILLED[kind].get(place)
     return expected is ANYTHING or (expected is not None and value == expected)
 
@@ -176,10 +179,10 @@ def _is_filled_in(kind: str, beside: Mapping[str, Any], value: Any, steps: Steps
 def _patch(kind: str, wanted: Any, found: Any, at: Steps) -> Any:
     if not isinstance(wanted, Mapping) or not isinstance(found, Mapping):
         return wanted
-    patch = {key: _patch(kind, value, found.get(key), (*at, Step(key))) for key, value in wanted.items()}
+    patch = {key: _patch(kind, value, found.get(key), (*at, FieldStep(key))) for key, value in wanted.items()}
     gone = [
         key
         for key, value in found.items()
-        if key not in wanted and not _is_filled_in(kind, wanted, value, (*at, Step(key)))
+        if key not in wanted and not _is_filled_in(kind, wanted, value, (*at, FieldStep(key)))
     ]
     return {**patch, **dict.fromkeys(gone)}

@@ -9,7 +9,7 @@ from typing import Literal
 from hermetic.api.conditions import ConditionType
 from hermetic.api.modeldeployment import ModelDeploymentSpec
 from hermetic.api.reasons import Reason
-from hermetic.plan.snapshot import World
+from hermetic.plan.snapshot import ClusterSnapshot
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,5 +32,5 @@ class Blocks:
 
 
 Verdict = Holds | Blocks
-Gate = Callable[[ModelDeploymentSpec, World], Verdict]
+Gate = Callable[[ModelDeploymentSpec, ClusterSnapshot], Verdict]
 HOLDS = Holds()

@@ -16,7 +16,7 @@ from hermetic.plan.gate_results import HOLDS, Blocks, Gate, Holds, Verdict
 from hermetic.plan.gpu_sizes import gpus_are_the_engine_s
 from hermetic.plan.model_fit import model_fits_the_gpus
 from hermetic.plan.scheduling import eligible_nodes
-from hermetic.plan.snapshot import World
+from hermetic.plan.snapshot import ClusterSnapshot
 
 __all__ = [
     "GATES",
@@ -31,7 +31,7 @@ __all__ = [
 ]
 
 
-def registry_is_allowed(spec: ModelDeploymentSpec, world: World) -> Verdict:
+def registry_is_allowed(spec: ModelDeploymentSpec, world: ClusterSnapshot) -> Verdict:
     """Every image comes from a registry that this namespace may use."""
     references = [image(spec)]
     if spec.weights.image_volume is not None:
@@ -49,13 +49,13 @@ def registry_is_allowed(spec: ModelDeploymentSpec, world: World) -> Verdict:
     return HOLDS
 
 
-def image_is_allowed(world: World, reference: str) -> bool:
+def image_is_allowed(world: ClusterSnapshot, reference: str) -> bool:
     """Whether an image comes from a registry that this namespace may use."""
     host, _, repository = reference.partition("/")
     return _registry_allowed(world, host, repository)
 
 
-def _registry_allowed(world: World, host: str, repository: str) -> bool:
+def _registry_allowed(world: ClusterSnapshot, host: str, repository: str) -> bool:
     return any(
         allowed.host == host
         and covers(allowed.namespaces, world.owner.namespace)
@@ -72,7 +72,7 @@ def _is_below(text: str, prefix: str, boundaries: str) -> bool:
     return not rest or prefix.endswith("/") or rest[0] in boundaries
 
 
-def share_is_allowed(spec: ModelDeploymentSpec, world: World) -> Verdict:
+def share_is_allowed(spec: ModelDeploymentSpec, world: ClusterSnapshot) -> Verdict:
     """The share is one that this namespace may read, and the operator may make volumes at all."""
     if share_of(spec.weights) is None:
         return HOLDS
@@ -149,13 +149,13 @@ def _azure_line(files: AzureFiles) -> str:
     return f"account: {storage_account(files)}, share: {files.share}{server}"
 
 
-def engine_flags_are_known(spec: ModelDeploymentSpec, _: World) -> Verdict:
+def engine_flags_are_known(spec: ModelDeploymentSpec, _: ClusterSnapshot) -> Verdict:
     """The engine knows its release, every extra argument, and none of them reaches a reserved flag."""
     found = engine_of(spec).objection(spec)
     return Blocks(found.reason, found.message, field=found.field) if found is not None else HOLDS
 
 
-def image_volumes_are_supported(spec: ModelDeploymentSpec, world: World) -> Verdict:
+def image_volumes_are_supported(spec: ModelDeploymentSpec, world: ClusterSnapshot) -> Verdict:
     """API server and nodes are new enough to mount an OCI image."""
     if spec.weights.image_volume is None:
         return HOLDS
@@ -186,7 +186,7 @@ def _mounts_images(runtime: str) -> bool:
     return (int(numbers[0]), int(numbers[1])) >= (2, 1)
 
 
-def memory_holds_shared_memory(spec: ModelDeploymentSpec, _: World) -> Verdict:
+def memory_holds_shared_memory(spec: ModelDeploymentSpec, _: ClusterSnapshot) -> Verdict:
     """The memory limit is larger than /dev/shm, which counts against it."""
     memory, shared = spec.resources.memory, shared_memory_limit(spec)
     if memory is None or parse_quantity(memory) > parse_quantity(shared):
@@ -197,7 +197,7 @@ def memory_holds_shared_memory(spec: ModelDeploymentSpec, _: World) -> Verdict:
     )
 
 
-def address_is_allowed(spec: ModelDeploymentSpec, world: World) -> Verdict:
+def address_is_allowed(spec: ModelDeploymentSpec, world: ClusterSnapshot) -> Verdict:
     """The load balancer address is one that this namespace may ask for."""
     balancer = spec.endpoint.internal_load_balancer
     namespace = world.owner.namespace
@@ -212,7 +212,7 @@ def address_is_allowed(spec: ModelDeploymentSpec, world: World) -> Verdict:
     )
 
 
-def address_is_free(spec: ModelDeploymentSpec, world: World) -> Verdict:
+def address_is_free(spec: ModelDeploymentSpec, world: ClusterSnapshot) -> Verdict:
     """The load balancer address belongs to no other ModelDeployment."""
     balancer = spec.endpoint.internal_load_balancer
     if balancer is None or balancer.address is None or not world.address_holder:
@@ -240,7 +240,7 @@ GATES: tuple[Gate, ...] = (
 )
 
 
-def first_block(spec: ModelDeploymentSpec, world: World) -> Blocks | None:
+def first_block(spec: ModelDeploymentSpec, world: ClusterSnapshot) -> Blocks | None:
     """The first gate that does not hold, or None."""
     for gate in GATES:
         verdict = gate(spec, world)

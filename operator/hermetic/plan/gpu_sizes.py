@@ -7,11 +7,11 @@ from hermetic.api.reasons import Reason
 from hermetic.engines.registry import engine_of
 from hermetic.plan.gate_results import HOLDS, Blocks, Verdict
 from hermetic.plan.scheduling import eligible_nodes
-from hermetic.plan.snapshot import World
+from hermetic.plan.snapshot import ClusterSnapshot
 from hermetic.sizing.catalogue import Size, sizes
 
 
-def sizes_for(spec: ModelDeploymentSpec, world: World) -> tuple[list[Size], list[str]]:
+def sizes_for(spec: ModelDeploymentSpec, world: ClusterSnapshot) -> tuple[list[Size], list[str]]:
     """The sizes that the spec names, or else those of the nodes that offer the GPUs; and those that are not known."""
     seen = {node.instance_type for node in eligible_nodes(spec, world.nodes)}
     wanted = sorted(set(spec.accelerator.instance_types) or seen)
@@ -19,7 +19,7 @@ def sizes_for(spec: ModelDeploymentSpec, world: World) -> tuple[list[Size], list
     return [known[name] for name in wanted if name in known], [name for name in wanted if name not in known]
 
 
-def gpus_are_the_engine_s(spec: ModelDeploymentSpec, world: World) -> Verdict:
+def gpus_are_the_engine_s(spec: ModelDeploymentSpec, world: ClusterSnapshot) -> Verdict:
     """At least one size has GPUs that the engine, as it was chosen, runs on; what is not known is let through."""
     models = engine_of(spec).gpu_models(spec)
     if models is None:

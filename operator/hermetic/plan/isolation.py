@@ -12,7 +12,7 @@ from hermetic.api.modeldeployment import Enforcement, ModelDeploymentSpec
 from hermetic.api.reasons import Reason
 from hermetic.api.times import timestamp
 from hermetic.plan.gates import HOLDS, Blocks, Holds
-from hermetic.plan.snapshot import Evidence, World
+from hermetic.plan.snapshot import ClusterSnapshot, IsolationEvidence
 
 # The verdict rests on all three or it is not one: configuration, cluster and packets.
 NEEDED_SOURCES = frozenset({"azure", "kubernetes", "probe"})
@@ -29,12 +29,12 @@ OF_THE_AUDIT: Mapping[str, Reason] = {
 }
 
 
-def isolation_is_proven(spec: ModelDeploymentSpec, world: World, now: datetime) -> Holds | Blocks:
+def isolation_is_proven(spec: ModelDeploymentSpec, world: ClusterSnapshot, now: datetime) -> Holds | Blocks:
     """Whether the evidence counts for this deployment."""
     return evidence_counts(world.evidence, allowed_age(spec, world), now)
 
 
-def evidence_counts(evidence: Evidence | None, allowed: timedelta, now: datetime) -> Holds | Blocks:
+def evidence_counts(evidence: IsolationEvidence | None, allowed: timedelta, now: datetime) -> Holds | Blocks:
     """Evidence is there, complete, fresh, and says Pass. Everything else is Unknown, or False when a path was found."""
     if evidence is None:
         return _unknown(
@@ -57,13 +57,13 @@ def evidence_counts(evidence: Evidence | None, allowed: timedelta, now: datetime
     return stale if isinstance(stale, Blocks) else _confirmed(evidence, now)
 
 
-def enforcement(spec: ModelDeploymentSpec, world: World) -> Enforcement:
+def enforcement(spec: ModelDeploymentSpec, world: ClusterSnapshot) -> Enforcement:
     """What counts: a deployment may ask for more than its namespace's minimum, never for less."""
     asked, minimum = spec.isolation.enforcement, world.policy.isolation.minimum_of(world.owner.namespace)
     return min(asked, minimum, key=STRICTEST_FIRST.index)
 
 
-def gate(spec: ModelDeploymentSpec, world: World, now: datetime) -> Holds | Blocks | None:
+def gate(spec: ModelDeploymentSpec, world: ClusterSnapshot, now: datetime) -> Holds | Blocks | None:
     """The verdict of the gate as it counts for this deployment; None where it does not ask."""
     effective = enforcement(spec, world)
     if effective == "Off":
@@ -80,12 +80,12 @@ def gate(spec: ModelDeploymentSpec, world: World, now: datetime) -> Holds | Bloc
     )
 
 
-def allowed_age(spec: ModelDeploymentSpec, world: World) -> timedelta:
+def allowed_age(spec: ModelDeploymentSpec, world: ClusterSnapshot) -> timedelta:
     """A deployment may ask for fresher evidence than the cluster demands, never for older."""
     return timedelta(seconds=min(spec.isolation.max_evidence_age_seconds, world.policy.max_evidence_age_seconds))
 
 
-def closes_at(spec: ModelDeploymentSpec, world: World) -> datetime | None:
+def closes_at(spec: ModelDeploymentSpec, world: ClusterSnapshot) -> datetime | None:
     """When the evidence stops counting for this deployment; None without evidence."""
     evidence = world.evidence
     if evidence is None or evidence.observed_at is None:
@@ -94,7 +94,7 @@ def closes_at(spec: ModelDeploymentSpec, world: World) -> datetime | None:
     return by_age if evidence.expires_at is None else min(by_age, evidence.expires_at)
 
 
-def _fresh(evidence: Evidence, allowed: timedelta, now: datetime) -> Holds | Blocks:
+def _fresh(evidence: IsolationEvidence, allowed: timedelta, now: datetime) -> Holds | Blocks:
     if evidence.observed_at is None:
         return _unknown(Reason.ISOLATION_EVIDENCE_MISSING, "the evidence does not say when it was observed")
     if evidence.observed_at > now + timedelta(minutes=5):
@@ -111,7 +111,7 @@ def _fresh(evidence: Evidence, allowed: timedelta, now: datetime) -> Holds | Blo
     return HOLDS
 
 
-def _confirmed(evidence: Evidence, now: datetime) -> Holds | Blocks:
+def _confirmed(evidence: IsolationEvidence, now: datetime) -> Holds | Blocks:
     """A status may be of an earlier process, or of another hand; what is so now, only a look of ours tells."""
     at = evidence.confirmed_at
     if at is not None and now < at + CONFIRMED_FOR:

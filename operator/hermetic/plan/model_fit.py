@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from hermetic.api.condition_updates import Said
+from hermetic.api.condition_updates import ConditionUpdate
 from hermetic.api.conditions import ConditionType
 from hermetic.api.model_facts import ModelFacts
 from hermetic.api.modeldeployment import ModelDeploymentSpec
@@ -17,7 +17,7 @@ from hermetic.api.reasons import Reason
 from hermetic.engines import registry
 from hermetic.plan.gate_results import HOLDS, Blocks, Verdict
 from hermetic.plan.gpu_sizes import sizes_for
-from hermetic.plan.snapshot import World
+from hermetic.plan.snapshot import ClusterSnapshot
 from hermetic.sizing.catalogue import GIB
 from hermetic.sizing.memory import Answer, Fit
 from hermetic.sizing.placement import VENDOR_OF, Placement, impossible, place
@@ -26,7 +26,7 @@ from hermetic.sizing.serving import Serving
 _KIND = ConditionType.MODEL_FITS
 
 
-def model_fits_the_gpus(spec: ModelDeploymentSpec, world: World) -> Verdict:
+def model_fits_the_gpus(spec: ModelDeploymentSpec, world: ClusterSnapshot) -> Verdict:
     """The model can be cut over its GPUs, and at least one of the VM sizes has the memory."""
     facts = spec.weights.facts
     if facts is None:
@@ -46,25 +46,27 @@ def model_fits_the_gpus(spec: ModelDeploymentSpec, world: World) -> Verdict:
     return HOLDS
 
 
-def model_fit(spec: ModelDeploymentSpec, world: World) -> Said | None:
+def model_fit(spec: ModelDeploymentSpec, world: ClusterSnapshot) -> ConditionUpdate | None:
     """The condition ModelFits, whatever else keeps the pods from starting; None for a spec without facts."""
     facts = spec.weights.facts
     if facts is None:
         return None
     verdict = model_fits_the_gpus(spec, world)
     if isinstance(verdict, Blocks):
-        return Said(_KIND, verdict.truth, verdict.reason, verdict.message[:2000])
+        return ConditionUpdate(_KIND, verdict.truth, verdict.reason, verdict.message[:2000])
     placed, unlisted = _placed(spec, facts, _serving(spec), world)
     if doubt := next(_doubts(placed, unlisted), ""):
-        return Said(_KIND, "Unknown", Reason.GPU_MEMORY_UNKNOWN, doubt[:2000])
+        return ConditionUpdate(_KIND, "Unknown", Reason.GPU_MEMORY_UNKNOWN, doubt[:2000])
     worst = min(placed, key=lambda one: _room(one.fit))
     if worst.fit.answer is Answer.DOES_NOT_FIT:
         words = f"{_arithmetic(worst)}; leave that size out of `accelerator.instanceTypes`"
-        return Said(_KIND, "True", Reason.GPU_MEMORY_TIGHT, f"fits on some of the VM sizes only: {words}"[:2000])
+        return ConditionUpdate(
+            _KIND, "True", Reason.GPU_MEMORY_TIGHT, f"fits on some of the VM sizes only: {words}"[:2000]
+        )
     if worst.fit.answer is Answer.TIGHT:
         words = f"{_arithmetic(worst)}; the estimate is good to a tenth, and the engine may refuse to start"
-        return Said(_KIND, "True", Reason.GPU_MEMORY_TIGHT, words[:2000])
-    return Said(_KIND, "True", Reason.GPU_MEMORY_SUFFICIENT, _arithmetic(worst)[:2000])
+        return ConditionUpdate(_KIND, "True", Reason.GPU_MEMORY_TIGHT, words[:2000])
+    return ConditionUpdate(_KIND, "True", Reason.GPU_MEMORY_SUFFICIENT, _arithmetic(worst)[:2000])
 
 
 def _serving(spec: ModelDeploymentSpec) -> Serving:
@@ -76,7 +78,7 @@ def _serving(spec: ModelDeploymentSpec) -> Serving:
 
 
 def _placed(
-    spec: ModelDeploymentSpec, facts: ModelFacts, serving: Serving, world: World
+    spec: ModelDeploymentSpec, facts: ModelFacts, serving: Serving, world: ClusterSnapshot
 ) -> tuple[list[Placement], list[str]]:
     """The sizes that the pods may get, as the spec names them or the nodes have them, and those that are not known."""
     listed, unlisted = sizes_for(spec, world)

@@ -32,7 +32,7 @@ from hermetic.plan.isolation import closes_at, enforcement, gate
 from hermetic.plan.pods_of_template import not_of_the_changed
 from hermetic.plan.runtime_drift import all_of, has_ended, is_left_over, rolled_out_at
 from hermetic.plan.scheduling import patience_ends
-from hermetic.plan.snapshot import ChildKey, World
+from hermetic.plan.snapshot import ChildKey, ClusterSnapshot
 
 Manifest = Mapping[str, Any]
 
@@ -100,7 +100,7 @@ class Plan:
     requeue_at: datetime | None = None
 
 
-def plan(spec: ModelDeploymentSpec, world: World, now: datetime) -> Plan:
+def plan(spec: ModelDeploymentSpec, world: ClusterSnapshot, now: datetime) -> Plan:
     """Everything that has to be written so that the world is as the spec says. Deterministic; no I/O.
 
     Planning again on the world that results yields nothing to write.
@@ -127,13 +127,13 @@ def plan(spec: ModelDeploymentSpec, world: World, now: datetime) -> Plan:
     )
 
 
-def _while_blocked(spec: ModelDeploymentSpec, world: World, block: Blocks) -> Plan:
+def _while_blocked(spec: ModelDeploymentSpec, world: ClusterSnapshot, block: Blocks) -> Plan:
     """What a spec that is not carried out leaves to do: the door is closed, and what runs keeps its walls."""
     to_apply, contested = _to_apply(_private_only(tuple(_around_what_runs(spec, world)), world), world)
     return Plan(apply=to_apply, delete=exposed(world), blocked=block, contested=contested)
 
 
-def _around_what_runs(spec: ModelDeploymentSpec, world: World) -> Iterator[Manifest]:
+def _around_what_runs(spec: ModelDeploymentSpec, world: ClusterSnapshot) -> Iterator[Manifest]:
     """Walls and door of a live workload, and fewer pods of the template that it has. Volumes and new pods wait."""
     live = world.child(DEPLOYMENT)
     if live is None or not is_ours(live, world.owner):
@@ -149,7 +149,7 @@ def _around_what_runs(spec: ModelDeploymentSpec, world: World) -> Iterator[Manif
 
 
 def _takes_a_held_address(
-    service: Manifest, standing: Manifest | None, spec: ModelDeploymentSpec, world: World
+    service: Manifest, standing: Manifest | None, spec: ModelDeploymentSpec, world: ClusterSnapshot
 ) -> bool:
     """Whether applying the Service would newly ask for the address of an older ModelDeployment."""
     balancer = spec.endpoint.internal_load_balancer
@@ -174,7 +174,7 @@ def _template_mark(deployment: Manifest) -> str:
     return str((deployment["metadata"].get("annotations") or {}).get(TEMPLATE_ANNOTATION, ""))
 
 
-def _next_look(spec: ModelDeploymentSpec, world: World, now: datetime) -> datetime | None:
+def _next_look(spec: ModelDeploymentSpec, world: ClusterSnapshot, now: datetime) -> datetime | None:
     """The moment at which something changes without any event to say so: evidence ends, or patience with a pod."""
     closes = closes_at(spec, world) if enforcement(spec, world) != "Off" else None
     left_over = rolled_out_at(world) if any(is_left_over(pod, world) for pod in world.pods) else None
@@ -182,7 +182,7 @@ def _next_look(spec: ModelDeploymentSpec, world: World, now: datetime) -> dateti
     return min((moment for moment in moments if moment is not None and moment > now), default=None)
 
 
-def _first_obstacle(desired: tuple[Manifest, ...], world: World) -> Blocks | None:
+def _first_obstacle(desired: tuple[Manifest, ...], world: ClusterSnapshot) -> Blocks | None:
     """An object of a name that we need, which is not ours."""
     found = (world.children.get(_key(manifest)) for manifest in desired)
     return next((obstacle(live, world.owner) for live in found if live and not is_ours(live, world.owner)), None)
@@ -213,7 +213,7 @@ def _controllers(live: Manifest) -> Iterator[Mapping[str, Any]]:
     return (one for one in live["metadata"].get("ownerReferences") or () if one.get("controller"))
 
 
-def _behind_closed_gate(desired: tuple[Manifest, ...], world: World, replicas: int) -> Iterator[Manifest]:
+def _behind_closed_gate(desired: tuple[Manifest, ...], world: ClusterSnapshot, replicas: int) -> Iterator[Manifest]:
     """What may still be written while isolation is not proven: walls around pods that run, and fewer of them.
 
     Nothing at all before the first pod. A running workload keeps its template; a change that would make new pods waits.
@@ -230,7 +230,7 @@ def _behind_closed_gate(desired: tuple[Manifest, ...], world: World, replicas: i
             yield _with_replicas(manifest, min(replicas, live["spec"].get("replicas", 1), most))
 
 
-def _startless(manifest: Manifest, live: Manifest, world: World) -> int | None:
+def _startless(manifest: Manifest, live: Manifest, world: ClusterSnapshot) -> int | None:
     """With how many replicas at most the manifest could be applied so that no pod starts; None: with none but 0.
 
     That of a change of the spec is not known: the pods that run are of an earlier template, and keep it.
@@ -257,7 +257,7 @@ def _with_replicas(manifest: Manifest, replicas: int) -> Manifest:
     return with_intent({**manifest, "spec": {**manifest["spec"], "replicas": replicas}})
 
 
-def exposed(world: World) -> tuple[Condemned, ...]:
+def exposed(world: ClusterSnapshot) -> tuple[Condemned, ...]:
     """Our Service, once the load balancer gave it a public address, whatever else stands against the spec."""
     live = world.child(SERVICE)
     public = public_addresses(live, world.policy) if live is not None else ()
@@ -266,14 +266,14 @@ def exposed(world: World) -> tuple[Condemned, ...]:
     return (_condemn(live, f"the load balancer gave the public address '{public[0]}'", public_address=public[0]),)
 
 
-def _private_only(wanted: tuple[Manifest, ...], world: World) -> tuple[Manifest, ...]:
+def _private_only(wanted: tuple[Manifest, ...], world: ClusterSnapshot) -> tuple[Manifest, ...]:
     """Without the Service, once the load balancer gave it a public address: it stays away until the spec changes."""
     live = world.child(SERVICE)
     public = was_given_a_public_address(world) if live is None else bool(public_addresses(live, world.policy))
     return tuple(m for m in wanted if m["kind"] != SERVICE.kind) if public else wanted
 
 
-def was_given_a_public_address(world: World) -> bool:
+def was_given_a_public_address(world: ClusterSnapshot) -> bool:
     """Whether this very generation of the spec already ended in a public address."""
     condition = world.condition(ConditionType.ENDPOINT_PRIVATE)
     return (
@@ -283,7 +283,7 @@ def was_given_a_public_address(world: World) -> bool:
     )
 
 
-def _to_apply(wanted: tuple[Manifest, ...], world: World) -> tuple[tuple[Change, ...], tuple[Contested, ...]]:
+def _to_apply(wanted: tuple[Manifest, ...], world: ClusterSnapshot) -> tuple[tuple[Change, ...], tuple[Contested, ...]]:
     """What to apply, and which children are left as others want them while a truce lasts."""
     due = [change for manifest in wanted if (change := _change(manifest, world.children.get(_key(manifest))))]
     # Only repetition is barred: what the spec newly asks for is applied even then.
@@ -291,7 +291,7 @@ def _to_apply(wanted: tuple[Manifest, ...], world: World) -> tuple[tuple[Change,
     return tuple(c for c in due if c not in barred), tuple(_contested(change, world) for change in barred)
 
 
-def _contested(change: Change, world: World) -> Contested:
+def _contested(change: Change, world: ClusterSnapshot) -> Contested:
     live = world.children.get(_key(change.manifest))
     if live is None:
         return Contested(_key(change.manifest))
@@ -314,7 +314,7 @@ def _change(manifest: Manifest, live: Manifest | None) -> Change | None:
     return Change(manifest, "drifted", patch) if added or has_drifted(manifest, live) else None
 
 
-def _surplus(desired: tuple[Manifest, ...], world: World, *, claims: bool) -> Iterator[Condemned]:
+def _surplus(desired: tuple[Manifest, ...], world: ClusterSnapshot, *, claims: bool) -> Iterator[Condemned]:
     """Objects of ours that the spec no longer asks for, `claims` among them or not. Volumes are left to the sweep."""
     wanted = {_key(manifest) for manifest in desired}
     for key, live in world.children.items():
@@ -325,7 +325,7 @@ def _surplus(desired: tuple[Manifest, ...], world: World, *, claims: bool) -> It
             yield _condemn(live, "the spec no longer asks for it")
 
 
-def _may_be_mounted(claim: Manifest, world: World) -> bool:
+def _may_be_mounted(claim: Manifest, world: ClusterSnapshot) -> bool:
     """Whether the live template names the claim, or a pod of an earlier template, of which nobody knows what it mounts.
 
     A claim that is deleted under its pods goes when the last of them does, and no later pod of theirs starts.

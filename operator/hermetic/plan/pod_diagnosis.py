@@ -16,7 +16,7 @@ from hermetic.kinds import DEPLOYMENT
 from hermetic.objects.names import template_of
 from hermetic.plan.api_rejections import refused_pod
 from hermetic.plan.scheduling import is_being_placed, unschedulable
-from hermetic.plan.snapshot import Warned, World
+from hermetic.plan.snapshot import ClusterSnapshot, Warned
 
 Pod = Mapping[str, Any]
 Status = Mapping[str, Any]
@@ -38,14 +38,14 @@ _PULL_PREFIX = re.compile(r"^Back-off pulling image \"[^\"]*\"(: (ErrImagePull: 
 
 
 @dataclass(frozen=True, slots=True)
-class Trouble:
+class PodDiagnosis:
     """Why pods do not serve."""
 
     reason: Reason
     message: str
 
 
-def trouble(spec: ModelDeploymentSpec, world: World, now: datetime) -> Trouble | None:
+def trouble(spec: ModelDeploymentSpec, world: ClusterSnapshot, now: datetime) -> PodDiagnosis | None:
     """The first trouble of the newest pods that do not serve, else what the Deployment itself reports."""
     waiting = sorted(
         (pod for pod in _present_pods(world) if _has_had_its_chance(pod, now)),
@@ -62,7 +62,7 @@ def _has_had_its_chance(pod: Pod, now: datetime) -> bool:
     return not (_serves(pod) or pod["metadata"].get("deletionTimestamp") or is_being_placed(pod, now))
 
 
-def _present_pods(world: World) -> Iterator[Pod]:
+def _present_pods(world: ClusterSnapshot) -> Iterator[Pod]:
     """Pods of the template that the Deployment has now. Those of an earlier one are leaving, whatever ails them."""
     template = (world.child(DEPLOYMENT) or {}).get("spec", {}).get("template", {})
     mark = template_of(template)
@@ -74,7 +74,7 @@ def _serves(pod: Pod) -> bool:
     return any(c.get("type") == "Ready" and c.get("status") == "True" for c in conditions)
 
 
-def _of_pod(spec: ModelDeploymentSpec, world: World, pod: Pod) -> Trouble | None:
+def _of_pod(spec: ModelDeploymentSpec, world: ClusterSnapshot, pod: Pod) -> PodDiagnosis | None:
     for status in _containers(pod):
         found = _of_container(spec, status)
         if found is not None:
@@ -88,14 +88,14 @@ def _containers(pod: Pod) -> Iterator[Status]:
     yield from status.get("containerStatuses") or ()
 
 
-def _of_container(spec: ModelDeploymentSpec, status: Status) -> Trouble | None:
+def _of_container(spec: ModelDeploymentSpec, status: Status) -> PodDiagnosis | None:
     waiting = status.get("state", {}).get("waiting") or {}
     reason, message = waiting.get("reason", ""), waiting.get("message", "")
     if reason in PULL_TROUBLE:
-        return Trouble(Reason.IMAGE_PULL_FAILED, _pull_message(status.get("image", ""), message))
+        return PodDiagnosis(Reason.IMAGE_PULL_FAILED, _pull_message(status.get("image", ""), message))
     if reason in CONFIG_TROUBLE:
         missing = "not found" in message
-        return Trouble(Reason.REFERENCE_NOT_FOUND if missing else Reason.CONTAINER_CONFIG_INVALID, message[:300])
+        return PodDiagnosis(Reason.REFERENCE_NOT_FOUND if missing else Reason.CONTAINER_CONFIG_INVALID, message[:300])
     ended = status.get("state", {}).get("terminated") or status.get("lastState", {}).get("terminated")
     return _of_end(spec, status, ended) if ended and (ended.get("exitCode") or status.get("restartCount")) else None
 
@@ -106,18 +106,18 @@ def _pull_message(image: str, message: str) -> str:
     return f"image '{image}' cannot be pulled" + (f": {cause[:300]}" if cause else "")
 
 
-def _of_end(spec: ModelDeploymentSpec, status: Status, ended: Status) -> Trouble | None:
+def _of_end(spec: ModelDeploymentSpec, status: Status, ended: Status) -> PodDiagnosis | None:
     """The container ended: of memory, of a cause that the engine named, of slowness, or of something unknown."""
     words, code, signatures = ended.get("message", ""), ended.get("exitCode", 0), engine_of(spec).signatures
     if ended.get("reason") == "OOMKilled":
         limit = spec.resources.memory or "the node's memory"
-        return Trouble(Reason.OUT_OF_MEMORY, f"container '{status['name']}' used more memory than {limit}")
+        return PodDiagnosis(Reason.OUT_OF_MEMORY, f"container '{status['name']}' used more memory than {limit}")
     if (cause := diagnose(words, signatures)) is not None:
-        return Trouble(
+        return PodDiagnosis(
             cause, f"container '{status['name']}' ended with exit code {code}: {telling_line(words, signatures)}"
         )
     if _was_ended_for_slowness(spec, ended) and not status.get("started"):
-        return Trouble(
+        return PodDiagnosis(
             Reason.STARTUP_BUDGET_EXCEEDED,
             f"container '{status['name']}' did not serve within `startupBudgetSeconds` {spec.startup_budget_seconds}",
         )
@@ -127,7 +127,7 @@ def _of_end(spec: ModelDeploymentSpec, status: Status, ended: Status) -> Trouble
     last = telling_line(words, signatures)
     # Of an engine that was killed with its container the kubelet keeps 2 KiB of log: the cause may be further up.
     tail = f": {last}" if last else ""
-    return Trouble(
+    return PodDiagnosis(
         Reason.CRASH_LOOP,
         f"container '{status['name']}' ends again and again, exit code {code}{tail}; "
         "'kubectl logs --previous' shows what came before",
@@ -148,21 +148,21 @@ def _lasted(ended: Status) -> float:
     return (over - began).total_seconds()
 
 
-def _of_scheduling(spec: ModelDeploymentSpec, world: World, pod: Pod) -> Trouble | None:
+def _of_scheduling(spec: ModelDeploymentSpec, world: ClusterSnapshot, pod: Pod) -> PodDiagnosis | None:
     conditions = pod.get("status", {}).get("conditions") or ()
     for condition in conditions:
         if condition.get("type") != "PodScheduled" or condition.get("reason") != "Unschedulable":
             continue
         said = condition.get("message", "")
         if "persistentvolumeclaim" in said and "not found" in said:
-            return Trouble(Reason.REFERENCE_NOT_FOUND, said[:300])
+            return PodDiagnosis(Reason.REFERENCE_NOT_FOUND, said[:300])
         if "unbound immediate PersistentVolumeClaims" in said:
-            return Trouble(Reason.VOLUME_NOT_BOUND, said[:300])
-        return Trouble(Reason.UNSCHEDULABLE, unschedulable(spec, world, said))
+            return PodDiagnosis(Reason.VOLUME_NOT_BOUND, said[:300])
+        return PodDiagnosis(Reason.UNSCHEDULABLE, unschedulable(spec, world, said))
     return None
 
 
-def _of_mounting(world: World, pod: Pod) -> Trouble | None:
+def _of_mounting(world: ClusterSnapshot, pod: Pod) -> PodDiagnosis | None:
     warned = world.warnings.get(pod["metadata"].get("uid", ""))
     # A container that has run has its volumes: an older warning tells of what is over.
     if warned is None or warned.reason not in MOUNT_TROUBLE or any(map(_has_run, _containers(pod))):
@@ -174,14 +174,14 @@ def _has_run(status: Status) -> bool:
     return bool(status.get("state", {}).keys() & {"running", "terminated"}) or bool(status.get("lastState"))
 
 
-def _mount_trouble(warned: Warned) -> Trouble:
+def _mount_trouble(warned: Warned) -> PodDiagnosis:
     missing = re.search(r'(secret|configmap) "([^"]+)" not found', warned.message)
     if missing is not None:
-        return Trouble(Reason.REFERENCE_NOT_FOUND, f"{missing[1]} '{missing[2]}' does not exist in the namespace")
-    return Trouble(Reason.MOUNT_FAILED, warned.message[:400])
+        return PodDiagnosis(Reason.REFERENCE_NOT_FOUND, f"{missing[1]} '{missing[2]}' does not exist in the namespace")
+    return PodDiagnosis(Reason.MOUNT_FAILED, warned.message[:400])
 
 
-def _of_deployment(spec: ModelDeploymentSpec, world: World) -> Trouble | None:
+def _of_deployment(spec: ModelDeploymentSpec, world: ClusterSnapshot) -> PodDiagnosis | None:
     deployment = world.child(DEPLOYMENT) or {"metadata": {}}
     found = deployment.get("status") or {}
     if found.get("observedGeneration", 0) < deployment["metadata"].get("generation", 1):
@@ -190,10 +190,10 @@ def _of_deployment(spec: ModelDeploymentSpec, world: World) -> Trouble | None:
     for condition in conditions:
         if condition.get("type") == "ReplicaFailure" and condition.get("status") == "True":
             reason, message = refused_pod(condition.get("message", ""))
-            return Trouble(reason, message[:500])
+            return PodDiagnosis(reason, message[:500])
     for condition in conditions:
         if condition.get("reason") == "ProgressDeadlineExceeded":
-            return Trouble(
+            return PodDiagnosis(
                 Reason.STARTUP_BUDGET_EXCEEDED,
                 f"no pod served within `startupBudgetSeconds` {spec.startup_budget_seconds}, and none says why",
             )

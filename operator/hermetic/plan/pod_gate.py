@@ -13,7 +13,7 @@ from hermetic.api.configuration import Configuration
 from hermetic.api.times import timestamp
 from hermetic.plan.gates import Blocks
 from hermetic.plan.isolation import CONFIRMED_FOR, evidence_counts
-from hermetic.plan.snapshot import Evidence
+from hermetic.plan.snapshot import IsolationEvidence
 
 PODS_UNTIL = "hermetic.dev/pods-until"
 UNPROVEN = "hermetic.dev/unproven-pods"
@@ -45,7 +45,7 @@ def enforced_models(policy: Configuration, asked: Iterable[tuple[str, str, str]]
     return ",".join(found) if len(found) <= MOST_MODELS else EVERY
 
 
-def pods_until(policy: Configuration, evidence: Evidence | None, now: datetime) -> str:
+def pods_until(policy: Configuration, evidence: IsolationEvidence | None, now: datetime) -> str:
     """Until when pods are let in that must be proven; "" not at all."""
     allowed = timedelta(seconds=policy.max_evidence_age_seconds)
     if evidence is None or isinstance(evidence_counts(evidence, allowed, now), Blocks):

@@ -13,12 +13,12 @@ from hermetic.kinds import DEPLOYMENT
 from hermetic.objects.names import template_of
 from hermetic.plan.container_digests import completed, containers, contents
 from hermetic.plan.runtime_drift import running
-from hermetic.plan.snapshot import World
+from hermetic.plan.snapshot import ClusterSnapshot
 
 Place = tuple[str, ...]
 
 
-def not_of_the_changed(template: Mapping[str, Any], world: World) -> int | None:
+def not_of_the_changed(template: Mapping[str, Any], world: ClusterSnapshot) -> int | None:
     """How many of the running pods are not shown to be of the live template, and may be of this rendered one.
 
     None where pods of the live template run and nothing in them differs from what was rendered: an annotation of

@@ -9,7 +9,7 @@ from typing import Any
 from hermetic.api.conditions import ConditionType
 from hermetic.plan.addresses import public_addresses
 from hermetic.plan.planning import Plan, was_given_a_public_address
-from hermetic.plan.snapshot import World
+from hermetic.plan.snapshot import ClusterSnapshot
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class PublicSide:
         return {"address": self.address, "serviceRemoved": self.removed}
 
 
-def public_side(service: Mapping[str, Any] | None, world: World, plan: Plan) -> PublicSide | None:
+def public_side(service: Mapping[str, Any] | None, world: ClusterSnapshot, plan: Plan) -> PublicSide | None:
     """None where no public address was given. `service` is ours; the Service is removed once it is not there."""
     if service is not None:
         public = public_addresses(service, world.policy)
@@ -44,7 +44,7 @@ def public_side(service: Mapping[str, Any] | None, world: World, plan: Plan) -> 
     return _remembered(world) if was_given_a_public_address(world) else None
 
 
-def _remembered(world: World) -> PublicSide:
+def _remembered(world: ClusterSnapshot) -> PublicSide:
     if known := world.status.get("publicAddress"):
         return PublicSide(str(known.get("address", "")), removed=True)
     before = world.condition(ConditionType.ENDPOINT_PRIVATE) or {}

@@ -12,10 +12,10 @@ from hermetic.kinds import DEPLOYMENT
 from hermetic.objects.names import MANAGED_BY, Owner, selector, template_of
 from hermetic.objects.pod import ENGINE
 from hermetic.plan.container_digests import containers, contents, differing
-from hermetic.plan.field_owners import Step, spelled, writers
+from hermetic.plan.field_owners import FieldStep, spelled, writers
 from hermetic.plan.foreign_fields import lasting
 from hermetic.plan.gates import image_is_allowed
-from hermetic.plan.snapshot import World
+from hermetic.plan.snapshot import ClusterSnapshot
 
 OURS = {"containers": ENGINE, "initContainers": "link-cache"}
 """The one container of each kind that is rendered."""
@@ -36,13 +36,13 @@ class Strange:
     of_image: bool
 
 
-def strange(world: World, now: datetime) -> Strange | None:
+def strange(world: ClusterSnapshot, now: datetime) -> Strange | None:
     """The first thing in the template or in a pod that was not rendered, images before everything else."""
     found = tuple(_everything(world, now))
     return next((one for one in found if one.of_image), next(iter(found), None))
 
 
-def rolled_out_at(world: World) -> datetime | None:
+def rolled_out_at(world: ClusterSnapshot) -> datetime | None:
     """From when on no pod of an earlier template is left of the last rollout; None while one goes on."""
     found = (world.child(DEPLOYMENT) or {}).get("status") or {}
     for condition in found.get("conditions") or ():
@@ -52,25 +52,25 @@ def rolled_out_at(world: World) -> datetime | None:
     return None
 
 
-def is_left_over(pod: Mapping[str, Any], world: World) -> bool:
+def is_left_over(pod: Mapping[str, Any], world: ClusterSnapshot) -> bool:
     """Whether a pod runs on and is not of the present template."""
     template = ((world.child(DEPLOYMENT) or {}).get("spec") or {}).get("template") or {}
     ended = has_ended(pod) or "deletionTimestamp" in pod["metadata"]
     return not ended and bool(template) and template_of(pod) != template_of(template)
 
 
-def all_of(template: Mapping[str, Any], world: World) -> bool:
+def all_of(template: Mapping[str, Any], world: ClusterSnapshot) -> bool:
     """Whether pods run, and each says that it is of this rendered template."""
     marks = {template_of(pod) for pod in running(world)}
     return marks == {template_of(template)}
 
 
-def running(world: World) -> Iterator[Mapping[str, Any]]:
+def running(world: ClusterSnapshot) -> Iterator[Mapping[str, Any]]:
     """The pods that have not ended and are not about to."""
     return (pod for pod in world.pods if not has_ended(pod) and "deletionTimestamp" not in pod["metadata"])
 
 
-def _is_of_the_present(world: World) -> bool:
+def _is_of_the_present(world: ClusterSnapshot) -> bool:
     live = world.child(DEPLOYMENT) or {"metadata": {}}
     return bool((live.get("status") or {}).get("observedGeneration", 0) >= live["metadata"].get("generation", 1))
 
@@ -86,7 +86,7 @@ def looks_rendered(pod: Mapping[str, Any], owner: Owner) -> bool:
     return account == owner.name and not any(True for _ in _identity("", pod, owner))
 
 
-def _everything(world: World, now: datetime) -> Iterator[Strange]:
+def _everything(world: ClusterSnapshot, now: datetime) -> Iterator[Strange]:
     live = world.child(DEPLOYMENT)
     template = live["spec"]["template"] if live is not None else {}
     expected, rolled_out = contents(template.get("spec") or {}), rolled_out_at(world)
@@ -108,7 +108,7 @@ def _everything(world: World, now: datetime) -> Iterator[Strange]:
             yield Strange(f"{where} {words}", of_image=False)
 
 
-def _lasting(world: World) -> Iterator[Strange]:
+def _lasting(world: ClusterSnapshot) -> Iterator[Strange]:
     for (kind, name), live in sorted(world.children.items()):
         for steps in lasting(live):
             by = "".join(f", written by '{one}' (field manager)" for one in writers(live, steps)[:1])
@@ -121,7 +121,7 @@ def _identity(where: str, pod: Mapping[str, Any], owner: Owner) -> Iterator[Stra
     metadata = pod["metadata"]
     for name, value in {**selector(owner), MANAGED_BY[0]: MANAGED_BY[1]}.items():
         if (metadata.get("labels") or {}).get(name) != value:
-            by = writers(pod, (Step("metadata"), Step("labels"), Step(name)))
+            by = writers(pod, (FieldStep("metadata"), FieldStep("labels"), FieldStep(name)))
             named = ", ".join(f"'{one}'" for one in by)
             wrote = f", written by {named} (field manager)" if named else ""
             lost = "; no NetworkPolicy of the model covers it" if name in selector(owner) else ""
@@ -132,7 +132,7 @@ def _identity(where: str, pod: Mapping[str, Any], owner: Owner) -> Iterator[Stra
         yield Strange(f"{where} {words}", of_image=False)
 
 
-def _images(where: str, held: Mapping[str, Any], world: World) -> Iterator[Strange]:
+def _images(where: str, held: Mapping[str, Any], world: ClusterSnapshot) -> Iterator[Strange]:
     for kind, container in containers(held):
         name, image = one_line(container["name"]), one_line(container["image"])
         runs = f"{where} holds container '{name}' ({kind}) with image '{image}'"

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from hermetic.api.modeldeployment import ModelDeploymentSpec
-from hermetic.plan.snapshot import Node, World
+from hermetic.plan.snapshot import ClusterSnapshot, NodeFacts
 
 # A first attempt often fails and the second succeeds: the claim is bound a moment after its pod was made.
 PATIENCE = timedelta(seconds=3)
@@ -28,23 +28,23 @@ def patience_ends(pod: Mapping[str, Any]) -> datetime | None:
     return None
 
 
-def unschedulable(spec: ModelDeploymentSpec, world: World, said: str) -> str:
+def unschedulable(spec: ModelDeploymentSpec, world: ClusterSnapshot, said: str) -> str:
     """A sentence that names resource, pool and shortfall, and then quotes the scheduler (`said`)."""
     quote = f"; the scheduler says: {said[:300]}" if said else ""
     return _shortfall(spec, world.nodes) + quote
 
 
-def eligible_nodes(spec: ModelDeploymentSpec, nodes: tuple[Node, ...]) -> list[Node]:
+def eligible_nodes(spec: ModelDeploymentSpec, nodes: tuple[NodeFacts, ...]) -> list[NodeFacts]:
     """The nodes that offer the GPUs and are of a size that the spec allows, however many are free."""
     sizes = spec.accelerator.instance_types
     return [node for node in _offering(spec, nodes) if not sizes or node.instance_type in sizes]
 
 
-def _offering(spec: ModelDeploymentSpec, nodes: tuple[Node, ...]) -> list[Node]:
+def _offering(spec: ModelDeploymentSpec, nodes: tuple[NodeFacts, ...]) -> list[NodeFacts]:
     return [node for node in nodes if node.gpus.get(spec.accelerator.resource, 0) > 0]
 
 
-def _shortfall(spec: ModelDeploymentSpec, nodes: tuple[Node, ...]) -> str:
+def _shortfall(spec: ModelDeploymentSpec, nodes: tuple[NodeFacts, ...]) -> str:
     resource, wanted = spec.accelerator.resource, spec.accelerator.count
     needs = f"needs {wanted} {resource} on one node"
     offering = _offering(spec, nodes)

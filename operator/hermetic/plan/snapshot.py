@@ -30,7 +30,7 @@ ChildKey = tuple[str, str]  # (kind, name)
 
 
 @dataclass(frozen=True, slots=True)
-class Evidence:
+class IsolationEvidence:
     """What the EgressAudit says. `verdict` is None until it was judged at its present generation.
 
     `observed_at` and `expires_at` are those of the attestation from outside; `sources` are the looks that were taken:
@@ -48,7 +48,7 @@ class Evidence:
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
+class NodeFacts:
     """What scheduling and image volumes need to know of a node."""
 
     name: str
@@ -67,7 +67,7 @@ class Warned:
 
 
 @dataclass(frozen=True, slots=True)
-class World:
+class ClusterSnapshot:
     """Everything that was seen, at one moment, without asking again.
 
     `children` holds the live objects that carry our label, by (kind, name); `pods` slim projections of the pods;
@@ -87,8 +87,8 @@ class World:
     children: Mapping[ChildKey, Mapping[str, Any]] = field(default_factory=dict)
     pods: tuple[Mapping[str, Any], ...] = ()
     warnings: Mapping[str, Warned] = field(default_factory=dict)
-    nodes: tuple[Node, ...] = ()
-    evidence: Evidence | None = None
+    nodes: tuple[NodeFacts, ...] = ()
+    evidence: IsolationEvidence | None = None
     address_holder: str = ""
     server_version: tuple[int, int] = (1, 36)
     truces: Mapping[ChildKey, frozenset[str]] = field(default_factory=dict)

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Any
 
-from hermetic.api.condition_updates import Said, dated
+from hermetic.api.condition_updates import ConditionUpdate, dated
 from hermetic.api.conditions import ConditionType
 from hermetic.api.modeldeployment import ModelDeploymentSpec
 from hermetic.api.reasons import Reason
@@ -14,22 +14,24 @@ from hermetic.engines.registry import engine_name, engine_of, tensor_parallel_si
 from hermetic.kinds import DEPLOYMENT, SERVICE
 from hermetic.objects.names import selector
 from hermetic.plan.addresses import load_balancer_addresses, public_addresses
-from hermetic.plan.api_rejections import Refusal
+from hermetic.plan.api_rejections import ApiRejection
 from hermetic.plan.exposure import exposure
 from hermetic.plan.gates import Blocks
 from hermetic.plan.isolation import enforcement
 from hermetic.plan.model_fit import model_fit
 from hermetic.plan.planning import Contested, Plan, is_ours
-from hermetic.plan.pod_diagnosis import Trouble, trouble
+from hermetic.plan.pod_diagnosis import PodDiagnosis, trouble
 from hermetic.plan.public_side import public_side
 from hermetic.plan.runtime_drift import Strange, strange
-from hermetic.plan.snapshot import World
+from hermetic.plan.snapshot import ClusterSnapshot
 
 Status = dict[str, Any]
 OURS = frozenset(kind.value for kind in ConditionType)
 
 
-def status(spec: ModelDeploymentSpec, world: World, plan: Plan, refusals: tuple[Refusal, ...], now: datetime) -> Status:
+def status(
+    spec: ModelDeploymentSpec, world: ClusterSnapshot, plan: Plan, refusals: tuple[ApiRejection, ...], now: datetime
+) -> Status:
     """The whole status: `world` is the world after the plan was carried out."""
     # Where no replicas are asked for, a pod that does not serve is on its way out and in no trouble.
     found = trouble(spec, world, now) if spec.replicas else None
@@ -61,9 +63,9 @@ def status(spec: ModelDeploymentSpec, world: World, plan: Plan, refusals: tuple[
     return whole | ({"publicAddress": public.as_status()} if public is not None and public.address else {})
 
 
-def status_unreadable(world: World, message: str, now: datetime) -> Status:
+def status_unreadable(world: ClusterSnapshot, message: str, now: datetime) -> Status:
     """The status of an object whose spec this version cannot read."""
-    ready = Said(ConditionType.READY, "False", Reason.SPEC_INVALID, message[:2000])
+    ready = ConditionUpdate(ConditionType.READY, "False", Reason.SPEC_INVALID, message[:2000])
     return {
         "observedGeneration": world.generation,
         "conditions": [_dated(one, world, now) for one in (ready, *_kstatus(ready))],
@@ -79,63 +81,69 @@ def _comparable(found: Mapping[str, Any]) -> Mapping[str, Any]:
     return {**found, "conditions": {c["type"]: dict(c) for c in found.get("conditions") or () if c["type"] in OURS}}
 
 
-def _images_pinned(found: Strange | None, plan: Plan) -> Said:
+def _images_pinned(found: Strange | None, plan: Plan) -> ConditionUpdate:
     kind = ConditionType.IMAGES_PINNED
     blocked = _blocks(plan, kind)
     if blocked is not None:
         return _from_block(kind, blocked)
     if found is not None and found.of_image:
-        return Said(kind, "False", Reason.NOT_AS_RENDERED, found.message[:2000])
-    return Said(kind, "True", Reason.PINNED_BY_DIGEST, "every image is named by digest and allowed here")
+        return ConditionUpdate(kind, "False", Reason.NOT_AS_RENDERED, found.message[:2000])
+    return ConditionUpdate(kind, "True", Reason.PINNED_BY_DIGEST, "every image is named by digest and allowed here")
 
 
-def _weights_verified(spec: ModelDeploymentSpec, plan: Plan) -> Said:
+def _weights_verified(spec: ModelDeploymentSpec, plan: Plan) -> ConditionUpdate:
     kind = ConditionType.WEIGHTS_VERIFIED
     blocked = _blocks(plan, kind)
     if blocked is not None:
         return _from_block(kind, blocked)
     if spec.weights.baked_image is not None or spec.weights.image_volume is not None:
-        return Said(kind, "True", Reason.PINNED_BY_DIGEST, "the weights are part of an image that is named by digest")
-    return Said(
+        return ConditionUpdate(
+            kind, "True", Reason.PINNED_BY_DIGEST, "the weights are part of an image that is named by digest"
+        )
+    return ConditionUpdate(
         kind, "Unknown", Reason.INTEGRITY_NOT_CHECKED, "the weights are read as staged; no digest of them is checked"
     )
 
 
-def _isolation_verified(spec: ModelDeploymentSpec, world: World, plan: Plan) -> Said:
+def _isolation_verified(spec: ModelDeploymentSpec, world: ClusterSnapshot, plan: Plan) -> ConditionUpdate:
     kind = ConditionType.ISOLATION_VERIFIED
     if enforcement(spec, world) == "Off":
         words = "`isolation.enforcement` is Off: the evidence was not looked at"
-        return Said(kind, "Unknown", Reason.ISOLATION_NOT_ENFORCED, words)
+        return ConditionUpdate(kind, "Unknown", Reason.ISOLATION_NOT_ENFORCED, words)
     if isinstance(plan.isolation, Blocks):
         return _from_block(kind, plan.isolation)
     if plan.isolation is None:
-        return Said(kind, "Unknown", Reason.ISOLATION_EVIDENCE_PENDING, "not looked at until the spec is acceptable")
-    return Said(kind, "True", Reason.ISOLATION_PROVEN, "fresh evidence says that the node subnets have no way out")
+        return ConditionUpdate(
+            kind, "Unknown", Reason.ISOLATION_EVIDENCE_PENDING, "not looked at until the spec is acceptable"
+        )
+    return ConditionUpdate(
+        kind, "True", Reason.ISOLATION_PROVEN, "fresh evidence says that the node subnets have no way out"
+    )
 
 
-def _endpoint_private(spec: ModelDeploymentSpec, world: World, plan: Plan) -> Said:
+def _endpoint_private(spec: ModelDeploymentSpec, world: ClusterSnapshot, plan: Plan) -> ConditionUpdate:
     kind, service = ConditionType.ENDPOINT_PRIVATE, _our_service(world)
     if (public := public_side(service, world, plan)) is not None:
-        return Said(kind, "False", Reason.PUBLIC_ADDRESS, public.message)
+        return ConditionUpdate(kind, "False", Reason.PUBLIC_ADDRESS, public.message)
     if (exposed := exposure(service, world)) is not None:
-        return Said(kind, "False", Reason.ENDPOINT_EXPOSED, exposed[:2000])
+        return ConditionUpdate(kind, "False", Reason.ENDPOINT_EXPOSED, exposed[:2000])
     if service is None:
-        return Said(kind, "Unknown", Reason.ENDPOINT_NOT_CREATED, "the Service does not exist yet")
+        return ConditionUpdate(kind, "Unknown", Reason.ENDPOINT_NOT_CREATED, "the Service does not exist yet")
     return _as_asked(spec, world, service)
 
 
-def _as_asked(spec: ModelDeploymentSpec, world: World, service: Mapping[str, Any]) -> Said:
+def _as_asked(spec: ModelDeploymentSpec, world: ClusterSnapshot, service: Mapping[str, Any]) -> ConditionUpdate:
     """Of a Service to which nothing public leads: whether that was to be seen, and whether it has its address."""
     kind = ConditionType.ENDPOINT_PRIVATE
     if world.unseen:
         words = f"the operator may not list {', '.join(world.unseen)}, of which one may lead to the pods from outside"
-        return Said(kind, "Unknown", Reason.PERMISSION_LOST, f"{words}; apply the RBAC of manifests/")
+        return ConditionUpdate(kind, "Unknown", Reason.PERMISSION_LOST, f"{words}; apply the RBAC of manifests/")
     keyless = f"; {engine_of(spec).without_a_key}" if spec.endpoint.api_key is not None else ""
     if spec.endpoint.internal_load_balancer is None:
-        return Said(kind, "True", Reason.CLUSTER_INTERNAL, "reachable inside the cluster only" + keyless)
+        return ConditionUpdate(kind, "True", Reason.CLUSTER_INTERNAL, "reachable inside the cluster only" + keyless)
     if _private_address(spec, service) is None:
-        return Said(kind, "Unknown", Reason.LOAD_BALANCER_PENDING, _awaited(spec, service))
-    return Said(kind, "True", Reason.PRIVATE_ADDRESS, "the load balancer's address is private" + keyless)
+        return ConditionUpdate(kind, "Unknown", Reason.LOAD_BALANCER_PENDING, _awaited(spec, service))
+    return ConditionUpdate(kind, "True", Reason.PRIVATE_ADDRESS, "the load balancer's address is private" + keyless)
 
 
 def _private_address(spec: ModelDeploymentSpec, service: Mapping[str, Any]) -> str | None:
@@ -157,37 +165,41 @@ def _awaited(spec: ModelDeploymentSpec, service: Mapping[str, Any]) -> str:
     return f"the internal load balancer has the address '{given[0]}', not yet '{_asked_address(spec)}' as asked"
 
 
-def _our_service(world: World) -> Mapping[str, Any] | None:
+def _our_service(world: ClusterSnapshot) -> Mapping[str, Any] | None:
     live = world.child(SERVICE)
     return live if live is not None and is_ours(live, world.owner) else None
 
 
-def _available(spec: ModelDeploymentSpec, world: World, found: Trouble | None) -> Said:
+def _available(spec: ModelDeploymentSpec, world: ClusterSnapshot, found: PodDiagnosis | None) -> ConditionUpdate:
     kind = ConditionType.AVAILABLE
     if spec.replicas == 0:
-        return Said(kind, "False", Reason.SCALED_TO_ZERO, "`replicas` is 0")
+        return ConditionUpdate(kind, "False", Reason.SCALED_TO_ZERO, "`replicas` is 0")
     serving = _serving(world)
     if serving >= spec.replicas:
-        return Said(kind, "True", Reason.SERVING, f"{_of(spec.replicas, spec.replicas)} serve")
+        return ConditionUpdate(kind, "True", Reason.SERVING, f"{_of(spec.replicas, spec.replicas)} serve")
     if world.child(DEPLOYMENT) is None:
-        return Said(kind, "False", Reason.WORKLOAD_NOT_CREATED, "the Deployment does not exist yet")
+        return ConditionUpdate(kind, "False", Reason.WORKLOAD_NOT_CREATED, "the Deployment does not exist yet")
     if found is not None:
-        return Said(kind, "False", found.reason, found.message[:2000])
+        return ConditionUpdate(kind, "False", found.reason, found.message[:2000])
     reason = Reason.STARTING if serving == 0 else Reason.UNAVAILABLE
-    return Said(kind, "False", reason, f"{_of(serving, spec.replicas)} serve")
+    return ConditionUpdate(kind, "False", reason, f"{_of(serving, spec.replicas)} serve")
 
 
 def _of(count: int, total: int) -> str:
     return f"{count} of {total} replicas"
 
 
-def _serving(world: World) -> int:
+def _serving(world: ClusterSnapshot) -> int:
     return int((world.child(DEPLOYMENT) or {}).get("status", {}).get("availableReplicas") or 0)
 
 
 def _hindered(
-    world: World, plan: Plan, refusals: tuple[Refusal, ...], parts: list[Said], odd: Strange | None
-) -> Said | None:
+    world: ClusterSnapshot,
+    plan: Plan,
+    refusals: tuple[ApiRejection, ...],
+    parts: list[ConditionUpdate],
+    odd: Strange | None,
+) -> ConditionUpdate | None:
     """The summary where something fails: the first, in the order in which a person would want to hear of it."""
     if refusals:
         return _not_ready(refusals[0].reason, refusals[0].message)
@@ -200,25 +212,27 @@ def _hindered(
     return _not_ready(endpoint.reason, endpoint.message) if endpoint.status == "False" else _altered(odd, plan)
 
 
-def _serves(spec: ModelDeploymentSpec, world: World, parts: list[Said], found: Trouble | None) -> Said:
+def _serves(
+    spec: ModelDeploymentSpec, world: ClusterSnapshot, parts: list[ConditionUpdate], found: PodDiagnosis | None
+) -> ConditionUpdate:
     """The summary where nothing fails but, maybe, the pods."""
     if _settled(spec, world):
         return _settled_verdict(spec, world, _of_the_endpoint(parts))
     return _not_settled(spec, world, found)
 
 
-def _of_the_endpoint(parts: list[Said]) -> Said:
+def _of_the_endpoint(parts: list[ConditionUpdate]) -> ConditionUpdate:
     return next(part for part in parts if part.type is ConditionType.ENDPOINT_PRIVATE)
 
 
-def _replacements(plan: Plan, world: World) -> str:
+def _replacements(plan: Plan, world: ClusterSnapshot) -> str:
     """That pods start behind a closed gate, where the configuration says so."""
     closed = _blocks(plan, ConditionType.ISOLATION_VERIFIED) is not None
     admitted = closed and world.policy.isolation.replacements == "Admit"
     return ", and pods that end are replaced: `isolation.replacements` is Admit" if admitted else ""
 
 
-def _altered(found: Strange | None, plan: Plan) -> Said | None:
+def _altered(found: Strange | None, plan: Plan) -> ConditionUpdate | None:
     """What others changed and is not corrected yet: of the objects by who insists, of the pods by what they hold."""
     if plan.contested:
         return _not_ready(Reason.DRIFT_CONTESTED, _quarrel(plan.contested[0]))
@@ -233,19 +247,19 @@ def _quarrel(found: Contested) -> str:
     return f"{words}: {found.place}{by}" if found.place else words
 
 
-def _settled_verdict(spec: ModelDeploymentSpec, world: World, endpoint: Said) -> Said:
+def _settled_verdict(spec: ModelDeploymentSpec, world: ClusterSnapshot, endpoint: ConditionUpdate) -> ConditionUpdate:
     if spec.replicas == 0:
-        return Said(ConditionType.READY, "True", Reason.SCALED_TO_ZERO, "scaled to zero, as asked")
+        return ConditionUpdate(ConditionType.READY, "True", Reason.SCALED_TO_ZERO, "scaled to zero, as asked")
     if endpoint.status != "True":
         return _not_ready(endpoint.reason, endpoint.message)
     serving, enforced = f"{_of(spec.replicas, spec.replicas)} serve", enforcement(spec, world)
     if enforced != "Enforce":
         words = f"{serving}; `isolation.enforcement` is {enforced}: pods start whether isolation is proven or not"
-        return Said(ConditionType.READY, "True", Reason.SERVING_NOT_ENFORCED, words)
-    return Said(ConditionType.READY, "True", Reason.SERVING, serving)
+        return ConditionUpdate(ConditionType.READY, "True", Reason.SERVING_NOT_ENFORCED, words)
+    return ConditionUpdate(ConditionType.READY, "True", Reason.SERVING, serving)
 
 
-def _not_settled(spec: ModelDeploymentSpec, world: World, found: Trouble | None) -> Said:
+def _not_settled(spec: ModelDeploymentSpec, world: ClusterSnapshot, found: PodDiagnosis | None) -> ConditionUpdate:
     if found is not None:
         return _not_ready(found.reason, found.message)
     if spec.replicas == 0:
@@ -256,7 +270,7 @@ def _not_settled(spec: ModelDeploymentSpec, world: World, found: Trouble | None)
     return _not_ready(Reason.STARTING, f"{serving} serve; pods are starting")
 
 
-def _has_older_pods(world: World) -> bool:
+def _has_older_pods(world: ClusterSnapshot) -> bool:
     """Whether pods of an earlier template are still there, or the Deployment has not yet heard of the present one."""
     live = world.child(DEPLOYMENT) or {"metadata": {}}
     found = live.get("status") or {}
@@ -264,7 +278,7 @@ def _has_older_pods(world: World) -> bool:
     return bool(found.get("replicas") and (unheard or found["replicas"] > (found.get("updatedReplicas") or 0)))
 
 
-def _settled(spec: ModelDeploymentSpec, world: World) -> bool:
+def _settled(spec: ModelDeploymentSpec, world: ClusterSnapshot) -> bool:
     """Whether every pod is of the present template and serves, and no older one is left."""
     live = world.child(DEPLOYMENT)
     if live is None:
@@ -279,7 +293,7 @@ def _settled(spec: ModelDeploymentSpec, world: World) -> bool:
     )
 
 
-def _was_ready(world: World) -> bool:
+def _was_ready(world: ClusterSnapshot) -> bool:
     """Whether this very generation was Ready already.
 
     Then a Deployment that its controller has not looked at yet is no news: a mere annotation makes a generation of it.
@@ -289,19 +303,19 @@ def _was_ready(world: World) -> bool:
     return (ready.get("status"), ready.get("observedGeneration")) == ("True", world.generation)
 
 
-def _not_ready(reason: Reason, message: str) -> Said:
-    return Said(ConditionType.READY, "False", reason, message[:2000])
+def _not_ready(reason: Reason, message: str) -> ConditionUpdate:
+    return ConditionUpdate(ConditionType.READY, "False", reason, message[:2000])
 
 
-def _kstatus(ready: Said) -> Iterator[Said]:
+def _kstatus(ready: ConditionUpdate) -> Iterator[ConditionUpdate]:
     """Exactly one of Reconciling and Stalled while Ready is not True, neither while it is."""
     if ready.status == "True":
         return
     if ready.reason.needs_human:
-        yield Said(ConditionType.STALLED, "True", ready.reason, ready.message)
+        yield ConditionUpdate(ConditionType.STALLED, "True", ready.reason, ready.message)
     else:
         reason = ready.reason if ready.reason in PROGRESS else Reason.PROGRESSING_WITH_RETRY
-        yield Said(ConditionType.RECONCILING, "True", reason, ready.message)
+        yield ConditionUpdate(ConditionType.RECONCILING, "True", reason, ready.message)
 
 
 PROGRESS = frozenset({Reason.STARTING, Reason.ROLLING_OUT, Reason.LOAD_BALANCER_PENDING})
@@ -311,15 +325,15 @@ def _blocks(plan: Plan, kind: ConditionType) -> Blocks | None:
     return plan.blocked if plan.blocked is not None and plan.blocked.condition is kind else None
 
 
-def _from_block(kind: ConditionType, block: Blocks) -> Said:
-    return Said(kind, block.truth, block.reason, block.message[:2000])
+def _from_block(kind: ConditionType, block: Blocks) -> ConditionUpdate:
+    return ConditionUpdate(kind, block.truth, block.reason, block.message[:2000])
 
 
-def _dated(said: Said, world: World, now: datetime) -> dict[str, Any]:
+def _dated(said: ConditionUpdate, world: ClusterSnapshot, now: datetime) -> dict[str, Any]:
     return dated(said, world.generation, world.condition(said.type), now)
 
 
-def _endpoint(spec: ModelDeploymentSpec, world: World) -> dict[str, str] | None:
+def _endpoint(spec: ModelDeploymentSpec, world: ClusterSnapshot) -> dict[str, str] | None:
     service = _our_service(world)
     if service is None or public_addresses(service, world.policy):
         return None

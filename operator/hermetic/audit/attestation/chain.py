@@ -19,7 +19,7 @@ from hermetic.signing.keys import TrustedKeys
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class ChainIssue:
     """One finding: about which attestation (its name), and what exactly."""
 
     finding: ChainFinding
@@ -28,7 +28,7 @@ class Told:
 
 
 @dataclass(frozen=True, slots=True)
-class Link:
+class ChainLink:
     """One authentic attestation, and the name under which it was given."""
 
     name: str
@@ -39,8 +39,8 @@ class Link:
 class ChainReport:
     """The authentic ones in the order of their numbers, and all that was found, what breaks the chain first."""
 
-    links: tuple[Link, ...]
-    told: tuple[Told, ...]
+    links: tuple[ChainLink, ...]
+    told: tuple[ChainIssue, ...]
 
     @property
     def intact(self) -> bool:
@@ -65,13 +65,13 @@ def verify_chain(
     With `ordered` they must come in their order; without, any order will do (files of a folder). `head` is the digest
     of the newest one, where it is known.
     """
-    links: list[Link] = []
-    told: list[Told] = []
+    links: list[ChainLink] = []
+    told: list[ChainIssue] = []
     for name, each in given:
         try:
-            links.append(Link(name, authenticate(_read(each), trusted)))
+            links.append(ChainLink(name, authenticate(_read(each), trusted)))
         except AttestationRefused as refusal:
-            told.append(Told(ChainFinding.REFUSED, name, f"{refusal.refusal}: {refusal.message}"))
+            told.append(ChainIssue(ChainFinding.REFUSED, name, f"{refusal.refusal}: {refusal.message}"))
     if ordered:
         told += _reordered(links)
     in_order = sorted(links, key=lambda link: (link.attestation.sequence, link.attestation.observed_at))
@@ -91,54 +91,56 @@ def _read(given: Envelope | AttestationRefused) -> Envelope:
     return given
 
 
-def _reordered(links: Sequence[Link]) -> Iterable[Told]:
+def _reordered(links: Sequence[ChainLink]) -> Iterable[ChainIssue]:
     for before, after in pairwise(links):
         if after.attestation.sequence < before.attestation.sequence:
             message = f"number {after.attestation.sequence} stands after number {before.attestation.sequence}"
-            yield Told(ChainFinding.REORDERED, after.name, message)
+            yield ChainIssue(ChainFinding.REORDERED, after.name, message)
 
 
-def _duplicates(links: Sequence[Link]) -> Iterable[Told]:
+def _duplicates(links: Sequence[ChainLink]) -> Iterable[ChainIssue]:
     first: dict[str, str] = {}
     for link in links:
         digest = link.attestation.digest
         if digest in first:
-            yield Told(ChainFinding.DUPLICATE, link.name, f"is the same as {first[digest]} ({digest})")
+            yield ChainIssue(ChainFinding.DUPLICATE, link.name, f"is the same as {first[digest]} ({digest})")
         first.setdefault(digest, link.name)
 
 
-def _foreign(links: Sequence[Link]) -> Iterable[Told]:
+def _foreign(links: Sequence[ChainLink]) -> Iterable[ChainIssue]:
     for link in links[1:]:
         try:
             must_be_same_cluster(link.attestation.scope, links[0].attestation.scope)
         except AttestationRefused as refusal:
-            yield Told(ChainFinding.FOREIGN, link.name, f"{refusal.message} ({links[0].name})")
+            yield ChainIssue(ChainFinding.FOREIGN, link.name, f"{refusal.message} ({links[0].name})")
 
 
-def _broken_links(links: Sequence[Link]) -> Iterable[Told]:
+def _broken_links(links: Sequence[ChainLink]) -> Iterable[ChainIssue]:
     if links and (first := links[0].attestation).sequence != 1:
         missing = f"numbers 1 to {first.sequence - 1} are" if first.sequence > 2 else "number 1 is"
-        yield Told(ChainFinding.START_MISSING, links[0].name, f"{missing} missing: it follows {first.previous}")
+        yield ChainIssue(ChainFinding.START_MISSING, links[0].name, f"{missing} missing: it follows {first.previous}")
     for before, after in pairwise(links):
         yield from _between(before, after)
 
 
-def _between(one: Link, other: Link) -> Iterable[Told]:
+def _between(one: ChainLink, other: ChainLink) -> Iterable[ChainIssue]:
     before, after = one.attestation, other.attestation
     if after.sequence == before.sequence:
-        yield Told(ChainFinding.FORK, other.name, f"is number {after.sequence}, and so is {one.name}")
+        yield ChainIssue(ChainFinding.FORK, other.name, f"is number {after.sequence}, and so is {one.name}")
     elif after.sequence > before.sequence + 1:
         first, last = before.sequence + 1, after.sequence - 1
         missing = f"number {first} is" if first == last else f"numbers {first} to {last} are"
-        yield Told(ChainFinding.GAP, other.name, f"{missing} missing between {one.name} and it")
+        yield ChainIssue(ChainFinding.GAP, other.name, f"{missing} missing between {one.name} and it")
     elif after.previous != before.digest:
-        yield Told(ChainFinding.FORK, other.name, f"follows {after.previous}; {one.name} is {before.digest}")
+        yield ChainIssue(ChainFinding.FORK, other.name, f"follows {after.previous}; {one.name} is {before.digest}")
     if after.observed_at <= before.observed_at:
         at, earlier = timestamp(after.observed_at), timestamp(before.observed_at)
-        yield Told(ChainFinding.CLOCK_REGRESSION, other.name, f"observed at {at}; {one.name} before it at {earlier}")
+        yield ChainIssue(
+            ChainFinding.CLOCK_REGRESSION, other.name, f"observed at {at}; {one.name} before it at {earlier}"
+        )
 
 
-def _private_since(links: Sequence[Link]) -> Iterable[Told]:
+def _private_since(links: Sequence[ChainLink]) -> Iterable[ChainIssue]:
     """A moment from before an audit comes from the attestation before: it is the same there, or extends that one."""
     for before, after in pairwise(links):
         if after.attestation.previous != before.attestation.digest:
@@ -150,27 +152,27 @@ def _private_since(links: Sequence[Link]) -> Iterable[Told]:
             if earlier is None or (one.basis != "activityLog" and one.at < earlier.at):
                 shown = f"private since {earlier.since}" if earlier is not None else "not named as private"
                 message = f"{one.subnet} is private since {one.since} by '{one.basis}'; in {before.name} it is {shown}"
-                yield Told(ChainFinding.PRIVATE_SINCE_UNFOUNDED, after.name, message)
+                yield ChainIssue(ChainFinding.PRIVATE_SINCE_UNFOUNDED, after.name, message)
 
 
-def _head(links: Sequence[Link], head: str | None) -> Iterable[Told]:
+def _head(links: Sequence[ChainLink], head: str | None) -> Iterable[ChainIssue]:
     if head is None or (links and links[-1].attestation.digest == head):
         return
     last = links[-1] if links else None
     found = f"the last one is {last.attestation.digest}" if last is not None else "there is none"
-    yield Told(ChainFinding.HEAD_MISSING, last.name if last is not None else "", f"{head} is the newest; {found}")
+    yield ChainIssue(ChainFinding.HEAD_MISSING, last.name if last is not None else "", f"{head} is the newest; {found}")
 
 
-def _notes(links: Sequence[Link]) -> Iterable[Told]:
+def _notes(links: Sequence[ChainLink]) -> Iterable[ChainIssue]:
     for one, other in pairwise(links):
         before, after = one.attestation, other.attestation
         if before.signed_by.keyid != after.signed_by.keyid:
-            yield Told(
+            yield ChainIssue(
                 ChainFinding.KEY_CHANGED, other.name, f"from '{before.signed_by.name}' to '{after.signed_by.name}'"
             )
         fingerprints = before.scope.api_server_ca_fingerprint, after.scope.api_server_ca_fingerprint
         if None not in fingerprints and fingerprints[0] != fingerprints[1]:
-            yield Told(ChainFinding.CA_CHANGED, other.name, f"from {fingerprints[0]} to {fingerprints[1]}")
+            yield ChainIssue(ChainFinding.CA_CHANGED, other.name, f"from {fingerprints[0]} to {fingerprints[1]}")
         if before.expires_at < after.observed_at:
             since, until = timestamp(before.expires_at), timestamp(after.observed_at)
-            yield Told(ChainFinding.UNCOVERED, other.name, f"from {since} to {until}")
+            yield ChainIssue(ChainFinding.UNCOVERED, other.name, f"from {since} to {until}")

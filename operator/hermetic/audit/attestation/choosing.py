@@ -18,7 +18,7 @@ Authenticated = Attestation | AttestationRefused
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class ChosenAttestation:
     """The attestation that counts, None where there is none, and why each other one does not, by name.
 
     `older` are those that would count if there were no newer one; `expired` is the newest of those against which only
@@ -40,14 +40,16 @@ def authenticated(manifest: Mapping[str, Any], trusted: TrustedKeys) -> Authenti
         return refusal
 
 
-def choose(objects: Iterable[Mapping[str, Any]], trusted: TrustedKeys, expected: Expected, now: datetime) -> Choice:
+def choose(
+    objects: Iterable[Mapping[str, Any]], trusted: TrustedKeys, expected: Expected, now: datetime
+) -> ChosenAttestation:
     """Judge every EgressAttestation (as the API server has it) and take the newest that counts."""
     return choose_among(
         {str(each["metadata"]["name"]): authenticated(each, trusted) for each in objects}, expected, now
     )
 
 
-def choose_among(judged: Mapping[str, Authenticated], expected: Expected, now: datetime) -> Choice:
+def choose_among(judged: Mapping[str, Authenticated], expected: Expected, now: datetime) -> ChosenAttestation:
     """The newest that counts here and now, by the names of the objects.
 
     Of two observed in the same second the one further along its chain, then the greater digest: the same choice,
@@ -67,10 +69,10 @@ def choose_among(judged: Mapping[str, Authenticated], expected: Expected, now: d
     older_still = _surpassed(refusals, counting, expected)
     counting.sort(key=lambda pair: (*_rank(pair[0]), pair[1]), reverse=True)
     if not counting:
-        return Choice(None, "", refusals, (), max(expired, key=_rank, default=None))
+        return ChosenAttestation(None, "", refusals, (), max(expired, key=_rank, default=None))
     (newest, name), *older = counting
     still_refused = {name: refusal for name, refusal in refusals.items() if name not in older_still}
-    return Choice(newest, name, still_refused, (*(name for _, name in older), *older_still))
+    return ChosenAttestation(newest, name, still_refused, (*(name for _, name in older), *older_still))
 
 
 def _objection(attestation: Attestation, expected: Expected, now: datetime) -> AttestationRefused | None:

@@ -43,7 +43,7 @@ ArmId = Annotated[str, StringConstraints(max_length=512, pattern=CLUSTER_ARM_ID)
 Counts = dict[Name, Annotated[int, Field(ge=1)]]
 
 
-class Part(BaseModel):
+class StatementPart(BaseModel):
     """Frozen, camelCase outside, strict: no field more, none of another type."""
 
     model_config = ConfigDict(
@@ -56,7 +56,7 @@ class Part(BaseModel):
     )
 
 
-class Scope(Part):
+class Scope(StatementPart):
     """By what the cluster is known. Without a kubeconfig the last two could not be read, and are null."""
 
     cluster_arm_id: ArmId
@@ -66,7 +66,7 @@ class Scope(Part):
     """uid of the namespace kube-system: another one, another cluster."""
 
 
-class Tool(Part):
+class Tool(StatementPart):
     """What audited: `digest` is that of its files."""
 
     name: Name
@@ -74,7 +74,7 @@ class Tool(Part):
     digest: Digest
 
 
-class Inputs(Part):
+class Inputs(StatementPart):
     """Digests of the files that the report was made from; null where none was given."""
 
     snapshot: Digest
@@ -82,14 +82,14 @@ class Inputs(Part):
     exceptions: Digest | None
 
 
-class Omitted(Part):
+class Omitted(StatementPart):
     """How many findings of each check were left out of the report, by verdict. Only what is fine can be left out."""
 
     passed: Annotated[Counts, Field(alias="Pass")] = {}
     not_applicable: Annotated[Counts, Field(alias="NotApplicable")] = {}
 
 
-class Predicate(Part):
+class Predicate(StatementPart):
     """What is said about the cluster."""
 
     scope: Scope
@@ -104,20 +104,20 @@ class Predicate(Part):
     report: dict[str, Any]
 
 
-class SubjectDigest(Part):
+class SubjectDigest(StatementPart):
     """In-toto writes digests without their algorithm in front."""
 
     sha256: Hex
 
 
-class Subject(Part):
+class Subject(StatementPart):
     """The cluster, as it was seen."""
 
     name: ArmId
     digest: SubjectDigest
 
 
-class Statement(Part):
+class Statement(StatementPart):
     """The payload as a whole."""
 
     type_: Annotated[Literal["https://in-toto.io/Statement/v1"], Field(alias="_type")]

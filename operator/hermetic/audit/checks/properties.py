@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from hermetic.audit.estate.observation import Look
+from hermetic.audit.estate.observation import Observation
 from hermetic.audit.evaluation import Judgement, cannot_say, fails, passes
 from hermetic.audit.hops import Path
 
@@ -29,7 +29,7 @@ class PropertyIs:
     unclear: Outcome = ("ValueUnknown", "")
     paths: tuple[Path, ...] = ()
 
-    def judged(self, resource: str, look: Look, fact: Fact) -> Judgement:
+    def judged(self, resource: str, look: Observation, fact: Fact) -> Judgement:
         """Pass for the wanted value, Fail for the other one, Unknown for any third."""
         is_absent = fact is None or fact == ""
         value = _spelt(self.absent_means if fact is None or fact == "" else fact)

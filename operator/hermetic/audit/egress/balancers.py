@@ -28,7 +28,7 @@ from hermetic.audit.estate.azure.balancing import (
 )
 from hermetic.audit.estate.azure.vnet import ModelNic, NicFields
 from hermetic.audit.estate.estate import Estate
-from hermetic.audit.estate.observation import Look, Seen
+from hermetic.audit.estate.observation import Observation, Seen
 from hermetic.audit.policy import Policy
 
 
@@ -83,13 +83,13 @@ def pool_id(balancer: LoadBalancer, pool: BackendPool) -> str:
     return (pool.id or f"{balancer.id}/backendAddressPools/{pool.name}").lower()
 
 
-def nodes_of(estate: Estate) -> tuple[Nodes, tuple[Look, ...]]:
+def nodes_of(estate: Estate) -> tuple[Nodes, tuple[Observation, ...]]:
     """What tells our nodes in somebody's pools, and the looks it rests on."""
     return estate.once("nodes", lambda: _nodes(estate))
 
 
-def _nodes(estate: Estate) -> tuple[Nodes, tuple[Look, ...]]:
-    damaged: list[Look] = []
+def _nodes(estate: Estate) -> tuple[Nodes, tuple[Observation, ...]]:
+    damaged: list[Observation] = []
     sets, nics, (subnets, _) = scale_sets_of(estate), instance_nics_of(estate), subnets_of(estate)
     models = [nic for _, found in readable(sets, lambda one: one.nics, damaged) for nic in found]
     pools = {one for _, ids in readable((*models, *nics), _pools_of, damaged) for one in ids}
@@ -108,19 +108,19 @@ def _pools_of(nic: NicFields | ModelNic) -> list[str]:
     return [pool.id.lower() for one in nic.ip_configurations for pool in one.load_balancer_backend_address_pools]
 
 
-def _prefixes(subnets: Iterable[ScopedSubnet], damaged: list[Look]) -> Iterator[tuple[str, Network]]:
+def _prefixes(subnets: Iterable[ScopedSubnet], damaged: list[Observation]) -> Iterator[tuple[str, Network]]:
     seen = [subnet.seen.value for subnet in subnets if subnet.seen.value is not None]
     for subnet, prefixes in readable(seen, lambda one: networks(one.prefixes), damaged):
         for prefix in prefixes:
             yield subnet.id, prefix
 
 
-def balancers_of(estate: Estate, policy: Policy) -> tuple[tuple[Seen[LoadBalancer], ...], tuple[Look, ...]]:
+def balancers_of(estate: Estate, policy: Policy) -> tuple[tuple[Seen[LoadBalancer], ...], tuple[Observation, ...]]:
     """Every load balancer that nodes stand behind, by id; and the looks that decide whether there are more."""
     return estate.once(("balancers", policy), lambda: _balancers(estate, policy))
 
 
-def _balancers(estate: Estate, policy: Policy) -> tuple[tuple[Seen[LoadBalancer], ...], tuple[Look, ...]]:
+def _balancers(estate: Estate, policy: Policy) -> tuple[tuple[Seen[LoadBalancer], ...], tuple[Observation, ...]]:
     nodes, looks = nodes_of(estate)
     listed = everywhere(estate, policy, LoadBalancer)
     found: dict[str, Seen[LoadBalancer]] = {}
@@ -134,7 +134,7 @@ def _balancers(estate: Estate, policy: Policy) -> tuple[tuple[Seen[LoadBalancer]
 
 def serves_nodes(balancer: LoadBalancer, nodes: Nodes) -> bool:
     """Whether any of its pools has nodes; one that cannot be read is taken for one that has."""
-    damaged: list[Look] = []
+    damaged: list[Observation] = []
     if nodes.group and is_below(balancer.id, nodes.group):
         return True
     read = readable(

@@ -18,7 +18,7 @@ from hermetic.audit.cluster_scope import subnets_by_id
 from hermetic.audit.egress.balancers import public_frontends
 from hermetic.audit.egress.masks import masks_of
 from hermetic.audit.egress.methods import Methods, methods_of
-from hermetic.audit.egress.subnet_context import Surroundings, surroundings
+from hermetic.audit.egress.subnet_context import SubnetContext, surroundings
 from hermetic.audit.estate.arm_ids import parent_of
 from hermetic.audit.estate.azure.balancing import LoadBalancer
 from hermetic.audit.estate.azure.vnet import NicFields
@@ -63,7 +63,7 @@ def internet_egress(estate: Estate, policy: Policy, nic: NicFields, told: bool |
     return Decision(worst, ways, masks)
 
 
-def _around(estate: Estate, nic: NicFields) -> Iterator[Surroundings]:
+def _around(estate: Estate, nic: NicFields) -> Iterator[SubnetContext]:
     ours = subnets_by_id(estate)
     for subnet_id in nic.subnet_ids:
         scoped = ours.get(subnet_id.lower())
@@ -71,7 +71,7 @@ def _around(estate: Estate, nic: NicFields) -> Iterator[Surroundings]:
             yield surroundings(estate, scoped, scoped.seen.value)
 
 
-def _in_subnet(estate: Estate, methods: Methods, nic: NicFields, told: bool | None, around: Surroundings) -> Decision:
+def _in_subnet(estate: Estate, methods: Methods, nic: NicFields, told: bool | None, around: SubnetContext) -> Decision:
     by_default = told is True or not around.is_private
     explicit = (*_by_method(methods, around), *_by_route(around))
     ways = (*explicit, *((path_of(hops.subnet(around.subnet.name), DEFAULT_OUTBOUND, INTERNET),) if by_default else ()))
@@ -84,12 +84,12 @@ def _in_subnet(estate: Estate, methods: Methods, nic: NicFields, told: bool | No
     return Decision(Egress.CLOSED if is_sure else Egress.UNSURE)
 
 
-def _by_method(methods: Methods, around: Surroundings) -> Iterator[Path]:
+def _by_method(methods: Methods, around: SubnetContext) -> Iterator[Path]:
     for method in methods.of(around.id):
         yield path_of(hops.subnet(around.subnet.name), method.hop, INTERNET)
 
 
-def _by_route(around: Surroundings) -> Iterator[Path]:
+def _by_route(around: SubnetContext) -> Iterator[Path]:
     for way in around.ways:
         if way.leads_on:
             yield path_of(hops.subnet(around.subnet.name), *way.path)

@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from hermetic.audit.estate.azure.graph import ScaleSetNicInGraph
 from hermetic.audit.estate.azure.vnet import NicFields, ScaleSetNic
 from hermetic.audit.estate.estate import Estate
-from hermetic.audit.estate.observation import Look
+from hermetic.audit.estate.observation import Observation
 
 
-def told(estate: Estate, nic: NicFields) -> tuple[bool | None, tuple[Look, ...]]:
+def told(estate: Estate, nic: NicFields) -> tuple[bool | None, tuple[Observation, ...]]:
     """What ARM says; where it says nothing of a scale set's interface, what Resource Graph says. None: nobody tells."""
     said = nic.default_outbound_connectivity_enabled
     if said is not None or not isinstance(nic, ScaleSetNic):

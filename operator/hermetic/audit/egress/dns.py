@@ -14,7 +14,7 @@ from hermetic.audit.cluster_scope import missing
 from hermetic.audit.egress.locked_node_group import policies_behind_the_lock
 from hermetic.audit.estate.azure.dns import DnsSecurityRule, DomainList, LinkedDnsPolicies
 from hermetic.audit.estate.estate import Estate
-from hermetic.audit.estate.observation import Listing, Look, is_locked
+from hermetic.audit.estate.observation import Listing, Observation, is_locked
 from hermetic.audit.policy import Policy
 
 EVERY_NAME = "."
@@ -38,7 +38,7 @@ class NamePolicy:
     verdict: ByDefault
     reason: str
     words: str
-    looks: tuple[Look, ...]
+    looks: tuple[Observation, ...]
     policies: tuple[str, ...] = ()
 
 
@@ -63,7 +63,7 @@ def _names_by_default(estate: Estate, policy: Policy, network: str) -> NamePolic
     return _several(ids, linked) if len(ids) > 1 else _by_policy(estate, ids[0], linked)
 
 
-def _behind_the_lock(estate: Estate, policy: Policy, network: str, refused: Look) -> NamePolicy:
+def _behind_the_lock(estate: Estate, policy: Policy, network: str, refused: Observation) -> NamePolicy:
     """By the policy that lists the network itself: no network has two. Without one, none was seen."""
     owners = policies_behind_the_lock(estate, policy, network)
     if not owners:
@@ -79,12 +79,12 @@ def _behind_the_lock(estate: Estate, policy: Policy, network: str, refused: Look
     return replace(names, verdict=ByDefault.UNCLEAR, reason="LinkNotInForce", words=words)
 
 
-def _several(ids: list[str], *looks: Look) -> NamePolicy:
+def _several(ids: list[str], *looks: Observation) -> NamePolicy:
     words = f"{len(ids)} policies are linked, and which of them decides is not known"
     return NamePolicy(ByDefault.UNCLEAR, "SeveralPolicies", words, looks, tuple(ids))
 
 
-def _by_policy(estate: Estate, policy: str, link: Look) -> NamePolicy:
+def _by_policy(estate: Estate, policy: str, link: Observation) -> NamePolicy:
     """What one DNS security policy does with a name that it does not list; `link` shows that it is linked."""
     rules = estate.every(DnsSecurityRule, policy)
     lists = Domains(estate, rules)
@@ -102,7 +102,7 @@ class Domains:
     def __init__(self, estate: Estate, rules: Listing[DnsSecurityRule]) -> None:
         ids = {one.id.lower(): one.id for rule in rules for one in rule.dns_resolver_domain_lists or ()}
         self._seen = {key: estate.one(DomainList, one) for key, one in sorted(ids.items())}
-        self.looks: tuple[Look, ...] = tuple(self._seen.values())
+        self.looks: tuple[Observation, ...] = tuple(self._seen.values())
 
     def of(self, rule: DnsSecurityRule) -> list[str] | None:
         """None when one of its lists was not seen."""

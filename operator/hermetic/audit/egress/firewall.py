@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from hermetic.audit.egress.routes import NextHopKind, Way, leads_to_appliance
-from hermetic.audit.egress.subnet_context import Surroundings
+from hermetic.audit.egress.routes import NextHopKind, OutboundRoute, leads_to_appliance
+from hermetic.audit.egress.subnet_context import SubnetContext
 from hermetic.audit.estate.azure.firewalls import AzureFirewall
 from hermetic.audit.estate.azure.routing import Route
 from hermetic.audit.estate.estate import Estate
-from hermetic.audit.estate.observation import Look
+from hermetic.audit.estate.observation import Observation
 from hermetic.audit.policy import Policy
 
 
-def declared_addresses(estate: Estate, policy: Policy) -> tuple[tuple[str, ...], tuple[Look, ...]]:
+def declared_addresses(estate: Estate, policy: Policy) -> tuple[tuple[str, ...], tuple[Observation, ...]]:
     """Private addresses of the declared firewall, and the look at it; nothing of either in the profile `sealed`.
 
     Raises FactDamaged where the firewall does not say its addresses in a readable way.
@@ -22,7 +22,7 @@ def declared_addresses(estate: Estate, policy: Policy) -> tuple[tuple[str, ...],
     return (seen.value.private_addresses if seen.value is not None else ()), (seen,)
 
 
-def leads_to_the_firewall(way: Way, addresses: tuple[str, ...]) -> bool:
+def leads_to_the_firewall(way: OutboundRoute, addresses: tuple[str, ...]) -> bool:
     """Whether a default route goes exactly there; no other prefix is allowed to."""
     return way.is_default and is_to_the_firewall(way.route, addresses)
 
@@ -32,7 +32,7 @@ def is_to_the_firewall(route: Route, addresses: tuple[str, ...]) -> bool:
     return leads_to_appliance(route, addresses)
 
 
-def firewall_looks(estate: Estate, policy: Policy, around: Surroundings) -> tuple[Look, ...] | None:
+def firewall_looks(estate: Estate, policy: Policy, around: SubnetContext) -> tuple[Observation, ...] | None:
     """Not None when every default route of the subnet leads to the declared firewall: it decides then, not the rules.
 
     The looks are what that rests on; where the firewall was not seen, they say so, and nothing follows.
@@ -49,7 +49,7 @@ def firewall_looks(estate: Estate, policy: Policy, around: Surroundings) -> tupl
     return (around.table, *looks) if defaults and may_lead_there else None
 
 
-def _are_all_routed(around: Surroundings) -> bool:
+def _are_all_routed(around: SubnetContext) -> bool:
     """Whether a route of ours decides about each IP version in use; else Azure's own does."""
     versions = {way.prefix.version for way in around.ways if way.is_default and way.prefix is not None}
     return 4 in versions and (6 in versions or not around.ground.has_v6)

@@ -24,7 +24,7 @@ from hermetic.audit.estate.azure.dns import (
     RulesetLink,
 )
 from hermetic.audit.estate.estate import Estate
-from hermetic.audit.estate.observation import Look, is_locked
+from hermetic.audit.estate.observation import Observation, is_locked
 from hermetic.audit.estate.resource import Resource
 from hermetic.audit.policy import Policy
 from hermetic.audit.reachable_networks import throughout
@@ -51,7 +51,7 @@ def _linking(
     estate: Estate, policy: Policy, network: str, owners: type[Resource], links: type[LinkToNetwork]
 ) -> Iterator[Owner]:
     for owner in throughout(estate, policy, owners):
-        damaged: list[Look] = []  # a link that cannot be read leaves the network Unknown, as it is in any case
+        damaged: list[Observation] = []  # a link that cannot be read leaves the network Unknown, as it is in any case
         for link, linked in readable(estate.every(links, owner.id), lambda one: one.virtual_network, damaged):
             if linked is not None and same_id(linked.id, network):
                 yield owner.id, link

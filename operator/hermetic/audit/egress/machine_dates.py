@@ -11,7 +11,7 @@ from hermetic.audit.estate.arm_ids import type_of
 from hermetic.audit.estate.azure.machines import ScaleSetInstance, VirtualMachine
 from hermetic.audit.estate.azure.vnet import NicFields, ScaleSetNic
 from hermetic.audit.estate.estate import Estate
-from hermetic.audit.estate.observation import Look
+from hermetic.audit.estate.observation import Observation
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +20,7 @@ class Created:
 
     machine: str
     at: datetime | None
-    looks: tuple[Look, ...]
+    looks: tuple[Observation, ...]
 
 
 def created(estate: Estate, nic: NicFields) -> Created:

@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from hermetic.audit.cluster_scope import is_of_the_cluster, missing, subnets_of
 from hermetic.audit.egress.firewall import declared_addresses, leads_to_the_firewall
-from hermetic.audit.egress.machines import Machine
+from hermetic.audit.egress.machines import RelayMachine
 from hermetic.audit.egress.methods import (
     by_balancer,
     by_nat_gateway,
@@ -16,14 +16,14 @@ from hermetic.audit.egress.methods import (
     by_subnet,
 )
 from hermetic.audit.egress.resource_lookup import each_of, readable, values_of
-from hermetic.audit.egress.routes import NextHopKind, Way, public_ways
+from hermetic.audit.egress.routes import NextHopKind, OutboundRoute, public_ways
 from hermetic.audit.egress.subnet_context import local_space
 from hermetic.audit.estate.arm_ids import parent_of
 from hermetic.audit.estate.azure.balancing import LoadBalancer, NatGateway, ServiceGateway
 from hermetic.audit.estate.azure.routing import RouteTable
 from hermetic.audit.estate.azure.vnet import Subnet, VirtualNetwork
 from hermetic.audit.estate.estate import Estate
-from hermetic.audit.estate.observation import Look
+from hermetic.audit.estate.observation import Observation
 from hermetic.audit.hops import DEFAULT_OUTBOUND, Path, path_of
 from hermetic.audit.policy import Policy
 from hermetic.audit.reachable_networks import throughout
@@ -32,13 +32,13 @@ T = TypeVar("T")
 V = TypeVar("V")
 
 
-def ways_out(estate: Estate, policy: Policy, machine: Machine) -> tuple[tuple[Path, ...], tuple[Look, ...]]:
+def ways_out(estate: Estate, policy: Policy, machine: RelayMachine) -> tuple[tuple[Path, ...], tuple[Observation, ...]]:
     """Every way of every interface; and what was read for it: with a problem there, there may be more.
 
     A subnet of the cluster is judged for itself, and so is its route table, whoever else goes by it: what these let out
     is no news about this machine.
     """
-    looks: list[Look] = [*machine.doubts, *(look for one in machine.interfaces for look in one.doubts)]
+    looks: list[Observation] = [*machine.doubts, *(look for one in machine.interfaces for look in one.doubts)]
     ways = [*machine.own_ways, *(way for one in machine.interfaces for way in one.own_ways)]
     ways += _of_balancers(estate, (pool for one in machine.interfaces for pool in one.pool_ids), looks)
     for subnet_id in machine.subnet_ids:
@@ -47,7 +47,7 @@ def ways_out(estate: Estate, policy: Policy, machine: Machine) -> tuple[tuple[Pa
     return tuple(dict.fromkeys(ways)), tuple(looks)
 
 
-def _of_balancers(estate: Estate, pool_ids: Iterable[str], looks: list[Look]) -> Iterator[Path]:
+def _of_balancers(estate: Estate, pool_ids: Iterable[str], looks: list[Observation]) -> Iterator[Path]:
     pools = frozenset(one.lower() for one in pool_ids)
     for balancer_id in sorted({parent_of(one) for one in pools}):
         seen = estate.one(LoadBalancer, balancer_id)
@@ -57,7 +57,7 @@ def _of_balancers(estate: Estate, pool_ids: Iterable[str], looks: list[Look]) ->
         )
 
 
-def _of_place(estate: Estate, policy: Policy, subnet_id: str, looks: list[Look]) -> Iterator[Path]:
+def _of_place(estate: Estate, policy: Policy, subnet_id: str, looks: list[Observation]) -> Iterator[Path]:
     """What a subnet, or its network, lends all its machines."""
     subnet, network = estate.one(Subnet, subnet_id), estate.one(VirtualNetwork, parent_of(subnet_id))
     nat, service = throughout(estate, policy, NatGateway), throughout(estate, policy, ServiceGateway)
@@ -80,7 +80,7 @@ def _by_default(subnet: Subnet) -> Iterator[Path]:
         yield (DEFAULT_OUTBOUND,)
 
 
-def _routed(estate: Estate, policy: Policy, subnet_id: str, subnet: Subnet, looks: list[Look]) -> Iterator[Path]:
+def _routed(estate: Estate, policy: Policy, subnet_id: str, subnet: Subnet, looks: list[Observation]) -> Iterator[Path]:
     if subnet.route_table is None or subnet.route_table.id.lower() in _tables_of_the_cluster(estate):
         return
     seen = estate.one(RouteTable, subnet.route_table.id)
@@ -99,10 +99,10 @@ def _routed(estate: Estate, policy: Policy, subnet_id: str, subnet: Subnet, look
 def _tables_of_the_cluster(estate: Estate) -> frozenset[str]:
     """Ids in lower case."""
     seen = [one.seen.value for one in subnets_of(estate)[0] if one.seen.value is not None]
-    unread: list[Look] = []  # a pointer that cannot be read excuses no table
+    unread: list[Observation] = []  # a pointer that cannot be read excuses no table
     tables = readable(seen, lambda one: one.route_table, unread)
     return frozenset(table.id.lower() for _, table in tables if table is not None)
 
 
-def _may_lead_to_it(way: Way) -> bool:
+def _may_lead_to_it(way: OutboundRoute) -> bool:
     return way.is_default and way.hop is NextHopKind.FORWARDED

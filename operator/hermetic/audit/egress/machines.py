@@ -20,7 +20,7 @@ from hermetic.audit.estate.azure.vnet import (
     ScaleSet,
 )
 from hermetic.audit.estate.estate import Estate
-from hermetic.audit.estate.observation import Listing, Look
+from hermetic.audit.estate.observation import Listing, Observation
 from hermetic.audit.hops import DEFAULT_OUTBOUND, PUBLIC_IP, Path
 from hermetic.audit.policy import Policy
 from hermetic.audit.reachable_networks import is_in, reached_network_ids, throughout
@@ -40,11 +40,11 @@ class Interface:
     group_id: str
     pool_ids: tuple[str, ...]
     own_ways: tuple[Path, ...]
-    doubts: tuple[Look, ...] = ()
+    doubts: tuple[Observation, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Machine:
+class RelayMachine:
     """A virtual machine, or a scale set with all its machines: in by one interface, out by another.
 
     `id` is what would have to change: the interface where there is only one. `own_ways` and `doubts` are those that no
@@ -53,9 +53,9 @@ class Machine:
 
     id: str
     interfaces: tuple[Interface, ...]
-    seen: tuple[Look, ...]
+    seen: tuple[Observation, ...]
     own_ways: tuple[Path, ...] = ()
-    doubts: tuple[Look, ...] = ()
+    doubts: tuple[Observation, ...] = ()
 
     @property
     def addresses(self) -> tuple[str, ...]:
@@ -68,14 +68,14 @@ class Machine:
         return tuple(dict.fromkeys(subnet for one in self.interfaces for subnet in one.subnet_ids))
 
 
-def machines_of(estate: Estate, policy: Policy) -> Listing[Machine]:
+def machines_of(estate: Estate, policy: Policy) -> Listing[RelayMachine]:
     """All of them, sorted by id."""
     return estate.once(("machines", policy), lambda: _machines(estate, policy))
 
 
-def _machines(estate: Estate, policy: Policy) -> Listing[Machine]:
+def _machines(estate: Estate, policy: Policy) -> Listing[RelayMachine]:
     nics, sets = throughout(estate, policy, NetworkInterface), throughout(estate, policy, ScaleSet)
-    damaged: list[Look] = []
+    damaged: list[Observation] = []
     networks = reached_network_ids(estate)
     found = [*_standing(estate, nics, damaged), *_together(estate, sets, damaged)]
     problems = (look.problem for look in (nics, sets, *damaged))
@@ -87,7 +87,7 @@ def _machines(estate: Estate, policy: Policy) -> Listing[Machine]:
     )
 
 
-def _standing(estate: Estate, nics: Iterable[NetworkInterface], damaged: list[Look]) -> Iterator[Machine]:
+def _standing(estate: Estate, nics: Iterable[NetworkInterface], damaged: list[Observation]) -> Iterator[RelayMachine]:
     """One for each virtual machine, whatever the number of its interfaces."""
     nodes_alone = any((pool.type or "").lower() == "virtualmachines" for pool in pools_of(estate))
     parts: defaultdict[str, list[tuple[NetworkInterface, str, Interface]]] = defaultdict(list)
@@ -98,10 +98,10 @@ def _standing(estate: Estate, nics: Iterable[NetworkInterface], damaged: list[Lo
     for several in parts.values():
         (first, machine, _), *others = several
         named = machine if others else first.id
-        yield Machine(named, tuple(one for _, _, one in several), tuple(nic for nic, _, _ in several))
+        yield RelayMachine(named, tuple(one for _, _, one in several), tuple(nic for nic, _, _ in several))
 
 
-def _together(estate: Estate, sets: Iterable[ScaleSet], damaged: list[Look]) -> Iterator[Machine]:
+def _together(estate: Estate, sets: Iterable[ScaleSet], damaged: list[Observation]) -> Iterator[RelayMachine]:
     networks = reached_network_ids(estate)
     others = (one for one in sets if not _is_node(estate, one.id))
     for scale_set, models in readable(others, lambda one: [_of_model(nic) for nic in one.nics], damaged):
@@ -109,15 +109,15 @@ def _together(estate: Estate, sets: Iterable[ScaleSet], damaged: list[Look]) -> 
             yield _whole(estate, scale_set, models)
 
 
-def _whole(estate: Estate, scale_set: ScaleSet, models: list[Interface]) -> Machine:
+def _whole(estate: Estate, scale_set: ScaleSet, models: list[Interface]) -> RelayMachine:
     """With what its instances really have: one that drifted from the model shows only there."""
     if is_flexible(scale_set):
-        return Machine(scale_set.id, tuple(models), (scale_set,))
+        return RelayMachine(scale_set.id, tuple(models), (scale_set,))
     nics, public = instances_of(estate, scale_set), estate.every(ScaleSetPublicAddress, scale_set.id)
-    doubts: list[Look] = [nics, public]
+    doubts: list[Observation] = [nics, public]
     instances = [one for _, one in readable(nics, lambda nic: _read(estate, nic), doubts)]
     ways = ((PUBLIC_IP,),) if public.items else ()
-    return Machine(scale_set.id, (*models, *instances), (scale_set,), ways, tuple(doubts))
+    return RelayMachine(scale_set.id, (*models, *instances), (scale_set,), ways, tuple(doubts))
 
 
 def _is_node(estate: Estate, arm_id: str) -> bool:

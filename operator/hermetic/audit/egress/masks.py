@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from hermetic.audit.cluster_scope import ScopedSubnet, subnets_of
-from hermetic.audit.egress.subnet_context import Surroundings, surroundings
+from hermetic.audit.egress.subnet_context import SubnetContext, surroundings
 from hermetic.audit.estate.arm_ids import name_of
 from hermetic.audit.estate.azure.vnet import Subnet
 from hermetic.audit.estate.estate import Estate
 from hermetic.errors import FactDamaged
 
 
-def masks_of(around: Surroundings) -> tuple[str, ...]:
+def masks_of(around: SubnetContext) -> tuple[str, ...]:
     """In words, each thing that by itself stops what a method of the subnet would let out. Raises FactDamaged."""
     return tuple(_masks(around))
 
 
-def _masks(around: Surroundings) -> Iterator[str]:
+def _masks(around: SubnetContext) -> Iterator[str]:
     if around.drops(4) and (around.drops(6) or not around.ground.has_v6):
         table = around.table
         yield f"the route 0.0.0.0/0 -> None in {name_of(table.target) if table else ''}"

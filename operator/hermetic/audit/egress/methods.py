@@ -22,7 +22,7 @@ from hermetic.audit.estate.azure.aks import AgentPool
 from hermetic.audit.estate.azure.balancing import LoadBalancer, NatGateway, ServiceGateway
 from hermetic.audit.estate.azure.vnet import NicFields, ScaleSet, Subnet, VirtualNetwork
 from hermetic.audit.estate.estate import Estate
-from hermetic.audit.estate.observation import Look
+from hermetic.audit.estate.observation import Observation
 from hermetic.audit.hops import Hop
 from hermetic.audit.policy import Policy
 from hermetic.audit.topology import PlaceKind
@@ -66,7 +66,7 @@ class Methods:
     """Methods by what they serve, ids in lower case; `looks` decide whether there may be more."""
 
     by_place: Mapping[str, frozenset[Method]]
-    looks: tuple[Look, ...]
+    looks: tuple[Observation, ...]
 
     def of(self, subnet_id: str) -> tuple[Method, ...]:
         """The methods of one subnet, sorted."""
@@ -90,7 +90,7 @@ def methods_of(estate: Estate, policy: Policy) -> Methods:
 
 
 def _methods(estate: Estate, policy: Policy) -> Methods:
-    looks: list[Look] = []
+    looks: list[Observation] = []
     found: defaultdict[str, set[Method]] = defaultdict(set)
     for place, method in (
         *_of_the_network(estate, policy, looks),
@@ -101,7 +101,7 @@ def _methods(estate: Estate, policy: Policy) -> Methods:
     return Methods({place: frozenset(methods) for place, methods in found.items()}, tuple(looks))
 
 
-def _of_the_network(estate: Estate, policy: Policy, looks: list[Look]) -> Iterator[Served]:
+def _of_the_network(estate: Estate, policy: Policy, looks: list[Observation]) -> Iterator[Served]:
     subnets, scope = subnets_of(estate)
     networks = networks_of(estate)
     nat, service = everywhere(estate, policy, NatGateway), everywhere(estate, policy, ServiceGateway)
@@ -112,7 +112,7 @@ def _of_the_network(estate: Estate, policy: Policy, looks: list[Look]) -> Iterat
     yield from each_of(service, by_service_gateway, looks)
 
 
-def _of_the_nodes(estate: Estate, looks: list[Look]) -> Iterator[Served]:
+def _of_the_nodes(estate: Estate, looks: list[Observation]) -> Iterator[Served]:
     pools, sets, nics = pools_of(estate), scale_sets_of(estate), instance_nics_of(estate)
     addresses = [estate.every(ScaleSetPublicAddress, one.id) for one in sets if not is_flexible(one)]
     looks += (pools, sets, nics, *addresses)
@@ -122,7 +122,7 @@ def _of_the_nodes(estate: Estate, looks: list[Look]) -> Iterator[Served]:
     yield from (("", Method("public ip", one.id or listing.target)) for listing in addresses for one in listing)
 
 
-def _of_balancers(estate: Estate, policy: Policy, looks: list[Look]) -> Iterator[Served]:
+def _of_balancers(estate: Estate, policy: Policy, looks: list[Observation]) -> Iterator[Served]:
     nodes, known = nodes_of(estate)
     balancers, listed = balancers_of(estate, policy)
     looks += (*known, *listed, *balancers)

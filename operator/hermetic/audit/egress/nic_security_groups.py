@@ -10,7 +10,7 @@ from hermetic.audit.cluster_scope import instance_nics_of, scale_sets_of
 from hermetic.audit.egress.resource_lookup import readable
 from hermetic.audit.estate.azure.vnet import ModelNic, NicFields
 from hermetic.audit.estate.estate import Estate
-from hermetic.audit.estate.observation import Look
+from hermetic.audit.estate.observation import Observation
 
 
 @dataclass(slots=True)
@@ -21,14 +21,14 @@ class Attached:
     application_groups: set[str] = field(default_factory=set)
 
 
-def attached(estate: Estate) -> tuple[Mapping[str, Attached], tuple[Look, ...]]:
+def attached(estate: Estate) -> tuple[Mapping[str, Attached], tuple[Observation, ...]]:
     """By subnet id in lower case, for interfaces of instances and of models alike; and the looks it rests on."""
     return estate.once("attached", lambda: _attached(estate))
 
 
-def _attached(estate: Estate) -> tuple[Mapping[str, Attached], tuple[Look, ...]]:
+def _attached(estate: Estate) -> tuple[Mapping[str, Attached], tuple[Observation, ...]]:
     found: dict[str, Attached] = defaultdict(Attached)
-    damaged: list[Look] = []
+    damaged: list[Observation] = []
     models = [nic for _, nics in readable(scale_sets_of(estate), lambda one: one.nics, damaged) for nic in nics]
     everything: Iterable[NicFields | ModelNic] = (*models, *instance_nics_of(estate))
     for _, (group, subnets) in readable(everything, _read, damaged):

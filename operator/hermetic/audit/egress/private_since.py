@@ -26,7 +26,7 @@ from hermetic.audit.estate.arm_ids import group_of, parent_of
 from hermetic.audit.estate.azure.activity import ActivityLog
 from hermetic.audit.estate.azure.vnet import Subnet
 from hermetic.audit.estate.estate import Estate
-from hermetic.audit.estate.observation import Document, Look, Seen
+from hermetic.audit.estate.observation import Observation, ObservedDocument, Seen
 from hermetic.audit.findings import Evidence
 from hermetic.audit.policy import AttestedPrivate, Policy, PrivateSince
 
@@ -47,7 +47,7 @@ class Since:
     at: datetime
     basis: Basis
     words: str
-    looks: tuple[Look, ...]
+    looks: tuple[Observation, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ class _Log:
     start: datetime
     horizon: datetime
     last_write: datetime | None
-    look: Look
+    look: Observation
 
 
 def is_private(subnet: Seen[Subnet]) -> bool:
@@ -102,13 +102,13 @@ def _proven(attested: AttestedPrivate, log: _Log | None) -> Since | Void:
         f"seen at {timestamp(attested.seen_at)}",
         sha256=attested.digest.removeprefix("sha256:"),
     )
-    document = Document((held,))
+    document = ObservedDocument((held,))
     words = f"since {timestamp(attested.since)}, shown by the attestation before"
     as_attested = Since(attested.since, Basis.ATTESTATION, words, (document,))
     return as_attested if log is None else _held_against(log, attested, as_attested, document)
 
 
-def _held_against(log: _Log, attested: AttestedPrivate, as_attested: Since, document: Document) -> Since | Void:
+def _held_against(log: _Log, attested: AttestedPrivate, as_attested: Since, document: ObservedDocument) -> Since | Void:
     """The look read the subnet at some time between `seen_from` and `seen_at`: a write in between may be after it."""
     written, is_old_enough = log.last_write, attested.seen_at <= log.horizon
     if written is not None and (written > attested.seen_from or (written > attested.since and not is_old_enough)):
@@ -136,7 +136,7 @@ def _stated(stated: PrivateSince, log: _Log | None) -> Since | Void:
         return Void(f"{stated.stated_by} states it since {since}, and the activity log shows a later write at {at}")
     at = timestamp(stated.since)
     words = f"since {at}, stated by {stated.stated_by} in the policy (a statement, not a measurement)"
-    looks: tuple[Look, ...] = (Document((statement(stated),)), *((log.look,) if log is not None else ()))
+    looks: tuple[Observation, ...] = (ObservedDocument((statement(stated),)), *((log.look,) if log is not None else ()))
     return Since(stated.since, Basis.POLICY, words, looks)
 
 

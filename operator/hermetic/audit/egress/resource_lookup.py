@@ -16,7 +16,7 @@ from hermetic.audit.cluster_scope import (
 from hermetic.audit.estate.arm_ids import is_below, subscription_of
 from hermetic.audit.estate.azure.vnet import NetworkInterface, NicFields, ScaleSet
 from hermetic.audit.estate.estate import Estate
-from hermetic.audit.estate.observation import Listing, Look, Seen, merged
+from hermetic.audit.estate.observation import Listing, Observation, Seen, merged
 from hermetic.audit.estate.resource import Resource
 from hermetic.audit.evaluation import unreadable
 from hermetic.audit.policy import Policy
@@ -56,16 +56,16 @@ def in_home_subscriptions(estate: Estate, policy: Policy, kind: type[R]) -> List
     return merged(estate.cluster, *(estate.every(kind, scope) for scope in home_subscriptions(estate, policy)))
 
 
-def interfaces_in_the_networks(estate: Estate, policy: Policy) -> tuple[tuple[NicFields, ...], tuple[Look, ...]]:
+def interfaces_in_the_networks(estate: Estate, policy: Policy) -> tuple[tuple[NicFields, ...], tuple[Observation, ...]]:
     """Every interface with an address in a network of the cluster, sorted by id, and what the list rests on."""
     return estate.once(("interfaces", policy), lambda: _interfaces(estate, policy))
 
 
-def _interfaces(estate: Estate, policy: Policy) -> tuple[tuple[NicFields, ...], tuple[Look, ...]]:
+def _interfaces(estate: Estate, policy: Policy) -> tuple[tuple[NicFields, ...], tuple[Observation, ...]]:
     instances, others = instance_nics_of(estate), everywhere(estate, policy, NetworkInterface)
     networks = frozenset(one.lower() for one in network_ids_of(estate))
     known: dict[str, NicFields] = {nic.id.lower(): nic for nic in instances}
-    damaged: list[Look] = []
+    damaged: list[Observation] = []
     for nic, subnets in readable(others, lambda nic: nic.subnet_ids, damaged):
         if is_in(subnets, networks):
             known.setdefault(nic.id.lower(), nic)
@@ -76,7 +76,7 @@ def _interfaces(estate: Estate, policy: Policy) -> tuple[tuple[NicFields, ...], 
 
 
 def _instances_of_others(
-    estate: Estate, policy: Policy, networks: frozenset[str], damaged: list[Look]
+    estate: Estate, policy: Policy, networks: frozenset[str], damaged: list[Observation]
 ) -> list[Listing[NicFields]]:
     """Instances of scale sets that are not the cluster's: of those alone whose model is in one of these networks.
 
@@ -95,7 +95,7 @@ def instances_of(estate: Estate, scale_set: ScaleSet) -> Listing[NicFields]:
     return nics_of_set(estate, scale_set)
 
 
-def readable(items: Iterable[T], read: Callable[[T], V], damaged: list[Look]) -> Iterator[tuple[T, V]]:
+def readable(items: Iterable[T], read: Callable[[T], V], damaged: list[Observation]) -> Iterator[tuple[T, V]]:
     """Each item with what was read of it; damage goes to the list and hides no other item."""
     for item in items:
         try:
@@ -106,7 +106,7 @@ def readable(items: Iterable[T], read: Callable[[T], V], damaged: list[Look]) ->
             yield item, found
 
 
-def each_of(items: Iterable[T], read: Callable[[T], Iterable[V]], damaged: list[Look]) -> Iterator[V]:
+def each_of(items: Iterable[T], read: Callable[[T], Iterable[V]], damaged: list[Observation]) -> Iterator[V]:
     """Everything that is read of all items; damage goes to the list and hides no other item."""
     for _, found in readable(items, lambda item: tuple(read(item)), damaged):
         yield from found

@@ -73,7 +73,7 @@ def next_hop(next_hop_type: str | None, words: str) -> Hop:
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
+class OutboundRoute:
     """A route for packets to public addresses. `prefix` is None where it is a service tag."""
 
     route: Route
@@ -107,16 +107,16 @@ class Way:
         return next_hop(self.route.next_hop_type, words)
 
 
-def public_ways(routes: Iterable[Route] | None, local: Space) -> tuple[Way, ...]:
+def public_ways(routes: Iterable[Route] | None, local: Space) -> tuple[OutboundRoute, ...]:
     """Routes with a default, a public prefix or a service tag, whatever the next hop; in their order of prefixes."""
     return tuple(sorted(_public(routes or (), local), key=lambda way: (way.words, way.route.name)))
 
 
-def _public(routes: Iterable[Route], local: Space) -> Iterator[Way]:
+def _public(routes: Iterable[Route], local: Space) -> Iterator[OutboundRoute]:
     for route in routes:
         prefix = network(route.address_prefix or "")
         if prefix is None or is_default(prefix) or is_public(prefix, local):
-            yield Way(route, prefix, hop_of(route.next_hop_type))
+            yield OutboundRoute(route, prefix, hop_of(route.next_hop_type))
 
 
 def leads_to_appliance(route: Route, addresses: Iterable[str]) -> bool:

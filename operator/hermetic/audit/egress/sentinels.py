@@ -13,11 +13,11 @@ from dataclasses import dataclass
 
 from hermetic.audit.cluster_scope import ScopedSubnet, each_subnet, node_group_of, subnets_of
 from hermetic.audit.egress.resource_lookup import interfaces_in_the_networks, readable
-from hermetic.audit.egress.subnet_context import Surroundings, surroundings
+from hermetic.audit.egress.subnet_context import SubnetContext, surroundings
 from hermetic.audit.estate.arm_ids import group_of, same_id
 from hermetic.audit.estate.azure.vnet import NetworkInterface, Subnet
 from hermetic.audit.estate.estate import Estate
-from hermetic.audit.estate.observation import Document, Look, is_locked
+from hermetic.audit.estate.observation import Observation, ObservedDocument, is_locked
 from hermetic.audit.evaluation import Judgement, cannot_say, does_not_apply
 from hermetic.audit.policy import Policy
 
@@ -30,8 +30,8 @@ class Sentinels:
     """Interfaces by subnet id in lower case; `unseen` are those of the policy that could not be read."""
 
     by_subnet: Mapping[str, tuple[NetworkInterface, ...]]
-    unseen: tuple[tuple[str, Look], ...]
-    looks: tuple[Look, ...]
+    unseen: tuple[tuple[str, Observation], ...]
+    looks: tuple[Observation, ...]
 
 
 def sentinels_of(estate: Estate, policy: Policy) -> Sentinels:
@@ -44,7 +44,7 @@ def _sentinels(estate: Estate, policy: Policy) -> Sentinels:
     nodes = node_group_of(estate)
     named = [(one, estate.one(NetworkInterface, one)) for one in policy.sentinel_nics]
     interfaces, looks = interfaces_in_the_networks(estate, policy)
-    damaged: list[Look] = []
+    damaged: list[Observation] = []
     by_policy = _by_subnet((seen.value for _, seen in named if seen.value is not None), ours, damaged)
     others = _by_subnet((one for one in interfaces if isinstance(one, NetworkInterface)), ours, damaged)
     chosen = {
@@ -56,7 +56,7 @@ def _sentinels(estate: Estate, policy: Policy) -> Sentinels:
 
 
 def _by_subnet(
-    interfaces: Iterable[NetworkInterface], ours: set[str], damaged: list[Look]
+    interfaces: Iterable[NetworkInterface], ours: set[str], damaged: list[Observation]
 ) -> dict[str, list[NetworkInterface]]:
     found: defaultdict[str, list[NetworkInterface]] = defaultdict(list)
     for nic, subnets in readable(interfaces, _machine_subnets, damaged):
@@ -80,17 +80,19 @@ def _one_for_each_group(interfaces: list[NetworkInterface], nodes: str) -> Itera
     yield from first.values()
 
 
-def unless_locked(estate: Estate, policy: Policy, nic: NetworkInterface, look: Look, said: Judgement) -> Judgement:
+def unless_locked(
+    estate: Estate, policy: Policy, nic: NetworkInterface, look: Observation, said: Judgement
+) -> Judgement:
     """What is said of an answer that did not come. Of a node that is locked away, and that the policy does not name as
     a sentinel, no more can be said than of a scale set's: not applicable.
     """
     is_named = any(same_id(nic.id, one) for one in policy.sentinel_nics)
     if is_named or not is_locked(look) or not same_id(group_of(nic.id), node_group_of(estate)):
         return said
-    return does_not_apply(said.resource, "LockedNode", f"{nic.name} {LOCKED}", nic, Document(look.evidence))
+    return does_not_apply(said.resource, "LockedNode", f"{nic.name} {LOCKED}", nic, ObservedDocument(look.evidence))
 
 
-Answered = Callable[[Surroundings, NetworkInterface], Iterable[Judgement]]
+Answered = Callable[[SubnetContext, NetworkInterface], Iterable[Judgement]]
 
 
 def each_sentinel(estate: Estate, policy: Policy, judge: Answered) -> Iterator[Judgement]:

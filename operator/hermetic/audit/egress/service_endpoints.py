@@ -13,7 +13,7 @@ from hermetic.audit.cluster_scope import missing, network_ids_of
 from hermetic.audit.estate.azure.endpoint_policies import ServiceEndpointPolicy
 from hermetic.audit.estate.azure.vnet import Subnet
 from hermetic.audit.estate.estate import Estate
-from hermetic.audit.estate.observation import Look, Seen
+from hermetic.audit.estate.observation import Observation, Seen
 from hermetic.audit.findings import Severity
 from hermetic.audit.policy import Policy
 
@@ -31,7 +31,7 @@ class StorageReach:
     services: tuple[str, ...]
     severity: Severity | None
     words: str
-    looks: tuple[Look, ...]
+    looks: tuple[Observation, ...]
 
 
 def storage_reach(estate: Estate, policy: Policy, subnet: Subnet) -> StorageReach | None:
@@ -43,7 +43,7 @@ def storage_reach(estate: Estate, policy: Policy, subnet: Subnet) -> StorageReac
         words = "no policy: any storage account of the paired regions, in any tenant"
         return StorageReach(services, Severity.CRITICAL, words, (subnet,))
     seen = [estate.one(ServiceEndpointPolicy, one.id) for one in subnet.service_endpoint_policies]
-    looks: tuple[Look, ...] = (subnet, *seen)
+    looks: tuple[Observation, ...] = (subnet, *seen)
     wide = [words for one in seen for words in too_wide(estate, policy, one)]
     if wide:
         return StorageReach(services, Severity.HIGH, f"the policy is wider than our accounts: {'; '.join(wide)}", looks)

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from hermetic.audit import hops
 from hermetic.audit.egress.service_endpoints import is_storage
-from hermetic.audit.egress.subnet_context import Layers, Surroundings
+from hermetic.audit.egress.subnet_context import Layers, SubnetContext
 from hermetic.audit.estate.arm_ids import name_of
 from hermetic.audit.hops import SERVICE_ENDPOINT, Path, path_of
 
 
-def storage_path(around: Surroundings, layers: Layers) -> Path:
+def storage_path(around: SubnetContext, layers: Layers) -> Path:
     """The way to somebody's storage account that is open past these security groups; empty where there is none."""
     if any(is_storage(one.service) for one in around.subnet.service_endpoints):
         reached = "what its policy allows" if around.subnet.service_endpoint_policies else "storage of any account"

@@ -11,13 +11,13 @@ from hermetic.audit.egress.nsg_matching import Ground
 from hermetic.audit.egress.nsg_rules import Hole, holes, sure, way_out
 from hermetic.audit.egress.prefixes import networks
 from hermetic.audit.egress.resource_lookup import readable
-from hermetic.audit.egress.routes import NextHopKind, Way, public_ways
+from hermetic.audit.egress.routes import NextHopKind, OutboundRoute, public_ways
 from hermetic.audit.estate.arm_ids import parent_of
 from hermetic.audit.estate.azure.routing import RouteTable
 from hermetic.audit.estate.azure.security_groups import SecurityGroup
 from hermetic.audit.estate.azure.vnet import Peering, Subnet, VirtualNetwork
 from hermetic.audit.estate.estate import Estate
-from hermetic.audit.estate.observation import Look, Seen
+from hermetic.audit.estate.observation import Observation, Seen
 from hermetic.errors import FactDamaged
 
 
@@ -34,7 +34,7 @@ class Layers:
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
+class SubnetContext:
     """One subnet with all that decides about its packets. `looks` rest on lists of interfaces, not on the groups."""
 
     id: str
@@ -42,11 +42,11 @@ class Surroundings:
     table: Seen[RouteTable] | None
     combinations: tuple[Layers, ...]
     ground: Ground
-    looks: tuple[Look, ...]
+    looks: tuple[Observation, ...]
     is_for_the_api_server_only: bool = False
 
     @property
-    def ways(self) -> tuple[Way, ...]:
+    def ways(self) -> tuple[OutboundRoute, ...]:
         """User-defined routes with a default, a public prefix or a service tag."""
         if self.table is None or self.table.value is None:
             return ()
@@ -79,7 +79,7 @@ class Surroundings:
         """Whether one is sure to get past them."""
         return bool(way_out(sure(self.holes_of(layers)), self.ground))
 
-    def doubts(self, layers: Layers) -> tuple[Look, ...]:
+    def doubts(self, layers: Layers) -> tuple[Observation, ...]:
         """What would have told whether a combination that may be open is."""
         found = [hole for layer in self.holes_of(layers) for hole in layer if not hole.is_sure]
         if any(hole.through_the_network_tag for hole in found) and self.table is not None:
@@ -93,12 +93,12 @@ class Surroundings:
         return all(self.is_sealed(layers) for layers in self.combinations)
 
 
-def surroundings(estate: Estate, scoped: ScopedSubnet, subnet: Subnet) -> Surroundings:
+def surroundings(estate: Estate, scoped: ScopedSubnet, subnet: Subnet) -> SubnetContext:
     """Everything around a subnet of the cluster. Raises FactDamaged for a pointer that cannot be read."""
     return estate.once(("surroundings", scoped.id.lower()), lambda: _surroundings(estate, scoped, subnet))
 
 
-def _surroundings(estate: Estate, scoped: ScopedSubnet, subnet: Subnet) -> Surroundings:
+def _surroundings(estate: Estate, scoped: ScopedSubnet, subnet: Subnet) -> SubnetContext:
     by_subnet, looks = attached(estate)
     on_interfaces = by_subnet.get(scoped.id.lower(), Attached())
     table = estate.one(RouteTable, subnet.route_table.id) if subnet.route_table is not None else None
@@ -116,7 +116,7 @@ def _surroundings(estate: Estate, scoped: ScopedSubnet, subnet: Subnet) -> Surro
         network_tag_leads_out=_widens_the_network_tag(table, local, has_v6=has_v6),
         application_groups=frozenset(on_interfaces.application_groups),
     )
-    return Surroundings(scoped.id, subnet, table, combinations, ground, looks, scoped.is_for_the_api_server_only)
+    return SubnetContext(scoped.id, subnet, table, combinations, ground, looks, scoped.is_for_the_api_server_only)
 
 
 def local_space(estate: Estate, subnet_id: str) -> Space:
@@ -132,7 +132,7 @@ def network_space(estate: Estate, network_id: str) -> Space:
 def _local(estate: Estate, network_id: str) -> Space:
     network = estate.one(VirtualNetwork, network_id).value
     holders = (*((network,) if network is not None else ()), *estate.every(Peering, network_id))
-    unread: list[Look] = []  # what is not known to be ours counts as the internet: no look is needed
+    unread: list[Observation] = []  # what is not known to be ours counts as the internet: no look is needed
     return union(span for _, found in readable(holders, _space, unread) for span in found)
 
 

@@ -13,7 +13,7 @@ T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
 
 
-class Look(Protocol):
+class Observation(Protocol):
     """Everything that a verdict can rest on."""
 
     @property
@@ -64,14 +64,14 @@ class Missing:
 
 
 @dataclass(frozen=True, slots=True)
-class Document:
+class ObservedDocument:
     """Evidence without a doubt of its own: handed in, or an answer that decides nothing by itself."""
 
     evidence: tuple[Evidence, ...]
     problem: None = None
 
 
-def is_locked(look: Look) -> bool:
+def is_locked(look: Observation) -> bool:
     """Whether a deny assignment forbade to look."""
     return look.problem is not None and look.problem.trouble is Trouble.LOCKED
 

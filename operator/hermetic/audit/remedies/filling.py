@@ -14,7 +14,7 @@ from typing import Any
 
 from hermetic.audit.estate.arm_ids import group_of, is_arm_id, name_of, parent_of, type_of
 from hermetic.audit.remedies.placeholders import PLACEHOLDER, STEMS
-from hermetic.audit.remedies.steps import Step
+from hermetic.audit.remedies.steps import RemedyStep
 
 _STEM_OF = {kind.lower(): stem for kind, stem in STEMS.items()}
 _OBJECT = re.compile(r"(?:([a-z0-9.-]+)/)?v[a-z0-9]+/([A-Z][A-Za-z0-9]*) (?:([a-z0-9.-]+)/)?([a-z0-9.:-]+)")
@@ -43,7 +43,7 @@ def values_of(resource: str, cluster: str, node_group: str = "") -> dict[str, st
     return {name: value for name, value in told.items() if value}
 
 
-def filled(steps: Iterable[Step], values: Fill) -> tuple[Step, ...]:
+def filled(steps: Iterable[RemedyStep], values: Fill) -> tuple[RemedyStep, ...]:
     """The steps with every placeholder of their commands filled for which there is a value that can be typed."""
     usable = {
         name: tuple(filter(_can_be_typed, [value] if isinstance(value, str) else value))
@@ -53,13 +53,13 @@ def filled(steps: Iterable[Step], values: Fill) -> tuple[Step, ...]:
     return tuple(one for step in steps if (one := _filled_step(step, usable, none)) is not None)
 
 
-def _filled_step(step: Step, values: Mapping[str, tuple[str, ...]], none: frozenset[str]) -> Step | None:
+def _filled_step(step: RemedyStep, values: Mapping[str, tuple[str, ...]], none: frozenset[str]) -> RemedyStep | None:
     """None where every command is about something of which the resource has none."""
     asked = [command for command in step.commands if none.isdisjoint(PLACEHOLDER.findall(command))]
     if step.commands and not asked:
         return None
     commands = dict.fromkeys(one for command in asked for one in _each_filled(command, values))
-    return Step(step.explanation, step.warning, tuple(commands))
+    return RemedyStep(step.explanation, step.warning, tuple(commands))
 
 
 def _each_filled(command: str, values: Mapping[str, tuple[str, ...]]) -> Iterator[str]:
@@ -74,7 +74,7 @@ def filled_command(command: str, values: Mapping[str, str]) -> str:
     return _WORD.sub(lambda found: _filled_word(found[0], values), command)
 
 
-def merged(first: Iterable[Step], second: Iterable[Step]) -> tuple[Step, ...]:
+def merged(first: Iterable[RemedyStep], second: Iterable[RemedyStep]) -> tuple[RemedyStep, ...]:
     """Two remedies of one resource as one: a step that both have holds the commands of both."""
     steps = list(first)
     for step in second:
@@ -83,11 +83,11 @@ def merged(first: Iterable[Step], second: Iterable[Step]) -> tuple[Step, ...]:
             steps.append(step)
         else:
             commands = tuple(dict.fromkeys((*steps[place].commands, *step.commands)))
-            steps[place] = Step(step.explanation, step.warning, commands)
+            steps[place] = RemedyStep(step.explanation, step.warning, commands)
     return tuple(steps)
 
 
-def _says_the_same(one: Step, other: Step) -> bool:
+def _says_the_same(one: RemedyStep, other: RemedyStep) -> bool:
     return (one.explanation, one.warning) == (other.explanation, other.warning)
 
 

@@ -10,7 +10,7 @@ from hermetic.audit.estate.arm_ids import group_of, name_of
 from hermetic.audit.estate.azure.aks import ManagedCluster
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.remedies.filling import Fill, filled, values_of
-from hermetic.audit.remedies.steps import Step, steps_of, text_of
+from hermetic.audit.remedies.steps import RemedyStep, steps_of, text_of
 from hermetic.errors import FactDamaged
 
 IN_THE_NODE_GROUP = (
@@ -21,25 +21,25 @@ IN_THE_NODE_GROUP = (
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
+class RemedyContext:
     """What every remedy of an audit may name: the cluster's id, and its node resource group ("" if not known)."""
 
     cluster: str
     node_group: str = ""
 
 
-def surroundings_of(estate: Estate) -> Surroundings:
+def surroundings_of(estate: Estate) -> RemedyContext:
     """Read from the estate: nothing more is asked for than the cluster, which every audit of Azure reads."""
     if "azure" not in estate.sources:
-        return Surroundings(estate.cluster)
+        return RemedyContext(estate.cluster)
     cluster = estate.one(ManagedCluster, estate.cluster).value
     try:
-        return Surroundings(estate.cluster, (cluster.node_resource_group or "") if cluster is not None else "")
+        return RemedyContext(estate.cluster, (cluster.node_resource_group or "") if cluster is not None else "")
     except FactDamaged:
-        return Surroundings(estate.cluster)
+        return RemedyContext(estate.cluster)
 
 
-def remedy_told(text: str, in_node_group: str, resource: str, around: Surroundings, fill: Fill | None = None) -> str:
+def remedy_told(text: str, in_node_group: str, resource: str, around: RemedyContext, fill: Fill | None = None) -> str:
     """The remedy's text with its placeholders filled. Where its commands would change what AKS manages in the node
     resource group, it says so, and `in_node_group` takes its place if there is one.
     """
@@ -47,7 +47,7 @@ def remedy_told(text: str, in_node_group: str, resource: str, around: Surroundin
     steps = filled(steps_of(text), values)
     if around.node_group and any(_changes(one, around.node_group) for step in steps for one in step.commands):
         first, *others = filled(steps_of(in_node_group), values) or steps
-        steps = (Step(f"{IN_THE_NODE_GROUP} {first.explanation}".strip(), first.warning, first.commands), *others)
+        steps = (RemedyStep(f"{IN_THE_NODE_GROUP} {first.explanation}".strip(), first.warning, first.commands), *others)
     return text_of(steps)
 
 

@@ -19,7 +19,7 @@ _CONTINUED = re.compile(r"[ \t]*\\\n[ \t]*")
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class RemedyStep:
     """One step: read `explanation` and `warning`, then run `commands` in their order.
 
     Each command is one line for a POSIX shell. `warning` says what the commands may cut off ("" where nothing), and a
@@ -37,16 +37,16 @@ def is_command(line: str) -> bool:
 
 
 @lru_cache(maxsize=4096)
-def steps_of(text: str) -> tuple[Step, ...]:
+def steps_of(text: str) -> tuple[RemedyStep, ...]:
     """The steps of a text. Prose before a command belongs to it; prose after one begins the next step."""
-    steps: list[Step] = []
+    steps: list[RemedyStep] = []
     prose: list[str] = []
     warning: list[str] = []
     commands: list[str] = []
 
     def close() -> None:
         if prose or warning or commands:
-            steps.append(Step(" ".join(prose), " ".join(warning), tuple(commands)))
+            steps.append(RemedyStep(" ".join(prose), " ".join(warning), tuple(commands)))
         for part in (prose, warning, commands):
             part.clear()
 
@@ -64,7 +64,7 @@ def steps_of(text: str) -> tuple[Step, ...]:
     return tuple(steps)
 
 
-def text_of(steps: Iterable[Step]) -> str:
+def text_of(steps: Iterable[RemedyStep]) -> str:
     """The text form: each explanation, each warning and each command on a line of its own."""
     return "\n".join(line for step in steps for line in _lines_of(step))
 
@@ -74,7 +74,7 @@ def _lines(text: str) -> Iterable[str]:
     return [line.strip() for line in _CONTINUED.sub(" ", text).split("\n") if line.strip()]
 
 
-def _lines_of(step: Step) -> Iterable[str]:
+def _lines_of(step: RemedyStep) -> Iterable[str]:
     if step.explanation:
         yield step.explanation
     if step.warning:

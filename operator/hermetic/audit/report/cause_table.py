@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class CauseOfFindings:
     """One thing to change. `checks` are in the order in which their remedies are followed.
 
     `each` says that it is done resource by resource, so that each resource is a cause.
@@ -21,18 +21,18 @@ class Change:
     each: bool = False
 
 
-CHANGES: tuple[Change, ...] = (
-    Change(
+CHANGES: tuple[CauseOfFindings, ...] = (
+    CauseOfFindings(
         "default-outbound",
         "Turn default outbound access off and replace addresses that were given",
         ("subnet-default-outbound", "nic-default-outbound"),
     ),
-    Change(
+    CauseOfFindings(
         "nat-gateway",
         "Remove NAT gateways from the cluster's network",
         ("subnet-nat-gateway", "vnet-nat-gateway", "natgw-inventory"),
     ),
-    Change(
+    CauseOfFindings(
         "node-public-address",
         "Take public addresses from the nodes",
         (
@@ -43,24 +43,24 @@ CHANGES: tuple[Change, ...] = (
             "imds-nic-pip",
         ),
     ),
-    Change(
+    CauseOfFindings(
         "load-balancer-outbound",
         "Let no load balancer translate outbound connections",
         ("lb-outbound-rule", "lb-rule-snat", "lb-basic-sku", "aks-effective-outbound-ips", "imds-lb"),
     ),
-    Change(
+    CauseOfFindings(
         "public-service",
         "Make the Service private",
         ("k8s-public-lb", "k8s-lb-status-ip"),
         each=True,
     ),
-    Change(
+    CauseOfFindings(
         "machine",
         "Close the way out of the machine beside the nodes",
         ("nic-public-ip", "nic-ip-forwarding", "vm-pivot"),
         each=True,
     ),
-    Change(
+    CauseOfFindings(
         "default-route",
         "Let routes to the internet lead nowhere",
         (
@@ -71,8 +71,8 @@ CHANGES: tuple[Change, ...] = (
             "nexthop-spotcheck",
         ),
     ),
-    Change("route-table", "Give every subnet a route table with 0.0.0.0/0 -> None", ("route-table-missing",)),
-    Change(
+    CauseOfFindings("route-table", "Give every subnet a route table with 0.0.0.0/0 -> None", ("route-table-missing",)),
+    CauseOfFindings(
         "gateway",
         "Remove the virtual network gateway, or shut its routes and clients out",
         (
@@ -83,7 +83,7 @@ CHANGES: tuple[Change, ...] = (
             "route-bgp-propagation",
         ),
     ),
-    Change(
+    CauseOfFindings(
         "peering",
         "Remove the peering, or narrow it",
         (
@@ -95,67 +95,67 @@ CHANGES: tuple[Change, ...] = (
         ),
         each=True,
     ),
-    Change(
+    CauseOfFindings(
         "security-rules",
         "Deny the internet in the security rules of every subnet",
         ("nsg-missing", "nsg-internet-deny", "nsg-broad-allow", "nsg-effective", "nsg-v6", "nsg-block-type"),
     ),
-    Change(
+    CauseOfFindings(
         "dns-policy",
         "Let Azure's resolver answer allowed names only",
         ("dns-security-policy", "nsg-platform-dns", "dns-recursion"),
     ),
-    Change("dns-servers", "Use only DNS servers that are allowed", ("vnet-dns-servers", "node-resolv")),
-    Change(
+    CauseOfFindings("dns-servers", "Use only DNS servers that are allowed", ("vnet-dns-servers", "node-resolv")),
+    CauseOfFindings(
         "ipv6",
         "Use IPv4 alone",
         ("cluster-dual-stack", "subnet-ipv6-prefix", "node-routes", "node-v6-default-route"),
     ),
-    Change(
+    CauseOfFindings(
         "service-endpoints",
         "Replace service endpoints by private endpoints",
         ("svc-endpoint-storage", "svc-endpoint-other", "svc-endpoint-policy-scope"),
     ),
-    Change(
+    CauseOfFindings(
         "api-server",
         "Make the API server private",
         ("aks-private-api", "aks-public-fqdn", "aks-authorized-ips", "aks-pna"),
     ),
-    Change(
+    CauseOfFindings(
         "policy-engine",
         "Run an engine that enforces network policies",
         ("aks-network-policy", "k8s-policy-engine-live"),
     ),
-    Change("default-deny", "Deny egress by default in every namespace", ("k8s-default-deny-egress",)),
-    Change(
+    CauseOfFindings("default-deny", "Deny egress by default in every namespace", ("k8s-default-deny-egress",)),
+    CauseOfFindings(
         "registry-endpoints",
         "Let the registry be reached by private endpoints only",
         ("acr-public", "acr-endpoints"),
         each=True,
     ),
-    Change(
+    CauseOfFindings(
         "registry-export",
         "Export no artifact from the registry",
         ("acr-pipelines", "acr-export-policy"),
         each=True,
     ),
-    Change(
+    CauseOfFindings(
         "memberships",
         "Take the cluster out of fleets and meshes",
         ("aks-fleet-member", "aks-mesh-member"),
     ),
-    Change(
+    CauseOfFindings(
         "storage-endpoint",
         "Let the storage account be reached by private endpoints only",
         ("storage-public", "storage-static-website"),
         each=True,
     ),
-    Change("registry-tasks", "Run no tasks in the registry", ("acr-tasks", "acr-task-bypass"), each=True),
-    Change(
+    CauseOfFindings("registry-tasks", "Run no tasks in the registry", ("acr-tasks", "acr-task-bypass"), each=True),
+    CauseOfFindings(
         "registry-cache",
         "Let the registry cache AKS's own images and nothing else",
         ("acr-cache-wildcard", "acr-writable-cache"),
         each=True,
     ),
-    Change("static-egress", "Remove static egress gateways", ("aks-static-egress", "k8s-static-egress")),
+    CauseOfFindings("static-egress", "Remove static egress gateways", ("aks-static-egress", "k8s-static-egress")),
 )

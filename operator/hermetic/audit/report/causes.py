@@ -19,10 +19,10 @@ from itertools import groupby
 
 from hermetic.audit.estate.questions import Trouble
 from hermetic.audit.findings import CheckPage, Finding, Severity, Verdict, urgency, worst_first
-from hermetic.audit.report.cause_table import CHANGES, Change
+from hermetic.audit.report.cause_table import CHANGES, CauseOfFindings
 from hermetic.audit.report.resources import readable, short_name
 
-_CHANGE_OF: Mapping[str, Change] = {check: change for change in CHANGES for check in change.checks}
+_CHANGE_OF: Mapping[str, CauseOfFindings] = {check: change for change in CHANGES for check in change.checks}
 _OPEN = frozenset({Verdict.FAIL, Verdict.UNKNOWN})
 _TROUBLE = frozenset(trouble.value for trouble in Trouble)
 

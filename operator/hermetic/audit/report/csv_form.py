@@ -12,7 +12,7 @@ from collections.abc import Mapping
 
 from hermetic.api.text import printable
 from hermetic.api.times import timestamp
-from hermetic.audit.comparison import Change
+from hermetic.audit.comparison import FindingChange
 from hermetic.audit.findings import CheckPage, Finding, Report
 from hermetic.audit.report.causes import by_cause
 from hermetic.audit.report.sentences import evidence_line, page_of, remedy_of
@@ -69,7 +69,7 @@ def guarded(text: str) -> str:
     return f"'{visible}" if is_formula else visible
 
 
-def _changes(report: Report) -> tuple[Change, ...]:
+def _changes(report: Report) -> tuple[FindingChange, ...]:
     return () if report.comparison is None else report.comparison.changes
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from hermetic.audit.report.graph_layout import Columns, columns_of
-from hermetic.audit.topology import Link, Place, Topology
+from hermetic.audit.topology import NetworkLink, NetworkPlace, Topology
 
 MOST_PLACES = 40
 BOX_WIDTH, BEND_HEIGHT = 172, 14
@@ -21,7 +21,7 @@ LETTERS, MOST_LINES = 24, 3
 class Box:
     """One place; `lines` is its label, below the small word of its kind."""
 
-    place: Place
+    place: NetworkPlace
     lines: tuple[str, ...]
     x: int
     y: int
@@ -34,7 +34,7 @@ class Box:
 class Arrow:
     """One link as the `d` of an SVG path; its label stands at (x, y)."""
 
-    link: Link
+    link: NetworkLink
     way: str
     x: int
     y: int
@@ -83,7 +83,7 @@ def _most_telling(topology: Topology) -> Topology:
     )
 
 
-def _closed_first(topology: Topology) -> list[Link]:
+def _closed_first(topology: Topology) -> list[NetworkLink]:
     """What is drawn last lies on top: an open link is never hidden by another."""
     return sorted(topology.edges, key=lambda link: link.open)
 
@@ -110,7 +110,7 @@ def _positions(columns: Columns, heights: Mapping[str, int], tallest: int) -> di
     return at
 
 
-def _arrow(link: Link, columns: Columns, at: Mapping[str, tuple[int, int]], heights: Mapping[str, int]) -> Arrow:
+def _arrow(link: NetworkLink, columns: Columns, at: Mapping[str, tuple[int, int]], heights: Mapping[str, int]) -> Arrow:
     """From the right edge of one box to the left edge of the next, straight through the bends between."""
 
     def middle(slot: str) -> int:

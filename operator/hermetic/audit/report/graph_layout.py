@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from hermetic.audit.topology import Link, PlaceKind, Topology
+from hermetic.audit.topology import NetworkLink, PlaceKind, Topology
 
 _ENDS = frozenset({PlaceKind.INTERNET, PlaceKind.STORAGE, PlaceKind.ON_PREMISES})
 _SWEEPS = 4
@@ -52,7 +52,7 @@ def columns_of(topology: Topology) -> Columns:
     return Columns(_ordered([slots[at] for at in sorted(slots)], steps), bends)
 
 
-def _without_circles(topology: Topology) -> list[Link]:
+def _without_circles(topology: Topology) -> list[NetworkLink]:
     """The links that can all point forward: those that lead back to where their way began are left out."""
     reached = {place.id: {place.id} for place in topology.nodes}
     forward = []
@@ -66,7 +66,7 @@ def _without_circles(topology: Topology) -> list[Link]:
     return forward
 
 
-def _farthest(topology: Topology, forward: Sequence[Link]) -> dict[str, int]:
+def _farthest(topology: Topology, forward: Sequence[NetworkLink]) -> dict[str, int]:
     column = {place.id: 0 for place in topology.nodes}
     for _ in topology.nodes:
         for link in forward:

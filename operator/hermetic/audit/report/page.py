@@ -22,7 +22,7 @@ from hermetic.api.text import printable
 from hermetic.api.times import timestamp
 from hermetic.audit.findings import CheckPage, Evidence, Finding, Report, Severity, Verdict, by_check
 from hermetic.audit.hops import shown
-from hermetic.audit.remedies.steps import Step
+from hermetic.audit.remedies.steps import RemedyStep
 from hermetic.audit.report.causes import Cause, causes_of
 from hermetic.audit.report.drawing import Drawing, drawing_of
 from hermetic.audit.report.json_form import as_json, digest
@@ -39,7 +39,7 @@ from hermetic.audit.report.sentences import (
     since,
     transition,
 )
-from hermetic.audit.topology import Link
+from hermetic.audit.topology import NetworkLink
 
 _ROOM = "hermetic.audit.report"
 _FULL = (Verdict.FAIL, Verdict.UNKNOWN, Verdict.EXCEPTED)
@@ -61,7 +61,7 @@ class Card:
     anchor: str
     resource: str
     paths: tuple[tuple[str, ...], ...]
-    steps: tuple[Step, ...]
+    steps: tuple[RemedyStep, ...]
     accepted: str
     seen: tuple[tuple[int, str], ...]
 
@@ -73,7 +73,7 @@ class CheckView:
     page: CheckPage
     controls: str
     cards: tuple[Card, ...]
-    steps: tuple[Step, ...]
+    steps: tuple[RemedyStep, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,7 +198,7 @@ def _styles(drawing: Drawing) -> list[str]:
     return [style for style in ("open", "masked", "inbound", "accepted", "closed") if style in found]
 
 
-def style_of(link: Link) -> str:
+def style_of(link: NetworkLink) -> str:
     """The class of a line: what it leads to, then whether a packet can take it."""
     if not link.open:
         return "closed"

@@ -9,7 +9,7 @@ from itertools import pairwise
 from hermetic.audit.findings import Finding, Report, Severity, Verdict, worst_first
 from hermetic.audit.hops import Hop, Path, shown
 from hermetic.audit.report.resources import short_name
-from hermetic.audit.topology import Link, Place, PlaceKind, Topology
+from hermetic.audit.topology import NetworkLink, NetworkPlace, PlaceKind, Topology
 
 OPEN, MASKED, ACCEPTED, UNDECIDED = "open", "masked", "accepted", "not decided"
 _STATES = (OPEN, MASKED, ACCEPTED, UNDECIDED)
@@ -17,7 +17,7 @@ _WEIGHTS = {Severity.CRITICAL: 3, Severity.HIGH: 2}
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
+class DrawnPath:
     """One path, hop by hop, whether a packet can take it, and how grave the worst finding is that draws it."""
 
     hops: Path
@@ -36,32 +36,32 @@ class Way:
 
 
 @dataclass(frozen=True, slots=True)
-class Bundle:
+class PathBundle:
     """Ways that are drawn as one: of the same state and weight, with one hop or several of a kind at each place."""
 
     hops: tuple[Path, ...]
-    ways: tuple[Way, ...]
+    ways: tuple[DrawnPath, ...]
 
     @property
-    def worst(self) -> Way:
+    def worst(self) -> DrawnPath:
         """The way that says how all of them are drawn."""
         return self.ways[0]
 
 
-def ways_of(report: Report) -> list[Way]:
+def ways_of(report: Report) -> list[DrawnPath]:
     """What the drawing shows, the worst first: every path of a finding."""
     drawn = [
-        (finding, Way(shown(path), _state(finding), finding.severity))
+        (finding, DrawnPath(shown(path), _state(finding), finding.severity))
         for finding in worst_first(report.findings)
         for path in finding.paths
     ]
-    ways: dict[Path, Way] = {}
+    ways: dict[Path, DrawnPath] = {}
     for _, way in sorted(drawn, key=_rank):
         ways.setdefault(way.hops, way)
     return list(ways.values())
 
 
-def _rank(drawn: tuple[Finding, Way]) -> tuple[bool, int, int]:
+def _rank(drawn: tuple[Finding, DrawnPath]) -> tuple[bool, int, int]:
     """A warning's open way comes before what a graver finding could not decide.
 
     A finding that follows from others draws their paths again, and knows less of them.
@@ -70,11 +70,11 @@ def _rank(drawn: tuple[Finding, Way]) -> tuple[bool, int, int]:
     return finding.derived_from is not None, _STATES.index(way.state), way.severity.rank
 
 
-def bundles_of(ways: Iterable[Way]) -> list[Bundle]:
+def bundles_of(ways: Iterable[DrawnPath]) -> list[PathBundle]:
     """Parallel ways as one: those that differ in one hop, and there only in its name. The order of ways stays."""
-    bundles = [Bundle(tuple((hop,) for hop in way.hops), (way,)) for way in ways]
+    bundles = [PathBundle(tuple((hop,) for hop in way.hops), (way,)) for way in ways]
     for place in range(max((len(one.hops) for one in bundles), default=0)):
-        merged: dict[tuple[object, ...], Bundle] = {}
+        merged: dict[tuple[object, ...], PathBundle] = {}
         for one in bundles:
             key = _parallel(one, place)
             known = merged.get(key)
@@ -83,7 +83,7 @@ def bundles_of(ways: Iterable[Way]) -> list[Bundle]:
     return bundles
 
 
-def _parallel(one: Bundle, place: int) -> tuple[object, ...]:
+def _parallel(one: PathBundle, place: int) -> tuple[object, ...]:
     """What bundles have in common that differ at one place at most."""
     way = one.worst
     drawn_as = (way.state, way.weight, way.inbound)
@@ -92,11 +92,11 @@ def _parallel(one: Bundle, place: int) -> tuple[object, ...]:
     return (*drawn_as, one.hops[place][0].kind, one.hops[:place], one.hops[place + 1 :])
 
 
-def _joined(one: Bundle, other: Bundle, place: int) -> Bundle:
+def _joined(one: PathBundle, other: PathBundle, place: int) -> PathBundle:
     if place >= len(one.hops):
         return replace(one, ways=(*one.ways, *other.ways))
     names = tuple(dict.fromkeys((*one.hops[place], *other.hops[place])))
-    return Bundle((*one.hops[:place], names, *one.hops[place + 1 :]), (*one.ways, *other.ways))
+    return PathBundle((*one.hops[:place], names, *one.hops[place + 1 :]), (*one.ways, *other.ways))
 
 
 def topology_of(report: Report) -> Topology:
@@ -105,36 +105,36 @@ def topology_of(report: Report) -> Topology:
     A path of a Fail is open, and says so where something masks it today. One of an accepted Fail is open too, and says
     that it is accepted: an exception closes nothing. Anything else is drawn as not known to be open.
     """
-    cluster = Place(report.cluster.lower(), PlaceKind.CLUSTER, short_name(report.cluster))
+    cluster = NetworkPlace(report.cluster.lower(), PlaceKind.CLUSTER, short_name(report.cluster))
     places = {cluster.id: cluster}
-    links: dict[tuple[str, str], Link] = {}
+    links: dict[tuple[str, str], NetworkLink] = {}
     for bundle in bundles_of(ways_of(report)):
         way, hops = bundle.worst, [_place(hops) for hops in bundle.hops]
         label = way.state if way.state in {ACCEPTED, MASKED} else ""
         for source, target in pairwise(_from_the_cluster(cluster, hops)):
             # the worst way comes first: what it says of a link holds
-            link = Link(source.id, target.id, way.state != UNDECIDED, label, way.state, way.inbound, way.weight)
+            link = NetworkLink(source.id, target.id, way.state != UNDECIDED, label, way.state, way.inbound, way.weight)
             links.setdefault((source.id, target.id), link)
             places |= {place.id: places.get(place.id, place) for place in (source, target)}
     if not links and report.verdict is Verdict.PASS:
         # two boxes and nothing between them, which only a Pass may claim
-        places["internet"] = Place("internet", PlaceKind.INTERNET, "internet")
+        places["internet"] = NetworkPlace("internet", PlaceKind.INTERNET, "internet")
     return Topology(tuple(places.values()), tuple(links.values()))
 
 
-def _from_the_cluster(cluster: Place, hops: list[Place]) -> list[Place]:
+def _from_the_cluster(cluster: NetworkPlace, hops: list[NetworkPlace]) -> list[NetworkPlace]:
     """A way out begins at the cluster; a way in begins at an internet of its own, apart from where ways out end."""
     if hops and hops[0].kind is PlaceKind.INTERNET:
         return [replace(hops[0], id=f"from {hops[0].id}"), *hops[1:]]
     return [cluster, *hops]
 
 
-def _place(hops: tuple[Hop, ...]) -> Place:
+def _place(hops: tuple[Hop, ...]) -> NetworkPlace:
     """ "nat gateway nat-egress" is the NAT gateway nat-egress: the label does not repeat what is written above it."""
     kind = hops[0].kind
     labels = [hop.label for hop in hops]
     label = ", ".join(one[len(kind) :].strip() or one if one.lower().startswith(f"{kind} ") else one for one in labels)
-    return Place("\n".join(sorted(one.lower() for one in labels)), kind, label, len(hops))
+    return NetworkPlace("\n".join(sorted(one.lower() for one in labels)), kind, label, len(hops))
 
 
 def _state(finding: Finding) -> str:

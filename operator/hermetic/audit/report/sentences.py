@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from hermetic.audit.comparison import Change, Comparison
+from hermetic.audit.comparison import Comparison, FindingChange
 from hermetic.audit.findings import CheckPage, Evidence, Finding, Report, Severity, Verdict
-from hermetic.audit.remedies.steps import Step, steps_of
+from hermetic.audit.remedies.steps import RemedyStep, steps_of
 from hermetic.audit.report.causes import Cause, severities
 
 
@@ -48,7 +48,7 @@ def remedy_of(finding: Finding, pages: Mapping[str, CheckPage]) -> str:
     return finding.remedy or page_of(finding.check, pages).remedy
 
 
-def remedy_steps(finding: Finding, pages: Mapping[str, CheckPage]) -> tuple[Step, ...]:
+def remedy_steps(finding: Finding, pages: Mapping[str, CheckPage]) -> tuple[RemedyStep, ...]:
     """What `remedy_of` says, as steps: prose and commands apart."""
     return steps_of(remedy_of(finding, pages))
 
@@ -109,7 +109,7 @@ def since(comparison: Comparison) -> str:
     return told
 
 
-def transition(change: Change) -> str:
+def transition(change: FindingChange) -> str:
     """ "Pass -> Fail critical", "Fail critical" of a new one, "was Fail critical" of one that is gone."""
     before, now = (
         "" if state is None else f"{state.verdict} {state.severity}" for state in (change.before, change.now)

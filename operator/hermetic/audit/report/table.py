@@ -14,7 +14,7 @@ from itertools import groupby
 
 from hermetic.api.text import printable
 from hermetic.api.times import timestamp
-from hermetic.audit.comparison import Change, Comparison
+from hermetic.audit.comparison import Comparison, FindingChange
 from hermetic.audit.findings import CheckPage, Finding, Report, Severity, Verdict, worst_first
 from hermetic.audit.hops import Path, shown
 from hermetic.audit.report.causes import Cause, causes_of
@@ -60,7 +60,7 @@ _TONES = {
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class TableLine:
     """One line of the terminal, without its end."""
 
     text: str
@@ -72,7 +72,9 @@ def as_table(report: Report, pages: Mapping[str, CheckPage], *, width: int = WID
     return "".join(f"{line.text.rstrip()}\n" for line in lines(report, pages, width=width, wide=wide))
 
 
-def lines(report: Report, pages: Mapping[str, CheckPage], *, width: int = WIDTH, wide: bool = False) -> Iterator[Line]:
+def lines(
+    report: Report, pages: Mapping[str, CheckPage], *, width: int = WIDTH, wide: bool = False
+) -> Iterator[TableLine]:
     """What `as_table` prints, line by line, with tones."""
     shown = _Shown(pages, width, wide)
     yield from shown.head(report)
@@ -83,8 +85,8 @@ def lines(report: Report, pages: Mapping[str, CheckPage], *, width: int = WIDTH,
     settled = [finding for finding in worst_first(report.findings) if finding.verdict not in _OPEN]
     for heading, group in groupby(settled, key=heading_of):
         below = list(group)
-        yield Line("")
-        yield Line(f"{heading} ({len(below)})", Tone.STRONG)
+        yield TableLine("")
+        yield TableLine(f"{heading} ({len(below)})", Tone.STRONG)
         yield from (shown.brief if below[0].verdict in _BRIEF else shown.full)(below)
     yield from shown.tail(report)
 
@@ -102,12 +104,12 @@ class _Shown:
         """What is below a check; little where the terminal is narrow."""
         return " " * (10 if self.width >= ROOMY else 2)
 
-    def head(self, report: Report) -> Iterator[Line]:
+    def head(self, report: Report) -> Iterator[TableLine]:
         tone = _TONES[report.verdict]
-        yield Line(f"{report.verdict}  {printable(short_name(report.cluster))}", tone)
+        yield TableLine(f"{report.verdict}  {printable(short_name(report.cluster))}", tone)
         yield from self._prose(headline(report), "")
         if self.wide:
-            yield Line(printable(report.cluster))
+            yield TableLine(printable(report.cluster))
         seconds = (report.finished_at - report.started_at).total_seconds()
         asked = ", ".join(report.sources) or "no source"
         yield from self._prose(
@@ -115,36 +117,36 @@ class _Shown:
         )
         if run := facts_of_the_run(report):
             yield from self._prose("; ".join(f"{name.replace('-', ' ')} {told}" for name, told in run.items()), "")
-        yield Line("   ".join(f"{verdict} {count}" for verdict, count in report.summary.items()), Tone.STRONG)
+        yield TableLine("   ".join(f"{verdict} {count}" for verdict, count in report.summary.items()), Tone.STRONG)
         for note in report.notes:
             yield from self._prose(f"note: {note}", "", Tone.UNSURE)
         if report.comparison is not None:
             yield from self._since(report.comparison)
 
-    def _since(self, comparison: Comparison) -> Iterator[Line]:
+    def _since(self, comparison: Comparison) -> Iterator[TableLine]:
         """What changed since the baseline: every finding that is, or was, anything but fine."""
-        yield Line("")
-        yield Line(f"Since {printable(comparison.finished_at)} (then {comparison.verdict})", Tone.STRONG)
+        yield TableLine("")
+        yield TableLine(f"Since {printable(comparison.finished_at)} (then {comparison.verdict})", Tone.STRONG)
         yield from self._prose(since(comparison), "  ")
         for change in comparison.that_matter:
             text = f"{change.kind}: {transition(change)}: {change.check} {readable(change.resource)}"
             yield from self._prose(text, "  ", _tone_of(change))
 
-    def order(self, causes: tuple[Cause, ...]) -> Iterator[Line]:
+    def order(self, causes: tuple[Cause, ...]) -> Iterator[TableLine]:
         """Each cause in one line, in the order of fixing."""
         if not causes:
             return
-        yield Line("")
-        yield Line(f"What to fix, in this order ({len(causes)})", Tone.STRONG)
+        yield TableLine("")
+        yield TableLine(f"What to fix, in this order ({len(causes)})", Tone.STRONG)
         for cause in causes:
             indent = " " * 4
             rows = self._prose(f"{cause.title}; {settling(cause)}", indent, _tone(cause.worst))
             for place, row in enumerate(rows):
-                yield row if place else Line(f"{cause.number:>3} {row.text[len(indent) :]}", row.tone)
+                yield row if place else TableLine(f"{cause.number:>3} {row.text[len(indent) :]}", row.tone)
 
-    def cause(self, cause: Cause) -> Iterator[Line]:
+    def cause(self, cause: Cause) -> Iterator[TableLine]:
         """Check by check, every word."""
-        yield Line("")
+        yield TableLine("")
         rows = self._prose(f"{cause.number}  {cause.title} ({len(cause.all)})", "", Tone.STRONG)
         yield from rows
         for check, findings in cause.by_check():
@@ -153,34 +155,34 @@ class _Shown:
             if any(one.check == check for one in cause.derived) and cause.awaits:
                 yield from self._prose(awaiting(cause), self.indent)
 
-    def full(self, findings: list[Finding]) -> Iterator[Line]:
+    def full(self, findings: list[Finding]) -> Iterator[TableLine]:
         """Excepted: every word."""
         for (check, severity), group in groupby(
             sorted(findings, key=lambda one: one.check), key=lambda finding: (finding.check, finding.severity)
         ):
             yield from self._block(severity, check, list(group))
 
-    def brief(self, findings: list[Finding]) -> Iterator[Line]:
+    def brief(self, findings: list[Finding]) -> Iterator[TableLine]:
         """Pass, NotApplicable: which checks, on how many resources."""
         if self.wide:
             for finding in sorted(findings, key=lambda finding: (finding.check, finding.resource.lower())):
-                yield Line(f"  {finding.check}  {printable(finding.resource)}")
+                yield TableLine(f"  {finding.check}  {printable(finding.resource)}")
                 yield from self._evidence(finding)
             return
         counted = sorted(Counter(finding.check for finding in findings).items())
         told = "  ".join(check if count == 1 else f"{check}\N{MULTIPLICATION SIGN}{count}" for check, count in counted)
         yield from self._prose(told, "  ")
 
-    def tail(self, report: Report) -> Iterator[Line]:
+    def tail(self, report: Report) -> Iterator[TableLine]:
         if report.not_asked:
-            yield Line("")
-            yield Line("Not asked", Tone.STRONG)
+            yield TableLine("")
+            yield TableLine("Not asked", Tone.STRONG)
         for source, checks in sorted(report.not_asked.items()):
             yield from self._prose(f"{source}: {', '.join(sorted(checks))}", "  ")
 
-    def _block(self, severity: Severity, check: str, findings: list[Finding], verdict: str = "") -> Iterator[Line]:
+    def _block(self, severity: Severity, check: str, findings: list[Finding], verdict: str = "") -> Iterator[TableLine]:
         """One check about one or many resources: its title and a remedy that they share are given once."""
-        yield Line(f"{severity:<8}  {check}{verdict}", _tone(findings[0]))
+        yield TableLine(f"{severity:<8}  {check}{verdict}", _tone(findings[0]))
         yield from self._prose(f"expected: {page_of(check, self.pages).title}", self.indent)
         remedies = list(dict.fromkeys(remedy_of(finding, self.pages) for finding in findings))
         for finding in findings:
@@ -190,40 +192,40 @@ class _Shown:
         if len(remedies) == 1:
             yield from self._remedy(remedies[0])
 
-    def _finding(self, finding: Finding) -> Iterator[Line]:
+    def _finding(self, finding: Finding) -> Iterator[TableLine]:
         resource = finding.resource if self.wide else readable(finding.resource)
-        yield Line(f"{self.indent}{printable(resource)}", Tone.STRONG)
+        yield TableLine(f"{self.indent}{printable(resource)}", Tone.STRONG)
         yield from self._prose(finding.message or finding.reason, self.indent)
         for path in finding.paths:
             yield from self._path(path)
         yield from self._prose(acceptance(finding), self.indent)
         yield from self._evidence(finding)
 
-    def _path(self, path: Path) -> Iterator[Line]:
+    def _path(self, path: Path) -> Iterator[TableLine]:
         """As many hops to a line as fit; a line breaks before an arrow, never within a hop."""
         row = self.indent
         for place, hop in enumerate(printable(hop.label) for hop in shown(path)):
             arrow = " -> " if place else "  "
             if place and len(row) + len(arrow) + len(hop) > self.width:
-                yield Line(row, Tone.BAD)
+                yield TableLine(row, Tone.BAD)
                 row = self.indent + "  "
             row += arrow + hop
-        yield Line(row, Tone.BAD)
+        yield TableLine(row, Tone.BAD)
 
-    def _remedy(self, remedy: str) -> Iterator[Line]:
+    def _remedy(self, remedy: str) -> Iterator[TableLine]:
         if remedy:
-            yield Line(f"{self.indent}remedy:")
+            yield TableLine(f"{self.indent}remedy:")
         for row in map(str.strip, printable(remedy).splitlines()):
             if row.startswith(_COMMANDS):
-                yield Line(f"{self.indent}  {row}")
+                yield TableLine(f"{self.indent}  {row}")
             else:
                 yield from self._prose(row, f"{self.indent}  ")
 
-    def _evidence(self, finding: Finding) -> Iterator[Line]:
+    def _evidence(self, finding: Finding) -> Iterator[TableLine]:
         if self.wide:
-            yield from (Line(f"{self.indent}  {printable(evidence_line(seen))}") for seen in finding.evidence)
+            yield from (TableLine(f"{self.indent}  {printable(evidence_line(seen))}") for seen in finding.evidence)
 
-    def _prose(self, text: str, indent: str, tone: Tone = Tone.PLAIN) -> Iterable[Line]:
+    def _prose(self, text: str, indent: str, tone: Tone = Tone.PLAIN) -> Iterable[TableLine]:
         rows = textwrap.wrap(
             printable(text),
             self.width,
@@ -232,14 +234,14 @@ class _Shown:
             break_long_words=False,
             break_on_hyphens=False,
         )
-        return [Line(row, tone) for row in rows]
+        return [TableLine(row, tone) for row in rows]
 
 
 def _tone(finding: Finding) -> Tone:
     return _TONES[finding.verdict] if finding.severity.decides else Tone.UNSURE
 
 
-def _tone_of(change: Change) -> Tone:
+def _tone_of(change: FindingChange) -> Tone:
     if change.now is None:
         return Tone.GOOD
     return _TONES[change.now.verdict]

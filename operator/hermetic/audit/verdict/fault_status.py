@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from hermetic.api.condition_updates import Said
+from hermetic.api.condition_updates import ConditionUpdate
 from hermetic.api.conditions import ConditionType
 from hermetic.api.reasons import Reason
 
 
-def faulty(faults: Mapping[str, str]) -> Said:
+def faulty(faults: Mapping[str, str]) -> ConditionUpdate:
     """The condition AuditFaulty: each part of the audit that failed, with its error."""
     message = "; ".join(f"{part}: {error}" for part, error in sorted(faults.items()))
-    return Said(ConditionType.AUDIT_FAULTY, "True", Reason.AUDIT_FAULT, message)
+    return ConditionUpdate(ConditionType.AUDIT_FAULTY, "True", Reason.AUDIT_FAULT, message)

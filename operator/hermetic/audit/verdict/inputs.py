@@ -8,7 +8,7 @@ from datetime import date, datetime, timedelta
 from typing import Any
 
 from hermetic.api.egressaudit import EgressAuditSpec
-from hermetic.audit.attestation.choosing import Choice
+from hermetic.audit.attestation.choosing import ChosenAttestation
 from hermetic.audit.attestation.verification import Attestation
 from hermetic.audit.exceptions import Term
 from hermetic.audit.findings import AcceptedException, Evidence, Finding, Severity, Verdict
@@ -37,7 +37,7 @@ class Looks:
     keeps the next one from being run.
     """
 
-    choice: Choice
+    choice: ChosenAttestation
     cluster_findings: tuple[Finding, ...] = ()
     kubernetes_at: datetime | None = None
     probe: ProbeRound | None = None

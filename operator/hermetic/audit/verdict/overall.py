@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import date, datetime
 
-from hermetic.api.condition_updates import Said
+from hermetic.api.condition_updates import ConditionUpdate
 from hermetic.api.conditions import ConditionType
 from hermetic.api.egressaudit import EgressAuditSpec
 from hermetic.api.reasons import Reason
 from hermetic.api.times import timestamp
-from hermetic.audit.attestation.choosing import Choice
+from hermetic.audit.attestation.choosing import ChosenAttestation
 from hermetic.audit.attestation.refusals import Refusal
 from hermetic.audit.attestation.verification import Attestation
 from hermetic.audit.checks.registry import CHECKS
@@ -46,12 +46,12 @@ class Standing:
 
     verdict: Verdict
     findings: tuple[Finding, ...]
-    said: tuple[Said, ...]
+    said: tuple[ConditionUpdate, ...]
     notes: tuple[str, ...] = ()
-    exceptions: Said | None = None
+    exceptions: ConditionUpdate | None = None
 
     @property
-    def lacking(self) -> Said | None:
+    def lacking(self) -> ConditionUpdate | None:
         """The first look that is not there or does not count."""
         return next((one for one in self.said if one.status != "True"), None)
 
@@ -73,18 +73,20 @@ def judge_standing(spec: EgressAuditSpec, looks: Looks, now: datetime) -> Standi
     return Standing(verdict, tuple(worst_first(findings)), said, notes, _terms(terms, notes, now.date()))
 
 
-def _terms(terms: tuple[Term, ...], notes: tuple[str, ...], today: date) -> Said | None:
+def _terms(terms: tuple[Term, ...], notes: tuple[str, ...], today: date) -> ConditionUpdate | None:
     """What has ended accepts nothing: it is named until it is renewed or removed, and announced before it ends."""
     kind = ConditionType.EXCEPTIONS_CURRENT
     if not terms:
         return None
     if not notes:
-        return Said(kind, "True", Reason.EXCEPTIONS_COUNT, f"{len(set(terms))} exceptions count, and none ends soon")
+        return ConditionUpdate(
+            kind, "True", Reason.EXCEPTIONS_COUNT, f"{len(set(terms))} exceptions count, and none ends soon"
+        )
     more = f"; and {len(notes) - MOST_NAMED} more" if len(notes) > MOST_NAMED else ""
     message = f"{'; '.join(notes[:MOST_NAMED])}{more}"
     if any(one.has_ended(today) for one in terms):
-        return Said(kind, "False", Reason.EXCEPTION_EXPIRED, message)
-    return Said(kind, "True", Reason.EXCEPTION_EXPIRING, message)
+        return ConditionUpdate(kind, "False", Reason.EXCEPTION_EXPIRED, message)
+    return ConditionUpdate(kind, "True", Reason.EXCEPTION_EXPIRING, message)
 
 
 def _exceptions(spec: EgressAuditSpec) -> Exceptions:
@@ -96,18 +98,20 @@ def _exceptions(spec: EgressAuditSpec) -> Exceptions:
     )
 
 
-def _attestation(spec: EgressAuditSpec, looks: Looks) -> Said:
+def _attestation(spec: EgressAuditSpec, looks: Looks) -> ConditionUpdate:
     kind, choice = ConditionType.ATTESTATION_ACCEPTED, looks.choice
     if choice.accepted is not None:
         at, key = timestamp(choice.accepted.observed_at), choice.accepted.signed_by.name
-        return Said(kind, "True", Reason.ATTESTATION_COUNTS, f"{choice.name}, observed at {at}, signed by '{key}'")
+        return ConditionUpdate(
+            kind, "True", Reason.ATTESTATION_COUNTS, f"{choice.name}, observed at {at}, signed by '{key}'"
+        )
     if choice.expired is not None:
         others = _refusals(choice)
         message = _expired(spec, choice.expired) + (f"; {others}" if others else "")
-        return Said(kind, "False", Reason.ISOLATION_EVIDENCE_STALE, message)
+        return ConditionUpdate(kind, "False", Reason.ISOLATION_EVIDENCE_STALE, message)
     if choice.refused:
-        return Said(kind, "False", Reason.ATTESTATION_REFUSED, _refusals(choice))
-    return Said(
+        return ConditionUpdate(kind, "False", Reason.ATTESTATION_REFUSED, _refusals(choice))
+    return ConditionUpdate(
         kind,
         "False",
         Reason.ATTESTATION_MISSING,
@@ -116,7 +120,7 @@ def _attestation(spec: EgressAuditSpec, looks: Looks) -> Said:
     )
 
 
-def refused_one(choice: Choice) -> tuple[str, AttestationRefused] | None:
+def refused_one(choice: ChosenAttestation) -> tuple[str, AttestationRefused] | None:
     """What is said of refused attestations: the last by name, for our names begin with the time.
 
     None while another attestation counts. One that has only expired is said to be that, and not refused.
@@ -126,12 +130,12 @@ def refused_one(choice: Choice) -> tuple[str, AttestationRefused] | None:
     return max(_refused(choice).items(), default=None)
 
 
-def _refused(choice: Choice) -> dict[str, AttestationRefused]:
+def _refused(choice: ChosenAttestation) -> dict[str, AttestationRefused]:
     but = Refusal.EXPIRED if choice.expired is not None else None
     return {name: one for name, one in choice.refused.items() if one.refusal != but}
 
 
-def _refusals(choice: Choice) -> str:
+def _refusals(choice: ChosenAttestation) -> str:
     """ "" where there is none."""
     if (found := refused_one(choice)) is None:
         return ""
@@ -145,43 +149,53 @@ def _expired(spec: EgressAuditSpec, expired: Attestation) -> str:
     return f"the evidence expired at {timestamp(age_of(expired, spec).ends_at)}"
 
 
-def _fresh(spec: EgressAuditSpec, looks: Looks, now: datetime) -> Said:
+def _fresh(spec: EgressAuditSpec, looks: Looks, now: datetime) -> ConditionUpdate:
     kind, accepted, expired = ConditionType.EVIDENCE_FRESH, looks.choice.accepted, looks.choice.expired
     if accepted is None and expired is not None:
-        return Said(kind, "False", Reason.ISOLATION_EVIDENCE_STALE, _expired(spec, expired))
+        return ConditionUpdate(kind, "False", Reason.ISOLATION_EVIDENCE_STALE, _expired(spec, expired))
     if accepted is None:
-        return Said(kind, "Unknown", Reason.ATTESTATION_MISSING, "there is no attestation that counts")
+        return ConditionUpdate(kind, "Unknown", Reason.ATTESTATION_MISSING, "there is no attestation that counts")
     age = age_of(accepted, spec)
     ends = f"the attestation counts until {timestamp(age.ends_at)}"
     share = age.share(now)
     if share >= 1:
-        return Said(kind, "False", Reason.ISOLATION_EVIDENCE_STALE, _expired(spec, accepted))
+        return ConditionUpdate(kind, "False", Reason.ISOLATION_EVIDENCE_STALE, _expired(spec, accepted))
     if share >= EXPIRING:
-        return Said(kind, "True", Reason.EVIDENCE_EXPIRING, f"{ends}; audit again now, or nothing new will start")
+        return ConditionUpdate(
+            kind, "True", Reason.EVIDENCE_EXPIRING, f"{ends}; audit again now, or nothing new will start"
+        )
     if share >= AGING:
-        return Said(kind, "True", Reason.EVIDENCE_AGING, f"{ends}; audit again before that")
-    return Said(kind, "True", Reason.EVIDENCE_YOUNG, ends)
+        return ConditionUpdate(kind, "True", Reason.EVIDENCE_AGING, f"{ends}; audit again before that")
+    return ConditionUpdate(kind, "True", Reason.EVIDENCE_YOUNG, ends)
 
 
-def _kubernetes(looks: Looks) -> Said:
+def _kubernetes(looks: Looks) -> ConditionUpdate:
     kind = ConditionType.CLUSTER_CHECKED
     if looks.kubernetes_at is None:
-        return Said(kind, "Unknown", Reason.CLUSTER_NOT_SEEN, "the cluster's own objects were not all listed yet")
-    return Said(kind, "True", Reason.CLUSTER_SEEN, "judged again at every change of the cluster's own objects")
+        return ConditionUpdate(
+            kind, "Unknown", Reason.CLUSTER_NOT_SEEN, "the cluster's own objects were not all listed yet"
+        )
+    return ConditionUpdate(
+        kind, "True", Reason.CLUSTER_SEEN, "judged again at every change of the cluster's own objects"
+    )
 
 
-def _probe(spec: EgressAuditSpec, looks: Looks, now: datetime) -> Said:
+def _probe(spec: EgressAuditSpec, looks: Looks, now: datetime) -> ConditionUpdate:
     kind, probe = ConditionType.PROBE_CURRENT, looks.probe
     why = f": {looks.probe_trouble}" if looks.probe_trouble else ""
     if spec.probe is None:
-        return Said(kind, "False", Reason.PROBE_NOT_CONFIGURED, "`spec.probe` is not set: no packet was ever tried")
+        return ConditionUpdate(
+            kind, "False", Reason.PROBE_NOT_CONFIGURED, "`spec.probe` is not set: no packet was ever tried"
+        )
     if probe is None:
-        return Said(kind, "Unknown", Reason.PROBE_PENDING, f"no round of the probe has ended yet{why}")
+        return ConditionUpdate(kind, "Unknown", Reason.PROBE_PENDING, f"no round of the probe has ended yet{why}")
     ends_at = probe_ends_at(probe, spec)
     if ends_at is not None and now >= ends_at:
         at = timestamp(probe.observed_at)
-        return Said(kind, "False", Reason.PROBE_STALE, f"the last round ended at {at}, two intervals ago or more{why}")
+        return ConditionUpdate(
+            kind, "False", Reason.PROBE_STALE, f"the last round ended at {at}, two intervals ago or more{why}"
+        )
     if probe.silent:
         named = ", ".join(probe.silent[:3]) + (" …" if len(probe.silent) > 3 else "")
-        return Said(kind, "False", Reason.PROBE_INCOMPLETE, f"nothing came back from: {named}")
-    return Said(kind, "True", Reason.PROBE_RAN, f"the last round ran on {probe.nodes} nodes")
+        return ConditionUpdate(kind, "False", Reason.PROBE_INCOMPLETE, f"nothing came back from: {named}")
+    return ConditionUpdate(kind, "True", Reason.PROBE_RAN, f"the last round ran on {probe.nodes} nodes")

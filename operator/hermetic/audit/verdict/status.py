@@ -8,7 +8,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from hermetic.api.condition_updates import Said, dated
+from hermetic.api.condition_updates import ConditionUpdate, dated
 from hermetic.api.conditions import ConditionType
 from hermetic.api.egressaudit import EgressAuditSpec
 from hermetic.api.reasons import Reason
@@ -63,7 +63,7 @@ def status_unfounded(generation: int, before: Mapping[str, Any], message: str, n
 
 
 def _unjudged(generation: int, before: Mapping[str, Any], reason: Reason, message: str, now: datetime) -> Status:
-    ready = Said(ConditionType.READY, "False", reason, message)
+    ready = ConditionUpdate(ConditionType.READY, "False", reason, message)
     status: Status = {
         "observedGeneration": generation,
         "conditions": [_dated(one, generation, before, now) for one in (ready, *_kstatus(ready))],
@@ -88,30 +88,30 @@ def next_look(spec: EgressAuditSpec, looks: Looks, now: datetime) -> datetime | 
     return min((moment for moment in moments if moment > now), default=None)
 
 
-def _ready(standing: Standing) -> Said:
+def _ready(standing: Standing) -> ConditionUpdate:
     if standing.verdict is Verdict.PASS:
-        return Said(ConditionType.READY, "True", Reason.ISOLATION_PROVEN, _message(standing))
+        return ConditionUpdate(ConditionType.READY, "True", Reason.ISOLATION_PROVEN, _message(standing))
     if standing.verdict is Verdict.FAIL:
-        return Said(ConditionType.READY, "False", Reason.ISOLATION_BROKEN, _message(standing))
+        return ConditionUpdate(ConditionType.READY, "False", Reason.ISOLATION_BROKEN, _message(standing))
     lacking = standing.lacking
     reason = lacking.reason if lacking is not None else Reason.ISOLATION_UNKNOWN
-    return Said(ConditionType.READY, "False", reason, _message(standing))
+    return ConditionUpdate(ConditionType.READY, "False", reason, _message(standing))
 
 
-def _kstatus(ready: Said) -> Iterator[Said]:
+def _kstatus(ready: ConditionUpdate) -> Iterator[ConditionUpdate]:
     if ready.status == "True":
         return
     kind = ConditionType.STALLED if ready.reason.needs_human else ConditionType.RECONCILING
-    yield Said(kind, "True", ready.reason, ready.message)
+    yield ConditionUpdate(kind, "True", ready.reason, ready.message)
 
 
-def _isolation(standing: Standing) -> Said:
+def _isolation(standing: Standing) -> ConditionUpdate:
     kind, message = ConditionType.ISOLATION_VERIFIED, _message(standing)
     if standing.verdict is Verdict.PASS:
-        return Said(kind, "True", Reason.ISOLATION_PROVEN, message)
+        return ConditionUpdate(kind, "True", Reason.ISOLATION_PROVEN, message)
     if standing.verdict is Verdict.FAIL:
-        return Said(kind, "False", Reason.ISOLATION_BROKEN, message)
-    return Said(kind, "Unknown", Reason.ISOLATION_UNKNOWN, message)
+        return ConditionUpdate(kind, "False", Reason.ISOLATION_BROKEN, message)
+    return ConditionUpdate(kind, "Unknown", Reason.ISOLATION_UNKNOWN, message)
 
 
 def _message(standing: Standing) -> str:
@@ -176,7 +176,7 @@ def _kept(at: datetime, before: Mapping[str, Any], now: datetime) -> str:
     return timestamp(at)
 
 
-def _dated(one: Said, generation: int, before: Mapping[str, Any], now: datetime) -> Status:
+def _dated(one: ConditionUpdate, generation: int, before: Mapping[str, Any], now: datetime) -> Status:
     old = next((c for c in before.get("conditions") or () if c.get("type") == one.type), None)
     return dated(replace(one, message=_cut(one.message)), generation, old, now)
 

@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from hermetic.api.egressaudit import CLUSTER_ARM_ID
-from hermetic.audit.attestation.chain import ChainReport, Told, verify_chain
+from hermetic.audit.attestation.chain import ChainIssue, ChainReport, verify_chain
 from hermetic.audit.attestation.refusals import Refusal, refused
 from hermetic.audit.attestation.report_form import report_digest
 from hermetic.audit.attestation.verification import Attestation, Expected, verify
@@ -160,6 +160,6 @@ def _must_be_intact(folder: Path, report: ChainReport) -> None:
         raise Several([_broken(folder, told) for told in report.told if told.finding.breaks])
 
 
-def _broken(folder: Path, told: Told) -> ChainBroken:
+def _broken(folder: Path, told: ChainIssue) -> ChainBroken:
     where = str(folder / told.name) if told.name else str(folder)
     return ChainBroken(f"{where}: {told.finding.value}: {told.message}", fix=told.finding.remedy)

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from hermetic.api.times import timestamp
-from hermetic.audit.attestation.chain import ChainReport, Link
+from hermetic.audit.attestation.chain import ChainLink, ChainReport
 from hermetic.audit.attestation.verification import Attestation
 from hermetic.audit.findings import Verdict
 
@@ -108,7 +108,7 @@ def _follows(attestation: Attestation) -> str:
     return f"follows {attestation.previous}" if attestation.previous is not None else "the first one"
 
 
-def _link(link: Link) -> dict[str, Any]:
+def _link(link: ChainLink) -> dict[str, Any]:
     attestation = link.attestation
     return {
         "file": link.name,

@@ -10,7 +10,7 @@ from hermetic.audit.checks.registry import CHECKS
 from hermetic.audit.cluster_scope import cluster_of, node_group_of, pools_of
 from hermetic.audit.estate.arm_ids import group_of
 from hermetic.audit.estate.estate import Estate
-from hermetic.cli.audit.progress import Progress
+from hermetic.cli.audit.progress import ProgressLine
 from hermetic.cli.exit_codes import DONE, UNKNOWN
 from hermetic.cli.output import say_fitted, write_json
 from hermetic.collect.azure.allowed_requests import READING_ACTIONS
@@ -31,7 +31,7 @@ LOCK = "a deny assignment forbids (node resource group lockdown; no role assignm
 async def check_access(typed: str, *, arm_endpoint: str | None, retry_budget: float, as_json: bool) -> int:
     """Ask for the caller's permissions, print what is missing; exit code 0 when nothing is, else 3."""
     settings = AzureSettings(cluster_id(typed), arm_endpoint=arm_endpoint or PUBLIC, retry_budget=retry_budget)
-    with Progress() as progress:
+    with ProgressLine() as progress:
         async with azure_opened(settings, environment=os.environ, clock=SystemClock(), progress=progress) as azure:
             bare = Estate(settings.cluster, ("azure",), {})
             cluster_of(bare)

@@ -19,7 +19,7 @@ from pydantic import BaseModel, ValidationError
 
 from hermetic.api.kubernetes_yaml import Document, NotReadable, read_documents
 from hermetic.api.times import timestamp
-from hermetic.api.validation_errors import NO_SUCH_FIELD, Problem, child_path, problems_of
+from hermetic.api.validation_errors import NO_SUCH_FIELD, FieldError, child_path, problems_of
 from hermetic.audit.comparison import Baseline, NotABaseline, read_baseline, same_cluster
 from hermetic.audit.exceptions import Exceptions
 from hermetic.audit.findings import Run
@@ -173,7 +173,7 @@ def _read(model: type[M], document: Document, file: Path | None) -> M:
         raise InputError("; ".join(map(operator.add, where, told)), fix=fix) from error
 
 
-def _in_words(error: Any, problem: Problem) -> str:
+def _in_words(error: Any, problem: FieldError) -> str:
     field = ".".join(str(part) for part in error["loc"])
     said = problem.message.removeprefix("Value error, ").replace(NO_SUCH_FIELD, "is not a key that is known here")
     return f"`{field}`: {said}" if field else said

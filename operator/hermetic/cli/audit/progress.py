@@ -28,7 +28,7 @@ class _Notes(logging.Handler):
             note(line.strip())
 
 
-class Progress:
+class ProgressLine:
     """Implements `ports.AuditProgress`."""
 
     def __init__(self) -> None:

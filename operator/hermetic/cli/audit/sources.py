@@ -19,8 +19,8 @@ from hermetic.audit.findings import Finding
 from hermetic.audit.policy import Policy
 from hermetic.audit.run import Judging, judge
 from hermetic.cli.audit.files import content_of, write_file
-from hermetic.cli.audit.progress import Progress
-from hermetic.cli.cluster_identity import Declared, declared_in
+from hermetic.cli.audit.progress import ProgressLine
+from hermetic.cli.cluster_identity import DeclaredIdentity, declared_in
 from hermetic.collect.collecting import Answerer, collected
 from hermetic.controller.clock import SystemClock
 from hermetic.errors import InputError
@@ -98,7 +98,7 @@ async def _looked(wish: Wish, policy: Policy) -> tuple[Snapshot, Estate, tuple[F
         judgements.clear()  # those of the round before take as much memory as these will
         judgements.append((estate, judging.findings(estate)))
 
-    with Progress() as progress:
+    with ProgressLine() as progress:
         async with AsyncExitStack() as opened:
             asked = await _asked(opened, wish, progress)
             answers = await collected(asked.cluster, asked.answerers, judged, progress)
@@ -129,7 +129,7 @@ class _Asked:
     answerers: dict[Source, Answerer] = field(default_factory=dict)
 
 
-async def _asked(opened: AsyncExitStack, wish: Wish, progress: Progress) -> _Asked:
+async def _asked(opened: AsyncExitStack, wish: Wish, progress: ProgressLine) -> _Asked:
     asked = _Asked()
     if wish.azure is not None:
         asked.cluster, asked.answerers["azure"] = await _azure(opened, wish.azure, wish, progress)
@@ -143,7 +143,7 @@ async def _asked(opened: AsyncExitStack, wish: Wish, progress: Progress) -> _Ask
     return asked
 
 
-async def _azure(opened: AsyncExitStack, typed: str, wish: Wish, progress: Progress) -> tuple[str, Answerer]:
+async def _azure(opened: AsyncExitStack, typed: str, wish: Wish, progress: ProgressLine) -> tuple[str, Answerer]:
     from hermetic.collect.azure.answering import cluster_id
     from hermetic.collect.azure.clouds import PUBLIC
     from hermetic.collect.azure.session import AzureSettings, azure_opened
@@ -165,7 +165,7 @@ async def _api(opened: AsyncExitStack, wish: Wish) -> KubernetesApi:
 
 
 def _of_the_cluster(
-    api: KubernetesApi, wish: Wish, declared: Declared, progress: Progress
+    api: KubernetesApi, wish: Wish, declared: DeclaredIdentity, progress: ProgressLine
 ) -> Mapping[Source, Answerer]:
     from hermetic.collect.kube.answering import KubeAnswerer
 
@@ -177,7 +177,7 @@ def _of_the_cluster(
     return found
 
 
-def _probe(api: KubernetesApi, wish: Wish, declared: Declared, progress: Progress) -> Answerer:
+def _probe(api: KubernetesApi, wish: Wish, declared: DeclaredIdentity, progress: ProgressLine) -> Answerer:
     from hermetic.cli.audit.probe import probe_pods
     from hermetic.collect.probe.answering import ProbeAnswerer
     from hermetic.collect.probe.running import PATIENCE_SECONDS, Probing

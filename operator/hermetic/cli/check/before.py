@@ -8,7 +8,7 @@ from typing import Any
 from hermetic.audit.checks.kube_cluster.storage import AZURE_BLOBS, AZURE_FILES, ENDPOINT, PRIVATE, is_nfs
 from hermetic.cli.check.facts import Before, Right
 from hermetic.cli.check.gpu_nodes import gpu_nodes
-from hermetic.cli.check.rows import Row, Verdict, passes, unread
+from hermetic.cli.check.rows import CheckRow, RowVerdict, passes, unread
 from hermetic.cli.installation import NAMESPACE, written
 
 OLDEST, NEWEST = (1, 30), (1, 36)
@@ -42,7 +42,7 @@ _PLURALS = {
 _ROLES = "rbac.authorization.k8s.io"
 
 
-def rows_before(facts: Before, namespaces: tuple[str, ...] = ()) -> tuple[Row, ...]:
+def rows_before(facts: Before, namespaces: tuple[str, ...] = ()) -> tuple[CheckRow, ...]:
     """Every row; `namespaces` are those in which models are to run, where they are known."""
     return (
         _version(facts),
@@ -70,24 +70,24 @@ def _place(manifest: Mapping[str, Any]) -> tuple[str, str, str]:
     return group, _PLURALS[manifest["kind"]], manifest["metadata"].get("namespace", "")
 
 
-def _version(facts: Before) -> Row:
+def _version(facts: Before) -> CheckRow:
     check = "kubernetes-version"
     if facts.version is None:
         return unread(check, "the version of the API server", facts.version_problem)
     found, oldest, newest = (".".join(map(str, one)) for one in (facts.version, OLDEST, NEWEST))
     if facts.version < OLDEST:
-        return Row(
+        return CheckRow(
             check,
-            Verdict.FAIL,
+            RowVerdict.FAIL,
             f"the API server is Kubernetes {found}; {oldest} or later is needed",
             "ValidatingAdmissionPolicy, which holds the operator and the pods of models, is stable since then",
             "upgrade the cluster",
             ("az aks get-upgrades --resource-group GROUP --name CLUSTER",),
         )
     if facts.version > NEWEST:
-        return Row(
+        return CheckRow(
             check,
-            Verdict.WARNING,
+            RowVerdict.WARNING,
             f"the API server is Kubernetes {found}; this release was tested with {newest} and earlier",
             "a later one may add fields to pods that this release takes for changes by others",
             "look for a later release of Hermetic",
@@ -95,22 +95,22 @@ def _version(facts: Before) -> Row:
     return passes(check, f"the API server is Kubernetes {found}")
 
 
-def _policy_engine(facts: Before) -> Row:
+def _policy_engine(facts: Before) -> CheckRow:
     check = "policy-engine"
     if facts.served_problem:
         return unread(check, "what the API server serves", facts.served_problem)
     if POLICIES in facts.served:
         return passes(check, "ValidatingAdmissionPolicy is served")
-    return Row(
+    return CheckRow(
         check,
-        Verdict.FAIL,
+        RowVerdict.FAIL,
         "the API server does not serve ValidatingAdmissionPolicy in version v1",
         "without the policies a stolen token of the operator is bound by RBAC alone, and pods start without a proof",
         "upgrade to Kubernetes 1.30 or later, where it is served unless it was switched off",
     )
 
 
-def _permissions(facts: Before) -> Iterator[Row]:
+def _permissions(facts: Before) -> Iterator[CheckRow]:
     check = "permissions"
     if unknown := [right for right, has in facts.rights.items() if has is None]:
         yield unread(check, f"{len(unknown)} of {len(facts.rights)} rights of this account", str(unknown[0]))
@@ -118,18 +118,18 @@ def _permissions(facts: Before) -> Iterator[Row]:
     missing = [right for right, has in facts.rights.items() if not has]
     creating = [right for right in missing if right.verb in {"create", "patch"}]
     if creating:
-        yield Row(
+        yield CheckRow(
             check,
-            Verdict.FAIL,
+            RowVerdict.FAIL,
             f"this account lacks {len(creating)} rights that installing needs: {', '.join(map(str, creating))}",
             "an installation that stops half-way leaves rights without the policies that bound them",
             "install with an account that is bound to cluster-admin, or have these granted",
             tuple(map(_as_question, creating[:3])),
         )
     elif missing:
-        yield Row(
+        yield CheckRow(
             check,
-            Verdict.WARNING,
+            RowVerdict.WARNING,
             f"this account may create roles, and may not {', '.join(map(str, missing))}",
             "the API server lets it create only roles and bindings whose every right it has itself",
             "install with an account that is bound to cluster-admin, or have these granted",
@@ -144,14 +144,14 @@ def _as_question(right: Right) -> str:
     return f"kubectl auth can-i {right.verb} {name}{where}"
 
 
-def _storage(facts: Before) -> Iterator[Row]:
+def _storage(facts: Before) -> Iterator[CheckRow]:
     check = "storage"
     if facts.drivers.problem:
         yield unread(check, "CSI drivers", facts.drivers.problem)
     elif facts.drivers.named(FILES_DRIVER) is None:
-        yield Row(
+        yield CheckRow(
             check,
-            Verdict.WARNING,
+            RowVerdict.WARNING,
             f"the CSI driver {FILES_DRIVER} is not installed",
             "models whose weights are on Azure Files are mounted by it; images and claims of your own are not",
             "switch it on where weights are to be on Azure Files",
@@ -169,7 +169,7 @@ def _storage(facts: Before) -> Iterator[Row]:
     ]
 
 
-def _storage_class(one: Mapping[str, Any]) -> Row | None:
+def _storage_class(one: Mapping[str, Any]) -> CheckRow | None:
     """Classes of the two drivers that make storage accounts."""
     parameters = {key.lower(): str(value) for key, value in (one.get("parameters") or {}).items()}
     if parameters.get(ENDPOINT.lower()) == PRIVATE:
@@ -181,9 +181,9 @@ def _storage_class(one: Mapping[str, Any]) -> Row | None:
     else:
         opens, why = "makes an account with a public endpoint", "what pods write there can be fetched from anywhere"
     protocol = "NFS" if nfs else "SMB, and not NFS"
-    return Row(
+    return CheckRow(
         "storage",
-        Verdict.WARNING,
+        RowVerdict.WARNING,
         f"StorageClass {name} has no {ENDPOINT}: {PRIVATE}: the first claim of it {opens} ({protocol})",
         f"{why}; Hermetic itself makes its volumes without a class",
         f"let no claim use it; for shares of your own make a class with protocol: nfs and {ENDPOINT}: {PRIVATE}",
@@ -191,7 +191,7 @@ def _storage_class(one: Mapping[str, Any]) -> Row | None:
     )
 
 
-def _pod_security(facts: Before, namespaces: tuple[str, ...]) -> Iterator[Row]:
+def _pod_security(facts: Before, namespaces: tuple[str, ...]) -> Iterator[CheckRow]:
     check = "pod-security"
     if facts.namespaces.problem:
         yield unread(check, "namespaces", facts.namespaces.problem)
@@ -206,18 +206,18 @@ def _pod_security(facts: Before, namespaces: tuple[str, ...]) -> Iterator[Row]:
         if found is None:
             what = f"namespace {name}, which the configuration names, is not there"
             why = "models cannot be applied in it, and RoleBindings for it are refused"
-            yield Row(check, Verdict.FAIL, what, why, "create it", (f"kubectl create namespace {name}",))
+            yield CheckRow(check, RowVerdict.FAIL, what, why, "create it", (f"kubectl create namespace {name}",))
         else:
             yield _level(name, found, "models run there")
 
 
-def _level(name: str, found: Mapping[str, Any], why: str) -> Row:
+def _level(name: str, found: Mapping[str, Any], why: str) -> CheckRow:
     level = (found["metadata"].get("labels") or {}).get(ENFORCE, "privileged")
     if level == "restricted":
         return passes("pod-security", f"namespace {name} enforces restricted")
-    return Row(
+    return CheckRow(
         "pod-security",
-        Verdict.WARNING,
+        RowVerdict.WARNING,
         f"namespace {name} enforces {level}, not restricted",
         f"{why}, and other pods beside them could use the node's network, which no NetworkPolicy covers",
         "enforce restricted; every pod of Hermetic's fits it",
@@ -225,10 +225,10 @@ def _level(name: str, found: Mapping[str, Any], why: str) -> Row:
     )
 
 
-def _image_pull() -> Row:
-    return Row(
+def _image_pull() -> CheckRow:
+    return CheckRow(
         "image-pull",
-        Verdict.NOT_CHECKED,
+        RowVerdict.NOT_CHECKED,
         "whether the nodes can pull from your registry is not shown by any object; a pod has to try",
         "an operator that cannot be pulled never starts, and its image is the first thing that is pulled",
         "run these; docs/install.md shows pull.yaml, a pod that pulls the operator's image and ends",

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from hermetic.cli.check.rows import Row, Verdict, overall
+from hermetic.cli.check.rows import CheckRow, RowVerdict, overall
 from hermetic.cli.exit_codes import DONE, FAILED, UNKNOWN
 from hermetic.cli.options import common_options
 from hermetic.cli.output import say, write_json
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from hermetic.api.configuration import Configuration
 
 SCHEMA = "hermetic.dev/check/v1"
-EXIT_CODES = {Verdict.PASS: DONE, Verdict.FAIL: FAILED, Verdict.UNKNOWN: UNKNOWN}
+EXIT_CODES = {RowVerdict.PASS: DONE, RowVerdict.FAIL: FAILED, RowVerdict.UNKNOWN: UNKNOWN}
 NAMESPACE = "hermetic-system"
-_WIDEST_VERDICT = max(map(len, Verdict))
+_WIDEST_VERDICT = max(map(len, RowVerdict))
 
 
 @click.command(
@@ -72,7 +72,7 @@ def _configuration(file: Path | None) -> Configuration | None:
 
 async def _rows(
     installed: bool, namespace: str, configuration: Configuration | None, kubeconfig: str | None, context: str | None
-) -> tuple[Row, ...]:
+) -> tuple[CheckRow, ...]:
     from hermetic.cli.check import before, collecting
     from hermetic.cli.check.installed import rows_installed
     from hermetic.kube.client import KubernetesApi
@@ -95,14 +95,14 @@ def namespaces_of(configuration: Configuration | None) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for name in named if "*" not in name))
 
 
-def as_document(rows: Sequence[Row], mode: str) -> dict[str, object]:
+def as_document(rows: Sequence[CheckRow], mode: str) -> dict[str, object]:
     """As programs read it."""
     counts = Counter(row.verdict for row in rows)
     return {
         "schema": SCHEMA,
         "mode": mode,
         "verdict": overall(rows).value,
-        "summary": {verdict.value: counts[verdict] for verdict in Verdict},
+        "summary": {verdict.value: counts[verdict] for verdict in RowVerdict},
         "rows": [
             {
                 "check": row.check,
@@ -117,7 +117,7 @@ def as_document(rows: Sequence[Row], mode: str) -> dict[str, object]:
     }
 
 
-def lines(rows: Sequence[Row], width: int) -> Iterator[str]:
+def lines(rows: Sequence[CheckRow], width: int) -> Iterator[str]:
     """Each row in lines of this width (0: as long as they are), and last the verdict on all of them."""
     for row in rows:
         yield from fitted(f"{row.verdict:<{_WIDEST_VERDICT}}  {row.check}: {row.message}", width)
@@ -126,5 +126,5 @@ def lines(rows: Sequence[Row], width: int) -> Iterator[str]:
                 yield from wrapped(f"{label}: {text}", width, "  ", "    ")
         yield from (f"    {line}" for line in row.commands)
     counts = Counter(row.verdict for row in rows)
-    told = ", ".join(f"{counts[verdict]} {verdict}" for verdict in Verdict if counts[verdict])
+    told = ", ".join(f"{counts[verdict]} {verdict}" for verdict in RowVerdict if counts[verdict])
     yield from wrapped(f"{overall(rows)}: {told}", width)

@@ -9,7 +9,7 @@ from typing import Any
 
 from hermetic.api.modeldeployment import Accelerator
 from hermetic.cli.check.facts import Before, Manifest, Read
-from hermetic.cli.check.rows import Row, Verdict, passes, unread
+from hermetic.cli.check.rows import CheckRow, RowVerdict, passes, unread
 
 CHECK = "gpu-nodes"
 SIZE_LABEL, POOL_LABEL = "node.kubernetes.io/instance-type", "kubernetes.azure.com/agentpool"
@@ -56,16 +56,16 @@ def without_gpus(pool: Pool) -> tuple[Manifest, ...]:
     return tuple(node for node in pool.nodes if not _offered(node, "allocatable"))
 
 
-def gpu_nodes(facts: Before) -> Iterator[Row]:
+def gpu_nodes(facts: Before) -> Iterator[CheckRow]:
     """A row or more for each pool."""
     if facts.nodes.problem:
         yield unread(CHECK, "nodes", facts.nodes.problem)
         return
     found = pools(facts.nodes.items)
     if not found:
-        yield Row(
+        yield CheckRow(
             CHECK,
-            Verdict.WARNING,
+            RowVerdict.WARNING,
             f"none of {len(facts.nodes.items)} nodes is a GPU machine of Azure (Standard_NC, ND, NG or NV)",
             "models start on such nodes alone; a pool that is scaled to zero shows none",
             "add a pool, or scale one up",
@@ -75,7 +75,7 @@ def gpu_nodes(facts: Before) -> Iterator[Row]:
         yield from _pool(pool, facts)
 
 
-def _pool(pool: Pool, facts: Before) -> Iterator[Row]:
+def _pool(pool: Pool, facts: Before) -> Iterator[CheckRow]:
     bare = without_gpus(pool)
     if bare:
         yield _no_gpus(pool, bare[0], len(bare), facts)
@@ -84,7 +84,7 @@ def _pool(pool: Pool, facts: Before) -> Iterator[Row]:
     yield from _taints(pool)
 
 
-def _slices(pool: Pool) -> Iterator[Row]:
+def _slices(pool: Pool) -> Iterator[CheckRow]:
     """Whole GPUs pass. MIG slices have names of their own, which a deployment must ask for."""
     offered = sorted({name for node in pool.nodes for name in _offered(node, "allocatable")})
     if pool.resource in offered:
@@ -92,21 +92,21 @@ def _slices(pool: Pool) -> Iterator[Row]:
         numbers = " or ".join(map(str, counts))
         yield passes(CHECK, f"{pool}: {numbers} {pool.resource} each")
         return
-    yield Row(
+    yield CheckRow(
         CHECK,
-        Verdict.WARNING,
+        RowVerdict.WARNING,
         f"{pool}: GPUs are cut into {', '.join(offered)} (MIG), and none is offered as {pool.resource}",
         _WHY,
         f"set spec.accelerator.resource of the models to {offered[0]}, or have the pool's GPUs whole",
     )
 
 
-def _no_gpus(pool: Pool, node: Manifest, number: int, facts: Before) -> Row:
+def _no_gpus(pool: Pool, node: Manifest, number: int, facts: Before) -> CheckRow:
     cause, fix, commands = _cause(pool, node, facts)
     name = node["metadata"]["name"]
-    return Row(
+    return CheckRow(
         CHECK,
-        Verdict.FAIL,
+        RowVerdict.FAIL,
         f"{pool}: {number} of them without {pool.resource}: {cause} (seen at {name})",
         _WHY,
         fix,
@@ -190,7 +190,7 @@ def _not_placed(plug_in: Manifest, node: Manifest, look: tuple[str, ...]) -> _Ca
     return f"the device plug-in {name} has no pod there", "read why: its affinity may leave the node out", look
 
 
-def _taints(pool: Pool) -> Iterator[Row]:
+def _taints(pool: Pool) -> Iterator[CheckRow]:
     """Taints that models do not accept unless they say so."""
     check = "gpu-taints"
     found = {
@@ -201,17 +201,17 @@ def _taints(pool: Pool) -> Iterator[Row]:
     }
     refused = [said for said, taint in found.items() if not _tolerates(_ACCEPTED, taint)]
     if refused:
-        yield Row(
+        yield CheckRow(
             check,
-            Verdict.WARNING,
+            RowVerdict.WARNING,
             f"{pool}: has the taint {', '.join(refused)}, which models do not accept by default",
             "a pod of a model stays Pending with the reason Unschedulable",
             "name it in spec.accelerator.tolerations of the models, or taint the pool sku=gpu:NoSchedule",
         )
     elif not found:
-        yield Row(
+        yield CheckRow(
             check,
-            Verdict.WARNING,
+            RowVerdict.WARNING,
             f"{pool}: has no taint, so pods without a GPU take its CPUs and memory too",
             "a model may then not fit on a node with a free GPU",
             "taint the pool",

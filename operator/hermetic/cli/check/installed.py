@@ -16,7 +16,7 @@ from hermetic.api.validation_errors import problems_of
 from hermetic.cli.allowed import NAME as ALLOWED
 from hermetic.cli.allowed import allowed
 from hermetic.cli.check.facts import Installed, Manifest, Read
-from hermetic.cli.check.rows import Row, Verdict, passes, unread
+from hermetic.cli.check.rows import CheckRow, RowVerdict, passes, unread
 from hermetic.cli.installation import ACCOUNT, Installation, rights
 from hermetic.kinds import VERSION
 from hermetic.kube.lease import LEASE_NAME, RELEASE
@@ -29,7 +29,7 @@ Grant = tuple[str, str, str, str]
 """API group, resource, name ("" for every one) and verb."""
 
 
-def rows_installed(facts: Installed) -> tuple[Row, ...]:
+def rows_installed(facts: Installed) -> tuple[CheckRow, ...]:
     """Every row."""
     configuration, rows = _configuration(facts)
     expected = rights(Installation(configuration or Configuration(), _account(facts), limited=False))
@@ -47,7 +47,7 @@ def rows_installed(facts: Installed) -> tuple[Row, ...]:
 # ------------------------------------------------------------------ CRDs
 
 
-def _definitions(facts: Installed) -> Iterator[Row]:
+def _definitions(facts: Installed) -> Iterator[CheckRow]:
     check = "crds"
     if facts.definitions.problem:
         yield unread(check, "CustomResourceDefinitions", facts.definitions.problem)
@@ -56,31 +56,35 @@ def _definitions(facts: Installed) -> Iterator[Row]:
         found = facts.definitions.named(definition.name)
         if found is None:
             why = "the operator waits for the kind, and nothing of it can be applied"
-            yield Row(check, Verdict.FAIL, f"{definition.name} is not installed", why, "apply the CRDs", _APPLY_CRDS)
+            yield CheckRow(
+                check, RowVerdict.FAIL, f"{definition.name} is not installed", why, "apply the CRDs", _APPLY_CRDS
+            )
         else:
             yield _definition(definition.name, found, crd(definition))
 
 
-def _definition(name: str, found: Manifest, ours: Manifest) -> Row:
+def _definition(name: str, found: Manifest, ours: Manifest) -> CheckRow:
     status = found.get("status") or {}
     conditions = {one["type"]: one for one in status.get("conditions") or ()}
     established = conditions.get("Established", {})
     stored = status.get("storedVersions") or []
     if established.get("status") != "True":
         what = f"{name} is not established: {established.get('message') or 'no reason is given'}"
-        return Row("crds", Verdict.FAIL, what, "the API server does not serve it", "apply the CRDs", _APPLY_CRDS)
+        return CheckRow(
+            "crds", RowVerdict.FAIL, what, "the API server does not serve it", "apply the CRDs", _APPLY_CRDS
+        )
     if set(stored) != {VERSION}:
-        return Row(
+        return CheckRow(
             "crds",
-            Verdict.WARNING,
+            RowVerdict.WARNING,
             f"{name} has objects stored as {', '.join(stored) or 'no version'}; this release stores {VERSION}",
             "a version that has stored objects cannot be taken out of the CRD",
             "write every object once, then take the old version out of status.storedVersions",
         )
     if _schemas(found) != _schemas(ours):
-        return Row(
+        return CheckRow(
             "crds",
-            Verdict.WARNING,
+            RowVerdict.WARNING,
             f"{name} has another schema than this release of the command line",
             "fields that only one of the two knows are refused or not shown",
             "use the command line of the installed release, or upgrade: the CRDs first, then the operator",
@@ -96,7 +100,7 @@ def _schemas(definition: Manifest) -> dict[str, Any]:
 # ------------------------------------------------------------------ admission policies
 
 
-def _policies(facts: Installed, expected: Sequence[Manifest]) -> Iterator[Row]:
+def _policies(facts: Installed, expected: Sequence[Manifest]) -> Iterator[CheckRow]:
     check = "policies"
     for read, what in ((facts.policies, "ValidatingAdmissionPolicies"), (facts.bindings, "their bindings")):
         if read.problem:
@@ -116,20 +120,22 @@ def _policies(facts: Installed, expected: Sequence[Manifest]) -> Iterator[Row]:
     yield passes(check, f"{before} admission policies and bindings were compared with those of this release")
 
 
-def _of_policy(expected: Manifest, read: Read) -> Row | None:
+def _of_policy(expected: Manifest, read: Read) -> CheckRow | None:
     name, found = expected["metadata"]["name"], read.named(expected["metadata"]["name"])
     why = "what it forbids is allowed: a stolen token of the operator reaches further, or pods start without a proof"
     if found is None:
-        return Row(
-            "policies", Verdict.FAIL, f"the admission policy {name} is not installed", why, "apply it", _APPLY_RIGHTS
+        return CheckRow(
+            "policies", RowVerdict.FAIL, f"the admission policy {name} is not installed", why, "apply it", _APPLY_RIGHTS
         )
     typed = (found.get("status") or {}).get("typeChecking") or {}
     if warnings := typed.get("expressionWarnings"):
         what = f"the admission policy {name} has an expression that this API server does not understand"
-        return Row("policies", Verdict.FAIL, f"{what}: {str(warnings[0].get('warning', ''))[:200]}", why, "report it")
+        return CheckRow(
+            "policies", RowVerdict.FAIL, f"{what}: {str(warnings[0].get('warning', ''))[:200]}", why, "report it"
+        )
     if found["spec"].get("failurePolicy") != "Fail" or _expressions(found) != _expressions(expected):
         what = f"the admission policy {name} is not that of this release"
-        return Row("policies", Verdict.WARNING, what, why, "apply it again where it was changed", _APPLY_RIGHTS)
+        return CheckRow("policies", RowVerdict.WARNING, what, why, "apply it again where it was changed", _APPLY_RIGHTS)
     return None
 
 
@@ -139,23 +145,25 @@ def _expressions(policy: Manifest) -> list[str]:
     return [str(one["expression"]) for one in parts]
 
 
-def _of_binding(expected: Manifest, read: Read) -> Row | None:
+def _of_binding(expected: Manifest, read: Read) -> CheckRow | None:
     name, found = expected["metadata"]["name"], read.named(expected["metadata"]["name"])
     if found is None:
         what = f"the binding {name} of an admission policy is not installed"
-        return Row(
-            "policies", Verdict.FAIL, what, "a policy without a binding forbids nothing", "apply it", _APPLY_RIGHTS
+        return CheckRow(
+            "policies", RowVerdict.FAIL, what, "a policy without a binding forbids nothing", "apply it", _APPLY_RIGHTS
         )
     if "Deny" not in (found["spec"].get("validationActions") or ()):
         what = f"the binding {name} does not deny"
-        return Row("policies", Verdict.FAIL, what, "the policy only warns or logs", "apply it again", _APPLY_RIGHTS)
+        return CheckRow(
+            "policies", RowVerdict.FAIL, what, "the policy only warns or logs", "apply it again", _APPLY_RIGHTS
+        )
     return None
 
 
 # ------------------------------------------------------------------ RBAC
 
 
-def _rbac(facts: Installed, expected: Sequence[Manifest]) -> Iterator[Row]:
+def _rbac(facts: Installed, expected: Sequence[Manifest]) -> Iterator[CheckRow]:
     check = "rbac"
     reads = {
         "ClusterRole": facts.cluster_roles,
@@ -174,29 +182,31 @@ def _rbac(facts: Installed, expected: Sequence[Manifest]) -> Iterator[Row]:
         yield passes(check, f"{len(compared)} roles and bindings grant exactly what this release uses")
 
 
-def _compared(expected: Manifest, read: Read) -> Iterator[Row]:
+def _compared(expected: Manifest, read: Read) -> Iterator[CheckRow]:
     metadata = expected["metadata"]
     found = read.named(metadata["name"], metadata.get("namespace"))
     place = f" in {metadata['namespace']}" if metadata.get("namespace") else ""
     what = f"{expected['kind']} {metadata['name']}{place}"
     why = "what the operator may not do it reports with the reason PermissionLost"
     if found is None:
-        yield Row("rbac", Verdict.FAIL, f"{what} is not installed", why, "apply the rights", _APPLY_RIGHTS)
+        yield CheckRow("rbac", RowVerdict.FAIL, f"{what} is not installed", why, "apply the rights", _APPLY_RIGHTS)
     elif "rules" in expected:
         yield from _grants_compared(what, _grants(expected), _grants(found))
     elif missing := [one for one in expected["subjects"] if not _has_subject(found, one)]:
         names = ", ".join(f"{one['kind']} {one.get('namespace', '')}/{one['name']}" for one in missing)
-        yield Row("rbac", Verdict.FAIL, f"{what} does not bind {names}", why, "apply the rights", _APPLY_RIGHTS)
+        yield CheckRow("rbac", RowVerdict.FAIL, f"{what} does not bind {names}", why, "apply the rights", _APPLY_RIGHTS)
 
 
-def _grants_compared(what: str, expected: set[Grant], found: set[Grant]) -> Iterator[Row]:
+def _grants_compared(what: str, expected: set[Grant], found: set[Grant]) -> Iterator[CheckRow]:
     if missing := sorted(expected - found):
         why = "what the operator may not do it reports with the reason PermissionLost"
-        yield Row("rbac", Verdict.FAIL, f"{what} lacks {_in_words(missing)}", why, "apply the rights", _APPLY_RIGHTS)
+        yield CheckRow(
+            "rbac", RowVerdict.FAIL, f"{what} lacks {_in_words(missing)}", why, "apply the rights", _APPLY_RIGHTS
+        )
     if more := sorted(found - expected):
         why = "a stolen token of the operator could use it"
         fix = "take it out, or apply the rights of this release with --force-conflicts"
-        yield Row("rbac", Verdict.WARNING, f"{what} also grants {_in_words(more)}", why, fix, _APPLY_RIGHTS)
+        yield CheckRow("rbac", RowVerdict.WARNING, f"{what} also grants {_in_words(more)}", why, fix, _APPLY_RIGHTS)
 
 
 def _grants(role: Manifest) -> set[Grant]:
@@ -222,16 +232,16 @@ def _has_subject(binding: Manifest, wanted: Mapping[str, Any]) -> bool:
     return any(all(one.get(key) == wanted.get(key) for key in keys) for one in binding.get("subjects") or ())
 
 
-def _other_bindings(facts: Installed) -> Iterator[Row]:
+def _other_bindings(facts: Installed) -> Iterator[CheckRow]:
     """Roles that others bound to the operator's account: each is a right that no document of this release explains."""
     account = {"kind": "ServiceAccount", "name": _account(facts), "namespace": facts.namespace}
     for read in (facts.cluster_role_bindings, facts.role_bindings):
         for one in read.items:
             if _has_subject(one, account) and not one["roleRef"]["name"].startswith("hermetic-operator"):
                 name = one["metadata"]["name"]
-                yield Row(
+                yield CheckRow(
                     "rbac",
-                    Verdict.FAIL,
+                    RowVerdict.FAIL,
                     f"{one.get('kind', 'binding')} {name} binds the operator's account to {one['roleRef']['name']} too",
                     "rights that the operator does not need serve only who steals its token",
                     "delete the binding",
@@ -242,7 +252,7 @@ def _other_bindings(facts: Installed) -> Iterator[Row]:
 # ------------------------------------------------------------------ configuration
 
 
-def _configuration(facts: Installed) -> tuple[Configuration | None, list[Row]]:
+def _configuration(facts: Installed) -> tuple[Configuration | None, list[CheckRow]]:
     check = "configuration"
     for read, what in ((facts.deployments, "Deployments"), (facts.config_maps, "ConfigMaps")):
         if read.problem:
@@ -255,7 +265,9 @@ def _configuration(facts: Installed) -> tuple[Configuration | None, list[Row]]:
     if found is None:
         what = f"the ConfigMap '{name}' of the operator is not there"
         return None, [
-            Row(check, Verdict.FAIL, what, "the operator's pod cannot start", "apply the operator's manifests again")
+            CheckRow(
+                check, RowVerdict.FAIL, what, "the operator's pod cannot start", "apply the operator's manifests again"
+            )
         ]
     try:
         configuration = Configuration.model_validate(yaml.load(found["data"][CONFIG_FILE], Loader=LOADER) or {})  # noqa: S506 - a safe loader
@@ -275,26 +287,26 @@ def _config_maps_of(deployment: Manifest) -> Iterator[str]:
             yield volume["configMap"]["name"]
 
 
-def _unusable(name: str, problem: str) -> Row:
-    return Row(
+def _unusable(name: str, problem: str) -> CheckRow:
+    return CheckRow(
         "configuration",
-        Verdict.FAIL,
+        RowVerdict.FAIL,
         f"the configuration in ConfigMap {name} cannot be used: {' '.join(problem.split())}",
         "the operator ends with exit code 2 when it starts next",
         "correct it; docs/configuration.md describes every key",
     )
 
 
-def _limits(facts: Installed, configuration: Configuration) -> Iterator[Row]:
+def _limits(facts: Installed, configuration: Configuration) -> Iterator[CheckRow]:
     found = facts.config_maps.named(ALLOWED, facts.namespace)
     why = "the policies hold the operator's account to the registries and shares that are listed there"
     if found is None:
         what = f"the ConfigMap {ALLOWED} is not there: no policy bounds what a stolen token of the operator may use"
-        yield Row("configuration", Verdict.WARNING, what, why, "apply it", _APPLY_RIGHTS)
+        yield CheckRow("configuration", RowVerdict.WARNING, what, why, "apply it", _APPLY_RIGHTS)
     elif any((found.get("data") or {}).get(key) != value for key, value in _lists(configuration).items()):
         what = f"the ConfigMap {ALLOWED} does not say what the configuration says"
-        yield Row(
-            "configuration", Verdict.FAIL, what, f"{why}; what differs is refused", "apply it again", _APPLY_RIGHTS
+        yield CheckRow(
+            "configuration", RowVerdict.FAIL, what, f"{why}; what differs is refused", "apply it again", _APPLY_RIGHTS
         )
     else:
         yield passes("configuration", f"the ConfigMap {ALLOWED} says what the configuration says")
@@ -314,7 +326,7 @@ def _account(facts: Installed) -> str:
     return str(named or ACCOUNT)
 
 
-def _operator(facts: Installed) -> Iterator[Row]:
+def _operator(facts: Installed) -> Iterator[CheckRow]:
     check = "operator"
     if facts.deployments.problem:
         yield unread(check, f"Deployments of {facts.namespace}", facts.deployments.problem)
@@ -323,22 +335,24 @@ def _operator(facts: Installed) -> Iterator[Row]:
     look = (f"kubectl describe deployment {DEPLOYMENT} --namespace {facts.namespace}",)
     if found is None:
         what = f"there is no Deployment {DEPLOYMENT} in {facts.namespace}"
-        yield Row(check, Verdict.FAIL, what, "no operator works", "install it, or name its namespace with --namespace")
+        yield CheckRow(
+            check, RowVerdict.FAIL, what, "no operator works", "install it, or name its namespace with --namespace"
+        )
         return
     ready = (found.get("status") or {}).get("readyReplicas") or 0
     if ready:
         yield passes(check, f"{ready} pod of the operator is ready")
     else:
         why = "no deployment is looked after; what runs keeps running"
-        yield Row(check, Verdict.FAIL, "no pod of the operator is ready", why, "read why", look)
+        yield CheckRow(check, RowVerdict.FAIL, "no pod of the operator is ready", why, "read why", look)
     (image, *_) = [one.get("image", "") for one in found["spec"]["template"]["spec"]["containers"]]
     if "@sha256:" not in image:
         what = f"the operator's image {image} is named by a tag"
         why = "who may push to the registry may change what runs with the operator's rights"
-        yield Row(check, Verdict.WARNING, what, why, "name it by digest", look)
+        yield CheckRow(check, RowVerdict.WARNING, what, why, "name it by digest", look)
 
 
-def _release(facts: Installed) -> Iterator[Row]:
+def _release(facts: Installed) -> Iterator[CheckRow]:
     """Which release works there: the operator writes it on its Lease with every renewal."""
     check = "release"
     if facts.leases.problem:
@@ -349,10 +363,12 @@ def _release(facts: Installed) -> Iterator[Row]:
     if not said:
         what = "no operator has said on its Lease of which release it is"
         why = "an operator and a command line of two releases may judge one manifest differently"
-        yield Row(check, Verdict.UNKNOWN, what, why, "see whether an operator runs, and upgrade one that does not say")
+        yield CheckRow(
+            check, RowVerdict.UNKNOWN, what, why, "see whether an operator runs, and upgrade one that does not say"
+        )
     elif said != facts.release:
         what = f"the operator is of release {said}, this command line of {facts.release}"
         why = "the two may judge one manifest differently"
-        yield Row(check, Verdict.WARNING, what, why, "use the command line of the operator's release")
+        yield CheckRow(check, RowVerdict.WARNING, what, why, "use the command line of the operator's release")
     else:
         yield passes(check, f"operator and command line are both of release {said}")

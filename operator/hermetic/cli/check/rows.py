@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 
-class Verdict(StrEnum):
+class RowVerdict(StrEnum):
     """What a row says; NotChecked is for what cannot be told from here, and changes no exit code."""
 
     PASS = "Pass"  # noqa: S105 - not a password
@@ -18,34 +18,34 @@ class Verdict(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class CheckRow:
     """`check` names the question, `message` the answer; the others are empty where nothing is to do."""
 
     check: str
-    verdict: Verdict
+    verdict: RowVerdict
     message: str
     why: str = ""
     fix: str = ""
     commands: tuple[str, ...] = ()
 
 
-def passes(check: str, message: str) -> Row:
+def passes(check: str, message: str) -> CheckRow:
     """Nothing to do."""
-    return Row(check, Verdict.PASS, message)
+    return CheckRow(check, RowVerdict.PASS, message)
 
 
-def unread(check: str, what: str, problem: str) -> Row:
+def unread(check: str, what: str, problem: str) -> CheckRow:
     """What had to be seen was not."""
-    return Row(
+    return CheckRow(
         check,
-        Verdict.UNKNOWN,
+        RowVerdict.UNKNOWN,
         f"{what} cannot be read: {problem}",
         "what is not seen is not known to be right",
         "check with an account that may list them; docs/install.md names the rights",
     )
 
 
-def overall(rows: Iterable[Row]) -> Verdict:
+def overall(rows: Iterable[CheckRow]) -> RowVerdict:
     """Fail before Unknown before Pass; a warning alone is a Pass."""
     found = {row.verdict for row in rows}
-    return next((one for one in (Verdict.FAIL, Verdict.UNKNOWN) if one in found), Verdict.PASS)
+    return next((one for one in (RowVerdict.FAIL, RowVerdict.UNKNOWN) if one in found), RowVerdict.PASS)

@@ -12,7 +12,7 @@ import click
 from hermetic.api.kubernetes_yaml import NotReadable, dump, read_documents
 from hermetic.api.model_facts import ModelFacts
 from hermetic.cli.exit_codes import DONE, FAILED, UNKNOWN
-from hermetic.cli.manifest_validation import GATES_OF_THE_SPEC, Accepted, judge
+from hermetic.cli.manifest_validation import GATES_OF_THE_SPEC, AcceptedManifest, judge
 from hermetic.cli.manifests import read_manifests, tell_skipped
 from hermetic.cli.options import common_options
 from hermetic.cli.output import say_fitted, write, write_json
@@ -115,14 +115,14 @@ def _given_facts(folder: Path | None, file: Path | None) -> ModelFacts | None:
         raise ModelFactsUnusable(f"{file}: {error}") from None
 
 
-def _stated_facts(one: Accepted) -> ModelFacts:
+def _stated_facts(one: AcceptedManifest) -> ModelFacts:
     facts = one.spec.weights.facts if one.spec is not None else None
     if facts is None:
         raise InputError(f"{one.typed.where()}: {one.owner.name}: the facts of the model are not known", fix=HOW)
     return facts
 
 
-def _deployments(files: tuple[str, ...], namespace: str, one_model: bool) -> list[Accepted]:
+def _deployments(files: tuple[str, ...], namespace: str, one_model: bool) -> list[AcceptedManifest]:
     if not files:
         raise InputError("no input file", fix="hermetic plan -f FILE --model DIR")
     reading = read_manifests(files)

@@ -15,7 +15,7 @@ from hermetic.api.times import timestamp
 from hermetic.cli.options import common_options
 from hermetic.cli.output import note, write_json
 from hermetic.cli.status import isolation
-from hermetic.cli.status.report import Report, report
+from hermetic.cli.status.report import DeploymentReport, report
 from hermetic.errors import ApiRefused, InputError, NotFound
 from hermetic.kinds import EGRESS_AUDIT, MODEL_DEPLOYMENT, POD, THE_EGRESS_AUDIT, Kind
 from hermetic.objects.names import MODEL_LABEL
@@ -54,7 +54,7 @@ def command(
         )
     if namespace is not None and DNS_LABEL.fullmatch(namespace) is None:
         raise InputError(f"'{namespace}' cannot be the name of a namespace", fix="'kubectl get namespaces' lists them")
-    wanted = Wanted(name or "", namespace, all_namespaces)
+    wanted = StatusRequest(name or "", namespace, all_namespaces)
     reports = asyncio.run(_look(wanted, kubeconfig, context))
     if output == "json":
         found = next((one.proof for one in reports if one.proof is not None), None)
@@ -73,7 +73,7 @@ def command(
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class StatusRequest:
     """What was asked for; `namespace` None means the connection's own."""
 
     name: str
@@ -81,7 +81,7 @@ class Wanted:
     everywhere: bool
 
 
-async def _look(wanted: Wanted, kubeconfig: str | None, context: str | None) -> list[Report]:
+async def _look(wanted: StatusRequest, kubeconfig: str | None, context: str | None) -> list[DeploymentReport]:
     from hermetic.kube.client import KubernetesApi
     from hermetic.kube.connection import find_connection
 
@@ -129,7 +129,9 @@ def _named(name: str) -> str:
     return f"metadata.name={name}" if name else ""
 
 
-def _reports(deployments: Sequence[Manifest], pods: Sequence[Manifest], audits: Sequence[Manifest]) -> list[Report]:
+def _reports(
+    deployments: Sequence[Manifest], pods: Sequence[Manifest], audits: Sequence[Manifest]
+) -> list[DeploymentReport]:
     of: dict[tuple[str, str], list[Manifest]] = {}
     for pod in pods:
         key = (pod["metadata"]["namespace"], pod["metadata"]["labels"][MODEL_LABEL])
@@ -139,7 +141,7 @@ def _reports(deployments: Sequence[Manifest], pods: Sequence[Manifest], audits: 
     return [report(each, of.get(key, ()), audit) for key, each in keyed]
 
 
-def as_json(one: Report) -> dict[str, Any]:
+def as_json(one: DeploymentReport) -> dict[str, Any]:
     """One deployment as programs read it."""
     remedy = one.remedy
     return {

@@ -30,7 +30,7 @@ SOON = RUNNING_OUT
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class EvidenceRow:
     """One thing that the verdict rests on: `truth` is True, False or Unknown."""
 
     name: str
@@ -40,7 +40,7 @@ class Look:
 
 
 @dataclass(frozen=True, slots=True)
-class Listed:
+class FindingRow:
     """A finding that fails or is unknown, as the status lists it."""
 
     check: str
@@ -64,12 +64,12 @@ class Proof:
     verdict: str
     reason: str
     message: str
-    looks: tuple[Look, ...]
+    looks: tuple[EvidenceRow, ...]
     attested: datetime | None
     expires: datetime | None
     probed: datetime | None
     remedy: Remedy | None
-    findings: tuple[Listed, ...] = ()
+    findings: tuple[FindingRow, ...] = ()
     more: int = 0
 
 
@@ -101,13 +101,13 @@ def proof(audit: Manifest) -> Proof:
     )
 
 
-def _look(name: str, condition: Manifest) -> Look:
-    return Look(name, *(str(condition.get(key) or "") for key in ("status", "reason", "message")))
+def _look(name: str, condition: Manifest) -> EvidenceRow:
+    return EvidenceRow(name, *(str(condition.get(key) or "") for key in ("status", "reason", "message")))
 
 
-def _listed(finding: Manifest) -> Listed:
+def _listed(finding: Manifest) -> FindingRow:
     names = ("check", "severity", "verdict", "resource", "reason", "message", "remedy")
-    return Listed(*(str(finding.get(name) or "") for name in names))
+    return FindingRow(*(str(finding.get(name) or "") for name in names))
 
 
 def _remedy(reason: str, refusal: str, cluster: str) -> Remedy | None:

@@ -55,7 +55,7 @@ BEING_DELETED = "BeingDeleted"
 
 
 @dataclass(frozen=True, slots=True)
-class Observed:
+class ConditionRow:
     """One condition: `truth` is True, False or Unknown."""
 
     type: str
@@ -75,7 +75,7 @@ class PodState:
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class DeploymentReport:
     """One ModelDeployment. `ready` is Unknown while the operator has not seen the present generation.
 
     `remedy` is None when nothing stands in the way; `blocks` says what its reason does to pods, "" when nothing.
@@ -91,20 +91,20 @@ class Report:
     wanted: int
     serving: int
     endpoint: str
-    ready: Observed
-    conditions: tuple[Observed, ...]
+    ready: ConditionRow
+    conditions: tuple[ConditionRow, ...]
     pods: tuple[PodState, ...]
     evidence: datetime | None
     remedy: Remedy | None
     blocks: str
     proof: Proof | None = None
 
-    def condition(self, kind: ConditionType) -> Observed | None:
+    def condition(self, kind: ConditionType) -> ConditionRow | None:
         """The condition of this type, if the operator has said it."""
         return next((one for one in self.conditions if one.type == kind), None)
 
 
-def report(deployment: Manifest, pods: Sequence[Manifest], audit: Manifest | None) -> Report:
+def report(deployment: Manifest, pods: Sequence[Manifest], audit: Manifest | None) -> DeploymentReport:
     """Everything about one ModelDeployment; `audit` is the cluster's EgressAudit, None when it cannot be seen."""
     metadata, spec, status = deployment["metadata"], deployment.get("spec") or {}, deployment.get("status") or {}
     conditions = tuple(_observed(one) for one in status.get("conditions") or ())
@@ -112,7 +112,7 @@ def report(deployment: Manifest, pods: Sequence[Manifest], audit: Manifest | Non
     ready = _ready(metadata, status, conditions)
     serving = sum(state.state == "ready" for state in states) if states else int(status.get("replicas") or 0)
     wanted = int(spec.get("replicas", 1))
-    return Report(
+    return DeploymentReport(
         namespace=metadata["namespace"],
         name=metadata["name"],
         engine=_engine(spec),
@@ -132,20 +132,20 @@ def report(deployment: Manifest, pods: Sequence[Manifest], audit: Manifest | Non
     )
 
 
-def _observed(condition: Manifest) -> Observed:
-    return Observed(*(str(condition.get(key) or "") for key in ("type", "status", "reason", "message")))
+def _observed(condition: Manifest) -> ConditionRow:
+    return ConditionRow(*(str(condition.get(key) or "") for key in ("type", "status", "reason", "message")))
 
 
-def _ready(metadata: Manifest, status: Manifest, conditions: tuple[Observed, ...]) -> Observed:
+def _ready(metadata: Manifest, status: Manifest, conditions: tuple[ConditionRow, ...]) -> ConditionRow:
     """The condition Ready, unless it speaks of another spec than the present one."""
     if metadata.get("deletionTimestamp"):
-        return Observed("Ready", "False", BEING_DELETED, f"since {metadata['deletionTimestamp']}")
+        return ConditionRow("Ready", "False", BEING_DELETED, f"since {metadata['deletionTimestamp']}")
     seen, generation = status.get("observedGeneration", -1), metadata.get("generation", 0)
     ready = next((one for one in conditions if one.type == ConditionType.READY), None)
     if ready is not None and seen == generation:
         return ready
     what = "it yet" if ready is None else f"the last change yet (generation {generation}; it saw {seen})"
-    return Observed("Ready", "Unknown", NOT_SEEN, f"the operator has not looked at {what}")
+    return ConditionRow("Ready", "Unknown", NOT_SEEN, f"the operator has not looked at {what}")
 
 
 def _state(pod: Manifest) -> PodState:
@@ -168,7 +168,9 @@ def _unscheduled(status: Manifest) -> str:
     return next((str(one.get("reason")) for one in unplaced if one.get("status") == "False"), "")
 
 
-def _remedy(ready: Observed, metadata: Manifest, pods: tuple[PodState, ...], audit: Manifest | None) -> Remedy | None:
+def _remedy(
+    ready: ConditionRow, metadata: Manifest, pods: tuple[PodState, ...], audit: Manifest | None
+) -> Remedy | None:
     if ready.truth == "True":
         return None
     if ready.reason == NOT_SEEN:
@@ -179,7 +181,7 @@ def _remedy(ready: Observed, metadata: Manifest, pods: tuple[PodState, ...], aud
     return remedy_for(ready.reason, metadata["namespace"], metadata["name"], pod, _at(audit or {}, "spec", "cluster"))
 
 
-def _blocks(ready: Observed, serving: int) -> str:
+def _blocks(ready: ConditionRow, serving: int) -> str:
     if ready.truth == "True" or REASONS.get(ready.reason) not in BLOCKING_NEW_PODS:
         return ""
     keeps = "the one that runs keeps serving" if serving == 1 else f"the {serving} that run keep serving"

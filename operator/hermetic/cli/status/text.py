@@ -11,7 +11,7 @@ from hermetic.api.conditions import ConditionType
 from hermetic.api.reasons import Reason
 from hermetic.audit.report.resources import readable
 from hermetic.cli.status.isolation import SOON, Proof
-from hermetic.cli.status.report import Observed, Report
+from hermetic.cli.status.report import ConditionRow, DeploymentReport
 
 Tone = Literal["plain", "good", "bad", "unsure"]
 
@@ -33,7 +33,7 @@ COLUMNS = ("NAMESPACE", "NAME", "ENGINE", "GPUS", "SERVING", "READY", "REASON", 
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class StatusLine:
     """One line about a deployment: what is looked at, the answer in a word, the rest.
 
     A `command` must stay in one piece, or nobody can copy it.
@@ -46,20 +46,20 @@ class Line:
     command: bool = False
 
 
-def headline(report: Report) -> str:
+def headline(report: DeploymentReport) -> str:
     """The deployment in one line."""
     parts = (report.name, report.engine, report.gpus, f"weights from {report.weights}" if report.weights else "")
     return "  ".join(part for part in parts if part)
 
 
-def lines(report: Report, now: datetime) -> Iterator[Line]:
+def lines(report: DeploymentReport, now: datetime) -> Iterator[StatusLine]:
     """Everything about one deployment, the remedy right below what it is for."""
     shown = [(kind, one) for kind in _LABELS if (one := report.condition(kind)) is not None]
     blamed = next((kind for kind, one in shown if _is_cause(one, report.ready)), None)
     message = report.ready.reason if blamed is not None else _joined(report.ready.reason, report.ready.message)
     yield from _with_remedy("ready", report.ready, message, report, here=blamed is None)
     if report.endpoint:
-        yield Line("", "", report.endpoint)
+        yield StatusLine("", "", report.endpoint)
     for kind, one in shown:
         yield from _with_remedy(_LABELS[kind], one, _told(kind, one, report, now), report, here=kind is blamed)
         if kind is ConditionType.ISOLATION_VERIFIED and report.proof is not None:
@@ -67,28 +67,28 @@ def lines(report: Report, now: datetime) -> Iterator[Line]:
     for pod in report.pods:
         if pod.state != "ready":
             where = f", on {pod.node}" if pod.node else ""
-            yield Line("", "", f"pod {pod.name}: {pod.state}, {pod.restarts} restarts{where}")
+            yield StatusLine("", "", f"pod {pod.name}: {pod.state}, {pod.restarts} restarts{where}")
 
 
-def proof_lines(proof: Proof, now: datetime) -> Iterator[Line]:
+def proof_lines(proof: Proof, now: datetime) -> Iterator[StatusLine]:
     """The verdict on the cluster and its age, then each look that is missing or soon will be."""
-    yield Line("", "", ", ".join((f"verdict on the cluster: {proof.verdict or 'none yet'}", *_ages(proof, now))))
+    yield StatusLine("", "", ", ".join((f"verdict on the cluster: {proof.verdict or 'none yet'}", *_ages(proof, now))))
     for look in proof.looks:
         if look.truth != "True" or look.reason in SOON:
-            yield Line("", "", f"{look.name}: {look.reason}: {look.message}")
+            yield StatusLine("", "", f"{look.name}: {look.reason}: {look.message}")
     yield from _finding_lines(proof)
 
 
-def _finding_lines(proof: Proof) -> Iterator[Line]:
+def _finding_lines(proof: Proof) -> Iterator[StatusLine]:
     """The worst findings that the EgressAudit lists, each with its remedy, and where the others are."""
     for one in proof.findings[:MOST_FINDINGS]:
         about = readable(one.resource)
-        yield Line("", "", f"{one.severity} {one.verdict}: {one.check}, {about}: {one.message}")
+        yield StatusLine("", "", f"{one.severity} {one.verdict}: {one.check}, {about}: {one.message}")
         if one.remedy:
-            yield Line("", "", f"fix: {one.remedy}")
+            yield StatusLine("", "", f"fix: {one.remedy}")
     more = len(proof.findings[MOST_FINDINGS:]) + proof.more
     if more:
-        yield Line("", "", f"and {more} more: kubectl describe egressaudits.hermetic.dev cluster")
+        yield StatusLine("", "", f"and {more} more: kubectl describe egressaudits.hermetic.dev cluster")
 
 
 def _ages(proof: Proof, now: datetime) -> Iterator[str]:
@@ -109,7 +109,7 @@ def cluster_lines(proof: Proof, now: datetime) -> Iterator[str]:
         yield from (f"    {command}" for command in proof.remedy.commands)
 
 
-def table(reports: Iterable[Report]) -> Iterator[tuple[str, ...]]:
+def table(reports: Iterable[DeploymentReport]) -> Iterator[tuple[str, ...]]:
     """One row per deployment, in the order of COLUMNS."""
     for report in reports:
         yield (
@@ -124,9 +124,9 @@ def table(reports: Iterable[Report]) -> Iterator[tuple[str, ...]]:
         )
 
 
-def blocked(reports: Sequence[Report]) -> Iterator[str]:
+def blocked(reports: Sequence[DeploymentReport]) -> Iterator[str]:
     """What stands in the way, each reason once: who waits for it, the first message, the remedy of the first."""
-    by_reason: dict[str, list[Report]] = {}
+    by_reason: dict[str, list[DeploymentReport]] = {}
     for report in reports:
         if report.ready.truth != "True":
             by_reason.setdefault(report.ready.reason, []).append(report)
@@ -150,22 +150,24 @@ def ago(moment: datetime, now: datetime) -> str:
     return f"{seconds} s ago"
 
 
-def _with_remedy(label: str, one: Observed, text: str, report: Report, *, here: bool) -> Iterator[Line]:
+def _with_remedy(
+    label: str, one: ConditionRow, text: str, report: DeploymentReport, *, here: bool
+) -> Iterator[StatusLine]:
     word, tone = _WORDS.get(one.truth, _WORDS["Unknown"])
     if label == _LABELS[ConditionType.ISOLATION_VERIFIED] and one.reason == Reason.ISOLATION_EVIDENCE_STALE:
         word = "STALE"
     effect = f"  <- {report.blocks}" if here and report.blocks else ""
-    yield Line(label, word, text + effect, tone)
+    yield StatusLine(label, word, text + effect, tone)
     if here and report.remedy is not None:
-        yield Line("", "", f"fix: {report.remedy.advice}")
-        yield from (Line("", "", command, command=True) for command in report.remedy.commands)
+        yield StatusLine("", "", f"fix: {report.remedy.advice}")
+        yield from (StatusLine("", "", command, command=True) for command in report.remedy.commands)
 
 
-def _is_cause(one: Observed, ready: Observed) -> bool:
+def _is_cause(one: ConditionRow, ready: ConditionRow) -> bool:
     return ready.truth != "True" and one.truth != "True" and one.reason == ready.reason
 
 
-def _told(kind: ConditionType, one: Observed, report: Report, now: datetime) -> str:
+def _told(kind: ConditionType, one: ConditionRow, report: DeploymentReport, now: datetime) -> str:
     if kind is ConditionType.ISOLATION_VERIFIED and report.evidence is not None:
         return f"{one.message} (evidence observed {ago(report.evidence, now)})"
     return one.message

@@ -13,7 +13,7 @@ from hermetic.audit.estate.questions import Answer, Problem, Question, Trouble
 from hermetic.collect.azure.access import access_at
 from hermetic.collect.azure.arm_reader import Direct
 from hermetic.collect.azure.client import ArmClient
-from hermetic.collect.azure.cluster_ids import Own
+from hermetic.collect.azure.cluster_ids import ClusterIds
 from hermetic.collect.azure.discovery import Discovery, is_discoverable
 from hermetic.collect.azure.resource_graph import rows_below
 from hermetic.collect.concurrency import both, side_by_side
@@ -33,7 +33,7 @@ class AzureAnswerer:
     def __init__(self, client: ArmClient, cluster: str, how: How = "graph") -> None:
         self._client, self._cluster, self._how = client, cluster, how
         self._direct = Direct(client)
-        self._own = Own(cluster)
+        self._own = ClusterIds(cluster)
         self._discovery = Discovery(client, self._direct, self._own)
 
     async def answers(self, questions: Sequence[Question]) -> Mapping[Question, Answer]:

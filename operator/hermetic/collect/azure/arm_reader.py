@@ -10,7 +10,7 @@ from hermetic.collect.azure.activity import activity, is_of_the_log
 from hermetic.collect.azure.client import ArmClient
 from hermetic.collect.azure.messages import Ask
 from hermetic.collect.azure.operations import act
-from hermetic.collect.azure.pages import Listed, all_pages
+from hermetic.collect.azure.pages import PagedList, all_pages
 from hermetic.collect.azure.paths import ask_for, groups_in, is_subscription
 from hermetic.collect.azure.registrations import Registrations
 from hermetic.collect.concurrency import side_by_side
@@ -56,7 +56,7 @@ class Direct:
             return await act(self._client, ask)
         return await self._got(ask)
 
-    async def _listed(self, question: Question, ask: Ask) -> Listed:
+    async def _listed(self, question: Question, ask: Ask) -> PagedList:
         """A list of what the instances of a scale set have is not found while one of them is made or removed."""
         found = await all_pages(self._client, ask, question.kind)
         if question.kind.lower() not in OF_INSTANCES or not _is_not_found(found):
@@ -94,7 +94,7 @@ class Direct:
         )
 
 
-def _is_not_found(answer: Listed) -> bool:
+def _is_not_found(answer: PagedList) -> bool:
     return answer.problem is not None and answer.problem.trouble is Trouble.NOT_FOUND
 
 

@@ -6,10 +6,10 @@ import asyncio
 
 from hermetic.audit.estate.questions import Problem, Trouble
 from hermetic.collect.azure.credentials import Tokens
-from hermetic.collect.azure.messages import Ask, Attempt, Reply
+from hermetic.collect.azure.messages import ArmReply, Ask, RequestAttempt
 from hermetic.collect.azure.rate_limits import Pacing, Sleep
 from hermetic.collect.azure.replies import may_pass, reply_of, wait_asked
-from hermetic.collect.azure.retry_budget import Patience
+from hermetic.collect.azure.retry_budget import RetryBudget
 from hermetic.collect.azure.transport import Wire
 from hermetic.errors import Unreachable
 from hermetic.ports import AuditProgress, Clock
@@ -60,7 +60,7 @@ class ArmClient:
         wire: Wire,
         caller: Caller,
         pacing: Pacing,
-        patience: Patience,
+        patience: RetryBudget,
         *,
         clock: Clock,
         sleep: Sleep,
@@ -71,7 +71,7 @@ class ArmClient:
         self._pacing, self._patience = pacing, patience
         self._somebody_answered = False
 
-    async def ask(self, ask: Ask, *, until: float | None = None) -> Reply:
+    async def ask(self, ask: Ask, *, until: float | None = None) -> ArmReply:
         """The answer, or the problem that stands for it; retried within the budget, and not beyond `until` (monotonic).
 
         Raises Unreachable where there is no point in going on: nobody answers there, or the token is not taken at all.
@@ -81,7 +81,7 @@ class ArmClient:
             if self.caller.is_refused:
                 return self._without_a_token(ask)
             if self._pacing.is_barred(ask.lane):
-                return Reply(ask).but(Trouble.UNAVAILABLE, "asked too often, and the retry budget is spent")
+                return ArmReply(ask).but(Trouble.UNAVAILABLE, "asked too often, and the retry budget is spent")
             token = await self.caller.token()
             attempt = await self._attempt(ask, token) if token else None
             if attempt is None:
@@ -100,7 +100,7 @@ class ArmClient:
                 raise self._nobody(attempt)
             return reply
 
-    async def _attempt(self, ask: Ask, token: str) -> Attempt | None:
+    async def _attempt(self, ask: Ask, token: str) -> RequestAttempt | None:
         """None when there is no point any more: while this one stood in line, the token was refused to another."""
         async with self._pacing.turn(ask.lane) as told:
             if self.caller.is_refused:
@@ -111,7 +111,7 @@ class ArmClient:
         self.progress.answered(ask.words, self.clock.monotonic() - began)
         return attempt
 
-    async def _waited(self, reply: Reply, tries: int, until: float | None) -> bool:
+    async def _waited(self, reply: ArmReply, tries: int, until: float | None) -> bool:
         """Waits before the next try; False, at once, when there is to be none."""
         now = self.clock.monotonic()
         seconds = self._patience.before_the_next(tries, wait_asked(reply.headers, self.clock.now()))
@@ -129,18 +129,18 @@ class ArmClient:
             await self.sleep(seconds)
         return True
 
-    def _must_be_somebody(self, attempt: Attempt) -> None:
+    def _must_be_somebody(self, attempt: RequestAttempt) -> None:
         self._somebody_answered = self._somebody_answered or attempt.status is not None or attempt.began
         if attempt.never_arrived and not self._somebody_answered:
             raise self._nobody(attempt)
 
-    def _nobody(self, attempt: Attempt) -> Unreachable:
+    def _nobody(self, attempt: RequestAttempt) -> Unreachable:
         return Unreachable(
             f"{self.wire.endpoint} cannot be reached: {attempt.error}",
             fix="Check the network and proxy of this machine, and --arm-endpoint.",
         )
 
-    def _must_be_known(self, reply: Reply) -> None:
+    def _must_be_known(self, reply: ArmReply) -> None:
         if not self.caller.is_known:
             detail = reply.problem.detail if reply.problem else ""
             raise Unreachable(
@@ -149,6 +149,6 @@ class ArmClient:
             )
 
     @staticmethod
-    def _without_a_token(ask: Ask) -> Reply:
+    def _without_a_token(ask: Ask) -> ArmReply:
         detail = f"{ask.words}: not sent, the token has expired or was revoked during the audit"
-        return Reply(ask, problem=Problem(Trouble.UNAUTHENTICATED, detail, ""))
+        return ArmReply(ask, problem=Problem(Trouble.UNAUTHENTICATED, detail, ""))

@@ -15,7 +15,7 @@ _NETWORK = re.compile(
 )
 
 
-class Own:
+class ClusterIds:
     """The ids of the cluster, of its node resource group, and of every virtual network that was looked at by its id."""
 
     def __init__(self, cluster: str) -> None:

@@ -16,9 +16,9 @@ from hermetic.audit.estate.questions import Answer, Body, Problem, Question, Tro
 from hermetic.audit.findings import Evidence
 from hermetic.collect.azure.arm_reader import GROUP_LISTS_ONLY, Direct
 from hermetic.collect.azure.client import ArmClient
-from hermetic.collect.azure.cluster_ids import Own
+from hermetic.collect.azure.cluster_ids import ClusterIds
 from hermetic.collect.azure.paths import is_subscription
-from hermetic.collect.azure.resource_graph import Row, Rows, resources
+from hermetic.collect.azure.resource_graph import GraphRow, Rows, resources
 from hermetic.collect.concurrency import both, side_by_side
 
 NOT_IN_GRAPH = frozenset(
@@ -60,7 +60,7 @@ class _Found:
 class Discovery:
     """Answers lists of subscriptions, and corrects itself when more turns out to be the cluster's own."""
 
-    def __init__(self, client: ArmClient, direct: Direct, own: Own) -> None:
+    def __init__(self, client: ArmClient, direct: Direct, own: ClusterIds) -> None:
         self._client, self._direct, self._own = client, direct, own
         self._found: dict[Question, _Found] = {}
         self._is_without_graph = False
@@ -97,7 +97,7 @@ class Discovery:
         self._client.progress.says(f"lists are read from ARM alone: {rows.problem.detail}")
         return Rows()
 
-    async def _compared(self, question: Question, listed: Answer, rows: list[Row]) -> _Found:
+    async def _compared(self, question: Question, listed: Answer, rows: list[GraphRow]) -> _Found:
         """Asks ARM for the rows that its list does not show."""
         shown = {_id(body) for body in listed.bodies} if rows else set()
         found = _Found(listed, {name: row.body for row in rows if (name := row.id.lower()) not in shown})
@@ -139,9 +139,9 @@ class Discovery:
         }
 
 
-def _by_list(rows: Rows) -> dict[tuple[str, str], list[Row]]:
+def _by_list(rows: Rows) -> dict[tuple[str, str], list[GraphRow]]:
     """Rows by subscription and type."""
-    found: dict[tuple[str, str], list[Row]] = {}
+    found: dict[tuple[str, str], list[GraphRow]] = {}
     for row in rows.items:
         found.setdefault((subscription_of(row.id), row.kind), []).append(row)
     return found

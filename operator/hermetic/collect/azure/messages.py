@@ -43,7 +43,7 @@ class Ask:
 
 
 @dataclass(frozen=True, slots=True)
-class Attempt:
+class RequestAttempt:
     """What one sending brought: an HTTP answer, or `error` in words where there is none.
 
     `never_arrived` tells that no connection came about at all, `began` that an answer broke off in the middle.
@@ -58,7 +58,7 @@ class Attempt:
 
 
 @dataclass(frozen=True, slots=True)
-class Reply:
+class ArmReply:
     """The end of asking: JSON (None where an accepted action has not ended yet), or the problem that stands for it.
 
     `code` is ARM's own word for why it refused, "" where it did not or has none.
@@ -77,6 +77,6 @@ class Reply:
         """The exchange."""
         return (Evidence(self.ask.words, self.status, self.sha256),)
 
-    def but(self, trouble: Trouble, detail: str) -> Reply:
+    def but(self, trouble: Trouble, detail: str) -> ArmReply:
         """The same exchange, which turned out to be of no use."""
         return replace(self, value=None, problem=Problem(trouble, f"{self.ask.words}: {detail}", self.ask.permission))

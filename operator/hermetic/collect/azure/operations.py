@@ -8,7 +8,7 @@ from typing import Any
 from hermetic.audit.estate.questions import Answer, Body, Problem, Trouble
 from hermetic.audit.findings import Evidence
 from hermetic.collect.azure.client import ArmClient
-from hermetic.collect.azure.messages import Ask, Reply
+from hermetic.collect.azure.messages import ArmReply, Ask
 from hermetic.collect.azure.replies import wait_asked
 
 LONGEST_ACTION_SECONDS = 60.0
@@ -41,7 +41,7 @@ async def act(client: ArmClient, ask: Ask) -> Answer:
         ask = ask.to(ask.target, {**(ask.body or {}), "skipToken": token})
 
 
-def _unread(reply: Reply) -> Problem | None:
+def _unread(reply: ArmReply) -> Problem | None:
     """How the next page of a POST is asked for is not documented, so nothing is guessed."""
     if reply.value.get("nextLink"):
         return reply.but(Trouble.TRUNCATED, "there are further pages, and no documented way to read them").problem
@@ -59,7 +59,7 @@ def _answer(whole: dict[str, Any] | None, evidence: tuple[Evidence, ...], proble
     return Answer((Body(whole, evidence),) if whole is not None else (), evidence, problem)
 
 
-async def _ended(client: ArmClient, ask: Ask) -> tuple[Reply, tuple[Evidence, ...]]:
+async def _ended(client: ArmClient, ask: Ask) -> tuple[ArmReply, tuple[Evidence, ...]]:
     """The reply with the result, and the exchanges that brought it: the action itself and the last poll."""
     until = client.clock.monotonic() + LONGEST_ACTION_SECONDS
     accepted = await client.ask(ask)
@@ -69,7 +69,7 @@ async def _ended(client: ArmClient, ask: Ask) -> tuple[Reply, tuple[Evidence, ..
     return reply, accepted.evidence if reply is accepted else (*accepted.evidence, *reply.evidence)
 
 
-async def _polled(client: ArmClient, accepted: Reply, until: float) -> Reply:
+async def _polled(client: ArmClient, accepted: ArmReply, until: float) -> ArmReply:
     """Ask for the state of the action while it says how it stands, then for its result."""
     state, place = (_link(client, accepted, name) for name in ("azure-asyncoperation", "location"))
     if not state and not place:
@@ -87,8 +87,8 @@ async def _polled(client: ArmClient, accepted: Reply, until: float) -> Reply:
 
 
 async def _asked_while(
-    client: ArmClient, last: Reply, place: str, until: float, is_pending: Callable[[Reply], bool]
-) -> Reply:
+    client: ArmClient, last: ArmReply, place: str, until: float, is_pending: Callable[[ArmReply], bool]
+) -> ArmReply:
     """The first reply that is not pending any more, or has a problem. Waits before each as the one before it asks."""
     reply, shortest = last, FIRST_POLL_SECONDS
     while True:
@@ -103,25 +103,25 @@ async def _asked_while(
             return reply
 
 
-def _is_accepted(reply: Reply) -> bool:
+def _is_accepted(reply: ArmReply) -> bool:
     return reply.status == 202
 
 
-def _is_running(reply: Reply) -> bool:
+def _is_running(reply: ArmReply) -> bool:
     return _state(reply) not in _ENDED
 
 
-def _state(reply: Reply) -> str:
+def _state(reply: ArmReply) -> str:
     return str(reply.value.get("status", "")).lower() if isinstance(reply.value, Mapping) else ""
 
 
-def _within(reply: Reply) -> Reply:
+def _within(reply: ArmReply) -> ArmReply:
     """The result, where it comes with the state."""
     result = reply.value.get("properties")
     if not isinstance(result, Mapping):
         return reply.but(Trouble.UNREADABLE, "the action succeeded, but its result is not in the answer")
-    return Reply(reply.ask, reply.status, reply.headers, dict(result), reply.sha256)
+    return ArmReply(reply.ask, reply.status, reply.headers, dict(result), reply.sha256)
 
 
-def _link(client: ArmClient, reply: Reply, header: str) -> str:
+def _link(client: ArmClient, reply: ArmReply, header: str) -> str:
     return client.wire.local(reply.headers[header]) if reply.headers.get(header) else ""

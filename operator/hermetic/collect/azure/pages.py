@@ -11,7 +11,7 @@ from hermetic.audit.estate.projection import fields_kept, kept_of
 from hermetic.audit.estate.questions import Answer, Body, PackedBody, Problem, Trouble
 from hermetic.audit.findings import Evidence
 from hermetic.collect.azure.client import ArmClient
-from hermetic.collect.azure.messages import Ask, Reply
+from hermetic.collect.azure.messages import ArmReply, Ask
 
 MOST_PAGES = 5_000
 MOST_BARREN_PAGES = 20
@@ -19,7 +19,7 @@ MOST_BARREN_PAGES = 20
 
 
 @dataclass(slots=True)
-class Listed:
+class PagedList:
     """What has come of a list so far. `more` is the request for the next page, None when there is none.
 
     `refusal` is ARM's code where it refused a page. `reduce` makes of a row what is kept of it, and `kept`
@@ -42,7 +42,7 @@ class Listed:
         """As the estate takes it."""
         return Answer(tuple(self.bodies), self.evidence, self.problem, self.kept)
 
-    def take(self, reply: Reply, rows: list[Any]) -> None:
+    def take(self, reply: ArmReply, rows: list[Any]) -> None:
         """The rows of one page, reduced; one that was brought before, word for word, is not taken again."""
         evidence, before = reply.evidence, len(self.bodies)
         self.evidence += evidence
@@ -68,12 +68,12 @@ class Listed:
             self.bodies.append(body)
 
 
-async def all_pages(client: ArmClient, ask: Ask, kind: str = "") -> Listed:
+async def all_pages(client: ArmClient, ask: Ask, kind: str = "") -> PagedList:
     """The list to its end. What came before a page that did not come is kept, beside the problem.
 
     With a resource type, no more is kept of a row than its models read.
     """
-    listed = Listed(more=ask)
+    listed = PagedList(more=ask)
     if kind:
         listed.reduce, listed.kept = partial(kept_of, kind), fields_kept(kind)
     listed.goes_on_at(ask.target)
@@ -82,7 +82,7 @@ async def all_pages(client: ArmClient, ask: Ask, kind: str = "") -> Listed:
     return listed
 
 
-async def _next_page(client: ArmClient, listed: Listed) -> None:
+async def _next_page(client: ArmClient, listed: PagedList) -> None:
     """Ask for the page that is next; afterwards `more` is the one after it, or None."""
     ask, listed.more = listed.more, None
     if ask is None:
@@ -102,7 +102,7 @@ async def _next_page(client: ArmClient, listed: Listed) -> None:
         _follow(client, listed, reply, link)
 
 
-def _follow(client: ArmClient, listed: Listed, reply: Reply, link: Any) -> None:
+def _follow(client: ArmClient, listed: PagedList, reply: ArmReply, link: Any) -> None:
     target = client.wire.local(link) if isinstance(link, str) else ""
     if not target:
         why = "the next page is said to be at another host, or nowhere"

@@ -16,8 +16,8 @@ from typing import Any
 from hermetic.audit.estate.arm_ids import subscription_of
 from hermetic.audit.estate.questions import Answer, Question, Trouble
 from hermetic.collect.azure.client import ArmClient
-from hermetic.collect.azure.messages import Reply
-from hermetic.collect.azure.pages import Listed
+from hermetic.collect.azure.messages import ArmReply
+from hermetic.collect.azure.pages import PagedList
 from hermetic.collect.azure.paths import provider_in
 
 _NOT_REGISTERED = frozenset({"missingsubscriptionregistration", "subscriptionnotregistered"})
@@ -40,9 +40,9 @@ class Registrations:
     def __init__(self, client: ArmClient) -> None:
         self._client = client
         self._asking: dict[tuple[str, str], asyncio.Lock] = {}
-        self._replies: dict[tuple[str, str], Reply] = {}
+        self._replies: dict[tuple[str, str], ArmReply] = {}
 
-    async def weighed(self, question: Question, listed: Listed) -> Answer:
+    async def weighed(self, question: Question, listed: PagedList) -> Answer:
         """What a list comes to: nothing, where the provider shows that there can be nothing of the type."""
         if not _asks_for_registration(question, listed):
             return listed.answer
@@ -52,7 +52,7 @@ class Registrations:
         problem = None if holds_none else listed.problem
         return Answer((), (*listed.evidence, *reply.evidence), problem)
 
-    async def _of(self, subscription: str, namespace: str) -> Reply:
+    async def _of(self, subscription: str, namespace: str) -> ArmReply:
         key = subscription, namespace.lower()
         async with self._asking.setdefault(key, asyncio.Lock()):
             if key not in self._replies:
@@ -60,7 +60,7 @@ class Registrations:
             return self._replies[key]
 
 
-def _asks_for_registration(question: Question, listed: Listed) -> bool:
+def _asks_for_registration(question: Question, listed: PagedList) -> bool:
     """Only for a list, and only where nothing of it came.
 
     What lies below a resource shows that its provider is in use, but its own type may be one that is not offered.
@@ -70,12 +70,12 @@ def _asks_for_registration(question: Question, listed: Listed) -> bool:
     return bool(subscription_of(question.target)) and is_refused and listed.refusal.lower() in refusals
 
 
-def _names_versions(listed: Listed) -> bool:
+def _names_versions(listed: PagedList) -> bool:
     """Whether the refusal names api-versions that would do: then the type is there."""
     return listed.problem is not None and _VERSIONS.search(listed.problem.detail) is not None
 
 
-def _can_hold_none(reply: Reply, kind: str, refusal: str) -> bool:
+def _can_hold_none(reply: ArmReply, kind: str, refusal: str) -> bool:
     if refusal == "invalidresourcenamespace" and reply.code.lower() == refusal:
         return True  # the cloud does not know the provider at all, and says so of the provider itself
     namespace, _, wanted = kind.partition("/")
@@ -87,7 +87,7 @@ def _can_hold_none(reply: Reply, kind: str, refusal: str) -> bool:
     return refusal in _NOT_OFFERED and _lacks(reply.value.get("resourceTypes"), wanted)
 
 
-def _is_about(reply: Reply, namespace: str) -> bool:
+def _is_about(reply: ArmReply, namespace: str) -> bool:
     if reply.problem is not None or reply.status != 200 or not isinstance(reply.value, Mapping):
         return False
     named = reply.value.get("namespace")

@@ -12,7 +12,7 @@ from typing import Any
 
 from hermetic.audit.estate.depth import is_too_deep
 from hermetic.audit.estate.questions import Problem, Trouble
-from hermetic.collect.azure.messages import Ask, Attempt, Reply
+from hermetic.collect.azure.messages import ArmReply, Ask, RequestAttempt
 
 LONGEST_MESSAGE = 300
 
@@ -21,7 +21,7 @@ _DENY_ASSIGNMENT = "denyassignmentauthorizationfailed"
 _UNKNOWN_TYPES = frozenset({"invalidresourcetype", "noregisteredproviderfound", "invalidresourcenamespace"})
 
 
-def reply_of(ask: Ask, attempt: Attempt) -> Reply:
+def reply_of(ask: Ask, attempt: RequestAttempt) -> ArmReply:
     """The end of asking, as far as this attempt goes; `may_pass` says whether to try again instead."""
     sha256 = hashlib.sha256(attempt.content).hexdigest() if attempt.content else None
     value = parsed(attempt.content)
@@ -37,10 +37,10 @@ def reply_of(ask: Ask, attempt: Attempt) -> Reply:
     else:
         problem = _refused(ask, status, value)
     code = _error(value)[0] if problem else ""
-    return Reply(ask, status, attempt.headers, None if problem else value, sha256, problem, code)
+    return ArmReply(ask, status, attempt.headers, None if problem else value, sha256, problem, code)
 
 
-def may_pass(reply: Reply) -> bool:
+def may_pass(reply: ArmReply) -> bool:
     """Whether it is worth another try: no answer, 408, 429, 5xx, or a success whose body was cut short."""
     return reply.problem is not None and reply.problem.trouble is Trouble.UNAVAILABLE
 

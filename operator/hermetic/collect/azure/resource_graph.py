@@ -18,7 +18,7 @@ from hermetic.audit.estate.questions import PackedBody, Problem, Trouble
 from hermetic.audit.findings import Evidence
 from hermetic.collect.azure.allowed_requests import RESOURCE_GRAPH as PATH
 from hermetic.collect.azure.client import ArmClient
-from hermetic.collect.azure.messages import Ask, Reply
+from hermetic.collect.azure.messages import ArmReply, Ask
 
 ROWS_A_PAGE = 1_000
 SUBSCRIPTIONS_A_QUERY = 200
@@ -31,7 +31,7 @@ _COLUMNS = "project id, name, type, kind, location, sku, tags, properties | orde
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class GraphRow:
     """One row: its id as written, its type in lower case, and all of it."""
 
     id: str
@@ -43,7 +43,7 @@ class Row:
 class Rows:
     """What a query brought; with a problem, nothing of it may be relied on."""
 
-    items: list[Row] = field(default_factory=list)
+    items: list[GraphRow] = field(default_factory=list)
     evidence: tuple[Evidence, ...] = ()
     problem: Problem | None = None
 
@@ -96,7 +96,7 @@ def _page(query: str, subscriptions: list[str], token: str) -> Ask:
     return Ask("POST", _TARGET, _PERMISSION, body)
 
 
-def _not_whole(reply: Reply) -> Problem | None:
+def _not_whole(reply: ArmReply) -> Problem | None:
     """Why a page cannot be relied on; None when it can."""
     value, data = reply.value, reply.value.get("data") if isinstance(reply.value, Mapping) else None
     if not isinstance(data, list) or not all(_is_row(row) for row in data):
@@ -114,17 +114,17 @@ def _is_row(row: Any) -> bool:
     return isinstance(row, Mapping) and isinstance(row.get("id"), str) and isinstance(row.get("type"), str)
 
 
-def _row(row: Mapping[str, Any], reply: Reply) -> Row:
+def _row(row: Mapping[str, Any], reply: ArmReply) -> GraphRow:
     """A table has every column in every row: null in one says that the resource does not have it."""
     there = {column: value for column, value in row.items() if value is not None}
-    return Row(row["id"], sys.intern(row["type"].lower()), PackedBody(there, reply.evidence))
+    return GraphRow(row["id"], sys.intern(row["type"].lower()), PackedBody(there, reply.evidence))
 
 
 def _is_number(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
 
 
-def _cut(reply: Reply, why: str) -> Problem:
+def _cut(reply: ArmReply, why: str) -> Problem:
     return Problem(Trouble.TRUNCATED, f"{reply.ask.words}: {why}", _PERMISSION)
 
 

@@ -10,7 +10,7 @@ SHORTEST_ASKED_SECONDS = 1.0
 """Asked to wait for less, it waits as if nobody had asked: waits of nothing would never use up a budget."""
 
 
-class Patience:
+class RetryBudget:
     """Seconds of waiting before retries, in all. Waits that overlap count once: it is the run that must not drag on."""
 
     def __init__(self, seconds: float, chance: Callable[[], float] = random.random) -> None:

@@ -12,7 +12,7 @@ from hermetic.collect.azure.client import ArmClient, Caller
 from hermetic.collect.azure.clouds import PUBLIC, cloud_of
 from hermetic.collect.azure.credentials import Tokens, tokens_for
 from hermetic.collect.azure.rate_limits import Pacing, Sleep
-from hermetic.collect.azure.retry_budget import Patience
+from hermetic.collect.azure.retry_budget import RetryBudget
 from hermetic.collect.azure.transport import CONNECTIONS, opened
 from hermetic.ports import AuditProgress, Clock
 
@@ -55,6 +55,12 @@ async def azure_opened(
     pacing = Pacing(clock, sleep, connections=CONNECTIONS, reads_per_second=cloud.reads_per_second, waits=waits)
     async with opened(cloud) as wire:
         client = ArmClient(
-            wire, Caller(tokens), pacing, Patience(settings.retry_budget), clock=clock, sleep=sleep, progress=progress
+            wire,
+            Caller(tokens),
+            pacing,
+            RetryBudget(settings.retry_budget),
+            clock=clock,
+            sleep=sleep,
+            progress=progress,
         )
         yield AzureAnswerer(client, cluster, settings.discovery)

@@ -14,7 +14,7 @@ import httpx
 from hermetic import __version__
 from hermetic.collect.azure.allowed_requests import must_read
 from hermetic.collect.azure.clouds import Cloud, origin_of
-from hermetic.collect.azure.messages import Ask, Attempt
+from hermetic.collect.azure.messages import Ask, RequestAttempt
 
 CONNECTIONS = 8
 """More make httpx slower, and the quota is the limit anyway."""
@@ -39,20 +39,20 @@ class Wire:
         """The one it talks to."""
         return self._cloud.endpoint
 
-    async def send(self, ask: Ask, token: str) -> Attempt:
+    async def send(self, ask: Ask, token: str) -> RequestAttempt:
         """One request, answered or not. Raises WriteAttempted, before anything else, for what does not only read."""
         must_read(ask.method, ask.target)
         try:
             async with asyncio.timeout(REQUEST_SECONDS):
                 return await self._exchange(ask, token)
         except TimeoutError:
-            return Attempt(error=f"no answer within {REQUEST_SECONDS:.0f} s")
+            return RequestAttempt(error=f"no answer within {REQUEST_SECONDS:.0f} s")
         except httpx.InvalidURL as error:
-            return Attempt(error=f"no URL could be made of it: {error}", began=True)
+            return RequestAttempt(error=f"no URL could be made of it: {error}", began=True)
         except httpx.RequestError as error:
-            return Attempt(error=_in_words(error), never_arrived=isinstance(error, _NO_CONNECTION))
+            return RequestAttempt(error=_in_words(error), never_arrived=isinstance(error, _NO_CONNECTION))
 
-    async def _exchange(self, ask: Ask, token: str) -> Attempt:
+    async def _exchange(self, ask: Ask, token: str) -> RequestAttempt:
         # the host is that of the configuration whatever the target says: a link to another one cannot even be written
         url = self._cloud.endpoint + ask.target
         headers = {"Authorization": f"Bearer {token}"}
@@ -62,10 +62,10 @@ class Wire:
                 async for piece in response.aiter_bytes():
                     content += piece
                     if len(content) > LARGEST_BODY:
-                        return Attempt(error=f"the answer is larger than {LARGEST_BODY >> 20} MiB", began=True)
+                        return RequestAttempt(error=f"the answer is larger than {LARGEST_BODY >> 20} MiB", began=True)
             except httpx.RequestError as error:
-                return Attempt(error=_in_words(error), began=True)
-            return Attempt(response.status_code, response.headers, bytes(content))
+                return RequestAttempt(error=_in_words(error), began=True)
+            return RequestAttempt(response.status_code, response.headers, bytes(content))
 
     def local(self, link: str) -> str:
         """Path and query of a link as it stands, "" when it leads to another host or is none."""

@@ -10,9 +10,9 @@ from hermetic.audit.estate.questions import Answer, Body, Problem, Question, Tro
 from hermetic.audit.findings import Evidence
 from hermetic.collect.concurrency import side_by_side
 from hermetic.collect.kube.list_errors import PASSING, UNAUTHENTICATED, evidence_of, problem_of
-from hermetic.collect.kube.list_requests import Look, digest_of, look_of
+from hermetic.collect.kube.list_requests import ListRequest, digest_of, look_of
 from hermetic.collect.kube.listing import Kept, Listed, listed
-from hermetic.collect.kube.unserved_kinds import Served
+from hermetic.collect.kube.unserved_kinds import ServedKinds
 from hermetic.errors import Forbidden, HermeticError, NotFound, Throttled, Unreachable
 from hermetic.ports import AuditProgress, ClusterReader
 
@@ -31,7 +31,7 @@ class KubeAnswerer:
     ) -> None:
         self._api = api
         self._progress = progress
-        self._served = Served(api, pauses=pauses)
+        self._served = ServedKinds(api, pauses=pauses)
         self._pauses = pauses
         self._was_reached = False
 
@@ -62,7 +62,7 @@ class KubeAnswerer:
                 return Answer(evidence=(evidence_of(look, seen.error), *shown))
         return _answer_of(look, seen)
 
-    async def _listed(self, look: Look) -> Listed[Kept]:
+    async def _listed(self, look: ListRequest) -> Listed[Kept]:
         began = asyncio.get_running_loop().time()
         seen = await self._listed_at_last(look)
         if self._progress is not None:
@@ -70,7 +70,7 @@ class KubeAnswerer:
             self._progress.saw(len(seen.items))
         return seen
 
-    async def _listed_at_last(self, look: Look) -> Listed[Kept]:
+    async def _listed_at_last(self, look: ListRequest) -> Listed[Kept]:
         seen = await listed(self._api, look)
         for pause in self._pauses:
             if not isinstance(seen.error, PASSING):
@@ -88,7 +88,7 @@ class KubeAnswerer:
         self._was_reached = True
 
 
-def _answer_of(look: Look, seen: Listed[Kept]) -> Answer:
+def _answer_of(look: ListRequest, seen: Listed[Kept]) -> Answer:
     bodies = [kept.body for _, kept in sorted(seen.items.items())]
     if seen.error is not None and not bodies:
         return Answer((), (evidence_of(look, seen.error),), problem_of(look, seen.error))

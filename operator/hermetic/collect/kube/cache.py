@@ -13,12 +13,12 @@ from typing import Any
 from hermetic.audit.estate.kubernetes.all_kinds import ASKED
 from hermetic.audit.estate.questions import Answer, Problem, Question
 from hermetic.audit.findings import Evidence
-from hermetic.collect.kube.cache_snapshot import Observed, ObservedList
-from hermetic.collect.kube.list_requests import Look, identity
+from hermetic.collect.kube.cache_snapshot import CacheSnapshot, ObservedList
+from hermetic.collect.kube.list_requests import ListRequest, identity
 from hermetic.collect.kube.listing import Listed, Name, Packed, kept, number, packed
 from hermetic.ports import Manifest
 
-LOOKS: tuple[Look, ...] = tuple(Look(model, scope) for model, scope in ASKED)
+LOOKS: tuple[ListRequest, ...] = tuple(ListRequest(model, scope) for model, scope in ASKED)
 """Everything that is listed and watched: the rights to list and watch these are all that it takes."""
 
 
@@ -37,7 +37,7 @@ class ClusterObservations:
     """Not safe for threads; every method returns at once. `CacheWatches` feeds it."""
 
     def __init__(self) -> None:
-        self._seen: dict[Look, _Seen] = {look: _Seen() for look in LOOKS}
+        self._seen: dict[ListRequest, _Seen] = {look: _Seen() for look in LOOKS}
         self._served: Answer | None = None
         self._revision = 0
 
@@ -55,7 +55,7 @@ class ClusterObservations:
         """Whether judging again could give another result."""
         return self._revision != revision
 
-    def take(self, look: Look, listed: Listed[Packed]) -> None:
+    def take(self, look: ListRequest, listed: Listed[Packed]) -> None:
         """A whole list replaces what was known; one that broke off changes nothing but for `trouble`."""
         seen = self._seen[look]
         entries = dict(listed.items)
@@ -72,7 +72,7 @@ class ClusterObservations:
         changed = [self._see(look, manifest, gone=gone) for look in _looks_at(manifest)]
         return any(changed)
 
-    def _see(self, look: Look, manifest: Manifest, *, gone: bool) -> bool:
+    def _see(self, look: ListRequest, manifest: Manifest, *, gone: bool) -> bool:
         seen, name, version = self._seen[look], identity(manifest), number(manifest["metadata"]["resourceVersion"])
         known = seen.entries.get(name)
         if known is not None and known.version > version:
@@ -86,7 +86,7 @@ class ClusterObservations:
         self._change(seen, version)
         return True
 
-    def trouble(self, look: Look, problem: Problem) -> None:
+    def trouble(self, look: ListRequest, problem: Problem) -> None:
         """This list cannot be seen (any more): its checks are Unknown until it is."""
         seen = self._seen[look]
         if seen.problem == problem:
@@ -94,14 +94,14 @@ class ClusterObservations:
         seen.problem, seen.was_settled = problem, True
         self._revision += 1
 
-    def well(self, look: Look) -> None:
+    def well(self, look: ListRequest) -> None:
         """The list is followed again without having been interrupted."""
         seen = self._seen[look]
         if seen.problem is not None:
             seen.problem = None
             self._revision += 1
 
-    def absent(self, look: Look, shown: tuple[Evidence, ...]) -> None:
+    def absent(self, look: ListRequest, shown: tuple[Evidence, ...]) -> None:
         """The kind is not served at all, and this shows it."""
         seen = self._seen[look]
         changed = not seen.shown_absent or seen.problem is not None
@@ -116,9 +116,9 @@ class ClusterObservations:
         if known is None or _said(known) != _said(served):
             self._revision += 1
 
-    def observed(self) -> Observed:
+    def observed(self) -> CacheSnapshot:
         """What is known now, to be read elsewhere. Takes milliseconds for tens of thousands of objects."""
-        return Observed(self._served, {look: self._list(seen) for look, seen in self._seen.items()})
+        return CacheSnapshot(self._served, {look: self._list(seen) for look, seen in self._seen.items()})
 
     def answers(self) -> Mapping[Question, Answer]:
         """The same as the answers of an estate."""
@@ -145,14 +145,14 @@ def _said(answer: Answer) -> tuple[list[Mapping[str, Any]], Problem | None]:
     return [body.value for body in answer.bodies], answer.problem
 
 
-def _looks_at(manifest: Manifest) -> Iterator[Look]:
+def _looks_at(manifest: Manifest) -> Iterator[ListRequest]:
     namespace, name = identity(manifest)
     for look in _BY_KIND.get((manifest.get("apiVersion", ""), manifest.get("kind", "")), ()):
         if not look.scope or look.scope == f"{namespace}/{name}":
             yield look
 
 
-_BY_KIND: dict[tuple[str, str], list[Look]] = {}
+_BY_KIND: dict[tuple[str, str], list[ListRequest]] = {}
 for _look in LOOKS:
     for _version in (_look.kind.version, *_look.model.ALSO_SERVED_AS):
         _group = f"{_look.kind.group}/" if _look.kind.group else ""

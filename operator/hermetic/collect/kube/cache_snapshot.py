@@ -11,7 +11,7 @@ from typing import Any
 from hermetic.audit.estate.kubernetes.served import SERVED
 from hermetic.audit.estate.questions import Answer, Body, Problem, Question, Trouble
 from hermetic.audit.findings import Evidence
-from hermetic.collect.kube.list_requests import Look
+from hermetic.collect.kube.list_requests import ListRequest
 from hermetic.collect.kube.listing import Name
 
 
@@ -27,11 +27,11 @@ class ObservedList:
 
 
 @dataclass(frozen=True, slots=True)
-class Observed:
+class CacheSnapshot:
     """Every list, and which kinds are served; immutable."""
 
     served: Answer | None
-    lists: Mapping[Look, ObservedList]
+    lists: Mapping[ListRequest, ObservedList]
 
     def answers(self) -> Mapping[Question, Answer]:
         """As the answers of an estate with the source "kube". Costs as the cluster is large."""
@@ -39,7 +39,7 @@ class Observed:
         return {SERVED: served, **{look.question: _answer(look, seen) for look, seen in self.lists.items()}}
 
 
-def _answer(look: Look, seen: ObservedList) -> Answer:
+def _answer(look: ListRequest, seen: ObservedList) -> Answer:
     if not seen.was_settled:
         return Answer(problem=Problem(Trouble.NOT_ASKED, f"{look.path}: not listed yet"))
     if seen.shown_absent and seen.problem is None:

@@ -10,9 +10,9 @@ from typing import NoReturn
 from hermetic.audit.estate.questions import Problem, Trouble
 from hermetic.collect.kube.cache import LOOKS, ClusterObservations
 from hermetic.collect.kube.list_errors import evidence_of, problem_of
-from hermetic.collect.kube.list_requests import Look
+from hermetic.collect.kube.list_requests import ListRequest
 from hermetic.collect.kube.listing import listed_packed
-from hermetic.collect.kube.unserved_kinds import Served
+from hermetic.collect.kube.unserved_kinds import ServedKinds
 from hermetic.errors import Forbidden, HermeticError, NotFound, ServerTrouble
 from hermetic.kube.reflector import BACKOFF, GONE, UNAVAILABLE_SECONDS, Reflector, Selection
 from hermetic.ports import ClusterReader, Manifest
@@ -43,7 +43,7 @@ class CacheWatches:
         self._on_change = on_change
         self._on_fault = on_fault
         self._announced = observations.revision
-        self._served = Served(api, lasts=SERVED_SECONDS)
+        self._served = ServedKinds(api, lasts=SERVED_SECONDS)
 
     async def run(self) -> None:
         """List and watch everything, until cancelled."""
@@ -79,10 +79,10 @@ class _CacheTarget:
 
     def __init__(
         self,
-        look: Look,
+        look: ListRequest,
         api: ClusterReader,
         observations: ClusterObservations,
-        served: Served,
+        served: ServedKinds,
         announce: Callable[[], None],
     ) -> None:
         self._look = look

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hermetic.audit.estate.questions import Problem, Trouble
 from hermetic.audit.findings import Evidence
-from hermetic.collect.kube.list_requests import Look
+from hermetic.collect.kube.list_requests import ListRequest
 from hermetic.errors import (
     ApiRefused,
     Forbidden,
@@ -21,7 +21,7 @@ PASSING = (Throttled, ServerTrouble, Unreachable)
 """Worth another attempt."""
 
 
-def problem_of(look: Look, error: HermeticError) -> Problem:
+def problem_of(look: ListRequest, error: HermeticError) -> Problem:
     """Why the list is not there, or not whole."""
     words = f"{look.path}: {error.message}"
     match error:
@@ -38,6 +38,6 @@ def problem_of(look: Look, error: HermeticError) -> Problem:
     return Problem(Trouble.UNREADABLE, words)
 
 
-def evidence_of(look: Look, error: HermeticError) -> Evidence:
+def evidence_of(look: ListRequest, error: HermeticError) -> Evidence:
     """The refusal as evidence."""
     return Evidence(f"GET {look.path}", error.status if isinstance(error, ApiRefused) else None)

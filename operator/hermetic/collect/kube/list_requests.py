@@ -15,7 +15,7 @@ from hermetic.kinds import Kind
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class ListRequest:
     """One list: all objects of a kind, of a namespace of it, or the one object "namespace/name".
 
     `served_as` is the version that the API server serves, where it is not that of the model.
@@ -64,10 +64,10 @@ class Look:
         return question(self.model, self.scope)
 
 
-def look_of(asked: Question) -> Look | None:
+def look_of(asked: Question) -> ListRequest | None:
     """The list that answers a question; None for what this source cannot be asked."""
     model = BY_TYPE.get(asked.kind.lower())
-    return Look(model, asked.target) if model is not None and asked.verb == "list" else None
+    return ListRequest(model, asked.target) if model is not None and asked.verb == "list" else None
 
 
 def digest_of(bodies: Iterable[Mapping[str, Any]]) -> str:

@@ -8,7 +8,7 @@ from typing import Any, Generic, TypeVar
 
 from hermetic.audit.estate.kubernetes.projection import projected
 from hermetic.audit.estate.questions import fixed_json
-from hermetic.collect.kube.list_requests import Look, identity
+from hermetic.collect.kube.list_requests import ListRequest, identity
 from hermetic.errors import HermeticError, ServerTrouble
 from hermetic.kube.cooperative import cooperatively
 from hermetic.ports import ClusterReader, Manifest
@@ -46,17 +46,17 @@ class Listed(Generic[K]):
     error: HermeticError | None = None
 
 
-async def listed(api: ClusterReader, look: Look) -> Listed[Kept]:
+async def listed(api: ClusterReader, look: ListRequest) -> Listed[Kept]:
     """All objects of a list. Never raises what the API server answers: what came before an error is kept."""
     return await _gathered(api, look, lambda one: one)
 
 
-async def listed_packed(api: ClusterReader, look: Look) -> Listed[Packed]:
+async def listed_packed(api: ClusterReader, look: ListRequest) -> Listed[Packed]:
     """The same, packed page by page."""
     return await _gathered(api, look, packed)
 
 
-async def _gathered(api: ClusterReader, look: Look, pack: Callable[[Kept], K]) -> Listed[K]:
+async def _gathered(api: ClusterReader, look: ListRequest, pack: Callable[[Kept], K]) -> Listed[K]:
     found: dict[Name, K] = {}
     as_of = ""
     try:
@@ -75,7 +75,7 @@ async def _gathered(api: ClusterReader, look: Look, pack: Callable[[Kept], K]) -
     return Listed(found, as_of)
 
 
-def kept(look: Look, manifest: Manifest) -> Kept:
+def kept(look: ListRequest, manifest: Manifest) -> Kept:
     """What is kept of one object."""
     metadata = manifest["metadata"]
     body = projected(look.model, manifest)

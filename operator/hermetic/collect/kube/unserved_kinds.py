@@ -14,12 +14,12 @@ from hermetic.audit.estate.questions import Answer, Body, Problem, Trouble
 from hermetic.audit.findings import Evidence
 from hermetic.collect.kube.discovery import ALL_GROUPS, Catalogue, catalogue
 from hermetic.collect.kube.list_errors import PASSING
-from hermetic.collect.kube.list_requests import Look
+from hermetic.collect.kube.list_requests import ListRequest
 from hermetic.errors import ApiRefused, Forbidden, HermeticError
 from hermetic.ports import ClusterReader
 
 
-class Served:
+class ServedKinds:
     """What the API server serves, read when it is first asked for, and again when it is older than `lasts` seconds.
 
     What passes by itself (429, 5xx, a broken connection) is asked again, `pauses` seconds later each time.
@@ -33,14 +33,14 @@ class Served:
         self._read_at = 0.0
         self._one_at_a_time = asyncio.Lock()
 
-    async def shows_absence(self, look: Look, *, anew: bool = False) -> tuple[Evidence, ...]:
+    async def shows_absence(self, look: ListRequest, *, anew: bool = False) -> tuple[Evidence, ...]:
         """The documents which together show that no version of the kind is served; none when they do not show it."""
         if not look.kind.group:  # the core group is served everywhere
             return ()
         known = await self._read(anew=anew)
         return known.shows_absence(look.kind.group, look.kind.plural) if isinstance(known, Catalogue) else ()
 
-    async def as_served(self, look: Look) -> Look:
+    async def as_served(self, look: ListRequest) -> ListRequest:
         """The look in a version that is served, where the model has more than one."""
         others = look.model.ALSO_SERVED_AS
         if not others:

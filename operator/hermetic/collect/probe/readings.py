@@ -22,7 +22,7 @@ VANTAGES = (False, True)
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class ExpectedPod:
     """One pod of a round."""
 
     seat: Seat
@@ -42,12 +42,12 @@ class Round:
     """How far a round is: what was answered, and which pods are still awaited."""
 
     answer: Answer
-    awaited: tuple[Wanted, ...]
+    awaited: tuple[ExpectedPod, ...]
 
 
-def wanted_pods(seats: Iterable[Seat]) -> tuple[Wanted, ...]:
+def wanted_pods(seats: Iterable[Seat]) -> tuple[ExpectedPod, ...]:
     """Both vantages of every seat."""
-    return tuple(Wanted(seat, host_network) for seat in seats for host_network in VANTAGES)
+    return tuple(ExpectedPod(seat, host_network) for seat in seats for host_network in VANTAGES)
 
 
 def question(cluster: str) -> Question:
@@ -65,7 +65,7 @@ def read_round(
     by_job = {_label(pod, "batch.kubernetes.io/job-name"): pod for pod in found}
     bodies: list[Body] = []
     missing: list[str] = []
-    awaited: list[Wanted] = []
+    awaited: list[ExpectedPod] = []
     for wanted in wanted_pods(seats):
         job = wanted.job(run)
         pod = by_job.get(job)
@@ -79,7 +79,7 @@ def read_round(
     return Round(Answer(tuple(bodies), (), problem), tuple(awaited))
 
 
-def _ran_what_we_asked(pods: ProbePods, wanted: Wanted, run: str, pod: Manifest) -> bool:
+def _ran_what_we_asked(pods: ProbePods, wanted: ExpectedPod, run: str, pod: Manifest) -> bool:
     template = probe_job(pods, wanted.seat, run, host_network=wanted.host_network)["spec"]["template"]["spec"]
     expected, spec = template["containers"][0], pod.get("spec") or {}
     ours = _of_the_probe(spec.get("containers"))
@@ -105,7 +105,7 @@ def _ended(pod: Manifest) -> Manifest | None:
     return ended if isinstance(ended, Mapping) else None
 
 
-def _body(wanted: Wanted, pod: Manifest, ended: Manifest) -> Body:
+def _body(wanted: ExpectedPod, pod: Manifest, ended: Manifest) -> Body:
     metadata, spec = pod["metadata"], pod["spec"]
     answer = str(ended.get("message") or "")
     name = f"Pod {metadata['namespace']}/{metadata['name']}"

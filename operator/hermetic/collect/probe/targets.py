@@ -49,7 +49,7 @@ Name = Annotated[
 Port = Annotated[int, Field(ge=1, le=65535)]
 
 
-class Listener(BaseModel):
+class ProbeListener(BaseModel):
     """An address and a port."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", alias_generator=to_camel, validate_by_name=True)
@@ -75,11 +75,11 @@ class Targets(BaseModel):
     """Blob endpoints of storage accounts in the cluster's region that are not yours. Default: none, so Unknown."""
     storage_addresses: Annotated[tuple[Address, ...], Field(max_length=2)] = ()
     """Public addresses of such endpoints, for networks in which their names do not resolve."""
-    proxies: Annotated[tuple[Listener, ...], Field(max_length=4)] = ()
+    proxies: Annotated[tuple[ProbeListener, ...], Field(max_length=4)] = ()
     """HTTP proxies that must not let the cluster through."""
-    forbidden: Annotated[tuple[Listener, ...], Field(max_length=8)] = ()
+    forbidden: Annotated[tuple[ProbeListener, ...], Field(max_length=8)] = ()
     """Addresses in other networks that must not answer."""
-    controls: Annotated[tuple[Listener, ...], Field(max_length=2)] = ()
+    controls: Annotated[tuple[ProbeListener, ...], Field(max_length=2)] = ()
     """What must answer, or silence means nothing. Default: the API server by its Service."""
     resolvers: Annotated[tuple[Address, ...], Field(max_length=4)] = (AZURE_DNS,)
     """Resolvers asked beside those of the pod: those of the virtual network belong here."""

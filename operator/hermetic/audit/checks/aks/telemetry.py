@@ -10,7 +10,7 @@ from hermetic.audit.checks.family import check
 from hermetic.audit.estate.azure.aks import ManagedCluster
 from hermetic.audit.estate.azure.private_link import MonitorScope
 from hermetic.audit.estate.estate import Estate
-from hermetic.audit.estate.observation import Look
+from hermetic.audit.estate.observation import Observation
 from hermetic.audit.evaluation import Judgement, cannot_say, fails, passes
 from hermetic.audit.hops import INTERNET, NODE, path_of
 from hermetic.audit.policy import Policy
@@ -48,7 +48,7 @@ def aks_addons(estate: Estate, policy: Policy) -> Iterator[Judgement]:
         backed = {name: targets_of(estate, policy, ADDONS[name.lower()]) for name in on if ADDONS.get(name.lower())}
         bare = [name for name in on if name.lower() in ADDONS and not (name in backed and backed[name].items)]
         odd = [name for name in on if name.lower() not in ADDONS]
-        looks: tuple[Look, ...] = (cluster, *backed.values())
+        looks: tuple[Observation, ...] = (cluster, *backed.values())
         unseen = next((backed[name] for name in bare if name in backed and backed[name].problem is not None), None)
         if unseen is not None:
             words = "private endpoints of add-ons were not seen"

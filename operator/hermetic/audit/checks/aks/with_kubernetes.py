@@ -17,7 +17,7 @@ from hermetic.audit.estate.kubernetes.policies import (
     CiliumClusterwideNetworkPolicy,
     CiliumNetworkPolicy,
 )
-from hermetic.audit.estate.observation import Look
+from hermetic.audit.estate.observation import Observation
 from hermetic.audit.evaluation import Judgement, cannot_say, does_not_apply, fails, passes
 from hermetic.audit.hops import NODE, path_of
 from hermetic.audit.policy import Policy
@@ -45,7 +45,7 @@ def aks_acns(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
     yield from of_cluster(estate, judge)
 
 
-def _by_host_name(estate: Estate) -> tuple[list[str], tuple[Look, ...]]:
+def _by_host_name(estate: Estate) -> tuple[list[str], tuple[Observation, ...]]:
     spaced, wide = (
         estate.every(CiliumNetworkPolicy, EVERYWHERE),
         estate.every(CiliumClusterwideNetworkPolicy, EVERYWHERE),

@@ -11,7 +11,7 @@ from hermetic.audit.endpoint_consumers import networks_unseen, others_of
 from hermetic.audit.estate.arm_ids import parent_of, type_of
 from hermetic.audit.estate.azure.disks import Disk, DiskAccess, Exportable
 from hermetic.audit.estate.estate import Estate
-from hermetic.audit.estate.observation import Look
+from hermetic.audit.estate.observation import Observation
 from hermetic.audit.evaluation import Judgement, cannot_say, fails, passes, whatever_is_damaged
 from hermetic.audit.findings import Severity
 from hermetic.audit.hops import INTERNET, POD, Path, path_of
@@ -115,7 +115,7 @@ def _through_an_access(estate: Estate, policy: Policy, one: Exportable, resource
         yield cannot_say(resource, "AccessNotSeen", f"{access}: the answer lists no private endpoints", seen, one)
         return
     others, unseen = others_of(estate, policy, connections), networks_unseen(estate)
-    looks: tuple[Look, ...] = (one, seen)
+    looks: tuple[Observation, ...] = (one, seen)
     if others.connected and not unseen:
         for other in others.connected:
             words = f"{one.name}: a private endpoint that is not ours reads it: {other.words}"

@@ -16,7 +16,7 @@ from hermetic.audit.estate.arm_ids import group_of, name_of, parent_of, same_id
 from hermetic.audit.estate.azure.dns import DnsSecurityRule, DomainList, ZoneLink
 from hermetic.audit.estate.azure.vnet import VirtualNetwork
 from hermetic.audit.estate.estate import Estate
-from hermetic.audit.estate.observation import Look, Seen
+from hermetic.audit.estate.observation import Observation, Seen
 from hermetic.audit.evaluation import Judgement, cannot_say, does_not_apply, fails, passes
 from hermetic.audit.findings import Severity, Verdict
 from hermetic.audit.hops import INTERNET, POD, path_of
@@ -25,11 +25,11 @@ from hermetic.audit.reachable_networks import each_network
 
 
 @dataclass(frozen=True, slots=True)
-class Own:
+class OwnDomains:
     """Domains that may be allowed, and what that rests on."""
 
     domains: tuple[str, ...]
-    looks: tuple[Look, ...]
+    looks: tuple[Observation, ...]
 
 
 @check("dns-allowed-domains")
@@ -61,7 +61,7 @@ def _of_network(estate: Estate, policy: Policy, network: str) -> Iterator[Judgem
         yield passes(network, "NothingAllowed", "no domain is allowed above the rule that blocks all", *names.looks)
 
 
-def _of_rules(estate: Estate, rules: list[DnsSecurityRule], own: Own) -> Iterator[Judgement]:
+def _of_rules(estate: Estate, rules: list[DnsSecurityRule], own: OwnDomains) -> Iterator[Judgement]:
     found = [(rule, estate.one(DomainList, one.id)) for rule in rules for one in rule.dns_resolver_domain_lists or ()]
     managed = [rule for rule in rules if rule.managed_domain_lists]
     for rule, seen in found:
@@ -77,12 +77,12 @@ def _of_rules(estate: Estate, rules: list[DnsSecurityRule], own: Own) -> Iterato
         )
 
 
-def _own(estate: Estate, policy: Policy, network: str) -> Own:
+def _own(estate: Estate, policy: Policy, network: str) -> OwnDomains:
     cluster, links = cluster_of(estate), links_of(estate, policy)
     region = cluster.value.location if cluster.value is not None else ""
     ours = [one for one in links if one.virtual_network is not None and same_id(one.virtual_network.id, network)]
     zones = [name_of(parent_of(one.id)) for one in ours if _answers_for_all(one)]
-    return Own((*policy.allowed_dns_domains, *own_domains(region, zones)), (cluster, links))
+    return OwnDomains((*policy.allowed_dns_domains, *own_domains(region, zones)), (cluster, links))
 
 
 def _answers_for_all(link: ZoneLink) -> bool:
@@ -103,7 +103,7 @@ def _letting_through(estate: Estate, policy: str) -> Iterator[DnsSecurityRule]:
             yield rule
 
 
-def _judge(rule: DnsSecurityRule, seen: Seen[DomainList], own: Own) -> Judgement:
+def _judge(rule: DnsSecurityRule, seen: Seen[DomainList], own: OwnDomains) -> Judgement:
     domains = sorted((seen.value.domains or ()) if seen.value is not None else ())
     wide = [one for one in domains if not is_within(one, own.domains)]
     if seen.value is None or seen.value.domains is None:

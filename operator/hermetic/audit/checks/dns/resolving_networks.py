@@ -13,7 +13,7 @@ from ipaddress import ip_address
 from hermetic.audit.egress.prefixes import network as prefix_of
 from hermetic.audit.estate.azure.vnet import Peering, VirtualNetwork
 from hermetic.audit.estate.estate import Estate
-from hermetic.audit.estate.observation import Look, Seen
+from hermetic.audit.estate.observation import Observation, Seen
 
 AZURE_DNS = "168.63.129.16"
 
@@ -24,7 +24,7 @@ class Deciding:
 
     networks: tuple[str, ...]
     elsewhere: tuple[str, ...]
-    looks: tuple[Look, ...]
+    looks: tuple[Observation, ...]
 
 
 def deciding_networks(estate: Estate, network: Seen[VirtualNetwork]) -> Deciding:

@@ -8,13 +8,13 @@ from hermetic.audit import hops
 from hermetic.audit.checks.family import check
 from hermetic.audit.cluster_scope import whole_or_unknown
 from hermetic.audit.egress.machine_egress import ways_out
-from hermetic.audit.egress.machines import Machine, machines_of
+from hermetic.audit.egress.machines import RelayMachine, machines_of
 from hermetic.audit.egress.prefixes import network as prefix_of
 from hermetic.audit.egress.resource_lookup import interfaces_in_the_networks, readable
 from hermetic.audit.estate.arm_ids import name_of
 from hermetic.audit.estate.azure.vnet import NetworkInterface, NicFields, VirtualNetwork
 from hermetic.audit.estate.estate import Estate
-from hermetic.audit.estate.observation import Listing, Look, Seen
+from hermetic.audit.estate.observation import Listing, Observation, Seen
 from hermetic.audit.evaluation import Judgement, fails, passes, whatever_is_damaged
 from hermetic.audit.hops import INTERNET, POD, path_of, written
 from hermetic.audit.policy import Policy
@@ -39,7 +39,7 @@ def vnet_dns_servers(estate: Estate, policy: Policy) -> Iterator[Judgement]:
 def _of_interfaces(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     """Only interfaces that name servers of their own are looked at one by one; the networks pass for all others."""
     nics, looks = interfaces_in_the_networks(estate, policy)
-    broken: list[Look] = []
+    broken: list[Observation] = []
     for nic, named in readable(nics, _named, broken):
         if named:
             yield from whatever_is_damaged(nic.id, _judge(estate, policy, nic.id, named, nic))
@@ -51,14 +51,14 @@ def _named(nic: NicFields) -> list[str]:
     return nic.dns_settings.dns_servers if nic.dns_settings is not None else []
 
 
-def _judge(estate: Estate, policy: Policy, resource: str, named: list[str], *looks: Look) -> Iterator[Judgement]:
+def _judge(estate: Estate, policy: Policy, resource: str, named: list[str], *looks: Observation) -> Iterator[Judgement]:
     custom = [one for one in named if _same(one) != AZURE_DNS]
     allowed = {_same(one) for one in policy.allowed_dns_servers}
-    nobody: Listing[Machine] = Listing(estate.cluster)
+    nobody: Listing[RelayMachine] = Listing(estate.cluster)
     machines = machines_of(estate, policy) if custom else nobody
     said = [f"{one} is not on the list" for one in custom if _same(one) not in allowed]
     leading = [(one, machine) for one in custom for machine in machines if _same(one) in map(_same, machine.addresses)]
-    rests: list[Look] = [*looks, machines]
+    rests: list[Observation] = [*looks, machines]
     for server, machine in leading:
         ways, looked_at = ways_out(estate, policy, machine)
         rests += looked_at

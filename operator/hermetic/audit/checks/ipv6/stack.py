@@ -13,7 +13,7 @@ from hermetic.audit.estate.azure.aks import ManagedCluster
 from hermetic.audit.estate.azure.aks_profiles import NetworkProfile
 from hermetic.audit.estate.azure.vnet import Subnet
 from hermetic.audit.estate.estate import Estate
-from hermetic.audit.estate.observation import Look, Seen
+from hermetic.audit.estate.observation import Observation, Seen
 from hermetic.audit.evaluation import Judgement, cannot_say, does_not_apply, fails, passes
 from hermetic.audit.hops import INTERNET, NODE, POD, path_of
 from hermetic.audit.policy import Policy
@@ -90,9 +90,9 @@ def _families(seen: Seen[ManagedCluster]) -> set[str]:
     return {one.lower() for one in (profile.ip_families if profile is not None else None) or ()}
 
 
-def _subnets_with_v6(estate: Estate) -> tuple[list[str], tuple[Look, ...]]:
+def _subnets_with_v6(estate: Estate) -> tuple[list[str], tuple[Observation, ...]]:
     subnets, looks = subnets_of(estate)
-    damaged: list[Look] = []
+    damaged: list[Observation] = []
     values = [one.seen.value for one in subnets if one.seen.value is not None]
     found = [
         f"subnet {subnet.name}"

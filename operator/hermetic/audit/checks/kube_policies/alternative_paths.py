@@ -29,7 +29,7 @@ from hermetic.audit.estate.kubernetes.mesh import (
 from hermetic.audit.estate.kubernetes.names import is_inside
 from hermetic.audit.estate.kubernetes.objects import KubernetesObject
 from hermetic.audit.estate.kubernetes.served import SERVED, ServedGroup
-from hermetic.audit.estate.observation import Look
+from hermetic.audit.estate.observation import Observation
 from hermetic.audit.evaluation import Judgement, cannot_say, fails
 from hermetic.audit.findings import Severity, Verdict
 from hermetic.audit.hops import POD, path_of
@@ -124,7 +124,7 @@ def k8s_mesh_egress(estate: Estate, policy: Policy) -> Iterator[Judgement]:
         *judge_settings(estate, maps),
     )
     fine = f"{counted(len(entries), 'ServiceEntry', 'ServiceEntries')}: nothing in the mesh names a destination outside"
-    looks: tuple[Look, ...] = (entries, workloads, gateways, sidecars, services, tokens, plugins)
+    looks: tuple[Observation, ...] = (entries, workloads, gateways, sidecars, services, tokens, plugins)
     if is_there(estate):  # without Istio there is no mesh that a ConfigMap could set up
         looks = (*looks, maps, estate.every(ServedGroup, SERVED.target))
     yield from settled(estate, said, "MeshInside", fine, *looks)

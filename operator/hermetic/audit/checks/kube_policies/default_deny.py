@@ -22,7 +22,7 @@ from hermetic.audit.estate.kubernetes.policies import (
     NetworkPolicy,
     Requirement,
 )
-from hermetic.audit.estate.observation import Look
+from hermetic.audit.estate.observation import Observation
 from hermetic.audit.evaluation import Judgement, cannot_say, fails
 from hermetic.audit.hops import NODE, path_of
 from hermetic.audit.kube_findings import counted, everywhere, objections, settled
@@ -84,7 +84,7 @@ def _is_own(pod: Pod, policy: Policy) -> bool:
     return is_operator(pod, policy.hermetic_namespaces) or is_probe(pod, policy.hermetic_namespaces)
 
 
-def _open(namespace: str, pods: Sequence[Pod], doubtful: Sequence[Pod], *policies: Look) -> Judgement:
+def _open(namespace: str, pods: Sequence[Pod], doubtful: Sequence[Pod], *policies: Observation) -> Judgement:
     resource = reference_to(Namespace, "", namespace)
     unread = next((listing for listing in policies if listing.problem is not None), None)
     if unread is not None:  # what closes the pods may stand in what could not be read

@@ -13,7 +13,7 @@ from hermetic.audit.egress.prefixes import network, networks
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.kubernetes.admin_policies import ADMIN_KINDS, AdminPeer, AdminPolicy
 from hermetic.audit.estate.kubernetes.objects import KubernetesObject
-from hermetic.audit.estate.kubernetes.platform import PLATFORM_NAMESPACES, Trust, is_the_platforms
+from hermetic.audit.estate.kubernetes.platform import PLATFORM_NAMESPACES, PlatformTrust, is_the_platforms
 from hermetic.audit.estate.kubernetes.pods import Pod
 from hermetic.audit.estate.kubernetes.policies import (
     CalicoGlobalNetworkPolicy,
@@ -86,7 +86,7 @@ def k8s_policy_allow_all(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     yield from settled(estate, said, "NoWideRule", fine, *listings)
 
 
-def _of_the_platform_alone(pods: Iterable[Pod], trust: Trust) -> frozenset[str]:
+def _of_the_platform_alone(pods: Iterable[Pod], trust: PlatformTrust) -> frozenset[str]:
     """Namespaces of the platform in which only its own pods are: policies there are about these."""
     foreign = set()
     for pod in pods:

@@ -12,7 +12,7 @@ from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.kubernetes.names import is_inside
 from hermetic.audit.estate.kubernetes.nodes import Node
 from hermetic.audit.estate.kubernetes.pods import Pod
-from hermetic.audit.estate.kubernetes.routes import ROUTES, ObjectReference, Route
+from hermetic.audit.estate.kubernetes.routes import ROUTES, GatewayApiRoute, ObjectReference
 from hermetic.audit.estate.kubernetes.services import EndpointSlice, Service
 from hermetic.audit.estate.observation import merged
 from hermetic.audit.evaluation import Judgement, cannot_say, fails
@@ -35,7 +35,7 @@ def k8s_gateway_routes(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     slices = never_empty(everywhere(estate, EndpointSlice), EndpointSlice)
     targets = {**_by_address(estate, policy), **_by_name(estate)}
 
-    def judge(route: Route) -> Iterator[Judgement]:
+    def judge(route: GatewayApiRoute) -> Iterator[Judgement]:
         for one in route.leads_to:
             yield from _judge(route, one, targets)
         for one in route.extensions:
@@ -47,7 +47,7 @@ def k8s_gateway_routes(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     yield from settled(estate, objections(every, judge), "RoutesInside", fine, *listings, services, slices)
 
 
-def _judge(route: Route, one: ObjectReference, targets: Mapping[_Name, str]) -> Iterator[Judgement]:
+def _judge(route: GatewayApiRoute, one: ObjectReference, targets: Mapping[_Name, str]) -> Iterator[Judgement]:
     group, kind = one.group or "", one.kind or "Service"
     if names_a_service(group, kind):
         namespace = one.namespace or route.namespace
@@ -61,7 +61,7 @@ def _judge(route: Route, one: ObjectReference, targets: Mapping[_Name, str]) -> 
         yield cannot_say(route.id, "BackendNotRead", message, route)
 
 
-def _leads_out(route: Route, by: str, target: str) -> Judgement:
+def _leads_out(route: GatewayApiRoute, by: str, target: str) -> Judgement:
     path = path_of(POD, GATEWAY, hops.kubernetes(route.id), by, target)
     return fails(
         route.id,

@@ -8,7 +8,7 @@ from hermetic.audit.checks.family import check
 from hermetic.audit.checks.nsg.verdicts import each_surrounded, looks_of, path
 from hermetic.audit.egress.firewall import firewall_looks
 from hermetic.audit.egress.nsg_rules import Hole, passes_all, sure
-from hermetic.audit.egress.subnet_context import Layers, Surroundings
+from hermetic.audit.egress.subnet_context import Layers, SubnetContext
 from hermetic.audit.estate.arm_ids import group_of, name_of
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.evaluation import Judgement, cannot_say, does_not_apply, fails, passes
@@ -21,7 +21,7 @@ FIRST_A_GROUP = "Give the subnet a security group first: nsg-missing tells how."
 def nsg_missing(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
     """Without any group there is no rule at all, and a private subnet still reaches storage of the region."""
 
-    def judge(around: Surroundings) -> Iterator[Judgement]:
+    def judge(around: SubnetContext) -> Iterator[Judgement]:
         bare = next((layers for layers in around.combinations if not layers.groups), None)
         if bare is not None:
             words = "neither the subnet nor an interface in it has a security group"
@@ -37,7 +37,7 @@ def nsg_missing(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
 def nsg_internet_deny(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     """Some layer must deny the internet before it allows it; one sealed layer is enough."""
 
-    def judge(around: Surroundings) -> Iterator[Judgement]:
+    def judge(around: SubnetContext) -> Iterator[Judgement]:
         by_firewall = firewall_looks(estate, policy, around)
         if by_firewall is not None:
             words = "every default route leads to the declared firewall, which decides"
@@ -52,13 +52,13 @@ def nsg_internet_deny(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     yield from each_surrounded(estate, judge)
 
 
-def _deciding(around: Surroundings) -> Iterator[Layers]:
+def _deciding(around: SubnetContext) -> Iterator[Layers]:
     """Of each combination the groups that were seen: another one, seen or not, cannot open what they seal."""
     for layers in around.combinations:
         yield Layers(tuple(one for one in layers.groups if one.value is not None))
 
 
-def _open(around: Surroundings, layers: Layers) -> Judgement:
+def _open(around: SubnetContext, layers: Layers) -> Judgement:
     if layers.unseen:
         words = "a security group that decides could not be read"
         return cannot_say(around.id, "SecurityGroupNotSeen", words, *layers.unseen)
@@ -79,7 +79,7 @@ def _groups(layers: Layers) -> str:
     return " and ".join(name_of(one.target) for one in layers.groups)
 
 
-def _first_hole(around: Surroundings, layers: Layers) -> str:
+def _first_hole(around: SubnetContext, layers: Layers) -> str:
     """The rule that a packet gets through by, of the outermost group."""
     found = sure(around.holes_of(layers))
     for hole in (one for layer in found for one in layer):

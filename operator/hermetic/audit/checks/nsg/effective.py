@@ -11,11 +11,11 @@ from hermetic.audit.cluster_scope import missing
 from hermetic.audit.egress.firewall import firewall_looks
 from hermetic.audit.egress.nsg_rules import Hole, holes, sure, way_out
 from hermetic.audit.egress.sentinels import each_sentinel, unless_locked
-from hermetic.audit.egress.subnet_context import Layers, Surroundings
+from hermetic.audit.egress.subnet_context import Layers, SubnetContext
 from hermetic.audit.estate.azure.effective import EffectiveGroup, EffectiveGroups
 from hermetic.audit.estate.azure.vnet import NetworkInterface
 from hermetic.audit.estate.estate import Estate
-from hermetic.audit.estate.observation import Look, Seen
+from hermetic.audit.estate.observation import Observation, Seen
 from hermetic.audit.evaluation import Judgement, cannot_say, does_not_apply, fails, passes
 from hermetic.audit.policy import Policy
 
@@ -26,7 +26,7 @@ Rules = tuple[Hole, ...]
 def nsg_effective(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     """All groups in the way of a sentinel: a machine beside the nodes that gets out is a way out of their subnet."""
 
-    def judge(around: Surroundings, nic: NetworkInterface) -> Iterator[Judgement]:
+    def judge(around: SubnetContext, nic: NetworkInterface) -> Iterator[Judgement]:
         seen = estate.asked(EffectiveGroups, nic.id)
         by_firewall = firewall_looks(estate, policy, around)
         if seen.value is None:
@@ -42,7 +42,7 @@ def nsg_effective(estate: Estate, policy: Policy) -> Iterator[Judgement]:
 
 
 def _judged(
-    around: Surroundings, nic: NetworkInterface, seen: Seen[EffectiveGroups], groups: list[EffectiveGroup]
+    around: SubnetContext, nic: NetworkInterface, seen: Seen[EffectiveGroups], groups: list[EffectiveGroup]
 ) -> Judgement:
     unread = [one for one in groups if not one.effective_security_rules]
     is_attached = nic.network_security_group is not None or around.subnet.network_security_group is not None
@@ -60,7 +60,7 @@ def _judged(
     return fails(around.id, "InternetNotDenied", words, seen, paths=paths, fill=fill)
 
 
-def _doubts(around: Surroundings, layers: Sequence[Rules]) -> tuple[Look, ...]:
+def _doubts(around: SubnetContext, layers: Sequence[Rules]) -> tuple[Observation, ...]:
     if any(hole.through_the_network_tag for layer in layers for hole in layer) and around.table is not None:
         return (around.table,)
     return (missing(f"{around.id}: effective rules without the deny that every group ends in"),)

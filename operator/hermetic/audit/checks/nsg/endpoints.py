@@ -12,7 +12,7 @@ from hermetic.audit.estate.arm_ids import is_below, parent_of
 from hermetic.audit.estate.azure.private_link import PrivateEndpoint
 from hermetic.audit.estate.azure.vnet import Subnet
 from hermetic.audit.estate.estate import Estate
-from hermetic.audit.estate.observation import Look, Seen
+from hermetic.audit.estate.observation import Observation, Seen
 from hermetic.audit.evaluation import Judgement, cannot_say, fails, passes, whatever_is_damaged
 from hermetic.audit.hops import NODE, path_of
 from hermetic.audit.policy import Policy
@@ -26,7 +26,7 @@ def nsg_pe_bypass(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     """Every subnet of the cluster's networks with a private endpoint that is not AKS's own."""
     endpoints = everywhere(estate, policy, PrivateEndpoint)
     networks, group = {one.lower() for one in network_ids_of(estate)}, node_group_of(estate)
-    looks: list[Look] = [endpoints, *subnets_of(estate)[1]]
+    looks: list[Observation] = [endpoints, *subnets_of(estate)[1]]
     homes: dict[str, str] = {}
     for _, home in readable(endpoints, lambda one: _home(one, group), looks):
         if parent_of(home).lower() in networks:

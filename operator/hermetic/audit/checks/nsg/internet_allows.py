@@ -15,12 +15,12 @@ from hermetic.audit.egress.firewall import firewall_looks
 from hermetic.audit.egress.nsg_matching import denies_every_machine, in_order, is_deny, may_match
 from hermetic.audit.egress.nsg_rules import NOT_ANSWERED, Hole, holes, passes_all, sure
 from hermetic.audit.egress.resource_lookup import interfaces_in_the_networks, readable
-from hermetic.audit.egress.subnet_context import Layers, Surroundings
+from hermetic.audit.egress.subnet_context import Layers, SubnetContext
 from hermetic.audit.estate.arm_ids import name_of
 from hermetic.audit.estate.azure.security_groups import SecurityGroup
 from hermetic.audit.estate.azure.vnet import NicFields
 from hermetic.audit.estate.estate import Estate
-from hermetic.audit.estate.observation import Look, Seen
+from hermetic.audit.estate.observation import Observation, Seen
 from hermetic.audit.evaluation import Judgement, cannot_say, does_not_apply, fails, passes, whatever_is_damaged
 from hermetic.audit.findings import Severity
 from hermetic.audit.hops import INTERNET, PUBLIC_IP, path_of
@@ -34,8 +34,8 @@ class Used:
     """A group, and where it stands in the way. `by_firewall` for the places where the declared firewall decides."""
 
     seen: Seen[SecurityGroup]
-    places: list[tuple[Surroundings, Layers]] = field(default_factory=list)
-    by_firewall: list[tuple[Look, ...]] = field(default_factory=list)
+    places: list[tuple[SubnetContext, Layers]] = field(default_factory=list)
+    by_firewall: list[tuple[Observation, ...]] = field(default_factory=list)
 
 
 @check("nsg-broad-allow")
@@ -43,7 +43,7 @@ def nsg_broad_allow(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     """Judge every group once, by the worst place where it stands."""
     used: dict[str, Used] = {}
 
-    def gathered(around: Surroundings) -> Iterator[Judgement]:
+    def gathered(around: SubnetContext) -> Iterator[Judgement]:
         by_firewall = firewall_looks(estate, policy, around)
         for layers in around.combinations:
             for seen in layers.groups:
@@ -63,7 +63,7 @@ def nsg_broad_allow(estate: Estate, policy: Policy) -> Iterator[Judgement]:
         yield from whatever_is_damaged(group.seen.target, _judged(group, exposed, looks))
 
 
-def _judged(group: Used, exposed: frozenset[str], looks: tuple[Look, ...]) -> Iterator[Judgement]:
+def _judged(group: Used, exposed: frozenset[str], looks: tuple[Observation, ...]) -> Iterator[Judgement]:
     seen = group.seen
     if seen.value is None:
         yield cannot_say(seen.target, "SecurityGroupNotSeen", "the security group could not be read", seen)
@@ -82,7 +82,7 @@ def _judged(group: Used, exposed: frozenset[str], looks: tuple[Look, ...]) -> It
 
 
 def _holes(
-    seen: Seen[SecurityGroup], group: SecurityGroup, around: Surroundings, layers: Layers
+    seen: Seen[SecurityGroup], group: SecurityGroup, around: SubnetContext, layers: Layers
 ) -> Iterator[Judgement]:
     everyone = around.holes_of(layers)
     for hole in holes(group.rules, around.ground):
@@ -112,7 +112,7 @@ def _is_by_default(hole: Hole) -> bool:
 def _to_exposed_machines(
     seen: Seen[SecurityGroup],
     group: SecurityGroup,
-    places: Iterable[tuple[Surroundings, Layers]],
+    places: Iterable[tuple[SubnetContext, Layers]],
     exposed: frozenset[str],
 ) -> Iterator[Judgement]:
     """An allow to an application security group with a machine that has a public address: one hop to the internet."""
@@ -142,10 +142,10 @@ def _names_application_groups(group: SecurityGroup) -> bool:
     return any(rule.destination_application_security_groups for rule in group.rules)
 
 
-def _exposed_groups(estate: Estate, policy: Policy) -> tuple[frozenset[str], tuple[Look, ...]]:
+def _exposed_groups(estate: Estate, policy: Policy) -> tuple[frozenset[str], tuple[Observation, ...]]:
     """Application security groups, ids in lower case, with a member that has a public address."""
     interfaces, looks = interfaces_in_the_networks(estate, policy)
-    damaged: list[Look] = []
+    damaged: list[Observation] = []
     found: defaultdict[str, set[str]] = defaultdict(set)
     for nic, groups in readable(interfaces, _groups_if_public, damaged):
         for group in groups:

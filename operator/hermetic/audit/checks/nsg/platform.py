@@ -9,7 +9,7 @@ from hermetic.audit.checks.family import check
 from hermetic.audit.checks.nsg.verdicts import each_surrounded, looks_of
 from hermetic.audit.egress.dns import ByDefault, names_by_default
 from hermetic.audit.egress.nsg_rules import denies_tag
-from hermetic.audit.egress.subnet_context import Layers, Surroundings
+from hermetic.audit.egress.subnet_context import Layers, SubnetContext
 from hermetic.audit.estate.arm_ids import group_of, name_of, parent_of
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.evaluation import Judgement, cannot_say, does_not_apply, fails, passes
@@ -24,7 +24,7 @@ METADATA_TAG, METADATA_PORT = "AzurePlatformIMDS", 80
 def nsg_platform_dns(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     """Azure's resolver is denied, or a DNS security policy blocks every name that is not allowed."""
 
-    def judge(around: Surroundings) -> Iterator[Judgement]:
+    def judge(around: SubnetContext) -> Iterator[Judgement]:
         names = names_by_default(estate, policy, parent_of(around.id))
         if all(_denies(around, layers, DNS_TAG, DNS_PORT) for layers in around.combinations):
             words = f"rules deny {DNS_TAG} to every interface"
@@ -57,7 +57,7 @@ def nsg_platform_dns(estate: Estate, policy: Policy) -> Iterator[Judgement]:
 def nsg_platform_imds(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
     """Information only: the metadata service is on the host, and nodes need it for their identity."""
 
-    def judge(around: Surroundings) -> Iterator[Judgement]:
+    def judge(around: SubnetContext) -> Iterator[Judgement]:
         if all(_denies(around, layers, METADATA_TAG, METADATA_PORT) for layers in around.combinations):
             words = f"rules deny {METADATA_TAG} to every interface"
             yield passes(around.id, "MetadataDenied", words, *looks_of(around, *_seen(around)))
@@ -68,18 +68,18 @@ def nsg_platform_imds(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
     yield from each_surrounded(estate, judge)
 
 
-def _denies(around: Surroundings, layers: Layers, tag: str, port: int) -> bool:
+def _denies(around: SubnetContext, layers: Layers, tag: str, port: int) -> bool:
     """Whether some group of a combination, among those that were seen, denies the tag."""
     seen = [one.value for one in layers.groups if one.value is not None]
     return any(denies_tag(group.rules, tag, around.ground, port) for group in seen)
 
 
-def _seen(around: Surroundings) -> Iterator[Layers]:
+def _seen(around: SubnetContext) -> Iterator[Layers]:
     for layers in around.combinations:
         yield Layers(tuple(one for one in layers.groups if one.value is not None))
 
 
-def _group_named(around: Surroundings) -> dict[str, str]:
+def _group_named(around: SubnetContext) -> dict[str, str]:
     """The security group of the subnet, or of the first interface that has one."""
     group = next((one.target for layers in around.combinations for one in layers.groups), "")
     return {"NSG_GROUP": name_of(group_of(group)), "NSG_NAME": name_of(group)} if group else {}

@@ -7,16 +7,16 @@ from collections.abc import Callable, Iterable, Iterator
 from hermetic.audit import hops
 from hermetic.audit.cluster_scope import ScopedSubnet, each_subnet, subnets_of
 from hermetic.audit.egress.storage import storage_path
-from hermetic.audit.egress.subnet_context import Layers, Surroundings, surroundings
+from hermetic.audit.egress.subnet_context import Layers, SubnetContext, surroundings
 from hermetic.audit.estate.arm_ids import name_of
 from hermetic.audit.estate.azure.vnet import Subnet
 from hermetic.audit.estate.estate import Estate
-from hermetic.audit.estate.observation import Look
+from hermetic.audit.estate.observation import Observation
 from hermetic.audit.evaluation import Judgement, does_not_apply
 from hermetic.audit.hops import INTERNET, Path, path_of
 
 
-def each_surrounded(estate: Estate, judge: Callable[[Surroundings], Iterable[Judgement]]) -> Iterator[Judgement]:
+def each_surrounded(estate: Estate, judge: Callable[[SubnetContext], Iterable[Judgement]]) -> Iterator[Judgement]:
     """Judge every subnet of the cluster that a node or a pod sends from, with what is around it.
 
     A subnet that holds the API server alone needs no security group: AKS documents it without one.
@@ -33,13 +33,13 @@ def each_surrounded(estate: Estate, judge: Callable[[Surroundings], Iterable[Jud
     yield from each_subnet(estate, of_subnet)
 
 
-def looks_of(around: Surroundings, *layers: Layers) -> tuple[Look, ...]:
+def looks_of(around: SubnetContext, *layers: Layers) -> tuple[Observation, ...]:
     """Everything that a verdict about combinations rests on."""
     groups = {one.target.lower(): one for combination in layers for one in combination.groups}
     return (around.subnet, *groups.values(), *around.looks)
 
 
-def path(around: Surroundings, layers: Layers) -> Path:
+def path(around: SubnetContext, layers: Layers) -> Path:
     """The way that a hole opens as things stand: another's storage, or the internet when something carries it."""
     groups = ", ".join(name_of(one.target) for one in layers.groups)
     through = (f"rules of {groups}",) if groups else ()

@@ -9,7 +9,7 @@ from hermetic.audit.cluster_scope import network_ids_of, node_group_of, subnets_
 from hermetic.audit.estate.arm_ids import group_of, is_below
 from hermetic.audit.estate.azure.addresses import PublicAddress, PublicPrefix
 from hermetic.audit.estate.estate import Estate
-from hermetic.audit.estate.observation import Look
+from hermetic.audit.estate.observation import Observation
 from hermetic.audit.evaluation import Judgement, fails, passes, whatever_is_damaged
 from hermetic.audit.policy import Policy
 
@@ -19,7 +19,7 @@ def pip_and_prefix_inventory(estate: Estate, _policy: Policy) -> Iterator[Judgem
     """In the node group every address counts; in the network's group those that are idle, and prefixes in use."""
     nodes = node_group_of(estate)
     groups = {one.lower(): one for one in (nodes, *(group_of(one) for one in network_ids_of(estate))) if one}
-    looks: list[Look] = [*subnets_of(estate)[1]]
+    looks: list[Observation] = [*subnets_of(estate)[1]]
     found = 0
     for _, group in sorted(groups.items()):
         addresses, prefixes = estate.every(PublicAddress, group), estate.every(PublicPrefix, group)

@@ -22,7 +22,7 @@ from hermetic.audit.estate.azure.aks import ManagedCluster
 from hermetic.audit.estate.azure.balancing import BackendAddress, LoadBalancer
 from hermetic.audit.estate.azure.vnet import NicFields
 from hermetic.audit.estate.estate import Estate
-from hermetic.audit.estate.observation import Look
+from hermetic.audit.estate.observation import Observation
 from hermetic.audit.evaluation import Judgement, cannot_say, fails, passes, whatever_is_damaged
 from hermetic.audit.hops import DEFAULT_OUTBOUND, INTERNET, NODE, Hop, Path, path_of
 from hermetic.audit.policy import Policy
@@ -130,7 +130,7 @@ def lb_gateway_chain(estate: Estate, policy: Policy) -> Iterator[Judgement]:
 def _chained_interfaces(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     """Interfaces are many and nearly never chained: only those that are have a finding of their own."""
     interfaces, looks = interfaces_in_the_networks(estate, policy)
-    damaged: list[Look] = []
+    damaged: list[Observation] = []
     any_chained = False
     for nic, chained in readable(interfaces, _gateways, damaged):
         if chained:
@@ -148,7 +148,9 @@ def _gateways(nic: NicFields) -> set[str]:
     return {one.gateway_load_balancer.id for one in nic.ip_configurations if one.gateway_load_balancer is not None}
 
 
-def _chained(resource: str, what: Hop, gateways: set[str], look: Look, fill: Fill, remedy: str = "") -> Judgement:
+def _chained(
+    resource: str, what: Hop, gateways: set[str], look: Observation, fill: Fill, remedy: str = ""
+) -> Judgement:
     words = f"chained to {', '.join(sorted(gateways))}: packets pass an appliance that somebody else may run"
     paths = (path_of(what, hops.gateway("gateway load balancer"), hops.firewall("appliance")),)
     return fails(resource, "Chained", words, look, paths=paths, remedy=remedy, fill=fill)
@@ -187,7 +189,9 @@ def _members_by_address(balancer: LoadBalancer) -> list[BackendAddress]:
     ]
 
 
-def _of_the_cluster(estate: Estate, open_subnets: dict[str, str], unseen: tuple[Look, ...]) -> Iterator[Judgement]:
+def _of_the_cluster(
+    estate: Estate, open_subnets: dict[str, str], unseen: tuple[Observation, ...]
+) -> Iterator[Judgement]:
     seen = estate.one(ManagedCluster, estate.cluster)
     if seen.value is None:
         yield cannot_say(estate.cluster, "ClusterNotSeen", "the cluster could not be read", seen)
@@ -205,11 +209,11 @@ def _of_the_cluster(estate: Estate, open_subnets: dict[str, str], unseen: tuple[
         yield passes(estate.cluster, "PrivateSubnets", words, seen, *unseen)
 
 
-def _with_default_outbound(estate: Estate) -> tuple[dict[str, str], tuple[Look, ...]]:
+def _with_default_outbound(estate: Estate) -> tuple[dict[str, str], tuple[Observation, ...]]:
     """Names, by id in lower case, of the cluster's subnets that are not private, and what the list rests on."""
     subnets, looks = subnets_of(estate)
     judged = [one for one in subnets if not one.is_for_the_api_server_only]
-    damaged: list[Look] = []
+    damaged: list[Observation] = []
     seen = [one.seen.value for one in judged if one.seen.value is not None]
     found = {
         subnet.id.lower(): subnet.name
@@ -219,7 +223,7 @@ def _with_default_outbound(estate: Estate) -> tuple[dict[str, str], tuple[Look, 
     return found, (*looks, *(one.seen for one in judged), *damaged)
 
 
-def _leaks(estate: Estate, resource: str, what: str, subnets: Iterable[str], look: Look) -> Judgement:
+def _leaks(estate: Estate, resource: str, what: str, subnets: Iterable[str], look: Observation) -> Judgement:
     names, masks = list(subnets), masks_of_nodes(estate)
     words = f"{what}, and default outbound access is not off in {', '.join(names)}: no balancer masks it there"
     return fails(

@@ -18,7 +18,7 @@ from hermetic.audit.egress.subnet_context import surroundings
 from hermetic.audit.estate.arm_ids import is_below, name_of
 from hermetic.audit.estate.azure.vnet import NicFields, ScaleSet, Subnet
 from hermetic.audit.estate.estate import Estate
-from hermetic.audit.estate.observation import Look, Seen
+from hermetic.audit.estate.observation import Observation, Seen
 from hermetic.audit.evaluation import Judgement, cannot_say, passes
 from hermetic.audit.findings import Severity, Verdict
 from hermetic.audit.policy import Policy
@@ -68,7 +68,7 @@ UNTOLD = "Azure does not show defaultOutboundConnectivityEnabled of this interfa
 MEANWHILE = "Until then, a route 0.0.0.0/0 -> None in the route table of the subnet stops what would leave this way."
 
 
-def by_time(estate: Estate, policy: Policy, nic: NicFields, seen: tuple[Look, ...], masked: str) -> Judgement:
+def by_time(estate: Estate, policy: Policy, nic: NicFields, seen: tuple[Observation, ...], masked: str) -> Judgement:
     """The verdict on an interface of which Azure does not tell. `seen` is what was asked, `masked` words on masks."""
     found = _judged(estate, policy, nic, seen)
     message = f"{UNTOLD}{found.message}; {masked}"
@@ -78,7 +78,7 @@ def by_time(estate: Estate, policy: Policy, nic: NicFields, seen: tuple[Look, ..
     return replace(found, message=message, remedy=f"{found.remedy}{meanwhile}".strip())
 
 
-def _judged(estate: Estate, policy: Policy, nic: NicFields, seen: tuple[Look, ...]) -> Judgement:
+def _judged(estate: Estate, policy: Policy, nic: NicFields, seen: tuple[Observation, ...]) -> Judgement:
     subnets = _subnets_of(estate, nic)
     if not is_below(nic.id, node_group_of(estate) or "-"):
         machine = {"MACHINE_ID": nic.virtual_machine.id} if nic.virtual_machine is not None else {}
@@ -90,7 +90,9 @@ def _judged(estate: Estate, policy: Policy, nic: NicFields, seen: tuple[Look, ..
     return _by_dates(estate, policy, nic, subnets, (*seen, *subnets))
 
 
-def _by_dates(estate: Estate, policy: Policy, nic: NicFields, subnets: Subnets, seen: tuple[Look, ...]) -> Judgement:
+def _by_dates(
+    estate: Estate, policy: Policy, nic: NicFields, subnets: Subnets, seen: tuple[Observation, ...]
+) -> Judgement:
     known = [(one, private_since(estate, policy, one)) for one in subnets]
     machine = created(estate, nic)
     for one, since in known:
@@ -112,7 +114,9 @@ def _by_dates(estate: Estate, policy: Policy, nic: NicFields, subnets: Subnets, 
     return _unknown(nic, reason, words, REPLACE_IT, *looks, fill=fill)
 
 
-def _unknown(nic: NicFields, reason: str, words: str, remedy: str, *looks: Look, fill: Fill | None = None) -> Judgement:
+def _unknown(
+    nic: NicFields, reason: str, words: str, remedy: str, *looks: Observation, fill: Fill | None = None
+) -> Judgement:
     return cannot_say(nic.id, reason, words, *looks, severity=Severity.HIGH, remedy=remedy, fill=fill)
 
 

@@ -12,7 +12,7 @@ from hermetic.audit.estate.arm_ids import parent_of, same_id
 from hermetic.audit.estate.azure.firewalls import AzureFirewall, FirewallAddress
 from hermetic.audit.estate.azure.managed_services import ApplicationGateway, Bastion, DoorAddress
 from hermetic.audit.estate.estate import Estate
-from hermetic.audit.estate.observation import Listing, Look
+from hermetic.audit.estate.observation import Listing, Observation
 from hermetic.audit.evaluation import Judgement, does_not_apply, fails, passes, whatever_is_damaged
 from hermetic.audit.hops import INTERNET, Hop, path_of
 from hermetic.audit.policy import Policy
@@ -76,9 +76,9 @@ def _copying_out(bastion: Bastion) -> Iterator[Judgement]:
         yield passes(bastion.id, "NoCopyingOut", "it lets no user copy, tunnel or share", bastion)
 
 
-def _doors(estate: Estate, policy: Policy) -> tuple[tuple[Door, ...], tuple[Look, ...]]:
+def _doors(estate: Estate, policy: Policy) -> tuple[tuple[Door, ...], tuple[Observation, ...]]:
     networks = {one.lower() for one in network_ids_of(estate)}
-    looks: list[Look] = [*subnets_of(estate)[1]]
+    looks: list[Observation] = [*subnets_of(estate)[1]]
     found: list[Door] = []
     lists: tuple[Listing[Door], ...] = (
         everywhere(estate, policy, ApplicationGateway),

@@ -13,7 +13,7 @@ from hermetic.audit.estate.arm_ids import name_of, same_id
 from hermetic.audit.estate.azure.balancing import NatGateway
 from hermetic.audit.estate.azure.vnet import VirtualNetwork
 from hermetic.audit.estate.estate import Estate
-from hermetic.audit.estate.observation import Look, Seen
+from hermetic.audit.estate.observation import Observation, Seen
 from hermetic.audit.evaluation import Judgement, fails, passes
 from hermetic.audit.findings import Severity
 from hermetic.audit.hops import INTERNET, path_of
@@ -29,13 +29,13 @@ az network nat gateway update --ids NAT_GATEWAY_ID --remove sourceVirtualNetwork
 def vnet_nat_gateway(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     """The network's default gateway, or one that names the network as its source: no subnet shows either."""
     gateways = everywhere(estate, policy, NatGateway)
-    damaged: list[Look] = []
+    damaged: list[Observation] = []
     sources = list(readable(gateways, lambda one: one.source_virtual_network, damaged))
 
     def judge(seen: Seen[VirtualNetwork]) -> Iterator[Judgement]:
         default = seen.value.default_public_nat_gateway if seen.value is not None else None
         found = [(gateway.id, gateway) for gateway, source in sources if source and same_id(source.id, seen.target)]
-        looks: tuple[Look, ...] = (seen, gateways, *damaged)
+        looks: tuple[Observation, ...] = (seen, gateways, *damaged)
         ids = sorted(
             {one.lower(): one for one in (*([default.id] if default else []), *(i for i, _ in found))}.values()
         )

@@ -8,7 +8,7 @@ from functools import partial
 
 from hermetic.api.ip_ranges import is_public
 from hermetic.audit.checks.family import check
-from hermetic.audit.checks.probe.vantages import BOTH, POD, Doubt, Place, Way, each_place, seat, weigh
+from hermetic.audit.checks.probe.vantages import BOTH, POD, Doubt, OpenPath, ProbePlace, each_place, seat, weigh
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.probe.readings import Reading, Reply
 from hermetic.audit.estate.probe.runs import ProbeRun
@@ -105,7 +105,7 @@ def _judged(
     policy: Policy,
     what: str,
     doubts: Callable[[ProbeRun], Iterable[Doubt]],
-    place: Place,
+    place: ProbePlace,
     vantages: tuple[bool, ...] = BOTH,
 ) -> Iterator[Judgement]:
     yield weigh(
@@ -118,11 +118,11 @@ def _judged(
     )
 
 
-def _ways(run: ProbeRun, what: str, policy: Policy) -> Iterator[Way]:
+def _ways(run: ProbeRun, what: str, policy: Policy) -> Iterator[OpenPath]:
     called = run.said.called(what)
     for one in called:
         if why := _open(one, called, policy):
-            yield Way(f"{one.target} {why}", path_of(*seat(run), str(one.target)))
+            yield OpenPath(f"{one.target} {why}", path_of(*seat(run), str(one.target)))
 
 
 def _open(one: Reply, called: tuple[Reply, ...], policy: Policy) -> str:
@@ -171,7 +171,7 @@ def _unclear(run: ProbeRun, what: str, policy: Policy) -> Iterator[Doubt]:
             yield Doubt("TakenBySomebody", message, "Call ports on which TLS is spoken: the far end must speak itself.")
 
 
-def _silence(place: Place, vantages: tuple[bool, ...], what: str) -> str:
+def _silence(place: ProbePlace, vantages: tuple[bool, ...], what: str) -> str:
     """How the calls ended: what stands in the way is worth knowing."""
     by_address: dict[tuple[str, str], list[Reply]] = {}
     for run in place.seen_from(vantages):

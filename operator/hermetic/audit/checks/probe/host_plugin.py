@@ -13,7 +13,7 @@ from dataclasses import replace
 from hermetic.audit.checks.family import check
 from hermetic.audit.checks.kube_workloads import rights
 from hermetic.audit.checks.probe.calls import on_the_hosts_channel, unclear_on_the_hosts_channel
-from hermetic.audit.checks.probe.vantages import HOST, Doubt, Place, Way, each_place, seat, weigh
+from hermetic.audit.checks.probe.vantages import HOST, Doubt, OpenPath, ProbePlace, each_place, seat, weigh
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.probe.runs import ProbeRun
 from hermetic.audit.evaluation import Judgement
@@ -29,9 +29,11 @@ def host_plugin(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     """What answers at 168.63.129.16 on ports 80 and 32526 to a pod in the machine's own network."""
     others = _others_on_the_host(estate, policy)
 
-    def ways(run: ProbeRun) -> Iterator[Way]:
+    def ways(run: ProbeRun) -> Iterator[OpenPath]:
         for what, words in on_the_hosts_channel(run, policy):
-            yield Way(f"{what} {words} in the network of {run.node}", path_of(*seat(run), "host plug-in", INTERNET))
+            yield OpenPath(
+                f"{what} {words} in the network of {run.node}", path_of(*seat(run), "host plug-in", INTERNET)
+            )
 
     def doubts(run: ProbeRun) -> Iterator[Doubt]:
         yield from unclear_on_the_hosts_channel(run, policy)
@@ -40,7 +42,7 @@ def host_plugin(estate: Estate, policy: Policy) -> Iterator[Judgement]:
             message = "168.63.129.16 was not asked over HTTP: this is the answer of an older release of the probe"
             yield Doubt("NotAsked", message, "Let the probe of this release run.")
 
-    def judge(place: Place) -> Iterator[Judgement]:
+    def judge(place: ProbePlace) -> Iterator[Judgement]:
         silence = "the host's channel answered nothing"
         found = weigh(place, (HOST,), reason="HostPluginReachable", ways=ways, doubts=doubts, silence=silence)
         if found.verdict is not Verdict.FAIL:

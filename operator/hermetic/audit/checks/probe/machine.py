@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from hermetic.audit.checks.family import check
-from hermetic.audit.checks.probe.vantages import Doubt, Way, on_each_machine, seat
+from hermetic.audit.checks.probe.vantages import Doubt, OpenPath, on_each_machine, seat
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.probe.runs import ProbeRun
 from hermetic.audit.evaluation import Judgement
@@ -18,9 +18,9 @@ from hermetic.audit.topology import PlaceKind
 def node_routes(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
     """Azure gives every machine an IPv4 default route, sealed or not; an IPv6 one is somebody's doing."""
 
-    def ways(run: ProbeRun) -> Iterator[Way]:
+    def ways(run: ProbeRun) -> Iterator[OpenPath]:
         for route in run.said.v6_defaults or ():
-            yield Way(
+            yield OpenPath(
                 f"{run.node} has an IPv6 default route by {route}",
                 path_of(*seat(run), route, Hop(PlaceKind.INTERNET, "::/0")),
             )
@@ -32,12 +32,12 @@ def node_routes(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
 def node_v6_default_route(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
     """A default route leads out once the machine has an address to send from."""
 
-    def ways(run: ProbeRun) -> Iterator[Way]:
+    def ways(run: ProbeRun) -> Iterator[OpenPath]:
         addresses = run.said.v6_addresses
         for route in run.said.v6_defaults or ():
             if addresses:
                 message = f"{run.node} has the address {addresses[0]} and an IPv6 default route by {route}"
-                yield Way(message, path_of(*seat(run), route, Hop(PlaceKind.INTERNET, "::/0")))
+                yield OpenPath(message, path_of(*seat(run), route, Hop(PlaceKind.INTERNET, "::/0")))
 
     def doubts(run: ProbeRun) -> Iterator[Doubt]:
         yield from _routes_unknown(run)

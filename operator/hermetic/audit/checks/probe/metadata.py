@@ -9,12 +9,12 @@ from typing import Any
 from hermetic.api.ip_ranges import is_address, is_public
 from hermetic.audit import hops
 from hermetic.audit.checks.family import check
-from hermetic.audit.checks.probe.vantages import Doubt, Way, on_each_machine, seat
+from hermetic.audit.checks.probe.vantages import Doubt, OpenPath, on_each_machine, seat
 from hermetic.audit.cluster_scope import node_group_of, scale_sets_of
 from hermetic.audit.estate.arm_ids import name_of, subscription_of
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.observation import Listing
-from hermetic.audit.estate.probe.runs import Metadata, ProbeRun
+from hermetic.audit.estate.probe.runs import ProbeRun, RunMetadata
 from hermetic.audit.evaluation import Judgement
 from hermetic.audit.findings import Severity
 from hermetic.audit.hops import INTERNET, Hop, path_of
@@ -34,17 +34,19 @@ def imds_lb(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
     Its `publicIpAddresses` holds public and private addresses of the instance, and a frontend may be empty.
     """
 
-    def ways(run: ProbeRun) -> Iterator[Way]:
+    def ways(run: ProbeRun) -> Iterator[OpenPath]:
         found = _document(run, "loadbalancer").found
         if isinstance(found, Mapping):
             for address in filter(is_public, _addresses(found)):
-                yield Way(
+                yield OpenPath(
                     f"{run.node} has the public address {address}",
                     path_of(*seat(run), hops.load_balancer(f"load balancer {address}")),
                 )
             if found.get("outboundRules"):
                 message = f"{run.node} is behind {found['outboundRules']} outbound rules"
-                yield Way(message, path_of(*seat(run), hops.load_balancer("load balancer outbound rule"), INTERNET))
+                yield OpenPath(
+                    message, path_of(*seat(run), hops.load_balancer("load balancer outbound rule"), INTERNET)
+                )
 
     def doubts(run: ProbeRun) -> Iterator[Doubt]:
         document = _document(run, "loadbalancer")
@@ -59,7 +61,7 @@ def imds_lb(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
         yield replace(found, severity=Severity.MEDIUM) if found.reason == NO_BALANCER else found
 
 
-def _doubts_of_addresses(run: ProbeRun, document: Metadata) -> Iterator[Doubt]:
+def _doubts_of_addresses(run: ProbeRun, document: RunMetadata) -> Iterator[Doubt]:
     if not (isinstance(document.found, Mapping) and document.found.keys() >= {"public", "outboundRules"}):
         yield _unread(run, document)
     elif unclear := [one for one in _addresses(document.found) if one and not is_address(one)]:
@@ -80,10 +82,10 @@ def _addresses(found: Mapping[str, Any]) -> list[str]:
 def imds_nic_pip(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
     """Public addresses on the interfaces themselves; those of a Standard SKU show with the load balancer only."""
 
-    def ways(run: ProbeRun) -> Iterator[Way]:
+    def ways(run: ProbeRun) -> Iterator[OpenPath]:
         found = _document(run, "network").found
         for address in found if isinstance(found, list) else ():
-            yield Way(
+            yield OpenPath(
                 f"{run.node} has the public address {address}",
                 path_of(*seat(run), Hop(PlaceKind.PUBLIC_IP, f"public ip {address}"), INTERNET),
             )
@@ -101,12 +103,12 @@ def imds_identity(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
     """The machines are those that the evidence from outside is about."""
     expected = _expected(estate)
 
-    def ways(run: ProbeRun) -> Iterator[Way]:
+    def ways(run: ProbeRun) -> Iterator[OpenPath]:
         found = _document(run, "compute").found
         for key, allowed in expected.items():
             said = str(found.get(key) or "") if isinstance(found, Mapping) else ""
             if said and said.lower() not in {one.lower() for one in allowed}:
-                yield Way(f"{run.node} says {key} {said}, the cluster has {', '.join(sorted(allowed))}")
+                yield OpenPath(f"{run.node} says {key} {said}, the cluster has {', '.join(sorted(allowed))}")
 
     def doubts(run: ProbeRun) -> Iterator[Doubt]:
         document = _document(run, "compute")
@@ -128,10 +130,10 @@ def _expected(estate: Estate) -> dict[str, frozenset[str]]:
     return {key: allowed for key, allowed in expected.items() if allowed}
 
 
-def _document(run: ProbeRun, what: str) -> Metadata:
-    return run.said.metadata.get(what, Metadata())
+def _document(run: ProbeRun, what: str) -> RunMetadata:
+    return run.said.metadata.get(what, RunMetadata())
 
 
-def _unread(run: ProbeRun, document: Metadata) -> Doubt:
+def _unread(run: ProbeRun, document: RunMetadata) -> Doubt:
     said = f"HTTP {document.status}" if document.status else "no answer"
     return Doubt("MetadataUnread", f"the metadata service told {run.node} nothing that can be read ({said})")

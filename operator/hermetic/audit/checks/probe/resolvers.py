@@ -8,7 +8,16 @@ from dataclasses import replace
 from hermetic.api.ip_ranges import is_public
 from hermetic.audit import hops
 from hermetic.audit.checks.family import check
-from hermetic.audit.checks.probe.vantages import BOTH, Doubt, Place, Way, each_place, on_each_machine, seat, weigh
+from hermetic.audit.checks.probe.vantages import (
+    BOTH,
+    Doubt,
+    OpenPath,
+    ProbePlace,
+    each_place,
+    on_each_machine,
+    seat,
+    weigh,
+)
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.probe.dns import DnsReading, DnsReply
 from hermetic.audit.estate.probe.runs import ProbeRun, resolved_within_the_cluster
@@ -27,7 +36,7 @@ LOCAL_DNS = frozenset({"169.254.10.10", "169.254.10.11"})
 def dns_recursion(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
     """No resolver may carry a question to public name servers: names hold data."""
 
-    def judge(place: Place) -> Iterator[Judgement]:
+    def judge(place: ProbePlace) -> Iterator[Judgement]:
         yield weigh(
             place,
             BOTH,
@@ -40,15 +49,17 @@ def dns_recursion(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
     return each_place(estate, judge)
 
 
-def _recursions(run: ProbeRun) -> Iterator[Way]:
+def _recursions(run: ProbeRun) -> Iterator[OpenPath]:
     for one in run.said.dns:
         if one.reading.went_out:
             message = f"{one.server} {one.reading} when asked for a public name"
-            yield Way(message, path_of(*seat(run), hops.dns(f"resolver {one.server}"), hops.dns("public name servers")))
+            yield OpenPath(
+                message, path_of(*seat(run), hops.dns(f"resolver {one.server}"), hops.dns("public name servers"))
+            )
     for name in run.said.names:
         if name.resolved.reading is DnsReading.PUBLIC_ADDRESS:
             message = f"{name.target.address} resolves to {_shown(name.resolved)}"
-            yield Way(message, path_of(*seat(run), hops.dns("resolver"), hops.dns("public name servers")))
+            yield OpenPath(message, path_of(*seat(run), hops.dns("resolver"), hops.dns("public name servers")))
 
 
 def _shown(resolved: DnsReply) -> str:
@@ -78,9 +89,9 @@ def node_resolv(estate: Estate, policy: Policy) -> Iterator[Judgement]:
         local = LOCAL_DNS if local_dns(estate, run) is not None else frozenset()
         yield from (server for server in run.said.nameservers or () if server not in allowed | local)
 
-    def ways(run: ProbeRun) -> Iterator[Way]:
+    def ways(run: ProbeRun) -> Iterator[OpenPath]:
         for server in not_allowed(run):
-            yield Way(
+            yield OpenPath(
                 f"{run.node} asks {server}, which is not allowed", path_of(*seat(run), hops.dns(f"resolver {server}"))
             )
 

@@ -21,7 +21,7 @@ BOTH = (POD, HOST)
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class ProbePlace:
     """The machines of one pool in one subnet, and the runs that stand for them."""
 
     pool: str
@@ -40,7 +40,7 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
+class OpenPath:
     """Something that is open: in words, and drawn hop by hop."""
 
     message: str
@@ -56,14 +56,14 @@ class Doubt:
     remedy: str = ""
 
 
-def each_place(estate: Estate, judge: Callable[[Place], Iterable[Judgement]]) -> Iterator[Judgement]:
+def each_place(estate: Estate, judge: Callable[[ProbePlace], Iterable[Judgement]]) -> Iterator[Judgement]:
     """Judges every place that a run stands for; a place that none stands for is Unknown."""
     runs: Listing[ProbeRun] = estate.every(ProbeRun, estate.cluster)
     found: dict[tuple[str, str], list[ProbeRun]] = {}
     for run in runs:
         found.setdefault((run.pool, run.subnet), []).append(run)
     for (pool, subnet), of_place in sorted(found.items(), key=_key):
-        yield from judge(Place(pool, subnet, tuple(of_place)))
+        yield from judge(ProbePlace(pool, subnet, tuple(of_place)))
     yield from whole_or_unknown(estate.cluster, "the runs of the probe", runs)
     if not found:
         yield cannot_say(estate.cluster, "NoProbeRun", "no pod of the probe has answered", runs)
@@ -74,11 +74,11 @@ def _key(entry: tuple[Any, Any]) -> Any:
 
 
 def weigh(
-    place: Place,
+    place: ProbePlace,
     vantages: tuple[bool, ...],
     *,
     reason: str,
-    ways: Callable[[ProbeRun], Iterable[Way]],
+    ways: Callable[[ProbeRun], Iterable[OpenPath]],
     doubts: Callable[[ProbeRun], Iterable[Doubt]],
     silence: str,
 ) -> Judgement:
@@ -101,13 +101,13 @@ def weigh(
 def on_each_machine(
     estate: Estate,
     reason: str,
-    ways: Callable[[ProbeRun], Iterable[Way]],
+    ways: Callable[[ProbeRun], Iterable[OpenPath]],
     doubts: Callable[[ProbeRun], Iterable[Doubt]],
     silence: str,
 ) -> Iterator[Judgement]:
     """Judges what only a pod in the machine's own network can see."""
 
-    def judge(place: Place) -> Iterator[Judgement]:
+    def judge(place: ProbePlace) -> Iterator[Judgement]:
         yield weigh(place, (HOST,), reason=reason, ways=ways, doubts=doubts, silence=silence)
 
     return each_place(estate, judge)

@@ -8,7 +8,7 @@ from typing import TypeVar
 from hermetic.audit import hops
 from hermetic.audit.checks.family import check
 from hermetic.audit.checks.registries.tiers import lesser_tier
-from hermetic.audit.estate.azure.registries import CacheRule, ConnectedRegistry, Registry, Replication, Webhook
+from hermetic.audit.estate.azure.registries import CacheRule, ConnectedRegistry, Registry, RegistryWebhook, Replication
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.observation import Seen
 from hermetic.audit.estate.resource import Resource
@@ -53,10 +53,10 @@ def acr_connected_registry(estate: Estate, policy: Policy) -> Iterator[Judgement
 def acr_webhooks(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     """A webhook tells somebody outside of each push."""
 
-    def more(_registry: Registry, one: Webhook) -> str:
+    def more(_registry: Registry, one: RegistryWebhook) -> str:
         return f"{one.name} calls out on events"
 
-    yield from _each(estate, policy, Webhook, more, "Webhook", path_of(REGISTRY, "webhook", INTERNET))
+    yield from _each(estate, policy, RegistryWebhook, more, "Webhook", path_of(REGISTRY, "webhook", INTERNET))
 
 
 @check("acr-replications")

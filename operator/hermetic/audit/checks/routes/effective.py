@@ -16,12 +16,12 @@ from hermetic.audit.egress.prefixes import is_default, network
 from hermetic.audit.egress.routes import NextHopKind, hop_of, next_hop
 from hermetic.audit.egress.sentinels import each_sentinel, unless_locked
 from hermetic.audit.egress.service_endpoints import storage_reach
-from hermetic.audit.egress.subnet_context import Surroundings
+from hermetic.audit.egress.subnet_context import SubnetContext
 from hermetic.audit.estate.arm_ids import name_of
 from hermetic.audit.estate.azure.effective import EffectiveRoute, EffectiveRoutes
 from hermetic.audit.estate.azure.vnet import NetworkInterface
 from hermetic.audit.estate.estate import Estate
-from hermetic.audit.estate.observation import Look, Seen
+from hermetic.audit.estate.observation import Observation, Seen
 from hermetic.audit.evaluation import Judgement, cannot_say, fails, passes
 from hermetic.audit.findings import Severity
 from hermetic.audit.hops import INTERNET, SERVICE_ENDPOINT, Path, path_of, written
@@ -34,10 +34,10 @@ SHOWN = 3
 class Asked:
     """Where a route was seen, and what decides how bad it is."""
 
-    around: Surroundings
+    around: SubnetContext
     methods: Methods
     firewall: tuple[str, ...]
-    firewall_looks: tuple[Look, ...]
+    firewall_looks: tuple[Observation, ...]
 
     @property
     def carries(self) -> bool:
@@ -50,7 +50,7 @@ class Asked:
         return any(look.problem is not None for look in self.firewall_looks)
 
 
-class Kind:
+class RouteKind:
     """Groups of effective routes that are told together."""
 
     CARRIED = "RouteToInternet"
@@ -69,7 +69,7 @@ def effective_routes(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     """The whole effective route table of each sentinel, for its subnet."""
     methods = methods_of(estate, policy)
 
-    def judge(around: Surroundings, nic: NetworkInterface) -> Iterator[Judgement]:
+    def judge(around: SubnetContext, nic: NetworkInterface) -> Iterator[Judgement]:
         seen = estate.asked(EffectiveRoutes, nic.id)
         asked = Asked(around, methods, *declared_addresses(estate, policy))
         if seen.value is None:
@@ -101,35 +101,35 @@ def _kind(asked: Asked, route: EffectiveRoute, text: str) -> str:
     """The group of one effective route; "" for one that leads nowhere out."""
     hop, prefix = hop_of(route.next_hop_type), network(text)
     if not text:
-        return "" if hop in {NextHopKind.DROPPED, NextHopKind.STAYS} else Kind.UNKNOWN
+        return "" if hop in {NextHopKind.DROPPED, NextHopKind.STAYS} else RouteKind.UNKNOWN
     is_a_default = prefix is not None and is_default(prefix)
     # What is no prefix is a service tag: public addresses that nobody spells out here.
     if prefix is not None and not is_a_default and not is_public(prefix, asked.around.ground.local):
-        return Kind.UNKNOWN if hop is NextHopKind.UNKNOWN else ""
+        return RouteKind.UNKNOWN if hop is NextHopKind.UNKNOWN else ""
     if hop is NextHopKind.INTERNET:
         return _to_internet(asked, route, is_a_default)
     if hop is NextHopKind.FORWARDED:
         return _forwarded(asked, route, is_a_default)
-    return {NextHopKind.SERVICE: Kind.SERVICE, NextHopKind.UNKNOWN: Kind.UNKNOWN}.get(hop, "")
+    return {NextHopKind.SERVICE: RouteKind.SERVICE, NextHopKind.UNKNOWN: RouteKind.UNKNOWN}.get(hop, "")
 
 
 def _to_internet(asked: Asked, route: EffectiveRoute, is_a_default: bool) -> str:
     """Microsoft's edge is not the internet, and needs no method that we know of."""
     if (route.next_hop_type or "").lower() != "internet":
-        return Kind.FORWARDED
+        return RouteKind.FORWARDED
     if asked.carries:
-        return Kind.CARRIED
-    return Kind.SYSTEM if (route.source or "").lower() == "default" and is_a_default else Kind.IDLE
+        return RouteKind.CARRIED
+    return RouteKind.SYSTEM if (route.source or "").lower() == "default" and is_a_default else RouteKind.IDLE
 
 
 def _forwarded(asked: Asked, route: EffectiveRoute, is_a_default: bool) -> str:
     if (route.next_hop_type or "").lower() != "virtualappliance":
-        return Kind.FORWARDED
+        return RouteKind.FORWARDED
     if is_a_default and asked.firewall and set(route.next_hop_ip_address or [""]) <= set(asked.firewall):
-        return Kind.FIREWALL
+        return RouteKind.FIREWALL
     if asked.firewall_is_unseen:
-        return Kind.UNSEEN_FIREWALL
-    return Kind.APPLIANCE if is_a_default else Kind.FORWARDED
+        return RouteKind.UNSEEN_FIREWALL
+    return RouteKind.APPLIANCE if is_a_default else RouteKind.FORWARDED
 
 
 def _judged(
@@ -137,31 +137,31 @@ def _judged(
 ) -> Iterator[Judgement]:
     subnet, subnet_id = hops.subnet(name_of(asked.around.id)), asked.around.id
     severities = {
-        Kind.CARRIED: Severity.CRITICAL,
-        Kind.IDLE: Severity.MEDIUM if asked.methods.are_all_seen else Severity.CRITICAL,
-        Kind.APPLIANCE: Severity.CRITICAL,
-        Kind.FORWARDED: Severity.HIGH,
+        RouteKind.CARRIED: Severity.CRITICAL,
+        RouteKind.IDLE: Severity.MEDIUM if asked.methods.are_all_seen else Severity.CRITICAL,
+        RouteKind.APPLIANCE: Severity.CRITICAL,
+        RouteKind.FORWARDED: Severity.HIGH,
     }
     for kind, routes in found.items():
         if kind in severities:
             paths = tuple((subnet, one[-1], INTERNET) for one in routes[:SHOWN])
             fill = {"SENTINEL_NIC_ID": seen.target}
             yield fails(subnet_id, kind, _words(routes), seen, paths=paths, severity=severities[kind], fill=fill)
-        elif kind == Kind.SERVICE:
+        elif kind == RouteKind.SERVICE:
             yield _service(estate, policy, asked, routes, seen)
-        elif kind == Kind.UNSEEN_FIREWALL:
+        elif kind == RouteKind.UNSEEN_FIREWALL:
             words = "whether the appliance is the declared firewall could not be seen"
             yield cannot_say(subnet_id, kind, words, seen, *asked.firewall_looks)
-        elif kind == Kind.UNKNOWN:
+        elif kind == RouteKind.UNKNOWN:
             yield cannot_say(subnet_id, kind, f"where it leads is not known: {_words(routes)}", seen)
     note = ""
-    looks: tuple[Look, ...] = (seen,)
-    if Kind.SYSTEM in found:
+    looks: tuple[Observation, ...] = (seen,)
+    if RouteKind.SYSTEM in found:
         note = (
             "; Azure's own 0.0.0.0/0 -> Internet is there, and nothing carries it: private subnet, no outbound method"
         )
         looks = (*looks, *asked.methods.looks)
-    if Kind.FIREWALL in found:
+    if RouteKind.FIREWALL in found:
         note += "; the default route leads to the declared firewall"
         looks = (*looks, *asked.firewall_looks)
     yield passes(subnet_id, "NoEffectiveWayOut", f"no other effective route leads out{note}", *looks)
@@ -181,12 +181,12 @@ def _service(
         words = f"service endpoint route, past every route of ours: {_words(routes)}; {told}"
         severity = Severity.HIGH if others else Severity.CRITICAL
         looks, fill = (seen, asked.around.subnet), {"SENTINEL_NIC_ID": seen.target}
-        return fails(asked.around.id, Kind.SERVICE, words, *looks, paths=(path,), severity=severity, fill=fill)
+        return fails(asked.around.id, RouteKind.SERVICE, words, *looks, paths=(path,), severity=severity, fill=fill)
     words = f"service endpoint route, past every route of ours: {_words(routes)}; {reach.words}"
     if reach.severity is None:
-        return cannot_say(asked.around.id, Kind.SERVICE, words, seen, *reach.looks)
+        return cannot_say(asked.around.id, RouteKind.SERVICE, words, seen, *reach.looks)
     fill = {"SENTINEL_NIC_ID": seen.target}
-    return fails(asked.around.id, Kind.SERVICE, words, seen, paths=(path,), severity=reach.severity, fill=fill)
+    return fails(asked.around.id, RouteKind.SERVICE, words, seen, paths=(path,), severity=reach.severity, fill=fill)
 
 
 def _words(routes: list[Path]) -> str:

@@ -11,12 +11,12 @@ from hermetic.audit.egress.firewall import declared_addresses
 from hermetic.audit.egress.methods import Methods, methods_of
 from hermetic.audit.egress.routes import NextHopKind, hop_of, next_hop
 from hermetic.audit.egress.sentinels import each_sentinel
-from hermetic.audit.egress.subnet_context import Surroundings
+from hermetic.audit.egress.subnet_context import SubnetContext
 from hermetic.audit.estate.arm_ids import group_of, name_of, subscription_of
 from hermetic.audit.estate.azure.effective import NetworkWatcher, NextHop
 from hermetic.audit.estate.azure.vnet import NetworkInterface
 from hermetic.audit.estate.estate import Estate
-from hermetic.audit.estate.observation import Look, Seen
+from hermetic.audit.estate.observation import Observation, Seen
 from hermetic.audit.evaluation import Judgement, cannot_say, does_not_apply, fails, passes
 from hermetic.audit.findings import Severity
 from hermetic.audit.hops import INTERNET, Path, path_of
@@ -33,7 +33,7 @@ def nexthop_spotcheck(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     """Ask the watcher of the sentinel's region which way a packet to the internet would take."""
     methods = methods_of(estate, policy)
 
-    def judge(around: Surroundings, nic: NetworkInterface) -> Iterator[Judgement]:
+    def judge(around: SubnetContext, nic: NetworkInterface) -> Iterator[Judgement]:
         watchers = estate.every(NetworkWatcher, f"/subscriptions/{subscription_of(nic.id)}")
         here = [one for one in watchers if _region(one.location) == _region(nic.location)]
         if not here:
@@ -77,7 +77,7 @@ def _packet(nic: NetworkInterface, destination: str) -> dict[str, str]:
 
 
 def _judged(
-    estate: Estate, policy: Policy, around: Surroundings, methods: Methods, destination: str, seen: Seen[NextHop]
+    estate: Estate, policy: Policy, around: SubnetContext, methods: Methods, destination: str, seen: Seen[NextHop]
 ) -> Judgement:
     if seen.value is None:
         return cannot_say(around.id, "NextHopNotSeen", f"the next hop to {destination} was not answered", seen)
@@ -94,7 +94,7 @@ def _judged(
     return fails(around.id, "LeadsOut", words, seen, paths=(_path(around, answer),))
 
 
-def _to_appliance(estate: Estate, policy: Policy, around: Surroundings, words: str, seen: Seen[NextHop]) -> Judgement:
+def _to_appliance(estate: Estate, policy: Policy, around: SubnetContext, words: str, seen: Seen[NextHop]) -> Judgement:
     """The declared firewall is allowed; one that nobody saw may be it."""
     addresses, looks = declared_addresses(estate, policy)
     answer = seen.value
@@ -105,7 +105,7 @@ def _to_appliance(estate: Estate, policy: Policy, around: Surroundings, words: s
     return fails(around.id, "LeadsOut", words, seen, paths=(_path(around, answer),))
 
 
-def _to_internet(around: Surroundings, methods: Methods, answer: NextHop, words: str, seen: Look) -> Judgement:
+def _to_internet(around: SubnetContext, methods: Methods, answer: NextHop, words: str, seen: Observation) -> Judgement:
     """Azure's own route is harmless where nothing carries it; one of ours waits for a method."""
     paths = (_path(around, answer),)
     if not around.is_private or methods.of(around.id):
@@ -117,7 +117,7 @@ def _to_internet(around: Surroundings, methods: Methods, answer: NextHop, words:
     return fails(around.id, "IdleRoute", f"{words}, by a route of ours", seen, paths=paths, severity=severity)
 
 
-def _path(around: Surroundings, answer: NextHop) -> Path:
+def _path(around: SubnetContext, answer: NextHop) -> Path:
     hop = next_hop(answer.next_hop_type, f"{answer.next_hop_type} {answer.next_hop_ip_address or ''}".strip())
     beyond = () if hop.label.lower() == "internet" else (INTERNET,)
     return path_of(hops.subnet(name_of(around.id)), hop, *beyond)

@@ -6,15 +6,15 @@ from collections.abc import Iterator
 
 from hermetic.audit import hops
 from hermetic.audit.checks.family import check
-from hermetic.audit.checks.routes.subnet_tables import Served, each_table
+from hermetic.audit.checks.routes.subnet_tables import ServedTable, each_table
 from hermetic.audit.cluster_scope import ScopedSubnet, each_subnet
 from hermetic.audit.egress.firewall import declared_addresses, leads_to_the_firewall
 from hermetic.audit.egress.routes import NextHopKind
-from hermetic.audit.egress.subnet_context import Surroundings
+from hermetic.audit.egress.subnet_context import SubnetContext
 from hermetic.audit.estate.arm_ids import name_of, parent_of
 from hermetic.audit.estate.azure.vnet import Peering, Subnet, VirtualNetwork
 from hermetic.audit.estate.estate import Estate
-from hermetic.audit.estate.observation import Look, Seen
+from hermetic.audit.estate.observation import Observation, Seen
 from hermetic.audit.evaluation import Judgement, fails, passes
 from hermetic.audit.gateway_finding import gateways_in
 from hermetic.audit.hops import INTERNET, path_of
@@ -39,7 +39,7 @@ def route_bgp_propagation(estate: Estate, policy: Policy) -> Iterator[Judgement]
         if subnet.route_table is None:
             yield from _in_reach(estate, policy, scoped.id, (scoped.id,), scoped.seen)
 
-    def judge(served: Served) -> Iterator[Judgement]:
+    def judge(served: ServedTable) -> Iterator[Judgement]:
         subnets = tuple(one.id for one in served.subnets)
         if served.table.disable_bgp_route_propagation is True:
             yield passes(served.table.id, "PropagationOff", "disableBgpRoutePropagation is true", served.seen)
@@ -51,11 +51,11 @@ def route_bgp_propagation(estate: Estate, policy: Policy) -> Iterator[Judgement]
 
 
 def _in_reach(
-    estate: Estate, policy: Policy, resource: str, subnets: tuple[str, ...], look: Look
+    estate: Estate, policy: Policy, resource: str, subnets: tuple[str, ...], look: Observation
 ) -> Iterator[Judgement]:
     """Fail when a gateway, a route server or a virtual hub can hand routes to one of these subnets."""
     gateways: list[str] = []
-    looks: list[Look] = [look]
+    looks: list[Observation] = [look]
     for network_id in sorted({parent_of(one).lower(): parent_of(one) for one in subnets}.values()):
         found, rests_on = _gateways(estate, policy, network_id)
         gateways += found
@@ -76,7 +76,7 @@ def _in_reach(
         yield passes(resource, "NothingToLearnFrom", "no gateway, route server or virtual hub is in reach", *looks)
 
 
-def _gateways(estate: Estate, policy: Policy, network_id: str) -> tuple[list[str], tuple[Look, ...]]:
+def _gateways(estate: Estate, policy: Policy, network_id: str) -> tuple[list[str], tuple[Observation, ...]]:
     network = estate.one(VirtualNetwork, network_id)
     own = gateways_in(estate, network)
     peerings, hubs = estate.every(Peering, network_id), hub_connections(estate, policy)
@@ -105,7 +105,7 @@ def route_table_missing(estate: Estate, policy: Policy) -> Iterator[Judgement]:
             path = path_of(hops.subnet(subnet.name), "system route 0.0.0.0/0", INTERNET)
             yield fails(scoped.id, "NoRouteTable", words, scoped.seen, paths=(path,))
 
-    def judge(served: Served) -> Iterator[Judgement]:
+    def judge(served: ServedTable) -> Iterator[Judgement]:
         addresses, looks = declared_addresses(estate, policy)
         missing = sorted({prefix for one in served.subnets for prefix in _unrouted(one, addresses)})
         if missing:
@@ -119,7 +119,7 @@ def route_table_missing(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     yield from (one for one in each_table(estate, judge) if one.reason != "NoRouteTable")
 
 
-def _unrouted(around: Surroundings, firewall: tuple[str, ...]) -> Iterator[str]:
+def _unrouted(around: SubnetContext, firewall: tuple[str, ...]) -> Iterator[str]:
     """Default prefixes of the IP versions in use that neither go to nowhere nor to the declared firewall."""
     for version, prefix in ((4, "0.0.0.0/0"), (6, "::/0")):
         ways = [way for way in around.ways if way.is_default and way.prefix and way.prefix.version == version]

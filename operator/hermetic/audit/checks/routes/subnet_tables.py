@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from hermetic.audit.cluster_scope import ScopedSubnet, each_subnet, missing
 from hermetic.audit.egress.methods import Methods
-from hermetic.audit.egress.subnet_context import Surroundings, surroundings
+from hermetic.audit.egress.subnet_context import SubnetContext, surroundings
 from hermetic.audit.estate.azure.routing import RouteTable
 from hermetic.audit.estate.azure.vnet import Subnet
 from hermetic.audit.estate.estate import Estate
@@ -17,12 +17,12 @@ from hermetic.audit.evaluation import Judgement, cannot_say, does_not_apply, wha
 
 
 @dataclass(frozen=True, slots=True)
-class Served:
+class ServedTable:
     """A route table that was seen, and what stands around each subnet that goes by it."""
 
     seen: Seen[RouteTable]
     table: RouteTable
-    subnets: tuple[Surroundings, ...]
+    subnets: tuple[SubnetContext, ...]
 
     def lets_out(self, methods: Methods) -> bool:
         """Whether a route to the internet works in one of its subnets: default outbound access, or a method.
@@ -32,9 +32,9 @@ class Served:
         return any(not one.is_private or methods.may_serve(one.id) for one in self.subnets)
 
 
-def each_table(estate: Estate, judge: Callable[[Served], Iterable[Judgement]]) -> Iterator[Judgement]:
+def each_table(estate: Estate, judge: Callable[[ServedTable], Iterable[Judgement]]) -> Iterator[Judgement]:
     """Judge every route table of the cluster's subnets once; a subnet without one has no route to judge."""
-    by_table: defaultdict[str, list[Surroundings]] = defaultdict(list)
+    by_table: defaultdict[str, list[SubnetContext]] = defaultdict(list)
 
     def gathered(scoped: ScopedSubnet, subnet: Subnet) -> Iterator[Judgement]:
         around = surroundings(estate, scoped, subnet)
@@ -50,6 +50,6 @@ def each_table(estate: Estate, judge: Callable[[Served], Iterable[Judgement]]) -
             cut = missing(f"{seen.target}: the answer has no list of routes")
             yield cannot_say(seen.target, "RoutesNotSeen", "the routes of the table were not seen", cut, seen)
         elif seen is not None and seen.value is not None:
-            yield from whatever_is_damaged(seen.target, judge(Served(seen, seen.value, tuple(subnets))))
+            yield from whatever_is_damaged(seen.target, judge(ServedTable(seen, seen.value, tuple(subnets))))
         elif seen is not None:
             yield cannot_say(seen.target, "RouteTableNotSeen", "the route table could not be read", seen)

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 from hermetic.audit import hops
 from hermetic.audit.checks.family import check
-from hermetic.audit.checks.routes.subnet_tables import Served, each_table
+from hermetic.audit.checks.routes.subnet_tables import ServedTable, each_table
 from hermetic.audit.egress.firewall import declared_addresses, leads_to_the_firewall
 from hermetic.audit.egress.methods import Methods, methods_of
-from hermetic.audit.egress.routes import NextHopKind, Way
+from hermetic.audit.egress.routes import NextHopKind, OutboundRoute
 from hermetic.audit.estate.arm_ids import name_of
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.evaluation import Judgement, cannot_say, fails, passes
@@ -23,7 +23,7 @@ def route_default_internet(estate: Estate, policy: Policy) -> Iterator[Judgement
     """It works where a method or default outbound access carries it, and waits for one elsewhere."""
     methods = methods_of(estate, policy)
 
-    def judge(served: Served) -> Iterator[Judgement]:
+    def judge(served: ServedTable) -> Iterator[Judgement]:
         found = [way for way in _ways(served) if way.is_default and way.hop is NextHopKind.INTERNET]
         carried = served.lets_out(methods)
         for way in found:
@@ -47,7 +47,7 @@ def route_default_internet(estate: Estate, policy: Policy) -> Iterator[Judgement
 def route_default_appliance(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     """A default route to anything but nowhere; in the profile `filtered`, the declared firewall is allowed."""
 
-    def judge(served: Served) -> Iterator[Judgement]:
+    def judge(served: ServedTable) -> Iterator[Judgement]:
         defaults = [way for way in _ways(served) if way.is_default and way.hop is not NextHopKind.INTERNET]
         addresses, looks = declared_addresses(estate, policy)
         unseen = [look for look in looks if look.problem is not None]
@@ -67,7 +67,7 @@ def route_default_appliance(estate: Estate, policy: Policy) -> Iterator[Judgemen
     yield from each_table(estate, judge)
 
 
-def _default(served: Served, way: Way) -> Judgement:
+def _default(served: ServedTable, way: OutboundRoute) -> Judgement:
     if way.hop is NextHopKind.DROPPED:
         return passes(served.table.id, "DefaultToNowhere", f"{way.words}", served.seen)
     if way.hop is NextHopKind.STAYS:
@@ -84,7 +84,7 @@ def route_split_default(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     """Longer prefixes beat the default route: two halves of it, a public prefix, or a service tag."""
     methods = methods_of(estate, policy)
 
-    def judge(served: Served) -> Iterator[Judgement]:
+    def judge(served: ServedTable) -> Iterator[Judgement]:
         found = [way for way in _ways(served) if not way.is_default]
         for way in found:
             yield _split(served, way, methods)
@@ -95,7 +95,7 @@ def route_split_default(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     yield from each_table(estate, judge)
 
 
-def _split(served: Served, way: Way, methods: Methods) -> Judgement:
+def _split(served: ServedTable, way: OutboundRoute, methods: Methods) -> Judgement:
     if way.hop is NextHopKind.DROPPED:
         return passes(served.table.id, "PublicPrefixToNowhere", f"{way.words}", served.seen)
     if not way.route.address_prefix:
@@ -117,11 +117,11 @@ def _split(served: Served, way: Way, methods: Methods) -> Judgement:
     )
 
 
-def _ways(served: Served) -> tuple[Way, ...]:
+def _ways(served: ServedTable) -> tuple[OutboundRoute, ...]:
     """What is local differs between networks; a table that serves two is judged by what is local in all of them."""
     per_subnet = [one.ways for one in served.subnets]
     return tuple(dict.fromkeys(way for ways in per_subnet for way in ways))
 
 
-def _paths(served: Served, *places: Hop) -> tuple[Path, ...]:
+def _paths(served: ServedTable, *places: Hop) -> tuple[Path, ...]:
     return tuple(path_of(hops.subnet(name_of(one.id)), *places) for one in served.subnets)

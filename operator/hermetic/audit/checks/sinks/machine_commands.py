@@ -23,7 +23,7 @@ from hermetic.audit.estate.azure.machines import (
     VirtualMachineRunCommand,
 )
 from hermetic.audit.estate.azure.vnet import ExtensionSettings, MachineExtension, ScaleSet
-from hermetic.audit.estate.observation import Listing, Look
+from hermetic.audit.estate.observation import Listing, Observation
 from hermetic.audit.evaluation import Judgement, cannot_say, fails, unreadable
 from hermetic.audit.findings import Severity
 from hermetic.audit.hops import NODE, path_of
@@ -67,7 +67,7 @@ def beyond_the_model(
 ) -> Iterator[Judgement]:
     """What its instances run beside the model; the model itself is judged elsewhere."""
     silent: list[str] = []
-    damaged: list[Look] = []
+    damaged: list[Observation] = []
     for one in instances:
         try:
             yield from _findings(one, model)

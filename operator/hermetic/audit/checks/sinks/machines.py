@@ -15,7 +15,7 @@ from hermetic.audit.estate.azure.machines import VirtualMachine, VirtualMachineE
 from hermetic.audit.estate.azure.storage import StorageAccount
 from hermetic.audit.estate.azure.vnet import BootDiagnostics, MachineExtension, MachineProfile, NicFields, ScaleSet
 from hermetic.audit.estate.estate import Estate
-from hermetic.audit.estate.observation import Listing, Look
+from hermetic.audit.estate.observation import Listing, Observation
 from hermetic.audit.evaluation import Judgement, cannot_say, fails, passes, whatever_is_damaged
 from hermetic.audit.findings import Severity
 from hermetic.audit.held_identities import standing_machines
@@ -50,7 +50,7 @@ def _of_machines(estate: Estate) -> Iterator[Judgement]:
 
     Azure runs one custom script on a machine, and AKS needs it to make a node: under any name, it is that of AKS.
     """
-    looks: list[Look] = []
+    looks: list[Observation] = []
     for machine in standing_machines(estate, looks):
         listed = estate.every(VirtualMachineExtension, machine.id)
         commands = estate.every(VirtualMachineRunCommand, machine.id)
@@ -65,14 +65,14 @@ def _of_machine(
     scripts = {one.name.lower() for one in found if _kind_of(one) in STARTS_NODES}
     known = scripts if len(scripts) == 1 else set[str]()
     at = hops.machine(f"machine {name_of(machine.id)}")
-    looks: tuple[Look, ...] = (listed, commands, machine, *listed.items)
+    looks: tuple[Observation, ...] = (listed, commands, machine, *listed.items)
     yield from _extensions(machine.id, at, found, looks, known)
     yield from machine_commands.kept_at(machine, commands)
     yield from machine_commands.beyond_the_list(machine, found)
 
 
 def _extensions(
-    holder: str, at: Hop, found: Sequence[MachineExtension], looks: tuple[Look, ...], scripts: set[str]
+    holder: str, at: Hop, found: Sequence[MachineExtension], looks: tuple[Observation, ...], scripts: set[str]
 ) -> Iterator[Judgement]:
     """`scripts`: names, in lower case, of the custom scripts that are taken for the one of AKS."""
     agents = [_words(one) for one in found if _is_agent(one)]
@@ -145,7 +145,7 @@ def _kept(estate: Estate, policy: Policy, scale_set: ScaleSet, uri: str) -> Judg
 def nic_tap(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     """Copies of every packet of an interface, sent on to wherever the tap leads."""
     nics, looks = interfaces_in_the_networks(estate, policy)
-    broken: list[Look] = []
+    broken: list[Observation] = []
     tapped = False
     for nic, found in readable(nics, _tapped, broken):
         if found:

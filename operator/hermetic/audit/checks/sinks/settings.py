@@ -14,7 +14,7 @@ from hermetic.audit.estate.azure.diagnostics import DiagnosticSetting
 from hermetic.audit.estate.azure.flow_logs import FlowLog
 from hermetic.audit.estate.azure.storage import StorageAccount
 from hermetic.audit.estate.estate import Estate
-from hermetic.audit.estate.observation import Look
+from hermetic.audit.estate.observation import Observation
 from hermetic.audit.estate.questions import Trouble
 from hermetic.audit.evaluation import Judgement, cannot_say, fails, passes, whatever_is_damaged
 from hermetic.audit.hops import path_of
@@ -42,11 +42,11 @@ def diag_foreign_sink(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     yield from whole_or_unknown(estate.cluster, "what has diagnostic settings", *looks)
 
 
-def _security_groups(estate: Estate) -> tuple[tuple[str, ...], tuple[Look, ...]]:
+def _security_groups(estate: Estate) -> tuple[tuple[str, ...], tuple[Observation, ...]]:
     """Those of the cluster's subnets and of interfaces in them, and the looks that decide whether there are more."""
     subnets, _ = subnets_of(estate)
     seen = [one.seen.value for one in subnets if one.seen.value is not None]
-    damaged: list[Look] = []
+    damaged: list[Observation] = []
     named = [one for _, one in readable(seen, lambda subnet: subnet.network_security_group, damaged) if one is not None]
     by_subnet, looks = attached(estate)
     on_interfaces = (group for one in by_subnet.values() for group in one.groups.values() if group)
@@ -105,7 +105,7 @@ def _flow_log(estate: Estate, policy: Policy, log: FlowLog) -> Iterator[Judgemen
         yield _sent(estate, policy, log.id, sinks, log)
 
 
-def _sent(estate: Estate, policy: Policy, resource: str, sinks: list[tuple[str, str]], look: Look) -> Judgement:
+def _sent(estate: Estate, policy: Policy, resource: str, sinks: list[tuple[str, str]], look: Observation) -> Judgement:
     ours = (estate.cluster, *network_ids_of(estate))
     others = [(word, one) for word, one in sinks if word == PARTNER or not policy.owns(one, *ours)]
     if not others:

@@ -12,7 +12,7 @@ from hermetic.audit.estate.arm_ids import is_below, name_of, same_id
 from hermetic.audit.estate.azure.firewalls import AzureFirewall
 from hermetic.audit.estate.azure.routing import RouteTable
 from hermetic.audit.estate.estate import Estate
-from hermetic.audit.estate.observation import Look
+from hermetic.audit.estate.observation import Observation
 from hermetic.audit.evaluation import Judgement, cannot_say, fails, passes
 from hermetic.audit.findings import Severity
 from hermetic.audit.hops import INTERNET, NODE_SUBNETS, Hop, Path, path_of
@@ -43,7 +43,7 @@ def _is_declared(firewall: str, policy: Policy) -> bool:
     return policy.profile == "filtered" and same_id(firewall, policy.firewall)
 
 
-def _next_hops(estate: Estate) -> tuple[frozenset[str], tuple[Look, ...]]:
+def _next_hops(estate: Estate) -> tuple[frozenset[str], tuple[Observation, ...]]:
     """Addresses that routes of the cluster's subnets send packets to."""
     subnets = [one.seen for one in subnets_of(estate)[0]]
     ids = {
@@ -57,7 +57,7 @@ def _next_hops(estate: Estate) -> tuple[frozenset[str], tuple[Look, ...]]:
 
 
 def _reached(estate: Estate, policy: Policy, firewall: AzureFirewall, next_hops: frozenset[str]) -> Iterator[Judgement]:
-    looks: tuple[Look, ...] = (firewall,)
+    looks: tuple[Observation, ...] = (firewall,)
     own = frozenset(one.lower() for one in network_ids_of(estate))
     way: Path = ()
     if is_in(firewall.subnet_ids, own):

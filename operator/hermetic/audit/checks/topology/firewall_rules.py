@@ -21,7 +21,7 @@ from hermetic.audit.estate.azure.firewalls import (
     RuleCollectionGroup,
 )
 from hermetic.audit.estate.estate import Estate
-from hermetic.audit.estate.observation import Look
+from hermetic.audit.estate.observation import Observation
 from hermetic.audit.remedies.filling import Fill
 
 WIDEST_V4 = 8
@@ -41,7 +41,7 @@ class Rules:
 
     wide: tuple[str, ...]
     odd: tuple[str, ...]
-    looks: tuple[Look, ...]
+    looks: tuple[Observation, ...]
     first: Fill
 
 
@@ -86,9 +86,11 @@ def _named(group: str, collection: RuleCollection, rule: FirewallRule) -> Fill:
     }
 
 
-def _from_policies(estate: Estate, firewall: AzureFirewall) -> tuple[list[tuple[RuleCollection, str]], list[Look]]:
+def _from_policies(
+    estate: Estate, firewall: AzureFirewall
+) -> tuple[list[tuple[RuleCollection, str]], list[Observation]]:
     """Each collection with the id of its group."""
-    looks: list[Look] = []
+    looks: list[Observation] = []
     collections: list[tuple[RuleCollection, str]] = []
     reference, known = firewall.firewall_policy, set[str]()
     while reference is not None and reference.id.lower() not in known:
@@ -108,7 +110,7 @@ def _is_translation(collection: RuleCollection) -> bool:
     return (collection.rule_collection_type or "").lower() in TRANSLATION
 
 
-def _wide(estate: Estate, rule: FirewallRule, looks: list[Look]) -> Iterator[str]:
+def _wide(estate: Estate, rule: FirewallRule, looks: list[Observation]) -> Iterator[str]:
     yield from (word for word in rule.destination_addresses or () if _is_wide(word))
     hosts = (*(rule.destination_fqdns or ()), *(rule.target_fqdns or ()), *(rule.target_urls or ()))
     yield from (f"host {word}" for word in hosts if word.strip() == "*")

@@ -11,7 +11,12 @@ from hermetic.audit.egress.address_ranges import Space, is_public, space, union,
 from hermetic.audit.egress.prefixes import network as prefix_of
 from hermetic.audit.egress.subnet_context import network_space
 from hermetic.audit.estate.arm_ids import name_of, parent_of
-from hermetic.audit.estate.azure.gateways import Connection, LearnedRoute, LearnedRoutes, VirtualNetworkGateway
+from hermetic.audit.estate.azure.gateways import (
+    LearnedRoute,
+    LearnedRoutes,
+    VirtualNetworkGateway,
+    VirtualNetworkGatewayConnection,
+)
 from hermetic.audit.estate.azure.vnet import VirtualNetwork
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.observation import Seen
@@ -48,7 +53,7 @@ def _present(estate: Estate, gateway: VirtualNetworkGateway) -> Judgement:
     return fails(gateway.id, "GatewayPresent", words, gateway, paths=(path,), severity=severity)
 
 
-def _is_down(connection: Seen[Connection]) -> bool:
+def _is_down(connection: Seen[VirtualNetworkGatewayConnection]) -> bool:
     return connection.value is not None and (connection.value.connection_status or "").lower() == "notconnected"
 
 
@@ -68,7 +73,7 @@ def gateway_connections(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
     yield from _each_gateway(estate, judge)
 
 
-def _connection(gateway: VirtualNetworkGateway, seen: Seen[Connection]) -> Judgement:
+def _connection(gateway: VirtualNetworkGateway, seen: Seen[VirtualNetworkGatewayConnection]) -> Judgement:
     status = seen.value.connection_status if seen.value is not None else None
     if (status or "").lower() == "connected":
         path = path_of(

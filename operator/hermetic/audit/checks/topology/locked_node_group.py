@@ -14,7 +14,7 @@ from hermetic.audit.egress.resource_lookup import readable
 from hermetic.audit.estate.azure.graph import AdminRulesInGraph, ConnectivityInGraph
 from hermetic.audit.estate.azure.network_manager import AdminRuleCollection, HeldAdminRule
 from hermetic.audit.estate.estate import Estate
-from hermetic.audit.estate.observation import Look
+from hermetic.audit.estate.observation import Observation
 
 _SNAPSHOT = re.compile(r"/snapshots/[^/]+/?$", re.IGNORECASE)
 
@@ -25,19 +25,19 @@ class Applied:
     that could not be read."""
 
     configurations: tuple[str, ...]
-    looks: tuple[Look, ...]
-    damaged: tuple[Look, ...]
+    looks: tuple[Observation, ...]
+    damaged: tuple[Observation, ...]
 
 
 def applied_in_graph(estate: Estate, kind: type[ConnectivityInGraph | AdminRulesInGraph], network: str) -> Applied:
     """What the rows of this network name."""
-    damaged: list[Look] = []
+    damaged: list[Observation] = []
     rows = list(readable(estate.every(kind, network), lambda row: row.applied, damaged))
     found = {_SNAPSHOT.sub("", one.id): None for _, applied in rows for one in applied}
     return Applied(tuple(found), tuple(row for row, _ in rows), tuple(damaged))
 
 
-def rules_of(estate: Estate, configuration: str) -> tuple[tuple[HeldAdminRule, ...], tuple[Look, ...]]:
+def rules_of(estate: Estate, configuration: str) -> tuple[tuple[HeldAdminRule, ...], tuple[Observation, ...]]:
     """The admin rules that a configuration has now; those of the deployed snapshot may be others."""
     collections = estate.every(AdminRuleCollection, configuration)
     listings = [estate.every(HeldAdminRule, one.id) for one in collections]

@@ -19,13 +19,13 @@ from hermetic.audit.estate.arm_ids import is_below, name_of
 from hermetic.audit.estate.azure.graph import AdminRulesInGraph, ConnectivityInGraph
 from hermetic.audit.estate.azure.network_manager import (
     AdminAddress,
-    AdminRule,
     EffectiveAdminRules,
     EffectiveConnectivity,
+    SecurityAdminRule,
 )
 from hermetic.audit.estate.azure.vnet import VirtualNetwork
 from hermetic.audit.estate.estate import Estate
-from hermetic.audit.estate.observation import Look, Seen, is_locked
+from hermetic.audit.estate.observation import Observation, Seen, is_locked
 from hermetic.audit.evaluation import Judgement, cannot_say, fails, passes, whatever_is_damaged
 from hermetic.audit.hops import INTERNET, path_of
 from hermetic.audit.policy import Policy
@@ -108,14 +108,16 @@ def _rules_behind_the_lock(estate: Estate, policy: Policy, network: str) -> Iter
 
 
 def _held(
-    estate: Estate, policy: Policy, network: str, rule: AdminRule, looks: tuple[Look, ...]
+    estate: Estate, policy: Policy, network: str, rule: SecurityAdminRule, looks: tuple[Observation, ...]
 ) -> Iterator[Judgement]:
     yield from _filled(estate, network, rule, _rule(rule.id, network, rule, looks))
     if _always_allows_the_network_tag(rule):
         yield from _widened(estate, policy, rule.id, network, [rule], looks)
 
 
-def _filled(estate: Estate, network: str, rule: AdminRule, judgements: Iterable[Judgement]) -> Iterator[Judgement]:
+def _filled(
+    estate: Estate, network: str, rule: SecurityAdminRule, judgements: Iterable[Judgement]
+) -> Iterator[Judgement]:
     fill = _named(estate, network, [rule.id]) | ({"ADMIN_RULE_ID": [rule.id]} if MANAGER.fullmatch(rule.id) else {})
     yield from (replace(one, fill=fill) for one in judgements)
 
@@ -135,7 +137,7 @@ def _damaged(estate: Estate, network: str, applied: Applied) -> Iterator[Judgeme
         yield cannot_say(estate.cluster, "RowNotReadable", words, *applied.damaged)
 
 
-def _rule(resource: str, network: str, rule: AdminRule, looks: tuple[Look, ...]) -> Iterator[Judgement]:
+def _rule(resource: str, network: str, rule: SecurityAdminRule, looks: tuple[Observation, ...]) -> Iterator[Judgement]:
     name, access, direction = rule.id or "not named", (rule.access or "").lower(), (rule.direction or "").lower()
     if direction == "inbound" or access == "deny" or not _leads_out(rule):
         return
@@ -152,7 +154,7 @@ def _rule(resource: str, network: str, rule: AdminRule, looks: tuple[Look, ...])
         yield cannot_say(resource, "AdminRuleUnknown", message, *looks)
 
 
-def _always_allows_the_network_tag(rule: AdminRule) -> bool:
+def _always_allows_the_network_tag(rule: SecurityAdminRule) -> bool:
     """One that merely allows leaves the word to the security groups, where the same tag is judged."""
     words = {(one.address_prefix or "").strip().lower() for one in rule.destinations or ()}
     is_inbound = (rule.direction or "").lower() == "inbound"
@@ -160,7 +162,12 @@ def _always_allows_the_network_tag(rule: AdminRule) -> bool:
 
 
 def _widened(
-    estate: Estate, policy: Policy, resource: str, network: str, rules: Sequence[AdminRule], looks: tuple[Look, ...]
+    estate: Estate,
+    policy: Policy,
+    resource: str,
+    network: str,
+    rules: Sequence[SecurityAdminRule],
+    looks: tuple[Observation, ...],
 ) -> Iterator[Judgement]:
     """The tag holds what a user-defined route leads to, as it does in a security group."""
     names = ", ".join(name_of(rule.id or "not named") for rule in rules)
@@ -181,7 +188,7 @@ def _widened(
             yield fails(resource, "AdminRuleAllows", words, *looks, paths=(path,))
 
 
-def _leads_out(rule: AdminRule) -> bool:
+def _leads_out(rule: SecurityAdminRule) -> bool:
     """No destination means every one."""
     return not rule.destinations or any(_is_public(one) for one in rule.destinations)
 
@@ -194,10 +201,10 @@ def _is_public(address: AdminAddress) -> bool:
     return word.lower() not in INWARD_TAGS and (address.address_prefix_type or "").lower() != "networkgroup"
 
 
-def _pages(estate: Estate, kind: type[P], network: str) -> tuple[list[P], tuple[Look, ...]]:
+def _pages(estate: Estate, kind: type[P], network: str) -> tuple[list[P], tuple[Observation, ...]]:
     """Every page, and the looks that a conclusion rests on: a page without its list, or one seen twice, is no truth."""
     pages: list[P] = []
-    looks: list[Look] = []
+    looks: list[Observation] = []
     tokens: set[str] = set()
     token: str | None = ""
     while token is not None:

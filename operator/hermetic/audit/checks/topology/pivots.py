@@ -9,7 +9,7 @@ from hermetic.audit import hops
 from hermetic.audit.checks.family import check
 from hermetic.audit.cluster_scope import ScopedSubnet, peerings_of, subnets_of, whole_or_unknown
 from hermetic.audit.egress.machine_egress import ways_out
-from hermetic.audit.egress.machines import Interface, Machine, machines_of
+from hermetic.audit.egress.machines import Interface, RelayMachine, machines_of
 from hermetic.audit.egress.nsg_matching import Direction
 from hermetic.audit.egress.nsg_reachability import Trip, stops_all
 from hermetic.audit.egress.prefixes import networks
@@ -17,7 +17,7 @@ from hermetic.audit.estate.arm_ids import name_of
 from hermetic.audit.estate.azure.security_groups import SecurityGroup
 from hermetic.audit.estate.azure.vnet import Subnet
 from hermetic.audit.estate.estate import Estate
-from hermetic.audit.estate.observation import Look, Seen
+from hermetic.audit.estate.observation import Observation, Seen
 from hermetic.audit.evaluation import Judgement, cannot_say, fails, passes, whatever_is_damaged
 from hermetic.audit.hops import INTERNET, NODE_SUBNETS, path_of, written
 from hermetic.audit.policy import Policy
@@ -43,7 +43,7 @@ def vm_pivot(estate: Estate, policy: Policy) -> Iterator[Judgement]:
         yield passes(estate.cluster, "NoMachine", "there is no machine in reach but the nodes", machines)
 
 
-def _judge(estate: Estate, policy: Policy, machine: Machine) -> Iterator[Judgement]:
+def _judge(estate: Estate, policy: Policy, machine: RelayMachine) -> Iterator[Judgement]:
     ways, looks = ways_out(estate, policy, machine)
     if not ways and all(look.problem is None for look in looks):
         yield passes(machine.id, "NoWayOut", "the machine has no way out of its own", *machine.seen, *looks)
@@ -65,19 +65,19 @@ def _judge(estate: Estate, policy: Policy, machine: Machine) -> Iterator[Judgeme
         yield fails(machine.id, "PivotInReach", words, *machine.seen, *looks, *gates, paths=paths)
 
 
-def _gate(estate: Estate, machine: Machine) -> tuple[Gate, tuple[Look, ...]]:
+def _gate(estate: Estate, machine: RelayMachine) -> tuple[Gate, tuple[Observation, ...]]:
     """The most open way from any subnet of the cluster to any interface: who is in by one is out by another."""
     gates = [_gate_of(estate, one) for one in machine.interfaces]
     return _most_open(gate for gate, _ in gates), tuple(look for _, looks in gates for look in looks)
 
 
-def _gate_of(estate: Estate, interface: Interface) -> tuple[Gate, tuple[Look, ...]]:
+def _gate_of(estate: Estate, interface: Interface) -> tuple[Gate, tuple[Observation, ...]]:
     homes = [estate.one(Subnet, one) for one in interface.subnet_ids]
     theirs = [_layer(estate, interface.group_id)] if interface.group_id else []
     # Of several subnets only one has to let packets in: then no subnet's own group is sure to be on the way.
     theirs += [_layer(estate, _group_of(one)) for one in homes if len(homes) == 1 and _group_of(one)]
     ours = [one for one in subnets_of(estate)[0] if not one.is_for_the_api_server_only]
-    looks: list[Look] = [*theirs, *homes, peerings_of(estate)]
+    looks: list[Observation] = [*theirs, *homes, peerings_of(estate)]
     gates: set[Gate] = set()
     for subnet in ours:
         own = [_layer(estate, _group_of(subnet.seen))] if _group_of(subnet.seen) else []

@@ -39,7 +39,7 @@ class CreationData(Part):
     source_resource_id: str | None = None
 
 
-class Snapshot(Exportable):
+class DiskSnapshot(Exportable):
     """Microsoft.Compute/snapshots."""
 
     TYPE: ClassVar[str] = "Microsoft.Compute/snapshots"

@@ -76,7 +76,7 @@ class RulesetLink(LinkToNetwork):
     TYPE: ClassVar[str] = "Microsoft.Network/dnsForwardingRulesets/virtualNetworkLinks"
 
 
-class RuleAction(Part):
+class DnsRuleAction(Part):
     """Allow, Block or Alert; open."""
 
     action_type: str | None = None
@@ -89,7 +89,7 @@ class DnsSecurityRule(Resource):
     API_VERSION: ClassVar[str] = DNS_RESOLVER
 
     priority: int | None = None
-    action: RuleAction | None = None
+    action: DnsRuleAction | None = None
     dns_resolver_domain_lists: list[Reference] | None = None
     managed_domain_lists: list[str] | None = None
     dns_security_rule_state: str | None = None

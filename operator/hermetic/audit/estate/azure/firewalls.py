@@ -22,7 +22,7 @@ class HubAddresses(Part):
     private_ip_address: str | None = None
 
 
-class RuleAction(Part):
+class FirewallRuleAction(Part):
     """Allow or Deny; for address translation, Dnat."""
 
     type: str | None = None
@@ -47,7 +47,7 @@ class RuleCollection(Part):
 
     name: str = ""
     rule_collection_type: str | None = None
-    action: RuleAction | None = None
+    action: FirewallRuleAction | None = None
     rules: list[FirewallRule] | None = None
 
 

@@ -18,7 +18,7 @@ class GatewaySubnet(Resource):
     ip_configurations: list[Reference] | None = None
 
 
-class GatewayAddress(Part):
+class GatewayIpConfiguration(Part):
     """An address of a gateway."""
 
     subnet: Reference | None = None
@@ -38,7 +38,7 @@ class VirtualNetworkGateway(Resource):
     API_VERSION: ClassVar[str] = NETWORK
 
     gateway_type: str | None = None
-    ip_configurations: list[GatewayAddress] | None = None
+    ip_configurations: list[GatewayIpConfiguration] | None = None
     gateway_default_site: Reference | None = None
     vpn_client_configuration: VpnClients | None = None
 
@@ -48,7 +48,7 @@ class VirtualNetworkGateway(Resource):
         return tuple(one.subnet.id for one in self.ip_configurations or () if one.subnet is not None)
 
 
-class Connection(Resource):
+class VirtualNetworkGatewayConnection(Resource):
     """Microsoft.Network/connections: site to site, ExpressRoute, network to network. Lists leave the status out."""
 
     TYPE: ClassVar[str] = "Microsoft.Network/connections"

@@ -34,7 +34,7 @@ class AdminAddress(Part):
     address_prefix_type: str | None = None
 
 
-class AdminRule(Part):
+class SecurityAdminRule(Part):
     """A security admin rule. Allow hands on to security groups, AlwaysAllow passes them over."""
 
     id: str = ""
@@ -53,7 +53,7 @@ class EffectiveAdminRules(Resource):
     ACTION: ClassVar[str] = "listNetworkManagerEffectiveSecurityAdminRules"
     WRAPPED: ClassVar[bool] = False
 
-    value: list[AdminRule] | None = None
+    value: list[SecurityAdminRule] | None = None
     skip_token: str | None = None
 
 
@@ -64,7 +64,7 @@ class AdminRuleCollection(Resource):
     API_VERSION: ClassVar[str] = NETWORK
 
 
-class HeldAdminRule(Resource, AdminRule):
+class HeldAdminRule(Resource, SecurityAdminRule):
     """A rule of a collection, whether it is deployed or not."""
 
     TYPE: ClassVar[str] = "Microsoft.Network/networkManagers/securityAdminConfigurations/ruleCollections/rules"

@@ -121,7 +121,7 @@ class ConnectedRegistry(Resource):
     API_VERSION: ClassVar[str] = CONTAINER_REGISTRY
 
 
-class Webhook(Resource):
+class RegistryWebhook(Resource):
     """Microsoft.ContainerRegistry/registries/webhooks."""
 
     TYPE: ClassVar[str] = "Microsoft.ContainerRegistry/registries/webhooks"

@@ -29,7 +29,7 @@ Who may make a namespace can give it such a name. Only who administers the whole
 
 
 @dataclass(frozen=True, slots=True)
-class Trust:
+class PlatformTrust:
     """What the recognition of a part rests on beside the pod itself.
 
     `approved` are the registries that the policy allows: the mirror of Microsoft's images may be in one of them.
@@ -45,7 +45,7 @@ class Trust:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class PlatformPart:
     """A controller of the platform. A `name` that ends in "*" is a beginning; "" is any, told by the service account.
 
     `node` are rights over the node and its folders, `host_network` is the node's network.
@@ -64,15 +64,15 @@ class Part:
         return kind == self.kind and is_named and self.service_account in {"", service_account}
 
 
-def _on_every_node(*names: str, node: bool = False, host_network: bool = False) -> tuple[Part, ...]:
-    return tuple(Part("DaemonSet", name, node, host_network) for name in names)
+def _on_every_node(*names: str, node: bool = False, host_network: bool = False) -> tuple[PlatformPart, ...]:
+    return tuple(PlatformPart("DaemonSet", name, node, host_network) for name in names)
 
 
-def _controllers(*names: str, node: bool = False, host_network: bool = False) -> tuple[Part, ...]:
-    return tuple(Part("Deployment", name, node, host_network) for name in names)
+def _controllers(*names: str, node: bool = False, host_network: bool = False) -> tuple[PlatformPart, ...]:
+    return tuple(PlatformPart("Deployment", name, node, host_network) for name in names)
 
 
-_IN_KUBE_SYSTEM: tuple[Part, ...] = (
+_IN_KUBE_SYSTEM: tuple[PlatformPart, ...] = (
     # Networking: azure-container-networking, cilium, AKS's changelog (azure-iptables-monitor from Kubernetes 1.33),
     # Advanced Container Networking Services (retina-agent, acns-security-agent), use-network-policies.md (azure-npm).
     *_on_every_node(
@@ -111,15 +111,15 @@ _IN_KUBE_SYSTEM: tuple[Part, ...] = (
     # Defender for Containers: defender-for-containers-architecture.md (hostPID, eBPF, folders of the node)
     *_on_every_node("microsoft-defender-collector-ds", "microsoft-defender-publisher-ds", node=True),
     # Image Cleaner: image-cleaner.md, eraser-dev/eraser. Worker pods belong to an ImageJob with a name of its own.
-    Part("ImageJob", "", node=True, service_account="eraser-imagejob-pods"),
+    PlatformPart("ImageJob", "", node=True, service_account="eraser-imagejob-pods"),
 )
-_IN_CALICO: tuple[Part, ...] = (
+_IN_CALICO: tuple[PlatformPart, ...] = (
     # tigera/operator, as AKS runs it for networkPolicy calico
     *_on_every_node("calico-node", "calico-node-windows", node=True, host_network=True),
     *_on_every_node("csi-node-driver", node=True),
     *_controllers("calico-typha", host_network=True),
 )
-_BY_NAMESPACE: Mapping[str, tuple[Part, ...]] = {
+_BY_NAMESPACE: Mapping[str, tuple[PlatformPart, ...]] = {
     KUBE_SYSTEM: _IN_KUBE_SYSTEM,
     CALICO: _IN_CALICO,
     TIGERA: _controllers("tigera-operator", node=True, host_network=True),
@@ -128,7 +128,7 @@ _GROUPS = {"DaemonSet": "apps", "Deployment": "apps", "ImageJob": "eraser.sh"}
 # The control plane of a cluster that runs its own, as pods that the kubelet starts from files.
 _STATIC = frozenset({"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler"})
 # What Azure Policy runs in a namespace that anybody could have made: these alone, and without rights over a node.
-_ADD_ONS: Mapping[str, tuple[Part, ...]] = {
+_ADD_ONS: Mapping[str, tuple[PlatformPart, ...]] = {
     "gatekeeper-system": _controllers("gatekeeper-audit", "gatekeeper-controller"),
 }
 # In namespaces that anybody could have made, only images of the project that belongs there: Microsoft's registry also
@@ -140,7 +140,7 @@ _PROJECTS: Mapping[str, re.Pattern[str]] = {
 }
 # More that AKS runs from Microsoft's registry, in namespaces that anybody could have made: proxies and their control
 # planes. They may go where a policy lets them, as every workload.
-_UNDER_POLICIES: Mapping[str, tuple[Part, ...]] = {
+_UNDER_POLICIES: Mapping[str, tuple[PlatformPart, ...]] = {
     "app-routing-system": _controllers("nginx*"),
     "aks-istio-system": _controllers("istiod*"),
     "aks-istio-ingress": _controllers("aks-istio-ingressgateway-*"),
@@ -148,29 +148,29 @@ _UNDER_POLICIES: Mapping[str, tuple[Part, ...]] = {
 }
 
 
-def may_control_its_node(pod: Pod, trust: Trust) -> bool:
+def may_control_its_node(pod: Pod, trust: PlatformTrust) -> bool:
     """Whether a pod is a component of AKS that works as its node's administrator."""
     return _is_static(pod) or any(part.node for part in _parts(pod, _BY_NAMESPACE, trust))
 
 
-def may_use_the_host_network(pod: Pod, trust: Trust) -> bool:
+def may_use_the_host_network(pod: Pod, trust: PlatformTrust) -> bool:
     """Whether a pod is a component of AKS that works on its node's network."""
     return _is_static(pod) or any(part.host_network for part in _parts(pod, _BY_NAMESPACE, trust))
 
 
-def is_the_platforms(pod: Pod, trust: Trust) -> bool:
+def is_the_platforms(pod: Pod, trust: PlatformTrust) -> bool:
     """Whether a pod is run by the platform, from Microsoft's images and under policies of the platform's own."""
     if pod.namespace in trust.namespaces & PLATFORM_NAMESPACES:
         return _is_static(pod) or _runs_microsofts_images(pod, trust)
     return bool(_parts(pod, _ADD_ONS, trust))
 
 
-def may_run_microsofts_images(pod: Pod, trust: Trust) -> bool:
+def may_run_microsofts_images(pod: Pod, trust: PlatformTrust) -> bool:
     """Whether a pod is one that AKS itself runs from Microsoft's registry."""
     return is_the_platforms(pod, trust) or bool(_parts(pod, _UNDER_POLICIES, trust))
 
 
-def _parts(pod: Pod, known: Mapping[str, tuple[Part, ...]], trust: Trust) -> tuple[Part, ...]:
+def _parts(pod: Pod, known: Mapping[str, tuple[PlatformPart, ...]], trust: PlatformTrust) -> tuple[PlatformPart, ...]:
     """The parts that a pod is one of, by namespace, controller, service account and images together."""
     parts = known.get(pod.namespace, ()) if trust.holds_in(pod.namespace) else ()
     owner = pod.metadata.controller
@@ -183,7 +183,7 @@ def _parts(pod: Pod, known: Mapping[str, tuple[Part, ...]], trust: Trust) -> tup
     return tuple(one for one in parts if one.made(kind, pod.workload_name, account))
 
 
-def _runs_microsofts_images(pod: Pod, trust: Trust) -> bool:
+def _runs_microsofts_images(pod: Pod, trust: PlatformTrust) -> bool:
     """Every container, init and ephemeral ones too: a container that was added later is no part of the platform."""
     paths = [microsofts(container.image, trust.approved) for container in pod.containers]
     wanted = _PROJECTS.get(pod.namespace)

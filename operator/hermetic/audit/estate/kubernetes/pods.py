@@ -41,7 +41,7 @@ class SecurityContext(Part):
     windows_options: WindowsOptions | None = None
 
 
-class Resources(Trimmed):
+class ContainerResources(Trimmed):
     """Quantities of GPUs by resource name."""
 
     requests: FreeMap[Any] | None = None
@@ -94,7 +94,7 @@ class Container(Trimmed):
     env: list[EnvVar] | None = None
     env_from: list[EnvSource] | None = None
     security_context: SecurityContext | None = None
-    resources: Resources | None = None
+    resources: ContainerResources | None = None
     volume_mounts: list[VolumeMount] | None = None
     command: list[str] | None = None
     args: list[str] | None = None
@@ -127,7 +127,7 @@ class Container(Trimmed):
     @property
     def wants_gpu(self) -> bool:
         """Whether it asks for a GPU."""
-        resources = self.resources or Resources()
+        resources = self.resources or ContainerResources()
         return any(is_gpu(name) for name in (*(resources.requests or ()), *(resources.limits or ())))
 
 

@@ -72,7 +72,7 @@ class RouteSpec(Part):
     rules: list[RouteRule] | None = None
 
 
-class Route(KubernetesObject):
+class GatewayApiRoute(KubernetesObject):
     """What the kinds have in common."""
 
     spec: RouteSpec = RouteSpec()
@@ -92,7 +92,7 @@ class Route(KubernetesObject):
             yield from (one.extension_ref for one in rule.all_filters if one.extension_ref is not None)
 
 
-class HttpRoute(Route):
+class HttpRoute(GatewayApiRoute):
     """gateway.networking.k8s.io/v1/httproutes."""
 
     TYPE: ClassVar[str] = "gateway.networking.k8s.io/v1/httproutes"
@@ -100,7 +100,7 @@ class HttpRoute(Route):
     ALSO_SERVED_AS: ClassVar[tuple[str, ...]] = ("v1beta1",)
 
 
-class GrpcRoute(Route):
+class GrpcRoute(GatewayApiRoute):
     """gateway.networking.k8s.io/v1/grpcroutes."""
 
     TYPE: ClassVar[str] = "gateway.networking.k8s.io/v1/grpcroutes"
@@ -108,7 +108,7 @@ class GrpcRoute(Route):
     ALSO_SERVED_AS: ClassVar[tuple[str, ...]] = ("v1alpha2",)
 
 
-class TlsRoute(Route):
+class TlsRoute(GatewayApiRoute):
     """gateway.networking.k8s.io/v1alpha2/tlsroutes; in the standard channel from release 1.5 on as v1."""
 
     TYPE: ClassVar[str] = "gateway.networking.k8s.io/v1alpha2/tlsroutes"
@@ -116,7 +116,7 @@ class TlsRoute(Route):
     ALSO_SERVED_AS: ClassVar[tuple[str, ...]] = ("v1", "v1alpha3")
 
 
-class TcpRoute(Route):
+class TcpRoute(GatewayApiRoute):
     """gateway.networking.k8s.io/v1alpha2/tcproutes."""
 
     TYPE: ClassVar[str] = "gateway.networking.k8s.io/v1alpha2/tcproutes"
@@ -124,7 +124,7 @@ class TcpRoute(Route):
     ALSO_SERVED_AS: ClassVar[tuple[str, ...]] = ("v1",)
 
 
-class UdpRoute(Route):
+class UdpRoute(GatewayApiRoute):
     """gateway.networking.k8s.io/v1alpha2/udproutes."""
 
     TYPE: ClassVar[str] = "gateway.networking.k8s.io/v1alpha2/udproutes"
@@ -132,4 +132,4 @@ class UdpRoute(Route):
     ALSO_SERVED_AS: ClassVar[tuple[str, ...]] = ("v1",)
 
 
-ROUTES: tuple[type[Route], ...] = (HttpRoute, GrpcRoute, TlsRoute, TcpRoute, UdpRoute)
+ROUTES: tuple[type[GatewayApiRoute], ...] = (HttpRoute, GrpcRoute, TlsRoute, TcpRoute, UdpRoute)

@@ -85,7 +85,7 @@ class Service(KubernetesObject):
         return tuple(port.node_port for port in self.spec.ports or () if port.node_port)
 
 
-class Endpoint(Part):
+class SliceEndpoint(Part):
     """One place behind a Service."""
 
     addresses: list[str] | None = None
@@ -98,7 +98,7 @@ class EndpointSlice(KubernetesObject):
     KIND: ClassVar[str] = "EndpointSlice"
 
     address_type: str | None = None
-    endpoints: list[Endpoint] | None = None
+    endpoints: list[SliceEndpoint] | None = None
 
     @property
     def addresses(self) -> tuple[str, ...]:

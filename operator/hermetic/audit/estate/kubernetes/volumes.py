@@ -31,7 +31,7 @@ class InlineShare(Part):
     volume_attributes: FreeMap[str] | None = None
 
 
-class ImageVolume(Part):
+class PodImageVolume(Part):
     """Files of an image."""
 
     reference: str | None = None
@@ -86,7 +86,7 @@ class Volume(Part):
     nfs: InlineShare | None = None
     azure_file: InlineShare | None = None
     csi: InlineShare | None = None
-    image: ImageVolume | None = None
+    image: PodImageVolume | None = None
     git_repo: GitRepo | None = None
     flex_volume: InlineShare | None = None
     iscsi: NetworkDisk | None = None

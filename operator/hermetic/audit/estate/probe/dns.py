@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from hermetic.api.ip_ranges import is_address, is_public
-from hermetic.audit.estate.probe.readings import Target, reply
+from hermetic.audit.estate.probe.readings import ProbeTarget, reply
 
 
 class DnsReading(StrEnum):
@@ -59,7 +59,7 @@ def dns_reply(server: str, domain: str, raw: object) -> DnsReply:
 
 
 def _without_response(server: str, raw: object) -> DnsReading:
-    reading = reply(Target("dns", "udp", server, 53), raw).reading
+    reading = reply(ProbeTarget("dns", "udp", server, 53), raw).reading
     # A port that nobody listens on, or that a firewall resets, is no way out either.
     return DnsReading.SILENT if reading.was_held or reading.was_refused else DnsReading.UNCLEAR
 

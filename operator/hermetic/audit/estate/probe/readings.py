@@ -95,7 +95,7 @@ NEIGHBOUR_WAIT_MS = 900
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class ProbeTarget:
     """One place that was called.
 
     `what` says what it stands for (public, storage, proxy, wireserver, ...), `kind` how it was called (tcp, tls, http,
@@ -116,13 +116,13 @@ class Target:
 class Reply:
     """What became of the call at a target; `offender` is the router or host whose ICMP message ended it, or ""."""
 
-    target: Target
+    target: ProbeTarget
     reading: Reading
     offender: str = ""
     raw: str = ""
 
 
-def reply(target: Target, raw: object) -> Reply:
+def reply(target: ProbeTarget, raw: object) -> Reply:
     """Reads one answer; what is no answer is unreadable. Never raises."""
     found = _ANSWER.fullmatch(raw) if isinstance(raw, str) else None
     if found is None:
@@ -131,7 +131,7 @@ def reply(target: Target, raw: object) -> Reply:
     return Reply(target, _reading(found, target), "" if offender == "=" else offender, found[0])
 
 
-def _reading(found: re.Match[str], target: Target) -> Reading:
+def _reading(found: re.Match[str], target: ProbeTarget) -> Reading:
     word = found["word"]
     if found["status"]:
         return Reading.PASSED_ON if found["status"].startswith("2") else Reading.OPEN
@@ -148,7 +148,7 @@ def _reading(found: re.Match[str], target: Target) -> Reading:
     return _by_icmp(found, target, waited)
 
 
-def _by_icmp(found: re.Match[str], target: Target, waited: int) -> Reading:
+def _by_icmp(found: re.Match[str], target: ProbeTarget, waited: int) -> Reading:
     kind, code, offender = int(found["type"]), int(found["code"]), found["offender"]
     if offender == target.address:
         return Reading.FAR_END_REFUSED

@@ -14,7 +14,7 @@ from pydantic import PrivateAttr
 from hermetic.api.ip_ranges import is_address, is_public
 from hermetic.audit.estate.arm_fields import MISSHAPEN
 from hermetic.audit.estate.probe.dns import DnsReading, DnsReply, dns_reply
-from hermetic.audit.estate.probe.readings import Reading, Reply, Target, reply
+from hermetic.audit.estate.probe.readings import ProbeTarget, Reading, Reply, reply
 from hermetic.audit.estate.questions import Body, Problem, Source, Trouble
 from hermetic.audit.estate.resource import Resource
 
@@ -25,13 +25,13 @@ LARGEST_ANSWER = 65536
 class NameReply:
     """A public name: what the pod's resolvers said, and what became of a call at the address they gave."""
 
-    target: Target
+    target: ProbeTarget
     resolved: DnsReply
     call: Reply | None
 
 
 @dataclass(frozen=True, slots=True)
-class Metadata:
+class RunMetadata:
     """A document of the instance metadata service: `status` 0 and `found` None when no answer came."""
 
     status: int = 0
@@ -39,7 +39,7 @@ class Metadata:
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class ProbeReport:
     """Everything one pod said. A field that is None was not readable there; an empty one was read, and is empty."""
 
     control_answered: bool = False
@@ -47,7 +47,7 @@ class Said:
     names: tuple[NameReply, ...] = ()
     dns: tuple[DnsReply, ...] = ()
     cluster_name: tuple[DnsReply, ...] = ()
-    metadata: Mapping[str, Metadata] = field(default_factory=dict)
+    metadata: Mapping[str, RunMetadata] = field(default_factory=dict)
     v6_defaults: tuple[str, ...] | None = None
     v6_addresses: tuple[str, ...] | None = None
     nameservers: tuple[str, ...] | None = None
@@ -80,11 +80,11 @@ class ProbeRun(Resource):
     questions: str = ""
     answer: str = ""
 
-    _said: Said = PrivateAttr(default=Said())
+    _said: ProbeReport = PrivateAttr(default=ProbeReport())
     _problem: Problem | None = PrivateAttr(default=None)
 
     @property
-    def said(self) -> Said:
+    def said(self) -> ProbeReport:
         """Its answers; nothing at all when they could not be read."""
         return self._said
 
@@ -108,7 +108,7 @@ class _Unreadable(Exception):
     """Why a line is not an answer to what was asked."""
 
 
-def _said(run: ProbeRun) -> Said:
+def _said(run: ProbeRun) -> ProbeReport:
     if missing := ProbeRun.model_fields.keys() - {"name", MISSHAPEN} - run.model_fields_set:
         raise _Unreadable(f"{', '.join(sorted(missing))}: missing or of the wrong type")
     questions, answer = _object(run.questions), _object(run.answer)
@@ -122,7 +122,7 @@ def _said(run: ProbeRun) -> Said:
         own = _texts(answer, "nameservers")
         if missing := set(questions["resolvers"]) - set(answer["servers"]):
             raise _Unreadable(f"{', '.join(sorted(missing))} should have been asked, and was not")
-        return Said(
+        return ProbeReport(
             control_answered=_control_answered(answer["controls"]),
             replies=tuple(reply(target, raw) for target, raw in _pairs(_targets(questions), answer["targets"])),
             names=tuple(_name(row, raw) for row, raw in _pairs(questions["names"], answer["names"])),
@@ -165,22 +165,22 @@ def _pairs(asked: list[Any], answered: list[Any]) -> Iterator[tuple[Any, Any]]:
     return zip(asked, answered, strict=True)
 
 
-def _targets(questions: Mapping[str, Any]) -> list[Target]:
+def _targets(questions: Mapping[str, Any]) -> list[ProbeTarget]:
     return [_target(row) for row in questions["targets"]]
 
 
-def _target(row: list[Any]) -> Target:
+def _target(row: list[Any]) -> ProbeTarget:
     what, kind, address, port = row
-    return Target(str(what), str(kind), str(address), int(port))
+    return ProbeTarget(str(what), str(kind), str(address), int(port))
 
 
 def _name(row: list[Any], raw: Any) -> NameReply:
     what, name, port = row
     said, _, called = str(raw).partition("|")
-    target = Target(str(what), "tls", str(name), int(port))
+    target = ProbeTarget(str(what), "tls", str(name), int(port))
     resolved = dns_reply("the pod's resolver", str(name), said)
     address = next((one for one in resolved.contents if is_address(one)), "")
-    call = reply(Target(target.what, "tls", address, target.port), called) if called else None
+    call = reply(ProbeTarget(target.what, "tls", address, target.port), called) if called else None
     return NameReply(target, resolved, call)
 
 
@@ -192,15 +192,15 @@ def _control_answered(rounds: list[list[Any]]) -> bool:
 
 def _answered(raw: Any) -> bool:
     _, _, called = str(raw).rpartition("|")
-    return reply(Target("control", "tls", "", 0), called).reading in {Reading.OPEN, Reading.TLS_ANSWERED}
+    return reply(ProbeTarget("control", "tls", "", 0), called).reading in {Reading.OPEN, Reading.TLS_ANSWERED}
 
 
 def _resolvers(servers: Any, answers: list[Any], domain: str) -> tuple[DnsReply, ...]:
     return tuple(dns_reply(str(server), str(domain), raw) for server, raw in _pairs(list(servers), answers))
 
 
-def _metadata(row: list[Any]) -> Metadata:
-    return Metadata(int(row[0]), row[1]) if row else Metadata()
+def _metadata(row: list[Any]) -> RunMetadata:
+    return RunMetadata(int(row[0]), row[1]) if row else RunMetadata()
 
 
 def _texts(answer: Mapping[str, Any], name: str) -> tuple[str, ...] | None:
@@ -210,7 +210,7 @@ def _texts(answer: Mapping[str, Any], name: str) -> tuple[str, ...] | None:
     return tuple(found)
 
 
-def resolved_within_the_cluster(said: Said) -> bool:
+def resolved_within_the_cluster(said: ProbeReport) -> bool:
     """Whether a resolver of the pod answered the name of a Service: it was there, and could have recursed."""
     positive = {DnsReading.PRIVATE_ADDRESS, DnsReading.PUBLIC_ADDRESS}
     return any(one.reading in positive for one in said.cluster_name)

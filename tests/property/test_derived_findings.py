@@ -16,6 +16,7 @@ from hermetic.audit.report.json_form import document
 from hermetic.audit.run import settled
 from tests.attestations import CLUSTER, a_report
 from tests.audit_reports import a_failing_report
+from tests.drawn_paths import hops
 
 TODAY, DAYS = date(2026, 7, 1), ("2026-06-30", "2026-07-01", "2027-01-01")
 CHECKS, PLACES = ("subnet-nat-gateway", "nic-default-outbound", "lb-outbound-rule"), ("/s/a", "/s/B", "/s/c")
@@ -33,7 +34,7 @@ PART = st.builds(
         "R",
         f"{check} at {place}",
         f"mend {place}",
-        (f"{place} -> internet",),
+        (hops(f"{place} -> internet"),),
         EVIDENCE,
     ),
     st.sampled_from((*CHECKS, "dns-recursion")),

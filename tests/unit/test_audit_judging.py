@@ -81,7 +81,7 @@ def spoken(verdict: Verdict, severity: Severity, word: str) -> Judgement:
     """What a check says, with a message, a path, a remedy and evidence that are its own."""
     look = Seen("/subnet", "seen", (Evidence(f"GET /{word}", 200, "0" * 64),))
     remedy = f"Mend {word}." if verdict in WRONG else ""
-    paths = (f"subnet -> {word}",)
+    paths = (hops(f"subnet -> {word}"),)
     return Judgement(verdict, "/subnet", word, f"{word} was seen", (look,), paths, severity, remedy)
 
 

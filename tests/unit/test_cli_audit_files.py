@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 import yaml
 
+from hermetic.cli.audit.files import read_exceptions
 from testbed.azure.baseline.layout import CONNECTIVITY, WORKLOAD
 from testbed.azure.server import ArmStandIn
 from tests.audits_by_command import a_stand_in, audit, failed, findings_of, report_in
@@ -136,6 +137,21 @@ def test_an_exception_without_one_of_its_five_fields_is_2(field: str, tmp_path: 
         one = {name: said for name, said in AN_EXCEPTION.items() if name != field} | value
         file = written(tmp_path, {"exceptions": [AN_EXCEPTION, one]})
         refused(hermetic("audit", "--azure", "x", "--exceptions", file), f"`exceptions.1.{field}`")
+
+
+def test_the_last_day_is_read_in_both_spellings_and_never_in_two_at_once(tmp_path: Path) -> None:
+    as_in_the_cluster = {name: said for name, said in AN_EXCEPTION.items() if name != "expiry"} | {
+        "expires": "2099-12-31"
+    }
+    of_the_file, of_the_cluster = (
+        read_exceptions(Path(written(tmp_path, {"exceptions": [one]})), {AN_EXCEPTION["check"]})
+        for one in (AN_EXCEPTION, as_in_the_cluster)
+    )
+    assert of_the_file == of_the_cluster
+    both = written(tmp_path, {"exceptions": [AN_EXCEPTION | {"expires": "2026-01-01"}]})
+    refused(hermetic("audit", "--azure", "x", "--exceptions", both), "is not a key that is known here")
+    odd = written(tmp_path, {"exceptions": [as_in_the_cluster | {"expires": "soon"}]})
+    refused(hermetic("audit", "--azure", "x", "--exceptions", odd), "is not a day YYYY-MM-DD")
 
 
 @pytest.mark.parametrize(

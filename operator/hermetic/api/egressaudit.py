@@ -104,7 +104,7 @@ class Probe(ApiModel):
     """What is called, where the defaults are not enough. Default: the defaults of every list."""
 
 
-class AcceptedRisk(ApiModel):
+class ExceptionSpec(ApiModel):
     """A finding that somebody answers for, until a date."""
 
     check: Annotated[
@@ -157,7 +157,7 @@ class EgressAuditSpec(ApiModel):
     """Oldest attestation that still counts, in seconds, 300 to 604800. Default: 86400 (a day)."""
     probe: Probe | None = None
     """The active probe. Default: none."""
-    exceptions: Annotated[list[AcceptedRisk], Field(max_length=256), list_of("map", "check", "resource")] = []
+    exceptions: Annotated[list[ExceptionSpec], Field(max_length=256), list_of("map", "check", "resource")] = []
     """Findings that are accepted, each with reason, owner and last day. Default: none."""
 
 

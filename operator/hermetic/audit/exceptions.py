@@ -9,7 +9,7 @@ from datetime import date, timedelta
 from fnmatch import fnmatchcase
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, field_validator
+from pydantic import AliasChoices, BaseModel, ConfigDict, Field, StringConstraints, field_validator
 
 from hermetic.audit.findings import AcceptedException, Finding, Verdict
 
@@ -52,7 +52,10 @@ def to_tell(terms: Iterable[Term], today: date) -> tuple[str, ...]:
 
 
 class AcceptedRisk(BaseModel):
-    """One exception. All five are required; `resource` is an ARM id or a glob of one, not case-sensitive."""
+    """One exception. All five are required; `resource` is an ARM id or a glob of one, not case-sensitive.
+
+    The last day is `expiry` in a file and `expires` in an EgressAudit; either is read.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -60,7 +63,7 @@ class AcceptedRisk(BaseModel):
     resource: Said
     reason: Said
     owner: Said
-    expiry: str
+    expiry: Annotated[str, Field(validation_alias=AliasChoices("expiry", "expires"))]
     """Last day (UTC) on which it counts, YYYY-MM-DD."""
 
     @field_validator("expiry", mode="before")

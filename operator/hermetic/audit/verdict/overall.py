@@ -90,12 +90,7 @@ def _terms(terms: tuple[Term, ...], notes: tuple[str, ...], today: date) -> Cond
 
 
 def _exceptions(spec: EgressAuditSpec) -> Exceptions:
-    return Exceptions(
-        exceptions=tuple(
-            AcceptedRisk(check=one.check, resource=one.resource, reason=one.reason, owner=one.owner, expiry=one.expires)
-            for one in spec.exceptions
-        )
-    )
+    return Exceptions(exceptions=tuple(AcceptedRisk.model_validate(one.model_dump()) for one in spec.exceptions))
 
 
 def _attestation(spec: EgressAuditSpec, looks: Looks) -> ConditionUpdate:

@@ -17,7 +17,7 @@ from hermetic.plan.planning import Plan, plan
 from hermetic.plan.snapshot import ClusterSnapshot
 from hermetic.plan.status import same_status, status, status_unreadable
 from tests.renderings import RENDERINGS
-from tests.scenarios import DIGEST, a_baked_model, a_share_model, changed, reporting
+from tests.scenarios import DIGEST, a_baked_model, a_share_model, an_sglang_model, changed, reporting
 from tests.worlds import (
     NOW,
     a_world,
@@ -142,6 +142,13 @@ def test_where_a_key_is_set_the_condition_says_what_answers_without_it(inside):
         said_of[bool(key)] = conditions(found)["EndpointPrivate"]["message"]
     assert said_of[True] == f"{said_of[False]}; {WITHOUT_A_KEY}"
     assert "/invocations" in WITHOUT_A_KEY
+
+
+def test_of_sglang_the_condition_says_its_own_paths():
+    manifest = an_sglang_model(endpoint={"apiKey": {"secretName": "guarded-key"}})
+    message = conditions(said(manifest, a_running_world(manifest)))["EndpointPrivate"]["message"]
+    assert "/v1/realtime" in message
+    assert "/invocations" not in message
 
 
 def test_endpoint_speaks_https_with_a_certificate():

@@ -7,6 +7,8 @@ import json
 import os
 import shutil
 import stat
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -282,3 +284,13 @@ def test_what_is_no_folder_of_weights_is_said(tmp_path: Path) -> None:
 def test_the_files_of_a_manifest_are_readable_by_all(model: tuple[Path, Path]) -> None:
     folder, _ = model
     assert all(stat.S_IMODE((folder / path).stat().st_mode) == 0o644 for path in (MANIFEST, SIGNATURE, NAMES))
+
+
+def test_verification_loads_neither_the_api_nor_the_audit() -> None:
+    """It runs in front of every engine: what it does not need costs each start time and memory."""
+    program = (
+        "import sys, hermetic.cli.weights.verify, hermetic.weights.verification, hermetic.weights.content; "
+        "print([name for name in ('pydantic', 'kubernetes', 'hermetic.audit.estate', 'yaml') if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"

@@ -10,7 +10,6 @@ from typing import Any, TypeVar
 
 import click
 
-from hermetic.cli.attest.files import PASSPHRASE_VARIABLE
 from hermetic.errors import InputError, Unreachable
 from hermetic.weights.entries import FILES, LARGEST_SHARD, SHARD_SIZE, SHARDS, SMALLEST_SHARD, Serialization
 from hermetic.weights.workers import Limits
@@ -97,5 +96,7 @@ def pem_of(file: Path) -> bytes:
 
 def passphrase() -> bytes | None:
     """Of an encrypted key, from the environment."""
+    from hermetic.cli.attest.files import PASSPHRASE_VARIABLE  # a third of a second that only signing needs
+
     value = os.environ.get(PASSPHRASE_VARIABLE)
     return None if value is None else value.encode()

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,6 +21,7 @@ from testbed.fleet import Pool, add_nodes
 from testbed.furnishing import furnish
 from testbed.installation import OperatorProcess, install, operator_kubeconfig
 from testbed.kubectl import Kubectl
+from testbed.node.command import check
 from testbed.node.handle import RunningNode, running_node
 
 HERMETIC = str(Path(sys.executable).parent / "hermetic")
@@ -70,18 +71,24 @@ def _real(folder: Path, stack: ExitStack) -> Stage:
     shares = folder / "shares"
     stage_weights(shares)
     try:
-        tell("making images: operator, vLLM, SGLang and NIM stand-ins, baked model, model volume")
-        estate = Estate.prepare(folder)
-        tell("starting etcd, kube-apiserver, scheduler, containerd, kubelet, kube-proxy, CoreDNS")
-        options = ("--images", str(estate.archive), "--shares", str(shares), "--gpus", "8")
-        node = stack.enter_context(running_node(*options))
+        check()
     except CannotRunError as reason:
         raise _NoRealNode(str(reason)) from reason
+    with ThreadPoolExecutor(1) as beside:
+        tell("starting etcd, kube-apiserver, scheduler, containerd, kubelet, kube-proxy, CoreDNS")
+        tell("making images meanwhile: operator, vLLM, SGLang and NIM stand-ins, baked model, model volume")
+        making = beside.submit(Estate.prepare, folder)
+        node = stack.enter_context(running_node("--shares", str(shares), "--gpus", "8"))
+        estate = making.result()
+    tell("importing the images")
+    node.import_images(estate.archive)
     kubectl = node.kubectl
     tell("installing Hermetic: kubectl apply -k overlay/ (CRDs, RBAC, policies, operator by digest)")
     kubectl("apply", "--server-side", "--kustomize", str(overlay(estate, folder / "install")))
-    kubectl("--namespace", "hermetic-system", "rollout", "status", "deployment/hermetic-operator", "--timeout=90s")
     jump_box = _jump_box(folder, node.kubeconfig, stack)
+    tell("the audit of the simulated Azure begins on the jump box; its result is shown below")
+    jump_box.begin()
+    kubectl("--namespace", "hermetic-system", "rollout", "status", "deployment/hermetic-operator", "--timeout=90s")
     return Stage(kubectl, Api(node.kubeconfig), estate, node, jump_box, STAND_INS_REAL)
 
 
@@ -128,6 +135,6 @@ STAND_INS_PLAYED = [
 
 
 def statuses(stage: Stage) -> list[dict[str, Any]]:
-    """Every ModelDeployment with its conditions."""
-    found: list[dict[str, Any]] = json.loads(stage.kubectl("get", "mdep", "-A", "-o", "json"))["items"]
+    """Every ModelDeployment with its conditions. A program for each look would take a third of a core."""
+    found: list[dict[str, Any]] = stage.api.get("/apis/hermetic.dev/v1alpha1/modeldeployments")["items"]
     return found

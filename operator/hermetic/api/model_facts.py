@@ -1,7 +1,7 @@
 """The facts of a model that decide what memory it needs: read once from its folder, then carried with it.
 
 `hermetic.sizing.facts` derives them from `config.json` and the sums of the safetensors headers. They are the file
-`model-facts.json` beside a staged model, the answer of `hermetic plan --show-facts`, and `spec.weights.facts`, from
+`.hermetic/model-facts.json` of a staged model, the answer of `hermetic plan --show-facts`, and `spec.weights.facts`, from
 which the operator sizes a deployment without reading the share. Every value is an integer or a short word.
 """
 
@@ -14,9 +14,8 @@ from pydantic import Field, StringConstraints
 from hermetic.api.field_types import list_of, matches
 from hermetic.api.rules import ApiModel, Rule
 
-FACTS_FILE = "model-facts.json"
-"""Name of the file that holds `{"schema": SCHEMA, "facts": {...}}`."""
 SCHEMA = "hermetic.dev/model-facts/v1"
+"""What `schema` of that file says, beside `facts`."""
 
 MOST_BYTES = 2**50
 MOST_TOKENS = 2**31 - 1

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import os
 import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -18,13 +18,15 @@ from typing import Any, BinaryIO
 from hermetic.api.model_facts import ModelFacts
 from hermetic.errors import ModelFactsUnusable, Unreachable
 from hermetic.sizing.facts import TensorSums, facts_of
-from hermetic.sizing.safetensors_header import bytes_by_format
+from hermetic.sizing.safetensors_header import tensor_bytes
+from hermetic.weights.safetensors_layout import MOST_TENSORS, wrong_with_length
+from hermetic.weights.streamed_json import JsonStream
 
 CONFIG, QUANTIZATION, INDEX = "config.json", "hf_quant_config.json", "model.safetensors.index.json"
 LARGEST_CONFIG = 4 * 2**20
 LARGEST_INDEX = 64 * 2**20
-LARGEST_HEADER = 32 * 2**20
 MOST_ENTRIES = 100_000
+MOST_FORMATS = 32
 MOST_VALUES = 2_000_000
 """Values of one JSON document: what bounds the memory that parsing takes."""
 
@@ -41,10 +43,8 @@ def read_model_facts(folder: Path) -> ModelFacts:
     by_format: dict[str, int] = {}
     count = largest = 0
     for path in _shards(folder):
-        size, header = _header(path)
+        size = _add_shard(path, by_format)
         count, largest = count + 1, max(largest, size)
-        for name, held in _by_format(path, header).items():
-            by_format[name] = by_format.get(name, 0) + held
     if not count:
         raise ModelFactsUnusable(f"{folder} holds no safetensors file", fix="name the folder that holds the model")
     return facts_of(config, TensorSums(by_format, count, largest), quantization)
@@ -98,22 +98,32 @@ def _bytes(path: Path, largest: int) -> bytes:
     return content
 
 
-def _header(path: Path) -> tuple[int, Any]:
-    """Size of a safetensors file, and its parsed header."""
+def _add_shard(path: Path, by_format: dict[str, int]) -> int:
+    """Adds the tensors of a safetensors file to the sums; returns its size. The header is read as a stream."""
     with _readable(path), _opened(path) as file:
         size = os.fstat(file.fileno()).st_size
         length = int.from_bytes(file.read(8), "little")
-        if size < 8 or length > min(size - 8, LARGEST_HEADER):
-            raise ModelFactsUnusable(f"{path} is no safetensors file, or is cut short: its header has {length} bytes")
-        content = file.read(length)
-    return size, _parsed(path, content)
+        if (wrong := wrong_with_length(size, length)) is not None:
+            raise ModelFactsUnusable(f"{path} is no safetensors file, or is cut short: {wrong[1]}, not {wrong[0]}")
+        stream = JsonStream(_pieces(file, length))
+        try:
+            for name in stream.keys(MOST_TENSORS):
+                value = stream.value()
+                if name != "__metadata__":
+                    number_format, held = tensor_bytes(name, value)
+                    by_format[number_format] = by_format.get(number_format, 0) + held
+                if len(by_format) > MOST_FORMATS:
+                    raise ModelFactsUnusable(f"{path}: the header names more than {MOST_FORMATS} number formats")
+            stream.finish()
+        except ValueError as error:
+            raise ModelFactsUnusable(f"{path}: {error}") from None
+    return size
 
 
-def _by_format(path: Path, header: Any) -> Mapping[str, int]:
-    try:
-        return bytes_by_format(header)
-    except ValueError as error:
-        raise ModelFactsUnusable(f"{path}: {error}") from None
+def _pieces(file: BinaryIO, length: int) -> Iterator[bytes]:
+    while length > 0 and (piece := file.read(min(length, 2**16))):
+        length -= len(piece)
+        yield piece
 
 
 def _opened(path: Path) -> BinaryIO:

@@ -10,6 +10,7 @@ import pytest
 from hermetic.audit.estate.questions import Trouble
 from hermetic.audit.findings import Severity, Verdict
 from hermetic.audit.policy import Policy
+from hermetic.audit.topology import PlaceKind
 from tests.audit_estates import CLUSTER, NETWORK, NODES, ROUTES, SUBSCRIPTION, VNET, route
 from tests.audit_services import (
     FAR_PEERING,
@@ -67,6 +68,7 @@ class TestPeerings:
         found = only(peer(served_cluster()), "peering-any")
         assert (found.verdict, found.severity, found.resource) == (Verdict.FAIL, Severity.HIGH, PEERING)
         assert found.path_texts == ("vnet ai -> peer vnet hub",)
+        assert [hop.kind for hop in found.paths[0]] == [PlaceKind.VNET, PlaceKind.PEER_VNET]
 
     @pytest.mark.parametrize("listed", [HUB, HUB.upper(), PEERING])
     def test_an_allowed_peering_passes_by_either_id(self, listed: str) -> None:

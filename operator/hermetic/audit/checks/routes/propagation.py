@@ -17,9 +17,10 @@ from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.observation import Observation, Seen
 from hermetic.audit.evaluation import Judgement, fails, passes
 from hermetic.audit.gateway_finding import gateways_in
-from hermetic.audit.hops import INTERNET, path_of
+from hermetic.audit.hops import INTERNET, Hop, path_of
 from hermetic.audit.hub_connections import hub_connections, joins
 from hermetic.audit.policy import Policy
+from hermetic.audit.topology import PlaceKind
 
 ROUTE_SERVER_SUBNET = "routeserversubnet"
 
@@ -54,20 +55,21 @@ def _in_reach(
     estate: Estate, policy: Policy, resource: str, subnets: tuple[str, ...], look: Observation
 ) -> Iterator[Judgement]:
     """Fail when a gateway, a route server or a virtual hub can hand routes to one of these subnets."""
-    gateways: list[str] = []
+    gateways: list[Hop] = []
     looks: list[Observation] = [look]
     for network_id in sorted({parent_of(one).lower(): parent_of(one) for one in subnets}.values()):
         found, rests_on = _gateways(estate, policy, network_id)
         gateways += found
         looks += rests_on
     if gateways:
+        names = ", ".join(one.label for one in gateways)
         yield fails(
             resource,
             "LearnsRoutes",
-            f"disableBgpRoutePropagation is not true, and routes may be learned from {', '.join(gateways)}",
+            f"disableBgpRoutePropagation is not true, and routes may be learned from {names}",
             look,
             paths=(
-                path_of(hops.subnet(name_of(one)), hops.gateway(gateway), "learned default route")
+                path_of(hops.subnet(name_of(one)), gateway, "learned default route")
                 for one in subnets
                 for gateway in gateways
             ),
@@ -76,17 +78,16 @@ def _in_reach(
         yield passes(resource, "NothingToLearnFrom", "no gateway, route server or virtual hub is in reach", *looks)
 
 
-def _gateways(estate: Estate, policy: Policy, network_id: str) -> tuple[list[str], tuple[Observation, ...]]:
+def _gateways(estate: Estate, policy: Policy, network_id: str) -> tuple[list[Hop], tuple[Observation, ...]]:
     network = estate.one(VirtualNetwork, network_id)
     own = gateways_in(estate, network)
     peerings, hubs = estate.every(Peering, network_id), hub_connections(estate, policy)
-    names = [f"gateway {one.name}" for one in own]
-    names += [f"the route server of {network_id}" for _ in _route_servers(network)]
-    names += [
-        f"the gateway behind peering {one.name}" for one in peerings if one.connects and one.use_remote_gateways is True
-    ]
-    names += [f"virtual hub {one.hub.name}" for one in hubs if joins(one, network_id)]
-    return names, (network, own, peerings, hubs)
+    remote = [one.name for one in peerings if one.connects and one.use_remote_gateways is True]
+    found = [hops.gateway(f"gateway {one.name}") for one in own]
+    found += [Hop(PlaceKind.OTHER, f"the route server of {network_id}") for _ in _route_servers(network)]
+    found += [hops.gateway(f"the gateway behind peering {name}") for name in remote]
+    found += [hops.peer(f"virtual hub {one.hub.name}") for one in hubs if joins(one, network_id)]
+    return found, (network, own, peerings, hubs)
 
 
 def _route_servers(network: Seen[VirtualNetwork]) -> list[str]:

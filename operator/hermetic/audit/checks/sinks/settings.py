@@ -17,9 +17,10 @@ from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.observation import Observation
 from hermetic.audit.estate.questions import Trouble
 from hermetic.audit.evaluation import Judgement, cannot_say, fails, passes, whatever_is_damaged
-from hermetic.audit.hops import path_of
+from hermetic.audit.hops import Hop, path_of
 from hermetic.audit.policy import Policy
 from hermetic.audit.registry_storage_scope import account_ids, registry_ids
+from hermetic.audit.topology import PlaceKind
 
 BLOBS, FILES = "blobServices/default", "fileServices/default"
 SERVICES = {"filestorage": (FILES,), "blockblobstorage": (BLOBS,), "blobstorage": (BLOBS,)}
@@ -112,5 +113,10 @@ def _sent(estate: Estate, policy: Policy, resource: str, sinks: list[tuple[str, 
         words = f"logs go to {', '.join(f'{word} {name_of(one)}' for word, one in sinks)}, in subscriptions of ours"
         return passes(resource, "OurSink", words, look)
     words = f"logs are sent to what is not ours: {', '.join(f'{word} {one}' for word, one in others)}"
-    paths = tuple(path_of("cluster", "azure monitor", f"{word} of another subscription") for word, _ in others)
+    paths = tuple(path_of("cluster", "azure monitor", _sink(word)) for word, _ in others)
     return fails(resource, "ForeignSink", words, look, paths=paths)
+
+
+def _sink(word: str) -> Hop:
+    kind = PlaceKind.STORAGE if word == "storage account" else PlaceKind.OTHER
+    return Hop(kind, f"{word} of another subscription")

@@ -13,7 +13,7 @@ from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.observation import Listing, Seen
 from hermetic.audit.estate.questions import Problem, Trouble
 from hermetic.audit.evaluation import Judgement, cannot_say, fails, passes
-from hermetic.audit.hops import GATEWAY, ON_PREMISES, Path, path_of
+from hermetic.audit.hops import GATEWAY, ON_PREMISES, Hop, Path, path_of
 from hermetic.audit.policy import Policy
 from hermetic.audit.reachable_networks import each_network, each_or_none
 
@@ -149,5 +149,5 @@ def _remote(peering: Peering) -> str:
     return peering.remote_virtual_network.id if peering.remote_virtual_network is not None else ""
 
 
-def _peer(peering: Peering) -> str:
-    return f"peer vnet {name_of(_remote(peering)) or 'not named'}"
+def _peer(peering: Peering) -> Hop:
+    return hops.peer(f"peer vnet {name_of(_remote(peering)) or 'not named'}")

@@ -283,6 +283,8 @@ def test_what_is_there_is_not_written_over(model: Path, share: Path) -> None:
     assert contents(share / "llama") == {"precious": b"x"}
     assert hermetic("stage", model, share / "nowhere" / "llama").code == 4
     assert hermetic("stage", share / "nothing", share / "phi").code == 4
+    assert hermetic("stage", model, model / "inside").code == 2
+    assert hermetic("stage", model, model).code == 2
 
 
 def test_an_old_manifest_of_the_source_is_not_carried_along(model: Path, share: Path) -> None:

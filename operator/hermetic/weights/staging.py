@@ -77,6 +77,8 @@ def stage(source: Tree, destination: Path, options: Options, watched: Watched) -
     following = replace(options.serialization, allow_symlinks=True)
     options = replace(options, serialization=following)
     whole = Path(os.path.abspath(destination))  # noqa: PTH100 - resolve() would follow links
+    if whole.is_relative_to(source.root):
+        raise InputError(f"{whole}: is inside of {source.root}", fix="name a destination outside of the source")
     _must_be_free(whole)
     partial = whole.with_name(f".{whole.name}.hermetic-partial")
     try:

@@ -128,7 +128,7 @@ class ModelFacts(ApiModel):
     architecture: Word | None = None
     """First of `architectures` of config.json. Default: not known."""
     parameter_bytes: Annotated[int, Field(ge=1, le=MOST_BYTES)]
-    """Bytes of all tensors of the safetensors files, 1 byte to 1 PiB."""
+    """Bytes of all tensors of the safetensors files, 1 to 1125899906842624 (1 PiB)."""
     tensor_bytes: Annotated[list[TensorBytes], Field(max_length=32), list_of("map", "format")] = []
     """The same by number format. Default: not known."""
     shards: Shards | None = None

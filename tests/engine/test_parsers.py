@@ -28,8 +28,8 @@ SAMPLES = {
 }
 # What a parse does besides: it prints help and ends, or reads a file.
 NOT_TRIED = {"--help", "--config", "--log-config-file", "--chat-template"}
-# Left to the parser: choices that it compares after a change of the value, a list of JSON objects, an object whose values
-# must be texts, and flags that only make sense with others that no spec can give.
+# Left to the parser: choices that it compares after a change of the value, a list of JSON objects, an object of texts
+# alone, and flags that only make sense with others that no spec can give.
 LEFT_TO_THE_PARSER = {
     "--linear-backend",
     "--mm-processor-device",

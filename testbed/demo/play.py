@@ -58,7 +58,8 @@ def _play(stage: Stage) -> None:
 
 
 def _hold_back(stage: Stage) -> None:
-    chapter("Six deployments are applied. There is no evidence that the nodes have no way out: nothing is started")
+    chapter("An EgressAudit and six deployments are applied. No attestation is there: nothing is started")
+    stage.kubectl.apply(stage.jump_box.egress_audit(stage.probe_image))
     stage.kubectl("create", "namespace", "inference")
     stage.kubectl("label", "namespace", "inference", "pod-security.kubernetes.io/enforce=restricted")
     for name in (*SERVED, "refused"):
@@ -72,7 +73,6 @@ def _hold_back(stage: Stage) -> None:
 
 def _open_the_gate(stage: Stage) -> None:
     chapter("From the jump box, the simulated Azure is audited, and the signed result is imported into the cluster")
-    stage.kubectl.apply(stage.jump_box.egress_audit(stage.probe_image))
     _carry_in(stage, PASSED)
     tell("the probe runs from every pool, the cluster's own objects are judged, and the gate opens")
 

@@ -40,7 +40,7 @@ class TensorBytes(ApiModel):
     format: Word
     """Number format as safetensors spells it, for example BF16 or F8_E4M3."""
     bytes: Bytes
-    """Bytes of all tensors of that format."""
+    """Bytes of all tensors of that format, 0 to 1125899906842624."""
 
 
 class Shards(ApiModel):
@@ -49,36 +49,36 @@ class Shards(ApiModel):
     count: Count
     """Number of safetensors files, 1 to 1,000,000."""
     largest_bytes: Bytes
-    """Size of the largest of them in bytes."""
+    """Size of the largest of them in bytes, 0 to 1125899906842624."""
 
 
 class SlidingWindow(ApiModel):
     """Layers whose attention looks back over a window only."""
 
     tokens: Annotated[int, Field(ge=1, le=MOST_TOKENS)]
-    """Length of the window in tokens."""
+    """Length of the window in tokens, 1 to 2147483647."""
     layers: Count
-    """How many layers have it; the others look back over everything."""
+    """How many layers have it; the others look back over everything, 1 to 1000000."""
 
 
 class LatentAttention(ApiModel):
     """Multi-head latent attention (MLA): one compressed key-value vector for all heads."""
 
     key_value_rank: Count
-    """Length of the compressed vector, `kv_lora_rank` of config.json."""
+    """Length of the compressed vector, `kv_lora_rank` of config.json, 1 to 1000000."""
     rope_head_dimension: Annotated[int, Field(ge=0, le=1_000_000)]
-    """Length of its part with positions, `qk_rope_head_dim` of config.json."""
+    """Length of its part with positions, `qk_rope_head_dim` of config.json, 0 to 1000000."""
 
 
 class Experts(ApiModel):
     """The experts of a mixture-of-experts model."""
 
     count: Count
-    """Experts of each layer that are chosen among."""
+    """Experts of each layer that are chosen among, 1 to 1000000."""
     per_token: Count | None = None
-    """Experts that one token uses. Default: not known."""
+    """Experts that one token uses, 1 to 1000000. Default: not known."""
     intermediate_size: Count | None = None
-    """Width of one expert, which tensor parallelism divides. Default: not known."""
+    """Width of one expert, which tensor parallelism divides, 1 to 1000000. Default: not known."""
 
 
 class Quantization(ApiModel):
@@ -87,7 +87,7 @@ class Quantization(ApiModel):
     method: Word
     """Method as config.json names it, for example fp8, mxfp4, awq, gptq or compressed-tensors."""
     block: Count | None = None
-    """Values that are scaled together: the share of a GPU must be a multiple of it. Default: no such rule is known."""
+    """Values that are scaled together, 1 to 1000000; the share of a GPU must be a multiple. Default: no rule."""
 
 
 class Attention(ApiModel):
@@ -105,15 +105,15 @@ class Attention(ApiModel):
     layers: Annotated[int, Field(ge=1, le=10_000)]
     """Layers of the model, 1 to 10,000."""
     heads: Annotated[int, Field(ge=1, le=100_000)]
-    """Attention heads of each layer."""
+    """Attention heads of each layer, 1 to 100000."""
     key_value_heads: Annotated[int, Field(ge=1, le=100_000)]
-    """Key-value heads of each layer; fewer than `heads` with grouped queries."""
+    """Key-value heads of each layer; fewer than `heads` with grouped queries, 1 to 100000."""
     head_dimension: Annotated[int, Field(ge=1, le=100_000)]
-    """Length of the vector of one head."""
+    """Length of the vector of one head, 1 to 100000."""
     hidden_size: Count
-    """Length of the vector of one token between layers."""
+    """Length of the vector of one token between layers, 1 to 1000000."""
     intermediate_size: Count | None = None
-    """Width of the feed-forward layers, which tensor parallelism divides. Default: not known."""
+    """Width of the feed-forward layers, which tensor parallelism divides, 1 to 1000000. Default: not known."""
     latent: LatentAttention | None = None
     """Compressed key-value cache (MLA). Default: one key and one value vector for each head."""
     sliding_window: SlidingWindow | None = None
@@ -138,7 +138,7 @@ class ModelFacts(ApiModel):
     ] = "bfloat16"
     """Number format that the model computes in: bfloat16, float16 or float32. Default: bfloat16."""
     max_model_length: Annotated[int, Field(ge=1, le=MOST_TOKENS)] | None = None
-    """Longest context in tokens that the model was made for. Default: not known."""
+    """Longest context in tokens that the model was made for, 1 to 2147483647. Default: not known."""
     attention: Attention | None = None
     """Layers and heads. Default: not known, and no size can be computed."""
     experts: Experts | None = None

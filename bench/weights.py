@@ -37,7 +37,7 @@ CAP = 40 * 2**20
 """Bytes per second of one stream of the server."""
 STREAMS = 16
 CAPPED_SIZE = 2**28
-MANY = 100_000
+MANY = 50_000
 _PEAK = (
     "import sys; from hermetic.cli import main\n"
     "try: main(sys.argv[1:])\n"

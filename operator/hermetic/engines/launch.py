@@ -23,6 +23,23 @@ class WritableFolder:
 
 
 @dataclass(frozen=True, slots=True)
+class InitContainer:
+    """What runs to its end before the engine starts: as the engine's user, with a read-only root and no network.
+
+    `mounts`: names of the volumes it gets, among "weights" and those of `Launch.writable`. `cpu`, `memory`: requests;
+    `memory_limit`: the most memory, as Kubernetes quantities.
+    """
+
+    name: str
+    image: str
+    command: tuple[str, ...]
+    mounts: frozenset[str]
+    cpu: str
+    memory: str
+    memory_limit: str
+
+
+@dataclass(frozen=True, slots=True)
 class Launch:
     """How one engine is started: every list in the order in which it appears in the pod.
 
@@ -42,7 +59,7 @@ class Launch:
     read_only_root: bool
     sleep_before_stop_seconds: int
     grace_seconds: int
-    links_staged_cache: bool = False
+    init_containers: tuple[InitContainer, ...] = ()
     args_from_env: tuple[tuple[str, str], ...] = ()
 
 

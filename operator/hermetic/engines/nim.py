@@ -16,6 +16,7 @@ from hermetic.engines.launch import (
     PROPAGATION_SECONDS,
     TEARDOWN_SECONDS,
     TLS,
+    InitContainer,
     Launch,
     WritableFolder,
     literal,
@@ -121,7 +122,7 @@ def launch(spec: ModelDeploymentSpec, nim: Nim) -> Launch:
         # A NIM has no documented drain: it keeps serving until what was in flight had its time.
         sleep_before_stop_seconds=PROPAGATION_SECONDS + spec.drain_seconds,
         grace_seconds=PROPAGATION_SECONDS + spec.drain_seconds + TEARDOWN_SECONDS,
-        links_staged_cache=nim.profile is not None,
+        init_containers=_init_containers(spec, nim),
     )
 
 
@@ -163,3 +164,13 @@ def _model(spec: ModelDeploymentSpec, nim: Nim) -> Iterator[dict[str, Any]]:
     folder = nim.model_path or model_path(spec.weights)
     yield literal("NIM_MODEL_PATH" if nim.line.startswith("2.") else "NIM_MODEL_NAME", folder)
     yield literal("NIM_TENSOR_PARALLEL_SIZE", str(spec.accelerator.count))
+
+
+def _init_containers(spec: ModelDeploymentSpec, nim: Nim) -> tuple[InitContainer, ...]:
+    """A staged cache becomes a writable tree of links: the staged files stay where they are, read-only."""
+    if nim.profile is None:
+        return ()
+    # Forced, for the folder outlives the container: a node that restarts runs this again.
+    command = ("cp", "-Rsf", f"{model_path(spec.weights)}/.", f"{CACHE}/")
+    mounts = frozenset({"weights", "nim-cache"})
+    return (InitContainer("link-cache", nim.image, command, mounts, cpu="100m", memory="64Mi", memory_limit="256Mi"),)

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from hermetic.api.modeldeployment import ModelDeploymentSpec, Toleration
-from hermetic.engines.launch import Launch
-from hermetic.engines.model_path import model_path
+from hermetic.engines.launch import InitContainer, Launch
 from hermetic.objects.names import Owner, labels, selector
 from hermetic.objects.volumes import Mounted, mounted_volumes
 
@@ -33,7 +32,7 @@ def pod_template(owner: Owner, spec: ModelDeploymentSpec, launch: Launch) -> dic
             },
             "terminationGracePeriodSeconds": launch.grace_seconds,
             **_placement(owner, spec),
-            **_cache_link(spec, launch, mounted),
+            **_init_containers(launch, mounted),
             "containers": [_engine(spec, launch, mounted)],
             "volumes": [item.volume for item in mounted],
         },
@@ -122,26 +121,21 @@ def _probes(spec: ModelDeploymentSpec, launch: Launch) -> dict[str, Any]:
     }
 
 
-def _cache_link(spec: ModelDeploymentSpec, launch: Launch, mounted: tuple[Mounted, ...]) -> dict[str, Any]:
-    if not launch.links_staged_cache:
-        return {}
-    needed = {"weights", "nim-cache"}
-    target = next(item.mount["mountPath"] for item in mounted if item.mount["name"] == "nim-cache")
+def _init_containers(launch: Launch, mounted: tuple[Mounted, ...]) -> dict[str, Any]:
+    found = [_init_container(each, mounted) for each in launch.init_containers]
+    return {"initContainers": found} if found else {}
+
+
+def _init_container(one: InitContainer, mounted: tuple[Mounted, ...]) -> dict[str, Any]:
     return {
-        "initContainers": [
-            {
-                "name": "link-cache",
-                "image": launch.image,
-                "imagePullPolicy": "IfNotPresent",
-                # A writable tree of links: the staged files stay where they are, read-only. Forced, for the folder
-                # outlives the container: a node that restarts runs this again.
-                "command": ["cp", "-Rsf", verbatim(f"{model_path(spec.weights)}/."), f"{target}/"],
-                "resources": {"requests": {"cpu": "100m", "memory": "64Mi"}, "limits": {"memory": "256Mi"}},
-                "securityContext": _locked(read_only_root=True),
-                "terminationMessagePolicy": "FallbackToLogsOnError",
-                "volumeMounts": [item.mount for item in mounted if item.mount["name"] in needed],
-            }
-        ]
+        "name": one.name,
+        "image": one.image,
+        "imagePullPolicy": "IfNotPresent",
+        "command": [verbatim(word) for word in one.command],
+        "resources": {"requests": {"cpu": one.cpu, "memory": one.memory}, "limits": {"memory": one.memory_limit}},
+        "securityContext": _locked(read_only_root=True),
+        "terminationMessagePolicy": "FallbackToLogsOnError",
+        "volumeMounts": [item.mount for item in mounted if item.mount["name"] in one.mounts],
     }
 
 

@@ -16,7 +16,7 @@ from hermetic.sizing.comparison import BEST_FIRST
 from hermetic.sizing.facts import TensorSums, facts_of
 from hermetic.sizing.facts_file import file_content, parsed_facts
 from hermetic.sizing.load_time import Files, load_time
-from hermetic.sizing.memory import COLLECTIVES, Answer, fit
+from hermetic.sizing.memory import COLLECTIVES, FitAnswer, fit
 from hermetic.sizing.parallelism import broken_rules
 from hermetic.sizing.serving import Serving
 from tests.corpus.manifests import changed
@@ -118,12 +118,12 @@ def test_the_longest_context_fits_and_one_block_more_does_not(model, memory, req
 def test_a_family_that_is_not_known_is_never_said_to_fit(model, memory, name):
     assume(name not in architectures().computed)
     other = model.model_copy(update={"model_type": name})
-    assert fit(other, Serving(), gpu(memory)).answer in {Answer.UNKNOWN, Answer.DOES_NOT_FIT}
+    assert fit(other, Serving(), gpu(memory)).answer in {FitAnswer.UNKNOWN, FitAnswer.DOES_NOT_FIT}
 
 
 @given(models(), memories)
 def test_what_is_not_confirmed_is_neither_promised_nor_refused(model, memory):
-    assert fit(model, Serving(), gpu(memory), confirmed=False).answer is Answer.UNKNOWN
+    assert fit(model, Serving(), gpu(memory), confirmed=False).answer is FitAnswer.UNKNOWN
 
 
 @given(models(), POWERS)
@@ -167,7 +167,7 @@ def test_any_config_gives_facts_and_an_answer(config, total, shards, quantizatio
     found = facts_of(config, TensorSums({"BF16": total}, shards, total), quantization)
     ModelFacts.model_validate(found.model_dump(by_alias=True, exclude_none=True))
     answer = fit(found, Serving(max_model_length=1), gpu(10**18)).answer
-    assert answer is Answer.UNKNOWN if found.not_computed else answer in Answer
+    assert answer is FitAnswer.UNKNOWN if found.not_computed else answer in FitAnswer
     list(broken_rules(found, 7, 3))
 
 

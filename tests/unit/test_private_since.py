@@ -12,7 +12,7 @@ from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.observation import Seen
 from hermetic.audit.estate.questions import Trouble
 from hermetic.audit.findings import Finding, Severity, Verdict
-from hermetic.audit.policy import AttestedPrivate, Policy, PrivateSince
+from hermetic.audit.policy import AttestedPrivate, DeclaredPrivateSubnet, Policy
 from hermetic.audit.private_subnets import private_subnets, statement_notes
 from tests.audit_estates import GROUP, NODES, VNET, World, small_cluster
 
@@ -138,7 +138,9 @@ def test_a_statement_holds_until_a_later_write_that_it_does_not_cover(
 
 
 def test_what_a_person_states_is_not_handed_on_as_known() -> None:
-    both = Policy(subnets_private_since=(PrivateSince(subnet=NODES, since=ago(500), stated_by="network-team"),))
+    both = Policy(
+        subnets_private_since=(DeclaredPrivateSubnet(subnet=NODES, since=ago(500), stated_by="network-team"),)
+    )
     estate = small_cluster().settled(lambda one: private_subnets(one, both, Q))
     [found] = private_subnets(estate, both, Q)
     assert (found.subnet, found.since, found.basis) == (NODES, Q, Basis.AUDIT)

@@ -9,7 +9,7 @@ import pytest
 
 from hermetic.sizing.catalogue import Gpu, Value, sizes
 from hermetic.sizing.kv_cache import kv_cache
-from hermetic.sizing.memory import Answer, fit
+from hermetic.sizing.memory import FitAnswer, fit
 from hermetic.sizing.parallelism import broken_rules, possible
 from hermetic.sizing.serving import Lora, Serving
 from tests.model_configs import (
@@ -82,31 +82,31 @@ class Vector:
     model: object
     memory: float
     serving: Serving
-    answer: Answer
+    answer: FitAnswer
     longest: int | None = None
 
     @property
     def published(self) -> str:
-        return "does not fit" if self.answer is Answer.DOES_NOT_FIT else "fits"
+        return "does not fit" if self.answer is FitAnswer.DOES_NOT_FIT else "fits"
 
 
 VECTORS = (
     # vLLM at 0.92: about 55 GiB or 447 k tokens are left on an 80 GB A100, 2.4 GiB or 19.6 k tokens on an A10, none
     # on a T4.
-    Vector("8B on an 80 GB A100", L8, 79.25, Serving(max_model_length=8192), Answer.FITS, 447_000),
-    Vector("8B on a 24 GB A10", L8, 22.5, Serving(max_model_length=8192), Answer.TIGHT, 19_600),
-    Vector("8B on a 16 GB T4", L8, 15.0, Serving(max_model_length=8192), Answer.DOES_NOT_FIT, 0),
+    Vector("8B on an 80 GB A100", L8, 79.25, Serving(max_model_length=8192), FitAnswer.FITS, 447_000),
+    Vector("8B on a 24 GB A10", L8, 22.5, Serving(max_model_length=8192), FitAnswer.TIGHT, 19_600),
+    Vector("8B on a 16 GB T4", L8, 15.0, Serving(max_model_length=8192), FitAnswer.DOES_NOT_FIT, 0),
     # Its own context of 131072 tokens takes 16 GiB: vLLM refuses to start on an A10 without a shorter one.
-    Vector("8B with its own context on an A10", L8, 22.5, Serving(), Answer.DOES_NOT_FIT, 19_600),
+    Vector("8B with its own context on an A10", L8, 22.5, Serving(), FitAnswer.DOES_NOT_FIT, 19_600),
     # The model card of gpt-oss-120b: fits one GPU of 80 GB.
-    Vector("gpt-oss-120b on one H100", OSS, 79.1, Serving(max_model_length=32768), Answer.TIGHT),
+    Vector("gpt-oss-120b on one H100", OSS, 79.1, Serving(max_model_length=32768), FitAnswer.TIGHT),
     # README of DeepSeek-V3: 8 GPUs of 141 GB hold it, 8 GPUs of 80 GB do not.
-    Vector("DeepSeek-V3 on 8 H200", V3, 139.72, Serving(tensor_parallel=8), Answer.FITS),
-    Vector("DeepSeek-V3 on 8 H100", V3, 79.1, Serving(tensor_parallel=8), Answer.DOES_NOT_FIT, 0),
+    Vector("DeepSeek-V3 on 8 H200", V3, 139.72, Serving(tensor_parallel=8), FitAnswer.FITS),
+    Vector("DeepSeek-V3 on 8 H100", V3, 79.1, Serving(tensor_parallel=8), FitAnswer.DOES_NOT_FIT, 0),
     # Meta's card of Llama 3.3 70B: 141 GB in bf16 need several GPUs of 80 GB.
-    Vector("70B on one A100", L70, 79.1, Serving(max_model_length=8192), Answer.DOES_NOT_FIT, 0),
-    Vector("70B on four A100", L70, 79.1, Serving(tensor_parallel=4), Answer.FITS),
-    Vector("70B on one MI300X", L70, 191.69, Serving(max_model_length=8192), Answer.FITS),
+    Vector("70B on one A100", L70, 79.1, Serving(max_model_length=8192), FitAnswer.DOES_NOT_FIT, 0),
+    Vector("70B on four A100", L70, 79.1, Serving(tensor_parallel=4), FitAnswer.FITS),
+    Vector("70B on one MI300X", L70, 191.69, Serving(max_model_length=8192), FitAnswer.FITS),
 )
 
 
@@ -177,15 +177,15 @@ def test_nothing_unconfirmed_is_ever_said_to_fit():
     small = facts(LLAMA_8B | {"num_hidden_layers": 1}, 1000)
     for size in sizes().values():
         answer = fit(small, Serving(max_model_length=1), size.gpu, confirmed=size.confirmed).answer
-        assert answer is (Answer.FITS if size.confirmed else Answer.UNKNOWN), size.name
+        assert answer is (FitAnswer.FITS if size.confirmed else FitAnswer.UNKNOWN), size.name
 
 
 def test_weights_alone_that_are_too_large_do_not_fit_whatever_else_is_unknown():
     mamba = facts({"model_type": "mamba"}, LLAMA_70B_BYTES)
-    assert fit(mamba, Serving(), gpu(79.1)).answer is Answer.DOES_NOT_FIT
+    assert fit(mamba, Serving(), gpu(79.1)).answer is FitAnswer.DOES_NOT_FIT
     shrunk = Serving(may_shrink_weights=True, not_computed=("--quantization",))
-    assert fit(mamba, shrunk, gpu(79.1)).answer is Answer.UNKNOWN
-    assert fit(mamba, Serving(), gpu(79.1), confirmed=False).answer is Answer.UNKNOWN
+    assert fit(mamba, shrunk, gpu(79.1)).answer is FitAnswer.UNKNOWN
+    assert fit(mamba, Serving(), gpu(79.1), confirmed=False).answer is FitAnswer.UNKNOWN
 
 
 def test_adapters_take_memory_in_proportion_to_their_rank_and_number():
@@ -200,15 +200,15 @@ def test_adapters_take_memory_in_proportion_to_their_rank_and_number():
 def test_a_format_of_the_cache_that_is_not_known_is_counted_in_full_and_never_fits():
     found = fit(L8, Serving(kv_cache_dtype="nvfp4"), gpu(79.1))
     assert found.cache.token_bytes == 131_072
-    assert found.answer is Answer.UNKNOWN
+    assert found.answer is FitAnswer.UNKNOWN
 
 
 def test_the_answer_turns_where_the_formula_says():
     """Between 0.9 and 1.1 of what is allowed it is tight: below it fits, above it does not."""
     answers = [fit(L8, Serving(max_model_length=8192), gpu(20 + step / 10)).answer for step in range(60)]
-    assert list(dict.fromkeys(answers)) == [Answer.TIGHT, Answer.FITS]
+    assert list(dict.fromkeys(answers)) == [FitAnswer.TIGHT, FitAnswer.FITS]
     smaller = [fit(L8, Serving(max_model_length=8192), gpu(10 + step / 10)).answer for step in range(120)]
-    assert list(dict.fromkeys(smaller)) == [Answer.DOES_NOT_FIT, Answer.TIGHT]
+    assert list(dict.fromkeys(smaller)) == [FitAnswer.DOES_NOT_FIT, FitAnswer.TIGHT]
 
 
 def test_more_requests_at_a_time_leave_a_shorter_context():

@@ -37,7 +37,7 @@ _DOMAIN = re.compile(r"[a-z0-9_]([-a-z0-9_]*[a-z0-9_])?(\.[a-z0-9_]([-a-z0-9_]*[
 _GLOB = re.compile(r"[*?\[\]{}]")
 
 
-class PrivateSince(BaseModel):
+class DeclaredPrivateSubnet(BaseModel):
     """A statement of a person: this subnet has been private (defaultOutboundAccess false) since this moment.
 
     `subnet`, `since` and `statedBy` are required. It is reported as a statement, never as something that was measured.
@@ -79,7 +79,7 @@ class PrivateSince(BaseModel):
         return found.astimezone(UTC)
 
     @model_validator(mode="after")
-    def _in_order(self) -> PrivateSince:
+    def _in_order(self) -> DeclaredPrivateSubnet:
         if self.through is not None and self.through < self.since:
             raise ValueError("`through` must not be before `since`")
         return self
@@ -138,7 +138,7 @@ class Policy(BaseModel):
     """ARM ids of network interfaces of virtual machines in the cluster's subnets, asked for effective routes."""
     firewall: str = ""
     """ARM id of the one Azure Firewall that the profile `filtered` allows."""
-    subnets_private_since: tuple[PrivateSince, ...] = ()
+    subnets_private_since: tuple[DeclaredPrivateSubnet, ...] = ()
     """Since when subnets have been private, as a person states it; decides `nic-default-outbound` by time."""
     attested_private: tuple[AttestedPrivate, ...] = ()
     """What the attestation of --previous says of subnets. From there, not from the file."""
@@ -172,7 +172,7 @@ class Policy(BaseModel):
                 raise ValueError(f"`subnetsPrivateSince`: {subnet} is named {times} times; state one moment for it")
         return self
 
-    def private_since(self, subnet_id: str) -> PrivateSince | None:
+    def private_since(self, subnet_id: str) -> DeclaredPrivateSubnet | None:
         """The statement about a subnet; None where there is none."""
         return next((one for one in self.subnets_private_since if same_id(one.subnet, subnet_id)), None)
 

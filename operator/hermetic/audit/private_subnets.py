@@ -17,7 +17,7 @@ from hermetic.audit.egress.private_since import Basis, Since, is_private, proven
 from hermetic.audit.estate.arm_ids import same_id
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.findings import Finding, Verdict
-from hermetic.audit.policy import Policy, PrivateSince
+from hermetic.audit.policy import DeclaredPrivateSubnet, Policy
 from hermetic.errors import FactDamaged
 
 NAMED = 3
@@ -68,7 +68,7 @@ def statement_notes(estate: Estate, policy: Policy, findings: Iterable[Finding])
         return
     rest_on = Counter(seen for one in findings if one.verdict is Verdict.PASS for seen in set(one.evidence))
     subnets, looks = subnets_of(estate)
-    decisive: dict[tuple[str, datetime], list[PrivateSince]] = {}
+    decisive: dict[tuple[str, datetime], list[DeclaredPrivateSubnet]] = {}
     for one in policy.subnets_private_since:
         if rest_on[statement(one)]:
             decisive.setdefault((one.stated_by, one.since), []).append(one)

@@ -10,7 +10,7 @@ from typing import Any
 
 from hermetic.api.engine_variables import EnvironmentVariable
 from hermetic.api.reserved_flags import MEDIA_FROM_NOWHERE
-from hermetic.engines.allow_list import Names
+from hermetic.engines.allow_list import AllowedNames
 from hermetic.engines.allowed_values import object_of, objection
 from hermetic.engines.extra_arguments import Told, is_flag, read
 from hermetic.engines.flag_tables import FlagTable
@@ -21,7 +21,7 @@ _IMPORTS = frozenset({"--spec-method", "--speculative-config.method"})
 
 
 def refused_flags(
-    arguments: Sequence[str], table: FlagTable, flags: Names, reserved: Collection[str], weights: tuple[str, ...]
+    arguments: Sequence[str], table: FlagTable, flags: AllowedNames, reserved: Collection[str], weights: tuple[str, ...]
 ) -> Iterator[Refused]:
     """Every argument that is not on the list, as this release reads it. The reserved are refused by another gate."""
     told, _ = read(arguments, table)
@@ -31,7 +31,7 @@ def refused_flags(
 
 
 def refused_flags_in_full(
-    arguments: Sequence[str], table: FlagTable, flags: Names, weights: tuple[str, ...]
+    arguments: Sequence[str], table: FlagTable, flags: AllowedNames, weights: tuple[str, ...]
 ) -> Iterator[Refused]:
     """The same where the release is not known: a flag must be written out, or as `table` spells it."""
     for one in _read_in_full(arguments, table, flags):
@@ -47,7 +47,7 @@ class _InFull:
     values: tuple[str, ...]
 
 
-def _read_in_full(arguments: Sequence[str], table: FlagTable, flags: Names) -> tuple[_InFull, ...]:
+def _read_in_full(arguments: Sequence[str], table: FlagTable, flags: AllowedNames) -> tuple[_InFull, ...]:
     """Every flag with every word behind it that is no flag."""
     found: list[_InFull] = []
     for word in arguments:
@@ -62,7 +62,7 @@ def _read_in_full(arguments: Sequence[str], table: FlagTable, flags: Names) -> t
     return tuple(found)
 
 
-def _written_out(name: str, table: FlagTable, flags: Names) -> str:
+def _written_out(name: str, table: FlagTable, flags: AllowedNames) -> str:
     """The flag that the table knows by this spelling (an alias or a negation), else the word itself."""
     if name in flags.allowed:
         return name
@@ -70,7 +70,7 @@ def _written_out(name: str, table: FlagTable, flags: Names) -> str:
     return flag.name if flag is not None else name
 
 
-def _judged_flag(one: Told | _InFull, flags: Names, weights: tuple[str, ...]) -> Iterator[Refused]:
+def _judged_flag(one: Told | _InFull, flags: AllowedNames, weights: tuple[str, ...]) -> Iterator[Refused]:
     name = one.flag.name if isinstance(one, Told) else one.name
     if one.written == MEDIA_FROM_NOWHERE:
         return  # the exception that closes something
@@ -95,7 +95,7 @@ def _glued(one: Told | _InFull) -> tuple[str, ...]:
     return (one.written[2:],) if short and len(one.written) > 2 and "=" not in one.written else ()
 
 
-def _wrong_value(name: str, key: str, value: str, flags: Names, weights: tuple[str, ...]) -> str:
+def _wrong_value(name: str, key: str, value: str, flags: AllowedNames, weights: tuple[str, ...]) -> str:
     if name in _IMPORTS and value == "custom_class":
         return "says 'custom_class', which imports code by its name; name one of vLLM's own methods"
     if name in flags.values and value not in flags.values[name]:
@@ -105,7 +105,7 @@ def _wrong_value(name: str, key: str, value: str, flags: Names, weights: tuple[s
     return objection(value, flags.paths.get(name, "none"), weights)
 
 
-def _wrong_object(name: str, key: str, value: str, flags: Names, weights: tuple[str, ...]) -> str:
+def _wrong_object(name: str, key: str, value: str, flags: AllowedNames, weights: tuple[str, ...]) -> str:
     said = {key: _as_json(value)} if key else object_of(value)
     if said is None:
         return "" if value.isdigit() else "must be a JSON object"
@@ -132,7 +132,7 @@ def _as_text(value: Any) -> str:
 
 
 def refused_variables(
-    variables: Iterable[EnvironmentVariable], names: Names, weights: tuple[str, ...]
+    variables: Iterable[EnvironmentVariable], names: AllowedNames, weights: tuple[str, ...]
 ) -> Iterator[Refused]:
     """Every variable that is not on the list, or whose value says what it may not."""
     for variable in variables:

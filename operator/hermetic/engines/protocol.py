@@ -44,7 +44,7 @@ class Extra:
     arguments: frozenset[str] = _NONE
 
 
-class Engine(Protocol):
+class EngineAdapter(Protocol):
     """One inference engine. Every method takes a spec that has this engine.
 
     What people type of it, with its rules for the API server and its reserved names, is `spec.engine.<member>` in

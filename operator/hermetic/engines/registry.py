@@ -9,15 +9,15 @@ from hermetic.api.engine import Member
 from hermetic.api.modeldeployment import ModelDeploymentSpec
 from hermetic.engines.launch import Launch
 from hermetic.engines.nim import NIM
-from hermetic.engines.protocol import Engine
+from hermetic.engines.protocol import EngineAdapter
 from hermetic.engines.sglang import SGLANG
 from hermetic.engines.vllm import VLLM
 from hermetic.sizing.serving import Serving
 
-ENGINES: Mapping[Member, Engine] = MappingProxyType({engine.member: engine for engine in (VLLM, NIM, SGLANG)})
+ENGINES: Mapping[Member, EngineAdapter] = MappingProxyType({engine.member: engine for engine in (VLLM, NIM, SGLANG)})
 
 
-def engine_of(spec: ModelDeploymentSpec) -> Engine:
+def engine_of(spec: ModelDeploymentSpec) -> EngineAdapter:
     """The engine of this spec, which has exactly one (the union rule says so)."""
     return ENGINES[spec.engine.member]
 

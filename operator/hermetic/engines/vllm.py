@@ -8,7 +8,7 @@ from typing import Any
 from hermetic.api.engine import Member, Vllm
 from hermetic.api.modeldeployment import ModelDeploymentSpec
 from hermetic.api.reserved_flags import NOWHERE, VLLM_FLAGS
-from hermetic.engines.allow_list import Names, flags_of, variables_of
+from hermetic.engines.allow_list import AllowedNames, flags_of, variables_of
 from hermetic.engines.allowed_settings import refused_flags, refused_variables
 from hermetic.engines.error_capture import keeping_first_errors
 from hermetic.engines.failure_signatures import SIGNATURES, Signatures
@@ -75,7 +75,7 @@ class _Vllm:
         yield from refused_flags(vllm.extra_args, table, flags, VLLM_FLAGS, weights)
         # A variable that the release does not know does nothing, and is refused as a mistake.
         known = variables_of("vllm")
-        present = Names(known.allowed & table.environment, known.refused, known.paths, {}, {})
+        present = AllowedNames(known.allowed & table.environment, known.refused, known.paths, {}, {})
         names = present.joined(variables_of("common")).with_names(extra.variables)
         yield from refused_variables(vllm.extra_env, names, weights)
 

@@ -19,7 +19,7 @@ from hermetic.plan.gate_results import HOLDS, Blocks, Verdict
 from hermetic.plan.gpu_sizes import sizes_for
 from hermetic.plan.snapshot import ClusterSnapshot
 from hermetic.sizing.catalogue import GIB
-from hermetic.sizing.memory import Answer, Fit
+from hermetic.sizing.memory import Fit, FitAnswer
 from hermetic.sizing.placement import VENDOR_OF, Placement, impossible, place
 from hermetic.sizing.serving import Serving
 
@@ -41,7 +41,7 @@ def model_fits_the_gpus(spec: ModelDeploymentSpec, world: ClusterSnapshot) -> Ve
             field="spec.accelerator.count",
         )
     placed, unlisted = _placed(spec, facts, serving, world)
-    if placed and not unlisted and all(one.fit.answer is Answer.DOES_NOT_FIT for one in placed):
+    if placed and not unlisted and all(one.fit.answer is FitAnswer.DOES_NOT_FIT for one in placed):
         return Blocks(Reason.INSUFFICIENT_GPU_MEMORY, _shortfall(placed), _KIND, field="spec.accelerator")
     return HOLDS
 
@@ -58,12 +58,12 @@ def model_fit(spec: ModelDeploymentSpec, world: ClusterSnapshot) -> ConditionUpd
     if doubt := next(_doubts(placed, unlisted), ""):
         return ConditionUpdate(_KIND, "Unknown", Reason.GPU_MEMORY_UNKNOWN, doubt[:2000])
     worst = min(placed, key=lambda one: _room(one.fit))
-    if worst.fit.answer is Answer.DOES_NOT_FIT:
+    if worst.fit.answer is FitAnswer.DOES_NOT_FIT:
         words = f"{_arithmetic(worst)}; leave that size out of `accelerator.instanceTypes`"
         return ConditionUpdate(
             _KIND, "True", Reason.GPU_MEMORY_TIGHT, f"fits on some of the VM sizes only: {words}"[:2000]
         )
-    if worst.fit.answer is Answer.TIGHT:
+    if worst.fit.answer is FitAnswer.TIGHT:
         words = f"{_arithmetic(worst)}; the estimate is good to a tenth, and the engine may refuse to start"
         return ConditionUpdate(_KIND, "True", Reason.GPU_MEMORY_TIGHT, words[:2000])
     return ConditionUpdate(_KIND, "True", Reason.GPU_MEMORY_SUFFICIENT, _arithmetic(worst)[:2000])
@@ -91,7 +91,7 @@ def _doubts(placed: list[Placement], unlisted: list[str]) -> Iterator[str]:
     if unlisted:
         yield f"the memory of VM size {', '.join(unlisted)} is not known"
     for one in placed:
-        if one.fit.answer is Answer.UNKNOWN:
+        if one.fit.answer is FitAnswer.UNKNOWN:
             yield f"{one.size.name}: {'; '.join(one.fit.unknown)}"
 
 

@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 
 from hermetic.api.model_facts import ModelFacts
 from hermetic.sizing.catalogue import Size
-from hermetic.sizing.memory import Answer, Fit, fit
+from hermetic.sizing.memory import Fit, FitAnswer, fit
 from hermetic.sizing.parallelism import possible
 from hermetic.sizing.serving import Serving
 
-BEST_FIRST = (Answer.FITS, Answer.TIGHT, Answer.UNKNOWN, Answer.DOES_NOT_FIT)
+BEST_FIRST = (FitAnswer.FITS, FitAnswer.TIGHT, FitAnswer.UNKNOWN, FitAnswer.DOES_NOT_FIT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,9 +22,9 @@ class Choice:
     fit: Fit | None
 
     @property
-    def answer(self) -> Answer:
+    def answer(self) -> FitAnswer:
         """The answer for this size."""
-        return self.fit.answer if self.fit is not None else Answer.DOES_NOT_FIT
+        return self.fit.answer if self.fit is not None else FitAnswer.DOES_NOT_FIT
 
 
 def choose(facts: ModelFacts, serving: Serving, size: Size) -> Choice:
@@ -39,7 +39,7 @@ def choose(facts: ModelFacts, serving: Serving, size: Size) -> Choice:
 
 
 def _gpus(found: Fit) -> int:
-    return -found.serving.gpus if found.answer is Answer.DOES_NOT_FIT else found.serving.gpus
+    return -found.serving.gpus if found.answer is FitAnswer.DOES_NOT_FIT else found.serving.gpus
 
 
 def compare(

@@ -32,7 +32,7 @@ TOLERANCE = 0.1
 """How far the formula may be off, of what is allowed."""
 
 
-class Answer(StrEnum):
+class FitAnswer(StrEnum):
     """Whether a model fits. Unknown is never to be taken for Fits."""
 
     FITS = "Fits"
@@ -50,7 +50,7 @@ class Fit:
     being Fits; `cache` is None where the key-value cache cannot be computed.
     """
 
-    answer: Answer
+    answer: FitAnswer
     gpu: Gpu
     serving: Serving
     memory: int
@@ -152,17 +152,17 @@ def _answer(
     sizes: tuple[int, int | None, int],
     unknown: tuple[str, ...],
     confirmed: bool,
-) -> Answer:
+) -> FitAnswer:
     held, requested, allowed = sizes
     too_much = allowed * (1 + TOLERANCE)
     if confirmed and not serving.may_shrink_weights and facts.parameter_bytes / serving.gpus > too_much:
-        return Answer.DOES_NOT_FIT  # whatever else the engine needs, the weights alone are too large
+        return FitAnswer.DOES_NOT_FIT  # whatever else the engine needs, the weights alone are too large
     if unknown or requested is None:
-        return Answer.UNKNOWN
+        return FitAnswer.UNKNOWN
     needed = held + requested
     if needed > too_much:
-        return Answer.DOES_NOT_FIT
-    return Answer.TIGHT if needed > allowed * (1 - TOLERANCE) else Answer.FITS
+        return FitAnswer.DOES_NOT_FIT
+    return FitAnswer.TIGHT if needed > allowed * (1 - TOLERANCE) else FitAnswer.FITS
 
 
 def _unknown(facts: ModelFacts, serving: Serving, gpu: Gpu, confirmed: bool) -> Iterator[str]:

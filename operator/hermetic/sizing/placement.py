@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from hermetic.api.model_facts import ModelFacts
 from hermetic.sizing.catalogue import Size
-from hermetic.sizing.memory import Answer, Fit, fit
+from hermetic.sizing.memory import Fit, FitAnswer, fit
 from hermetic.sizing.parallelism import broken_rules
 from hermetic.sizing.serving import Serving
 
@@ -23,9 +23,9 @@ class Placement:
     objections: tuple[str, ...]
 
     @property
-    def answer(self) -> Answer:
+    def answer(self) -> FitAnswer:
         """The answer of the memory; Unknown becomes DoesNotFit where something else speaks against the size."""
-        return Answer.DOES_NOT_FIT if self.objections else self.fit.answer
+        return FitAnswer.DOES_NOT_FIT if self.objections else self.fit.answer
 
 
 def place(facts: ModelFacts, serving: Serving, size: Size, resource: str) -> Placement:

@@ -24,7 +24,7 @@ Read = Callable[[int, int], bytes]
 
 
 @dataclass(slots=True)
-class Bundle:
+class SigstoreBundle:
     """What a bundle says besides its payload, which is Base64 from `start` to `end` in the file."""
 
     start: int = -1
@@ -39,9 +39,9 @@ def pre_authentication(size: int) -> bytes:
     return f"DSSEv1 {len(PAYLOAD_TYPE)} {PAYLOAD_TYPE} {size} ".encode()
 
 
-def read_bundle(chunks: Iterable[bytes]) -> Bundle:
+def read_bundle(chunks: Iterable[bytes]) -> SigstoreBundle:
     """Raises NotJsonError where the stream is no bundle of this kind with exactly one signature."""
-    bundle = Bundle()
+    bundle = SigstoreBundle()
     stream = JsonStream(chunks)
     seen: set[str] = set()
     for key in stream.keys():  # noqa: SIM118 - no dictionary
@@ -62,7 +62,7 @@ def read_bundle(chunks: Iterable[bytes]) -> Bundle:
     return bundle
 
 
-def _read_envelope(stream: JsonStream, bundle: Bundle) -> None:
+def _read_envelope(stream: JsonStream, bundle: SigstoreBundle) -> None:
     is_in_toto = False
     for key in stream.keys():  # noqa: SIM118 - no dictionary
         if key == "payload":
@@ -81,7 +81,7 @@ def _read_envelope(stream: JsonStream, bundle: Bundle) -> None:
         raise NotJsonError(f"the payload of its envelope is no {PAYLOAD_TYPE}")
 
 
-def _read_material(value: Any, bundle: Bundle) -> None:
+def _read_material(value: Any, bundle: SigstoreBundle) -> None:
     match value:
         case {"publicKey": {"hint": str(hint)}}:
             bundle.hint = hint
@@ -107,7 +107,7 @@ def _from_base64(text: str) -> bytes:
         raise NotJsonError("it holds Base64 that is none") from None
 
 
-def payload_size(bundle: Bundle, read: Read) -> int:
+def payload_size(bundle: SigstoreBundle, read: Read) -> int:
     """Bytes of the payload, by its length in Base64 and its padding."""
     size = bundle.end - bundle.start
     if size == 0 or size % 4:
@@ -115,7 +115,7 @@ def payload_size(bundle: Bundle, read: Read) -> int:
     return size // 4 * 3 - read(bundle.end - 2, 2).count(b"=")
 
 
-def payload(bundle: Bundle, read: Read) -> Iterator[bytes]:
+def payload(bundle: SigstoreBundle, read: Read) -> Iterator[bytes]:
     """The payload in pieces."""
     at = bundle.start
     while at < bundle.end:

@@ -10,10 +10,10 @@ import unicodedata
 from collections.abc import Iterator
 from typing import Any
 
-from hermetic.weights.findings import Finding, WeightsReason
+from hermetic.weights.findings import WeightsFinding, WeightsReason
 from hermetic.weights.safetensors_layout import wrong_with_header, wrong_with_length
 from hermetic.weights.streamed_json import NotJsonError, read_small
-from hermetic.weights.tree import Item, Kind, Tree, WeightsStopped
+from hermetic.weights.tree import EntryKind, Item, Tree, WeightsStopped
 
 LARGEST_INDEX = 2**26
 LARGEST_CONFIGURATION = 2**22
@@ -53,12 +53,12 @@ _KINDS = {
 }
 
 
-def preflight(tree: Tree, allowed: frozenset[str] = frozenset(), *, twins: bool = True) -> list[Finding]:
+def preflight(tree: Tree, allowed: frozenset[str] = frozenset(), *, twins: bool = True) -> list[WeightsFinding]:
     """What of the content cannot be served. `allowed`: paths or names of files that may hold code.
 
     `twins`: look for names that differ only in case too. Where all files are served from, none was lost to that.
     """
-    findings: list[Finding] = []
+    findings: list[WeightsFinding] = []
     try:
         for finding in _findings(tree, allowed, _Twins() if twins else None):
             findings.append(finding)
@@ -69,18 +69,18 @@ def preflight(tree: Tree, allowed: frozenset[str] = frozenset(), *, twins: bool 
     return findings
 
 
-def _findings(tree: Tree, allowed: frozenset[str], twins: _Twins | None) -> Iterator[Finding]:
+def _findings(tree: Tree, allowed: frozenset[str], twins: _Twins | None) -> Iterator[WeightsFinding]:
     for item in tree.walk():
-        if item.kind is not Kind.FILE:
+        if item.kind is not EntryKind.FILE:
             continue
         if twins is not None and twins.has(item.path):
-            yield Finding(
+            yield WeightsFinding(
                 WeightsReason.CASE_COLLISION, item.path, "one spelling", "a name that differs only in case or form"
             )
         name = item.path.rpartition("/")[2]
         kind = _KINDS.get(os.path.splitext(name)[1].lower())  # noqa: PTH122 - a name, not a path of this machine
         if kind is not None and not {item.path, name} & allowed:
-            yield Finding(WeightsReason.EXECUTABLE_CONTENT, item.path, "weights, configuration or text", kind)
+            yield WeightsFinding(WeightsReason.EXECUTABLE_CONTENT, item.path, "weights, configuration or text", kind)
         if name.endswith(".safetensors"):
             yield from _safetensors(tree, item)
         elif name.endswith(_INDEX_ENDING):
@@ -89,7 +89,7 @@ def _findings(tree: Tree, allowed: frozenset[str], twins: _Twins | None) -> Iter
             yield from _configuration(tree, item, allowed)
 
 
-def _safetensors(tree: Tree, item: Item) -> Iterator[Finding]:
+def _safetensors(tree: Tree, item: Item) -> Iterator[WeightsFinding]:
     descriptor = tree.open(item.path)
     try:
         length = int.from_bytes(tree.read(descriptor, item.path, 0, 8), "little")
@@ -99,7 +99,7 @@ def _safetensors(tree: Tree, item: Item) -> Iterator[Finding]:
     finally:
         os.close(descriptor)
     if wrong is not None:
-        yield Finding(WeightsReason.WEIGHTS_CORRUPT, item.path, *wrong)
+        yield WeightsFinding(WeightsReason.WEIGHTS_CORRUPT, item.path, *wrong)
 
 
 def _header(tree: Tree, descriptor: int, path: str, length: int) -> Iterator[bytes]:
@@ -109,19 +109,19 @@ def _header(tree: Tree, descriptor: int, path: str, length: int) -> Iterator[byt
         yield chunk
 
 
-def _index(tree: Tree, item: Item) -> Iterator[Finding]:
+def _index(tree: Tree, item: Item) -> Iterator[WeightsFinding]:
     """Every shard that the index names is there, beside it."""
     try:
         shards = _shards(read_small(tree.small(item.path, LARGEST_INDEX) or b""))
     except NotJsonError as error:
-        yield Finding(WeightsReason.WEIGHTS_CORRUPT, item.path, "an index of shards", str(error))
+        yield WeightsFinding(WeightsReason.WEIGHTS_CORRUPT, item.path, "an index of shards", str(error))
         return
     folder = item.path.rpartition("/")[0]
     for shard in sorted(shards):
         if "/" in shard or "\0" in shard or shard in {"", ".", ".."}:
-            yield Finding(WeightsReason.WEIGHTS_CORRUPT, item.path, "names of files beside it", shard[:200])
+            yield WeightsFinding(WeightsReason.WEIGHTS_CORRUPT, item.path, "names of files beside it", shard[:200])
         elif (path := f"{folder}/{shard}" if folder else shard) and tree.look(path) is None:
-            yield Finding(WeightsReason.SHARD_MISSING, path, f"a file, by {item.path}", "none")
+            yield WeightsFinding(WeightsReason.SHARD_MISSING, path, f"a file, by {item.path}", "none")
 
 
 def _shards(index: Any) -> set[str]:
@@ -131,17 +131,21 @@ def _shards(index: Any) -> set[str]:
     raise NotJsonError("it has no weight_map from tensors to files")
 
 
-def _configuration(tree: Tree, item: Item, allowed: frozenset[str]) -> Iterator[Finding]:
+def _configuration(tree: Tree, item: Item, allowed: frozenset[str]) -> Iterator[WeightsFinding]:
     try:
         held = read_small(tree.small(item.path, LARGEST_CONFIGURATION) or b"")
     except NotJsonError as error:
-        yield Finding(WeightsReason.CONFIGURATION_INVALID, item.path, "JSON", str(error))
+        yield WeightsFinding(WeightsReason.CONFIGURATION_INVALID, item.path, "JSON", str(error))
         return
     for named in sorted(_remote_code(held)):
         if "--" in named:
-            yield Finding(WeightsReason.REMOTE_CODE_ELSEWHERE, item.path, "code in this folder", f"auto_map: {named}")
+            yield WeightsFinding(
+                WeightsReason.REMOTE_CODE_ELSEWHERE, item.path, "code in this folder", f"auto_map: {named}"
+            )
         elif f"{named.partition('.')[0]}.py" not in allowed:
-            yield Finding(WeightsReason.REMOTE_CODE, item.path, "a model that the engine knows", f"auto_map: {named}")
+            yield WeightsFinding(
+                WeightsReason.REMOTE_CODE, item.path, "a model that the engine knows", f"auto_map: {named}"
+            )
 
 
 def _remote_code(held: Any) -> set[str]:

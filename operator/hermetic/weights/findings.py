@@ -150,7 +150,7 @@ class WeightsReason(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class WeightsFinding:
     """One thing that is wrong. `expected` and `found` are digests, sizes or words; "" where there is nothing to say."""
 
     reason: WeightsReason
@@ -172,7 +172,7 @@ class Finding:
         }  # fmt: skip
 
 
-def termination_message(findings: list[Finding], summary: dict[str, Any]) -> bytes:
+def termination_message(findings: list[WeightsFinding], summary: dict[str, Any]) -> bytes:
     """JSON of at most 4096 bytes: the summary, and as many findings as fit, the first one always.
 
     Long names and values are cut in their middle; `omitted` counts the findings that did not fit.

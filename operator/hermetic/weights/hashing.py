@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 
-from hermetic.weights.findings import Finding, WeightsReason
+from hermetic.weights.findings import WeightsFinding, WeightsReason
 from hermetic.weights.tree import Item, Tree, WeightsStopped, finding_of, identity_of
 from hermetic.weights.workers import Progress
 
@@ -26,7 +26,7 @@ def hash_range(tree: Tree, item: Item, span: tuple[int, int], buffer: memoryview
             count = tree.read_into(descriptor, buffer[: min(len(buffer), end - offset)], offset)
             if count == 0:
                 raise WeightsStopped(
-                    Finding(WeightsReason.CHANGED_WHILE_READING, path, f"{end} bytes", f"{offset} bytes")
+                    WeightsFinding(WeightsReason.CHANGED_WHILE_READING, path, f"{end} bytes", f"{offset} bytes")
                 )
             digest.update(buffer[:count])
             offset += count
@@ -52,5 +52,5 @@ def must_be(item: Item, identity: tuple[int, int, int, int, int] | None, kind: s
     else:
         found = f"{identity[2]} bytes, changed since"
     raise WeightsStopped(
-        Finding(WeightsReason.CHANGED_WHILE_READING, item.path, f"{item.size} bytes, unchanged", found)
+        WeightsFinding(WeightsReason.CHANGED_WHILE_READING, item.path, f"{item.size} bytes, unchanged", found)
     )

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from hermetic.weights.entries import FILES, NOT_LISTED, Serialization, ranges
-from hermetic.weights.findings import Finding, WeightsReason
-from hermetic.weights.tree import Item, Kind, Tree
+from hermetic.weights.findings import WeightsFinding, WeightsReason
+from hermetic.weights.tree import EntryKind, Item, Tree
 
 
 def listed(tree: Tree) -> Iterator[Item]:
@@ -14,21 +14,21 @@ def listed(tree: Tree) -> Iterator[Item]:
     return (item for item in tree.walk() if item.path not in NOT_LISTED)
 
 
-def refusal_of(tree: Tree, item: Item, *, links: bool, method: str) -> Finding | None:
+def refusal_of(tree: Tree, item: Item, *, links: bool, method: str) -> WeightsFinding | None:
     """Why this cannot be listed; None for a file, and for a link to one inside the folder where `links` is True."""
-    if item.kind is Kind.REFUSED:
-        return Finding(WeightsReason.NAME_REFUSED, item.path, found=item.why)
-    if item.kind is Kind.SPECIAL:
-        return Finding(WeightsReason.SPECIAL_FILE, item.path, "a file", item.kind.value)
+    if item.kind is EntryKind.REFUSED:
+        return WeightsFinding(WeightsReason.NAME_REFUSED, item.path, found=item.why)
+    if item.kind is EntryKind.SPECIAL:
+        return WeightsFinding(WeightsReason.SPECIAL_FILE, item.path, "a file", item.kind.value)
     if method != FILES and ":" in item.path:
-        return Finding(
+        return WeightsFinding(
             WeightsReason.NAME_REFUSED, item.path, found="a manifest by shards cannot list a ':'; use --method files"
         )
-    if item.kind is Kind.LINK:
+    if item.kind is EntryKind.LINK:
         if not links:
-            return Finding(WeightsReason.LINK_REFUSED, item.path, "a file", item.kind.value)
+            return WeightsFinding(WeightsReason.LINK_REFUSED, item.path, "a file", item.kind.value)
         if tree.target(item) is None:
-            return Finding(
+            return WeightsFinding(
                 WeightsReason.LINK_REFUSED, item.path, "a link to a file in the folder", "a link to elsewhere"
             )
     return None
@@ -44,7 +44,7 @@ def spans(size: int, serialization: Serialization) -> Iterator[tuple[int, int]]:
 
 def content_of(tree: Tree, item: Item) -> Item | None:
     """The file that is read for an item: itself, or where its link leads; None where that is no file inside."""
-    if item.kind is not Kind.LINK:
+    if item.kind is not EntryKind.LINK:
         return item
     path = tree.target(item)
     return None if path is None else tree.look(path)

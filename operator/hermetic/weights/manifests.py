@@ -13,10 +13,10 @@ from typing import IO, TypeAlias
 
 from hermetic.errors import ModelFactsUnusable, StagingStopped, Unreachable, WeightsRefused
 from hermetic.weights.entries import FACTS, FILES, FOLDER, MANIFEST, NAMES, PARTIAL, SIGNATURE, Entry, Serialization
-from hermetic.weights.findings import Finding, WeightsReason
+from hermetic.weights.findings import WeightsFinding, WeightsReason
 from hermetic.weights.hashing import hash_range
 from hermetic.weights.listing import content_of, listed, refusal_of, spans
-from hermetic.weights.names import Names, NamesDigest
+from hermetic.weights.names import NamesDigest, NamesSummary
 from hermetic.weights.statement import StatementWriter
 from hermetic.weights.tree import Item, Tree, WeightsStopped
 from hermetic.weights.workers import Limits, Progress, work_through
@@ -33,7 +33,7 @@ Watched: TypeAlias = "tuple[Progress, Limits, Tell]"
 
 
 @dataclass(frozen=True, slots=True)
-class Job:
+class ManifestJob:
     """One manifest to be written below `root`, of a model called `name`: each item with its content, in order.
 
     `digest_of` hashes a range of a content; `must_be_unchanged` raises where the listing does not hold any more.
@@ -52,7 +52,7 @@ class Written:
     """A manifest that was written: its root digest, what it lists, and why there are no facts of the model."""
 
     root: str
-    names: Names
+    names: NamesSummary
     without_facts: str = ""
 
 
@@ -75,17 +75,17 @@ def write_manifest(tree: Tree, serialization: Serialization, limits: Limits, tel
 
     write_names(tree.root, names)
     listing = with_content(tree, listed(tree))
-    job = Job(tree.root, tree.root.resolve().name, serialization, listing, digest_of, must_be_unchanged)
+    job = ManifestJob(tree.root, tree.root.resolve().name, serialization, listing, digest_of, must_be_unchanged)
     try:
         return Written(write_manifest_of(job, (progress, limits, tell)), names, without_facts)
     except WeightsStopped as stopped:
         raise WeightsRefused([stopped.finding], f"{tree.root}: no manifest was written") from None
 
 
-def names_in(tree: Tree, serialization: Serialization, without: frozenset[str] = frozenset()) -> Names:
+def names_in(tree: Tree, serialization: Serialization, without: frozenset[str] = frozenset()) -> NamesSummary:
     """The names of everything that will be listed, some paths left out. Raises WeightsRefused for what cannot be."""
     names = NamesDigest()
-    findings: list[Finding] = []
+    findings: list[WeightsFinding] = []
     try:
         for item in listed(tree):
             if item.path in without:
@@ -99,13 +99,13 @@ def names_in(tree: Tree, serialization: Serialization, without: frozenset[str] =
     except WeightsStopped as stopped:
         findings.append(stopped.finding)
     if not findings and names.files == 0:
-        findings.append(Finding(WeightsReason.WEIGHTS_EMPTY, "", "at least one file", "none"))
+        findings.append(WeightsFinding(WeightsReason.WEIGHTS_EMPTY, "", "at least one file", "none"))
     if findings:
         raise WeightsRefused(findings, f"{tree.root}: no manifest can be written")
     return names.names()
 
 
-def write_names(root: Path, names: Names) -> None:
+def write_names(root: Path, names: NamesSummary) -> None:
     """Writes `.hermetic/names.json`. Raises StagingStopped."""
     make_folder(root)
     write_whole(root / NAMES, lambda file: file.write(names.as_bytes()))
@@ -135,7 +135,7 @@ def write_facts(source: Path, root: Path) -> str:
     return ""
 
 
-def write_manifest_of(job: Job, watched: Watched) -> str:
+def write_manifest_of(job: ManifestJob, watched: Watched) -> str:
     """Writes `.hermetic/manifest.json` and returns the root digest. Raises WeightsStopped where the source changes."""
     progress, limits, tell = watched
     writer = StatementWriter(job.name, job.serialization)
@@ -159,7 +159,7 @@ def write_manifest_of(job: Job, watched: Watched) -> str:
     return writer.root
 
 
-def _tasks(job: Job) -> Iterator[Task]:
+def _tasks(job: ManifestJob) -> Iterator[Task]:
     place = 0
     for item, content in job.listing:
         for span in spans(content.size, job.serialization):
@@ -172,14 +172,16 @@ def with_content(tree: Tree, items: Iterable[Item]) -> Iterator[tuple[Item, Item
     for item in items:
         content = content_of(tree, item)
         if content is None:
-            raise WeightsStopped(Finding(WeightsReason.CHANGED_WHILE_READING, item.path, "a file", item.kind.value))
+            raise WeightsStopped(
+                WeightsFinding(WeightsReason.CHANGED_WHILE_READING, item.path, "a file", item.kind.value)
+            )
         yield item, content
 
 
-def must_be_same(found: Names, before: Names) -> None:
+def must_be_same(found: NamesSummary, before: NamesSummary) -> None:
     if found != before:
         expected, now = f"{before.files} files, {before.size} bytes", f"{found.files} files, {found.size} bytes"
-        raise WeightsStopped(Finding(WeightsReason.CHANGED_WHILE_READING, "", expected, now))
+        raise WeightsStopped(WeightsFinding(WeightsReason.CHANGED_WHILE_READING, "", expected, now))
 
 
 def write_whole(path: Path, write: Callable[[IO[bytes]], object], before: Callable[[], None] = lambda: None) -> None:

@@ -20,7 +20,7 @@ _NOT_COUNTED = NOT_LISTED | {NAMES, FACTS}
 
 
 @dataclass(frozen=True, slots=True)
-class Names:
+class NamesSummary:
     """How many files of how many bytes, "sha256:..." over their names and sizes, and the empty ones."""
 
     files: int
@@ -36,12 +36,12 @@ class Names:
         return json.dumps(form, indent=1).encode() + b"\n"
 
 
-def names_from(content: bytes) -> Names:
+def names_from(content: bytes) -> NamesSummary:
     """Raises NotJsonError where it is no such file."""
     match read_small(content):
         case {"schema": schema, "files": int(files), "bytes": int(size), "names": str(digest), "empty": [*empty]}:
             if schema == SCHEMA and all(isinstance(each, str) for each in empty):
-                return Names(files, size, digest, tuple(empty))
+                return NamesSummary(files, size, digest, tuple(empty))
     raise NotJsonError(f"it is no {SCHEMA}")
 
 
@@ -64,12 +64,12 @@ class NamesDigest:
         if size == 0:
             self.empty.append(path)
 
-    def names(self) -> Names:
+    def names(self) -> NamesSummary:
         """Everything that was added."""
-        return Names(self.files, self.size, f"sha256:{self._digest.hexdigest()}", tuple(self.empty))
+        return NamesSummary(self.files, self.size, f"sha256:{self._digest.hexdigest()}", tuple(self.empty))
 
 
-def names_of(files: Iterable[tuple[str, int]]) -> Names:
+def names_of(files: Iterable[tuple[str, int]]) -> NamesSummary:
     """The names of (path, size) in the order of a manifest."""
     names = NamesDigest()
     for path, size in files:

@@ -12,7 +12,7 @@ from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding
 
 from hermetic.weights.bundle import (
-    Bundle,
+    SigstoreBundle,
     material_of_certificates,
     material_of_key,
     payload,
@@ -21,7 +21,7 @@ from hermetic.weights.bundle import (
     read_bundle,
     written_bundle,
 )
-from hermetic.weights.findings import Finding, WeightsReason
+from hermetic.weights.findings import WeightsFinding, WeightsReason
 from hermetic.weights.signatures import (
     TrustedSigner,
     digest_of,
@@ -66,7 +66,7 @@ class ManifestFile:
         self.size = os.fstat(self._descriptor).st_size
         if self.size > LARGEST_BUNDLE:
             raise WeightsStopped(
-                Finding(WeightsReason.TOO_MUCH, path, f"at most {LARGEST_BUNDLE} bytes", f"{self.size}")
+                WeightsFinding(WeightsReason.TOO_MUCH, path, f"at most {LARGEST_BUNDLE} bytes", f"{self.size}")
             )
 
     def close(self) -> None:
@@ -87,7 +87,7 @@ class ManifestFile:
             yield chunk
 
 
-class Statement:
+class WeightsStatement:
     """A statement that may be read several times. Plain: a file of its own. Signed: what a bundle holds.
 
     Of a signed one every reading is compared with what the signature was checked over.
@@ -95,21 +95,23 @@ class Statement:
 
     def __init__(self, file: ManifestFile) -> None:
         self._file = file
-        self._bundle: Bundle | None = None
+        self._bundle: SigstoreBundle | None = None
         self._key: EllipticCurvePublicKey | None = None
         self._digest = b""
         self.signer = ""
 
-    def unseal(self, trust: Trust) -> Finding | None:
+    def unseal(self, trust: Trust) -> WeightsFinding | None:
         """Checks the signature of a bundle; why it does not count, or None. Raises NotJsonError."""
         bundle = read_bundle(self._file.chunks())
         found = _signer(bundle, trust)
-        if isinstance(found, Finding):
+        if isinstance(found, WeightsFinding):
             return found
         key, name = found
         digest = digest_of(key, self._signed(bundle))
         if not is_signed(key, bundle.signature, digest):
-            return Finding(WeightsReason.SIGNATURE_INVALID, self._file.path, f"a signature of {name}", "none of it")
+            return WeightsFinding(
+                WeightsReason.SIGNATURE_INVALID, self._file.path, f"a signature of {name}", "none of it"
+            )
         self._bundle, self._key, self._digest, self.signer = bundle, key, digest, name
         return None
 
@@ -133,28 +135,28 @@ class Statement:
         if digest.finalize() != self._digest:
             raise NotJsonError("it was changed while it was read")
 
-    def _signed(self, bundle: Bundle) -> Iterator[bytes]:
+    def _signed(self, bundle: SigstoreBundle) -> Iterator[bytes]:
         """What is signed: what DSSE puts first, then the payload."""
         yield pre_authentication(payload_size(bundle, self._file.read))
         yield from payload(bundle, self._file.read)
 
 
-def _signer(bundle: Bundle, trust: Trust) -> tuple[EllipticCurvePublicKey, str] | Finding:
+def _signer(bundle: SigstoreBundle, trust: Trust) -> tuple[EllipticCurvePublicKey, str] | WeightsFinding:
     """The trusted key that the bundle names, and its name. Which one is decided by what is trusted."""
     if bundle.certificates:
         if not trust.roots:
             what = "a signature by certificate; --certificate-root names whom to trust"
-            return Finding(WeightsReason.WRONG_KEY, "", "a signature of a trusted key", what)
+            return WeightsFinding(WeightsReason.WRONG_KEY, "", "a signature of a trusted key", what)
         assert trust.now is not None  # noqa: S101 - comes with the roots
         key = key_of_chain(bundle.certificates, trust.roots, trust.now)
-        if isinstance(key, Finding):
+        if isinstance(key, WeightsFinding):
             return key
         return key, x509.load_der_x509_certificate(bundle.certificates[0]).subject.rfc4514_string()
     for signer in trust.keys:
         if bundle.hint in {signer.hint, ""}:
             return signer.key, signer.name
     expected = ", ".join(signer.hint[:16] for signer in trust.keys) or "a signature by certificate"
-    return Finding(WeightsReason.WRONG_KEY, "", expected, bundle.hint[:16] or "a signature by key")
+    return WeightsFinding(WeightsReason.WRONG_KEY, "", expected, bundle.hint[:16] or "a signature by key")
 
 
 def sealed(

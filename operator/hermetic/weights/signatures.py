@@ -33,7 +33,7 @@ from cryptography.x509 import verification
 from cryptography.x509.oid import ExtendedKeyUsageOID
 
 from hermetic.errors import SigningKeyUnusable
-from hermetic.weights.findings import Finding, WeightsReason
+from hermetic.weights.findings import WeightsFinding, WeightsReason
 
 _HASHES: dict[type, type[hashes.HashAlgorithm]] = {
     SECP256R1: hashes.SHA256,
@@ -124,27 +124,27 @@ def is_signed(key: EllipticCurvePublicKey, signature: bytes, digest: bytes) -> b
 
 def key_of_chain(
     chain: Sequence[bytes], roots: Sequence[x509.Certificate], now: datetime
-) -> EllipticCurvePublicKey | Finding:
+) -> EllipticCurvePublicKey | WeightsFinding:
     """The key of the first certificate of a chain (DER) that leads to a root and may sign at `now`; else why not."""
     try:
         leaf, *others = [x509.load_der_x509_certificate(each) for each in chain]
         key = leaf.public_key()
     except (ValueError, UnsupportedAlgorithm):
-        return Finding(WeightsReason.CERTIFICATE_UNTRUSTED, "", found="a certificate that cannot be read")
+        return WeightsFinding(WeightsReason.CERTIFICATE_UNTRUSTED, "", found="a certificate that cannot be read")
     for each in (leaf, *others):
         if not each.not_valid_before_utc <= now <= each.not_valid_after_utc:
             valid = f"valid from {each.not_valid_before_utc:{_TIME}} to {each.not_valid_after_utc:{_TIME}}"
             subject = each.subject.rfc4514_string()
-            return Finding(
+            return WeightsFinding(
                 WeightsReason.CERTIFICATE_EXPIRED, subject, valid, f"{now:%Y-%m-%dT%H:%M:%SZ} (clock of this machine)"
             )
     if not _may_sign(leaf) or not isinstance(key, EllipticCurvePublicKey) or type(key.curve) not in _HASHES:
         what = "a certificate that may not sign: neither digitalSignature nor code signing, or no supported key"
-        return Finding(WeightsReason.CERTIFICATE_UNTRUSTED, leaf.subject.rfc4514_string(), found=what)
+        return WeightsFinding(WeightsReason.CERTIFICATE_UNTRUSTED, leaf.subject.rfc4514_string(), found=what)
     try:
         _verifier(roots, now).verify(leaf, others)
     except verification.VerificationError as error:
-        return Finding(WeightsReason.CERTIFICATE_UNTRUSTED, leaf.subject.rfc4514_string(), found=str(error))
+        return WeightsFinding(WeightsReason.CERTIFICATE_UNTRUSTED, leaf.subject.rfc4514_string(), found=str(error))
     return key
 
 

@@ -9,7 +9,7 @@ from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
 
 from hermetic.errors import SigningKeyUnusable, WeightsRefused
 from hermetic.weights.entries import MANIFEST, NAMES, SIGNATURE
-from hermetic.weights.findings import Finding, WeightsReason
+from hermetic.weights.findings import WeightsFinding, WeightsReason
 from hermetic.weights.manifests import write_whole
 from hermetic.weights.sealing import ManifestFile, Trust, sealed
 from hermetic.weights.signatures import hint_of
@@ -38,17 +38,19 @@ def sign_folder(tree: Tree, signer: Signer, digest: str, limits: Limits, tell: C
             raise WeightsRefused(found.findings, f"{tree.root}: nothing was signed")
         digest = found.root
     if tree.look(MANIFEST) is None:
-        raise WeightsRefused([Finding(WeightsReason.MANIFEST_ABSENT, MANIFEST, "a file", "none")], str(tree.root))
+        raise WeightsRefused(
+            [WeightsFinding(WeightsReason.MANIFEST_ABSENT, MANIFEST, "a file", "none")], str(tree.root)
+        )
     file = ManifestFile(tree, MANIFEST, Progress())
     try:
         header = read_header(file.chunks(), NAMES)
         if header.root != digest:
-            finding = Finding(WeightsReason.ROOT_DIGEST_MISMATCH, MANIFEST, digest, header.root)
+            finding = WeightsFinding(WeightsReason.ROOT_DIGEST_MISMATCH, MANIFEST, digest, header.root)
             raise WeightsRefused([finding], f"{tree.root}: nothing was signed")
         pieces = sealed(file.chunks, file.size, key, chain)
         write_whole(tree.root / SIGNATURE, lambda opened: opened.writelines(pieces))
     except NotJsonError as error:
-        finding = Finding(WeightsReason.MANIFEST_INVALID, MANIFEST, found=str(error))
+        finding = WeightsFinding(WeightsReason.MANIFEST_INVALID, MANIFEST, found=str(error))
         raise WeightsRefused([finding], f"{tree.root}: nothing was signed") from None
     finally:
         file.close()

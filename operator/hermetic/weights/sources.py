@@ -11,7 +11,7 @@ import re
 from pathlib import Path
 
 from hermetic.weights.entries import FACTS, NAMES, NOT_LISTED
-from hermetic.weights.tree import Item, Kind, Tree
+from hermetic.weights.tree import EntryKind, Item, Tree
 
 _BLOB = re.compile(r"(?:\.\./)+blobs/(?P<blob>[0-9a-zA-Z._-]{1,255})")
 NOT_COPIED = NOT_LISTED | {NAMES, FACTS}
@@ -31,10 +31,10 @@ class HuggingFaceSnapshot(Tree):
 
     def _item(self, found: os.stat_result, path: str) -> Item:
         item = super()._item(found, path)
-        if item.kind is Kind.LINK and (blob := self._blob(path)) is not None:
+        if item.kind is EntryKind.LINK and (blob := self._blob(path)) is not None:
             behind = self._blobs.look(blob)
-            if behind is not None and behind.kind is Kind.FILE:
-                return Item(path, Kind.FILE, behind.size, behind.identity, behind.mode)
+            if behind is not None and behind.kind is EntryKind.FILE:
+                return Item(path, EntryKind.FILE, behind.size, behind.identity, behind.mode)
         return item
 
     def open(self, path: str) -> int:

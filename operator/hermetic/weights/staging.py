@@ -21,12 +21,12 @@ from pathlib import Path
 from hermetic.errors import InputError, StagingBusy, StagingStopped, Unreachable, WeightsRefused
 from hermetic.weights.content import preflight
 from hermetic.weights.entries import FACTS, NAMES, Serialization, key_of
-from hermetic.weights.findings import Finding, WeightsReason
+from hermetic.weights.findings import WeightsFinding, WeightsReason
 from hermetic.weights.hashing import hash_range, must_be
 from hermetic.weights.journal import Journal
 from hermetic.weights.listing import listed, spans
 from hermetic.weights.manifests import (
-    Job,
+    ManifestJob,
     Watched,
     must_be_same,
     names_in,
@@ -36,10 +36,10 @@ from hermetic.weights.manifests import (
     write_manifest_of,
     write_names,
 )
-from hermetic.weights.names import Names
+from hermetic.weights.names import NamesSummary
 from hermetic.weights.sealing import Trust
 from hermetic.weights.sources import NOT_COPIED
-from hermetic.weights.tree import Item, Kind, Tree, WeightsStopped, finding_of, identity_of
+from hermetic.weights.tree import EntryKind, Item, Tree, WeightsStopped, finding_of, identity_of
 from hermetic.weights.verification import verify
 from hermetic.weights.workers import Progress
 
@@ -61,7 +61,7 @@ class Staged:
     """What was staged, and how much of it was there before this run."""
 
     root: str = ""
-    names: Names = field(default_factory=lambda: Names(0, 0, ""))
+    names: NamesSummary = field(default_factory=lambda: NamesSummary(0, 0, ""))
     kept: int = 0
     largest: int = 0
     without_facts: str = ""
@@ -142,7 +142,7 @@ def _alone(partial: Path) -> Iterator[None]:
         os.close(descriptor)
 
 
-def _must_fit(partial: Path, names: Names, copy: _Copy) -> None:
+def _must_fit(partial: Path, names: NamesSummary, copy: _Copy) -> None:
     """Says at the beginning what would be said at the end. A share may count otherwise: then the write says it."""
     room = os.statvfs(partial)
     free = room.f_bavail * room.f_frsize
@@ -164,7 +164,7 @@ class _Copy:
         folder.mkdir(exist_ok=True)
         folder.chmod(FOLDER_MODE)
 
-    def run(self, name: str, names: Names, watched: Watched) -> str:
+    def run(self, name: str, names: NamesSummary, watched: Watched) -> str:
         """Copies what is missing and writes the manifest; returns the root digest."""
         self._progress.bytes_total, self._progress.files_total = names.size, names.files
         write_names(self.folder, names)
@@ -184,7 +184,7 @@ class _Copy:
             listing = heapq.merge(
                 self._listing(), ((item, item) for item in own), key=lambda pair: key_of(pair[0].path)
             )
-            job = Job(self.folder, name, self._listed_as(), listing, digest_of, must_be_unchanged)
+            job = ManifestJob(self.folder, name, self._listed_as(), listing, digest_of, must_be_unchanged)
             return write_manifest_of(job, watched)
 
     def _listing(self) -> Iterator[tuple[Item, Item]]:
@@ -192,7 +192,7 @@ class _Copy:
         items = (item for item in listed(self._source) if item.path not in NOT_COPIED)
         for item, content in with_content(self._source, items):
             self._make_folders(item.path)
-            if item.kind is Kind.LINK:
+            if item.kind is EntryKind.LINK:
                 self._link(item)
                 self._make_folders(content.path)
             elif content.size == 0:
@@ -204,7 +204,7 @@ class _Copy:
 
     def _listed_as(self) -> Serialization:
         """A manifest allows links where there are any."""
-        links = any(item.kind is Kind.LINK for item in self._source.walk())
+        links = any(item.kind is EntryKind.LINK for item in self._source.walk())
         return replace(self._options.serialization, allow_symlinks=links)
 
     def _must_be_copied(self) -> None:
@@ -213,7 +213,7 @@ class _Copy:
         for _, content in with_content(self._source, items):
             for span in spans(content.size, self._options.serialization):
                 if self.journal.digest(content, span) is None:
-                    finding = Finding(
+                    finding = WeightsFinding(
                         WeightsReason.CHANGED_WHILE_READING, content.path, "the file that was copied", "another"
                     )
                     raise WeightsStopped(finding)
@@ -286,7 +286,9 @@ class _Copy:
             except OSError as error:
                 raise WeightsStopped(finding_of(error, content.path)) from None
             if count == 0:
-                finding = Finding(WeightsReason.CHANGED_WHILE_READING, content.path, f"{end} bytes", f"{offset} bytes")
+                finding = WeightsFinding(
+                    WeightsReason.CHANGED_WHILE_READING, content.path, f"{end} bytes", f"{offset} bytes"
+                )
                 raise WeightsStopped(finding)
             digest.update(buffer[:count])
             done = 0
@@ -301,7 +303,7 @@ def _read_back(folder: Path, root: str, watched: Watched) -> None:
     """Hashes what was written, read from the destination and not from the memory of this machine where that can be."""
     with Tree(folder) as tree:
         for item in tree.walk():
-            if item.kind is Kind.FILE:
+            if item.kind is EntryKind.FILE:
                 descriptor = tree.open(item.path)
                 os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
                 os.close(descriptor)

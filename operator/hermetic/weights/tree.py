@@ -18,7 +18,7 @@ from typing import Self, TypeAlias
 
 from hermetic.errors import InputError, Unreachable
 from hermetic.weights.entries import DEEPEST_PATH, wrong_with_path
-from hermetic.weights.findings import Finding, WeightsReason
+from hermetic.weights.findings import WeightsFinding, WeightsReason
 
 MOST_FILES = 8_000_000
 _FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -32,12 +32,12 @@ Identity: TypeAlias = "tuple[int, int, int, int, int]"
 class WeightsStopped(Exception):
     """Looking at the weights ended with this finding: what follows cannot be looked at."""
 
-    def __init__(self, finding: Finding) -> None:
+    def __init__(self, finding: WeightsFinding) -> None:
         super().__init__(finding.message)
         self.finding = finding
 
 
-class Kind(Enum):
+class EntryKind(Enum):
     """What stands at a path."""
 
     FILE = "file"
@@ -52,7 +52,7 @@ class Item:
     """One thing that is no folder. `size` in bytes; `why` for a name that is refused."""
 
     path: str
-    kind: Kind
+    kind: EntryKind
     size: int
     identity: Identity
     mode: int
@@ -82,7 +82,7 @@ class Tree:
         """Every file, link and special file, in the order of a manifest; empty folders are passed over."""
         for count, item in enumerate(self._walk(os.dup(self.descriptor), "", 0)):
             if count == MOST_FILES:
-                raise WeightsStopped(Finding(WeightsReason.TOO_MUCH, "", f"at most {MOST_FILES} files", "more"))
+                raise WeightsStopped(WeightsFinding(WeightsReason.TOO_MUCH, "", f"at most {MOST_FILES} files", "more"))
             yield item
 
     def _walk(self, folder: int, prefix: str, depth: int) -> Iterator[Item]:
@@ -91,7 +91,7 @@ class Tree:
                 path = prefix + name
                 if (why := wrong_with_path(path)) is not None or depth == DEEPEST_PATH:
                     shown = path.encode(errors="surrogateescape").decode(errors="replace")
-                    yield Item(shown, Kind.REFUSED, 0, (0, 0, 0, 0, 0), 0, why or "is too deep")
+                    yield Item(shown, EntryKind.REFUSED, 0, (0, 0, 0, 0, 0), 0, why or "is too deep")
                 elif is_folder:
                     inner = self._opened(name, path, folder, _FOLDER_FLAGS)
                     yield from self._walk(inner, f"{path}/", depth + 1)
@@ -109,7 +109,9 @@ class Tree:
             for entry in entries:
                 names.append(os.fsencode(entry.name) + (b"\0d" if entry.is_dir(follow_symlinks=False) else b"\0f"))
                 if len(names) > MOST_FILES:
-                    raise WeightsStopped(Finding(WeightsReason.TOO_MUCH, prefix, f"at most {MOST_FILES} files", "more"))
+                    raise WeightsStopped(
+                        WeightsFinding(WeightsReason.TOO_MUCH, prefix, f"at most {MOST_FILES} files", "more")
+                    )
         names.sort()
         for each in names:
             yield os.fsdecode(each[:-2]), each.endswith(b"d")
@@ -160,11 +162,11 @@ class Tree:
         """The content of a small file; None where there is none. Raises WeightsStopped where it is larger."""
         if (item := self.look(path)) is None:
             return None
-        if item.kind is not Kind.FILE:
-            raise WeightsStopped(Finding(WeightsReason.LINK_REFUSED, path, "a file", f"a {item.kind.value}"))
+        if item.kind is not EntryKind.FILE:
+            raise WeightsStopped(WeightsFinding(WeightsReason.LINK_REFUSED, path, "a file", f"a {item.kind.value}"))
         if item.size > largest:
             raise WeightsStopped(
-                Finding(WeightsReason.TOO_MUCH, path, f"at most {largest} bytes", f"{item.size} bytes")
+                WeightsFinding(WeightsReason.TOO_MUCH, path, f"at most {largest} bytes", f"{item.size} bytes")
             )
         descriptor = self.open(path)
         try:
@@ -201,20 +203,20 @@ class Tree:
                     parts.append(part)
             path = "/".join(parts)
             found = self.look(path) if path else None
-            if found is None or found.kind in {Kind.FOLDER, Kind.SPECIAL}:
+            if found is None or found.kind in {EntryKind.FOLDER, EntryKind.SPECIAL}:
                 return None
-            if found.kind is Kind.FILE:
+            if found.kind is EntryKind.FILE:
                 return path
         return None
 
 
-def kind_of(mode: int) -> Kind:
+def kind_of(mode: int) -> EntryKind:
     """What a mode of a stat says."""
     if stat.S_ISREG(mode):
-        return Kind.FILE
+        return EntryKind.FILE
     if stat.S_ISLNK(mode):
-        return Kind.LINK
-    return Kind.FOLDER if stat.S_ISDIR(mode) else Kind.SPECIAL
+        return EntryKind.LINK
+    return EntryKind.FOLDER if stat.S_ISDIR(mode) else EntryKind.SPECIAL
 
 
 def identity_of(found: os.stat_result) -> Identity:
@@ -226,11 +228,11 @@ def _stopped(error: OSError, path: str) -> WeightsStopped:
     return WeightsStopped(finding_of(error, path))
 
 
-def finding_of(error: OSError, path: str) -> Finding:
+def finding_of(error: OSError, path: str) -> WeightsFinding:
     """What an error of the file system means."""
     what = f"{errno.errorcode.get(error.errno or 0, '')} {error.strerror}".strip()
     if error.errno in {errno.ELOOP, errno.ENOENT, errno.ENOTDIR, errno.ENXIO}:
-        return Finding(WeightsReason.CHANGED_WHILE_READING, path, "the file that was listed", what)
+        return WeightsFinding(WeightsReason.CHANGED_WHILE_READING, path, "the file that was listed", what)
     if error.errno in {errno.EACCES, errno.EPERM}:
-        return Finding(WeightsReason.MODE_UNREADABLE, path, "readable", what)
-    return Finding(WeightsReason.READ_FAILED, path, "content", what)
+        return WeightsFinding(WeightsReason.MODE_UNREADABLE, path, "readable", what)
+    return WeightsFinding(WeightsReason.READ_FAILED, path, "content", what)

@@ -27,14 +27,14 @@ from hermetic.weights.entries import (
     key_of,
     ranges,
 )
-from hermetic.weights.findings import Finding, WeightsReason
+from hermetic.weights.findings import WeightsFinding, WeightsReason
 from hermetic.weights.hashing import hash_range
 from hermetic.weights.listing import content_of, refusal_of
-from hermetic.weights.names import LARGEST_NAMES, Names, NamesDigest, names_from
-from hermetic.weights.sealing import ManifestFile, Statement, Trust
+from hermetic.weights.names import LARGEST_NAMES, NamesDigest, NamesSummary, names_from
+from hermetic.weights.sealing import ManifestFile, Trust, WeightsStatement
 from hermetic.weights.statement import Header, read_entries, read_header
 from hermetic.weights.streamed_json import NotJsonError
-from hermetic.weights.tree import Item, Kind, Tree, WeightsStopped
+from hermetic.weights.tree import EntryKind, Item, Tree, WeightsStopped
 from hermetic.weights.workers import Limits, Progress, work_through
 
 MOST_FINDINGS = 1000
@@ -43,14 +43,14 @@ MOST_SORTED = 200_000
 _OTHER_SIGNATURE = "model.sig"
 
 Task: TypeAlias = "tuple[Item, Item, Entry]"
-Content: TypeAlias = "Callable[[Tree], list[Finding]]"
+Content: TypeAlias = "Callable[[Tree], list[WeightsFinding]]"
 
 
 @dataclass(slots=True)
 class Verified:
     """What was found. `root` and `signer` are "" where it did not come to them."""
 
-    findings: list[Finding] = field(default_factory=list)
+    findings: list[WeightsFinding] = field(default_factory=list)
     omitted: int = 0
     root: str = ""
     signer: str = ""
@@ -114,7 +114,7 @@ class _Job:
         self._wrong: set[str] = set()
         self._names = NamesDigest()
 
-    def add(self, finding: Finding) -> None:
+    def add(self, finding: WeightsFinding) -> None:
         """One finding for each file and reason; what is more than MOST_FINDINGS is counted."""
         with self._lock:
             if (key := f"{finding.reason}/{finding.file}") in self._wrong:
@@ -129,13 +129,13 @@ class _Job:
         """Everything; raises WeightsStopped where it cannot go on."""
         if (path := self._manifest_path()) is None:
             wanted = f"{FOLDER}/model.sig" if self._trust.wants_signature else MANIFEST
-            self.add(Finding(WeightsReason.MANIFEST_ABSENT, self._signature or wanted, "a file", "none"))
+            self.add(WeightsFinding(WeightsReason.MANIFEST_ABSENT, self._signature or wanted, "a file", "none"))
             return
         file = ManifestFile(self._tree, path, self.progress)
         try:
-            self._read(Statement(file), path)
+            self._read(WeightsStatement(file), path)
         except NotJsonError as error:
-            self.add(Finding(WeightsReason.MANIFEST_INVALID, path, found=str(error)))
+            self.add(WeightsFinding(WeightsReason.MANIFEST_INVALID, path, found=str(error)))
         finally:
             file.close()
         for finding in self._content(self._tree) if self.found.is_right else ():
@@ -146,7 +146,7 @@ class _Job:
         usual = signatures if self._trust.wants_signature else (MANIFEST, *signatures)
         return next((path for path in usual if self._tree.look(path) is not None), None)
 
-    def _read(self, statement: Statement, path: str) -> None:
+    def _read(self, statement: WeightsStatement, path: str) -> None:
         if self._trust.wants_signature:
             if (refusal := statement.unseal(self._trust)) is not None:
                 self.add(refusal)
@@ -157,29 +157,31 @@ class _Job:
         header = read_header(statement.pieces(), NAMES)
         self.found.root = header.root
         if self._trust.digest and header.root != self._trust.digest:
-            self.add(Finding(WeightsReason.ROOT_DIGEST_MISMATCH, path, self._trust.digest, header.root))
+            self.add(WeightsFinding(WeightsReason.ROOT_DIGEST_MISMATCH, path, self._trust.digest, header.root))
             return
         names = self._names_of(header)
         if names is None and self._trust.digest and not self._trust.wants_signature:
-            self.add(Finding(WeightsReason.NAMES_NOT_COVERED, NAMES, "an entry", "none"))
+            self.add(WeightsFinding(WeightsReason.NAMES_NOT_COVERED, NAMES, "an entry", "none"))
             return
         if names is not None:
             self.progress.bytes_total, self.progress.files_total = names.size, names.files
         self._compare(statement, header, names, path)
 
-    def _names_of(self, header: Header) -> Names | None:
+    def _names_of(self, header: Header) -> NamesSummary | None:
         """What `.hermetic/names.json` says, where it is listed. Later it is hashed like any other file."""
         if header.names_entry is None:
             return None
         content = self._tree.small(NAMES, LARGEST_NAMES)
         if content is None:
-            raise WeightsStopped(Finding(WeightsReason.FILE_MISSING, NAMES, "a file", "none"))
+            raise WeightsStopped(WeightsFinding(WeightsReason.FILE_MISSING, NAMES, "a file", "none"))
         try:
             return names_from(content)
         except NotJsonError as error:
-            raise WeightsStopped(Finding(WeightsReason.DIGEST_MISMATCH, NAMES, "as listed", str(error))) from None
+            raise WeightsStopped(
+                WeightsFinding(WeightsReason.DIGEST_MISMATCH, NAMES, "as listed", str(error))
+            ) from None
 
-    def _compare(self, statement: Statement, header: Header, names: Names | None, path: str) -> None:
+    def _compare(self, statement: WeightsStatement, header: Header, names: NamesSummary | None, path: str) -> None:
         ignored = {*NOT_LISTED, *header.serialization.ignore_paths, path}
         entries = read_entries(statement.pieces(), header.serialization.method)
         if not header.is_ordered:
@@ -192,7 +194,9 @@ class _Job:
         if names is not None and not self.found.findings and self._names.names() != names:
             expected, found = f"{names.files} files, names {names.digest}", self._names.names()
             self.add(
-                Finding(WeightsReason.FILE_NOT_LISTED, NAMES, expected, f"{found.files} files, names {found.digest}")
+                WeightsFinding(
+                    WeightsReason.FILE_NOT_LISTED, NAMES, expected, f"{found.files} files, names {found.digest}"
+                )
             )
 
     def _tasks(
@@ -209,28 +213,28 @@ class _Job:
                 self._only_here(item, serialization, empty)
                 item = next(here, None)
             elif item is None or key_of(item.path) > key_of(group[0]):
-                self.add(Finding(WeightsReason.FILE_MISSING, group[0], "a file", "none"))
+                self.add(WeightsFinding(WeightsReason.FILE_MISSING, group[0], "a file", "none"))
                 group = next(listed, None)
             else:
                 yield from self._both(item, group[1], serialization)
                 item, group = next(here, None), next(listed, None)
         for path in empty - set(self._names.empty):
-            self.add(Finding(WeightsReason.FILE_MISSING, path, "an empty file", "none"))
+            self.add(WeightsFinding(WeightsReason.FILE_MISSING, path, "an empty file", "none"))
 
     def _only_here(self, item: Item, serialization: Serialization, empty: set[str]) -> None:
-        if item.kind is Kind.FILE and item.size == 0 and item.path in empty and serialization.method != FILES:
+        if item.kind is EntryKind.FILE and item.size == 0 and item.path in empty and serialization.method != FILES:
             self._names.add(item.path, 0)
             return
         refusal = refusal_of(self._tree, item, links=True, method=FILES)
-        found = item.kind.value if item.kind is not Kind.FILE else f"a file of {item.size} bytes"
-        self.add(refusal or Finding(WeightsReason.FILE_NOT_LISTED, item.path, "no file", found))
+        found = item.kind.value if item.kind is not EntryKind.FILE else f"a file of {item.size} bytes"
+        self.add(refusal or WeightsFinding(WeightsReason.FILE_NOT_LISTED, item.path, "no file", found))
 
     def _both(self, item: Item, entries: Iterator[Entry], serialization: Serialization) -> Iterator[Task]:
         ranges_listed = list(entries)
         refusal = refusal_of(self._tree, item, links=serialization.allow_symlinks, method=serialization.method)
         content = None if refusal else content_of(self._tree, item)
         if content is None:
-            self.add(refusal or Finding(WeightsReason.LINK_REFUSED, item.path, "a file", item.kind.value))
+            self.add(refusal or WeightsFinding(WeightsReason.LINK_REFUSED, item.path, "a file", item.kind.value))
             return
         self._names.add(item.path, content.size)
         if serialization.method == FILES:
@@ -241,7 +245,9 @@ class _Job:
             if [(entry.start, entry.end) for entry in ranges_listed] != list(ranges(size, serialization.shard_size)):
                 raise NotJsonError(f"the ranges of {item.path[:200]!r} are not the whole file")
             if size != content.size:
-                self.add(Finding(WeightsReason.SIZE_MISMATCH, item.path, f"{size} bytes", f"{content.size} bytes"))
+                self.add(
+                    WeightsFinding(WeightsReason.SIZE_MISMATCH, item.path, f"{size} bytes", f"{content.size} bytes")
+                )
                 return
         yield from ((item, content, entry) for entry in ranges_listed)
 
@@ -257,7 +263,7 @@ class _Job:
         if digest != entry.digest:
             where = "" if span == (0, content.size) else f" (bytes {span[0]} to {span[1]})"
             expected, found = f"sha256:{entry.digest.hex()}{where}", f"sha256:{digest.hex()}"
-            self.add(Finding(WeightsReason.DIGEST_MISMATCH, item.path, expected, found))
+            self.add(WeightsFinding(WeightsReason.DIGEST_MISMATCH, item.path, expected, found))
 
 
 def _is_ignored(path: str, ignored: set[str]) -> bool:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
-from hermetic.weights.findings import Finding, WeightsReason
+from hermetic.weights.findings import WeightsFinding, WeightsReason
 from hermetic.weights.tree import WeightsStopped
 
 Task = TypeVar("Task")
@@ -91,16 +91,16 @@ def work_through(
         raise crew.failures[0]
 
 
-def _standstill(reason: WeightsReason, progress: Progress, limits: Limits, took: float) -> Finding:
+def _standstill(reason: WeightsReason, progress: Progress, limits: Limits, took: float) -> WeightsFinding:
     done = (
         f"{progress.bytes_done} of {progress.bytes_total} bytes"
         if progress.bytes_total
         else f"{progress.bytes_done} bytes"
     )
     if reason is WeightsReason.SHARE_HANGS:
-        return Finding(reason, progress.at, "an answer", f"none for {limits.stall:g} s, after {done}")
+        return WeightsFinding(reason, progress.at, "an answer", f"none for {limits.stall:g} s, after {done}")
     rate = progress.bytes_done / took / 2**20 if took else 0.0
-    return Finding(reason, progress.at, f"done within {limits.timeout:g} s", f"{done} at {rate:.0f} MiB/s")
+    return WeightsFinding(reason, progress.at, f"done within {limits.timeout:g} s", f"{done} at {rate:.0f} MiB/s")
 
 
 class _Crew(Generic[Task]):

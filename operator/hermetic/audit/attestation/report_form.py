@@ -88,7 +88,7 @@ class _Finding(_Shape):
         return Finding(self.check, self.resource, verdict, self.severity)
 
 
-class PrivateSince(_Shape):
+class AttestedPrivateSubnet(_Shape):
     """Since when a subnet is known to be private; releases that knew nothing of it leave the list out."""
 
     subnet: Annotated[
@@ -125,10 +125,10 @@ class AuditReport(_Shape):
     verdict: Literal["Pass", "Fail", "Unknown"]
     summary: dict[Annotated[Verdict, Field(strict=False)], Annotated[int, Field(ge=0)]]
     findings: list[_Finding]
-    private_subnets: list[PrivateSince] = []
+    private_subnets: list[AttestedPrivateSubnet] = []
     ended_exceptions: list[_Ended] = []
 
-    def private_since(self, subnet_id: str) -> PrivateSince | None:
+    def private_since(self, subnet_id: str) -> AttestedPrivateSubnet | None:
         """What it says of a subnet; None where it says nothing."""
         return next((one for one in self.private_subnets if one.subnet.lower() == subnet_id.lower()), None)
 

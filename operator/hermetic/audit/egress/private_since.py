@@ -28,7 +28,7 @@ from hermetic.audit.estate.azure.vnet import Subnet
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.observation import Observation, ObservedDocument, Seen
 from hermetic.audit.findings import Evidence
-from hermetic.audit.policy import AttestedPrivate, Policy, PrivateSince
+from hermetic.audit.policy import AttestedPrivate, DeclaredPrivateSubnet, Policy
 
 
 class Basis(StrEnum):
@@ -123,13 +123,13 @@ def _held_against(log: _Log, attested: AttestedPrivate, as_attested: Since, docu
     return Since(at, Basis.ACTIVITY_LOG, words, (document, log.look))
 
 
-def statement(stated: PrivateSince) -> Evidence:
+def statement(stated: DeclaredPrivateSubnet) -> Evidence:
     """A statement of the policy, as the evidence of what rests on it."""
     at = timestamp(stated.since)
     return Evidence(f"policy subnetsPrivateSince: {stated.subnet} since {at}, stated by {stated.stated_by}")
 
 
-def _stated(stated: PrivateSince, log: _Log | None) -> Since | Void:
+def _stated(stated: DeclaredPrivateSubnet, log: _Log | None) -> Since | Void:
     covered = stated.through or stated.since
     if log is not None and log.last_write is not None and log.last_write > covered:
         since, at = timestamp(stated.since), timestamp(log.last_write)

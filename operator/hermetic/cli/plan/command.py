@@ -23,9 +23,9 @@ from hermetic.errors import InputError, ModelFactsUnusable, Unreachable
 from hermetic.plan.model_fit import model_fits_the_gpus
 from hermetic.sizing.catalogue import sizes
 from hermetic.sizing.facts_file import as_json, parsed_facts
-from hermetic.sizing.memory import Answer
+from hermetic.sizing.memory import FitAnswer
 
-EXIT_CODES = {Answer.FITS: DONE, Answer.TIGHT: DONE, Answer.DOES_NOT_FIT: FAILED, Answer.UNKNOWN: UNKNOWN}
+EXIT_CODES = {FitAnswer.FITS: DONE, FitAnswer.TIGHT: DONE, FitAnswer.DOES_NOT_FIT: FAILED, FitAnswer.UNKNOWN: UNKNOWN}
 LARGEST_FILE = 2**20
 # What does not fit is to be shown, not refused.
 BUT_SIZING = tuple(gate for gate in GATES_OF_THE_SPEC if gate is not model_fits_the_gpus)

@@ -11,7 +11,7 @@ from hermetic.engines import registry
 from hermetic.sizing.catalogue import MIB, Size, Storage, Value, sizes, storages
 from hermetic.sizing.comparison import BEST_FIRST, Choice, compare
 from hermetic.sizing.load_time import Files, LoadTime, files_of, files_wanted, load_time, startup_budget
-from hermetic.sizing.memory import Answer
+from hermetic.sizing.memory import FitAnswer
 from hermetic.sizing.offload import Offload, offload
 from hermetic.sizing.placement import Placement, impossible, place
 
@@ -46,12 +46,12 @@ class Planned:
     files: Files
 
     @property
-    def answer(self) -> Answer:
+    def answer(self) -> FitAnswer:
         """The worst answer of the sizes that are named; without any, the best of all sizes."""
         if self.impossible:
-            return Answer.DOES_NOT_FIT
+            return FitAnswer.DOES_NOT_FIT
         if self.named or self.unlisted:
-            found = [*(one.answer for one in self.named), *(Answer.UNKNOWN for _ in self.unlisted)]
+            found = [*(one.answer for one in self.named), *(FitAnswer.UNKNOWN for _ in self.unlisted)]
             return max(found, key=_severity)
         return min((one.answer for one in self.choices), key=BEST_FIRST.index)
 
@@ -66,7 +66,7 @@ class Planned:
         return offload(self.shown.fit) if self.shown is not None else None
 
 
-def _severity(answer: Answer) -> int:
+def _severity(answer: FitAnswer) -> int:
     # A size that is not known stands against a promise, one that does not fit stands against the deployment.
     return BEST_FIRST.index(answer)
 

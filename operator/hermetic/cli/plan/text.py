@@ -8,14 +8,14 @@ from hermetic.api.model_facts import ModelFacts
 from hermetic.cli.plan.planned import Load, Planned
 from hermetic.sizing.catalogue import GIB
 from hermetic.sizing.comparison import Choice
-from hermetic.sizing.memory import Answer, Fit
+from hermetic.sizing.memory import Fit, FitAnswer
 from hermetic.sizing.placement import Placement
 
 WORDS = {
-    Answer.FITS: "fits",
-    Answer.TIGHT: "tight",
-    Answer.UNKNOWN: "unknown",
-    Answer.DOES_NOT_FIT: "does not fit",
+    FitAnswer.FITS: "fits",
+    FitAnswer.TIGHT: "tight",
+    FitAnswer.UNKNOWN: "unknown",
+    FitAnswer.DOES_NOT_FIT: "does not fit",
 }
 
 

@@ -9,7 +9,7 @@ import click
 from hermetic.cli.options import common_options
 from hermetic.cli.output import note, say, write_json
 from hermetic.cli.weights.options import limits_of, method_options, serialization_of, threads_option
-from hermetic.cli.weights.progress import ProgressLine
+from hermetic.cli.weights.progress import TransferProgress
 
 SCHEMA = "hermetic.dev/weights-manifest/v1"
 
@@ -34,7 +34,7 @@ def command(folder: Path, method: str, shard_size: int, links: bool, threads: in
     from hermetic.weights.tree import Tree
 
     serialization = serialization_of(method, shard_size, links=links)
-    with Tree(folder) as tree, ProgressLine("hashed") as line:
+    with Tree(folder) as tree, TransferProgress("hashed") as line:
         written = write_manifest(tree, serialization, limits_of(threads), line)
     if written.without_facts:
         note(f"no facts for sizing: {written.without_facts}")

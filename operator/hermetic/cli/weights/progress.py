@@ -31,7 +31,7 @@ class ProgressEvents:
             write(json.dumps({"event": "progress", **facts_of(progress, now)}) + "\n")
 
 
-class ProgressLine:
+class TransferProgress:
     """Shows a `Progress`; `what` is the verb of the line."""
 
     def __init__(self, what: str) -> None:

@@ -9,7 +9,7 @@ import click
 from hermetic.cli.options import common_options
 from hermetic.cli.output import say, write_json
 from hermetic.cli.weights.options import digest_option, limits_of, passphrase, pem_of, threads_option
-from hermetic.cli.weights.progress import ProgressLine
+from hermetic.cli.weights.progress import TransferProgress
 
 SCHEMA = "hermetic.dev/weights-signature/v1"
 
@@ -54,7 +54,7 @@ def command(folder: Path, key: Path, certificate: Path | None, digest: str, thre
     wanted = digest_option(digest)
     private = private_key(str(key), pem_of(key), passphrase())
     chain = certificates(str(certificate), pem_of(certificate)) if certificate is not None else []
-    with Tree(folder) as tree, ProgressLine("verified") as line:
+    with Tree(folder) as tree, TransferProgress("verified") as line:
         root = sign_folder(tree, (private, chain), wanted, limits_of(threads), line)
     if output == "json":
         write_json({"schema": SCHEMA, "folder": str(folder), "digest": root, "signature": ".hermetic/model.sig"})

@@ -11,7 +11,7 @@ import click
 from hermetic.cli.options import common_options
 from hermetic.cli.output import note, say, write
 from hermetic.cli.weights.options import allow_option, limits_of, method_options, serialization_of, threads_option
-from hermetic.cli.weights.progress import ProgressEvents, ProgressLine
+from hermetic.cli.weights.progress import ProgressEvents, TransferProgress
 
 if TYPE_CHECKING:
     from hermetic.weights.staging import Staged
@@ -52,7 +52,7 @@ def command(source: Path, destination: Path, output: str, **options: Any) -> Non
 
     serialization = serialization_of(options["method"], options["shard_size"], links=True)
     how = Options(serialization, frozenset(options["allow"]), options["read_back"])
-    with source_tree(source) as tree, ProgressLine("staged") as line:
+    with source_tree(source) as tree, TransferProgress("staged") as line:
         tell = ProgressEvents() if output == "json" else line
         staged = stage(tree, destination, how, (Progress(), limits_of(options["threads"]), tell))
     advice = _advice(staged, options["share_throughput"])

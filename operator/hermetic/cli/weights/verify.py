@@ -11,7 +11,7 @@ import click
 from hermetic.cli.options import common_options
 from hermetic.cli.output import note, say_fitted, write_json
 from hermetic.cli.weights.options import allow_option, digest_option, pem_of, threads_option
-from hermetic.cli.weights.progress import ProgressLine
+from hermetic.cli.weights.progress import TransferProgress
 from hermetic.errors import InputError, WeightsRefused, WeightsUnread
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ def command(folder: Path, output: str, termination_log: Path | None, **options: 
 
     trust, allowed = _trust(options), frozenset(options["allow"])
     limits = Limits(options["timeout"], options["stall"], options["threads"])
-    with ProgressLine("verified") as line:
+    with TransferProgress("verified") as line:
         try:
             tree = opened(folder, limits)
             found = verify(

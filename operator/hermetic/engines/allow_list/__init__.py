@@ -38,7 +38,7 @@ NOT_LISTED = "it is not on the reviewed list for this engine"
 
 
 @dataclass(frozen=True)
-class Names:
+class AllowedNames:
     """Names of one kind (flags or variables): what is allowed, and what may be in the values.
 
     `refused` gives the reason of a name that was judged and refused. `values` are the only ones that a flag takes,
@@ -55,9 +55,9 @@ class Names:
         """One clause for a name that is not allowed."""
         return WHY[self.refused[name]] if name in self.refused else NOT_LISTED
 
-    def joined(self, other: Names) -> Names:
+    def joined(self, other: AllowedNames) -> AllowedNames:
         """What either of the two allows; of a name that is in both, this one's values count."""
-        return Names(
+        return AllowedNames(
             allowed=self.allowed | other.allowed,
             refused={name: why for name, why in {**other.refused, **self.refused}.items() if name not in other.allowed},
             paths={**other.paths, **self.paths},
@@ -65,27 +65,27 @@ class Names:
             keys={**other.keys, **self.keys},
         )
 
-    def with_names(self, names: frozenset[str]) -> Names:
+    def with_names(self, names: frozenset[str]) -> AllowedNames:
         """The same with names of the operator's configuration, whose values may be files of the image."""
         more: dict[str, Paths] = dict.fromkeys(names - self.allowed, "image")
-        return Names(self.allowed | names, self.refused, {**more, **self.paths}, self.values, self.keys)
+        return AllowedNames(self.allowed | names, self.refused, {**more, **self.paths}, self.values, self.keys)
 
 
-def flags_of(listed: ListName) -> Names:
+def flags_of(listed: ListName) -> AllowedNames:
     """The flags of a list."""
     return names_in(__name__, f"{listed}.toml", "flags")
 
 
-def variables_of(listed: ListName) -> Names:
+def variables_of(listed: ListName) -> AllowedNames:
     """The variables of a list."""
     return names_in(__name__, f"{listed}.toml", "variables")
 
 
 @functools.cache
-def names_in(package: str, file: str, kind: Literal["flags", "variables"]) -> Names:
+def names_in(package: str, file: str, kind: Literal["flags", "variables"]) -> AllowedNames:
     """The names of one kind in a file of a package."""
     said: Mapping[str, Any] = _read(package, file).get(kind, {})
-    return Names(
+    return AllowedNames(
         allowed=frozenset(said.get("allowed", ())),
         refused=MappingProxyType({name: why for why, names in said.get("refused", {}).items() for name in names}),
         paths=MappingProxyType(dict(said.get("paths", {}))),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hermetic.engines.allow_list import Names, names_in
+from hermetic.engines.allow_list import AllowedNames, names_in
 from hermetic.engines.flag_tables import FlagTable
 
 _PACKAGE, _FILE = "hermetic.engines.sglang", "allow_list.toml"
@@ -10,7 +10,7 @@ _PACKAGE, _FILE = "hermetic.engines.sglang", "allow_list.toml"
 FLAGS = names_in(_PACKAGE, _FILE, "flags")
 
 
-def variables(table: FlagTable) -> Names:
+def variables(table: FlagTable) -> AllowedNames:
     """The variables that this release reads: one that it does not know does nothing, and is refused as a mistake."""
     listed = names_in(_PACKAGE, _FILE, "variables")
-    return Names(listed.allowed & table.environment, listed.refused, listed.paths, {}, {})
+    return AllowedNames(listed.allowed & table.environment, listed.refused, listed.paths, {}, {})

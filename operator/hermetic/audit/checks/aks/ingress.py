@@ -10,10 +10,10 @@ from hermetic.audit.checks.family import check
 from hermetic.audit.cluster_scope import network_ids_of, subnets_of
 from hermetic.audit.estate.azure.aks import ManagedCluster
 from hermetic.audit.estate.azure.aks_profiles import (
+    AksMeshGateway,
     AppRouting,
     IngressProfile,
     MeshComponents,
-    MeshGateway,
     MeshProfile,
 )
 from hermetic.audit.estate.azure.network_members import InhabitedNetwork
@@ -113,6 +113,6 @@ def aks_istio_gateways(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
     yield from of_cluster(estate, judge)
 
 
-def _named(gateways: list[MeshGateway]) -> str:
+def _named(gateways: list[AksMeshGateway]) -> str:
     names = ", ".join(one.name for one in gateways if one.name)
     return f": {names}" if names else ""

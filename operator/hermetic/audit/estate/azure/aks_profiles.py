@@ -108,7 +108,7 @@ class IngressProfile(Part):
     application_load_balancer: Enabled | None = None
 
 
-class MeshGateway(Part):
+class AksMeshGateway(Part):
     """An ingress or egress gateway of the service mesh; `mode` is Internal or External."""
 
     enabled: bool | None = None
@@ -119,8 +119,8 @@ class MeshGateway(Part):
 class MeshComponents(Part):
     """Gateways of the service mesh."""
 
-    ingress_gateways: list[MeshGateway] | None = None
-    egress_gateways: list[MeshGateway] | None = None
+    ingress_gateways: list[AksMeshGateway] | None = None
+    egress_gateways: list[AksMeshGateway] | None = None
 
 
 class Istio(Part):

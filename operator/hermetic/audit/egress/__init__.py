@@ -1,4 +1,4 @@
-"""What decides whether a packet leaves: methods, routes, rules. Pure arithmetic on what the estate shows.
+"""Decides whether a packet leaves: outbound methods, routes, security rules. Pure functions of the estate's facts.
 
-Checks of tables A, B, D and E share it; so does whoever wants to know of one interface whether it can get out, and how.
+Used by the checks of tables A, B, D and E, and by the decision for a single interface (`decision`).
 """

@@ -1,6 +1,6 @@
-"""Sets of addresses as sorted spans of numbers: the arithmetic behind rules and routes, linear in the spans.
+"""Sets of addresses as sorted spans of integers; rules and routes are computed with them, in time linear in the spans.
 
-A set with a hole of one address is two spans; as prefixes it is up to 128.
+A set with one address missing is two spans; as prefixes it is up to 128.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from hermetic.audit.egress.prefixes import ANY_V4
 Span = tuple[int, int, int]
 """IP version, first and last address."""
 Space = tuple[Span, ...]
-"""Sorted, and no two spans touch; () is no address at all."""
+"""Sorted; no two spans overlap or adjoin. () is the empty set."""
 
 
 def space(networks: Iterable[Network]) -> Space:
@@ -24,7 +24,7 @@ def space(networks: Iterable[Network]) -> Space:
 
 
 def prefixes(found: Space) -> Iterator[Network]:
-    """The same addresses in as few prefixes as possible, IPv4 first."""
+    """The same addresses in the fewest prefixes, IPv4 first."""
     for version, first, last in found:
         if version == 4:
             yield from summarize_address_range(IPv4Address(first), IPv4Address(last))
@@ -33,7 +33,7 @@ def prefixes(found: Space) -> Iterator[Network]:
 
 
 def union(spans: Iterable[Span]) -> Space:
-    """All addresses of some spans, whatever their order."""
+    """The addresses of all spans, which may come in any order."""
     found: list[Span] = []
     for version, first, last in sorted(spans):
         if found and found[-1][0] == version and first <= found[-1][2] + 1:
@@ -44,7 +44,7 @@ def union(spans: Iterable[Span]) -> Space:
 
 
 def overlap(one: Space, other: Space) -> Space:
-    """What both hold."""
+    """The addresses in both sets."""
     return tuple(_overlap(one, other))
 
 
@@ -62,7 +62,7 @@ def _overlap(one: Space, other: Space) -> Iterator[Span]:
 
 
 def without(whole: Space, taken: Space) -> Space:
-    """What is left of one when the other is taken away."""
+    """The addresses of `whole` that are not in `taken`."""
     left: list[Span] = []
     for version, first, last in whole:
         start = first
@@ -77,13 +77,13 @@ def without(whole: Space, taken: Space) -> Space:
 
 @lru_cache(maxsize=256)
 def internet(local: Space = (), *, with_v6: bool = True) -> Space:
-    """Every public address but those that the virtual network and its peers use for themselves."""
+    """Every public address except those in `local`, the space of the virtual network and its peers."""
     public = _PUBLIC if with_v6 else tuple(span for span in _PUBLIC if span[0] == 4)
     return without(public, local)
 
 
 def is_public(prefix: Network, local: Space = ()) -> bool:
-    """Whether some address of a prefix is on the internet, that is neither private nor ours."""
+    """Whether a prefix contains a public address outside `local`."""
     return bool(overlap(space((prefix,)), internet(local)))
 
 

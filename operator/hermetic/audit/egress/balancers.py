@@ -1,4 +1,4 @@
-"""Load balancers that nodes stand behind, and which of their rules translate source addresses."""
+"""Load balancers with nodes in their pools, and which of their rules translate source addresses."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from hermetic.audit.policy import Policy
 
 @dataclass(frozen=True, slots=True)
 class Nodes:
-    """How a load balancer can know our nodes: by interface, by scale set, by address. Ids in lower case."""
+    """What identifies nodes as members of a pool: interface, scale set or address. Ids in lower case."""
 
     group: str
     interfaces: frozenset[str]
@@ -44,7 +44,7 @@ class Nodes:
     networks: frozenset[str]
 
     def subnets_of_address(self, address: BackendAddress) -> tuple[str, ...]:
-        """Ids of the cluster's subnets that a pool member given by its address stands in."""
+        """Ids of the cluster's subnets that contain the address of a pool member."""
         inside = address.subnet or address.virtual_network
         if inside is not None and not any(same_id(inside.id, one) or is_below(inside.id, one) for one in self.networks):
             return ()
@@ -55,7 +55,7 @@ class Nodes:
         return tuple(subnet for subnet, prefix in self.prefixes if found in prefix)
 
     def are_in(self, balancer: LoadBalancer, pool: BackendPool) -> bool:
-        """Whether a pool has, or is made to have, nodes as members."""
+        """Whether nodes are members of a pool, or the balancer is in the node resource group."""
         if self.group and is_below(balancer.id, self.group):
             return True
         if pool_id(balancer, pool) in self.pools:
@@ -72,19 +72,19 @@ class Nodes:
         return bool(self.subnets_of_address(address))
 
     def owns(self, ip_configuration: str) -> bool:
-        """Whether an address configuration is one of a node's interface."""
+        """Whether an IP configuration belongs to an interface of a node."""
         return parent_of(ip_configuration) in self.interfaces or any(
             ip_configuration.startswith(f"{one}/") for one in self.sets
         )
 
 
 def pool_id(balancer: LoadBalancer, pool: BackendPool) -> str:
-    """In lower case, also where the pool does not say it."""
+    """The id in lower case, built from the balancer's id and the pool's name where the pool has none."""
     return (pool.id or f"{balancer.id}/backendAddressPools/{pool.name}").lower()
 
 
 def nodes_of(estate: Estate) -> tuple[Nodes, tuple[Observation, ...]]:
-    """What tells our nodes in somebody's pools, and the looks it rests on."""
+    """What identifies the cluster's nodes in pools, and the observations that it rests on."""
     return estate.once("nodes", lambda: _nodes(estate))
 
 
@@ -116,7 +116,7 @@ def _prefixes(subnets: Iterable[ScopedSubnet], damaged: list[Observation]) -> It
 
 
 def balancers_of(estate: Estate, policy: Policy) -> tuple[tuple[Seen[LoadBalancer], ...], tuple[Observation, ...]]:
-    """Every load balancer that nodes stand behind, by id; and the looks that decide whether there are more."""
+    """Load balancers with nodes in a pool, sorted by id; and the observations that decide whether more exist."""
     return estate.once(("balancers", policy), lambda: _balancers(estate, policy))
 
 
@@ -133,7 +133,7 @@ def _balancers(estate: Estate, policy: Policy) -> tuple[tuple[Seen[LoadBalancer]
 
 
 def serves_nodes(balancer: LoadBalancer, nodes: Nodes) -> bool:
-    """Whether any of its pools has nodes; one that cannot be read is taken for one that has."""
+    """Whether nodes are in any of its pools; True where its pools cannot be read."""
     damaged: list[Observation] = []
     if nodes.group and is_below(balancer.id, nodes.group):
         return True
@@ -144,7 +144,7 @@ def serves_nodes(balancer: LoadBalancer, nodes: Nodes) -> bool:
 
 
 def node_pools(balancer: LoadBalancer, nodes: Nodes) -> frozenset[str]:
-    """Ids, in lower case, of its pools that have nodes."""
+    """Ids, in lower case, of its pools with nodes."""
     pools = balancer.backend_address_pools or ()
     return frozenset(pool_id(balancer, pool) for pool in pools if nodes.are_in(balancer, pool)) | {
         pool for pool in nodes.pools if parent_of(pool) == balancer.id.lower()
@@ -152,7 +152,7 @@ def node_pools(balancer: LoadBalancer, nodes: Nodes) -> frozenset[str]:
 
 
 def public_frontends(balancer: LoadBalancer) -> tuple[Frontend, ...]:
-    """Its frontends that are not known to be private."""
+    """Frontends that are not known to be private."""
     return tuple(one for one in balancer.frontend_ip_configurations or () if one.is_public)
 
 
@@ -168,7 +168,7 @@ def translating_outbound_rules(balancer: LoadBalancer, pools: frozenset[str]) ->
 
 
 def translating_rules(balancer: LoadBalancer, pools: frozenset[str]) -> tuple[BalancingRule, ...]:
-    """Rules on a public frontend that lend its address to members of these pools: all but those that switch it off."""
+    """Rules on a public frontend that translate connections from these pools: without `disableOutboundSnat: true`."""
     private = _private_frontends(balancer)
     return tuple(
         rule
@@ -188,6 +188,6 @@ def _private_frontends(balancer: LoadBalancer) -> set[str]:
 
 
 def _all_private(frontends: Iterable[str], private: set[str]) -> bool:
-    """A rule that names no frontend, or one that is not there, is not known to be private."""
+    """Whether all of these are known to be private; False without any, and for an id that is not listed."""
     named = [one.lower() for one in frontends]
     return bool(named) and all(one in private for one in named)

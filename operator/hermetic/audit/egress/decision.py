@@ -4,7 +4,7 @@
                       and nothing of: a route to nowhere, rules that deny, a standard internal load balancer
                           (that one stops default outbound access only)
 
-A mask is told, and never makes the answer "closed".
+A mask is reported and never makes the answer CLOSED.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Egress(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """`ways` are paths hop by hop, `masks` what stops all of them today, in words."""
+    """`ways` are paths hop by hop, `masks` describes what stops all of them today."""
 
     egress: Egress
     ways: tuple[Path, ...] = ()
@@ -47,7 +47,7 @@ class Decision:
 
 
 def internet_egress(estate: Estate, policy: Policy, nic: NicFields, told: bool | None) -> Decision:
-    """The decision for one interface. `told` is its own default outbound state, None where nobody tells.
+    """The decision for one interface. `told` is its reported default outbound state, None where it is not reported.
 
     Raises FactDamaged where a field that decides cannot be read.
     """
@@ -96,9 +96,9 @@ def _by_route(around: SubnetContext) -> Iterator[Path]:
 
 
 def is_behind_internal_balancers_only(estate: Estate, nic: NicFields) -> bool:
-    """Whether default outbound access is off for it only because standard internal load balancers serve it.
+    """Whether only standard internal load balancers serve the interface, which turns off default outbound access.
 
-    Delete the last of them, and the internet is back: to be told, never to be credited.
+    Deleting the last of them restores it, so this is reported as a mask and never as closed.
     """
     pools = {one.id for part in nic.ip_configurations for one in part.load_balancer_backend_address_pools}
     balancers = [estate.one(LoadBalancer, one).value for one in sorted({parent_of(pool) for pool in pools})]

@@ -1,4 +1,4 @@
-"""Whether an interface has the hidden public address of default outbound access, as far as anybody tells."""
+"""Whether an interface has the hidden public address of default outbound access, by ARM or Resource Graph."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hermetic.audit.estate.observation import Observation
 
 
 def told(estate: Estate, nic: NicFields) -> tuple[bool | None, tuple[Observation, ...]]:
-    """What ARM says; where it says nothing of a scale set's interface, what Resource Graph says. None: nobody tells."""
+    """ARM's value, or Resource Graph's for a scale set's interface without one; None where neither reports it."""
     said = nic.default_outbound_connectivity_enabled
     if said is not None or not isinstance(nic, ScaleSetNic):
         return said, (nic,)

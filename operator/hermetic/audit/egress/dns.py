@@ -1,7 +1,7 @@
-"""Whether a DNS security policy blocks every name that is not allowed.
+"""Whether a DNS security policy blocks every name that it does not allow.
 
-The platform's resolver heeds no ordinary security rule: it answers any name, and a name can carry data out. Azure does
-not document the catch-all form well: "." blocks every name; whatever else is met is left open, as Unknown.
+Ordinary security rules do not apply to the platform's resolver: it answers any name, and a name can carry data out.
+Azure documents the catch-all form poorly: "." blocks every name, and every other form is Unknown.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ EVERY_NAME = "."
 
 
 class ByDefault(Enum):
-    """What happens to a name that nobody thought of."""
+    """What happens to a name that no rule lists."""
 
     BLOCKED = "blocked"
     ANSWERED = "answered"
@@ -30,7 +30,7 @@ class ByDefault(Enum):
 
 @dataclass(frozen=True, slots=True)
 class NamePolicy:
-    """The conclusion about one network, in a CamelCase word and a sentence, and what it rests on.
+    """The conclusion about one network: a CamelCase reason, a message, and the observations that it rests on.
 
     `policies` are the ids of all policies that were seen linked to the network.
     """
@@ -64,7 +64,7 @@ def _names_by_default(estate: Estate, policy: Policy, network: str) -> NamePolic
 
 
 def _behind_the_lock(estate: Estate, policy: Policy, network: str, refused: Observation) -> NamePolicy:
-    """By the policy that lists the network itself: no network has two. Without one, none was seen."""
+    """Decided by the policy whose own link names the network; a network has at most one. UNCLEAR without any."""
     owners = policies_behind_the_lock(estate, policy, network)
     if not owners:
         return NamePolicy(ByDefault.UNCLEAR, "PolicyNotSeen", "the linked policies were not seen", (refused,))
@@ -97,7 +97,7 @@ def _by_policy(estate: Estate, policy: str, link: Observation) -> NamePolicy:
 
 
 class Domains:
-    """The domains of each rule, read at once for all rules."""
+    """The domains of each rule; all lists are read once."""
 
     def __init__(self, estate: Estate, rules: Listing[DnsSecurityRule]) -> None:
         ids = {one.id.lower(): one.id for rule in rules for one in rule.dns_resolver_domain_lists or ()}
@@ -116,7 +116,7 @@ class Domains:
 
 
 def in_force(rules: Iterable[DnsSecurityRule]) -> list[DnsSecurityRule]:
-    """The rules that are not switched off, in the order in which they decide."""
+    """The rules that are not disabled, in order of priority; one without a priority comes first."""
     on = (one for one in rules if (one.dns_security_rule_state or "").lower() != "disabled")
     return sorted(on, key=lambda one: (one.priority if one.priority is not None else 0, one.name))
 
@@ -130,7 +130,7 @@ def _first_for_every_name(rules: Listing[DnsSecurityRule], lists: Domains) -> tu
 
 
 def _decided_by(rule: DnsSecurityRule, lists: Domains) -> Iterator[tuple[ByDefault, str, str]]:
-    """Nothing when the rule is about some names only, and lets the next one decide about all others."""
+    """Yields the decision for every name; nothing where the rule lists some names only and the next rule decides."""
     domains = lists.of(rule)
     action = ((rule.action.action_type if rule.action is not None else None) or "").lower()
     if domains is None:
@@ -156,5 +156,5 @@ def _decided_by(rule: DnsSecurityRule, lists: Domains) -> Iterator[tuple[ByDefau
 
 
 def _is_top_level(domain: str) -> bool:
-    """com. and the like: anybody can have a name there."""
+    """Whether it is a top-level domain such as "com.", below which anyone can register a name."""
     return len(domain.strip(".").split(".")) == 1

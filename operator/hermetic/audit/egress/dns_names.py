@@ -1,8 +1,8 @@
-"""Which names are the cluster's own: what a DNS security policy may allow without opening a way.
+"""Names that a DNS security policy may allow without opening a way out: the cluster's own.
 
-A name that is resolved by a server of a stranger's choice carries data to that server, whatever the answer. So a domain
-may be allowed that a linked private zone answers, and those of Azure below which no customer can delegate to a server
-of his own. To allow a domain is to allow all names below it, and what their aliases (CNAME) lead to.
+Resolving a name sends the name to the server that answers for it, whatever the answer. So a domain may be allowed
+when a linked private zone answers for it, or when Azure does and no customer can delegate a name below it to another
+server. Allowing a domain allows all names below it, and what their aliases (CNAME) lead to.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 ALWAYS = ("internal.cloudapp.net", "reddog.microsoft.com")
-"""What Azure gives machines of a network by itself."""
+"""Names that Azure gives to the machines of every network."""
 API_SERVERS = ("azmk8s.io", "cx.aks.containerservice.azure.us", "cx.prod.service.azk8s.cn")
-"""Below the name of the region, in the public cloud, in that for the US government and in 21Vianet's."""
+"""Prefixed by the name of the region: in the public cloud, the US government's and 21Vianet's."""
 OF_SERVICES = (
     "azurecr.io", "azurecr.us", "azurecr.cn",
     "blob.core.windows.net", "file.core.windows.net", "queue.core.windows.net", "table.core.windows.net",
@@ -22,12 +22,12 @@ OF_SERVICES = (
     "vault.azure.net", "vaultcore.azure.net",
     "monitor.azure.com", "ods.opinsights.azure.com", "oms.opinsights.azure.com", "agentsvc.azure-automation.net",
 )  # fmt: skip
-"""Public names that lead to a private endpoint: allowed where the zone `privatelink.` of them is linked."""
+"""Public names of private endpoints: allowed where their zone `privatelink.` is linked."""
 PRIVATE_LINK = "privatelink."
 
 
 def plain(domain: str) -> str:
-    """One spelling for one domain."""
+    """The domain in lower case, without blanks and dots around it."""
     return domain.strip().strip(".").lower()
 
 
@@ -42,18 +42,18 @@ def own_domains(region: str, zones: Iterable[str]) -> Iterator[str]:
 
 
 def is_of_a_service(zone: str) -> bool:
-    """Whether Azure's own servers answer in public for the zone: that of a Private Link service."""
+    """Whether it is a zone of Private Link, whose public names Azure's own servers answer."""
     name = plain(zone)
     return name.startswith(PRIVATE_LINK) and any(_is_counterpart(name, one) for one in OF_SERVICES)
 
 
 def _is_counterpart(zone: str, service: str) -> bool:
-    """privatelink.azurecr.io has azurecr.io; so has vaultcore.azure.net the older vault.azure.net."""
+    """Whether the zone is the one of the service; vaultcore.azure.net also serves the older name vault.azure.net."""
     public = zone.removeprefix(PRIVATE_LINK)
     return public == service or (public == "vaultcore.azure.net" and service == "vault.azure.net")
 
 
 def is_within(domain: str, allowed: Iterable[str]) -> bool:
-    """Whether all names that the domain stands for are at or below one of these."""
+    """Whether the domain is one of these or below one."""
     name = plain(domain)
     return any(name == one or name.endswith(f".{one}") for one in map(plain, allowed) if one)

@@ -1,4 +1,4 @@
-"""The one firewall that the profile `filtered` allows, as far as routes go."""
+"""Routes to the one firewall that the profile `filtered` allows."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from hermetic.audit.policy import Policy
 
 
 def declared_addresses(estate: Estate, policy: Policy) -> tuple[tuple[str, ...], tuple[Observation, ...]]:
-    """Private addresses of the declared firewall, and the look at it; nothing of either in the profile `sealed`.
+    """Private addresses of the declared firewall and its observation; both empty in the profile `sealed`.
 
-    Raises FactDamaged where the firewall does not say its addresses in a readable way.
+    Raises FactDamaged where the firewall's addresses cannot be read.
     """
     if policy.profile != "filtered":
         return (), ()
@@ -23,20 +23,21 @@ def declared_addresses(estate: Estate, policy: Policy) -> tuple[tuple[str, ...],
 
 
 def leads_to_the_firewall(way: OutboundRoute, addresses: tuple[str, ...]) -> bool:
-    """Whether a default route goes exactly there; no other prefix is allowed to."""
+    """Whether it is a default route to one of these addresses; a route for any other prefix never qualifies."""
     return way.is_default and is_to_the_firewall(way.route, addresses)
 
 
 def is_to_the_firewall(route: Route, addresses: tuple[str, ...]) -> bool:
-    """Whether the next hop is an appliance with one of its addresses."""
+    """Whether the next hop is an appliance at one of these addresses."""
     return leads_to_appliance(route, addresses)
 
 
 def firewall_looks(estate: Estate, policy: Policy, around: SubnetContext) -> tuple[Observation, ...] | None:
-    """Not None when every default route of the subnet leads to the declared firewall: it decides then, not the rules.
+    """Observations that every default route leads to the declared firewall, which then decides in place of the rules.
 
-    The looks are what that rests on; where the firewall was not seen, they say so, and nothing follows.
-    Raises FactDamaged for a route or a firewall that cannot be read.
+    None where a default route leads elsewhere. Where the firewall was not seen, every route to an appliance counts
+    and the observations carry the problem, so that no Pass follows. Raises FactDamaged for a route or a firewall that
+    cannot be read.
     """
     addresses, looks = declared_addresses(estate, policy)
     defaults = [way for way in around.ways if way.is_default and way.hop is not NextHopKind.DROPPED]
@@ -50,6 +51,6 @@ def firewall_looks(estate: Estate, policy: Policy, around: SubnetContext) -> tup
 
 
 def _are_all_routed(around: SubnetContext) -> bool:
-    """Whether a route of ours decides about each IP version in use; else Azure's own does."""
+    """Whether each IP version in use has a user-defined default route; otherwise Azure's system route decides."""
     versions = {way.prefix.version for way in around.ways if way.is_default and way.prefix is not None}
     return 4 in versions and (6 in versions or not around.ground.has_v6)

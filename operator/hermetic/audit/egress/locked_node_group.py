@@ -1,11 +1,11 @@
-"""What is linked to a network in a locked node resource group, whose own list of it is refused.
+"""DNS policies and rulesets linked to a network in a locked node resource group, where its own list is refused.
 
-Policies and rulesets lie outside that group, and list the networks that they are linked to. Such a list shows a link
-that is there. It never shows that there is none: the owner may be in a subscription that is not looked into.
+Policies and rulesets lie outside that group and list the networks that they are linked to. Such a list proves that a
+link exists, never that none does: the owner may be in a subscription that the audit does not read.
 
-A network has at most one DNS security policy (learn.microsoft.com/azure/dns/dns-security-policy, "Location": 1:N), so a
-link of a policy that is seen decides. No document says so of rulesets: a way out by one is a Fail of that ruleset, and
-the network itself stays Unknown.
+A network has at most one DNS security policy (learn.microsoft.com/azure/dns/dns-security-policy, "Location": 1:N), so
+one link that is seen decides. No such limit is documented for rulesets: a way out by one is a Fail of that ruleset,
+and the network itself stays Unknown.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ Owner = tuple[str, LinkToNetwork]
 
 
 def policies_behind_the_lock(estate: Estate, policy: Policy, network: str) -> tuple[Owner, ...]:
-    """DNS security policies linked to the network; none where the network's own list was not refused by a lock."""
+    """DNS security policies linked to the network; empty unless the network's own list was refused by a lock."""
     if not is_locked(estate.asked(LinkedDnsPolicies, network)):
         return ()
     return tuple(_linking(estate, policy, network, DnsPolicy, DnsPolicyLink))
 
 
 def rulesets_behind_the_lock(estate: Estate, policy: Policy, network: str) -> tuple[Owner, ...]:
-    """Forwarding rulesets linked to the network; none where the network's own list was not refused by a lock."""
+    """Forwarding rulesets linked to the network; empty unless the network's own list was refused by a lock."""
     if not is_locked(estate.asked(LinkedRulesets, network)):
         return ()
     return tuple(_linking(estate, policy, network, Ruleset, RulesetLink))
@@ -51,7 +51,7 @@ def _linking(
     estate: Estate, policy: Policy, network: str, owners: type[Resource], links: type[LinkToNetwork]
 ) -> Iterator[Owner]:
     for owner in throughout(estate, policy, owners):
-        damaged: list[Observation] = []  # a link that cannot be read leaves the network Unknown, as it is in any case
+        damaged: list[Observation] = []  # without a readable link the network stays Unknown, as it is anyway
         for link, linked in readable(estate.every(links, owner.id), lambda one: one.virtual_network, damaged):
             if linked is not None and same_id(linked.id, network):
                 yield owner.id, link

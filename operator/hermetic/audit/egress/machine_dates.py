@@ -16,7 +16,7 @@ from hermetic.audit.estate.observation import Observation
 
 @dataclass(frozen=True, slots=True)
 class Created:
-    """The machine of an interface: its id, when it was created, and what that rests on. None: nothing shows it."""
+    """The machine of an interface: id, creation date (None where not shown) and observations."""
 
     machine: str
     at: datetime | None
@@ -29,7 +29,7 @@ def created(estate: Estate, nic: NicFields) -> Created:
 
 
 def _of_instance(estate: Estate, nic: NicFields) -> Created:
-    """By the id of the interface, for what it says of its machine is spelt in several ways."""
+    """Found by the interface's id, because its reference to the machine is spelt in several ways."""
     machine = nic.id[: nic.id.lower().find("/networkinterfaces/")]
     scale_set = nic.id[: nic.id.lower().find("/virtualmachines/")]
     instances = estate.every(ScaleSetInstance, scale_set)

@@ -1,4 +1,4 @@
-"""The ways out that a machine beside the nodes has: of its interfaces, its balancers, its subnets, its networks."""
+"""Ways out of a machine beside the nodes: by its interfaces, load balancers, subnets and networks."""
 
 from __future__ import annotations
 
@@ -33,10 +33,9 @@ V = TypeVar("V")
 
 
 def ways_out(estate: Estate, policy: Policy, machine: RelayMachine) -> tuple[tuple[Path, ...], tuple[Observation, ...]]:
-    """Every way of every interface; and what was read for it: with a problem there, there may be more.
+    """Every way out, and the observations it rests on; where one has a problem, there may be more ways.
 
-    A subnet of the cluster is judged for itself, and so is its route table, whoever else goes by it: what these let out
-    is no news about this machine.
+    Subnets of the cluster and their route tables are skipped: other checks judge them.
     """
     looks: list[Observation] = [*machine.doubts, *(look for one in machine.interfaces for look in one.doubts)]
     ways = [*machine.own_ways, *(way for one in machine.interfaces for way in one.own_ways)]
@@ -58,7 +57,7 @@ def _of_balancers(estate: Estate, pool_ids: Iterable[str], looks: list[Observati
 
 
 def _of_place(estate: Estate, policy: Policy, subnet_id: str, looks: list[Observation]) -> Iterator[Path]:
-    """What a subnet, or its network, lends all its machines."""
+    """The ways that a subnet or its network gives to all its machines."""
     subnet, network = estate.one(Subnet, subnet_id), estate.one(VirtualNetwork, parent_of(subnet_id))
     nat, service = throughout(estate, policy, NatGateway), throughout(estate, policy, ServiceGateway)
     looks += (subnet, network, nat, service)
@@ -89,7 +88,7 @@ def _routed(estate: Estate, policy: Policy, subnet_id: str, subnet: Subnet, look
     routes = seen.value.routes if seen.value is not None else None
     if routes is None:
         looks.append(missing(f"{seen.target}: the answer has no list of routes"))
-    # Where the declared firewall was not seen, a route to an appliance may be the one that leads to it.
+    # Where the declared firewall was not seen, a default route to an appliance is taken for one that leads to it.
     unseen = any(look.problem is not None for look in firewall)
     for way in public_ways(routes, local_space(estate, subnet_id)):
         if way.leads_on and not (_may_lead_to_it(way) if unseen else leads_to_the_firewall(way, addresses)):
@@ -97,9 +96,9 @@ def _routed(estate: Estate, policy: Policy, subnet_id: str, subnet: Subnet, look
 
 
 def _tables_of_the_cluster(estate: Estate) -> frozenset[str]:
-    """Ids in lower case."""
+    """Ids, in lower case, of the route tables of the cluster's subnets."""
     seen = [one.seen.value for one in subnets_of(estate)[0] if one.seen.value is not None]
-    unread: list[Observation] = []  # a pointer that cannot be read excuses no table
+    unread: list[Observation] = []  # a reference that cannot be read excludes no table
     tables = readable(seen, lambda one: one.route_table, unread)
     return frozenset(table.id.lower() for _, table in tables if table is not None)
 

@@ -1,4 +1,4 @@
-"""Machines in the cluster's networks and their peers that are no nodes, with all their interfaces."""
+"""Machines in the cluster's networks and their peers that are not nodes, with all their interfaces."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ from hermetic.audit.reachable_networks import is_in, reached_network_ids, throug
 
 @dataclass(frozen=True, slots=True)
 class Interface:
-    """One way into a machine, and what it has by itself to get out.
+    """An interface of a machine, with its own ways out.
 
-    `addresses` are private ones, empty for a model: its machines may have any of its subnets. `own_ways` are the
-    ways out that the interface has by itself, `doubts` are looks that would have told of more. `pool_ids` are backend
-    pools of load balancers.
+    `addresses` are private and empty for a scale set's model, whose machines may have any address of its subnets.
+    `own_ways` are the ways out of the interface itself, `doubts` are observations that may hide more of them.
+    `pool_ids` are backend pools of load balancers.
     """
 
     subnet_ids: tuple[str, ...]
@@ -45,10 +45,10 @@ class Interface:
 
 @dataclass(frozen=True, slots=True)
 class RelayMachine:
-    """A virtual machine, or a scale set with all its machines: in by one interface, out by another.
+    """A virtual machine, or a scale set with all its machines, that can relay from one interface to another.
 
-    `id` is what would have to change: the interface where there is only one. `own_ways` and `doubts` are those that no
-    single interface shows.
+    `id` is the resource to change: the interface where there is only one. `own_ways` and `doubts` are those that
+    belong to no single interface.
     """
 
     id: str
@@ -59,17 +59,17 @@ class RelayMachine:
 
     @property
     def addresses(self) -> tuple[str, ...]:
-        """Private addresses of all its interfaces."""
+        """Private addresses of all interfaces."""
         return tuple(address for one in self.interfaces for address in one.addresses)
 
     @property
     def subnet_ids(self) -> tuple[str, ...]:
-        """Subnets that it has an interface in."""
+        """Subnets of all interfaces, each once."""
         return tuple(dict.fromkeys(subnet for one in self.interfaces for subnet in one.subnet_ids))
 
 
 def machines_of(estate: Estate, policy: Policy) -> Listing[RelayMachine]:
-    """All of them, sorted by id."""
+    """All such machines, sorted by id."""
     return estate.once(("machines", policy), lambda: _machines(estate, policy))
 
 
@@ -88,7 +88,7 @@ def _machines(estate: Estate, policy: Policy) -> Listing[RelayMachine]:
 
 
 def _standing(estate: Estate, nics: Iterable[NetworkInterface], damaged: list[Observation]) -> Iterator[RelayMachine]:
-    """One for each virtual machine, whatever the number of its interfaces."""
+    """One machine for all interfaces that name it."""
     nodes_alone = any((pool.type or "").lower() == "virtualmachines" for pool in pools_of(estate))
     parts: defaultdict[str, list[tuple[NetworkInterface, str, Interface]]] = defaultdict(list)
     for nic, found in readable(nics, lambda one: _of_interface(estate, one), damaged):
@@ -110,7 +110,7 @@ def _together(estate: Estate, sets: Iterable[ScaleSet], damaged: list[Observatio
 
 
 def _whole(estate: Estate, scale_set: ScaleSet, models: list[Interface]) -> RelayMachine:
-    """With what its instances really have: one that drifted from the model shows only there."""
+    """The model and its instances; an instance that differs from the model shows only in the lists of instances."""
     if is_flexible(scale_set):
         return RelayMachine(scale_set.id, tuple(models), (scale_set,))
     nics, public = instances_of(estate, scale_set), estate.every(ScaleSetPublicAddress, scale_set.id)
@@ -126,7 +126,7 @@ def _is_node(estate: Estate, arm_id: str) -> bool:
 
 
 def _of_interface(estate: Estate, nic: NetworkInterface) -> tuple[str, Interface] | None:
-    """The id of its machine, and what it is to it; None without a machine."""
+    """The id of the machine and the interface; None where no machine is attached."""
     return None if nic.virtual_machine is None else (nic.virtual_machine.id, _read(estate, nic))
 
 

@@ -1,4 +1,4 @@
-"""What keeps packets in today although a method would let them out. A mask is one change away: never a Pass."""
+"""Masks: what stops packets today although a method would let them out. One change removes a mask, so it is no Pass."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from hermetic.errors import FactDamaged
 
 
 def masks_of(around: SubnetContext) -> tuple[str, ...]:
-    """In words, each thing that by itself stops what a method of the subnet would let out. Raises FactDamaged."""
+    """A phrase for each thing that by itself stops every method of the subnet. Raises FactDamaged."""
     return tuple(_masks(around))
 
 
@@ -32,7 +32,7 @@ def masked(estate: Estate, scoped: ScopedSubnet, subnet: Subnet) -> str:
 
 
 def is_masked(estate: Estate, scoped: ScopedSubnet, subnet: Subnet) -> bool:
-    """Whether something stops today what a method of this subnet would let out."""
+    """Whether a mask stops every method of this subnet today; False where that cannot be read."""
     return estate.once(("is masked", scoped.id.lower()), lambda: _is_masked(estate, scoped, subnet))
 
 
@@ -51,10 +51,10 @@ def _masked(estate: Estate, scoped: ScopedSubnet, subnet: Subnet) -> str:
 
 
 def masks_of_nodes(estate: Estate) -> tuple[str, ...]:
-    """What stops today what a method would let out of any subnet of nodes or pods; nothing where one of them is open.
+    """The masks of all subnets of nodes and pods; empty where one of them has none.
 
-    For methods that hold for nodes wherever they are: a public address, a rule of a load balancer. A subnet that was
-    not seen, or that may be missing, is taken for open.
+    For methods that apply wherever the nodes are: a public address, a rule of a load balancer. A subnet that was not
+    read, or that may be missing from the list, counts as one without a mask.
     """
     return estate.once("masks of nodes", lambda: _masks_of_nodes(estate))
 
@@ -75,12 +75,12 @@ def _masks_of_nodes(estate: Estate) -> tuple[str, ...]:
 
 
 def with_masks(message: str, masks: tuple[str, ...]) -> str:
-    """A message with what masks it, where something does."""
+    """The message with its masks, if there are any."""
     return f"{message}; {in_words(masks)}" if masks else message
 
 
 def in_words(masks: tuple[str, ...]) -> str:
-    """Masks as the end of a sentence."""
+    """Masks as the end of a message."""
     if not masks:
         return "nothing masks it"
     return f"masked today by {' and '.join(masks)}, so one change away from open"

@@ -1,4 +1,4 @@
-"""Outbound methods: everything that lends the machines of a subnet a public source address."""
+"""Outbound methods: what gives the machines of a subnet a public source address."""
 
 from __future__ import annotations
 
@@ -32,19 +32,19 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Method:
-    """One way to a public source address. `kind` is what a path says: "nat gateway"."""
+    """One source of a public address. `kind` is its name on a path: "nat gateway"."""
 
     kind: str
     id: str
 
     @property
     def words(self) -> str:
-        """For a message."""
+        """Kind and name, for a message."""
         return f"{self.kind} {name_of(self.id)}".rstrip()
 
     @property
     def hop(self) -> Hop:
-        """The method as a place on a path."""
+        """The method as a hop of a path."""
         return Hop(_PLACES[self.kind], self.words)
 
 
@@ -58,12 +58,12 @@ _PLACES = {
 
 
 Served = tuple[str, Method]
-"""A method, and the id of what it serves: a subnet, a virtual network, or "" for every subnet of the cluster."""
+"""The id of what a method serves (a subnet, a network, or "" for every subnet of the cluster), and the method."""
 
 
 @dataclass(frozen=True, slots=True)
 class Methods:
-    """Methods by what they serve, ids in lower case; `looks` decide whether there may be more."""
+    """Methods by what they serve, ids in lower case; `looks` decide whether the list is complete."""
 
     by_place: Mapping[str, frozenset[Method]]
     looks: tuple[Observation, ...]
@@ -76,11 +76,11 @@ class Methods:
 
     @property
     def are_all_seen(self) -> bool:
-        """Whether nothing can hide behind what could not be read."""
+        """Whether every observation is complete, so that no method can be missing."""
         return all(look.problem is None for look in self.looks)
 
     def may_serve(self, subnet_id: str) -> bool:
-        """Whether the subnet has a method, or may have one that was not seen."""
+        """Whether the subnet has a method, or may have one that could not be read."""
         return bool(self.of(subnet_id)) or not self.are_all_seen
 
 
@@ -130,7 +130,7 @@ def _of_balancers(estate: Estate, policy: Policy, looks: list[Observation]) -> I
 
 
 def by_subnet(subnet: Subnet) -> Iterator[Served]:
-    """Gateways that a subnet names."""
+    """Gateways that a subnet references."""
     if subnet.nat_gateway is not None:
         yield subnet.id, Method("nat gateway", subnet.nat_gateway.id)
     if subnet.service_gateway is not None:
@@ -138,20 +138,20 @@ def by_subnet(subnet: Subnet) -> Iterator[Served]:
 
 
 def by_network(network: VirtualNetwork) -> Iterator[Served]:
-    """The gateway that a network gives all its subnets."""
+    """The default gateway of a network, which serves all its subnets."""
     if network.default_public_nat_gateway is not None:
         yield network.id, Method("nat gateway", network.default_public_nat_gateway.id)
 
 
 def by_nat_gateway(gateway: NatGateway) -> Iterator[Served]:
-    """What a NAT gateway itself says that it serves."""
+    """Subnets and network that a NAT gateway references."""
     yield from ((subnet.id, Method("nat gateway", gateway.id)) for subnet in gateway.subnets or ())
     if gateway.source_virtual_network is not None:
         yield gateway.source_virtual_network.id, Method("nat gateway", gateway.id)
 
 
 def by_service_gateway(gateway: ServiceGateway) -> Iterator[Served]:
-    """The network that a service gateway belongs to."""
+    """The network that a service gateway references."""
     if gateway.virtual_network is not None:
         yield gateway.virtual_network.id, Method("service gateway", gateway.id)
 
@@ -174,7 +174,7 @@ def _of_nic(nic: NicFields) -> Iterator[Served]:
 
 
 def by_balancer(balancer: LoadBalancer, pools: frozenset[str]) -> Iterator[Served]:
-    """What a balancer lends the members of these pools, ids in lower case."""
+    """The methods of a balancer for members of these pools (ids in lower case)."""
     if translating_outbound_rules(balancer, pools):
         yield "", Method("outbound rule of load balancer", balancer.id)
     if translating_rules(balancer, pools):

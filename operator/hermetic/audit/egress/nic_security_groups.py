@@ -1,4 +1,4 @@
-"""What is attached to the interfaces of each subnet: security groups and application security groups."""
+"""Security groups and application security groups on the interfaces of each subnet."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from hermetic.audit.estate.observation import Observation
 
 @dataclass(slots=True)
 class Attached:
-    """`groups` are the security groups of single interfaces, as written by lower case; "" where one has none."""
+    """`groups` maps interfaces' security group ids, in lower case, to their spelling; "" for an interface without."""
 
     groups: dict[str, str] = field(default_factory=dict)
     application_groups: set[str] = field(default_factory=set)
 
 
 def attached(estate: Estate) -> tuple[Mapping[str, Attached], tuple[Observation, ...]]:
-    """By subnet id in lower case, for interfaces of instances and of models alike; and the looks it rests on."""
+    """Groups by subnet id in lower case, of instances and models, and the observations that they rest on."""
     return estate.once("attached", lambda: _attached(estate))
 
 

@@ -1,7 +1,8 @@
 """Whether a security group stops every packet from one place to another, in either direction.
 
-For machines beside the nodes: a group that stops them all makes such a machine unreachable. In doubt nothing stops. A
-deny counts when it alone covers both ends and every port; denies in parts are added up over protocols, not addresses.
+For machines beside the nodes: a group that stops all packets makes such a machine unreachable. In doubt a group stops
+nothing. A deny counts only when it alone covers both ends and every port; partial denies are added up over protocols,
+not over addresses.
 """
 
 from __future__ import annotations
@@ -24,20 +25,20 @@ from hermetic.audit.egress.prefixes import networks
 from hermetic.audit.estate.azure.security_groups import SecurityRule
 from hermetic.audit.estate.resource import Reference
 
-# The tag covers a network, its peers, and more: both ends are in it.
+# The tag covers a network, its peers and more, so both ends are in it.
 BOTH_ENDS = ("*", "any", "virtualnetwork")
 
 
 @dataclass(frozen=True, slots=True)
 class Trip:
-    """From where to where, in private addresses of joined networks."""
+    """Source and destination prefixes: private addresses of joined networks."""
 
     sources: tuple[Network, ...]
     destinations: tuple[Network, ...]
 
 
 def stops_all(rules: Iterable[SecurityRule], direction: Direction, trip: Trip) -> bool:
-    """Whether no packet of the trip gets through one group."""
+    """Whether the rules of one group stop every packet of the trip."""
     if not trip.sources or not trip.destinations:
         return False
     left = set(PROTOCOLS)
@@ -75,7 +76,7 @@ def _touches(rule: SecurityRule, trip: Trip) -> bool:
 
 
 def _meets(words: tuple[str, ...], groups: list[Reference] | None, some_of: tuple[Network, ...]) -> bool:
-    """Whether an allow may hold for one of these addresses; tags of services hold no private address."""
+    """Whether an allow may apply to one of these addresses; service tags contain no private address."""
     if groups or not words or any(word.lower() in BOTH_ENDS for word in words):
         return True
     return bool(overlap(space(networks(words)), space(some_of)))

@@ -1,9 +1,9 @@
 """Outbound security rules: which of them let a packet out to the internet before another stops it.
 
-One group is one layer. Its rules are read in the order of their numbers; what a deny takes away for every port,
-protocol and source of the subnet is gone for all rules behind it. A deny that is narrower takes nothing away, an allow
-that is narrower is a hole all the same: in doubt a rule is taken for open. Every group ends in a deny of everything:
-what is left behind the last rule was not answered, and nobody knows what becomes of it.
+One group is one layer. Its rules are read in order of priority. What a deny covers for every port and source of the
+subnet is removed, per protocol, for all later rules. A narrower deny removes nothing, and a narrower allow is still a
+hole: in doubt a rule counts as open. Every group ends in a default deny of everything, so what is left after the last
+rule means that the list is incomplete, and the fate of those packets is unknown.
 """
 
 from __future__ import annotations
@@ -32,14 +32,15 @@ INTERNET, VIRTUAL_NETWORK = "internet", "virtualnetwork"
 NOT_ANSWERED = SecurityRule(name="a rule that was not answered")
 
 Reach = dict[str, Space]
-"""By protocol, the public addresses that are open."""
+"""Open public addresses by protocol."""
 
 
 @dataclass(frozen=True, slots=True)
 class Hole:
-    """An allow that is reached by packets to the internet. `word` is the first of its destinations that leads there.
+    """An allow that packets to the internet reach. `word` is its destination that leads there.
 
-    Not sure is one through the network tag where no route was seen to widen it, and the end of a group without an end.
+    `is_sure` is False for the tag VirtualNetwork where no route is known to widen it, and for the end of a list
+    without a default deny.
     """
 
     rule: SecurityRule
@@ -49,17 +50,17 @@ class Hole:
 
     @property
     def through_the_network_tag(self) -> bool:
-        """Open only because a user-defined route widens the tag VirtualNetwork."""
+        """Whether it is open only because a user-defined route widens the tag VirtualNetwork."""
         return self.word.lower() == VIRTUAL_NETWORK
 
 
 def holes(rules: Iterable[SecurityRule], ground: Ground) -> tuple[Hole, ...]:
-    """The allows of one group that let packets of a subnet out to the internet, in the order of their numbers."""
+    """The allows of one group that let packets of a subnet out to the internet, in order of priority."""
     return tuple(_walk(rules, ground))
 
 
 def way_out(layers: Sequence[Sequence[Hole]], ground: Ground) -> Reach:
-    """What gets through every layer; with no layer at all, everything does. Empty means sealed."""
+    """What passes every layer; everything where there is no layer. Empty means sealed."""
     left: Reach = dict.fromkeys(PROTOCOLS, ground.internet)
     for layer in layers:
         left = {protocol: overlap(open_to, _reach(layer, protocol)) for protocol, open_to in left.items()}
@@ -67,18 +68,18 @@ def way_out(layers: Sequence[Sequence[Hole]], ground: Ground) -> Reach:
 
 
 def sure(layers: Iterable[Iterable[Hole]]) -> tuple[tuple[Hole, ...], ...]:
-    """The layers without the holes that only may be there."""
+    """The layers with only the holes that are sure."""
     return tuple(tuple(hole for hole in layer if hole.is_sure) for layer in layers)
 
 
 def passes_all(hole: Hole, layers: Sequence[Sequence[Hole]], ground: Ground) -> bool:
-    """Whether what one hole lets out gets through the other layers as well."""
+    """Whether packets through one hole pass all other layers."""
     through = way_out(layers, ground)
     return any(overlap(open_to, through.get(protocol, ())) for protocol, open_to in hole.reach.items())
 
 
 def denies_tag(rules: Iterable[SecurityRule], tag: str, ground: Ground, port: int | None = None) -> bool:
-    """Whether a deny to exactly this service tag comes before any allow to it. Platform tags heed no other rule."""
+    """Whether a deny of exactly this service tag precedes every allow of it. No other rule applies to platform tags."""
     for rule in in_order(rules, "outbound"):
         if tag.lower() not in {word.lower() for word in rule.destinations}:
             continue
@@ -120,14 +121,14 @@ def _opened(rule: SecurityRule, ground: Ground, left: Reach, denied: dict[str, s
 
 
 def _destinations(rule: SecurityRule) -> tuple[str, ...]:
-    """Without any, and without an application security group, an allow is taken for one to everywhere."""
+    """The destinations of an allow; "*" where it has none and no application security group."""
     if rule.destinations or rule.destination_application_security_groups:
         return rule.destinations
     return ("*",)
 
 
 def _allowed(word: str, ground: Ground) -> Space:
-    """Public addresses that an allow to this word may reach; a service tag that we cannot spell out is all of them."""
+    """Public addresses that an allow to this word may reach; all of them for a service tag of unknown prefixes."""
     said = word.lower()
     if said in ANYWHERE or said == INTERNET:
         return ground.internet
@@ -140,7 +141,7 @@ def _allowed(word: str, ground: Ground) -> Space:
 
 
 def _taken(rule: SecurityRule, ground: Ground) -> Space:
-    """Public addresses that a deny is sure to stop; a service tag that we cannot spell out is none."""
+    """Public addresses that a deny is sure to stop; none for a service tag of unknown prefixes."""
     return union(span for word in rule.destinations for span in _taken_by(word, ground))
 
 
@@ -154,7 +155,7 @@ def _taken_by(word: str, ground: Ground) -> Space:
 
 
 def _is_denied_tag(word: str, denied: set[str]) -> bool:
-    """Storage.WestEurope lies inside Storage."""
+    """Whether the tag, or the tag that contains it, is denied: Storage.WestEurope lies inside Storage."""
     said = word.lower()
     return network(word) is None and (said in denied or said.split(".")[0] in denied)
 

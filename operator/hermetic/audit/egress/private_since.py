@@ -1,18 +1,19 @@
-"""Since when a subnet is known to be private, and by which evidence.
+"""The moment since when a subnet is known to be private, and the evidence for it.
 
-A machine that is created in a private subnet is given no hidden public address. So where Azure does not show the
-property of an interface, two dates decide: when the machine was created, and since when its subnet is known to have
-been private without interruption. That moment comes from
+A machine that is created in a private subnet gets no hidden public address. So where Azure does not show the property
+of an interface, two dates decide: when the machine was created, and since when its subnet is known to have been
+private without interruption. That moment comes from
 
-- the attestation before this audit, which saw the subnet private: each hands on the earliest moment for as long as
-  every one of them saw it private;
-- the activity log, held against such a look. It shows events late, so it proves nothing about the last hour: alone it
-  cannot tell a subnet that was made private a minute ago. Together with a look that is older than that, the last write
-  before the look is the moment from which it was private; a write after the look voids what was known before;
-- the policy file, where a person states it. A later write that the activity log shows voids the statement, unless the
-  author covers it with `through`.
+- the previous attestation, which saw the subnet private: each passes on the earliest moment as long as every one of
+  them saw it private;
+- the activity log, combined with such an observation. Events appear in it late, so it proves nothing about the last
+  hour: alone it cannot rule out a subnet that was made private a minute ago. With an observation older than that
+  hour, the last write before it is the moment since when the subnet was private; a write after it voids the earlier
+  evidence;
+- the policy file, where a person states it. A later write in the activity log voids the statement, unless `through`
+  covers it.
 
-A log that could not be read whole, or that shows no event at all, says nothing: it neither proves nor voids.
+A log that could not be read completely, or that shows no event at all, neither proves nor voids anything.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ from hermetic.audit.policy import AttestedPrivate, DeclaredPrivateSubnet, Policy
 
 
 class Basis(StrEnum):
-    """How a moment is known."""
+    """The evidence for a moment."""
 
     AUDIT = "audit"
     ATTESTATION = "attestation"
@@ -42,7 +43,7 @@ class Basis(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Since:
-    """A moment from which a subnet is known to have been private; `words` say how it is known."""
+    """The moment since when a subnet is known to have been private; `words` name the evidence."""
 
     at: datetime
     basis: Basis
@@ -52,7 +53,7 @@ class Since:
 
 @dataclass(frozen=True, slots=True)
 class Void:
-    """A moment was known, and a later write makes it worthless."""
+    """The evidence for a moment is void, because of a later write."""
 
     words: str
 
@@ -68,14 +69,15 @@ class _Log:
 
 
 def is_private(subnet: Seen[Subnet]) -> bool:
-    """Whether it was seen to be private now. Raises FactDamaged where the field cannot be read."""
+    """Whether the subnet is private now. Raises FactDamaged where the field cannot be read."""
     return subnet.value is not None and subnet.problem is None and subnet.value.default_outbound_access is False
 
 
 def private_since(estate: Estate, policy: Policy, subnet: Seen[Subnet]) -> Since | Void | None:
-    """The moment from which this subnet, private now, is known to have been so; None where nothing shows one.
+    """The moment since when this subnet, which is private now, is known to be so; None without evidence.
 
-    What is proven goes before what is stated; of several, the earliest. Raises FactDamaged for a log with broken times.
+    The earliest moment of attestation and statement; on a tie the attestation. Raises FactDamaged for a log with
+    invalid times.
     """
     proven, stated = proven_since(estate, policy, subnet.target), stated_since(estate, policy, subnet.target)
     known = [one for one in (proven, stated) if isinstance(one, Since)]
@@ -85,13 +87,13 @@ def private_since(estate: Estate, policy: Policy, subnet: Seen[Subnet]) -> Since
 
 
 def proven_since(estate: Estate, policy: Policy, subnet_id: str) -> Since | Void | None:
-    """By the attestation before, and the activity log held against it."""
+    """By the previous attestation, combined with the activity log."""
     attested = policy.attested(subnet_id)
     return None if attested is None else _proven(attested, _log(estate, subnet_id))
 
 
 def stated_since(estate: Estate, policy: Policy, subnet_id: str) -> Since | Void | None:
-    """By the policy file, unless the activity log shows a later write that the statement does not cover."""
+    """By the policy file; void where the activity log shows a later write that the statement does not cover."""
     stated = policy.private_since(subnet_id)
     return None if stated is None else _stated(stated, _log(estate, subnet_id))
 
@@ -109,7 +111,7 @@ def _proven(attested: AttestedPrivate, log: _Log | None) -> Since | Void:
 
 
 def _held_against(log: _Log, attested: AttestedPrivate, as_attested: Since, document: ObservedDocument) -> Since | Void:
-    """The look read the subnet at some time between `seen_from` and `seen_at`: a write in between may be after it."""
+    """The subnet was observed between `seen_from` and `seen_at`; a write in between may be later than that."""
     written, is_old_enough = log.last_write, attested.seen_at <= log.horizon
     if written is not None and (written > attested.seen_from or (written > attested.since and not is_old_enough)):
         return Void(f"the activity log shows a write at {timestamp(written)}, after it was last seen to be private")
@@ -124,7 +126,7 @@ def _held_against(log: _Log, attested: AttestedPrivate, as_attested: Since, docu
 
 
 def statement(stated: DeclaredPrivateSubnet) -> Evidence:
-    """A statement of the policy, as the evidence of what rests on it."""
+    """A statement of the policy file as evidence."""
     at = timestamp(stated.since)
     return Evidence(f"policy subnetsPrivateSince: {stated.subnet} since {at}, stated by {stated.stated_by}")
 
@@ -141,7 +143,7 @@ def _stated(stated: DeclaredPrivateSubnet, log: _Log | None) -> Since | Void:
 
 
 def _log(estate: Estate, subnet_id: str) -> _Log | None:
-    """None where the log could not be read whole, or shows nothing at all: then it is not known to be one."""
+    """None where the log could not be read completely or shows no event: an empty answer may not be a real log."""
     network = parent_of(subnet_id)
     seen = estate.one(ActivityLog, group_of(network))
     if seen.value is None or seen.problem is not None or seen.value.count == 0:

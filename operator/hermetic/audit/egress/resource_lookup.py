@@ -1,4 +1,4 @@
-"""Where to look for what may serve the cluster from outside its own lists."""
+"""Finds resources outside the cluster's own lists that may serve the cluster."""
 
 from __future__ import annotations
 
@@ -29,17 +29,17 @@ V = TypeVar("V")
 
 
 def home_subscriptions(estate: Estate, policy: Policy) -> tuple[str, ...]:
-    """/subscriptions/… of the cluster and its networks, and those that the policy calls ours; not those of peers."""
+    """/subscriptions/… of the cluster, of its networks and of the policy's `own_subscriptions`; not those of peers."""
     ids = {subscription_of(one) for one in (estate.cluster, *network_ids_of(estate))}
     ids |= {subscription_of(one) or one.lower() for one in policy.own_subscriptions}
     return tuple(f"/subscriptions/{one}" for one in sorted(ids - {""}))
 
 
 def everywhere(estate: Estate, policy: Policy, kind: type[R]) -> Listing[R]:
-    """All of a kind in our subscriptions, each once.
+    """All resources of a kind in the home subscriptions, each once.
 
-    The resource groups of the cluster are asked as well: a list of a subscription leaves out, without a word, what lies
-    in a group that the caller may not read, while the list of that group is refused.
+    The cluster's resource groups are listed as well: the list of a subscription silently omits what lies in a group
+    that the caller may not read, while the list of that group is refused.
     """
     return estate.once(("everywhere", kind, policy), lambda: _everywhere(estate, policy, kind))
 
@@ -52,12 +52,12 @@ def _everywhere(estate: Estate, policy: Policy, kind: type[R]) -> Listing[R]:
 
 
 def in_home_subscriptions(estate: Estate, policy: Policy, kind: type[R]) -> Listing[R]:
-    """The same from the lists of our subscriptions alone: for what lies in groups that are not the cluster's anyway."""
+    """From the lists of the home subscriptions alone: for kinds outside the cluster's resource groups."""
     return merged(estate.cluster, *(estate.every(kind, scope) for scope in home_subscriptions(estate, policy)))
 
 
 def interfaces_in_the_networks(estate: Estate, policy: Policy) -> tuple[tuple[NicFields, ...], tuple[Observation, ...]]:
-    """Every interface with an address in a network of the cluster, sorted by id, and what the list rests on."""
+    """Every interface with an address in a network of the cluster, sorted by id, and the observations it rests on."""
     return estate.once(("interfaces", policy), lambda: _interfaces(estate, policy))
 
 
@@ -78,9 +78,9 @@ def _interfaces(estate: Estate, policy: Policy) -> tuple[tuple[NicFields, ...], 
 def _instances_of_others(
     estate: Estate, policy: Policy, networks: frozenset[str], damaged: list[Observation]
 ) -> list[Listing[NicFields]]:
-    """Instances of scale sets that are not the cluster's: of those alone whose model is in one of these networks.
+    """Instances of other scale sets than the cluster's, of those whose model is in one of these networks.
 
-    The cluster's are those in its group, whether or not the list of the group came.
+    The cluster's are excluded by their resource group, whether or not the list of that group could be read.
     """
     sets, group = everywhere(estate, policy, ScaleSet), node_group_of(estate)
     others = readable(sets.where(lambda one: not is_below(one.id, group)), lambda one: one.subnet_ids, damaged)
@@ -89,14 +89,14 @@ def _instances_of_others(
 
 
 def instances_of(estate: Estate, scale_set: ScaleSet) -> Listing[NicFields]:
-    """Interfaces of a set's instances; in flexible mode they stand alone, and are listed among all others."""
+    """Interfaces of a scale set's instances; empty in flexible mode, where they are listed with all others."""
     if is_flexible(scale_set):
         return Listing(scale_set.id, (), scale_set.evidence)
     return nics_of_set(estate, scale_set)
 
 
 def readable(items: Iterable[T], read: Callable[[T], V], damaged: list[Observation]) -> Iterator[tuple[T, V]]:
-    """Each item with what was read of it; damage goes to the list and hides no other item."""
+    """Each item with what was read of it; an unreadable item is added to `damaged` and skipped."""
     for item in items:
         try:
             found = read(item)
@@ -107,11 +107,11 @@ def readable(items: Iterable[T], read: Callable[[T], V], damaged: list[Observati
 
 
 def each_of(items: Iterable[T], read: Callable[[T], Iterable[V]], damaged: list[Observation]) -> Iterator[V]:
-    """Everything that is read of all items; damage goes to the list and hides no other item."""
+    """What was read of all items, as one sequence; an unreadable item is added to `damaged` and skipped."""
     for _, found in readable(items, lambda item: tuple(read(item)), damaged):
         yield from found
 
 
 def values_of(seen: Iterable[Seen[T]]) -> Iterator[T]:
-    """What is there, of what was looked at."""
+    """The values of the resources that were read."""
     return (one.value for one in seen if one.value is not None)

@@ -1,4 +1,4 @@
-"""Routes: where each kind of next hop leads, and which prefixes lead out. Unknown words lead out."""
+"""Routes: where each kind of next hop leads, and which prefixes lead out. An unknown next hop type leads out."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ APPLIANCE = "virtualappliance"
 
 
 def hop_of(next_hop_type: str | None) -> NextHopKind:
-    """`nextHopType` is an open string, in route tables and in what Azure computes."""
+    """The kind of a next hop type, an open string in route tables and effective routes; UNKNOWN for any other."""
     return _HOPS.get(_spelt(next_hop_type), NextHopKind.UNKNOWN)
 
 
@@ -68,7 +68,7 @@ _PLACES = {
 
 
 def next_hop(next_hop_type: str | None, words: str) -> Hop:
-    """The hop of a path that a next hop of this type is; `words` are how it is written."""
+    """A hop of a path for this next hop type; `words` is its text."""
     return Hop(_PLACES.get(_spelt(next_hop_type), PlaceKind.OTHER), words)
 
 
@@ -82,33 +82,33 @@ class OutboundRoute:
 
     @property
     def is_default(self) -> bool:
-        """0.0.0.0/0 or ::/0, spelt in any way."""
+        """Whether the prefix is 0.0.0.0/0 or ::/0, in any spelling."""
         return self.prefix is not None and is_default(self.prefix)
 
     @property
     def leads_on(self) -> bool:
-        """Whether packets leave by this route alone; one to the internet needs a method, which counts by itself."""
+        """Whether the route alone lets packets out; one to the internet needs a method, which is counted separately."""
         return self.hop not in (NextHopKind.DROPPED, NextHopKind.STAYS, NextHopKind.INTERNET)
 
     @property
     def words(self) -> str:
-        """The route as one writes it."""
+        """The route as text."""
         return written(self.path)
 
     @property
     def path(self) -> Path:
-        """The prefix, and where packets to it go."""
+        """The prefix and the next hop."""
         return path_of(str(self.route.address_prefix), self.next_hop)
 
     @property
     def next_hop(self) -> Hop:
-        """Where it leads, with the address if there is one."""
+        """The next hop with its address, if it has one."""
         words = f"{self.route.next_hop_type} {self.route.next_hop_ip_address or ''}".strip()
         return next_hop(self.route.next_hop_type, words)
 
 
 def public_ways(routes: Iterable[Route] | None, local: Space) -> tuple[OutboundRoute, ...]:
-    """Routes with a default, a public prefix or a service tag, whatever the next hop; in their order of prefixes."""
+    """Routes for a default prefix, a public prefix or a service tag, with any next hop; sorted by their text."""
     return tuple(sorted(_public(routes or (), local), key=lambda way: (way.words, way.route.name)))
 
 
@@ -120,6 +120,6 @@ def _public(routes: Iterable[Route], local: Space) -> Iterator[OutboundRoute]:
 
 
 def leads_to_appliance(route: Route, addresses: Iterable[str]) -> bool:
-    """Whether a route goes to an appliance at one of these addresses, and nowhere else."""
+    """Whether the next hop is an appliance at one of these addresses."""
     is_appliance = (route.next_hop_type or "").lower() == APPLIANCE
     return is_appliance and route.next_hop_ip_address in set(addresses)

@@ -1,8 +1,8 @@
-"""Interfaces that Azure can be asked about: those of virtual machines that stand alone in a subnet of the cluster.
+"""Interfaces that Azure reports effective rules and routes for: those of single virtual machines in cluster subnets.
 
-Effective routes, effective rules and next hops exist for no interface of a scale set that we know of. One machine
-beside the nodes goes by the same routes and the same rules of the subnet, so it can answer for them. A node that is a
-machine of its own (node auto provisioning, pools of virtual machines) can be asked too, unless lockdown forbids it.
+Effective routes, effective rules and next hops are known to be available for no interface of a scale set. A machine
+beside the nodes has the same routes and rules of the subnet, so its answers hold for them. A node that is a machine
+of its own (node auto provisioning, pools of virtual machines) can be queried too, unless lockdown forbids it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ NONE_THERE = "no virtual machine stands alone in this subnet to be asked about: 
 
 @dataclass(frozen=True, slots=True)
 class Sentinels:
-    """Interfaces by subnet id in lower case; `unseen` are those of the policy that could not be read."""
+    """Interfaces by subnet id in lower case; `unseen` are interfaces named by the policy that could not be read."""
 
     by_subnet: Mapping[str, tuple[NetworkInterface, ...]]
     unseen: tuple[tuple[str, Observation], ...]
@@ -35,7 +35,7 @@ class Sentinels:
 
 
 def sentinels_of(estate: Estate, policy: Policy) -> Sentinels:
-    """Those that the policy names, and where it names none, one machine for each security group in a subnet."""
+    """The interfaces that the policy names; in a subnet where it names none, one machine for each security group."""
     return estate.once(("sentinels", policy), lambda: _sentinels(estate, policy))
 
 
@@ -72,7 +72,7 @@ def _machine_subnets(nic: NetworkInterface) -> tuple[str, ...]:
 
 
 def _one_for_each_group(interfaces: list[NetworkInterface], nodes: str) -> Iterator[NetworkInterface]:
-    """Machines of one subnet differ in nothing that decides but in their own security group. A node comes last."""
+    """Machines of one subnet differ only in their own security group, so one per group is enough; nodes come last."""
     first: dict[str, NetworkInterface] = {}
     for nic in sorted(interfaces, key=lambda one: (same_id(group_of(one.id), nodes), one.id.lower())):
         group = nic.network_security_group
@@ -83,9 +83,7 @@ def _one_for_each_group(interfaces: list[NetworkInterface], nodes: str) -> Itera
 def unless_locked(
     estate: Estate, policy: Policy, nic: NetworkInterface, look: Observation, said: Judgement
 ) -> Judgement:
-    """What is said of an answer that did not come. Of a node that is locked away, and that the policy does not name as
-    a sentinel, no more can be said than of a scale set's: not applicable.
-    """
+    """The judgement for a missing answer: `said`, or not applicable for a locked node that the policy does not name."""
     is_named = any(same_id(nic.id, one) for one in policy.sentinel_nics)
     if is_named or not is_locked(look) or not same_id(group_of(nic.id), node_group_of(estate)):
         return said
@@ -96,7 +94,7 @@ Answered = Callable[[SubnetContext, NetworkInterface], Iterable[Judgement]]
 
 
 def each_sentinel(estate: Estate, policy: Policy, judge: Answered) -> Iterator[Judgement]:
-    """Judge what Azure answers about the sentinels of every subnet; findings name the subnet."""
+    """Apply `judge` to the sentinels of every subnet; findings name the subnet."""
     sentinels = sentinels_of(estate, policy)
 
     def of_subnet(scoped: ScopedSubnet, subnet: Subnet) -> Iterator[Judgement]:

@@ -1,7 +1,7 @@
-"""Service endpoints to storage: whose accounts a subnet reaches past every route.
+"""Service endpoints to storage: the accounts that a subnet reaches whatever its routes are.
 
-Without a policy it is every account of the paired regions, in any tenant. A policy narrows it to what it lists; only
-accounts that are named one by one, and are ours, are narrow.
+Without a policy these are all accounts of the paired regions, in any tenant. A policy narrows them to what it lists;
+it counts as narrow only when it names single accounts, all of them ours.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _ACCOUNT = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class StorageReach:
-    """How far the storage endpoints of a subnet go, how bad that is (None: not seen), and what it rests on."""
+    """The reach of a subnet's storage endpoints, its severity (None: policy not seen), and the observations."""
 
     services: tuple[str, ...]
     severity: Severity | None
@@ -35,7 +35,7 @@ class StorageReach:
 
 
 def storage_reach(estate: Estate, policy: Policy, subnet: Subnet) -> StorageReach | None:
-    """None when the subnet has no endpoint to storage."""
+    """The reach of the subnet's storage endpoints; None without any."""
     services = tuple(one.service for one in subnet.service_endpoints if is_storage(one.service) and one.service)
     if not services:
         return None
@@ -57,12 +57,12 @@ def storage_reach(estate: Estate, policy: Policy, subnet: Subnet) -> StorageReac
 
 
 def is_storage(service: str | None) -> bool:
-    """Microsoft.Storage, Microsoft.Storage.Global and whatever else begins so."""
+    """Whether it is Microsoft.Storage, Microsoft.Storage.Global or any other name with that prefix."""
     return (service or "").lower().startswith(STORAGE)
 
 
 def too_wide(estate: Estate, policy: Policy, seen: Seen[ServiceEndpointPolicy]) -> tuple[str, ...]:
-    """What of a policy is more than accounts of ours; nothing for one that could not be read."""
+    """What a policy lists beside single accounts of ours; empty for a policy that could not be read."""
     value = seen.value
     if value is None:
         return ()
@@ -77,6 +77,6 @@ def too_wide(estate: Estate, policy: Policy, seen: Seen[ServiceEndpointPolicy]) 
 
 
 def resources_of(policy: ServiceEndpointPolicy) -> tuple[str, ...]:
-    """Everything that its definitions list."""
+    """The service resources of all definitions."""
     definitions = policy.service_endpoint_policy_definitions or ()
     return tuple(one for definition in definitions for one in definition.service_resources or ())

@@ -1,6 +1,6 @@
 """Storage of the same region: reachable from a private subnet without any outbound method, any account of any tenant.
 
-Azure names it as a limit of private subnets. Only a security rule, or a default route to nowhere, closes it.
+Azure documents it as a limit of private subnets. Only a security rule, or a default route to `None`, closes it.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from hermetic.audit.hops import SERVICE_ENDPOINT, Path, path_of
 
 
 def storage_path(around: SubnetContext, layers: Layers) -> Path:
-    """The way to somebody's storage account that is open past these security groups; empty where there is none."""
+    """The open path past these security groups to storage accounts of others; empty where there is none."""
     if any(is_storage(one.service) for one in around.subnet.service_endpoints):
         reached = "what its policy allows" if around.subnet.service_endpoint_policies else "storage of any account"
         return path_of(hops.subnet(name_of(around.id)), SERVICE_ENDPOINT, reached)

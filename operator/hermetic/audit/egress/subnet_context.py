@@ -1,4 +1,4 @@
-"""What stands around one subnet: its routes, the security groups in the way of its packets, its address space."""
+"""What decides about the packets of one subnet: its routes, security groups and address space."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ class Layers:
 
     @property
     def unseen(self) -> tuple[Seen[SecurityGroup], ...]:
-        """Those that could not be read."""
+        """Groups that could not be read."""
         return tuple(one for one in self.groups if one.value is None)
 
 
 @dataclass(frozen=True, slots=True)
 class SubnetContext:
-    """One subnet with all that decides about its packets. `looks` rest on lists of interfaces, not on the groups."""
+    """One subnet with everything that decides about its packets. `looks` cover lists of interfaces, not the groups."""
 
     id: str
     subnet: Subnet
@@ -54,33 +54,33 @@ class SubnetContext:
 
     @property
     def are_routes_seen(self) -> bool:
-        """Whether there is no route of ours but those of `ways`."""
+        """Whether the routes are completely known."""
         return self.table is None or (self.table.value is not None and self.table.value.routes is not None)
 
     def drops(self, version: int) -> bool:
-        """Whether the default route of this IP version is to nowhere."""
+        """Whether every default route of this IP version has the next hop `None`, and there is one."""
         defaults = [way for way in self.ways if way.is_default and way.prefix and way.prefix.version == version]
         return bool(defaults) and all(way.hop is NextHopKind.DROPPED for way in defaults)
 
     @property
     def is_private(self) -> bool:
-        """Whether default outbound access is refused. It does not apply where no machine is: before the API server."""
+        """Whether default outbound access is off or not applicable: a subnet of the API server alone has no machine."""
         return self.is_for_the_api_server_only or self.subnet.default_outbound_access is False
 
     def holes_of(self, layers: Layers) -> tuple[tuple[Hole, ...], ...]:
-        """What each group of a combination lets out. One that could not be read is left out: it may seal nothing."""
+        """What each group of a combination lets out, without unreadable groups: they may stop nothing."""
         return tuple(holes(one.value.rules, self.ground) for one in layers.groups if one.value is not None)
 
     def is_sealed(self, layers: Layers) -> bool:
-        """Whether no packet to the internet gets past the groups of a combination."""
+        """Whether no packet to the internet passes the groups of a combination."""
         return not way_out(self.holes_of(layers), self.ground)
 
     def is_open(self, layers: Layers) -> bool:
-        """Whether one is sure to get past them."""
+        """Whether a packet is sure to pass them."""
         return bool(way_out(sure(self.holes_of(layers)), self.ground))
 
     def doubts(self, layers: Layers) -> tuple[Observation, ...]:
-        """What would have told whether a combination that may be open is."""
+        """The missing observations that leave open whether a combination lets packets out."""
         found = [hole for layer in self.holes_of(layers) for hole in layer if not hole.is_sure]
         if any(hole.through_the_network_tag for hole in found) and self.table is not None:
             cut = missing(f"{self.table.target}: its routes could not be read")
@@ -89,12 +89,12 @@ class SubnetContext:
         return (missing(f"{ends}: answered without the rules that every group ends in"),)
 
     def is_sealed_by_rules(self) -> bool:
-        """Whether that holds for every interface."""
+        """Whether `is_sealed` holds for every interface."""
         return all(self.is_sealed(layers) for layers in self.combinations)
 
 
 def surroundings(estate: Estate, scoped: ScopedSubnet, subnet: Subnet) -> SubnetContext:
-    """Everything around a subnet of the cluster. Raises FactDamaged for a pointer that cannot be read."""
+    """The context of a subnet of the cluster. Raises FactDamaged for a reference that cannot be read."""
     return estate.once(("surroundings", scoped.id.lower()), lambda: _surroundings(estate, scoped, subnet))
 
 
@@ -132,7 +132,7 @@ def network_space(estate: Estate, network_id: str) -> Space:
 def _local(estate: Estate, network_id: str) -> Space:
     network = estate.one(VirtualNetwork, network_id).value
     holders = (*((network,) if network is not None else ()), *estate.every(Peering, network_id))
-    unread: list[Observation] = []  # what is not known to be ours counts as the internet: no look is needed
+    unread: list[Observation] = []  # addresses not known to be ours count as the internet, so no observation is needed
     return union(span for _, found in readable(holders, _space, unread) for span in found)
 
 
@@ -144,9 +144,9 @@ def _space(holder: VirtualNetwork | Peering) -> Space:
 
 
 def _widens_the_network_tag(table: Seen[RouteTable] | None, local: Space, *, has_v6: bool) -> bool | None:
-    """Any default or public user-defined route of an IP version in use does, one to nowhere included.
+    """Whether any default or public user-defined route of an IP version in use exists, one to `None` included.
 
-    A table that nobody saw, or not whole, may: None.
+    None where the table was not read completely.
     """
     if table is None:
         return False

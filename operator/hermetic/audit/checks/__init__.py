@@ -1,5 +1,5 @@
-"""Every check of the truth table, by family: `<family>/checks.toml` says what each is about, the files beside it judge.
+"""Every check of the truth table, by family: pages in `<family>/checks.toml`, functions in the modules beside it.
 
-A check never does I/O, never reads a clock and never decides what missing data means: it names what it looked at, and
-`judging` draws the conclusion. Its id is kept for ever.
+A check does no I/O, reads no clock and does not decide what missing data means: it names its observations, and
+`evaluation` draws the conclusion. Its id is never changed.
 """

@@ -1,4 +1,4 @@
-"""A family of checks: its pages from data, its judges from code; the two are matched when the family is loaded."""
+"""A family of checks: pages from checks.toml, functions from its modules; the two are matched when it is loaded."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from hermetic.audit.findings import CheckPage, Severity
 
 @dataclass(frozen=True, slots=True)
 class Declared:
-    """A judge with the id of its check."""
+    """The function of a check, with the check's id."""
 
     id: str
     judge: Judge
 
 
 def check(name: str) -> Callable[[Judge], Declared]:
-    """Declare the function below as the judge of this check; it is called as the check is, with underscores."""
+    """Declare the decorated function as the one of this check; its name is the id with underscores."""
 
     def declare(judge: Judge) -> Declared:
         if judge.__name__ != name.replace("-", "_"):
@@ -34,9 +34,10 @@ def check(name: str) -> Callable[[Judge], Declared]:
 
 
 def family(package: str, *modules: ModuleType) -> tuple[Check, ...]:
-    """The checks of a package, in the order of its checks.toml; their judges are declared in these modules.
+    """The checks of a package, in the order of its checks.toml; their functions are declared in these modules.
 
-    Raises ValueError when a page has no judge or a judge no page: that is a defect of this release.
+    Raises ValueError for a page without a function, a function without a page, or one declared twice: defects of this
+    release.
     """
     text = resources.files(package).joinpath("checks.toml").read_text(encoding="utf-8")
     data = tomllib.loads(text)

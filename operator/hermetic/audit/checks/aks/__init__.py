@@ -1,4 +1,4 @@
-"""Table H: what is switched on in the AKS resource itself."""
+"""Table H: settings of the AKS resource itself."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who reaches the API server, and how."""
+"""Access to the API server."""
 
 from __future__ import annotations
 
@@ -43,13 +43,13 @@ RUN_COMMAND_OFF = PropertyIs(
 
 @check("aks-private-api")
 def aks_private_api(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
-    """Neither isolation nor an API server in the network makes it private: only this does."""
+    """Only enablePrivateCluster makes the API server private; isolation or an API server subnet does not."""
     return cluster_has(estate, PRIVATE, lambda cluster: _access(cluster).enable_private_cluster)
 
 
 @check("aks-public-fqdn")
 def aks_public_fqdn(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
-    """A private cluster has a public name unless it is told otherwise."""
+    """A private cluster has a public name unless enablePrivateClusterPublicFQDN is false."""
 
     def judge(cluster: ManagedCluster) -> Iterator[Judgement]:
         named = _access(cluster).enable_private_cluster_public_fqdn
@@ -66,7 +66,7 @@ def aks_public_fqdn(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
 
 @check("aks-authorized-ips")
 def aks_authorized_ips(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
-    """A public API server lets in whoever is listed; nobody listed is everybody."""
+    """A public API server accepts the listed ranges; without a list it accepts every address."""
 
     def judge(cluster: ManagedCluster) -> Iterator[Judgement]:
         ranges = _access(cluster).authorized_ip_ranges or []
@@ -89,13 +89,13 @@ def aks_authorized_ips(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
 
 @check("aks-pna")
 def aks_pna(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
-    """Absent means enabled."""
+    """publicNetworkAccess is Disabled; absent means Enabled."""
     return cluster_has(estate, PUBLIC_ACCESS_OFF, lambda cluster: cluster.public_network_access)
 
 
 @check("aks-run-command")
 def aks_run_command(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
-    """A way through Azure Resource Manager into the private cluster, and for its output out again."""
+    """Run command leads through Azure Resource Manager into the private cluster, and its output out again."""
     return cluster_has(estate, RUN_COMMAND_OFF, lambda cluster: _access(cluster).disable_run_command)
 
 

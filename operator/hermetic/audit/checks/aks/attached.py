@@ -1,4 +1,4 @@
-"""What others attach to the cluster: extensions, Arc, trusted services, virtual nodes."""
+"""What can be attached to the cluster: extensions, Arc, trusted services, virtual nodes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ARC_NAMESPACE = "azure-arc"
 
 @check("aks-extensions")
 def aks_extensions(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
-    """Every extension and every Flux configuration."""
+    """Fails for every extension and every Flux configuration."""
 
     def extension(one: Extension) -> Iterator[Judgement]:
         words = f"extension {one.name} ({one.extension_type or 'type not named'}) is installed"
@@ -41,7 +41,7 @@ def aks_extensions(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
 
 @check("aks-arc")
 def aks_arc(estate: Estate, policy: Policy) -> Iterator[Judgement]:
-    """A connected cluster in the cluster's resource group or of its name; with the cluster asked, Arc's namespace."""
+    """A connected cluster in the cluster's resource group or with its name; with source `kube`, Arc's namespace."""
     group, name = group_of(estate.cluster), name_of(estate.cluster).lower()
 
     def judge(one: ConnectedCluster) -> Iterator[Judgement]:
@@ -66,7 +66,7 @@ def _in_the_cluster(estate: Estate) -> Judgement:
 
 @check("aks-trusted-access")
 def aks_trusted_access(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
-    """Services of Azure that reach the API server past the network."""
+    """Azure services that reach the API server by trusted access, bypassing the network."""
 
     def judge(one: TrustedAccess) -> Iterator[Judgement]:
         words = f"{one.source_resource_id or 'a service not named'} reaches the API server by trusted access"
@@ -78,7 +78,7 @@ def aks_trusted_access(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
 
 @check("aks-virtual-nodes")
 def aks_virtual_nodes(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
-    """Pods in container instances, in a subnet of its own with its own way out."""
+    """Virtual nodes run pods in container instances, in another subnet with its own way out."""
 
     def judge(cluster: ManagedCluster) -> Iterator[Judgement]:
         addons = cluster.addon_profiles or {}

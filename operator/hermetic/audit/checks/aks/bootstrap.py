@@ -1,4 +1,4 @@
-"""Where nodes get AKS's own images from."""
+"""The source of AKS's own node images."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ REGISTRY = Parts(
     unknown_reason="RegistryDoesNotPass",
     worst=Verdict.UNKNOWN,
 )
-"""What is open at the registry fails there."""
+"""A registry that does not pass these checks makes the result Unknown; its own findings are Fails."""
 
 
 @check("aks-artifact-source")
 def aks_artifact_source(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
-    """Cache, from a registry that is closed itself. Nodes made before the switch still pull from outside."""
+    """The source is Cache, with a registry that is closed itself. Older nodes still pull from outside."""
 
     def judge(cluster: ManagedCluster) -> Iterator[Judgement]:
         profile = cluster.bootstrap_profile or BootstrapProfile()
@@ -48,7 +48,7 @@ def aks_artifact_source(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
 
 
 def _registry(estate: Estate, cluster: ManagedCluster, registry: str) -> Judgement:
-    """Closed as far as the checks of registries pass for this one; what could not be judged of all was not of it."""
+    """Pass that rests on the registry checks for this registry, and on those that could not list every registry."""
     looks = (cluster, estate.one(Registry, registry))
     words = f"images come from {registry}, which is closed"
     parts = replace(REGISTRY, resources=(registry, estate.cluster))

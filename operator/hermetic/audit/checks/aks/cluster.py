@@ -1,4 +1,4 @@
-"""The cluster as these checks read it."""
+"""Helpers for checks of the managed cluster."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hermetic.audit.evaluation import Judgement, cannot_say
 
 
 def of_cluster(estate: Estate, judge: Callable[[ManagedCluster], Iterable[Judgement]]) -> Iterator[Judgement]:
-    """Judge the cluster when it could be read."""
+    """Apply `judge` to the cluster; Unknown where it could not be read."""
     seen = estate.one(ManagedCluster, estate.cluster)
     if seen.value is None:
         yield cannot_say(estate.cluster, "ClusterNotSeen", "the cluster could not be read", seen)

@@ -1,4 +1,4 @@
-"""Gateways that AKS runs for the cluster: public ones let in, egress ones let out."""
+"""Gateways that AKS runs for the cluster: public ingress gateways, and egress gateways."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ PUBLIC = {"annotationcontrolled", "external"}
 
 @check("aks-ingress-addon")
 def aks_ingress_addon(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
-    """Whatever AKS runs for ingress makes a public load balancer unless it is told otherwise."""
+    """Each ingress feature of AKS creates a public load balancer unless it is configured as internal."""
 
     def judge(cluster: ManagedCluster) -> Iterator[Judgement]:
         profile = cluster.ingress_profile or IngressProfile()
@@ -52,7 +52,7 @@ def aks_ingress_addon(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
 
 
 def _delegated(estate: Estate) -> Iterator[Judgement]:
-    """Subnets lent to Application Gateway for Containers: where the add-on, or a team, puts its frontends' way in."""
+    """Subnets delegated to Application Gateway for Containers, whose frontends are public."""
     networks = [estate.one(InhabitedNetwork, one) for one in network_ids_of(estate)]
     for network in networks:
         for subnet in (network.value.subnets or ()) if network.value is not None else ():
@@ -65,7 +65,7 @@ def _delegated(estate: Estate) -> Iterator[Judgement]:
 
 
 def _default_controller(routing: AppRouting | None) -> str:
-    """The type of the add-on's own controller; "" where the add-on is off."""
+    """The type of the add-on's default controller; "" where the add-on is off."""
     if routing is None or not routing.enabled:
         return ""
     said = routing.nginx.default_ingress_controller_type if routing.nginx is not None else None
@@ -87,7 +87,7 @@ def _published(profile: IngressProfile, kind: str) -> Iterator[str]:
 
 @check("aks-istio-gateways")
 def aks_istio_gateways(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
-    """External ingress gateways, and egress gateways of any kind, unless they say that they are off."""
+    """External ingress gateways, and egress gateways of any kind, unless `enabled` is false."""
 
     def judge(cluster: ManagedCluster) -> Iterator[Judgement]:
         mesh = cluster.service_mesh_profile or MeshProfile(mode="Disabled")

@@ -1,4 +1,4 @@
-"""What the cluster belongs to, and whose identities its pods may take on."""
+"""Memberships of the cluster, and managed identities that its pods may use."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ FLEET_NAMESPACE = "fleet-system"
 
 @check("aks-identity-bindings")
 def aks_identity_bindings(estate: Estate, policy: Policy) -> Iterator[Judgement]:
-    """Managed identities that pods get tokens of through a proxy that AKS runs."""
+    """Managed identities whose tokens pods get through a proxy that AKS runs."""
     ours = (estate.cluster, *network_ids_of(estate))
 
     def judge(one: IdentityBinding) -> Iterator[Judgement]:
@@ -46,7 +46,7 @@ def aks_identity_bindings(estate: Estate, policy: Policy) -> Iterator[Judgement]
 
 @check("aks-mesh-member")
 def aks_mesh_member(estate: Estate, policy: Policy) -> Iterator[Judgement]:
-    """Meshes that Azure manages, of which the cluster is a member."""
+    """Azure-managed meshes that the cluster is a member of."""
     ours = (estate.cluster, *network_ids_of(estate))
 
     def judge(one: MeshMembership) -> Iterator[Judgement]:
@@ -67,7 +67,7 @@ def aks_mesh_member(estate: Estate, policy: Policy) -> Iterator[Judgement]:
 
 @check("aks-fleet-member")
 def aks_fleet_member(estate: Estate, policy: Policy) -> Iterator[Judgement]:
-    """Fleets of our subscriptions that have the cluster as a member; with the cluster asked, Fleet's namespace."""
+    """Fleets in home subscriptions with the cluster as a member; with source `kube`, Fleet's namespace."""
     fleets = in_home_subscriptions(estate, policy, Fleet)
     found = False
     for fleet in fleets:
@@ -87,7 +87,7 @@ def aks_fleet_member(estate: Estate, policy: Policy) -> Iterator[Judgement]:
 
 
 def _is_us(estate: Estate, member: FleetMember) -> bool:
-    """A member that does not name its cluster may be this one."""
+    """Whether the member is this cluster; True for a member that names no cluster."""
     return not member.cluster_resource_id or same_id(member.cluster_resource_id, estate.cluster)
 
 

@@ -1,4 +1,4 @@
-"""How the cluster says that it leaves: type, addresses, gateways, proxy."""
+"""Outbound settings of the cluster: type, addresses, gateways, proxy."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ NETWORK_WAYS = Parts(
     fail_reason="NoneWithWayOut",
     unknown_reason="NoneUnproved",
 )
-"""With `none`, AKS adds no way out; whatever the network has of its own stays, default outbound access first of all."""
+"""With `none`, AKS adds no way out, but ways of the network itself remain: default outbound access first of all."""
 
 
 @check("aks-outbound-type")
 def aks_outbound_type(estate: Estate, policy: Policy) -> Iterator[Judgement]:
-    """`none` is only what AKS does not add: it passes where table A does. `block` passes; anything else leads out."""
+    """`block` passes; `none` only means that AKS adds nothing and passes where table A does; other types fail."""
 
     def judge(cluster: ManagedCluster) -> Iterator[Judgement]:
         said = _profile(cluster).outbound_type or ""
@@ -57,7 +57,7 @@ def aks_outbound_type(estate: Estate, policy: Policy) -> Iterator[Judgement]:
 
 @check("aks-effective-outbound-ips")
 def aks_effective_outbound_ips(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
-    """Public addresses that the cluster leaves by now, whatever its type says."""
+    """Public addresses that the cluster uses for outbound traffic now, whatever its outbound type is."""
 
     def judge(cluster: ManagedCluster) -> Iterator[Judgement]:
         profile = _profile(cluster)
@@ -81,7 +81,7 @@ def aks_effective_outbound_ips(estate: Estate, _policy: Policy) -> Iterator[Judg
 
 @check("aks-static-egress")
 def aks_static_egress(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
-    """Static egress gateways: pods leave by them past every network policy."""
+    """Static egress gateways: pods leave by them, and no network policy applies."""
 
     def judge(cluster: ManagedCluster) -> Iterator[Judgement]:
         pools = pools_of(estate)
@@ -106,7 +106,7 @@ def aks_static_egress(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
 
 @check("aks-http-proxy")
 def aks_http_proxy(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
-    """A proxy that AKS hands to nodes and pods; switched off, it is one change away."""
+    """A proxy that AKS configures on nodes and pods; Medium where it is disabled, since one change enables it."""
 
     def judge(cluster: ManagedCluster) -> Iterator[Judgement]:
         proxy = cluster.http_proxy_config or HttpProxy()

@@ -1,4 +1,4 @@
-"""Add-ons and monitoring: each sends something to Azure, by a private endpoint or by the internet."""
+"""Add-ons and monitoring: each sends data to Azure, by a private endpoint or over the internet."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from hermetic.audit.hops import INTERNET, NODE, path_of
 from hermetic.audit.policy import Policy
 from hermetic.audit.private_links import targets_of
 
-# What an add-on talks to, where a private endpoint can stand before it; "" where none can.
+# The resource type that an add-on sends to, where a private endpoint is possible; "" where none is.
 ADDONS: Mapping[str, str] = {
     "omsagent": MonitorScope.TYPE,
     "azurekeyvaultsecretsprovider": "Microsoft.KeyVault/vaults",
@@ -27,7 +27,7 @@ ADDONS: Mapping[str, str] = {
     "openservicemesh": "",
 }
 
-# What az calls an add-on, where ARM calls it otherwise.
+# The az CLI's name of an add-on, which may differ from ARM's.
 TYPED = {
     "omsagent": "monitoring",
     "azurekeyvaultsecretsprovider": "azure-keyvault-secrets-provider",
@@ -41,7 +41,7 @@ TYPED = {
 
 @check("aks-addons")
 def aks_addons(estate: Estate, policy: Policy) -> Iterator[Judgement]:
-    """Every add-on that is on."""
+    """Every enabled add-on has a private endpoint to its service."""
 
     def judge(cluster: ManagedCluster) -> Iterator[Judgement]:
         on = [name for name, one in (cluster.addon_profiles or {}).items() if one.enabled]
@@ -72,7 +72,7 @@ def aks_addons(estate: Estate, policy: Policy) -> Iterator[Judgement]:
 
 @check("aks-monitoring")
 def aks_monitoring(estate: Estate, policy: Policy) -> Iterator[Judgement]:
-    """Whatever measures and sends; a private link scope of Azure Monitor in reach is what it may send by."""
+    """Monitoring features send to Azure; they pass with a private endpoint to an Azure Monitor private link scope."""
 
     def judge(cluster: ManagedCluster) -> Iterator[Judgement]:
         on = list(_measuring(cluster))
@@ -108,7 +108,7 @@ def _measuring(cluster: ManagedCluster) -> Iterator[str]:
 
 
 def _switched_on(value: Any, path: str = "") -> Iterator[str]:
-    """Paths of everything `enabled` that is not exactly false, at any depth, in lists as well."""
+    """Paths of every `enabled` that is neither false nor null, at any depth, in lists as well."""
     inside = {str(number): item for number, item in enumerate(value)} if isinstance(value, list) else value
     for key, inner in inside.items() if isinstance(inside, Mapping) else ():
         if key.lower() == "enabled" and inner is not False and inner is not None:

@@ -1,4 +1,4 @@
-"""What the cluster's answer holds and this release does not know."""
+"""Fields of the cluster's answer that this release does not know."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from hermetic.audit.policy import Policy
 
 @check("aks-unread-features")
 def aks_unread_features(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
-    """A field that is set and that nothing here reads may open a way."""
+    """A field that is set and that no model reads may open a way out: Unknown."""
     seen = estate.one(ClusterUnread, estate.cluster)
     if seen.value is None:
         yield cannot_say(estate.cluster, "ClusterNotSeen", "the cluster could not be read", seen)

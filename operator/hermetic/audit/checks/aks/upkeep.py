@@ -1,4 +1,4 @@
-"""Policies, updates, locks: what keeps the cluster as it was judged."""
+"""Policies, updates, locks: settings that keep the cluster in its audited state."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ LOCKED = PropertyIs(
 
 @check("aks-network-policy")
 def aks_network_policy(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
-    """Without an engine, every NetworkPolicy is a wish."""
+    """Without a network policy engine, NetworkPolicies are not enforced."""
 
     def judge(cluster: ManagedCluster) -> Iterator[Judgement]:
         profile = cluster.network_profile or NetworkProfile()
@@ -51,7 +51,7 @@ def aks_network_policy(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
 
 @check("aks-os-channel")
 def aks_os_channel(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
-    """Unmanaged nodes fetch updates from the internet by themselves; isolated clusters do not support it."""
+    """Nodes with the channel Unmanaged fetch updates from the internet; isolated clusters do not support it."""
 
     def judge(cluster: ManagedCluster) -> Iterator[Judgement]:
         profile = cluster.auto_upgrade_profile
@@ -69,7 +69,7 @@ def aks_os_channel(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
 
 @check("aks-node-rg-lockdown")
 def aks_node_rg_lockdown(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
-    """Absent means unrestricted: whoever may write there adds an address or a NAT gateway."""
+    """Absent means unrestricted: an account with write access may add an address or a NAT gateway there."""
     return cluster_has(
         estate, LOCKED, lambda cluster: (cluster.node_resource_group_profile or NodeGroupProfile()).restriction_level
     )

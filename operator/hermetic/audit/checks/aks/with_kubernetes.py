@@ -1,4 +1,4 @@
-"""What neither Azure nor the cluster tells alone."""
+"""Checks that need both Azure's and the cluster's answers."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ MODES = {"auto", "manual"}
 
 @check("aks-acns")
 def aks_acns(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
-    """Policies by host name while the feature that understands them is off: they block, and do not filter."""
+    """Policies by host name while the feature that evaluates names is off: they block and do not filter."""
 
     def judge(cluster: ManagedCluster) -> Iterator[Judgement]:
         advanced = (cluster.network_profile or NetworkProfile()).advanced_networking
@@ -57,7 +57,7 @@ def _by_host_name(estate: Estate) -> tuple[list[str], tuple[Observation, ...]]:
 
 @check("aks-nap")
 def aks_nap(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
-    """Node classes may name subnets that no pool has; those are judged like all others, and named here."""
+    """Node classes may name subnets that no pool uses; such a subnet fails here and is audited like any other."""
 
     def judge(cluster: ManagedCluster) -> Iterator[Judgement]:
         profile = cluster.node_provisioning_profile

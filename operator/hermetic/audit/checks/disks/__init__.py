@@ -1,4 +1,4 @@
-"""Table F, disks: what the nodes keep on managed disks, and whether it can be exported."""
+"""Table F, disks: data of the nodes on managed disks, and whether it can be exported."""
 
 from __future__ import annotations
 

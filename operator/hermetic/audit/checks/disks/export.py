@@ -1,4 +1,4 @@
-"""Links (SAS) to disks and snapshots: each reads all that is on one, past every network of ours."""
+"""Links (SAS) to disks and snapshots: each gives access to all data on one, bypassing the networks."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ INSTANCES = "microsoft.compute/virtualmachinescalesets/virtualmachines"
 
 @check("disk-export")
 def disk_export(estate: Estate, policy: Policy) -> Iterator[Judgement]:
-    """Every disk and snapshot in scope; the system disks of a scale set together, for AKS makes them all alike."""
+    """Every disk and snapshot in scope; system disks are reported per scale set, since AKS creates them all alike."""
     disks, snapshots = disks_of(estate), snapshots_of(estate)
     for one in (*disks, *snapshots):
         yield from whatever_is_damaged(one.id or estate.cluster, _export(estate, policy, one))
@@ -78,14 +78,14 @@ def _export(estate: Estate, policy: Policy, one: Exportable) -> Iterator[Judgeme
 
 
 def _remedy(one: Exportable, severity: Severity | None) -> str:
-    """ "" for that of the page, which is about disks of volumes."""
+    """The remedy for a snapshot or system disk; "" for that of the page, which is about disks of volumes."""
     if severity is Severity.LOW:
         return WITHOUT_SYSTEM_DISKS
     return "" if isinstance(one, Disk) else CLOSE_SNAPSHOT
 
 
 def _named(one: Exportable) -> tuple[str, Severity | None]:
-    """What a finding names. System disks are AKS's own and hold no volume: low, under their scale set."""
+    """Resource and severity of a finding. System disks are AKS's own and hold no volume: low, by scale set."""
     try:
         if not isinstance(one, Disk) or not one.os_type:
             return one.id, None

@@ -1,4 +1,4 @@
-"""Table G, as far as Azure shows it: who resolves names for the nodes, and what they may ask."""
+"""Table G, as far as Azure shows it: the resolvers of the nodes, and the names that they answer."""
 
 from __future__ import annotations
 

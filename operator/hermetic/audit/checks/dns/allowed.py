@@ -1,4 +1,4 @@
-"""Domains that a DNS security policy lets through: each is a tunnel for who answers its names."""
+"""Domains that a DNS security policy allows: data can be sent in names to the servers that answer for them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from hermetic.audit.reachable_networks import each_network
 
 @dataclass(frozen=True, slots=True)
 class OwnDomains:
-    """Domains that may be allowed, and what that rests on."""
+    """Domains that may be allowed, and the observations that this rests on."""
 
     domains: tuple[str, ...]
     looks: tuple[Observation, ...]
@@ -54,7 +54,7 @@ def _of_network(estate: Estate, policy: Policy, network: str) -> Iterator[Judgem
     rules = [rule for one in names.policies for rule in _letting_through(estate, one)]
     said = list(_of_rules(estate, rules, _own(estate, policy, network))) if rules else []
     if names.verdict is ByDefault.UNCLEAR:
-        yield from (one for one in said if one.verdict is Verdict.FAIL)  # whatever decides about the other names
+        yield from (one for one in said if one.verdict is Verdict.FAIL)  # Fails do not depend on the other names
         return
     yield from said
     if not said:
@@ -86,13 +86,13 @@ def _own(estate: Estate, policy: Policy, network: str) -> OwnDomains:
 
 
 def _answers_for_all(link: ZoneLink) -> bool:
-    """Whether no name below the zone is asked of public DNS, or only of servers that are Azure's own."""
+    """Whether names below the zone are never resolved by public DNS, or only by Azure's own servers."""
     stays = (link.resolution_policy or "default").lower() == "default"
     return stays or is_of_a_service(name_of(parent_of(link.id)))
 
 
 def _letting_through(estate: Estate, policy: str) -> Iterator[DnsSecurityRule]:
-    """Each rule of a DNS security policy that lets names through, up to the one that blocks every name."""
+    """The rules of a DNS security policy that let names through, up to the one that blocks every name."""
     rules = estate.every(DnsSecurityRule, policy)
     domains = Domains(estate, rules)
     for rule in in_force(rules):

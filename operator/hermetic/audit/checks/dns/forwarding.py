@@ -1,4 +1,4 @@
-"""The platform's resolver: what a policy blocks, and where a ruleset forwards."""
+"""The platform's resolver: names that a policy blocks, and servers that a ruleset forwards to."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from hermetic.audit.reachable_networks import each_network
 
 @check("dns-security-policy")
 def dns_security_policy(estate: Estate, policy: Policy) -> Iterator[Judgement]:
-    """Every name is blocked that no rule allows: here, and in the networks of the DNS servers that are asked."""
+    """Every name that no rule allows is blocked, in the network and in the networks of its DNS servers."""
 
     def judge(network: Seen[VirtualNetwork]) -> Iterator[Judgement]:
         deciding = deciding_networks(estate, network)
@@ -49,7 +49,7 @@ def _said_of(network: str, names: NamePolicy) -> Judgement:
 
 @check("dns-forwarding-ruleset")
 def dns_forwarding_ruleset(estate: Estate, policy: Policy) -> Iterator[Judgement]:
-    """Each forwarding ruleset linked to the network, or to that of a DNS server that it is told."""
+    """Forwarding rulesets linked to the network, or to the networks of its DNS servers."""
 
     def judge(network: Seen[VirtualNetwork]) -> Iterator[Judgement]:
         for one in (network.target, *deciding_networks(estate, network).networks):
@@ -90,6 +90,6 @@ def _ruleset(network: str, ruleset: str, rules: Listing[ForwardingRule]) -> Judg
 
 
 def _is_public(address: str | None) -> bool:
-    """What is no address counts as public."""
+    """Whether the server's address is public, or is no address."""
     prefix = prefix_of(address or "")
     return prefix is None or is_public(prefix)

@@ -1,7 +1,8 @@
-"""Which networks decide about names beside the nodes' own: those of the DNS servers that the network is told.
+"""Networks whose DNS policies and rulesets apply beside the nodes' own: those of the network's DNS servers.
 
-A server in a peered network (an inbound endpoint of a resolver, a forwarder) asks the platform's resolver from there:
-policies and rulesets linked there decide. The nodes' own network counts in any case: 168.63.129.16 answers every pod.
+A server in a peered network (an inbound endpoint of a resolver, a forwarder) asks the platform's resolver from there,
+so policies and rulesets linked there decide. The nodes' own network counts in any case: 168.63.129.16 answers every
+pod.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ AZURE_DNS = "168.63.129.16"
 
 @dataclass(frozen=True, slots=True)
 class Deciding:
-    """Ids of peered networks that hold a DNS server of this one, servers that are in none, and the looks behind it."""
+    """Ids of peered networks with a DNS server of this one, servers that are in none, and the observations."""
 
     networks: tuple[str, ...]
     elsewhere: tuple[str, ...]
@@ -28,7 +29,7 @@ class Deciding:
 
 
 def deciding_networks(estate: Estate, network: Seen[VirtualNetwork]) -> Deciding:
-    """Who decides beside the network itself."""
+    """The peered networks of the network's DNS servers."""
     options = network.value.dhcp_options if network.value is not None else None
     servers = [one for one in (options.dns_servers if options is not None else ()) if one.strip() != AZURE_DNS]
     if not servers:

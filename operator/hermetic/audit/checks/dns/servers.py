@@ -1,4 +1,4 @@
-"""DNS servers that machines are told: one that nobody listed may itself be on the internet."""
+"""DNS servers that are configured for machines: one that the policy does not list may itself be on the internet."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ AZURE_DNS = "168.63.129.16"
 
 @check("vnet-dns-servers")
 def vnet_dns_servers(estate: Estate, policy: Policy) -> Iterator[Judgement]:
-    """Servers of the network and of single interfaces: on the list, and no machine with a way out."""
+    """Servers of the network and of single interfaces are listed in the policy, and are not machines with a way out."""
     yield from _of_interfaces(estate, policy)
 
     def judge(network: Seen[VirtualNetwork]) -> Iterator[Judgement]:
@@ -37,7 +37,7 @@ def vnet_dns_servers(estate: Estate, policy: Policy) -> Iterator[Judgement]:
 
 
 def _of_interfaces(estate: Estate, policy: Policy) -> Iterator[Judgement]:
-    """Only interfaces that name servers of their own are looked at one by one; the networks pass for all others."""
+    """Findings for interfaces with servers of their own; a Pass of the network covers all others."""
     nics, looks = interfaces_in_the_networks(estate, policy)
     broken: list[Observation] = []
     for nic, named in readable(nics, _named, broken):
@@ -74,6 +74,6 @@ def _judge(estate: Estate, policy: Policy, resource: str, named: list[str], *loo
 
 
 def _same(address: str) -> str:
-    """One spelling for one address."""
+    """The canonical form of an address."""
     prefix = prefix_of(address)
     return str(prefix.network_address) if prefix is not None else address.strip().lower()

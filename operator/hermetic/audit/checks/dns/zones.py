@@ -1,4 +1,4 @@
-"""Private zones: a link may send names that the zone does not hold out to public DNS."""
+"""Private zones: a link may resolve names that the zone does not contain by public DNS."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def privdns_fallthrough(estate: Estate, policy: Policy) -> Iterator[Judgement]:
 
 
 def links_of(estate: Estate, policy: Policy) -> Listing[ZoneLink]:
-    """Every link of every private zone in the subscriptions that are looked into."""
+    """Every link of every private zone in the audited subscriptions."""
     zones = throughout(estate, policy, PrivateZone)
     linked = [zone for zone in zones if zone.number_of_virtual_network_links != 0]
     links = merged(estate.cluster, *(_of_zone(estate, zone) for zone in linked))
@@ -39,7 +39,7 @@ def links_of(estate: Estate, policy: Policy) -> Listing[ZoneLink]:
 
 
 def _of_zone(estate: Estate, zone: PrivateZone) -> Listing[ZoneLink]:
-    """Its links; a zone that counts more of them than the list shows was not answered whole."""
+    """The links of one zone; incomplete where the zone counts more of them than the list contains."""
     links = estate.every(ZoneLink, zone.id)
     counted = zone.number_of_virtual_network_links or 0
     if links.problem is not None or len(links) >= counted:
@@ -49,7 +49,7 @@ def _of_zone(estate: Estate, zone: PrivateZone) -> Listing[ZoneLink]:
 
 
 def _link(link: ZoneLink) -> Iterator[Judgement]:
-    """Zones that know no such choice leave it out, and resolve nothing outside."""
+    """One link. Zones without the option leave it out, and resolve nothing outside."""
     if link.virtual_network is None:
         yield cannot_say(link.id, "NetworkNotNamed", "the link does not name its network", link)
         return

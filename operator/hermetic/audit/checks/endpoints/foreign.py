@@ -1,4 +1,4 @@
-"""Private endpoints of others at what our pods write to: closed public access does not close those."""
+"""Private endpoints of others to stores of ours: they work even with public access off."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ Store = Registry | StorageAccount | FileShare | MonitorScope
 
 @check("pe-stranger")
 def pe_stranger(estate: Estate, policy: Policy) -> Iterator[Judgement]:
-    """Every registry, account, file share and monitor scope in scope: who is connected to it."""
+    """Every registry, account, file share and monitor scope in scope: which private endpoints are connected to it."""
 
     def judge(seen: Seen[Registry] | Seen[StorageAccount] | Seen[FileShare]) -> Iterator[Judgement]:
         yield from _store(estate, policy, seen.value, seen)
@@ -49,7 +49,7 @@ def pe_stranger(estate: Estate, policy: Policy) -> Iterator[Judgement]:
 
 
 def _is_nothing(said: Judgement) -> bool:
-    """Whether a kind is not in use, and that was seen."""
+    """Whether it is a Not Applicable that rests on complete observations: a kind that is not used."""
     return said.verdict is Verdict.NOT_APPLICABLE and not any(look.problem for look in said.looks)
 
 

@@ -1,4 +1,4 @@
-"""Azure Monitor behind a private endpoint: open mode sends to any tenant's workspace."""
+"""Azure Monitor behind a private endpoint: in open mode, data can be sent to any tenant's workspace."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Private Link in both directions: pipes to somebody else's resource, and ours held out to others."""
+"""Private Link in both directions: endpoints to resources of others, and link services offered to others."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def _objection(estate: Estate, policy: Policy, target: str, *, manual: bool) -> 
 
 
 def _is_for_the_api_server(estate: Estate, endpoint: PrivateEndpoint, connection: LinkConnection) -> bool:
-    """By name, place and part: a private cluster without an API server subnet has exactly this one."""
+    """Whether name, group and subresource are those of a private cluster's one endpoint (without API server subnet)."""
     cluster, group = cluster_of(estate).value, node_group_of(estate)
     access = cluster.api_server_access_profile if cluster is not None else None
     return (

@@ -1,4 +1,4 @@
-"""Private endpoints to resources of ours that relay what they are given: into another network, or to other readers."""
+"""Private endpoints to resources of ours that relay what is sent to them: into another network, or to other readers."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from hermetic.audit.reachable_networks import each_or_none
 
 API_SERVER = "microsoft.containerservice/managedclusters"
 
-# What is sent there stays there; all but the vaults are judged by checks of their own.
+# These keep what is sent to them; all but the vaults are judged by checks of their own.
 ENDS = {
     kind.lower()
     for kind in (
@@ -34,7 +34,7 @@ ENDS = {
     )
 }
 
-# Kinds that Private Link serves and that relay: by type, in lower case, what they do with what is sent to them.
+# Kinds behind Private Link that relay: by type, in lower case, what they do with what is sent to them.
 RELAYS = {
     "microsoft.network/privatelinkservices": "its load balancer passes packets on into another network",
     "microsoft.network/applicationgateways": "it passes requests on to its backends",

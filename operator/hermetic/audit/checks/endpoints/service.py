@@ -1,4 +1,4 @@
-"""Service endpoints of subnets: a direct way to a service, for every customer of it, past every route."""
+"""Service endpoints of subnets: a direct route to a service, for all tenants' instances, that overrides others."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def svc_endpoint_storage(estate: Estate, policy: Policy) -> Iterator[Judgement]:
 
 @check("svc-endpoint-other")
 def svc_endpoint_other(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
-    """An endpoint to any other service: anybody's vault, database or registry."""
+    """An endpoint to any other service reaches vaults, databases or registries of any tenant."""
 
     def judge(scoped: ScopedSubnet, subnet: Subnet) -> Iterator[Judgement]:
         services = [one.service for one in subnet.service_endpoints if one.service and not is_storage(one.service)]
@@ -63,7 +63,7 @@ def svc_endpoint_other(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
 
 
 def _none(scoped: ScopedSubnet, subnet: Subnet, words: str) -> Iterator[Judgement]:
-    """An endpoint that does not say to which service it leads may lead to any."""
+    """Pass without an endpoint; Unknown where an endpoint does not name its service, since it may be any."""
     if any(not one.service for one in subnet.service_endpoints):
         yield cannot_say(scoped.id, "ServiceNotNamed", "a service endpoint does not name its service", scoped.seen)
     else:

@@ -1,4 +1,4 @@
-"""IPv6 has routes, NAT and rules of its own: checks that look at IPv4 alone miss all of them."""
+"""IPv6 has routes, NAT and rules of its own, which checks of IPv4 do not cover."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ KNOWN_ENGINES = {"azure", "calico", "cilium"}
 
 @check("cluster-dual-stack")
 def cluster_dual_stack(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
-    """The cluster hands out IPv6 addresses."""
+    """The cluster assigns IPv6 addresses."""
     seen = estate.one(ManagedCluster, estate.cluster)
     families = _families(seen)
     if seen.value is None:
@@ -61,7 +61,7 @@ def subnet_ipv6_prefix(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
 
 @check("nsg-v6")
 def nsg_v6(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
-    """Azure's own policy engine filters IPv4 only: with IPv6 in use, NetworkPolicies are half a wall."""
+    """Azure's own policy engine filters IPv4 only: with IPv6 in use, NetworkPolicies cover IPv4 alone."""
     seen = estate.one(ManagedCluster, estate.cluster)
     if seen.value is None:
         yield cannot_say(estate.cluster, "ClusterNotSeen", "the cluster could not be read", seen)

@@ -1,4 +1,4 @@
-"""Table I and the Kubernetes rows of F and G: nodes, storage, names, and whom the API server calls.
+"""Table I and the Kubernetes rows of F and G: nodes, storage, names, and what the API server calls.
 
 Resources are named as in `kube_services`.
 """

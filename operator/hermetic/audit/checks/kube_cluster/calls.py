@@ -1,4 +1,4 @@
-"""Whom the API server and the cluster's drivers call."""
+"""Destinations that the API server and the cluster's storage drivers call."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from hermetic.audit.hops import path_of
 from hermetic.audit.kube_findings import counted, everywhere, objections, settled
 from hermetic.audit.policy import Policy
 
-# Drivers that mount what a private endpoint serves, and call no cloud from the node.
+# Drivers that mount what a private endpoint serves, and call no cloud service from the node.
 KNOWN_DRIVERS = frozenset(
     {"disk.csi.azure.com", "file.csi.azure.com", "blob.csi.azure.com", "nfs.csi.k8s.io", "csi.tigera.io"}
 )
@@ -66,7 +66,7 @@ def _judge_conversion(one: CustomResourceDefinition, known: Services) -> Iterato
 
 
 CALLS = (("webhooks",), ("spec", "conversion"))
-"""The fields that say whom the API server calls."""
+"""The fields that name what the API server calls."""
 
 
 def _judge_url(one: KubernetesObject, who: str, config: ClientConfig, *, remedy: str = "") -> Iterator[Judgement]:
@@ -79,7 +79,7 @@ def _judge_url(one: KubernetesObject, who: str, config: ClientConfig, *, remedy:
 
 @check("k8s-apiservice-external")
 def k8s_apiservice_external(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
-    """An aggregated API is answered by a Service, and a driver calls whom it likes: both are worth a look."""
+    """An aggregated API is served by a Service of the cluster; a driver that is not known may call any service."""
     api_services, drivers = everywhere(estate, ApiService), everywhere(estate, CsiDriver)
     services = everywhere(estate, Service)
     known = _by_name(services)

@@ -1,4 +1,4 @@
-"""Where CoreDNS sends what it does not know."""
+"""Where CoreDNS forwards names that it does not answer itself."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ from hermetic.errors import FactDamaged
 
 NODE_RESOLVERS = "/etc/resolv.conf"
 HOST_RESOLVER = "168.63.129.16"
-# What NodeLocal DNSCache puts in its Corefile when it starts: the cluster's resolver, and those of its node.
+# Placeholders that NodeLocal DNSCache replaces at start: the cluster's resolver, and those of its node.
 OF_NODE_LOCAL_DNS = ("__PILLAR__CLUSTER__DNS__", "__PILLAR__UPSTREAM__SERVERS__")
 CLUSTER_DNS = (("kube-system", "kube-dns"), ("kube-system", "kube-dns-upstream"), ("kube-system", "coredns"))
-# Where AKS mounts kube-system/coredns-custom, as the Corefile and its own files spell it.
+# The folder where AKS mounts kube-system/coredns-custom, as the Corefile and its own files spell it.
 _CUSTOM = frozenset({"", "custom", "/etc/coredns/custom"})
 
 
@@ -57,7 +57,7 @@ def coredns_custom(estate: Estate, policy: Policy) -> Iterator[Judgement]:
 
 
 def _of_coredns_itself(estate: Estate) -> frozenset[str]:
-    """The address of the cluster's own resolver, which a cache on each node forwards to."""
+    """Addresses of the cluster's own resolver, which a cache on each node forwards to."""
     found = set()
     for service in everywhere(estate, Service):
         try:
@@ -109,7 +109,7 @@ def _judge_import(config_map: ConfigMap, key: str, target: str, known: frozenset
 
 
 def _has_a_corefile(main: Listing[ConfigMap]) -> Listing[ConfigMap]:
-    """Without a Corefile CoreDNS does not start: its absence means that it stands elsewhere."""
+    """The list; incomplete without a Corefile: CoreDNS does not start without one, so it is configured elsewhere."""
     if main.problem is not None or any((one.data or {}).get("Corefile") for one in main):
         return main
     problem = Problem(

@@ -1,4 +1,4 @@
-"""Plug-ins of CoreDNS that send names elsewhere, take answers from elsewhere, or give addresses outside."""
+"""CoreDNS plug-ins that send names elsewhere, take answers from elsewhere, or return addresses outside."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ ANYBODY = "*"
 
 @dataclass(frozen=True, slots=True)
 class _Objection:
-    """What is wrong with one directive; `is_open` where it is seen, else it is not known."""
+    """A problem of one directive; `is_open` where it is certain (Fail), else Unknown."""
 
     message: str
     is_open: bool = True
@@ -34,7 +34,7 @@ class _Objection:
 
 
 def judge_plugins(config_map: ConfigMap, key: str, text: str, allowed: frozenset[str]) -> Iterator[Judgement]:
-    """Everything but forwarders and imports."""
+    """Judge all directives except forwarders and imports."""
     for one in directives(text):
         name = re.sub(r"\{\$[^}]*\}|\{%[^%]*%\}", "", one.name)
         if name not in PLUGINS:
@@ -52,7 +52,7 @@ def judge_plugins(config_map: ConfigMap, key: str, text: str, allowed: frozenset
 
 
 def _is_a_word(name: str) -> bool:
-    # What names a zone or a port is the key of a server block without directives.
+    # A word that names a zone or a port is the key of a server block without directives.
     return re.fullmatch(r"[a-z][a-z0-9_]*", name) is not None
 
 
@@ -61,10 +61,10 @@ def _nothing(_one: Directive, _allowed: frozenset[str]) -> Iterator[_Objection]:
 
 
 def _sends(one: Directive, _allowed: frozenset[str]) -> Iterator[_Objection]:
-    """dnstap and trace: what was asked is sent to an address."""
+    """dnstap and trace: queries are sent to an address."""
     for word in one.arguments:
         if "://" not in word and ":" not in word and "." not in word:
-            continue  # "full", the kind of a collector
+            continue  # "full", or the type of a collector
         host = bare_host(word)
         if "{" in word or not host:
             yield _Objection(f"{one.name} sends names to what its environment says", is_open=False)
@@ -94,7 +94,7 @@ def _secondary(one: Directive, allowed: frozenset[str]) -> Iterator[_Objection]:
 
 
 def _endpoints(one: Directive, _allowed: frozenset[str]) -> Iterator[_Objection]:
-    """etcd, kubernetes, nomad: asked for each name."""
+    """etcd, kubernetes, nomad: servers that are asked for each name."""
     for option in ("endpoint", "address"):
         for target in (word for words in one.options(option) for word in words):
             host = bare_host(target)

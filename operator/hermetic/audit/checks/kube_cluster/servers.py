@@ -1,4 +1,4 @@
-"""Volumes whose data lies outside, or on the node itself: what a class, a volume or a pod names as its server."""
+"""Volumes whose data is outside, or on the node itself: the server that a class, a volume or a pod names."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from hermetic.audit.kube_findings import counted, everywhere, objections, settle
 from hermetic.audit.policy import Policy
 from hermetic.audit.workloads import pods_and_templates
 
-# Drivers whose data lies in a service on the internet, whatever their parameters say.
+# Drivers whose data is in a service on the internet, whatever their parameters are.
 OUTSIDE_DRIVERS = frozenset(
     {
         "blobfuse.csi.google.com",
@@ -34,7 +34,7 @@ OUTSIDE_DRIVERS = frozenset(
         "csi-s3",
     }
 )
-# Parameters and attributes that hold a host without a scheme, in lower case.
+# Parameters and attributes with a host without a scheme, in lower case.
 _SERVERS = frozenset(
     {"server", "share", "source", "storageendpoint", "endpoint", "monitors", "host", "address", "addresses", "portal"}
 )
@@ -44,7 +44,7 @@ _SUBSCRIPTION = "subscriptionid"
 
 @check("k8s-outside-storage")
 def k8s_outside_storage(estate: Estate, policy: Policy) -> Iterator[Judgement]:
-    """No class, volume or pod names a server outside, a cloud that is not ours, or the node's own folders."""
+    """No class, volume or pod names a server outside, another cloud environment, or a folder of the node."""
     classes, volumes = everywhere(estate, StorageClass), everywhere(estate, PersistentVolume)
     snapshots, pods = everywhere(estate, VolumeSnapshotClass), pods_and_templates(estate)
 

@@ -1,4 +1,4 @@
-"""Storage that opens a way by itself, and shares that can be written to."""
+"""Storage that opens a way out by itself, and shares that can be written to."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from hermetic.audit.topology import PlaceKind
 from hermetic.audit.workloads import pods_and_templates
 
 AZURE_FILES = frozenset({"file.csi.azure.com", "kubernetes.io/azure-file"})
-AZURE_BLOBS = "blob.csi.azure.com"  # does the same, and is not known to leave it for a private endpoint
+AZURE_BLOBS = "blob.csi.azure.com"  # adds the endpoint too, and is not known to omit it with privateEndpoint
 SHARES = frozenset({"file.csi.azure.com", "nfs.csi.k8s.io", "blob.csi.azure.com", "smb.csi.k8s.io"})
 ENDPOINT = "networkEndpointType"
 PRIVATE = "privateEndpoint"
@@ -63,7 +63,7 @@ def csi_nfs_storageclass(estate: Estate, _policy: Policy) -> Iterator[Judgement]
 
 @check("weights-share-writable")
 def weights_share_writable(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
-    """Only the mount option `ro` makes a share read-only; access modes and the volume's own flag do not."""
+    """Only the mount option `ro` makes a share read-only; access modes and the volume's `readOnly` do not."""
     volumes, pods = everywhere(estate, PersistentVolume), pods_and_templates(estate)
 
     def judge_volume(volume: PersistentVolume) -> Iterator[Judgement]:
@@ -84,7 +84,7 @@ def weights_share_writable(estate: Estate, _policy: Policy) -> Iterator[Judgemen
 
 
 def is_nfs(parameters: dict[str, str]) -> bool:
-    """Whether a StorageClass with these parameters, in lower case, makes NFS shares."""
+    """Whether a StorageClass with these parameters (in lower case) creates NFS shares."""
     kinds = (parameters.get("protocol"), parameters.get("fstype"), parameters.get("csi.storage.k8s.io/fstype"))
     return any((kind or "").lower() == "nfs" for kind in kinds)
 

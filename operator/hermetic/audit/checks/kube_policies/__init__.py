@@ -1,4 +1,4 @@
-"""Table I, network policies: whether pods are closed, by an engine that is there, and what opens them or goes around.
+"""Table I, network policies: whether they close egress and are enforced, and what opens or bypasses them.
 
 Resources are named as in `kube_services`.
 """

@@ -1,4 +1,4 @@
-"""Objects that send packets another way than the pod's own network, or make the mesh let them out."""
+"""Objects that route packets outside the pod's own network, or make the mesh let them out."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ ALLOW_ANY = "ALLOW_ANY"
 
 @dataclass(frozen=True, slots=True)
 class _Way:
-    """What one object of a kind does; Unknown where that depends on what the audit does not read."""
+    """What an object of a kind does; Unknown where that depends on something that the audit does not read."""
 
     kind: type[KubernetesObject]
     does: str
@@ -82,7 +82,7 @@ WAYS = (
 
 @check("k8s-other-ways")
 def k8s_other_ways(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
-    """None of these objects is there."""
+    """No object of these kinds exists."""
     listings = tuple(everywhere(estate, way.kind) for way in WAYS)
     said = tuple(
         one for way, listing in zip(WAYS, listings, strict=True) for one in objections(listing, partial(_is, way))
@@ -125,7 +125,7 @@ def k8s_mesh_egress(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     )
     fine = f"{counted(len(entries), 'ServiceEntry', 'ServiceEntries')}: nothing in the mesh names a destination outside"
     looks: tuple[Observation, ...] = (entries, workloads, gateways, sidecars, services, tokens, plugins)
-    if is_there(estate):  # without Istio there is no mesh that a ConfigMap could set up
+    if is_there(estate):  # without Istio there is no mesh that a ConfigMap configures
         looks = (*looks, maps, estate.every(ServedGroup, SERVED.target))
     yield from settled(estate, said, "MeshInside", fine, *looks)
 
@@ -177,7 +177,7 @@ def _judge_tokens(tokens: RequestAuthentication) -> Iterator[Judgement]:
 
 
 def _judge_plugin(policy: Policy, plugin: WasmPlugin) -> Iterator[Judgement]:
-    """Code that each proxy fetches by itself: from a registry that images may come from, or from inside."""
+    """Code that each proxy fetches itself: it must come from an approved registry or from inside."""
     host = plugin.host
     approved = frozenset(one.lower() for one in policy.allowed_registries)
     if host and host not in approved and (is_outside(host) or (approved and not is_inside(host))):
@@ -189,7 +189,7 @@ def _leads_out(one: KubernetesObject, message: str, target: str) -> Judgement:
 
 
 def _is_outside(destination: str) -> bool:
-    """A name, an address, a range, or a socket of the node's own file system."""
+    """Whether a name, an address or a range is outside; a Unix socket of the node is not."""
     if destination.startswith("unix:"):
         return False
     whole = network(destination)

@@ -1,4 +1,4 @@
-"""Every pod may go only where some policy lets it."""
+"""Every pod is selected by a policy that closes egress."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ from hermetic.audit.workloads import pods_and_templates
 from hermetic.errors import FactDamaged
 
 NAMESPACE_OF_POD = "io.kubernetes.pod.namespace"
-# Cilium's names for where a label comes from; the pod's own are "k8s", and "any" is whichever.
+# Cilium's prefixes for the source of a label; "k8s" are the pod's own, "any" is every source.
 _OF_THE_POD = ("k8s:", "any:")
 _PLAINLY = "Close the namespace by a NetworkPolicy with `podSelector: {}` and `policyTypes: [Egress]`."
 
 P = TypeVar("P", bound=KubernetesObject)
 _Cilium = CiliumNetworkPolicy | CiliumClusterwideNetworkPolicy
 _Calico = CalicoNetworkPolicy | CalicoGlobalNetworkPolicy
-# What a policy asks of a pod, all of it; None is what the audit cannot judge.
+# All requirements of a policy's pod selector; None for one that the audit cannot evaluate.
 _Selection = tuple[Requirement | None, ...]
 _Selections = defaultdict[str, list[_Selection]]
 _NOBODY_KNOWS: _Selection = (None,)
@@ -80,14 +80,14 @@ def k8s_default_deny_egress(estate: Estate, policy: Policy) -> Iterator[Judgemen
 
 
 def _is_own(pod: Pod, policy: Policy) -> bool:
-    # The operator talks to the API server, wherever that is; the probe has to be able to try.
+    # The operator must reach the API server, wherever that is; the probe must be able to try every call.
     return is_operator(pod, policy.hermetic_namespaces) or is_probe(pod, policy.hermetic_namespaces)
 
 
 def _open(namespace: str, pods: Sequence[Pod], doubtful: Sequence[Pod], *policies: Observation) -> Judgement:
     resource = reference_to(Namespace, "", namespace)
     unread = next((listing for listing in policies if listing.problem is not None), None)
-    if unread is not None:  # what closes the pods may stand in what could not be read
+    if unread is not None:  # the policy that closes the pods may be in a list that could not be read
         return cannot_say(resource, "PoliciesNotSeen", "not every policy could be read", unread)
     if not pods:
         message = f"a policy may close egress of {_shown(doubtful)}; whom it selects is not for the audit to see"
@@ -109,7 +109,7 @@ def _shown(pods: Sequence[Pod]) -> str:
 
 
 class _Closing:
-    """Whom the policies that close egress select, by namespace; those of the whole cluster under ""."""
+    """Selectors of the policies that close egress, by namespace; those of the whole cluster under ""."""
 
     def __init__(
         self,
@@ -126,7 +126,7 @@ class _Closing:
         _take(self._others, admin, _of_administrators)
 
     def closes(self, pod: Pod) -> bool | None:
-        """Whether some policy selects it; None where that cannot be told."""
+        """Whether some policy selects the pod; None where that cannot be evaluated."""
         found = {_selects(one, pod.labels) for one in self._plain.get(pod.namespace, ())}
         if True not in found:
             labels = {**pod.labels, NAMESPACE_OF_POD: pod.namespace}
@@ -139,7 +139,7 @@ def _take(into: _Selections, policies: Iterable[P], read: Callable[[P], Iterable
     for policy in policies:
         try:
             into[policy.namespace] += read(policy)
-        except FactDamaged:  # whom it selects, nobody knows
+        except FactDamaged:  # its selector cannot be read
             into[policy.namespace].append(_NOBODY_KNOWS)
 
 
@@ -155,25 +155,25 @@ def _of_cilium(policy: _Cilium) -> Iterator[_Selection]:
 
 
 def _of_calico(policy: _Calico) -> Iterator[_Selection]:
-    # Calico selects in a language of its own.
+    # Calico's selectors have a language of their own, which the audit does not evaluate.
     if policy.spec.closes_egress:
         yield _NOBODY_KNOWS
 
 
 def _of_administrators(policy: AdminPolicy) -> Iterator[_Selection]:
-    # Whether an engine enforces them is not to be seen: Cilium and Azure NPM as AKS runs them do not.
+    # Whether an engine enforces these is not visible: Cilium and Azure NPM as AKS runs them do not.
     if policy.denies_ranges:
         yield _NOBODY_KNOWS
 
 
 def _selects(selection: _Selection, labels: Mapping[str, str]) -> bool | None:
-    """What does not hold decides; otherwise what nobody knows leaves it open."""
+    """False if any requirement fails, None if any is unknown, else True."""
     truths = {None if one is None else one.holds(labels) for one in selection}
     return False if False in truths else None if None in truths else True
 
 
 def _spelt(one: Requirement) -> Requirement | None:
-    """As Cilium selects, where the pod's own labels and its namespace decide; None where anything else does."""
+    """The requirement without Cilium's source prefix, on the pod's own labels or namespace; None for any other."""
     key = _own_key(one.key)
     return None if key is None else Requirement.model_construct(key=key, operator=one.operator, values=one.values)
 

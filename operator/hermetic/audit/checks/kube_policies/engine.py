@@ -1,4 +1,4 @@
-"""Policies are words until something enforces them: an agent on every node with GPUs."""
+"""NetworkPolicies need an engine that enforces them: an agent on every node with GPUs."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ANYWHERE = "all that the network lets through"
 def k8s_policy_engine_live(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
     """An engine's agent is ready on every GPU node (on every node, where none has a GPU).
 
-    That a denied packet is dropped is for the probe to show: this check says that there is something to drop it.
+    That denied packets are dropped is tested by the probe: this check shows only that an enforcing agent exists.
     """
     nodes, pods = never_empty(everywhere(estate, Node), Node), everywhere(estate, Pod)
     daemon_sets = everywhere(estate, DaemonSet)

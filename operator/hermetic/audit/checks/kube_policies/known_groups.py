@@ -1,8 +1,8 @@
-"""API groups that are known: what they can do to a packet's way out, by their projects' own documents.
+"""Known API groups and their effect on a packet's way out, by their projects' own documents.
 
-A kind can let packets out where an object of it decides on its own where traffic of pods or nodes goes, or what may
-leave: policies, gateways, routes, meshes, tunnels, networks of pods. A kind whose objects only make other objects
-(pods, Services, policies), which the audit reads, cannot.
+A kind can let packets out where an object of it decides by itself where traffic of pods or nodes goes, or what may
+leave: policies, gateways, routes, meshes, tunnels, networks of pods. A kind whose objects only create other objects
+that the audit reads (pods, Services, policies) cannot.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _OF_KUBERNETES = (
 )  # fmt: skip
 
 # Add-ons of AKS and common operators. Their objects configure pods, which the audit reads as pods: none of these kinds
-# changes what a packet of another pod may do.
+# can change the way out of another pod's packets.
 _OF_OPERATORS = (
     # AKS and Azure
     "aadpodidentity.k8s.io", "approuting.kubernetes.azure.com", "azmonitoring.coreos.com",
@@ -48,7 +48,7 @@ _OF_OPERATORS = (
 
 HARMLESS_GROUPS = frozenset((*_OF_KUBERNETES, *_OF_OPERATORS))
 
-# Of groups that decide where packets go, the kinds that do not, by why:
+# In groups that decide where packets go, the kinds that do not, because
 # they select or describe (identities, endpoints, nodes), lead in and not out, or lead to what the audit reads.
 HARMLESS_KINDS: Mapping[str, frozenset[str]] = {
     "networking.k8s.io": frozenset({"IPAddress", "ServiceCIDR"}),
@@ -83,7 +83,7 @@ HARMLESS_KINDS: Mapping[str, frozenset[str]] = {
     "extensions.istio.io": frozenset(),
 }  # fmt: skip
 
-# Groups whose kinds decide where packets go or what may leave: a kind of theirs that is not read is worth a high doubt.
+# Groups with kinds that decide where packets go or what may leave: an unread kind is Unknown with severity high.
 EGRESS_GROUPS = frozenset(
     {
         *HARMLESS_KINDS,

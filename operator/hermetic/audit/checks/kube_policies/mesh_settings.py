@@ -1,4 +1,4 @@
-"""The settings of a whole mesh: what its proxies let through, and where they and istiod send what they collect."""
+"""Mesh-wide settings: what the proxies let through, and where they and istiod send telemetry."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ REGISTRY_ONLY = "REGISTRY_ONLY"
 
 
 def is_there(estate: Estate) -> bool:
-    """Whether the API server serves Istio's kinds, or does not say."""
+    """Whether the API server serves Istio's kinds; True where that is not known."""
     groups = estate.every(ServedGroup, SERVED.target)
     return groups.problem is not None or any(one.id == GROUP for one in groups)
 
 
 def judge_settings(estate: Estate, maps: Listing[ConfigMap]) -> Iterator[Judgement]:
-    """Of every mesh ConfigMap, and of there being none."""
+    """Judge every mesh ConfigMap, and the case that there is none."""
     services = frozenset(f"{one.metadata.name}.{one.namespace}" for one in everywhere(estate, Service))
     settings = {(one.namespace, one.metadata.name): one for one in maps if one.mesh is not None}
 
     def judge(one: ConfigMap) -> Iterator[Judgement]:
         mesh = one.mesh or MeshConfig()
         yield from _judge_addresses(one, mesh, services)
-        # AKS reads the ConfigMap of its own first, and then the one that is the user's.
+        # AKS reads its own ConfigMap first, then the user's.
         revision = one.metadata.name.removeprefix("istio-")
         shared = settings.get((one.namespace, f"{SHARED}{revision}"))
         is_shared = one.metadata.name.startswith(SHARED)

@@ -21,7 +21,7 @@ SERVICE_GATEWAY = "kubernetes.azure.com/service-egress-gateway"
 
 @check("k8s-static-egress")
 def k8s_static_egress(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
-    """A static egress gateway carries traffic of annotated pods out, past every network policy."""
+    """A static egress gateway sends traffic of annotated pods out, and no network policy applies."""
     gateways, pods = everywhere(estate, StaticGatewayConfiguration), pods_and_templates(estate)
 
     def judge_gateway(gateway: StaticGatewayConfiguration) -> Iterator[Judgement]:
@@ -48,7 +48,7 @@ def k8s_static_egress(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
 
 @check("k8s-svc-egress-gateway")
 def k8s_svc_egress_gateway(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
-    """A label sends a pod's traffic through the service gateway's own NAT."""
+    """A label routes a pod's traffic through the service gateway's own NAT."""
     pods = pods_and_templates(estate)
 
     def judge(pod: Pod) -> Iterator[Judgement]:

@@ -17,7 +17,7 @@ from hermetic.audit.kube_findings import counted, settled
 from hermetic.audit.policy import Policy
 from hermetic.errors import FactDamaged
 
-# The group of the aggregated API under which Calico's server shows what crd.projectcalico.org holds.
+# The aggregated API group in which Calico's server shows the objects of crd.projectcalico.org.
 _SHOWN_TWICE = {"projectcalico.org": "crd.projectcalico.org"}
 _READ = frozenset((kind.TYPE.split("/")[0], kind.KIND) for kind in KINDS if kind.TYPE.count("/") == 2)
 SHOWN = 6
@@ -25,7 +25,7 @@ SHOWN = 6
 
 @check("k8s-unread-kinds")
 def k8s_unread_kinds(estate: Estate, policy: Policy) -> Iterator[Judgement]:
-    """Every kind is read, is known to let no packet out, or is named in the policy."""
+    """Every kind is read, is known to let no packet out, or is listed in the policy."""
     groups = _never_empty(estate.every(ServedGroup, SERVED.target))
     harmless = frozenset(one.lower() for one in policy.harmless_kinds)
     names = frozenset(group.id for group in groups)

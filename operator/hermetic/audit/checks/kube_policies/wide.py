@@ -1,4 +1,4 @@
-"""Policies add up: one rule that lets everything through outweighs all others."""
+"""Policies are additive: one rule that allows everything overrides all narrower ones."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ from hermetic.errors import FactDamaged
 
 K = TypeVar("K", bound=KubernetesObject)
 Wide = tuple[bool | None, str]
-"""Whether a rule leads out (None: nobody can say), and why."""
+"""Whether a rule leads out (None: unknown), and why."""
 
 ALLOWS = frozenset({"Allow", "Accept"})
 WORLD = frozenset({"all", "world", "world-ipv4", "world-ipv6"})
@@ -48,7 +48,7 @@ INSIDE = frozenset(
 )
 
 
-# Cilium's own labels, for what is no pod: "reserved:world" is everything outside. A dot means the same as the colon.
+# Cilium's reserved labels of what is no pod: "reserved:world" is everything outside. A dot equals the colon.
 _RESERVED = re.compile(r"(?:any[:.])?reserved(?:[:.](?P<entity>.*))?")
 _OF_A_NAMESPACE = re.compile(
     r"(?:(?:k8s|any)[:.])?io\.(?:kubernetes\.pod\.namespace$|cilium\.k8s\.namespace\.labels\.)"
@@ -87,7 +87,7 @@ def k8s_policy_allow_all(estate: Estate, policy: Policy) -> Iterator[Judgement]:
 
 
 def _of_the_platform_alone(pods: Iterable[Pod], trust: PlatformTrust) -> frozenset[str]:
-    """Namespaces of the platform in which only its own pods are: policies there are about these."""
+    """Platform namespaces with platform pods only, whose policies select no other pod."""
     foreign = set()
     for pod in pods:
         try:
@@ -138,7 +138,7 @@ def _plain_rule(rule: EgressRule) -> Iterator[Wide]:
             yield None, "an egress rule has a destination that names nothing this release knows"
 
 
-# ------------------------------------------------------------------ SIG Network's policies of administrators
+# ------------------------------------------------------------------ SIG Network's admin policies
 
 
 def _admin(policy: AdminPolicy) -> Iterator[Wide]:
@@ -169,7 +169,7 @@ def _cilium(policy: CiliumNetworkPolicy | CiliumClusterwideNetworkPolicy) -> Ite
 
 
 def _cilium_rule(rule: CiliumEgressRule) -> Iterator[Wide]:
-    # A rule without anything lets nothing through: that is how Cilium spells a default deny.
+    # A rule without any field allows nothing: Cilium's form of a default deny.
     if not rule.names_a_destination and (rule.to_ports is not None or rule.icmps is not None):
         yield True, "an egress rule with ports and no destination lets them go everywhere"
     for entity in rule.to_entities or ():

@@ -1,4 +1,4 @@
-"""Load balancers: what they are asked for, and what they gave."""
+"""Load balancers: their settings, and the addresses that they were given."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ADDRESSES = (f"{PREFIX}azure-load-balancer-ipv4", f"{PREFIX}azure-load-balancer-
 
 @check("k8s-public-lb")
 def k8s_public_lb(estate: Estate, policy: Policy) -> Iterator[Judgement]:
-    """Private is what says exactly "true"; every other value, and none, is public."""
+    """Only the annotation value "true" makes it private; every other value, and none, is public."""
     services = never_empty(everywhere(estate, Service), Service)
 
     def judge(service: Service) -> Iterator[Judgement]:
@@ -54,7 +54,7 @@ def k8s_public_lb(estate: Estate, policy: Policy) -> Iterator[Judgement]:
 
 @check("k8s-lb-status-ip")
 def k8s_lb_status_ip(estate: Estate, policy: Policy) -> Iterator[Judgement]:
-    """What the cloud gave is the truth: the annotation may have come too late."""
+    """The address that was given decides: an annotation that was set later does not change it."""
     services = never_empty(everywhere(estate, Service), Service)
 
     def judge(service: Service) -> Iterator[Judgement]:

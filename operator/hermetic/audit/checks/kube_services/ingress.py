@@ -1,4 +1,4 @@
-"""Doors from outside that are no load balancers of their own: node ports, ingresses, gateways."""
+"""Entry points that are no load balancers of their own: node ports, ingresses, gateways."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ OF_A_CLASS = (("spec", "ingressClassName"), ("spec", "gatewayClassName"), annota
 
 @check("k8s-nodeport")
 def k8s_nodeport(estate: Estate, policy: Policy) -> Iterator[Judgement]:
-    """A node port is a door as soon as a node, or a load balancer before the nodes, has a public side."""
+    """A node port is exposed when a node has an external address, or a Service has a public load balancer."""
     services = never_empty(everywhere(estate, Service), Service)
     nodes, pods = never_empty(everywhere(estate, Node), Node), pods_and_templates(estate)
     public, trust = tuple(_public_sides(services, nodes, policy)), trust_of(estate, policy)
@@ -58,7 +58,7 @@ def k8s_nodeport(estate: Estate, policy: Policy) -> Iterator[Judgement]:
 
 @check("k8s-ingress-gateway")
 def k8s_ingress_gateway(estate: Estate, policy: Policy) -> Iterator[Judgement]:
-    """An ingress or gateway is public where its address is, or where its controller makes public ones."""
+    """An ingress or gateway is public if its address is, or if its controller creates public addresses."""
     ingresses, gateways = everywhere(estate, Ingress), everywhere(estate, Gateway)
     classes, gateway_classes = everywhere(estate, IngressClass), everywhere(estate, GatewayClass)
     controllers = _controllers(classes, gateway_classes)
@@ -110,4 +110,4 @@ def _public_sides(services: Listing[Service], nodes: Listing[Node], policy: Poli
             ):
                 yield f"{service.id} is a public load balancer"
         except FactDamaged:
-            continue  # said by the check of that Service
+            continue  # reported by k8s-public-lb for that Service

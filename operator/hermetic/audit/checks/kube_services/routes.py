@@ -1,4 +1,4 @@
-"""Where routes of the Gateway API send what a gateway takes in: a gateway inside can be a relay to the outside."""
+"""Destinations of Gateway API routes: a gateway inside can relay requests to the outside."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from hermetic.audit.policy import Policy
 from hermetic.errors import FactDamaged
 
 _Name = tuple[str, str]
-# Groups whose kinds of this name select pods of the cluster.
+# API groups whose kind InferencePool selects pods of the cluster.
 _POOLS = frozenset({"inference.networking.k8s.io", "inference.networking.x-k8s.io"})
 
 
 @check("k8s-gateway-routes")
 def k8s_gateway_routes(estate: Estate, policy: Policy) -> Iterator[Judgement]:
-    """Every backend, mirror and filter of every route leads to a Service of the cluster that ends in it."""
+    """Every backend, mirror and filter of every route leads to a Service whose endpoints are in the cluster."""
     listings = tuple(everywhere(estate, kind) for kind in ROUTES)
     services = never_empty(everywhere(estate, Service), Service)
     slices = never_empty(everywhere(estate, EndpointSlice), EndpointSlice)
@@ -74,26 +74,26 @@ def _leads_out(route: GatewayApiRoute, by: str, target: str) -> Judgement:
 
 
 def _by_name(estate: Estate) -> dict[_Name, str]:
-    """Services that stand for a name outside."""
+    """ExternalName Services with a name outside."""
     found = {}
     for one in everywhere(estate, Service):
         try:
             target = one.spec.external_name or "no name"
             if one.spec.type == "ExternalName" and not is_inside(target):
                 found[(one.namespace, one.metadata.name)] = target
-        except FactDamaged:  # k8s-externalname says so
+        except FactDamaged:  # reported by k8s-externalname
             continue
     return found
 
 
 def _by_address(estate: Estate, policy: Policy) -> dict[_Name, str]:
-    """Services whose slices hold an address outside that is no pod's and no node's."""
+    """Services with an address outside in their EndpointSlices that belongs to no pod and no node."""
     known = addresses_of(everywhere(estate, Pod), everywhere(estate, Node))
     found = {}
     for one in everywhere(estate, EndpointSlice):
         try:
             if targets := outside(one, policy, known):
                 found[(one.namespace, one.service)] = targets[-1]
-        except FactDamaged:  # k8s-endpoints-external says so
+        except FactDamaged:  # reported by k8s-endpoints-external
             continue
     return found

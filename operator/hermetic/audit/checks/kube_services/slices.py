@@ -1,4 +1,4 @@
-"""Where EndpointSlices lead: outside, or to pods and nodes, even where their network uses public addresses."""
+"""Destinations of EndpointSlices: outside, or pods and nodes, whose network may use public addresses."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from hermetic.errors import FactDamaged
 
 
 def addresses_of(*some: Iterable[Pod] | Iterable[Node]) -> frozenset[str]:
-    """What is known to be a pod or a node; what is damaged is not."""
+    """Addresses of these pods or nodes; objects that cannot be read are skipped."""
     return frozenset(address for each in some for address in _addresses(each))
 
 
 def outside(one: EndpointSlice, policy: Policy, known: Collection[str]) -> tuple[str, ...]:
-    """The names or addresses of a slice that are outside and not known. Raises FactDamaged."""
+    """The names or addresses of a slice that are outside and not in `known`. Raises FactDamaged."""
     by_name = one.address_type == "FQDN"
     return tuple(
         address

@@ -20,15 +20,15 @@ from hermetic.audit.hops import POD, path_of
 from hermetic.audit.kube_findings import counted, everywhere, never_empty, objections, settled
 from hermetic.audit.policy import Policy
 
-# Written by the API server itself, with its own address: `aks-private-api` judges whether that is a public one.
-# Others for the same Service are somebody else's word.
+# The API server writes this one, with its own address: `aks-private-api` judges whether that is public.
+# Other slices of the same Service are judged like any other.
 API_SERVER = ("default", "kubernetes", "kubernetes")
 SHOWN = 5
 
 
 @check("k8s-externalips")
 def k8s_externalips(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
-    """An external IP draws traffic for any address, inside or outside, to the Service; AKS does not forbid them."""
+    """An external IP redirects traffic for any address, inside or outside, to the Service; AKS does not forbid it."""
     services = never_empty(everywhere(estate, Service), Service)
 
     def judge(service: Service) -> Iterator[Judgement]:
@@ -47,7 +47,7 @@ def k8s_externalips(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
 
 @check("k8s-externalname")
 def k8s_externalname(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
-    """A name inside that stands for one outside, or for pods of another cluster."""
+    """An ExternalName Service with a name outside, or a Service shared with other clusters of a mesh."""
     services = never_empty(everywhere(estate, Service), Service)
 
     def judge(service: Service) -> Iterator[Judgement]:
@@ -83,7 +83,7 @@ def k8s_externalname(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
 
 @check("k8s-endpoints-external")
 def k8s_endpoints_external(estate: Estate, policy: Policy) -> Iterator[Judgement]:
-    """Whoever writes an EndpointSlice decides where a Service leads, whatever the Service selects."""
+    """EndpointSlices decide where a Service leads, whatever the Service selects."""
     slices = never_empty(everywhere(estate, EndpointSlice), EndpointSlice)
     pods, nodes = everywhere(estate, Pod), everywhere(estate, Node)
     known = addresses_of(pods, nodes)

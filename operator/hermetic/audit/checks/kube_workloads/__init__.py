@@ -1,7 +1,7 @@
-"""Table I, workloads: what pods may do to their node, and what they were told about the world outside.
+"""Table I, workloads: rights of pods on their node, and outside addresses in their configuration.
 
-Resources are named as in `kube_services`. A finding is about the workload, the thing to change, and not about each of
-its pods.
+Resources are named as in `kube_services`. A finding names the workload, which is what to change, and not each of its
+pods.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ from hermetic.audit.platform_trust import trust_of
 from hermetic.audit.policy import Policy
 from hermetic.audit.workloads import pods_and_templates
 
-# Registries that anybody can pull from: an image of theirs that runs here has come, or will be asked for, from outside.
+# Registries with public pull: an image from there was pulled from outside, or will be.
 PUBLIC = frozenset(
     {
         "docker.io",
@@ -37,7 +37,7 @@ PUBLIC_ENDINGS = (".gcr.io", ".pkg.dev", ".docker.io", ".gallery.ecr.aws")
 
 @check("k8s-image-origin")
 def k8s_image_origin(estate: Estate, policy: Policy) -> Iterator[Judgement]:
-    """Images come from registries that the policy approves; the platform's own from the platform's."""
+    """Images come from registries that the policy approves; platform pods may also run Microsoft's images."""
     pods, trust = pods_and_templates(estate), trust_of(estate, policy)
     approved = frozenset(one.lower() for one in policy.allowed_registries)
     undeclared: dict[str, Pod] = {}
@@ -69,7 +69,7 @@ def k8s_image_origin(estate: Estate, policy: Policy) -> Iterator[Judgement]:
 
 
 def _images(pod: Pod) -> Iterator[str]:
-    """Of containers, and of volumes that are files of an image."""
+    """Images of containers, and of image volumes."""
     yield from (container.image for container in pod.containers)
     yield from (one.image.reference for one in pod.spec.volumes or () if one.image is not None and one.image.reference)
 

@@ -1,4 +1,4 @@
-"""Model servers are told to stay offline, and hold no key to a model hub."""
+"""Model servers are configured to stay offline, and hold no key to a model hub."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from hermetic.audit.workloads import pods_and_templates
 
 OFFLINE = ("HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE")
 NIM = "NIM_DISABLE_MODEL_DOWNLOAD"
-# The hub's own libraries take these for yes; a NIM takes nothing but "1".
+# Values that the hub's libraries take for true; a NIM accepts only "1".
 YES = frozenset({"1", "ON", "YES", "TRUE"})
 
 
 @check("k8s-hf-offline")
 def k8s_hf_offline(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
-    """Judged are containers with a GPU; a key counts wherever it is."""
+    """The switches are required in containers with a GPU; a key fails in any container."""
     pods, maps = pods_and_templates(estate), config_maps(estate)
 
     def judge(pod: Pod) -> Iterator[Judgement]:
@@ -56,7 +56,7 @@ def k8s_hf_offline(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
 
 
 def _not_offline(container: Container, env: Mapping[str, EnvVar]) -> tuple[list[str], list[str]]:
-    """(Switches that are off, switches whose value nobody can see)."""
+    """Switches that are off, and switches whose value is not visible."""
     wanted = (*OFFLINE, NIM) if _is_nim(container, env) else OFFLINE
     off = [name for name in wanted if name in env and not env[name].value_from and not _is_on(env[name])]
     absent = [name for name in wanted if name not in env]

@@ -1,4 +1,4 @@
-"""A proxy in the environment is an invitation to go out by it."""
+"""Proxies in the environment of containers, by which they can reach the outside."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _NAME_THEM = "Name each variable that the pods need (`env` instead of `envFrom`)
 
 @check("k8s-proxy-env")
 def k8s_proxy_env(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
-    """No container is configured with a proxy, in whichever form."""
+    """No container is configured with a proxy, in any form."""
     pods, maps = pods_and_templates(estate), config_maps(estate)
 
     def judge(pod: Pod) -> Iterator[Judgement]:
@@ -56,7 +56,7 @@ def _judged(pod: Pod, maps: ConfigMaps) -> Iterator[Judgement]:
 
 
 def not_seen_whole(pod: Pod, maps: ConfigMaps) -> Iterator[Judgement]:
-    """Unknown where variables are taken whole from what the audit does not read: most hold no address, one may."""
+    """Unknown for variables that come from an unread source as a whole: most hold no address, but one may."""
     secrets = secrets_taken_whole(pod)
     sources = (*(f"Secret {one}" for one in secrets), *maps.beyond(pod))
     if sources:
@@ -67,5 +67,5 @@ def not_seen_whole(pod: Pod, maps: ConfigMaps) -> Iterator[Judgement]:
 
 
 def _may_be_a_switch(variable: EnvVar) -> bool:
-    """Whether it comes from a Secret, under a name that tools give to switches too."""
+    """Whether it comes from a Secret under a name that tools also use for switches."""
     return bool(variable.secret) and variable.name.upper() not in PROXIES

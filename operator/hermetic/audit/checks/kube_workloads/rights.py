@@ -1,4 +1,4 @@
-"""Pods that have their node's network, or rights over the node that undo what keeps others in."""
+"""Pods in their node's network, or with rights on the node that can undo its restrictions."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from hermetic.audit.platform_trust import trust_of
 from hermetic.audit.policy import Policy
 from hermetic.audit.workloads import pods_and_templates
 
-# Rights over the network of the node, or over all of it.
+# Capabilities over the network of the node, or over all of it.
 CAPABILITIES = frozenset(
     {
         "ALL",
@@ -45,7 +45,7 @@ pod-security.kubernetes.io/enforce=restricted so that it stays out.
 
 @check("k8s-hostnetwork")
 def k8s_hostnetwork(estate: Estate, policy: Policy) -> Iterator[Judgement]:
-    """The host's network is exempt from Cilium's policies and from the restriction of instance metadata."""
+    """Cilium's policies and the restriction of instance metadata do not apply to the host network."""
     pods, trust = pods_and_templates(estate), trust_of(estate, policy)
 
     def judge(pod: Pod) -> Iterator[Judgement]:
@@ -70,7 +70,7 @@ def k8s_hostnetwork(estate: Estate, policy: Policy) -> Iterator[Judgement]:
 
 @check("k8s-privileged")
 def k8s_privileged(estate: Estate, policy: Policy) -> Iterator[Judgement]:
-    """A pod with rights over its node can undo the rules that keep it in."""
+    """A pod with rights on its node can undo the rules that restrict it."""
     pods, trust = pods_and_templates(estate), trust_of(estate, policy)
 
     def judge(pod: Pod) -> Iterator[Judgement]:

@@ -1,4 +1,4 @@
-"""Tokens that are mounted into model servers: a server that was taken over can use them."""
+"""Tokens that are mounted into model servers, which a compromised server could use."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from hermetic.audit.policy import Policy
 from hermetic.audit.workloads import pods_and_templates
 
 WORKLOAD_IDENTITY = "azure.workload.identity/use"
-# Names by which Secrets that hold the key of a model hub, a registry or a tracker are commonly known.
+# Common names of Secrets with the key of a model hub, a registry or a tracker.
 _KEY = re.compile(
     r"(^|[-._])(hf|hugging-?face|hub|ngc|nvcr|nvidia-api|modelscope|kaggle|wandb|token|tokens|api-?key|pat|dockerconfig"
     r"|registry|pull)([-._]|$)",
@@ -29,7 +29,7 @@ API = "the API server"
 
 @check("k8s-model-token")
 def k8s_model_token(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
-    """No pod with a GPU has a token for a service outside, or a Secret that is named as the key to one."""
+    """No pod with a GPU has a token for a service outside, or a Secret with the name of such a key."""
     pods = pods_and_templates(estate)
 
     def judge(pod: Pod) -> Iterator[Judgement]:

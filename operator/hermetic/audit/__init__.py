@@ -1,1 +1,1 @@
-"""Whether a packet could leave: what was seen, what was judged from it, and how that is told and signed. Pure."""
+"""Whether a packet can leave the cluster: facts, checks, findings, reports and signed attestations. Pure."""

@@ -1,7 +1,7 @@
-"""Which reads of an audit the caller's roles allow: the permissions that Azure reports, held against what is needed.
+"""Which reads of an audit the caller's roles allow: the permissions that Azure reports against those needed.
 
 Azure: "Permissions - List For Resource Group" and "Deny Assignments - List"; an action is allowed when one role allows
-it and does not except it, and no deny assignment forbids it. '*' in a pattern stands for any text, slashes included.
+and does not except it, and no deny assignment forbids it. '*' in a pattern matches any text, slashes included.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ from hermetic.audit.estate.resource import Resource
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """What one role, or one deny assignment, names: patterns of actions, and patterns that it leaves out."""
+    """The patterns of actions of one role or deny assignment, and its exclusions (`notActions`)."""
 
     actions: tuple[str, ...]
     not_actions: tuple[str, ...] = ()
 
     def covers(self, action: str) -> bool:
-        """Whether it names the action."""
+        """Whether the action matches a pattern and no exclusion."""
         return _matches(self.actions, action) and not _matches(self.not_actions, action)
 
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """What the caller may do at one scope. With a `problem` Azure did not say, and nothing is known."""
+    """The permissions of the caller at one scope. With a `problem` they could not be read and are unknown."""
 
     scope: str
     granted: tuple[Grant, ...] = ()
@@ -36,7 +36,7 @@ class Access:
     problem: str = ""
 
     def missing(self, actions: Iterable[str]) -> tuple[str, ...]:
-        """The actions that no role allows there."""
+        """The actions that no role allows at this scope."""
         return tuple(action for action in actions if not any(one.covers(action) for one in self.granted))
 
     def locked(self, actions: Iterable[str]) -> tuple[str, ...]:
@@ -46,13 +46,13 @@ class Access:
 
 
 def needed(posts: Iterable[tuple[str, str]]) -> tuple[str, ...]:
-    """Every action that the checks may ask for, sorted: a read for each type, and the POST actions that only read."""
+    """Every action that the checks may need, sorted: a read for each type, and the POST actions that only read."""
     reads = {f"{kind.TYPE}/read" for kind in _kinds(Resource) if not kind.ACTION}
     return tuple(sorted({*reads, *(f"{kind}/{action}/action" for kind, action in posts)}, key=str.lower))
 
 
 def _kinds(base: type[Resource]) -> Sequence[type[Resource]]:
-    """Every kind of fact that Azure answers; importing the checks has made them known."""
+    """Every declared kind with source azure; importing the checks declares them."""
     found = [each for kind in base.__subclasses__() for each in (kind, *_kinds(kind))]
     return [kind for kind in found if kind.SOURCE == "azure" and hasattr(kind, "TYPE")]
 

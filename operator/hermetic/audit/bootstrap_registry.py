@@ -1,7 +1,7 @@
-"""The registry that nodes get AKS's own images from, where AKS keeps it itself.
+"""The registry that nodes get AKS's own images from, where AKS manages it.
 
-AKS makes it in the node resource group, with its private endpoint, its zone and its cache rule, and reconciles it:
-people are not to change it. What it sets for the export policy is not documented.
+AKS creates it in the node resource group, with its private endpoint, its zone and its cache rule, and reconciles it:
+users must not change it. What AKS sets for the export policy is not documented.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from hermetic.audit.estate.observation import Observation
 
 
 def only_caches_for_aks(estate: Estate, registry: Registry) -> tuple[Observation, ...] | None:
-    """What shows that AKS keeps this registry and that no image of a workload is pulled from elsewhere in it; or None.
+    """Evidence that AKS manages this registry and that no workload image is pulled from it; None without it.
 
-    Where the cluster was not asked for its pods, it is enough that AKS keeps the registry.
+    Where the audit has no source kube, it is enough that AKS manages the registry.
     """
     group = node_group_of(estate)
     cluster = estate.one(ManagedCluster, estate.cluster)

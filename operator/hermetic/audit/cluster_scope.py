@@ -1,7 +1,7 @@
-"""What belongs to the cluster: its pools, subnets, networks, interfaces, and the subscriptions that are looked into.
+"""The scope of a cluster: its pools, subnets, networks, network interfaces, and the subscriptions that are searched.
 
-Every subnet counts that a pool, the API server profile or an interface of an instance touches, named or not. Where a
-list that would show more could not be read, the scope says so, and nobody can conclude from it that there is no more.
+A subnet belongs to it when a pool, the API server profile or an instance's interface refers to it. Where a list that
+could name more could not be read in full, the scope has a problem, and no check may conclude that there are no more.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ NODE, POD, API_SERVER, INSTANCE, NODE_CLASS = "node", "pod", "apiServer", "insta
 
 @dataclass(frozen=True, slots=True)
 class ScopedSubnet:
-    """A subnet of the cluster, why it is one, and what was seen of it."""
+    """A subnet of the cluster, its roles, and what was read of it."""
 
     id: str
     roles: frozenset[str]
@@ -48,16 +48,16 @@ class ScopedSubnet:
 
     @property
     def is_for_the_api_server_only(self) -> bool:
-        """Delegated to AKS for the API server, and no pool, node or pod has an address in it: nothing of ours sends.
+        """Delegated to AKS for the API server, and no pool, node or pod is known to have an address in it.
 
-        Whether there may be a node that was not listed is for the looks of `subnets_of` to say. AKS delegates subnets
-        of pods to the same service, and those are named by a pool.
+        Whether a node may be missing from the lists is in the observations of `subnets_of`. AKS delegates subnets of
+        pods to the same service; a pool names those.
         """
         return self.roles == {API_SERVER} and self._is_delegated
 
     @property
     def _is_delegated(self) -> bool:
-        """Whether to AKS; a delegation that cannot be read is none."""
+        """Whether it is delegated to AKS; False where the delegation cannot be read."""
         try:
             delegations = self.seen.value.delegations if self.seen.value is not None else []
             return any((one.service_name or "").lower() == MANAGED_CLUSTERS for one in delegations)
@@ -66,12 +66,12 @@ class ScopedSubnet:
 
 
 def cluster_of(estate: Estate) -> Seen[ManagedCluster]:
-    """The cluster itself."""
+    """The cluster."""
     return estate.one(ManagedCluster, estate.cluster)
 
 
 def pools_of(estate: Estate) -> Listing[AgentPool]:
-    """Its pools. A cluster without one cannot be: that is an answer that was cut."""
+    """Its agent pools. An empty list is a problem: every cluster has a pool, so the answer is incomplete."""
     cluster = cluster_of(estate)
     profiles = cluster.value.agent_pool_profiles if cluster.value is not None else None
     problem = cluster.problem
@@ -91,7 +91,7 @@ def node_group_of(estate: Estate) -> str:
 
 
 def scale_sets_of(estate: Estate) -> Listing[ScaleSet]:
-    """The scale sets in the node resource group. None at all, where a pool is made of one, cannot be."""
+    """The scale sets in the node resource group. An empty list is a problem where a pool is made of a scale set."""
     group = node_group_of(estate)
     if not group:
         return _not_yet(estate)
@@ -107,9 +107,9 @@ def _is_made_of_a_scale_set(pool: AgentPool) -> bool:
 
 
 def instance_nics_of(estate: Estate) -> Listing[NicFields]:
-    """Interfaces of every node: of scale set instances, and of machines that stand alone in the node resource group.
+    """Interfaces of every node: of scale set instances, and of standalone VMs in the node resource group.
 
-    A scale set with instances and no interface cannot be: that list is a problem, not an empty truth.
+    A scale set with instances and an empty list of interfaces is a problem.
     """
     return estate.once("instance_nics", lambda: _instance_nics(estate))
 
@@ -134,7 +134,7 @@ def _standing_nics_of(estate: Estate, group: str) -> Listing[NetworkInterface]:
 
 
 def _machines_that_stand_alone(estate: Estate) -> Iterator[str]:
-    """What says that there are such machines, in words."""
+    """Text for each pool and flexible scale set that has standalone VMs."""
     for pool in pools_of(estate):
         if (pool.type or "").lower() == "virtualmachines" and pool.count:
             yield f"pool {pool.name} has {pool.count} machines"
@@ -144,9 +144,9 @@ def _machines_that_stand_alone(estate: Estate) -> Iterator[str]:
 
 
 def is_flexible(scale_set: ScaleSet) -> bool:
-    """Whether its instances are virtual machines of their own; Azure then has no list of their interfaces by set.
+    """Whether its instances are standalone VMs; Azure does not list their interfaces by scale set.
 
-    A mode that cannot be read is none: the list by set is asked for, and refused.
+    False where the mode cannot be read: the list by scale set is then requested, and Azure refuses it.
     """
     try:
         return (scale_set.orchestration_mode or "").lower() == "flexible"
@@ -155,7 +155,7 @@ def is_flexible(scale_set: ScaleSet) -> bool:
 
 
 def _may_be_of_a_machine(nic: NetworkInterface) -> bool:
-    """All but those that say that they are of something else: no machine sends from these."""
+    """False only for an interface of a private endpoint or private link service and no VM: no VM sends from it."""
     try:
         owners = (nic.private_endpoint, nic.private_link_service)
         return nic.virtual_machine is not None or not any(owners)
@@ -164,12 +164,12 @@ def _may_be_of_a_machine(nic: NetworkInterface) -> bool:
 
 
 def nics_of_set(estate: Estate, scale_set: ScaleSet) -> Listing[NicFields]:
-    """Interfaces of its instances. None at all, where it has instances, cannot be."""
+    """Interfaces of its instances. An empty list is a problem where the capacity is above 0."""
     return _not_empty(scale_set, estate.every(ScaleSetNic, scale_set.id), "network interface")
 
 
 def instances_of(estate: Estate, scale_set: ScaleSet) -> Listing[ScaleSetInstance]:
-    """Its instances; none of a flexible one, whose machines stand alone. None at all, where it has some, cannot be."""
+    """Its instances; none for a flexible set (standalone VMs). An empty list is a problem where capacity is above 0."""
     if is_flexible(scale_set):
         return Listing(scale_set.id)
     return _not_empty(scale_set, estate.every(ScaleSetInstance, scale_set.id), "instance")
@@ -184,12 +184,12 @@ def _not_empty(scale_set: ScaleSet, rows: Listing[T], what: str) -> Listing[T]:
 
 
 def subnets_of(estate: Estate) -> tuple[tuple[ScopedSubnet, ...], tuple[Observation, ...]]:
-    """The subnets of the cluster in a fixed order, and the looks that decide whether there may be more."""
+    """The subnets of the cluster in a fixed order, and the observations that show whether there may be more."""
     return estate.once("subnets", lambda: _subnets(estate))
 
 
 def subnets_by_id(estate: Estate) -> Mapping[str, ScopedSubnet]:
-    """The same subnets by id in lower case: thousands of interfaces ask for theirs."""
+    """The same subnets by id in lower case; a cached index, since thousands of interfaces look theirs up."""
     return estate.once("subnets_by_id", lambda: {one.id.lower(): one for one in subnets_of(estate)[0]})
 
 
@@ -207,7 +207,7 @@ def _subnets(estate: Estate) -> tuple[tuple[ScopedSubnet, ...], tuple[Observatio
 
 
 def node_classes_of(estate: Estate) -> Listing[AksNodeClass]:
-    """What node auto provisioning makes nodes from; nothing where it is off, or where the cluster was not asked."""
+    """The node classes of node auto provisioning; empty where it is off or the audit has no source kube."""
     cluster = cluster_of(estate).value
     profile = cluster.node_provisioning_profile if cluster is not None else None
     mode = (profile.mode if profile is not None else None) or "Manual"
@@ -231,14 +231,14 @@ def _named_subnets(estate: Estate, damaged: list[Observation]) -> Iterator[tuple
     for thing in (*scale_sets_of(estate), *instance_nics_of(estate)):
         try:
             found = thing.subnet_ids
-        except FactDamaged as damage:  # one broken interface hides no subnet that the others show
+        except FactDamaged as damage:  # a damaged interface must not hide the subnets of the others
             damaged.append(unreadable(damage))
         else:
             yield from ((INSTANCE, subnet_id) for subnet_id in found)
 
 
 def _named_by_profiles(cluster: ManagedCluster) -> Iterator[tuple[str, str]]:
-    """Subnets that the cluster names outside its pools: of the API server, and of system nodes that AKS hosts."""
+    """Subnets that the cluster names outside its pools: of the API server, and of system nodes hosted by AKS."""
     access, hosted = cluster.api_server_access_profile, cluster.hosted_system_profile
     if access is not None and access.subnet_id:
         yield API_SERVER, access.subnet_id
@@ -248,7 +248,7 @@ def _named_by_profiles(cluster: ManagedCluster) -> Iterator[tuple[str, str]]:
 
 
 def each_subnet(estate: Estate, judge: Callable[[ScopedSubnet, Subnet], Iterable[Judgement]]) -> Iterator[Judgement]:
-    """Judge every subnet of the cluster; what could not be seen, or may be missing from the list, is Unknown."""
+    """Judge every subnet of the cluster; one that was not read, or a list that is incomplete, is Unknown."""
     subnets, looks = subnets_of(estate)
     for subnet in subnets:
         if subnet.seen.value is None:
@@ -261,7 +261,7 @@ def each_subnet(estate: Estate, judge: Callable[[ScopedSubnet, Subnet], Iterable
 
 
 def whole_or_unknown(resource: str, what: str, *looks: Observation) -> Iterator[Judgement]:
-    """One Unknown where a list that a check goes by is not whole, nothing where it is."""
+    """One Unknown where a list that a check rests on is incomplete; otherwise nothing."""
     broken = next((look for look in looks if look.problem is not None), None)
     if broken is not None:
         yield cannot_say(resource, "ScopeIncomplete", f"{what}: the list is not whole", broken)
@@ -285,9 +285,9 @@ def peerings_of(estate: Estate) -> Listing[Peering]:
 
 
 def peer_ids_of(estate: Estate) -> tuple[str, ...]:
-    """Ids of the networks at the other end of each peering that connects, sorted.
+    """Ids of the remote networks of the connected peerings, sorted.
 
-    A peering that is left over from a network that is gone leads nowhere: there is nothing to look into.
+    A peering left over from a deleted network is not connected and is left out.
     """
     ends = (one.remote_virtual_network for one in peerings_of(estate) if one.connects)
     remote = {one.id for one in ends if one is not None}
@@ -295,7 +295,7 @@ def peer_ids_of(estate: Estate) -> tuple[str, ...]:
 
 
 def subscriptions_of(estate: Estate, policy: Policy) -> tuple[str, ...]:
-    """/subscriptions/… of the cluster, its networks, their peers, and those that the policy calls ours; sorted."""
+    """/subscriptions/… of the cluster, its networks, their peers, and those that the policy lists as ours; sorted."""
     ids = {subscription_of(one) for one in (estate.cluster, *network_ids_of(estate), *peer_ids_of(estate))}
     ids |= {subscription_of(one) or one.lower() for one in policy.own_subscriptions}
     return tuple(f"/subscriptions/{one}" for one in sorted(ids - {""}))
@@ -321,5 +321,5 @@ def _not_yet(estate: Estate) -> Listing[Any]:
 
 
 def missing(what: str) -> Missing:
-    """A look at something that there is no way to look at."""
+    """An observation for something that cannot be read at all; `what` becomes the detail of its problem."""
     return Missing(Problem(Trouble.UNREADABLE, what))

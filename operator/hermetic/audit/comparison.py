@@ -1,6 +1,6 @@
-"""What changed since an earlier audit of the same cluster: its JSON report held against the findings of today.
+"""What changed since an earlier audit of the same cluster: the baseline's JSON report compared with this audit.
 
-Only checks that both audits asked are compared. A finding that is absent because a source was left out has not been
+Only checks that both audits ran are compared. A finding that is absent because a source was left out has not been
 fixed, so it is never listed as removed.
 """
 
@@ -38,7 +38,7 @@ class State:
 
 @dataclass(frozen=True, slots=True)
 class FindingChange:
-    """One finding that is not what it was: `before` is None for a new one, `now` for one that is no longer there."""
+    """One finding that changed: `before` is None for a new one, `now` for one that is no longer there."""
 
     check: str
     resource: str
@@ -47,12 +47,12 @@ class FindingChange:
 
     @property
     def matters(self) -> bool:
-        """Whether it is, or was, anything but fine."""
+        """Whether it is, or was, neither Pass nor NotApplicable."""
         return any(state is not None and state.verdict in _NOT_FINE for state in (self.before, self.now))
 
     @property
     def kind(self) -> Literal["added", "removed", "changed"]:
-        """The list of the JSON that holds it."""
+        """The list of the JSON report that the change is in."""
         if self.before is None:
             return "added"
         return "removed" if self.now is None else "changed"
@@ -60,7 +60,7 @@ class FindingChange:
 
 @dataclass(frozen=True, slots=True)
 class Baseline:
-    """An earlier audit, as far as it is compared."""
+    """The compared part of an earlier audit."""
 
     cluster: str
     sha256: str
@@ -74,7 +74,7 @@ class Baseline:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """The changes since a baseline, by check and resource; `not_compared` are checks that one of both did not ask."""
+    """The changes since a baseline, by check and resource; `not_compared` are checks that only one of both ran."""
 
     sha256: str
     finished_at: str
@@ -89,7 +89,7 @@ class Comparison:
 
     @property
     def that_matter(self) -> list[FindingChange]:
-        """Those that are, or were, anything but fine."""
+        """Those that are, or were, neither Pass nor NotApplicable."""
         return [change for change in self.changes if change.matters]
 
 
@@ -116,7 +116,7 @@ class _Report(_Shape):
 
 
 def read_baseline(content: bytes) -> Baseline:
-    """The report of a file that `-o json` wrote. Raises NotABaseline with the reason."""
+    """Parse a report that `-o json` wrote. Raises NotABaseline with the reason."""
     try:
         data = json.loads(content)
     except (ValueError, RecursionError) as error:
@@ -145,7 +145,7 @@ def read_baseline(content: bytes) -> Baseline:
 
 
 def compare(baseline: Baseline, report: Report) -> Comparison:
-    """Every finding that was added, removed, or has another verdict or severity. Both are about one cluster."""
+    """Every finding that was added, removed, or changed verdict or severity. Both must be about one cluster."""
     unasked = baseline.not_asked ^ {check for checks in report.not_asked.values() for check in checks}
     now = _worst((one.check, one.resource, State(one.verdict, one.severity)) for one in report.findings)
     changes = [change for change in _changes(baseline.states, now) if change.check not in unasked]

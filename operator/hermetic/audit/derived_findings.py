@@ -1,10 +1,9 @@
-"""Derived findings: what follows from other findings, once it is known which of those are accepted.
+"""Derived findings: findings that follow from others, settled after exceptions are applied.
 
-A check that passes as far as others pass says so (`passes(..., parts=Parts(...))`) and judges nothing of theirs. Its
-finding comes to the worst of its parts that decide: Fail where one fails, Unknown where one is unknown, Excepted where
-the only parts that are open are accepted by exceptions, and otherwise what the check itself found. It names the part
-that is open, with that part's path and remedy. The same function runs in an audit and wherever exceptions are applied
-later.
+A check that depends on other checks passes `parts` (`passes(..., parts=Parts(...))`) and does not repeat their rules.
+Its finding takes the worst verdict of its parts that decide: Fail where one fails, Unknown where one is unknown,
+Excepted where the only open parts are accepted by exceptions, and otherwise its own. It names the open part, with that
+part's path and remedy. The same function runs in an audit and wherever exceptions are applied later.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ _OPEN = (Verdict.FAIL, Verdict.UNKNOWN)
 
 
 def derived(findings: Iterable[Finding]) -> tuple[Finding, ...]:
-    """The same findings, with those that are derived settled by the others. Doing it again changes nothing."""
+    """The findings with the derived ones settled from the others. Idempotent."""
     every = tuple(findings)
     return tuple(one if one.derived_from is None else _settled(one, one.derived_from, every) for one in every)
 
@@ -41,7 +40,7 @@ def _is_part(finding: Finding, parts: Parts) -> bool:
 
 
 def _open(finding: Finding, parts: Parts, still_open: list[Finding]) -> Finding:
-    """As bad as the worst part; where parts fail and others are unknown, those that fail are the cause."""
+    """The worst verdict of the open parts; where some fail and others are unknown, the failing ones are the cause."""
     cause = still_open[0]
     causes = [one for one in still_open if one.verdict is cause.verdict]
     fails = cause.verdict is Verdict.FAIL
@@ -58,7 +57,7 @@ def _open(finding: Finding, parts: Parts, still_open: list[Finding]) -> Finding:
 
 
 def _accepted(finding: Finding, parts: Parts, accepted: list[Finding]) -> Finding:
-    """Accepted for as long as every exception of its parts counts."""
+    """Excepted until the earliest expiry of the exceptions of its parts."""
     held = [one.exception for one in accepted if one.exception is not None]
     worst = Verdict.FAIL if any(one.accepted is Verdict.FAIL for one in held) else Verdict.UNKNOWN
     ends_first = min(held, key=lambda one: one.expiry)

@@ -1,6 +1,6 @@
-"""Disks and snapshots in scope: those in the resource group of the nodes, and those that volumes lead to.
+"""Disks and snapshots in scope: those in the resource group of the nodes, and those that volumes refer to.
 
-Lists of resource groups answer for all of them. A volume whose disk no list shows leaves a gap.
+They are taken from the lists of resource groups. A volume whose disk is in no list is a problem of the listing.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ R = TypeVar("R", bound=Exportable)
 
 
 def disks_of(estate: Estate) -> Listing[Disk]:
-    """Every disk in the node resource group, and the disks of volumes wherever they lie."""
+    """Every disk in the node resource group, and the disks of volumes in any resource group."""
     return estate.once("disks", lambda: _disks(estate))
 
 
 def snapshots_of(estate: Estate) -> Listing[DiskSnapshot]:
-    """Every snapshot in the node resource group, and those of disks in scope in the groups of volumes."""
+    """Every snapshot in the node resource group, and in the resource groups of volumes those of disks in scope."""
     return estate.once("snapshots", lambda: _snapshots(estate))
 
 
@@ -52,7 +52,7 @@ def _snapshots(estate: Estate) -> Listing[DiskSnapshot]:
 
 
 def _source(snapshot: DiskSnapshot) -> str | None:
-    """The id of the disk it was made of; None where that is not known."""
+    """The id of the disk it was made of; None where unknown."""
     try:
         made_of = snapshot.creation_data.source_resource_id if snapshot.creation_data is not None else None
     except FactDamaged:
@@ -71,7 +71,7 @@ def _listed(estate: Estate, kind: type[R], volumes: Iterable[str]) -> Listing[R]
 
 
 def _disk_ids_of_volumes(estate: Estate) -> Listing[str]:
-    """As the drivers name them: the handle of a volume is the id of its disk."""
+    """Disk ids from the volumes: the volume handle of the disk driver is the id of the disk."""
     if "kube" not in estate.sources:
         return Listing(estate.cluster)
     volumes = estate.every(PersistentVolume, EVERYWHERE)
@@ -91,7 +91,7 @@ def _disk_ids_of_volumes(estate: Estate) -> Listing[str]:
 
 
 def _disk_of(volume: PersistentVolume) -> str | None:
-    """What a volume of a disk driver leads to, "" where it does not say; None for every other volume."""
+    """The disk id of a volume of a disk driver, "" where it has none; None for every other volume."""
     csi, old = volume.spec.csi, volume.spec.azure_disk
     if csi is not None and csi.driver == DISK_DRIVER:
         return csi.volume_handle or ""

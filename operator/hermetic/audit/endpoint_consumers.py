@@ -1,4 +1,4 @@
-"""Private endpoints that are connected to a resource of ours: which of them are not known to be ours."""
+"""Private endpoints that are connected to a resource of ours and are not known to be ours."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ CLOSED = {"rejected", "disconnected"}
 
 @dataclass(frozen=True, slots=True)
 class Other:
-    """One connection in words, and its ARM id, which its rejection needs; "" where the answer does not say it."""
+    """One connection as text, and its ARM id, which its rejection needs; "" where the answer has none."""
 
     words: str
     link: str
@@ -28,7 +28,7 @@ class Other:
 
 @dataclass(slots=True)
 class Others:
-    """Connections that are not known to be of endpoints of ours, by what they come to."""
+    """Connections of endpoints that are not known to be ours, by state."""
 
     connected: list[Other] = field(default_factory=list)
     waiting: list[Other] = field(default_factory=list)
@@ -40,16 +40,16 @@ class Others:
 
 
 def networks_unseen(estate: Estate) -> tuple[Observation, ...]:
-    """Why the cluster may have more networks than were seen, and an endpoint be ours all the same."""
+    """Observations with a problem: the cluster may have more networks, so an endpoint may be ours after all."""
     return tuple(one for one in subnets_of(estate)[1] if one.problem is not None)
 
 
 def others_of(estate: Estate, policy: Policy, connections: Sequence[ConsumerConnection]) -> Others:
     """Ours are the endpoints in subscriptions of the cluster, of its networks, and in those that the policy names.
 
-    A peering makes no subscription ours: its other end may be of another tenant
-    (learn.microsoft.com/azure/virtual-network/create-peering-different-subscriptions). A consumer without a name is a
-    stranger.
+    A peering makes no subscription ours: its remote network may belong to another tenant
+    (learn.microsoft.com/azure/virtual-network/create-peering-different-subscriptions). A consumer without an id is not
+    ours.
     """
     ours = (estate.cluster, *network_ids_of(estate))
     others = Others()

@@ -1,7 +1,7 @@
-"""From what a check says to a finding: the one place where truth becomes three-valued.
+"""Turns the judgements of a check into findings; Pass becomes Unknown where an observation is incomplete.
 
-A check says what it found and names every look that it rests on. If one of those looks was not whole, a Pass or a
-NotApplicable becomes Unknown, and the finding says why; a Fail stands, for it was seen. No check has to remember that.
+A check names every observation that its judgement rests on. If one of them has a problem, a Pass or NotApplicable
+becomes Unknown, and the finding says why; a Fail stays, because it was observed. Checks do not repeat that rule.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ from hermetic.audit.writers import writer_of
 from hermetic.errors import FactDamaged
 
 SIGNED = frozenset({Verdict.FAIL, Verdict.UNKNOWN})
-"""Verdicts that blame an object, and name who wrote it."""
+"""Verdicts whose finding names the writer of the object to change."""
 
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """What a check says about one resource, before doubt is applied.
+    """The result of a check for one resource, before doubt is applied.
 
     `severity` and `remedy` are given only where they differ from those of the check. `fill` has values of placeholders
-    that only the check knows, such as the name of a rule. `blames` are the fields of a Kubernetes object that offend;
-    the first that is written counts.
+    that only the check knows, such as the name of a rule. `blames` are the offending fields of a Kubernetes object; the
+    writer is taken from the first of them that has one.
     """
 
     verdict: Verdict
@@ -52,7 +52,7 @@ class Judgement:
     blames: tuple[Place, ...] = ()
 
 
-def fails(  # noqa: PLR0913 - each is told by name
+def fails(  # noqa: PLR0913 - passed by keyword
     resource: str,
     reason: str,
     message: str,
@@ -64,9 +64,9 @@ def fails(  # noqa: PLR0913 - each is told by name
     masked: bool = False,
     blames: Iterable[Place] = (),
 ) -> Judgement:
-    """It is open. `paths` are hops in the order of a packet: `path_of(NODE_SUBNETS, PUBLIC_IP, INTERNET)`.
+    """A Fail. `paths` are hops in the order of a packet: `path_of(NODE_SUBNETS, PUBLIC_IP, INTERNET)`.
 
-    `masked` where something else stops its packets today. `blames`: the fields that offend.
+    `masked` where something else stops its packets today. `blames`: the offending fields.
     """
     return Judgement(
         Verdict.FAIL, resource, reason, message, looks, tuple(paths), severity, remedy, fill or {},
@@ -82,9 +82,9 @@ def passes(
     severity: Severity | None = None,
     parts: Parts | None = None,
 ) -> Judgement:
-    """It was looked at, whole, and is fine. Name every look that this rests on: a Pass without evidence is a defect.
+    """A Pass. `looks` must hold every observation that it rests on: a Pass without evidence is a defect.
 
-    With `parts` it is fine as far as those are: `hermetic.audit.derived_findings` settles it after exceptions.
+    With `parts` the verdict also depends on those: `hermetic.audit.derived_findings` settles it after exceptions.
     """
     return Judgement(Verdict.PASS, resource, reason, message, looks, severity=severity, parts=parts)
 

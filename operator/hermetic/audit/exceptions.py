@@ -1,4 +1,4 @@
-"""Findings that somebody answers for, until a day: `hermetic audit --exceptions`, and EgressAudit's list."""
+"""Accepted risks with an expiry date: `hermetic audit --exceptions`, and the list of an EgressAudit."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from pydantic import AliasChoices, BaseModel, ConfigDict, Field, StringConstrain
 
 from hermetic.audit.findings import AcceptedException, Finding, Verdict
 
-_DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")  # Python itself also takes 2026-W53-4 for a day
+_DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")  # date.fromisoformat also accepts 2026-W53-4
 Said = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 
 ANNOUNCED = timedelta(days=14)
-"""How long before its last day an exception is announced to end."""
+"""How long before its last day a notice says that an exception ends soon."""
 
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """Until when something is accepted, wherever it was written down: `expiry` is the last day, YYYY-MM-DD."""
+    """The period of an exception from any source: `expiry` is the last day, YYYY-MM-DD."""
 
     check: str
     resource: str
@@ -30,15 +30,15 @@ class Term:
     expiry: str
 
     def has_ended(self, today: date) -> bool:
-        """Whether its last day is over."""
+        """Whether its last day has passed."""
         return date.fromisoformat(self.expiry) < today
 
     def ends_soon(self, today: date) -> bool:
-        """Whether it still counts, and will not for long."""
+        """Whether it still counts and its last day is near."""
         return not self.has_ended(today) and date.fromisoformat(self.expiry) - today <= ANNOUNCED
 
     def in_words(self, today: date) -> str:
-        """A sentence for one that has ended or ends soon."""
+        """A sentence for an exception that has ended or ends soon."""
         named = f"the exception of {self.owner} for {self.check} on {self.resource}"
         if self.has_ended(today):
             return f"{named} ended on {self.expiry} and counts for nothing"
@@ -46,7 +46,7 @@ class Term:
 
 
 def to_tell(terms: Iterable[Term], today: date) -> tuple[str, ...]:
-    """A sentence for each that has ended or ends soon; each once, in the order in which they end."""
+    """A sentence for each that has ended or ends soon; without duplicates, by expiry."""
     each = sorted(set(terms), key=lambda one: (one.expiry, one.check, one.resource, one.owner))
     return tuple(one.in_words(today) for one in each if one.has_ended(today) or one.ends_soon(today))
 
@@ -54,7 +54,7 @@ def to_tell(terms: Iterable[Term], today: date) -> tuple[str, ...]:
 class AcceptedRisk(BaseModel):
     """One exception. All five are required; `resource` is an ARM id or a glob of one, not case-sensitive.
 
-    The last day is `expiry` in a file and `expires` in an EgressAudit; either is read.
+    The last day is `expiry` in a file and `expires` in an EgressAudit; both are read.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -76,11 +76,11 @@ class AcceptedRisk(BaseModel):
         return date.fromisoformat(text).isoformat()
 
     def accepts(self, finding: Finding) -> bool:
-        """Whether it is about this finding. A Fail or an Unknown may be accepted, nothing else needs it."""
+        """Whether it applies to this finding: same check and resource, and the verdict is Fail or Unknown."""
         return finding.verdict in {Verdict.FAIL, Verdict.UNKNOWN} and self.is_about(finding)
 
     def is_about(self, finding: Finding) -> bool:
-        """Whether it names the check and the resource of a finding, whatever its verdict."""
+        """Whether it names the check and the resource of a finding, regardless of the verdict."""
         resource = finding.resource.lower().rstrip("/")
         return self.check == finding.check and fnmatchcase(resource, self.resource.lower().rstrip("/"))
 
@@ -90,19 +90,19 @@ class AcceptedRisk(BaseModel):
         return Term(self.check, self.resource, self.owner, self.expiry)
 
     def has_expired(self, today: date) -> bool:
-        """Whether its last day is over."""
+        """Whether its last day has passed."""
         return self.term.has_ended(today)
 
 
 class Exceptions(BaseModel):
-    """All of them."""
+    """A list of exceptions."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     exceptions: tuple[AcceptedRisk, ...] = Field(default=())
 
     def applied(self, findings: Iterable[Finding], today: date) -> tuple[tuple[Finding, ...], tuple[str, ...]]:
-        """The findings with what is accepted marked so, and a sentence for each exception that ended or ends soon."""
+        """The findings with accepted ones as Excepted, and a sentence for each exception that ended or ends soon."""
         valid = [one for one in self.exceptions if not one.has_expired(today)]
         settled = tuple(self._settled(finding, valid) for finding in findings)
         return settled, to_tell(self.terms, today)

@@ -1,7 +1,7 @@
-"""The value that was read, beside its digest: the fields of an answer that a check says it reads, short.
+"""Excerpts of evidence: the fields of an answer that a check declares under `reads`, as short text.
 
-Only what Azure Resource Manager answered, and of that only the fields that a check names under `reads`. The models hold
-no keys and no connection strings; a text field whose name speaks of one is left out all the same.
+Only answers of Azure Resource Manager, and of those only the fields under `reads`. The models have no keys and no
+connection strings; a text field whose name suggests a secret is left out nevertheless.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _SECRET = re.compile(r"key|secret|token|password|credential|signature|connection
 
 
 def evidence_of(looks: Iterable[Observation], reads: Iterable[str]) -> tuple[Evidence, ...]:
-    """The evidence of some looks, each exchange once, with the values of the fields that are read."""
+    """The evidence of the observations, each exchange once, with the values of the fields in `reads`."""
     words = {word.lower(): word for text in reads for word in _WORD.findall(text)}
     found: dict[Evidence, Evidence] = {}
     for look in looks:
@@ -36,7 +36,7 @@ def evidence_of(looks: Iterable[Observation], reads: Iterable[str]) -> tuple[Evi
 
 
 def merged(evidence: Iterable[Evidence]) -> tuple[Evidence, ...]:
-    """Each exchange once; one that has its value beats one that has none."""
+    """Each exchange once, the one with a value preferred."""
     found: dict[Evidence, Evidence] = {}
     for one in evidence:
         if one not in found or (one.value and not found[one].value):
@@ -45,7 +45,7 @@ def merged(evidence: Iterable[Evidence]) -> tuple[Evidence, ...]:
 
 
 def excerpt(look: Observation, words: Mapping[str, str]) -> str:
-    """ "defaultOutboundAccess: true" of a subnet; "" where no field of one resource is named, or it was not seen."""
+    """ "defaultOutboundAccess: true" of a subnet; "" where no field of one resource is named, or it was not read."""
     resource: Any = look.value if isinstance(look, Seen) else look
     if not isinstance(resource, Resource) or resource.SOURCE != "azure" or look.problem is not None:
         return ""

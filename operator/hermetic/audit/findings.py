@@ -1,6 +1,6 @@
-"""What an audit found, in the words that every report, the attestation and the gate share.
+"""The model of an audit's result, shared by reports, attestations and the isolation gate.
 
-One `Finding` per (check, resource) looked at, one `Report` per audit. Nothing here knows how a verdict came about:
+One `Finding` per (check, resource), one `Report` per audit. This module does not know how a verdict is reached:
 checks make findings, exceptions turn some of them into `Excepted`, formats read them.
 """
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class Verdict(StrEnum):
-    """The answer of one check about one resource. What could not be seen is Unknown, never Pass."""
+    """The result of one check about one resource. What could not be read is Unknown, never Pass."""
 
     PASS = "Pass"  # noqa: S105 - a verdict
     FAIL = "Fail"
@@ -35,7 +35,7 @@ class Verdict(StrEnum):
 
     @property
     def rank(self) -> int:
-        """0 for the worst; what a reader must look at first comes first."""
+        """0 for the worst: the order of urgency."""
         return _WORST_FIRST.index(self)
 
 
@@ -43,7 +43,7 @@ _WORST_FIRST = (Verdict.FAIL, Verdict.UNKNOWN, Verdict.EXCEPTED, Verdict.PASS, V
 
 
 class Severity(StrEnum):
-    """How bad a Fail is: critical and high close the gate, medium and low warn, info is inventory."""
+    """How serious a Fail is: critical and high close the isolation gate, medium and low warn, info is inventory."""
 
     CRITICAL = "critical"
     HIGH = "high"
@@ -58,7 +58,7 @@ class Severity(StrEnum):
 
     @property
     def decides(self) -> bool:
-        """Whether a finding of this severity can turn the overall verdict."""
+        """Whether a finding of this severity affects the overall verdict."""
         return self in {Severity.CRITICAL, Severity.HIGH}
 
 
@@ -69,7 +69,7 @@ class Evidence:
     `request` is method and real path with its api-version ("GET /subscriptions/...?api-version=2025-05-01"), or what
     was read in the cluster; `status` the HTTP status, None where no answer came; `sha256` the digest of the body in
     hexadecimal, None where there was no body. `value` is a short excerpt of what was read in it, "" where there is
-    none; evidence with and without it is the same.
+    none; it is left out when evidence is compared.
     """
 
     request: str
@@ -80,9 +80,9 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class AcceptedException:
-    """Somebody's word that one Fail or Unknown is acceptable until a day: `expiry` is YYYY-MM-DD.
+    """Acceptance of one Fail or Unknown until a day: `expiry` is YYYY-MM-DD.
 
-    `accepted` is the verdict that stood before: an accepted Fail is a known way out, an accepted Unknown is not.
+    `accepted` is the verdict before: an accepted Fail is a known way out, an accepted Unknown is not.
     """
 
     reason: str
@@ -95,7 +95,7 @@ class AcceptedException:
 class Parts:
     """What a derived finding follows from: findings of these checks about these resources, about any if none is named.
 
-    `worst` is what a part that fails makes of it: Fail, or Unknown where the Fail is told of the part alone.
+    `worst` is the verdict when a part fails: Fail, or Unknown where only the part itself reports the Fail.
     """
 
     checks: tuple[str, ...]
@@ -109,12 +109,11 @@ class Parts:
 class Finding:
     """The verdict of one check about one resource.
 
-    `check` is an id of the truth table, `resource` the ARM id (or Kubernetes reference) of the thing to change,
-    `reason` a CamelCase word, `message` a sentence, `remedy` what to do. `paths` are typed, hop by hop;
-    `path_texts` are the same as written: "node subnet -> nat gateway -> internet". `exception` is there exactly when
-    the verdict is Excepted. `derived_from` is there where the verdict follows from other findings
-    (`hermetic.audit.derived_findings`). `masked` says of a Fail that something else stops its packets today: it is one
-    change away from open.
+    `check` is a check id, `resource` the ARM id (or Kubernetes reference) of the object to change, `reason` a CamelCase
+    word, `message` a sentence, `remedy` what to do. `paths` are typed, hop by hop; `path_texts` are the same as text:
+    "node subnet -> nat gateway -> internet". `exception` is set exactly when the verdict is Excepted. `derived_from` is
+    set where the verdict follows from other findings (`hermetic.audit.derived_findings`). `masked` means that a Fail
+    has its packets stopped by something else today: one change would open it.
     """
 
     check: str
@@ -132,16 +131,16 @@ class Finding:
 
     @property
     def path_texts(self) -> tuple[str, ...]:
-        """The paths in words, as reports and attestations hold them."""
+        """The paths as text, the form of reports and attestations."""
         return tuple(map(written, self.paths))
 
 
 @dataclass(frozen=True, slots=True)
 class CheckPage:
-    """What is told about a check beside its findings: the same page that `hermetic explain CHECK` prints.
+    """The documentation of a check: the same page that `hermetic explain CHECK` prints.
 
-    `remedy_in_node_group` takes the place of `remedy` where the resource lies in the node resource group, which AKS
-    manages ("" where the same commands are told with a word about that).
+    `remedy_in_node_group` replaces `remedy` where the resource is in the node resource group, which AKS manages (""
+    where the same commands apply, with a note about that).
     """
 
     id: str
@@ -167,14 +166,14 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """One audit, whole: equal reports give equal bytes in every format.
+    """One complete audit: equal reports give equal bytes in every format.
 
     `cluster` is the ARM id (or what the kubeconfig names), `sources` those that were asked (azure, kube, probe),
     `not_asked` the check ids that a source left out would have answered, by source. `notes` are sentences about the
     audit itself, such as an exception that has expired. Times are aware, in UTC. `comparison` says what changed since
     an earlier audit, where one was named, `private_subnets` since when subnets are known to be private, `run` who ran
-    this audit with which files, `ended_exceptions` those that were given and count for nothing any more.
-    Raises ValueError for a time of another zone or of none: reports of two machines must compare.
+    this audit with which files, `ended_exceptions` the given exceptions that have expired.
+    Raises ValueError for a time that is naive or not in UTC: reports of two machines must be comparable.
     """
 
     cluster: str
@@ -204,14 +203,14 @@ class Report:
 
     @property
     def verdict(self) -> Verdict:
-        """The verdict of the whole: Fail, Unknown or Pass."""
+        """The overall verdict: Fail, Unknown or Pass."""
         return overall(self.findings)
 
 
 def overall(findings: Iterable[Finding]) -> Verdict:
     """Fail on any critical or high Fail; else Unknown on any critical or high Unknown; else Pass.
 
-    No finding at all is Unknown: nothing was looked at.
+    No finding at all is Unknown: nothing was checked.
     """
     deciding = {finding.verdict if finding.severity.decides else None for finding in findings}
     if Verdict.FAIL in deciding:
@@ -220,9 +219,9 @@ def overall(findings: Iterable[Finding]) -> Verdict:
 
 
 def worst_first(findings: Iterable[Finding]) -> list[Finding]:
-    """What decides the verdict, then warnings, then the rest; the same order whatever order they came in.
+    """Findings that decide the verdict first, then warnings, then the rest; independent of the input order.
 
-    A derived finding comes after those of its urgency that are not: it is the consequence, and they are the cause.
+    A derived finding comes after the others of the same urgency: they are its cause.
     """
     return _in_order(findings, _by_weight)
 
@@ -237,19 +236,19 @@ def by_check(findings: Iterable[Finding]) -> list[Finding]:
 
 
 def urgency(finding: Finding) -> tuple[bool, bool, int]:
-    """A critical Unknown comes before a Fail of low severity: the one may hide a way out, the other is a warning."""
+    """Sort key: a critical Unknown before a Fail of low severity, since it may hide a way out."""
     is_fine = finding.verdict not in {Verdict.FAIL, Verdict.UNKNOWN}
     return is_fine, not is_fine and not finding.severity.decides, finding.verdict.rank
 
 
 def identity(finding: Finding) -> tuple[str, ...]:
-    """What tells almost all findings apart, in words that sort. ARM ids differ in case and mean the same."""
+    """A sort key that distinguishes almost all findings. ARM ids compare without regard to case."""
     told = (finding.severity, finding.reason, finding.message, finding.remedy)
     return (finding.check, finding.resource.lower(), finding.resource, finding.verdict, *told)
 
 
 def _in_order(findings: Iterable[Finding], key: Callable[[Finding], tuple[Any, ...]]) -> list[Finding]:
-    """By key; those that tie, by what has no order of its own. To write that out takes long, so only they are asked."""
+    """Sort by key. Ties are ordered by `repr`, which is slow, so it is computed for ties only."""
     keyed = sorted(((key(finding), finding) for finding in findings), key=itemgetter(0))
     return [
         one for _, tied in groupby(keyed, key=itemgetter(0)) for one in _told_apart([finding for _, finding in tied])

@@ -1,4 +1,4 @@
-"""Where gateways and their connections are found: Azure lists both by resource group only."""
+"""Finds gateways and their connections: Azure lists both by resource group only."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ GATEWAY_SUBNET = "gatewaysubnet"
 
 
 def gateways_in(estate: Estate, network: Seen[VirtualNetwork]) -> Listing[VirtualNetworkGateway]:
-    """The gateways of one network. A gateway sits in the subnet GatewaySubnet; without that subnet there is none."""
+    """The gateways of one network. A gateway is always in the subnet GatewaySubnet; without it there is none."""
     if network.value is None:
         return Listing(network.target, (), network.evidence, network.problem)
     ids = [one.id for one in network.value.subnets]
@@ -38,7 +38,7 @@ def gateways_in(estate: Estate, network: Seen[VirtualNetwork]) -> Listing[Virtua
 
 
 def _cut(estate: Estate, network: str, subnet_ids: list[str]) -> Problem | None:
-    """A network of the cluster that does not list the cluster's own subnets was not answered whole."""
+    """A problem where a network of the cluster does not list one of the cluster's own subnets; else None."""
     listed = {one.lower() for one in subnet_ids}
     ours = [one.id for one in subnets_of(estate)[0] if is_below(one.id, network)]
     absent = next((one for one in ours if one.lower() not in listed), None)
@@ -48,7 +48,7 @@ def _cut(estate: Estate, network: str, subnet_ids: list[str]) -> Problem | None:
 
 
 def connections_of(estate: Estate, gateway: VirtualNetworkGateway) -> Listing[Seen[VirtualNetworkGatewayConnection]]:
-    """Its connections, each read by itself: lists leave the status out. Asked at the gateway and in every group."""
+    """Its connections, each read by id (lists omit the status), found by the gateway's list and by resource group."""
     own = estate.every(GatewayConnection, gateway.id)
     groups = {one.lower(): one for one in (*groups_of(estate), group_of(gateway.id))}
     listed = merged(
@@ -61,7 +61,7 @@ def connections_of(estate: Estate, gateway: VirtualNetworkGateway) -> Listing[Se
 
 
 def distant_networks(estate: Estate, network: str) -> list[Seen[VirtualNetwork]]:
-    """Networks whose gateway this one uses by a peering."""
+    """Networks whose gateway this network uses through a peering."""
     return [
         estate.one(VirtualNetwork, peering.remote_virtual_network.id)
         for peering in estate.every(Peering, network)

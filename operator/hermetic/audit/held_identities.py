@@ -1,8 +1,8 @@
 """Which identities a node or a pod of the cluster can hold, and which only the control plane has.
 
-A process on a node gets tokens of the kubelet's identity, of add-ons' identities and of whatever else is attached to
-the scale sets; a pod also gets those of an identity that trusts the cluster's token issuer. The identity of the control
-plane is on no node: AKS gives it Contributor on the node resource group, and needs it there.
+A process on a node gets tokens of the kubelet's identity, of add-ons' identities and of every other identity attached
+to the scale sets; a pod also gets those of an identity that trusts the cluster's token issuer. The identity of the
+control plane is on no node: AKS gives it Contributor on the node resource group, and needs it there.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ KUBELET = "identityprofile.kubeletidentity"
 
 @dataclass(frozen=True, slots=True)
 class Identities:
-    """Object ids in lower case with the place that names each. `odd` are places where one could not be read."""
+    """Object ids in lower case, each with the place that names it. `odd` are places where one could not be read."""
 
     held: Mapping[str, str]
     control_plane: Mapping[str, str]
@@ -44,7 +44,7 @@ class Identities:
 
 
 def identities_of(estate: Estate) -> Identities:
-    """What the cluster and its scale sets name."""
+    """The identities that the cluster and its scale sets name."""
     return estate.once("identities", lambda: _identities(estate))
 
 
@@ -56,7 +56,7 @@ def _identities(estate: Estate) -> Identities:
     of_nodes += [pair for one in sets for pair in _attached(estate, f"scale set {one.name or one.id}", one, looks)]
     for machine in standing_machines(estate, looks):
         of_nodes += _attached(estate, f"machine {machine.name or machine.id}", machine, looks)
-    # Of several places that hold one identity, the first by name is told, whatever the order of lists and fields.
+    # Where several places name one identity, the first by name is kept, independent of the order of lists and fields.
     held = {found.lower(): place for place, found in sorted(of_nodes, key=_place, reverse=True) if found}
     control = {
         found.lower(): place
@@ -73,7 +73,7 @@ def _identities(estate: Estate) -> Identities:
 
 
 def _place(named: tuple[str, str | None]) -> tuple[bool, str]:
-    """Machines come before fields of the cluster: they say which pool holds the identity."""
+    """Sort key: machines before fields of the cluster, since they show which pool has the identity."""
     place, _ = named
     return not place.startswith(("scale set ", "machine ")), place
 
@@ -83,7 +83,7 @@ def _is_of_the_control_plane(place: str) -> bool:
 
 
 def standing_machines(estate: Estate, looks: list[Observation]) -> Iterator[VirtualMachine]:
-    """The nodes that are machines of their own: of a pool of virtual machines, or of a flexible scale set."""
+    """The nodes that are standalone VMs: of a pool of virtual machines, or of a flexible scale set."""
     nics = instance_nics_of(estate)
     looks.append(nics)
     ids: dict[str, str] = {}
@@ -105,7 +105,7 @@ def standing_machines(estate: Estate, looks: list[Observation]) -> Iterator[Virt
 def _attached(
     estate: Estate, place: str, holder: ScaleSet | VirtualMachine, looks: list[Observation]
 ) -> Iterator[tuple[str, str | None]]:
-    """Identities of every instance of a scale set. One whose object id is not written there is read by its ARM id."""
+    """Identities of a scale set or VM. One whose object id is not in the answer is read by its ARM id."""
     try:
         identity = holder.identity
         if identity is None:
@@ -127,10 +127,10 @@ def _by_id(estate: Estate, arm_id: str, looks: list[Observation]) -> str | None:
 def federated(
     estate: Estate, policy: Policy, principals: Iterable[str], control_plane: Mapping[str, str]
 ) -> tuple[Mapping[str, str], tuple[Observation, ...]]:
-    """Those of the principals that a pod gets by a token of its service account, and the looks that this rests on.
+    """Those of the principals that a pod gets by its service account token, and the observations that this rests on.
 
-    Read are user-assigned identities in the subscriptions that are looked into. App registrations are in Entra ID,
-    which is not read.
+    User-assigned identities are read in the subscriptions that are searched. App registrations are in Entra ID, which
+    is not read.
     """
     wanted = set(principals)
     issuer, looks = _issuer(estate)
@@ -147,7 +147,7 @@ def federated(
 
 
 def _issuer(estate: Estate) -> tuple[str | None, tuple[Observation, ...]]:
-    """The cluster's token issuer, in one spelling; None where no service outside can check its tokens."""
+    """The cluster's token issuer, normalised; None where no outside service can verify its tokens."""
     seen = estate.one(IssuingCluster, estate.cluster)
     profile = (seen.value.oidc_issuer_profile if seen.value is not None else None) or OidcIssuer()
     if profile.issuer_url:
@@ -160,7 +160,7 @@ def _issuer(estate: Estate) -> tuple[str | None, tuple[Observation, ...]]:
 def _arm_ids(
     estate: Estate, policy: Policy, principals: set[str], control_plane: Mapping[str, str], looks: list[Observation]
 ) -> Iterator[tuple[str, str]]:
-    """Principals that are user-assigned identities, each with its ARM id. A system-assigned one trusts no issuer."""
+    """Principals that are user-assigned identities, with their ARM ids. A system-assigned one has no federation."""
     for principal in sorted(principals & control_plane.keys()):
         arm_id = control_plane[principal][len(f"{CONTROL_PLANE}.userAssignedIdentities.") :]
         if is_arm_id(arm_id):
@@ -182,7 +182,7 @@ def _principal(one: UserAssignedIdentity, looks: list[Observation]) -> str:
 
 
 def _trusts(credential: FederatedCredential, issuer: str) -> bool:
-    """Whether it trusts this issuer; one that does not say which may."""
+    """Whether it trusts this issuer; True where its issuer is not in the answer."""
     return not credential.issuer or _spelt(credential.issuer) == issuer
 
 

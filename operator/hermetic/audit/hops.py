@@ -1,4 +1,4 @@
-"""The path of a finding: hops in the order in which a packet takes them, each with the kind of place that it is."""
+"""The path of a finding: hops in the order of a packet, each with its kind."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ ARROW = " -> "
 
 @dataclass(frozen=True, slots=True)
 class Hop:
-    """One place on a path: what it is, and how it is written ("nat gateway nat-egress")."""
+    """One place on a path: its kind, and its text ("nat gateway nat-egress")."""
 
     kind: PlaceKind
     label: str
@@ -45,7 +45,7 @@ PRIVATE_ENDPOINT = private_endpoint("private endpoint")
 
 
 def path_of(*places: Hop | str) -> Path:
-    """A path; what is given as text alone is a place of no kind of its own."""
+    """A path; a hop given as text alone has no kind."""
     return tuple(Hop(PlaceKind.OTHER, place) if isinstance(place, str) else place for place in places)
 
 
@@ -90,10 +90,10 @@ def written(path: Path) -> str:
 
 
 def read_path(text: str) -> Path:
-    """A path that was written by any release; what its hops are was not written."""
+    """Parse the text form, as any release wrote it; the kinds of its hops are not in the text."""
     return path_of(*text.split(ARROW))
 
 
 def shown(path: Path) -> Path:
-    """The path as one draws it: without hops that have no name."""
+    """The path to draw: without hops that have no name."""
     return tuple(hop for hop in path if hop.label.strip())

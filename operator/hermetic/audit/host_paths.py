@@ -1,4 +1,4 @@
-"""Folders of the node that give it away: its settings, its secrets, its programs, and sockets of what rules it."""
+"""Host paths that give control of the node: its settings, secrets, programs, and sockets of its runtimes."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _SYSTEM = tuple(
         "/var",
     )
 )
-# Below those, what holds data, certificates of public authorities or the time, and no secret and no program.
+# Below those, paths that hold data, public CA certificates or the time zone, and no secret and no program.
 _PLAIN = tuple(
     PurePosixPath(path)
     for path in (
@@ -55,10 +55,10 @@ _PLAIN = tuple(
 
 
 def gives_the_node_away(path: str) -> bool:
-    """Whether a folder of the node is, holds, or lies in one of the system's own."""
+    """Whether a host path is, contains, or is below one of the node's system folders."""
     if "\\" in path or path[1:2] == ":" or not path.startswith("/"):
-        return True  # of Windows, or nothing that a node could mount
-    # Two slashes at the start stay two in POSIX.
+        return True  # a Windows path, or none that a Linux node can mount
+    # POSIX keeps two leading slashes as two.
     here = PurePosixPath("/" + posixpath.normpath(path).lstrip("/"))
     if any(here.is_relative_to(plain) for plain in _PLAIN):
         return False

@@ -15,19 +15,19 @@ from hermetic.audit.reachable_networks import throughout
 
 @dataclass(frozen=True, slots=True)
 class Joined:
-    """A hub, and its connection to some network."""
+    """A hub and one of its connections to a network."""
 
     hub: VirtualHub
     connection: HubConnection
 
     @property
     def id(self) -> str:
-        """Of the connection."""
+        """The id of the connection."""
         return self.connection.id
 
 
 def hub_connections(estate: Estate, policy: Policy) -> Listing[Joined]:
-    """Every connection of every hub in the subscriptions that are looked into."""
+    """Every connection of every hub in the subscriptions that are searched."""
     hubs = throughout(estate, policy, VirtualHub)
     lists = [(hub, estate.every(HubConnection, hub.id)) for hub in hubs]
     joined = tuple(Joined(hub, connection) for hub, connections in lists for connection in connections)
@@ -40,6 +40,6 @@ def hub_connections(estate: Estate, policy: Policy) -> Listing[Joined]:
 
 
 def joins(joined: Joined, network: str) -> bool:
-    """Whether the connection leads to this network."""
+    """Whether the connection is to this network."""
     remote = joined.connection.remote_virtual_network
     return remote is not None and same_id(remote.id, network)

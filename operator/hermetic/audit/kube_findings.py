@@ -1,8 +1,8 @@
-"""Looking at many Kubernetes objects at once: each objection is about one of them, their absence about the cluster.
+"""Checks over many Kubernetes objects: a finding for each object with a problem, or one for the cluster.
 
-A cluster has thousands of pods, and a report of as many passes is read by nobody. So what is wrong, or cannot be told,
-is a finding of its own, named by the object to change; where nothing is, one finding about the cluster says what was
-looked at, with the lists as evidence. A list that is not whole makes that finding Unknown, beside whatever was found.
+A cluster has thousands of pods, so there is no Pass for each. What is wrong or undecided is a finding named by the
+object to change; where nothing is, one finding about the cluster gives the number checked, with the lists as evidence.
+A list that is incomplete makes that finding Unknown, or adds an Unknown to the others.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def everywhere(estate: Estate, kind: type[K]) -> Listing[K]:
 
 
 def never_empty(listing: Listing[K], kind: type[K]) -> Listing[K]:
-    """The same, doubted when it is empty although every cluster has one: that is an answer that was cut."""
+    """The same listing, with a problem if it is empty although every cluster has such objects (incomplete answer)."""
     if listing.problem is not None or listing.items:
         return listing
     detail = f"no {kind.KIND} in the answer, and every cluster has one"
@@ -35,10 +35,10 @@ def never_empty(listing: Listing[K], kind: type[K]) -> Listing[K]:
 
 
 def objections(listing: Iterable[K], judge: Objections[K]) -> Iterator[Judgement]:
-    """What is said against each object. One that cannot be read is Unknown, and hides none of the others."""
+    """The judgements about each object. One that cannot be read is Unknown and does not affect the others."""
     for item in listing:
         try:
-            # Not lazily: an object is read while its own damage can still be told from that of others.
+            # Not lazily: damage met while judging this object must be caught here and not with another one.
             yield from tuple(judge(item))
         except FactDamaged as damage:
             yield cannot_say(item.id, "Unreadable", damage.message, unreadable(damage))
@@ -47,9 +47,9 @@ def objections(listing: Iterable[K], judge: Objections[K]) -> Iterator[Judgement
 def settled(
     estate: Estate, said: Iterable[Judgement], reason: str, fine: str, *looks: Observation
 ) -> Iterator[Judgement]:
-    """What was said; where it is nothing, a Pass about the cluster that rests on all looks.
+    """The judgements given; where there are none, a Pass about the cluster that rests on all `looks`.
 
-    `fine` is the sentence of that Pass.
+    `fine` is the message of that Pass.
     """
     found = tuple(said)
     yield from found

@@ -1,4 +1,4 @@
-"""Whether LocalDNS is on where the probe ran: a proxy of AKS on the node, at link-local addresses of its own."""
+"""Whether LocalDNS was on where the probe ran: AKS's DNS proxy on the node, at its own link-local addresses."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ LABEL = "kubernetes.azure.com/localdns-state"
 
 
 def local_dns(estate: Estate, run: ProbeRun) -> Observation | None:
-    """What shows that it is on there: the node's label, or the pool's localDNSProfile. None where nothing does."""
+    """The observation that shows it on: the node's label, or the pool's localDNSProfile. None without one."""
     if "kube" in estate.sources:
         nodes = estate.every(Node, EVERYWHERE)
         of_node = next((one for one in nodes if one.metadata.name == run.node), None)

@@ -1,7 +1,7 @@
-"""Which pods are the agents that `trustedNodeAgents` names, such as NVIDIA's device plug-in, by what they are.
+"""Which pods are the agents of `trustedNodeAgents`, such as NVIDIA's device plug-in, recognised by their spec.
 
-A pod is one when its controller is named in its namespace and each of its containers runs an image that an entry for
-that controller names. It may then have rights over its node and the node's folders (`k8s-privileged`), with
+A pod is one when an entry names its controller and namespace and each of its containers runs an image of an entry for
+that controller. It may then have rights over its node and the node's folders (`k8s-privileged`), with
 `hostNetwork: true` in each entry its node's network too (`k8s-hostnetwork`), and nothing else: no open egress, no wide
 rule, no image from a registry that is not allowed.
 """
@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING
 from hermetic.api.node_agents import TrustedNodeAgent
 from hermetic.audit.estate.kubernetes.images import digest_of, registry_of, repository_of
 
-if TYPE_CHECKING:  # the policy of an audit without a cluster needs no models of pods
+if TYPE_CHECKING:  # an audit without a cluster need not import the models of pods
     from hermetic.audit.estate.kubernetes.pods import Pod
     from hermetic.audit.policy import Policy
 
 
 def from_elsewhere(agents: Iterable[TrustedNodeAgent], allowed: Collection[str]) -> Iterator[str]:
-    """Why an entry cannot count, in words: its registry is not allowed."""
+    """Text for each entry that cannot count because its registry is not allowed."""
     known = {one.lower() for one in allowed}
     for place, one in enumerate(agents):
         if registry_of(one.image) not in known:
@@ -36,9 +36,9 @@ def is_trusted(pod: Pod, agents: Iterable[TrustedNodeAgent]) -> bool:
 
 
 def with_entries(remedy: str, pod: Pod, policy: Policy, *, host_network: bool) -> str:
-    """The remedy, and the entries that would name the pod as an agent, filled in from what it runs.
+    """The remedy, and the entries that would name the pod as an agent, filled in from its spec.
 
-    Only for what a controller makes: a pod that someone made by hand is no agent.
+    Only for a pod that a controller made: a bare pod cannot be an agent.
     """
     kind = pod.workload.partition(" ")[0].rpartition("/")[2]
     if pod.metadata.controller is None or kind == "Node":
@@ -64,14 +64,14 @@ def _by_digest(image: str) -> str:
 
 
 def other_images(pod: Pod, agents: Iterable[TrustedNodeAgent]) -> tuple[str, ...]:
-    """Images of a pod whose controller is named, and which no entry names."""
+    """Images of a pod whose controller is named by an entry, that no entry lists."""
     entries = [one for one in agents if _is_run_by(one, pod)]
     images = dict.fromkeys(container.image for container in pod.containers)
     return tuple(one for one in images if entries and not any(_names(entry, one) for entry in entries))
 
 
 def met_nothing(agents: Iterable[TrustedNodeAgent], pods: Collection[Pod]) -> Iterator[str]:
-    """Entries that no container of any pod is of, in words: often a typing error, or an agent that was updated."""
+    """Text for each entry that no container of any pod matches: often a typing error, or an agent was updated."""
     for one in agents:
         if not any(_is_run_by(one, pod) and any(_names(one, each.image) for each in pod.containers) for pod in pods):
             words = f"trustedNodeAgents: {one.owner} in {one.namespace} with image {one.image}"
@@ -85,6 +85,6 @@ def _is_run_by(agent: TrustedNodeAgent, pod: Pod) -> bool:
 
 
 def _names(agent: TrustedNodeAgent, image: str) -> bool:
-    """By digest where the entry has one; the registry's host in any case, for the API takes it so."""
+    """Compare by digest where the entry has one; the registry's host always, as the API allows it by host."""
     wanted = digest_of(agent.image)
     return repository_of(image) == repository_of(agent.image) and (not wanted or digest_of(image) == wanted)

@@ -1,4 +1,4 @@
-"""What the platform's parts are recognised by in this cluster, beside what each pod shows itself."""
+"""How the platform's pods are recognised in this cluster, beside what each pod shows itself."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from hermetic.audit.policy import Policy
 
 
 def trust_of(estate: Estate, policy: Policy) -> PlatformTrust:
-    """A namespace that needs an API group counts only where the API server serves that group."""
+    """The trust settings; a namespace that needs an API group counts only where the API server serves that group."""
     served = {group.id for group in estate.every(ServedGroup, SERVED.target)}
     shown = (namespace for namespace, group in SHOWN_BY.items() if group in served)
     approved = frozenset(one.lower() for one in policy.allowed_registries)

@@ -1,4 +1,4 @@
-"""What is allowed at all: the policy file of `hermetic audit --policy`, and the profile."""
+"""What an audit allows: the policy file of `hermetic audit --policy`, and the profile."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ _GLOB = re.compile(r"[*?\[\]{}]")
 
 
 class DeclaredPrivateSubnet(BaseModel):
-    """A statement of a person: this subnet has been private (defaultOutboundAccess false) since this moment.
+    """A person's statement: this subnet has been private (defaultOutboundAccess false) since this moment.
 
-    `subnet`, `since` and `statedBy` are required. It is reported as a statement, never as something that was measured.
+    `subnet`, `since` and `statedBy` are required. It is reported as a statement, never as a measurement.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", alias_generator=to_camel, validate_by_name=True)
@@ -50,7 +50,7 @@ class DeclaredPrivateSubnet(BaseModel):
     since: datetime
     """RFC 3339 date-time with its zone: 2026-07-01T08:00:00Z. It must not lie in the future."""
     stated_by: str
-    """Who answers for it: a name or an address."""
+    """Who is responsible for the statement: a name or an address."""
     through: datetime | None = None
     """Optional: the moment up to which the author knows every write of the subnet and its network, and that it stayed
     private. A later write that the activity log shows voids the statement. Default: `since`."""
@@ -95,7 +95,7 @@ class DeclaredPrivateSubnet(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class AttestedPrivate:
-    """What the attestation before this audit says of a subnet: private since a moment, and when it was last seen to be.
+    """What the previous attestation states of a subnet: private since a moment, and when that was last observed.
 
     Its audit began at `seen_from` and ended at `seen_at`.
     """
@@ -129,7 +129,7 @@ class Policy(BaseModel):
     allowed_registries: tuple[str, ...] = ()
     """Host names of the registries that images of workloads may come from, such as contoso.azurecr.io."""
     hermetic_namespaces: tuple[str, ...] = HERMETIC_NAMESPACES
-    """Where Hermetic's operator and the pods of its probe run: these may do there what nobody else may."""
+    """Where Hermetic's operator and its probe pods run: they have permissions there that no other workload has."""
     harmless_kinds: tuple[str, ...] = ()
     """Kinds of the API server that let no packet out, as GROUP/Kind, or GROUP/* for all of a group."""
     trusted_node_agents: tuple[TrustedNodeAgent, ...] = ()
@@ -139,11 +139,11 @@ class Policy(BaseModel):
     firewall: str = ""
     """ARM id of the one Azure Firewall that the profile `filtered` allows."""
     subnets_private_since: tuple[DeclaredPrivateSubnet, ...] = ()
-    """Since when subnets have been private, as a person states it; decides `nic-default-outbound` by time."""
+    """Since when subnets have been private, as a person states; decides `nic-default-outbound` by time."""
     attested_private: tuple[AttestedPrivate, ...] = ()
-    """What the attestation of --previous says of subnets. From there, not from the file."""
+    """What the attestation of --previous states of subnets. From that option, not from the policy file."""
     audited_at: datetime | None = None
-    """When the audit began, in UTC; a date of Azure after it proves nothing. From the clock, not from the file."""
+    """When the audit began, in UTC; a later date from Azure is no evidence. From the clock, not the policy file."""
 
     @model_validator(mode="after")
     def _agents_come_from_allowed_registries(self) -> Policy:
@@ -177,16 +177,16 @@ class Policy(BaseModel):
         return next((one for one in self.subnets_private_since if same_id(one.subnet, subnet_id)), None)
 
     def attested(self, subnet_id: str) -> AttestedPrivate | None:
-        """What the attestation before says of a subnet; None where it says nothing."""
+        """The previous attestation's entry for a subnet; None where there is none."""
         return next((one for one in self.attested_private if same_id(one.subnet, subnet_id)), None)
 
     def is_public(self, text: str) -> bool:
-        """Whether an address of a Service, or what takes its place, is not known to be private here."""
+        """Whether an address of a Service, or a host name in its place, is not known to be private here."""
         ours = is_in(parse_address(text), map(ip_network, self.additional_private_ranges))
         return is_public(text) and not ours
 
     def with_hermetic_in(self, namespace: str) -> Policy:
-        """The policy that knows this namespace of Hermetic too."""
+        """The policy with this namespace as one of Hermetic's too."""
         known = dict.fromkeys((*self.hermetic_namespaces, namespace))
         return self.model_copy(update={"hermetic_namespaces": tuple(known)})
 
@@ -201,7 +201,7 @@ class Policy(BaseModel):
 
 
 def never_met(policy: Policy) -> Iterator[str]:
-    """What stands in a policy and could never match anything, in words: a typing error must not pass for a rule."""
+    """Text for each entry of a policy that can never match: a typing error must not look like a rule."""
     for field, fits, what in _SHAPES:
         said = getattr(policy, field)
         for one in said if isinstance(said, tuple) else filter(None, (said,)):
@@ -210,7 +210,7 @@ def never_met(policy: Policy) -> Iterator[str]:
 
 
 def _is_range(text: str) -> bool:
-    """A CIDR without host bits that is not everything."""
+    """A CIDR without host bits that is not the whole address space."""
     try:
         return "/" in text and ip_network(text).prefixlen > 0
     except ValueError:

@@ -1,4 +1,4 @@
-"""Private endpoints in the cluster's networks and their peers, and what they lead to."""
+"""Private endpoints in the cluster's networks and their peers, and the resources they connect to."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from hermetic.errors import FactDamaged
 
 
 def private_endpoints_of(estate: Estate, policy: Policy) -> Listing[PrivateEndpoint]:
-    """Those with an address in one of the networks. One without a subnet, or a broken one, may be among them: a gap."""
+    """Those with an address in one of the networks. One whose subnet is not readable adds a problem."""
     return estate.once(("private endpoints", policy), lambda: _private_endpoints(estate, policy))
 
 
@@ -37,7 +37,7 @@ def _private_endpoints(estate: Estate, policy: Policy) -> Listing[PrivateEndpoin
 
 
 def targets_of(estate: Estate, policy: Policy, resource_type: str) -> Listing[str]:
-    """Ids of the resources of a type that private endpoints lead to, each once."""
+    """Ids of the resources of a type that private endpoints connect to, without duplicates."""
     endpoints = private_endpoints_of(estate, policy)
     found: dict[str, str] = {}
     problem = endpoints.problem

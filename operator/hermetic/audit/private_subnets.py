@@ -1,7 +1,7 @@
-"""What a report says of the subnets that an audit saw to be private: since when, and by which evidence.
+"""What a report states of the subnets that an audit observed as private: since when, and by which evidence.
 
-The next audit of the chain takes it from the signed report (`--previous`). A subnet that was not seen to be private is
-not in it, so its chain begins anew.
+The next audit of the chain reads it from the signed report (`--previous`). A subnet that was not observed as private is
+not listed, so its period begins anew.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from hermetic.audit.policy import DeclaredPrivateSubnet, Policy
 from hermetic.errors import FactDamaged
 
 NAMED = 3
-"""Of the subnets of one statement a sentence names so many; the policy file names them all."""
+"""How many subnets of one statement a sentence names; the policy file names them all."""
 
 
 @dataclass(frozen=True, slots=True)
 class PrivateSubnet:
     """Private now, and known to have been so without interruption since a moment.
 
-    `basis` is how that is known: this audit, the attestation before, or the activity log. What a person states is
-    beside it (`stated_since`, `stated_by`), and is never handed on as known.
+    `basis` is how that is known: this audit, the previous attestation, or the activity log. A person's statement is
+    kept beside it (`stated_since`, `stated_by`), and never becomes a known fact of a later report.
     """
 
     subnet: str
@@ -40,7 +40,7 @@ class PrivateSubnet:
 
 
 def private_subnets(estate: Estate, policy: Policy, finished_at: datetime) -> tuple[PrivateSubnet, ...]:
-    """Those of the cluster that hold machines, by id. An audit alone knows of the moment at which it ended."""
+    """Those of the cluster that hold machines, by id. Without other evidence the period begins at `finished_at`."""
     return tuple(_private_subnets(estate, policy, finished_at))
 
 
@@ -63,7 +63,7 @@ def _private_subnets(estate: Estate, policy: Policy, finished_at: datetime) -> I
 
 
 def statement_notes(estate: Estate, policy: Policy, findings: Iterable[Finding]) -> Iterator[str]:
-    """What passes because of whose statement, one sentence for each moment; and the statements that decide nothing."""
+    """A sentence for each moment of a statement that makes a check pass; and one for statements without effect."""
     if "azure" not in estate.sources or not policy.subnets_private_since:
         return
     rest_on = Counter(seen for one in findings if one.verdict is Verdict.PASS for seen in set(one.evidence))

@@ -1,7 +1,7 @@
-"""Beyond the cluster's own subnets: its networks, the networks next to them, and lists that span subscriptions.
+"""Resources beyond the cluster's subnets: its networks, their peers, and lists that span subscriptions.
 
-A negative is proved only where it could have been seen: every list that a conclusion needs is named, and a subscription
-or a peering that could not be read leaves the conclusion open.
+"There is none" is concluded only from complete lists: every list that a conclusion needs is named, and a subscription
+or a peering that could not be read makes the conclusion Unknown.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from hermetic.audit.estate.resource import Resource
 from hermetic.audit.evaluation import Judgement, cannot_say, passes, whatever_is_damaged
 from hermetic.audit.policy import Policy
 
-# What networks name by themselves, of the kinds that are listed here.
+# Kinds that the answers about networks refer to by id, and that are listed here.
 INHABITANTS = {
     "microsoft.network/networkinterfaces",
     "microsoft.network/azurefirewalls",
@@ -39,11 +39,11 @@ INHABITANTS = {
 
 
 class Named(Protocol):
-    """Something with an ARM id."""
+    """An object with an ARM id."""
 
     @property
     def id(self) -> str:
-        """The id as it was answered."""
+        """The id as the provider wrote it."""
 
 
 R = TypeVar("R", bound=Resource)
@@ -51,9 +51,9 @@ N = TypeVar("N", bound=Named)
 
 
 def each_network(estate: Estate, judge: Callable[[Seen[VirtualNetwork]], Iterable[Judgement]]) -> Iterator[Judgement]:
-    """Judge every virtual network of the cluster that could be read; the others are Unknown.
+    """Judge every virtual network of the cluster; one that could not be read is Unknown.
 
-    All interfaces of a machine are in one network, so pools and scale sets tell all networks there are.
+    All interfaces of a machine are in one network, so pools and scale sets determine the set of networks.
     """
     networks = networks_of(estate)
     for network in networks:
@@ -70,7 +70,7 @@ def each_network(estate: Estate, judge: Callable[[Seen[VirtualNetwork]], Iterabl
 def each_or_none(
     parent: str, listing: Listing[N], judge: Callable[[N], Iterable[Judgement]], none: str, *looks: Observation
 ) -> Iterator[Judgement]:
-    """Judge every item. Without any, the parent passes in the words of `none`; a list with a gap is Unknown as well."""
+    """Judge every item. Without any, the parent passes with the message `none`; an incomplete list adds an Unknown."""
     for item in listing:
         yield from whatever_is_damaged(item.id or parent, judge(item))
     if listing.items:
@@ -80,12 +80,12 @@ def each_or_none(
 
 
 def throughout(estate: Estate, policy: Policy, kind: type[R]) -> Listing[R]:
-    """All resources of a kind in every subscription that is looked into, peers' included, each once.
+    """All resources of a kind in every subscription that is searched, peers' included, without duplicates.
 
-    The resource groups of the cluster and of its networks are asked as well: the list of a subscription leaves out,
-    without a word, what lies in a group that the caller may not read, while the list of that group is refused. Which
-    subscriptions there are hangs on the networks and peerings: where these are not whole, the list is not either. Nor
-    is it where a network in reach names an inhabitant of this kind that no list showed.
+    The resource groups of the cluster and of its networks are queried as well: the list of a subscription silently
+    omits groups that the caller may not read, while the list of such a group is refused. The set of subscriptions
+    follows from the networks and peerings: where these are incomplete, the listing has a problem. So it has where a
+    network in reach refers to a resource of this kind that is in no list.
     """
     return estate.once(("throughout", kind, policy), lambda: _throughout(estate, policy, kind))
 
@@ -102,7 +102,7 @@ def _throughout(estate: Estate, policy: Policy, kind: type[R]) -> Listing[R]:
 
 
 def _unlisted(estate: Estate, kind: str, listed: Container[str]) -> Problem | None:
-    """Why a list of inhabitants of networks is not whole: a network not seen, or one of them that was not listed."""
+    """Why the list of a kind is incomplete: a network was not read, or it refers to a resource that was not listed."""
     if kind.lower() not in INHABITANTS:
         return None
     for _, network_id in sorted(_reached(estate).items()):
@@ -124,10 +124,10 @@ def reached_network_ids(estate: Estate) -> frozenset[str]:
 
 
 def _reached(estate: Estate) -> dict[str, str]:
-    """The same as written, by lower case."""
+    """The ids as written, by their lower case."""
     return {one.lower(): one for one in (*network_ids_of(estate), *peer_ids_of(estate))}
 
 
 def is_in(subnet_ids: Iterable[str], networks: frozenset[str]) -> bool:
-    """Whether one of the subnets lies in one of the networks (ids in lower case)."""
+    """Whether one of the subnets is in one of the networks (ids in lower case)."""
     return any(parent_of(one).lower() in networks for one in subnet_ids)

@@ -1,7 +1,7 @@
-"""Registries, storage accounts and file shares in scope: those that the nodes are led to, and no others.
+"""Registries, storage accounts and file shares in scope: those that the nodes use, and no others.
 
-That is the bootstrap registry, what private endpoints in reach lead to, and, where the cluster was asked too,
-registries of running images and shares of volumes. A name that no resource in our subscriptions bears leaves a gap.
+These are the bootstrap registry, the targets of private endpoints in reach, and, with source kube, the registries of
+running images and the shares of volumes. A name that no resource in our subscriptions has is a problem of the listing.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ def _share_ids(estate: Estate, policy: Policy) -> Listing[str]:
 
 
 def _used_by_volumes(estate: Estate, policy: Policy, kind: type[Resource]) -> Listing[str]:
-    """Accounts, or shares without one, that volumes name. A name that is neither, or none at all, is a gap in both."""
+    """Accounts, or shares without one, that volumes name. An unknown or absent name is a problem of both listings."""
     volumes = _volumes(estate)
     wanted = {name for volume in volumes for name in volume.accounts}
     gap = volumes.problem or _nameless(volumes)
@@ -135,7 +135,7 @@ def _used_by_volumes(estate: Estate, policy: Policy, kind: type[Resource]) -> Li
 
 
 def _nameless(volumes: Iterable[VolumeStorage]) -> Problem | None:
-    """Volumes that lead to an account of Azure, and do not say to which."""
+    """The problem of volumes in Azure storage that do not name their account; None without any."""
     names = {one.name for one in volumes if one.is_in_azure and not one.accounts}
     if not names:
         return None
@@ -144,19 +144,19 @@ def _nameless(volumes: Iterable[VolumeStorage]) -> Problem | None:
 
 
 def _volumes(estate: Estate) -> Listing[VolumeStorage]:
-    """Volumes of the cluster, and what pods name by themselves."""
+    """Volumes of the cluster, and volumes that pods define inline."""
     if "kube" not in estate.sources:
         return Listing(estate.cluster)
     volumes, pods = estate.every(PersistentVolume, EVERYWHERE), pods_and_templates(estate)
     inline = tuple(one for pod in pods for one in storage_in(pod))
     found = (*map(storage_of, volumes), *inline)
-    # pods that name nothing by themselves are no evidence of a store
+    # pods without inline volumes add no evidence
     evidence = (*volumes.evidence, *(pods.evidence if inline else ()))
     return Listing(estate.cluster, found, evidence, volumes.problem or pods.problem)
 
 
 def _lost(names: Iterable[str], *lists: Observation) -> Problem:
-    """Why names were not found: a list that was not whole, or nothing of ours bears them."""
+    """Why names were not found: a list is incomplete, or no resource of ours has them."""
     problem = next((look.problem for look in lists if look.problem is not None), None)
     words = f"{', '.join(sorted(names))}: in use, and in none of the subscriptions that are looked into"
     return problem or Problem(Trouble.NOT_FOUND, words)

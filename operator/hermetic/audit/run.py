@@ -1,4 +1,4 @@
-"""One audit: every check whose sources were asked, exceptions applied, in one report."""
+"""One audit: every check whose sources were queried, exceptions applied, in one report."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ SOURCES: tuple[Source, ...] = ("azure", "kube", "probe")
 
 
 class Judging:
-    """Judges an estate that grows by one policy: a check that wants nothing more is judged once.
+    """Evaluates checks over a growing estate with one policy; a check that lacks no answer is evaluated once.
 
-    That holds while every answer stays (`Estate.with_answers`): a check sees nothing but answers and the policy.
+    Valid while no answer is replaced (`Estate.with_answers`): the input of a check is answers and the policy only.
     """
 
     def __init__(self, policy: Policy) -> None:
         self._policy = policy
 
     def findings(self, estate: Estate) -> tuple[Finding, ...]:
-        """Findings of every check whose sources were all asked, before exceptions."""
+        """Findings of every check whose sources were all queried, before exceptions."""
         asked = (check for check in CHECKS if check.needs <= estate.sources)
         found = derived(finding for check in asked for finding in self._of_check(check, estate))
         return tuple(by_check(found))
@@ -41,20 +41,20 @@ class Judging:
 
 
 def judge(estate: Estate, policy: Policy) -> tuple[Finding, ...]:
-    """Findings of every check whose sources were all asked, before exceptions."""
+    """Findings of every check whose sources were all queried, before exceptions."""
     return Judging(policy).findings(estate)
 
 
 def settled(
     findings: Iterable[Finding], exceptions: Exceptions, today: date
 ) -> tuple[tuple[Finding, ...], tuple[str, ...]]:
-    """Findings as they count on a day: exceptions applied, then what is derived; and sentences about the exceptions."""
+    """Findings on a given day: exceptions applied, then derived findings; and sentences about the exceptions."""
     first, notes = exceptions.applied(findings, today)
     again, _ = exceptions.applied(derived(first), today)
     return again, notes
 
 
-def audit(  # noqa: PLR0913 - a report is about all of them
+def audit(  # noqa: PLR0913 - the parts of a report
     estate: Estate,
     judged: tuple[Finding, ...],
     policy: Policy,
@@ -64,7 +64,7 @@ def audit(  # noqa: PLR0913 - a report is about all of them
     finished_at: datetime,
     version: str,
 ) -> Report:
-    """The report about an estate and what was judged of it. Exceptions count by the day on which the audit ended."""
+    """The report about an estate and its findings. Exceptions count by the day on which the audit ended."""
     findings, notes = settled(judged, exceptions, finished_at.date())
     return Report(
         cluster=estate.cluster,
@@ -82,7 +82,7 @@ def audit(  # noqa: PLR0913 - a report is about all of them
 
 
 def _idle_agents(estate: Estate, policy: Policy) -> tuple[str, ...]:
-    """A sentence for each trusted node agent that is not there, where all pods were seen."""
+    """A sentence for each trusted node agent that no pod matches, where all pods were read."""
     if "kube" not in estate.sources or not policy.trusted_node_agents:
         return ()
     pods = estate.every(Pod, EVERYWHERE)

@@ -1,4 +1,4 @@
-"""The network around a cluster, reduced to what one drawing holds."""
+"""The network around a cluster, reduced to what is drawn."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from enum import StrEnum
 
 
 class PlaceKind(StrEnum):
-    """What stands at one end of a link; decides the place's column and sign in the drawing."""
+    """The kind at one end of a link; decides the place's column and icon in the drawing."""
 
     CLUSTER = "cluster"
     POOL = "pool"
@@ -38,7 +38,7 @@ class PlaceKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class NetworkPlace:
-    """One box. `id` is unique within a topology: an ARM id, or any text; `label` is what the box says.
+    """One box. `id` is unique within a topology: an ARM id, or any text; `label` is the text in the box.
 
     `count` is the number of places of one kind that the box represents.
     """
@@ -51,10 +51,10 @@ class NetworkPlace:
 
 @dataclass(frozen=True, slots=True)
 class NetworkLink:
-    """One arrow between two places, named by their ids. `open`: a packet can leave along it as things stand.
+    """One arrow between two places, by their ids. `open`: a packet can leave along it today.
 
-    How it is drawn: `state` says more than `open` where more is known (masked, accepted, not decided), `inbound` that
-    it leads in, `weight` how grave the worst finding behind it is: 3 for critical, 2 for high, 1 for the rest.
+    For the drawing: `state` is more exact than `open` where more is known (masked, accepted, not decided), `inbound` is
+    set for a link into the cluster, `weight` is that of the worst finding: 3 for critical, 2 for high, 1 for the rest.
     """
 
     source: str

@@ -1,4 +1,4 @@
-"""The variables that a container gets, from its template and from ConfigMaps; Secrets are named and never read."""
+"""Environment variables of a container, from its template and from ConfigMaps; Secrets are named and never read."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ Then set the variable in the pod template or from a ConfigMap, or accept this by
 
 @dataclass(frozen=True, slots=True)
 class ConfigMaps:
-    """All ConfigMaps of the cluster, as far as they matter to variables."""
+    """All ConfigMaps of the cluster, reduced to what variables need."""
 
     listing: Listing[ConfigMap]
     by_name: Maps
 
     def variables(self, pod: Pod, container: Container) -> tuple[EnvVar, ...]:
-        """All variables that can be told: those of the template come after, and win over, what is taken whole."""
+        """All known variables; those of `env` override those of `envFrom`."""
         found: dict[str, EnvVar] = {}
         for source in container.env_from or ():
             found |= {one.name: one for one in self._taken_whole(pod.namespace, source)}
@@ -38,19 +38,19 @@ class ConfigMaps:
         return tuple(found.values())
 
     def unread(self, pod: Pod) -> tuple[Observation, ...]:
-        """The look that was not whole, where a container of the pod depends on it."""
+        """The listing of ConfigMaps where it is incomplete and a container of the pod takes variables from one."""
         depends = any(True for one in pod.containers for _ in _names(one))
         return (self.listing,) if depends and self.listing.problem is not None else ()
 
     def beyond(self, pod: Pod) -> tuple[str, ...]:
-        """ConfigMaps that the pod takes variables from, and of which not everything was kept."""
+        """ConfigMaps that the pod takes variables from and that were not kept in full."""
         names = dict.fromkeys(name for one in pod.containers for name in _names(one))
         found = ((name, self.by_name.get((pod.namespace, name))) for name in names)
         return tuple(f"ConfigMap {name}" for name, one in found if one is not None and MORE in (one.variables or {}))
 
     def _taken_whole(self, namespace: str, source: EnvSource) -> Iterator[EnvVar]:
         name = _name_of(source.config_map_ref)
-        if (source.prefix or "").startswith(NIM):  # whatever its keys are
+        if (source.prefix or "").startswith(NIM):  # independent of its keys
             yield _variable(NIM, NOT_KEPT)
         for key, value in self._kept(namespace, name).items():
             if key != MORE:
@@ -68,12 +68,12 @@ class ConfigMaps:
 
 
 def config_maps(estate: Estate) -> ConfigMaps:
-    """As the cluster shows them."""
+    """The ConfigMaps of the cluster; a cached result."""
     return estate.once("ConfigMaps", lambda: _config_maps(estate))
 
 
 def secrets_taken_whole(pod: Pod) -> tuple[str, ...]:
-    """Names of Secrets whose keys, whatever they are, become variables."""
+    """Names of Secrets that containers take with `envFrom`: all their keys become variables."""
     sources = (source for one in pod.containers for source in one.env_from or ())
     return tuple(dict.fromkeys(_name_of(source.secret_ref) for source in sources if source.secret_ref))
 

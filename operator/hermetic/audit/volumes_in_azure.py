@@ -1,4 +1,4 @@
-"""Which storage of Azure a volume leads to, as far as the volume itself names it."""
+"""Which Azure storage a volume uses, as far as the volume itself names it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ AZURE_BLOB_HOSTS = (
 
 @dataclass(frozen=True, slots=True)
 class VolumeStorage:
-    """What a volume says of where its data lies; `name` is what a person calls the volume, or the pod that names it."""
+    """Where the data of a volume is; `name` names the volume, or the pod that defines it inline, for readers."""
 
     name: str
     driver: str
@@ -33,14 +33,14 @@ class VolumeStorage:
 
     @property
     def is_in_azure(self) -> bool:
-        """Whether it is a volume of Azure's own drivers, the old one inside Kubernetes included."""
+        """Whether it is a volume of an Azure driver, the in-tree driver included."""
         return self.by_the_old_driver or self.driver in AZURE_DRIVERS
 
     @property
     def accounts(self) -> tuple[str, ...]:
-        """Names of accounts, or first labels of hosts, which are those of accounts and shares; in lower case.
+        """Names of accounts, or first labels of hosts, which are names of accounts or shares; in lower case.
 
-        The old driver names only a secret that holds the account, and so may those of today.
+        May be empty: the in-tree driver names only a secret that holds the account, and the CSI drivers may do so too.
         """
         said = {key.lower(): value for key, value in self.attributes.items()}
         found = _account(self.handle, said) if self.driver in AZURE_DRIVERS else ""
@@ -49,7 +49,7 @@ class VolumeStorage:
 
 
 def storage_of(volume: PersistentVolume) -> VolumeStorage:
-    """Of a volume of the cluster."""
+    """The storage of a PersistentVolume."""
     spec = volume.spec
     csi, nfs = spec.csi or CsiVolume(), spec.nfs
     return VolumeStorage(
@@ -63,7 +63,7 @@ def storage_of(volume: PersistentVolume) -> VolumeStorage:
 
 
 def storage_in(pod: Pod) -> Iterator[VolumeStorage]:
-    """Of what a pod names by itself, without a volume of the cluster."""
+    """The storage of a pod's inline volumes."""
     for one in pod.spec.volumes or ():
         csi, nfs = one.csi or InlineShare(), one.nfs
         if one.csi is not None or nfs is not None or one.azure_file is not None:
@@ -78,12 +78,12 @@ def storage_in(pod: Pod) -> Iterator[VolumeStorage]:
 
 
 def first_label(host: str | None) -> str:
-    """What stands before the first dot of a host's name, in lower case."""
+    """The part of a host name before the first dot, in lower case."""
     return (host or "").lower().split(".")[0]
 
 
 def _account(handle: str, said: Mapping[str, str]) -> str:
-    """As the drivers look for it: an attribute, or the second field of the handle, group#account#share#…"""
+    """The account as the drivers find it: an attribute, or the second field of the handle, group#account#share#…"""
     named = next((said[key] for key in ACCOUNT_ATTRIBUTES if said.get(key)), "")
     fields = handle.split("#")
     return (named or (fields[1] if len(fields) >= 3 else "")).lower()

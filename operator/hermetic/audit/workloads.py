@@ -1,4 +1,4 @@
-"""Pods that run, and pods that would run: one list for every check of workloads."""
+"""Running pods, and pods that templates would create: one list for all checks of workloads."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from hermetic.audit.kube_findings import everywhere
 
 
 def pods_and_templates(estate: Estate) -> Listing[Pod]:
-    """All pods, and one for each template that no pod shows. Not whole where one of the lists is not."""
+    """All pods, and one for each template without a pod. It has the first problem of the lists it is made from."""
     return estate.once("pods and templates", lambda: _listed(estate))
 
 

@@ -1,4 +1,4 @@
-"""Who wrote the object that a finding blames."""
+"""Who last wrote the object of a finding."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ _WORKLOADS = tuple(f"{kind.TYPE.rpartition('/')[0]}/{kind.KIND} " for kind in CO
 
 
 def writer_of(estate: Estate, resource: str, looks: Iterable[Observation], blames: Iterable[Place] = ()) -> str:
-    """The field manager that wrote what is blamed, or all of it, last, in one bounded line; "" where that is not known.
+    """The last field manager of what is blamed, or of the object, in one bounded line; "" where unknown.
 
-    `looks` are what the finding rests on. A finding about a workload rests on its pods, which a controller made: then
-    the workload itself says who wrote it.
+    `looks` are the observations of the finding. A finding about a workload rests on its pods, which a controller made:
+    then the writer of the workload itself is returned.
     """
     blamed = (look for look in looks if isinstance(look, Resource) and look.id == resource)
     found = next((one.writer(*blames) for one in blamed), "")

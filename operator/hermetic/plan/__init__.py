@@ -1,1 +1,1 @@
-"""Pure: what to do about one ModelDeployment, and what to say about it, from one frozen look at the world."""
+"""Pure: what to write for one ModelDeployment, and its status, computed from one frozen snapshot."""

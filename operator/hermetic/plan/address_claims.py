@@ -1,7 +1,7 @@
-"""Whose a load balancer address is, of the deployments that ask for it.
+"""Which ModelDeployment a load balancer address belongs to, of those that ask for it.
 
-It belongs to who holds it, then to who was first accepted with it, then to who was created first of those that could be
-accepted. A request that was never accepted blocks no other, however old it is: `address` may change.
+Order: the one whose Service has the address, then the one first accepted with it, then the oldest of those that could
+be accepted. A request that was never accepted blocks no other, however old it is: `address` may change.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Manifest = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """One deployment that asks for the address, with its live Services; `allowed` as the configuration says."""
+    """One deployment that asks for the address, with its live Services; `allowed`: the configuration permits it."""
 
     manifest: Manifest
     services: tuple[Manifest, ...]
@@ -32,7 +32,7 @@ class Claim:
         return f"{metadata['namespace']}/{metadata['name']}"
 
     def rank(self, address: str) -> tuple[int, str, str, str] | None:
-        """Smaller goes first; None for a claim that blocks no other."""
+        """Sort key, smallest first; None for a claim that blocks no other."""
         created = self.manifest["metadata"].get("creationTimestamp", "")
         if any(address in load_balancer_addresses(service) for service in self.services):
             return 0, created, created, self.name
@@ -45,7 +45,7 @@ class Claim:
 
 
 def holder(asking: Claim, rivals: Iterable[Claim], address: str) -> str:
-    """The name of the deployment that the address belongs to; "" when it belongs to the one that asks."""
+    """The name of the deployment that the address belongs to; "" when it belongs to `asking`."""
     ranked = [(rank, claim) for claim in (asking, *rivals) if (rank := claim.rank(address)) is not None]
     first = min(ranked, key=lambda one: one[0])[1] if ranked else asking
     return "" if first is asking else first.name
@@ -63,7 +63,7 @@ def asked_for(service: Manifest) -> str:
 
 
 def addresses_of(service: Manifest) -> frozenset[str]:
-    """Every address that a Service holds or asks for."""
+    """Every address that a Service has or asks for."""
     return frozenset({asked_for(service), *load_balancer_addresses(service)} - {""})
 
 

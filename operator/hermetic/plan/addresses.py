@@ -11,7 +11,7 @@ from hermetic.api.public_services import given
 
 
 def load_balancer_addresses(service: Mapping[str, Any]) -> tuple[str, ...]:
-    """Every address or host name that the load balancer has given so far."""
+    """Every address or host name that the load balancer has assigned so far."""
     ingress = service.get("status", {}).get("loadBalancer", {}).get("ingress") or ()
     return given((entry.get("ip"), entry.get("hostname")) for entry in ingress)
 

@@ -1,4 +1,4 @@
-"""What the API server's no means to the person who reads the status: the one table from errors to reasons."""
+"""Translates errors of the API server into reasons of the status: the only such table."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from hermetic.api.reasons import Reason
 from hermetic.errors import ApiRefused, Conflict, Forbidden, HermeticError, NotFound, Rejected
 
-# A refused pod is named by chance, another name at each attempt: the same refusal must read the same.
+# A refused pod has a generated name, another one at each attempt: the same refusal must give the same message.
 _CHANCE_NAME = re.compile(r'^pods "[^"]*" is forbidden: ')
 _RBAC = re.compile(r'cannot (?P<verb>\w+) resource "(?P<resource>[\w./-]+)"')
 
 
 @dataclass(frozen=True, slots=True)
 class ApiRejection:
-    """One write that was refused: the object in words, and what to say about it."""
+    """One write that was refused: the object as text, with reason and message for the status."""
 
     subject: str
     reason: Reason
@@ -49,7 +49,7 @@ def _forbidden(error: ApiRefused) -> tuple[Reason, str]:
 
 
 def refused_pod(text: str) -> tuple[Reason, str]:
-    """Reason and message for the words of a 403, which a ReplicaSet repeats when its pods are refused."""
+    """Reason and message for the text of a 403, which a ReplicaSet repeats when its pods are refused."""
     if "being terminated" in text:
         return Reason.NAMESPACE_TERMINATING, "the namespace is being deleted"
     text = _CHANCE_NAME.sub("pods are refused: ", text)

@@ -1,6 +1,6 @@
-"""What runs in a pod, in few words: each container with its image, and digests of what else decides what it does.
+"""A pod's containers in reduced form: name and image of each, and digests of the other fields that decide what it does.
 
-A pod is kept in this form, and a template is brought into it, so that a pod can be held against the template it is of.
+Pods are stored in this form, and templates are converted to it, so that a pod can be compared with its template.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any
 from hermetic.objects.names import digest
 
 CONTAINERS = ("initContainers", "containers", "ephemeralContainers")
-# Left to platforms: resources, imagePullPolicy and placement, which admission fills in for a pod.
+# Not compared: resources, imagePullPolicy and placement, which admission fills in for a pod.
 OF_A_CONTAINER = ("command", "args", "env", "envFrom", "lifecycle", "securityContext", "volumeMounts", "workingDir")
 OF_A_POD = (
     "dnsConfig",
@@ -29,7 +29,7 @@ SHORT = 12
 
 
 def contents(spec: Mapping[str, Any]) -> dict[str, Any]:
-    """The spec of a pod or of a template, cut down to what runs in it."""
+    """The spec of a pod or of a template, reduced to the fields that decide what runs."""
     found: dict[str, Any] = {"marks": _marks(spec, OF_A_POD)}
     for kind in CONTAINERS:
         if items := spec.get(kind):
@@ -45,7 +45,7 @@ def contents(spec: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def completed(spec: Mapping[str, Any]) -> dict[str, Any]:
-    """The spec of a rendered template with what the API server fills into the fields that are looked at here."""
+    """The spec of a rendered template with what the API server fills into the fields that are compared here."""
     filled = {kind: [_with_environment(item) for item in spec[kind]] for kind in CONTAINERS if spec.get(kind)}
     volumes = [_with_mode(volume) for volume in spec.get("volumes") or ()]
     return {"dnsPolicy": "ClusterFirst", **spec, **filled, "volumes": volumes}

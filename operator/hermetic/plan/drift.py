@@ -1,8 +1,8 @@
-"""Does the live object still say what we want of it?
+"""Whether a live object still has what was applied.
 
-Two questions: does it carry the digest of our present intent (a field that we dropped shows there), and does it still
-hold every value that we set (a field that another client changed shows here). What others added is the
-matter of plan/foreign_fields.py.
+Two comparisons: the digest of the manifest in an annotation (differs when the operator drops a field), and every value
+that the operator sets (differs when another client changes it). Fields that others added are handled by
+plan/foreign_fields.py.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from hermetic.objects.children import CHILDREN
 from hermetic.objects.names import INTENT_ANNOTATION
 from hermetic.plan.field_owners import FieldStep, Steps
 
-# Values that the API server keeps as one: a key that somebody adds to a selector has changed what we select.
+# Values that the API server keeps as one: a key added to a selector changes what it selects.
 WHOLE = frozenset(
     {
         "selector",
@@ -40,12 +40,12 @@ def is_of_another_intent(desired: Mapping[str, Any], live: Mapping[str, Any]) ->
 
 
 def has_drifted(desired: Mapping[str, Any], live: Mapping[str, Any]) -> bool:
-    """Whether a value that we set is another one now."""
+    """Whether a value that the operator set has changed."""
     return any(True for _ in differences(desired, live))
 
 
 def differences(desired: Mapping[str, Any], live: Mapping[str, Any]) -> Iterator[Steps]:
-    """The places of the values that we set and that are others now."""
+    """The places of values that the operator set and that have changed."""
     merged = {"ownerReferences": "uid", **_first_keys(desired["kind"])}
     return _differences(desired, live, merged, ())
 
@@ -103,17 +103,17 @@ def _in_items(wanted: Sequence[Any], found: Any, merged: Mapping[str, str], at: 
 
 
 def _first_keys(kind: str) -> Mapping[str, str]:
-    """The field by which our own items are found again: no two of them share it."""
+    """The merge key by which the operator's own items of a list are found: no two of them share its value."""
     return {name: keys[0] for name, keys in CHILDREN[kind].merge_keys.items()} if kind in CHILDREN else {}
 
 
 def _field(at: Steps) -> str:
-    """The field that a value is in; "" for an item of a list."""
+    """The name of the field that holds a value; "" for an item of a list."""
     return at[-1].field if at and not at[-1].key else ""
 
 
 def _said(value: Any) -> Any:
-    """The value without what says nothing. An empty selector does say something: everything."""
+    """The value without empty fields, equal to absence. An empty selector selects everything: it stays."""
     if isinstance(value, Mapping):
         said = {key: _said(inner) for key, inner in value.items()}
         return {key: inner for key, inner in said.items() if inner not in (None, "", [])}

@@ -1,4 +1,4 @@
-"""The gate that asks whether the engine may be given the variables and arguments of the spec."""
+"""The gate that decides whether the engine may be given the variables and arguments of the spec."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def engine_settings_are_allowed(spec: ModelDeploymentSpec, world: ClusterSnapsho
 
 
 def _extra(engine: str, world: ClusterSnapshot) -> Extra:
-    """What the operator's configuration allows this namespace beside the reviewed lists."""
+    """What the operator's configuration allows this namespace in addition to the reviewed lists."""
     counted = [
         one
         for one in world.policy.engine_settings
@@ -49,7 +49,7 @@ def _in_words(one: Refused, engine: str) -> str:
 
 
 def _line(refused: Iterable[Refused], engine: str, namespace: str) -> str:
-    """What the platform team would add, for names that it may decide about."""
+    """The configuration to add, for names that the platform team may decide about."""
     names = {one.field: one.name for one in refused if one.kind == "name"}
     if not names:
         return ""

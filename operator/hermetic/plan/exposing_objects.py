@@ -1,6 +1,6 @@
-"""Objects of any writer that lead to pods: Services, EndpointSlices, Ingresses, routes, gateways, in few fields each.
+"""Objects of any writer that lead to pods (Services, EndpointSlices, Ingresses, routes, gateways), in few fields.
 
-Each object is read once, when it arrives: where it leads, and why that is not known to be private.
+Each object is evaluated once, when it arrives: where it leads, and why that is not known to be private.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ MOST_ADDRESSES = 2_000
 class Leading:
     """One object and where it leads.
 
-    `selector` None selects nothing; `everything` is an object of which cannot be said what of its namespace it leads
-    to, or what of the cluster where it is a slice. `opens` says why it is not private, "" where it is; `addresses` are
-    those of a slice that no controller keeps, as ",10.0.0.1,10.0.0.2,"; `gateways` None is an object that needs none.
+    `selector` None selects nothing. `everything`: which pods of its namespace it leads to is not known (of the cluster,
+    for an EndpointSlice). `opens`: why it is not private, "" if it is. `addresses`: those of a slice that no controller
+    manages, as ",10.0.0.1,10.0.0.2,". `gateways` None: the object needs none.
     """
 
     kind: str
@@ -62,19 +62,19 @@ class Leading:
 
     @property
     def size(self) -> int:
-        """About how many bytes a writer can make it hold."""
+        """Approximate bytes that a writer can make this hold."""
         pairs = (*(self.selector or ()), *self.services, *(self.gateways or ()))
         return len(self.addresses) + sum(len(one) + len(other) for one, other in pairs)
 
     def without_details(self) -> Leading:
-        """The same object where there is no room to keep where it leads to in its own namespace."""
+        """The same object without its selector and addresses, to save memory: `everything` is set instead."""
         others = frozenset(name for name in self.services if name[0] != self.namespace)
         kept = self.services if self.kind == ENDPOINT_SLICE.kind else others
         return replace(self, selector=None, addresses="", services=kept, everything=True)
 
 
 def leading(manifest: Mapping[str, Any], policy: Configuration) -> Leading:
-    """The object in few fields."""
+    """The object reduced to a few fields."""
     read = {
         SERVICE.kind: _service,
         ENDPOINT_SLICE.kind: _slice,
@@ -92,7 +92,7 @@ def leading(manifest: Mapping[str, Any], policy: Configuration) -> Leading:
 
 
 def _blamed(manifest: Mapping[str, Any]) -> Iterator[Place]:
-    """The fields that lead to pods or to the outside, the one that opens first."""
+    """The fields that lead to pods or to the outside, first the one that is named as the cause."""
     spec, annotations = manifest.get("spec") or {}, manifest["metadata"].get("annotations") or {}
     if manifest["kind"] == SERVICE.kind:
         if spec.get("externalIPs"):
@@ -108,12 +108,12 @@ def _blamed(manifest: Mapping[str, Any]) -> Iterator[Place]:
 
 
 def opens(service: Mapping[str, Any], policy: Configuration, *, given: bool = True) -> str:
-    """Why a Service is not private, whatever it was given (or with `given` by that too); "" where it is."""
+    """Why a Service is not private; "" if it is. With `given`, addresses that a load balancer assigned count too."""
     return next(_opens(service, policy, given=given), "")
 
 
 def address_of(text: object) -> str:
-    """An address in its one spelling; other texts as they are."""
+    """An address in canonical spelling; other texts unchanged."""
     try:
         address = ip_address(str(text))
     except ValueError:
@@ -171,7 +171,7 @@ def _named(target: object, namespace: str) -> frozenset[Name]:
     words = str(target or "").rstrip(".").lower().split(".")
     if len(words) >= 3 and words[2] == "svc":
         return frozenset({(words[1], words[0])})
-    # Resolvers complete short names by the search list of whoever asks.
+    # Resolvers complete short names by the search list of the client.
     return (
         frozenset({(words[1] if len(words) > 1 else namespace, words[0])})
         if target and len(words) <= 2
@@ -223,7 +223,7 @@ def _route(one: Mapping[str, Any], _policy: Configuration) -> dict[str, Any]:
     parents = [p for p in spec.get("parentRefs") or () if not _is_service(p, default=GATEWAY.kind)]
     known = all((p.get("kind") or GATEWAY.kind) == GATEWAY.kind for p in parents)
     return {
-        # What leads into another namespace needs the leave of that one, which the gateway asks for.
+        # A reference into another namespace needs permission there, which the gateway checks.
         "services": frozenset(name for name in services if name[0] == namespace or accepted),
         "everything": any(not _is_service(b) and (b.get("namespace") or namespace) == namespace for b in found),
         "gateways": frozenset((str(p.get("namespace") or namespace), str(p.get("name"))) for p in parents),
@@ -247,7 +247,7 @@ def _is_service(reference: Mapping[str, Any], *, default: str = SERVICE.kind) ->
 
 
 def _is_accepted(route: Mapping[str, Any]) -> bool:
-    """Whether a gateway says that it serves the route, with its backends."""
+    """Whether a gateway reports that it serves the route, with its backends."""
     for parent in (route.get("status") or {}).get("parents") or ():
         said = {c.get("type"): (c.get("status"), c.get("reason")) for c in parent.get("conditions") or ()}
         refused = said.get("ResolvedRefs", ("", ""))

@@ -14,7 +14,7 @@ SHOWN = 3
 
 
 def exposure(service: Mapping[str, Any] | None, world: ClusterSnapshot) -> str | None:
-    """What to say of it; None where every way to the pods is private. `service` is the model's own, as it is now."""
+    """The message about it; None where every way to the pods is private. `service` is the model's own, live one."""
     found = [_said(way) for way in world.ways_in]
     if service is not None and (why := opens(service, world.policy, given=False)):
         found.insert(0, f"the model's own Service {why}")

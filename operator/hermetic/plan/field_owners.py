@@ -1,4 +1,4 @@
-"""Who wrote a field of a live object: the API server keeps the book in metadata.managedFields."""
+"""Which field manager wrote a field of a live object, read from metadata.managedFields."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Steps = tuple[FieldStep, ...]
 
 
 def spelled(steps: Steps, *, keys: bool = True) -> str:
-    """The place as people write it: spec.template.spec.containers[engine].env[HTTPS_PROXY]."""
+    """The place in the usual notation: spec.template.spec.containers[engine].env[HTTPS_PROXY]."""
     return one_line(".".join(_spelled(step) if keys else step.field for step in steps))
 
 
@@ -36,7 +36,7 @@ def _spelled(step: FieldStep) -> str:
 
 
 def kept(managed: Any) -> list[dict[str, Any]]:
-    """Of metadata.managedFields, what others than our own apply wrote into the spec; bounded, for tenants fill it."""
+    """Of metadata.managedFields, entries about the spec by other managers than the operator's apply; size-bounded."""
     found: list[dict[str, Any]] = []
     for entry in reversed(managed) if isinstance(managed, list) else ():
         if len(found) == MOST_MANAGERS:
@@ -51,7 +51,7 @@ def kept(managed: Any) -> list[dict[str, Any]]:
 
 
 def labellers(managed: Any, labels: Iterable[str]) -> list[dict[str, Any]]:
-    """Of metadata.managedFields, who but Kubernetes holds one of these labels; bounded. Taking one off is not noted."""
+    """Of metadata.managedFields, who but Kubernetes owns one of these labels; bounded. Removals leave no entry."""
     found: list[dict[str, Any]] = []
     for entry in managed if isinstance(managed, list) else ():
         held = ((entry.get("fieldsV1") or {}).get("f:metadata") or {}).get("f:labels") or {}

@@ -1,7 +1,7 @@
-"""What others added to a live object: server-side apply leaves it there, for it belongs to them.
+"""Foreign fields of a live object: server-side apply keeps what other managers added.
 
-Everything of an object but its metadata and its status is one value: what we did not set and the API server does not
-fill in is foreign, and a merge patch takes it out again. Of metadata that holds for annotations that steer a Service.
+Everything of an object except metadata and status is compared: what the operator did not set and the API server does
+not fill in is foreign, and a merge patch removes it. Of metadata, only annotations that steer a Service are compared.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from hermetic.plan.field_owners import FieldStep, Steps, spelled
 
 ANYTHING = object()
 ASIDE = frozenset({"apiVersion", "kind", "metadata", "status"})
-# By these a cloud provider and the cluster's network learn what to make of a Service.
+# Annotations by which a cloud provider and the cluster's network configure a Service.
 STEERING = ("service.beta.kubernetes.io/", "service.kubernetes.io/")
 _POD = "spec.template.spec"
 _PROBES = ("livenessProbe", "readinessProbe", "startupProbe")
 
-# What the API server fills in, by kind and place (without the keys of items), and with which value.
+# What the API server fills in, by kind and place (without merge keys), and with which value.
 FILLED: Mapping[str, Mapping[str, Any]] = {
     "Deployment": {
         f"{_POD}.restartPolicy": "Always",
@@ -34,7 +34,7 @@ FILLED: Mapping[str, Mapping[str, Any]] = {
         **{f"{_POD}.{kind}.securityContext.procMount": "Default" for kind in ("containers", "initContainers")},
         f"{_POD}.containers.env.valueFrom.fieldRef.apiVersion": "v1",
         **{f"{_POD}.containers.{probe}.successThreshold": 1 for probe in _PROBES},
-        # 'kubectl rollout restart' makes new pods of the same content.
+        # 'kubectl rollout restart' replaces pods without changing their content.
         "spec.template.metadata.annotations.kubectl.kubernetes.io/restartedAt": ANYTHING,
     },
     "Service": {
@@ -61,7 +61,7 @@ FILLED: Mapping[str, Mapping[str, Any]] = {
     "PersistentVolumeClaim": {},
 }
 
-# What the API server does not let go once it is there, by kind: it is reported and not taken out.
+# Fields that the API server does not let anyone remove once set, by kind: reported, not removed.
 LASTING: Mapping[str, tuple[str, ...]] = {
     "PersistentVolume": ("nodeAffinity", "volumeAttributesClassName"),
     "PersistentVolumeClaim": ("volumeAttributesClassName",),
@@ -69,7 +69,7 @@ LASTING: Mapping[str, tuple[str, ...]] = {
 
 
 def foreign(desired: Mapping[str, Any], live: Mapping[str, Any]) -> tuple[Steps, ...]:
-    """The places in the live object where somebody else added something that can be taken out."""
+    """The places in the live object where another manager added something that can be removed."""
     added = _added(desired["kind"], _content(desired), _content(live), ())
     return (
         *added,
@@ -78,21 +78,21 @@ def foreign(desired: Mapping[str, Any], live: Mapping[str, Any]) -> tuple[Steps,
 
 
 def foreign_to_template(desired: Mapping[str, Any], live: Mapping[str, Any]) -> bool:
-    """Whether somebody added something to the pods of a Deployment."""
+    """Whether another manager added something to the pod template of a Deployment."""
     return any(steps[:2] == (FieldStep("spec"), FieldStep("template")) for steps in foreign(desired, live))
 
 
 def lasting(live: Mapping[str, Any]) -> tuple[Steps, ...]:
-    """The places where somebody else added something that cannot be taken out; no builder renders these fields."""
+    """The places where another manager added something that cannot be removed; no builder renders these fields."""
     spec = live.get("spec") or {}
     return tuple((FieldStep("spec"), FieldStep(name)) for name in LASTING.get(live["kind"], ()) if spec.get(name))
 
 
 def whole(desired: Mapping[str, Any], live: Mapping[str, Any]) -> dict[str, Any]:
-    """The merge patch that makes the live object hold what the desired one says and nothing foreign that was seen.
+    """The merge patch that gives the live object every desired value and removes the foreign fields that were seen.
 
-    It names no resourceVersion unless it replaces the list of owners: controllers write the status all the time, and
-    what others add meanwhile is seen at the next look.
+    It names no resourceVersion unless it replaces ownerReferences: controllers write the status all the time. What
+    others add meanwhile is removed by the next reconcile.
     """
     kind, said, seen = desired["kind"], dict(desired["metadata"]), live["metadata"]
     ours, theirs = said.pop("ownerReferences", []), seen.get("ownerReferences") or []
@@ -115,7 +115,7 @@ def _content(manifest: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _steering(desired: Mapping[str, Any], live: Mapping[str, Any]) -> tuple[str, ...]:
-    """The annotations of others that steer a Service."""
+    """Annotations by other managers that steer a Service."""
     if desired["kind"] != SERVICE.kind:
         return ()
     ours, theirs = (one["metadata"].get("annotations") or {} for one in (desired, live))
@@ -147,7 +147,7 @@ def _added_items(
         key = _key(item, by)
         steps = (*at[:-1], FieldStep(at[-1].field, tuple(zip(by, key, strict=True))))
         ours = missing.pop(key, None)
-        # A variable may be there twice, and then the last one counts.
+        # A variable may be listed twice; the last one counts.
         if ours is None:
             yield steps
         else:
@@ -157,7 +157,7 @@ def _added_items(
         and len(wanted) == len(found)
         and [_key(one, by) for one in wanted] != [_key(one, by) for one in found]
     ):
-        yield at  # a variable sees those before it, and init containers run in this order
+        yield at  # order matters: variables refer to earlier ones, init containers run in turn
 
 
 def _key(item: Mapping[str, Any], by: tuple[str, ...]) -> tuple[Any, ...]:

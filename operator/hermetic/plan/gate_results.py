@@ -1,4 +1,4 @@
-"""What a gate answers."""
+"""The results of a gate."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from hermetic.plan.snapshot import ClusterSnapshot
 
 @dataclass(frozen=True, slots=True)
 class Holds:
-    """The question is answered with yes."""
+    """The condition of the gate is met."""
 
 
 @dataclass(frozen=True, slots=True)
 class Blocks:
-    """The question is answered with no, or (`truth` Unknown) cannot be answered; `condition` is the one it decides.
+    """The condition of the gate is not met, or (`truth` Unknown) not known; `condition` is the type that it sets.
 
-    `field` is the path of what it is about, where the reason alone does not say so.
+    `field` is the path of the field at fault, where the reason alone does not name it.
     """
 
     reason: Reason

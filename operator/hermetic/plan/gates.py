@@ -1,4 +1,4 @@
-"""What must hold before a pod may be created: a chain of small questions, in the order in which people read answers."""
+"""What must hold before a pod may be created: a chain of gates, in the order in which they are reported."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def _registry_allowed(world: ClusterSnapshot, host: str, repository: str) -> boo
 
 
 def _is_below(text: str, prefix: str, boundaries: str) -> bool:
-    """Whether the text is the prefix or goes on behind it with one of the characters: 'team-b' is not below 'team'."""
+    """Whether the text is the prefix, or continues it with one of the characters: 'team-b' is not below 'team'."""
     if not text.startswith(prefix):
         return False
     rest = text[len(prefix) :]
@@ -73,7 +73,7 @@ def _is_below(text: str, prefix: str, boundaries: str) -> bool:
 
 
 def share_is_allowed(spec: ModelDeploymentSpec, world: ClusterSnapshot) -> Verdict:
-    """The share is one that this namespace may read, and the operator may make volumes at all."""
+    """The share is one that this namespace may read, and the operator may create volumes at all."""
     if share_of(spec.weights) is None:
         return HOLDS
     if not world.policy.volumes.create:
@@ -101,7 +101,7 @@ def _share_allowed(spec: ModelDeploymentSpec, allowed: AllowedShare, namespace: 
         return False
     files, nfs = spec.weights.azure_files, spec.weights.nfs
     if files is not None:
-        # The name of an account proves nothing when the spec may name any host to mount from.
+        # The account's name restricts nothing if the spec may name any host to mount from.
         named = allowed.account == storage_account(files) and allowed.share == files.share
         return named and (files.server is None or files.server == allowed.server)
     return nfs is not None and allowed.server == nfs.server and allowed.path == nfs.path
@@ -150,7 +150,7 @@ def _azure_line(files: AzureFiles) -> str:
 
 
 def engine_flags_are_known(spec: ModelDeploymentSpec, _: ClusterSnapshot) -> Verdict:
-    """The engine knows its release, every extra argument, and none of them reaches a reserved flag."""
+    """The engine's release and every extra argument are known, and no argument matches a reserved flag."""
     found = engine_of(spec).objection(spec)
     return Blocks(found.reason, found.message, field=found.field) if found is not None else HOLDS
 
@@ -225,7 +225,7 @@ def address_is_free(spec: ModelDeploymentSpec, world: ClusterSnapshot) -> Verdic
     )
 
 
-# Questions about the spec itself; then, apart, the one about the world outside.
+# Gates about the spec itself; then, apart, the isolation gate.
 GATES: tuple[Gate, ...] = (
     registry_is_allowed,
     share_is_allowed,

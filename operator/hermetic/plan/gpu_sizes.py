@@ -12,7 +12,7 @@ from hermetic.sizing.catalogue import Size, sizes
 
 
 def sizes_for(spec: ModelDeploymentSpec, world: ClusterSnapshot) -> tuple[list[Size], list[str]]:
-    """The sizes that the spec names, or else those of the nodes that offer the GPUs; and those that are not known."""
+    """(sizes, names not in the catalogue) that the spec names, or else those of the nodes that offer the GPUs."""
     seen = {node.instance_type for node in eligible_nodes(spec, world.nodes)}
     wanted = sorted(set(spec.accelerator.instance_types) or seen)
     known = sizes()
@@ -20,7 +20,7 @@ def sizes_for(spec: ModelDeploymentSpec, world: ClusterSnapshot) -> tuple[list[S
 
 
 def gpus_are_the_engine_s(spec: ModelDeploymentSpec, world: ClusterSnapshot) -> Verdict:
-    """At least one size has GPUs that the engine, as it was chosen, runs on; what is not known is let through."""
+    """At least one size has GPUs that the configured engine runs on. Unknown sizes and GPUs pass."""
     models = engine_of(spec).gpu_models(spec)
     if models is None:
         return HOLDS

@@ -1,4 +1,4 @@
-"""The gate that the product exists for: no pod without fresh evidence that there is no way out."""
+"""The isolation gate: no pod without fresh evidence that the node subnets have no way out."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from hermetic.api.times import timestamp
 from hermetic.plan.gates import HOLDS, Blocks, Holds
 from hermetic.plan.snapshot import ClusterSnapshot, IsolationEvidence
 
-# The verdict rests on all three or it is not one: configuration, cluster and packets.
+# A verdict needs all three: Azure configuration, cluster objects and packets.
 NEEDED_SOURCES = frozenset({"azure", "kubernetes", "probe"})
 CONFIRMED_FOR = timedelta(minutes=15)
-"""How long a Pass counts to which nobody comes again: two looks at the evidence in a row may fail, not three."""
-# Why the audit does not know, in the words of the gate: what a person brings, what comes by itself, what was too late.
+"""How long a Pass counts without confirmation: two evaluations in a row (every five minutes) may fail, not three."""
+# The audit's reason for Unknown -> the gate's: evidence that a person must provide, pending evidence, old evidence.
 OF_THE_AUDIT: Mapping[str, Reason] = {
     Reason.ATTESTATION_MISSING: Reason.ISOLATION_EVIDENCE_MISSING,
     Reason.ATTESTATION_REFUSED: Reason.ISOLATION_EVIDENCE_MISSING,
@@ -35,7 +35,7 @@ def isolation_is_proven(spec: ModelDeploymentSpec, world: ClusterSnapshot, now: 
 
 
 def evidence_counts(evidence: IsolationEvidence | None, allowed: timedelta, now: datetime) -> Holds | Blocks:
-    """Evidence is there, complete, fresh, and says Pass. Everything else is Unknown, or False when a path was found."""
+    """Holds if evidence exists, is complete and fresh, and says Pass. Else Unknown, or False for a verdict Fail."""
     if evidence is None:
         return _unknown(
             Reason.ISOLATION_EVIDENCE_MISSING,
@@ -58,13 +58,13 @@ def evidence_counts(evidence: IsolationEvidence | None, allowed: timedelta, now:
 
 
 def enforcement(spec: ModelDeploymentSpec, world: ClusterSnapshot) -> Enforcement:
-    """What counts: a deployment may ask for more than its namespace's minimum, never for less."""
+    """The effective enforcement: a deployment may ask for more than its namespace's minimum, never for less."""
     asked, minimum = spec.isolation.enforcement, world.policy.isolation.minimum_of(world.owner.namespace)
     return min(asked, minimum, key=STRICTEST_FIRST.index)
 
 
 def gate(spec: ModelDeploymentSpec, world: ClusterSnapshot, now: datetime) -> Holds | Blocks | None:
-    """The verdict of the gate as it counts for this deployment; None where it does not ask."""
+    """The gate's verdict under the enforcement in effect; None when that is Off."""
     effective = enforcement(spec, world)
     if effective == "Off":
         return None
@@ -81,7 +81,7 @@ def gate(spec: ModelDeploymentSpec, world: ClusterSnapshot, now: datetime) -> Ho
 
 
 def allowed_age(spec: ModelDeploymentSpec, world: ClusterSnapshot) -> timedelta:
-    """A deployment may ask for fresher evidence than the cluster demands, never for older."""
+    """The oldest evidence that counts: a deployment may demand fresher evidence than the cluster does, not older."""
     return timedelta(seconds=min(spec.isolation.max_evidence_age_seconds, world.policy.max_evidence_age_seconds))
 
 
@@ -101,7 +101,7 @@ def _fresh(evidence: IsolationEvidence, allowed: timedelta, now: datetime) -> Ho
         return _unknown(Reason.ISOLATION_UNKNOWN, "the evidence is dated in the future: check the auditor's clock")
     if evidence.expires_at is not None and now >= evidence.expires_at:
         return _unknown(Reason.ISOLATION_EVIDENCE_STALE, f"the evidence expired at {timestamp(evidence.expires_at)}")
-    # A moment in the message, not an age: an age would be another message, and another write, every second.
+    # A time in the message, not an age: an age would change the message, and cause a write, every second.
     if now >= evidence.observed_at + allowed:
         return _unknown(
             Reason.ISOLATION_EVIDENCE_STALE,
@@ -112,7 +112,7 @@ def _fresh(evidence: IsolationEvidence, allowed: timedelta, now: datetime) -> Ho
 
 
 def _confirmed(evidence: IsolationEvidence, now: datetime) -> Holds | Blocks:
-    """A status may be of an earlier process, or of another hand; what is so now, only a look of ours tells."""
+    """A status may be of an earlier process or another writer: a Pass counts only if this process confirmed it."""
     at = evidence.confirmed_at
     if at is not None and now < at + CONFIRMED_FOR:
         return HOLDS

@@ -1,7 +1,7 @@
-"""Does the model fit the GPUs that its pods may get? From the facts in the spec; without them nothing is asked.
+"""Whether the model fits the GPUs that its pods may get, from the facts in the spec; without facts nothing is checked.
 
-A model that fits on none of the sizes is refused before a pod exists, with the arithmetic. What is tight, or fits on
-some of the sizes only, is started and said; what cannot be computed is Unknown and started.
+A model that fits on none of the sizes is refused before a pod exists, with the arithmetic. If it is tight, or fits on
+some of the sizes only, pods start and the condition says so; if it cannot be computed, it is Unknown and pods start.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _KIND = ConditionType.MODEL_FITS
 
 
 def model_fits_the_gpus(spec: ModelDeploymentSpec, world: ClusterSnapshot) -> Verdict:
-    """The model can be cut over its GPUs, and at least one of the VM sizes has the memory."""
+    """The model can be divided over its GPUs, and at least one of the VM sizes has the memory."""
     facts = spec.weights.facts
     if facts is None:
         return HOLDS
@@ -47,7 +47,7 @@ def model_fits_the_gpus(spec: ModelDeploymentSpec, world: ClusterSnapshot) -> Ve
 
 
 def model_fit(spec: ModelDeploymentSpec, world: ClusterSnapshot) -> ConditionUpdate | None:
-    """The condition ModelFits, whatever else keeps the pods from starting; None for a spec without facts."""
+    """The condition ModelFits, independent of other gates; None for a spec without facts."""
     facts = spec.weights.facts
     if facts is None:
         return None
@@ -80,7 +80,7 @@ def _serving(spec: ModelDeploymentSpec) -> Serving:
 def _placed(
     spec: ModelDeploymentSpec, facts: ModelFacts, serving: Serving, world: ClusterSnapshot
 ) -> tuple[list[Placement], list[str]]:
-    """The sizes that the pods may get, as the spec names them or the nodes have them, and those that are not known."""
+    """The sizes that the pods may get (named in the spec, or those of the nodes), and the names that are not known."""
     listed, unlisted = sizes_for(spec, world)
     return [place(facts, serving, size, spec.accelerator.resource) for size in listed], unlisted
 
@@ -106,7 +106,7 @@ def _remedy(fit: Fit) -> str:
 
 
 def _room(fit: Fit) -> float:
-    """What would be left of what is allowed, as a share of it; of weights alone where the rest is not known."""
+    """Memory left, as a share of what is allowed; for weights alone where the rest is not known."""
     needed = fit.needed if fit.needed is not None else fit.weights
     return 1 - needed / max(1, fit.allowed)
 

@@ -1,4 +1,4 @@
-"""The heart: from a spec and a look at the world to what must be written."""
+"""Computes the writes and deletes that bring one ModelDeployment from its snapshot to its spec."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ from hermetic.plan.snapshot import ChildKey, ClusterSnapshot
 
 Manifest = Mapping[str, Any]
 
-# What a change of the spec can make superfluous; everything else lives as long as its ModelDeployment.
+# Deleted when the spec no longer asks for it; every other child lives as long as its ModelDeployment.
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A manifest to apply, and why: it is not there, we want something else of it, or somebody else changed it.
+    """A manifest to apply, and why: the object is absent, the spec changed, or the live object drifted.
 
-    `patch` takes its place where others have fields of their own in the live object, which an apply would leave there.
+    `patch` is sent instead where other managers own fields of the live object, which an apply would leave there.
     """
 
     manifest: Manifest
@@ -53,7 +53,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Contested:
-    """A child that others change back as often as it is corrected: where, and which field managers hold the place."""
+    """A child that others change back as often as it is corrected: which place, and the field managers that own it."""
 
     child: ChildKey
     place: str = ""
@@ -62,10 +62,10 @@ class Contested:
 
 @dataclass(frozen=True, slots=True)
 class Condemned:
-    """A live object that must go: deleted only if it is still the very one that was looked at.
+    """A live object to delete, with uid and resourceVersion of the snapshot as preconditions.
 
-    `public_address`: the one by which it is open to the outside. Such an object goes before anything else is written,
-    whatever else is refused.
+    `public_address`: the public address of the object, "" if none. Such an object is deleted before anything else is
+    written, even if other writes are refused.
     """
 
     kind: Kind
@@ -78,17 +78,17 @@ class Condemned:
 
     @property
     def urgent(self) -> bool:
-        """Whether it goes before anything else is written."""
+        """Whether it is deleted before anything else is written."""
         return bool(self.public_address)
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What must be written, in order, and what stands against writing more.
+    """What must be written, in order, and what prevents further writes.
 
-    `blocked` is the first thing that keeps pods from being created; `isolation` the verdict of the isolation gate,
-    which with enforcement Report is told without blocking; `held` says that a change of the workload waits for it;
-    `contested` names the children that somebody else changes back as often as they are corrected.
+    `blocked`: the first gate that keeps pods from being created. `isolation`: the verdict of the isolation gate, which
+    with enforcement Report is reported without blocking. `held`: a change of the Deployment waits for that gate.
+    `contested`: children that others change back as often as they are corrected.
     """
 
     apply: tuple[Change, ...] = ()
@@ -101,9 +101,9 @@ class Plan:
 
 
 def plan(spec: ModelDeploymentSpec, world: ClusterSnapshot, now: datetime) -> Plan:
-    """Everything that has to be written so that the world is as the spec says. Deterministic; no I/O.
+    """Everything that must be written to reach the state of the spec. Deterministic; no I/O.
 
-    Planning again on the world that results yields nothing to write.
+    Idempotent: planning again on the resulting snapshot yields nothing to write.
     """
     if world.deleting:
         return Plan()
@@ -128,13 +128,13 @@ def plan(spec: ModelDeploymentSpec, world: ClusterSnapshot, now: datetime) -> Pl
 
 
 def _while_blocked(spec: ModelDeploymentSpec, world: ClusterSnapshot, block: Blocks) -> Plan:
-    """What a spec that is not carried out leaves to do: the door is closed, and what runs keeps its walls."""
+    """With a blocked spec: delete a Service with a public address, keep the NetworkPolicy of a live Deployment."""
     to_apply, contested = _to_apply(_private_only(tuple(_around_what_runs(spec, world)), world), world)
     return Plan(apply=to_apply, delete=exposed(world), blocked=block, contested=contested)
 
 
 def _around_what_runs(spec: ModelDeploymentSpec, world: ClusterSnapshot) -> Iterator[Manifest]:
-    """Walls and door of a live workload, and fewer pods of the template that it has. Volumes and new pods wait."""
+    """ServiceAccount, NetworkPolicy and Service of a live Deployment, and its scale-down. No volumes, no new pods."""
     live = world.child(DEPLOYMENT)
     if live is None or not is_ours(live, world.owner):
         return
@@ -151,14 +151,14 @@ def _around_what_runs(spec: ModelDeploymentSpec, world: ClusterSnapshot) -> Iter
 def _takes_a_held_address(
     service: Manifest, standing: Manifest | None, spec: ModelDeploymentSpec, world: ClusterSnapshot
 ) -> bool:
-    """Whether applying the Service would newly ask for the address of an older ModelDeployment."""
+    """Whether applying the Service would newly ask for an address that belongs to another ModelDeployment."""
     balancer = spec.endpoint.internal_load_balancer
     held = bool(world.address_holder) and balancer is not None and balancer.address is not None
     return held and (standing is None or is_of_another_intent(service, standing))
 
 
 def _scaled_down(live: Manifest, spec: ModelDeploymentSpec, owner: Owner) -> Manifest:
-    """The live workload with as few replicas as the spec asks for: a template of its own it may have none to offer."""
+    """The live Deployment with the spec's replicas: a blocked spec may not render a pod template of its own."""
     marked = {TEMPLATE_ANNOTATION: mark} if (mark := _template_mark(live)) else {}
     return with_intent(
         {
@@ -175,7 +175,7 @@ def _template_mark(deployment: Manifest) -> str:
 
 
 def _next_look(spec: ModelDeploymentSpec, world: ClusterSnapshot, now: datetime) -> datetime | None:
-    """The moment at which something changes without any event to say so: evidence ends, or patience with a pod."""
+    """When the plan changes without an event: evidence expires, or a grace period for a pod ends."""
     closes = closes_at(spec, world) if enforcement(spec, world) != "Off" else None
     left_over = rolled_out_at(world) if any(is_left_over(pod, world) for pod in world.pods) else None
     moments = (closes, left_over, *(patience_ends(pod) for pod in world.pods))
@@ -183,13 +183,13 @@ def _next_look(spec: ModelDeploymentSpec, world: ClusterSnapshot, now: datetime)
 
 
 def _first_obstacle(desired: tuple[Manifest, ...], world: ClusterSnapshot) -> Blocks | None:
-    """An object of a name that we need, which is not ours."""
+    """The first object that has the name of a desired child and is not owned by this ModelDeployment."""
     found = (world.children.get(_key(manifest)) for manifest in desired)
     return next((obstacle(live, world.owner) for live in found if live and not is_ours(live, world.owner)), None)
 
 
 def obstacle(live: Manifest, owner: Owner) -> Blocks:
-    """What to say of an object that is in the way: it is never overwritten, but some go away by themselves."""
+    """Reason and message for such an object: it is never overwritten; one of an earlier owner is being removed."""
     subject = f"{live['kind']} '{live['metadata']['name']}'"
     if any(one["kind"] == MODEL_DEPLOYMENT.kind and one["name"] == owner.name for one in _controllers(live)):
         return Blocks(
@@ -203,7 +203,7 @@ def obstacle(live: Manifest, owner: Owner) -> Blocks:
 
 
 def is_ours(live: Manifest, owner: Owner) -> bool:
-    """Whether this very ModelDeployment made the object, and not another of its name."""
+    """Whether the object belongs to this ModelDeployment by uid, not to another one of the same name."""
     if live["kind"] == PERSISTENT_VOLUME.kind:
         return bool((live["metadata"].get("labels") or {}).get(OWNER_UID_LABEL) == owner.uid)
     return any(reference.get("uid") == owner.uid for reference in _controllers(live))
@@ -214,11 +214,11 @@ def _controllers(live: Manifest) -> Iterator[Mapping[str, Any]]:
 
 
 def _behind_closed_gate(desired: tuple[Manifest, ...], world: ClusterSnapshot, replicas: int) -> Iterator[Manifest]:
-    """What may still be written while isolation is not proven: walls around pods that run, and fewer of them.
+    """What may be written while isolation is not proven: everything but new pods, once a Deployment exists.
 
-    Nothing at all before the first pod. A running workload keeps its template; a change that would make new pods waits.
-    A template that others changed is corrected at once, with as many replicas as pods run that are not shown to be of
-    the changed one.
+    Nothing before there is a Deployment. A live Deployment keeps its template; a change that would create pods waits.
+    A template that others changed is corrected at once, with at most as many replicas as running pods that are not
+    shown to be of the changed template.
     """
     live = world.child(DEPLOYMENT)
     if live is None:
@@ -231,9 +231,9 @@ def _behind_closed_gate(desired: tuple[Manifest, ...], world: ClusterSnapshot, r
 
 
 def _startless(manifest: Manifest, live: Manifest, world: ClusterSnapshot) -> int | None:
-    """With how many replicas at most the manifest could be applied so that no pod starts; None: with none but 0.
+    """The most replicas with which the manifest can be applied without starting a pod; None: only 0.
 
-    That of a change of the spec is not known: the pods that run are of an earlier template, and keep it.
+    None for a template that the spec changed: the running pods are of the earlier template, and keep it.
     """
     replicas, template = int(live["spec"].get("replicas", 1)), manifest["spec"]["template"]
     if replicas == 0 or _same_template(manifest, live):
@@ -258,7 +258,7 @@ def _with_replicas(manifest: Manifest, replicas: int) -> Manifest:
 
 
 def exposed(world: ClusterSnapshot) -> tuple[Condemned, ...]:
-    """Our Service, once the load balancer gave it a public address, whatever else stands against the spec."""
+    """The model's own Service, to be deleted once it has a public address, whatever else blocks the spec."""
     live = world.child(SERVICE)
     public = public_addresses(live, world.policy) if live is not None else ()
     if live is None or not public or live["metadata"].get("deletionTimestamp") or not is_ours(live, world.owner):
@@ -267,14 +267,14 @@ def exposed(world: ClusterSnapshot) -> tuple[Condemned, ...]:
 
 
 def _private_only(wanted: tuple[Manifest, ...], world: ClusterSnapshot) -> tuple[Manifest, ...]:
-    """Without the Service, once the load balancer gave it a public address: it stays away until the spec changes."""
+    """The manifests without the Service, once it was given a public address: not recreated for this generation."""
     live = world.child(SERVICE)
     public = was_given_a_public_address(world) if live is None else bool(public_addresses(live, world.policy))
     return tuple(m for m in wanted if m["kind"] != SERVICE.kind) if public else wanted
 
 
 def was_given_a_public_address(world: ClusterSnapshot) -> bool:
-    """Whether this very generation of the spec already ended in a public address."""
+    """Whether this generation of the spec already led to a public address."""
     condition = world.condition(ConditionType.ENDPOINT_PRIVATE)
     return (
         condition is not None
@@ -284,9 +284,9 @@ def was_given_a_public_address(world: ClusterSnapshot) -> bool:
 
 
 def _to_apply(wanted: tuple[Manifest, ...], world: ClusterSnapshot) -> tuple[tuple[Change, ...], tuple[Contested, ...]]:
-    """What to apply, and which children are left as others want them while a truce lasts."""
+    """What to apply, and which children are not rewritten during drift back-off."""
     due = [change for manifest in wanted if (change := _change(manifest, world.children.get(_key(manifest))))]
-    # Only repetition is barred: what the spec newly asks for is applied even then.
+    # Only repeated manifests are held back: a manifest that the spec changed is applied even then.
     barred = [change for change in due if intent(change.manifest) in world.truces.get(_key(change.manifest), ())]
     return tuple(c for c in due if c not in barred), tuple(_contested(change, world) for change in barred)
 
@@ -307,7 +307,7 @@ def _change(manifest: Manifest, live: Manifest | None) -> Change | None:
     if live["metadata"].get("deletionTimestamp"):
         return None
     added = foreign(manifest, live)
-    # Fields that others hold would outlive an apply in which we no longer say them.
+    # An apply that drops a field leaves it in place if another manager owns it too.
     patch = whole(manifest, live) if added or live["metadata"].get("managedFields") else None
     if is_of_another_intent(manifest, live):
         return Change(manifest, "changed", patch)
@@ -315,7 +315,7 @@ def _change(manifest: Manifest, live: Manifest | None) -> Change | None:
 
 
 def _surplus(desired: tuple[Manifest, ...], world: ClusterSnapshot, *, claims: bool) -> Iterator[Condemned]:
-    """Objects of ours that the spec no longer asks for, `claims` among them or not. Volumes are left to the sweep."""
+    """Objects of ours that the spec no longer asks for, with or without `claims`. Volumes: see plan/volume_sweep.py."""
     wanted = {_key(manifest) for manifest in desired}
     for key, live in world.children.items():
         gone = live["metadata"].get("deletionTimestamp")
@@ -326,9 +326,9 @@ def _surplus(desired: tuple[Manifest, ...], world: ClusterSnapshot, *, claims: b
 
 
 def _may_be_mounted(claim: Manifest, world: ClusterSnapshot) -> bool:
-    """Whether the live template names the claim, or a pod of an earlier template, of which nobody knows what it mounts.
+    """Whether a pod may mount the claim: the live template names it, or pods of another template, not known here, run.
 
-    A claim that is deleted under its pods goes when the last of them does, and no later pod of theirs starts.
+    Kubernetes keeps a deleted claim until its last pod ends, and starts no further pod that mounts it.
     """
     live = world.child(DEPLOYMENT)
     if live is None:

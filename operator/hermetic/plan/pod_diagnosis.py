@@ -1,4 +1,4 @@
-"""What keeps pods from serving, translated from what the kubelet, the scheduler and the engine say."""
+"""What keeps pods from serving, from the states that the kubelet, the scheduler and the engine report."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class PodDiagnosis:
 
 
 def trouble(spec: ModelDeploymentSpec, world: ClusterSnapshot, now: datetime) -> PodDiagnosis | None:
-    """The first trouble of the newest pods that do not serve, else what the Deployment itself reports."""
+    """The first problem of the newest pods that do not serve, else what the Deployment itself reports."""
     waiting = sorted(
         (pod for pod in _present_pods(world) if _has_had_its_chance(pod, now)),
         key=lambda pod: (pod["metadata"].get("creationTimestamp", ""), pod["metadata"]["name"]),
@@ -63,7 +63,7 @@ def _has_had_its_chance(pod: Pod, now: datetime) -> bool:
 
 
 def _present_pods(world: ClusterSnapshot) -> Iterator[Pod]:
-    """Pods of the template that the Deployment has now. Those of an earlier one are leaving, whatever ails them."""
+    """Pods of the Deployment's current template only; older ones are being replaced."""
     template = (world.child(DEPLOYMENT) or {}).get("spec", {}).get("template", {})
     mark = template_of(template)
     return (pod for pod in world.pods if mark and template_of(pod) == mark)
@@ -101,13 +101,13 @@ def _of_container(spec: ModelDeploymentSpec, status: Status) -> PodDiagnosis | N
 
 
 def _pull_message(image: str, message: str) -> str:
-    # The kubelet alternates between the error and the back-off: without the prefix both say the same.
+    # The kubelet alternates between the error and the back-off: without the prefix both give the same message.
     cause = _PULL_PREFIX.sub("", message).strip()
     return f"image '{image}' cannot be pulled" + (f": {cause[:300]}" if cause else "")
 
 
 def _of_end(spec: ModelDeploymentSpec, status: Status, ended: Status) -> PodDiagnosis | None:
-    """The container ended: of memory, of a cause that the engine named, of slowness, or of something unknown."""
+    """Why the container ended: out of memory, a cause in the engine's output, a start that took too long, unknown."""
     words, code, signatures = ended.get("message", ""), ended.get("exitCode", 0), engine_of(spec).signatures
     if ended.get("reason") == "OOMKilled":
         limit = spec.resources.memory or "the node's memory"
@@ -121,11 +121,11 @@ def _of_end(spec: ModelDeploymentSpec, status: Status, ended: Status) -> PodDiag
             Reason.STARTUP_BUDGET_EXCEEDED,
             f"container '{status['name']}' did not serve within `startupBudgetSeconds` {spec.startup_budget_seconds}",
         )
-    # One unexplained end may be an accident; the kubelet starts the container again by itself.
+    # A single unexplained exit may be transient; the kubelet restarts the container.
     if status.get("restartCount", 0) < 2:
         return None
     last = telling_line(words, signatures)
-    # Of an engine that was killed with its container the kubelet keeps 2 KiB of log: the cause may be further up.
+    # For an engine that was killed with its container the kubelet keeps 2 KiB of log: the cause may be further up.
     tail = f": {last}" if last else ""
     return PodDiagnosis(
         Reason.CRASH_LOOP,
@@ -135,7 +135,7 @@ def _of_end(spec: ModelDeploymentSpec, status: Status, ended: Status) -> PodDiag
 
 
 def _was_ended_for_slowness(spec: ModelDeploymentSpec, ended: Status) -> bool:
-    """Whether it lived as long as its startup probe allows and then took its leave; one that served lived longer."""
+    """Whether it ran as long as its startup probe allows, and ended within the grace period after that."""
     latest = spec.startup_budget_seconds + launch(spec).grace_seconds + PROBE_SLACK_SECONDS
     return spec.startup_budget_seconds <= _lasted(ended) <= latest
 
@@ -164,7 +164,7 @@ def _of_scheduling(spec: ModelDeploymentSpec, world: ClusterSnapshot, pod: Pod) 
 
 def _of_mounting(world: ClusterSnapshot, pod: Pod) -> PodDiagnosis | None:
     warned = world.warnings.get(pod["metadata"].get("uid", ""))
-    # A container that has run has its volumes: an older warning tells of what is over.
+    # A container that has run has its volumes: an earlier warning is obsolete.
     if warned is None or warned.reason not in MOUNT_TROUBLE or any(map(_has_run, _containers(pod))):
         return None
     return _mount_trouble(warned)
@@ -185,7 +185,7 @@ def _of_deployment(spec: ModelDeploymentSpec, world: ClusterSnapshot) -> PodDiag
     deployment = world.child(DEPLOYMENT) or {"metadata": {}}
     found = deployment.get("status") or {}
     if found.get("observedGeneration", 0) < deployment["metadata"].get("generation", 1):
-        return None  # it speaks of what was asked before
+        return None  # of an earlier generation
     conditions = found.get("conditions") or ()
     for condition in conditions:
         if condition.get("type") == "ReplicaFailure" and condition.get("status") == "True":

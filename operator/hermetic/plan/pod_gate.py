@@ -1,7 +1,7 @@
-"""What the admission policy 'hermetic-pod-gate' goes by: the operator keeps it in annotations of its Lease.
+"""The input of the admission policy 'hermetic-pod-gate': annotations of the operator's Lease.
 
-A pod of a model is let in until the moment that is named there, which is never later than the evidence counts: the API
-server compares it with the pod's own creation time, so that it ends by itself when the operator is gone.
+A model's pod is admitted until the time given there, which is never later than the end of the evidence. The API server
+compares it with the pod's creation time, so admission ends on time even when the operator is down.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ UNPROVEN = "hermetic.dev/unproven-pods"
 ENFORCED = "hermetic.dev/enforced-models"
 EVERY = "*"
 MOST_MODELS = 2000
-"""Names that the annotation holds; with more of them, every model counts as one that asks for a proof."""
+"""Most names in the annotation; with more of them, every model counts as one that asks for a proof."""
 
 
 def unproven_namespaces(policy: Configuration) -> str:
-    """Where pods are let in without a proof: names, "*" for every namespace, "-" before those that it is not about."""
+    """Where pods are admitted without a proof: names, "*" for every namespace, "-" before the excluded ones."""
     isolation = policy.isolation
     if isolation.replacements == "Admit":
         return EVERY
-    # Of a namespace that no override names, the answer is that of any other such name.
+    # All namespaces that no override names have the same answer.
     everywhere = isolation.minimum_of("") != "Enforce"
     named = {namespace for one in isolation.overrides for namespace in one.namespaces} - {EVERY}
     differing = sorted(name for name in named if (isolation.minimum_of(name) != "Enforce") != everywhere)
@@ -36,7 +36,7 @@ def unproven_namespaces(policy: Configuration) -> str:
 
 
 def enforced_models(policy: Configuration, asked: Iterable[tuple[str, str, str]]) -> str:
-    """The models that ask for a proof where none is demanded, as "namespace/name"; `asked` says (both, enforcement)."""
+    """Models that ask for a proof where none is required, "namespace/name"; `asked`: (namespace, name, enforcement)."""
     isolation = policy.isolation
     if isolation.replacements == "Admit":
         return ""
@@ -46,7 +46,7 @@ def enforced_models(policy: Configuration, asked: Iterable[tuple[str, str, str]]
 
 
 def pods_until(policy: Configuration, evidence: IsolationEvidence | None, now: datetime) -> str:
-    """Until when pods are let in that must be proven; "" not at all."""
+    """Until when pods that need a proof are admitted; "" for not at all."""
     allowed = timedelta(seconds=policy.max_evidence_age_seconds)
     if evidence is None or isinstance(evidence_counts(evidence, allowed, now), Blocks):
         return ""

@@ -1,7 +1,7 @@
-"""Of which template the pods that run are, when others changed the template of a Deployment.
+"""How many running pods are still of the rendered template, when others changed the template of a Deployment.
 
-A mutating webhook may have put more into every pod, so that none holds exactly what was rendered. A pod is taken for
-one of the changed template only where that is shown: by what it holds, or by the count of the Deployment controller.
+A mutating webhook may have changed every pod, so that none equals what was rendered. A pod counts as one of the changed
+template only where that is shown: by its content, or by the Deployment controller's counts.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ Place = tuple[str, ...]
 
 
 def not_of_the_changed(template: Mapping[str, Any], world: ClusterSnapshot) -> int | None:
-    """How many of the running pods are not shown to be of the live template, and may be of this rendered one.
+    """How many of the running pods may be of this rendered template: not shown to be of the live, changed one.
 
-    None where pods of the live template run and nothing in them differs from what was rendered: an annotation of
-    pods, say. They are no reason to end what runs.
+    None where pods of the live template run and no compared field differs from what was rendered, for example an
+    annotation only: such pods need not be replaced.
     """
     live = world.child(DEPLOYMENT) or {}
     wanted = _places(contents(completed(template["spec"])))
@@ -39,7 +39,7 @@ def not_of_the_changed(template: Mapping[str, Any], world: ClusterSnapshot) -> i
 
 
 def _of_earlier_templates(live: Mapping[str, Any]) -> int | None:
-    """How many pods the Deployment controller counts that are not of the live template; None before it saw that."""
+    """How many pods the Deployment controller counts that are not of the live template; None until it observed that."""
     status = live.get("status") or {}
     if status.get("observedGeneration", 0) < (live.get("metadata") or {}).get("generation", 1):
         return None

@@ -1,4 +1,4 @@
-"""What became of a Service that the load balancer gave a public address."""
+"""The state of a Service that the load balancer gave a public address."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from hermetic.plan.snapshot import ClusterSnapshot
 class PublicSide:
     """The public address, and whether the Service that had it is gone.
 
-    `address` is "" where the status is of a release that had no field for it; `given` is then what it said.
+    `address` is "" where an earlier release wrote the status without that field; `given` is then its message.
     """
 
     address: str
@@ -25,17 +25,17 @@ class PublicSide:
 
     @property
     def message(self) -> str:
-        """What happened, and where the removal stands."""
+        """What happened, and how far the removal is."""
         given = self.given or f"the load balancer gave the public address '{self.address}'"
         return f"{given}; {'Service removed' if self.removed else 'the Service is being removed'}"
 
     def as_status(self) -> dict[str, Any]:
-        """As the status holds it."""
+        """The form in the status."""
         return {"address": self.address, "serviceRemoved": self.removed}
 
 
 def public_side(service: Mapping[str, Any] | None, world: ClusterSnapshot, plan: Plan) -> PublicSide | None:
-    """None where no public address was given. `service` is ours; the Service is removed once it is not there."""
+    """None where no public address was given. `service` is the model's own; None means that it was removed."""
     if service is not None:
         public = public_addresses(service, world.policy)
         return PublicSide(public[0], removed=False) if public else None

@@ -1,4 +1,4 @@
-"""Whether what runs is what was rendered: the live template and the live pods, container by container."""
+"""Whether the live template and the live pods run what was rendered, container by container."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from hermetic.plan.snapshot import ClusterSnapshot
 OURS = {"containers": ENGINE, "initContainers": "link-cache"}
 """The one container of each kind that is rendered."""
 ROLLED_OUT = timedelta(minutes=1)
-"""A pod of an earlier template may be seen so long after a rollout: the watches of kinds are not in step."""
+"""How long after a rollout a pod of an earlier template may still be seen: the watches of kinds are not in step."""
 
 CROWDED = (
     "more pods of others have the label or the ServiceAccount of this model than are looked at: delete them, and allow "
@@ -30,20 +30,20 @@ CROWDED = (
 
 @dataclass(frozen=True, slots=True)
 class Strange:
-    """Something that runs, or would, and was not rendered; `of_image`: a container or an image, else another field."""
+    """Something in a template or pod that was not rendered; `of_image`: a container or an image, else another field."""
 
     message: str
     of_image: bool
 
 
 def strange(world: ClusterSnapshot, now: datetime) -> Strange | None:
-    """The first thing in the template or in a pod that was not rendered, images before everything else."""
+    """The first thing in the template or in a pod that was not rendered, containers and images first."""
     found = tuple(_everything(world, now))
     return next((one for one in found if one.of_image), next(iter(found), None))
 
 
 def rolled_out_at(world: ClusterSnapshot) -> datetime | None:
-    """From when on no pod of an earlier template is left of the last rollout; None while one goes on."""
+    """When pods of earlier templates must be gone after the last rollout; None while a rollout is in progress."""
     found = (world.child(DEPLOYMENT) or {}).get("status") or {}
     for condition in found.get("conditions") or ():
         if (condition.get("type"), condition.get("reason")) == ("Progressing", "NewReplicaSetAvailable"):
@@ -53,20 +53,20 @@ def rolled_out_at(world: ClusterSnapshot) -> datetime | None:
 
 
 def is_left_over(pod: Mapping[str, Any], world: ClusterSnapshot) -> bool:
-    """Whether a pod runs on and is not of the present template."""
+    """Whether a pod still runs and is not of the present template."""
     template = ((world.child(DEPLOYMENT) or {}).get("spec") or {}).get("template") or {}
     ended = has_ended(pod) or "deletionTimestamp" in pod["metadata"]
     return not ended and bool(template) and template_of(pod) != template_of(template)
 
 
 def all_of(template: Mapping[str, Any], world: ClusterSnapshot) -> bool:
-    """Whether pods run, and each says that it is of this rendered template."""
+    """Whether pods run, and each is marked as one of this rendered template."""
     marks = {template_of(pod) for pod in running(world)}
     return marks == {template_of(template)}
 
 
 def running(world: ClusterSnapshot) -> Iterator[Mapping[str, Any]]:
-    """The pods that have not ended and are not about to."""
+    """The pods that have not ended and are not being deleted."""
     return (pod for pod in world.pods if not has_ended(pod) and "deletionTimestamp" not in pod["metadata"])
 
 
@@ -76,7 +76,7 @@ def _is_of_the_present(world: ClusterSnapshot) -> bool:
 
 
 def has_ended(pod: Mapping[str, Any]) -> bool:
-    """Whether none of its containers runs again."""
+    """Whether the pod's phase is final: none of its containers runs again."""
     return (pod.get("status") or {}).get("phase") in ("Succeeded", "Failed")
 
 
@@ -100,7 +100,7 @@ def _everything(world: ClusterSnapshot, now: datetime) -> Iterator[Strange]:
             continue
         yield from _images(where, held, world)
         yield from _identity(where, pod, world.owner)
-        # A pod of an earlier template is on its way out, and that template is not known any more.
+        # A pod of an earlier template is being replaced, and that template is not known any more.
         if template_of(pod) and template_of(pod) == template_of(template):
             yield from _fields(where, held, expected)
         elif is_left_over(pod, world) and rolled_out is not None and rolled_out <= now:
@@ -117,7 +117,7 @@ def _lasting(world: ClusterSnapshot) -> Iterator[Strange]:
 
 
 def _identity(where: str, pod: Mapping[str, Any], owner: Owner) -> Iterator[Strange]:
-    """Whether the pod is still one of the Deployment's, which its Service and its NetworkPolicy cover."""
+    """Whether the pod still has the labels that its Service and NetworkPolicy select, and its controller."""
     metadata = pod["metadata"]
     for name, value in {**selector(owner), MANAGED_BY[0]: MANAGED_BY[1]}.items():
         if (metadata.get("labels") or {}).get(name) != value:

@@ -1,4 +1,4 @@
-"""Why no node takes the pod, with the arithmetic: which resource, which pool, how short."""
+"""Why no node accepts the pod, with the arithmetic: which resource, which pool, how much is missing."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from typing import Any
 from hermetic.api.modeldeployment import ModelDeploymentSpec
 from hermetic.plan.snapshot import ClusterSnapshot, NodeFacts
 
-# A first attempt often fails and the second succeeds: the claim is bound a moment after its pod was made.
+# A first attempt often fails and the second succeeds: the claim is bound a moment after its pod was created.
 PATIENCE = timedelta(seconds=3)
 
 
 def is_being_placed(pod: Mapping[str, Any], now: datetime) -> bool:
-    """Whether the scheduler has failed so lately that it deserves another try before anybody is told."""
+    """Whether the scheduler failed so recently that the failure is not reported yet."""
     until = patience_ends(pod)
-    return until is not None and now < until <= now + 2 * PATIENCE  # a clock far ahead of ours buys no silence
+    return until is not None and now < until <= now + 2 * PATIENCE  # ignore timestamps far in the future
 
 
 def patience_ends(pod: Mapping[str, Any]) -> datetime | None:
-    """When a pod that no node takes is worth a word; None for a pod that has a node."""
+    """When an unschedulable pod is reported; None for a pod that has a node."""
     for condition in pod.get("status", {}).get("conditions") or ():
         if condition.get("type") == "PodScheduled" and condition.get("reason") == "Unschedulable":
             since = condition.get("lastTransitionTime")
@@ -55,7 +55,7 @@ def _shortfall(spec: ModelDeploymentSpec, nodes: tuple[NodeFacts, ...]) -> str:
     if not eligible:
         there = ", ".join(sorted({node.instance_type for node in offering}))
         return f"{needs} of size {' or '.join(sizes)}, but the nodes that offer it are of size {there}"
-    # The order of nodes in memory differs between runs: the sentence, which is written to the status, must not.
+    # The order of nodes in memory differs between runs; the sentence, which is written to the status, must not.
     largest = min(eligible, key=lambda node: (-node.gpus[resource], node.pool, node.instance_type))
     where = f"pool '{largest.pool}' ({largest.instance_type})"
     if largest.gpus[resource] < wanted:

@@ -1,4 +1,4 @@
-"""One frozen look at everything that a decision about one ModelDeployment may rest on."""
+"""Frozen input of every decision about one ModelDeployment."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from hermetic.api.configuration import Configuration
 from hermetic.kinds import Kind
 from hermetic.objects.names import Owner
 
-if TYPE_CHECKING:  # `hermetic render` comes by here, and the models of the audit take 20 ms to build
+if TYPE_CHECKING:  # for `hermetic render`: building the models of the audit takes 20 ms
     from hermetic.api.egressaudit import Verdict
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class WayIn:
-    """An object of others that leads to the pods of a model and is not known to be private: why, and who wrote it."""
+    """An object that is not a child, leads to the model's pods and is not known to be private; why, and its writer."""
 
     kind: str
     namespace: str
@@ -31,11 +31,11 @@ ChildKey = tuple[str, str]  # (kind, name)
 
 @dataclass(frozen=True, slots=True)
 class IsolationEvidence:
-    """What the EgressAudit says. `verdict` is None until it was judged at its present generation.
+    """The status of the EgressAudit. `verdict` is None until its present generation was evaluated.
 
-    `observed_at` and `expires_at` are those of the attestation from outside; `sources` are the looks that were taken:
-    of "azure", "kubernetes" and "probe". `reason` is that of its condition Ready. `confirmed_at` is when this process
-    last came to a Pass itself: what a status says may be of another time, or of another hand.
+    `observed_at` and `expires_at` are those of the attestation; `sources` are those of "azure", "kubernetes" and
+    "probe" that were evaluated. `reason` is that of its condition Ready. `confirmed_at` is when this process last
+    computed a Pass itself: a status may be old, or written by another client.
     """
 
     verdict: Verdict | None
@@ -49,7 +49,7 @@ class IsolationEvidence:
 
 @dataclass(frozen=True, slots=True)
 class NodeFacts:
-    """What scheduling and image volumes need to know of a node."""
+    """The facts of a node that scheduling and image volumes depend on."""
 
     name: str
     pool: str
@@ -68,15 +68,15 @@ class Warned:
 
 @dataclass(frozen=True, slots=True)
 class ClusterSnapshot:
-    """Everything that was seen, at one moment, without asking again.
+    """Everything that was observed, at one moment.
 
-    `children` holds the live objects that carry our label, by (kind, name); `pods` slim projections of the pods;
-    `warnings` the newest warning event by the uid of what it is about; `address_holder` the name of the
-    other ModelDeployment that the load balancer address belongs to, or "". `truces` holds, by child, the digests of
-    what is not applied again for a while, because somebody changes it back each time. `ways_in` are objects of others
-    that lead to the pods from outside, and `unseen` the kinds of such objects that are served and may not be listed.
-    `is_crowded`: more pods claim to be of this model than are in `pods`, for there is a bound.
-    `resource_version` is that of the ModelDeployment: a status that rests on an older one must not be written.
+    `children` holds the live objects with the operator's label, by (kind, name); `pods` reduced projections of pods;
+    `warnings` the newest warning event by the uid of its object; `address_holder` the name of the other ModelDeployment
+    that the load balancer address belongs to, or "". `truces` holds, by child, the digests of manifests that are not
+    applied again during drift back-off. `ways_in` are objects that are not children and lead to the pods from outside,
+    `unseen` the kinds of such objects that are served and may not be listed. `is_crowded`: more pods have this model's
+    label or ServiceAccount than the bound of `pods`. `resource_version` is that of the ModelDeployment: a status based
+    on an older one must not be written.
     """
 
     owner: Owner
@@ -98,7 +98,7 @@ class ClusterSnapshot:
     resource_version: str = ""
 
     def child(self, kind: Kind, name: str = "") -> Mapping[str, Any] | None:
-        """The live child of this kind, by default the one that bears the ModelDeployment's own name."""
+        """The live child of this kind, by default the one with the ModelDeployment's own name."""
         return self.children.get((kind.kind, name or self.owner.name))
 
     def condition(self, kind: str) -> Mapping[str, Any] | None:

@@ -1,4 +1,4 @@
-"""What to say: from spec, world and plan to the one status that is written. Nobody else writes reasons."""
+"""Computes the whole status from spec, snapshot, plan and refusals: the only place that sets reasons."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ OURS = frozenset(kind.value for kind in ConditionType)
 def status(
     spec: ModelDeploymentSpec, world: ClusterSnapshot, plan: Plan, refusals: tuple[ApiRejection, ...], now: datetime
 ) -> Status:
-    """The whole status: `world` is the world after the plan was carried out."""
-    # Where no replicas are asked for, a pod that does not serve is on its way out and in no trouble.
+    """The whole status: `world` is the snapshot after the plan was applied."""
+    # With zero replicas, a pod that is not ready is terminating; do not report it.
     found = trouble(spec, world, now) if spec.replicas else None
     odd = strange(world, now)
     parts = [
@@ -73,7 +73,7 @@ def status_unreadable(world: ClusterSnapshot, message: str, now: datetime) -> St
 
 
 def same_status(new: Mapping[str, Any], old: Mapping[str, Any]) -> bool:
-    """Whether writing `new` over `old` would change nothing; conditions that somebody else added stay his."""
+    """Whether writing `new` over `old` would change nothing; conditions that other writers added are left alone."""
     return _comparable(new) == _comparable(old)
 
 
@@ -133,7 +133,7 @@ def _endpoint_private(spec: ModelDeploymentSpec, world: ClusterSnapshot, plan: P
 
 
 def _as_asked(spec: ModelDeploymentSpec, world: ClusterSnapshot, service: Mapping[str, Any]) -> ConditionUpdate:
-    """Of a Service to which nothing public leads: whether that was to be seen, and whether it has its address."""
+    """For a Service that nothing public leads to: whether all kinds could be listed, and whether it has its address."""
     kind = ConditionType.ENDPOINT_PRIVATE
     if world.unseen:
         words = f"the operator may not list {', '.join(world.unseen)}, of which one may lead to the pods from outside"
@@ -200,7 +200,7 @@ def _hindered(
     parts: list[ConditionUpdate],
     odd: Strange | None,
 ) -> ConditionUpdate | None:
-    """The summary where something fails: the first, in the order in which a person would want to hear of it."""
+    """The condition Ready where something fails: the first of refusals, gates, endpoint, drift."""
     if refusals:
         return _not_ready(refusals[0].reason, refusals[0].message)
     if plan.blocked is not None:
@@ -215,7 +215,7 @@ def _hindered(
 def _serves(
     spec: ModelDeploymentSpec, world: ClusterSnapshot, parts: list[ConditionUpdate], found: PodDiagnosis | None
 ) -> ConditionUpdate:
-    """The summary where nothing fails but, maybe, the pods."""
+    """The condition Ready where nothing fails except, possibly, the pods."""
     if _settled(spec, world):
         return _settled_verdict(spec, world, _of_the_endpoint(parts))
     return _not_settled(spec, world, found)
@@ -226,14 +226,14 @@ def _of_the_endpoint(parts: list[ConditionUpdate]) -> ConditionUpdate:
 
 
 def _replacements(plan: Plan, world: ClusterSnapshot) -> str:
-    """That pods start behind a closed gate, where the configuration says so."""
+    """A note that pods start although the isolation gate is closed, where the configuration admits replacements."""
     closed = _blocks(plan, ConditionType.ISOLATION_VERIFIED) is not None
     admitted = closed and world.policy.isolation.replacements == "Admit"
     return ", and pods that end are replaced: `isolation.replacements` is Admit" if admitted else ""
 
 
 def _altered(found: Strange | None, plan: Plan) -> ConditionUpdate | None:
-    """What others changed and is not corrected yet: of the objects by who insists, of the pods by what they hold."""
+    """What others changed and is not corrected: objects that another writer keeps changing back, then pods."""
     if plan.contested:
         return _not_ready(Reason.DRIFT_CONTESTED, _quarrel(plan.contested[0]))
     return None if found is None else _not_ready(Reason.NOT_AS_RENDERED, found.message)
@@ -271,7 +271,7 @@ def _not_settled(spec: ModelDeploymentSpec, world: ClusterSnapshot, found: PodDi
 
 
 def _has_older_pods(world: ClusterSnapshot) -> bool:
-    """Whether pods of an earlier template are still there, or the Deployment has not yet heard of the present one."""
+    """Whether pods of an earlier template remain, or the Deployment's present generation is not observed yet."""
     live = world.child(DEPLOYMENT) or {"metadata": {}}
     found = live.get("status") or {}
     unheard = found.get("observedGeneration", 0) < live["metadata"].get("generation", 1)
@@ -294,10 +294,10 @@ def _settled(spec: ModelDeploymentSpec, world: ClusterSnapshot) -> bool:
 
 
 def _was_ready(world: ClusterSnapshot) -> bool:
-    """Whether this very generation was Ready already.
+    """Whether this generation of the spec was Ready already.
 
-    Then a Deployment that its controller has not looked at yet is no news: a mere annotation makes a generation of it.
-    What matters of the change shows in the numbers a moment later.
+    Then a Deployment whose present generation is not observed yet may stay Ready: a change of an annotation alone
+    increments it. If the change matters, the replica counts show that a moment later.
     """
     ready = world.condition(ConditionType.READY) or {}
     return (ready.get("status"), ready.get("observedGeneration")) == ("True", world.generation)

@@ -1,4 +1,4 @@
-"""Which PersistentVolumes of ours have served their time. Never data: every volume is of reclaim policy Retain."""
+"""Which PersistentVolumes of the operator are no longer needed. Data stays: their reclaim policy is Retain."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ def volumes_to_remove(
     claims: Mapping[tuple[str, str], str],
     wanted: Mapping[str, frozenset[str]],
 ) -> Iterator[Manifest]:
-    """Volumes that nothing of ours uses or can use any more.
+    """Volumes of the operator that nothing uses or can use any more.
 
     `claims` maps (namespace, name) of every live claim to its uid; `wanted` the uid of every live ModelDeployment to
-    the names of the volumes that its spec asks for. A volume whose claim lives stays: pods may read it.
+    the names of the volumes that its spec asks for. A volume whose claim exists stays: pods may read it.
     """
     for volume in volumes:
         if OWNER_UID_LABEL not in (volume["metadata"].get("labels") or {}) or _is_in_transition(volume):
@@ -28,7 +28,7 @@ def volumes_to_remove(
 
 
 def _is_in_transition(volume: Manifest) -> bool:
-    """On its way out already, or bound as far as we know: its release is news of its own, and that version counts."""
+    """Being deleted, or still bound as far as is known: its release arrives as an event with a newer version."""
     return bool(volume["metadata"].get("deletionTimestamp")) or (volume.get("status") or {}).get("phase") == "Bound"
 
 

@@ -1,1 +1,1 @@
-"""Pure: how each engine is started from a spec, and how it says that it failed."""
+"""Pure: how each engine is started from a spec, and how its failures are recognised."""

@@ -1,4 +1,4 @@
-"""Which of a spec's own variables and arguments an engine may be given, and why the others may not."""
+"""Which variables and arguments of a spec an engine may be given, and why the others are refused."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from hermetic.engines.extra_arguments import Told, is_flag, read
 from hermetic.engines.flag_tables import FlagTable
 from hermetic.engines.protocol import Refused
 
-# Where vLLM takes the method 'custom_class' for leave to import what the draft model names.
+# Flags whose value 'custom_class' makes vLLM import code that is named by the draft model.
 _IMPORTS = frozenset({"--spec-method", "--speculative-config.method"})
 
 
 def refused_flags(
     arguments: Sequence[str], table: FlagTable, flags: AllowedNames, reserved: Collection[str], weights: tuple[str, ...]
 ) -> Iterator[Refused]:
-    """Every argument that is not on the list, as this release reads it. The reserved are refused by another gate."""
+    """Every argument that is not on the list, as this release parses it. Another gate refuses reserved flags."""
     told, _ = read(arguments, table)
     for one in told:
         if one.flag.name not in reserved:
@@ -33,14 +33,14 @@ def refused_flags(
 def refused_flags_in_full(
     arguments: Sequence[str], table: FlagTable, flags: AllowedNames, weights: tuple[str, ...]
 ) -> Iterator[Refused]:
-    """The same where the release is not known: a flag must be written out, or as `table` spells it."""
+    """The same for an unknown release: a flag must be written out, or spelled as in `table`."""
     for one in _read_in_full(arguments, table, flags):
         yield from _judged_flag(one, flags, weights)
 
 
 @dataclass(frozen=True, slots=True)
 class _InFull:
-    """A flag of an engine whose release has no table: it must be written out."""
+    """A flag of an engine whose release has no table, written out in full."""
 
     written: str
     name: str
@@ -48,7 +48,7 @@ class _InFull:
 
 
 def _read_in_full(arguments: Sequence[str], table: FlagTable, flags: AllowedNames) -> tuple[_InFull, ...]:
-    """Every flag with every word behind it that is no flag."""
+    """Every flag with the words up to the next flag."""
     found: list[_InFull] = []
     for word in arguments:
         if is_flag(word):
@@ -73,7 +73,7 @@ def _written_out(name: str, table: FlagTable, flags: AllowedNames) -> str:
 def _judged_flag(one: Told | _InFull, flags: AllowedNames, weights: tuple[str, ...]) -> Iterator[Refused]:
     name = one.flag.name if isinstance(one, Told) else one.name
     if one.written == MEDIA_FROM_NOWHERE:
-        return  # the exception that closes something
+        return  # the one exception: it blocks media URLs
     if name not in flags.allowed:
         yield Refused("argument", "name", name, flags.why_not(name), _near(name, flags.allowed))
         return
@@ -90,7 +90,7 @@ def _key(written: str) -> str:
 
 
 def _glued(one: Told | _InFull) -> tuple[str, ...]:
-    """The value that sticks to a short flag: 'fp8' of '-qfp8'."""
+    """The value appended to a short flag: 'fp8' of '-qfp8'."""
     short = isinstance(one, Told) and not one.written.startswith("--") and one.written[:2] in one.flag.spellings
     return (one.written[2:],) if short and len(one.written) > 2 and "=" not in one.written else ()
 
@@ -120,7 +120,7 @@ def _wrong_object(name: str, key: str, value: str, flags: AllowedNames, weights:
 
 
 def _as_json(value: str) -> Any:
-    """A value of `--flag.key value` as vLLM takes it: JSON where it is JSON, else text."""
+    """A value of `--flag.key value` as vLLM parses it: JSON if it is valid JSON, else text."""
     try:
         return json.loads(value)
     except (ValueError, RecursionError):
@@ -134,20 +134,20 @@ def _as_text(value: Any) -> str:
 def refused_variables(
     variables: Iterable[EnvironmentVariable], names: AllowedNames, weights: tuple[str, ...]
 ) -> Iterator[Refused]:
-    """Every variable that is not on the list, or whose value says what it may not."""
+    """Every variable that is not on the list, or whose value is not allowed."""
     for variable in variables:
         if variable.name not in names.allowed:
             yield Refused(
                 "variable", "name", variable.name, names.why_not(variable.name), _near(variable.name, names.allowed)
             )
             continue
-        # Values of variables are told nowhere: people put there what they should not.
+        # Values of variables are never quoted in messages: they may contain secrets.
         paths = names.paths.get(variable.name, "none")
         if wrong := objection(variable.value, paths, weights, quoted=False):
             yield Refused("variable", "value", variable.name, wrong)
 
 
 def _near(name: str, allowed: Iterable[str]) -> str:
-    """The allowed name that was most likely meant; "" when none is like it."""
+    """The most similar allowed name; "" when none is similar."""
     found = difflib.get_close_matches(name[:128], sorted(allowed), n=1, cutoff=0.75) if len(name) <= 128 else ()
     return found[0] if found else ""

@@ -1,4 +1,4 @@
-"""What the value of a variable or an argument may say: no address to call, and no file from where it should not read.
+"""Rules for values of variables and arguments: no address to call, and no file outside the allowed folders.
 
 Everything here is linear in the length of the text.
 """
@@ -17,18 +17,18 @@ from hermetic.engines.allow_list import Paths
 from hermetic.engines.argument_values import shown
 from hermetic.engines.launch import TLS
 
-# What a pod may write, whichever engine it is.
+# Folders that the pod may write to, for any engine.
 SCRATCH = ("/tmp", "/dev/shm", "/home/hermetic", "/opt/nim/.cache")  # noqa: S108 - emptyDirs of the pod's own
-# Never a place for settings: credentials, the kernel, devices.
+# Never allowed in settings: credentials, the kernel, devices.
 NEVER = (TLS, "/proc", "/sys", "/dev", "/run", "/var/run")
-# What is no path where a folder with a model is expected, and does not look outside either.
+# Values that are no path, accepted where a folder with a model is expected: they need no model.
 NO_MODEL_NEEDED = frozenset({"ngram", "[ngram]"})
 
-# The paths for which vLLM asks for its key (entrypoints/serve/middleware/authenticate.py of 0.32.0).
+# The path prefixes for which vLLM requires its API key (entrypoints/serve/middleware/authenticate.py of 0.32.0).
 GUARDED = ("/v1", "/v2", "/inference", "/cohere")
-# Of a chat template that is written out in the argument.
+# Operators of a chat template that is written out in the argument.
 _OPERATORS = ("/", "//", "~")
-# No separator of a path or an address, and not four numbers with dots between them.
+# No separator of a path or an address, and at most two dots, so no IPv4 address.
 _HARMLESS = re.compile(r"[^/:~.]*(?:\.[^/:~.]*){0,2}")
 MOST_SUSPECTS = 64
 _PATH = re.compile(r"/|~[^/]*/")
@@ -43,7 +43,7 @@ _HOST_AND_PORT = re.compile(r"(?=[0-9.-]*[A-Za-z.])[A-Za-z0-9][A-Za-z0-9.-]*:[0-
 def objection(value: str, paths: Paths, weights: tuple[str, ...], *, quoted: bool = True) -> str:
     """What is wrong with the value, as a clause; "" when nothing is. `weights` are the folders of the model.
 
-    Where it is not `quoted`, nothing of the value is in the clause.
+    Unless `quoted`, the clause contains nothing of the value.
     """
     if "://" in value:
         return "holds a URL, and nothing may be fetched in a sealed cluster: stage the file and give its path"

@@ -1,6 +1,6 @@
-"""What an engine's parser would refuse of a flag that it knows: a value that is missing, of another type, or no JSON.
+"""Why an engine's parser would refuse a known flag: its value is missing, of another type, or invalid JSON.
 
-The engine ends with exit code 2 for each of these, minutes after the pod was scheduled.
+For each of these the engine exits with code 2, minutes after the pod was scheduled.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from hermetic.engines.extra_arguments import Told
 from hermetic.engines.flag_tables import FlagTable
 
 LONGEST_SHOWN = 64
-# vLLM's human_readable_int: powers of ten in lower case, with a fraction if need be; powers of two in upper case.
+# vLLM's human_readable_int: k, m, ... are powers of ten, fractions allowed; K, M, ... are powers of two.
 _SIZE = re.compile(r"\d+(?:\.\d+)?[kmgt]|\d+[KMGT]", re.ASCII)
 
 
-# SGLang's human_readable_int: powers of ten with a fraction if need be, powers of two without.
+# SGLang's human_readable_int: suffixes of powers of ten allow fractions, those of powers of two do not.
 _SI_SIZE = re.compile(r"\d+(?:\.\d+)?[kMGT]|\d+[KMGT]i", re.ASCII)
 
 
@@ -46,12 +46,12 @@ def _refused(one: Told, table: FlagTable) -> Iterator[str]:
 
 
 def _is_glued(name: str, one: Told, table: FlagTable) -> bool:
-    """Whether the value sticks to a short flag: '-qfp8', '-O3'."""
+    """Whether the value is appended to a short flag: '-qfp8', '-O3'."""
     return not name.startswith("--") and (name not in one.flag.spellings or name in table.shorthands)
 
 
 def _wanted(kind: str, value: str) -> str:
-    """What the type is called, where the value is none of it; else ""."""
+    """The expected type as text, if the value is not of it; else ""."""
     wanted, read = _KINDS.get(kind, ("", str))
     try:
         read(value)
@@ -79,5 +79,5 @@ _KINDS: dict[str, tuple[str, Callable[[str], object]]] = {
 
 
 def shown(text: str) -> str:
-    """A text of the spec as messages show it: its beginning, where it is long."""
+    """A text of the spec as messages show it: truncated if it is long."""
     return text if len(text) <= LONGEST_SHOWN else f"{text[: LONGEST_SHOWN - 1]}…"

@@ -1,7 +1,7 @@
-"""The command that keeps an engine's first errors for the status: its text comes as an argument, nothing is mounted.
+"""The command that keeps an engine's first errors for the status. Its source is an argument; nothing is mounted.
 
 The kubelet takes the last 4 KiB of /dev/termination-log for the container's message, and the last 2 KiB of the log
-only where that file is empty. The file is written at a failed end alone.
+only where that file is empty. The file is written only when the engine fails.
 """
 
 from __future__ import annotations

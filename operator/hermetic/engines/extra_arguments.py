@@ -1,4 +1,4 @@
-"""What a user's own arguments tell an engine, read as its parser would read them."""
+"""A user's extra arguments, parsed as the engine's parser would."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ _ROOM = {"none": 0, "one": 1, "optional": 1, "many": sys.maxsize, "any": sys.max
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """One flag as it is written, with the values that are its own."""
+    """One flag as it is written, with its own values."""
 
     written: str
     flag: Flag
     values: tuple[str, ...]
 
     def wrong_values(self) -> Iterator[str]:
-        """Values that are none of the flag's choices; what a key of a JSON value may hold is not known."""
+        """Values that are not among the flag's choices; keys of JSON values are not checked."""
         if not _names_a_key(self.written):
             yield from (value for value in self.values if not is_choice(self.flag, value))
 
 
 def is_flag(argument: str) -> bool:
-    """Whether the engine would look for a flag of this name, and not take it for a value."""
+    """Whether the engine would parse this argument as a flag, not as a value."""
     return argument.startswith("-") and not argument.lstrip("-").replace(".", "", 1).isdigit()
 
 
@@ -36,9 +36,9 @@ def is_choice(flag: Flag, value: str) -> bool:
 
 
 def read(arguments: Sequence[str], table: FlagTable) -> tuple[tuple[Told, ...], tuple[str, ...]]:
-    """Every flag with its values, and the words that belong to none: the engine would take those for another model.
+    """Every flag with its values, and the words that belong to none, which the engine would take for a model.
 
-    Flags that the version does not know are passed over: whoever asks has refused them before.
+    Flags that the version does not know are skipped: callers refuse them first.
     """
     told: list[Told] = []
     stray: list[str] = []
@@ -62,7 +62,7 @@ def _attached(word: str) -> tuple[str, ...]:
 
 
 def _room(word: str, flag: Flag) -> int:
-    """How many of the words behind it the flag takes. A short flag may have its value glued on: one is let pass."""
+    """How many of the following words the flag takes. A short flag with its value appended still counts one more."""
     if "=" in word:
         return 0
     return 1 if _names_a_key(word) else _ROOM[flag.value]

@@ -1,4 +1,4 @@
-"""What an engine's last words mean. The signatures were collected from real failures of the engines."""
+"""Reasons for an engine's termination messages. The signatures were collected from real failures of the engines."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ Signatures = tuple[tuple[re.Pattern[str], Reason], ...]
 
 
 def compiled(*signatures: tuple[str, Reason]) -> Signatures:
-    """Patterns with their reasons, read whatever the case. The first match wins."""
+    """Patterns with their reasons, case-insensitive. The first match wins."""
     return tuple((re.compile(pattern, re.IGNORECASE), reason) for pattern, reason in signatures)
 
 
-# Root cause first: the generic line comes last in every log. Those of vLLM, and so of a NIM, which has it inside.
+# Root cause first: the generic line comes last in every log. These are vLLM's; a NIM, which contains vLLM, shares them.
 SIGNATURES: Signatures = compiled(
     (r"unrecognized arguments|invalid choice: ", Reason.ENGINE_ARGUMENTS_REFUSED),
     (r"error: argument \S+: |error: ambiguous option", Reason.ENGINE_ARGUMENTS_REFUSED),
@@ -23,7 +23,7 @@ SIGNATURES: Signatures = compiled(
     (r"outgoing traffic has been disabled", Reason.FETCH_ATTEMPTED),
     (r"downloading or loading vocab file", Reason.FETCH_ATTEMPTED),
     (r"invalid tiktoken vocab file", Reason.MODEL_INCOMPLETE),
-    # A folder that lacks its configuration is named by its path; a name is one that would be fetched.
+    # A folder without its configuration is named by its path; a bare name is one that would be downloaded.
     (r"invalid repository id or local directory specified: '(?!/)", Reason.FETCH_ATTEMPTED),
     (r"invalid repository id or local directory", Reason.MODEL_INCOMPLETE),
     (r"model architectures .* (are|is) not supported", Reason.MODEL_UNSUPPORTED),
@@ -53,14 +53,14 @@ _EXCEPTION = re.compile(r"(\([^()]*\) )?([A-Za-z_]\w*\.)*[A-Za-z_]\w*(Error|Exce
 
 
 def diagnose(last_words: str, signatures: Signatures = SIGNATURES) -> Reason | None:
-    """The reason behind a termination message, or None for words that nobody has seen yet."""
+    """The reason behind a termination message, or None if no signature matches."""
     return next((reason for pattern, reason in signatures if pattern.search(last_words)), None)
 
 
 def telling_line(last_words: str, signatures: Signatures = SIGNATURES, *, limit: int = 300) -> str:
-    """The line that a person should read: the one that the reason is read from, else the last error.
+    """The line to show: the one that the reason is read from, else the last error.
 
-    The errors that end a start because a worker has ended it say nothing themselves.
+    Errors that only report the end of a worker process are skipped: they do not name the cause.
     """
     lines = [line.strip() for line in last_words.splitlines() if line.strip()]
     for pattern, _ in signatures:

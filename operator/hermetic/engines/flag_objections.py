@@ -1,4 +1,4 @@
-"""What an engine with a table of flags would refuse of `spec.engine.<member>`, before a pod finds out."""
+"""What an engine with flag tables would refuse of `spec.engine.<member>`, found before a pod exists."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from hermetic.engines.flag_tables import FlagTable, TableFolder
 from hermetic.engines.protocol import Objection
 
 LIKE_A_FLAG = 0.75
-"""How alike two flags are, of 1, before one is offered for the other: half of every flag is the same words."""
+"""Least similarity, of 1, of a flag that is suggested for another: half of every flag is the same words."""
 
 
 @dataclass(frozen=True, slots=True)
 class Typed:
-    """What `spec.engine.<member>` says: its release, its arguments, and (field, flag, value) of fields with choices."""
+    """The input from `spec.engine.<member>`: release, arguments, and (field, flag, value) of fields with choices."""
 
     member: str
     version: str
@@ -72,7 +72,7 @@ def _reserved(typed: Typed, table: FlagTable, reserved: Mapping[str, str]) -> It
 
 
 def _would_refuse(typed: Typed, table: FlagTable) -> Iterator[str]:
-    """A word that belongs to no flag, a value that is none of the flag's choices, or one of another type."""
+    """Clauses for words that belong to no flag, and for values outside the flag's choices or of another type."""
     release, extra_args = f"{table.dialect.product} {table.version}", typed.path("extraArgs")
     told, stray = read(typed.extra_args, table)
     if stray:

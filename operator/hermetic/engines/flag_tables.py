@@ -1,8 +1,8 @@
 """Which flags and environment variables each supported release of an engine understands, and how its parser reads them.
 
-An unknown flag ends an engine with exit 2, so whatever is rendered is held against these tables first. They are derived
-from the engines' own published sources and never edited by hand; the files of a folder are all there is to know about
-what is supported.
+An unknown flag ends an engine with exit code 2, so everything that is rendered is checked against these tables first.
+They are derived from the engines' published sources and never edited by hand. A release is supported if its folder has
+a file for it.
 """
 
 from __future__ import annotations
@@ -57,10 +57,10 @@ class Flag:
 
 @dataclass(frozen=True)
 class Dialect:
-    """What the parser of one engine does beside argparse.
+    """How the parser of one engine differs from argparse.
 
-    `dashes`: '_' counts as '-', and `--flag.key value` sets a key of a JSON value. `nothing`: words that stand for no
-    value, whatever the type. `together`: a flag, and the one that must stand beside it.
+    `dashes`: '_' counts as '-', and `--flag.key value` sets a key of a JSON value. `nothing`: words that mean no value,
+    whatever the type. `together`: a flag, and the one that is required with it.
     """
 
     product: str
@@ -71,7 +71,7 @@ class Dialect:
 
 @dataclass(frozen=True)
 class FlagTable:
-    """What one release understands; `sha256` is that of the distribution it was read from."""
+    """The flags and variables of one release; `sha256` is that of the distribution that they were read from."""
 
     version: str
     sha256: str
@@ -91,8 +91,8 @@ class FlagTable:
     def understood_as(self, argument: str) -> tuple[Flag, ...]:
         """Every flag that the engine's parser could take this command line argument for.
 
-        None: not a flag. One: it is taken for that flag, written out or abbreviated. More: it is refused as ambiguous.
-        `--flag=value` and, as the dialect has it, underscores, `--json-flag.key value` and `-O3` count as there.
+        None: not a flag. One: that flag, written out or abbreviated. More: ambiguous, and refused.
+        `--flag=value` and, depending on the dialect, underscores, `--json-flag.key value` and `-O3` count too.
         """
         for prefix, name in self.shorthands.items():
             if argument.startswith(prefix):
@@ -108,7 +108,7 @@ class FlagTable:
         return {spelling: flag for flag in self.flags.values() for spelling in flag.spellings}
 
     def _option(self, argument: str) -> str:
-        """The option alone, as the parser normalises it: no `=value`, and what else the dialect says."""
+        """The option alone, normalised as by the parser: no `=value`, and what the dialect changes."""
         option = argument.split("=", 1)[0]
         if not (self.dialect.dashes and option.startswith("--")):
             return option
@@ -116,7 +116,7 @@ class FlagTable:
 
 
 class TableFolder:
-    """The tables of one engine: files `<release>.json` of a package; `release` finds that in a version, as group 1."""
+    """The tables of one engine: files `<release>.json` of a package; group 1 of `release` matches it in a version."""
 
     def __init__(self, package: str, dialect: Dialect, release: str) -> None:
         self._package, self._dialect, self._release = package, dialect, re.compile(release)
@@ -130,7 +130,7 @@ class TableFolder:
         return tuple(sorted(releases, key=lambda release: tuple(map(int, release.split(".")))))
 
     def table_for(self, version: str) -> FlagTable:
-        """The table of the version's release; raises UnsupportedVersion for any other, and for what is no version."""
+        """The table of the version's release. Raises UnsupportedVersion for other releases and for invalid versions."""
         stated = self._release.match(version)
         if stated is None or stated[1] not in self.supported:
             raise UnsupportedVersion(self._dialect.product, version, self.supported)
@@ -166,7 +166,7 @@ def _flag(name: str, shape: Mapping[str, Any]) -> Flag:
 
 
 def _abbreviates(option: str, spelling: str) -> bool:
-    """argparse's reading: a long name by any prefix, a short one also with its value glued on (-qfp8)."""
+    """As argparse: a long name by any prefix, a short one also with its value appended (-qfp8)."""
     if option.startswith("--"):
         return spelling.startswith(option)
     return len(option) > 1 and option[0] == "-" and (spelling == option[:2] or spelling.startswith(option))

@@ -1,4 +1,4 @@
-"""What an engine needs of its container, whichever engine it is."""
+"""What any engine needs of its container."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ class WritableFolder:
 
 @dataclass(frozen=True, slots=True)
 class InitContainer:
-    """What runs to its end before the engine starts: as the engine's user, with a read-only root and no network.
+    """A container that runs to completion before the engine: as the engine's user, read-only root, no network.
 
-    `mounts`: names of the volumes it gets, among "weights" and those of `Launch.writable`. `cpu`, `memory`: requests;
-    `memory_limit`: the most memory, as Kubernetes quantities.
+    `mounts`: names of its volumes, among "weights" and those of `Launch.writable`. `cpu`, `memory`: requests;
+    `memory_limit`: the memory limit. All three are Kubernetes quantities.
     """
 
     name: str
@@ -43,7 +43,7 @@ class InitContainer:
 class Launch:
     """How one engine is started: every list in the order in which it appears in the pod.
 
-    `args_from_env`: (flag, variable of `env`); the kubelet puts the variable's value behind the flag, before `args`.
+    `args_from_env`: (flag, variable of `env`); the kubelet puts the variable's value after the flag, before `args`.
     """
 
     engine: str
@@ -79,5 +79,5 @@ def pod_address(name: str) -> dict[str, Any]:
 
 
 def pod_uid(name: str) -> dict[str, Any]:
-    """An environment variable with the pod's uid: random, and known to those alone who may read the pod."""
+    """An environment variable with the pod's uid: random, and readable only with permission to read the pod."""
     return {"name": name, "valueFrom": {"fieldRef": {"apiVersion": "v1", "fieldPath": "metadata.uid"}}}

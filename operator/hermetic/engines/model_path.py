@@ -1,4 +1,4 @@
-"""Where the model lies inside the engine's container."""
+"""Where the model is mounted in the engine's container."""
 
 from __future__ import annotations
 

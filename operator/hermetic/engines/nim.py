@@ -1,4 +1,4 @@
-"""NVIDIA NIM: the spec as environment variables of its line, served from a model folder or a staged cache."""
+"""NVIDIA NIM: the spec as the environment variables of its release line; model folder or staged cache."""
 
 from __future__ import annotations
 
@@ -47,11 +47,11 @@ class _Nim:
         return launch(spec, _of(spec))
 
     def tensor_parallel_size(self, spec: ModelDeploymentSpec) -> int:
-        """A NIM's profile decides for itself: all GPUs of the pod at most."""
+        """All GPUs of the pod, as an upper bound: a NIM's profile decides."""
         return spec.accelerator.count
 
     def serving(self, spec: ModelDeploymentSpec) -> Serving:
-        """Its profile chooses precision and cache, which nothing outside of its image says."""
+        """Not computed: its profile chooses precision and cache, which is documented only inside its image."""
         return Serving(
             tensor_parallel=spec.accelerator.count,
             max_model_length=_of(spec).max_model_length,
@@ -60,12 +60,12 @@ class _Nim:
         )
 
     def gpu_models(self, spec: ModelDeploymentSpec) -> frozenset[str] | None:
-        """Those that the profile is built for, where its name says so."""
+        """The GPUs that the profile is built for, if its name contains them."""
         profile = read_profile(_of(spec).profile or "")
         return profile.gpus if profile is not None else None
 
     def objection(self, spec: ModelDeploymentSpec) -> Objection | None:
-        """A profile for another number of GPUs than the pod has; its lines have no tables of flags."""
+        """A profile for another number of GPUs than the pod has; there are no flag tables for NIM."""
         name, count = _of(spec).profile or "", spec.accelerator.count
         profile = read_profile(name)
         if profile is None or profile.count == count:
@@ -95,14 +95,14 @@ NIM = _Nim()
 
 
 def _of(spec: ModelDeploymentSpec) -> Nim:
-    assert spec.engine.nim is not None  # noqa: S101 - the registry asks for specs of this engine alone
+    assert spec.engine.nim is not None  # noqa: S101 - the registry passes specs of this engine only
     return spec.engine.nim
 
 
 def launch(spec: ModelDeploymentSpec, nim: Nim) -> Launch:
     """The container of a NIM.
 
-    The NIM cache is always writable and its own: a read-only cache is not known to work. A staged cache (`profile`) is
+    The NIM cache is always writable and private: a read-only cache is not known to work. A staged cache (`profile`) is
     linked into it; a model folder is read where it is mounted.
     """
     line_two = nim.line.startswith("2.")
@@ -117,9 +117,9 @@ def launch(spec: ModelDeploymentSpec, nim: Nim) -> Launch:
         writable=(WritableFolder("nim-cache", CACHE), WritableFolder("tmp", "/tmp")),  # noqa: S108
         user=1000,
         group=0 if line_two else 1000,
-        # Line 1 and 2 write beside their cache (proxy, workspace); no document promises a read-only root.
+        # Lines 1 and 2 write outside their cache (proxy, workspace); no document guarantees a read-only root.
         read_only_root=False,
-        # A NIM has no documented drain: it keeps serving until what was in flight had its time.
+        # A NIM has no documented drain: it serves until requests in flight had time to end.
         sleep_before_stop_seconds=PROPAGATION_SECONDS + spec.drain_seconds,
         grace_seconds=PROPAGATION_SECONDS + spec.drain_seconds + TEARDOWN_SECONDS,
         init_containers=_init_containers(spec, nim),
@@ -127,9 +127,9 @@ def launch(spec: ModelDeploymentSpec, nim: Nim) -> Launch:
 
 
 def _closed_to_media(nim: Nim) -> tuple[str, ...]:
-    """Line 2.0 is vLLM behind a proxy, which fetches media from URLs unless told otherwise.
+    """Line 2.0 is vLLM behind a proxy, which fetches media from URLs unless configured otherwise.
 
-    A later line is vLLM or SGLang, as its image has it, and SGLang would refuse the flag: there the user may say it.
+    A later line is vLLM or SGLang, depending on the image, and SGLang would refuse the flag: there the user may set it.
     """
     return (MEDIA_FROM_NOWHERE,) if nim.line == "2.0" else ()
 
@@ -167,10 +167,10 @@ def _model(spec: ModelDeploymentSpec, nim: Nim) -> Iterator[dict[str, Any]]:
 
 
 def _init_containers(spec: ModelDeploymentSpec, nim: Nim) -> tuple[InitContainer, ...]:
-    """A staged cache becomes a writable tree of links: the staged files stay where they are, read-only."""
+    """Builds a writable tree of links to a staged cache: the staged files stay where they are, read-only."""
     if nim.profile is None:
         return ()
-    # Forced, for the folder outlives the container: a node that restarts runs this again.
+    # Forced, because the folder outlives the container: after a restart of the node this runs again.
     command = ("cp", "-Rsf", f"{model_path(spec.weights)}/.", f"{CACHE}/")
     mounts = frozenset({"weights", "nim-cache"})
     return (InitContainer("link-cache", nim.image, command, mounts, cpu="100m", memory="64Mi", memory_limit="256Mi"),)

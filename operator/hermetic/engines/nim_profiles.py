@@ -1,8 +1,8 @@
 """Names of NIM profiles: engine, GPU, precision, and the number of GPUs that the profile is for.
 
 `vllm-bf16-tp2-pp1`, `tensorrt_llm-h100_nvl-fp8-tp4-pp1-throughput-…`: the form that NVIDIA's pages and
-`list-model-profiles` show. An id (64 hex digits) says nothing, and neither does a name of another form: then nothing is
-claimed.
+`list-model-profiles` show. An id (64 hex digits) and names of another form give no information, and nothing is
+concluded from them.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _NAME = re.compile(
     r"-tp(?P<tensor>[0-9]{1,3})(-pp(?P<pipeline>[0-9]{1,3}))?(-.*)?",
     re.IGNORECASE,
 )
-# Names in profiles, and the GPUs of the catalogue of sizing that they mean. A TensorRT engine runs on that GPU alone.
+# Names in profiles, and the GPUs in the catalogue of sizing. A TensorRT engine runs on that GPU only.
 _GPUS: Mapping[str, frozenset[str]] = MappingProxyType(
     {
         "a100": frozenset({"A100-40GB", "A100-80GB"}),
@@ -37,7 +37,7 @@ _GPUS: Mapping[str, frozenset[str]] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """What the name of a profile says. `gpus` are keys of the catalogue, None where it runs on any GPU."""
+    """The content of a profile's name. `gpus` are keys of the catalogue, None where it runs on any GPU."""
 
     tensor_parallel: int
     pipeline_parallel: int
@@ -50,16 +50,16 @@ class Profile:
 
 
 def read_profile(text: str) -> Profile | None:
-    """What a profile's name says; None where it says nothing."""
+    """The content of a profile's name; None for a name of another form."""
     found = _NAME.fullmatch(text)
     if found is None or not int(found["tensor"]):
         return None
-    # Only an engine of TensorRT is compiled for one GPU; the others name the GPU that they were tuned on.
+    # Only a TensorRT engine is compiled for one GPU; the others name the GPU that they were tuned on.
     compiled = found["backend"].lower() in {"tensorrt_llm", "trtllm"}
     gpus = _GPUS.get((found["gpu"] or "").lower()) if compiled else None
     return Profile(int(found["tensor"]), max(1, int(found["pipeline"] or 1)), gpus)
 
 
 def shapes(gpus: int) -> str:
-    """The forms of profiles for so many GPUs, as their names spell them."""
+    """The forms of profiles for this many GPUs, as their names spell them."""
     return ", ".join(f"tp{size}-pp{gpus // size}" for size in range(gpus, 0, -1) if gpus % size == 0)

@@ -1,4 +1,4 @@
-"""The variables that keep an engine from calling out. The values are exact: several switches accept nothing but '1'."""
+"""The variables that keep an engine from connecting out. Values are exact: several switches accept nothing but '1'."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ OFFLINE: tuple[dict[str, Any], ...] = (
     literal("VLLM_DO_NOT_TRACK", "1"),
     literal("VLLM_NO_USAGE_STATS", "1"),
     literal("FLASHINFER_NO_DOWNLOAD", "1"),
-    # vLLM asks the host of this URL whether it is there, whatever FLASHINFER_NO_DOWNLOAD says. This is no URL.
+    # vLLM checks whether the host of this URL answers, even with FLASHINFER_NO_DOWNLOAD. This value is no URL.
     literal("FLASHINFER_CUBINS_REPOSITORY", "/nonexistent"),
     literal("VLLM_MEDIA_URL_ALLOW_REDIRECTS", "0"),
 )
 
 
 def cache_folders(home: str) -> tuple[dict[str, Any], ...]:
-    """Every cache that vLLM and what it brings along would otherwise write below an unwritable home."""
+    """Every cache that vLLM and its libraries would otherwise write below an unwritable home."""
     return (
         literal("HOME", home),
         literal("USER", "hermetic"),

@@ -1,4 +1,4 @@
-"""What the product asks of an inference engine. `registry.py` holds every implementation."""
+"""The interface of an inference engine. `registry.py` holds every implementation."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Objection:
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """One variable or argument that may not be given to the engine: by its name, or for what its value says."""
+    """One variable or argument that may not be given to the engine, because of its name or its value."""
 
     field: Literal["variable", "argument"]
     kind: Literal["name", "value"]
@@ -38,7 +38,7 @@ class Refused:
 
 @dataclass(frozen=True, slots=True)
 class Extra:
-    """Names that the operator's configuration allows beside the reviewed ones."""
+    """Names that the operator's configuration allows in addition to the reviewed ones."""
 
     variables: frozenset[str] = _NONE
     arguments: frozenset[str] = _NONE
@@ -47,7 +47,7 @@ class Extra:
 class EngineAdapter(Protocol):
     """One inference engine. Every method takes a spec that has this engine.
 
-    What people type of it, with its rules for the API server and its reserved names, is `spec.engine.<member>` in
+    What users write in the spec, with its rules for the API server and its reserved names, is `spec.engine.<member>` in
     `api/engine.py`.
     """
 
@@ -57,15 +57,15 @@ class EngineAdapter(Protocol):
 
     @property
     def name(self) -> str:
-        """The engine as people write it, in the status, in labels and in columns."""
+        """The engine's name in the status, in labels and in columns."""
 
     @property
     def release_field(self) -> str:
-        """The field of `spec.engine.<member>` that says which release the image holds."""
+        """The field of `spec.engine.<member>` that gives the release in the image."""
 
     @property
     def ready_path(self) -> str:
-        """The path on which it says that it serves, of whichever release it is."""
+        """The path that answers 200 once it serves, in every release."""
 
     @property
     def without_a_key(self) -> str:
@@ -73,7 +73,7 @@ class EngineAdapter(Protocol):
 
     @property
     def signatures(self) -> Signatures:
-        """What its last words mean, the root cause first."""
+        """Patterns of its termination messages, the root cause first."""
 
     def launch(self, spec: ModelDeploymentSpec) -> Launch:
         """How it is started. Raises ValueError for a release that `objection` names."""
@@ -82,13 +82,13 @@ class EngineAdapter(Protocol):
         """GPUs that share each layer."""
 
     def serving(self, spec: ModelDeploymentSpec) -> Serving:
-        """What of the spec decides how much memory it takes on each GPU."""
+        """The settings of a spec that decide how much memory it takes on each GPU."""
 
     def gpu_models(self, spec: ModelDeploymentSpec) -> frozenset[str] | None:
-        """The GPUs that it runs on, as keys of the catalogue of sizing; None where none is known that it needs."""
+        """The GPUs that it runs on, as keys of the catalogue of sizing; None where it is not known to need any."""
 
     def objection(self, spec: ModelDeploymentSpec) -> Objection | None:
-        """What of its release and its arguments would end it at the start; None where nothing is known to."""
+        """Why its release or its arguments would end it at the start; None where no such reason is known."""
 
     def refused_settings(self, spec: ModelDeploymentSpec, extra: Extra) -> Iterator[Refused]:
         """Everything of `extraArgs` and `extraEnv` that is not on its reviewed lists."""

@@ -1,4 +1,4 @@
-"""Every engine, by its field of `spec.engine`. A new one is one folder, its model in `api/`, and one line here."""
+"""Every engine, by its field of `spec.engine`. A new one: a folder, its model in `api/`, and one line here."""
 
 from __future__ import annotations
 
@@ -33,20 +33,20 @@ def image(spec: ModelDeploymentSpec) -> str:
 
 
 def engine_name(spec: ModelDeploymentSpec) -> str:
-    """The engine as people write it."""
+    """The engine's name in the status."""
     return engine_of(spec).name
 
 
 def ready_path(spec: ModelDeploymentSpec) -> str:
-    """The path on which the engine says that it serves, of whichever version it is."""
+    """The path that answers 200 once the engine serves, in every version."""
     return engine_of(spec).ready_path
 
 
 def serving(spec: ModelDeploymentSpec) -> Serving:
-    """What of the spec decides how much memory the engine takes on each GPU."""
+    """The settings of the spec that decide how much memory the engine takes on each GPU."""
     return engine_of(spec).serving(spec)
 
 
 def tensor_parallel_size(spec: ModelDeploymentSpec) -> int:
-    """GPUs that share each layer; a NIM's profile decides for itself, all GPUs of the pod at most."""
+    """GPUs that share each layer; for a NIM, whose profile decides, all GPUs of the pod as an upper bound."""
     return engine_of(spec).tensor_parallel_size(spec)

@@ -37,7 +37,7 @@ WITHOUT_A_KEY = (
     "the API key guards /v1, /v2 and /inference; other paths, /invocations (inference) among them, need none"
 )
 VOCABULARY_INCLUDED = 31
-"""The minor release of vLLM 0 whose `oss-harmony` has the vocabulary in it, and fails when told to read another."""
+"""First minor release of vLLM 0 whose `oss-harmony` includes the vocabulary; it fails if configured to read another."""
 
 
 class _Vllm:
@@ -69,11 +69,11 @@ class _Vllm:
 
     def refused_settings(self, spec: ModelDeploymentSpec, extra: Extra) -> Iterator[Refused]:
         vllm, weights = _of(spec), model_folders(spec.weights)
-        if not TABLES.is_supported(vllm.version):  # `objection` says so
+        if not TABLES.is_supported(vllm.version):  # reported by `objection`
             return
         table, flags = table_for(vllm.version), flags_of("vllm").with_names(extra.arguments)
         yield from refused_flags(vllm.extra_args, table, flags, VLLM_FLAGS, weights)
-        # A variable that the release does not know does nothing, and is refused as a mistake.
+        # A variable that the release does not read has no effect, and is refused as a mistake.
         known = variables_of("vllm")
         present = AllowedNames(known.allowed & table.environment, known.refused, known.paths, {}, {})
         names = present.joined(variables_of("common")).with_names(extra.variables)
@@ -84,17 +84,17 @@ VLLM = _Vllm()
 
 
 def _of(spec: ModelDeploymentSpec) -> Vllm:
-    assert spec.engine.vllm is not None  # noqa: S101 - the registry asks for specs of this engine alone
+    assert spec.engine.vllm is not None  # noqa: S101 - the registry passes specs of this engine only
     return spec.engine.vllm
 
 
 def launch(spec: ModelDeploymentSpec, vllm: Vllm) -> Launch:
-    """The container of a vLLM server. Raises ValueError for a version that has no table (a gate asks before)."""
+    """The container of a vLLM server. Raises ValueError for a version without a table (a gate checks that first)."""
     table = table_for(vllm.version)
     return Launch(
         engine="vLLM",
         image=vllm.image,
-        # The command, not the image's entrypoint: it is right for upstream, NVIDIA's and ROCm's images alike.
+        # The command, not the image's entrypoint: it works with upstream, NVIDIA's and ROCm's images alike.
         command=keeping_first_errors("vllm", "serve"),
         args=(model_path(spec.weights), *_rendered_flags(spec, vllm, table), *vllm.extra_args),
         env=_environment(spec, vllm, table),
@@ -115,7 +115,7 @@ def before_minor(version: str, minor: int) -> bool:
 
 
 def tensor_parallel_size(spec: ModelDeploymentSpec, vllm: Vllm) -> int:
-    """GPUs that share each layer: as asked, else all GPUs of a pipeline stage."""
+    """GPUs that share each layer: the spec's value, else all GPUs of a pipeline stage."""
     return vllm.tensor_parallel_size or spec.accelerator.count // vllm.pipeline_parallel_size
 
 
@@ -137,7 +137,7 @@ def _flags(spec: ModelDeploymentSpec, vllm: Vllm) -> Iterator[tuple[str, ...]]:
     if vllm.kv_cache_dtype is not None:
         yield ("--kv-cache-dtype", vllm.kv_cache_dtype)
     yield ("--shutdown-timeout", str(spec.drain_seconds))
-    # An empty list means every domain: one that no host can be closes the server-side fetch of media URLs.
+    # An empty list means every domain: one that cannot be a host disables the server-side fetch of media URLs.
     yield ("--allowed-media-domains", NOWHERE)
     yield ("--enable-offline-docs",)
     yield ("--sse-keep-alive-interval", "30")
@@ -153,7 +153,7 @@ def _environment(spec: ModelDeploymentSpec, vllm: Vllm, table: FlagTable) -> tup
     ours = [
         *OFFLINE,
         *cache_folders(HOME),
-        # Without it vLLM opens a socket towards a public address to learn its own.
+        # Without it vLLM opens a socket towards a public address to find its own address.
         pod_address("VLLM_HOST_IP"),
         literal("VLLM_ENGINE_READY_TIMEOUT_S", str(spec.startup_budget_seconds)),
     ]
@@ -164,7 +164,7 @@ def _environment(spec: ModelDeploymentSpec, vllm: Vllm, table: FlagTable) -> tup
     ]
     named = {variable.name for variable in vllm.extra_env}
     if before_minor(vllm.version, VOCABULARY_INCLUDED) and "TIKTOKEN_ENCODINGS_BASE" not in named:
-        # Where gpt-oss finds its vocabulary, if at all: without a folder, it is fetched from a public store.
+        # Where gpt-oss reads its vocabulary, if at all: without a folder, it is fetched from a public store.
         known.append(literal("TIKTOKEN_ENCODINGS_BASE", model_path(spec.weights)))
     if spec.endpoint.api_key is not None:
         known.append(from_secret("VLLM_API_KEY", spec.endpoint.api_key.secret_name, spec.endpoint.api_key.key))

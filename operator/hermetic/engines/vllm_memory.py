@@ -1,4 +1,4 @@
-"""What of a spec decides how much memory vLLM takes on each GPU, as `hermetic.sizing` asks for it."""
+"""The settings of a spec that decide how much memory vLLM takes on each GPU, as input of `hermetic.sizing`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from hermetic.engines.extra_arguments import Told, read
 from hermetic.engines.vllm_tables import TABLES, table_for
 from hermetic.sizing.serving import DEFAULT_BATCHED_TOKENS, DEFAULT_UTILIZATION, Lora, Serving
 
-# Flags that make the weights on a GPU another size than those on disk.
+# Flags that make the weights on a GPU larger or smaller than those on disk.
 OTHER_WEIGHTS = frozenset(
     {
         "--cpu-offload-gb", "--cpu-offload-params", "--data-parallel-size", "--dtype", "--hf-overrides",
@@ -17,7 +17,7 @@ OTHER_WEIGHTS = frozenset(
         "--offload-num-in-group", "--offload-params", "--quantization", "--quantization-config",
     }
 )  # fmt: skip
-# Flags that change what else lies on a GPU, in a way that the formula does not know.
+# Flags that change other memory use on a GPU in a way that the formula does not cover.
 OTHER_MEMORY = frozenset(
     {
         "--block-size", "--cudagraph-capture-sizes", "--decode-context-parallel-size",
@@ -33,7 +33,7 @@ _UNITS = {"k": 10**3, "m": 10**6, "g": 10**9, "K": 2**10, "M": 2**20, "G": 2**30
 
 
 def serving(vllm: Vllm, tensor_parallel: int) -> Serving:
-    """The memory settings of one replica with so many GPUs to each layer."""
+    """The memory settings of one replica with this many GPUs for each layer."""
     told = read(vllm.extra_args, table_for(vllm.version))[0] if TABLES.is_supported(vllm.version) else ()
     flags = {one.flag.name: one for one in told if not one.flag.boolean or one.written.split("=")[0] == one.flag.name}
     others = sorted(flags.keys() & (OTHER_WEIGHTS | OTHER_MEMORY))

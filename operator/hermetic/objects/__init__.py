@@ -1,1 +1,1 @@
-"""Pure: one builder per child kind, each returning the dict that the YAML would be."""
+"""Pure: one builder per kind of child, each returning the manifest as a dict."""

@@ -1,4 +1,4 @@
-"""The table of children: what a ModelDeployment is made of, and how each kind of it is written, compared and removed.
+"""The table of children: how each kind of a ModelDeployment's objects is built, written, compared and removed.
 
 A new child is a builder and a row here, its rights (manifests/rbac, tools/rights.toml) and its tests. Rendering, the
 order of writes, drift, deletion, watches and the tests of permissions read this table.
@@ -37,11 +37,10 @@ Manifest = dict[str, Any]
 class Child:
     """One kind of child.
 
-    `build`: the manifest for a spec, None where the spec does not ask for one. `wave`: those of one wave are written
-    side by side, and the next wave only when all of an earlier one are there. `keeps_in`: part of what isolates and
-    exposes pods, and built without asking whether the engine can be started. `dispensable`: deleted when the spec no
-    longer asks for it. `merge_keys`: lists whose items the API server tells apart by these fields; every other list
-    is one value.
+    `build`: the manifest for a spec, None where the spec does not ask for one. `wave`: children of one wave are written
+    concurrently, the next wave only when all of the earlier ones exist. `keeps_in`: isolates or exposes pods, and is
+    built even if the engine cannot be started. `dispensable`: deleted when the spec no longer asks for it.
+    `merge_keys`: lists whose items the API server identifies by these fields; every other list is one value.
     """
 
     kind: Kind
@@ -77,7 +76,7 @@ TABLE: tuple[Child, ...] = (
     Child(SERVICE_ACCOUNT, lambda owner, spec: service_account(owner, engine_name(spec)), keeps_in=True),
     Child(NETWORK_POLICY, lambda owner, spec: network_policy(owner, engine_name(spec), spec.endpoint), keeps_in=True),
     Child(PERSISTENT_VOLUME, _volume),
-    # A claim that is seen before its volume is tried again only after the fifteen seconds of Kubernetes' own resync.
+    # A claim that is created before its volume is bound only after the 15 s resync of Kubernetes' volume controller.
     Child(PERSISTENT_VOLUME_CLAIM, _claim, wave=1, dispensable=True),
     Child(POD_DISRUPTION_BUDGET, _disruption_budget, dispensable=True),
     Child(SERVICE, _service, keeps_in=True, merge_keys={"ports": ("port", "protocol")}),

@@ -1,4 +1,4 @@
-"""The workload."""
+"""The Deployment of a ModelDeployment."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def deployment(owner: Owner, spec: ModelDeploymentSpec, launch: Launch) -> dict[
     return {
         "apiVersion": "apps/v1",
         "kind": "Deployment",
-        # The digest tells, across restarts and upgrades, whether applying this would make new pods.
+        # The annotation shows, across restarts and upgrades, whether applying this would create new pods.
         "metadata": {
             **metadata(owner, launch.engine),
             "annotations": {TEMPLATE_ANNOTATION: mark},
@@ -37,5 +37,5 @@ def deployment(owner: Owner, spec: ModelDeploymentSpec, launch: Launch) -> dict[
 
 
 def _labelled(template: dict[str, Any], mark: str) -> dict[str, Any]:
-    """The template whose pods say which one they are of: what ails those of an earlier one is no news."""
+    """The template with its mark as a pod label: only pods of the current template are diagnosed."""
     return {**template, "metadata": {"labels": {**template["metadata"]["labels"], TEMPLATE_LABEL: mark}}}

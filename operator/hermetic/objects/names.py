@@ -1,4 +1,4 @@
-"""Names, labels and annotations: every one of them, in one place."""
+"""Names, labels and annotations of children: the only place that defines them."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ MANAGED_BY = ("app.kubernetes.io/managed-by", "hermetic")
 INTENT_ANNOTATION = "hermetic.dev/intent"
 TEMPLATE_ANNOTATION = "hermetic.dev/pod-template"
 TEMPLATE_LABEL = TEMPLATE_ANNOTATION
-# By these a pod is watched, selected by Service and NetworkPolicy, and held against its template.
+# Labels by which a pod is watched, selected by Service and NetworkPolicy, and compared with its template.
 SELECTED_BY = (MANAGED_BY[0], MODEL_LABEL, TEMPLATE_LABEL)
 
-# What every watch and list of children asks the API server for.
+# The label selector of every watch and list of children.
 CHILD_SELECTOR = "=".join(MANAGED_BY)
 
 
 @dataclass(frozen=True, slots=True)
 class Owner:
-    """The identity of one ModelDeployment. `uid` distinguishes it from another of the same name, before or after."""
+    """The identity of one ModelDeployment. `uid` distinguishes it from earlier and later ones of the same name."""
 
     namespace: str
     name: str
@@ -43,7 +43,7 @@ def selector(owner: Owner) -> dict[str, str]:
 
 
 def labels(owner: Owner, engine: str) -> dict[str, str]:
-    """The labels of every child and pod. None depends on anything that changes without the spec."""
+    """The labels of every child and pod. All follow from the spec and the owner's identity."""
     return {
         "app.kubernetes.io/name": engine.lower(),
         "app.kubernetes.io/instance": owner.name,
@@ -72,7 +72,7 @@ def metadata(owner: Owner, engine: str, name: str = "") -> dict[str, Any]:
 
 
 def template_of(labelled: Mapping[str, Any]) -> str:
-    """The mark of the template that a pod (or the template itself) is of; "" without one."""
+    """The template mark of a pod (or of a template itself); "" without one."""
     return str((labelled.get("metadata", {}).get("labels") or {}).get(TEMPLATE_LABEL, ""))
 
 
@@ -93,7 +93,7 @@ def digest(value: Any) -> str:
 
 
 def with_intent(manifest: dict[str, Any]) -> dict[str, Any]:
-    """The manifest with a digest of itself in an annotation: a field that was dropped shows as another digest."""
+    """The manifest with its own digest in an annotation: dropping a field from it changes the digest."""
     meta = manifest["metadata"]
     annotations = {**meta.get("annotations", {}), INTENT_ANNOTATION: digest(manifest)[:16]}
     return {**manifest, "metadata": {**meta, "annotations": annotations}}

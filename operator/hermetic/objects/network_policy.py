@@ -1,4 +1,4 @@
-"""The pods' network: nothing out, and in only from whom the spec names."""
+"""The pods' NetworkPolicy: no egress, ingress only from the sources that the spec names."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from hermetic.objects.names import Owner, metadata, selector
 
 
 def network_policy(owner: Owner, engine: str, endpoint: Endpoint) -> dict[str, Any]:
-    """Default deny both ways; no rule for NFS, since the node mounts and not the pod, and none for DNS."""
+    """Default deny both ways; no rule for NFS, because the node mounts it, not the pod, and none for DNS."""
     return {
         "apiVersion": "networking.k8s.io/v1",
         "kind": "NetworkPolicy",

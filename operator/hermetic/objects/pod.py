@@ -1,4 +1,4 @@
-"""The serving pod: restricted in every field, offline, with time to start and time to drain."""
+"""The serving pod: restricted in every field, offline, with startup and drain budgets."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ENGINE = "engine"
 
 
 def pod_template(owner: Owner, spec: ModelDeploymentSpec, launch: Launch) -> dict[str, Any]:
-    """The template of a Deployment. It depends on the spec alone, so that an upgrade of Hermetic restarts nobody."""
+    """The pod template of a Deployment. It depends on the spec alone: an upgrade of Hermetic restarts no pod."""
     mounted = mounted_volumes(owner, spec, launch)
     return {
         "metadata": {"labels": labels(owner, launch.engine)},
@@ -54,7 +54,7 @@ def _engine(spec: ModelDeploymentSpec, launch: Launch, mounted: tuple[Mounted, .
         "resources": _resources(spec),
         "securityContext": _locked(read_only_root=launch.read_only_root),
         **_probes(spec, launch),
-        # Endpoints must have let go of the pod before the engine hears of its end.
+        # Endpoints must have dropped the pod before the engine receives SIGTERM.
         "lifecycle": {"preStop": {"sleep": {"seconds": launch.sleep_before_stop_seconds}}},
         # The engine's first errors are the diagnosis (engines/error_capture.py); without any, the end of its log.
         "terminationMessagePolicy": "FallbackToLogsOnError",
@@ -63,9 +63,9 @@ def _engine(spec: ModelDeploymentSpec, launch: Launch, mounted: tuple[Mounted, .
 
 
 def verbatim(text: str) -> str:
-    """The text so that the kubelet hands it over as it is: '$(NAME)' would be replaced by a variable, '$$' by '$'.
+    """The text, escaped for the kubelet, which would replace '$(NAME)' by a variable and '$$' by '$'.
 
-    A variable could so bring in a flag or a path that was judged nowhere.
+    Otherwise a variable could add a flag or a path that no gate has checked.
     """
     return text.replace("$", "$$")
 
@@ -116,7 +116,7 @@ def _probes(spec: ModelDeploymentSpec, launch: Launch) -> dict[str, Any]:
             "failureThreshold": attempts,
         },
         "readinessProbe": {**get(launch.ready_path), "periodSeconds": 5, "failureThreshold": 2},
-        # The process that answers can stall under load for longer than one period.
+        # The process that answers the probe can stall under load for longer than one period.
         "livenessProbe": {**get(launch.live_path), "periodSeconds": 15, "failureThreshold": 4},
     }
 

@@ -1,4 +1,4 @@
-"""How many replicas a node drain may take at once."""
+"""How many replicas a node drain may evict at once."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from hermetic.objects.names import Owner, metadata, selector
 
 
 def pod_disruption_budget(owner: Owner, engine: str) -> dict[str, Any]:
-    """One at a time; pods that do not serve never hold a drain up."""
+    """One at a time; pods that are not ready never block a drain."""
     return {
         "apiVersion": "policy/v1",
         "kind": "PodDisruptionBudget",

@@ -1,4 +1,4 @@
-"""Everything that one ModelDeployment is made of, as it is applied."""
+"""All children of one ModelDeployment, as they are applied."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def render(owner: Owner, spec: ModelDeploymentSpec) -> tuple[dict[str, Any], ...
 
 
 def render_isolation(owner: Owner, spec: ModelDeploymentSpec) -> tuple[dict[str, Any], ...]:
-    """ServiceAccount, NetworkPolicy and Service as `render` has them: also where the engine cannot be started."""
+    """ServiceAccount, NetworkPolicy and Service as in `render`, even if the engine cannot be started."""
     return _rendered((each for each in TABLE if each.keeps_in), owner, spec)
 
 

@@ -1,4 +1,4 @@
-"""The endpoint: an internal load balancer, or an address inside the cluster."""
+"""The endpoint: an internal load balancer or a cluster IP."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def _annotations(balancer: InternalLoadBalancer, health_path: str) -> dict[str, 
     if balancer.address is not None:
         annotations[ADDRESS] = balancer.address
     if balancer.allowed_source_ranges:
-        # The default rule lets the whole virtual network in, so that source ranges alone would do nothing.
+        # The default rule admits the whole virtual network, which would make source ranges ineffective.
         annotations[PREFIX + "azure-deny-all-except-load-balancer-source-ranges"] = "true"
     return annotations
 

@@ -1,4 +1,4 @@
-"""The identity of the pods: one without any right, and without a token."""
+"""The identity of the pods: a ServiceAccount without rights and without a token."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The volumes of a serving pod: weights read-only, caches writable and bounded, never a folder of the host."""
+"""The volumes of a serving pod: weights read-only, caches writable and bounded, no hostPath."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ TMP_LIMIT = "2Gi"
 
 @dataclass(frozen=True, slots=True)
 class Mounted:
-    """A volume of the pod together with where the engine sees it."""
+    """A volume of the pod and where the engine's container mounts it."""
 
     volume: dict[str, Any]
     mount: dict[str, Any]

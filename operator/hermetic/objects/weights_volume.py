@@ -1,4 +1,4 @@
-"""The share as a PersistentVolume and the claim that is bound to it beforehand: always CSI, read-only, kept."""
+"""The share as a PersistentVolume and a pre-bound claim: always CSI, read-only, reclaim policy Retain."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from hermetic.objects.names import MODEL_LABEL, NAMESPACE_LABEL, OWNER_UID_LABEL
 AZURE_FILES_DRIVER = "file.csi.azure.com"
 NFS_DRIVER = "nfs.csi.k8s.io"
 
-# Nominal: a pre-bound claim never provisions, and a quota on storage should not be spent on a share that exists.
+# Nominal: a pre-bound claim provisions nothing, and a storage quota should not be charged for an existing share.
 CAPACITY = "1Gi"
 
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """A share as its CSI driver wants to hear of it."""
+    """A share in the parameters of its CSI driver."""
 
     driver: str
     handle: str
@@ -26,7 +26,7 @@ class Share:
 
 
 def share_of(weights: Weights) -> Share | None:
-    """The share that a volume must be made for; None for every source that brings its own."""
+    """The share that needs a PersistentVolume; None for every other source."""
     if weights.azure_files is not None:
         return _azure_files(weights.azure_files)
     if weights.nfs is not None:
@@ -43,7 +43,7 @@ def storage_account(share: AzureFiles) -> str:
 
 
 def persistent_volume(owner: Owner, engine: str, share: Share) -> dict[str, Any]:
-    """The share as a volume. Its owner is a label and a uid: a namespaced object cannot own it."""
+    """The share as a volume. Its owner is a label with a uid: a namespaced object cannot own a cluster-scoped one."""
     volume, claim = volume_names(owner, _identity(share))
     return {
         "apiVersion": "v1",
@@ -62,7 +62,7 @@ def persistent_volume(owner: Owner, engine: str, share: Share) -> dict[str, Any]
 
 
 def persistent_volume_claim(owner: Owner, engine: str, share: Share) -> dict[str, Any]:
-    """The claim that only this volume can satisfy."""
+    """The claim that is bound to this volume only."""
     volume, claim = volume_names(owner, _identity(share))
     return {
         "apiVersion": "v1",
@@ -73,11 +73,11 @@ def persistent_volume_claim(owner: Owner, engine: str, share: Share) -> dict[str
 
 
 def platform_volumes(namespace: str, name: str, share: Share) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Volume and claim for somebody else to create and keep: theirs alone, so without owner and without our labels.
+    """Volume and claim for the platform team to create and keep: without owner and without Hermetic's labels.
 
-    The names depend on the share and on whom it is for: printing them again for the same asks for nothing new.
+    The names depend on the share, namespace and deployment alone: printing them again gives the same objects.
     """
-    # Without a uid, 'b' of 'team-a' and 'a-b' of 'team' would have one volume: no name holds a slash.
+    # Without a uid, 'b' of 'team-a' and 'a-b' of 'team' would have one volume name: no name contains a slash.
     volume, claim = volume_names(Owner(namespace, name, uid=f"{namespace}/{name}"), _identity(share))
     return (
         {
@@ -112,7 +112,7 @@ def _volume_spec(share: Share, volume: str, namespace: str, claim: str) -> dict[
         "mountOptions": ["ro", *share.mount_options],
         "csi": {
             "driver": share.driver,
-            # One handle per volume: two folders of one share must not meet in one staging path.
+            # One handle per volume: two folders of one share must not use the same staging path.
             "volumeHandle": f"{share.handle}#{volume}",
             "readOnly": True,
             "volumeAttributes": share.attributes,

@@ -1,7 +1,7 @@
-"""What a spec may say to each engine by name: reviewed lists, and nothing that is not on them.
+"""Reviewed lists of the flags and variables that a spec may give to each engine; all others are refused.
 
 Every flag and variable of every table of `vllm_tables` is allowed here, or refused here with its reason, or reserved in
-`api/reserved_flags.py`; a test fails on a name that is in none of them, so that a new release allows nothing unread.
+`api/reserved_flags.py`; a test fails on a name in none of them, so that a new release allows nothing unreviewed.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from types import MappingProxyType
 from typing import Any, Literal
 
 ListName = Literal["vllm", "common", "nim", "sglang"]
-# What a value may say about files: nothing, files of the image, those and the weights ("data"), a folder of theirs
-# that holds a model, what the pod may write ("scratch"), routes of the server's own ("url"), or what precedes all of
+# Which files a value may name: none, files of the image, those and the weights ("data"), a folder of theirs that
+# holds a model ("model"), what the pod may write ("scratch"), routes of the server ("url"), or a prefix of all of
 # them ("prefix").
 Paths = Literal["none", "image", "data", "model", "scratch", "url", "prefix"]
 
@@ -39,10 +39,10 @@ NOT_LISTED = "it is not on the reviewed list for this engine"
 
 @dataclass(frozen=True)
 class AllowedNames:
-    """Names of one kind (flags or variables): what is allowed, and what may be in the values.
+    """Names of one kind (flags or variables): what is allowed, and which values.
 
-    `refused` gives the reason of a name that was judged and refused. `values` are the only ones that a flag takes,
-    `keys` the only ones of an object that is its value; a flag that is in neither takes any.
+    `refused` gives the reason for a name that was reviewed and refused. `values` are the only ones that a flag takes,
+    `keys` the only keys of a flag whose value is an object; a flag in neither takes any value.
     """
 
     allowed: frozenset[str]
@@ -56,7 +56,7 @@ class AllowedNames:
         return WHY[self.refused[name]] if name in self.refused else NOT_LISTED
 
     def joined(self, other: AllowedNames) -> AllowedNames:
-        """What either of the two allows; of a name that is in both, this one's values count."""
+        """The names that either of the two allows; for a name in both, this one's values count."""
         return AllowedNames(
             allowed=self.allowed | other.allowed,
             refused={name: why for name, why in {**other.refused, **self.refused}.items() if name not in other.allowed},
@@ -66,7 +66,7 @@ class AllowedNames:
         )
 
     def with_names(self, names: frozenset[str]) -> AllowedNames:
-        """The same with names of the operator's configuration, whose values may be files of the image."""
+        """A copy that also allows names of the operator's configuration, whose values may name files of the image."""
         more: dict[str, Paths] = dict.fromkeys(names - self.allowed, "image")
         return AllowedNames(self.allowed | names, self.refused, {**more, **self.paths}, self.values, self.keys)
 

@@ -1,6 +1,6 @@
 """SGLang: the spec as `sglang serve --model-path PATH --flags`, each flag only where the release knows it.
 
-Read in the source of 0.5.21 to 0.5.23, not run: no GPU was there.
+Derived from the source of 0.5.21 to 0.5.23, not tested: no GPU was available.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ WITHOUT_A_KEY = (
 API_KEY = "SGLANG_SERVER_API_KEY"
 ADMIN_KEY = "SGLANG_SERVER_ADMIN_KEY"
 # An empty list means every domain. No TCP connection can be opened to the broadcast address: the kernel refuses it
-# without a packet, and there is no name to look up.
+# without sending a packet, and there is no name to resolve.
 NOWHERE = "255.255.255.255"
 
 
@@ -69,7 +69,7 @@ class _Sglang:
         return Launch(
             engine=self.name,
             image=sglang.image,
-            # The kind of server is told: to find it out, SGLang would read the model and ask plug-ins.
+            # The kind of server is given: to detect it, SGLang would read the model and call plug-ins.
             command=keeping_first_errors("sglang", "serve", "--model-type", "llm"),
             args=(*_rendered_flags(spec, sglang, table), *sglang.extra_args),
             args_from_env=keys if spec.endpoint.api_key is None else (("--api-key", API_KEY), *keys),
@@ -81,7 +81,7 @@ class _Sglang:
             group=0,
             read_only_root=True,
             sleep_before_stop_seconds=PROPAGATION_SECONDS,
-            # It ends when the last request has ended, however long that takes: the kubelet keeps the time.
+            # It ends when the last request has ended, however long that takes: the kubelet enforces the grace period.
             grace_seconds=PROPAGATION_SECONDS + spec.drain_seconds + TEARDOWN_SECONDS,
         )
 
@@ -90,7 +90,7 @@ class _Sglang:
         return sglang.tensor_parallel_size or spec.accelerator.count // sglang.pipeline_parallel_size
 
     def serving(self, spec: ModelDeploymentSpec) -> Serving:
-        """Its share of memory and its cache are of other formulas than vLLM's, and were measured on no GPU."""
+        """Not computed: its formulas for memory share and cache differ from vLLM's, and were measured on no GPU."""
         sglang = _of(spec)
         return Serving(
             tensor_parallel=self.tensor_parallel_size(spec),
@@ -111,7 +111,7 @@ class _Sglang:
 
     def refused_settings(self, spec: ModelDeploymentSpec, extra: Extra) -> Iterator[Refused]:
         sglang, weights = _of(spec), model_folders(spec.weights)
-        if not TABLES.is_supported(sglang.version):  # `objection` says so
+        if not TABLES.is_supported(sglang.version):  # reported by `objection`
             return
         table = TABLES.table_for(sglang.version)
         yield from refused_flags(sglang.extra_args, table, FLAGS.with_names(extra.arguments), SGLANG_FLAGS, weights)
@@ -123,7 +123,7 @@ SGLANG = _Sglang()
 
 
 def _of(spec: ModelDeploymentSpec) -> Sglang:
-    assert spec.engine.sglang is not None  # noqa: S101 - the registry asks for specs of this engine alone
+    assert spec.engine.sglang is not None  # noqa: S101 - the registry passes specs of this engine only
     return spec.engine.sglang
 
 
@@ -161,12 +161,12 @@ def _environment(spec: ModelDeploymentSpec, sglang: Sglang) -> tuple[dict[str, A
         literal("SGLANG_USE_MODELSCOPE", "0"),
         literal("SGLANG_CACHE_DIR", f"{HOME}/.cache/sglang"),
         literal("SGLANG_ENABLE_HEALTH_ENDPOINT_GENERATION", "0"),
-        # Seconds until the warm-up request must have answered; without it, 600.
+        # Seconds within which the warm-up request must be answered; without it, 600.
         literal("SGLANG_WARMUP_TIMEOUT", str(spec.startup_budget_seconds)),
-        # Without it SGLang opens a socket towards a public address to learn its own.
+        # Without it SGLang opens a socket towards a public address to find its own address.
         pod_address("SGLANG_HOST_IP"),
         # Routes that change weights, adapters, caches and logging need this key. With an API key alone every client
-        # could call them, without one every pod that can connect.
+        # could call them, without any key every pod that can connect.
         pod_uid(ADMIN_KEY),
     ]
     if spec.endpoint.api_key is not None:

@@ -1,4 +1,4 @@
-"""What a spec may say to SGLang by name."""
+"""Reviewed flags and variables for SGLang."""
 
 from __future__ import annotations
 
@@ -11,6 +11,6 @@ FLAGS = names_in(_PACKAGE, _FILE, "flags")
 
 
 def variables(table: FlagTable) -> AllowedNames:
-    """The variables that this release reads: one that it does not know does nothing, and is refused as a mistake."""
+    """The variables that this release reads: any other has no effect, and is refused as a mistake."""
     listed = names_in(_PACKAGE, _FILE, "variables")
     return AllowedNames(listed.allowed & table.environment, listed.refused, listed.paths, {}, {})

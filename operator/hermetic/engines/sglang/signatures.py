@@ -1,4 +1,4 @@
-"""What the last words of an SGLang server mean: from its source, and from the libraries that it shares with vLLM."""
+"""Reasons for termination messages of an SGLang server: from its source, and from the libraries shared with vLLM."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from hermetic.engines import failure_signatures
 
 SIGNATURES: failure_signatures.Signatures = (
     *failure_signatures.compiled(
-        # A warning of the same words is no cause: only the error counts.
+        # A warning with the same text is not a cause: only the error counts.
         (r"error: .*greater than the derived context_length", Reason.CONTEXT_TOO_LONG),
         (r"assertionerror: \d+ is not divisible by \d+", Reason.TENSOR_PARALLEL_INVALID),
         (r"not enough memory\. please try to increase --mem-fraction-static", Reason.GPU_MEMORY_TOO_SMALL),

@@ -33,6 +33,6 @@ def supported_minors() -> tuple[str, ...]:
 def table_for(version: str) -> FlagTable:
     """The table of the version's minor release: "0.32.0", "0.32" and "v0.32.1" all give that of 0.32.
 
-    Raises UnsupportedVersion (a ValueError) for any other minor version and for what is no version at all.
+    Raises UnsupportedVersion (a ValueError) for any other minor version and for an invalid version.
     """
     return TABLES.table_for(version)

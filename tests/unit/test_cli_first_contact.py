@@ -137,7 +137,7 @@ def test_mistyped_keys_of_configuration_policy_and_exceptions_are_told_with_the_
         ),
         ("shares: [{acount: a, share: b, namespaces: ['*']}]\n", ("run", "--config"), "did you mean `account`?"),
         ("allowedPeering: []\n", ("audit", "--azure", "x", "--policy"), "did you mean `allowedPeerings`?"),
-        ("exceptions: [{expires: x}]\n", ("audit", "--azure", "x", "--exceptions"), "did you mean `expiry`?"),
+        ("exceptions: [{expiri: x}]\n", ("audit", "--azure", "x", "--exceptions"), "did you mean `expiry`?"),
     ):
         file.write_text(text)
         ran = hermetic(*command, file)

@@ -151,4 +151,4 @@ def test_one_function_of_the_product_sends_http() -> None:
                     if isinstance(node, ast.Attribute)
                     and node.attr in {"stream", "request", "get", "post", "put", "delete", "patch", "send"}
                 ]
-    assert calls == [("wire.py", "_exchange")]
+    assert calls == [("transport.py", "_exchange")]

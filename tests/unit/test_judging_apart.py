@@ -102,9 +102,9 @@ def test_a_check_that_raises_is_told_with_its_words(monkeypatch: pytest.MonkeyPa
 
 
 FAULT = (
-    "import sys; from hermetic.controller import frames\n"
+    "import sys; from hermetic.controller import framing\n"
     "sys.stdin.buffer.read(9)\n"
-    "sys.stdout.buffer.write(frames.packed_fault('KeyError()', 'where')); sys.stdout.buffer.flush(); sys.stdin.read(9)"
+    "sys.stdout.buffer.write(framing.packed_fault('KeyError()', 'where')); sys.stdout.buffer.flush(); sys.stdin.read(9)"
 )
 
 

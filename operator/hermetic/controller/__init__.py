@@ -1,1 +1,1 @@
-"""The moving parts: the queue, the reconciler, the kopf shell, and the one place that puts them together."""
+"""The control loop: work queue, reconciler, kopf runtime, auditor, and the composition root."""

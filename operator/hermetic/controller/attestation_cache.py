@@ -1,7 +1,7 @@
-"""Every EgressAttestation of the cluster with what is true of it, found out once: a signature does not change its mind.
+"""Cache of authenticated EgressAttestations: each is verified once per resourceVersion and set of trusted keys.
 
-Reading one takes tens of milliseconds and its report megabytes, so of all but the one that counts only that is kept
-which the choice goes by.
+Verification takes tens of milliseconds and a report megabytes, so the report is kept only of the attestation that is
+chosen; of the others only the fields that the choice needs.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Edition = tuple[str, int]  # (name, resourceVersion)
 
 
 class Attestations:
-    """Chooses among those in the store; reads one again only when it, or the trusted keys, are others."""
+    """Chooses among the attestations in the store; verifies one again when its version or the trusted keys change."""
 
     def __init__(self, store: Store, faults: AuditFaults) -> None:
         self._store = store
@@ -33,14 +33,14 @@ class Attestations:
         self._whole: dict[Edition, Authenticated] = {}
 
     async def choose(self, trusted: TrustedKeys, expected: Expected, now: datetime) -> ChosenAttestation:
-        """The newest that counts here and now."""
+        """Return the newest attestation that counts for this cluster at `now`."""
         if trusted != self._trusted:
             self._trusted, self._known, self._whole = trusted, {}, {}
         present = set(self._store.versions(EGRESS_ATTESTATION).items())
         self._known = {edition: one for edition, one in self._known.items() if edition in present}
         for edition in sorted(present - self._known.keys()):
             self._known[edition] = _without_report(self._read(edition))
-            await asyncio.sleep(0)  # fifty at once take seconds, in which a Lease may have to be renewed
+            await asyncio.sleep(0)  # fifty in a row take seconds; the Lease must be renewed meanwhile
         choice = choose_among({name: one for (name, _), one in self._known.items()}, expected, now)
         return choice if choice.accepted is None else replace(choice, accepted=self._in_full(choice))
 
@@ -50,13 +50,13 @@ class Attestations:
             self._whole = {edition: self._read(edition)}
         whole = self._whole[edition]
         if not isinstance(whole, Attestation):
-            raise whole  # deleted while we looked: its event brings us back
+            raise whole  # deleted meanwhile: its watch event queues the audit again
         return whole
 
     def _read(self, edition: Edition) -> Authenticated:
         try:
             return authenticated(self._store.object(EGRESS_ATTESTATION, edition[0]) or {}, self._trusted)
-        except Exception as error:  # noqa: BLE001 - one that nothing can read must not keep the others from counting
+        except Exception as error:  # noqa: BLE001 - an unreadable attestation must not block the others
             self._faults.met("attestation", error)
             return AttestationRefused(f"reading it failed: {error!r}", refusal=EnvelopeFault.MALFORMED)
 

@@ -25,7 +25,7 @@ from hermetic.kube.owners import Key
 
 
 def assemble_audit(shared: Shared, faults: AuditFaults) -> tuple[Auditor, ClusterCache]:
-    """Who judges, and what keeps the cluster in sight for it."""
+    """Return the auditor, and the cluster cache that it reads."""
     queue, configuration = shared.queue, shared.configuration
     sight = ClusterCache(
         shared.api,
@@ -58,13 +58,13 @@ def assemble_audit(shared: Shared, faults: AuditFaults) -> tuple[Auditor, Cluste
 
 
 def _told(shared: Shared, concerned: frozenset[Key]) -> None:
-    """The Lease before the deployments: their pods are let in by what it says."""
+    """Renew the Lease before queueing the deployments: its annotations decide whether their pods are admitted."""
     shared.pod_gate.look()
     shared.queue.add_all(concerned)
 
 
 async def _identified(api: KubernetesApi, connection: Connection) -> ClusterIdentity:
-    """By what this cluster is known to those who attest it. Raises NotFound where that is not to be seen."""
+    """CA fingerprint and kube-system uid, which attestations name. Raises NotFound without that namespace."""
     pem = await asyncio.to_thread(Path(connection.ca_file).read_bytes) if connection.ca_file else None
     found = await named(api, NAMESPACE, KUBE_SYSTEM)
     if found is None:

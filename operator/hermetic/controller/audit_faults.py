@@ -1,7 +1,7 @@
-"""Defects of the audit itself: an exception that no part of it expects. Serving goes on; the gate stays closed.
+"""Defects of the audit itself: unexpected exceptions. Reconciling goes on; the isolation gate stays closed.
 
-Each is logged and counted. The condition AuditFaulty, and the Event of its change, name the newest one; it stays for a
-while after the last fault, so that a part which fails at every other look makes no storm of writes.
+Each is logged and counted. The condition AuditFaulty, and the Event of its change, name the newest one. The condition
+stays for a while after the last fault, so that a part which fails at every other evaluation causes few writes.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ log = structlog.get_logger(__name__)
 
 
 class AuditFaults:
-    """What went wrong lately. `count(part)` is called for each fault, `on_fault()` when there is one to tell."""
+    """Recent faults. `count(part)` is called for each fault, `on_fault()` when the condition must be updated."""
 
     def __init__(
         self, clock: Clock, *, count: Callable[[str], None], on_fault: Callable[[], None] = lambda: None
@@ -34,7 +34,7 @@ class AuditFaults:
         self._breaks = 0
 
     def met(self, part: str, error: BaseException) -> None:
-        """A part of the audit failed with an error that nothing expects."""
+        """Record that a part of the audit failed with an unexpected error."""
         log.error("the audit failed", part=part, because=repr(error), exc_info=error)
         self._count(part)
         is_news = part not in self._current()
@@ -43,13 +43,13 @@ class AuditFaults:
             self._on_fault()
 
     def pause(self) -> float:
-        """Seconds until it is worth judging again after a fault that left no verdict: longer each time."""
+        """Seconds until the next evaluation after a fault that left no verdict: longer each time."""
         seconds = min(LONGEST_PAUSE_SECONDS, FIRST_PAUSE_SECONDS * (1 << min(self._breaks, 10)))
         self._breaks += 1
         return seconds
 
     def said(self) -> ConditionUpdate | None:
-        """The condition; None where nothing has failed lately."""
+        """The condition AuditFaulty; None without a recent fault."""
         current = self._current()
         if not current:
             self._breaks = 0
@@ -57,7 +57,7 @@ class AuditFaults:
         return faulty(current)
 
     def ends_in(self) -> float | None:
-        """Seconds until there is one fault less to tell."""
+        """Seconds until the next recorded fault expires."""
         now = self._clock.monotonic()
         return min(
             (at + STAYS_SECONDS - now for _, at in self._newest.values() if at + STAYS_SECONDS > now), default=None

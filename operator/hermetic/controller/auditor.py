@@ -1,7 +1,7 @@
-"""The EgressAudit, kept true: attestations, the cluster's own objects and the probe, judged at every change.
+"""Keeps the EgressAudit's status current: evaluates attestations, cluster objects and the probe at every change.
 
-What it said last stands in the gate until it says something else. So whatever keeps it from judging must end in words
-as well: a look that fails says Unknown, unless it failed for want of an API server that could be told.
+The isolation gate uses the last verdict until another is written. So an evaluation that fails must write a status too:
+Unknown, unless the API server could not be reached or gave an answer that is retried.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ from hermetic.signing.keys import TrustedKeys, read_public_key, trusted
 UNTIL_SEEN_SECONDS = 1.0
 PROBE_AGAIN_SECONDS = 60.0
 CONFIRM_SECONDS = 300.0
-"""The longest between two looks: a Pass that nobody comes to again ceases to count (`plan.isolation`)."""
+"""The longest time between two evaluations: a Pass that is not confirmed again stops counting (`plan.isolation`)."""
 
 Status = dict[str, Any]
 Manifest = Mapping[str, Any]
@@ -68,26 +68,26 @@ log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class ClusterIdentity:
-    """By what this cluster is known; None is not asked of an attestation."""
+    """What an attestation must name to be of this cluster; None is not compared."""
 
     ca_fingerprint: str | None
     kube_system_uid: str
 
 
 class Judge(Protocol):
-    """Who judges a case, without holding up the event loop."""
+    """Evaluates a case without blocking the event loop."""
 
     async def __call__(self, case: Case) -> tuple[Finding, ...]:
-        """Its findings."""
+        """Return the findings of a case."""
         ...
 
     async def close(self) -> None:
-        """Give back what it holds."""
+        """Release its resources."""
         ...
 
 
 class Auditor:
-    """Judges the one EgressAudit of the cluster."""
+    """Evaluates the one EgressAudit of the cluster and writes its status."""
 
     def __init__(  # noqa: PLR0913 - the composition root hands in each part once
         self,
@@ -124,11 +124,11 @@ class Auditor:
         self._findings: tuple[object, tuple[Finding, ...]] = (None, ())
 
     async def close(self) -> None:
-        """Give back what judging holds."""
+        """End the evaluation process."""
         await self._judge_case.close()
 
     async def look(self) -> Outcome:
-        """Judge what there is to go by, and say it when it is news. Raises what may pass by itself."""
+        """Evaluate the audit, and write the status if it changed. Raises errors that are worth a retry."""
         live = self._store.object(EGRESS_AUDIT, THE_EGRESS_AUDIT)
         if live is None or live["metadata"].get("deletionTimestamp"):
             self._prober.forget()
@@ -137,10 +137,10 @@ class Auditor:
             return Outcome()
         self._sight.want()
         if self._sight.seen_at is None:
-            # What an earlier process said stands until this one has seen as much.
+            # The status of an earlier process stays until this one has listed everything once.
             return Outcome(look_again_in=UNTIL_SEEN_SECONDS)
         if (wait := self._not_before - self._clock.monotonic()) > 0 and self._broken_at == _edition(live):
-            return Outcome(look_again_in=wait)  # a defect at every other look must not be a storm of writes
+            return Outcome(look_again_in=wait)  # a repeated defect must not write each time
         outcome = Outcome()
         try:
             return await self._attempt(live, outcome)
@@ -149,7 +149,7 @@ class Auditor:
             raise
         except HermeticError:
             raise
-        except Exception as error:  # noqa: BLE001 - no defect may leave a verdict that nothing can confirm any more
+        except Exception as error:  # noqa: BLE001 - a defect must not leave a verdict that is never confirmed again
             return await self._broken(live, error, outcome)
 
     async def _attempt(self, live: Manifest, outcome: Outcome) -> Outcome:
@@ -174,13 +174,13 @@ class Auditor:
     async def _judge(
         self, live: Manifest, spec: EgressAuditSpec, keys: TrustedKeys, outcome: Outcome
     ) -> HermeticError | None:
-        """Look, judge and say; returns what kept the probe from going on."""
+        """Collect the inputs, evaluate, write the status; returns the error that stopped the probe, if any."""
         began, before = self._clock.now(), live.get("status") or {}
         choice = await self._attestations.choose(keys, await self._expected(spec, before), began)
         probe_again_in, trouble = await self._probe(spec, choice)
         looks = await self._looks(spec, choice, trouble)
         if not self._is_current(live):
-            return trouble  # another spec, or none: its event brings us back
+            return trouble  # changed or deleted meanwhile: its watch event queues the audit again
         now = self._clock.now()
         standing = judge_standing(spec, looks, now)
         stands = self._stands_until_the_probe_is_back(live, spec, looks, standing)
@@ -207,7 +207,7 @@ class Auditor:
             return await self._publisher.publish(live, spec, looks, standing, now)
         except HermeticError:
             raise
-        except Exception as error:  # noqa: BLE001 - the verdict does not hang on its report
+        except Exception as error:  # noqa: BLE001 - the verdict does not depend on the report
             self._faults.met("report", error)
             return []
 
@@ -227,7 +227,7 @@ class Auditor:
     async def _probe(
         self, spec: EgressAuditSpec, choice: ChosenAttestation
     ) -> tuple[float | None, HermeticError | None]:
-        """After how many seconds there is more to do, and what went wrong: the other looks do not wait for it."""
+        """Advance the probe; returns seconds until its next step, or the error: the other inputs do not wait for it."""
         if spec.probe is None:
             self._prober.forget()
             return None, None
@@ -238,12 +238,12 @@ class Auditor:
             raise
         except HermeticError as trouble:
             return None, trouble
-        except Exception as error:  # noqa: BLE001 - what is not probed is said so, and all else is judged
+        except Exception as error:  # noqa: BLE001 - the probe is reported as failed, and all else is evaluated
             self._faults.met("probe", error)
             return None, ServerTrouble(f"the probe failed: {error!r}", status=0)
 
     def _is_current(self, live: Manifest) -> bool:
-        """Whether it is still this object with this spec that there is to judge: judging takes its time."""
+        """Whether uid and generation are still those of `live`: evaluation takes seconds."""
         newest = (self._store.object(EGRESS_AUDIT, THE_EGRESS_AUDIT) or {}).get("metadata") or {}
         return all(newest.get(key) == live["metadata"].get(key) for key in ("uid", "generation"))
 
@@ -258,7 +258,7 @@ class Auditor:
         )
 
     async def _found(self, spec: EgressAuditSpec) -> tuple[Finding, ...]:
-        """Judged again when something changed that a check reads, or another round of the probe has ended."""
+        """Findings of the cluster; evaluated again when a field that a check reads changed or a probe round ended."""
         newest = self._prober.newest
         basis = (self._sight.revision, newest.run if newest is not None else "", spec.profile, spec.cluster)
         if self._findings[0] != basis:
@@ -271,10 +271,10 @@ class Auditor:
     def _stands_until_the_probe_is_back(
         self, live: Manifest, spec: EgressAuditSpec, looks: Looks, standing: Standing
     ) -> bool:
-        """Whether an earlier process saw more than this one yet: a probe that still counts.
+        """Whether to keep the Pass of an earlier process because only this process's first probe round is missing.
 
-        Its Pass stands while our first round is on its way, which is minutes at most, if everything else says Pass and
-        rests on the same attestation.
+        It is kept for minutes at most: while that round runs, if the earlier round still counts, every finding is Pass,
+        and the attestation is the same.
         """
         if not self._prober.is_first or overall(standing.findings) is not Verdict.PASS:
             return False
@@ -313,24 +313,24 @@ class Auditor:
         if same_status(said, before):
             return
         try:
-            # What was found for one object must not be reported of its successor, and times of conditions go by the
-            # status that is there.
+            # Written over the uid and version that were read: findings must not reach a successor of the same name, and
+            # condition times follow from the previous status.
             written = await write_status(self._api, EGRESS_AUDIT, live, said)
         except NotFound:
-            return  # deleted meanwhile: nobody is left to read it
-        self._on_verdict(self._store.put(written))  # our own write is no news to the store when the watch brings it
+            return  # deleted meanwhile
+        self._on_verdict(self._store.put(written))  # put now: the store ignores the watch event of our own write
         outcome.wrote.append("status")
         for one in announcements(before, said):
             self._recorder.record(written, severity=one.severity, reason=one.reason, action=one.action, note=one.note)
 
 
 def _edition(live: Manifest) -> tuple[str, int]:
-    """Which spec of which object it is."""
+    """Uid and generation."""
     return (live["metadata"]["uid"], live["metadata"].get("generation", 0))
 
 
 def _profile(spec: EgressAuditSpec) -> Profile:
-    """As reports spell it. Which firewall `filtered` allows is judged from outside; in here nobody asks for its id."""
+    """The profile as reports spell it. The firewall of `filtered` is checked by the attestation, so no id is needed."""
     return "sealed" if spec.profile == "Sealed" else "filtered"
 
 

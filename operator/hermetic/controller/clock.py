@@ -1,4 +1,4 @@
-"""The clock of the operator: nothing else in `controller/`, `kube/` and the core reads one. The commands do."""
+"""The clock of the operator: nothing else in `controller/`, `kube/` and the pure packages reads one. Commands do."""
 
 from __future__ import annotations
 
@@ -14,5 +14,5 @@ class SystemClock:
         return datetime.now(UTC)
 
     def monotonic(self) -> float:
-        """Seconds since boot, suspended time included: a lease must not look younger after a frozen VM."""
+        """Seconds since boot, suspended time included: a Lease must not seem younger after a VM was frozen."""
         return time.clock_gettime(time.CLOCK_BOOTTIME)

@@ -1,4 +1,4 @@
-"""The cluster's own objects as the audit sees them, from the moment on at which somebody wants an audit."""
+"""Cluster cache for the audit, started when an EgressAudit exists."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ AGAIN_SECONDS = 10.0
 
 
 class ClusterCache:
-    """Everything that the checks read, kept in sight; without an EgressAudit it costs nothing."""
+    """Lists and watches everything that the checks read; without an EgressAudit nothing is listed or watched."""
 
     def __init__(self, api: ClusterReader, clock: Clock, *, on_change: Callable[[], None], faults: AuditFaults) -> None:
         self._clock = clock
@@ -39,35 +39,35 @@ class ClusterCache:
         self._cause: tuple[int, str] = (-1, "")
 
     async def run(self) -> None:
-        """Watch from when it is wanted, until cancelled."""
+        """Wait for `want`, then list and watch until cancelled."""
         await self._wanted.wait()
         while True:
             try:
                 await self._observing.run()
-            except Exception as error:  # noqa: BLE001 - what is served must not end with what is audited
+            except Exception as error:  # noqa: BLE001 - a defect of the audit must not end the operator
                 self._faults.met("collection", error)
             await asyncio.sleep(AGAIN_SECONDS)
 
     def want(self) -> None:
-        """There is an EgressAudit: begin to look."""
+        """Start listing and watching: there is an EgressAudit."""
         self._wanted.set()
 
     @property
     def seen_at(self) -> datetime | None:
-        """Now, for watches go on; None until every list was read once, or is known not to be readable."""
+        """Now, since watches are open; None until every list was read once or is known to be unreadable."""
         return self._clock.now() if self._observations.is_complete else None
 
     @property
     def revision(self) -> int:
-        """Grows whenever something changed that a check reads."""
+        """Grows with every change of a field that a check reads."""
         return self._observations.revision
 
     def observed(self) -> CacheSnapshot:
-        """Everything as it is now."""
+        """Return a snapshot of the cache."""
         return self._observations.observed()
 
     async def cause(self) -> str:
-        """A text that changes when the probe should run again: with machines, their subnets, and load balancers."""
+        """A text that changes when the probe should run again: with nodes, pools, subnets and load balancers."""
         revision = self.revision
         if self._cause[0] != revision:
             seen = self.observed().lists
@@ -78,7 +78,7 @@ class ClusterCache:
 
 
 async def _bodies(seen: ObservedList) -> AsyncIterator[Mapping[str, Any]]:
-    """Of every object; five thousand nodes are not read in one piece."""
+    """The parsed objects of a list, yielding to the event loop after each `READ_AT_ONCE`."""
     async for body in cooperatively(seen.bodies.values(), every=READ_AT_ONCE):
         yield json.loads(body)
 

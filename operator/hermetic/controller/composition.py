@@ -1,4 +1,4 @@
-"""The composition root: every part is made here and handed to the others; nothing is decided."""
+"""The composition root: makes every part and passes it to the others; decides nothing."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 log = structlog.get_logger(__name__)
 
-# Together less than the ten seconds that are promised for the end, even when the API server never answers.
+# Together less than the ten seconds that are promised for shutdown, even when the API server never answers.
 DRAIN_SECONDS = 4.0
 FLUSH_SECONDS = 2.0
 RELEASE_SECONDS = 3.0
@@ -51,7 +51,7 @@ RELEASE_SECONDS = 3.0
 
 @dataclass(frozen=True, slots=True)
 class OperatorParts:
-    """One operator process, put together."""
+    """The parts of one operator process."""
 
     operator: Manager
     following: StoreWatches
@@ -154,7 +154,7 @@ async def _acquire(lease: LeaderLease, stop: asyncio.Event) -> bool:
 async def _lead(
     parts: OperatorParts, configuration: Configuration, connection: Connection, stop: asyncio.Event
 ) -> None:
-    """Watch and work until told to stop, then let go in order: finish writes, give the Lease back."""
+    """Watch and reconcile until `stop` is set, then shut down in order: finish writes, release the Lease."""
     parts.telemetry.leader.set(1)
     keeper = asyncio.create_task(parts.lease.keep())
     keeper.add_done_callback(lambda _: stop.set())
@@ -162,7 +162,7 @@ async def _lead(
 
     async def started() -> None:
         await parts.operator.prime()
-        gc.freeze()  # a full collection of garbage that walks all that was loaded holds up everything else
+        gc.freeze()  # a full garbage collection over all loaded modules would block the event loop
         work.append(asyncio.create_task(_work(parts, configuration.workers)))
         work[0].add_done_callback(lambda _: stop.set())
         log.info("ready", deployments=parts.operator.deployments)
@@ -170,7 +170,7 @@ async def _lead(
     cut: list[str] = []
 
     async def stopping() -> None:
-        # A signal is kopf's to see by now, and whoever waits for our own flag would hold up the end.
+        # kopf receives the signals by now: set our own flag as well, or what waits for it would delay the end.
         stop.set()
         if not await _drain(parts.operator, parts.recorder, work):
             cut.append("a write was cut off, and may still land")
@@ -187,7 +187,7 @@ async def _lead(
         await _let_go(parts.lease, cut)
     for task in work:
         if not task.cancelled():
-            task.result()  # work ends by itself only when it is broken: the process says so and fails
+            task.result()  # the workers end by themselves only on a defect: raise it, so that the process fails
 
 
 async def _work(parts: OperatorParts, workers: int) -> None:
@@ -214,7 +214,7 @@ async def _drain(operator: Manager, recorder: EventRecorder, work: list[asyncio.
 
 
 async def _let_go(lease: LeaderLease, cut: list[str]) -> None:
-    """Give the Lease back. Where a write could still land it is kept, and the next leader waits until it has ended."""
+    """Release the Lease. Keep it where a write may still arrive: the next leader then waits until the Lease expires."""
     if cut:
         log.warning("lease not released", because=cut[0])
         return

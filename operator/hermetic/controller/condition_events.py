@@ -1,4 +1,4 @@
-"""Which changes of the status are worth an Event: at most one per condition change."""
+"""Kubernetes Events for changes of conditions: at most one per condition change."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Announcement:
 
 
 def announcements(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[Announcement]:
-    """The changes of announced conditions. What Ready repeats of another condition is said once."""
+    """Yield an Event for each change of an announced condition; a reason that Ready repeats is announced once."""
     old = {c["type"]: c for c in before.get("conditions") or ()}
     said: set[str] = set()
     for condition in after.get("conditions") or ():
@@ -60,7 +60,7 @@ def announcements(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterat
 
 
 def _is_news(old: Mapping[str, Any] | None, new: Mapping[str, Any]) -> bool:
-    """Whether somebody would want to be told: not that a new deployment starts as every one does."""
+    """Whether the change is announced; the ordinary first conditions of a new object are not."""
     if old is None:
         return new["type"] in ANNOUNCED_AT_ONCE and _is_bad(new)
     if new["type"] == ConditionType.ENDPOINT_PRIVATE and new["status"] != "False":

@@ -1,4 +1,4 @@
-"""What the parts of one process share: made once in the composition root, handed on as it is."""
+"""The dependencies that the parts of one process share; made once in the composition root."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from hermetic.ports import Clock
 
 @dataclass(frozen=True, slots=True)
 class Shared:
-    """`api` reads always, and writes as long as this process leads."""
+    """`api` reads at any time, and writes only while this process holds the Lease."""
 
     configuration: Configuration
     connection: Connection

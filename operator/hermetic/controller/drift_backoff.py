@@ -1,6 +1,6 @@
-"""Who else writes our fields: a child that is changed back again and again is left alone for a while.
+"""Back-off for drift that another writer keeps restoring.
 
-Correcting drift at the pace of a rival (a mutating policy, another controller) would be a write storm without end.
+Correcting drift at the rate of another writer (a mutating policy, another controller) would cause unbounded writes.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ LONGEST_TRUCE_SECONDS = 600.0
 
 @dataclass(slots=True)
 class _Contest:
-    """The quarrel about one intent of one child."""
+    """Recent corrections of one intent of one child, and until when none is made. Times are monotonic seconds."""
 
     applied_at: float = float("-inf")
     corrections: deque[float] = field(default_factory=deque)
@@ -41,16 +41,16 @@ class _Contest:
 
 
 class Contests:
-    """Counts corrections per child and intent. Three within a minute: a truce of a minute, then of two, up to ten.
+    """Counts corrections per child and intent. Three within a minute start a back-off (truce): 1 min, 2, 4, up to 10.
 
-    An intent is what was asked for: another one is applied at once, even in a truce about the one before.
+    An intent is the digest of the wanted manifest: another intent is applied at once, even during a back-off.
     """
 
     def __init__(self) -> None:
         self._contests: dict[Key, dict[tuple[ChildKey, str], _Contest]] = defaultdict(dict)
 
     def applied(self, key: Key, change: Change, now: float) -> None:
-        """A child was written. That is a correction when it had drifted, or was written like this a moment before."""
+        """Record a write: a correction if the child had drifted or this intent was written within a minute."""
         contests = self._contests[key]
         for forgotten in [quarrel for quarrel, contest in contests.items() if contest.is_forgotten(now)]:
             del contests[forgotten]
@@ -61,7 +61,7 @@ class Contests:
         contest.applied_at = now
 
     def truces(self, key: Key, now: float) -> dict[ChildKey, frozenset[str]]:
-        """By child, the intents that are not to be applied again at present."""
+        """The intents of each child that are in back-off and not applied."""
         found: dict[ChildKey, frozenset[str]] = {}
         for (child, wanted), contest in self._contests.get(key, {}).items():
             if contest.until > now:
@@ -69,9 +69,9 @@ class Contests:
         return found
 
     def next_look(self, key: Key, now: float) -> float | None:
-        """Seconds until the first truce ends; None without one."""
+        """Seconds until the first back-off ends; None without one."""
         return min((c.until - now for c in self._contests.get(key, {}).values() if c.until > now), default=None)
 
     def forget(self, key: Key) -> None:
-        """The deployment is gone."""
+        """Drop the counts of a deleted ModelDeployment."""
         self._contests.pop(key, None)

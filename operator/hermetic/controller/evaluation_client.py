@@ -1,5 +1,7 @@
-"""Judging in a process of its own: the event loop sends a case and waits for the findings, and does everything else
-meanwhile. Whatever befalls that process is an error here, and nothing more."""
+"""Client of the evaluation process: sends a case and awaits the findings without blocking the event loop.
+
+Every failure of that process is raised as JudgingFailed.
+"""
 
 from __future__ import annotations
 
@@ -18,16 +20,16 @@ from hermetic.controller.evaluation_input import Case
 from hermetic.controller.framing import LENGTH_BYTES, length_of, packed_case, unpacked
 
 IDLE_SECONDS = 60.0
-"""After this long without a case the process ends and gives its memory back."""
+"""After this long without a case the process is ended, which frees its memory."""
 LONGEST_SECONDS = 240.0
-"""Less than what makes the operator unhealthy. Ten thousand pods take ten seconds."""
+"""Less than the time after which the operator reports itself unhealthy. Ten thousand pods take ten seconds."""
 COMMAND = (sys.executable, "-m", "hermetic.controller.evaluation_process")
 
 log = structlog.get_logger(__name__)
 
 
 class JudgingFailed(Exception):
-    """There are no findings: a check raised, or the process that judges ended or did not answer."""
+    """There are no findings: a check raised, or the evaluation process ended or did not answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +40,7 @@ class _Running:
 
 
 class JudgedApart:
-    """Called with one case at a time; starts the process when there is none."""
+    """Evaluates one case at a time in another process, which it starts when there is none."""
 
     def __init__(self, command: tuple[str, ...] = COMMAND, *, longest: float = LONGEST_SECONDS) -> None:
         self._command = command
@@ -48,7 +50,7 @@ class JudgedApart:
 
     @property
     def pid(self) -> int | None:
-        """Of the process that judges; None where there is none."""
+        """Process id of the evaluation process; None where there is none."""
         return self._running.process.pid if self._running is not None else None
 
     async def __call__(self, case: Case) -> tuple[Finding, ...]:
@@ -65,13 +67,13 @@ class JudgedApart:
             code = await self._end()
             raise JudgingFailed(f"the process that judges ended (exit code {code})") from error
         except BaseException:
-            await self._end()  # what it has not answered must not be taken for the answer to the next case
+            await self._end()  # a late answer must not be read as the answer to the next case
             raise
         self._idle = asyncio.create_task(self._end_when_idle())
         return findings
 
     async def close(self) -> None:
-        """End the process; the next case starts another."""
+        """End the process; the next case starts a new one."""
         if self._idle is not None:
             self._idle.cancel()
         await self._end()

@@ -1,4 +1,4 @@
-"""Everything that judging the cluster at one moment needs."""
+"""The input of one evaluation of the cluster."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from hermetic.collect.probe.readings import question as probe_question
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """`cluster` is the ARM id, `probe` what the newest round brought; None before the first."""
+    """`cluster` is the ARM id, `probe` the answer of the newest round (None before the first)."""
 
     cluster: str
     policy: Policy
@@ -23,7 +23,7 @@ class Case:
     probe: Answer | None
 
     def findings(self) -> tuple[Finding, ...]:
-        """Judge it. Takes seconds for ten thousand pods."""
+        """Run the checks. Takes seconds for ten thousand pods."""
         answers, sources = dict(self.observed.answers()), set[Source]({"kube"})
         if self.probe is not None:
             answers[probe_question(self.cluster)] = self.probe

@@ -1,7 +1,7 @@
-"""`python -m hermetic.controller.evaluation_process`: judge what comes on standard input, until it ends.
+"""`python -m hermetic.controller.evaluation_process`: evaluates the cases on standard input until it ends.
 
-In a process of its own, since ten thousand pods take seconds of processor time: in the operator's process, in a thread
-as well, the collection of garbage alone would hold the event loop for half a second.
+A separate process, since ten thousand pods take seconds of processor time: in the operator's process, even in a
+thread, garbage collection alone would block the event loop for half a second.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ from hermetic.controller.framing import (
 )
 
 NICENESS = 10
-"""What serves models goes first where both want the same processor."""
+"""Processes that need the same processor have priority over the evaluation."""
 LONGEST_WORDS = 500
 
 
 def main() -> int:
-    """Judge case after case; ends with the operator, whatever ends that."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # a Ctrl-C is the operator's to see, which then closes the pipe
+    """Evaluate case after case; ends when the operator closes the pipe or ends."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the operator handles Ctrl-C and then closes the pipe
     os.nice(NICENESS)
-    # The garbage of one case is the case, and goes when the answer is out.
+    # The garbage is the case itself: collected once, after its answer was sent.
     gc.disable()
     gc.freeze()
     with contextlib.suppress(BrokenPipeError), _answers() as target:
@@ -45,14 +45,14 @@ def main() -> int:
 
 
 def _answers() -> BinaryIO:
-    """Standard output, from now on for answers alone: whatever prints, prints to standard error."""
+    """Reserve standard output for answers: from now on `print` writes to standard error."""
     answers = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     return answers
 
 
 def _judged_one(source: BinaryIO, target: BinaryIO) -> bool:
-    """False when there is no other case."""
+    """Answer one case; False at the end of the input."""
     bare = _received(source)
     if not isinstance(bare, Case):
         return False
@@ -65,15 +65,15 @@ def _judged_one(source: BinaryIO, target: BinaryIO) -> bool:
 def _answered(bare: Case, parts: Iterator[Any]) -> Iterator[bytes]:
     try:
         findings: tuple[Finding, ...] = unpacked_case(bare, parts).findings()
-    except Exception as error:  # noqa: BLE001 - it is told as the answer
-        # The last place that can tell: the operator says it, and goes on serving.
+    except Exception as error:  # noqa: BLE001 - it is sent as the answer
+        # No later handler could report it: the operator logs it and goes on reconciling.
         yield packed_fault(repr(error)[:LONGEST_WORDS], traceback.format_exc())
     else:
         yield from packed_findings(findings)
 
 
 def _received(source: BinaryIO) -> Any:
-    """What the next frame holds; None at the end of the input."""
+    """The content of the next frame; None at the end of the input."""
     head = source.read(LENGTH_BYTES)
     return unpacked(source.read(length_of(head))) if len(head) == LENGTH_BYTES else None
 

@@ -1,7 +1,7 @@
-"""How a case travels to the process that judges it, and the findings back: pickles of bounded size, one after another.
+"""The wire format between operator and evaluation process: length-prefixed pickles of bounded size.
 
-Both ends are this program, on a pipe that no other process has. No frame takes longer than some milliseconds to write
-or to read, however large the cluster is.
+Both ends are this program, on a socket pair that no other process has. A frame takes some milliseconds at most to
+write or to read, however large the cluster is.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def packed_findings(findings: Iterable[Finding]) -> Iterator[bytes]:
 
 
 def packed_fault(words: str, trace: str) -> bytes:
-    """In place of findings: what went wrong, in a line and at length."""
+    """In place of findings: the error in one line, and its traceback."""
     return _frame((words, trace))
 
 
@@ -65,7 +65,7 @@ def length_of(head: bytes) -> int:
 
 
 def unpacked(body: bytes) -> Any:
-    """What one frame holds."""
+    """The content of one frame."""
     return pickle.loads(body)  # noqa: S301 - from our own process on our own pipe
 
 

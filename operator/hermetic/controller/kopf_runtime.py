@@ -1,4 +1,4 @@
-"""kopf as the shell: it watches, and hands every event on. Nothing is decided, awaited or written here."""
+"""Runs kopf, which watches and delivers every event to the handlers. Decides, awaits and writes nothing."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ LAST_SECONDS = 1.0
 
 
 class NoProgress(kopf.ProgressStorage):
-    """Stores nothing: there are no handlers whose progress could matter, and nothing is written into objects."""
+    """Progress storage of kopf that stores nothing: no handler has progress, and nothing is written into objects."""
 
     def fetch(self, *, key: Any, body: Any) -> None:
         """Nothing is stored."""
@@ -46,10 +46,10 @@ class NoProgress(kopf.ProgressStorage):
 
 
 class NoDiffBase(kopf.DiffBaseStorage):
-    """Remembers no last configuration: work is level-triggered. It also spares a deep copy of every object seen."""
+    """Diff-base storage of kopf that stores nothing: reconciling is level-triggered. Saves a deep copy per object."""
 
     def build(self, *, body: Any, extra_fields: Any = None) -> Any:  # noqa: ARG002
-        """No essence is ever compared."""
+        """Empty: no essence is compared."""
         return {}
 
     def fetch(self, *, body: Any) -> None:
@@ -60,9 +60,9 @@ class NoDiffBase(kopf.DiffBaseStorage):
 
 
 class RetryPauses:
-    """Pauses between attempts to list or watch: short at first, then up to ten seconds, spread, and without end.
+    """Unlimited pauses between attempts to list or watch: short at first, then up to ten seconds, jittered.
 
-    kopf ends the process when they are used up. An API server that is away comes back; a lost permission too.
+    kopf ends the process when the pauses are used up; an outage or a missing permission must not end it.
     """
 
     def __iter__(self) -> Iterator[float]:
@@ -72,7 +72,7 @@ class RetryPauses:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class EventHandlers:
-    """Who is called: when kopf has started, for every event (`see(manifest, gone=...)`), when the watch of a kind
+    """Callbacks: after kopf's start, for every event (`see(manifest, gone=...)`), when the watch of a kind
     started over from a list, and before kopf ends."""
 
     started: Callable[[], Awaitable[None]]
@@ -107,7 +107,7 @@ async def watch(
 
 
 async def _ended(running: asyncio.Future[None], stopped: asyncio.Event) -> None:
-    """Wait for kopf's end. A request of its own that nobody answers would hold it up for five seconds more."""
+    """Wait for kopf's end. An unanswered request of kopf would delay it by five seconds more."""
     cleaned_up: asyncio.Future[Any] = asyncio.ensure_future(stopped.wait())
     await asyncio.wait((running, cleaned_up), return_when=asyncio.FIRST_COMPLETED)
     cleaned_up.cancel()
@@ -149,7 +149,7 @@ def _register_kind(registry: kopf.OperatorRegistry, see: See, watched: WatchSpec
 
 
 def _watched_paths(namespaces: Collection[str], *, prefix: str = "") -> dict[str, Kind]:
-    """The paths of requests for what is watched: an API server may be behind a prefix, as in Rancher or a proxy."""
+    """URL path of each watched collection; an API server may be behind a prefix, as in Rancher or a proxy."""
     places = [*namespaces, None]
     return {f"{prefix}{watched.kind.path(place)}": watched.kind for watched in PRIMARY_WATCHES for place in places}
 
@@ -163,7 +163,7 @@ def _pace(audience: EventHandlers, kinds: Mapping[str, Kind]) -> Pace:
 
 
 async def _session(connection: Connection, pace: Pace, answers: WatchAnswers) -> kopf.AiohttpSession:
-    """A session as kopf would make it from the same credentials, at our pace."""
+    """A session as kopf would make it from the same credentials, with `kopf_throttle` and `kopf_watch_errors`."""
     authorization = await connection.authorization()
     scheme, _, token = authorization.partition(" ")
     credentials = kopf.ConnectionInfo(

@@ -1,8 +1,8 @@
-"""The pace at which kopf may ask, and when it starts over: its own loops have no brake and tell nobody.
+"""Rate-limits kopf's list and watch requests and reports relists, as kopf itself has neither.
 
-A watch that breaks as soon as it opens would be opened again at once, for ever. And whenever kopf lists before it
-watches (at its start, and when the API server has forgotten where a watch was, 410 Gone), it learns what exists, but
-never what was deleted since we looked: we must compare, once its watch is open.
+Without it a watch that ends as soon as it opens would be reopened at once, without end. When kopf lists before it
+watches (at its start, and after 410 Gone), it learns what exists, but not what was deleted since our last list:
+the operator must list the kind itself once kopf's watch is open.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Pace:
         self._begun: dict[Look, float] = {}
 
     def trace(self) -> aiohttp.TraceConfig:
-        """To be given to the session: it sees every request before it is sent."""
+        """The trace configuration for kopf's session; it delays each request before it is sent."""
         config = aiohttp.TraceConfig()
         config.on_request_start.append(self._about_to_ask)
         return config

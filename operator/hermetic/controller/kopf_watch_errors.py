@@ -1,9 +1,9 @@
-"""Answers of the API server that kopf would take for the end of the operator, turned into what it survives.
+"""Translates answers of the API server that would end kopf into answers that it retries.
 
 kopf ends when the watch or the list of a kind is answered with 404 (the CRD is being applied again), with 410 or with
-another client error, and when an ERROR event says anything but 410. Each of these passes and says nothing about the
-operator. A watch that ends so is begun again from a list, as kopf does for an ERROR event with 410; a list is begun
-again as after an answer that was cut short. What kopf retries by itself (401, 403, 429, 5xx) is left alone.
+another client error, and when an ERROR event has a code other than 410. All of these are transient. Such a watch is
+begun again from a list, as kopf does for an ERROR event with 410; such a list is begun again, as after a truncated
+answer. What kopf retries by itself (401, 403, 429, 5xx) is not changed.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class WatchAnswers:
 
 
 class _Lines:
-    """The content of a response with other chunks; aiohttp itself still finds the stream when it closes it."""
+    """The content of a response with other chunks; aiohttp still closes the original stream."""
 
     def __init__(self, content: aiohttp.StreamReader, chunks: AsyncIterator[bytes]) -> None:
         self._content, self._chunks = content, chunks
@@ -69,7 +69,7 @@ async def _gone() -> AsyncIterator[bytes]:
 
 
 async def _with_errors_as_gone(content: Any) -> AsyncIterator[bytes]:
-    """Whole lines, those that are an ERROR event replaced; what follows the last line break is a line cut short."""
+    """Whole lines, ERROR events replaced by GONE; bytes after the last line break are an incomplete line, dropped."""
     rest = b""
     async for chunk in content.iter_any():
         lines, newline, rest = (rest + chunk).rpartition(b"\n")

@@ -1,4 +1,4 @@
-"""The audit of the cluster, put together when there is an EgressAudit: it costs 20 MiB, and not before."""
+"""Creates the auditor lazily (about 20 MiB), when an EgressAudit exists."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class LazyAuditor:
-    """Judges the EgressAudit whenever it is asked to; `make` puts together who does, at the first need."""
+    """Evaluates the EgressAudit; `make` creates the auditor and its cluster cache when first needed."""
 
     def __init__(self, store: Store, make: Callable[[], tuple[Auditor, ClusterCache]], faults: AuditFaults) -> None:
         self._store = store
@@ -27,7 +27,7 @@ class LazyAuditor:
         self._needed = asyncio.Event()
 
     async def look(self) -> Outcome:
-        """One look at the EgressAudit; nothing at all as long as there never was one."""
+        """Evaluate the EgressAudit; does nothing until there is one."""
         if self._parts is None:
             if self._store.object(EGRESS_AUDIT, THE_EGRESS_AUDIT) is None:
                 return Outcome()
@@ -40,7 +40,7 @@ class LazyAuditor:
         return await self._parts[0].look()
 
     async def run(self) -> None:
-        """Keep the cluster in sight from the first need on, until cancelled."""
+        """Wait until the auditor exists, then keep its cluster cache current until cancelled."""
         await self._needed.wait()
         if self._parts is None:
             return

@@ -1,4 +1,4 @@
-"""Writes are for the leader alone, so that two operators never write at once."""
+"""Lets only the leader write, so that two operators never write at the same time."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from hermetic.errors import NotLeading
 
 
 def fence(may_write: Callable[[], bool]) -> Callable[[], None]:
-    """What `KubernetesApi.ask_before_writing` takes: it raises NotLeading once `may_write` says no."""
+    """Return a check for `KubernetesApi.ask_before_writing`; it raises NotLeading when `may_write` is false."""
 
     def check() -> None:
         if not may_write():

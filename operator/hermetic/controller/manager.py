@@ -1,4 +1,4 @@
-"""The work: workers that empty the queue, and the full look that repairs what a watch has missed."""
+"""Workers that process the queue, and the periodic resync that repairs what a watch has missed."""
 
 from __future__ import annotations
 
@@ -44,28 +44,28 @@ LOOKS: dict[Key, WatchSpec] = {
 SWEEPING_KINDS = frozenset((MODEL_DEPLOYMENT, PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM))
 PRIMARY_KINDS = frozenset(watched.kind for watched in PRIMARY_WATCHES)
 JUDGED_KINDS = frozenset((EGRESS_AUDIT, EGRESS_ATTESTATION))
-# Without these, messages say less of why a pod waits, and none is refused because no node mounts image volumes:
-# then the kubelet refuses its pods. Nothing else is decided otherwise.
+# Optional for decisions: without them messages explain less why a pod is pending, and a model that needs image volumes
+# is not refused although no node mounts them: the kubelet then refuses its pods.
 DETAIL_KINDS = frozenset((NODE, CORE_EVENT))
 
 STUCK_SECONDS = 300.0
 FIRST_LOOK_SECONDS, FIRST_LOOK_AGAIN_SECONDS = 60.0, 0.2
 PRIME_AGAIN_SECONDS = 2.0
-# A child that comes up says so in five or six events: one look after the last of them is enough, and behind what people
-# wish. A Service does not wait behind that: it may have been given a public address.
+# Seconds. A starting child causes five or six events: one routine reconcile serves all that come in this time. A Service
+# is not routine: it may have been given a public address.
 GATHER_SECONDS = 0.5
-# A sweep looks at every volume, so a thousand that come or go at once should not each ask for one.
+# Seconds. A sweep reads every volume, so a thousand volumes that come or go at once share one.
 SWEEP_SECONDS = 2.0
-# A rollout changes hundreds of objects: one look at them together.
+# Seconds. A rollout changes hundreds of objects: one evaluation serves all of them.
 JUDGE_SECONDS = 1.0
 OUTAGE_SECONDS = 30.0
 LONGEST_PAUSE_SECONDS = 30.0
-# Bad gateway, service unavailable, gateway timeout: what stands in front of an API server that is not there.
+# Bad gateway, service unavailable, gateway timeout: answers of a proxy whose API server is down.
 AWAY = frozenset({502, 503, 504})
 
 
 class Manager:
-    """Everything between an event and a write. It does not know who delivers the events."""
+    """Turns events into queued keys and works on them. Independent of what delivers the events."""
 
     def __init__(  # noqa: PLR0913 - the composition root hands in each part once
         self,
@@ -97,10 +97,10 @@ class Manager:
         self._unlisted: dict[str, str] = {}
         telemetry.watch_conditions(self._conditions)
 
-    # ------------------------------------------------------------------ what the shell calls
+    # ------------------------------------------------------------------ called by kopf_runtime and the reflectors
 
     def see(self, manifest: Mapping[str, Any], *, gone: bool) -> None:
-        """An event came in: keep what it says, and have those looked at whom it concerns. Never fails, never waits."""
+        """Store the object of a watch event and queue the ModelDeployments concerned. Never raises or blocks."""
         concerned, kind = self._store.drop(manifest) if gone else self._store.put(manifest), BY_KIND[manifest["kind"]]
         for key in concerned:
             if kind in PRIMARY_KINDS:
@@ -113,21 +113,21 @@ class Manager:
             self._queue.add_after(SWEEP, SWEEP_SECONDS, routine=True)
 
     def started_over(self, kind: Kind) -> None:
-        """A watch began anew from a list: what was deleted since our own is missing from both. Look ourselves."""
+        """Queue a list of the kind: kopf's new list and watch do not report what was deleted since our last list."""
         for key, watched in LOOKS.items():
             if watched.kind is kind:
                 self._queue.add(key)
 
     async def look(self, watched: WatchSpec) -> None:
-        """List a kind anew and have those looked at whom it concerns."""
+        """List a kind anew and queue the ModelDeployments concerned."""
         concerned = await relist(self._api, self._store, watched, self._namespaces)
         self._enqueue(concerned)
         if concerned and self.primed and watched.kind in SWEEPING_KINDS:
-            # What a list no longer holds was deleted as surely as what an event says was.
+            # An object missing from the list was deleted, as by a DELETED event.
             self._queue.add_after(SWEEP, SWEEP_SECONDS, routine=True)
 
     async def prime(self) -> None:
-        """List everything before the first decision, however long it takes; then look at every deployment once."""
+        """List everything before the first decision, however long it takes; then queue every deployment once."""
         while not self.primed:
             try:
                 await self._relist()
@@ -145,11 +145,11 @@ class Manager:
             group.create_task(self._resync())
 
     def stop_taking(self) -> None:
-        """Begin nothing new; what is in hand goes on."""
+        """Start no further key; keys in progress go on."""
         self._queue.pause(float("inf"))
 
     async def drained(self) -> None:
-        """Wait until nothing is in hand."""
+        """Wait until no key is in progress."""
         await self._queue.hands_free()
 
     # ------------------------------------------------------------------ health
@@ -165,7 +165,7 @@ class Manager:
         return self._primed_at is not None
 
     def trouble(self) -> str:
-        """Why this process should be restarted, in words; "" when it should not."""
+        """Why this process should be restarted; "" if healthy."""
         if self._queue.oldest_age() > STUCK_SECONDS and self._queue.in_progress:
             return f"the oldest piece of work is {self._queue.oldest_age():.0f} s old"
         if self._primed_at is not None and self._clock.monotonic() - self._primed_at > 3 * self._resync_seconds + 60:
@@ -176,9 +176,9 @@ class Manager:
     # ------------------------------------------------------------------ the loops
 
     async def _confirm_the_verdict(self) -> None:
-        """Before the first deployment: what an earlier process said may have ceased to be true since.
+        """Evaluate the audit before the first deployment: a Pass of an earlier process may no longer hold.
 
-        Where it cannot be confirmed, deployments are looked at all the same, and the gate is closed for new pods.
+        If it is not confirmed in time, deployments are reconciled all the same, with the gate closed for new pods.
         """
         until = self._clock.monotonic() + FIRST_LOOK_SECONDS
         while self._store.awaits_judgement and self._clock.monotonic() < until:
@@ -198,7 +198,7 @@ class Manager:
         try:
             outcome = await self._one(key)
         except NotLeading:
-            return  # this process is on its way out
+            return  # this process is shutting down
         except Throttled as error:
             again = self._throttled(key, error.retry_after)
             self._report(key, started, "retried", because=error.message, again_in=round(again, 1))
@@ -213,10 +213,10 @@ class Manager:
             self._settle(key, outcome, started)
 
     def _throttled(self, key: Key, retry_after: float) -> float:
-        """Park one key for as long as the answer asks, which may be a webhook's about this object alone.
+        """Park one key for the Retry-After of the answer, which may come from a webhook and concern this object alone.
 
-        A second key that is throttled meanwhile shows that the API server itself is busy: then all wait, not for long.
-        Returns the seconds until the key is due again.
+        If a second key is throttled meanwhile, the API server itself is busy: the whole queue pauses for
+        LONGEST_PAUSE_SECONDS at most. Returns the seconds until the key is due again.
         """
         now, wait = self._clock.monotonic(), min(retry_after, LONGEST_DELAY)
         if self._throttled_key not in (None, key) and now < self._throttled_until:
@@ -262,7 +262,7 @@ class Manager:
     async def _resync(self) -> None:
         while True:
             await asyncio.sleep(self._resync_seconds)
-            with contextlib.suppress(HermeticError):  # was logged, and is tried again; `trouble` tells when it lasts
+            with contextlib.suppress(HermeticError):  # logged and tried again; `trouble` reports it when it lasts
                 await self._relist()
             self._look_at_everything()
 
@@ -271,7 +271,7 @@ class Manager:
             self._queue.add(key, routine=True)
 
     async def _relist(self) -> None:
-        """List every kind; one that cannot be listed keeps no other from it. Raises when a decision rests on it.
+        """List every kind, also after one that fails; then raise the first error of a kind that decisions need.
 
         The version of the API server is asked for as well: the control plane may be upgraded under a running operator.
         """
@@ -291,7 +291,7 @@ class Manager:
         self._telemetry.last_relist.set(self._clock.now().timestamp())
 
     def _conditions(self) -> Mapping[tuple[str, str], int]:
-        """How many deployments say so, by condition and status."""
+        """Number of ModelDeployments by (condition, status)."""
         counts: dict[tuple[str, str], int] = {(kind.value, "True"): 0 for kind in ConditionType}
         for key in self._store.deployments():
             seen = self._store.manifest(key) or {}
@@ -306,6 +306,6 @@ class Manager:
 
 
 def _patience(error: HermeticError) -> float:
-    """The longest pause after an error: short when the server is away, for then it is not this object's fault."""
+    """The longest pause after an error, in seconds: short when the server is down, as no object is at fault then."""
     away = isinstance(error, Unreachable) or (isinstance(error, ServerTrouble) and error.status in AWAY)
     return OUTAGE_SECONDS if away else LONGEST_DELAY

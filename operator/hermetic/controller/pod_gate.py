@@ -1,4 +1,4 @@
-"""Keeps the annotations of the Lease by which the API server lets pods in: with every renewal, at once on a change."""
+"""Computes the annotations of the Lease by which the pod gate admits pods; written with every renewal and on change."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hermetic.ports import Clock
 
 
 class PodGate:
-    """What to say of the gate. `renew` asks for a renewal of the Lease now."""
+    """State of the pod gate. `renew` requests an immediate renewal of the Lease."""
 
     def __init__(self, policy: Configuration, store: Store, clock: Clock) -> None:
         self._policy = policy
@@ -22,7 +22,7 @@ class PodGate:
         self.renew: Callable[[], None] = lambda: None
 
     def annotations(self) -> dict[str, str]:
-        """What the Lease should say now. What an earlier process said of the evidence stays until this one knows."""
+        """The annotations for now. PODS_UNTIL of an earlier process stays until this one has evaluated the evidence."""
         always = {UNPROVEN: unproven_namespaces(self._policy)}
         if self._store.listed_everywhere(MODEL_DEPLOYMENT):
             always[ENFORCED] = enforced_models(self._policy, self._store.enforcements())
@@ -33,7 +33,7 @@ class PodGate:
         return {**always, PODS_UNTIL: until}
 
     def look(self) -> None:
-        """The evidence may have changed: ask for a renewal where that opens or closes the gate."""
+        """Request a renewal if a change of the evidence opens or closes the gate."""
         if self._knows:
             until = pods_until(self._policy, self._store.evidence, self._clock.now())
             if bool(until) != self._said_open:

@@ -1,7 +1,7 @@
-"""Rounds of the probe, one after another: due by time, or because something changed that could open a way.
+"""Schedules rounds of the probe, one at a time: by interval, or after a change that could open an egress path.
 
-What a round brought stays in the cluster, in its finished Jobs, for longer than it counts: a restarted operator goes on
-where the last one was, and probes nothing twice.
+The finished Jobs of a round stay in the cluster for longer than the round counts: a restarted operator reads them and
+repeats no round.
 """
 
 from __future__ import annotations
@@ -33,18 +33,18 @@ from hermetic.kinds import JOB, THE_EGRESS_AUDIT
 from hermetic.ports import Clock, KubeApi
 
 RETRY_SECONDS = 300
-"""A round that did not answer from everywhere is repeated after this, however long the interval is."""
+"""Seconds after which a round without an answer from every seat is repeated, however long the interval is."""
 AT_LEAST_BETWEEN_SECONDS = 30
-"""However often something changes: machines come one by one, and load balancers say many things."""
+"""Least seconds between rounds, however often the cause changes: nodes come one by one, load balancers in steps."""
 KEPT_LONGER_SECONDS = 600
-"""How much longer than it counts a round is to be found again."""
+"""Seconds that the Jobs of a round are kept beyond the time for which the round counts."""
 
 log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """A round that is over: its name, when it ended, from where, and what came of it."""
+    """A finished round: its name, its time, its seats and its answer."""
 
     run: str
     at: datetime
@@ -52,7 +52,7 @@ class Ended:
     answer: Answer
 
     def told(self) -> ProbeRound:
-        """As the verdict takes it."""
+        """The round in the form that the verdict takes."""
         silent = (self.answer.problem.detail,) if self.answer.problem is not None else ()
         if not self.seats:
             silent = ("any node: none is there to probe from",)
@@ -61,7 +61,7 @@ class Ended:
 
 @dataclass(slots=True)
 class Going:
-    """A round that is not over."""
+    """A round in progress; `until` is a monotonic time."""
 
     run: str
     seats: tuple[Seat, ...]
@@ -71,7 +71,7 @@ class Going:
 
 
 class Prober:
-    """Keeps the newest round, and starts the next when it is due. One at a time."""
+    """Keeps the newest finished round and starts the next when it is due, one at a time."""
 
     def __init__(self, api: KubeApi, clock: Clock, namespace: str) -> None:
         self._api = api
@@ -84,19 +84,19 @@ class Prober:
 
     @property
     def newest(self) -> Ended | None:
-        """The newest round that is over."""
+        """The newest finished round."""
         return self._ended
 
     @property
     def is_first(self) -> bool:
-        """Whether a round is on its way and there was none before it."""
+        """Whether a round is in progress and none has finished before it."""
         return self._ended is None and self._going is not None
 
     async def advance(self, wanted: Probe, cause: str) -> float:
-        """Do what is due; returns after how many seconds there is more to do.
+        """Take the steps that are due; returns the seconds until the next one.
 
-        `cause` names everything whose change asks for a new round: another text, another round. Raises what the API
-        server says; the next call goes on from there.
+        A changed `cause` makes a new round due. Raises the errors of the API server; the next call continues from
+        there.
         """
         probing = Probing(self._api, self._pods(wanted, self._agreed(wanted)))
         if not self._has_looked_back:
@@ -109,12 +109,12 @@ class Prober:
         return LOOK_AGAIN_SECONDS if self._going is not None else self._due_in(wanted, cause)
 
     def forget(self) -> None:
-        """Nobody wants a probe any more."""
+        """Drop all rounds: no probe is configured."""
         self._ended = self._going = None
         self._has_looked_back = False
 
     def _agreed(self, wanted: Probe) -> Targets:
-        """What is to be called. A round that called something else is forgotten: what was never called says nothing."""
+        """The wanted targets. Rounds with other targets are dropped: they prove nothing about these."""
         targets = targets_of(wanted)
         if targets != self._targets:
             self._ended = self._going = None
@@ -157,7 +157,7 @@ class Prober:
         log.info("probe ended", run=going.run, answers=len(found.answer.bodies), problem=problem and problem.detail)
 
     async def _look_back(self, probing: Probing) -> None:
-        """Go on with the newest round of an earlier process, or from it, if it was begun on every place there is."""
+        """Adopt the newest round of an earlier process, finished or not, if it covers every present pool and subnet."""
         by_run: dict[str, list[Mapping[str, Any]]] = {}
         async for page, _ in self._api.pages(JOB, namespace=self._namespace, label_selector=SELECTOR):
             for job in page:
@@ -174,13 +174,13 @@ class Prober:
             self._going = Going(run, chosen, self._clock.monotonic() + PATIENCE_SECONDS, was_started=True)
 
     def _when(self, found: Round) -> datetime:
-        """The oldest answer: what a pod saw first may have changed since."""
+        """Time of the oldest answer: its observations may be outdated first."""
         told = [str(body.value["observedAt"]) for body in found.answer.bodies if body.value["observedAt"]]
         return min((datetime.fromisoformat(one) for one in told), default=self._clock.now())
 
 
 def targets_of(wanted: Probe) -> Targets:
-    """What is called. Raises pydantic's ValidationError for what the CRD lets through and no probe can call."""
+    """The targets of a spec. Raises pydantic's ValidationError for values that the CRD admits and no probe can call."""
     return Targets.model_validate(wanted.targets.model_dump(exclude_unset=True))
 
 
@@ -189,7 +189,7 @@ def _mark(cause: str) -> str:
 
 
 def _is_over(job: Mapping[str, Any]) -> bool:
-    """Whether no pod of the Job will say anything more; where its pod is gone, so is what it said."""
+    """Whether the Job is complete or failed; if its pod is gone, so is its answer."""
     conditions = (job.get("status") or {}).get("conditions") or ()
     return any(one.get("type") in {"Complete", "Failed"} and one.get("status") == "True" for one in conditions)
 

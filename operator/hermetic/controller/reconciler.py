@@ -1,4 +1,4 @@
-"""One reconcile, start to end: look, decide, write what differs, say what is."""
+"""One reconcile: take a snapshot, plan, write what differs, write the status."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ REMEMBERED_SPECS = 256
 
 @dataclass(slots=True)
 class Outcome:
-    """What one reconcile wrote, what was refused, and when to look again without being told (seconds).
+    """What one reconcile wrote, what was refused, and after how many seconds to reconcile again without an event.
 
-    `unsaid`: it wrote, and left it to the next look to say so. `concerned`: deployments for which an answer held news
-    that the watch will not repeat, for the store has it by then.
+    `unsaid`: it wrote children and left the status to the next pass. `concerned`: deployments affected by an object in
+    an answer; it is in the store already, so its watch event will queue none of them.
     """
 
     wrote: list[str] = field(default_factory=list)
@@ -52,7 +52,7 @@ class Outcome:
 
 
 class Reconciler:
-    """Brings one ModelDeployment at a time to where its spec wants it. Raises what may pass by itself."""
+    """Brings one ModelDeployment at a time to its spec. Raises errors that are worth a retry."""
 
     def __init__(self, api: KubeApi, store: Store, recorder: EventRecorder, clock: Clock) -> None:
         self._api = api
@@ -65,7 +65,7 @@ class Reconciler:
         self._specs: OrderedDict[Key, tuple[Version, ModelDeploymentSpec | str]] = OrderedDict()
 
     async def reconcile(self, key: Key) -> Outcome:
-        """Look, decide, write, say. Reads from the API server only after a conflict."""
+        """Take a snapshot, plan, write, update the status. Reads from the API server only after a conflict."""
         world = self._look(key)
         if world is None:
             self._forget(key)
@@ -81,19 +81,20 @@ class Reconciler:
         decided = plan(spec, world, self._clock.now())
         outcome.refusals = await self._carry_out(key, decided, outcome)
         if outcome.wrote and not outcome.refusals:
-            # One wave at a look, and what others wish goes before the next: of two hundred at once, all have walls
-            # before the first has pods that keep the cluster busy, and all have pods before the first has a status.
+            # One wave per pass; the key is queued again behind the others. So of two hundred objects at once, all have
+            # NetworkPolicies before the first has a Deployment, and all have Deployments before the first has a status.
             outcome.unsaid = True
             if not _urgent(decided):
                 return outcome
-            # That a door was open is said at once: the next look may find it gone, and would make it anew.
+            # Report an urgent delete (a public Service) now: the next pass may no longer see the object, and then only
+            # creates it again.
         after = self._look(key)
         if after is None or after.deleting or not _is_same_generation(world, after):
-            return outcome  # the change is queued: what was decided must not be reported of another generation
+            return outcome  # the change is queued; write no status for another generation
         said = status(spec, after, decided, outcome.refusals, self._clock.now())
         await self._say(key, after, said, outcome)
         if any(refused.reason is Reason.NAMESPACE_TERMINATING for refused in outcome.refusals):
-            # There is no way back: whatever is written from now on is refused, until the object itself is gone.
+            # Final: every further write is refused until the object itself is gone.
             self._doomed[key] = world.owner.uid
         outcome.look_again_in = self._look_again_in(key, decided)
         return outcome
@@ -108,7 +109,7 @@ class Reconciler:
         return self._store.snapshot(key, truces=self._contests.truces(key, self._clock.monotonic()))
 
     def _read_spec(self, key: Key) -> ModelDeploymentSpec | str:
-        """The spec, or in words why this version cannot read it; validated once per generation of an object."""
+        """The spec, or a message why this version cannot read it; validated once per generation of an object."""
         seen = self._store.manifest(key) or {}
         metadata = seen.get("metadata") or {}
         version = (str(metadata.get("uid")), int(metadata.get("generation") or 0))
@@ -123,9 +124,9 @@ class Reconciler:
         return read
 
     async def _carry_out(self, key: Key, decided: Plan, outcome: Outcome) -> tuple[ApiRejection, ...]:
-        """Close what is open; apply one wave, the workload last and only behind its walls; else delete what is surplus.
+        """Make the urgent deletes, then apply one wave (Deployment last); when nothing is to apply, make all deletes.
 
-        What is refused of one does not keep the others: an open door is closed though every apply is refused.
+        A refusal of one object does not stop the others: a public Service is deleted even if every apply is refused.
         """
         self._deleted[key] = self._deleted.get(key, frozenset()) & {condemned.uid for condemned in decided.delete}
         refused = await self._delete_all(key, _urgent(decided), outcome)
@@ -134,7 +135,7 @@ class Reconciler:
         return (*refused, *await self._delete_all(key, decided.delete, outcome))
 
     async def _delete_all(self, key: Key, condemned: Sequence[Condemned], outcome: Outcome) -> tuple[ApiRejection, ...]:
-        """Delete each. Told once is enough: until the watch shows it, it still looks as if it were to be deleted."""
+        """Delete each object once: until its watch event arrives, the snapshot still lists it as to be deleted."""
         refused: list[ApiRejection] = []
         for one in condemned:
             told = self._deleted.get(key, frozenset())
@@ -161,7 +162,7 @@ class Reconciler:
             elif isinstance(answer, ApiRejection):
                 refused.append(answer)
         if (broken := next((one for one in answers if _is_to_be_tried_again(one)), None)) is not None:
-            for one in refused:  # tried again with the rest; nothing of it reaches the status before
+            for one in refused:  # retried with the rest; until then not in the status
                 log.warning("refused", ns=key[0], name=key[1], reason=one.reason, because=one.message)
             raise broken
         return tuple(refused)
@@ -182,9 +183,9 @@ class Reconciler:
         return None
 
     async def _in_the_way(self, key: Key, change: Change, conflict: Conflict) -> ApiRejection | None:
-        """Something bears the name that no watch of ours shows: news that is still on its way, or a stranger.
+        """Handle a create whose name is taken: by an object whose watch event is late, or by one of another owner.
 
-        Raises the conflict when looking again will help.
+        Returns the rejection for an object of another owner; otherwise raises the conflict, to be retried.
         """
         manifest, world = change.manifest, self._look(key)
         kind, name = BY_KIND[manifest["kind"]], manifest["metadata"]["name"]
@@ -207,13 +208,13 @@ class Reconciler:
         outcome.wrote.append(f"-{condemned.kind.kind}/{condemned.name} ({condemned.why})")
 
     async def _say(self, key: Key, world: ClusterSnapshot, said: dict[str, Any], outcome: Outcome) -> None:
-        """Write the status if it says something new, and an Event for each condition that changed."""
+        """Write the status if it changed, and record an Event for each condition that changed."""
         if same_status(said, world.status):
             return
         namespace, name = key
-        # With the uid: what was found of one object must not be reported of its successor of the same name. With the
-        # version: times of conditions go by the status that is there, and one that was seen late, or that another
-        # operator has written over since, would move them.
+        # With the uid: the status must not reach a successor of the same name. With the version: condition times
+        # follow from the previous status; an outdated one, or one that another operator has overwritten, would move
+        # them.
         metadata = {
             "namespace": namespace,
             "name": name,
@@ -227,7 +228,7 @@ class Reconciler:
             return  # deleted meanwhile
         concerned = self._store.put(live)
         if live["metadata"].get("generation") != world.generation:
-            # The answer carries an edit of the spec whose watch event the store will take for known.
+            # The answer holds a newer spec; the store has it now and will ignore its watch event.
             outcome.concerned |= concerned | {key}
         outcome.wrote.append("status")
         for one in announcements(world.status, said):
@@ -236,21 +237,21 @@ class Reconciler:
     def _look_again_in(self, key: Key, decided: Plan) -> float | None:
         moments = [self._contests.next_look(key, self._clock.monotonic())]
         if decided.requeue_at is not None:
-            # One second late rather than one early: at the very moment the evidence must no longer count.
+            # One second late: a pass just before the deadline would find the evidence still valid.
             moments.append((decided.requeue_at - self._clock.now()).total_seconds() + 1)
         return min((moment for moment in moments if moment is not None), default=None)
 
 
 def _read(spec: Mapping[str, Any]) -> ModelDeploymentSpec | str:
     try:
-        # A newer CRD may know more fields than this version: it does its part all the same.
+        # A newer CRD may have fields that this version does not know: they are ignored.
         return ModelDeploymentSpec.model_validate(spec, extra="ignore")
     except ValidationError as error:
         return first_problem(error, "spec")
 
 
 def _first_wave(changes: Sequence[Change]) -> list[Change]:
-    """What may be written at the same time: the changes of the earliest wave that has any."""
+    """The changes of the earliest wave that has any; they may be written at the same time."""
     waves = [CHILDREN[change.manifest["kind"]].wave for change in changes]
     return [change for change, wave in zip(changes, waves, strict=True) if wave == min(waves)]
 
@@ -264,10 +265,10 @@ def _subject(change: Change) -> str:
 
 
 def _cautious(change: Change) -> Manifest:
-    """The manifest as it is sent. What is absent may only be created: apply would take a stranger's object over.
+    """The manifest as it is sent. An absent child may only be created: apply would take over another owner's object.
 
-    The API server takes no notice of a resourceVersion on what does not exist, and refuses (409) any but the latest on
-    what does; no object ever has version 1.
+    resourceVersion 1 ensures that: the API server ignores a resourceVersion when it creates, and refuses (409) any but
+    the latest when the object exists; no object ever has version 1.
     """
     manifest = dict(change.manifest)
     if change.why != "absent":
@@ -285,5 +286,5 @@ def _is_to_be_tried_again(answer: object) -> TypeGuard[BaseException]:
 
 
 def _is_final(error: HermeticError) -> bool:
-    """Whether the answer is worth telling a person; everything else is tried again first."""
+    """Whether the refusal goes into the status; every other error is retried first."""
     return isinstance(error, ApiRefused) and not isinstance(error, (Conflict, Throttled, ServerTrouble))

@@ -1,4 +1,4 @@
-"""What the audit found, for others: metrics always, an OpenReports ClusterReport where the cluster knows that kind."""
+"""Publishes findings: as metrics, and as an OpenReports ClusterReport where the cluster serves that kind."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ log = structlog.get_logger(__name__)
 
 
 class Publisher:
-    """Tells it once: a report is written when its findings are others than those of the one that is there."""
+    """Writes the report when its findings differ from those of the live one."""
 
     def __init__(self, api: KubeApi, telemetry: Telemetry) -> None:
         self._api = api
@@ -39,7 +39,7 @@ class Publisher:
     async def publish(
         self, audit: Mapping[str, Any], spec: EgressAuditSpec, looks: Looks, standing: Standing, at: datetime
     ) -> list[str]:
-        """Tell it, if it says anything new; returns what was written."""
+        """Update the metrics, and the report if its findings changed; returns what was written."""
         accepted = looks.choice.accepted
         ends_at = age_of(accepted, spec).ends_at if accepted is not None else None
         self._telemetry.tell_isolation(standing.verdict, standing.findings, ends_at)
@@ -52,31 +52,31 @@ class Publisher:
                 await self._api.apply(_manifest(audit, spec, standing, at, digest))
                 written = True
         except (Forbidden, NotFound, Rejected) as refusal:
-            # Where nobody installed the kind there is nobody to tell. The verdict does not hang on it.
+            # The ClusterReport CRD and the right to write it are optional; the verdict does not depend on them.
             log.info("report not published", because=refusal.message)
-        # Asked again when there is something new to say.
+        # After a refusal, tried again when the findings change.
         self._published = digest
         return [f"ClusterReport/{NAME}"] if written else []
 
     def tell_nothing(self, verdict: Verdict) -> None:
-        """This is the verdict, and there are no findings that speak for it."""
+        """Report a verdict without findings in the metrics."""
         self._telemetry.tell_isolation(verdict, (), None)
 
     def forget(self) -> None:
-        """There is no audit any more; its report goes with it, for it is owned by it."""
+        """Clear the metrics of a deleted audit; its report is garbage-collected, as the audit owns it."""
         self._published = None
         self._telemetry.tell_isolation(None, (), None)
 
     async def _digest_of_the_live_one(self) -> str:
-        """What an earlier process has written; "" where there is nothing. NotFound where there is no such kind."""
+        """Digest on the live report; "" where there is none. Raises NotFound where the kind is not served."""
         live = await named(self._api, CLUSTER_REPORT, NAME)
         return "" if live is None else str((live["metadata"].get("annotations") or {}).get(DIGEST, ""))
 
 
 def _digest(standing: Standing) -> str:
-    """Of what was found, not of what it was found by: evidence of the cluster is another at every look.
+    """Digest of the findings without their evidence, which differs at every evaluation.
 
-    What is fine says how many pods it saw, which is another number with every pod.
+    Messages of Pass and NotApplicable are left out too: they count pods, and change with every pod.
     """
     fine = {Verdict.PASS, Verdict.NOT_APPLICABLE}
     told = (replace(one, evidence=(), message="" if one.verdict in fine else one.message) for one in standing.findings)

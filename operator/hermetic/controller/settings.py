@@ -1,4 +1,4 @@
-"""The operator's configuration file, read once and held against its model."""
+"""Reads the operator's configuration file once and validates it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from hermetic.errors import ConfigurationInvalid, Unreachable
 def load_configuration(path: Path) -> Configuration:
     """The configuration in a YAML file.
 
-    Raises ConfigurationInvalid naming file, field, value and what is accepted, and Unreachable where no file is.
+    Raises ConfigurationInvalid with file, field, value and what is accepted, and Unreachable for a missing file.
     """
     try:
         text = path.read_text(encoding="utf-8-sig")
@@ -30,7 +30,7 @@ def load_configuration(path: Path) -> Configuration:
         documents = list(read_documents(text))
     except NotReadable as error:
         raise ConfigurationInvalid(f"{path}:{error.place}: is not YAML: {error.message}") from error
-    if not documents:  # a file of comments says what no file says
+    if not documents:  # a file of comments only means the defaults
         return Configuration()
     return _configuration(path, documents)
 
@@ -63,7 +63,7 @@ def effective(configuration: Configuration) -> dict[str, Any]:
 
 
 def with_namespaces(configuration: Configuration, namespaces: list[str]) -> Configuration:
-    """The same configuration for other namespaces. Raises ConfigurationInvalid for what is no list of namespaces."""
+    """The same configuration for other namespaces. Raises ConfigurationInvalid for invalid names."""
     try:
         return Configuration.model_validate({**effective(configuration), "watchNamespaces": namespaces})
     except ValidationError as refusal:

@@ -1,4 +1,4 @@
-"""Writes a status over the version of the object that it rests on."""
+"""Writes a status over the version of the object that it was computed from."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ REPEATS = 5  # as client-go's retry.DefaultRetry
 
 
 async def write_status(api: KubeApi, kind: Kind, seen: Mapping[str, Any], said: Mapping[str, Any]) -> Manifest:
-    """Apply the status over the version that `seen` bears; returns the live object.
+    """Apply the status `said` over the version of `seen`; returns the live object.
 
-    `seen` has `metadata` with name, uid, resourceVersion and generation, and the `status` that `said` goes by. NotFound
-    when the object is gone. Conflict when its spec or status are others by now: what was decided of the one and dated
-    by the other must be decided again. What others write into its metadata, however often, keeps no status from it.
+    `seen` has `metadata` with name, uid, resourceVersion and generation, and the previous `status`. Raises NotFound
+    when the object is gone, and Conflict when its spec or status changed: decision and condition times must then be
+    computed again. After a conflict that only changes of metadata caused, the write is repeated with the new version.
     """
     metadata = {part: seen["metadata"][part] for part in ("namespace", "name", "uid") if part in seen["metadata"]}
     version = seen["metadata"]["resourceVersion"]
@@ -38,6 +38,6 @@ def _manifest(kind: Kind, metadata: Mapping[str, Any], said: Mapping[str, Any]) 
 
 
 def _is_as_seen(live: Manifest, seen: Mapping[str, Any]) -> bool:
-    """Whether it is the same object with the same spec and status, as far as the API server knows."""
+    """Whether uid, generation and status are unchanged."""
     same = all(live["metadata"].get(part) == seen["metadata"].get(part) for part in ("uid", "generation"))
     return same and (live.get("status") or {}) == (seen.get("status") or {})

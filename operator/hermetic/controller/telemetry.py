@@ -16,18 +16,18 @@ from prometheus_client.registry import Collector
 from hermetic import __version__
 from hermetic.audit.findings import Finding, Severity, Verdict
 
-# How many deployments, by condition and status.
+# Number of ModelDeployments by (condition, status).
 ConditionCounts = Callable[[], Mapping[tuple[str, str], int]]
 
 
 class _Conditions(Collector):
-    """The gauge of conditions, counted at the moment of the scrape: a pair that nobody says any more is gone."""
+    """The gauge of conditions, counted at each scrape, so that pairs which no object has any more disappear."""
 
     def __init__(self, counts: ConditionCounts) -> None:
         self._counts = counts
 
     def collect(self) -> Iterator[Metric]:
-        """As prometheus_client asks for it."""
+        """Collector protocol of prometheus_client."""
         gauge = GaugeMetricFamily(
             "hermetic_model_condition", "Deployments by condition and status", labels=["condition", "status"]
         )
@@ -103,23 +103,23 @@ class Telemetry:
         )
 
     def watch_conditions(self, counts: ConditionCounts) -> None:
-        """Report how many deployments say what at every scrape."""
+        """Report the number of ModelDeployments by condition and status at every scrape."""
         self.registry.register(_Conditions(counts))
 
     def count_audit_fault(self, part: str) -> None:
-        """A part of the operator's own audit failed."""
+        """Count a failure of a part of the operator's own audit."""
         self.audit_faults.labels(part=part).inc()
 
     def count_lost_event(self, reason: str) -> None:
-        """A Kubernetes Event was not posted."""
+        """Count a Kubernetes Event that was not posted."""
         self.lost_events.labels(reason=reason).inc()
 
     def count_request(self, verb: str, resource: str, status: int) -> None:
-        """One request to the API server, with its HTTP status or 0 when no answer came."""
+        """Count one request to the API server, with its HTTP status or 0 when no answer came."""
         self.requests.labels(verb=verb, resource=resource, code=str(status)).inc()
 
     def tell_isolation(self, verdict: Verdict | None, findings: Iterable[Finding], ends_at: datetime | None) -> None:
-        """The verdict and what it rests on; None where there is no EgressAudit."""
+        """Set the verdict, its findings and when its evidence expires; verdict None where there is no EgressAudit."""
         for each in (Verdict.PASS, Verdict.FAIL, Verdict.UNKNOWN):
             self.isolation.labels(verdict=each.value).set(each is verdict)
         self.evidence_ends.set(ends_at.timestamp() if ends_at is not None else 0)
@@ -134,7 +134,7 @@ class Telemetry:
 
 
 def configure_logging() -> None:
-    """JSON lines on standard output; kopf speaks up only when something is wrong."""
+    """Log JSON lines to standard output; of kopf only warnings and errors."""
     structlog.configure(
         processors=[
             structlog.contextvars.merge_contextvars,

@@ -1,4 +1,4 @@
-"""The sweep of PersistentVolumes: they cannot be owned by a namespaced object, so nobody else removes them."""
+"""Garbage collection of PersistentVolumes: a namespaced object cannot own them, so Kubernetes does not remove them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Swept:
 
 
 class VolumeCollector:
-    """Removes volumes of ours whose claim and owner are gone; the share and its data stay."""
+    """Removes volumes of Hermetic whose claim and owner are gone; the share and its data stay."""
 
     def __init__(self, api: KubeApi, store: Store) -> None:
         self._api = api
@@ -36,9 +36,9 @@ class VolumeCollector:
         self._removed: set[str] = set()
 
     async def sweep(self) -> Swept:
-        """Remove what has served its time, each volume once. What is refused of one volume keeps no other.
+        """Remove the volumes that are not needed any more, each once; a refusal of one does not stop the others.
 
-        Raises what is about the API server and no volume: Unreachable, Throttled, NotLeading.
+        Raises errors that concern no single volume: Unreachable, Throttled, NotLeading.
         """
         removed: list[str] = []
         refused: list[ApiRejection] = []

@@ -1,6 +1,6 @@
-"""A queue of keys: each key at most once, never in two hands at a time, people's changes before routine.
+"""Deduplicating work queue: a key is processed by one worker at a time; changes by people come before routine.
 
-Level-triggered work needs nothing else: what happened is in the store, the queue only says where to look.
+Reconciling is level-triggered: the state is in the store, and the queue holds only keys.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class WorkQueue(Generic[K]):
     def __init__(self, monotonic: Callable[[], float], jitter: Callable[[], float] = random.random) -> None:
         self._monotonic = monotonic
         self._jitter = jitter
-        # Of each lane: the keys that wait in it, and since when.
+        # Per lane: waiting keys, and the time since when they wait.
         self._urgent: OrderedDict[K, float] = OrderedDict()
         self._routine: OrderedDict[K, float] = OrderedDict()
         self._working: dict[K, float] = {}
@@ -54,7 +54,7 @@ class WorkQueue(Generic[K]):
 
     @property
     def in_progress(self) -> int:
-        """Keys that are being worked on."""
+        """Number of keys being worked on."""
         return len(self._working)
 
     def oldest_age(self) -> float:
@@ -65,9 +65,9 @@ class WorkQueue(Generic[K]):
         return 0.0 if began is None else float(self._monotonic() - began)
 
     def add(self, key: K, *, routine: bool = False) -> None:
-        """Have the key worked on; `routine` lets others go first. A key in work is taken again afterwards."""
+        """Queue the key; `routine` puts it behind all others. A key in progress is queued again when it is done."""
         if self._monotonic() < self._parked.get(key, 0.0):
-            return  # it is queued for the end of that time
+            return  # queued already for the end of that time
         if key in self._working:
             self._dirty[key] = routine and self._dirty.get(key, True)
         elif key not in self._urgent and not (routine and key in self._routine):
@@ -76,26 +76,26 @@ class WorkQueue(Generic[K]):
             self._changed.set()
 
     def add_all(self, keys: Iterable[K]) -> None:
-        """Have all of them worked on."""
+        """Queue all of them."""
         for key in keys:
             self.add(key)
 
     def add_after(self, key: K, seconds: float, *, routine: bool = False) -> None:
-        """Have the key worked on after a while; the earliest of several requests counts, and none ends a parking."""
-        # Not before the parking ends: a key that falls due while it is parked would not be taken, and then forgotten.
+        """Queue the key after so many seconds; the earliest of several requests counts, and none ends a parking."""
+        # Not before the parking ends: `add` ignores a parked key, so an earlier deadline would be lost.
         due = max(self._monotonic() + seconds, self._parked.get(key, 0.0))
         if key in self._due and self._due[key] <= due:
             return
         self._due[key] = due
         heapq.heappush(self._later, _Later(due, next(self._count), key, routine))
         if len(self._later) > 2 * len(self._due):
-            # An earlier request leaves the later one behind, which would lie there until it is due: perhaps for a day.
+            # An earlier deadline supersedes a later one; drop stale heap entries, which may be due only in a day.
             self._later = [later for later in self._later if self._due.get(later.key) == later.due]
             heapq.heapify(self._later)
         self._changed.set()
 
     def add_failed(self, key: K, *, longest: float = LONGEST_DELAY) -> float:
-        """Have a key that failed worked on again, later each time; returns the delay in seconds."""
+        """Queue a failed key again, later each time; returns the delay in seconds."""
         failures = self._failures[key] = self._failures.get(key, 0) + 1
         ceiling = min(longest, BASE_DELAY * 2 ** min(failures - 1, 20))
         delay = float(ceiling * (0.5 + 0.5 * self._jitter()))
@@ -103,11 +103,11 @@ class WorkQueue(Generic[K]):
         return delay
 
     def forget_failures(self, key: K) -> None:
-        """The key succeeded: its next failure starts from the shortest delay."""
+        """Reset the back-off of a key that succeeded."""
         self._failures.pop(key, None)
 
     def park(self, key: K, seconds: float) -> None:
-        """Have the key worked on after a while, and not before, whatever changes: the answer was to try again then."""
+        """Queue the key after so many seconds and not earlier, whatever changes: the server asked to retry then."""
         self._parked = {other: until for other, until in self._parked.items() if until > self._monotonic()}
         self._parked[key] = self._monotonic() + seconds
         self._dirty.pop(key, None)
@@ -115,11 +115,11 @@ class WorkQueue(Generic[K]):
         self.add_after(key, seconds)
 
     def pause(self, seconds: float) -> None:
-        """Hand out nothing for a while: the API server is busy."""
+        """Release no key for so many seconds: the API server is busy."""
         self._paused_until = max(self._paused_until, self._monotonic() + seconds)
 
     async def get(self) -> K:
-        """The next key; it is in work until `done` is called."""
+        """Wait for the next key; it is in progress until `done` is called."""
         while True:
             self._release_due()
             key = self._next() if self._monotonic() >= self._paused_until else None
@@ -131,7 +131,7 @@ class WorkQueue(Generic[K]):
             await self._sleep_until_something_changes()
 
     def done(self, key: K) -> None:
-        """The key is out of work; it is queued again if somebody asked meanwhile."""
+        """End the work on a key; queue it again if it was added meanwhile."""
         self._working.pop(key, None)
         if not self._working:
             self._hands_free.set()
@@ -142,7 +142,7 @@ class WorkQueue(Generic[K]):
             self._changed.set()
 
     async def hands_free(self) -> None:
-        """Wait until no key is in work."""
+        """Wait until no key is in progress."""
         await self._hands_free.wait()
 
     def _next(self) -> K | None:

@@ -1,4 +1,4 @@
-"""The check that is most common: one property of a resource must have one value."""
+"""The most common check: one property of a resource must have one value."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from hermetic.audit.hops import Path
 
 Fact = str | bool | None
 Outcome = tuple[str, str]
-"""A reason, and what is said of it; "" says the property and its value."""
+"""A reason and a message; with "" as message, the property and its value are shown."""
 
 
 @dataclass(frozen=True, slots=True)
 class PropertyIs:
-    """That a property has the value that is wanted. `name` is ARM's.
+    """The rule that property `name` (of ARM) has the value `wanted`.
 
-    `absent_means` is what ARM takes an absent one for. A string that is neither of both is `unclear`: ARM's are open,
-    and compared without case.
+    `absent_means` is what ARM assumes for an absent value. Any other string than these two is `unclear`: ARM's
+    enumerations are open, and compared ignoring case.
     """
 
     name: str
@@ -30,7 +30,7 @@ class PropertyIs:
     paths: tuple[Path, ...] = ()
 
     def judged(self, resource: str, look: Observation, fact: Fact) -> Judgement:
-        """Pass for the wanted value, Fail for the other one, Unknown for any third."""
+        """Pass for the wanted value, Fail for the value of `absent_means`, Unknown for any other string."""
         is_absent = fact is None or fact == ""
         value = _spelt(self.absent_means if fact is None or fact == "" else fact)
         if value.lower() == _spelt(self.wanted).lower():

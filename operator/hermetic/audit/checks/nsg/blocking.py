@@ -1,4 +1,4 @@
-"""outboundType `block`: AKS does it by rules in the node group, and rules can be edited."""
+"""outboundType `block`: AKS implements it by rules of security groups in the node group, which can be edited."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether the security groups in a packet's way, taken together, stop it. The subnet is what to change."""
+"""Whether the security groups on a packet's way stop it when combined. Findings name the subnet to change."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ FIRST_A_GROUP = "Give the subnet a security group first: nsg-missing tells how."
 
 @check("nsg-missing")
 def nsg_missing(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
-    """Without any group there is no rule at all, and a private subnet still reaches storage of the region."""
+    """Without a group no rule applies, and even a private subnet reaches storage of the region."""
 
     def judge(around: SubnetContext) -> Iterator[Judgement]:
         bare = next((layers for layers in around.combinations if not layers.groups), None)
@@ -35,7 +35,7 @@ def nsg_missing(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
 
 @check("nsg-internet-deny")
 def nsg_internet_deny(estate: Estate, policy: Policy) -> Iterator[Judgement]:
-    """Some layer must deny the internet before it allows it; one sealed layer is enough."""
+    """Some group must deny the internet before it allows it; one such group on the way is enough."""
 
     def judge(around: SubnetContext) -> Iterator[Judgement]:
         by_firewall = firewall_looks(estate, policy, around)
@@ -53,7 +53,7 @@ def nsg_internet_deny(estate: Estate, policy: Policy) -> Iterator[Judgement]:
 
 
 def _deciding(around: SubnetContext) -> Iterator[Layers]:
-    """Of each combination the groups that were seen: another one, seen or not, cannot open what they seal."""
+    """The groups of each combination that were read: no other group can open what they deny."""
     for layers in around.combinations:
         yield Layers(tuple(one for one in layers.groups if one.value is not None))
 
@@ -80,7 +80,7 @@ def _groups(layers: Layers) -> str:
 
 
 def _first_hole(around: SubnetContext, layers: Layers) -> str:
-    """The rule that a packet gets through by, of the outermost group."""
+    """The first rule, by group and priority, that lets packets through all groups."""
     found = sure(around.holes_of(layers))
     for hole in (one for layer in found for one in layer):
         if passes_all(hole, found, around.ground):
@@ -89,7 +89,7 @@ def _first_hole(around: SubnetContext, layers: Layers) -> str:
 
 
 def in_words(hole: Hole) -> str:
-    """A rule as the reader can find it."""
+    """The rule as text: name, priority and destination."""
     rule = hole.rule
     words = f"rule {rule.name} ({rule.priority}) allows {hole.word or 'anything'}"
     if hole.through_the_network_tag:

@@ -1,4 +1,4 @@
-"""What Azure says that the rules of a sentinel's interface are, all groups in its way, tags and groups spelled out."""
+"""Effective rules of a sentinel's interface as Azure reports them: all groups on its way, tags and groups expanded."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Rules = tuple[Hole, ...]
 
 @check("nsg-effective")
 def nsg_effective(estate: Estate, policy: Policy) -> Iterator[Judgement]:
-    """All groups in the way of a sentinel: a machine beside the nodes that gets out is a way out of their subnet."""
+    """All groups on a sentinel's way: if its packets get out, those of the nodes in its subnet can."""
 
     def judge(around: SubnetContext, nic: NetworkInterface) -> Iterator[Judgement]:
         seen = estate.asked(EffectiveGroups, nic.id)

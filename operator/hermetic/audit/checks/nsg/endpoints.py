@@ -1,4 +1,4 @@
-"""Subnets of private endpoints: rules do not apply to them unless they are told to."""
+"""Subnets of private endpoints: security rules apply to them only if `privateEndpointNetworkPolicies` enables it."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def nsg_pe_bypass(estate: Estate, policy: Policy) -> Iterator[Judgement]:
 
 
 def _home(endpoint: PrivateEndpoint, node_group: str) -> str:
-    """Its subnet; "" for the endpoint of a private API server, which AKS itself puts into the nodes' subnet."""
+    """The endpoint's subnet; "" for the endpoint of a private API server, which AKS puts into the nodes' subnet."""
     services = {service for one in endpoint.connections for service in one.group_ids or ()}
     is_of_aks = bool(node_group) and is_below(endpoint.id, node_group) and services == {"management"}
     return "" if is_of_aks or endpoint.subnet is None else endpoint.subnet.id

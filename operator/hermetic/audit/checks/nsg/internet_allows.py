@@ -1,4 +1,4 @@
-"""Allows to the internet that come before any deny. The group that holds the rule is what to change."""
+"""Rules that allow the internet before any deny. Findings name the group that has the rule, which is what to change."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ FIRST_DEFAULT_RULE = 65000
 
 @dataclass(slots=True)
 class Used:
-    """A group, and where it stands in the way. `by_firewall` for the places where the declared firewall decides."""
+    """A group and the subnets and layers that use it. `by_firewall` holds those where the declared firewall decides."""
 
     seen: Seen[SecurityGroup]
     places: list[tuple[SubnetContext, Layers]] = field(default_factory=list)
@@ -40,7 +40,7 @@ class Used:
 
 @check("nsg-broad-allow")
 def nsg_broad_allow(estate: Estate, policy: Policy) -> Iterator[Judgement]:
-    """Judge every group once, by the worst place where it stands."""
+    """Each group once: it passes only if none of its subnets fails."""
     used: dict[str, Used] = {}
 
     def gathered(around: SubnetContext) -> Iterator[Judgement]:
@@ -87,7 +87,7 @@ def _holes(
     everyone = around.holes_of(layers)
     for hole in holes(group.rules, around.ground):
         if _is_by_default(hole) or hole.through_the_network_tag:
-            continue  # told by nsg-internet-deny, about the subnet
+            continue  # reported by nsg-internet-deny for the subnet
         is_open = passes_all(hole, sure(everyone), around.ground)
         if not is_open and passes_all(hole, everyone, around.ground):
             words = f"{in_words(hole)}: whether another layer seals it was not seen whole"
@@ -115,7 +115,7 @@ def _to_exposed_machines(
     places: Iterable[tuple[SubnetContext, Layers]],
     exposed: frozenset[str],
 ) -> Iterator[Judgement]:
-    """An allow to an application security group with a machine that has a public address: one hop to the internet."""
+    """An allow to an application security group with a publicly addressed machine: one hop to the internet."""
     for around, _ in places:
         for rule in in_order(group.rules, "outbound"):
             if is_deny(rule):
@@ -143,7 +143,7 @@ def _names_application_groups(group: SecurityGroup) -> bool:
 
 
 def _exposed_groups(estate: Estate, policy: Policy) -> tuple[frozenset[str], tuple[Observation, ...]]:
-    """Application security groups, ids in lower case, with a member that has a public address."""
+    """Ids, in lower case, of application security groups with a member that has a public address."""
     interfaces, looks = interfaces_in_the_networks(estate, policy)
     damaged: list[Observation] = []
     found: defaultdict[str, set[str]] = defaultdict(set)

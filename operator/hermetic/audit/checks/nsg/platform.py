@@ -1,4 +1,4 @@
-"""Addresses that the host itself answers: no ordinary rule is about them, only rules to their own service tags."""
+"""Addresses that the host itself answers: ordinary rules do not apply to them, only rules for their service tags."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ METADATA_TAG, METADATA_PORT = "AzurePlatformIMDS", 80
 
 @check("nsg-platform-dns")
 def nsg_platform_dns(estate: Estate, policy: Policy) -> Iterator[Judgement]:
-    """Azure's resolver is denied, or a DNS security policy blocks every name that is not allowed."""
+    """Rules deny Azure's resolver, or a DNS security policy blocks every name that it does not allow."""
 
     def judge(around: SubnetContext) -> Iterator[Judgement]:
         names = names_by_default(estate, policy, parent_of(around.id))
@@ -55,7 +55,7 @@ def nsg_platform_dns(estate: Estate, policy: Policy) -> Iterator[Judgement]:
 
 @check("nsg-platform-imds")
 def nsg_platform_imds(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
-    """Information only: the metadata service is on the host, and nodes need it for their identity."""
+    """Information only: the metadata service answers on the host, and nodes need it for their identity."""
 
     def judge(around: SubnetContext) -> Iterator[Judgement]:
         if all(_denies(around, layers, METADATA_TAG, METADATA_PORT) for layers in around.combinations):
@@ -69,7 +69,7 @@ def nsg_platform_imds(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
 
 
 def _denies(around: SubnetContext, layers: Layers, tag: str, port: int) -> bool:
-    """Whether some group of a combination, among those that were seen, denies the tag."""
+    """Whether some group of a combination that was read denies the tag."""
     seen = [one.value for one in layers.groups if one.value is not None]
     return any(denies_tag(group.rules, tag, around.ground, port) for group in seen)
 

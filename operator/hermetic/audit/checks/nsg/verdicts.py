@@ -1,4 +1,4 @@
-"""What every check about security groups begins with: a subnet, its combinations of groups, the declared firewall."""
+"""Shared by the checks of security groups: subnets with their context, observations and paths."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from hermetic.audit.hops import INTERNET, Path, path_of
 
 
 def each_surrounded(estate: Estate, judge: Callable[[SubnetContext], Iterable[Judgement]]) -> Iterator[Judgement]:
-    """Judge every subnet of the cluster that a node or a pod sends from, with what is around it.
+    """Apply `judge` to the context of every subnet of the cluster that a node or a pod sends from.
 
-    A subnet that holds the API server alone needs no security group: AKS documents it without one.
+    A subnet of the API server alone needs no security group: AKS documents it without one.
     """
 
     def of_subnet(scoped: ScopedSubnet, subnet: Subnet) -> Iterator[Judgement]:
@@ -34,13 +34,13 @@ def each_surrounded(estate: Estate, judge: Callable[[SubnetContext], Iterable[Ju
 
 
 def looks_of(around: SubnetContext, *layers: Layers) -> tuple[Observation, ...]:
-    """Everything that a verdict about combinations rests on."""
+    """The observations that a judgement on combinations rests on."""
     groups = {one.target.lower(): one for combination in layers for one in combination.groups}
     return (around.subnet, *groups.values(), *around.looks)
 
 
 def path(around: SubnetContext, layers: Layers) -> Path:
-    """The way that a hole opens as things stand: another's storage, or the internet when something carries it."""
+    """The path past these groups: to storage of others where it is open, otherwise to the internet."""
     groups = ", ".join(name_of(one.target) for one in layers.groups)
     through = (f"rules of {groups}",) if groups else ()
     return storage_path(around, layers) or path_of(hops.subnet(name_of(around.id)), *through, INTERNET)

@@ -1,4 +1,4 @@
-"""Public addresses and prefixes that lie about: a path in one write."""
+"""Public addresses and prefixes that are not in use: attaching one takes a single write."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from hermetic.audit.policy import Policy
 
 @check("pip-and-prefix-inventory")
 def pip_and_prefix_inventory(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
-    """In the node group every address counts; in the network's group those that are idle, and prefixes in use."""
+    """Every address in the node resource group; in the networks' groups idle addresses and all prefixes."""
     nodes = node_group_of(estate)
     groups = {one.lower(): one for one in (nodes, *(group_of(one) for one in network_ids_of(estate))) if one}
     looks: list[Observation] = [*subnets_of(estate)[1]]

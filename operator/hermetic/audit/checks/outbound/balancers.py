@@ -1,4 +1,4 @@
-"""Load balancers that nodes stand behind: what they translate, expose, chain, and leave to default outbound access."""
+"""Load balancers with nodes in their pools: source translation, public frontends, chaining, default outbound access."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ A scale set's interface has it from the model of the scale set, which AKS owns: 
 For an interface of a machine of your own:
 az network nic ip-config update --subscription SUBSCRIPTION_ID --resource-group RESOURCE_GROUP --nic-name NIC_NAME \\
 --name CONFIGURATION_NAME --remove gatewayLoadBalancer"""
-"""What to do about an interface: its page is about frontends."""
+"""The remedy for an interface: the page's remedy is for frontends."""
 
 
 @check("lb-outbound-rule")
 def lb_outbound_rule(estate: Estate, policy: Policy) -> Iterator[Judgement]:
-    """An outbound rule gives every member of its pool a public source address."""
+    """An outbound rule gives all members of its pool a public source address."""
     nodes, _ = nodes_of(estate)
 
     def judge(balancer: LoadBalancer) -> Iterator[Judgement]:
@@ -56,7 +56,7 @@ def lb_outbound_rule(estate: Estate, policy: Policy) -> Iterator[Judgement]:
 
 @check("lb-rule-snat")
 def lb_rule_snat(estate: Estate, policy: Policy) -> Iterator[Judgement]:
-    """A rule on a public frontend translates outbound connections too, unless it says that it does not."""
+    """A rule on a public frontend also translates outbound connections unless disableOutboundSnat is true."""
     nodes, _ = nodes_of(estate)
 
     def judge(balancer: LoadBalancer) -> Iterator[Judgement]:
@@ -75,7 +75,7 @@ def lb_rule_snat(estate: Estate, policy: Policy) -> Iterator[Judgement]:
 
 @check("lb-public-frontend")
 def lb_public_frontend(estate: Estate, policy: Policy) -> Iterator[Judgement]:
-    """A public frontend before nodes: reachable from outside, and an outbound rule away from a way out."""
+    """A public frontend with nodes behind it is reachable from outside, and one outbound rule makes it a way out."""
 
     def judge(balancer: LoadBalancer) -> Iterator[Judgement]:
         names = sorted(one.name for one in public_frontends(balancer))
@@ -93,7 +93,7 @@ def lb_public_frontend(estate: Estate, policy: Policy) -> Iterator[Judgement]:
 
 @check("lb-basic-sku")
 def lb_basic_sku(estate: Estate, policy: Policy) -> Iterator[Judgement]:
-    """Basic balancers give default outbound access, internal ones too."""
+    """Basic load balancers, internal ones included, leave their members default outbound access."""
 
     def judge(balancer: LoadBalancer) -> Iterator[Judgement]:
         sku = (balancer.sku.name if balancer.sku is not None else None) or ""
@@ -112,7 +112,7 @@ def lb_basic_sku(estate: Estate, policy: Policy) -> Iterator[Judgement]:
 
 @check("lb-gateway-chain")
 def lb_gateway_chain(estate: Estate, policy: Policy) -> Iterator[Judgement]:
-    """A gateway load balancer sends every packet of a frontend or an interface through somebody's appliance."""
+    """A gateway load balancer sends every packet of a frontend or interface through an appliance, maybe of others."""
 
     def judge(balancer: LoadBalancer) -> Iterator[Judgement]:
         frontends = [one for one in balancer.frontend_ip_configurations or () if one.gateway_load_balancer is not None]
@@ -128,7 +128,7 @@ def lb_gateway_chain(estate: Estate, policy: Policy) -> Iterator[Judgement]:
 
 
 def _chained_interfaces(estate: Estate, policy: Policy) -> Iterator[Judgement]:
-    """Interfaces are many and nearly never chained: only those that are have a finding of their own."""
+    """Chained interfaces are rare among many: only those get a finding of their own."""
     interfaces, looks = interfaces_in_the_networks(estate, policy)
     damaged: list[Observation] = []
     any_chained = False
@@ -158,7 +158,7 @@ def _chained(
 
 @check("lb-ip-based-pool")
 def lb_ip_based_pool(estate: Estate, policy: Policy) -> Iterator[Judgement]:
-    """Members by address keep default outbound access, which an internal balancer would mask for interfaces."""
+    """Pool members by address keep default outbound access, which internal load balancers mask for interfaces only."""
     nodes, _ = nodes_of(estate)
     open_subnets, unseen = _with_default_outbound(estate)
 
@@ -172,7 +172,7 @@ def lb_ip_based_pool(estate: Estate, policy: Policy) -> Iterator[Judgement]:
             words = "a pool lists node addresses, and their subnets are private"
             yield passes(balancer.id, "PrivateSubnets", words, balancer, *unseen)
         else:
-            # Whose addresses they are, the subnets tell: one that was not seen may hold them.
+            # subnets decide whose the addresses are: one that was not read may contain them
             needed = unseen if members else ()
             yield passes(balancer.id, "NoNodeAddresses", "no pool lists node addresses", balancer, *needed)
 
@@ -210,7 +210,7 @@ def _of_the_cluster(
 
 
 def _with_default_outbound(estate: Estate) -> tuple[dict[str, str], tuple[Observation, ...]]:
-    """Names, by id in lower case, of the cluster's subnets that are not private, and what the list rests on."""
+    """Names, by id in lower case, of the cluster's subnets that are not private, and the observations they rest on."""
     subnets, looks = subnets_of(estate)
     judged = [one for one in subnets if not one.is_for_the_api_server_only]
     damaged: list[Observation] = []

@@ -1,9 +1,9 @@
-"""An interface whose hidden address Azure does not show, decided by two dates.
+"""The verdict, by two dates, on an interface whose hidden address Azure does not show.
 
-A machine that was created strictly after the moment from which its subnet is known to be private has no hidden address.
-Older, of the same moment, after the begin of the audit, or one of the two dates not known: Unknown, with the order that
-settles it. Only machines of
-the node resource group are decided so: AKS never moves them to another subnet, while other interfaces can be moved.
+A machine that was created strictly after the moment since when its subnet is known to be private has no hidden
+address. If it is older, of the same moment or dated after the begin of the audit, or if one of the dates is not
+known, the verdict is Unknown, with a remedy that settles it. Only machines of the node resource group are decided so:
+AKS never moves them to another subnet, while other interfaces can be moved.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ MEANWHILE = "Until then, a route 0.0.0.0/0 -> None in the route table of the sub
 
 
 def by_time(estate: Estate, policy: Policy, nic: NicFields, seen: tuple[Observation, ...], masked: str) -> Judgement:
-    """The verdict on an interface of which Azure does not tell. `seen` is what was asked, `masked` words on masks."""
+    """The verdict on an interface without reported state. `seen` are its observations, `masked` describes masks."""
     found = _judged(estate, policy, nic, seen)
     message = f"{UNTOLD}{found.message}; {masked}"
     if found.verdict is Verdict.PASS:
@@ -121,7 +121,7 @@ def _unknown(
 
 
 def _is_dropped(estate: Estate, nic: NicFields) -> bool:
-    """Whether a route to nowhere is in place already in every subnet of the interface."""
+    """Whether every subnet of the interface has an IPv4 default route with next hop `None`."""
     ours = subnets_by_id(estate)
     around = [ours.get(one.lower()) for one in nic.subnet_ids]
     try:
@@ -139,7 +139,7 @@ def _subnets_of(estate: Estate, nic: NicFields) -> Subnets:
 
 
 def _not_private(nic: NicFields, subnets: Subnets) -> str | None:
-    """A subnet of the interface that is not known to be private, one that is not the cluster's included."""
+    """A subnet of the interface that is not known to be private, or not the cluster's; None if there is none."""
     private = {one.target.lower() for one in subnets if is_private(one)}
     return next((one for one in nic.subnet_ids if one.lower() not in private), None if nic.subnet_ids else nic.id)
 
@@ -164,6 +164,6 @@ def _why(subnet: Seen[Subnet], void: Void | None) -> str:
 
 
 def _pool_of(estate: Estate, nic: NicFields) -> dict[str, str]:
-    """The pool as AKS tags its scale set; where the tag is not there, the name of the scale set tells."""
+    """The pool by the tag that AKS sets on its scale set; empty without the tag."""
     owners: list[ScaleSet] = [one for one in scale_sets_of(estate) if is_below(nic.id, one.id)]
     return next(({"POOL_NAME": one.pool} for one in owners if one.pool), {})

@@ -1,4 +1,4 @@
-"""What single network interfaces show: hidden addresses, public addresses, forwarding."""
+"""Single network interfaces: hidden addresses, public addresses, forwarding."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from hermetic.audit.topology import PlaceKind
 
 @check("nic-default-outbound")
 def nic_default_outbound(estate: Estate, policy: Policy) -> Iterator[Judgement]:
-    """A hidden address stays with its interface until the machine is deallocated, whatever the subnet says now."""
+    """A hidden address stays with its interface until the machine is deallocated, whatever the subnet is set to now."""
     interfaces, looks = interfaces_in_the_networks(estate, policy)
     ours = subnets_by_id(estate).keys()
     nodes = {nic.id.lower() for nic in instance_nics_of(estate)}
@@ -57,7 +57,7 @@ def _default_outbound(estate: Estate, policy: Policy, nic: NicFields) -> Iterato
 
 
 def _has_no_machine(nic: NicFields) -> bool:
-    """A private endpoint's interface, or one that is attached to nothing; a scale set's always has one."""
+    """Whether it is a private endpoint's interface or unattached; a scale set's interface always has a machine."""
     return nic.private_endpoint is not None or (nic.virtual_machine is None and not isinstance(nic, ScaleSetNic))
 
 
@@ -73,7 +73,7 @@ def _mitigation(estate: Estate, nic: NicFields) -> str:
 
 @check("nic-public-ip")
 def nic_public_ip(estate: Estate, policy: Policy) -> Iterator[Judgement]:
-    """A public address on any interface in the network: a way out for nodes, a stepping stone elsewhere."""
+    """A public address on any interface in the network: a way out of a node's subnet, a possible relay elsewhere."""
     interfaces, looks = interfaces_in_the_networks(estate, policy)
     ours = subnets_by_id(estate).keys()
     for nic in interfaces:
@@ -89,7 +89,7 @@ def _public_address(estate: Estate, nic: NicFields, ours: Collection[str]) -> It
         yield passes(nic.id, "NoPublicIp", "no address configuration has a public address", nic)
         return
     is_ours = any(one.lower() in ours for one in nic.subnet_ids)
-    # what stops packets of the cluster's subnets stops none of a machine elsewhere
+    # masks of the cluster's subnets do not apply to a machine in another subnet
     masks = masks_of_nodes(estate) if all(one.lower() in ours for one in nic.subnet_ids) else ()
     words = f"public address {', '.join(sorted(public))} {'beside the nodes' if is_ours else 'in the same network'}"
     yield fails(
@@ -106,7 +106,7 @@ def _public_address(estate: Estate, nic: NicFields, ours: Collection[str]) -> It
 
 @check("nic-ip-forwarding")
 def nic_ip_forwarding(estate: Estate, policy: Policy) -> Iterator[Judgement]:
-    """A machine that forwards can route for the nodes. Nodes themselves may: some network plugins need it."""
+    """A machine that forwards packets can route for the nodes. Nodes are exempt: some network plug-ins need it."""
     interfaces, looks = interfaces_in_the_networks(estate, policy)
     nodes = {nic.id.lower() for nic in instance_nics_of(estate)}
     others = [nic for nic in interfaces if nic.id.lower() not in nodes]

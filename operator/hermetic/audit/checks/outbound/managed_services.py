@@ -1,4 +1,4 @@
-"""Managed services with a public face in the cluster's network, and what people can carry out through a bastion."""
+"""Managed services with public addresses in the cluster's network, and what a bastion lets users copy."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def _public_face(policy: Policy, door: Door) -> Iterator[Judgement]:
 
 @check("bastion-copy-out")
 def bastion_copy_out(estate: Estate, policy: Policy) -> Iterator[Judgement]:
-    """What a bastion lets people carry out of a session."""
+    """Features of a bastion that let users copy data out of a session."""
     doors, looks = _doors(estate, policy)
     bastions = [door for door in doors if isinstance(door, Bastion)]
     for bastion in bastions:
@@ -92,7 +92,7 @@ def _doors(estate: Estate, policy: Policy) -> tuple[tuple[Door, ...], tuple[Obse
 
 
 def _networks(door: Door) -> set[str]:
-    """Ids, in lower case, of the networks that it stands in."""
+    """Ids, in lower case, of the networks that it has an address in or names."""
     found = {parent_of(one.subnet.id).lower() for one in _addresses(door) if one.subnet is not None}
     if isinstance(door, Bastion) and door.virtual_network is not None:
         found.add(door.virtual_network.id.lower())
@@ -106,7 +106,7 @@ def _addresses(door: Door) -> Iterable[DoorAddress | FirewallAddress]:
 
 
 def _is_public(door: Door) -> bool:
-    """A bastion of the developer kind has no address of its own, and its shared face is public."""
+    """Whether it has a public address; a bastion of the developer SKU shares a public one."""
     if any(one.public_ip_address is not None for one in _addresses(door)):
         return True
     return isinstance(door, Bastion) and door.virtual_network is not None and not door.ip_configurations

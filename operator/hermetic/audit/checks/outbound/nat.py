@@ -1,4 +1,4 @@
-"""NAT gateways that serve a whole network, and those that are one association away."""
+"""NAT gateways that serve a whole network, and those that one association makes a way out."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ az network nat gateway update --ids NAT_GATEWAY_ID --remove sourceVirtualNetwork
 
 @check("vnet-nat-gateway")
 def vnet_nat_gateway(estate: Estate, policy: Policy) -> Iterator[Judgement]:
-    """The network's default gateway, or one that names the network as its source: no subnet shows either."""
+    """The network's default gateway, or one that names the network as its source; subnets show neither."""
     gateways = everywhere(estate, policy, NatGateway)
     damaged: list[Observation] = []
     sources = list(readable(gateways, lambda one: one.source_virtual_network, damaged))
@@ -59,7 +59,7 @@ def vnet_nat_gateway(estate: Estate, policy: Policy) -> Iterator[Judgement]:
 
 @check("natgw-inventory")
 def natgw_inventory(estate: Estate, policy: Policy) -> Iterator[Judgement]:
-    """Critical when it serves a subnet of the cluster, whatever the subnet says; an idle one is inventory."""
+    """Critical for a gateway that names a subnet or network of the cluster; informational for an idle one."""
     subnets, scope = subnets_of(estate)
     ours = {one.id.lower() for one in subnets}
     of_nodes = {one.id.lower() for one in subnets if not one.is_for_the_api_server_only}

@@ -1,4 +1,4 @@
-"""Public addresses that nodes get: told to the pool, written into the model, held by an instance."""
+"""Public addresses of nodes: in the settings of a pool, in the model of a scale set, on an instance."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from hermetic.audit.reachable_networks import each_or_none
 
 @check("nodepool-node-public-ip")
 def nodepool_node_public_ip(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
-    """A pool that gives each node a public address does so with any outbound type."""
+    """A pool with node public IPs has them with any outbound type."""
     pools = pools_of(estate)
     for pool in pools:
         resource = f"{estate.cluster}/agentPools/{pool.name}"
@@ -52,7 +52,7 @@ def _pool(estate: Estate, pool: AgentPool, resource: str) -> Iterator[Judgement]
 
 @check("vmss-public-ip-config")
 def vmss_public_ip_config(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
-    """Any address configuration of any interface of the model, IPv4 or IPv6."""
+    """Any IP configuration of any interface of the model, IPv4 or IPv6."""
 
     def judge(scale_set: ScaleSet) -> Iterator[Judgement]:
         named = [
@@ -82,7 +82,7 @@ def vmss_public_ip_config(estate: Estate, _policy: Policy) -> Iterator[Judgement
 
 @check("vmss-instance-pip")
 def vmss_instance_pip(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
-    """What instances really have: one that drifted from its model shows only here."""
+    """Addresses of the instances: one that differs from its model shows only here."""
 
     def judge(scale_set: ScaleSet) -> Iterator[Judgement]:
         if is_flexible(scale_set):

@@ -1,4 +1,4 @@
-"""What a subnet itself lets out."""
+"""Ways out that a subnet itself gives."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from hermetic.audit.policy import Policy
 
 @check("subnet-default-outbound")
 def subnet_default_outbound(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
-    """Absent and null mean that Azure hands out hidden public addresses; only `false` closes it."""
+    """Absent and null mean that Azure assigns hidden public addresses; only `false` turns it off."""
 
     def judge(scoped: ScopedSubnet, subnet: Subnet) -> Iterator[Judgement]:
         if scoped.is_for_the_api_server_only:
@@ -45,7 +45,7 @@ def subnet_default_outbound(estate: Estate, _policy: Policy) -> Iterator[Judgeme
 
 @check("subnet-nat-gateway")
 def subnet_nat_gateway(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
-    """A NAT gateway on the subnet is a way out, whatever masks it today."""
+    """A NAT gateway on the subnet is a way out, even if it is masked today."""
 
     def judge(scoped: ScopedSubnet, subnet: Subnet) -> Iterator[Judgement]:
         if subnet.nat_gateway is None:
@@ -66,7 +66,7 @@ def subnet_nat_gateway(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
 
 @check("subnet-service-gateway")
 def subnet_service_gateway(estate: Estate, policy: Policy) -> Iterator[Judgement]:
-    """A service gateway on a subnet, or one of the subnet's network that no subnet names."""
+    """A service gateway on a subnet, or one of the subnet's network that no subnet references."""
     gateways = everywhere(estate, policy, ServiceGateway)
 
     def judge(scoped: ScopedSubnet, subnet: Subnet) -> Iterator[Judgement]:

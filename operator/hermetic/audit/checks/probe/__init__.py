@@ -1,7 +1,7 @@
-"""Tables J and K, and what of D and G only a pod can see: judged from what the probe's pods said.
+"""Tables J and K, and the rows of D and G that only a pod can observe: judged from the results of probe pods.
 
-The probe refutes, it never proves: each of these ids speaks for itself alone, and its silence counts only where a
-positive control answered before and after.
+The probe refutes and never proves: each id covers only what it tests, and the absence of an answer counts only where
+a positive control answered before and after.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Calls that must come to nothing."""
+"""Calls that must fail."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from hermetic.audit.hops import path_of
 from hermetic.audit.policy import Policy
 
 NETWORKS = 3
-"""Fewer public IPv4 addresses may all be blocked, or down, by chance."""
+"""With fewer public IPv4 addresses, all of them may be blocked or down by chance."""
 
 
 @check("probe-internet")
 def probe_internet(estate: Estate, policy: Policy) -> Iterator[Judgement]:
-    """Nothing on the internet may answer: no address, no port, no protocol."""
+    """No address, port or protocol on the internet may answer."""
 
     def doubts(run: ProbeRun) -> Iterator[Doubt]:
         called = {one.target.address for one in run.said.called("public")}
@@ -40,7 +40,7 @@ def probe_internet(estate: Estate, policy: Policy) -> Iterator[Judgement]:
 
 @check("probe-storage")
 def probe_storage(estate: Estate, policy: Policy) -> Iterator[Judgement]:
-    """Storage of the same region answers even in a private subnet, whoever owns the account."""
+    """Storage of the same region answers even in a private subnet, whichever tenant owns the account."""
     remedy = (
         "Name the endpoint of a storage account in the same region that is not yours: `storageNames` or "
         "`storageAddresses` in `spec.probe.targets` of the EgressAudit."
@@ -60,19 +60,19 @@ def probe_storage(estate: Estate, policy: Policy) -> Iterator[Judgement]:
 
 @check("probe-proxy")
 def probe_proxy(estate: Estate, policy: Policy) -> Iterator[Judgement]:
-    """A proxy that passes a request on is a way out, wherever it stands."""
+    """A proxy that passes a request on is a way out, wherever it is."""
     return _named(estate, policy, "proxy")
 
 
 @check("probe-networks")
 def probe_networks(estate: Estate, policy: Policy) -> Iterator[Judgement]:
-    """Addresses that the platform team says must be out of reach: other networks, machines at home."""
+    """Addresses that the platform team declares out of reach: other networks, machines on premises."""
     return _named(estate, policy, "forbidden")
 
 
 @check("wireserver")
 def wireserver(estate: Estate, policy: Policy) -> Iterator[Judgement]:
-    """The host's own channel is for the node's agent: what a pod tells it, the host fetches and stores elsewhere."""
+    """The host's wire server is for the node's agent: on a pod's request the host fetches and stores data elsewhere."""
 
     def doubts(run: ProbeRun) -> Iterator[Doubt]:
         if not run.said.called("wireserver"):
@@ -82,7 +82,7 @@ def wireserver(estate: Estate, policy: Policy) -> Iterator[Judgement]:
 
 
 def on_the_hosts_channel(run: ProbeRun, policy: Policy) -> Iterator[tuple[str, str]]:
-    """What of it answered, and how."""
+    """Targets of the wire server that answered, and how."""
     called = run.said.called("wireserver")
     for one in called:
         if why := _open(one, called, policy):
@@ -90,12 +90,12 @@ def on_the_hosts_channel(run: ProbeRun, policy: Policy) -> Iterator[tuple[str, s
 
 
 def unclear_on_the_hosts_channel(run: ProbeRun, policy: Policy) -> Iterator[Doubt]:
-    """What of it cannot be told."""
+    """Doubts about targets of the wire server."""
     yield from _unclear(run, "wireserver", policy)
 
 
 def _named(estate: Estate, policy: Policy, what: str) -> Iterator[Judgement]:
-    """Of targets that only some name: where there is none, there is nothing to say."""
+    """Judges targets that are optional: without any, no finding is made."""
     runs = estate.every(ProbeRun, estate.cluster)
     if any(run.said.called(what) or run.problem for run in runs) or runs.problem or not runs.items:
         yield from each_place(estate, partial(_judged, policy, what, lambda _run: ()))
@@ -126,7 +126,7 @@ def _ways(run: ProbeRun, what: str, policy: Policy) -> Iterator[OpenPath]:
 
 
 def _open(one: Reply, called: tuple[Reply, ...], policy: Policy) -> str:
-    """Why an answer shows a way out; "" when it does not."""
+    """Why an answer proves a way out; "" when it does not."""
     if one.target.kind == "proxy":
         return "passes requests on" if one.reading is Reading.PASSED_ON else ""
     if _may_be_the_firewall(one, policy):
@@ -139,12 +139,12 @@ def _open(one: Reply, called: tuple[Reply, ...], policy: Policy) -> str:
 
 
 def _may_be_the_firewall(one: Reply, policy: Policy) -> bool:
-    """A firewall that reads requests completes handshakes itself, before it decides."""
+    """A firewall that inspects requests completes handshakes itself, before it decides."""
     return policy.profile == "filtered" and one.reading is Reading.OPEN
 
 
 def _speaks_for_itself(one: Reply, called: tuple[Reply, ...]) -> bool:
-    """Whether a refusal is the far end's own: at a port where something listens, a firewall would have refused too."""
+    """Whether the far end itself refused: a firewall would have refused on a port that answers, too."""
     listening = [
         other.reading for other in called if other.target.address == one.target.address and other.target.kind == "tls"
     ]
@@ -172,7 +172,7 @@ def _unclear(run: ProbeRun, what: str, policy: Policy) -> Iterator[Doubt]:
 
 
 def _silence(place: ProbePlace, vantages: tuple[bool, ...], what: str) -> str:
-    """How the calls ended: what stands in the way is worth knowing."""
+    """A summary of how the calls ended, which shows what stops them."""
     by_address: dict[tuple[str, str], list[Reply]] = {}
     for run in place.seen_from(vantages):
         for one in run.said.called(what):

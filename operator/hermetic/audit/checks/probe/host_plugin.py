@@ -1,8 +1,8 @@
-"""The host's own channel as a machine's own network reaches it: with a plug-in that fetches and stores what it is told.
+"""The wire server as seen from a machine's own network, with a plug-in that fetches and stores what it is asked to.
 
-The agent of every machine needs it, so that it answers there is Azure's design and no fault of a cluster. What matters
-is who has the machine's network: with the platform's parts alone this is medium, one admitted pod away from a way out
-that no security rule and no route sees. Where another pod has it, it is high.
+Every machine's agent needs it, so its answer there is Azure's design and not a defect of the cluster. The severity
+depends on which pods have the machine's network. With platform pods alone it is medium: one more admitted pod has a
+way out that no security rule and no route sees. With another pod it is high.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ SHOWN = 3
 
 @check("host-plugin")
 def host_plugin(estate: Estate, policy: Policy) -> Iterator[Judgement]:
-    """What answers at 168.63.129.16 on ports 80 and 32526 to a pod in the machine's own network."""
+    """Answers of 168.63.129.16 on ports 80 and 32526 to a pod in the machine's own network."""
     others = _others_on_the_host(estate, policy)
 
     def ways(run: ProbeRun) -> Iterator[OpenPath]:
@@ -58,7 +58,7 @@ def host_plugin(estate: Estate, policy: Policy) -> Iterator[Judgement]:
 
 
 def _others_on_the_host(estate: Estate, policy: Policy) -> tuple[str, ...]:
-    """Workloads with their node's network that are no part of the platform, as k8s-hostnetwork finds them."""
+    """Workloads with their node's network that are not part of the platform, as k8s-hostnetwork finds them."""
     if "kube" not in estate.sources:
         return ()
     found = rights.k8s_hostnetwork.judge(estate, policy)

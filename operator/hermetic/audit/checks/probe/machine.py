@@ -16,7 +16,7 @@ from hermetic.audit.topology import PlaceKind
 
 @check("node-routes")
 def node_routes(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
-    """Azure gives every machine an IPv4 default route, sealed or not; an IPv6 one is somebody's doing."""
+    """Azure gives every machine an IPv4 default route, sealed or not; an IPv6 default route was configured."""
 
     def ways(run: ProbeRun) -> Iterator[OpenPath]:
         for route in run.said.v6_defaults or ():
@@ -30,7 +30,7 @@ def node_routes(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
 
 @check("node-v6-default-route")
 def node_v6_default_route(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
-    """A default route leads out once the machine has an address to send from."""
+    """An IPv6 default route leads out once the machine has an IPv6 address."""
 
     def ways(run: ProbeRun) -> Iterator[OpenPath]:
         addresses = run.said.v6_addresses

@@ -1,4 +1,4 @@
-"""What Azure's instance metadata service says about the machines."""
+"""What Azure's instance metadata service reports about the machines."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from hermetic.audit.topology import PlaceKind
 NOT_FOUND = 404
 NO_BALANCER = "NoLoadBalancer"
 SHOWN = 4
-"""Addresses that the probe tells at most."""
+"""Addresses that the probe reports at most."""
 
 
 @check("imds-lb")
 def imds_lb(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
-    """The load balancer document is there only behind a Standard load balancer; without it nothing is said.
+    """The load balancer document exists only behind a Standard load balancer; its absence proves nothing.
 
     Its `publicIpAddresses` holds public and private addresses of the instance, and a frontend may be empty.
     """
@@ -57,7 +57,7 @@ def imds_lb(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
             yield from _doubts_of_addresses(run, document)
 
     for found in on_each_machine(estate, "PublicLoadBalancer", ways, doubts, "no public address and no outbound rule"):
-        # What cannot be known without a load balancer must not hold up a cluster that has none.
+        # Medium: a missing document must not block a cluster that has no load balancer.
         yield replace(found, severity=Severity.MEDIUM) if found.reason == NO_BALANCER else found
 
 
@@ -73,14 +73,14 @@ def _doubts_of_addresses(run: ProbeRun, document: RunMetadata) -> Iterator[Doubt
 
 
 def _addresses(found: Mapping[str, Any]) -> list[str]:
-    """What the document lists, as text; a list that is none counts as one address that is unclear."""
+    """The addresses of the document, as text; anything but a list counts as one unclear address."""
     listed = found.get("public")
     return [str(one) for one in listed] if isinstance(listed, list) else [str(listed)]
 
 
 @check("imds-nic-pip")
 def imds_nic_pip(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
-    """Public addresses on the interfaces themselves; those of a Standard SKU show with the load balancer only."""
+    """Public addresses on the interfaces themselves; those of a Standard SKU appear only with the load balancer."""
 
     def ways(run: ProbeRun) -> Iterator[OpenPath]:
         found = _document(run, "network").found
@@ -100,7 +100,7 @@ def imds_nic_pip(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
 
 @check("imds-identity")
 def imds_identity(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
-    """The machines are those that the evidence from outside is about."""
+    """The machines belong to the cluster, which the evidence from outside is about."""
     expected = _expected(estate)
 
     def ways(run: ProbeRun) -> Iterator[OpenPath]:
@@ -121,7 +121,7 @@ def imds_identity(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
 
 
 def _expected(estate: Estate) -> dict[str, frozenset[str]]:
-    """What the metadata of a machine of this cluster says, as far as it is known here."""
+    """Metadata values that a machine of this cluster must have, as far as they are known here."""
     expected = {"subscriptionId": frozenset({subscription_of(estate.cluster)} - {""})}
     if "azure" in estate.sources:
         sets: Listing[Any] = scale_sets_of(estate)

@@ -1,4 +1,4 @@
-"""Names: who is asked, and whether a question leaves."""
+"""Resolvers: which ones are used, and whether a query leaves the network."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ from hermetic.audit.policy import Policy
 
 AZURE_DNS = "168.63.129.16"
 LOCAL_DNS = frozenset({"169.254.10.10", "169.254.10.11"})
-"""Where the proxy of LocalDNS listens, on the node itself: localdns-custom.md of AKS."""
+"""Addresses of the LocalDNS proxy on the node itself (AKS, localdns-custom.md)."""
 
 
 @check("dns-recursion")
 def dns_recursion(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
-    """No resolver may carry a question to public name servers: names hold data."""
+    """No resolver may pass a query on to public name servers, since names can carry data."""
 
     def judge(place: ProbePlace) -> Iterator[Judgement]:
         yield weigh(
@@ -82,7 +82,7 @@ def _doubts(run: ProbeRun) -> Iterator[Doubt]:
 
 @check("node-resolv")
 def node_resolv(estate: Estate, policy: Policy) -> Iterator[Judgement]:
-    """The resolvers of the machines themselves are those that the policy allows, and the node's own LocalDNS."""
+    """The machines' resolvers are those that the policy allows, and the node's own LocalDNS."""
     allowed = {AZURE_DNS, *policy.allowed_dns_servers}
 
     def not_allowed(run: ProbeRun) -> Iterator[str]:

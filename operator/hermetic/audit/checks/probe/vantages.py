@@ -1,4 +1,4 @@
-"""From where the probe looked, and the order in which its words are weighed."""
+"""Vantages of the probe (pod network, node network), and the order in which its results are weighed."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from hermetic.audit.hops import Hop, Path
 from hermetic.audit.topology import PlaceKind
 
 POD, HOST = False, True
-"""Values of `host_network`: a pod of the cluster's own network, or one of the machine's."""
+"""Values of `host_network`: a pod in the cluster's own network, or in the machine's."""
 BOTH = (POD, HOST)
 
 
 @dataclass(frozen=True, slots=True)
 class ProbePlace:
-    """The machines of one pool in one subnet, and the runs that stand for them."""
+    """The machines of one pool in one subnet, and the probe runs on them."""
 
     pool: str
     subnet: str
@@ -30,7 +30,7 @@ class ProbePlace:
 
     @property
     def resource(self) -> str:
-        """What a finding names: whoever mends it starts at the pool's subnet."""
+        """The resource of a finding: the pool's subnet, where a correction starts."""
         return f"agentPools/{self.pool}/subnets/{self.subnet}"
 
     def seen_from(self, vantages: Iterable[bool]) -> tuple[ProbeRun, ...]:
@@ -41,7 +41,7 @@ class ProbePlace:
 
 @dataclass(frozen=True, slots=True)
 class OpenPath:
-    """Something that is open: in words, and drawn hop by hop."""
+    """An open path: a message, and its hops."""
 
     message: str
     path: Path = ()
@@ -49,7 +49,7 @@ class OpenPath:
 
 @dataclass(frozen=True, slots=True)
 class Doubt:
-    """What keeps silence from counting."""
+    """A reason why the absence of an answer does not count."""
 
     reason: str
     message: str
@@ -57,7 +57,7 @@ class Doubt:
 
 
 def each_place(estate: Estate, judge: Callable[[ProbePlace], Iterable[Judgement]]) -> Iterator[Judgement]:
-    """Judges every place that a run stands for; a place that none stands for is Unknown."""
+    """Apply `judge` to every pool and subnet with a run; Unknown without any run."""
     runs: Listing[ProbeRun] = estate.every(ProbeRun, estate.cluster)
     found: dict[tuple[str, str], list[ProbeRun]] = {}
     for run in runs:
@@ -82,7 +82,7 @@ def weigh(
     doubts: Callable[[ProbeRun], Iterable[Doubt]],
     silence: str,
 ) -> Judgement:
-    """What was seen open is open. Otherwise every vantage must have spoken, with its control, and without doubt."""
+    """Any open path fails. A pass needs a run of every vantage, each with its positive control, and no doubt."""
     runs = place.seen_from(vantages)
     if found := [way for run in runs for way in ways(run)]:
         paths = tuple(dict.fromkeys(way.path for way in found if way.path))
@@ -105,7 +105,7 @@ def on_each_machine(
     doubts: Callable[[ProbeRun], Iterable[Doubt]],
     silence: str,
 ) -> Iterator[Judgement]:
-    """Judges what only a pod in the machine's own network can see."""
+    """Judge what only a pod in the machine's own network can observe."""
 
     def judge(place: ProbePlace) -> Iterator[Judgement]:
         yield weigh(place, (HOST,), reason=reason, ways=ways, doubts=doubts, silence=silence)
@@ -114,13 +114,13 @@ def on_each_machine(
 
 
 def _joined(words: Iterable[str]) -> str:
-    """Each once, at most six: a machine that is wide open would fill pages."""
+    """Each message once, at most six, since a machine without any restriction would yield many."""
     unique = list(dict.fromkeys(words))
     more = f"; and {len(unique) - 6} more" if len(unique) > 6 else ""
     return "; ".join(unique[:6]) + more
 
 
 def seat(run: ProbeRun) -> Path:
-    """The first hops of every path from this run."""
+    """The first hops of every path of this run."""
     inside = hops.node(f"node {run.node}") if run.host_network else hops.pod(f"pod on node {run.node}")
     return (Hop(PlaceKind.POOL, f"pool {run.pool}"), inside)

@@ -1,4 +1,4 @@
-"""Table F, registries: who may pull, push and fetch there, and what leaves them by themselves."""
+"""Table F, registries: who may pull, push and fetch, and what a registry sends by itself."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The switches of a registry itself."""
+"""Settings of the registry itself."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ HELD_BY_AKS = "; AKS keeps this registry in the node resource group, and it hold
 
 @check("acr-public")
 def acr_public(estate: Estate, policy: Policy) -> Iterator[Judgement]:
-    """Absent means that everybody may come. Open rules behind a closed door are one change away."""
+    """Absent means public access. Permissive rules fail even with public access off: one change enables them."""
 
     def judge(seen: Seen[Registry]) -> Iterator[Judgement]:
         access = seen.value.public_network_access if seen.value else None
@@ -52,7 +52,7 @@ def acr_public(estate: Estate, policy: Policy) -> Iterator[Judgement]:
 
 @check("acr-trusted-bypass")
 def acr_trusted_bypass(estate: Estate, policy: Policy) -> Iterator[Judgement]:
-    """Services of Azure may pass the network rules by, also where public access is off; absent means that they may."""
+    """Azure services may bypass the network rules, even with public access off; absent means that they may."""
 
     def judge(seen: Seen[Registry]) -> Iterator[Judgement]:
         bypass = (seen.value.network_rule_bypass_options if seen.value else None) or "AzureServices"
@@ -70,7 +70,7 @@ def acr_trusted_bypass(estate: Estate, policy: Policy) -> Iterator[Judgement]:
 
 @check("acr-task-bypass")
 def acr_task_bypass(estate: Estate, policy: Policy) -> Iterator[Judgement]:
-    """Tasks run any container in machines of the registry's own, which reach the internet."""
+    """Tasks run any container on machines of the registry service, which reach the internet."""
 
     def judge(seen: Seen[Registry]) -> Iterator[Judgement]:
         flag = seen.value.network_rule_bypass_allowed_for_tasks if seen.value else None
@@ -83,7 +83,7 @@ def acr_task_bypass(estate: Estate, policy: Policy) -> Iterator[Judgement]:
 
 @check("acr-export-policy")
 def acr_export_policy(estate: Estate, policy: Policy) -> Iterator[Judgement]:
-    """While export is on, an image can be transferred to any other registry; absent means on."""
+    """With export on, an image can be transferred to any other registry; absent means on."""
 
     def judge(seen: Seen[Registry]) -> Iterator[Judgement]:
         status = export_status(seen)
@@ -100,7 +100,7 @@ def acr_export_policy(estate: Estate, policy: Policy) -> Iterator[Judgement]:
 
 @check("acr-anonymous")
 def acr_anonymous(estate: Estate, policy: Policy) -> Iterator[Judgement]:
-    """Pulling without a name."""
+    """Pulling without authentication."""
 
     def judge(seen: Seen[Registry]) -> Iterator[Judgement]:
         flag = seen.value.anonymous_pull_enabled if seen.value else None
@@ -111,7 +111,7 @@ def acr_anonymous(estate: Estate, policy: Policy) -> Iterator[Judgement]:
 
 @check("acr-admin")
 def acr_admin(estate: Estate, policy: Policy) -> Iterator[Judgement]:
-    """One shared password that may push."""
+    """The admin user: one shared password that may push."""
 
     def judge(seen: Seen[Registry]) -> Iterator[Judgement]:
         flag = seen.value.admin_user_enabled if seen.value else None
@@ -122,7 +122,7 @@ def acr_admin(estate: Estate, policy: Policy) -> Iterator[Judgement]:
 
 @check("acr-arm-audience")
 def acr_arm_audience(estate: Estate, policy: Policy) -> Iterator[Judgement]:
-    """Nodes of isolated clusters sign in with tokens made for Azure Resource Manager."""
+    """Nodes of isolated clusters authenticate with tokens for Azure Resource Manager."""
 
     def judge(seen: Seen[Registry]) -> Iterator[Judgement]:
         status = _status(_policies(seen).azure_ad_authentication_as_arm_policy)
@@ -138,7 +138,7 @@ def acr_arm_audience(estate: Estate, policy: Policy) -> Iterator[Judgement]:
 
 
 def _where_aks_keeps_it(estate: Estate, seen: Seen[Registry], found: Judgement, setting: str, off: str) -> Judgement:
-    """The same Fail; a warning about a registry that AKS reconciles and that holds nothing of the team's."""
+    """The Fail; of medium severity for a registry that AKS reconciles and that holds only AKS's images."""
     kept = only_caches_for_aks(estate, seen.value) if seen.value is not None else None
     if kept is None:
         return found

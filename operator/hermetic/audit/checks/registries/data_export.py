@@ -1,4 +1,4 @@
-"""What a registry fetches, sends and copies by itself: each is a way past whoever pulls."""
+"""What a registry fetches, sends and copies by itself, independently of the rules for clients."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from hermetic.audit.registry_storage_scope import each_registry
 
 R = TypeVar("R", bound=Resource)
 
-# The one rule that an isolated cluster needs for AKS's own images.
+# The only rule that an isolated cluster needs for AKS's own images.
 REQUIRED = ("mcr.microsoft.com/*", "aks-managed-repository/*")
 
 
 @check("acr-cache-wildcard")
 def acr_cache_wildcard(estate: Estate, policy: Policy) -> Iterator[Judgement]:
-    """Any rule but the required one: names asked for become names that the registry asks for outside."""
+    """Any rule but the required one: the registry passes names that are pulled on to an upstream registry."""
 
     def more(_registry: Registry, rule: CacheRule) -> str:
         said = ((rule.source_repository or "").lower(), (rule.target_repository or "").lower())
@@ -51,7 +51,7 @@ def acr_connected_registry(estate: Estate, policy: Policy) -> Iterator[Judgement
 
 @check("acr-webhooks")
 def acr_webhooks(estate: Estate, policy: Policy) -> Iterator[Judgement]:
-    """A webhook tells somebody outside of each push."""
+    """A webhook reports each push to an outside address."""
 
     def more(_registry: Registry, one: RegistryWebhook) -> str:
         return f"{one.name} calls out on events"
@@ -81,9 +81,9 @@ def _each(  # noqa: PLR0913 - the columns of a table
     *,
     is_premium: bool = False,
 ) -> Iterator[Judgement]:
-    """One judgement per registry: what `more` says of its children, in words; "" is nothing.
+    """One judgement per registry. `more` describes an offending child; "" means none.
 
-    is_premium: only registries of that tier can have such children, so others are not asked for them.
+    is_premium: only registries of that tier can have such children, so others are not queried.
     """
 
     def judge(seen: Seen[Registry]) -> Iterator[Judgement]:

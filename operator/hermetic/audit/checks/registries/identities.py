@@ -1,4 +1,4 @@
-"""Which identities of nodes and pods may do more than pull: a registry that pods can push to is a drop box."""
+"""Identities of nodes and pods that may do more than pull: a registry that pods can push to can carry data out."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from hermetic.audit.hops import POD, REGISTRY, path_of
 from hermetic.audit.policy import Policy
 from hermetic.audit.registry_storage_scope import each_registry
 
-# Roles that write nothing to a registry; those without "pull" come from a group or subscription above it.
+# Roles that cannot write to a registry; those without "pull" are assigned on a group or subscription above it.
 HARMLESS_ROLES = {
     "7f951dda-4ed3-4680-a7ca-43fe172d538d": "AcrPull",
     "b93aa761-3e63-49ed-ac28-beffa264f7ac": "Container Registry Repository Reader",
@@ -43,7 +43,7 @@ Assigned = Mapping[str, list[RoleAssignment]]
 
 @check("acr-push-identity")
 def acr_push_identity(estate: Estate, policy: Policy) -> Iterator[Judgement]:
-    """Every role that an identity which a node or a pod can hold has at the registry or above it."""
+    """Every role, at the registry or above it, of an identity that a node or a pod can use."""
 
     def judge(seen: Seen[Registry]) -> Iterator[Judgement]:
         yield _judge(estate, policy, seen)
@@ -76,7 +76,7 @@ def _judge(estate: Estate, policy: Policy, seen: Seen[Registry]) -> Judgement:
 
 
 def _writing(assignments: Iterable[RoleAssignment]) -> Assigned:
-    """Assignments of roles that may write, by object id in lower case."""
+    """Assignments of roles that may write, by principal id in lower case."""
     found: dict[str, list[RoleAssignment]] = {}
     for one in assignments:
         if one.principal_id and name_of(one.role_definition_id or "").lower() not in HARMLESS_ROLES:
@@ -89,7 +89,7 @@ def _is_of_people(assignments: Iterable[RoleAssignment]) -> bool:
 
 
 def _of_the_control_plane(identities: Identities, writing: Assigned) -> str:
-    """Information: AKS needs the role, and no node or pod gets a token of that identity."""
+    """A note: AKS needs the control plane's role, and no node or pod gets a token of that identity."""
     said = [_roles(writing[one], "the control plane's identity") for one in writing if one in identities.control_plane]
     return f"; {'; '.join(said)}, and is on no node: leave it" if said else ""
 
@@ -108,7 +108,7 @@ def _is_at(one: RoleAssignment, registry: str) -> bool:
 
 
 def _remedies(registry: str, holders: Mapping[str, str], writing: Assigned) -> Iterator[str]:
-    """An assignment above the registry may be one that AKS made and needs: only those at the registry are deleted."""
+    """Assignments above the registry may be AKS's own and needed: only those at the registry are to be deleted."""
     for principal, place in sorted(holders.items(), key=lambda it: it[1]):
         for one in writing[principal]:
             scope = _scope_of(one)

@@ -1,4 +1,4 @@
-"""What only previews of the registry's API show. A cloud may refuse them: then each of these is Unknown, never Pass."""
+"""Properties that only previews of the registry's API show. Where a cloud refuses them, each of these is Unknown."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ IPV4, DUAL_STACK = "ipv4", "ipv4andipv6"
 
 @check("acr-writable-cache")
 def acr_writable_cache(estate: Estate, policy: Policy) -> Iterator[Judgement]:
-    """Whether repositories behind cache rules take what is pushed."""
+    """Whether repositories behind cache rules accept pushes."""
 
     def judge(seen: Seen[Registry]) -> Iterator[Judgement]:
         shown = estate.one(RegistryInPreview, seen.target)
@@ -48,7 +48,7 @@ def acr_writable_cache(estate: Estate, policy: Policy) -> Iterator[Judgement]:
 
 @check("acr-endpoints")
 def acr_endpoints(estate: Estate, policy: Policy) -> Iterator[Judgement]:
-    """Names by region and addresses of IPv6, beside the one endpoint that every registry has."""
+    """Regional and IPv6 endpoints beside the one that every registry has."""
 
     def judge(seen: Seen[Registry]) -> Iterator[Judgement]:
         shown = estate.one(RegistryInPreview, seen.target)
@@ -71,7 +71,7 @@ def acr_endpoints(estate: Estate, policy: Policy) -> Iterator[Judgement]:
 
 @check("acr-pipelines")
 def acr_pipelines(estate: Estate, policy: Policy) -> Iterator[Judgement]:
-    """An export pipeline writes artifacts to a storage account, of anyone."""
+    """An export pipeline writes artifacts to a storage account, possibly of another tenant."""
 
     def judge(seen: Seen[Registry]) -> Iterator[Judgement]:
         if tier := lesser_tier(seen):
@@ -96,7 +96,7 @@ def acr_pipelines(estate: Estate, policy: Policy) -> Iterator[Judgement]:
 
 @check("acr-tasks")
 def acr_tasks(estate: Estate, policy: Policy) -> Iterator[Judgement]:
-    """Tasks run any container; their machines are of Microsoft's network, or of a subnet that an agent pool names."""
+    """Tasks run any container, on machines in Microsoft's network or in the subnet of an agent pool."""
 
     def judge(seen: Seen[Registry]) -> Iterator[Judgement]:
         every = estate.every(RegistryTask, seen.target)

@@ -1,4 +1,4 @@
-"""Tokens of a registry: names with passwords that Entra ID does not know, each with a scope map."""
+"""Tokens of a registry: credentials outside Entra ID, each with a scope map."""
 
 from __future__ import annotations
 
@@ -55,14 +55,14 @@ def _judge(estate: Estate, seen: Seen[Registry]) -> Iterator[Judgement]:
 
 
 def _is_usable(token: RegistryToken) -> bool:
-    """Whether it can sign in: everything but a disabled token and one that is shown without any credential."""
+    """Whether it can sign in: it is not disabled, and is not shown without any credential."""
     credentials = token.credentials
     has_none = credentials is not None and not (credentials.passwords or credentials.certificates)
     return (token.status or "").lower() != "disabled" and not has_none
 
 
 def _beyond_reading(scope: ScopeMap | None) -> str:
-    """What a scope map allows beside reading, in words; one that was not seen may allow all."""
+    """What a scope map allows beside reading, as text; a scope map that was not read may allow all."""
     if scope is None or scope.actions is None:
         return "may write: its scope map was not seen"
     more = [one for one in scope.actions if not one.lower().endswith(READING)]

@@ -1,4 +1,4 @@
-"""Table B: routes, as they are written and as Azure says they work."""
+"""Table B: routes as configured, and effective routes as Azure reports them."""
 
 from __future__ import annotations
 

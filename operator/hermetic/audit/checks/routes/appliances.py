@@ -1,4 +1,4 @@
-"""Managed routing appliances: with one in the path, effective routes tell only half of the story."""
+"""Managed routing appliances: effective routes do not show what happens behind one."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from hermetic.audit.topology import PlaceKind
 
 @check("vnra")
 def vnra(estate: Estate, policy: Policy) -> Iterator[Judgement]:
-    """Any in the cluster's networks, or in a network that is peered with one."""
+    """Any in the cluster's networks, or in a network peered with one."""
     networks = reached_network_ids(estate)
     looks = (peerings_of(estate), *subnets_of(estate)[1])
 

@@ -1,4 +1,4 @@
-"""What Azure says that packets do: the effective route table of a sentinel, for its subnet."""
+"""The effective route table of a sentinel, as Azure reports it for the sentinel's subnet."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ SHOWN = 3
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """Where a route was seen, and what decides how bad it is."""
+    """The context of an effective route, which decides its severity."""
 
     around: SubnetContext
     methods: Methods
@@ -41,17 +41,17 @@ class Asked:
 
     @property
     def carries(self) -> bool:
-        """Whether a route to the internet works here: default outbound access, or a method that was seen."""
+        """Whether a route to the internet works here: default outbound access is on, or a method was found."""
         return not self.around.is_private or bool(self.methods.of(self.around.id))
 
     @property
     def firewall_is_unseen(self) -> bool:
-        """Whether an appliance may be the declared firewall without our knowing."""
+        """Whether the declared firewall could not be read, so that an appliance may be the declared one."""
         return any(look.problem is not None for look in self.firewall_looks)
 
 
 class RouteKind:
-    """Groups of effective routes that are told together."""
+    """Groups of effective routes; one finding each."""
 
     CARRIED = "RouteToInternet"
     IDLE = "IdleRouteToInternet"
@@ -98,12 +98,12 @@ def _by_kind(asked: Asked, routes: list[EffectiveRoute]) -> dict[str, list[Path]
 
 
 def _kind(asked: Asked, route: EffectiveRoute, text: str) -> str:
-    """The group of one effective route; "" for one that leads nowhere out."""
+    """The group of one effective route; "" for one that does not lead out."""
     hop, prefix = hop_of(route.next_hop_type), network(text)
     if not text:
         return "" if hop in {NextHopKind.DROPPED, NextHopKind.STAYS} else RouteKind.UNKNOWN
     is_a_default = prefix is not None and is_default(prefix)
-    # What is no prefix is a service tag: public addresses that nobody spells out here.
+    # Anything but a prefix is a service tag: public addresses, which are not expanded here.
     if prefix is not None and not is_a_default and not is_public(prefix, asked.around.ground.local):
         return RouteKind.UNKNOWN if hop is NextHopKind.UNKNOWN else ""
     if hop is NextHopKind.INTERNET:
@@ -114,7 +114,7 @@ def _kind(asked: Asked, route: EffectiveRoute, text: str) -> str:
 
 
 def _to_internet(asked: Asked, route: EffectiveRoute, is_a_default: bool) -> str:
-    """Microsoft's edge is not the internet, and needs no method that we know of."""
+    """Microsoft's edge is not the internet and needs no known method."""
     if (route.next_hop_type or "").lower() != "internet":
         return RouteKind.FORWARDED
     if asked.carries:
@@ -170,7 +170,7 @@ def _judged(
 def _service(
     estate: Estate, policy: Policy, asked: Asked, routes: list[Path], seen: Seen[EffectiveRoutes]
 ) -> Judgement:
-    """As bad as the endpoint is by itself: what it reaches, the policy decides."""
+    """The severity is that of the endpoint itself: its policy decides what is reachable."""
     reach = storage_reach(estate, policy, asked.around.subnet)
     path = path_of(hops.subnet(name_of(asked.around.id)), SERVICE_ENDPOINT, "any account it reaches")
     if reach is None:

@@ -1,4 +1,4 @@
-"""Network Watcher's word on the next hop to public addresses: a second opinion that needs no route table."""
+"""Network Watcher's next hop for public addresses: a second source, which needs no route table."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from hermetic.audit.findings import Severity
 from hermetic.audit.hops import INTERNET, Path, path_of
 from hermetic.audit.policy import Policy
 
-# One in each half of the address space, so that two halves of a default route are seen. Azure computes with them;
+# One in each half of the address space, so that a default route in two halves is found. Azure computes with them;
 # nothing is sent there.
 DESTINATIONS = ("8.8.8.8", "208.67.222.222")
 SYSTEM_ROUTE = "system route"
@@ -30,7 +30,7 @@ SYSTEM_ROUTE = "system route"
 
 @check("nexthop-spotcheck")
 def nexthop_spotcheck(estate: Estate, policy: Policy) -> Iterator[Judgement]:
-    """Ask the watcher of the sentinel's region which way a packet to the internet would take."""
+    """The next hop of a packet to the internet, from the watcher of the sentinel's region."""
     methods = methods_of(estate, policy)
 
     def judge(around: SubnetContext, nic: NetworkInterface) -> Iterator[Judgement]:
@@ -49,12 +49,12 @@ def nexthop_spotcheck(estate: Estate, policy: Policy) -> Iterator[Judgement]:
 
 
 def _region(location: str) -> str:
-    """Sweden Central and swedencentral are one."""
+    """The region in the form "swedencentral", also for "Sweden Central"."""
     return location.replace(" ", "").lower()
 
 
 def _named(nic: NetworkInterface) -> dict[str, str]:
-    """What a person types to ask the same again."""
+    """Values for the remedy's command, which repeats the query."""
     machine = nic.virtual_machine.id if nic.virtual_machine is not None else ""
     return {
         "SENTINEL_VM": name_of(machine),
@@ -95,7 +95,7 @@ def _judged(
 
 
 def _to_appliance(estate: Estate, policy: Policy, around: SubnetContext, words: str, seen: Seen[NextHop]) -> Judgement:
-    """The declared firewall is allowed; one that nobody saw may be it."""
+    """Pass for the declared firewall; Unknown where it could not be read."""
     addresses, looks = declared_addresses(estate, policy)
     answer = seen.value
     if answer is not None and answer.next_hop_ip_address in addresses:
@@ -106,7 +106,7 @@ def _to_appliance(estate: Estate, policy: Policy, around: SubnetContext, words: 
 
 
 def _to_internet(around: SubnetContext, methods: Methods, answer: NextHop, words: str, seen: Observation) -> Judgement:
-    """Azure's own route is harmless where nothing carries it; one of ours waits for a method."""
+    """Azure's system route passes where no method carries it; a configured route fails, without a method as medium."""
     paths = (_path(around, answer),)
     if not around.is_private or methods.of(around.id):
         return fails(around.id, "LeadsOut", f"{words}, and something carries it", seen, paths=paths)

@@ -1,4 +1,4 @@
-"""Routes that nobody of ours wrote: what gateways learn, and tables that are not there."""
+"""Routes that no one configured: learned from gateways, or Azure's own where a table is missing."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ az network route-table route create --subscription SUBSCRIPTION_ID --resource-gr
 
 @check("route-bgp-propagation")
 def route_bgp_propagation(estate: Estate, policy: Policy) -> Iterator[Judgement]:
-    """What a gateway learns becomes a route of every subnet whose table does not refuse it."""
+    """Routes that a gateway learns apply to every subnet whose table does not disable propagation."""
 
     def without_table(scoped: ScopedSubnet, subnet: Subnet) -> Iterator[Judgement]:
         if subnet.route_table is None:
@@ -54,7 +54,7 @@ def route_bgp_propagation(estate: Estate, policy: Policy) -> Iterator[Judgement]
 def _in_reach(
     estate: Estate, policy: Policy, resource: str, subnets: tuple[str, ...], look: Observation
 ) -> Iterator[Judgement]:
-    """Fail when a gateway, a route server or a virtual hub can hand routes to one of these subnets."""
+    """Fail where a gateway, a route server or a virtual hub can propagate routes to one of these subnets."""
     gateways: list[Hop] = []
     looks: list[Observation] = [look]
     for network_id in sorted({parent_of(one).lower(): parent_of(one) for one in subnets}.values()):
@@ -91,14 +91,14 @@ def _gateways(estate: Estate, policy: Policy, network_id: str) -> tuple[list[Hop
 
 
 def _route_servers(network: Seen[VirtualNetwork]) -> list[str]:
-    """Subnets that hold a route server. It may live in no other, and what appliances tell it becomes a route."""
+    """Subnets with a route server: only this one can hold it. Routes that appliances announce to it are propagated."""
     subnets = network.value.subnets if network.value is not None else []
     return [one.id for one in subnets if name_of(one.id).lower() == ROUTE_SERVER_SUBNET]
 
 
 @check("route-table-missing")
 def route_table_missing(estate: Estate, policy: Policy) -> Iterator[Judgement]:
-    """An explicit route to nowhere is proof that survives the loss of any other setting."""
+    """An explicit route to `None` holds even if every other setting is lost."""
 
     def without_table(scoped: ScopedSubnet, subnet: Subnet) -> Iterator[Judgement]:
         if subnet.route_table is None:
@@ -121,7 +121,7 @@ def route_table_missing(estate: Estate, policy: Policy) -> Iterator[Judgement]:
 
 
 def _unrouted(around: SubnetContext, firewall: tuple[str, ...]) -> Iterator[str]:
-    """Default prefixes of the IP versions in use that neither go to nowhere nor to the declared firewall."""
+    """Default prefixes of the IP versions in use with no route, or one to neither `None` nor the declared firewall."""
     for version, prefix in ((4, "0.0.0.0/0"), (6, "::/0")):
         ways = [way for way in around.ways if way.is_default and way.prefix and way.prefix.version == version]
         is_used = version == 4 or around.ground.has_v6

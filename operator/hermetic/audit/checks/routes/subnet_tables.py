@@ -1,4 +1,4 @@
-"""Route tables with the subnets of the cluster that they serve: the table is what to change to mend a route."""
+"""Route tables with the cluster's subnets that use them: findings name the table, which is what to change."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from hermetic.audit.evaluation import Judgement, cannot_say, does_not_apply, wha
 
 @dataclass(frozen=True, slots=True)
 class ServedTable:
-    """A route table that was seen, and what stands around each subnet that goes by it."""
+    """A route table that was read, and the context of each subnet that uses it."""
 
     seen: Seen[RouteTable]
     table: RouteTable
@@ -27,13 +27,13 @@ class ServedTable:
     def lets_out(self, methods: Methods) -> bool:
         """Whether a route to the internet works in one of its subnets: default outbound access, or a method.
 
-        A method that may hide behind what could not be read counts.
+        A method that could not be read counts.
         """
         return any(not one.is_private or methods.may_serve(one.id) for one in self.subnets)
 
 
 def each_table(estate: Estate, judge: Callable[[ServedTable], Iterable[Judgement]]) -> Iterator[Judgement]:
-    """Judge every route table of the cluster's subnets once; a subnet without one has no route to judge."""
+    """Apply `judge` to every route table of the cluster's subnets once; not applicable to a subnet without one."""
     by_table: defaultdict[str, list[SubnetContext]] = defaultdict(list)
 
     def gathered(scoped: ScopedSubnet, subnet: Subnet) -> Iterator[Judgement]:

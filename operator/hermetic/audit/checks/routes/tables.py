@@ -20,7 +20,7 @@ from hermetic.audit.policy import Policy
 
 @check("route-default-internet")
 def route_default_internet(estate: Estate, policy: Policy) -> Iterator[Judgement]:
-    """It works where a method or default outbound access carries it, and waits for one elsewhere."""
+    """Critical where a method or default outbound access carries it; otherwise medium, since a method may be added."""
     methods = methods_of(estate, policy)
 
     def judge(served: ServedTable) -> Iterator[Judgement]:
@@ -45,7 +45,7 @@ def route_default_internet(estate: Estate, policy: Policy) -> Iterator[Judgement
 
 @check("route-default-appliance")
 def route_default_appliance(estate: Estate, policy: Policy) -> Iterator[Judgement]:
-    """A default route to anything but nowhere; in the profile `filtered`, the declared firewall is allowed."""
+    """A default route must have next hop `None`, or the declared firewall in the profile `filtered`."""
 
     def judge(served: ServedTable) -> Iterator[Judgement]:
         defaults = [way for way in _ways(served) if way.is_default and way.hop is not NextHopKind.INTERNET]
@@ -81,7 +81,7 @@ def _default(served: ServedTable, way: OutboundRoute) -> Judgement:
 
 @check("route-split-default")
 def route_split_default(estate: Estate, policy: Policy) -> Iterator[Judgement]:
-    """Longer prefixes beat the default route: two halves of it, a public prefix, or a service tag."""
+    """Longer prefixes override the default route: its two halves, a public prefix, or a service tag."""
     methods = methods_of(estate, policy)
 
     def judge(served: ServedTable) -> Iterator[Judgement]:
@@ -118,7 +118,7 @@ def _split(served: ServedTable, way: OutboundRoute, methods: Methods) -> Judgeme
 
 
 def _ways(served: ServedTable) -> tuple[OutboundRoute, ...]:
-    """What is local differs between networks; a table that serves two is judged by what is local in all of them."""
+    """The routes that are public for any subnet of the table: local address space differs between networks."""
     per_subnet = [one.ways for one in served.subnets]
     return tuple(dict.fromkeys(way for ways in per_subnet for way in ways))
 

@@ -1,4 +1,4 @@
-"""What Azure itself sends or runs beside the network: logs, copies of packets, code on machines."""
+"""Channels of Azure itself beside the network: logs, copies of packets, code on machines."""
 
 from __future__ import annotations
 

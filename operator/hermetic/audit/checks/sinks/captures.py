@@ -1,4 +1,4 @@
-"""Packets of nodes that Network Watcher captures, and where they are kept."""
+"""Packet captures of nodes by Network Watcher, and where they are stored."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from hermetic.audit.reachable_networks import each_or_none
 
 @check("packet-capture")
 def packet_capture(estate: Estate, policy: Policy) -> Iterator[Judgement]:
-    """Captures of the watchers in the cluster's region whose target is a machine or scale set of the node group."""
+    """Captures, in the cluster's region, whose target is a machine or scale set of the node resource group."""
     cluster, watchers = cluster_of(estate), in_home_subscriptions(estate, policy, NetworkWatcher)
     region = _region(cluster.value.location) if cluster.value is not None else ""
     here = [one for one in watchers if not region or _region(one.location) in {region, ""}]

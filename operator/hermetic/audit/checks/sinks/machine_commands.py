@@ -1,9 +1,9 @@
-"""Code on single machines that neither the model of their scale set nor their list of extensions has.
+"""Code on single machines that is neither in the model of their scale set nor in their list of extensions.
 
 The agent of a machine reports the handlers that it runs. An extension of a single instance has one, and so has a run
 command: Microsoft.CPlat.Core with RunCommandHandlerLinux where Azure keeps the command as a resource, and with
-RunCommandLinux where it is an action. A machine whose agent reports nothing is Unknown. The run commands that Azure
-keeps are also listed of a machine that is no instance; of instances that would be a request for each node.
+RunCommandLinux where it is an action. A machine whose agent reports nothing is Unknown. Stored run commands are
+listed only for machines that are no scale set instances; for instances that would be one request per node.
 """
 
 from __future__ import annotations
@@ -35,15 +35,15 @@ OF_AKS = {
     ("microsoft.aks", "compute.aks.linux.billing"),
     ("microsoft.aks", "compute.aks.windows.billing"),
 }
-"""By which AKS looks after its machines: publisher and type, as scale sets of AKS list them."""
+"""Extensions that AKS installs on its machines: publisher and type, as scale sets of AKS list them."""
 STARTS_NODES = {("microsoft.azure.extensions", "customscript"), ("microsoft.compute", "customscriptextension")}
 NODE_SCRIPT = "vmsscse"
-"""The one custom script of AKS, by which a machine becomes a node; its command is in protected settings."""
+"""AKS's one custom script, which joins a machine to the cluster; its command is in protected settings."""
 OF_MICROSOFT = {
     "microsoft.azure.monitor", "microsoft.azure.security.monitoring", "microsoft.azure.azuredefenderforservers",
     "microsoft.guestconfiguration", "microsoft.managedservices", "microsoft.managedidentity",
 }  # fmt: skip
-"""Agents that a policy of the tenant often installs: they send to Azure, which a private link scope can hold."""
+"""Agents that a tenant's policies often install: they send to Azure, which a private link scope can restrict."""
 READY = "provisioningstate/succeeded"
 AKS_KINDS = {".".join(one) for one in OF_AKS}
 SCRIPT_KINDS = {".".join(one) for one in STARTS_NODES}
@@ -52,7 +52,7 @@ FIRST = 3
 
 @dataclass(frozen=True, slots=True)
 class _Code:
-    """Code on a machine in words, and the publisher and type of its handler in lower case as far as they are told."""
+    """Code on a machine: a description, and publisher and type of its handler in lower case as far as reported."""
 
     words: str
     kind: str
@@ -65,7 +65,7 @@ class _Code:
 def beyond_the_model(
     scale_set: ScaleSet, instances: Listing[ScaleSetInstance], model: Sequence[MachineExtension]
 ) -> Iterator[Judgement]:
-    """What its instances run beside the model; the model itself is judged elsewhere."""
+    """Code of instances beside the model; the model itself is judged by vmss-extensions."""
     silent: list[str] = []
     damaged: list[Observation] = []
     for one in instances:
@@ -84,7 +84,7 @@ def beyond_the_model(
 
 
 def beyond_the_list(machine: Machine, listed: Sequence[MachineExtension]) -> Iterator[Judgement]:
-    """What a machine that is no instance runs beside the extensions that are listed for it."""
+    """Code of a machine that is no scale set instance, beside the extensions listed for it."""
     yield from _findings(machine, listed)
     if not _reports(machine):
         words = f"machine {_name(machine)} does not show what its agent runs: it is stopped, or the agent is not ready"
@@ -92,7 +92,7 @@ def beyond_the_list(machine: Machine, listed: Sequence[MachineExtension]) -> Ite
 
 
 def kept_at(machine: VirtualMachine, commands: Listing[VirtualMachineRunCommand]) -> Iterator[Judgement]:
-    """The run commands that Azure keeps at a machine, whether its agent ran them yet or not."""
+    """Run commands stored at a machine, whether its agent has run them or not."""
     if commands.items:
         names = sorted(one.name or name_of(one.id) for one in commands)
         more = f" and {len(names) - FIRST} more" if len(names) > FIRST else ""
@@ -113,7 +113,7 @@ def _findings(machine: Machine, known: Sequence[MachineExtension]) -> Iterator[J
 
 
 def _beside(machine: Machine, known: Sequence[MachineExtension]) -> Iterator[_Code]:
-    """By extension where one is named, by handler where none is."""
+    """Code beside `known`: by extension where one is named, otherwise by handler."""
     names = {one.name.lower() for one in known}
     kinds = {f"{one.publisher or ''}.{one.type or ''}".lower() for one in known} | AKS_KINDS
     view = machine.instance_view or InstanceView()
@@ -133,7 +133,7 @@ def _beside(machine: Machine, known: Sequence[MachineExtension]) -> Iterator[_Co
 
 
 def _kept(kept: Sequence[OwnExtension], known: Sequence[MachineExtension], told: set[str]) -> Iterator[_Code]:
-    """Extensions that Azure keeps at the machine and the agent did not name, or that fetch what the model does not."""
+    """Extensions stored at the machine that the agent did not report, or that fetch files which the model does not."""
     uris = {one.name.lower(): _uris(one.settings) for one in known}
     for one in kept:
         name, publisher = one.name.rpartition("/")[2], (one.publisher or "").lower()
@@ -149,7 +149,7 @@ def _uris(settings: ExtensionSettings | None) -> set[str]:
 
 
 def _reports(machine: Machine) -> bool:
-    """Whether a ready agent told of handlers. AKS has its own on every node, so none at all is no report."""
+    """Whether a ready agent reports handlers. AKS has its own on every node, so an empty list is no report."""
     agent = (machine.instance_view or InstanceView()).vm_agent or MachineAgent()
     return bool(agent.extension_handlers) and any((one.code or "").lower() == READY for one in agent.statuses or [])
 

@@ -1,4 +1,4 @@
-"""What Azure does on and to the machines past the network: extensions, the serial console, taps."""
+"""Azure's access to machines beside the network: extensions, the serial console, taps."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ from hermetic.audit.topology import PlaceKind
 
 @check("vmss-extensions")
 def vmss_extensions(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
-    """Extensions of the model of every scale set and of every machine, and run commands that the agents report.
+    """Extensions of every scale set model and every machine, and run commands that the agents report.
 
-    They are code that runs as root, put there through ARM.
+    They are code that runs as root and is installed through ARM.
     """
 
     def judge(scale_set: ScaleSet) -> Iterator[Judgement]:
@@ -48,7 +48,8 @@ def vmss_extensions(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
 def _of_machines(estate: Estate) -> Iterator[Judgement]:
     """Nodes of a pool of type VirtualMachines, and of a flexible scale set.
 
-    Azure runs one custom script on a machine, and AKS needs it to make a node: under any name, it is that of AKS.
+    Azure runs one custom script per machine, and AKS needs it to create a node: under any name, it counts as that of
+    AKS.
     """
     looks: list[Observation] = []
     for machine in standing_machines(estate, looks):
@@ -74,7 +75,7 @@ def _of_machine(
 def _extensions(
     holder: str, at: Hop, found: Sequence[MachineExtension], looks: tuple[Observation, ...], scripts: set[str]
 ) -> Iterator[Judgement]:
-    """`scripts`: names, in lower case, of the custom scripts that are taken for the one of AKS."""
+    """`scripts`: names, in lower case, of the custom scripts that count as the one of AKS."""
     agents = [_words(one) for one in found if _is_agent(one)]
     others = [_words(one) for one in found if not _is_of_aks(one, scripts) and not _is_agent(one)]
     path = path_of(at, "extension", NODE, "what its code calls")
@@ -109,7 +110,7 @@ def _words(one: MachineExtension) -> str:
 
 @check("vmss-boot-diagnostics")
 def vmss_boot_diagnostics(estate: Estate, policy: Policy) -> Iterator[Judgement]:
-    """Where the serial console is kept: root on a node writes there, and who reads it needs no network."""
+    """Where the serial console log is stored: root on a node can write to it, and reading it needs no network."""
 
     def judge(scale_set: ScaleSet) -> Iterator[Judgement]:
         profile = scale_set.virtual_machine_profile or MachineProfile()
@@ -128,7 +129,7 @@ def vmss_boot_diagnostics(estate: Estate, policy: Policy) -> Iterator[Judgement]
 
 
 def _kept(estate: Estate, policy: Policy, scale_set: ScaleSet, uri: str) -> Judgement:
-    """Accounts are found by the first label of their address: no two accounts of a cloud share it."""
+    """Accounts are matched by the first label of their address, which is unique within a cloud."""
     name = uri.partition("://")[2].partition("/")[0].partition(".")[0].lower()
     accounts = throughout(estate, policy, StorageAccount)
     if any(one.name.lower() == name for one in accounts):
@@ -143,7 +144,7 @@ def _kept(estate: Estate, policy: Policy, scale_set: ScaleSet, uri: str) -> Judg
 
 @check("nic-tap")
 def nic_tap(estate: Estate, policy: Policy) -> Iterator[Judgement]:
-    """Copies of every packet of an interface, sent on to wherever the tap leads."""
+    """Virtual network taps send a copy of every packet of an interface to a collector."""
     nics, looks = interfaces_in_the_networks(estate, policy)
     broken: list[Observation] = []
     tapped = False

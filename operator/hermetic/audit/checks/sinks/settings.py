@@ -1,4 +1,4 @@
-"""Where logs go: of the cluster, its networks, its registries and its storage, and of the packets themselves."""
+"""Destinations of logs: of the cluster, networks, security groups, load balancers, registries and storage."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from hermetic.audit.topology import PlaceKind
 
 BLOBS, FILES = "blobServices/default", "fileServices/default"
 SERVICES = {"filestorage": (FILES,), "blockblobstorage": (BLOBS,), "blobstorage": (BLOBS,)}
-"""The logs of an account are those of its services, which its kind says; the account itself has measurements only."""
+"""Services that log, by kind of account; the account itself has metrics only."""
 PARTNER = "partner solution"
 
 
 @check("diag-foreign-sink")
 def diag_foreign_sink(estate: Estate, policy: Policy) -> Iterator[Judgement]:
-    """Every setting and flow log that names something to send to."""
+    """Every diagnostic setting and flow log with a destination."""
     registries, accounts = registry_ids(estate, policy), account_ids(estate, policy)
     (groups, of_groups), (balancers, of_balancers) = _security_groups(estate), balancers_of(estate, policy)
     around = (*groups, *(one.target for one in balancers))
@@ -44,7 +44,7 @@ def diag_foreign_sink(estate: Estate, policy: Policy) -> Iterator[Judgement]:
 
 
 def _security_groups(estate: Estate) -> tuple[tuple[str, ...], tuple[Observation, ...]]:
-    """Those of the cluster's subnets and of interfaces in them, and the looks that decide whether there are more."""
+    """Security groups of the cluster's subnets and their interfaces, and the observations that the list rests on."""
     subnets, _ = subnets_of(estate)
     seen = [one.seen.value for one in subnets if one.seen.value is not None]
     damaged: list[Observation] = []
@@ -56,7 +56,7 @@ def _security_groups(estate: Estate) -> tuple[tuple[str, ...], tuple[Observation
 
 
 def _of_account(estate: Estate, policy: Policy, account: str) -> Iterator[Judgement]:
-    """Of its services; which it has is known once it was asked for, and every one may send where its kind is not."""
+    """The settings of an account's services; of all services where its kind is not known."""
     seen = estate.one(StorageAccount, account)
     if seen.problem is not None and seen.problem.trouble is Trouble.NOT_ASKED:
         yield cannot_say(account, "NotSeen", "which services it has was not asked", seen)
@@ -86,7 +86,7 @@ def _judge(estate: Estate, policy: Policy, setting: DiagnosticSetting) -> Iterat
 
 
 def _of_flow_logs(estate: Estate, policy: Policy) -> Iterator[Judgement]:
-    """Those of the networks, switched on or not: one that is off is one change away, and is read all the same."""
+    """Flow logs of the networks, disabled ones included: one change enables them."""
     networks = (network.value for network in networks_of(estate) if network.value is not None)
     ids = {one.id.lower(): one.id for network in networks for one in network.flow_logs}
     for _, one in sorted(ids.items()):

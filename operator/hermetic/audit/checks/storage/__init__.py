@@ -1,4 +1,4 @@
-"""Table F, storage: accounts and file shares that the nodes write to, and who else reads them."""
+"""Table F, storage: accounts and file shares that the nodes write to, and who else can read them."""
 
 from __future__ import annotations
 

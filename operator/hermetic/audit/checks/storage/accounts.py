@@ -1,4 +1,4 @@
-"""Storage accounts: what is written there must not be readable, or copied, elsewhere."""
+"""Storage accounts: their data must not be readable elsewhere, or be copied there."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ BYPASSES = {"none", "azureservices", "logging", "metrics"}
 
 @check("storage-public")
 def storage_public(estate: Estate, policy: Policy) -> Iterator[Judgement]:
-    """High where somebody may come in now; medium where only a closed door keeps open rules shut.
+    """High where access is possible now; medium where only disabled public access makes permissive rules ineffective.
 
-    Exceptions for Azure's services and for resource instances hold behind a closed door as well.
+    Exceptions for Azure's services and for resource instances apply with public access off as well.
     """
 
     def judge(seen: Seen[StorageAccount]) -> Iterator[Judgement]:
@@ -61,7 +61,7 @@ def _rules(seen: Seen[StorageAccount], rules: AccountRules) -> Iterator[Judgemen
 
 
 def _let_in(rules: AccountRules) -> list[str]:
-    """Who comes in although public access is off; an absent bypass is Azure's default, its own services."""
+    """Exceptions that apply with public access off; an absent bypass is Azure's default, AzureServices."""
     said = ["services of Azure pass"] if "azureservices" in _bypasses(rules) else []
     return said + (
         [f"{len(rules.resource_access_rules)} resource instance(s) pass"] if rules.resource_access_rules else []
@@ -85,7 +85,7 @@ def _behind_the_door(rules: AccountRules) -> list[str]:
 
 @check("storage-copy-scope")
 def storage_copy_scope(estate: Estate, policy: Policy) -> Iterator[Judgement]:
-    """Server-side copies and other ways by which data leaves an account without passing the network."""
+    """Server-side copies and other ways for data to leave an account without passing the network."""
 
     def judge(seen: Seen[StorageAccount]) -> Iterator[Judgement]:
         value = seen.value
@@ -108,7 +108,7 @@ def storage_copy_scope(estate: Estate, policy: Policy) -> Iterator[Judgement]:
 
 
 def _switches(account: StorageAccount) -> Iterator[str]:
-    """Absent is on, as in accounts older than the switch; SFTP alone is off until somebody turns it on."""
+    """Absent counts as on, as for accounts older than the setting; only SFTP is off by default."""
     for field, value in (
         ("allowCrossTenantReplication", account.allow_cross_tenant_replication),
         ("allowBlobPublicAccess", account.allow_blob_public_access),

@@ -1,4 +1,4 @@
-"""What leaves a storage account by itself, or by those that Entra ID does not know."""
+"""Data that leaves a storage account by itself, or by users outside Entra ID."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from hermetic.audit.policy import Policy
 from hermetic.audit.registry_storage_scope import each_account
 from hermetic.errors import FactDamaged
 
-# Azure replicates objects of accounts for blobs only.
+# Azure replicates blobs only, so accounts of other kinds have no object replication.
 WITHOUT_REPLICATION = {"filestorage", "storage"}
 # Azure serves websites from general-purpose v2 accounts and premium block blob accounts only.
 WITHOUT_WEBSITE = {"filestorage", "storage", "blobstorage"}
@@ -26,7 +26,7 @@ WITHOUT_WEBSITE = {"filestorage", "storage", "blobstorage"}
 
 @check("storage-replication")
 def storage_replication(estate: Estate, policy: Policy) -> Iterator[Judgement]:
-    """High where blobs are copied to an account that is not known to be ours, medium where it is ours."""
+    """High where blobs are copied to an account that is not known to be ours, medium where it is."""
 
     def judge(seen: Seen[StorageAccount]) -> Iterator[Judgement]:
         kind = (seen.value.kind if seen.value is not None else None) or ""
@@ -70,14 +70,14 @@ def _replication(estate: Estate, policy: Policy, seen: Seen[StorageAccount]) -> 
 
 
 def _is(account: str, seen: Seen[StorageAccount]) -> bool:
-    """Whether a policy means this account: by its id, or by its name."""
+    """Whether the id or name in a policy is this account's."""
     name = (seen.value.name if seen.value is not None else "").lower()
     return same_id(account, seen.target) or (bool(name) and account.lower() == name)
 
 
 @check("storage-local-users")
 def storage_local_users(estate: Estate, policy: Policy) -> Iterator[Judgement]:
-    """Users of SFTP; without SFTP, or with local users off, none of them can sign in."""
+    """SFTP users; with SFTP or local users off, none of them can sign in."""
 
     def judge(seen: Seen[StorageAccount]) -> Iterator[Judgement]:
         account = seen.value
@@ -101,7 +101,7 @@ def storage_local_users(estate: Estate, policy: Policy) -> Iterator[Judgement]:
 
 @check("storage-static-website")
 def storage_static_website(estate: Estate, policy: Policy) -> Iterator[Judgement]:
-    """High where the site is reached from the internet now, medium where public access that is off closes it."""
+    """High where the site is reachable from the internet now, medium where disabled public access prevents it."""
 
     def judge(seen: Seen[StorageAccount]) -> Iterator[Judgement]:
         account = seen.value

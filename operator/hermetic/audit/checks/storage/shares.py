@@ -17,7 +17,7 @@ from hermetic.audit.registry_storage_scope import each_share
 
 @check("fileshare-public")
 def fileshare_public(estate: Estate, policy: Policy) -> Iterator[Judgement]:
-    """Absent counts as open: what the service makes of it is not documented."""
+    """Absent counts as open: the service's default is not documented."""
 
     def judge(seen: Seen[FileShare]) -> Iterator[Judgement]:
         access = (seen.value.public_network_access if seen.value else None) or ""
@@ -40,7 +40,7 @@ def fileshare_public(estate: Estate, policy: Policy) -> Iterator[Judgement]:
 
 @check("fileshare-eit")
 def fileshare_eit(estate: Estate, policy: Policy) -> Iterator[Judgement]:
-    """Anything but Enabled lets clients mount in clear."""
+    """Anything but Enabled lets clients mount without encryption."""
 
     def judge(seen: Seen[FileShare], nfs: NfsProperties) -> Iterator[Judgement]:
         required = nfs.encryption_in_transit_required or ""
@@ -72,7 +72,7 @@ def fileshare_squash(estate: Estate, policy: Policy) -> Iterator[Judgement]:
 def _of_nfs(
     judge: Callable[[Seen[FileShare], NfsProperties], Iterable[Judgement]],
 ) -> Callable[[Seen[FileShare]], Iterator[Judgement]]:
-    """Only shares that speak NFS; one that does not say is taken for one."""
+    """Only NFS shares; one without a protocol counts as NFS."""
 
     def of_share(seen: Seen[FileShare]) -> Iterator[Judgement]:
         protocol = (seen.value.protocol if seen.value else None) or "NFS"

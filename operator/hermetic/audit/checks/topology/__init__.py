@@ -1,4 +1,4 @@
-"""Table C: what the cluster's virtual networks are joined to, and who else is in reach."""
+"""Table C: networks, gateways and machines that are reachable from the cluster's virtual networks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A firewall is a path, not a wall: any that a packet can come to is a finding, but for the declared one."""
+"""A firewall is a path out: every one that packets can reach is a finding, except the declared one."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from hermetic.audit.topology import PlaceKind
 
 @check("firewall-in-path")
 def firewall_in_path(estate: Estate, policy: Policy) -> Iterator[Judgement]:
-    """Every firewall in the network, in a peer, in a connected hub, or behind a route; and the declared one's rules."""
+    """Firewalls in the network, in a peer, in a connected hub or behind a route; and the rules of the declared one."""
     firewalls = throughout(estate, policy, AzureFirewall)
     others = firewalls.where(lambda one: not _is_declared(one.id, policy))
     next_hops, tables = _next_hops(estate)
@@ -44,7 +44,7 @@ def _is_declared(firewall: str, policy: Policy) -> bool:
 
 
 def _next_hops(estate: Estate) -> tuple[frozenset[str], tuple[Observation, ...]]:
-    """Addresses that routes of the cluster's subnets send packets to."""
+    """Next hop addresses of the routes of the cluster's subnets."""
     subnets = [one.seen for one in subnets_of(estate)[0]]
     ids = {
         seen.value.route_table.id.lower(): seen.value.route_table.id
@@ -89,7 +89,7 @@ def _is_ours(estate: Estate, joined: Joined) -> bool:
 
 
 def _declared(estate: Estate, policy: Policy) -> Iterator[Judgement]:
-    """The one firewall of the profile `filtered`: no rule of it may allow anything."""
+    """The declared firewall of the profile `filtered`: no rule may allow arbitrary destinations."""
     seen = estate.one(AzureFirewall, policy.firewall)
     if seen.value is None:
         words = "the declared firewall could not be read"

@@ -1,4 +1,4 @@
-"""The rules of a firewall that let anything out. One that is hidden behind a deny counts all the same."""
+"""Rules of a firewall that allow arbitrary destinations. A rule after a deny that covers it counts as well."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ KNOWN_RULES = {"networkrule", "applicationrule"}
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """What the rules of a firewall let out (in words), what of them is not understood, and what was read for it.
+    """What the rules of a firewall let out, which of them are not understood, and the observations.
 
-    `first` names the first rule of a policy that lets out, by placeholder of the remedy.
+    `first` are the values of the first such rule of a policy, by placeholder of the remedy.
     """
 
     wide: tuple[str, ...]
@@ -46,7 +46,7 @@ class Rules:
 
 
 def rules_of(estate: Estate, firewall: AzureFirewall) -> Rules:
-    """All rules: classic ones, those of its policy and of the policies below that."""
+    """All rules: classic ones, and those of its policy and the base policies of that."""
     collections, looks = _from_policies(estate, firewall)
     for one in (*(firewall.network_rule_collections or ()), *(firewall.application_rule_collections or ())):
         collections.append((one, ""))
@@ -70,7 +70,7 @@ def rules_of(estate: Estate, firewall: AzureFirewall) -> Rules:
                 named |= dict.fromkeys(found, _named(group, collection, rule))
             wide.extend(found)
             odd.extend(f"{name}: {words}" for words in _odd(rule, classic=not group))
-    first = named[min(named)] if named else {}  # Azure promises no order of its lists
+    first = named[min(named)] if named else {}  # Azure's lists have no guaranteed order
     return Rules(tuple(sorted(wide)), tuple(sorted(odd)), tuple(looks), first)
 
 
@@ -89,7 +89,7 @@ def _named(group: str, collection: RuleCollection, rule: FirewallRule) -> Fill:
 def _from_policies(
     estate: Estate, firewall: AzureFirewall
 ) -> tuple[list[tuple[RuleCollection, str]], list[Observation]]:
-    """Each collection with the id of its group."""
+    """Each rule collection with the id of its group."""
     looks: list[Observation] = []
     collections: list[tuple[RuleCollection, str]] = []
     reference, known = firewall.firewall_policy, set[str]()
@@ -141,7 +141,7 @@ def _odd(rule: FirewallRule, *, classic: bool) -> Iterator[str]:
 
 
 def _is_wide(word: str) -> bool:
-    """Everything, the tag Internet, a default prefix, or a public prefix shorter than /8; ranges count as prefixes."""
+    """Any destination, the tag Internet, a default prefix or range, or a public one shorter than /8 (IPv6: /32)."""
     if word.strip().lower() in EVERYWHERE:
         return True
     return any(is_default(one) or (_is_short(one) and is_public(one)) for one in _prefixes(word))
@@ -152,7 +152,7 @@ def _is_short(prefix: Network) -> bool:
 
 
 def _prefixes(word: str) -> list[Network]:
-    """A prefix, or a range a-b as prefixes; service tags have none."""
+    """The prefixes of a prefix or of a range a-b; none for a service tag."""
     prefix = prefix_of(word)
     if prefix is not None:
         return [prefix]

@@ -1,4 +1,4 @@
-"""VPN and ExpressRoute gateways: that there is one, whom it serves, and what it has learned."""
+"""VPN and ExpressRoute gateways: their presence, connections, clients and learned routes."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def _connection(gateway: VirtualNetworkGateway, seen: Seen[VirtualNetworkGateway
 
 @check("gateway-p2s")
 def gateway_p2s(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
-    """Point-to-site: laptops in the network, each with an internet of its own."""
+    """Point-to-site: client machines in the network, each with an internet connection of its own."""
 
     def judge(gateway: VirtualNetworkGateway) -> Iterator[Judgement]:
         configuration = gateway.vpn_client_configuration
@@ -106,7 +106,7 @@ def gateway_p2s(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
 
 @check("gateway-forced-tunnel")
 def gateway_forced_tunnel(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
-    """A default site, or a public prefix learned by BGP, pulls the internet's routes into the network."""
+    """A default site, or a public prefix learned by BGP, routes internet traffic through the gateway."""
 
     def judge(gateway: VirtualNetworkGateway) -> Iterator[Judgement]:
         learned = estate.asked(LearnedRoutes, gateway.id)
@@ -128,7 +128,7 @@ def gateway_forced_tunnel(estate: Estate, _policy: Policy) -> Iterator[Judgement
 
 
 def _public_prefixes(learned: Seen[LearnedRoutes], own: Space) -> list[str]:
-    """What is no prefix at all counts as public: it cannot be told. A network's own space is not learned."""
+    """Learned public prefixes; text that is no prefix counts as public, and the networks' own space does not."""
     routes = (learned.value.value or ()) if learned.value is not None else ()
     return [one.network or "?" for one in routes if _is_public(one) and not _is_of_the_network(one, own)]
 
@@ -139,13 +139,13 @@ def _is_public(route: LearnedRoute) -> bool:
 
 
 def _is_of_the_network(route: LearnedRoute, own: Space) -> bool:
-    """Networks may use public prefixes for themselves; the gateway tells them beside what it has learned."""
+    """Whether a prefix is the network's own: networks may use public prefixes, and learned routes include them."""
     prefix = prefix_of(route.network or "?")
     return (route.origin or "").lower() == "network" and prefix is not None and not without(space((prefix,)), own)
 
 
 def _own_space(estate: Estate, gateway: VirtualNetworkGateway) -> Space:
-    """Of the cluster's networks, of the gateway's, and of the peers of both."""
+    """Address space of the cluster's networks, of the gateway's, and of the peers of both."""
     networks = (*network_ids_of(estate), *map(parent_of, gateway.subnet_ids))
     return union(span for one in networks for span in network_space(estate, one))
 
@@ -153,7 +153,7 @@ def _own_space(estate: Estate, gateway: VirtualNetworkGateway) -> Space:
 def _each_gateway(
     estate: Estate, judge: Callable[[VirtualNetworkGateway], Iterable[Judgement]], *, with_peers: bool = False
 ) -> Iterator[Judgement]:
-    """Gateways of the cluster's networks; with `with_peers`, also those that a peering makes them use."""
+    """Apply `judge` to the gateways of each network; with `with_peers`, also to those used through a peering."""
 
     def of_network(network: Seen[VirtualNetwork]) -> Iterator[Judgement]:
         near = gateways_in(estate, network)

@@ -1,4 +1,4 @@
-"""Virtual WAN: a hub connected to the cluster's network may hand it a default route at any time."""
+"""Virtual WAN: a hub connected to the cluster's network can propagate a default route to it at any time."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from hermetic.audit.policy import Policy
 from hermetic.audit.reachable_networks import each_network, each_or_none
 
 HUB_NETWORK, HUB_PEERING = "hv_", "remotevnettohubpeering"
-"""How Azure begins the name of a hub's own network, and of the peering with it, in lower case."""
+"""Prefixes, in lower case, of the names that Azure gives to a hub's own network and to the peering with it."""
 
 
 @check("vwan-connection")
@@ -42,9 +42,9 @@ def vwan_connection(estate: Estate, policy: Policy) -> Iterator[Judgement]:
 
 
 def _by_peering(network: Seen[VirtualNetwork], peering: Peering) -> Iterator[Judgement]:
-    """What Azure puts into a network that a hub connects: a peering with the hub's own network, which is Microsoft's.
+    """The peering with a hub's own network (Microsoft's), which Azure creates in a connected network.
 
-    It is there whether or not the hub's subscription can be read.
+    It exists whether or not the hub's subscription can be read.
     """
     remote = peering.remote_virtual_network
     remote_name = name_of(remote.id) if remote is not None else ""
@@ -72,7 +72,7 @@ def _judge(estate: Estate, network: Seen[VirtualNetwork], joined: Joined) -> Ite
 
 
 def _default_hop(estate: Estate, joined: Joined) -> str:
-    """What the hub's default route leads to; "" when there is none or it was not seen."""
+    """The next hop type of the hub's default route; "" when there is none or it was not read."""
     routing = joined.connection.routing_configuration
     table = routing.associated_route_table if routing is not None else None
     table_id = table.id if table is not None else f"{joined.hub.id}/hubRouteTables/defaultRouteTable"

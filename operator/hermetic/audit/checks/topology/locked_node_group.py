@@ -1,8 +1,8 @@
 """What Network Manager applies to a network in a locked node resource group, as far as Resource Graph shows it.
 
-The index has one row per network, which names the snapshots that are deployed. It lags, and it leaves out what the
-caller may not read: a row shows what is applied, and no row shows nothing. So what is found here is a finding of the
-configuration's own, and the network itself stays Unknown.
+The index has one row per network, which names the deployed snapshots. It lags, and omits what the caller may not
+read: a row proves that something is applied, its absence proves nothing. So findings here are about the
+configuration, and the network itself stays Unknown.
 """
 
 from __future__ import annotations
@@ -21,8 +21,7 @@ _SNAPSHOT = re.compile(r"/snapshots/[^/]+/?$", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class Applied:
-    """Ids of configurations that are applied to a network, without that of the snapshot; the rows that name them; rows
-    that could not be read."""
+    """Configurations applied to a network (ids without the snapshot), the rows that name them, unreadable rows."""
 
     configurations: tuple[str, ...]
     looks: tuple[Observation, ...]
@@ -30,7 +29,7 @@ class Applied:
 
 
 def applied_in_graph(estate: Estate, kind: type[ConnectivityInGraph | AdminRulesInGraph], network: str) -> Applied:
-    """What the rows of this network name."""
+    """The configurations that the rows of this network name."""
     damaged: list[Observation] = []
     rows = list(readable(estate.every(kind, network), lambda row: row.applied, damaged))
     found = {_SNAPSHOT.sub("", one.id): None for _, applied in rows for one in applied}
@@ -38,7 +37,7 @@ def applied_in_graph(estate: Estate, kind: type[ConnectivityInGraph | AdminRules
 
 
 def rules_of(estate: Estate, configuration: str) -> tuple[tuple[HeldAdminRule, ...], tuple[Observation, ...]]:
-    """The admin rules that a configuration has now; those of the deployed snapshot may be others."""
+    """The current admin rules of a configuration; those of the deployed snapshot may differ."""
     collections = estate.every(AdminRuleCollection, configuration)
     listings = [estate.every(HeldAdminRule, one.id) for one in collections]
     return tuple(rule for listing in listings for rule in listing), (collections, *listings)

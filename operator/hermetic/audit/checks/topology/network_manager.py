@@ -1,4 +1,4 @@
-"""What Virtual Network Manager applies from outside. Both lists page by a token in the request's body."""
+"""Configurations of Virtual Network Manager. Both lists are paged by a token in the request's body."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ INWARD_TAGS = {NETWORK_TAG, "azureloadbalancer"}
 
 @check("avnm-connectivity")
 def avnm_connectivity(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
-    """A mesh or hub joins networks without any peering that could be seen."""
+    """A mesh or hub configuration joins networks without a visible peering."""
 
     def judge(network: Seen[VirtualNetwork]) -> Iterator[Judgement]:
         pages, looks = _pages(estate, EffectiveConnectivity, network.target)
@@ -68,7 +68,7 @@ def avnm_connectivity(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
 
 @check("avnm-admin-rules")
 def avnm_admin_rules(estate: Estate, policy: Policy) -> Iterator[Judgement]:
-    """An admin rule that allows is read before every security group."""
+    """An admin rule that allows is evaluated before every security group."""
 
     def judge(network: Seen[VirtualNetwork]) -> Iterator[Judgement]:
         pages, looks = _pages(estate, EffectiveAdminRules, network.target)
@@ -123,7 +123,7 @@ def _filled(
 
 
 def _named(estate: Estate, network: str, ids: Iterable[str]) -> dict[str, list[str]]:
-    """Of configurations and rules, each manager once, and the region to deploy to: that of the network."""
+    """Remedy values: the managers of these configurations and rules, each once, and the region to deploy to."""
     managers = dict.fromkeys(found.groups() for one in ids if (found := MANAGER.fullmatch(one)))
     names = ("MANAGER_SUBSCRIPTION", "MANAGER_GROUP", "MANAGER_NAME")
     fill = {name: list(values) for name, values in zip(names, zip(*managers, strict=True), strict=False)}
@@ -155,7 +155,7 @@ def _rule(resource: str, network: str, rule: SecurityAdminRule, looks: tuple[Obs
 
 
 def _always_allows_the_network_tag(rule: SecurityAdminRule) -> bool:
-    """One that merely allows leaves the word to the security groups, where the same tag is judged."""
+    """AlwaysAllow only: after Allow the security groups still decide, and their checks judge the same tag."""
     words = {(one.address_prefix or "").strip().lower() for one in rule.destinations or ()}
     is_inbound = (rule.direction or "").lower() == "inbound"
     return not is_inbound and (rule.access or "").lower() == "alwaysallow" and NETWORK_TAG in words
@@ -169,7 +169,7 @@ def _widened(
     rules: Sequence[SecurityAdminRule],
     looks: tuple[Observation, ...],
 ) -> Iterator[Judgement]:
-    """The tag holds what a user-defined route leads to, as it does in a security group."""
+    """The tag includes the destinations of user-defined routes, as in a security group."""
     names = ", ".join(name_of(rule.id or "not named") for rule in rules)
     unseen = f"admin rule {names} always allows VirtualNetwork, and what widens the tag was not seen"
     for scoped in (one for one in subnets_of(estate)[0] if is_below(one.id, network)):
@@ -189,7 +189,7 @@ def _widened(
 
 
 def _leads_out(rule: SecurityAdminRule) -> bool:
-    """No destination means every one."""
+    """Whether a destination is public; a rule without destinations applies to all."""
     return not rule.destinations or any(_is_public(one) for one in rule.destinations)
 
 
@@ -202,7 +202,7 @@ def _is_public(address: AdminAddress) -> bool:
 
 
 def _pages(estate: Estate, kind: type[P], network: str) -> tuple[list[P], tuple[Observation, ...]]:
-    """Every page, and the looks that a conclusion rests on: a page without its list, or one seen twice, is no truth."""
+    """All pages, and the observations; a page without its list, or a repeated token, adds a missing one."""
     pages: list[P] = []
     looks: list[Observation] = []
     tokens: set[str] = set()

@@ -1,4 +1,4 @@
-"""What a network and its subnets say of themselves: shared with others, and watched."""
+"""Properties of a network and its subnets: sharing and flow logs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from hermetic.audit.reachable_networks import each_network
 
 @check("subnet-sharing")
 def subnet_sharing(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
-    """A shared subnet has neighbours that nobody here decides about."""
+    """Others can put machines into a shared subnet."""
 
     def judge(scoped: ScopedSubnet, subnet: Subnet) -> Iterator[Judgement]:
         if subnet.sharing_scope:
@@ -33,7 +33,7 @@ def subnet_sharing(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
 
 @check("nsg-flowlogs")
 def nsg_flowlogs(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
-    """Without a flow log nobody can say afterwards what left."""
+    """Without a flow log, past outbound traffic cannot be investigated."""
 
     def judge(network: Seen[VirtualNetwork]) -> Iterator[Judgement]:
         ids = [one.id for one in network.value.flow_logs] if network.value else []

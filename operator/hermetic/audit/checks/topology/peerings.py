@@ -1,4 +1,4 @@
-"""Peerings: what they join, and what they let pass. The far side counts too, and is named where it must change."""
+"""Peerings: what they join and let pass. The remote side is judged too, and named where it must change."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def peering_any(estate: Estate, policy: Policy) -> Iterator[Judgement]:
 
 @check("peering-remote-gateway")
 def peering_remote_gateway(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
-    """Using the peer's gateway brings in whatever default route that gateway has learned."""
+    """Using the peer's gateway adds every default route that the gateway has learned."""
 
     def judge(network: Seen[VirtualNetwork], peering: Peering) -> Iterator[Judgement]:
         path = path_of(hops.vnet(name_of(network.target)), _peer(peering), GATEWAY, ON_PREMISES)
@@ -57,7 +57,7 @@ def peering_remote_gateway(estate: Estate, _policy: Policy) -> Iterator[Judgemen
 
 @check("peering-gateway-transit")
 def peering_gateway_transit(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
-    """Lending our gateway to a peer."""
+    """Letting a peer use the cluster network's gateway."""
 
     def judge(network: Seen[VirtualNetwork], peering: Peering) -> Iterator[Judgement]:
         path = path_of(_peer(peering), hops.vnet(name_of(network.target)), GATEWAY, ON_PREMISES)
@@ -68,7 +68,7 @@ def peering_gateway_transit(estate: Estate, _policy: Policy) -> Iterator[Judgeme
 
 @check("peering-forwarded")
 def peering_forwarded(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
-    """Forwarded traffic, on our side (relays reach us) and on the far one (our packets pass on through)."""
+    """Forwarded traffic, on our side (relays reach us) and on the remote side (our packets are forwarded on)."""
 
     def judge(network: Seen[VirtualNetwork], peering: Peering) -> Iterator[Judgement]:
         path = path_of(hops.vnet(name_of(network.target)), _peer(peering), hops.firewall("appliance"))
@@ -94,7 +94,7 @@ def _far_side(estate: Estate, network: Seen[VirtualNetwork], peering: Peering, p
 
 @check("peering-subnet-scope")
 def peering_subnet_scope(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
-    """A peering of some subnets only: whoever reads whole networks reads it wrong."""
+    """A peering of some subnets only: every other check treats it as one of whole networks."""
 
     def judge(_network: Seen[VirtualNetwork], peering: Peering) -> Iterator[Judgement]:
         named = (*peering.local_subnet_names, *peering.remote_subnet_names)
@@ -125,7 +125,7 @@ def _each_peering(
 
 
 def _listed(estate: Estate, network: str) -> Listing[Peering]:
-    """The network's peerings. The network's own body holds them too: one that only shows there was left out."""
+    """The network's peerings; incomplete where the network's own body names one that the list omits."""
     listing = estate.every(Peering, network)
     whole = estate.one(InhabitedNetwork, network)
     named = (whole.value.virtual_network_peerings or ()) if whole.value is not None else ()

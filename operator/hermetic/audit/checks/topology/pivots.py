@@ -1,4 +1,4 @@
-"""Other machines that a node can talk to and that have a way out of their own: relays, whatever they were built for."""
+"""Machines beside the nodes that nodes can reach and that have a way out of their own: possible relays."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from hermetic.audit.policy import Policy
 
 
 class Gate(Enum):
-    """Whether packets of the nodes come to a machine."""
+    """Whether packets of the nodes reach a machine."""
 
     OPEN = "open"
     SHUT = "shut"
@@ -33,7 +33,7 @@ class Gate(Enum):
 
 @check("vm-pivot")
 def vm_pivot(estate: Estate, policy: Policy) -> Iterator[Judgement]:
-    """Every machine in the networks and their peers that is no node of the cluster."""
+    """Every machine in the networks and their peers that is not a node of the cluster."""
     machines = machines_of(estate, policy)
     for machine in machines:
         yield from whatever_is_damaged(machine.id, _judge(estate, policy, machine))
@@ -66,7 +66,7 @@ def _judge(estate: Estate, policy: Policy, machine: RelayMachine) -> Iterator[Ju
 
 
 def _gate(estate: Estate, machine: RelayMachine) -> tuple[Gate, tuple[Observation, ...]]:
-    """The most open way from any subnet of the cluster to any interface: who is in by one is out by another."""
+    """The most open gate from any cluster subnet to any interface: a relay may receive on one and send on another."""
     gates = [_gate_of(estate, one) for one in machine.interfaces]
     return _most_open(gate for gate, _ in gates), tuple(look for _, looks in gates for look in looks)
 
@@ -74,7 +74,7 @@ def _gate(estate: Estate, machine: RelayMachine) -> tuple[Gate, tuple[Observatio
 def _gate_of(estate: Estate, interface: Interface) -> tuple[Gate, tuple[Observation, ...]]:
     homes = [estate.one(Subnet, one) for one in interface.subnet_ids]
     theirs = [_layer(estate, interface.group_id)] if interface.group_id else []
-    # Of several subnets only one has to let packets in: then no subnet's own group is sure to be on the way.
+    # With several subnets, one that lets packets in suffices, so no single subnet's group is certain to apply.
     theirs += [_layer(estate, _group_of(one)) for one in homes if len(homes) == 1 and _group_of(one)]
     ours = [one for one in subnets_of(estate)[0] if not one.is_for_the_api_server_only]
     looks: list[Observation] = [*theirs, *homes, peerings_of(estate)]
@@ -87,7 +87,7 @@ def _gate_of(estate: Estate, interface: Interface) -> tuple[Gate, tuple[Observat
 
 
 def _most_open(gates: Iterable[Gate]) -> Gate:
-    """Without any gate, nobody knows."""
+    """The most open of these; UNSEEN without any."""
     found = set(gates)
     return next((gate for gate in (Gate.OPEN, Gate.UNSEEN) if gate in found), Gate.SHUT if found else Gate.UNSEEN)
 

@@ -105,12 +105,12 @@ def cannot_say(
 
 
 def does_not_apply(resource: str, reason: str, message: str, *looks: Observation) -> Judgement:
-    """Not a question here; rests on the looks that show it."""
+    """A NotApplicable; `looks` are the observations that show it."""
     return Judgement(Verdict.NOT_APPLICABLE, resource, reason, message, looks)
 
 
 def whatever_is_damaged(resource: str, judgements: Iterable[Judgement]) -> Iterator[Judgement]:
-    """The judgements of one resource; a field of it that cannot be read makes it Unknown, and no other resource."""
+    """The judgements of one resource; a field of it that cannot be read makes this resource Unknown, and no other."""
     try:
         yield from judgements
     except FactDamaged as damage:
@@ -118,7 +118,7 @@ def whatever_is_damaged(resource: str, judgements: Iterable[Judgement]) -> Itera
 
 
 def unreadable(damage: FactDamaged) -> Missing:
-    """Damage as a look that saw nothing."""
+    """Damage as an observation that has no value."""
     return Missing(Problem(Trouble.UNREADABLE, damage.message), damage.evidence)
 
 
@@ -127,7 +127,7 @@ Judge = Callable[[Estate, Policy], Iterable[Judgement]]
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """A check: its page, who must be asked for it, and the function that judges an estate."""
+    """A check: its page, the sources that it needs, and the function that judges an estate."""
 
     page: CheckPage
     needs: frozenset[Source]
@@ -135,9 +135,9 @@ class Check:
 
 
 def findings_of(check: Check, estate: Estate, policy: Policy) -> Iterator[Finding]:
-    """Every finding of one check; one per resource, the worst where a check spoke twice of one.
+    """Every finding of one check: one per resource, the most serious where the check has several judgements of it.
 
-    Those that follow from other checks are not settled yet: that is for `hermetic.audit.derived_findings`.
+    Derived findings are not settled yet: `hermetic.audit.derived_findings` does that.
     """
     said: dict[str, list[Finding]] = {}
     writers: dict[str, str] = {}
@@ -150,13 +150,13 @@ def findings_of(check: Check, estate: Estate, policy: Policy) -> Iterator[Findin
         ):
             writers[resource] = writer
     for resource, findings in said.items():
-        # By message among equals: Azure promises no order of its lists.
+        # By message where equally serious: Azure does not guarantee the order of its lists.
         found = reduce(_both, sorted(findings, key=lambda one: (_seriousness(one), one.message)))
         yield _signed(found, writers.get(resource, ""))
 
 
 def _signed(finding: Finding, writer: str) -> Finding:
-    """The finding that names who wrote what is to be changed."""
+    """The finding with the writer of the object to change added to its message."""
     return replace(finding, message=finding.message + written_by(writer)) if finding.verdict in SIGNED else finding
 
 
@@ -196,8 +196,8 @@ def _settled(page: CheckPage, said: Judgement, around: RemedyContext) -> Finding
 
 
 def _both(first: Finding, second: Finding) -> Finding:
-    """Two findings of one resource as one: the more serious speaks. Of the other stays what is wrong with it, its
-    paths, its evidence and what to do about it.
+    """Merge two findings of one resource: verdict and severity of the more serious one. The other's message, paths,
+    evidence and remedy are added.
     """
     worse, other = sorted((first, second), key=_seriousness)
     is_wrong = other.verdict in {Verdict.FAIL, Verdict.UNKNOWN}
@@ -219,11 +219,11 @@ def _both(first: Finding, second: Finding) -> Finding:
 
 
 def _seriousness(finding: Finding) -> tuple[bool, bool, int, int]:
-    """The smaller, the more serious; equal only for equal verdict and severity.
+    """Sort key: smaller is more serious; equal only for equal verdict and severity.
 
-    What decides the overall verdict comes first: there a Fail counts before an Unknown, as in the overall verdict, for
-    a way out that was seen must not be reported as a doubt. Of warnings the severity counts, and then the verdict: a
-    Fail of low severity does not hide an Unknown of medium severity.
+    Findings that affect the overall verdict come first; of these a Fail before an Unknown, as in the overall verdict,
+    so that an observed way out is not reported as undecided. Warnings are ordered by severity, then verdict: a Fail of
+    low severity does not hide an Unknown of medium severity.
     """
     verdict, severity = finding.verdict.rank, finding.severity.rank
     if finding.verdict not in {Verdict.FAIL, Verdict.UNKNOWN}:
@@ -232,7 +232,7 @@ def _seriousness(finding: Finding) -> tuple[bool, bool, int, int]:
 
 
 def _as_other(worse: Finding, other: Finding) -> str:
-    """Its message, with verdict and severity where they are not those of the finding that speaks."""
+    """Its message, with verdict and severity where these differ from the merged finding's."""
     if (other.verdict, other.severity) == (worse.verdict, worse.severity):
         return other.message
     return f"{other.verdict.value}, {other.severity.value}: {other.message}"

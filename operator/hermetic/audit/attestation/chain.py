@@ -1,7 +1,7 @@
-"""Many attestations of one cluster, held against each other: does each follow the one before, from the first on?
+"""Verifies a chain of attestations of one cluster: does each follow the one before, from the first on?
 
-Each names its number and the digest of the one before it, so nothing between two of them can be taken away, added or
-changed unseen. What was cut off at the end is seen only by who knows the newest: that is `head`.
+Each has a sequence number and the digest of the one before it, so removing, adding or changing one in between is
+detected. Truncation at the end is detected only with the digest of the newest one: that is `head`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from hermetic.signing.keys import TrustedKeys
 
 @dataclass(frozen=True, slots=True)
 class ChainIssue:
-    """One finding: about which attestation (its name), and what exactly."""
+    """One finding: the name of the attestation that it is about, and the details."""
 
     finding: ChainFinding
     name: str
@@ -29,7 +29,7 @@ class ChainIssue:
 
 @dataclass(frozen=True, slots=True)
 class ChainLink:
-    """One authentic attestation, and the name under which it was given."""
+    """One authentic attestation, and the name of its file or object."""
 
     name: str
     attestation: Attestation
@@ -37,33 +37,33 @@ class ChainLink:
 
 @dataclass(frozen=True, slots=True)
 class ChainReport:
-    """The authentic ones in the order of their numbers, and all that was found, what breaks the chain first."""
+    """The authentic attestations in order of sequence, and all issues, those that break the chain first."""
 
     links: tuple[ChainLink, ...]
     told: tuple[ChainIssue, ...]
 
     @property
     def intact(self) -> bool:
-        """Nothing that was found breaks the chain, and there is one."""
+        """Whether the chain is not empty and no issue breaks it."""
         return bool(self.links) and not any(told.finding.breaks for told in self.told)
 
     @property
     def head(self) -> str | None:
-        """Digest of the last one: to be kept elsewhere, for `head` of the next time."""
+        """Digest of the last one: store it elsewhere and pass it as `head` of the next verification."""
         return self.links[-1].attestation.digest if self.links else None
 
 
 Given = tuple[str, Envelope | AttestationRefused]
-"""A name, and the envelope that stands under it or why there is none."""
+"""A name, and its envelope or why there is none."""
 
 
 def verify_chain(
     given: Iterable[Given], trusted: TrustedKeys, *, head: str | None = None, ordered: bool = True
 ) -> ChainReport:
-    """Hold attestations against each other. Times are not held against now: all but the newest have expired.
+    """Verify attestations against each other. Expiry is not checked: all but the newest have expired.
 
-    With `ordered` they must come in their order; without, any order will do (files of a folder). `head` is the digest
-    of the newest one, where it is known.
+    With `ordered` they must be given in order; without, the order does not matter (files of a folder). `head` is the
+    digest of the newest one, where known.
     """
     links: list[ChainLink] = []
     told: list[ChainIssue] = []
@@ -141,7 +141,7 @@ def _between(one: ChainLink, other: ChainLink) -> Iterable[ChainIssue]:
 
 
 def _private_since(links: Sequence[ChainLink]) -> Iterable[ChainIssue]:
-    """A moment from before an audit comes from the attestation before: it is the same there, or extends that one."""
+    """A moment before its own audit needs an entry in the attestation before; only activityLog may be earlier."""
     for before, after in pairwise(links):
         if after.attestation.previous != before.attestation.digest:
             continue

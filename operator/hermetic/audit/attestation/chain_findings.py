@@ -1,4 +1,4 @@
-"""What can be found about a chain of attestations: one word each, what it means, and what to do about it."""
+"""The issues of a chain of attestations: a code for each, what it means, and what to do."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from enum import StrEnum
 
 
 class ChainFinding(StrEnum):
-    """What can be found about a chain, and whether it breaks it or is only worth knowing (`breaks`)."""
+    """The code of an issue, and whether it breaks the chain or is informational (`breaks`)."""
 
     meaning: str
     remedy: str

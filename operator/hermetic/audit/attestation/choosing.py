@@ -1,4 +1,4 @@
-"""Of all attestations in a cluster, the one that counts: the newest that nothing speaks against."""
+"""Chooses the attestation that counts of all those in a cluster: the newest that is not refused."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from hermetic.errors import AttestationRefused
 from hermetic.signing.keys import TrustedKeys
 
 Authenticated = Attestation | AttestationRefused
-"""What is true of an object for as long as the keys stay the same: what it attests, or why it is not authentic."""
+"""The result for an object, valid while the keys are the same: what it attests, or why it is not authentic."""
 
 
 @dataclass(frozen=True, slots=True)
 class ChosenAttestation:
-    """The attestation that counts, None where there is none, and why each other one does not, by name.
+    """The attestation that counts, None where there is none, and why each other one is refused, by name.
 
-    `older` are those that would count if there were no newer one; `expired` is the newest of those against which only
-    the clock speaks.
+    `older` are those that would count without a newer one; `expired` is the newest of those that are refused only
+    because they have expired.
     """
 
     accepted: Attestation | None
@@ -33,7 +33,7 @@ class ChosenAttestation:
 
 
 def authenticated(manifest: Mapping[str, Any], trusted: TrustedKeys) -> Authenticated:
-    """An EgressAttestation as the API server has it. It takes a signature check: worth remembering."""
+    """Verify an EgressAttestation as the API server returns it. Signature checks are slow: cache the result."""
     try:
         return authenticate(from_object(manifest), trusted)
     except AttestationRefused as refusal:
@@ -43,17 +43,17 @@ def authenticated(manifest: Mapping[str, Any], trusted: TrustedKeys) -> Authenti
 def choose(
     objects: Iterable[Mapping[str, Any]], trusted: TrustedKeys, expected: Expected, now: datetime
 ) -> ChosenAttestation:
-    """Judge every EgressAttestation (as the API server has it) and take the newest that counts."""
+    """Verify every EgressAttestation (as the API server returns it) and choose the newest that counts."""
     return choose_among(
         {str(each["metadata"]["name"]): authenticated(each, trusted) for each in objects}, expected, now
     )
 
 
 def choose_among(judged: Mapping[str, Authenticated], expected: Expected, now: datetime) -> ChosenAttestation:
-    """The newest that counts here and now, by the names of the objects.
+    """The newest that counts for `expected` at `now`, with the names of the objects.
 
-    Of two observed in the same second the one further along its chain, then the greater digest: the same choice,
-    whatever order they come in.
+    Of two observed in the same second the one with the higher sequence, then the greater digest: the choice does not
+    depend on the order of the input.
     """
     counting: list[tuple[Attestation, str]] = []
     refusals: dict[str, AttestationRefused] = {}
@@ -90,7 +90,7 @@ def _rank(attestation: Attestation) -> tuple[datetime, int, str]:
 def _surpassed(
     refusals: Mapping[str, AttestationRefused], counting: list[tuple[Attestation, str]], expected: Expected
 ) -> list[str]:
-    """Objects from before the accepted one: history while that one is still there, a replay once it is gone."""
+    """Refused objects older than the accepted one: superseded while that one exists, replays once it is gone."""
     newest = expected.newest
     if newest is None or all(attestation.digest != newest.digest for attestation, _ in counting):
         return []

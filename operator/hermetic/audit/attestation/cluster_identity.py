@@ -1,4 +1,4 @@
-"""What a cluster is known by, beside its ARM id: both the jump box and the operator must come to the same words."""
+"""What identifies a cluster, beside its ARM id; the jump box and the operator must compute the same value."""
 
 from __future__ import annotations
 

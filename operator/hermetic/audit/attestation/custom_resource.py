@@ -1,6 +1,6 @@
-"""The EgressAttestation that carries an envelope by kubectl or Flux, made and read.
+"""The EgressAttestation object that contains an envelope for kubectl or Flux: written and read.
 
-Name, labels and annotations are not signed, so nothing is read from them. The name is made of the time and the digest:
+Name, labels and annotations are not signed, so they are not read. The name consists of the time and the digest:
 names sort by time, and the same attestation applied twice is the same object.
 """
 
@@ -18,7 +18,7 @@ _DIGITS_OF_DIGEST = 12
 
 
 def as_object(envelope: Envelope) -> dict[str, Any]:
-    """The manifest. Raises AttestationRefused where the payload is no statement; whether it is signed is not asked."""
+    """The manifest. Raises AttestationRefused where the payload is no statement; the signature is not verified."""
     return {
         "apiVersion": EGRESS_ATTESTATION.api_version,
         "kind": EGRESS_ATTESTATION.kind,
@@ -28,14 +28,14 @@ def as_object(envelope: Envelope) -> dict[str, Any]:
 
 
 def name_of(envelope: Envelope) -> str:
-    """`egress-20261121t100000z-0123456789ab`: when it was observed, and the beginning of its digest."""
+    """`egress-20261121t100000z-0123456789ab`: the time of observation, and the start of its digest."""
     observed_at = read_statement(envelope.payload).predicate.observed_at
     time = observed_at.replace("-", "").replace(":", "").lower()
     return f"egress-{time}-{envelope.digest.removeprefix('sha256:')[:_DIGITS_OF_DIGEST]}"
 
 
 def from_object(value: Any) -> Envelope:
-    """The envelope of an EgressAttestation as the API server or a file has it. Raises AttestationRefused."""
+    """The envelope of an EgressAttestation from the API server or a file. Raises AttestationRefused."""
     if not isinstance(value, dict) or value.get("kind") != EGRESS_ATTESTATION.kind:
         found = value.get("kind") if isinstance(value, dict) else None
         raise refused(EnvelopeFault.MALFORMED, f"kind is '{str(found)[:64]}', not '{EGRESS_ATTESTATION.kind}'")

@@ -1,4 +1,4 @@
-"""Why an attestation is not accepted: one word for programs, what it means, and what to do about it."""
+"""Why an attestation is refused: a code for programs, what it means, and what to do."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ _WHOLE = "Fetch the file again from where it was signed; if it is the same there
 
 
 class Refusal(ExplainedWord):
-    """The reason and its page, in the order in which they are checked, after those of `EnvelopeFault`."""
+    """The code and its page, in the order of the checks, after those of `EnvelopeFault`."""
 
-    # Whether it is what was signed
+    # Authenticity
     EDITED = (
         "Edited",
         "The signature does not match, and the payload contradicts itself: it was changed after it was signed.",
@@ -28,7 +28,7 @@ class Refusal(ExplainedWord):
         "Sign with the key that replaced it.",
     )
 
-    # What it says
+    # Content
     WRONG_PREDICATE = (
         "WrongPredicate",
         "It is a signed statement of another kind, or of a version that this release does not know.",
@@ -50,7 +50,7 @@ class Refusal(ExplainedWord):
         "Sign with a shorter time of validity.",
     )
 
-    # Whether it counts here and now
+    # Validity for this cluster, now
     OTHER_CLUSTER = (
         "OtherCluster",
         "It is about another cluster: the ARM id, the API server's CA or the uid of kube-system differs.",
@@ -85,13 +85,13 @@ class Refusal(ExplainedWord):
 
 
 def refused(refusal: Refusal | EnvelopeFault, message: str) -> AttestationRefused:
-    """The error to raise: `message` says what was found and what would be accepted."""
+    """The error to raise: `message` states what was found and what would be accepted."""
     return AttestationRefused(message, refusal=refusal.value, fix=refusal.remedy)
 
 
 @contextmanager
 def as_attestation() -> Iterator[None]:
-    """What signing/ refuses in here is raised as AttestationRefused, with the same word."""
+    """Raise an error of signing/ from this block as AttestationRefused with the same code."""
     try:
         yield
     except EnvelopeRefused as error:

@@ -1,8 +1,8 @@
-"""The report inside a statement: the JSON of `hermetic audit`, whole where it is small.
+"""The report inside a statement: the JSON of `hermetic audit`, complete where it is small.
 
-A large one is signed without its Pass and NotApplicable findings: the statement counts those by check, holds the digest
-of the whole report, and everything else stands in full. What is Fail, Unknown or Excepted is never left out: where that
-alone is too large, nothing is signed.
+A large one is signed without its Pass and NotApplicable findings: the statement counts those by check and has the
+digest of the complete report; everything else is included in full. Fail, Unknown and Excepted findings are never left
+out: where those alone are too large, nothing is signed.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _Word = Annotated[str, Field(min_length=1)]
 
 
 class _Shape(BaseModel):
-    """What is needed of a part of the report; what else it says is none of an attestation's business."""
+    """The part of the report that is read here; other fields are ignored."""
 
     model_config = ConfigDict(
         extra="ignore",
@@ -45,7 +45,7 @@ class _Shape(BaseModel):
 
 
 def _day(text: Any) -> date:
-    """A date of the report is written YYYY-MM-DD and no other way."""
+    """Parse a date of the report; only YYYY-MM-DD is valid."""
     if not isinstance(text, str) or len(text) != len("YYYY-MM-DD"):
         raise ValueError("must be a date YYYY-MM-DD")
     return date.fromisoformat(text)
@@ -57,7 +57,7 @@ class _Exception(_Shape):
 
 
 class _Parts(_Shape):
-    """What a derived finding follows from; releases that knew no derived findings leave it out."""
+    """What a derived finding follows from; absent from releases before derived findings."""
 
     checks: list[_Word]
     resources: list[_Word]
@@ -81,7 +81,7 @@ class _Finding(_Shape):
     derived_from: _Parts | None = None
 
     def on(self, day: date) -> Finding:
-        """The finding as it counts on a day: an exception that has expired accepts nothing."""
+        """The finding as of a day: an exception that has expired accepts nothing."""
         accepted = self.exception
         lapsed = self.verdict is Verdict.EXCEPTED and accepted is not None and day > accepted.expiry
         verdict = Verdict(accepted.accepted) if lapsed and accepted is not None else self.verdict
@@ -89,7 +89,7 @@ class _Finding(_Shape):
 
 
 class AttestedPrivateSubnet(_Shape):
-    """Since when a subnet is known to be private; releases that knew nothing of it leave the list out."""
+    """Since when a subnet is known to be private; the list is absent from older releases."""
 
     subnet: Annotated[
         str, Field(min_length=1, max_length=1024, pattern=r"(?i)^/subscriptions/[^/]+/.+/subnets/[^/*?]+$")
@@ -106,7 +106,7 @@ class AttestedPrivateSubnet(_Shape):
 
 
 class _Ended(_Shape):
-    """An exception that was given to the audit after its last day."""
+    """An exception that had expired when the audit ran."""
 
     check: _Word
     resource: _Word
@@ -115,7 +115,7 @@ class _Ended(_Shape):
 
 
 class AuditReport(_Shape):
-    """The fields of the audit JSON that decide something."""
+    """The fields of the audit JSON that affect the verdict."""
 
     cluster: _Word
     sources: Annotated[list[Literal["azure", "kube", "probe"]], Field(min_length=1)]
@@ -129,17 +129,17 @@ class AuditReport(_Shape):
     ended_exceptions: list[_Ended] = []
 
     def private_since(self, subnet_id: str) -> AttestedPrivateSubnet | None:
-        """What it says of a subnet; None where it says nothing."""
+        """The entry of a subnet; None where there is none."""
         return next((one for one in self.private_subnets if one.subnet.lower() == subnet_id.lower()), None)
 
 
 def report_digest(report: Mapping[str, Any]) -> str:
-    """'sha256:' and the SHA-256 of the report in canonical JSON. Raises ValueError for what that cannot say."""
+    """'sha256:' and the SHA-256 of the report in canonical JSON. Raises ValueError for values it does not allow."""
     return "sha256:" + hashlib.sha256(canonical(report)).hexdigest()
 
 
 def read_report(report: Mapping[str, Any]) -> AuditReport:
-    """The fields that decide something. Raises AttestationRefused."""
+    """Parse the fields that affect the verdict. Raises AttestationRefused."""
     if report.get("schema") != SCHEMA:
         raise refused(
             Refusal.WRONG_PREDICATE, f"the report is of schema '{str(report.get('schema'))[:64]}', not '{SCHEMA}'"
@@ -156,7 +156,7 @@ def read_report(report: Mapping[str, Any]) -> AuditReport:
 
 
 def observed_at_of(report: AuditReport) -> str:
-    """When evidence was observed: the start of the audit, for what was read first is the oldest."""
+    """When evidence was observed: the start of the audit, which is the age of the oldest answer."""
     try:
         started = datetime.fromisoformat(report.started_at)
     except ValueError as error:
@@ -167,7 +167,7 @@ def observed_at_of(report: AuditReport) -> str:
 
 
 def must_agree_with_itself(report: AuditReport, omitted: Omitted) -> None:
-    """Counts and verdict are those of the findings. Raises AttestationRefused."""
+    """Check that counts and verdict match the findings. Raises AttestationRefused."""
     counted = Counter(finding.verdict for finding in report.findings)
     counted.update({Verdict.PASS: sum(omitted.passed.values())})
     counted.update({Verdict.NOT_APPLICABLE: sum(omitted.not_applicable.values())})
@@ -186,7 +186,7 @@ def must_agree_with_itself(report: AuditReport, omitted: Omitted) -> None:
 
 
 def _private_subnets_must_be_past(report: AuditReport) -> None:
-    """Each once, and since a moment that was over when the audit ended."""
+    """Check that each subnet is listed once, and since a moment not after the end of the audit."""
     named = [one.subnet.lower() for one in report.private_subnets]
     if len(set(named)) != len(named):
         _refuse("it names a private subnet twice")
@@ -215,9 +215,9 @@ def verdict_on(report: AuditReport, omitted: Omitted, day: date) -> Verdict:
 
 
 def without_what_is_fine(report: Mapping[str, Any]) -> tuple[dict[str, Any], Omitted]:
-    """The report without its Pass and NotApplicable findings, and how many of which check those were.
+    """The report without its Pass and NotApplicable findings, and the number of those by check.
 
-    What follows from its findings, and what changed since another report, is left out as well: only findings decide.
+    What is derived from its findings, and the comparison with a baseline, is left out too: only findings are needed.
     """
     kept = [finding for finding in report["findings"] if finding["verdict"] not in MAY_BE_OMITTED]
     left_out = {

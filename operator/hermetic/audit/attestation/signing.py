@@ -1,4 +1,4 @@
-"""A report, signed: the envelope that `hermetic audit --sign KEY --attestation FILE` writes."""
+"""Signs a report: the envelope that `hermetic audit --sign KEY --attestation FILE` writes."""
 
 from __future__ import annotations
 
@@ -38,15 +38,15 @@ from hermetic.signing.keys import SigningKey, trusted
 from hermetic.signing.signatures import sign
 
 VALIDITY = timedelta(days=1)
-"""How long evidence counts unless said otherwise: the default of EgressAudit.spec.maxEvidenceAgeSeconds."""
+"""Default validity of evidence: the default of EgressAudit.spec.maxEvidenceAgeSeconds."""
 COMPACT_ABOVE = 190_000
-"""Bytes of payload that `kubectl apply` still takes: it keeps a copy in an annotation, of 256 KiB at most."""
+"""Bytes of payload that `kubectl apply` still accepts: it stores a copy in an annotation, of 256 KiB at most."""
 LARGEST = LARGEST_PAYLOAD // 4 * 3
 
 
 @dataclass(frozen=True, slots=True)
 class Provenance:
-    """What the report is about, what made it, and what from."""
+    """What the report is about, which program made it, and its input files."""
 
     scope: Scope
     tool: Tool
@@ -65,9 +65,9 @@ def sign_report(
     """The signed envelope around an audit JSON (`hermetic.dev/audit/v1`), the next one after `previous`.
 
     It was observed when the audit started, and expires `valid_for` later (7 days at most), whenever it is signed.
-    Pass and NotApplicable findings of a large report are counted instead of told. Raises ReportTooLarge where the rest
-    does not fit, ReportUnusable for a report that no verifier would accept now, and AttestationRefused where `previous`
-    is about another cluster.
+    Pass and NotApplicable findings of a large report are only counted. Raises ReportTooLarge where the rest does not
+    fit, ReportUnusable for a report that no verifier would accept now, and AttestationRefused where `previous` is about
+    another cluster.
     """
     if previous is not None:
         must_be_same_cluster(previous.scope, provenance.scope)
@@ -120,7 +120,7 @@ def _statement(predicate: Predicate) -> bytes:
 
 
 def _must_be_acceptable(envelope: Envelope, key: SigningKey, previous: Attestation | None, now: datetime) -> None:
-    """What would be refused is not handed out: whoever carries it in would learn it only there."""
+    """Verify before returning, so that an unusable attestation fails here and not in the cluster."""
     try:
         attestation = authenticate(envelope, trusted([key.public]))
         must_count(attestation, Expected(), now)

@@ -1,4 +1,4 @@
-"""The payload: an in-toto Statement about one look at one cluster. Its fields, and nothing beside them.
+"""The payload: an in-toto Statement about one audit of one cluster, with exactly these fields.
 
 ::
 
@@ -44,7 +44,7 @@ Counts = dict[Name, Annotated[int, Field(ge=1)]]
 
 
 class StatementPart(BaseModel):
-    """Frozen, camelCase outside, strict: no field more, none of another type."""
+    """Frozen, camelCase in JSON, strict: no extra field, no value of another type."""
 
     model_config = ConfigDict(
         extra="forbid",
@@ -57,17 +57,17 @@ class StatementPart(BaseModel):
 
 
 class Scope(StatementPart):
-    """By what the cluster is known. Without a kubeconfig the last two could not be read, and are null."""
+    """What identifies the cluster. Without a kubeconfig the last two could not be read, and are null."""
 
     cluster_arm_id: ArmId
     api_server_ca_fingerprint: Digest | None
     """SHA-256 of the CA certificate of the API server, in DER."""
     kube_system_uid: Uid | None
-    """uid of the namespace kube-system: another one, another cluster."""
+    """uid of the namespace kube-system: it differs for every cluster."""
 
 
 class Tool(StatementPart):
-    """What audited: `digest` is that of its files."""
+    """The audit program: `digest` is that of its files."""
 
     name: Name
     version: Name
@@ -75,7 +75,7 @@ class Tool(StatementPart):
 
 
 class Inputs(StatementPart):
-    """Digests of the files that the report was made from; null where none was given."""
+    """Digests of the input files of the report; null where none was given."""
 
     snapshot: Digest
     policy: Digest | None
@@ -83,14 +83,14 @@ class Inputs(StatementPart):
 
 
 class Omitted(StatementPart):
-    """How many findings of each check were left out of the report, by verdict. Only what is fine can be left out."""
+    """How many findings of each check were left out of the report, by verdict: Pass and NotApplicable only."""
 
     passed: Annotated[Counts, Field(alias="Pass")] = {}
     not_applicable: Annotated[Counts, Field(alias="NotApplicable")] = {}
 
 
 class Predicate(StatementPart):
-    """What is said about the cluster."""
+    """The statement about the cluster."""
 
     scope: Scope
     sequence: Annotated[int, Field(ge=1)]
@@ -105,13 +105,13 @@ class Predicate(StatementPart):
 
 
 class SubjectDigest(StatementPart):
-    """In-toto writes digests without their algorithm in front."""
+    """In-toto writes digests without the algorithm as prefix."""
 
     sha256: Hex
 
 
 class Subject(StatementPart):
-    """The cluster, as it was seen."""
+    """The cluster and the digest of its snapshot."""
 
     name: ArmId
     digest: SubjectDigest
@@ -126,12 +126,12 @@ class Statement(StatementPart):
     predicate: Predicate
 
     def as_json(self) -> dict[str, Any]:
-        """The object of the module's docstring."""
+        """The object in the form of the module's docstring."""
         return self.model_dump(mode="json", by_alias=True)
 
 
 def read_statement(payload: bytes) -> Statement:
-    """The statement that the bytes hold. Raises AttestationRefused; that it was signed is for others to know."""
+    """Parse the statement. Raises AttestationRefused; the signature is not verified here."""
     with as_attestation():
         value = read_canonical_json(payload, "the payload")
     if not isinstance(value, dict):
@@ -151,5 +151,5 @@ def read_statement(payload: bytes) -> Statement:
 
 
 def moment(text: str) -> datetime:
-    """The time that a statement says. Raises ValueError, as for 30 February."""
+    """Parse a time of a statement. Raises ValueError, as for 30 February."""
     return datetime.strptime(text, "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=UTC)

@@ -1,7 +1,7 @@
-"""An envelope, and either what it attests or the one reason why it does not count.
+"""Verifies an envelope: what it attests, or the one reason for refusal.
 
-Two questions, in this order: is it authentic (`authenticate`: whole, signed by a trusted key, at one with itself), and
-does it count here and now (`must_count`: this cluster, in time, not older than what was accepted before).
+Two steps, in this order: is it authentic (`authenticate`: complete, signed by a trusted key, consistent), and does it
+count (`must_count`: this cluster, in time, not older than what was accepted before).
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ from hermetic.signing.verification import is_signed_by, key_named_by
 
 LONGEST_VALIDITY = timedelta(days=7)
 CLOCK_SKEW = timedelta(seconds=120)
-"""How far the clocks of the jump box and of whoever verifies may differ."""
+"""Tolerated difference between the clocks of the jump box and of the verifier."""
 
 
 @dataclass(frozen=True, slots=True)
 class Attestation:
-    """What a trusted key attests. `digest` is what the attestation is called by; times are aware, in UTC."""
+    """What a trusted key attests. `digest` identifies the attestation; times are aware, in UTC."""
 
     digest: str
     signed_by: PublicKey
@@ -57,7 +57,7 @@ class Attestation:
 
     @property
     def previous(self) -> str | None:
-        """The digest of the attestation before it."""
+        """The digest of the previous attestation of the chain."""
         return self.predicate.previous
 
     @property
@@ -72,7 +72,7 @@ class Attestation:
 
 @dataclass(frozen=True, slots=True)
 class Newest:
-    """The newest attestation that was accepted here before."""
+    """The newest attestation that this cluster accepted before."""
 
     digest: str
     observed_at: datetime
@@ -80,9 +80,9 @@ class Newest:
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """What an attestation is held against; None is not asked.
+    """What an attestation is checked against; None skips that check.
 
-    `profile` "sealed" refuses evidence of the profile "filtered". `max_age_seconds` shortens what expiresAt says.
+    `profile` "sealed" refuses evidence of the profile "filtered". `max_age_seconds` may only shorten expiresAt.
     """
 
     cluster_arm_id: str | None = None
@@ -94,14 +94,14 @@ class Expected:
 
 
 def verify(envelope: Envelope, trusted: TrustedKeys, expected: Expected, now: datetime) -> Attestation:
-    """The attestation of an envelope that is authentic and counts here and now. Raises AttestationRefused."""
+    """The attestation of an envelope that is authentic and counts at `now`. Raises AttestationRefused."""
     attestation = authenticate(envelope, trusted)
     must_count(attestation, expected, now)
     return attestation
 
 
 def authenticate(envelope: Envelope, trusted: TrustedKeys) -> Attestation:
-    """The attestation of an envelope that a trusted key signed, whenever that was. Raises AttestationRefused."""
+    """The attestation of an envelope that a trusted key signed at any time. Raises AttestationRefused."""
     with as_attestation():
         key = key_named_by(envelope, trusted)
         matches = is_signed_by(key, envelope)
@@ -117,7 +117,7 @@ def authenticate(envelope: Envelope, trusted: TrustedKeys) -> Attestation:
 
 
 def must_count(attestation: Attestation, expected: Expected, now: datetime) -> None:
-    """Raises AttestationRefused for one that does not count here and now."""
+    """Check cluster, time and replay. Raises AttestationRefused."""
     _must_be_about(attestation.scope, expected)
     if expected.profile == "sealed" and attestation.read_report.profile != "sealed":
         raise refused(Refusal.OTHER_PROFILE, "judged by the profile 'filtered', and 'sealed' is asked for")
@@ -126,7 +126,7 @@ def must_count(attestation: Attestation, expected: Expected, now: datetime) -> N
 
 
 def must_be_same_cluster(scope: Scope, other: Scope) -> None:
-    """Raises AttestationRefused where both are known and differ, ARM ids aside from case. A CA may be renewed."""
+    """Raises AttestationRefused where ARM ids or known kube-system uids differ. A CA may be renewed: not compared."""
     _must_be_about(scope, Expected(other.cluster_arm_id))
     if None not in (scope.kube_system_uid, other.kube_system_uid):
         _must_be_about(scope, Expected(kube_system_uid=other.kube_system_uid))
@@ -140,7 +140,7 @@ def _attestation(envelope: Envelope, key: PublicKey) -> Attestation:
 
 
 def _diagnosis(envelope: Envelope, key: PublicKey) -> AttestationRefused:
-    """Why the signature does not match, as far as the payload betrays it. Nothing in it is believed."""
+    """Why the signature does not match, as far as the payload shows. Its content is not trusted."""
     try:
         _attestation(envelope, key)
     except AttestationRefused as error:
@@ -203,7 +203,7 @@ def _must_be_about(scope: Scope, expected: Expected) -> None:
 
 
 def _must_be_in_time(attestation: Attestation, expected: Expected, now: datetime) -> None:
-    # No message says what time it is now: it stands in a status, which would be another one every second.
+    # No message contains the current time: it becomes part of a status, which would then change every second.
     observed_at, expires_at = attestation.observed_at, attestation.expires_at
     if observed_at > now + CLOCK_SKEW:
         raise refused(Refusal.FROM_THE_FUTURE, f"observed at {timestamp(observed_at)}, which is still to come")

@@ -1,7 +1,7 @@
-"""A finding's own names in place of the placeholders of its remedy, quoted for the shell.
+"""Replaces the placeholders of a remedy with the finding's own names, quoted for the shell.
 
-Names come from ARM and from the Kubernetes API, so anything may stand in them. A value that a shell or a program could
-take for something else than a value is not filled in: the placeholder stays.
+Names come from ARM and from the Kubernetes API and may contain any character. A value that a shell or a program could
+misread (an option, a control character) is not filled in: the placeholder stays.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ _PROBED = re.compile(r"agentPools/([^/]+)/subnets/.+")
 # The cloud provider names a Linux pool's scale set after the pool.
 _SCALE_SET_OF_A_POOL = re.compile(r"aks-([a-z0-9]{1,12})-[0-9]{8}-vmss")
 _WORD = re.compile(r"""(?:[^\s'"\\]|\\.|'[^']*'|"(?:[^"\\]|\\.)*")+""")
-# What the az CLI's own short notation for objects takes as a plain value.
+# What the az CLI's shorthand syntax accepts as a plain value.
 _PLAIN = re.compile(r"[A-Za-z0-9_./-]+")
 _MOST = 2048
 
 Fill = Mapping[str, str | Sequence[str]]
-"""Values by placeholder. A command with a placeholder of several values is told once for each; of none, not at all."""
+"""Values by placeholder. A command is repeated for each of several values, and left out where there is none."""
 
 
 def values_of(resource: str, cluster: str, node_group: str = "") -> dict[str, str]:
-    """What the resource of a finding and its cluster tell, by placeholder. `node_group` is a name, "" if not known."""
+    """The values that a finding's resource and its cluster give, by placeholder. `node_group` is a name, or ""."""
     told = {**_of_the_cluster(cluster), "NODE_GROUP": node_group}
     if is_arm_id(resource):
         told |= _of_a_resource(resource)
@@ -44,7 +44,7 @@ def values_of(resource: str, cluster: str, node_group: str = "") -> dict[str, st
 
 
 def filled(steps: Iterable[RemedyStep], values: Fill) -> tuple[RemedyStep, ...]:
-    """The steps with every placeholder of their commands filled for which there is a value that can be typed."""
+    """The steps with those placeholders of their commands replaced that have a value safe to type."""
     usable = {
         name: tuple(filter(_can_be_typed, [value] if isinstance(value, str) else value))
         for name, value in values.items()
@@ -54,7 +54,7 @@ def filled(steps: Iterable[RemedyStep], values: Fill) -> tuple[RemedyStep, ...]:
 
 
 def _filled_step(step: RemedyStep, values: Mapping[str, tuple[str, ...]], none: frozenset[str]) -> RemedyStep | None:
-    """None where every command is about something of which the resource has none."""
+    """The step filled; None where every command needs a placeholder of which the resource has no value."""
     asked = [command for command in step.commands if none.isdisjoint(PLACEHOLDER.findall(command))]
     if step.commands and not asked:
         return None
@@ -63,19 +63,19 @@ def _filled_step(step: RemedyStep, values: Mapping[str, tuple[str, ...]], none: 
 
 
 def _each_filled(command: str, values: Mapping[str, tuple[str, ...]]) -> Iterator[str]:
-    """The command once for each value; placeholders of several values go on side by side."""
+    """The command once for each value; placeholders with several values advance together."""
     here = {name: values[name] for name in PLACEHOLDER.findall(command) if values.get(name)}
     for place in range(max(map(len, here.values()), default=1)):
         yield filled_command(command, {name: given[min(place, len(given) - 1)] for name, given in here.items()})
 
 
 def filled_command(command: str, values: Mapping[str, str]) -> str:
-    """One command with its placeholders filled: a word of the shell stays one word, whatever the value holds."""
+    """One command with its placeholders filled: a shell word stays one word for every value."""
     return _WORD.sub(lambda found: _filled_word(found[0], values), command)
 
 
 def merged(first: Iterable[RemedyStep], second: Iterable[RemedyStep]) -> tuple[RemedyStep, ...]:
-    """Two remedies of one resource as one: a step that both have holds the commands of both."""
+    """Merge two remedies of one resource: a step in both has the commands of both."""
     steps = list(first)
     for step in second:
         place = next((i for i, known in enumerate(steps) if _says_the_same(known, step)), None)
@@ -121,7 +121,7 @@ def _of_a_resource(resource: str) -> dict[str, str]:
 
 
 def _lineage(resource: str) -> Iterator[str]:
-    """The resource, then its parents, as far as they are resources."""
+    """The resource, then its parents up to the top-level resource."""
     while type_of(resource).count("/") >= 1:
         yield resource
         resource = parent_of(resource)
@@ -132,7 +132,7 @@ def _subscription(arm_id: str) -> str:
 
 
 def _can_be_typed(value: str) -> bool:
-    """No control or direction character, nothing that a program takes for an option, no endless word."""
+    """Whether it is not empty, at most `_MOST` characters, printable, and does not begin with "-"."""
     return bool(value) and value.isprintable() and not value.startswith("-") and len(value) <= _MOST
 
 

@@ -1,4 +1,4 @@
-"""The remedy of one finding, from the page of its check or from the judge, in the words of this very estate."""
+"""The remedy of one finding, from the page of its check or from its judgement, with names of the estate filled in."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ IN_THE_NODE_GROUP = (
 
 @dataclass(frozen=True, slots=True)
 class RemedyContext:
-    """What every remedy of an audit may name: the cluster's id, and its node resource group ("" if not known)."""
+    """What every remedy may name: the cluster's id, and its node resource group ("" if not known)."""
 
     cluster: str
     node_group: str = ""
 
 
 def surroundings_of(estate: Estate) -> RemedyContext:
-    """Read from the estate: nothing more is asked for than the cluster, which every audit of Azure reads."""
+    """The context of an estate; reads the cluster only, as every audit of Azure does."""
     if "azure" not in estate.sources:
         return RemedyContext(estate.cluster)
     cluster = estate.one(ManagedCluster, estate.cluster).value
@@ -40,8 +40,8 @@ def surroundings_of(estate: Estate) -> RemedyContext:
 
 
 def remedy_told(text: str, in_node_group: str, resource: str, around: RemedyContext, fill: Fill | None = None) -> str:
-    """The remedy's text with its placeholders filled. Where its commands would change what AKS manages in the node
-    resource group, it says so, and `in_node_group` takes its place if there is one.
+    """The remedy's text with its placeholders filled. Where a command would change the node resource group, which AKS
+    manages, a note is added, and the steps of `in_node_group`, if any, replace it.
     """
     values: Fill = {**values_of(resource, around.cluster, around.node_group), **(fill or {})}
     steps = filled(steps_of(text), values)
@@ -52,7 +52,7 @@ def remedy_told(text: str, in_node_group: str, resource: str, around: RemedyCont
 
 
 def _changes(command: str, group: str) -> bool:
-    """Whether the az CLI would change something in the group by this command; its own `az aks` is how AKS is told."""
+    """Whether the az command would change something in the group; `az aks` goes through AKS and is not counted."""
     words = shlex.split(command)
     verb = next((before for before, word in pairwise(words) if word.startswith("-")), "")
     if words[:1] != ["az"] or words[1:2] == ["aks"] or verb.startswith(("show", "list")):

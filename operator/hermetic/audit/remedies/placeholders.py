@@ -1,14 +1,14 @@
-"""The words in capitals that a remedy's commands may hold, and where their values come from.
+"""The placeholders (capitals) of a remedy's commands, and where their values come from.
 
-One vocabulary for every check: what a finding's resource, its cluster or its check can tell is filled in; the rest
-(`CHOSEN`) is for a person to choose. CONTRIBUTING.md shows the same list.
+One vocabulary for every check: values that a finding's resource, its cluster or its check gives are filled in; the rest
+(`CHOSEN`) is chosen by the user. CONTRIBUTING.md has the same list.
 """
 
 from __future__ import annotations
 
 import re
 
-# resource type -> the stem of its placeholders: SUBNET_ID, SUBNET_NAME. The ids of parents are told by a child's.
+# resource type -> the stem of its placeholders: SUBNET_ID, SUBNET_NAME. A child's id also gives those of its parents.
 STEMS = {
     "Microsoft.Compute/virtualMachineScaleSets": "SCALE_SET",
     "Microsoft.Compute/virtualMachineScaleSets/virtualMachines": "INSTANCE",
@@ -70,7 +70,7 @@ FROM_THE_CLUSTER = {
     "CLUSTER_SUBSCRIPTION": "its subscription",
     "NODE_GROUP": "its node resource group",
 }
-# A judge gives these with the judgement: fails(..., fill={"RULE_NAME": rule.name}).
+# A judgement gives these: fails(..., fill={"RULE_NAME": rule.name}).
 FROM_THE_CHECK = {
     "ADDON_NAME": "add-on of the cluster, as az calls it",
     "ASSIGNMENT_ID": "ARM id of a role assignment",
@@ -146,6 +146,6 @@ KNOWN = frozenset(
         *(f"{stem}_{part}" for stem in STEMS.values() for part in ("ID", "NAME")),
     }
 )
-"""Every placeholder that a remedy may hold."""
+"""Every placeholder that a remedy may contain."""
 
 PLACEHOLDER = re.compile(r"(?<![A-Za-z0-9_])[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)*(?![A-Za-z0-9_])")

@@ -1,7 +1,7 @@
 """A remedy in parts: prose and commands apart, in the order in which they are to be followed.
 
-The text form is what checks.toml, a finding and the JSON report hold. A line that begins with a program's name is a
-command; a line that begins with "Warning:" says what the commands after it may cut off; every other line is prose.
+The text form is in checks.toml, in findings and in the JSON report. A line that begins with a program's name is a
+command; a line that begins with "Warning:" states what the commands after it may cut off; every other line is prose.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ _CONTINUED = re.compile(r"[ \t]*\\\n[ \t]*")
 class RemedyStep:
     """One step: read `explanation` and `warning`, then run `commands` in their order.
 
-    Each command is one line for a POSIX shell. `warning` says what the commands may cut off ("" where nothing), and a
-    step without commands is something to do by hand.
+    Each command is one line for a POSIX shell. `warning` states what the commands may cut off ("" where nothing), and a
+    step without commands is a manual one.
     """
 
     explanation: str = ""
@@ -70,7 +70,7 @@ def text_of(steps: Iterable[RemedyStep]) -> str:
 
 
 def _lines(text: str) -> Iterable[str]:
-    """Lines without blanks at their ends; a command that a backslash continues is one line."""
+    """Lines stripped of blanks; a command continued with a backslash becomes one line."""
     return [line.strip() for line in _CONTINUED.sub(" ", text).split("\n") if line.strip()]
 
 

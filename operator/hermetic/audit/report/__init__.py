@@ -1,1 +1,1 @@
-"""One report told in seven ways. Every format is a pure function of (report, pages)."""
+"""The formats of a report. Every format is a pure function of (report, pages)."""

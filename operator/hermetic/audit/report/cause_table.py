@@ -1,6 +1,6 @@
-"""Which checks one change settles together, as data: what a person changes once, and the checks that look at it.
+"""Which checks one change settles together, as data: the change, and the checks that depend on it.
 
-A check that is in no row is settled by a change of the resource that its finding names.
+A check that is in no row is settled by a change of the resource of its finding.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class CauseOfFindings:
-    """One thing to change. `checks` are in the order in which their remedies are followed.
+    """One change. `checks` are in the order in which their remedies are to be followed.
 
-    `each` says that it is done resource by resource, so that each resource is a cause.
+    `each` means that the change is made per resource, so that each resource is a cause.
     """
 
     id: str

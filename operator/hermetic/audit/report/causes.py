@@ -1,8 +1,8 @@
-"""What must be changed once to settle several findings, and in which order.
+"""Groups findings by the one change that settles them, in the order of fixing.
 
 A cause holds the findings that fail or are unknown and that one change settles:
 
-1. What could not be read for want of the same right is one cause: the right.
+1. What could not be read for lack of the same permission is one cause: the permission.
 2. Checks of one row of `cause_table` share a cause, for the whole cluster or for each resource.
 3. Any other finding shares a cause with those of its check on the same resource.
 
@@ -29,10 +29,10 @@ _TROUBLE = frozenset(trouble.value for trouble in Trouble)
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """One change and the findings that it settles, by check and resource. `number` is its place in the order of fixing.
+    """One change and the findings that it settles, by check and resource. `number` is its position in fixing order.
 
-    `derived` are findings that are listed here and settled only when the causes of `awaits` are dealt with too.
-    `completes` are those of other causes that this one settles, as the last of theirs.
+    `derived` are findings that are listed here and settled only when the causes of `awaits` are fixed too.
+    `completes` are the derived findings, listed here or elsewhere, for which this cause is the last one.
     """
 
     id: str
@@ -45,21 +45,21 @@ class Cause:
 
     @property
     def worst(self) -> Finding:
-        """The finding that decides how urgent it is."""
+        """The finding that determines the urgency of the cause."""
         return worst_first(self.findings)[0]
 
     @property
     def all(self) -> tuple[Finding, ...]:
-        """Everything that is listed under it."""
+        """All findings listed under it."""
         return (*self.findings, *self.derived)
 
     @property
     def settles(self) -> int:
-        """How many findings are settled when the causes up to this one are dealt with."""
+        """How many findings are settled by this cause once the earlier ones are fixed."""
         return len(self.findings) + len(self.completes)
 
     def by_check(self) -> Iterator[tuple[str, tuple[Finding, ...]]]:
-        """Its findings check by check in the order in which they are dealt with, those that only sum up last."""
+        """Its findings by check in the order of fixing, derived ones last."""
         groups: dict[str, list[Finding]] = defaultdict(list)
         for finding in (*worst_first(self.findings), *worst_first(self.derived)):
             groups[finding.check].append(finding)
@@ -71,7 +71,7 @@ class Cause:
 
 
 def causes_of(findings: Iterable[Finding], pages: Mapping[str, CheckPage]) -> tuple[Cause, ...]:
-    """Every cause in the order of fixing: what decides the verdict first, then what settles most."""
+    """Every cause in the order of fixing: those that affect the verdict first, then by number of findings settled."""
     open_ = [finding for finding in worst_first(findings) if finding.verdict in _OPEN]
     derived = {id(one): parts for one in open_ if one.derived_from is not None and (parts := _parts(one, open_))}
     groups: dict[tuple[str, str], list[Finding]] = defaultdict(list)
@@ -97,20 +97,20 @@ def causes_of(findings: Iterable[Finding], pages: Mapping[str, CheckPage]) -> tu
 
 
 def by_cause(findings: Iterable[Finding], pages: Mapping[str, CheckPage]) -> list[tuple[Finding, Cause | None]]:
-    """Every finding with its cause: cause by cause, check by check; then what needs no fixing, worst first."""
+    """Every finding with its cause: by cause and check; then findings without a cause, worst first."""
     told = list(findings)
     under = [(finding, cause) for cause in causes_of(told, pages) for _, group in cause.by_check() for finding in group]
     return under + [(finding, None) for finding in worst_first(told) if finding.verdict not in _OPEN]
 
 
 def _place(check: str) -> int:
-    """Where the row of the table has a check; those of none keep their order, and come last."""
+    """The position of a check in its row of the table; checks in no row keep their order, and come last."""
     change = _CHANGE_OF.get(check)
     return change.checks.index(check) if change is not None else len(_CHANGE_OF)
 
 
 def _key(finding: Finding) -> tuple[str, str]:
-    """Findings of one key share a cause: the change, and the resource where it is changed one by one."""
+    """Findings with the same key share a cause: the change, and the resource where it is made per resource."""
     if finding.verdict is Verdict.UNKNOWN and finding.reason in _TROUBLE and finding.remedy:
         return f"unread-{finding.reason.lower()}", finding.remedy
     change = _CHANGE_OF.get(finding.check)
@@ -131,7 +131,7 @@ def _title(key: tuple[str, str], group: list[Finding], pages: Mapping[str, Check
 
 
 def _parts(finding: Finding, others: list[Finding]) -> list[Finding]:
-    """The findings that a derived one follows from, as far as they fail or are unknown."""
+    """The findings that a derived one follows from and that fail or are unknown."""
     parts = finding.derived_from
     if parts is None:
         return []
@@ -154,7 +154,7 @@ def _sorted(group: list[Finding]) -> tuple[Finding, ...]:
 
 
 def _ids(keys: list[tuple[str, str]]) -> dict[tuple[str, str], str]:
-    """An id for each key that stays the same from audit to audit, while the same resources have findings."""
+    """A stable id for each key: the same in every audit while the same resources have findings."""
     names: dict[tuple[str, str], str] = {}
     for wanted, same in groupby(sorted(keys, key=lambda key: (_id(key), key)), key=_id):
         for place, key in enumerate(same):

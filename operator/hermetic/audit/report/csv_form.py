@@ -1,7 +1,7 @@
 """The findings as CSV (RFC 4180), for spreadsheets and ticket systems: one row for each finding, cause by cause.
 
-Every field is quoted. A spreadsheet takes a cell that begins with = + - or @ for a formula, and a resource may be
-called anything: such a text gets an apostrophe in front.
+Every field is quoted. A spreadsheet evaluates a cell that begins with = + - or @ as a formula, and a resource may have
+any name: such a text is prefixed with an apostrophe.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from hermetic.audit.findings import CheckPage, Finding, Report
 from hermetic.audit.report.causes import by_cause
 from hermetic.audit.report.sentences import evidence_line, page_of, remedy_of
 
-# the last four are full-width forms of the first four, which some spreadsheets take for the same
+# the last four are full-width forms of the first four, which some spreadsheets treat alike
 _FORMULA = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 COLUMNS = (
     "cluster",
@@ -63,7 +63,7 @@ def as_csv(report: Report, pages: Mapping[str, CheckPage]) -> str:
 
 
 def guarded(text: str) -> str:
-    """The text so that no spreadsheet computes it."""
+    """The text, escaped so that no spreadsheet evaluates it as a formula."""
     visible = printable(text)
     is_formula = visible.lstrip().startswith(_FORMULA) or visible[:1] in {"\t", "\n"}
     return f"'{visible}" if is_formula else visible

@@ -1,4 +1,4 @@
-"""The topology as shapes with coordinates: what the SVG template writes down, no more."""
+"""The topology as shapes with coordinates, for the SVG template to print."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ LETTERS, MOST_LINES = 24, 3
 
 @dataclass(frozen=True, slots=True)
 class Box:
-    """One place; `lines` is its label, below the small word of its kind."""
+    """One place; `lines` is its label, shown below its kind."""
 
     place: NetworkPlace
     lines: tuple[str, ...]
@@ -32,7 +32,7 @@ class Box:
 
 @dataclass(frozen=True, slots=True)
 class Arrow:
-    """One link as the `d` of an SVG path; its label stands at (x, y)."""
+    """One link as the `d` of an SVG path; its label is at (x, y)."""
 
     link: NetworkLink
     way: str
@@ -42,7 +42,7 @@ class Arrow:
 
 @dataclass(frozen=True, slots=True)
 class Drawing:
-    """Everything that is drawn, and how many places had to be left out."""
+    """All shapes, and how many places were left out."""
 
     width: int
     height: int
@@ -52,7 +52,7 @@ class Drawing:
 
 
 def drawing_of(topology: Topology) -> Drawing:
-    """At most 40 places: those on open links first, the rest as they come."""
+    """At most 40 places: those on open links first, the others in the order given."""
     shown = _most_telling(topology)
     columns = columns_of(shown)
     places = {place.id: place for place in shown.nodes}
@@ -72,7 +72,7 @@ def drawing_of(topology: Topology) -> Drawing:
 
 
 def _most_telling(topology: Topology) -> Topology:
-    """Each place and each link once; of two links between the same places the open one."""
+    """Places without duplicates, up to the maximum, and one link for each pair of places: the open one of several."""
     ends = {end for link in topology.edges if link.open for end in (link.source, link.target)}
     places = {place.id: place for place in reversed(topology.nodes)}
     kept = sorted(dict.fromkeys(place.id for place in topology.nodes), key=lambda id_: id_ not in ends)[:MOST_PLACES]
@@ -84,7 +84,7 @@ def _most_telling(topology: Topology) -> Topology:
 
 
 def _closed_first(topology: Topology) -> list[NetworkLink]:
-    """What is drawn last lies on top: an open link is never hidden by another."""
+    """Links in drawing order: later ones are on top, so that an open link is never hidden by another."""
     return sorted(topology.edges, key=lambda link: link.open)
 
 
@@ -100,7 +100,7 @@ def _height(column: tuple[str, ...], heights: Mapping[str, int]) -> int:
 
 
 def _positions(columns: Columns, heights: Mapping[str, int], tallest: int) -> dict[str, tuple[int, int]]:
-    """The upper left corner of every slot; each column stands in the middle of the drawing's height."""
+    """The upper left corner of every slot; each column is centred vertically."""
     at: dict[str, tuple[int, int]] = {}
     for place, column in enumerate(columns.slots):
         y = MARGIN + (tallest - _height(column, heights)) // 2

@@ -1,8 +1,8 @@
-"""Where the boxes of a drawing stand: in columns, so that every arrow points to the right.
+"""Column and row of each box of a drawing, so that every arrow points to the right.
 
-A small layered layout: a place stands one column behind the farthest place that leads to it, ways out stand in the
-last column, a link across several columns bends through an empty slot in each, and slots are ordered by the mean of
-their neighbours so that few links cross.
+A small layered layout: a place is one column behind the farthest place that links to it, ways out are in the last
+column, a link across several columns bends through an empty slot in each, and slots are ordered by the mean of their
+neighbours so that few links cross.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ Slot = str
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """Slots by column, top to bottom; `bends` names the empty slots that a link passes, by (source, target)."""
+    """Slots by column, top to bottom; `bends` names the empty slots that a link goes through, by (source, target)."""
 
     slots: tuple[tuple[Slot, ...], ...]
     bends: Mapping[tuple[str, str], tuple[Slot, ...]]
 
 
 def columns_of(topology: Topology) -> Columns:
-    """Every place in a column; links that close a circle are drawn backwards and move nothing.
+    """Assign every place to a column; links that close a cycle are drawn backwards and do not affect the columns.
 
-    Ids are unique, each link is there once and leads between listed places.
+    Precondition: ids are unique, and each link occurs once and connects listed places.
     """
     forward = _without_circles(topology)
     column = _farthest(topology, forward)
@@ -53,7 +53,7 @@ def columns_of(topology: Topology) -> Columns:
 
 
 def _without_circles(topology: Topology) -> list[NetworkLink]:
-    """The links that can all point forward: those that lead back to where their way began are left out."""
+    """The links without those that would close a cycle: the rest can all point forward."""
     reached = {place.id: {place.id} for place in topology.nodes}
     forward = []
     for link in topology.edges:
@@ -71,7 +71,7 @@ def _farthest(topology: Topology, forward: Sequence[NetworkLink]) -> dict[str, i
     for _ in topology.nodes:
         for link in forward:
             column[link.target] = max(column[link.target], column[link.source] + 1)
-    # where nothing leads out, the way out still stands apart
+    # a way out without a link to it is in the last column too
     last = max(*column.values(), 1) if len(column) > 1 else 0
     leading = {link.source for link in forward}
     ends = {place.id for place in topology.nodes if place.kind in _ENDS and place.id not in leading}
@@ -94,5 +94,5 @@ def _ordered(slots: list[list[Slot]], steps: Iterable[tuple[Slot, Slot]]) -> tup
 
 
 def _mean(places: list[float]) -> float:
-    """The middle of nothing is the middle."""
+    """The mean; 0.5, the middle, of an empty list."""
     return sum(places) / len(places) if places else 0.5

@@ -1,8 +1,8 @@
-"""The JSON report, as the contract spells it: what scripts read and what an attestation signs.
+"""The JSON report in the form of the contract: what scripts read and what an attestation signs.
 
-The fields of the contract are always there, in its order. `exception` is only in an Excepted finding, `notes` only
-where there are any, `baseline` only where one was named: a script that knows the contract alone misses neither verdict
-nor count.
+The fields of the contract are always present, in its order. `exception` is only in an Excepted finding, `notes` only
+where there are any, `baseline` only where one was named: a script that knows the contract alone gets every verdict and
+count.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def as_json(report: Report) -> str:
 
 
 def pieces(report: Report) -> Iterator[str]:
-    """The same text in pieces: as a whole, the report of a large cluster takes as much memory as its audit."""
+    """The same text in pieces: as one string, the report of a large cluster takes as much memory as its audit."""
     tokens = json.JSONEncoder(indent=2).iterencode(document(report))
     while piece := "".join(islice(tokens, TOKENS_A_PIECE)):
         yield piece
@@ -43,7 +43,7 @@ def pieces(report: Report) -> Iterator[str]:
 
 
 def digest(report: Report) -> str:
-    """SHA-256 of the JSON report in hexadecimal: other formats carry it, so that they can be held against it."""
+    """SHA-256 of the JSON report in hexadecimal: other formats include it, so that they can be matched with it."""
     found = hashlib.sha256()
     for piece in pieces(report):
         found.update(piece.encode())
@@ -51,7 +51,7 @@ def digest(report: Report) -> str:
 
 
 def document(report: Report) -> dict[str, Any]:
-    """The report as a dict that looks like the JSON."""
+    """The report as a dict with the structure of the JSON."""
     shown: dict[str, Any] = {
         "schema": SCHEMA,
         "cluster": report.cluster,
@@ -90,7 +90,7 @@ def _cause(cause: Cause, causes: tuple[Cause, ...]) -> dict[str, Any]:
 
 
 def _findings(report: Report) -> list[dict[str, Any]]:
-    """An exchange that thousands of findings rest on is one object here."""
+    """The findings as dicts; an exchange that many findings rest on is one shared object, which saves memory."""
     exchanges: dict[Evidence, dict[str, Any]] = {}
 
     def shown(seen: Evidence) -> dict[str, Any]:
@@ -135,7 +135,7 @@ def _private(one: PrivateSubnet) -> dict[str, Any]:
 
 
 def _up(moment: datetime) -> datetime:
-    """The next whole second: a moment that is cut would be one from before it was known."""
+    """Round up to the next whole second: rounded down, it would be before the moment was known."""
     return moment if moment.microsecond == 0 else moment.replace(microsecond=0) + timedelta(seconds=1)
 
 

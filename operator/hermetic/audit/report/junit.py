@@ -27,7 +27,7 @@ _TAGS = {
 
 
 def as_junit(report: Report, pages: Mapping[str, CheckPage]) -> str:
-    """The whole document; characters that XML cannot hold are replaced, the rest is escaped."""
+    """The whole document; characters that XML does not allow are replaced, the rest is escaped."""
     root = Xml.Element("testsuites", {"name": "hermetic audit", **_counts(list(report.findings))})
 
     def family(told: Told) -> str:
@@ -40,7 +40,7 @@ def as_junit(report: Report, pages: Mapping[str, CheckPage]) -> str:
 
 
 def _suite(family: str, told: list[Told], report: Report, pages: Mapping[str, CheckPage]) -> Xml.Element:
-    # the schema of JUnit has no zone in its timestamps: this is UTC
+    # the JUnit schema has no zone in its timestamps: this is UTC
     started = timestamp(report.started_at).removesuffix("Z")
     suite = Xml.Element(
         "testsuite", {"name": printable(family), "timestamp": started, **_counts([finding for finding, _ in told])}

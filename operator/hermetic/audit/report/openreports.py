@@ -1,7 +1,8 @@
 """OpenReports (openreports.io/v1alpha1 ClusterReport), for the dashboards that already read policy reports.
 
-Its five words are fewer than our verdicts, so the exact one stands in `properties.verdict`. Azure resources are no
-Kubernetes objects: their ids stand in `properties.armId`, while objects of the cluster are referred to in `resources`.
+Its five result values are fewer than our verdicts, so the exact verdict is in `properties.verdict`. Azure resources are
+not Kubernetes objects: their ids are in `properties.armId`, while objects of the cluster are referred to in
+`resources`.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from hermetic.audit.report.sentences import acceptance, facts_of_the_run, page_o
 API_VERSION = "openreports.io/v1alpha1"
 NAME = "hermetic-egress"
 WORDS = ("pass", "fail", "warn", "error", "skip")
-# etcd takes 1.5 MiB; managed fields and the apply annotation want their share of it.
+# etcd limits an object to 1.5 MiB, managed fields and the apply annotation included.
 MAX_RESULT_BYTES = 900_000
 _WORDS = {
     Verdict.PASS: "pass",
@@ -31,14 +32,14 @@ _WORDS = {
 
 
 def as_openreports(report: Report, pages: Mapping[str, CheckPage]) -> str:
-    """The object as JSON, which kubectl and Flux apply as it is."""
+    """The object as JSON, for kubectl or Flux to apply."""
     return json.dumps(cluster_report(report, pages), indent=2) + "\n"
 
 
 def cluster_report(report: Report, pages: Mapping[str, CheckPage], *, name: str = NAME) -> dict[str, Any]:
     """The object as a dict. `summary` counts every finding.
 
-    An object has a size limit in the cluster: where not all results fit, the worst stay and
+    The size of an object is limited in the cluster: where not all results fit, the worst are kept and
     `configuration.limits.maxResults` says how many.
     """
     finished = int(report.finished_at.timestamp())
@@ -69,7 +70,7 @@ def cluster_report(report: Report, pages: Mapping[str, CheckPage], *, name: str 
 
 
 def _fitting(results: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """As many results from the front as an object can hold."""
+    """As many results from the front as fit in an object."""
     kept, size = [], 0
     for result in results:
         size += len(json.dumps(result))

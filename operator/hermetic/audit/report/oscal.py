@@ -1,12 +1,12 @@
-"""OSCAL assessment-results 1.2, for governance tools: what was observed, what it says about each check, what remains.
+"""OSCAL assessment-results 1.2, for governance tools: observations, findings per check, and remaining risks.
 
-    inventory-item   one per resource that was looked at
-    observation      one per finding: what was seen there, with the digests of its evidence
+    inventory-item   one per resource that was checked
+    observation      one per finding: what was observed, with the digests of its evidence
     finding          one per check: satisfied only when every resource passed
     risk             one per Fail (open) and per accepted one (deviation-approved)
 
-UUIDs are of version 5: the same resource, check and cluster keep theirs from audit to audit, and equal reports give
-equal documents. A check that applied nowhere has observations and no finding: it claims nothing.
+UUIDs are of version 5: the same resource, check and cluster have the same ones in every audit, and equal reports give
+equal documents. A check that applied nowhere has observations and no finding.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from hermetic.audit.report.oscal_words import NAMESPACE, markup, prop, token
 from hermetic.audit.report.resources import readable
 from hermetic.audit.report.sentences import acceptance, facts_of_the_run, headline, page_of, remedy_of
 
-# 1.2.1 and not a later patch release: the shape is the same, and the common Python tooling stops there.
+# 1.2.1 and not a later patch release: the structure is the same, and common Python tooling supports no later one.
 OSCAL_VERSION = "1.2.1"
 
 
@@ -59,7 +59,7 @@ def document(report: Report, pages: Mapping[str, CheckPage]) -> dict[str, Any]:
 
 
 class _Names:
-    """UUIDs of version 5 below one cluster."""
+    """UUIDs of version 5 in the namespace of one cluster."""
 
     def __init__(self, report: Report) -> None:
         self._cluster = uuid5(uuid5(NAMESPACE_URL, NAMESPACE), one_line(report.cluster.lower()))
@@ -102,12 +102,12 @@ def _result(report: Report, pages: Mapping[str, CheckPage], names: _Names, conte
         "findings": told,
     }
     inventory = {"local-definitions": {"inventory-items": _inventory(findings, names)}} if findings else {}
-    # an empty list is no list in OSCAL
+    # OSCAL does not allow an empty list
     return result | inventory | {name: items for name, items in lists.items() if items}
 
 
 def _one_per_subject(report: Report) -> list[Finding]:
-    """UUIDs stand for (check, resource): of two findings that share one, the worse is told."""
+    """A UUID is made of (check, resource): of two findings with the same, only the worse one is reported."""
     told: dict[tuple[str, str], Finding] = {}
     for finding in worst_first(report.findings):
         told.setdefault((finding.check, finding.resource.lower()), finding)
@@ -195,7 +195,7 @@ def _risk(finding: Finding, pages: Mapping[str, CheckPage], names: _Names) -> di
 def _finding(
     check: str, findings: list[Finding], pages: Mapping[str, CheckPage], names: _Names
 ) -> dict[str, Any] | None:
-    """What all observations of one check say together: the worst of them."""
+    """The finding of a check: the worst verdict of its observations."""
     judged = [finding for finding in findings if finding.verdict is not Verdict.NOT_APPLICABLE]
     if not judged:
         return None
@@ -214,7 +214,7 @@ def _finding(
 
 
 def _controls(page: CheckPage) -> list[dict[str, str]]:
-    """Controls that the check gives evidence for, as properties: whether one is met is not for a check to say."""
+    """Controls that the check gives evidence for, as properties; they do not state that a control is met."""
     return [
         prop(f"control-{framework.replace('_', '-')}", one)
         for framework, _, ids in page.controls.by_framework()
@@ -223,7 +223,7 @@ def _controls(page: CheckPage) -> list[dict[str, str]]:
 
 
 def _status(worst: Verdict) -> dict[str, str]:
-    """Only a Pass satisfies: what could not be seen, and what somebody accepted, does not."""
+    """Only Pass is `satisfied`: Unknown and Excepted are not."""
     match worst:
         case Verdict.PASS:
             return {"state": "satisfied", "reason": "pass"}

@@ -1,4 +1,4 @@
-"""Strings as OSCAL's data types want them: names are XML tokens, values single lines, prose is Markdown."""
+"""Strings in OSCAL's data types: names are XML tokens, values single lines, prose is Markdown."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def prop(name: str, value: str) -> dict[str, str]:
 
 
 def markup(text: str) -> str:
-    """Text that stays text where somebody renders it as Markdown: no tag, no link, no code span."""
+    """Text escaped so that Markdown renders it as plain text: no tag, no link, no code span."""
     return _MARKDOWN.sub(r"\\\1", one_line(text))
 
 

@@ -1,7 +1,7 @@
-"""The report as one HTML file for people: nothing in it is fetched, and nothing in it runs but our own few lines.
+"""The report as one HTML file: it fetches nothing and runs only the script of this package.
 
 The content security policy forbids every request and every script or style but the two of this package, by digest.
-Whatever a resource is called, Jinja escapes it; the embedded JSON cannot end its own element.
+Jinja escapes the names of resources; the embedded JSON cannot end its own element.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from hermetic.audit.topology import NetworkLink
 _ROOM = "hermetic.audit.report"
 _FULL = (Verdict.FAIL, Verdict.UNKNOWN, Verdict.EXCEPTED)
 _WORDS = {Verdict.NOT_APPLICABLE: "Not applicable"}
-# a hex digit of JSON's own escapes replaces what could end the element or start another
+# replaces characters that could end the element or start another by their JSON escapes
 _ESCAPES = {ord(sign): f"\\u{ord(sign):04x}" for sign in "<>&\u2028\u2029"}
 
 
@@ -52,8 +52,8 @@ _ESCAPES = {ord(sign): f"\\u{ord(sign):04x}" for sign in "<>&\u2028\u2029"}
 class Card:
     """One finding as the page shows it; `anchor` is the same in every audit of the same cluster.
 
-    `steps` are what to do, `seen` the numbers of its evidence in the table of all evidence, each with
-    the value that was read.
+    `steps` are the remedy, `seen` the numbers of its evidence in the table of all evidence, each with the value that
+    was read.
     """
 
     finding: Finding
@@ -68,7 +68,7 @@ class Card:
 
 @dataclass(frozen=True, slots=True)
 class CheckView:
-    """One check below a cause, with a card for each resource. `steps` are there where all resources share them."""
+    """One check below a cause, with a card for each resource. `steps` is set where all resources share them."""
 
     page: CheckPage
     controls: str
@@ -78,7 +78,7 @@ class CheckView:
 
 @dataclass(frozen=True, slots=True)
 class CauseView:
-    """A cause with its checks, and what is known about the order of fixing."""
+    """A cause with its checks, and its dependencies on other causes."""
 
     cause: Cause
     settling: str
@@ -88,13 +88,13 @@ class CauseView:
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """What every part of the page is made with: the pages of the checks, and the number of each piece of evidence."""
+    """Context of every part of the page: the pages of the checks, and the number of each piece of evidence."""
 
     pages: Mapping[str, CheckPage]
     numbers: Mapping[Evidence, int]
 
     def card(self, finding: Finding) -> Card:
-        """One finding."""
+        """The card of one finding."""
         return Card(
             finding=finding,
             page=page_of(finding.check, self.pages),
@@ -107,29 +107,29 @@ class Shown:
         )
 
     def check(self, check: str, findings: Iterable[Finding]) -> CheckView:
-        """One check about several resources."""
+        """The view of one check with several resources."""
         cards = tuple(self.card(finding) for finding in findings)
         steps = {card.steps for card in cards}
         page = page_of(check, self.pages)
         return CheckView(page, controls_of(page), cards, cards[0].steps if len(steps) == 1 else ())
 
     def cause(self, cause: Cause) -> CauseView:
-        """One cause with its checks."""
+        """The view of one cause with its checks."""
         checks = tuple(self.check(check, findings) for check, findings in cause.by_check())
         return CauseView(cause, settling(cause), awaiting(cause), checks)
 
 
 def as_html(report: Report, pages: Mapping[str, CheckPage]) -> str:
-    """The whole page. Works without scripts: they only filter, search and open what is folded before printing."""
+    """The whole page. Scripts are optional: they filter, search and unfold sections before printing."""
     style, script = _asset("report.css"), _asset("report.js")
-    # both are files of this package; the digests in the policy are of exactly these bytes
+    # both are files of this package; the digests in the content security policy are of exactly these bytes
     texts = {"style": Markup(style), "script": Markup(script), "policy": _policy(style, script)}  # noqa: S704
     return _environment().get_template("report.html.j2").render(**_content(report, pages), **texts) + "\n"
 
 
 @cache
 def _environment() -> Environment:
-    """Compiling the templates takes longer than filling them."""
+    """The environment is cached: compiling the templates takes longer than rendering them."""
     environment = Environment(
         loader=PackageLoader(_ROOM),
         undefined=StrictUndefined,
@@ -180,12 +180,12 @@ def _content(report: Report, pages: Mapping[str, CheckPage]) -> dict[str, Any]:
         "values": _values(told),
         "not_asked": [(source, sorted(checks)) for source, checks in sorted(report.not_asked.items())],
         "digest": digest(report),
-        "machine": Markup(as_json(report).translate(_ESCAPES)),  # noqa: S704 - nothing in it ends the element now
+        "machine": Markup(as_json(report).translate(_ESCAPES)),  # noqa: S704 - escaped: it cannot end the element
     }
 
 
 def _values(findings: Iterable[Finding]) -> dict[Evidence, str]:
-    """Everything that any finding read in an answer."""
+    """The value that was read, by evidence, of all findings."""
     read: dict[Evidence, dict[str, None]] = {}
     for seen in (seen for finding in findings for seen in finding.evidence):
         read.setdefault(seen, {}).update({value: None for value in seen.value.split("; ") if value})
@@ -193,13 +193,13 @@ def _values(findings: Iterable[Finding]) -> dict[Evidence, str]:
 
 
 def _styles(drawing: Drawing) -> list[str]:
-    """The ways of drawing a line that occur, for the legend."""
+    """The line styles that occur in the drawing, for the legend."""
     found = {style_of(arrow.link) for arrow in drawing.arrows}
     return [style for style in ("open", "masked", "inbound", "accepted", "closed") if style in found]
 
 
 def style_of(link: NetworkLink) -> str:
-    """The class of a line: what it leads to, then whether a packet can take it."""
+    """The CSS class of a line: its target, then whether a packet can take it."""
     if not link.open:
         return "closed"
     if link.inbound:
@@ -212,7 +212,7 @@ def _anchor(sort: str, told: str) -> str:
 
 
 def _counts(report: Report) -> Iterator[tuple[Severity, dict[Verdict, int]]]:
-    """The summary again, by severity."""
+    """The summary by severity."""
     for severity in Severity:
         of_severity = [finding.verdict for finding in report.findings if finding.severity is severity]
         yield severity, {verdict: of_severity.count(verdict) for verdict in Verdict}
@@ -223,7 +223,7 @@ def _has(report: Report, severity: Severity) -> bool:
 
 
 def _visible(value: Any) -> Any:
-    """What is about to be written into the page: text from outside without characters that nobody could see."""
+    """Finalizer of the templates: removes invisible characters from text; Markup is left as it is."""
     return printable(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 

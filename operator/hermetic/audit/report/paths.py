@@ -1,4 +1,4 @@
-"""The topology of a report: what its findings' paths say about the network."""
+"""The topology of a report: the network as the paths of its findings show it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _WEIGHTS = {Severity.CRITICAL: 3, Severity.HIGH: 2}
 
 @dataclass(frozen=True, slots=True)
 class DrawnPath:
-    """One path, hop by hop, whether a packet can take it, and how grave the worst finding is that draws it."""
+    """One path, hop by hop, its state, and the severity of the worst finding that has it."""
 
     hops: Path
     state: str
@@ -37,19 +37,19 @@ class DrawnPath:
 
 @dataclass(frozen=True, slots=True)
 class PathBundle:
-    """Ways that are drawn as one: of the same state and weight, with one hop or several of a kind at each place."""
+    """Paths drawn as one: of the same state and weight, with one hop or several of a kind at each position."""
 
     hops: tuple[Path, ...]
     ways: tuple[DrawnPath, ...]
 
     @property
     def worst(self) -> DrawnPath:
-        """The way that says how all of them are drawn."""
+        """The path that determines how all of them are drawn."""
         return self.ways[0]
 
 
 def ways_of(report: Report) -> list[DrawnPath]:
-    """What the drawing shows, the worst first: every path of a finding."""
+    """The paths to draw, the worst first: every path of a finding."""
     drawn = [
         (finding, DrawnPath(shown(path), _state(finding), finding.severity))
         for finding in worst_first(report.findings)
@@ -62,16 +62,16 @@ def ways_of(report: Report) -> list[DrawnPath]:
 
 
 def _rank(drawn: tuple[Finding, DrawnPath]) -> tuple[bool, int, int]:
-    """A warning's open way comes before what a graver finding could not decide.
+    """Sort key: an open path of a warning comes before an undecided path of a more severe finding.
 
-    A finding that follows from others draws their paths again, and knows less of them.
+    Derived findings come last: they repeat the paths of their parts with less detail.
     """
     finding, way = drawn
     return finding.derived_from is not None, _STATES.index(way.state), way.severity.rank
 
 
 def bundles_of(ways: Iterable[DrawnPath]) -> list[PathBundle]:
-    """Parallel ways as one: those that differ in one hop, and there only in its name. The order of ways stays."""
+    """Merge parallel paths: those that differ in one hop, and there only in its name. The order of paths is kept."""
     bundles = [PathBundle(tuple((hop,) for hop in way.hops), (way,)) for way in ways]
     for place in range(max((len(one.hops) for one in bundles), default=0)):
         merged: dict[tuple[object, ...], PathBundle] = {}
@@ -84,7 +84,7 @@ def bundles_of(ways: Iterable[DrawnPath]) -> list[PathBundle]:
 
 
 def _parallel(one: PathBundle, place: int) -> tuple[object, ...]:
-    """What bundles have in common that differ at one place at most."""
+    """The grouping key of bundles that differ at most at one position."""
     way = one.worst
     drawn_as = (way.state, way.weight, way.inbound)
     if place >= len(one.hops):
@@ -100,10 +100,10 @@ def _joined(one: PathBundle, other: PathBundle, place: int) -> PathBundle:
 
 
 def topology_of(report: Report) -> Topology:
-    """The cluster and every path that a finding draws, parallel ones as one.
+    """The cluster and every path of a finding, parallel ones as one.
 
-    A path of a Fail is open, and says so where something masks it today. One of an accepted Fail is open too, and says
-    that it is accepted: an exception closes nothing. Anything else is drawn as not known to be open.
+    A path of a Fail is open, and labelled where something masks it today. One of an accepted Fail is open too, and
+    labelled as accepted: an exception closes nothing. Any other path is drawn as not known to be open.
     """
     cluster = NetworkPlace(report.cluster.lower(), PlaceKind.CLUSTER, short_name(report.cluster))
     places = {cluster.id: cluster}
@@ -112,25 +112,25 @@ def topology_of(report: Report) -> Topology:
         way, hops = bundle.worst, [_place(hops) for hops in bundle.hops]
         label = way.state if way.state in {ACCEPTED, MASKED} else ""
         for source, target in pairwise(_from_the_cluster(cluster, hops)):
-            # the worst way comes first: what it says of a link holds
+            # the worst path comes first, and its state of a link is kept
             link = NetworkLink(source.id, target.id, way.state != UNDECIDED, label, way.state, way.inbound, way.weight)
             links.setdefault((source.id, target.id), link)
             places |= {place.id: places.get(place.id, place) for place in (source, target)}
     if not links and report.verdict is Verdict.PASS:
-        # two boxes and nothing between them, which only a Pass may claim
+        # two boxes without a link: only for a Pass
         places["internet"] = NetworkPlace("internet", PlaceKind.INTERNET, "internet")
     return Topology(tuple(places.values()), tuple(links.values()))
 
 
 def _from_the_cluster(cluster: NetworkPlace, hops: list[NetworkPlace]) -> list[NetworkPlace]:
-    """A way out begins at the cluster; a way in begins at an internet of its own, apart from where ways out end."""
+    """A path out begins at the cluster; a path in begins at an internet box separate from that of paths out."""
     if hops and hops[0].kind is PlaceKind.INTERNET:
         return [replace(hops[0], id=f"from {hops[0].id}"), *hops[1:]]
     return [cluster, *hops]
 
 
 def _place(hops: tuple[Hop, ...]) -> NetworkPlace:
-    """ "nat gateway nat-egress" is the NAT gateway nat-egress: the label does not repeat what is written above it."""
+    """One box; the kind is shown above the label, so "nat gateway nat-egress" gets the label "nat-egress"."""
     kind = hops[0].kind
     labels = [hop.label for hop in hops]
     label = ", ".join(one[len(kind) :].strip() or one if one.lower().startswith(f"{kind} ") else one for one in labels)

@@ -1,4 +1,4 @@
-"""What a reader calls a resource: an ARM id is 150 characters, of which a person reads the last ten."""
+"""Short names of resources: an ARM id has about 150 characters, of which the end identifies it for a reader."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ _WORDS = {
 
 
 def is_arm_id(resource: str) -> bool:
-    """Whether the resource is one of Azure's; everything else is a Kubernetes object or a probe's target."""
+    """Whether the resource is one of Azure's; all others are Kubernetes objects or targets of the probe."""
     return resource.lower().startswith("/subscriptions/")
 
 
 def object_reference(resource: str) -> dict[str, str] | None:
-    """The ObjectReference of "apps/v1/Deployment inference/llama"; None for what is no Kubernetes object."""
+    """The ObjectReference of "apps/v1/Deployment inference/llama"; None for anything but a Kubernetes object."""
     if (found := _REFERENCE.fullmatch(resource)) is None:
         return None
     api_version, kind, namespace, name = found.groups()

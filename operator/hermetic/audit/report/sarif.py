@@ -1,7 +1,7 @@
 """SARIF 2.1.0, for code-scanning dashboards and the viewers of editors.
 
 A Pass is a result of kind `pass`, an Unknown one of kind `open` (evaluated, not decided), an Excepted finding a
-suppressed result: nothing that was looked at is left out. A level other than `none` belongs to kind `fail` alone
+suppressed result: every finding is included. A level other than `none` is allowed for kind `fail` alone
 (section 3.27.10 of the standard).
 """
 
@@ -93,7 +93,7 @@ def _controls(page: CheckPage) -> Iterator[str]:
 
 
 def _markdown(page: CheckPage) -> str:
-    # four blanks make a code block: a command stays as it is, whatever characters it holds
+    # four blanks make a code block, in which a command needs no escaping
     command = "\n".join(f"    {line}" for line in page.remedy.splitlines())
     return "\n\n".join(part for part in (page.why, command) if part) or page.title
 
@@ -163,7 +163,7 @@ def _told(finding: Finding, pages: Mapping[str, CheckPage]) -> str:
 
 
 def _location(resource: str) -> dict[str, Any]:
-    """GitHub refuses a result without a physical location: the resource's id stands for the file it does not have."""
+    """A logical and a physical location: GitHub rejects a result without the latter, so it has the resource's id."""
     kind = sort_of(resource)
     return {
         "physicalLocation": {
@@ -175,12 +175,12 @@ def _location(resource: str) -> dict[str, Any]:
 
 
 def _fingerprints(finding: Finding) -> dict[str, str]:
-    """The same for the same check and resource in every audit, however its verdict and words change."""
+    """The same for the same check and resource in every audit, independent of verdict and message."""
     told = f"{finding.check}\n{finding.resource.lower()}".encode(errors="backslashreplace")
     print_of_both = hashlib.sha256(told).hexdigest()
     return {"hermeticFinding/v1": print_of_both, "primaryLocationLineHash": f"{print_of_both[:16]}:1"}
 
 
 def _message(text: str) -> str:
-    """Text of which no viewer makes a link: `[name](target)` is one in every SARIF message (section 3.11.6)."""
+    """Escaped text: `[name](target)` would be a link in every SARIF message (section 3.11.6)."""
     return re.sub(r"\](?=\()", r"\\]", printable(text)) or "-"

@@ -1,4 +1,4 @@
-"""Sentences that several formats share."""
+"""Texts that several formats share."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from hermetic.audit.report.causes import Cause, severities
 
 
 def page_of(check: str, pages: Mapping[str, CheckPage]) -> CheckPage:
-    """The page of a check; for an id that has none, a page that says no more than the id."""
+    """The page of a check; for an unknown id, a page with the id only."""
     return pages.get(check) or CheckPage(
         id=check, title=check, severity=Severity.INFO, why="", reads=(), remedy="", source="", family="other"
     )
 
 
 def facts_of_the_run(report: Report) -> dict[str, str]:
-    """Who ran the audit and with which files, by name; nothing where the report does not say."""
+    """Who ran the audit and with which files, by name; empty where the report has no such data."""
     if (run := report.run) is None:
         return {}
     return {"run-by": run.by, "policy-file": run.policy or "none", "exceptions-file": run.exceptions or "none"}
@@ -30,7 +30,7 @@ def controls_of(page: CheckPage) -> str:
 
 
 def heading_of(finding: Finding) -> str:
-    """What findings of this verdict are told under; in the order of `worst_first` each heading comes once."""
+    """The heading of findings with this verdict; in the order of `worst_first` each heading occurs once."""
     match finding.verdict:
         case Verdict.FAIL if not finding.severity.decides:
             return "Warnings: Fail, but neither critical nor high"
@@ -42,14 +42,14 @@ def heading_of(finding: Finding) -> str:
 
 
 def remedy_of(finding: Finding, pages: Mapping[str, CheckPage]) -> str:
-    """What to do about a finding that is not fine; "" for one that is."""
+    """The remedy of a finding; "" for Pass and NotApplicable."""
     if finding.verdict in {Verdict.PASS, Verdict.NOT_APPLICABLE}:
         return ""
     return finding.remedy or page_of(finding.check, pages).remedy
 
 
 def remedy_steps(finding: Finding, pages: Mapping[str, CheckPage]) -> tuple[RemedyStep, ...]:
-    """What `remedy_of` says, as steps: prose and commands apart."""
+    """`remedy_of` as steps: prose and commands apart."""
     return steps_of(remedy_of(finding, pages))
 
 
@@ -68,7 +68,7 @@ def evidence_line(seen: Evidence) -> str:
 
 
 def headline(report: Report) -> str:
-    """Why the verdict is what it is, in one sentence."""
+    """The reason for the verdict, in one sentence."""
     if not report.findings:
         return "Nothing was looked at, so nothing is known."
     fails = _deciding(report.findings, Verdict.FAIL)
@@ -83,7 +83,7 @@ def headline(report: Report) -> str:
 
 
 def settling(cause: Cause) -> str:
-    """How many findings a cause settles, how grave they are, and which sums of several causes it completes."""
+    """How many findings a cause settles, their severities, and which derived checks it completes."""
     count = len(cause.findings)
     told = f"settles {count} {'finding' if count == 1 else 'findings'} ({severities(cause.findings)})"
     completed = ", ".join(dict.fromkeys(one.check for one in cause.completes))
@@ -91,7 +91,7 @@ def settling(cause: Cause) -> str:
 
 
 def awaiting(cause: Cause) -> str:
-    """With which other causes the findings that only sum up are settled."""
+    """The other causes that the derived findings of this one need."""
     others = ", ".join(str(number) for number in cause.awaits)
     return f"settled together with {others} of the order of fixing" if others else ""
 

@@ -1,6 +1,6 @@
 """The report for a terminal: what to fix and in which order, then each cause with its checks and their resources.
 
-Lines carry a tone, not a colour: `as_table` drops it, the command line paints it where somebody looks at a terminal.
+Lines have a tone, not a colour: `as_table` drops it, and the command line maps it to colours on a terminal.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _BRIEF = (Verdict.PASS, Verdict.NOT_APPLICABLE)
 
 
 class Tone(StrEnum):
-    """What a line wants to say by its colour."""
+    """The meaning of a line's colour."""
 
     BAD = "bad"
     UNSURE = "unsure"
@@ -61,7 +61,7 @@ _TONES = {
 
 @dataclass(frozen=True, slots=True)
 class TableLine:
-    """One line of the terminal, without its end."""
+    """One line of output, without its line break."""
 
     text: str
     tone: Tone = Tone.PLAIN
@@ -75,7 +75,7 @@ def as_table(report: Report, pages: Mapping[str, CheckPage], *, width: int = WID
 def lines(
     report: Report, pages: Mapping[str, CheckPage], *, width: int = WIDTH, wide: bool = False
 ) -> Iterator[TableLine]:
-    """What `as_table` prints, line by line, with tones."""
+    """The lines of `as_table`, with tones."""
     shown = _Shown(pages, width, wide)
     yield from shown.head(report)
     causes = causes_of(report.findings, pages)
@@ -93,7 +93,7 @@ def lines(
 
 @dataclass(frozen=True, slots=True)
 class _Shown:
-    """How one report is shown: with these pages, so wide, with so much detail."""
+    """The options of one output: the pages, the width, and the level of detail."""
 
     pages: Mapping[str, CheckPage]
     width: int
@@ -101,7 +101,7 @@ class _Shown:
 
     @property
     def indent(self) -> str:
-        """What is below a check; little where the terminal is narrow."""
+        """The indent of what is below a check; smaller in a narrow terminal."""
         return " " * (10 if self.width >= ROOMY else 2)
 
     def head(self, report: Report) -> Iterator[TableLine]:
@@ -124,7 +124,7 @@ class _Shown:
             yield from self._since(report.comparison)
 
     def _since(self, comparison: Comparison) -> Iterator[TableLine]:
-        """What changed since the baseline: every finding that is, or was, anything but fine."""
+        """Changes since the baseline: every finding that is, or was, neither Pass nor NotApplicable."""
         yield TableLine("")
         yield TableLine(f"Since {printable(comparison.finished_at)} (then {comparison.verdict})", Tone.STRONG)
         yield from self._prose(since(comparison), "  ")
@@ -133,7 +133,7 @@ class _Shown:
             yield from self._prose(text, "  ", _tone_of(change))
 
     def order(self, causes: tuple[Cause, ...]) -> Iterator[TableLine]:
-        """Each cause in one line, in the order of fixing."""
+        """One line for each cause, in the order of fixing."""
         if not causes:
             return
         yield TableLine("")
@@ -145,7 +145,7 @@ class _Shown:
                 yield row if place else TableLine(f"{cause.number:>3} {row.text[len(indent) :]}", row.tone)
 
     def cause(self, cause: Cause) -> Iterator[TableLine]:
-        """Check by check, every word."""
+        """A cause in full, by check."""
         yield TableLine("")
         rows = self._prose(f"{cause.number}  {cause.title} ({len(cause.all)})", "", Tone.STRONG)
         yield from rows
@@ -156,14 +156,14 @@ class _Shown:
                 yield from self._prose(awaiting(cause), self.indent)
 
     def full(self, findings: list[Finding]) -> Iterator[TableLine]:
-        """Excepted: every word."""
+        """Excepted findings in full."""
         for (check, severity), group in groupby(
             sorted(findings, key=lambda one: one.check), key=lambda finding: (finding.check, finding.severity)
         ):
             yield from self._block(severity, check, list(group))
 
     def brief(self, findings: list[Finding]) -> Iterator[TableLine]:
-        """Pass, NotApplicable: which checks, on how many resources."""
+        """Pass and NotApplicable findings: which checks, on how many resources."""
         if self.wide:
             for finding in sorted(findings, key=lambda finding: (finding.check, finding.resource.lower())):
                 yield TableLine(f"  {finding.check}  {printable(finding.resource)}")
@@ -181,7 +181,7 @@ class _Shown:
             yield from self._prose(f"{source}: {', '.join(sorted(checks))}", "  ")
 
     def _block(self, severity: Severity, check: str, findings: list[Finding], verdict: str = "") -> Iterator[TableLine]:
-        """One check about one or many resources: its title and a remedy that they share are given once."""
+        """One check with one or many resources: the title and a shared remedy are printed once."""
         yield TableLine(f"{severity:<8}  {check}{verdict}", _tone(findings[0]))
         yield from self._prose(f"expected: {page_of(check, self.pages).title}", self.indent)
         remedies = list(dict.fromkeys(remedy_of(finding, self.pages) for finding in findings))
@@ -202,7 +202,7 @@ class _Shown:
         yield from self._evidence(finding)
 
     def _path(self, path: Path) -> Iterator[TableLine]:
-        """As many hops to a line as fit; a line breaks before an arrow, never within a hop."""
+        """As many hops per line as fit; a line breaks before an arrow, never within a hop."""
         row = self.indent
         for place, hop in enumerate(printable(hop.label) for hop in shown(path)):
             arrow = " -> " if place else "  "

@@ -1,4 +1,4 @@
-"""Where the proof of a cluster stands: evidence from outside, the cluster's own objects and the probe, as one verdict.
+"""The verdict on a cluster inside the cluster: from the attestation, the cluster's objects and the probe. Pure.
 
-`looks` is what there is to go by, `verdict` what follows from it, `telling` the status that says so. Pure.
+`inputs` is what the verdict rests on, `overall` computes it, `status` writes it as the status of an EgressAudit.
 """

@@ -1,4 +1,4 @@
-"""What the status of an EgressAudit says when a part of the audit itself has failed."""
+"""The condition AuditFaulty of an EgressAudit: set when a part of the audit itself has failed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the verdict inside a cluster rests on: three looks, each with its age."""
+"""The inputs of the verdict inside a cluster: attestation, cluster findings and probe, each with its age."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from hermetic.audit.findings import AcceptedException, Evidence, Finding, Severi
 from hermetic.audit.hops import read_path
 
 AGING, EXPIRING = 0.75, 0.90
-"""Shares of its age at which evidence is announced to run out."""
+"""Fractions of its validity after which evidence is reported as aging and as expiring."""
 PROBE_ROUNDS_LEFT_OUT = 2
-"""A probe counts until it is this many intervals old: one round may fail, two in a row may not."""
+"""A probe counts until it is this many intervals old: one round may be missed, two in a row may not."""
 
 
 @dataclass(frozen=True, slots=True)
 class ProbeRound:
-    """The newest finished round: when it ended, on how many nodes it ran, and the seats from which nothing came."""
+    """The newest finished round: when it ended, on how many nodes it ran, and the nodes that sent no answer."""
 
     observed_at: datetime
     nodes: int
@@ -31,10 +31,10 @@ class ProbeRound:
 
 @dataclass(frozen=True, slots=True)
 class Looks:
-    """Everything at one moment. `cluster_findings` are those of the kube and probe checks, before exceptions.
+    """All inputs at one moment. `cluster_findings` are those of the kube and probe checks, before exceptions.
 
-    `kubernetes_at` is None until every list was read once, `probe` until a round has ended; `probe_trouble` says what
-    keeps the next one from being run.
+    `kubernetes_at` is None until every list was read once, `probe` until a round has ended; `probe_trouble` is why the
+    next one cannot run.
     """
 
     choice: ChosenAttestation
@@ -46,7 +46,7 @@ class Looks:
 
 @dataclass(frozen=True, slots=True)
 class Age:
-    """How far evidence is on its way from `observed_at` to `ends_at`."""
+    """The validity of evidence, from `observed_at` to `ends_at`."""
 
     observed_at: datetime
     ends_at: datetime
@@ -56,26 +56,26 @@ class Age:
         return (now - self.observed_at) / (self.ends_at - self.observed_at)
 
     def moments(self) -> Iterator[datetime]:
-        """When there is something new to say about it."""
+        """When the status must be computed again because of it."""
         whole = self.ends_at - self.observed_at
         yield from (self.observed_at + whole * AGING, self.observed_at + whole * EXPIRING, self.ends_at)
 
 
 def age_of(attestation: Attestation, spec: EgressAuditSpec) -> Age:
-    """It ends when it says so, or at the oldest age that the spec allows."""
+    """It ends at `expiresAt`, or at the maximum age of the spec if that is earlier."""
     oldest = attestation.observed_at + timedelta(seconds=spec.max_evidence_age_seconds)
     return Age(attestation.observed_at, min(attestation.expires_at, oldest))
 
 
 def probe_ends_at(probe: ProbeRound, spec: EgressAuditSpec) -> datetime | None:
-    """When the round stops counting; None where the spec wants no probe."""
+    """When the round stops counting; None where the spec has no probe."""
     if spec.probe is None:
         return None
     return probe.observed_at + timedelta(seconds=PROBE_ROUNDS_LEFT_OUT * spec.probe.interval_seconds)
 
 
 def attested_findings(attestation: Attestation, day: date) -> Iterator[Finding]:
-    """The findings that came with the attestation, as they count on a day; those left out of it are not among them."""
+    """The findings of the attestation as of a day; those that were left out of it when signed are not included."""
     for told, read in zip(attestation.report["findings"], attestation.read_report.findings, strict=True):
         verdict = read.on(day).verdict
         accepted = told.get("exception") if verdict is Verdict.EXCEPTED else None
@@ -98,7 +98,7 @@ def attested_findings(attestation: Attestation, day: date) -> Iterator[Finding]:
 
 
 def attested_terms(attestation: Attestation) -> Iterator[Term]:
-    """The exceptions that came with the attestation, those that have ended included; each as its finding names it."""
+    """The exceptions of the attestation, expired ones included, as named by its findings and its list of ended ones."""
     for told, read in zip(attestation.report["findings"], attestation.read_report.findings, strict=True):
         if read.exception is not None and read.derived_from is None:
             owner = str((told.get("exception") or {}).get("owner", ""))

@@ -1,7 +1,7 @@
-"""The findings that the status of an EgressAudit lists: those that fail or are unknown, the worst first, bounded.
+"""The findings in the status of an EgressAudit: those that fail or are unknown, the worst first, bounded.
 
-An object of the cluster must stay small, and a text that is longer than the CRD allows would make the API server refuse
-the whole status. Each text is one line; how many findings were left out is in the status as a number.
+An object of the cluster must stay small, and the API server rejects the whole status if a text is longer than the CRD
+allows. Each text is one line; the status has the number of findings that were left out.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ def listed(findings: Iterable[Finding]) -> dict[str, Any]:
 
 
 def remedy_line(text: str) -> str:
-    """A remedy in one line: its sentences, and its commands in backticks."""
+    """A remedy in one line: its prose, and its commands in backticks."""
     return one_line(" ".join(_parts(text))) if text.strip() else ""
 
 
 def cut(text: str, longest: int) -> str:
-    """The text, with an ellipsis where it is longer."""
+    """The text; a longer one is cut and ends with an ellipsis."""
     return text if len(text) <= longest else f"{text[: longest - 1]}…"
 
 

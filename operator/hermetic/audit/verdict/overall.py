@@ -1,4 +1,4 @@
-"""One verdict from three looks. What is missing or stale is Unknown; a way out that was seen is Fail in any case."""
+"""One verdict from three inputs. A missing or stale input makes a Pass Unknown; an observed way out is always Fail."""
 
 from __future__ import annotations
 
@@ -29,19 +29,19 @@ from hermetic.audit.verdict.inputs import (
 from hermetic.errors import AttestationRefused
 
 MOST_NAMED = 3
-"""Exceptions that a condition names; the report has all of them."""
+"""How many exceptions a condition names; the report has all of them."""
 SEEN_BETTER_HERE = frozenset(check.page.id for check in CHECKS if check.needs == {"kube"})
-"""Checks of the cluster's objects alone: they are looked at here and now, so what a jump box said of them is history.
+"""Checks with source kube only: the operator evaluates them itself, so the attested findings of these are ignored.
 
-Not those of the probe: a way out that any packet ever found stays found until the attestation is replaced.
+Not those of the probe: an attested way out stays a Fail until the attestation is replaced.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """The verdict, the findings it rests on, and what is said of each look, in the order in which people care.
+    """The verdict, the findings it rests on, and a condition for each input, in order of importance.
 
-    `exceptions` says whether every exception still counts; None where there is none. It decides nothing by itself.
+    `exceptions` is the condition of the exceptions; None where there are none. It does not affect the verdict.
     """
 
     verdict: Verdict
@@ -52,12 +52,12 @@ class Standing:
 
     @property
     def lacking(self) -> ConditionUpdate | None:
-        """The first look that is not there or does not count."""
+        """The first input that is missing or does not count."""
         return next((one for one in self.said if one.status != "True"), None)
 
 
 def judge_standing(spec: EgressAuditSpec, looks: Looks, now: datetime) -> Standing:
-    """The verdict on what there is to go by now."""
+    """The verdict on the inputs at `now`."""
     accepted = looks.choice.accepted
     attested = attested_findings(accepted, now.date()) if accepted is not None else ()
     if looks.kubernetes_at is not None:
@@ -74,7 +74,7 @@ def judge_standing(spec: EgressAuditSpec, looks: Looks, now: datetime) -> Standi
 
 
 def _terms(terms: tuple[Term, ...], notes: tuple[str, ...], today: date) -> ConditionUpdate | None:
-    """What has ended accepts nothing: it is named until it is renewed or removed, and announced before it ends."""
+    """Condition for exceptions: one that has ended accepts nothing, and is named until renewed or removed."""
     kind = ConditionType.EXCEPTIONS_CURRENT
     if not terms:
         return None
@@ -116,9 +116,9 @@ def _attestation(spec: EgressAuditSpec, looks: Looks) -> ConditionUpdate:
 
 
 def refused_one(choice: ChosenAttestation) -> tuple[str, AttestationRefused] | None:
-    """What is said of refused attestations: the last by name, for our names begin with the time.
+    """The refused attestation that the status names: the last by name, as names begin with the time.
 
-    None while another attestation counts. One that has only expired is said to be that, and not refused.
+    None while another attestation counts. One that has only expired is reported as expired, not as refused.
     """
     if choice.accepted is not None:
         return None
@@ -131,7 +131,7 @@ def _refused(choice: ChosenAttestation) -> dict[str, AttestationRefused]:
 
 
 def _refusals(choice: ChosenAttestation) -> str:
-    """ "" where there is none."""
+    """Text for the refused attestations; "" where there is none."""
     if (found := refused_one(choice)) is None:
         return ""
     name, refused = found
@@ -140,7 +140,7 @@ def _refusals(choice: ChosenAttestation) -> str:
 
 
 def _expired(spec: EgressAuditSpec, expired: Attestation) -> str:
-    """As the gate of a deployment says it: the same words are the same status."""
+    """The same message as the isolation gate has, so that the status does not change with the source."""
     return f"the evidence expired at {timestamp(age_of(expired, spec).ends_at)}"
 
 

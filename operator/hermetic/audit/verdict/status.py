@@ -1,4 +1,4 @@
-"""The status of an EgressAudit: the verdict, what it rests on, and conditions that kubectl, Flux and people read."""
+"""The status of an EgressAudit: the verdict, what it rests on, and conditions for kubectl, Flux and users."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from hermetic.audit.verdict.listed_findings import cut, listed
 from hermetic.audit.verdict.overall import Standing, refused_one
 
 KEPT_SECONDS = 3600
-"""How old `evidence.kubernetes.observedAt` may grow while nothing changes: a write an hour, not one for every look."""
+"""How long `evidence.kubernetes.observedAt` is kept while nothing changes: one write an hour, not one a pass."""
 LONGEST_MESSAGE = 2048
-"""Characters: the bound of the CRD."""
+"""Characters: the maximum length in the CRD."""
 
 Status = dict[str, Any]
 
@@ -30,7 +30,7 @@ Status = dict[str, Any]
 def status_of(
     spec: EgressAuditSpec, generation: int, looks: Looks, standing: Standing, before: Mapping[str, Any], now: datetime
 ) -> Status:
-    """The whole status. Where nothing but the hour has changed, it is the one from before."""
+    """The whole status. `evidence.kubernetes.observedAt` is kept for an hour: equal inputs then give equal status."""
     ready = _ready(standing)
     of_exceptions = (standing.exceptions,) if standing.exceptions is not None else ()
     said = (ready, *_kstatus(ready), _isolation(standing), *standing.said, *of_exceptions)
@@ -53,12 +53,12 @@ def status_of(
 
 
 def status_unreadable(generation: int, before: Mapping[str, Any], message: str, now: datetime) -> Status:
-    """The status of an EgressAudit that this version cannot act on: no verdict, and so a closed gate."""
+    """The status of an EgressAudit that this version cannot process: verdict Unknown, which closes the gate."""
     return _unjudged(generation, before, Reason.SPEC_INVALID, message, now)
 
 
 def status_unfounded(generation: int, before: Mapping[str, Any], message: str, now: datetime) -> Status:
-    """The status where nothing could be judged, whatever was said before: no verdict, and so a closed gate."""
+    """The status where nothing could be evaluated: verdict Unknown regardless of `before`, which closes the gate."""
     return _unjudged(generation, before, Reason.ISOLATION_UNKNOWN, message, now)
 
 
@@ -76,7 +76,7 @@ def _unjudged(generation: int, before: Mapping[str, Any], reason: Reason, messag
 
 
 def next_look(spec: EgressAuditSpec, looks: Looks, now: datetime) -> datetime | None:
-    """When there will be something new to say although nothing happens."""
+    """When the status changes next without any event; None where it does not."""
     moments: list[datetime] = []
     if looks.choice.accepted is not None:
         moments += age_of(looks.choice.accepted, spec).moments()
@@ -169,7 +169,7 @@ def _evidence(spec: EgressAuditSpec, looks: Looks, before: Mapping[str, Any], no
 
 
 def _kept(at: datetime, before: Mapping[str, Any], now: datetime) -> str:
-    """The moment that was written last, for as long as it is recent: a look that shows nothing new writes nothing."""
+    """The time written last while it is less than KEPT_SECONDS old, so that an unchanged result causes no write."""
     written = ((before.get("evidence") or {}).get("kubernetes") or {}).get("observedAt")
     if written and now - datetime.fromisoformat(written) < timedelta(seconds=KEPT_SECONDS):
         return str(written)
@@ -182,5 +182,5 @@ def _dated(one: ConditionUpdate, generation: int, before: Mapping[str, Any], now
 
 
 def _cut(message: str) -> str:
-    """A status with a longer one would be refused as a whole, and the old verdict would stand."""
+    """Cut to the CRD's maximum: the API server would reject a longer one, and the old verdict would stay."""
     return cut(printable(message), LONGEST_MESSAGE)

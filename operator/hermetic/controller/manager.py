@@ -51,8 +51,8 @@ DETAIL_KINDS = frozenset((NODE, CORE_EVENT))
 STUCK_SECONDS = 300.0
 FIRST_LOOK_SECONDS, FIRST_LOOK_AGAIN_SECONDS = 60.0, 0.2
 PRIME_AGAIN_SECONDS = 2.0
-# Seconds. A starting child causes five or six events: one routine reconcile serves all that come in this time. A Service
-# is not routine: it may have been given a public address.
+# Seconds. A starting child causes five or six events: one routine reconcile serves all that come in this time. The
+# change of a Service is not routine: it may have been given a public address.
 GATHER_SECONDS = 0.5
 # Seconds. A sweep reads every volume, so a thousand volumes that come or go at once share one.
 SWEEP_SECONDS = 2.0

@@ -1,4 +1,4 @@
-"""All families in the order of the truth table."""
+"""All families of checks, in the order of the truth table."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The decision for one interface: whether a packet to the internet leaves, by which ways, and what masks them.
 
-    internet egress = (a method, or a default route of ours that leads on, or default outbound access)
-                      and nothing of: a route to nowhere, rules that deny, a standard internal load balancer
+    internet egress = (a method, or a user-defined default route that leads on, or default outbound access)
+                      and none of: a route to `None`, rules that deny, a standard internal load balancer
                           (that one stops default outbound access only)
 
 A mask is reported and never makes the answer CLOSED.

@@ -1,6 +1,6 @@
 """Names that a DNS security policy may allow without opening a way out: the cluster's own.
 
-Resolving a name sends the name to the server that answers for it, whatever the answer. So a domain may be allowed
+Resolving a name sends the name to the server that answers for it, with any answer. So a domain may be allowed
 when a linked private zone answers for it, or when Azure does and no customer can delegate a name below it to another
 server. Allowing a domain allows all names below it, and what their aliases (CNAME) lead to.
 """

@@ -53,7 +53,7 @@ def _masked(estate: Estate, scoped: ScopedSubnet, subnet: Subnet) -> str:
 def masks_of_nodes(estate: Estate) -> tuple[str, ...]:
     """The masks of all subnets of nodes and pods; empty where one of them has none.
 
-    For methods that apply wherever the nodes are: a public address, a rule of a load balancer. A subnet that was not
+    For methods that apply to nodes in any subnet: a public address, a rule of a load balancer. A subnet that was not
     read, or that may be missing from the list, counts as one without a mask.
     """
     return estate.once("masks of nodes", lambda: _masks_of_nodes(estate))

@@ -1,4 +1,4 @@
-"""Prefixes as Azure and Kubernetes write them: read, and told from service tags. Sets of them: `address_ranges`."""
+"""Parses prefixes as Azure and Kubernetes write them, and separates them from service tags. Sets: `address_ranges`."""
 
 from __future__ import annotations
 

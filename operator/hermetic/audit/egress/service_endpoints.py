@@ -1,4 +1,4 @@
-"""Service endpoints to storage: the accounts that a subnet reaches whatever its routes are.
+"""Service endpoints to storage: the accounts that a subnet reaches with any routes.
 
 Without a policy these are all accounts of the paired regions, in any tenant. A policy narrows them to what it lists;
 it counts as narrow only when it names single accounts, all of them ours.

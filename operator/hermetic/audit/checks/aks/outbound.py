@@ -57,7 +57,7 @@ def aks_outbound_type(estate: Estate, policy: Policy) -> Iterator[Judgement]:
 
 @check("aks-effective-outbound-ips")
 def aks_effective_outbound_ips(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
-    """Public addresses that the cluster uses for outbound traffic now, whatever its outbound type is."""
+    """Public addresses that the cluster uses for outbound traffic now, with any outbound type."""
 
     def judge(cluster: ManagedCluster) -> Iterator[Judgement]:
         profile = _profile(cluster)

@@ -1,4 +1,4 @@
-"""Private endpoints of others to stores of ours: they work even with public access off."""
+"""Private endpoints of other subscriptions to our stores: they work even with public access off."""
 
 from __future__ import annotations
 

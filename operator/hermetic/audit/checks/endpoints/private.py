@@ -28,7 +28,7 @@ def is_allowed(policy: Policy, target: str) -> bool:
 
 @check("pe-foreign-target")
 def pe_foreign_target(estate: Estate, policy: Policy) -> Iterator[Judgement]:
-    """Every private endpoint in the networks and their peers leads to something of ours."""
+    """Every private endpoint in the networks and their peers leads to a resource of our subscriptions."""
 
     def judge(endpoint: PrivateEndpoint) -> Iterator[Judgement]:
         if not endpoint.connections:

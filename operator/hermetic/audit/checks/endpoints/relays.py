@@ -1,4 +1,4 @@
-"""Private endpoints to resources of ours that relay what is sent to them: into another network, or to other readers."""
+"""Private endpoints to our own resources that relay what they receive: into another network, or to other readers."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ RELAYS = {
 
 @check("pe-relay-target")
 def pe_relay_target(estate: Estate, policy: Policy) -> Iterator[Judgement]:
-    """Every private endpoint in the networks and their peers that leads to something of ours."""
+    """Every private endpoint in the networks and their peers that leads to a resource of our subscriptions."""
 
     def judge(endpoint: PrivateEndpoint) -> Iterator[Judgement]:
         if not endpoint.connections:

@@ -72,7 +72,7 @@ def _none(scoped: ScopedSubnet, subnet: Subnet, words: str) -> Iterator[Judgemen
 
 @check("svc-endpoint-policy-scope")
 def svc_endpoint_policy_scope(estate: Estate, policy: Policy) -> Iterator[Judgement]:
-    """Each service endpoint policy of the cluster's subnets names accounts, and ours only."""
+    """Each service endpoint policy of the cluster's subnets lists single accounts, all of our subscriptions."""
     ids = {
         one.id.lower(): one.id
         for scoped in subnets_of(estate)[0]

@@ -16,7 +16,7 @@ from hermetic.audit.policy import Policy
 
 @check("k8s-node-externalip")
 def k8s_node_externalip(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
-    """A node with an external address can be on the internet, whatever the cluster's outbound type."""
+    """A node with an external address can be on the internet with any outbound type of the cluster."""
     nodes = never_empty(everywhere(estate, Node), Node)
 
     def judge(node: Node) -> Iterator[Judgement]:

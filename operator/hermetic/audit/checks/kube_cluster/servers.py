@@ -18,7 +18,7 @@ from hermetic.audit.kube_findings import counted, everywhere, objections, settle
 from hermetic.audit.policy import Policy
 from hermetic.audit.workloads import pods_and_templates
 
-# Drivers whose data is in a service on the internet, whatever their parameters are.
+# Drivers whose data is in a service on the internet, independently of their parameters.
 OUTSIDE_DRIVERS = frozenset(
     {
         "blobfuse.csi.google.com",

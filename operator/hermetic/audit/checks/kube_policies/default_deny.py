@@ -80,7 +80,7 @@ def k8s_default_deny_egress(estate: Estate, policy: Policy) -> Iterator[Judgemen
 
 
 def _is_own(pod: Pod, policy: Policy) -> bool:
-    # The operator must reach the API server, wherever that is; the probe must be able to try every call.
+    # The operator must reach the API server, which may be outside; the probe must be able to try every call.
     return is_operator(pod, policy.hermetic_namespaces) or is_probe(pod, policy.hermetic_namespaces)
 
 

@@ -54,7 +54,7 @@ def k8s_public_lb(estate: Estate, policy: Policy) -> Iterator[Judgement]:
 
 @check("k8s-lb-status-ip")
 def k8s_lb_status_ip(estate: Estate, policy: Policy) -> Iterator[Judgement]:
-    """The address that was given decides: an annotation that was set later does not change it."""
+    """The address that was given decides: the annotation may have been set after it was given."""
     services = never_empty(everywhere(estate, Service), Service)
 
     def judge(service: Service) -> Iterator[Judgement]:

@@ -83,7 +83,7 @@ def k8s_externalname(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
 
 @check("k8s-endpoints-external")
 def k8s_endpoints_external(estate: Estate, policy: Policy) -> Iterator[Judgement]:
-    """EndpointSlices decide where a Service leads, whatever the Service selects."""
+    """EndpointSlices decide where a Service leads, independently of its selector."""
     slices = never_empty(everywhere(estate, EndpointSlice), EndpointSlice)
     pods, nodes = everywhere(estate, Pod), everywhere(estate, Node)
     known = addresses_of(pods, nodes)

@@ -172,7 +172,7 @@ def lb_ip_based_pool(estate: Estate, policy: Policy) -> Iterator[Judgement]:
             words = "a pool lists node addresses, and their subnets are private"
             yield passes(balancer.id, "PrivateSubnets", words, balancer, *unseen)
         else:
-            # subnets decide whose the addresses are: one that was not read may contain them
+            # Subnets show whose the addresses are: one that was not read may contain them.
             needed = unseen if members else ()
             yield passes(balancer.id, "NoNodeAddresses", "no pool lists node addresses", balancer, *needed)
 

@@ -24,7 +24,7 @@ from hermetic.audit.topology import PlaceKind
 
 @check("nic-default-outbound")
 def nic_default_outbound(estate: Estate, policy: Policy) -> Iterator[Judgement]:
-    """A hidden address stays with its interface until the machine is deallocated, whatever the subnet is set to now."""
+    """A hidden address stays with its interface until the machine is deallocated, even if the subnet is now private."""
     interfaces, looks = interfaces_in_the_networks(estate, policy)
     ours = subnets_by_id(estate).keys()
     nodes = {nic.id.lower() for nic in instance_nics_of(estate)}
@@ -73,7 +73,7 @@ def _mitigation(estate: Estate, nic: NicFields) -> str:
 
 @check("nic-public-ip")
 def nic_public_ip(estate: Estate, policy: Policy) -> Iterator[Judgement]:
-    """A public address on any interface in the network: a way out of a node's subnet, a possible relay elsewhere."""
+    """A public address on any interface in the network: a way out in a cluster subnet, a possible relay elsewhere."""
     interfaces, looks = interfaces_in_the_networks(estate, policy)
     ours = subnets_by_id(estate).keys()
     for nic in interfaces:

@@ -60,7 +60,7 @@ def probe_storage(estate: Estate, policy: Policy) -> Iterator[Judgement]:
 
 @check("probe-proxy")
 def probe_proxy(estate: Estate, policy: Policy) -> Iterator[Judgement]:
-    """A proxy that passes a request on is a way out, wherever it is."""
+    """A proxy that passes a request on is a way out, inside or outside the network."""
     return _named(estate, policy, "proxy")
 
 
@@ -144,7 +144,7 @@ def _may_be_the_firewall(one: Reply, policy: Policy) -> bool:
 
 
 def _speaks_for_itself(one: Reply, called: tuple[Reply, ...]) -> bool:
-    """Whether the far end itself refused: a firewall would have refused on a port that answers, too."""
+    """Whether the far end itself refused: a firewall would have refused the TLS port of that address as well."""
     listening = [
         other.reading for other in called if other.target.address == one.target.address and other.target.kind == "tls"
     ]

@@ -160,7 +160,7 @@ def _must_be_false(seen: Seen[Registry], flag: bool | None, field: str, reason: 
 
 
 def export_status(seen: Seen[Registry]) -> str:
-    """ "enabled" or "disabled" in lower case; "" where the registry does not say, which means enabled."""
+    """ "enabled" or "disabled" in lower case; "" where it is absent, which means enabled."""
     return _status(_policies(seen).export_policy)
 
 

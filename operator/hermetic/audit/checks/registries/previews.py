@@ -1,4 +1,7 @@
-"""Properties that only previews of the registry's API show. Where a cloud refuses them, each of these is Unknown."""
+"""Properties that only previews of the registry's API show.
+
+Where a cloud refuses the previews, these checks are Unknown, except that acr-pipelines passes with export disabled.
+"""
 
 from __future__ import annotations
 

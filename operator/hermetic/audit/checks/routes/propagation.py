@@ -1,4 +1,4 @@
-"""Routes that no one configured: learned from gateways, or Azure's own where a table is missing."""
+"""Routes that are not configured by us: learned from gateways, or Azure's own where a table is missing."""
 
 from __future__ import annotations
 

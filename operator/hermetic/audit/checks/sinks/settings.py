@@ -56,7 +56,7 @@ def _security_groups(estate: Estate) -> tuple[tuple[str, ...], tuple[Observation
 
 
 def _of_account(estate: Estate, policy: Policy, account: str) -> Iterator[Judgement]:
-    """The settings of an account's services; of all services where its kind is not known."""
+    """The settings of the account's services, by its kind; of all services where the kind is not known."""
     seen = estate.one(StorageAccount, account)
     if seen.problem is not None and seen.problem.trouble is Trouble.NOT_ASKED:
         yield cannot_say(account, "NotSeen", "which services it has was not asked", seen)

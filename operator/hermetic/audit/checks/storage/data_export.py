@@ -18,7 +18,7 @@ from hermetic.audit.policy import Policy
 from hermetic.audit.registry_storage_scope import each_account
 from hermetic.errors import FactDamaged
 
-# Azure replicates blobs only, so accounts of other kinds have no object replication.
+# Kinds without object replication, which Azure offers for blobs only.
 WITHOUT_REPLICATION = {"filestorage", "storage"}
 # Azure serves websites from general-purpose v2 accounts and premium block blob accounts only.
 WITHOUT_WEBSITE = {"filestorage", "storage", "blobstorage"}

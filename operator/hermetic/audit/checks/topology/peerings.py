@@ -57,7 +57,7 @@ def peering_remote_gateway(estate: Estate, _policy: Policy) -> Iterator[Judgemen
 
 @check("peering-gateway-transit")
 def peering_gateway_transit(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
-    """Letting a peer use the cluster network's gateway."""
+    """Lets a peer use the gateway of the cluster's network."""
 
     def judge(network: Seen[VirtualNetwork], peering: Peering) -> Iterator[Judgement]:
         path = path_of(_peer(peering), hops.vnet(name_of(network.target)), GATEWAY, ON_PREMISES)

@@ -1,6 +1,6 @@
-"""Names as a model reads them: levels of `properties` laid flat, spelt in one way, but for keys that mean themselves.
+"""Normalises ARM JSON for models: `properties` levels merged, field names in one spelling, except in `FreeMap`.
 
-ARM does not mind the case of a field's name. The key of a label, an annotation or an environment is no field's name: a
+ARM compares field names without regard to case. The key of a label, an annotation or an environment variable is data: a
 field declared as `FreeMap` keeps its keys as they were written.
 """
 
@@ -17,23 +17,23 @@ T = TypeVar("T")
 
 
 class _AsWritten:
-    """Marks a map whose keys are data."""
+    """Marks a map whose keys are data and are not normalised."""
 
 
 _AS_WRITTEN: Final = _AsWritten()
-_PLAIN = (str, int, float, type(None))  # most values, and the quickest to tell
+_PLAIN = (str, int, float, type(None))  # most values, and the fastest to test for
 
 FreeMap = Annotated[dict[str, T], _AS_WRITTEN]
 """A map from keys as written to values: `labels: FreeMap[str] = {}`."""
 
 
 MISSHAPEN: Final = "misshapen"
-"""The field of every part that is there only where its `properties` could not be read."""
+"""The field of every part that is set only where its `properties` could not be read."""
 
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """How a field is to be read: which model it holds, if any, and whether its keys are kept as written."""
+    """How a field is read: its model, if any, and whether its keys are kept as written."""
 
     model: type[BaseModel] | None
     free: bool
@@ -41,14 +41,14 @@ class Field:
 
 @lru_cache(maxsize=8192)
 def spelling(name: str) -> str:
-    """The one form in which names are compared."""
+    """The form in which names are compared."""
     return name.replace("_", "").lower()
 
 
 def flat(value: Any, model: type[BaseModel] | None) -> Any:
-    """All levels of `properties` laid beside the other fields; where both have a name, the outer one is meant.
+    """Merge all levels of `properties` with the other fields; where both have a name, the outer one is used.
 
-    With a model, only what it declares is kept. Where `properties` is no object, `MISSHAPEN` stands for it.
+    With a model, only declared fields are kept. Where `properties` is not an object, `MISSHAPEN` is set instead.
     """
     if isinstance(value, _PLAIN):
         return value
@@ -78,7 +78,7 @@ def _is_misshapen(value: Mapping[str, Any]) -> bool:
 
 
 def child(value: Mapping[str, Any], name: str) -> Any:
-    """The field of this name in any case; None where there is none."""
+    """The value of the field with this name in any case; None without one."""
     return next((field for key, field in value.items() if key.lower() == name), None)
 
 

@@ -1,4 +1,4 @@
-"""ARM ids: compared without regard to case, taken apart by position."""
+"""ARM ids: compared without regard to case, parsed by position."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def is_arm_id(text: str) -> bool:
 
 
 def same_id(one: str, other: str) -> bool:
-    """ARM does not mind case, nor a slash at the end."""
+    """Whether both are the same id; ARM ignores case and a trailing slash."""
     return one.rstrip("/").lower() == other.rstrip("/").lower()
 
 

@@ -1,15 +1,15 @@
-"""How deep JSON may be nested: whoever reads an answer recurses, and must come back."""
+"""Limits the nesting of JSON: code that processes an answer is recursive."""
 
 from __future__ import annotations
 
 from typing import Any
 
 DEEPEST = 100
-"""No answer of Azure or Kubernetes is nearly as deep."""
+"""Far deeper than any answer of Azure or Kubernetes."""
 
 
 def is_too_deep(value: Any, deepest: int = DEEPEST) -> bool:
-    """Whether objects and lists are nested more than so deep."""
+    """Whether objects and lists are nested deeper than `deepest`."""
     level = [value]
     for _ in range(deepest):
         level = [

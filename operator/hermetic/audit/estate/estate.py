@@ -1,8 +1,7 @@
-"""The estate: one immutable snapshot of what was seen, asked in typed words.
+"""The estate: an immutable set of answers about one cluster, with a typed query interface.
 
-What a check asks for and nobody has answered yet is `NotAsked`, and is noted in `wanted`. So collecting is: judge,
-fetch what was wanted, judge again, until nothing is wanted. No collector has to know what checks need, and no check can
-be forgotten by a collector.
+A query without an answer gets the problem NOT_ASKED and is recorded in `wanted`. Collecting is: evaluate, fetch what is
+wanted, evaluate again, until nothing is wanted. Collectors do not know what checks need, and cannot omit a check.
 """
 
 from __future__ import annotations
@@ -25,10 +24,10 @@ UNASKED = Answer(problem=Problem(Trouble.NOT_ASKED, "nobody asked for it"))
 
 
 class Estate:
-    """Everything that was answered about one cluster.
+    """All answers about one cluster.
 
-    `cluster` is its ARM id, `sources` who was asked. Reading never changes what an estate says; `wanted` gathers the
-    questions that were put to it and have no answer.
+    `cluster` is its ARM id, `sources` the sources that are queried. Queries never change the result of others; `wanted`
+    collects the questions without an answer.
     """
 
     def __init__(self, cluster: str, sources: Iterable[Source], answers: Mapping[Question, Answer]) -> None:
@@ -41,9 +40,9 @@ class Estate:
         self._noted = self.wanted
 
     def with_answers(self, more: Mapping[Question, Answer]) -> Estate:
-        """The estate that knows this too: what was read of an answer that stays is not read again.
+        """The estate with more answers; facts parsed from answers that stay are reused.
 
-        Where every answer stays, neither is derived again what wanted nothing more.
+        Where no answer is replaced, derived values that want nothing more are reused too.
         """
         larger = Estate(self.cluster, self.sources, more)
         fresh = larger._answers.keys()
@@ -55,7 +54,7 @@ class Estate:
         return larger
 
     def one(self, kind: type[R], target: str) -> Seen[R]:
-        """The resource of this id."""
+        """The resource with this id."""
         return self._one(kind, Question(kind.SOURCE, "get", kind.TYPE, target, kind.API_VERSION))
 
     def asked(self, kind: type[R], target: str, body: Mapping[str, Any] | None = None) -> Seen[R]:
@@ -71,7 +70,7 @@ class Estate:
             answer = self._answer(question)
             sharing = Sharing()
             read = (sharing.shared(kind.read(body)) for body in answer.bodies)
-            # By id: neither Azure nor Kubernetes promises an order, and a verdict must not depend on one.
+            # By id: neither Azure nor Kubernetes guarantees an order, and a verdict must not depend on one.
             items = tuple(sorted(read, key=_id_of))
             self._read[memo] = Listing(scope, items, answer.evidence, answer.problem)
         else:
@@ -80,9 +79,9 @@ class Estate:
         return found if found.target == scope else replace(found, target=scope)
 
     def once(self, key: Hashable, derive: Callable[[], T]) -> T:
-        """What follows from the estate alone, derived at the first call: many checks go by the same lists.
+        """A cached value derived from the estate alone, since many checks use the same lists.
 
-        What `derive` asks for is noted in `wanted` then and there; what it raises is raised each time.
+        Questions that `derive` asks are recorded in `wanted` at each call; an exception is not cached.
         """
         if key not in self._derived:
             with self._apart() as wanted:
@@ -94,7 +93,7 @@ class Estate:
 
     @contextmanager
     def _apart(self) -> Iterator[Mapping[tuple[str, ...], Question]]:
-        """What is wanted from here on to the end, also what was wanted before."""
+        """Record all questions that lack an answer within the block, those already in `wanted` included."""
         around, inside = self._noted, dict[tuple[str, ...], Question]()
         self._noted = inside
         try:
@@ -107,7 +106,7 @@ class Estate:
         self.wanted[question.key] = self._noted[question.key] = question
 
     def _note_again(self, question: Question) -> None:
-        """What was read before may have had no answer then either."""
+        """Record a memoised question again if it had no answer."""
         if question.key in self.wanted:
             self._noted[question.key] = question
 
@@ -141,18 +140,18 @@ class Estate:
 
 
 def _id_of(resource: Resource) -> tuple[str, str]:
-    """Its id and name as far as they can be read: an id that is damaged must not keep others from being judged."""
+    """Its id and name as far as they can be read: a damaged id must not stop the evaluation of others."""
     fields = vars(resource)
     return str(fields.get("id", "")).lower(), str(fields.get("name", "")).lower()
 
 
 def _of_another_version(version: str, question: Question) -> Problem:
-    """A field that a version does not know is left out of its answers, and would look like one that is not set."""
+    """The problem of another api-version: a field that it does not have would look like one that is not set."""
     words = f"collected with api-version {version}, and this release asks {question.api_version}: collect again"
     return Problem(Trouble.NOT_ASKED, f"{question.verb} {question.kind} at {question.target}: {words}")
 
 
 def _of_other_fields(question: Question) -> Problem:
-    """A field that was not kept would look like one that is not set."""
+    """The problem of a projection to other fields: a dropped field would look like one that is not set."""
     words = "collected by a release that kept other fields than this one reads: collect again"
     return Problem(Trouble.NOT_ASKED, f"{question.verb} {question.kind} at {question.target}: {words}")

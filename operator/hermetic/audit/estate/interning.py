@@ -1,7 +1,7 @@
-"""What the resources of one list have in common is kept once: texts, references, and which fields were set.
+"""Shares equal values among the resources of one list: texts, references, and the sets of fields that were set.
 
-Pydantic gives each part a set of its own that names the fields that were set; of ten thousands of parts these sets take
-more memory than the values. Parts are frozen, so nothing ever changes what is shared here.
+Pydantic gives each part its own set of the names of fields that were set; for tens of thousands of parts these sets
+take more memory than the values. Parts are frozen, so what is shared here never changes.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _FIELDS_SET = "__pydantic_fields_set__"
 
 
 class Sharing:
-    """For the resources of one list. It is dropped with the last of them: nothing is kept beyond."""
+    """The shared values of one list. It is dropped when the list has been read."""
 
     def __init__(self) -> None:
         self._texts: dict[str, str] = {}
@@ -24,7 +24,7 @@ class Sharing:
         self._fields_set: dict[frozenset[str], set[str]] = {}
 
     def shared(self, part: P) -> P:
-        """The same part; equal values inside it are those of the parts before."""
+        """The same part, with equal values in it replaced by those of earlier parts."""
         fields_set = part.model_fields_set
         object.__setattr__(part, _FIELDS_SET, self._fields_set.setdefault(frozenset(fields_set), fields_set))
         held = part.__dict__
@@ -44,7 +44,7 @@ class Sharing:
         return value
 
     def _reference(self, reference: Reference) -> Reference:
-        """The first with this id; one that is damaged, or has no id, stays as it is."""
+        """The first one with this id; one that is damaged, or has other fields, is not shared."""
         shared = self.shared(reference)
         if reference.is_damaged or reference.model_fields_set != {"id"}:
             return shared

@@ -1,4 +1,4 @@
-"""What a check gets when it looks: one thing, or all things of a kind, each with why it may not be the whole truth."""
+"""The results of queries: one object, or all objects of a kind, each with why it may be incomplete."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ T_co = TypeVar("T_co", covariant=True)
 
 
 class Observation(Protocol):
-    """Everything that a verdict can rest on."""
+    """Anything that a verdict can rest on."""
 
     @property
     def evidence(self) -> tuple[Evidence, ...]:
-        """The exchanges that brought it."""
+        """The exchanges that it comes from."""
 
     @property
     def problem(self) -> Problem | None:
-        """Why it is not the whole truth; None when it is."""
+        """Why it may be incomplete; None when it is complete."""
 
 
 @dataclass(frozen=True, slots=True)
 class Seen(Generic[T_co]):
-    """One thing that was asked for by its id; `value` is None when it could not be seen."""
+    """One object that was queried by its id; `value` is None when it could not be read."""
 
     target: str
     value: T_co | None
@@ -37,7 +37,7 @@ class Seen(Generic[T_co]):
 
 @dataclass(frozen=True, slots=True)
 class Listing(Generic[T_co]):
-    """All things of a kind in a scope; with a problem there may be more than `items`."""
+    """All objects of a kind in a scope; with a problem there may be more than `items`."""
 
     target: str
     items: tuple[T_co, ...] = ()
@@ -51,13 +51,13 @@ class Listing(Generic[T_co]):
         return len(self.items)
 
     def where(self, holds: Callable[[T_co], bool]) -> Listing[T_co]:
-        """Those for which it holds, with the same evidence: leaving the others out is no proof of its own."""
+        """Those for which `holds` is true, with the same evidence and problem."""
         return Listing(self.target, tuple(item for item in self.items if holds(item)), self.evidence, self.problem)
 
 
 @dataclass(frozen=True, slots=True)
 class Missing:
-    """Something that a verdict needs and that could not be looked for, in one word for the report."""
+    """Something that a verdict needs and that could not be queried; the problem says why."""
 
     problem: Problem
     evidence: tuple[Evidence, ...] = field(default=())
@@ -65,19 +65,19 @@ class Missing:
 
 @dataclass(frozen=True, slots=True)
 class ObservedDocument:
-    """Evidence without a doubt of its own: handed in, or an answer that decides nothing by itself."""
+    """Evidence without a problem: a given document, or an answer that decides nothing by itself."""
 
     evidence: tuple[Evidence, ...]
     problem: None = None
 
 
 def is_locked(look: Observation) -> bool:
-    """Whether a deny assignment forbade to look."""
+    """Whether a deny assignment forbade the read."""
     return look.problem is not None and look.problem.trouble is Trouble.LOCKED
 
 
 def merged(target: str, *listings: Listing[T]) -> Listing[T]:
-    """Several listings as one; the first problem stands for all."""
+    """Several listings as one, with the first problem of them."""
     return Listing(
         target,
         tuple(item for listing in listings for item in listing.items),

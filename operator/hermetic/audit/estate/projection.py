@@ -1,10 +1,10 @@
-"""What is kept of the rows of a list: the fields that the models of their type declare.
+"""What is kept of the rows of an Azure list: the fields that the models of their type declare.
 
 A large subscription lists tens of thousands of resources that are not the cluster's, and a model reads a few fields of
-each. What no model of a type reads is dropped as soon as a page has come; digests are of the page as it came.
+each. What no model of a type reads is dropped as soon as a page arrives; digests are of the page as received.
 
-A dropped field must never look like one that is not set. `fields_kept` names what was kept, every answer bears that
-name, and an estate whose models read anything else takes such an answer for none (`Estate`).
+A dropped field must never look like one that is not set. `fields_kept` identifies the fields kept, every answer has
+that identifier, and an estate whose models read other fields treats such an answer as missing (`Estate`).
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ PROPERTIES = "properties"
 
 
 def kept_of(kind: str, row: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The row of a list of this type, reduced; whole where its models do not tell all that they read.
+    """The row of a list of this type, reduced; unchanged where a model of the type has its own `read`.
 
-    Whatever a model would take for damage stays: a value of another shape than declared is kept as it is.
+    A value of another shape than declared is kept as it is, so that the model still reports the damage.
     """
     models = _models_of(kind)
     kept: Mapping[str, Any] = _reduced(models, row) if models else row
@@ -35,13 +35,13 @@ def kept_of(kind: str, row: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def fields_kept(kind: str) -> str:
-    """A name for what `kept_of` keeps of this type; "" where rows stay whole."""
+    """An identifier of the fields that `kept_of` keeps of this type; "" where rows are not reduced."""
     models = _models_of(kind)
     return _name_of(models) if models else ""
 
 
 def _models_of(kind: str) -> Models:
-    """Every model of this type; none where one of them reads more than its fields."""
+    """Every model of this type; empty where one of them reads more than its declared fields."""
     declared = MODELS.get(("azure", kind.lower()), [])
     return _if_all_tell(tuple(declared))
 
@@ -63,7 +63,7 @@ def _reduced(models: Models, value: Any) -> Any:
     kept = {}
     for key, field in value.items():
         name = spelling(str(key))
-        if name == PROPERTIES:  # the same object, one level further in
+        if name == PROPERTIES:  # the same object, one level deeper
             kept[key] = _reduced(models, field)
         elif (fields := _fields(models, name)) is not None:
             kept[key] = _held(fields, field)
@@ -82,7 +82,7 @@ def _held(fields: tuple[Field, ...], value: Any) -> Any:
 
 @lru_cache(maxsize=8192)
 def _fields(models: Models, name: str) -> tuple[Field, ...] | None:
-    """How the models read a field of this name; None where none of them has it."""
+    """How the models read a field of this name; None where no model declares it."""
     return tuple(field for model in models if (field := fields_of(model).get(name)) is not None) or None
 
 

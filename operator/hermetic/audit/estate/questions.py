@@ -1,7 +1,7 @@
-"""Questions to the world and their answers: the raw material of an estate, and what a snapshot file holds.
+"""Questions and their answers: the raw data of an estate, and the content of a snapshot file.
 
-A check asks for a typed fact; the fact's kind says which question that is. Collectors answer questions and know
-nothing of checks; checks know nothing of HTTP.
+A check queries a typed fact; the kind of the fact determines the question. Collectors answer questions and know no
+checks; checks know no HTTP.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from hermetic.audit.findings import Evidence
 Source = Literal["azure", "kube", "probe"]
 Verb = Literal["get", "list", "post"]
 PREVIEW = "-preview"
-"""How the api-version of a preview ends."""
+"""The suffix of a preview api-version."""
 
 
 class Trouble(StrEnum):
-    """Why something could not be seen. Each of them is Unknown, none is Pass."""
+    """Why something could not be read. Each of them makes a finding Unknown, never Pass."""
 
     NOT_ASKED = "NotAsked"
     FORBIDDEN = "Forbidden"
     LOCKED = "DenyAssignment"
-    """A role allows it, and a deny assignment forbids it all the same: no right is missing."""
+    """A role allows it, and a deny assignment forbids it: no permission is missing."""
     NOT_FOUND = "NotFound"
     UNAUTHENTICATED = "Unauthenticated"
     TRUNCATED = "Truncated"
@@ -37,7 +37,7 @@ class Trouble(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """Why an answer, or a part of it, is not there. `permission` is the action that a role would have to allow."""
+    """Why an answer, or a part of it, is missing. `permission` is the action that a role would have to allow."""
 
     trouble: Trouble
     detail: str
@@ -46,12 +46,12 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """One thing that can be asked.
+    """One question to a source.
 
     `kind` is the resource type ("Microsoft.Network/virtualNetworks/subnets", "v1/services"), `target` the id (get,
     post) or the scope (list: subscription, resource group or parent id) as it was first written; `action` the name of a
-    POST, `body` its JSON in one fixed form. Two questions are the same when they differ in case only, or in a stable
-    api-version: a release asks one of those. A preview may be asked beside it, and is a question of its own.
+    POST, `body` its JSON in canonical form. Two questions are the same when they differ in case only, or in a stable
+    api-version: a release uses one of those. A preview is a question of its own and may be asked as well.
     """
 
     source: Source
@@ -64,7 +64,7 @@ class Question:
 
     @property
     def key(self) -> tuple[str, ...]:
-        """What tells questions apart: ARM does not mind case."""
+        """The identity of a question: without regard to case, as in ARM."""
         told = (self.source, self.verb, self.kind, self.target, self.action, self.body)
         preview = (self.api_version,) if self.api_version.lower().endswith(PREVIEW) else ()
         return tuple(one.lower() for one in (*told, *preview))
@@ -79,14 +79,14 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Body:
-    """One object as it was answered, and the exchanges that brought it."""
+    """One object as it was answered, and the exchanges that it comes from."""
 
     value: Mapping[str, Any]
     evidence: tuple[Evidence, ...]
 
 
 class PackedBody(Body):
-    """The same, kept as JSON text and parsed anew each time it is read.
+    """A body kept as JSON text and parsed at each access.
 
     Text takes a quarter of the memory of the objects, and a subscription has tens of thousands of rows.
     """
@@ -95,13 +95,13 @@ class PackedBody(Body):
     _text: bytes
 
     def __init__(self, value: Mapping[str, Any], evidence: tuple[Evidence, ...]) -> None:
-        text = json.dumps(value, separators=(",", ":"))  # ASCII: surrogates that stand alone come back as they were
+        text = json.dumps(value, separators=(",", ":"))  # ASCII: lone surrogates survive the round trip
         object.__setattr__(self, "_text", text.encode("ascii"))
         object.__setattr__(self, "evidence", evidence)
 
     @property
     def value(self) -> Mapping[str, Any]:
-        """The object; each call returns a new one."""
+        """The object; a new one at each access."""
         value: Mapping[str, Any] = json.loads(self._text)
         return value
 
@@ -118,9 +118,9 @@ class PackedBody(Body):
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What came back: one body for get and post, any number for list. `problem` when it is not the whole truth.
+    """The answer to a question: one body for get and post, any number for list. `problem` when it is incomplete.
 
-    A list may have both bodies and a problem (the third page never came). `evidence` is that of the answer as a whole:
+    A list may have both bodies and a problem (the third page failed). `evidence` is that of the answer as a whole:
     the pages of a list, the refusal of a get. `kept` names the fields that were kept of the bodies, "" for all (see
     `projection`).
     """
@@ -132,5 +132,5 @@ class Answer:
 
 
 def fixed_json(value: Any) -> str:
-    """JSON in one form: keys sorted, no blanks."""
+    """Canonical JSON: keys sorted, no blanks."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)

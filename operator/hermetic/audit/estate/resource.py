@@ -1,9 +1,9 @@
-"""The base of every typed fact: read strictly, salvaged where damaged, never guessed.
+"""The base of every typed fact: strict parsing that keeps readable fields of a damaged answer and guesses nothing.
 
-ARM wraps most fields in `properties`; the models lay both levels flat, and names are compared without regard to case:
-`nodePublicIPPrefixID` spelt in any other way would look like a field that is not there. A field of the wrong type is
-left out, and whoever reads it meets `FactDamaged`: the check that needed it is Unknown, all others go on.
-Keys that are data (labels, annotations) keep their spelling where the field is a `FreeMap` of `spelling`.
+ARM wraps most fields in `properties`; the models have both levels as one, and names are compared without regard to
+case: `nodePublicIPPrefixID` spelt in any other way would look like a field that is not set. A field of the wrong type
+is left out, and reading it raises `FactDamaged`: the check that needs it is Unknown, all others are not affected. Keys
+that are data (labels, annotations) keep their spelling where the field is an `arm_fields.FreeMap`.
 """
 
 from __future__ import annotations
@@ -22,21 +22,21 @@ Path = tuple[str | int, ...]
 
 
 class Part(BaseModel):
-    """An object inside a resource, such as a rule of a network security group. No unions but with None."""
+    """An object inside a resource, such as a rule of a network security group. Optional is the only union allowed."""
 
     model_config = ConfigDict(
         strict=True, frozen=True, extra="ignore", alias_generator=spelling, validate_by_name=False
     )
 
     misshapen: None = Field(default=None, repr=False)
-    """Never read: whatever stands there is a defect of the answer (see `spelling.MISSHAPEN`)."""
+    """Never read: a value here marks a damaged answer (see `arm_fields.MISSHAPEN`)."""
 
-    # A slot, and no private attribute of pydantic: that would cost each of ten thousands of parts two maps.
+    # A slot and not a private attribute of pydantic, which would cost two dicts for each of tens of thousands of parts.
     __slots__ = ("_damage",)
     _damage: ClassVar[Any]
 
     def __getattr__(self, name: str) -> Any:
-        # Asked only for what is not there: every field of a whole object is.
+        # Called only for attributes that are missing; an undamaged object has every field.
         if name != "_damage" and name in (damage := self._damages()):
             raise damage[name]
         return super().__getattr__(name)  # type: ignore[misc]
@@ -50,17 +50,17 @@ class Part(BaseModel):
 
     @property
     def is_damaged(self) -> bool:
-        """Whether a field of it could not be read; of the parts inside it each knows its own."""
+        """Whether a field of it could not be read; parts inside it have their own."""
         return bool(self._damages())
 
     def lose(self, field: str, damage: FactDamaged) -> None:
-        """From now on, who reads this field meets the damage."""
+        """Remove the field: reading it raises `damage` from now on."""
         self.__dict__.pop(field, None)
         object.__setattr__(self, "_damage", {**self._damages(), field: damage})
 
 
 MODELS: dict[tuple[Source, str], list[type[Resource]]] = {}
-"""Every kind of resource that was ever declared, by who answers and the type in lower case."""
+"""Every declared kind of resource, by source and type in lower case."""
 
 
 class Reference(Part):
@@ -70,10 +70,10 @@ class Reference(Part):
 
 
 class Resource(Part):
-    """One resource with its evidence. Subclasses say of which type they are and with which api-version it is read.
+    """One resource with its evidence. Subclasses declare the type and the api-version with which it is read.
 
-    `TYPE` is the resource type as its provider writes it, `SOURCE` who answers. For POST actions `ACTION` names the
-    action, asked on the resource of type `TYPE`.
+    `TYPE` is the resource type as its provider writes it, `SOURCE` the source that answers. For POST actions `ACTION`
+    is the name of the action on the resource of type `TYPE`.
     """
 
     SOURCE: ClassVar[Source] = "azure"
@@ -81,9 +81,9 @@ class Resource(Part):
     API_VERSION: ClassVar[str] = ""
     ACTION: ClassVar[str] = ""
     WRAPPED: ClassVar[bool] = True
-    """Whether what matters is in `properties`: without them, the body says nothing."""
+    """Whether the facts are in `properties`: a body without them is damaged as a whole."""
     READS_ITS_FIELDS_ONLY: ClassVar[bool] = False
-    """Set where `read` is overridden and still looks at nothing but the fields: see `projection`."""
+    """Set where `read` is overridden and still reads declared fields only: see `projection`."""
 
     id: str = ""
     name: str = ""
@@ -93,7 +93,7 @@ class Resource(Part):
 
     @property
     def evidence(self) -> tuple[Evidence, ...]:
-        """The exchanges that brought it."""
+        """The exchanges that it comes from."""
         try:
             found: tuple[Evidence, ...] = object.__getattribute__(self, "_evidence")
         except AttributeError:
@@ -102,11 +102,11 @@ class Resource(Part):
 
     @property
     def problem(self) -> Problem | None:
-        """None: what cannot be read of it speaks up when it is read."""
+        """None: a field that could not be read raises when it is accessed."""
         return None
 
     def writer(self, *_places: tuple[str, ...]) -> str:
-        """Who wrote the first of these fields that is written, or else all of it, last; "" where it is not known."""
+        """The last writer of the first of these fields that has one, or else of the object; "" where unknown."""
         return ""
 
     @classmethod
@@ -115,7 +115,7 @@ class Resource(Part):
 
     @classmethod
     def read(cls, body: Body) -> Self:
-        """The typed fact of an answer; what cannot be read is left out and noted. Never raises."""
+        """Parse the fact from an answer; unreadable fields are removed and recorded as damage. Never raises."""
         fields = flat(body.value, cls)
         name = str(fields.get("id") or fields.get("name") or cls.TYPE)
         found, damage = cls._salvaged(fields)
@@ -125,7 +125,7 @@ class Resource(Part):
         return found.seen_by(body.evidence, name, damage)
 
     def seen_by(self, evidence: tuple[Evidence, ...], name: str = "", damage: Mapping[Path, str] | None = None) -> Self:
-        """The same, with what it was seen by and what of it is damaged; for those who read it."""
+        """Set its evidence and its damage; returns itself. For implementations of `read`."""
         object.__setattr__(self, "_evidence", evidence)
         for path, words in (damage or {}).items():
             _lose(self, path, FactDamaged(f"{name}: {words}", resource=name, evidence=evidence))
@@ -141,7 +141,7 @@ class Resource(Part):
                 for problem in error.errors(include_url=False, include_input=False):
                     path = _cut(fields, problem["loc"])
                     words = f"{'.'.join(str(part) for part in problem['loc'])}: {problem['msg'].lower()}"
-                    if path in damage:  # required, and of a type that nothing can stand in for: all of it is lost
+                    if path in damage:  # required, and no placeholder fits its type: the whole object is lost
                         found = cls.model_construct()
                         return found, dict.fromkeys(((spelling(field),) for field in cls.model_fields), words)
                     damage[path] = words
@@ -153,7 +153,7 @@ R = TypeVar("R", bound=Resource)
 
 
 def _cut(fields: dict[str, Any], loc: tuple[int | str, ...]) -> Path:
-    """Take what is broken out of the fields; returns where it was: the innermost field that could be left out."""
+    """Remove the damaged value from `fields`; return its path: the innermost field that could be removed."""
     holders: list[tuple[dict[str, Any], Path]] = []
     here: Any = fields
     for depth, step in enumerate(loc):
@@ -165,7 +165,7 @@ def _cut(fields: dict[str, Any], loc: tuple[int | str, ...]) -> Path:
         else:
             break
     if not holders:
-        # A required field of the resource itself is not there: nothing to cut, so put in what will do.
+        # A required field of the resource itself is missing: there is nothing to remove, so set a placeholder.
         fields[str(loc[0])] = ""
         return (str(loc[0]),)
     holder, path = holders[-1]
@@ -187,7 +187,7 @@ def _lose(part: Part, path: Path, damage: FactDamaged) -> None:
         for field in everything if path[-1] == MISSHAPEN else (_field(here, str(path[-1])),):
             here.lose(field, damage)
     elif len(path) > 1:
-        _lose(part, path[:-1], damage)  # inside something without fields of its own: all of that is damaged
+        _lose(part, path[:-1], damage)  # inside a value without fields of its own: all of it is damaged
 
 
 def _field(part: Part, spelt: str) -> str:

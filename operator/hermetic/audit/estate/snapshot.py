@@ -1,10 +1,10 @@
-"""Everything that one audit collected, as one file: it can be judged again, anywhere, with the same findings.
+"""Everything that one audit collected, as one file: evaluating it again anywhere gives the same findings.
 
     {"schema": "hermetic.dev/snapshot/v1", "sha256": DIGEST, "content": {...}}
 
-DIGEST is SHA-256 over `content` as compact JSON in ASCII, its keys in the order of the file. It tells a file that was
-damaged or changed by hand; who made it, only a signature could tell. Bodies and exchanges stand once, in tables, and
-answers point at them. What people decide (profile, policy, exceptions) is not in it, and neither is any credential.
+DIGEST is SHA-256 over `content` as compact JSON in ASCII, its keys in the order of the file. It detects damage and
+editing; it is no signature and does not authenticate the author. Bodies and exchanges are stored once, in tables, and
+answers refer to them. User input (profile, policy, exceptions) is not in it, and neither is any credential.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """What was asked and answered about one cluster, by whom and when. Times are aware, in UTC."""
+    """The questions and answers about one cluster, by which release and when. Times are aware, in UTC."""
 
     cluster: str
     sources: tuple[Source, ...]
@@ -49,18 +49,18 @@ class Snapshot:
                 raise ValueError(f"{moment} is not a time in UTC")
 
     def estate(self) -> Estate:
-        """The estate as it was seen."""
+        """The estate of these answers."""
         return Estate(self.cluster, self.sources, self.answers)
 
 
 def to_json(snapshot: Snapshot) -> str:
-    """The file's text: equal snapshots give equal text, whatever order their answers came in."""
+    """The file's text: equal snapshots give equal text, independent of the order of their answers."""
     content = _compact(_content(snapshot))
     return f'{{"schema":{json.dumps(SCHEMA)},"sha256":"{_digest(content)}","content":{content}}}\n'
 
 
 def from_json(text: str | bytes) -> Snapshot:
-    """The snapshot of a file. Raises SnapshotUnusable for anything that `to_json` did not write."""
+    """Parse a file. Raises SnapshotUnusable for anything that `to_json` did not write."""
     document = _parsed(text)
     if not isinstance(document, Mapping) or document.keys() != {"schema", "sha256", "content"}:
         raise SnapshotUnusable(f"this is no snapshot: not an object with schema, sha256 and content ({SCHEMA})")
@@ -82,7 +82,7 @@ def from_json(text: str | bytes) -> Snapshot:
 
 
 class _Table:
-    """Values that are kept once; equal ones share a number."""
+    """Values that are stored once; equal ones share an index."""
 
     def __init__(self) -> None:
         self.values: list[Any] = []
@@ -145,7 +145,7 @@ def _digest(content: str) -> str:
 
 
 class _Read(BaseModel):
-    # not strict as a whole: JSON has lists where Python has tuples, and texts where it has times
+    # not strict as a whole: JSON has lists for Python's tuples, and texts for times
     model_config = ConfigDict(frozen=True, extra="forbid", alias_generator=to_camel)
 
 
@@ -170,7 +170,7 @@ class _Answer(_Read):
     evidence: list[StrictInt]
     problem: _Problem | None
     kept: str = ""
-    """Absent where bodies are whole, and in files that were written before there was anything else."""
+    """Absent where bodies are complete, and in files of older releases."""
 
     def question(self) -> Question:
         return Question(self.source, self.verb, self.kind, self.target, self.api_version, self.action, self.body)

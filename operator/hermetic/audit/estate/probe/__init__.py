@@ -1,1 +1,1 @@
-"""What the probe brought back: one run per pod, every answer read once into a word of a fixed list."""
+"""The results of the probe: one run per pod, every answer parsed once into a value of a fixed enumeration."""

@@ -1,4 +1,4 @@
-"""What one DNS answer of the probe means."""
+"""The meaning of one DNS answer of the probe."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hermetic.audit.estate.probe.readings import ProbeTarget, reply
 
 
 class DnsReading(StrEnum):
-    """What a resolver did with a question."""
+    """The behaviour of a resolver for one question."""
 
     PUBLIC_ADDRESS = "answered with a public address"
     PRIVATE_ADDRESS = "answered with a private address"
@@ -22,13 +22,13 @@ class DnsReading(StrEnum):
 
     @property
     def went_out(self) -> bool:
-        """The question reached public name servers: whoever owns a zone can read what is asked, bit by bit."""
+        """The question reached public name servers: the owner of a zone can read data that queries encode."""
         return self in {DnsReading.PUBLIC_ADDRESS, DnsReading.PUBLIC_DENIAL}
 
 
 @dataclass(frozen=True, slots=True)
 class DnsReply:
-    """What `server` said; `contents` are addresses and names, `raw` the probe's own word."""
+    """The answer of `server`; `contents` are addresses and names, `raw` the probe's own text."""
 
     server: str
     reading: DnsReading
@@ -37,19 +37,19 @@ class DnsReply:
 
     @property
     def found_something(self) -> bool:
-        """Whether the name is there, by the word of this resolver: addresses, or other names that it stands for."""
+        """Whether the name exists according to this resolver: addresses, or names that it is an alias of."""
         return self.raw.startswith("r0:") and bool(self.contents) and self.reading is not DnsReading.DENIED
 
 
 _RESPONSE = re.compile(r"r(?P<code>\d{1,2}):(?P<contents>[^;|/]{0,400});(?P<zone>[^;|/]{0,300})")
-# What a DNS security policy of Azure answers in the place of a name that it blocks; with NXDOMAIN on request. Nobody
-# owns a name below "invalid", so that no public zone has a use for it.
+# What a DNS security policy of Azure answers for a name that it blocks; with NXDOMAIN if configured. "invalid" is
+# reserved (RFC 2606), so that no public zone uses it.
 _BLOCKED_BY_POLICY = "blockpolicy.azuredns.invalid"
 _NO_ERROR, _SERVER_FAILURE, _NO_SUCH_NAME, _REFUSED = 0, 2, 3, 5
 
 
 def dns_reply(server: str, domain: str, raw: object) -> DnsReply:
-    """Reads the answer of a resolver about a random name below a domain. Never raises."""
+    """Parse the answer of a resolver about a random name below a domain. Never raises."""
     text = raw.partition("/")[0] if isinstance(raw, str) else ""
     found = _RESPONSE.fullmatch(text)
     if found is None:
@@ -60,7 +60,7 @@ def dns_reply(server: str, domain: str, raw: object) -> DnsReply:
 
 def _without_response(server: str, raw: object) -> DnsReading:
     reading = reply(ProbeTarget("dns", "udp", server, 53), raw).reading
-    # A port that nobody listens on, or that a firewall resets, is no way out either.
+    # A port that is closed, or that a firewall resets, is no way out either.
     return DnsReading.SILENT if reading.was_held or reading.was_refused else DnsReading.UNCLEAR
 
 
@@ -83,10 +83,10 @@ def _is_blocked_by_policy(code: int, contents: tuple[str, ...]) -> bool:
 
 
 def _is_public_zone_of(domain: str, zone: str) -> bool:
-    """Whether the zone in the SOA record, which signs for the denial, is one that only public servers have.
+    """Whether the zone of the SOA record, the authority of the denial, is one that only public servers have.
 
-    The root and top-level domains are left out: a private root denies in their name. Resolvers that leave out the
-    record are caught by the other question, for a name that is certainly there.
+    The root and top-level domains are excluded: a private root may deny for them. Resolvers that omit the record are
+    detected by the other question, for a name that certainly exists.
     """
     signed, asked = zone.lower().strip("."), domain.lower().strip(".")
     return "." in signed and f".{asked}".endswith(f".{signed}")

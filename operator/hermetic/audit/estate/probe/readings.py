@@ -1,8 +1,8 @@
-"""What one answer of the probe means.
+"""The meaning of one connection attempt of the probe.
 
-The words are those of `hermetic.collect.probe.program`; the meanings were measured with real packets, row by row, and
+The codes are those of `hermetic.collect.probe.program`; their meanings were measured with real packets, row by row, and
 tests/network measures them again. An errno alone leaves several causes open. The ICMP message behind it, which the
-kernel keeps for whoever asks, decides most of them: who sent it, and with which code.
+kernel keeps for the socket, decides most of them: by its sender and its code.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from enum import StrEnum
 
 
 class Reading(StrEnum):
-    """What became of one attempt."""
+    """The result of one attempt."""
 
     OPEN = "open"
     TLS_ANSWERED = "TLS answered"
@@ -37,7 +37,7 @@ class Reading(StrEnum):
 
     @property
     def came_through(self) -> bool:
-        """Something beyond answered: the packet left, and one came back."""
+        """A reply came from outside: the packet left, and one came back."""
         return self in {
             Reading.OPEN,
             Reading.TLS_ANSWERED,
@@ -48,7 +48,7 @@ class Reading(StrEnum):
 
     @property
     def was_refused(self) -> bool:
-        """In the name of the target, which says nothing about who spoke: the far end, or a firewall in its place."""
+        """Refused in the name of the target: by the far end, or by a firewall in its place; which one is unknown."""
         return self in {Reading.RESET, Reading.FAR_END_REFUSED}
 
     @property
@@ -88,18 +88,18 @@ _V6_CODES = {0: Reading.NO_UPSTREAM, 1: Reading.FORBIDDEN, 3: Reading.DEAD_HOST,
     6: Reading.FORBIDDEN
 }
 _HOST_UNREACHABLE = {(3, 1), (1, 3)}
-# EADDRNOTAVAIL: of IPv6 where it is switched off; of IPv4 it could mean that all ports are in use.
+# EADDRNOTAVAIL: IPv6 is switched off; for IPv4 it could also mean that all ports are in use.
 NO_ADDRESS = 99
 NEIGHBOUR_WAIT_MS = 900
-"""A host that does not answer for its address is given up after seconds; a firewall refuses at once."""
+"""Milliseconds: an unanswered ARP or neighbour request fails after seconds; a firewall refuses at once."""
 
 
 @dataclass(frozen=True, slots=True)
 class ProbeTarget:
-    """One place that was called.
+    """One address that was tried.
 
-    `what` says what it stands for (public, storage, proxy, wireserver, ...), `kind` how it was called (tcp, tls, http,
-    proxy, udp). A TLS service is known to listen there.
+    `what` is its role (public, storage, proxy, wireserver, ...), `kind` the protocol (tcp, tls, http, proxy, udp). For
+    tls a service is known to listen there.
     """
 
     what: str
@@ -114,7 +114,7 @@ class ProbeTarget:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What became of the call at a target; `offender` is the router or host whose ICMP message ended it, or ""."""
+    """The result for a target; `offender` is the router or host whose ICMP message ended the attempt, or ""."""
 
     target: ProbeTarget
     reading: Reading
@@ -123,7 +123,7 @@ class Reply:
 
 
 def reply(target: ProbeTarget, raw: object) -> Reply:
-    """Reads one answer; what is no answer is unreadable. Never raises."""
+    """Parse one answer; text of another form is UNREADABLE. Never raises."""
     found = _ANSWER.fullmatch(raw) if isinstance(raw, str) else None
     if found is None:
         return Reply(target, Reading.UNREADABLE, raw=str(raw)[:80])

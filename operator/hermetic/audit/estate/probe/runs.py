@@ -1,4 +1,4 @@
-"""One run of the probe in one pod, read once."""
+"""One run of the probe in one pod, parsed once."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ LARGEST_ANSWER = 65536
 
 @dataclass(frozen=True, slots=True)
 class NameReply:
-    """A public name: what the pod's resolvers said, and what became of a call at the address they gave."""
+    """A public name: the answer of the pod's resolver, and the result of a connection to the resolved address."""
 
     target: ProbeTarget
     resolved: DnsReply
@@ -40,7 +40,7 @@ class RunMetadata:
 
 @dataclass(frozen=True, slots=True)
 class ProbeReport:
-    """Everything one pod said. A field that is None was not readable there; an empty one was read, and is empty."""
+    """All results of one pod. A field that is None was not readable there; an empty one was read, and is empty."""
 
     control_answered: bool = False
     replies: tuple[Reply, ...] = ()
@@ -53,19 +53,19 @@ class ProbeReport:
     nameservers: tuple[str, ...] | None = None
 
     def called(self, what: str) -> tuple[Reply, ...]:
-        """Calls at targets that stand for this: addresses, and public addresses of names.
+        """Attempts at targets of this role: addresses, and public addresses of names.
 
-        A name with a private address is that of a private endpoint: reaching it is no way out.
+        A name with a private address is that of a private endpoint: a connection to it is no way out.
         """
         by_name = (one.call for one in self.names if one.call is not None and is_public(one.call.target.address))
         return tuple(one for one in (*self.replies, *by_name) if one.target.what == what)
 
 
 class ProbeRun(Resource):
-    """What a pod on `node` said at `observed_at` (RFC 3339), standing for the machines of one pool in one subnet.
+    """The run of a pod on `node` at `observed_at` (RFC 3339), as a sample of the machines of one pool in one subnet.
 
-    `questions` and `answer` are the JSON texts that went in and came out: a snapshot keeps both, and reading them again
-    gives the same. An answer that is cut, garbled, of another run, or of another shape is a problem: it passes nothing.
+    `questions` and `answer` are the JSON input and output as text: a snapshot keeps both, and parsing them again gives
+    the same. An answer that is cut, malformed, of another run, or of another shape is a problem: it passes nothing.
     """
 
     SOURCE: ClassVar[Source] = "probe"
@@ -85,17 +85,17 @@ class ProbeRun(Resource):
 
     @property
     def said(self) -> ProbeReport:
-        """Its answers; nothing at all when they could not be read."""
+        """Its results; empty when they could not be read."""
         return self._said
 
     @property
     def problem(self) -> Problem | None:
-        """Why its answers could not be read."""
+        """Why its results could not be read; None when they were."""
         return self._problem
 
     @classmethod
     def read(cls, body: Body) -> Self:
-        """The run as it was answered. Never raises."""
+        """Parse the run. Never raises."""
         run = super().read(body)
         try:
             run._said = _said(run)  # noqa: SLF001 - its own
@@ -155,7 +155,7 @@ def _object(line: str) -> dict[str, Any]:
 
 
 def _unpacked(line: str) -> bytes:
-    """What was packed, as far as any probe would say it: a longer text is cut, and then no JSON."""
+    """Decompress at most LARGEST_ANSWER bytes; a longer text is cut, so that it is no valid JSON."""
     return zlib.decompressobj().decompress(base64.b64decode(line[1:], validate=True), LARGEST_ANSWER)
 
 
@@ -185,7 +185,7 @@ def _name(row: list[Any], raw: Any) -> NameReply:
 
 
 def _control_answered(rounds: list[list[Any]]) -> bool:
-    """Whether something that must answer did so before everything else, and again after it."""
+    """Whether a target that must answer did so before all other attempts, and again after them."""
     before, after = rounds
     return all(any(_answered(raw) for raw in one) for one in (before, after))
 
@@ -211,6 +211,6 @@ def _texts(answer: Mapping[str, Any], name: str) -> tuple[str, ...] | None:
 
 
 def resolved_within_the_cluster(said: ProbeReport) -> bool:
-    """Whether a resolver of the pod answered the name of a Service: it was there, and could have recursed."""
+    """Whether a resolver of the pod resolved the name of a Service: it was reachable, and could have recursed."""
     positive = {DnsReading.PRIVATE_ADDRESS, DnsReading.PUBLIC_ADDRESS}
     return any(one.reading in positive for one in said.cluster_name)

@@ -1,8 +1,7 @@
-"""What stands between a pod and one address, from everything that was tried there.
+"""The network situation between a pod and one address, from all attempts there.
 
-One call can only say how it ended. Where TCP ends in silence and a datagram is refused by the kernel at once, a
-firewall of the machine itself dropped both; where TCP is reset and a datagram is answered, only TCP is
-closed.
+A single attempt gives only its own result. Where TCP ends in silence and a datagram is refused by the kernel at once,
+a firewall of the machine itself dropped both; where TCP is reset and a datagram is answered, only TCP is closed.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from hermetic.audit.estate.probe.readings import Reading, Reply
 
 
 class Situation(StrEnum):
-    """The rows that real packets were told apart by."""
+    """The situations that measurements with real packets distinguish."""
 
     OPEN = "open"
     ONLY_UDP_DROPPED = "open, but UDP is dropped"
@@ -33,7 +32,7 @@ class Situation(StrEnum):
     UNCLEAR = "unclear"
 
 
-# The most telling first: routers limit how often they say why, so silence beside a reason changes nothing.
+# The most specific first: routers rate-limit ICMP errors, so silence beside an error changes nothing.
 _TELLING = {
     Reading.NO_ROUTE: Situation.NO_ROUTE,
     Reading.NO_FAMILY: Situation.NO_ROUTE,
@@ -49,7 +48,7 @@ _TELLING = {
 
 
 def situation(replies: Iterable[Reply]) -> Situation:
-    """What all calls at one address say together."""
+    """The situation that all attempts at one address together show."""
     known = tuple(replies)
     tcp = {one.reading for one in known if one.target.kind != "udp"}
     udp = {one.reading for one in known if one.target.kind == "udp"}

@@ -1,4 +1,4 @@
-"""The command line: one module or package per command, imported when it is called."""
+"""The command line: one module or package per command, imported when the command is called."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ COMMANDS = {
     "explain": "Explain error codes, reasons, conditions and checks, offline.",
 }
 PACKAGES = frozenset({"plan", "status", "check", "audit", "attest", "bundle"})
-"""Commands of several files: a package each, with the command in its module `command`."""
+"""Commands of several files: a package each, with the click command in its module `command`."""
 WEIGHTS = frozenset({"stage", "manifest", "sign", "verify"})
-"""Commands about weights, which share a package."""
+"""Commands about weights, which share one package."""
 
 
 def module_of(name: str) -> str:
@@ -46,7 +46,7 @@ class LazyCommands(click.Group):
     """Commands that are imported when they are called: `hermetic --version` must not pay for a Kubernetes client."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
-        """The names, in the order of a day's work."""
+        """The names, in the order of typical use."""
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
@@ -64,12 +64,12 @@ class LazyCommands(click.Group):
             formatter.write_dl(list(COMMANDS.items()))
 
     def make_context(self, *arguments: Any, **options: Any) -> click.Context:
-        """--help and --version print from here."""
+        """Output of --help and --version happens here: a closed pipe is handled."""
         with reader_may_leave():
             return super().make_context(*arguments, **options)
 
     def invoke(self, ctx: click.Context) -> Any:
-        """The commands themselves print from here."""
+        """Output of the commands happens here: a closed pipe is handled."""
         with reader_may_leave():
             return super().invoke(ctx)
 

@@ -1,4 +1,4 @@
-"""By what the cluster of the kubeconfig is known: what ties an audit and an attestation to it."""
+"""Identity of the kubeconfig's cluster, to which an audit and an attestation are bound."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from hermetic.ports import KubeApi
 
 NOT_ALLOWED = 403
 PAUSES = (0.5, 1.5, 3.0)
-"""Seconds before what passes by itself is asked again: an API server that has just learned a CRD answers 429."""
+"""Seconds before each retry of a transient failure: an API server that has just learned a CRD answers 429."""
 
 
 @dataclass(frozen=True, slots=True)
 class DeclaredIdentity:
-    """What the EgressAudit named 'cluster' says; nothing where it is not there, or may not be read.
+    """The content of the EgressAudit named 'cluster'; empty where it does not exist or may not be read.
 
-    `cluster` is the ARM id of this cluster, `probe` its spec.probe as it stands.
+    `cluster` is the ARM id of this cluster, `probe` its spec.probe unchanged.
     """
 
     cluster: str = ""
@@ -43,7 +43,7 @@ class DeclaredIdentity:
 
 @dataclass(frozen=True, slots=True)
 class Tie:
-    """What an API server says of itself; None where there was none to ask."""
+    """Identity of an API server; None where none was available."""
 
     ca_fingerprint: str | None = None
     kube_system_uid: str | None = None
@@ -51,7 +51,7 @@ class Tie:
 
 
 async def declared_in(api: KubeApi) -> DeclaredIdentity:
-    """What the cluster's EgressAudit declares. Raises what an API server says that cannot be asked at all."""
+    """The identity in the cluster's EgressAudit. Raises the errors of an API server that cannot be asked at all."""
     for pause in PAUSES:
         try:
             return await _declared(api)
@@ -74,9 +74,9 @@ async def _declared(api: KubeApi) -> DeclaredIdentity:
 
 
 async def tie_to(kubeconfig: str | None, context: str | None) -> Tie:
-    """What ties an attestation to the API server of the kubeconfig.
+    """What binds an attestation to the API server of the kubeconfig.
 
-    Where there is none to ask it stays unknown, and the reader is told what that means.
+    Without an API server it is unknown, and a note explains the consequence.
     """
     try:
         return await _asked(kubeconfig, context)
@@ -85,7 +85,7 @@ async def tie_to(kubeconfig: str | None, context: str | None) -> Tie:
 
 
 def not_tied(why: str) -> Tie:
-    """No tie, and a note."""
+    """An empty identity, with a note."""
     note(
         f"the attestation is not tied to an API server ({why}): an operator that knows its own will refuse it; "
         "sign where the kubeconfig of the cluster works"

@@ -17,7 +17,7 @@ DONE, FAILED, USAGE, UNKNOWN, UNREACHABLE, INTERRUPTED = 0, 1, 2, 3, 4, 130
 
 
 class Several(HermeticError):
-    """Everything that is wrong, when it is more than one thing; at least one error."""
+    """Several errors at once; at least one."""
 
     def __init__(self, errors: Sequence[HermeticError]) -> None:
         super().__init__(f"{len(errors)} problems")
@@ -25,7 +25,7 @@ class Several(HermeticError):
 
 
 class ReaderGone(Exception):
-    """Whoever read standard output has closed it."""
+    """The reader of standard output has closed it."""
 
 
 @contextlib.contextmanager
@@ -68,7 +68,7 @@ def _exit_code_of(command: Callable[[], Any]) -> int:
 
 
 def _report(error: HermeticError) -> int:
-    """Tell every error; a fix that several in a row share is told once. Returns the exit code."""
+    """Prints every error; a fix that consecutive errors share is printed once. Returns the smallest exit code."""
     errors = error.errors if isinstance(error, Several) else (error,)
     for one, following in zip(errors, (*errors[1:], None), strict=True):
         _tell(one, with_fix=following is None or following.fix != one.fix)
@@ -91,7 +91,7 @@ def exit_code(error: HermeticError) -> int:
 
 
 def exit_code_of(kind: type[HermeticError]) -> int:
-    """The exit code of an error's kind. A refusal is no verdict: it must not look like one that failed."""
+    """The exit code of an error's kind. A refused request is not a verdict and has another code than a failed one."""
     if issubclass(kind, InputError):
         return USAGE
     if issubclass(kind, WeightsUnread):
@@ -100,8 +100,8 @@ def exit_code_of(kind: type[HermeticError]) -> int:
 
 
 def write_to_nobody() -> None:
-    """What is still buffered has no reader: without this the interpreter would complain about it at its end."""
+    """Redirects the output streams to /dev/null: otherwise the interpreter reports unflushed output at exit."""
     nobody = os.open(os.devnull, os.O_WRONLY)
     for stream in (sys.stdout, sys.stderr):
-        with contextlib.suppress(OSError, ValueError):  # a stream that is no file, as in tests
+        with contextlib.suppress(OSError, ValueError):  # a stream without a file descriptor, as in tests
             os.dup2(nobody, stream.fileno())

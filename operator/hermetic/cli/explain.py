@@ -27,7 +27,7 @@ _PLURALS = {
 
 @click.command(
     "explain",
-    context_settings={"ignore_unknown_options": True},  # a reserved flag is a name like any other here
+    context_settings={"ignore_unknown_options": True},  # a reserved flag is a valid NAME
     epilog="Example: hermetic explain IsolationEvidenceStale\n\n"
     "Example: hermetic explain HRM-API-001\n\n"
     "Example: hermetic explain subnet-default-outbound\n\n"
@@ -82,7 +82,7 @@ def _paragraph(title: str, text: str) -> Iterator[str]:
 
 
 def _what_to_do(remedy: str) -> Iterator[str]:
-    """Prose and commands apart: a command is never wrapped, so that it can be copied as it is."""
+    """Separates prose and commands: a command is never wrapped, so that it can be copied."""
     yield from _paragraph("What to do", "")
     for place, step in enumerate(steps_of(remedy)):
         if place:

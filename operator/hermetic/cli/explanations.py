@@ -1,7 +1,7 @@
-"""The pages behind `hermetic explain` and docs/reasons.md: one for everything that Hermetic calls by a name.
+"""The pages behind `hermetic explain` and docs/reasons.md: one for every name that Hermetic uses in its output.
 
-Each is made of what the code itself says (docstrings of the errors, texts of the reasons, data of the checks), so that
-neither can drift.
+Each is generated from the code (docstrings of the errors, texts of the reasons, data of the checks), so that the pages
+cannot diverge from it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from hermetic.weights.findings import WeightsReason
 
 
 class Sort(StrEnum):
-    """What a page is about, as its heading says it."""
+    """The subject of a page, as in its heading."""
 
     ERROR = "error"
     REASON = "reason"
@@ -54,7 +54,7 @@ def pages() -> dict[str, Page]:
 
 
 def _pages_at_hand() -> dict[str, Page]:
-    """All but those of the checks, which take half a second to load."""
+    """All pages but those of the checks, which take half a second to load."""
     return {
         page.name: page
         for page in (
@@ -89,7 +89,7 @@ def reason_pages() -> Iterator[Page]:
 
 
 def refusal_pages() -> Iterator[Page]:
-    """Every reason for which signed evidence does not count, and what can be found about a chain of it."""
+    """Every reason for which signed evidence does not count, and every finding about a chain of it."""
     for refusal in (*EnvelopeFault, *Refusal):
         yield Page(refusal.value, Sort.REFUSAL, refusal.meaning, refusal.remedy)
     for finding in ChainFinding:
@@ -105,7 +105,7 @@ def weights_pages() -> Iterator[Page]:
 
 
 def condition_pages() -> Iterator[Page]:
-    """Every type of condition, and what it means that it is True."""
+    """Every type of condition, and the meaning of its status True."""
     for condition in ConditionType:
         yield Page(condition.value, Sort.CONDITION, f"True means: {condition.meaning}")
 
@@ -122,7 +122,7 @@ def reserved_pages() -> Iterator[Page]:
 
 
 def _why_reserved(flag: str) -> Iterator[str]:
-    """One sentence for each reason, with the engines that it is for where it is not for all of them."""
+    """One sentence for each reason, with its engines unless it is for all of them."""
     causes: dict[str, list[str]] = {}
     for engines, reserved in RESERVED_FLAGS.items():
         if flag in reserved.flags:
@@ -133,7 +133,7 @@ def _why_reserved(flag: str) -> Iterator[str]:
 
 
 def check_pages() -> Iterator[Page]:
-    """Every check of the audit, in the order of the truth table. The title says what is so where it passes."""
+    """Every check of the audit, in the order of the truth table. The title states what holds if it passes."""
     from hermetic.audit.checks.registry import CHECKS
     from hermetic.audit.remedies.steps import steps_of, text_of
     from hermetic.audit.report.sentences import controls_of
@@ -154,7 +154,7 @@ def check_pages() -> Iterator[Page]:
 
 
 def page_of(name: str) -> Page | None:
-    """The page of a name: in whatever case it was typed, and a flag in whatever way vLLM would understand it."""
+    """The page of a name, not case-sensitive; a flag in every form that vLLM would understand."""
     known = _pages_at_hand()
     if (found := _named(name, known)) is not None:
         return found
@@ -178,7 +178,7 @@ def _tree(error: type[HermeticError]) -> Iterator[type[HermeticError]]:
 
 
 def _listed(reserved: Mapping[str, str]) -> str:
-    """One line for each cause, with everything that it is the cause for."""
+    """One line for each reason, with all names that have it."""
     by_cause: dict[str, list[str]] = {}
     for name, cause in reserved.items():
         by_cause.setdefault(cause, []).append(name)

@@ -22,7 +22,7 @@ OPERATOR_LABELS = "app.kubernetes.io/name=hermetic,app.kubernetes.io/component=o
 
 @dataclass(frozen=True, slots=True, order=True)
 class Use:
-    """One place that names an image; `field` is where in the object."""
+    """One place that names an image; `field` is its path in the object."""
 
     image: str
     kind: str

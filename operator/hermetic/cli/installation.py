@@ -1,7 +1,7 @@
-"""The rights and admission policies of one installation, made from those of `manifests/` and its configuration.
+"""The rights and admission policies of one installation, generated from those of `manifests/` and its configuration.
 
-`manifests/rbac` and `manifests/policies` are written for the names of a default installation. Here they get the names
-of another one, and in place of the binding in the whole cluster one for each watched namespace.
+`manifests/rbac` and `manifests/policies` are written for the names of a default installation. Here names are replaced,
+and the cluster-wide binding is replaced by one for each watched namespace.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ PACKAGE = Path(hermetic.__file__).parent
 NAMESPACE, ACCOUNT, PROBES = "hermetic-system", "hermetic-operator", "hermetic-probe"
 LABELS = {"app.kubernetes.io/name": "hermetic", "app.kubernetes.io/part-of": "hermetic"}
 MODELS, EVENTS = "hermetic-operator-models", "hermetic-operator-events"
-# Where the API server wants Events about objects without a namespace, the EgressAudit among them.
+# Where the API server requires Events about cluster-scoped objects, such as the EgressAudit.
 EVENTS_OF_THE_CLUSTER = "default"
 
 
 @dataclass(frozen=True, slots=True)
 class Installation:
-    """Who the operator is and for which namespaces: `account` is a ServiceAccount of the namespace of the Lease.
+    """The operator's account and its namespaces: `account` is a ServiceAccount in the namespace of the Lease.
 
-    With `limited` its account may use the registries and shares of the configuration alone.
+    With `limited` its account may use only the registries and shares of the configuration.
     """
 
     configuration: Configuration
@@ -43,12 +43,12 @@ class Installation:
 
     @property
     def namespace(self) -> str:
-        """Of the operator itself."""
+        """The operator's own namespace."""
         return self.configuration.lease.namespace
 
     @property
     def user(self) -> str:
-        """The name by which the API server knows the operator."""
+        """The operator's user name at the API server."""
         return f"system:serviceaccount:{self.namespace}:{self.account}"
 
 
@@ -63,7 +63,7 @@ def rights(installation: Installation) -> list[Manifest]:
 
 @cache
 def written(folder: str) -> tuple[Manifest, ...]:
-    """The documents of a folder of `manifests/`, in the order of its kustomization. Not to be changed."""
+    """The documents of a folder of `manifests/`, in the order of its kustomization. Callers must not change them."""
     root = _manifests() / folder
     (kustomization,) = _documents(root / "kustomization.yaml")
     return tuple(manifest for name in kustomization["resources"] for manifest in _documents(root / name))
@@ -74,7 +74,7 @@ def _documents(file: Path) -> list[Manifest]:
 
 
 def _manifests() -> Path:
-    """Beside the code in an installed package, at the root of a checkout."""
+    """The folder beside the code in an installed package, or at the root of a checkout."""
     installed = PACKAGE / "manifests"
     return installed if installed.is_dir() else PACKAGE.parents[1] / "manifests"
 
@@ -96,7 +96,7 @@ def _renaming(installation: Installation) -> Callable[[str], str]:
         NAMESPACE: installation.namespace,
         PROBES: installation.configuration.probe_namespace,
     }
-    # A whole word: 'hermetic-probe' is no part of 'hermetic-probe-image'.
+    # A whole word: 'hermetic-probe' must not match in 'hermetic-probe-image'.
     anyone = re.compile(rf"(?<![\w.-])({'|'.join(map(re.escape, names))})(?![\w-])")
     return lambda text: anyone.sub(lambda found: names[found[1]], text)
 
@@ -112,7 +112,7 @@ def _in_every_text(value: Any, change: Callable[[str], str]) -> Any:
 
 
 def _bound(manifests: list[Manifest], installation: Installation) -> Iterator[Manifest]:
-    """With namespaces to watch, the role for models is bound in each of them, and not in the cluster."""
+    """With watched namespaces, binds the role for models in each of them instead of in the cluster."""
     namespaces = installation.configuration.watch_namespaces
     for manifest in manifests:
         if not namespaces or (manifest["kind"], manifest["metadata"]["name"]) != ("ClusterRoleBinding", MODELS):
@@ -127,7 +127,7 @@ def _bound(manifests: list[Manifest], installation: Installation) -> Iterator[Ma
 
 
 def _without_exception(manifest: Manifest) -> Manifest:
-    """A binding that lets nothing through where the ConfigMap of what is allowed is missing."""
+    """The binding, changed to admit nothing while the ConfigMap 'hermetic-allowed' is missing."""
     parameter = manifest["spec"].get("paramRef", {})
     if parameter.get("name") == ALLOWED:
         parameter["parameterNotFoundAction"] = "Deny"

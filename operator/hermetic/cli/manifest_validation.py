@@ -1,4 +1,4 @@
-"""Is this manifest acceptable? The schema and its rules, then the gates that need no cluster."""
+"""Validates manifests: the schema and its rules, then the gates that need no cluster."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ GATES_OF_THE_SPEC: tuple[Gate, ...] = (
 GATES_OF_THE_PLATFORM: tuple[Gate, ...] = (registry_is_allowed, share_is_allowed, address_is_allowed)
 
 
-# Where to point for what a gate says; it names the field in its own words.
+# The field to point at for a gate's message, which names fields in its text.
 _FIELD_OF = {
     Reason.ENGINE_SETTING_NOT_ALLOWED: "spec.engine",
     Reason.MEMORY_TOO_SMALL: "spec.resources.memory",
@@ -59,7 +59,7 @@ _FIELD_OF = {
 
 
 class ManifestMetadata(ApiModel):
-    """What is read of an object's metadata here; the API server knows the rest."""
+    """The fields of an object's metadata that are checked here; the API server knows the rest."""
 
     model_config = ConfigDict(extra="ignore")
 
@@ -86,7 +86,7 @@ class _WithModelName(ApiModel):
 
 @dataclass(frozen=True, slots=True)
 class AcceptedManifest:
-    """A manifest that nothing stands against; `spec` is that of a ModelDeployment, None for the other kinds."""
+    """A valid manifest; `spec` is that of a ModelDeployment, None for the other kinds."""
 
     typed: TypedManifest
     kind: str
@@ -101,10 +101,10 @@ def judge(
     policy: Configuration | None = None,
     gates: tuple[Gate, ...] = GATES_OF_THE_SPEC,
 ) -> tuple[list[AcceptedManifest], list[ManifestFinding]]:
-    """Everything that is acceptable, and everything that stands against the rest.
+    """The accepted manifests, and every finding about the others.
 
-    `namespace` is that of manifests which name none; `gates` are those of the spec that are asked; with a `policy` its
-    allow lists are asked as well.
+    `namespace` is used for manifests without one; `gates` are the gates of the spec to run; with a `policy` its
+    allow lists are checked as well.
     """
     asked = (*gates, *(GATES_OF_THE_PLATFORM if policy is not None else ()))
     accepted: list[AcceptedManifest] = []
@@ -148,9 +148,9 @@ def _kind(typed: TypedManifest) -> str | FieldError:
 
 
 def _problems(kind: str, value: dict[str, Any]) -> list[FieldError]:
-    """What the schema and its rules have against it, and what the API server would have against its metadata.
+    """Violations of the schema and its rules, and of the API server's rules for metadata.
 
-    The name is judged by itself as well: rules about an object as a whole are asked only when its fields are fine.
+    The name is checked separately: rules about a whole object run only when its fields are valid.
     """
     found = list(_refusals(_WithMetadata, value))
     if kind == MODEL_DEPLOYMENT.kind:
@@ -170,7 +170,7 @@ def _refusals(model: type[ApiModel], value: Any) -> tuple[FieldError, ...]:
 def _model(kind: str) -> type[ApiModel]:
     if kind == MODEL_DEPLOYMENT.kind:
         return ModelDeployment
-    # Building these models takes longer than reading a file: only who has such a manifest should pay.
+    # Building these models takes longer than reading a file: done only for manifests that need them.
     from hermetic.api.egressaudit import EgressAttestation, EgressAudit
 
     return EgressAudit if kind == EGRESS_AUDIT.kind else EgressAttestation
@@ -189,9 +189,9 @@ def _blocks(
 
 
 def _repeats(one: AcceptedManifest, accepted: Sequence[AcceptedManifest]) -> Iterator[ManifestFinding]:
-    """kubectl would let the last of two manifests for one object win, without a word.
+    """Manifests of one object: kubectl would apply the last of them silently.
 
-    Folders of one repository may each describe it, for a cluster each.
+    Folders of one repository may each describe it, one cluster each.
     """
     for other in accepted:
         if (other.kind, other.owner.key, other.typed.folder) == (one.kind, one.owner.key, one.typed.folder):
@@ -204,7 +204,7 @@ def _found(typed: TypedManifest, problem: FieldError) -> ManifestFinding:
 
 
 def _fix(problem: FieldError) -> str:
-    """What to do about this one field; "" where the message about the whole object says it."""
+    """The remedy for this field; "" where the message about the whole object has it."""
     parent, _, name = problem.path.rpartition(".")
     if problem.near:
         return f"write `{problem.near}` for `{name}`"

@@ -1,4 +1,4 @@
-"""Manifests as they were typed: files, folders, standard input; YAML, JSON; one, several, or a List."""
+"""Manifests as given: files, folders, standard input; YAML, JSON; one, several, or a List."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ LISTS = frozenset({"List", "ModelDeploymentList", "EgressAuditList"})
 
 @dataclass(frozen=True, slots=True)
 class ManifestFinding:
-    """One thing that stands against what was typed.
+    """One problem of the input.
 
-    `field` and `value` are "" where the whole is at fault; `reason` is what the operator's status would say, "" where
-    the API server would refuse already.
+    `field` and `value` are "" where the whole is at fault; `reason` is the one that the operator's status would
+    have, "" where the API server would refuse already.
     """
 
     source: str
@@ -38,18 +38,18 @@ class ManifestFinding:
     kind: type[HermeticError] = ManifestInvalid
 
     def as_error(self) -> HermeticError:
-        """One line: where (as compilers say it, so that editors can jump there), field, value, what is accepted."""
+        """One line: place (in the form of compilers, for editors), field, value, what is accepted."""
         where = self.source if self.place is None else f"{self.source}:{self.place}"
-        field = "" if self.reason else self.field  # what the operator says names it
+        field = "" if self.reason else self.field  # messages of gates name it
         parts = (where, self.reason, field, self.value, self.message)
         return self.kind(": ".join(part for part in parts if part), fix=self.fix)
 
 
 @dataclass(frozen=True, slots=True)
 class TypedManifest:
-    """One object, and where it is: `within` is its path in the document, "" or an item of a List.
+    """One object and its place: `within` is its path in the document, "" or an item of a List.
 
-    `folder` is that of the file where a folder was named, "" where the file itself was.
+    `folder` is the named folder that contains its file, "" where the file itself was named.
     """
 
     source: str
@@ -66,7 +66,7 @@ class TypedManifest:
     def finding(
         self, message: str, *, path: str = "", value: str = "", reason: str = "", fix: str = ""
     ) -> ManifestFinding:
-        """Something that stands against this object, at the place of the field."""
+        """A finding about this object, at the place of the field."""
         return ManifestFinding(
             self.source,
             message,
@@ -81,7 +81,7 @@ class TypedManifest:
 
 @dataclass(slots=True)
 class ManifestsRead:
-    """What could be read of which sources, and everything that stands against it."""
+    """The manifests that could be read, and every finding."""
 
     sources: list[str] = field(default_factory=list)
     typed: list[TypedManifest] = field(default_factory=list)
@@ -91,7 +91,7 @@ class ManifestsRead:
     """Documents of other kinds in folders."""
 
     def in_reading_order(self) -> list[ManifestFinding]:
-        """Every finding, by file as they were named, then from top to bottom."""
+        """Every finding, by file in the given order, then from top to bottom."""
         rank = {source: number for number, source in enumerate(self.sources)}
 
         def order(finding: ManifestFinding) -> tuple[int, int, int]:
@@ -101,13 +101,13 @@ class ManifestsRead:
         return sorted(self.findings, key=order)
 
     def raise_findings(self) -> None:
-        """Raise all of them at once; nothing where there are none."""
+        """Raises all findings at once; does nothing without findings."""
         if self.findings:
             raise Several([finding.as_error() for finding in self.in_reading_order()])
 
 
 def tell_skipped(reading: ManifestsRead) -> None:
-    """On standard error: what of folders was left out, each with its reason, and how much is of other kinds."""
+    """Prints to standard error: skipped files of folders with the reason, and how many documents are of other kinds."""
     for one in reading.skipped:
         note(f"{one.source}: skipped: {one.why}")
     if reading.foreign:
@@ -115,10 +115,10 @@ def tell_skipped(reading: ManifestsRead) -> None:
 
 
 def read_manifests(names: Sequence[str]) -> ManifestsRead:
-    """Everything in these files and folders, and in '-'; a file that cannot be read does not hide the others.
+    """Everything in these files and folders, and in '-'; an unreadable file does not hide the others.
 
-    Of a folder and of standard input, only what is of Hermetic's kinds; of a file that was named, every document has
-    to be.
+    In a folder and in standard input, documents of other kinds are skipped; in a file that was named, every document
+    must be of Hermetic's kinds.
     """
     reading = ManifestsRead()
     for name in dict.fromkeys(names):
@@ -146,7 +146,7 @@ def _read_file(reading: ManifestsRead, name: str) -> None:
 
 
 def _leave_out_foreign(reading: ManifestsRead, before: int) -> None:
-    """Other kinds, which `helm template` and `kubectl kustomize` print too. Where none is ours, all are wrong."""
+    """Skips other kinds, which `helm template` and `kubectl kustomize` print too. With none of ours, all are errors."""
     read = reading.typed[before:]
     ours = [one for one in read if is_ours(one.value)]
     if ours:
@@ -155,7 +155,7 @@ def _leave_out_foreign(reading: ManifestsRead, before: int) -> None:
 
 
 def _read_folder(reading: ManifestsRead, name: str) -> None:
-    """What of a repository is Hermetic's; the rest is counted, and what might have been is named with its reason."""
+    """Hermetic's manifests in a repository; others are counted, possible ones listed with a reason."""
     before = len(reading.typed), len(reading.findings)
     walk = walked(Path(name))
     reading.skipped += walk.skipped
@@ -200,7 +200,7 @@ def _content(source: str) -> bytes:
 
 
 def _read_into(reading: ManifestsRead, source: str, text: str, folder: str) -> None:
-    """The objects of a text; of one in a folder (not ""), those of Hermetic's kinds."""
+    """The objects of a text; for a file of a folder (`folder` not ""), only those of Hermetic's kinds."""
     try:
         for document in read_documents(text):
             objects = list(_objects(TypedManifest(source, document, document.value, folder=folder)))
@@ -224,7 +224,7 @@ def _objects(typed: TypedManifest) -> Iterator[TypedManifest]:
     value = typed.value
     items = value.get("items") if isinstance(value, dict) and value.get("kind") in LISTS else None
     if not isinstance(items, list):
-        yield typed  # a List without items is of a kind that is not known
+        yield typed  # a List without items counts as an unknown kind
         return
     for place, item in enumerate(items):
         yield replace(typed, value=item, within=f"{typed.within}items[{place}]")

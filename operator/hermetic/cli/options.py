@@ -1,4 +1,4 @@
-"""The options that every command takes, and how they are meant."""
+"""The options that every command has, and how they are interpreted."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 def common_options(*, cluster: bool) -> Callable[[Function], Function]:
     """--kubeconfig, --context, -o and --no-color.
 
-    A command that works offline (`cluster` False) accepts the first two for the sake of scripts that always pass them,
-    and has no use for them.
+    A command that works offline (`cluster` False) accepts the first two, for scripts that always pass them, and ignores
+    them.
     """
 
     def decorated(function: Function) -> Function:
@@ -43,7 +43,7 @@ def common_options(*, cluster: bool) -> Callable[[Function], Function]:
 
 
 def color_is_unwanted() -> bool:
-    """What the environment says; an empty NO_COLOR says nothing."""
+    """Whether the environment disables colour; an empty NO_COLOR does not."""
     return bool(os.environ.get("NO_COLOR")) or os.environ.get("TERM") == "dumb"
 
 

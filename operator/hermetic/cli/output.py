@@ -1,4 +1,4 @@
-"""Where words go: data to standard output, in UTF-8 whatever the terminal says; notes to standard error."""
+"""Output streams: data to standard output, UTF-8 independent of the terminal; notes to standard error."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from hermetic.cli.wrapping import columns, fitted
 
 
 def write(text: str) -> None:
-    """Data that a program may read: YAML and JSON are UTF-8 by definition."""
+    """Data for programs: YAML and JSON are UTF-8 by definition."""
     sys.stdout.flush()
     sys.stdout.buffer.write(text.encode())
     sys.stdout.buffer.flush()
@@ -25,22 +25,22 @@ def write_json(value: Any) -> None:
 
 
 def note(text: str) -> None:
-    """Something that a person should know and a program need not: a comment, should both streams end in one file."""
+    """A note for people, not for programs: a comment, in case both streams end in one file."""
     click.echo(f"# {printable(text)}", err=True)
 
 
 def say(text: str) -> None:
-    """Words for people, in what the terminal can show."""
+    """Text for people, in characters that the terminal can show."""
     click.echo(shown(text))
 
 
 def say_fitted(line: str) -> None:
-    """The same of one line of a report, wrapped between words where the terminal is narrower."""
+    """The same for one line of a report, wrapped between words on a narrow terminal."""
     for part in fitted(printable(line), columns()):
         say(part)
 
 
 def shown(text: str) -> str:
-    """The text in letters that standard output can show, and nothing that a terminal would obey."""
+    """The text in characters that standard output can show, without control characters."""
     encoding = sys.stdout.encoding or "utf-8"
     return printable(text).encode(encoding, errors="backslashreplace").decode(encoding)

@@ -65,7 +65,7 @@ def _deployments(files: Iterable[str], namespace: str) -> list[AcceptedManifest]
 
 
 def _without_status(typed: TypedManifest) -> TypedManifest:
-    """The status of a live object is no input, and may be of another release."""
+    """Drops the status of a live object: it is no input, and may be of another release."""
     if not isinstance(typed.value, dict) or "status" not in typed.value:
         return typed
     value = {key: item for key, item in typed.value.items() if key != "status"}
@@ -81,12 +81,12 @@ def _nameless(one: AcceptedManifest) -> ManifestFinding:
 
 
 def _objects(one: AcceptedManifest) -> tuple[Manifest, ...]:
-    assert one.spec is not None  # noqa: S101 - only ModelDeployments come here
+    assert one.spec is not None  # noqa: S101 - called for ModelDeployments only
     return render(one.owner, one.spec)
 
 
 def _volumes(one: AcceptedManifest) -> Iterator[Manifest]:
-    assert one.spec is not None  # noqa: S101 - only ModelDeployments come here
+    assert one.spec is not None  # noqa: S101 - called for ModelDeployments only
     share = share_of(one.spec.weights)
     if share is None:
         note(f"{one.typed.where()}: {one.owner.name} reads from no share: there is no volume to create")

@@ -1,6 +1,6 @@
-"""A folder of a GitOps repository: which files of it may hold manifests of Hermetic's, and which are something else.
+"""A folder of a GitOps repository: which files may contain Hermetic's manifests, and which are something else.
 
-Nothing is followed out of the folder: a link to a folder is named and left out, so no loop is possible.
+Links to folders are listed and skipped: nothing outside the folder is read, and no loop is possible.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from hermetic.kinds import EGRESS_ATTESTATION, EGRESS_AUDIT, GROUP, MODEL_DEPLOY
 SUFFIXES = frozenset({".yaml", ".yml", ".json"})
 KINDS = (MODEL_DEPLOYMENT.kind, EGRESS_AUDIT.kind, EGRESS_ATTESTATION.kind)
 LARGEST_IN_A_FOLDER = 4 * 2**20
-"""Bytes: an EgressAttestation is the largest manifest, and has less than two MiB."""
+"""Bytes: an EgressAttestation is the largest manifest, and is smaller than two MiB."""
 MOST_FILES = 50_000
 _KUSTOMIZATIONS = frozenset({"kustomization.yaml", "kustomization.yml", "Kustomization"})
 _NAMED = re.compile(rf"{re.escape(GROUP)}/|\bkind\W+({'|'.join(KINDS)})\b")
@@ -31,7 +31,7 @@ _TEMPLATE = re.compile(r"\{\{-?\s*(\.|if|range|with|include|template|toYaml|defi
 
 @dataclass(frozen=True, slots=True)
 class Skipped:
-    """A file that was left out, and why."""
+    """A file that was skipped, and why."""
 
     source: str
     why: str
@@ -39,7 +39,7 @@ class Skipped:
 
 @dataclass(slots=True)
 class Walk:
-    """What a folder holds: the texts that may be manifests of Hermetic's, what was left out, how much is of others."""
+    """Contents of a folder: texts that may be Hermetic's manifests, skipped files, number of other documents."""
 
     ours: dict[Path, str] = field(default_factory=dict)
     skipped: list[Skipped] = field(default_factory=list)
@@ -48,7 +48,7 @@ class Walk:
 
 
 def walked(folder: Path) -> Walk:
-    """Every file below the folder that ends as a manifest does. Raises InputError where there are too many."""
+    """Every file below the folder with an ending of manifests. Raises InputError where there are too many."""
     walk, partial = Walk(), dict[Path, Path]()
     for number, file in enumerate(_files(folder, walk.skipped)):
         if number == MOST_FILES:
@@ -75,7 +75,7 @@ def walked(folder: Path) -> Walk:
 
 
 def _files(folder: Path, skipped: list[Skipped]) -> Iterator[Path]:
-    """In the order of their paths; hidden folders (.git, .github) hold no manifests that are applied."""
+    """In the order of their paths; hidden folders (.git, .github) contain no manifests that are applied."""
     for place, folders, names in os.walk(folder):
         here = Path(place)
         links = [here / name for name in folders if (here / name).is_symlink()]
@@ -101,12 +101,12 @@ def _text(file: Path) -> str | Skipped:
 
 
 def _is_foreign(text: str) -> bool:
-    """Whether nothing in it names Hermetic's API group or one of its kinds."""
+    """Whether the text contains neither Hermetic's API group nor one of its kinds."""
     return _NAMED.search(text) is None
 
 
 def is_ours(value: Any) -> bool:
-    """Whether an object is of a kind of Hermetic's, or says so."""
+    """Whether an object is of one of Hermetic's kinds, or of its API group."""
     if not isinstance(value, Mapping):
         return False
     return value.get("kind") in KINDS or str(value.get("apiVersion", "")).startswith(f"{GROUP}/")

@@ -1,4 +1,4 @@
-"""Coroutines of commands, run to their end."""
+"""Runs the coroutines of commands."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ T = TypeVar("T")
 
 
 def run(what: Coroutine[Any, Any, T]) -> T:
-    """As `asyncio.run`, for a result of any size.
+    """Like `asyncio.run`, for a result of any size.
 
-    When asyncio gives the handler of SIGINT back, it asks `signal` which one is set, and that writes the handler out in
-    full, twice, with its task and all that the task returned. Of an estate that takes more memory than the estate. So
-    the task returns nothing.
+    When asyncio restores the handler of SIGINT, it asks `signal` for the current one, which formats that handler twice,
+    with its task and the task's result. For an estate that text takes more memory than the estate. So the task returns
+    nothing.
     """
     found: list[T] = []
 

@@ -1,4 +1,4 @@
-"""Reports on a screen: wrapped between words and coloured on a terminal, else plain."""
+"""Status reports on a screen: wrapped between words and coloured on a terminal, else plain."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from hermetic.cli.status.report import DeploymentReport
 from hermetic.cli.status.text import COLUMNS, StatusLine, blocked, cluster_lines, headline, lines, table
 from hermetic.cli.wrapping import columns, fitted, in_rows, wrapped
 
-# From here on the text of a line is beside its label; on a narrower terminal it is below.
+# From this width on the text of a line is beside its label; on a narrower terminal it is below.
 ROOMY = 80
 COLOURED = 60
 LABEL_WIDTH, WORD_WIDTH = 18, 7
@@ -44,13 +44,13 @@ def show_one(report: DeploymentReport, now: datetime) -> None:
 
 
 def _show(line: StatusLine) -> None:
-    """Label, word and text; a command never comes here, for it stays one line, however long."""
+    """Label, word and text. Commands are printed elsewhere: they stay one line, however long."""
     width = columns()
     is_roomy = not width or width >= ROOMY
     start = f"  {line.label:<{LABEL_WIDTH}}  {line.word:<{WORD_WIDTH}}  "
     rows = list(wrapped(printable(line.text), width, " " * len(start) if is_roomy else BELOW))
     if is_roomy:
-        # the text is wrapped in its column, and the label takes the place of its indent
+        # the text is wrapped in its column, and the label replaces its indent
         first = (rows or [""])[0][len(start) :]
         word = f"{line.word:<{WORD_WIDTH}}"
         _put((f"  {line.label:<{LABEL_WIDTH}}  ", ""), (word, line.tone), (f"  {first}", ""))
@@ -63,7 +63,7 @@ def _show(line: StatusLine) -> None:
 
 
 def show_many(reports: Sequence[DeploymentReport], now: datetime) -> None:
-    """A table, below it what blocks each, and last the state of the proof of the cluster."""
+    """A table, below it what blocks each, and last the state of the proof of isolation."""
     rows = [tuple(printable(cell or "-") for cell in row) for row in table(reports)]
     widths = [max(map(len, column)) for column in zip(COLUMNS, *rows, strict=True)]
     width = columns()
@@ -86,7 +86,7 @@ def _below(reports: Sequence[DeploymentReport], now: datetime) -> Iterator[str]:
 
 
 def _stacked(row: Sequence[str], width: int) -> None:
-    """One row of a table that is wider than the terminal: namespace and name, and each other cell with its column."""
+    """One row of a table that is wider than the terminal: namespace and name, then each cell with its column."""
     cells = dict(zip(COLUMNS, row, strict=True))
     _put((f"{cells['NAMESPACE']}/{cells['NAME']}", STRONG))
     pieces = [f"{name.lower()} {cell}" for name, cell in cells.items() if name not in {"NAMESPACE", "NAME"}]
@@ -95,14 +95,14 @@ def _stacked(row: Sequence[str], width: int) -> None:
 
 
 def _coloured(cells: Iterable[str]) -> Iterator[tuple[str, str]]:
-    """Cells with two blanks between, each with its style: READY has the colour of its truth."""
+    """Cells with two blanks between, each with its style: READY is coloured by its value."""
     for name, cell in zip(COLUMNS, cells, strict=True):
         yield cell, _TONE_OF_TRUTH.get(cell.strip(), "unsure") if name == "READY" else ""
         yield "  ", ""
 
 
 def _put(*parts: tuple[str, str]) -> None:
-    """One line of parts, each a text and its style, without blanks at its end."""
+    """One line of parts (text, style), without trailing blanks."""
     said = [(shown(text), _STYLES.get(style, {})) for text, style in parts]
     while said and not said[-1][0].strip():
         said.pop()
@@ -113,7 +113,7 @@ def _put(*parts: tuple[str, str]) -> None:
 
 
 def _has_colours() -> bool:
-    """Not with --no-color, NO_COLOR or TERM=dumb, and not where a terminal is too narrow to be more than a stream."""
+    """Not with --no-color, NO_COLOR or TERM=dumb, and not where a terminal is too narrow for layout."""
     context = click.get_current_context(silent=True)
     plain = color_is_unwanted() or (context is not None and context.color is False)
     return sys.stdout.isatty() and not plain and columns() >= COLOURED

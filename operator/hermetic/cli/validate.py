@@ -1,4 +1,4 @@
-"""`hermetic validate`: would the API server and the operator take this manifest?"""
+"""`hermetic validate`: whether the API server and the operator would accept a manifest."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Words that fit a terminal: lines end between words, a line that goes on is indented, and no word is ever cut."""
+"""Wrapping for terminals: lines break between words, continuation lines are indented, and no word is cut."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _LABEL = re.compile(r"\S+(?: \S+)? {2,}")
 
 
 def columns() -> int:
-    """How wide the terminal is; 0 where the output goes somewhere else, and a line stays as long as it is."""
+    """The width of the terminal; 0 where output goes elsewhere: lines are then not wrapped."""
     if not sys.stdout.isatty():
         return 0
     return max(NARROWEST, shutil.get_terminal_size((UNKNOWN_WIDTH, 24)).columns)
@@ -39,7 +39,7 @@ def wrapped(text: str, width: int, indent: str = "", hanging: str | None = None)
 
 
 def fitted(line: str, width: int) -> Iterator[str]:
-    """A line of a report. It goes on below its text: deeper than its indent, or in the column after its label."""
+    """A line of a report, wrapped. Continuation is indented deeper, or in the column after the label."""
     text = line.lstrip()
     if is_command(text):
         yield line
@@ -53,7 +53,7 @@ def fitted(line: str, width: int) -> Iterator[str]:
 
 
 def in_rows(pieces: list[str], width: int, indent: str) -> Iterator[str]:
-    """Short pieces beside one another, as many as fit into a row; one that is longer than a row goes on below."""
+    """Short pieces side by side, as many as fit into a row; one that is longer than a row continues below."""
     row = ""
     for piece in pieces:
         if row and len(indent) + len(row) + 2 + len(piece) > width:

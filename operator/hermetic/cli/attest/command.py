@@ -1,4 +1,4 @@
-"""`hermetic attest`: is this evidence what a trusted key signed, and does it count?"""
+"""`hermetic attest`: whether evidence is what a trusted key signed, and whether it counts."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _public_keys = click.option(
 @click.pass_context
 def command(ctx: click.Context, output: str) -> None:
     """Verify signed evidence. Works offline; docs/attestation.md tells how keys are made and changed."""
-    # what every command takes may stand before the second word as well as after it
+    # the common options are accepted before and after the subcommand
     ctx.default_map = {name: {"output": output} for name in command.commands}
 
 

@@ -1,4 +1,4 @@
-"""Attestations and keys as files: read strictly, written so that kubectl or another DSSE tool can take them."""
+"""Attestations and keys as files: parsed strictly, written in the forms that kubectl and other DSSE tools read."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _UNTIL = re.compile(r"(?P<file>.+)@(?P<until>[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}
 def read_attestation(file: str) -> Envelope:
     """The envelope in a file ('-' is standard input): DSSE JSON, or an EgressAttestation in YAML or JSON.
 
-    Raises Unreachable where there is no file, and AttestationRefused for everything that stands in it.
+    Raises Unreachable where there is no file, and AttestationRefused for invalid content.
     """
     return attestation_in(_content(file))
 
@@ -54,7 +54,7 @@ def attestation_in(content: bytes) -> Envelope:
 
 
 def write_attestation(file: Path, envelope: Envelope) -> None:
-    """An EgressAttestation in YAML; the bare DSSE envelope where the file's name ends in .json. Raises Unreachable."""
+    """Writes an EgressAttestation in YAML; the bare DSSE envelope for a name in .json. Raises Unreachable."""
     content = envelope.as_bytes() if file.suffix == ".json" else dump(as_object(envelope)).encode()
     try:
         file.write_bytes(content)
@@ -63,7 +63,7 @@ def write_attestation(file: Path, envelope: Envelope) -> None:
 
 
 def read_report(file: str) -> Any:
-    """The JSON of an audit, read as strictly as a payload. Raises Unreachable and AttestationRefused."""
+    """The JSON of an audit, parsed as strictly as a payload. Raises Unreachable and AttestationRefused."""
     content = _content(file, LARGEST_REPORT)
     if len(content) > LARGEST_REPORT:
         raise refused(EnvelopeFault.OVERSIZED, f"{file}: {LARGEST_REPORT} bytes are the most")
@@ -77,7 +77,7 @@ def read_public_keys(named: Iterable[str]) -> TrustedKeys:
 
 
 def load_signing_key(file: Path) -> SigningKey:
-    """The private key of `--sign FILE`; the passphrase of an encrypted one is in HERMETIC_SIGNING_PASSPHRASE."""
+    """The private key of `--sign FILE`; HERMETIC_SIGNING_PASSPHRASE holds the passphrase of an encrypted one."""
     passphrase = os.environ.get(PASSPHRASE_VARIABLE)
     return read_signing_key(str(file), _pem(str(file)), passphrase.encode() if passphrase is not None else None)
 
@@ -105,7 +105,7 @@ def _pem(file: str) -> str:
 
 
 def _content(file: str, largest: int = LARGEST_FILE) -> bytes:
-    """At most one byte more than may be read."""
+    """At most `largest` + 1 bytes of a file, so that the caller notices one that is too large."""
     if file == STANDARD_INPUT:
         return sys.stdin.buffer.read(largest + 1)
     try:

@@ -1,4 +1,4 @@
-"""What `hermetic attest` tells: of one attestation, and of a chain; as JSON and in words."""
+"""Output of `hermetic attest` about one attestation and about a chain, as JSON and as text."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ CHAIN_SCHEMA = "hermetic.dev/attestation-chain/v1"
 
 
 def attested(attestation: Attestation, now: datetime) -> dict[str, Any]:
-    """What a valid attestation says; `verdict` is that of today, `signedVerdict` the one that was signed."""
+    """The content of a valid attestation; `verdict` is that of today, `signedVerdict` the one that was signed."""
     predicate = attestation.predicate
     return {
         "digest": attestation.digest,
@@ -42,7 +42,7 @@ def attested(attestation: Attestation, now: datetime) -> dict[str, Any]:
 def lines(
     file: str, attestation: Attestation, now: datetime, *, cluster_compared: bool, report_compared: bool
 ) -> Iterator[str]:
-    """A valid attestation in words, and what was not asked about it."""
+    """A valid attestation as text, with notes on what was not compared."""
     predicate, report = attestation.predicate, attestation.read_report
     yield f"{file}: authentic, and counts until {predicate.expires_at}"
     yield f"  verdict    {_verdict(attestation, now)}"
@@ -62,7 +62,7 @@ def lines(
 
 
 def chain_as_json(report: ChainReport) -> dict[str, Any]:
-    """The links in their order, and all that was found."""
+    """The links in their order, and all findings about the chain."""
     return {
         "intact": report.intact,
         "head": report.head,
@@ -81,7 +81,7 @@ def chain_as_json(report: ChainReport) -> dict[str, Any]:
 
 
 def chain_lines(report: ChainReport, *, head_known: bool) -> Iterator[str]:
-    """The links, what is worth knowing, and the verdict; what breaks the chain is told as errors."""
+    """The links, notes and the verdict; findings that break the chain are reported as errors."""
     for link in report.links:
         attestation = link.attestation
         told = attestation.predicate.observed_at, attestation.read_report.verdict, attestation.signed_by.name, link.name
@@ -95,7 +95,7 @@ def chain_lines(report: ChainReport, *, head_known: bool) -> Iterator[str]:
 
 
 def _counts(attestation: Attestation) -> dict[str, int]:
-    """In the order of the contract: canonical JSON has lost it."""
+    """Sorted as in the contract: canonical JSON does not keep that order."""
     return {verdict.value: attestation.read_report.summary[verdict] for verdict in Verdict}
 
 

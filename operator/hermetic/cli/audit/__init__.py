@@ -1,1 +1,1 @@
-"""`hermetic audit`: its command, the files it reads, the sources it asks and the formats it writes."""
+"""`hermetic audit`: its command, its input files, its sources and its output formats."""

@@ -19,7 +19,7 @@ from hermetic.collect.azure.clouds import PUBLIC
 from hermetic.collect.azure.session import AzureSettings, azure_opened
 from hermetic.controller.clock import SystemClock
 
-assert CHECKS  # noqa: S101 - loading them makes the kinds known that they ask for
+assert CHECKS  # noqa: S101 - loading them registers the kinds that they ask for
 
 FIX = (
     "fix: assign the built-in role Reader there, and the custom role of docs/audit-role.json for the actions; "
@@ -29,7 +29,7 @@ LOCK = "a deny assignment forbids (node resource group lockdown; no role assignm
 
 
 async def check_access(typed: str, *, arm_endpoint: str | None, retry_budget: float, as_json: bool) -> int:
-    """Ask for the caller's permissions, print what is missing; exit code 0 when nothing is, else 3."""
+    """Asks for the caller's permissions and prints what is missing; exit code 0 when nothing is, else 3."""
     settings = AzureSettings(cluster_id(typed), arm_endpoint=arm_endpoint or PUBLIC, retry_budget=retry_budget)
     with ProgressLine() as progress:
         async with azure_opened(settings, environment=os.environ, clock=SystemClock(), progress=progress) as azure:
@@ -47,14 +47,14 @@ async def check_access(typed: str, *, arm_endpoint: str | None, retry_budget: fl
 
 
 def groups_of(estate: Estate) -> tuple[str, ...]:
-    """The resource groups that the cluster itself names: its own, the nodes', and those of its networks."""
+    """The resource groups that the cluster names: its own, its nodes', and those of its networks."""
     subnets = [one for pool in pools_of(estate) for one in (pool.vnet_subnet_id, pool.pod_subnet_id) if one]
     named = [group_of(estate.cluster), node_group_of(estate), *map(group_of, subnets)]
     return tuple({one.lower(): one for one in named if one}.values())
 
 
 def lines(found: Sequence[Access], actions: Sequence[str]) -> Iterator[str]:
-    """What to tell, scope by scope."""
+    """The result as text, by scope."""
     for one in found:
         yield one.scope
         if one.problem:
@@ -74,7 +74,7 @@ def lines(found: Sequence[Access], actions: Sequence[str]) -> Iterator[str]:
 
 
 def as_document(cluster: str, found: Sequence[Access], actions: Sequence[str]) -> dict[str, object]:
-    """The same as JSON."""
+    """The result as JSON."""
     scopes = [
         {
             "scope": one.scope,

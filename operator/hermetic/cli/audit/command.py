@@ -1,4 +1,4 @@
-"""`hermetic audit`: is there a way out? Asked of Azure, of the cluster, and of packets."""
+"""`hermetic audit`: whether node subnets have a way out, from Azure, cluster objects and probe packets."""
 
 from __future__ import annotations
 
@@ -142,7 +142,7 @@ def _audit(said: dict[str, Any]) -> int:
     if said["check_access"]:
         return _check_access(said)
     policy = read_policy(said["policy"], said["profile"]).with_hermetic_in(said["probe_namespace"])
-    # What costs start-up time is imported when the command line itself leaves nothing to refuse.
+    # Imports that cost start-up time come after the command line is checked.
     from hermetic.audit.checks.registry import PAGES
     from hermetic.audit.comparison import compare
     from hermetic.cli.audit.sources import Wish, collect
@@ -182,7 +182,7 @@ def _check_access(said: dict[str, Any]) -> int:
 
 
 def _must_fit_together(said: dict[str, Any]) -> None:
-    """Raises InputError, Unreachable for what no audit could come of."""
+    """Raises InputError, Unreachable for options with which no audit is possible."""
     if not (said["azure"] is not None or said["kube"] or said["probe"] or said["snapshot"]):
         raise InputError("no source is named", fix="at least one of --azure ID, --kube, --probe (or --snapshot FILE)")
     if said["check_access"] and (said["azure"] is None or said["output"] not in {None, "table", "json"}):
@@ -229,7 +229,7 @@ def _report(collected: Collected, policy: Policy, exceptions: Exceptions) -> Rep
 
 
 def _tell(report: Report, form: str, *, plain: bool) -> None:
-    """The report on standard output. A reader that leaves changes no verdict: `| head` must not turn Fail into 0."""
+    """Writes the report to standard output. A closed pipe keeps the exit code: `| head` must not hide a Fail."""
     try:
         _shown(report, form, plain=plain)
     except BrokenPipeError:
@@ -255,7 +255,7 @@ def _shown(report: Report, form: str, *, plain: bool) -> None:
 
 
 def _idle(exceptions: Exceptions, report: Report) -> Iterator[str]:
-    """A sentence for each exception that accepts nothing although its check was asked; often a typing error."""
+    """A sentence for each exception that accepts nothing although its check ran; often a typing error."""
     from hermetic.audit.findings import Verdict
 
     not_asked = {check for checks in report.not_asked.values() for check in checks}
@@ -268,7 +268,7 @@ def _idle(exceptions: Exceptions, report: Report) -> Iterator[str]:
 
 
 def _old_pins(report: Report) -> Iterator[str]:
-    """A sentence where this release is too old to know what Azure has become."""
+    """A sentence if the Azure specifications that this release was compared with are too old."""
     from hermetic.audit.estate.azure.pins import note_on_age
 
     if "azure" not in report.not_asked and (sentence := note_on_age(report.finished_at.date())):

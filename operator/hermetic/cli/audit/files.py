@@ -1,4 +1,4 @@
-"""The files of `hermetic audit`: policy and exceptions. A bad one is named with its field; nothing is ignored."""
+"""The input files of `hermetic audit`: policy and exceptions. Errors name the file and field; nothing is ignored."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ M = TypeVar("M", bound=BaseModel)
 
 
 def read_policy(file: Path | None, profile: Profile) -> Policy:
-    """The policy file with the profile of the command line; every default without a file. Raises InputError."""
+    """The policy file with the profile of the command line; all defaults without a file. Raises InputError."""
     document = _document(file) if file is not None else Document(1, {})
     told: dict[str, Any] = document.value
     if "profile" in told:
@@ -48,7 +48,7 @@ def read_policy(file: Path | None, profile: Profile) -> Policy:
 
 
 def _must_be_past(policy: Policy, file: Path | None, now: datetime) -> None:
-    """A subnet cannot be private since a moment to come. Raises InputError."""
+    """Refuses a time in the future since which a subnet is declared private. Raises InputError."""
     for place, one in enumerate(policy.subnets_private_since):
         for key, moment in (("since", one.since), ("through", one.through)):
             if moment is not None and moment > now:
@@ -60,7 +60,7 @@ def _must_be_past(policy: Policy, file: Path | None, now: datetime) -> None:
 
 
 def read_exceptions(file: Path | None, checks: Collection[str]) -> Exceptions:
-    """The exceptions file; none without a file. `checks` are the ids that an exception can be about.
+    """The exceptions file; none without a file. `checks` are the ids that an exception may name.
 
     Raises InputError.
     """
@@ -79,7 +79,7 @@ def read_exceptions(file: Path | None, checks: Collection[str]) -> Exceptions:
 
 
 def read_earlier(file: Path, cluster: str | None) -> Baseline:
-    """The earlier report that --baseline names, about this cluster where that is known already. Raises InputError."""
+    """The earlier report of --baseline, about this cluster if that is known already. Raises InputError."""
     try:
         baseline = read_baseline(content_of(file))
     except NotABaseline as error:
@@ -100,7 +100,7 @@ def must_be_earlier(file: Path, baseline: Baseline, cluster: str) -> None:
 
 
 def run_of(policy: Path | None, exceptions: Path | None) -> Run:
-    """Who runs the audit, as the system knows them, and the digests of the files that were named."""
+    """The operating system's name for the user of this audit, and the digests of the files that were named."""
     try:
         user = getpass.getuser()
     except (KeyError, OSError):  # an account without a name
@@ -109,12 +109,12 @@ def run_of(policy: Path | None, exceptions: Path | None) -> Run:
 
 
 def digest_of(file: Path | None) -> str | None:
-    """'sha256:' and the digest of a file; None where there is none."""
+    """'sha256:' and the digest of a file; None without a file."""
     return None if file is None else f"sha256:{hashlib.sha256(content_of(file)).hexdigest()}"
 
 
 def content_of(file: Path) -> bytes:
-    """The bytes of a file that was named. Raises Unreachable, and InputError for a folder."""
+    """The bytes of a file given by name. Raises Unreachable, and InputError for a folder."""
     try:
         return file.read_bytes()
     except IsADirectoryError:
@@ -125,7 +125,7 @@ def content_of(file: Path) -> bytes:
 
 
 def must_be_writable(files: Iterable[Path]) -> None:
-    """What could not be written after minutes of auditing is told before. Raises InputError, Unreachable."""
+    """Checks that files can be written before minutes of auditing. Raises InputError, Unreachable."""
     seen: set[Path] = set()
     for file in files:
         if file.name in {"", "-"} or file.is_dir():
@@ -138,7 +138,7 @@ def must_be_writable(files: Iterable[Path]) -> None:
 
 
 def write_file(file: Path, text: str) -> None:
-    """Write it whole. Raises Unreachable."""
+    """Writes the whole file. Raises Unreachable."""
     try:
         file.write_text(text, encoding="utf-8", newline="")
     except OSError as error:
@@ -146,7 +146,7 @@ def write_file(file: Path, text: str) -> None:
 
 
 def _document(file: Path) -> Document:
-    """The one document of a file; its value is an object."""
+    """The only document of a file; its value is an object."""
     try:
         documents = list(read_documents(content_of(file).decode("utf-8")))
     except UnicodeDecodeError as error:

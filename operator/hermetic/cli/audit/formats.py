@@ -1,4 +1,4 @@
-"""The forms in which `hermetic audit` tells a report, and which of them a file is meant to get."""
+"""The output formats of `hermetic audit`, and which of them a file gets."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from hermetic.audit.findings import CheckPage, Report
 Form = Callable[[Report, Mapping[str, CheckPage]], str]
 
 FORMS = ("table", "json", "sarif", "junit", "openreports", "html", "oscal", "csv")
-# The endings that a form may have; the first form that has it is meant where -o does not say.
+# File endings of each format; without -o, the first format with the file's ending is used.
 ENDINGS: Mapping[str, tuple[str, ...]] = {
     "table": (".txt", ".text", ".log"),
     "json": (".json",),
@@ -24,12 +24,12 @@ ENDINGS: Mapping[str, tuple[str, ...]] = {
 
 
 def told(form: str, report: Report, pages: Mapping[str, CheckPage]) -> str:
-    """The report in one form; each is imported when it is wanted."""
+    """The report in one format; formats are imported on use."""
     return _form(form)(report, pages)
 
 
 def form_of_file(file: Path, chosen: str | None) -> str:
-    """The form that a file is meant to get: the chosen one where its ending allows, else the one of its ending."""
+    """The format of a file: the chosen one if the file's ending allows it, else the one of its ending."""
     ending = file.suffix.lower()
     if chosen is not None and ending in ENDINGS[chosen]:
         return chosen

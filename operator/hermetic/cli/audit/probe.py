@@ -1,4 +1,4 @@
-"""The probe of `hermetic audit --probe`: as the cluster's EgressAudit declares it, unless the options say more."""
+"""The probe of `hermetic audit --probe`: as declared in the cluster's EgressAudit, plus the options."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from hermetic.errors import InputError
 
 
 def probe_pods(namespace: str, image: str | None, declared: Mapping[str, Any]) -> ProbePods:
-    """The pods of a round: the same calls that the operator makes. `declared` is spec.probe, empty where none is.
+    """The pods of a round, with the same calls that the operator makes. `declared` is spec.probe, empty without one.
 
-    Raises InputError where nobody says which image, or by no digest, or what is declared cannot be called.
+    Raises InputError where the image is not given, or not by digest, or a declared target cannot be called.
     """
     if not image and not declared:
         raise InputError(

@@ -1,4 +1,4 @@
-"""What an audit does while it collects, on standard error: one changing line on a terminal, else a line at times."""
+"""Progress while an audit collects, on standard error: one changing line on a terminal, else a line now and then."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ CREDENTIALS_LOG = "azure"
 
 
 class _Notes(logging.Handler):
-    """What a library warns of, as notes: standard error must stay readable for scripts."""
+    """Warnings of libraries as notes: standard error must stay readable for scripts."""
 
     def emit(self, record: logging.LogRecord) -> None:
         for line in record.getMessage().splitlines():
@@ -39,7 +39,7 @@ class ProgressLine:
         self._notes = _Notes(logging.WARNING)
 
     def __enter__(self) -> Self:
-        # why none of the credentials of this machine works is worth knowing
+        # the reason why each credential of this machine fails is useful
         logging.getLogger(CREDENTIALS_LOG).addHandler(self._notes)
         if sys.stderr.isatty():
             from rich.console import Console
@@ -72,12 +72,12 @@ class ProgressLine:
         self._resources += resources
 
     def waits(self, why: str, seconds: float) -> None:
-        """The audit is about to wait; worth a line when it is long."""
+        """The audit is about to wait; a long wait gets a line."""
         if seconds >= SLOW_SECONDS:
             self.says(f"waiting {seconds:.0f} s: {why}")
 
     def says(self, sentence: str) -> None:
-        """Something that a person should know."""
+        """A note for people."""
         note(f"audit: {sentence}")
 
     def _tell(self, more: str = "") -> None:

@@ -23,7 +23,7 @@ _COLORS: Mapping[Tone, dict[str, object]] = {
 
 
 def show(report: Report, pages: Mapping[str, CheckPage], *, plain: bool) -> None:
-    """The table on standard output, as wide as the terminal is."""
+    """Writes the table to standard output, as wide as the terminal."""
     is_terminal = sys.stdout.isatty()
     colored = is_terminal and not plain
     width = min(shutil.get_terminal_size((WIDTH, 24)).columns, WIDEST) if is_terminal else WIDTH
@@ -33,6 +33,6 @@ def show(report: Report, pages: Mapping[str, CheckPage], *, plain: bool) -> None
 
 
 def _as_shown(text: str) -> str:
-    """What the terminal can show, and nothing that it would obey."""
+    """The text in characters that the terminal can show, without control characters."""
     encoding = sys.stdout.encoding or "utf-8"
     return printable(text).encode(encoding, errors="backslashreplace").decode(encoding)

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Signing:
-    """Everything that signing needs but the report."""
+    """The inputs of signing except the report."""
 
     key: SigningKey
     file: Path
@@ -44,7 +44,7 @@ class Signing:
 
 
 def signing_of(said: dict[str, Any]) -> Signing:
-    """Key, previous attestation and cluster, read before anything is audited: an audit takes minutes.
+    """Key, previous attestation and cluster, read before the audit, which takes minutes.
 
     Raises InputError for files that cannot be used, or a kubeconfig of another cluster, Unreachable for missing files.
     """
@@ -58,7 +58,7 @@ def signing_of(said: dict[str, Any]) -> Signing:
 
 
 def attested_private(previous: Attestation) -> tuple[AttestedPrivate, ...]:
-    """What the attestation before says of subnets: since when each is private, and when it was last seen to be."""
+    """The subnets of the previous attestation: since when each is private, and when that was last observed."""
     return tuple(
         AttestedPrivate(one.subnet, one.at, previous.observed_at, finished_at_of(previous.read_report), previous.digest)
         for one in previous.read_report.private_subnets
@@ -66,7 +66,7 @@ def attested_private(previous: Attestation) -> tuple[AttestedPrivate, ...]:
 
 
 def sign(signing: Signing, collected: Collected, report: Report, said: dict[str, Any]) -> None:
-    """Write the attestation. Raises InputError for a report that cannot be signed, Unreachable for the file."""
+    """Writes the attestation. Raises InputError for a report that cannot be signed, Unreachable for the file."""
     signing.tie.declared.must_be_about(report.cluster)
     scope = Scope(
         cluster_arm_id=report.cluster,
@@ -111,7 +111,7 @@ def _tie(said: dict[str, Any]) -> Tie:
 
 
 def _previous(file: Path | None, keys: Iterable[str], key: SigningKey) -> Attestation | None:
-    """The one before, signed by the same key or by one that is named: keys are changed, chains go on."""
+    """The previous attestation, signed by the same key or a given one: a chain continues when keys change."""
     if file is None:
         return None
     try:

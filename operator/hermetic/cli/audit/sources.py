@@ -1,4 +1,4 @@
-"""Who is asked in an audit from the command line, and what came back."""
+"""The sources of an audit from the command line, and what they returned."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ UNNAMED = "the cluster of the kubeconfig"
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """What the command line says about whom to ask."""
+    """The sources that the command line names."""
 
     azure: str | None
     kube: bool
@@ -51,7 +51,7 @@ class Wish:
 
 @dataclass(frozen=True, slots=True)
 class Collected:
-    """An estate, its findings before exceptions, when it was looked at, and the snapshot that holds all of it."""
+    """An estate, its findings before exceptions, the times of collection, and the snapshot of questions and answers."""
 
     estate: Estate
     findings: tuple[Finding, ...]
@@ -61,7 +61,7 @@ class Collected:
 
 
 async def collect(wish: Wish, policy: Policy) -> Collected:
-    """Look at everything that the checks want, or load what somebody else saw."""
+    """Collects everything that the checks ask for, or loads a saved snapshot."""
     if wish.snapshot is not None:
         seen = _loaded(wish.snapshot, wish)
         estate = seen.estate()
@@ -95,7 +95,7 @@ async def _looked(wish: Wish, policy: Policy) -> tuple[Snapshot, Estate, tuple[F
 
     def judged(estate: Estate) -> None:
         _sentinels_must_be_there(estate, rules)
-        judgements.clear()  # those of the round before take as much memory as these will
+        judgements.clear()  # free the previous round's, which take as much memory as the new ones
         judgements.append((estate, judging.findings(estate)))
 
     with ProgressLine() as progress:
@@ -104,11 +104,11 @@ async def _looked(wish: Wish, policy: Policy) -> tuple[Snapshot, Estate, tuple[F
             answers = await collected(asked.cluster, asked.answerers, judged, progress)
     finished_at = clock.now().replace(microsecond=0)
     seen = Snapshot(asked.cluster, tuple(asked.answerers), started_at, finished_at, __version__, answers)
-    return seen, *judgements[0]  # of the last round, which wanted nothing more
+    return seen, *judgements[0]  # of the last round, whose questions were all answered
 
 
 def _sentinels_must_be_there(estate: Estate, policy: Policy) -> None:
-    """One that is not there is a typing error in the policy, and would leave routes unread without a word."""
+    """Refuses a sentinel that does not exist: a typing error in the policy, which would leave routes unread."""
     for nic in policy.sentinel_nics:
         problem = estate.one(NetworkInterface, nic).problem
         if problem is not None and problem.trouble is Trouble.NOT_FOUND:
@@ -118,12 +118,12 @@ def _sentinels_must_be_there(estate: Estate, policy: Policy) -> None:
             )
 
 
-# ------------------------------------------------------------------ who is asked
+# ------------------------------------------------------------------ sources
 
 
 @dataclass(slots=True)
 class _Asked:
-    """About which cluster, and who answers."""
+    """The cluster, and the sources that answer."""
 
     cluster: str = UNNAMED
     answerers: dict[Source, Answerer] = field(default_factory=dict)

@@ -1,7 +1,7 @@
-"""A bundle's tar, read once from its beginning to its end: nothing is unpacked, nothing large is kept.
+"""A bundle's tar, read once from beginning to end: nothing is unpacked, nothing large is kept in memory.
 
-Only plain files are accepted: a link, a folder, a device, a name that leads elsewhere, a name twice, an extended header
-and bytes after the end are refused, because two programs could unpack them differently.
+Only plain files are accepted. A link, a folder, a device, a name outside the bundle, a duplicate name, an extended
+header and bytes after the end are refused, because two programs could unpack them differently.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ LARGEST_BUNDLE = 4 * 2**30
 LARGEST_BLOB = 2**30
 LARGEST_FILE = 16 * 2**20
 LARGEST_KEPT = 64 * 2**10
-"""Bytes of a file whose content is kept: all that is read as JSON or text has less."""
+"""Bytes of a file whose content is kept; everything that is parsed as JSON or text is smaller."""
 MOST_FILES = 2_000
 _CHUNK = 2**20
 
 
 @dataclass(slots=True)
 class Archive:
-    """What the tar holds: SHA-256 and size of every file, and the content of small ones."""
+    """Contents of the tar: SHA-256 and size of every file, and the bytes of small ones."""
 
     sha256: dict[str, str] = field(default_factory=dict)
     sizes: dict[str, int] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""`hermetic bundle`: is this air-gap bundle what was built and signed?"""
+"""`hermetic bundle`: whether an air-gap bundle is what was built and signed."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ CHECK_SCHEMA = "hermetic.dev/bundle-check/v1"
 @click.pass_context
 def command(ctx: click.Context, output: str) -> None:
     """Verify an air-gap bundle. Works offline; docs/bundle.md tells what it holds and how it is loaded."""
-    # what every command takes may be given before the second word as well as after it
+    # the common options are accepted before and after the subcommand
     ctx.default_map = {name: {"output": output} for name in command.commands}
 
 

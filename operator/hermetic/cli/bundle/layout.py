@@ -47,7 +47,7 @@ _LINE = re.compile(r"(?P<sha256>[0-9a-f]{64})  (?P<name>\S+)")
 
 
 def is_name(name: str) -> bool:
-    """Whether a bundle may hold a file of this name: relative, plain, and where the form has files."""
+    """Whether a bundle may contain a file of this name: relative, plain, and in a place that the layout has."""
     return bool(_NAME.fullmatch(name)) and (name in FILES or name.startswith(FOLDERS))
 
 
@@ -57,7 +57,7 @@ def checksums(digests: Mapping[str, str]) -> bytes:
 
 
 def read_checksums(content: bytes) -> dict[str, str]:
-    """The sums by name. Raises BundleRefused where the bytes are not those that `checksums` writes."""
+    """The sums by name. Raises BundleRefused where the bytes differ from those that `checksums` writes."""
     lines = [_LINE.fullmatch(line) for line in content.decode("ascii", errors="replace").splitlines()]
     found = {line["name"]: line["sha256"] for line in lines if line is not None}
     if checksums(found) != content:

@@ -1,4 +1,4 @@
-"""Is this bundle what was built: every checksum, every digest of the image, and the signature."""
+"""Verifies that a bundle is what was built: every checksum, every digest of the image, and the signature."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Bundle:
 
 
 def judged(path: Path, trusted: TrustedKeys) -> Bundle:
-    """The bundle in a file; signed by one of the keys where there are any. Raises BundleRefused."""
+    """The bundle in a file; signed by one of the keys if any are given. Raises BundleRefused."""
     archive = read_archive(path)
     _must_match_checksums(archive)
     try:
@@ -76,7 +76,7 @@ def _description(archive: Archive) -> tuple[str, str]:
 
 
 def _must_be_the_image(archive: Archive, image: str) -> None:
-    """The layout holds this one image: its manifest, configuration and layers, and no other blob."""
+    """The layout contains only this image: its manifest, configuration and layers, and no other blob."""
     if _object(archive, LAYOUT) != {"imageLayoutVersion": "1.0.0"}:
         raise BundleRefused(f"{LAYOUT} is not that of an OCI layout 1.0.0")
     named: set[str] = set()
@@ -100,7 +100,7 @@ def _descriptors(holder: Mapping[str, Any], where: str, field: str) -> Iterator[
 
 
 def _blob(archive: Archive, descriptor: Any, where: str, named: set[str]) -> str:
-    """The digest that a descriptor names, whose blob is there and is what it says."""
+    """The digest in a descriptor, whose blob exists and has that digest and size."""
     match descriptor:
         case {"digest": str(digest), "size": int(size)} if digest.startswith(_ALGORITHM):
             name = BLOBS + digest.removeprefix(_ALGORITHM)

@@ -1,1 +1,1 @@
-"""`hermetic check`: facts about a cluster in, rows about them out. Only `collecting` asks an API server."""
+"""`hermetic check`: rows computed from facts about a cluster. Only `collecting` calls an API server."""

@@ -20,9 +20,9 @@ PULL = (
     "az acr check-health --name REGISTRY --vnet VNET_ARM_ID --yes",
     "kubectl apply --filename pull.yaml",
 )
-"""The last one makes a pod, whose manifest docs/install.md shows."""
+"""The last command creates a pod, whose manifest docs/install.md shows."""
 
-# What the manifests create beside those of `manifests/rbac` and `manifests/policies`.
+# What the manifests create in addition to those of `manifests/rbac` and `manifests/policies`.
 _CREATED: tuple[tuple[str, str, str], ...] = (
     ("apiextensions.k8s.io", "customresourcedefinitions", ""),
     ("apps", "deployments", NAMESPACE),
@@ -43,7 +43,7 @@ _ROLES = "rbac.authorization.k8s.io"
 
 
 def rows_before(facts: Before, namespaces: tuple[str, ...] = ()) -> tuple[CheckRow, ...]:
-    """Every row; `namespaces` are those in which models are to run, where they are known."""
+    """Every row; `namespaces` are those in which models are to run, if known."""
     return (
         _version(facts),
         _policy_engine(facts),
@@ -56,7 +56,7 @@ def rows_before(facts: Before, namespaces: tuple[str, ...] = ()) -> tuple[CheckR
 
 
 def needed() -> tuple[Right, ...]:
-    """What an account needs that applies the manifests: server-side apply creates with `patch`."""
+    """The rights of an account that applies the manifests: server-side apply creates with `patch`."""
     places = [*_CREATED, *(_place(manifest) for folder in ("rbac", "policies") for manifest in written(folder))]
     found = {Right(group, resource, verb, place) for group, resource, place in places for verb in ("create", "patch")}
     return (

@@ -1,4 +1,4 @@
-"""Asks an API server for the facts. Everything is read; a SelfSubjectAccessReview is a question too."""
+"""Reads the facts from an API server. Nothing is changed; creating a SelfSubjectAccessReview is a question too."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ CONFIG_MAP = Kind("", "v1", "ConfigMap", "configmaps")
 
 
 async def before(api: KubernetesApi) -> Before:
-    """A cluster before an installation. Raises Unreachable and Unauthenticated where nothing can be asked at all."""
+    """A cluster before an installation. Raises Unreachable and Unauthenticated where the API server cannot be asked."""
     version, version_problem = await _version(api)
     served, served_problem = await _served(api)
     rights = needed()
@@ -59,7 +59,7 @@ async def before(api: KubernetesApi) -> Before:
 
 
 async def installed(api: KubernetesApi, namespace: str) -> Installed:
-    """An installation in this namespace. Raises Unreachable and Unauthenticated where nothing can be asked at all."""
+    """An installation in this namespace. Raises Unreachable, Unauthenticated where the API server cannot be asked."""
     whole = (DEFINITION, POLICY, BINDING, CLUSTER_ROLE, CLUSTER_ROLE_BINDING, ROLE, ROLE_BINDING)
     inside = (DEPLOYMENT, CONFIG_MAP, LEASE)
     found = await asyncio.gather(
@@ -69,7 +69,7 @@ async def installed(api: KubernetesApi, namespace: str) -> Installed:
 
 
 async def read(api: KubernetesApi, kind: Kind, *, namespace: str | None = None, field_selector: str = "") -> Read:
-    """Every object of a kind; of one that is not served there is none."""
+    """Every object of a kind; none if the kind is not served."""
     items: list[Manifest] = []
     try:
         async for page, _ in api.pages(kind, namespace=namespace, field_selector=field_selector):

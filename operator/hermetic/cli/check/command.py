@@ -1,4 +1,4 @@
-"""`hermetic check`: can this cluster take an installation, and is the one in it whole?"""
+"""`hermetic check`: whether a cluster can take an installation, and whether an existing one is complete."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def namespaces_of(configuration: Configuration | None) -> tuple[str, ...]:
 
 
 def as_document(rows: Sequence[CheckRow], mode: str) -> dict[str, object]:
-    """As programs read it."""
+    """The rows as JSON."""
     counts = Counter(row.verdict for row in rows)
     return {
         "schema": SCHEMA,
@@ -118,7 +118,7 @@ def as_document(rows: Sequence[CheckRow], mode: str) -> dict[str, object]:
 
 
 def lines(rows: Sequence[CheckRow], width: int) -> Iterator[str]:
-    """Each row in lines of this width (0: as long as they are), and last the verdict on all of them."""
+    """Each row in lines of this width (0: not wrapped), and last the overall verdict."""
     for row in rows:
         yield from fitted(f"{row.verdict:<{_WIDEST_VERDICT}}  {row.check}: {row.message}", width)
         for label, text in (("why", row.why), ("fix", row.fix)):

@@ -1,4 +1,4 @@
-"""What `hermetic check` looks at, as it was read."""
+"""The facts that `hermetic check` reads from a cluster."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Manifest = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """Objects of one kind; `problem` says why they could not be read, "" where they were."""
+    """Objects of one kind; `problem` says why they could not be read, "" if they were."""
 
     items: tuple[Manifest, ...] = ()
     problem: str = ""
@@ -26,7 +26,7 @@ class Read:
 
 @dataclass(frozen=True, slots=True, order=True)
 class Right:
-    """One thing to be allowed; `namespace` is "" for the whole cluster."""
+    """One permission; `namespace` is "" for the whole cluster."""
 
     group: str
     resource: str
@@ -40,9 +40,9 @@ class Right:
 
 @dataclass(frozen=True, slots=True)
 class Before:
-    """A cluster before an installation. `rights` says of each right whether the caller has it, None where unknown.
+    """A cluster before an installation. `rights`: whether the caller has each right, None where unknown.
 
-    `beside` are the pods of one node of each pool of GPU machines that offers no GPU, by the name of the node.
+    `beside`: the pods of one node without GPUs of each pool of GPU machines, by the name of the node.
     """
 
     version: tuple[int, int] | None
@@ -60,7 +60,7 @@ class Before:
 
 @dataclass(frozen=True, slots=True)
 class Installed:
-    """A cluster with an installation in it, in `namespace`. `release` is that of the program that asks."""
+    """A cluster with an installation in `namespace`. `release` is that of the program that checks."""
 
     namespace: str
     release: str

@@ -1,4 +1,4 @@
-"""GPU machines that offer no GPU, and why, as far as nodes, device plug-ins and their pods tell. Pure."""
+"""GPU machines that offer no GPU, and why, as far as nodes, device plug-ins and their pods show. Pure."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Pool:
 
     @property
     def resource(self) -> str:
-        """What its device plug-in is expected to offer."""
+        """The extended resource that its device plug-in is expected to offer."""
         return "amd.com/gpu" if _AMD_SIZE.search(self.size) else "nvidia.com/gpu"
 
     def __str__(self) -> str:
@@ -57,7 +57,7 @@ def without_gpus(pool: Pool) -> tuple[Manifest, ...]:
 
 
 def gpu_nodes(facts: Before) -> Iterator[CheckRow]:
-    """A row or more for each pool."""
+    """One or more rows for each pool."""
     if facts.nodes.problem:
         yield unread(CHECK, "nodes", facts.nodes.problem)
         return
@@ -85,7 +85,7 @@ def _pool(pool: Pool, facts: Before) -> Iterator[CheckRow]:
 
 
 def _slices(pool: Pool) -> Iterator[CheckRow]:
-    """Whole GPUs pass. MIG slices have names of their own, which a deployment must ask for."""
+    """Whole GPUs pass. MIG slices have resource names of their own, which a deployment must request."""
     offered = sorted({name for node in pool.nodes for name in _offered(node, "allocatable")})
     if pool.resource in offered:
         counts = sorted({_offered(node, "allocatable").get(pool.resource, 0) for node in pool.nodes})
@@ -118,7 +118,7 @@ _Cause = tuple[str, str, tuple[str, ...]]
 
 
 def _cause(pool: Pool, node: Manifest, facts: Before) -> _Cause:
-    """Why, what to do and how to look closer; the first that applies, from the machine up to the plug-in."""
+    """Cause, remedy and command for details; the first that applies, from the machine up to the plug-in."""
     labels = node["metadata"].get("labels") or {}
     if not _is_ready(node):
         return "the node is not Ready", "mend the node first", ()
@@ -191,7 +191,7 @@ def _not_placed(plug_in: Manifest, node: Manifest, look: tuple[str, ...]) -> _Ca
 
 
 def _taints(pool: Pool) -> Iterator[CheckRow]:
-    """Taints that models do not accept unless they say so."""
+    """Taints that models do not tolerate unless their spec says so."""
     check = "gpu-taints"
     found = {
         _taint(taint): taint
@@ -223,14 +223,14 @@ def _taints(pool: Pool) -> Iterator[CheckRow]:
 
 
 def _offered(node: Manifest, which: str, *, zero: bool = False) -> dict[str, int]:
-    """GPU resources by name; those of which there is none only with `zero`."""
+    """GPU resources by name; those with a count of 0 only with `zero`."""
     amounts = (node.get("status") or {}).get(which) or {}
     found = {name: int(number) for name, number in amounts.items() if _RESOURCE.fullmatch(name)}
     return {name: number for name, number in found.items() if number or zero}
 
 
 def _is_ready(one: Manifest) -> bool:
-    """A node or a pod."""
+    """Whether the condition Ready of a node or a pod is True."""
     conditions = (one.get("status") or {}).get("conditions") or ()
     return any(one["type"] == "Ready" and one["status"] == "True" for one in conditions)
 
@@ -243,7 +243,7 @@ def _waiting(pod: Manifest) -> Iterator[Mapping[str, Any]]:
 
 
 def _is_plug_in(one: Manifest, pool: Pool) -> bool:
-    """A device plug-in by its name or image; of the vendor, where name or image says which."""
+    """Whether it is a device plug-in by its name or image; of the pool's vendor, if name or image contains one."""
     images = [container.get("image", "") for container in one["spec"]["template"]["spec"]["containers"]]
     said = " ".join((one["metadata"]["name"], *images)).lower()
     vendor, other = ("amd", "nvidia") if pool.resource.startswith("amd") else ("nvidia", "amd")
@@ -257,7 +257,7 @@ def _is_of(pod: Manifest, daemon_set: Manifest) -> bool:
 
 
 def _is_of_the_platform(taint: Mapping[str, Any]) -> bool:
-    """What Kubernetes puts on a node in trouble, and every DaemonSet tolerates."""
+    """Taints that Kubernetes sets on a node in trouble, and that every DaemonSet tolerates."""
     return str(taint["key"]).startswith("node.kubernetes.io/")
 
 
@@ -267,7 +267,7 @@ def _taint(taint: Mapping[str, Any]) -> str:
 
 
 def _tolerates(tolerations: Sequence[Mapping[str, Any]], taint: Mapping[str, Any]) -> bool:
-    """As the scheduler asks it."""
+    """By the rules of the scheduler."""
     for one in tolerations:
         if one.get("effect") and one["effect"] != taint.get("effect"):
             continue

@@ -1,4 +1,4 @@
-"""Whether an installation is whole and of one release. Pure: facts in, rows out."""
+"""Whether an installation is complete and of one release. Pure: facts in, rows out."""
 
 from __future__ import annotations
 
@@ -233,7 +233,7 @@ def _has_subject(binding: Manifest, wanted: Mapping[str, Any]) -> bool:
 
 
 def _other_bindings(facts: Installed) -> Iterator[CheckRow]:
-    """Roles that others bound to the operator's account: each is a right that no document of this release explains."""
+    """Roles that others bound to the operator's account: rights that no document of this release explains."""
     account = {"kind": "ServiceAccount", "name": _account(facts), "namespace": facts.namespace}
     for read in (facts.cluster_role_bindings, facts.role_bindings):
         for one in read.items:
@@ -353,7 +353,7 @@ def _operator(facts: Installed) -> Iterator[CheckRow]:
 
 
 def _release(facts: Installed) -> Iterator[CheckRow]:
-    """Which release works there: the operator writes it on its Lease with every renewal."""
+    """Which release runs: the operator writes it to its Lease with every renewal."""
     check = "release"
     if facts.leases.problem:
         yield unread(check, f"Leases of {facts.namespace}", facts.leases.problem)

@@ -8,7 +8,7 @@ from enum import StrEnum
 
 
 class RowVerdict(StrEnum):
-    """What a row says; NotChecked is for what cannot be told from here, and changes no exit code."""
+    """The verdict of a row. NotChecked: cannot be determined from here, and does not change the exit code."""
 
     PASS = "Pass"  # noqa: S105 - not a password
     WARNING = "Warning"
@@ -19,7 +19,7 @@ class RowVerdict(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class CheckRow:
-    """`check` names the question, `message` the answer; the others are empty where nothing is to do."""
+    """`check` names the question, `message` the answer; the others are empty where nothing is to be done."""
 
     check: str
     verdict: RowVerdict
@@ -30,12 +30,12 @@ class CheckRow:
 
 
 def passes(check: str, message: str) -> CheckRow:
-    """Nothing to do."""
+    """A row with nothing to do."""
     return CheckRow(check, RowVerdict.PASS, message)
 
 
 def unread(check: str, what: str, problem: str) -> CheckRow:
-    """What had to be seen was not."""
+    """A row for facts that could not be read."""
     return CheckRow(
         check,
         RowVerdict.UNKNOWN,
@@ -46,6 +46,6 @@ def unread(check: str, what: str, problem: str) -> CheckRow:
 
 
 def overall(rows: Iterable[CheckRow]) -> RowVerdict:
-    """Fail before Unknown before Pass; a warning alone is a Pass."""
+    """Fail before Unknown before Pass; warnings alone are a Pass."""
     found = {row.verdict for row in rows}
     return next((one for one in (RowVerdict.FAIL, RowVerdict.UNKNOWN) if one in found), RowVerdict.PASS)

@@ -1,1 +1,1 @@
-"""`hermetic plan`: its command, and its answer as text and as JSON."""
+"""`hermetic plan`: its command, and its output as text and as JSON."""

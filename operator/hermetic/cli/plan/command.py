@@ -1,4 +1,4 @@
-"""`hermetic plan`: does the model fit, on which VM size, and how long does it take to load?"""
+"""`hermetic plan`: whether the model fits, on which VM sizes, and how long it takes to load."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from hermetic.sizing.memory import FitAnswer
 
 EXIT_CODES = {FitAnswer.FITS: DONE, FitAnswer.TIGHT: DONE, FitAnswer.DOES_NOT_FIT: FAILED, FitAnswer.UNKNOWN: UNKNOWN}
 LARGEST_FILE = 2**20
-# What does not fit is to be shown, not refused.
+# A spec that does not fit must be shown, not refused.
 BUT_SIZING = tuple(gate for gate in GATES_OF_THE_SPEC if gate is not model_fits_the_gpus)
 HOW = "give --model DIR or --model-facts FILE, or write `weights.facts` into the manifest"
 

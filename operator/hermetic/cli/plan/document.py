@@ -1,4 +1,4 @@
-"""The answer of `hermetic plan` as JSON. Sizes are bytes, times seconds, contexts tokens."""
+"""The output of `hermetic plan` as JSON. Sizes are bytes, times seconds, contexts tokens."""
 
 from __future__ import annotations
 

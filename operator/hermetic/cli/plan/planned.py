@@ -1,4 +1,4 @@
-"""One deployment with its facts, and everything that `hermetic plan` says of it. No I/O."""
+"""One deployment with its facts and all results of `hermetic plan`. No I/O."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from hermetic.sizing.placement import Placement, impossible, place
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """The weights from one kind of storage: the time, the budget that follows, and the files that its cap wants."""
+    """The weights from one kind of storage: load time, start-up budget, and the files that its cap requires."""
 
     storage: Storage
     time: LoadTime
@@ -28,10 +28,10 @@ class Load:
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """Everything that is said of one deployment.
+    """All results for one deployment.
 
-    `named` are the VM sizes that the deployment or the command line names, as the deployment is written; `unlisted`
-    those of them that the catalogue does not have. `choices` are all sizes with the parallelism that serves best there.
+    `named` are the VM sizes that the deployment or the command line names, with the deployment's parallelism;
+    `unlisted` those that the catalogue does not have. `choices` are all sizes with the best parallelism of each.
     """
 
     namespace: str
@@ -47,7 +47,7 @@ class Planned:
 
     @property
     def answer(self) -> FitAnswer:
-        """The worst answer of the sizes that are named; without any, the best of all sizes."""
+        """The worst answer of the named sizes; without any, the best of all sizes."""
         if self.impossible:
             return FitAnswer.DOES_NOT_FIT
         if self.named or self.unlisted:
@@ -62,12 +62,12 @@ class Planned:
 
     @property
     def offload(self) -> Offload | None:
-        """What it would cost to keep what is missing in the memory of the node."""
+        """The cost of keeping the missing bytes in the memory of the node."""
         return offload(self.shown.fit) if self.shown is not None else None
 
 
 def _severity(answer: FitAnswer) -> int:
-    # A size that is not known stands against a promise, one that does not fit stands against the deployment.
+    # An unknown size prevents the answer Fits; a size that does not fit decides it.
     return BEST_FIRST.index(answer)
 
 
@@ -80,9 +80,9 @@ def planned(
     share: float | None = None,
     prices: Mapping[str, float] | None = None,
 ) -> Planned:
-    """What is to be said of a deployment.
+    """The results for a deployment.
 
-    `share` is what the share delivers in MiB/s where that is known; it comes first of the kinds of storage.
+    `share` is the share's rate in MiB/s if known; it comes first of the kinds of storage.
     """
     known, serving = sizes(), registry.serving(spec)
     wanted = [instance_type] if instance_type is not None else spec.accelerator.instance_types

@@ -1,4 +1,4 @@
-"""The answer of `hermetic plan` for people: the arithmetic, the sizes side by side, the load times."""
+"""The output of `hermetic plan` as text: the arithmetic, the sizes side by side, the load times."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def _line(what: str, size: int, note: str = "") -> str:
 
 
 def _per_token(fit: Fit) -> str:
-    assert fit.cache is not None  # noqa: S101 - asked only where there is one
+    assert fit.cache is not None  # noqa: S101 - called only where there is one
     per_token = f"{round(fit.cache.token_bytes)} bytes a token"
     if fit.cache.windowed_layers:
         per_token += f", {fit.cache.windowed_layers} layers hold {fit.cache.window_tokens} tokens at most"

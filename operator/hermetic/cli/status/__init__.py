@@ -1,1 +1,1 @@
-"""`hermetic status`: its command, the report of one ModelDeployment, and what fixes it."""
+"""`hermetic status`: its command, the report of one ModelDeployment, and remedies."""

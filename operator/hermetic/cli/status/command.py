@@ -1,4 +1,4 @@
-"""`hermetic status`: what serves, what does not, and what mends it."""
+"""`hermetic status`: what serves, what does not, and the remedy."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def command(
 
 @dataclass(frozen=True, slots=True)
 class StatusRequest:
-    """What was asked for; `namespace` None means the connection's own."""
+    """The arguments; `namespace` None means the default of the connection."""
 
     name: str
     namespace: str | None
@@ -105,7 +105,7 @@ async def _look(wanted: StatusRequest, kubeconfig: str | None, context: str | No
 
 
 class _Look:
-    """Lists of one namespace, or of all when it is None."""
+    """Lists the objects of one namespace, or of all when it is None."""
 
     def __init__(self, api: Any, namespace: str | None) -> None:
         self._api = api
@@ -117,7 +117,7 @@ class _Look:
         return [item async for page, _ in self._api.pages(kind, namespace=namespace, **selectors) for item in page]
 
     async def if_allowed(self, kind: Kind, **selectors: str) -> list[Manifest]:
-        """The same, and a note instead of a failure where the account may not look: the rest is worth showing."""
+        """The same; where the account may not list the kind, prints a note and goes on: the rest is useful."""
         try:
             return await self.at(kind, **selectors)
         except ApiRefused as refused:
@@ -142,7 +142,7 @@ def _reports(
 
 
 def as_json(one: DeploymentReport) -> dict[str, Any]:
-    """One deployment as programs read it."""
+    """One deployment as JSON."""
     remedy = one.remedy
     return {
         "namespace": one.namespace,

@@ -1,6 +1,6 @@
-"""Where the proof of isolation stands, from the EgressAudit: its verdict, its age, what is missing and what brings it.
+"""State of the proof of isolation, from the EgressAudit: verdict, age, what is missing and how to provide it.
 
-Pure: made of the manifest as the cluster holds it, by whatever release it was written.
+Pure: computed from the manifest in the cluster, written by any release.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ LOOKS = {
     ConditionType.EXCEPTIONS_CURRENT: "exceptions",
 }
 NOT_JUDGED = "NotJudged"
-# It still holds, and somebody should act before it does not.
+# The proof still holds, and should be renewed before it expires.
 SOON = RUNNING_OUT
 
 
 @dataclass(frozen=True, slots=True)
 class EvidenceRow:
-    """One thing that the verdict rests on: `truth` is True, False or Unknown."""
+    """One kind of evidence that the verdict rests on: `truth` is True, False or Unknown."""
 
     name: str
     truth: str
@@ -56,9 +56,9 @@ class FindingRow:
 class Proof:
     """The verdict on the cluster: Pass, Fail or Unknown, "" while there is none about the present spec.
 
-    `findings` are those that the status lists, the worst first; `more` says how many it leaves out.
+    `findings` are those that the status lists, the worst first; `more` is the number that it leaves out.
 
-    `remedy` is for the first look that is missing, refused, old or soon old; None where nothing is to be done.
+    `remedy` is for the first evidence that is missing, refused, old or soon old; None where nothing is to be done.
     """
 
     verdict: str
@@ -74,7 +74,7 @@ class Proof:
 
 
 def proof(audit: Manifest) -> Proof:
-    """Where the proof stands."""
+    """The state of the proof."""
     status, spec = audit.get("status") or {}, audit.get("spec") or {}
     seen = status.get("observedGeneration")
     if seen is None or seen != audit["metadata"].get("generation", seen):
@@ -120,7 +120,7 @@ def _remedy(reason: str, refusal: str, cluster: str) -> Remedy | None:
 
 
 def as_json(found: Proof) -> dict[str, Any]:
-    """As programs read it."""
+    """The proof as JSON."""
     return {
         "verdict": found.verdict,
         "reason": found.reason,

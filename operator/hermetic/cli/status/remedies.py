@@ -1,4 +1,4 @@
-"""What mends a ModelDeployment that is not ready: one sentence, and the commands to type with all names filled in."""
+"""Remedies for a ModelDeployment that is not ready: one sentence, and the commands with all names filled in."""
 
 from __future__ import annotations
 
@@ -96,8 +96,8 @@ class Remedy:
 def remedy_for(reason: str, namespace: str, name: str, pod: str, cluster: str) -> Remedy | None:
     """The remedy for a reason; None for one that this release does not know.
 
-    `pod` is one that does not serve ("" when there is none), `cluster` the ARM id that the EgressAudit names ("" when
-    there is none to be seen).
+    `pod` is one that does not serve ("" when there is none), `cluster` the ARM id in the EgressAudit ("" when it
+    cannot be read).
     """
     known = REASONS.get(reason)
     if known is None:

@@ -1,6 +1,6 @@
-"""What a person wants to know of one ModelDeployment: what holds, what blocks it, and the command that mends it.
+"""The state of one ModelDeployment: what holds, what blocks it, and the command that fixes it.
 
-Pure: made of the manifests as the cluster holds them, by whatever release they were written.
+Pure: computed from the manifests in the cluster, written by any release.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from hermetic.engines.registry import ENGINES
 
 Manifest = Mapping[str, Any]
 
-# Reasons that keep pods from being made; what runs already is never touched by them.
+# Reasons that keep pods from being created; running pods are never affected by them.
 BLOCKING_NEW_PODS = frozenset(
     {
         Reason.SPEC_INVALID,
@@ -45,11 +45,11 @@ BLOCKING_NEW_PODS = frozenset(
         Reason.ISOLATION_BROKEN,
     }
 )
-# What mends these is what the EgressAudit lacks.
+# Reasons whose remedy is that of the EgressAudit.
 OF_THE_PROOF = frozenset(
     {Reason.ISOLATION_EVIDENCE_MISSING, Reason.ISOLATION_EVIDENCE_PENDING, Reason.ISOLATION_UNKNOWN}
 )
-# Said here, not by the operator: it has not looked yet, or will not any more.
+# Messages of this command, not of the operator: the operator has not reconciled yet, or no longer does.
 NOT_SEEN = "NotSeenYet"
 BEING_DELETED = "BeingDeleted"
 
@@ -78,8 +78,8 @@ class PodState:
 class DeploymentReport:
     """One ModelDeployment. `ready` is Unknown while the operator has not seen the present generation.
 
-    `remedy` is None when nothing stands in the way; `blocks` says what its reason does to pods, "" when nothing.
-    `proof` is None where the EgressAudit is not there or cannot be seen.
+    `remedy` is None when nothing blocks it; `blocks` says how its reason affects pods, "" when it does not.
+    `proof` is None where the EgressAudit does not exist or cannot be read.
     """
 
     namespace: str
@@ -100,12 +100,12 @@ class DeploymentReport:
     proof: Proof | None = None
 
     def condition(self, kind: ConditionType) -> ConditionRow | None:
-        """The condition of this type, if the operator has said it."""
+        """The condition of this type, if the status has it."""
         return next((one for one in self.conditions if one.type == kind), None)
 
 
 def report(deployment: Manifest, pods: Sequence[Manifest], audit: Manifest | None) -> DeploymentReport:
-    """Everything about one ModelDeployment; `audit` is the cluster's EgressAudit, None when it cannot be seen."""
+    """The report of one ModelDeployment; `audit` is the cluster's EgressAudit, None when it cannot be read."""
     metadata, spec, status = deployment["metadata"], deployment.get("spec") or {}, deployment.get("status") or {}
     conditions = tuple(_observed(one) for one in status.get("conditions") or ())
     states = tuple(_state(pod) for pod in sorted(pods, key=lambda pod: str(pod["metadata"]["name"])))
@@ -137,7 +137,7 @@ def _observed(condition: Manifest) -> ConditionRow:
 
 
 def _ready(metadata: Manifest, status: Manifest, conditions: tuple[ConditionRow, ...]) -> ConditionRow:
-    """The condition Ready, unless it speaks of another spec than the present one."""
+    """The condition Ready, replaced where it is about another generation than the present one."""
     if metadata.get("deletionTimestamp"):
         return ConditionRow("Ready", "False", BEING_DELETED, f"since {metadata['deletionTimestamp']}")
     seen, generation = status.get("observedGeneration", -1), metadata.get("generation", 0)

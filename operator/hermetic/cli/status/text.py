@@ -1,4 +1,4 @@
-"""Reports in words: one in full, or many as a table with what blocks them below it."""
+"""Reports as text: one in full, or a table of many with what blocks them below it."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ COLUMNS = ("NAMESPACE", "NAME", "ENGINE", "GPUS", "SERVING", "READY", "REASON", 
 
 @dataclass(frozen=True, slots=True)
 class StatusLine:
-    """One line about a deployment: what is looked at, the answer in a word, the rest.
+    """One line about a deployment: the subject, the answer in a word, the details.
 
-    A `command` must stay in one piece, or nobody can copy it.
+    A `command` is never wrapped, so that it can be copied.
     """
 
     label: str
@@ -53,7 +53,7 @@ def headline(report: DeploymentReport) -> str:
 
 
 def lines(report: DeploymentReport, now: datetime) -> Iterator[StatusLine]:
-    """Everything about one deployment, the remedy right below what it is for."""
+    """All lines about one deployment, each remedy directly below its subject."""
     shown = [(kind, one) for kind in _LABELS if (one := report.condition(kind)) is not None]
     blamed = next((kind for kind, one in shown if _is_cause(one, report.ready)), None)
     message = report.ready.reason if blamed is not None else _joined(report.ready.reason, report.ready.message)
@@ -71,7 +71,7 @@ def lines(report: DeploymentReport, now: datetime) -> Iterator[StatusLine]:
 
 
 def proof_lines(proof: Proof, now: datetime) -> Iterator[StatusLine]:
-    """The verdict on the cluster and its age, then each look that is missing or soon will be."""
+    """The verdict on the cluster and its age, then each kind of evidence that is missing or soon expires."""
     yield StatusLine("", "", ", ".join((f"verdict on the cluster: {proof.verdict or 'none yet'}", *_ages(proof, now))))
     for look in proof.looks:
         if look.truth != "True" or look.reason in SOON:
@@ -80,7 +80,7 @@ def proof_lines(proof: Proof, now: datetime) -> Iterator[StatusLine]:
 
 
 def _finding_lines(proof: Proof) -> Iterator[StatusLine]:
-    """The worst findings that the EgressAudit lists, each with its remedy, and where the others are."""
+    """The worst findings that the EgressAudit lists, each with its remedy, and where to find the others."""
     for one in proof.findings[:MOST_FINDINGS]:
         about = readable(one.resource)
         yield StatusLine("", "", f"{one.severity} {one.verdict}: {one.check}, {about}: {one.message}")
@@ -101,7 +101,7 @@ def _ages(proof: Proof, now: datetime) -> Iterator[str]:
 
 
 def cluster_lines(proof: Proof, now: datetime) -> Iterator[str]:
-    """The same below a table, with what mends it."""
+    """The same, with its remedy, for below a table."""
     yield ""
     yield from (line.text for line in proof_lines(proof, now))
     if proof.remedy is not None:
@@ -125,7 +125,7 @@ def table(reports: Iterable[DeploymentReport]) -> Iterator[tuple[str, ...]]:
 
 
 def blocked(reports: Sequence[DeploymentReport]) -> Iterator[str]:
-    """What stands in the way, each reason once: who waits for it, the first message, the remedy of the first."""
+    """What blocks the deployments, each reason once: which deployments, the first message, the remedy of the first."""
     by_reason: dict[str, list[DeploymentReport]] = {}
     for report in reports:
         if report.ready.truth != "True":

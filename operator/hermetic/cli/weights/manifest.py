@@ -1,4 +1,4 @@
-"""`hermetic manifest`: what is in this folder of weights, file by file."""
+"""`hermetic manifest`: lists a folder of weights, file by file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Options that several commands about weights take, and what they are made into."""
+"""Options that several commands about weights share, and their conversion."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def allow_option(function: Function) -> Function:
 
 
 def serialization_of(method: str, shard_size: int, *, links: bool) -> Serialization:
-    """What a manifest says about how it was made."""
+    """The manifest's own description of how it was made."""
     from hermetic.weights.entries import MANIFEST, SIGNATURE
 
     size = shard_size if method == SHARDS else 0
@@ -71,12 +71,12 @@ def serialization_of(method: str, shard_size: int, *, links: bool) -> Serializat
 
 
 def limits_of(threads: int) -> Limits:
-    """No limits of time."""
+    """Limits with this number of threads and no time limits."""
     return Limits(threads=threads)
 
 
 def digest_option(value: str) -> str:
-    """A root digest as it was typed. Raises InputError."""
+    """A root digest from the command line. Raises InputError."""
     if value and not DIGEST.fullmatch(value):
         raise InputError(
             f"--digest {value}: is no root digest",
@@ -95,8 +95,8 @@ def pem_of(file: Path) -> bytes:
 
 
 def passphrase() -> bytes | None:
-    """Of an encrypted key, from the environment."""
-    from hermetic.cli.attest.files import PASSPHRASE_VARIABLE  # a third of a second that only signing needs
+    """Passphrase of an encrypted key, from the environment."""
+    from hermetic.cli.attest.files import PASSPHRASE_VARIABLE  # a third of a second to import, for signing
 
     value = os.environ.get(PASSPHRASE_VARIABLE)
     return None if value is None else value.encode()

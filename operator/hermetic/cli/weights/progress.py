@@ -1,4 +1,4 @@
-"""How far reading weights is, on standard error: one changing line on a terminal, else a line at times."""
+"""Progress of reading weights, on standard error: one changing line on a terminal, else a line now and then."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class TransferProgress:
             sys.stderr.flush()
 
     def __call__(self, progress: Progress) -> None:
-        """Shows it where it is time to."""
+        """Shows it if the interval has passed."""
         now = time.monotonic()
         if now - self._shown_at < (DRAW_EVERY_SECONDS if self._is_terminal else EVERY_SECONDS):
             return

@@ -76,7 +76,7 @@ def _facts(destination: Path, staged: Staged) -> dict[str, Any]:
 
 
 def _advice(staged: Staged, throughput: int | None) -> list[str]:
-    """How many files of weights the share needs, so that the cap of each file is not what loading waits for."""
+    """How many files of weights the share needs, so that the cap per file does not limit loading."""
     if throughput is None or staged.weight_files == 0:
         return []
     wanted = -(-throughput // FILE_CAP)

@@ -1,4 +1,4 @@
-"""`hermetic verify`: are these the weights that were listed and signed?"""
+"""`hermetic verify`: whether weights are those that were listed and signed."""
 
 from __future__ import annotations
 
@@ -155,7 +155,7 @@ def _summary(found: Verified) -> dict[str, Any]:
 
 
 def _leave(file: Path, found: Verified) -> None:
-    """For a kubelet; a message that cannot be left must not hide the result."""
+    """Writes the termination message for the kubelet; a failed write must not hide the result."""
     from hermetic.weights.findings import termination_message
 
     try:
@@ -165,7 +165,7 @@ def _leave(file: Path, found: Verified) -> None:
 
 
 def _end(folder: Path, found: Verified) -> None:
-    """Raises what is wrong."""
+    """Raises the errors of the result."""
     if found.is_right:
         return
     kind = WeightsUnread if all(each.reason.is_unknown for each in found.findings) else WeightsRefused

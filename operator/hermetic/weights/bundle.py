@@ -1,6 +1,6 @@
 """The Sigstore bundle of Model Signing v1.0: a DSSE envelope around the statement, read and written as a stream.
 
-Only what is small is held: places of the payload, the signature, the hint of a key or the chain of certificates.
+Only small parts are kept in memory: offsets of the payload, the signature, the key hint or the certificate chain.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Read = Callable[[int, int], bytes]
 
 @dataclass(slots=True)
 class SigstoreBundle:
-    """What a bundle says besides its payload, which is Base64 from `start` to `end` in the file."""
+    """The content of a bundle except its payload, which is Base64 from offset `start` to `end` in the file."""
 
     start: int = -1
     end: int = -1
@@ -35,12 +35,12 @@ class SigstoreBundle:
 
 
 def pre_authentication(size: int) -> bytes:
-    """What stands before a payload of `size` bytes in what is signed (DSSE v1)."""
+    """The bytes that are signed before a payload of `size` bytes (DSSE v1)."""
     return f"DSSEv1 {len(PAYLOAD_TYPE)} {PAYLOAD_TYPE} {size} ".encode()
 
 
 def read_bundle(chunks: Iterable[bytes]) -> SigstoreBundle:
-    """Raises NotJsonError where the stream is no bundle of this kind with exactly one signature."""
+    """Parses a bundle. Raises NotJsonError unless it is of this kind with exactly one signature."""
     bundle = SigstoreBundle()
     stream = JsonStream(chunks)
     seen: set[str] = set()

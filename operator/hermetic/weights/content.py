@@ -1,4 +1,4 @@
-"""Whether what is in a folder can be served, looked at before it is copied and before an engine starts.
+"""Whether a folder's content can be served, checked before it is copied and before an engine starts.
 
 Only headers and small JSON files are read: time and memory do not depend on the size of the weights.
 """
@@ -54,9 +54,9 @@ _KINDS = {
 
 
 def preflight(tree: Tree, allowed: frozenset[str] = frozenset(), *, twins: bool = True) -> list[WeightsFinding]:
-    """What of the content cannot be served. `allowed`: paths or names of files that may hold code.
+    """Findings about content that cannot be served. `allowed`: paths or names of files that may contain code.
 
-    `twins`: look for names that differ only in case too. Where all files are served from, none was lost to that.
+    `twins`: also check for names that differ only in case; not needed where the files are served from.
     """
     findings: list[WeightsFinding] = []
     try:
@@ -110,7 +110,7 @@ def _header(tree: Tree, descriptor: int, path: str, length: int) -> Iterator[byt
 
 
 def _index(tree: Tree, item: Item) -> Iterator[WeightsFinding]:
-    """Every shard that the index names is there, beside it."""
+    """Findings for shards that the index names and that are not beside it."""
     try:
         shards = _shards(read_small(tree.small(item.path, LARGEST_INDEX) or b""))
     except NotJsonError as error:
@@ -149,7 +149,7 @@ def _configuration(tree: Tree, item: Item, allowed: frozenset[str]) -> Iterator[
 
 
 def _remote_code(held: Any) -> set[str]:
-    """What the auto_map of a configuration, or of a part of it, names."""
+    """The files that the auto_map of a configuration, or of a part of it, names."""
     found: set[str] = set()
     waiting = [held]
     while waiting:
@@ -163,7 +163,7 @@ def _remote_code(held: Any) -> set[str]:
 
 
 def _texts(value: Any) -> Iterator[str]:
-    """Texts in lists and objects, however they are nested: the reader has bounded that."""
+    """Texts in nested lists and objects; the JSON reader limits the depth."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, dict | list):
@@ -172,9 +172,9 @@ def _texts(value: Any) -> Iterator[str]:
 
 
 class _Twins:
-    """Names that a file system which ignores case, or the form of Unicode, would take for one.
+    """Finds names that are equal to a file system that ignores case or Unicode normalisation.
 
-    A walk comes through a folder once, so only the folders on the way to the present file are held.
+    A walk visits each folder once, so only the folders on the path of the current file are kept.
     """
 
     def __init__(self) -> None:
@@ -182,7 +182,7 @@ class _Twins:
         self._seen: list[set[int]] = [set()]
 
     def has(self, path: str) -> bool:
-        """Whether another name beside this one, or beside a folder on the way, is a twin of it."""
+        """Whether another name in the same folder, or beside one of its parent folders, is equal in that sense."""
         *folders, name = path.split("/")
         common = 0
         while common < min(len(folders), len(self._folders)) and folders[common] == self._folders[common]:

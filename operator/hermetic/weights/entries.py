@@ -1,8 +1,8 @@
 """Entries of a manifest: a file, or a range of one, with its SHA-256. Order and names are those of Model Signing v1.0.
 
-A name is a relative POSIX path; of a range it is "PATH:START:END" with END exclusive. Entries are in the order of the
-parts of their paths, then of their ranges: as `pathlib` compares, so that "a/b" comes before "a.b". The root digest is
-the SHA-256 of the raw digests in that order.
+A name is a relative POSIX path; of a range it is "PATH:START:END" with END exclusive. Entries are ordered by the parts
+of their paths, then by range: as `pathlib` compares, so that "a/b" comes before "a.b". The root digest is the SHA-256
+of the raw digests in that order.
 """
 
 from __future__ import annotations
@@ -13,19 +13,19 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 SHARD_SIZE = 2**28
-"""Bytes of a range where nothing else is asked for."""
+"""Default bytes of a range."""
 SMALLEST_SHARD, LARGEST_SHARD = 2**20, 2**40
 FOLDER = ".hermetic"
-"""The folder in a model that holds the manifest and what belongs to it."""
+"""The folder in a model that contains the manifest and the files that belong to it."""
 MANIFEST, SIGNATURE, NAMES = f"{FOLDER}/manifest.json", f"{FOLDER}/model.sig", f"{FOLDER}/names.json"
 FACTS = f"{FOLDER}/model-facts.json"
-"""What sizing needs to know of the model; listed like any other file."""
+"""Facts of the model for sizing; listed like any other file."""
 PARTIAL = ".partial"
 _PARTIALS = (f"{path}{PARTIAL}" for path in (MANIFEST, SIGNATURE, NAMES))
 NOT_LISTED = frozenset({MANIFEST, SIGNATURE, *_PARTIALS})
-"""Files that a manifest cannot list, for they hold it, or are about to."""
+"""Files that a manifest cannot list, because they contain it or will contain it."""
 MAY_BE_IGNORED = NOT_LISTED | {".git", ".github", ".gitattributes", ".gitignore", "model.sig", FOLDER}
-"""What the manifest of another tool may leave out. No engine reads these."""
+"""Paths that the manifest of another tool may leave out. No engine reads them."""
 LONGEST_PATH, DEEPEST_PATH, LONGEST_PART = 4096, 64, 255
 SHARDS, FILES = "shards", "files"
 
@@ -36,7 +36,7 @@ Key: TypeAlias = "tuple[str, ...]"
 
 @dataclass(frozen=True, slots=True)
 class Serialization:
-    """How files became entries: the method, the bytes of a range (0: whole files), whether links are followed."""
+    """How files become entries: the method, the bytes of a range (0: whole files), whether links are followed."""
 
     method: str = SHARDS
     shard_size: int = SHARD_SIZE
@@ -46,7 +46,7 @@ class Serialization:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One entry. `end` is -1 for a whole file, whose size a manifest by files does not list."""
+    """One entry. `end` is -1 for a whole file: a manifest by files does not list sizes."""
 
     path: str
     start: int
@@ -60,12 +60,12 @@ class Entry:
 
 
 def key_of(path: str) -> Key:
-    """What paths are ordered by."""
+    """The sort key of a path."""
     return tuple(path.split("/"))
 
 
 def place_of(name: str) -> tuple[Key, int]:
-    """Where an entry of this name comes, whatever the method."""
+    """The sort key of an entry with this name, for any method."""
     matched = _RANGE.fullmatch(name)
     return (key_of(name), 0) if matched is None else (key_of(matched["path"]), int(matched["start"]))
 
@@ -77,7 +77,7 @@ def ranges(size: int, shard_size: int) -> Iterator[tuple[int, int]]:
 
 
 def entry(name: str, digest: bytes, method: str) -> Entry:
-    """The entry of a name. Raises ValueError where the name is none of this method."""
+    """The entry of a name. Raises ValueError for a name that is invalid for this method."""
     if method == FILES:
         path, start, end = name, 0, -1
     elif (matched := _RANGE.fullmatch(name)) is None:
@@ -92,7 +92,7 @@ def entry(name: str, digest: bytes, method: str) -> Entry:
 
 
 def wrong_with_path(path: str) -> str | None:
-    """Why this is no path of a model; None where it is one."""
+    """Why this path is not allowed in a model; None if it is."""
     parts = path.split("/")
     if any(part in {"", ".", ".."} for part in parts):
         return "is no plain relative path"

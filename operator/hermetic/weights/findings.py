@@ -1,4 +1,4 @@
-"""What can be wrong with weights: one word for programs, what it means, and what to do about it."""
+"""Findings about weights: one word for programs, its meaning, and what to do about it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 from hermetic.api.text import one_line
 
 LARGEST_MESSAGE = 4096
-"""Bytes that a kubelet keeps of a termination message."""
+"""Bytes of a termination message that a kubelet keeps."""
 _LONGEST_VALUE = 256
 
 _COPY = "Copy the file again from where it was staged ('hermetic stage' reads only what is missing), and verify again."
@@ -151,7 +151,7 @@ class WeightsReason(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class WeightsFinding:
-    """One thing that is wrong. `expected` and `found` are digests, sizes or words; "" where there is nothing to say."""
+    """One finding. `expected` and `found` are digests, sizes or text; "" where they do not apply."""
 
     reason: WeightsReason
     file: str
@@ -175,7 +175,7 @@ class WeightsFinding:
 def termination_message(findings: list[WeightsFinding], summary: dict[str, Any]) -> bytes:
     """JSON of at most 4096 bytes: the summary, and as many findings as fit, the first one always.
 
-    Long names and values are cut in their middle; `omitted` counts the findings that did not fit.
+    Long names and values are truncated in the middle; `omitted` counts the findings that did not fit.
     """
     told: list[dict[str, Any]] = []
     written = b""

@@ -1,4 +1,4 @@
-"""SHA-256 of a file, or of a range of one, and the proof that it was one and the same file all the while."""
+"""SHA-256 of a file or of a range of one, with a check that the file did not change meanwhile."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from hermetic.weights.workers import Progress
 def hash_range(tree: Tree, item: Item, span: tuple[int, int], buffer: memoryview, progress: Progress) -> bytes:
     """The digest of the bytes from start to end.
 
-    Raises WeightsStopped with ChangedWhileReading where the file is not, before and after, the one of `item`, and with
-    ReadFailed where the share answers with an error.
+    Raises WeightsStopped with ChangedWhileReading where the file is not the one of `item` before and after reading, and
+    with ReadFailed where the share returns an error.
     """
     path = item.path
     descriptor = tree.open(path)
@@ -42,7 +42,7 @@ def hash_range(tree: Tree, item: Item, span: tuple[int, int], buffer: memoryview
 
 
 def must_be(item: Item, identity: tuple[int, int, int, int, int] | None, kind: str = "file") -> None:
-    """Raises WeightsStopped where this is not the file that was listed, as it was when it was listed."""
+    """Raises WeightsStopped if this is not the file that was listed, unchanged since."""
     if identity == item.identity:
         return
     if identity is None:

@@ -1,7 +1,7 @@
-"""What is staged already: one line for each range that is on the disk of the destination, with its digest.
+"""The journal of staging: one line for each range that is on the destination's disk, with its digest.
 
-A line is written after its data were synchronised. A line that broke off, and every line of a source that has changed,
-counts for nothing: that range is copied again.
+A line is written after its data were synchronised. An incomplete line, and every line of a source file that changed, is
+ignored: that range is copied again.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _LARGEST_LINE = 2**14
 
 
 class Journal:
-    """The journal of one destination, read at once and continued."""
+    """The journal of one destination, read as a whole and appended to."""
 
     def __init__(self, path: Path) -> None:
         self._known: dict[tuple[str, int, int], tuple[list[int], bytes]] = {}
@@ -29,7 +29,7 @@ class Journal:
             self._known[path_, start, end] = identity, digest
         self._descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
         if path.stat().st_size:
-            os.write(self._descriptor, b"\n")  # whatever broke off ends here
+            os.write(self._descriptor, b"\n")  # ends an incomplete line
 
     def _lines(self, path: Path) -> Iterator[tuple[str, int, int, list[int], bytes]]:
         if not path.exists():
@@ -46,12 +46,12 @@ class Journal:
                     self.damaged += 1
 
     def digest(self, item: Item, span: tuple[int, int]) -> bytes | None:
-        """The digest of a range that is staged, of this very file; None where it is not."""
+        """The digest of a range that is staged, of this same file; None where it is not."""
         found = self._known.get((item.path, *span))
         return found[1] if found is not None and found[0] == list(item.identity) else None
 
     def add(self, item: Item, span: tuple[int, int], digest: bytes) -> None:
-        """A range that is staged and synchronised."""
+        """Records a range that is staged and synchronised."""
         text = json.dumps([item.path, *span, list(item.identity), digest.hex()]).encode()
         line = b"%08x %s\n" % (zlib.crc32(text), text)
         with self._lock:
@@ -59,6 +59,6 @@ class Journal:
             os.write(self._descriptor, line)
 
     def close(self) -> None:
-        """Synchronises it and gives the descriptor back."""
+        """Synchronises the journal and closes it."""
         os.fsync(self._descriptor)
         os.close(self._descriptor)

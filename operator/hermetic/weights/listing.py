@@ -1,4 +1,4 @@
-"""What of a folder belongs into a manifest, and what may not be there at all."""
+"""Which files of a folder a manifest lists, and which must not exist in it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from hermetic.weights.tree import EntryKind, Item, Tree
 
 
 def listed(tree: Tree) -> Iterator[Item]:
-    """Everything that is no folder, in order, without the files that hold the manifest."""
+    """Everything that is not a folder, in order, without the files that contain the manifest."""
     return (item for item in tree.walk() if item.path not in NOT_LISTED)
 
 
@@ -35,7 +35,7 @@ def refusal_of(tree: Tree, item: Item, *, links: bool, method: str) -> WeightsFi
 
 
 def spans(size: int, serialization: Serialization) -> Iterator[tuple[int, int]]:
-    """The ranges that a file of this size is listed by."""
+    """The ranges by which a file of this size is listed."""
     if serialization.method == FILES:
         yield 0, size
     else:
@@ -43,7 +43,7 @@ def spans(size: int, serialization: Serialization) -> Iterator[tuple[int, int]]:
 
 
 def content_of(tree: Tree, item: Item) -> Item | None:
-    """The file that is read for an item: itself, or where its link leads; None where that is no file inside."""
+    """The file that is read for an item: itself, or the target of a link; None where that is no file inside."""
     if item.kind is not EntryKind.LINK:
         return item
     path = tree.target(item)

@@ -1,4 +1,4 @@
-"""Writing the manifest of a folder: every file is hashed, by ranges and in parallel, and nothing is kept of it."""
+"""Writes the manifest of a folder: every file is hashed, by ranges and in parallel, and its content is not kept."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from hermetic.weights.workers import Limits, Progress, work_through
 _MOST_TOLD = 20
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 Task: TypeAlias = "tuple[int, Item, Item, tuple[int, int]]"
-"""Place in the manifest, what is listed, the file whose content it is, and the range."""
+"""Place in the manifest, the listed item, the file with its content, and the range."""
 DigestOf: TypeAlias = "Callable[[Item, tuple[int, int], memoryview], bytes]"
 Tell: TypeAlias = "Callable[[Progress], None]"
 
@@ -36,7 +36,7 @@ Watched: TypeAlias = "tuple[Progress, Limits, Tell]"
 class ManifestJob:
     """One manifest to be written below `root`, of a model called `name`: each item with its content, in order.
 
-    `digest_of` hashes a range of a content; `must_be_unchanged` raises where the listing does not hold any more.
+    `digest_of` hashes a range of a content; `must_be_unchanged` raises where the listing is no longer true.
     """
 
     root: Path
@@ -57,7 +57,7 @@ class Written:
 
 
 def write_manifest(tree: Tree, serialization: Serialization, limits: Limits, tell: Tell) -> Written:
-    """Writes `.hermetic/names.json` and `.hermetic/manifest.json`; a signature of an older manifest is removed.
+    """Writes `.hermetic/names.json` and `.hermetic/manifest.json`; removes a signature of an older manifest.
 
     Raises WeightsRefused for what cannot be listed, and where the folder changes meanwhile.
     """
@@ -83,7 +83,7 @@ def write_manifest(tree: Tree, serialization: Serialization, limits: Limits, tel
 
 
 def names_in(tree: Tree, serialization: Serialization, without: frozenset[str] = frozenset()) -> NamesSummary:
-    """The names of everything that will be listed, some paths left out. Raises WeightsRefused for what cannot be."""
+    """The names of everything that will be listed, except some paths. Raises WeightsRefused for unlistable items."""
     names = NamesDigest()
     findings: list[WeightsFinding] = []
     try:
@@ -168,7 +168,7 @@ def _tasks(job: ManifestJob) -> Iterator[Task]:
 
 
 def with_content(tree: Tree, items: Iterable[Item]) -> Iterator[tuple[Item, Item]]:
-    """Each item with the file that is read for it. Raises WeightsStopped for a link that leads nowhere now."""
+    """Each item with the file that is read for it. Raises WeightsStopped for a link that is broken by now."""
     for item in items:
         content = content_of(tree, item)
         if content is None:
@@ -185,7 +185,7 @@ def must_be_same(found: NamesSummary, before: NamesSummary) -> None:
 
 
 def write_whole(path: Path, write: Callable[[IO[bytes]], object], before: Callable[[], None] = lambda: None) -> None:
-    """Writes a file beside its place, calls `before`, then renames it. Raises StagingStopped where it cannot be."""
+    """Writes a temporary file beside it, calls `before`, then renames it. Raises StagingStopped on failure."""
     partial = path.with_name(f"{path.name}{PARTIAL}")
     try:
         with partial.open("wb") as file:
@@ -202,7 +202,7 @@ def write_whole(path: Path, write: Callable[[IO[bytes]], object], before: Callab
 
 
 def staging_stopped(error: OSError, where: Path) -> StagingStopped:
-    """What a failed write means."""
+    """The error for a failed write."""
     what = error.strerror or str(error)
     if error.errno in _FULL:
         fix = "make room or enlarge the share, and run the same command again: what is staged is kept"
@@ -211,7 +211,7 @@ def staging_stopped(error: OSError, where: Path) -> StagingStopped:
 
 
 class _InOrder:
-    """Passes entries on in the order of their places, in whatever order they come."""
+    """Passes entries on in the order of their places; they may arrive in any order."""
 
     def __init__(self, take: Callable[[list[Entry]], object]) -> None:
         self._take = take
@@ -220,7 +220,7 @@ class _InOrder:
         self._lock = threading.Lock()
 
     def put(self, place: int, entry: Entry) -> None:
-        """One entry. Those that come before its place may be missing still."""
+        """Adds one entry. Entries before its place may still be missing."""
         with self._lock:
             self._waiting[place] = entry
             ready = []

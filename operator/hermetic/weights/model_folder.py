@@ -1,8 +1,8 @@
-"""A model's folder, read for its facts: `config.json` and the headers of its safetensors files, never the tensors.
+"""Reads a model's folder for its facts: `config.json` and the headers of its safetensors files, never the tensors.
 
-`read_model_facts` is what `hermetic plan --model` and staging call; `hermetic.sizing.facts_file.file_content` gives the
-bytes of the file that goes beside the weights. The folder is not trusted: files that are no plain files are refused
-before they are read, and size, number and nesting of everything read are bounded.
+`read_model_facts` is used by `hermetic plan --model` and staging; `hermetic.sizing.facts_file.file_content` returns
+the bytes of the file that is stored with the weights. The folder is not trusted: only plain files are opened, and size,
+number and nesting of everything read are bounded.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ LARGEST_INDEX = 64 * 2**20
 MOST_ENTRIES = 100_000
 MOST_FORMATS = 32
 MOST_VALUES = 2_000_000
-"""Values of one JSON document: what bounds the memory that parsing takes."""
+"""Values of one JSON document: bounds the memory of parsing."""
 
 
 def read_model_facts(folder: Path) -> ModelFacts:
     """The facts of the model in a folder.
 
-    Raises Unreachable where folder or config.json is not there or may not be read, and ModelFactsUnusable where a file
-    is none that a model has: no JSON, too large, cut short, or a header that contradicts itself.
+    Raises Unreachable where the folder or config.json does not exist or may not be read, and ModelFactsUnusable where a
+    file is invalid: no JSON, too large, truncated, or a header that contradicts itself.
     """
     config = _json(folder / CONFIG, LARGEST_CONFIG)
     ours = folder / QUANTIZATION
@@ -70,7 +70,7 @@ def _plain_names(folder: Path) -> list[Path]:
     with _readable(folder), os.scandir(folder) as entries:
         names = [entry.name for entry, _ in zip(entries, range(MOST_ENTRIES), strict=False)]
     found = [name for name in names if name.endswith(".safetensors")]
-    # Mistral's own form of the same tensors, which the engine reads only where there is no other.
+    # Mistral's own form of the same tensors, which the engine reads only if there is no other.
     usual = [name for name in found if not name.startswith("consolidated")]
     return [folder / name for name in usual or found]
 
@@ -137,7 +137,7 @@ def _opened(path: Path) -> BinaryIO:
 
 @contextmanager
 def _readable(path: Path) -> Iterator[None]:
-    """What the operating system refuses becomes an error that names the path."""
+    """Turns errors of the operating system into errors that name the path."""
     try:
         yield
     except OSError as error:

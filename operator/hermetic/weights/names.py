@@ -1,7 +1,7 @@
-"""`.hermetic/names.json`: a listed file by which the root digest covers the names too.
+"""`.hermetic/names.json`: a listed file through which the root digest covers names too.
 
-The root digest of Model Signing v1.0 is one over contents: files could be renamed under it. This file holds the SHA-256
-over the names and sizes of all others, and names the empty ones, for which a manifest by shards has no entry.
+The root digest of Model Signing v1.0 covers contents only: files could be renamed. This file contains the SHA-256 over
+names and sizes of all others, and the names of empty ones, for which a manifest by shards has no entry.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _NOT_COUNTED = NOT_LISTED | {NAMES, FACTS}
 
 @dataclass(frozen=True, slots=True)
 class NamesSummary:
-    """How many files of how many bytes, "sha256:..." over their names and sizes, and the empty ones."""
+    """Number and bytes of the files, "sha256:..." over their names and sizes, and the names of the empty ones."""
 
     files: int
     size: int
@@ -37,7 +37,7 @@ class NamesSummary:
 
 
 def names_from(content: bytes) -> NamesSummary:
-    """Raises NotJsonError where it is no such file."""
+    """Parses the file. Raises NotJsonError where it is invalid."""
     match read_small(content):
         case {"schema": schema, "files": int(files), "bytes": int(size), "names": str(digest), "empty": [*empty]}:
             if schema == SCHEMA and all(isinstance(each, str) for each in empty):
@@ -47,7 +47,7 @@ def names_from(content: bytes) -> NamesSummary:
 
 @dataclass(slots=True)
 class NamesDigest:
-    """Names and sizes, added one after the other in the order of a manifest."""
+    """A running digest of names and sizes, added in the order of a manifest."""
 
     files: int = 0
     size: int = 0
@@ -55,7 +55,7 @@ class NamesDigest:
     _digest: hashlib._Hash = field(default_factory=hashlib.sha256)
 
     def add(self, path: str, size: int) -> None:
-        """One more file; those that hold the manifest do not count."""
+        """Adds one file; files that contain the manifest are ignored."""
         if path in _NOT_COUNTED:
             return
         self.files += 1
@@ -65,12 +65,12 @@ class NamesDigest:
             self.empty.append(path)
 
     def names(self) -> NamesSummary:
-        """Everything that was added."""
+        """The summary of all files added."""
         return NamesSummary(self.files, self.size, f"sha256:{self._digest.hexdigest()}", tuple(self.empty))
 
 
 def names_of(files: Iterable[tuple[str, int]]) -> NamesSummary:
-    """The names of (path, size) in the order of a manifest."""
+    """The summary of (path, size) in the order of a manifest."""
     names = NamesDigest()
     for path, size in files:
         names.add(path, size)

@@ -1,6 +1,6 @@
-"""Whether the header of a safetensors file fits the file: every byte belongs to exactly one tensor, and all are there.
+"""Whether the header of a safetensors file fits the file: every byte belongs to one tensor, and none is missing.
 
-The header is read as a stream, so what it claims costs no memory before it is seen.
+The header is read as a stream, so a false length in it costs no memory.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def wrong_with_length(size: int, length: int) -> tuple[str, str] | None:
 
 
 def wrong_with_header(size: int, length: int, chunks: Iterable[bytes]) -> tuple[str, str] | None:
-    """The same of the header's content, which comes in pieces."""
+    """The same check of the header's content, which arrives in pieces."""
     try:
         spans = _spans(chunks)
     except NotJsonError as error:
@@ -50,7 +50,7 @@ def wrong_with_header(size: int, length: int, chunks: Iterable[bytes]) -> tuple[
 
 
 def _spans(chunks: Iterable[bytes]) -> list[int]:
-    """Begin and end of each tensor in one number, for a header may have a quarter of a million."""
+    """Begin and end of each tensor, packed into one number: a header may have a quarter of a million."""
     stream = JsonStream(chunks)
     found = []
     for name in stream.keys(MOST_TENSORS):

@@ -1,4 +1,4 @@
-"""Signing a manifest, and asking whether a signature is one of a trusted signer: the bundle as a file."""
+"""Signs manifests, and checks whether a signature is one of a trusted signer: the bundle as a file."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _CHUNK = 2**18
 
 @dataclass(frozen=True, slots=True)
 class Trust:
-    """Whose signature counts: one of the keys, or a certificate that leads to one of the roots at `now`.
+    """The signatures that count: by one of the keys, or by a certificate with a chain to one of the roots at `now`.
 
     `digest` is the pinned root digest, "sha256:..." or "".
     """
@@ -53,7 +53,7 @@ class Trust:
 
     @property
     def wants_signature(self) -> bool:
-        """Whether a manifest without a signature does not count."""
+        """Whether a manifest without a signature is refused."""
         return bool(self.keys or self.roots)
 
 
@@ -70,17 +70,17 @@ class ManifestFile:
             )
 
     def close(self) -> None:
-        """Gives the descriptor back."""
+        """Closes the descriptor."""
         os.close(self._descriptor)
 
     def read(self, offset: int, size: int) -> bytes:
-        """Bytes from a place."""
+        """Bytes from an offset."""
         content = self._tree.read(self._descriptor, self.path, offset, size)
         self._progress.steps += 1
         return content
 
     def chunks(self) -> Iterator[bytes]:
-        """Everything, in pieces."""
+        """The whole file, in pieces."""
         offset = 0
         while chunk := self.read(offset, _CHUNK):
             offset += len(chunk)
@@ -88,9 +88,9 @@ class ManifestFile:
 
 
 class WeightsStatement:
-    """A statement that may be read several times. Plain: a file of its own. Signed: what a bundle holds.
+    """A statement that can be read several times: from a file of its own, or from a signed bundle.
 
-    Of a signed one every reading is compared with what the signature was checked over.
+    Every reading of a signed one is compared with the content whose signature was checked.
     """
 
     def __init__(self, file: ManifestFile) -> None:
@@ -101,7 +101,7 @@ class WeightsStatement:
         self.signer = ""
 
     def unseal(self, trust: Trust) -> WeightsFinding | None:
-        """Checks the signature of a bundle; why it does not count, or None. Raises NotJsonError."""
+        """Checks the signature of a bundle; returns why it does not count, or None. Raises NotJsonError."""
         bundle = read_bundle(self._file.chunks())
         found = _signer(bundle, trust)
         if isinstance(found, WeightsFinding):
@@ -116,11 +116,11 @@ class WeightsStatement:
         return None
 
     def unsealed_without_trust(self) -> None:
-        """Takes the statement out of a bundle whose signature is not asked for. Raises NotJsonError."""
+        """Takes the statement out of a bundle without checking the signature. Raises NotJsonError."""
         self._bundle = read_bundle(self._file.chunks())
 
     def pieces(self) -> Iterator[bytes]:
-        """The statement. Raises NotJsonError at its end where it is not the one whose signature was checked."""
+        """The statement. Raises NotJsonError at its end if it is not the content whose signature was checked."""
         if self._bundle is None:
             yield from self._file.chunks()
             return
@@ -136,13 +136,13 @@ class WeightsStatement:
             raise NotJsonError("it was changed while it was read")
 
     def _signed(self, bundle: SigstoreBundle) -> Iterator[bytes]:
-        """What is signed: what DSSE puts first, then the payload."""
+        """The signed bytes: the DSSE prefix, then the payload."""
         yield pre_authentication(payload_size(bundle, self._file.read))
         yield from payload(bundle, self._file.read)
 
 
 def _signer(bundle: SigstoreBundle, trust: Trust) -> tuple[EllipticCurvePublicKey, str] | WeightsFinding:
-    """The trusted key that the bundle names, and its name. Which one is decided by what is trusted."""
+    """The trusted key that the bundle names, and its name. `trust` decides between keys and certificates."""
     if bundle.certificates:
         if not trust.roots:
             what = "a signature by certificate; --certificate-root names whom to trust"

@@ -1,6 +1,6 @@
 """Signatures of Model Signing v1.0: ECDSA over P-256, P-384 or P-521, by a key or by a certificate.
 
-The curve decides the hash: SHA-256, SHA-384, SHA-512. What is signed comes as a stream of bytes.
+The curve decides the hash: SHA-256, SHA-384, SHA-512. The signed content is a stream of bytes.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _TIME = "%Y-%m-%dT%H:%M:%SZ"
 
 @dataclass(frozen=True, slots=True)
 class TrustedSigner:
-    """A public key whose signatures count. `name` is the reader's, `hint` what a bundle names it by."""
+    """A public key whose signatures count. `name` is for messages, `hint` is how a bundle names it."""
 
     name: str
     key: EllipticCurvePublicKey
@@ -74,7 +74,7 @@ def private_key(name: str, pem: bytes, passphrase: bytes | None) -> EllipticCurv
             f"{name}: {wants}", fix="set HERMETIC_SIGNING_PASSPHRASE for an encrypted key"
         ) from None
     except (ValueError, UnsupportedAlgorithm):
-        # the text of the error could hold what stands in the file
+        # the text of the error could quote the file's content
         raise SigningKeyUnusable(f"{name}: holds no private key that can be read, or the passphrase is wrong") from None
     if not isinstance(key, EllipticCurvePrivateKey):
         raise SigningKeyUnusable(f"{name}: is no elliptic curve key")
@@ -91,12 +91,12 @@ def certificates(name: str, pem: bytes) -> list[x509.Certificate]:
 
 
 def hint_of(key: EllipticCurvePublicKey) -> str:
-    """What a bundle names a key by: the SHA-256 of its PEM, in hexadecimal."""
+    """How a bundle names a key: the SHA-256 of its PEM, in hexadecimal."""
     return hashlib.sha256(key.public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)).hexdigest()
 
 
 def digest_of(key: EllipticCurvePublicKey, content: Iterable[bytes]) -> bytes:
-    """The digest of what is signed, by the hash that belongs to the key's curve."""
+    """The digest of the signed content, with the hash of the key's curve."""
     digest = running_digest(key)
     for piece in content:
         digest.update(piece)
@@ -104,7 +104,7 @@ def digest_of(key: EllipticCurvePublicKey, content: Iterable[bytes]) -> bytes:
 
 
 def running_digest(key: EllipticCurvePublicKey) -> hashes.Hash:
-    """The same, fed by the caller."""
+    """The same hash, to be updated by the caller."""
     return hashes.Hash(_hash_of(key))
 
 
@@ -149,7 +149,7 @@ def key_of_chain(
 
 
 def _verifier(roots: Sequence[x509.Certificate], now: datetime) -> verification.ClientVerifier:
-    """Chains by RFC 5280: a signer's certificate needs neither the extensions nor the names of the web."""
+    """A verifier by RFC 5280: a signer's certificate needs neither the extensions nor the names of web servers."""
     authority = verification.ExtensionPolicy.permit_all().require_present(
         x509.BasicConstraints, verification.Criticality.AGNOSTIC, _must_be_authority
     )

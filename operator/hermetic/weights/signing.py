@@ -1,4 +1,4 @@
-"""Signing a folder: its manifest, as it is on the disk, into a bundle beside it."""
+"""Signs a folder: its manifest, as stored on the disk, in a bundle beside it."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ Signer = tuple[EllipticCurvePrivateKey, Sequence[x509.Certificate]]
 def sign_folder(tree: Tree, signer: Signer, digest: str, limits: Limits, tell: Callable[[Progress], None]) -> str:
     """Writes `.hermetic/model.sig` and returns the root digest.
 
-    With `digest` the manifest must have it and files are not read; without, every file must be as listed. Raises
-    WeightsRefused, and SigningKeyUnusable where certificate and key do not belong together.
+    With `digest` the manifest must have it and files are not read; without, every file must match the manifest. Raises
+    WeightsRefused, and SigningKeyUnusable where certificate and key do not match.
     """
     key, chain = signer
     if chain and chain[0].public_key() != key.public_key():

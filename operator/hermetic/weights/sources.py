@@ -1,7 +1,7 @@
-"""Where models come from: a folder, a NIM model store or cache, or a snapshot of a Hugging Face cache.
+"""Sources of models: a folder, a NIM model store or cache, or a snapshot of a Hugging Face cache.
 
-A snapshot has links into `../../blobs`: they are followed, into that one folder, and the files behind them are what is
-listed and copied. Everywhere else links stay what they are.
+Links of a snapshot into `../../blobs` are followed, into that one folder only: the files behind them are listed and
+copied. Links elsewhere are treated as in any folder.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from hermetic.weights.tree import EntryKind, Item, Tree
 
 _BLOB = re.compile(r"(?:\.\./)+blobs/(?P<blob>[0-9a-zA-Z._-]{1,255})")
 NOT_COPIED = NOT_LISTED | {NAMES, FACTS}
-"""What staging writes itself."""
+"""Paths that staging writes itself."""
 
 
 class HuggingFaceSnapshot(Tree):
-    """The folder `snapshots/REVISION` of a cache, in which links to blobs are the files that they lead to."""
+    """The folder `snapshots/REVISION` of a cache. A link to a blob counts as the file it points to."""
 
     def __init__(self, root: Path) -> None:
         super().__init__(root)
@@ -38,7 +38,7 @@ class HuggingFaceSnapshot(Tree):
         return item
 
     def open(self, path: str) -> int:
-        """As of any folder; of a link to a blob, the blob."""
+        """As in any folder; for a link to a blob, opens the blob."""
         blob = self._blob(path)
         return super().open(path) if blob is None else self._blobs.open(blob)
 

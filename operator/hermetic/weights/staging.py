@@ -1,7 +1,7 @@
-"""Staging: one pass copies a model, hashes it and writes its manifest; the model appears whole or not at all.
+"""Staging: one pass copies a model, hashes it and writes its manifest; the model appears completely or not at all.
 
-Everything is written below `.NAME.hermetic-partial` beside the destination: the files, a journal of what is there, and
-a lock. The last step renames the folder of the files. A run that was killed is taken up by the next.
+Everything is written below `.NAME.hermetic-partial` beside the destination: the files, a journal of staged ranges, and
+a lock. The last step renames the folder of the files. The next run continues one that was killed.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from hermetic.weights.verification import verify
 from hermetic.weights.workers import Progress
 
 FILE_MODE, FOLDER_MODE = 0o644, 0o755
-"""a+rX: a pod reads as a user of its own."""
+"""a+rX: the pod's user differs from the one that stages."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ class Options:
 
 @dataclass(slots=True)
 class Staged:
-    """What was staged, and how much of it was there before this run."""
+    """What was staged, and how much of it existed before this run."""
 
     root: str = ""
     names: NamesSummary = field(default_factory=lambda: NamesSummary(0, 0, ""))
@@ -69,10 +69,10 @@ class Staged:
 
 
 def stage(source: Tree, destination: Path, options: Options, watched: Watched) -> Staged:
-    """Stages a model. The destination must not be there yet, or be an empty folder.
+    """Stages a model. The destination must not exist yet, or be an empty folder.
 
     Raises InputError, WeightsRefused (of the source, or where it changes meanwhile), StagingBusy, and StagingStopped,
-    after which the same call goes on where this one ended.
+    after which the same call continues.
     """
     following = replace(options.serialization, allow_symlinks=True)
     options = replace(options, serialization=following)
@@ -121,7 +121,7 @@ def _must_be_free(whole: Path) -> None:
 
 @contextmanager
 def _alone(partial: Path) -> Iterator[None]:
-    """One process for each destination, on whatever machine: a lock of POSIX, which NFS carries to its server."""
+    """At most one process per destination, on any machine: a POSIX lock, which NFS forwards to its server."""
     partial.mkdir(exist_ok=True)
     path = partial / "lock"
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
@@ -143,7 +143,7 @@ def _alone(partial: Path) -> Iterator[None]:
 
 
 def _must_fit(partial: Path, names: NamesSummary, copy: _Copy) -> None:
-    """Says at the beginning what would be said at the end. A share may count otherwise: then the write says it."""
+    """Checks free space before copying. A share may count differently: then the write fails later."""
     room = os.statvfs(partial)
     free = room.f_bavail * room.f_frsize
     there = sum(path.stat().st_blocks * 512 for path in copy.folder.rglob("*") if path.is_file())
@@ -155,7 +155,7 @@ def _must_fit(partial: Path, names: NamesSummary, copy: _Copy) -> None:
 
 
 class _Copy:
-    """The files of one model on their way."""
+    """The copy of one model's files."""
 
     def __init__(self, source: Tree, folder: Path, journal: Journal, options: Options, progress: Progress) -> None:
         self.result = Staged()
@@ -188,7 +188,7 @@ class _Copy:
             return write_manifest_of(job, watched)
 
     def _listing(self) -> Iterator[tuple[Item, Item]]:
-        """The source in order; folders, links and empty files are made on the way."""
+        """The source in order; creates folders, links and empty files on the way."""
         items = (item for item in listed(self._source) if item.path not in NOT_COPIED)
         for item, content in with_content(self._source, items):
             self._make_folders(item.path)
@@ -203,12 +203,12 @@ class _Copy:
             yield item, content
 
     def _listed_as(self) -> Serialization:
-        """A manifest allows links where there are any."""
+        """The serialization; links are allowed if the source has any."""
         links = any(item.kind is EntryKind.LINK for item in self._source.walk())
         return replace(self._options.serialization, allow_symlinks=links)
 
     def _must_be_copied(self) -> None:
-        """Raises WeightsStopped for a file of the source that is not, any more, the one that was copied."""
+        """Raises WeightsStopped for a file of the source that is no longer the one that was copied."""
         items = (item for item in listed(self._source) if item.path not in NOT_COPIED)
         for _, content in with_content(self._source, items):
             for span in spans(content.size, self._options.serialization):
@@ -233,7 +233,7 @@ class _Copy:
             link.symlink_to(target)
 
     def _written(self, content: Item) -> int:
-        """The file of the destination, open and of its full size."""
+        """A descriptor of the destination file, at its full size."""
         descriptor = os.open(
             self.folder / content.path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, FILE_MODE
         )
@@ -245,7 +245,7 @@ class _Copy:
         return descriptor
 
     def _digest_of(self, content: Item, span: tuple[int, int], buffer: memoryview) -> bytes:
-        """The digest of a range, which is copied unless it is there."""
+        """The digest of a range, which is copied unless it is staged already."""
         known = self.journal.digest(content, span)
         if known is not None and self._is_there(content):
             self.result.kept += span[1] - span[0]
@@ -300,7 +300,7 @@ class _Copy:
 
 
 def _read_back(folder: Path, root: str, watched: Watched) -> None:
-    """Hashes what was written, read from the destination and not from the memory of this machine where that can be."""
+    """Hashes what was written, read from the destination instead of this machine's page cache where possible."""
     with Tree(folder) as tree:
         for item in tree.walk():
             if item.kind is EntryKind.FILE:
@@ -313,7 +313,7 @@ def _read_back(folder: Path, root: str, watched: Watched) -> None:
 
 
 def _publish(partial: Path, whole: Path) -> None:
-    """The model appears. Folders are synchronised first, so that what appears stays."""
+    """Renames the folder to the destination. Folders are synchronised first, so that the result is durable."""
     for folder, _, _ in os.walk(partial / "files", topdown=False):
         _synchronise(Path(folder))
     try:

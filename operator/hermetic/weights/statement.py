@@ -30,7 +30,7 @@ _ALGORITHM = re.compile(r"sha256(?:-sharded-[0-9]{1,15})?")
 
 @dataclass(slots=True)
 class Header:
-    """What a statement says besides its entries. `root` is computed from them."""
+    """The content of a statement except its entries. `root` is computed from them."""
 
     name: str = ""
     root: str = ""
@@ -41,14 +41,14 @@ class Header:
 
 
 class StatementWriter:
-    """A statement in pieces, whose entries come in order, and whose root digest is known when the last one came."""
+    """Writes a statement in pieces. Entries must come in order; the root digest is known after the last one."""
 
     def __init__(self, name: str, serialization: Serialization) -> None:
         self._name = name
         self._serialization = serialization
         self._root = hashlib.sha256()
         self._entries = 0
-        # the library names the SHA-256 of a range by the size of the ranges
+        # the Model Signing library names the SHA-256 of a range by the size of the ranges
         sharded = serialization.method == SHARDS
         self._algorithm = f"sha256-sharded-{serialization.shard_size}" if sharded else "sha256"
 
@@ -58,13 +58,13 @@ class StatementWriter:
         return f"sha256:{self._root.hexdigest()}"
 
     def begin(self) -> bytes:
-        """What comes before the entries."""
+        """The bytes before the entries."""
         parameters = json.dumps(_parameters(self._serialization))
         text = f'{{"_type":"{STATEMENT_TYPE}","predicateType":"{PREDICATE_TYPE}",'
         return f'{text}"predicate":{{"serialization":{parameters},"resources":['.encode()
 
     def add(self, entries: Iterable[Entry]) -> bytes:
-        """The next entries."""
+        """The bytes of the next entries."""
         lines = []
         for each in entries:
             self._root.update(each.digest)
@@ -76,7 +76,7 @@ class StatementWriter:
         return text.encode()
 
     def end(self) -> bytes:
-        """What comes after the entries."""
+        """The bytes after the entries."""
         subject = json.dumps([{"name": self._name, "digest": {"sha256": self._root.hexdigest()}}])
         return f']}},"subject":{subject}}}\n'.encode()
 
@@ -96,10 +96,10 @@ def _parameters(serialization: Serialization) -> dict[str, Any]:
 
 
 def read_header(chunks: Iterable[bytes], names_path: str) -> Header:
-    """Reads a whole statement and keeps nothing of its entries but their count, their order and their root digest.
+    """Reads a whole statement; of the entries only count, order and root digest are evaluated, and one is kept.
 
-    `names_path`: the path of the one entry that is kept. Raises NotJsonError where it is no statement of this kind, or
-    its root digest is not that of its entries.
+    `names_path`: the path of that entry. Raises NotJsonError where it is no statement of this kind, or its root digest
+    is not that of its entries.
     """
     header = Header()
     root = hashlib.sha256()
@@ -199,7 +199,7 @@ def _subject(value: Any) -> tuple[str, str]:
 
 
 def _serialization(value: Any) -> Serialization:
-    """The library writes numbers as fractions (1000000000.0): a whole number is a whole number."""
+    """The library writes integers as fractions (1000000000.0), which are accepted as integers."""
     match value:
         case {"method": str(method), "hash_type": "sha256", "allow_symlinks": bool(links), **rest}:
             size: Any = rest.pop("shard_size", 0 if method == FILES else None)
@@ -211,7 +211,7 @@ def _serialization(value: Any) -> Serialization:
 
 
 def _ignored(paths: list[Any]) -> tuple[str, ...]:
-    """What is left out is not verified, so only that may be left out which no engine reads."""
+    """Paths left out are not verified, so only paths that no engine reads are accepted."""
     for path in paths:
         if not isinstance(path, str) or path not in MAY_BE_IGNORED:
             raise NotJsonError(f"it leaves out {str(path)[:100]!r}, and what is left out is not verified")

@@ -1,6 +1,6 @@
-"""JSON read as a stream: the caller walks through objects and lists, and only small values are held in memory.
+"""JSON read as a stream: the caller walks through objects and lists, and only small values are kept in memory.
 
-Strict: a key that stands twice, NaN, a value that is larger than it may be, deep nesting and a missing end are refused.
+Strict: a duplicate key, NaN, a value above its size limit, deep nesting and a missing end are refused.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 LARGEST_VALUE = 2**16
-"""Bytes of a value that is read at once."""
+"""Bytes of a value that is read as a whole."""
 DEEPEST = 32
 MOST_KEYS = 256
 _BLANKS = " \t\r\n"
@@ -18,14 +18,14 @@ _TRIM = 2**18
 
 
 class NotJsonError(ValueError):
-    """The stream is not what it should be; the text says why."""
+    """The stream is not the expected JSON; the text says why."""
 
 
 class JsonStream:
-    """Reads bytes as they come. `offset` is the place in the stream of what is read next.
+    """Reads bytes as they arrive. `offset` is the position in the stream of what is read next.
 
-    The text is held as Latin-1, one character for each byte, so that offsets are those of the file; each value is
-    decoded as UTF-8.
+    The text is decoded as Latin-1, one character for each byte, so that offsets are those of the file; each value is
+    then decoded as UTF-8.
     """
 
     def __init__(self, chunks: Iterable[bytes]) -> None:
@@ -37,11 +37,11 @@ class JsonStream:
 
     @property
     def offset(self) -> int:
-        """Bytes that were read so far."""
+        """Bytes that were consumed so far."""
         return self._before + self._at
 
     def keys(self, most: int = MOST_KEYS) -> Iterator[str]:
-        """The keys of the object that begins here; before the next one is asked for, its value must have been read."""
+        """The keys of the object that begins here; each key's value must be read before the next key."""
         seen: set[int] = set()
         self._take("{")
         if self._peek() != "}":
@@ -88,7 +88,7 @@ class JsonStream:
                         f"at byte {self.offset}: the value is not JSON, or its end is missing"
                     ) from error
                 continue
-            # a number, or a word, may go on in the next bytes
+            # a number or a literal may continue in the next bytes
             if end < len(self._text) or first in '"{[' or not self._fill():
                 break
         text = self._text[self._at : end]
@@ -97,9 +97,9 @@ class JsonStream:
         return found if text.isascii() else self._as_utf8(text)
 
     def span_of_text(self) -> tuple[int, int]:
-        """Skips the text that begins here and returns where it begins and ends in the stream, without its quotes.
+        """Skips the string that begins here and returns its begin and end in the stream, without quotes.
 
-        Raises NotJsonError where it has an escape: Base64 needs none.
+        Raises NotJsonError if it contains an escape: Base64 needs none.
         """
         self._take('"')
         start = self.offset
@@ -118,7 +118,7 @@ class JsonStream:
         return start, finish
 
     def finish(self) -> None:
-        """Raises NotJsonError where anything but blanks follows."""
+        """Raises NotJsonError if anything but whitespace follows."""
         while True:
             if self._text[self._at :].strip(_BLANKS):
                 raise NotJsonError(f"at byte {self.offset}: there is more after the end")
@@ -158,7 +158,7 @@ class JsonStream:
 
 
 def read_small(content: bytes) -> Any:
-    """The one value of a small file, read as strictly. Raises NotJsonError."""
+    """The only value of a small file, parsed as strictly. Raises NotJsonError."""
     try:
         text = content.decode("utf-8")
         _must_not_be_deep(text)
@@ -172,7 +172,7 @@ def read_small(content: bytes) -> Any:
 
 
 def _must_not_be_deep(text: str) -> None:
-    """Counts brackets, those in texts among them: a value that is refused for nothing needs 32 of them open."""
+    """Refuses nesting deeper than DEEPEST before a recursive parser reads it; brackets in strings do not count."""
     if text.count("{") + text.count("[") <= DEEPEST:
         return
     depth = deepest = 0

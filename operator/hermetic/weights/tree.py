@@ -26,11 +26,11 @@ _FOLDER_FLAGS = _FLAGS | os.O_DIRECTORY
 _STALE_IS_TRIED = 2
 
 Identity: TypeAlias = "tuple[int, int, int, int, int]"
-"""Device, inode, size, and nanoseconds of the last change of content and of the inode."""
+"""Device, inode, size, and the times (ns) of the last change of content and of the inode."""
 
 
 class WeightsStopped(Exception):
-    """Looking at the weights ended with this finding: what follows cannot be looked at."""
+    """Reading the weights ended with this finding: nothing after it was read."""
 
     def __init__(self, finding: WeightsFinding) -> None:
         super().__init__(finding.message)
@@ -38,7 +38,7 @@ class WeightsStopped(Exception):
 
 
 class EntryKind(Enum):
-    """What stands at a path."""
+    """The kind of file at a path."""
 
     FILE = "file"
     LINK = "symbolic link"
@@ -49,7 +49,7 @@ class EntryKind(Enum):
 
 @dataclass(slots=True)
 class Item:
-    """One thing that is no folder. `size` in bytes; `why` for a name that is refused."""
+    """One item that is not a folder. `size` in bytes; `why`: the reason for a name that is refused."""
 
     path: str
     kind: EntryKind
@@ -60,7 +60,7 @@ class Item:
 
 
 class Tree:
-    """One folder, held open. Raises Unreachable where it cannot be opened, and WeightsStopped later."""
+    """One folder, kept open. Raises Unreachable where it cannot be opened, and WeightsStopped later."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -79,7 +79,7 @@ class Tree:
         os.close(self.descriptor)
 
     def walk(self) -> Iterator[Item]:
-        """Every file, link and special file, in the order of a manifest; empty folders are passed over."""
+        """Every file, link and special file, in the order of a manifest; empty folders are skipped."""
         for count, item in enumerate(self._walk(os.dup(self.descriptor), "", 0)):
             if count == MOST_FILES:
                 raise WeightsStopped(WeightsFinding(WeightsReason.TOO_MUCH, "", f"at most {MOST_FILES} files", "more"))
@@ -103,7 +103,7 @@ class Tree:
             os.close(folder)
 
     def _listed(self, folder: int, prefix: str) -> Iterator[tuple[str, bool]]:
-        """Names in order. Held as bytes with the kind behind a NUL: a folder may have a million."""
+        """Names in order. Stored as bytes, name and kind separated by a NUL: a folder may have a million."""
         names: list[bytes] = []
         with os.scandir(folder) as entries:
             for entry in entries:
@@ -121,7 +121,7 @@ class Tree:
         return Item(path, kind, found.st_size, identity_of(found), found.st_mode)
 
     def look(self, path: str) -> Item | None:
-        """What stands at a path now, links not followed; None where nothing does."""
+        """The item at a path now, links not followed; None where there is none."""
         try:
             return self._item(os.stat(path, dir_fd=self.descriptor, follow_symlinks=False), path)
         except (FileNotFoundError, NotADirectoryError):
@@ -130,7 +130,7 @@ class Tree:
             raise _stopped(error, path) from None
 
     def open(self, path: str) -> int:
-        """A descriptor to read a file with. Raises WeightsStopped: a link on the way is ChangedWhileReading."""
+        """A descriptor for reading a file. Raises WeightsStopped: a link in its path is ChangedWhileReading."""
         *folders, name = path.split("/")
         if not folders:
             return self._opened(name, path, self.descriptor, _FLAGS)
@@ -149,13 +149,13 @@ class Tree:
             try:
                 return os.open(name, flags | os.O_NONBLOCK, dir_fd=folder)
             except OSError as error:
-                # an NFS server that was restarted: the name is looked up once more
+                # an NFS server was restarted: the name is looked up once more
                 if error.errno != errno.ESTALE or attempt == _STALE_IS_TRIED:
                     raise _stopped(error, path) from None
         raise AssertionError("the loop returns or raises")
 
     def read_into(self, descriptor: int, view: memoryview, offset: int) -> int:
-        """Fills the view from a place in a file; returns the bytes that were read, 0 at the end of the file."""
+        """Fills the view from an offset of a file; returns the bytes that were read, 0 at the end of the file."""
         return os.preadv(descriptor, [view], offset)
 
     def small(self, path: str, largest: int) -> bytes | None:
@@ -187,7 +187,7 @@ class Tree:
         return bytes(view[:done])
 
     def target(self, item: Item) -> str | None:
-        """Where a link leads inside the folder, when it is a file; None where it leads anywhere else."""
+        """The target of a link if it is a file inside the folder; else None."""
         path = item.path
         for _ in range(8):
             at = os.readlink(path, dir_fd=self.descriptor)
@@ -211,7 +211,7 @@ class Tree:
 
 
 def kind_of(mode: int) -> EntryKind:
-    """What a mode of a stat says."""
+    """The kind for a mode of stat."""
     if stat.S_ISREG(mode):
         return EntryKind.FILE
     if stat.S_ISLNK(mode):
@@ -220,7 +220,7 @@ def kind_of(mode: int) -> EntryKind:
 
 
 def identity_of(found: os.stat_result) -> Identity:
-    """What changes when a file is replaced or written."""
+    """Values that change when a file is replaced or written."""
     return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
 
 
@@ -229,7 +229,7 @@ def _stopped(error: OSError, path: str) -> WeightsStopped:
 
 
 def finding_of(error: OSError, path: str) -> WeightsFinding:
-    """What an error of the file system means."""
+    """The finding for an error of the file system."""
     what = f"{errno.errorcode.get(error.errno or 0, '')} {error.strerror}".strip()
     if error.errno in {errno.ELOOP, errno.ENOENT, errno.ENOTDIR, errno.ENXIO}:
         return WeightsFinding(WeightsReason.CHANGED_WHILE_READING, path, "the file that was listed", what)

@@ -1,4 +1,4 @@
-"""Are these the weights that were listed and signed? Asked on the very folder that is served, and without writing.
+"""Verifies that weights are those that were listed and signed, in the folder that is served, without writing.
 
 The order of trust: signature, root digest, form of the manifest, then files. Memory does not grow with the model: the
 folder and the manifest are walked side by side, in the same order.
@@ -39,7 +39,7 @@ from hermetic.weights.workers import Limits, Progress, work_through
 
 MOST_FINDINGS = 1000
 MOST_SORTED = 200_000
-"""Entries that are sorted here where a manifest does not have them in order."""
+"""Most entries that are sorted in memory where a manifest does not have them in order."""
 _OTHER_SIGNATURE = "model.sig"
 
 Task: TypeAlias = "tuple[Item, Item, Entry]"
@@ -48,7 +48,7 @@ Content: TypeAlias = "Callable[[Tree], list[WeightsFinding]]"
 
 @dataclass(slots=True)
 class Verified:
-    """What was found. `root` and `signer` are "" where it did not come to them."""
+    """The result. `root` and `signer` are "" where verification ended before them."""
 
     findings: list[WeightsFinding] = field(default_factory=list)
     omitted: int = 0
@@ -60,7 +60,7 @@ class Verified:
 
     @property
     def is_right(self) -> bool:
-        """Nothing is wrong, and everything could be read."""
+        """Whether nothing is wrong, and everything could be read."""
         return not self.findings
 
 
@@ -72,10 +72,10 @@ def verify(
     signature: str = "",
     content: Content = lambda _tree: [],
 ) -> Verified:
-    """Verifies a folder. `signature`: path of the bundle in it, where it is not one of the usual two.
+    """Verifies a folder. `signature`: path of the bundle in it, unless it is one of the usual two.
 
-    `content` judges the files besides, once they are what was listed. With neither keys, roots nor digest in `trust`
-    the folder is compared with its own manifest, which shows damage and not who made it.
+    `content` also checks the files' content, once they match the manifest. With neither keys, roots nor digest in
+    `trust` the folder is compared with its own manifest, which detects damage but not forgery.
     """
     started = time.monotonic()
     job = _Job(tree, trust, limits, signature, content)
@@ -90,7 +90,7 @@ def verify(
 
 
 def opened(folder: Path, limits: Limits) -> Tree:
-    """The folder, opened within the limits: a share that hangs does so at once."""
+    """The folder, opened within the time limits: a share may hang already then."""
     trees: list[Tree] = []
     work_through(
         iter([None]), lambda _task, _buffer: trees.append(Tree(folder)), Progress(at=str(folder)), _outer(limits)
@@ -103,7 +103,7 @@ def _outer(limits: Limits) -> Limits:
 
 
 class _Job:
-    """One verification: what it knows, in the order in which it learns it."""
+    """One verification and its state."""
 
     def __init__(self, tree: Tree, trust: Trust, limits: Limits, signature: str, content: Content) -> None:
         self.found = Verified()
@@ -115,7 +115,7 @@ class _Job:
         self._names = NamesDigest()
 
     def add(self, finding: WeightsFinding) -> None:
-        """One finding for each file and reason; what is more than MOST_FINDINGS is counted."""
+        """Records one finding for each file and reason; findings beyond MOST_FINDINGS are only counted."""
         with self._lock:
             if (key := f"{finding.reason}/{finding.file}") in self._wrong:
                 return
@@ -126,7 +126,7 @@ class _Job:
                 self.found.omitted += 1
 
     def run(self) -> None:
-        """Everything; raises WeightsStopped where it cannot go on."""
+        """Runs all steps; raises WeightsStopped where it cannot continue."""
         if (path := self._manifest_path()) is None:
             wanted = f"{FOLDER}/model.sig" if self._trust.wants_signature else MANIFEST
             self.add(WeightsFinding(WeightsReason.MANIFEST_ABSENT, self._signature or wanted, "a file", "none"))
@@ -168,7 +168,7 @@ class _Job:
         self._compare(statement, header, names, path)
 
     def _names_of(self, header: Header) -> NamesSummary | None:
-        """What `.hermetic/names.json` says, where it is listed. Later it is hashed like any other file."""
+        """The content of `.hermetic/names.json`, if it is listed. Later it is hashed like any other file."""
         if header.names_entry is None:
             return None
         content = self._tree.small(NAMES, LARGEST_NAMES)
@@ -202,7 +202,7 @@ class _Job:
     def _tasks(
         self, entries: Iterator[Entry], ignored: set[str], serialization: Serialization, empty: set[str]
     ) -> Iterator[Task]:
-        """Folder and manifest side by side: what only one of them has is a finding, what both have is hashed."""
+        """Walks folder and manifest in parallel: a file in only one of them is a finding, one in both is hashed."""
         listed = groupby(entries, key=lambda entry: entry.path)
         here = (item for item in self._tree.walk() if not _is_ignored(item.path, ignored))
         item, group = next(here, None), next(listed, None)

@@ -1,7 +1,7 @@
-"""Many files at once: one thread that finds what is to do, several that do it, and one that watches the time.
+"""Work on many files at once: one thread lists tasks, several do them, and one enforces time limits.
 
-SHA-256 and reading release the lock of the interpreter, so threads use all cores. A share that hangs holds its thread
-for ever; the watching thread is never one of those, so the answer comes in time. All threads are daemons.
+SHA-256 and reading release the interpreter lock, so threads use all cores. A share that hangs blocks its thread for
+ever; the enforcing thread never reads, so limits are kept. All threads are daemons.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from hermetic.weights.tree import WeightsStopped
 Task = TypeVar("Task")
 
 CHUNK = 2**20
-"""Bytes that a thread reads at once."""
+"""Bytes that a thread reads at a time."""
 _WAITING = 64
 _LOOK_EVERY = 0.1
 
@@ -32,7 +32,7 @@ def default_threads() -> int:
 
 @dataclass(slots=True)
 class Progress:
-    """What was done so far, and of how much. Counters of several threads: good to show, and to see a standstill."""
+    """Work done so far and in total. Counters of several threads, not exact: for display and to detect a standstill."""
 
     bytes_total: int = 0
     files_total: int = 0
@@ -43,12 +43,12 @@ class Progress:
     started: float = field(default_factory=time.monotonic)
 
     def read(self, count: int) -> None:
-        """Bytes were read."""
+        """Counts bytes that were read."""
         self.bytes_done += count
         self.steps += 1
 
     def finished(self, path: str) -> None:
-        """A file, or a range of one, is done."""
+        """Counts a file, or a range of one, that is done."""
         self.files_done += 1
         self.steps += 1
         self.at = path
@@ -56,7 +56,7 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Seconds for everything, and without any progress; 0 means no limit. `threads` 0: `default_threads`."""
+    """Seconds in total, and without any progress; 0 means no limit. `threads` 0: `default_threads`."""
 
     timeout: float = 0
     stall: float = 0
@@ -70,7 +70,7 @@ def work_through(
     limits: Limits,
     tell: Callable[[Progress], None] = lambda _progress: None,
 ) -> None:
-    """Does all tasks; `work` gets a task and a buffer of its thread. Raises the first exception of any thread.
+    """Runs all tasks; `work` gets a task and its thread's buffer. Raises the first exception of any thread.
 
     `tell` is called a few times a second from the calling thread. Raises WeightsStopped with TooSlow or ShareHangs.
     """
@@ -119,11 +119,11 @@ class _Crew(Generic[Task]):
             threading.Thread(target=self._guarded, args=(lambda: self._do(work),), daemon=True).start()
 
     def wait(self, seconds: float) -> bool:
-        """Whether all threads are through."""
+        """Whether all threads have ended within this time."""
         return self._over.wait(seconds)
 
     def stop(self) -> None:
-        """No thread begins anything new."""
+        """Makes every thread end after its current task."""
         self._stopping.set()
 
     def _guarded(self, body: Callable[[], None]) -> None:
@@ -156,6 +156,6 @@ class _Crew(Generic[Task]):
                     work(task[0], buffer)
         except BaseException:
             self.stop()
-            while self._queue.get() is not None:  # the finder must not wait for room
+            while self._queue.get() is not None:  # unblocks the listing thread, which waits for space
                 pass
             raise

@@ -6,7 +6,7 @@
     ├── InputError                   what a person typed is wrong (exit 2)
     │   ├── ConfigurationInvalid     HRM-CFG-001  the operator's configuration file
     │   ├── ManifestInvalid          HRM-API-001  a field or rule of a manifest given to the command line
-    │   ├── ManifestUnreadable       HRM-API-002  a file that is no YAML, JSON or UTF-8, or has a key twice
+    │   ├── ManifestUnreadable       HRM-API-002  a file that is not YAML, JSON or UTF-8, or has a key twice
     │   ├── OperatorRefuses          HRM-API-003  a valid manifest that the operator would start nothing for
     │   ├── KeyUnusable              HRM-ATT-002  a file that should hold a key does not
     │   ├── ReportUnusable           HRM-ATT-003  a report that must not be signed
@@ -14,29 +14,29 @@
     │   ├── ModelFactsUnusable       HRM-SIZ-001  a folder or file that should describe a model does not
     │   ├── SigningKeyUnusable       HRM-WGT-003  a file that should hold a key or certificate for weights does not
     │   └── SnapshotUnusable         HRM-AUD-002  a file that should hold a snapshot of an audit does not
-    ├── AttestationRefused           HRM-ATT-001  signed evidence that does not count; carries the refusal's word
+    ├── AttestationRefused           HRM-ATT-001  signed evidence that does not count; has the code of the refusal
     ├── EnvelopeRefused              HRM-SIG-001  signed JSON, an envelope or a signature that is not acceptable
     ├── BundleRefused                HRM-BND-001  an air-gap bundle that is not what was built or signed
     ├── ChainBroken                  HRM-ATT-005  attestations that do not follow each other without a gap
     ├── FactDamaged                  HRM-AUD-001  an answer holds a field that cannot be read: its check is Unknown
-    ├── NeverSettled                 HRM-AUD-003  checks that ask for ever: a defect of this release
+    ├── NeverSettled                 HRM-AUD-003  checks that never stop asking: a defect of this release
     ├── WriteAttempted               HRM-AZR-001  a request to Azure that is no known read: a defect, not sent
     ├── NotLeading                   HRM-RUN-001  another process holds the Lease: this one must not write
     ├── StagingBusy                  HRM-WGT-005  another process stages into the same destination
-    ├── StagingStopped               HRM-WGT-004  staging ended before its end, and can be taken up again
+    ├── StagingStopped               HRM-WGT-004  staging ended early, and can be resumed
     ├── WeightsRefused               HRM-WGT-001  weights are not what was listed or signed, or not what may be served
     │   └── WeightsUnread            HRM-WGT-002  not everything could be read: nothing is decided (exit 3)
     ├── Unreachable                  HRM-NET-001  the API server (or a file) cannot be reached (exit 4)
-    └── ApiRefused                   the API server answered no; carries the HTTP status and its Status reason
-        ├── Conflict                 HRM-KUB-409  somebody wrote first: look again, then retry
+    └── ApiRefused                   the API server refused; has the HTTP status and the reason of its Status
+        ├── Conflict                 HRM-KUB-409  another writer was first: read again, then retry
         ├── NotFound                 HRM-KUB-404  the object, its namespace or its kind is not there
         ├── Forbidden                HRM-KUB-403  RBAC, quota, admission, or a namespace that is going away
         │   └── Unauthenticated      HRM-KUB-401  the login has expired, or was never one of this cluster
-        ├── Throttled                HRM-KUB-429  the API server asks for patience; carries retry_after in seconds
+        ├── Throttled                HRM-KUB-429  the API server asks to retry later; has retry_after in seconds
         ├── Rejected                 HRM-KUB-422  the object is invalid, retrying the same bytes cannot help
-        └── ServerTrouble            HRM-KUB-500  5xx and everything else that may pass by itself
+        └── ServerTrouble            HRM-KUB-500  5xx and every other transient error
 
-Raise at the edge (kube/, cli/, controller/settings), translate once (plan/refusals), never swallow.
+Raise at the edge (kube/, cli/, controller/settings), translate once (plan/api_rejections), never swallow.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class HermeticError(Exception):
     code = "HRM-GEN-001"
     """Stable for ever; `hermetic explain` shows the docstring and the remedy of the class."""
     remedy = "Read the message: it names what failed."
-    """What to do where the place that raises knows nothing better (`fix`)."""
+    """What to do, if the raise gives no `fix`."""
 
     def __init__(self, message: str, *, fix: str = "") -> None:
         super().__init__(message)

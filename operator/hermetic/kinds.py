@@ -1,4 +1,4 @@
-"""Every Kubernetes kind that Hermetic reads or writes, with its REST coordinates: no discovery calls, ever."""
+"""Every Kubernetes kind that Hermetic reads or writes, with its REST coordinates, so that none needs discovery."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 class Kind:
     """One kind: `group` is "" for the core group; `plural` is the resource name in URLs and RBAC rules.
 
-    `part` names a part of the objects of a kind that is listed, watched and kept for itself.
+    `part` names a subset of the objects of a kind that is listed, watched and stored separately.
     """
 
     group: str
@@ -49,7 +49,7 @@ NETWORK_POLICY = Kind("networking.k8s.io", "v1", "NetworkPolicy", "networkpolici
 POD_DISRUPTION_BUDGET = Kind("policy", "v1", "PodDisruptionBudget", "poddisruptionbudgets")
 
 POD = Kind("", "v1", "Pod", "pods")
-# Pods without the label by which all others are watched: one of ours whose label was taken off is among them.
+# Pods without the label by which the others are watched; among them pods of ours whose label was removed.
 UNLABELLED_POD = Kind("", "v1", "Pod", "pods", part="unlabelled")
 NODE = Kind("", "v1", "Node", "nodes", namespaced=False)
 NAMESPACE = Kind("", "v1", "Namespace", "namespaces", namespaced=False)
@@ -57,8 +57,8 @@ CORE_EVENT = Kind("", "v1", "Event", "events")
 EVENT = Kind("events.k8s.io", "v1", "Event", "events")
 LEASE = Kind("coordination.k8s.io", "v1", "Lease", "leases")
 
-# What can lead to the pods of a model from outside, by any writer. Routes of the Gateway API are optional, in any of
-# the versions that a cluster may serve.
+# Objects of any owner that can lead traffic to a model's pods. Routes of the Gateway API are optional, in any of the
+# versions that a cluster may serve.
 ENDPOINT_SLICE = Kind("discovery.k8s.io", "v1", "EndpointSlice", "endpointslices")
 INGRESS = Kind("networking.k8s.io", "v1", "Ingress", "ingresses")
 GATEWAY = Kind("gateway.networking.k8s.io", "v1", "Gateway", "gateways")
@@ -97,5 +97,5 @@ BY_KIND = {
         *ROUTES,
     )
 }
-# Kinds of one name and several versions apart.
+# For kinds that have several versions.
 BY_API_VERSION = {(kind.api_version, kind.kind): kind for kind in (SERVICE, ENDPOINT_SLICE, INGRESS, GATEWAY, *ROUTES)}

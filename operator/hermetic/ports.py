@@ -1,7 +1,7 @@
-"""What the controller and the audit ask of the outside, as Protocols.
+"""Protocols of the API server and the clock, as the controller and the audit use them.
 
-Adapters live in `kube/`; tests put an in-memory one in their place. Bodies are plain dicts, exactly as the API server
-sends and accepts them.
+`kube/` implements them; tests use an in-memory implementation. Bodies are plain dicts, as the API server sends and
+accepts them.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ Manifest = dict[str, Any]
 
 
 class KubeApi(Protocol):
-    """The verbs that Hermetic needs of a Kubernetes API server. Every method raises the leaves of `errors`."""
+    """The verbs of the Kubernetes API server that Hermetic uses. Every method raises the leaves of `errors`."""
 
     def pages(
         self, kind: Kind, *, namespace: str | None = None, label_selector: str = "", field_selector: str = ""
@@ -47,7 +47,7 @@ class KubeApi(Protocol):
         ...
 
     async def serves(self, kind: Kind) -> bool:
-        """Whether the API server serves a kind at all, by what every account may discover."""
+        """Whether the API server serves a kind at all, by discovery, which every account may read."""
         ...
 
     async def server_version(self) -> tuple[int, int]:
@@ -56,12 +56,12 @@ class KubeApi(Protocol):
 
 
 class ClusterReader(Protocol):
-    """What an audit of the cluster needs: any kind listed and watched, and what is served at all. Reads only."""
+    """Read access for an audit of the cluster: list and watch of any kind, and discovery."""
 
     def pages(
         self, kind: Kind, *, namespace: str | None = None, label_selector: str = "", field_selector: str = ""
     ) -> AsyncIterator[tuple[list[Manifest], str]]:
-        """As `KubeApi.pages`. When the resourceVersion changes between pages, the list began anew."""
+        """As `KubeApi.pages`. A resourceVersion that differs from the last page's means that the list started again."""
         ...
 
     def watch(
@@ -75,12 +75,12 @@ class ClusterReader(Protocol):
     ) -> AsyncGenerator[tuple[str, Manifest], None]:
         """(type, object) of every event after resourceVersion `since`, BOOKMARK included, until it ends.
 
-        ServerTrouble with status 410 when the server has forgotten `since`. Close it to close its connection.
+        Raises ServerTrouble with status 410 when `since` has expired. Close the generator to close the connection.
         """
         ...
 
     async def discovered(self, path: str) -> Manifest:
-        """A discovery document: "/apis", or "/apis/GROUP/VERSION". NotFound where nothing of that name is served.
+        """A discovery document: "/apis", or "/apis/GROUP/VERSION". NotFound where that is not served.
 
         "/apis" is an APIGroupDiscoveryList where the server can give one, with all resources, else an APIGroupList.
         """
@@ -96,24 +96,24 @@ class Clock(Protocol):
 
 
 class AuditProgress(Protocol):
-    """Told what an audit does while it collects, to draw it. Called from the event loop: must not block or raise."""
+    """Callbacks for a progress display of the collection. Called from the event loop: must not block or raise."""
 
     def asks(self, questions: int) -> None:
-        """A round begins with so many questions."""
+        """A round starts with this number of questions."""
         ...
 
     def answered(self, request: str, seconds: float) -> None:
-        """One request came back, or failed, after so many seconds."""
+        """One request was answered or failed, after so many seconds."""
         ...
 
     def saw(self, resources: int) -> None:
-        """So many more resources were read."""
+        """This number of further resources was read."""
         ...
 
     def waits(self, why: str, seconds: float) -> None:
-        """The audit is about to wait: for its quota, or before it tries again."""
+        """The audit starts to wait, for its quota or before a retry."""
         ...
 
     def says(self, sentence: str) -> None:
-        """Something that a person should know and that changes no verdict."""
+        """A notice for the user that changes no verdict."""
         ...

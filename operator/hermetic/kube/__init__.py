@@ -1,1 +1,1 @@
-"""Where Hermetic meets the API server: the only room that imports the Kubernetes client library."""
+"""Client of the API server, reflector, store and Lease: the only package that imports the Kubernetes client library."""

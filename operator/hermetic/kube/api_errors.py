@@ -1,4 +1,4 @@
-"""What the API server's refusals mean: HTTP status and Status body in, one leaf of `errors` out."""
+"""Maps an error answer of the API server (HTTP status and Status body) to one leaf of `errors`."""
 
 from __future__ import annotations
 
@@ -39,16 +39,16 @@ _LEAVES: Mapping[int, type[ApiRefused]] = {
     HTTPStatus.UNPROCESSABLE_ENTITY: Rejected,
 }
 
-# What it answers for a path below which nothing is served; a load balancer or proxy answers something else.
+# The API server's answer for a path that it does not serve; a load balancer or proxy answers something else.
 _NOTHING_SERVED = b"404 page not found"
 CRDS = "install the CRDs: 'kubectl apply --server-side --kustomize crds' in a checkout of this release"
 
-# The API server (1.36) answers the apply of an unknown field or a wrong type with 500 and no reason; it is for good.
+# The API server (1.36) answers an apply of an unknown field or wrong type with 500 and no reason; a retry cannot help.
 _INVALID_UNDER_ANY_STATUS = "failed to create typed patch object"
 
 
 def refusal(request: str, status: int, headers: Mapping[str, str], body: bytes) -> ApiRefused:
-    """The error that an answer outside 2xx stands for.
+    """The error for an answer outside 2xx.
 
     `request` ("PATCH /api/v1/...") is named only where the answer has no Status body, as what comes from a load
     balancer or a proxy has none: the API server's own messages already name the object.
@@ -92,7 +92,7 @@ def _mapping(value: Any) -> Mapping[str, Any]:
 
 
 def _patience(headers: Mapping[str, str], details: Mapping[str, Any]) -> float:
-    """Seconds to wait: Retry-After, else the Status details, else one; never negative, never longer than sane."""
+    """Seconds to wait: Retry-After, else the Status details, else one; between 0 and LONGEST_PATIENCE."""
     for word in (headers.get("Retry-After"), details.get("retryAfterSeconds")):
         try:
             seconds = float(word)  # type: ignore[arg-type]  # None and dates land in the except

@@ -1,7 +1,7 @@
 """The API server behind `ports.KubeApi`: raw JSON over the official client's transport.
 
-One request per call and no retries: whoever asked is in a work queue that knows how to wait. Objects come back without
-`metadata.managedFields`, which nobody here reads and which is often the larger half of an object.
+One request per call and no retries: the callers' work queue backs off. Objects come back without
+`metadata.managedFields`, which is not read here and is often the larger half of an object.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from hermetic.kube.list_json import parsed_list
 from hermetic.kube.metadata import lean_metadata, names_its_writer
 from hermetic.ports import Manifest
 
-PAGE_SIZE = 100  # a page of pods is parsed to ten megabytes, and memory that was needed once is never given back
+PAGE_SIZE = 100  # a parsed page of pods takes ten megabytes, and the process does not return freed memory
 SMALL_PAGES = {("apiextensions.k8s.io", "customresourcedefinitions"): 20}
-"""Objects a page of kinds whose objects are often hundreds of KiB."""
+"""Objects per page, for kinds whose objects are often hundreds of KiB."""
 LARGEST_PAGE = 16 * 2**20  # bytes: a tenant's Events may hold a megabyte each
 FIELD_MANAGER = "hermetic"
 STATUS_FIELD_MANAGER = "hermetic-status"
@@ -42,7 +42,7 @@ JSON = "application/json"
 _AGGREGATED = "application/json;g=apidiscovery.k8s.io;v={};as=APIGroupDiscoveryList"
 _PRIVATE = "that of a private cluster has its name and address only inside its virtual network and what is linked to it"
 DISCOVERY = ",".join((_AGGREGATED.format("v2"), _AGGREGATED.format("v2beta1"), JSON))
-"""All groups with their resources in one document; a server that cannot answers as it always did."""
+"""All groups with their resources in one document; an older server answers with the groups only."""
 APPLY_PATCH = "application/apply-patch+yaml"  # every JSON document is a YAML document
 MERGE_PATCH = "application/merge-patch+json"
 
@@ -53,10 +53,10 @@ status (0 when no answer came)."""
 
 @dataclass(frozen=True, slots=True)
 class Timeouts:
-    """Seconds: to a TLS connection, to the last byte of the answer to a read and to a write, and of silence in a watch
+    """Limits in seconds: for a TLS connection, for a whole read, for a whole write, and between two lines of a watch
     (the API server sends a bookmark every minute).
 
-    A write that is sent while the Lease is held must have ended before another process can take it.
+    A write that is sent while the Lease is held must end before another process can take the Lease.
     """
 
     connect: float = 5.0
@@ -81,14 +81,14 @@ class _Request:
 
 
 class _TooLarge(Exception):
-    """A page of a list with more bytes than are held at once."""
+    """A page of a list exceeds LARGEST_PAGE."""
 
 
 class KubernetesApi:
     """The verbs of `ports.KubeApi` and `lease.LeaseApi` on a real API server; `close()` it when done.
 
-    `limit` bounds the requests in flight (20 by default). The Lease goes past it: a leader whose writes are slow must
-    still be able to say that it leads. Every method raises the leaves of `errors`.
+    `limit` bounds the requests in flight (20 by default). Requests for the Lease are exempt: a leader whose writes
+    are slow must still renew in time. Every method raises the leaves of `errors`.
     """
 
     def __init__(
@@ -112,7 +112,7 @@ class KubernetesApi:
         )
 
     def ask_before_writing(self, check: Callable[[], None]) -> None:
-        """Call `check` before every write but the Lease's, once its turn has come; what it raises is not sent."""
+        """Call `check` before every write but the Lease's, once a slot is free; if it raises, nothing is sent."""
         self._before_writing = check
 
     async def __aenter__(self) -> Self:
@@ -132,12 +132,11 @@ class KubernetesApi:
     ) -> AsyncIterator[tuple[list[Manifest], str]]:
         """List in pages of 100 objects and 16 MiB at most; yields (items, resourceVersion of the list).
 
-        Definitions of kinds come in pages of 20.
+        CustomResourceDefinitions come in pages of 20. A page that exceeds the limit of bytes is abandoned and requested
+        again in smaller ones.
 
-        A page that turns out larger is not read to its end, and asked for again in smaller ones.
-
-        When the server forgets the list half-way (410), it is listed again from the start: the resourceVersion, which
-        all pages of one list share, is then a new one.
+        When the continuation has expired (410), the list starts again; its resourceVersion, which all pages of one list
+        share, is then a new one.
         """
         selectors = (("labelSelector", label_selector), ("fieldSelector", field_selector))
         most = SMALL_PAGES.get((kind.group, kind.plural), PAGE_SIZE)
@@ -172,7 +171,7 @@ class KubernetesApi:
     ) -> AsyncGenerator[tuple[str, Manifest], None]:
         """Events after resourceVersion `since` as (type, object), BOOKMARK included; ends after five minutes at most.
 
-        ServerTrouble with status 410 means that the server has forgotten `since`, and that it must be listed anew.
+        Raises ServerTrouble with status 410 when `since` has expired and the kind must be listed anew.
         """
         query = (
             ("watch", "true"), ("allowWatchBookmarks", "true"), ("timeoutSeconds", str(WATCH_SECONDS)),
@@ -201,7 +200,7 @@ class KubernetesApi:
         return await self._apply(kind.plural, path, FIELD_MANAGER, manifest)
 
     async def patch(self, patch: Manifest) -> Manifest:
-        """Merge patch as `hermetic`: lists are replaced, null removes; Conflict when uid or version are others by now.
+        """Merge patch as `hermetic`: lists are replaced, null removes; Conflict when uid or version have changed.
 
         This removes the fields of other managers, which an apply cannot.
         """
@@ -221,8 +220,8 @@ class KubernetesApi:
     ) -> None:
         """Delete exactly this object, dependents in the background.
 
-        Already gone is a success, on the API server's own word only: a 404 from something in between proves nothing.
-        Conflict means that another object now bears the name, or that it changed since `resource_version`.
+        Already gone is a success, if the 404 is the API server's own: one of a proxy in between proves nothing.
+        Conflict means that another object now has the name, or that it changed since `resource_version`.
         """
         preconditions = {"uid": uid} | ({"resourceVersion": resource_version} if resource_version else {})
         options = {
@@ -248,7 +247,7 @@ class KubernetesApi:
         return await self._send(_Request("GET", "get", path, path, accept=DISCOVERY))
 
     async def serves(self, kind: Kind) -> bool:
-        """Whether the API server serves a kind at all, by what every account may discover."""
+        """Whether the API server serves a kind at all, by discovery, which every account may read."""
         try:
             found = await self.discovered(f"/apis/{kind.api_version}" if kind.group else f"/api/{kind.version}")
         except NotFound:
@@ -256,7 +255,7 @@ class KubernetesApi:
         return any(one.get("name") == kind.plural for one in found.get("resources") or ())
 
     async def may(self, group: str, resource: str, verb: str, namespace: str = "") -> bool:
-        """Whether the caller may do this, in one namespace or in the whole cluster. A question; nothing is written."""
+        """Whether the caller may do this, in one namespace or in the whole cluster; nothing is stored."""
         wanted = {"group": group, "resource": resource, "verb": verb, "namespace": namespace}
         version, kind = "authorization.k8s.io/v1", "SelfSubjectAccessReview"
         body = {"apiVersion": version, "kind": kind, "spec": {"resourceAttributes": wanted}}
@@ -273,16 +272,16 @@ class KubernetesApi:
         return int(major[0]), int(minor[0])
 
     async def get_lease(self, namespace: str, name: str) -> Manifest:
-        """The Lease as it stands; NotFound when there is none."""
+        """The Lease; NotFound when there is none."""
         return _lean(await self._exchange(_Request("GET", "get", LEASE.plural, _object_path(LEASE, namespace, name))))
 
     async def create_lease(self, lease: Manifest) -> Manifest:
-        """POST the Lease; Conflict when somebody was first."""
+        """POST the Lease; Conflict when there is one already."""
         path = LEASE.path(lease["metadata"]["namespace"])
         return _lean(await self._exchange(_Request("POST", "create", LEASE.plural, path, body=lease)))
 
     async def replace_lease(self, lease: Manifest) -> Manifest:
-        """PUT the Lease over the resourceVersion it carries; Conflict when it has moved on."""
+        """PUT the Lease over its resourceVersion; Conflict when that is not the latest."""
         _, path = _coordinates(lease)
         return _lean(await self._exchange(_Request("PUT", "update", LEASE.plural, path, body=lease)))
 
@@ -299,12 +298,12 @@ class KubernetesApi:
     async def _send(self, request: _Request, *, most: int | None = None) -> Manifest:
         async with self._limit:
             if request.method != "GET":
-                # Here and not before the wait: what was allowed then may have ceased to be.
+                # After the wait: the Lease may have been lost meanwhile.
                 self._before_writing()
             return await self._exchange(request, most=most)
 
     async def _exchange(self, request: _Request, *, most: int | None = None) -> Manifest:
-        """One request and its whole answer; _TooLarge, and the rest not read, when it has more than `most` bytes."""
+        """One request and its whole answer; raises _TooLarge, without reading the rest, beyond `most` bytes."""
         within = self._timeout if request.method == "GET" else self._write_timeout
         answer = await self._ask(request, within=within)
         try:
@@ -316,7 +315,7 @@ class KubernetesApi:
         return _decoded(request, answer.status, body)
 
     async def _ask(self, request: _Request, *, within: aiohttp.ClientTimeout) -> Any:
-        """One request, counted whatever comes of it; returns the answer, whose body is still to be read."""
+        """One request, counted also when it fails; returns the answer, whose body is still to be read."""
         status = NO_ANSWER
         try:
             answer = await self._http.call_api(
@@ -350,8 +349,8 @@ class KubernetesApi:
 
 
 def _transport(connection: Connection) -> Any:
-    """The official client's HTTP layer, with its retries and its reading of proxy variables off."""
-    # Here and not at the top: 20 MiB and 0.2 s that only a process with a connection should pay.
+    """The official client's HTTP layer, without its retries and its reading of proxy variables."""
+    # Imported here: 20 MiB and 0.2 s, which only a process with a connection should pay.
     from kubernetes.aio.client import ApiClient, Configuration
 
     configuration = Configuration(
@@ -362,7 +361,7 @@ def _transport(connection: Connection) -> Any:
         verify_ssl=connection.verify,
         tls_server_name=connection.tls_server_name,
         proxy=connection.proxy,
-        connection_pool_maxsize=0,  # unbounded: `limit` is the one bound, and waiting for it is not connecting
+        connection_pool_maxsize=0,  # unbounded: `limit` is the one bound; waiting for it is not connect time
         client_session_kwargs={"trust_env": False},
     )
     try:
@@ -441,13 +440,13 @@ def _event(request: _Request, status: int, line: bytes) -> tuple[str, Manifest]:
 
 
 def _as_listed(kind: Kind, item: Manifest) -> Manifest:
-    """One item as a GET would have shown it: lists leave out what every item has in common."""
+    """One item as a GET returns it: items of a list have no apiVersion and kind."""
     item["apiVersion"], item["kind"] = kind.api_version, kind.kind
     return _lean(item)
 
 
 async def _lines(content: aiohttp.StreamReader) -> AsyncIterator[bytes]:
-    """Whole lines; what stands behind the last line break when the stream ends was cut off and is dropped."""
+    """Whole lines; bytes after the last line break are an incomplete line and are dropped."""
     rest = b""
     async for chunk in content.iter_any():
         *whole, rest = (rest + chunk).split(b"\n")

@@ -1,7 +1,7 @@
 """How to reach the API server: from inside a pod, or through a kubeconfig and one of its contexts.
 
-The client library reads the formats (exec plug-ins included) and is imported only when a connection is looked for, so
-that commands that never talk to a cluster do not pay for it.
+The client library reads the formats (exec plug-ins included). It is imported only when a connection is needed, since
+commands without a cluster should not pay for it.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ _GET_KUBELOGIN = (
 
 @dataclass(frozen=True, slots=True)
 class Connection:
-    """Where the API server is and how to prove who we are.
+    """Address and credentials of the API server.
 
     `authorization` gives the value of the Authorization header as of now ("" with a client certificate, or for an
-    anonymous caller); it is asked before every request, so that a rotated token is used at once. `namespace` is the
+    anonymous caller); it is called before every request, so that a rotated token is used at once. `namespace` is the
     pod's own, or the context's ("" where it names none).
     """
 
@@ -55,7 +55,7 @@ async def find_connection(
     environ: Mapping[str, str] = os.environ,
     service_account: Path = SERVICE_ACCOUNT,
 ) -> Connection:
-    """The connection a caller means: what was named, else $KUBECONFIG, else the pod we are in, else ~/.kube/config.
+    """The connection to use: the named kubeconfig, else $KUBECONFIG, else the pod's own, else ~/.kube/config.
 
     Raises InputError for a kubeconfig or context that cannot be used, Unreachable for files that are not there.
     """
@@ -85,8 +85,8 @@ def from_pod(environ: Mapping[str, str], service_account: Path = SERVICE_ACCOUNT
             fix="set automountServiceAccountToken on the operator's pod, or pass --kubeconfig",
         ) from error
 
-    # The library reads the file at most once a minute and keeps a trailing newline: too late after a revoked token,
-    # and not a header. Reading it for every request costs 20 microseconds.
+    # The library reads the file at most once a minute, too late for a revoked token, and keeps a trailing newline,
+    # which no header may have. Reading it for every request costs 20 microseconds.
     async def authorization() -> str:
         return f"Bearer {_mounted(token_file)}"
 
@@ -118,14 +118,14 @@ async def from_kubeconfig(path: str, context: str | None = None) -> Connection:
             loader = await load_kube_config(
                 config_file=path, context=context, client_configuration=found, persist_config=False
             )
-    # The library answers bad files with its own exception, bare lookups, YAML errors and base64 errors alike.
+    # For bad files the library raises its own exception, KeyError, YAML errors and base64 errors alike.
     except Exception as error:
         chosen = f"context {context!r} of " if context else ""
         raise InputError(
             f"{chosen}the kubeconfig {path} cannot be used: {type(error).__name__}: {error}",
             fix="`kubectl config get-contexts` lists what it holds",
         ) from error
-    # A plug-in that fails is only logged by the library, and the caller would go on as nobody.
+    # The library only logs a plug-in that fails; the request would continue unauthenticated.
     if found.host.startswith("https") and not found.api_key and not found.cert_file:
         raise _without_credentials(path, heard.said)
     return Connection(
@@ -142,10 +142,10 @@ async def from_kubeconfig(path: str, context: str | None = None) -> Connection:
 
 
 def _authorization(loader: Any, found: Any, path: str) -> Callable[[], Awaitable[str]]:
-    """The token of a kubeconfig user; one that an exec plug-in gave for a time is asked for again when that is over."""
+    """The token of a kubeconfig user; an exec plug-in is run again when its token has expired."""
 
     async def authorization() -> str:
-        if hasattr(loader, "exec_plugin_expiry"):  # only a plug-in that says when its token ends needs to be run again
+        if hasattr(loader, "exec_plugin_expiry"):  # only a plug-in whose token has an expiry is run again
             with _Heard() as heard:
                 renewed = await loader.load_from_exec_plugin()
             if not renewed:
@@ -157,14 +157,14 @@ def _authorization(loader: Any, found: Any, path: str) -> Callable[[], Awaitable
 
 
 class _Heard(logging.Handler):
-    """What the library says of a credential plug-in while this is entered. It only logs it, and goes on."""
+    """Log handler that keeps the library's last message about a credential plug-in: it logs a failure and continues."""
 
     def __init__(self) -> None:
         super().__init__()
         self.said = ""
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Keep the last sentence."""
+        """Keep the last message."""
         self.said = " ".join(record.getMessage().split())
 
     def __enter__(self) -> Self:
@@ -178,7 +178,7 @@ class _Heard(logging.Handler):
 
 
 def _without_credentials(path: str, said: str) -> Unreachable:
-    """Why a kubeconfig gave no credentials: what its plug-in said, "" where none was asked."""
+    """Why a kubeconfig gave no credentials: the error of its plug-in, "" without one."""
     if (missing := re.search(r"No such file or directory: '(.+)'", said)) is not None:
         program = missing[1]
         return Unreachable(
@@ -199,7 +199,7 @@ def _without_credentials(path: str, said: str) -> Unreachable:
 
 
 def _contexts(paths: str) -> list[str]:
-    """The names of all contexts; none where a file cannot be read, which the library says better."""
+    """The names of all contexts; none where a file cannot be read: the library reports that."""
     found: list[str] = []
     for path in filter(None, paths.split(os.pathsep)):
         try:

@@ -1,4 +1,4 @@
-"""Long loops on the event loop, which must never be held for more than some milliseconds."""
+"""Long loops on the event loop, which must never be blocked for more than some milliseconds."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ T = TypeVar("T")
 
 
 async def cooperatively(items: Iterable[T], *, every: int) -> AsyncIterator[T]:
-    """The items; after each `every` of them everything else that waits gets its turn."""
+    """Yield the items, and give control to the event loop after each `every` of them."""
     for number, item in enumerate(items, 1):
         yield item
         if number % every == 0:

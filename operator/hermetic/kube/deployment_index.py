@@ -1,6 +1,6 @@
-"""Which ModelDeployments wait, and which ask for which address: every change of a node or a Service asks for that.
+"""Index of the ModelDeployments that a change of a node or of a Service may concern.
 
-Kept up to date with each ModelDeployment, so that a change of a node does not read a thousand of them.
+Updated with each ModelDeployment, so that a change of a node does not parse a thousand of them.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ Key = tuple[str, str]
 
 
 class DeploymentIndex:
-    """An index of the ModelDeployments that are known."""
+    """ModelDeployments by load balancer address, and those that wait for a node."""
 
     def __init__(self) -> None:
         self._waiting: set[Key] = set()
@@ -24,7 +24,7 @@ class DeploymentIndex:
         self._asking: dict[str, set[Key]] = defaultdict(set)
 
     def put(self, key: Key, manifest: Mapping[str, Any]) -> None:
-        """A ModelDeployment is there, or another than before."""
+        """Add or update a ModelDeployment."""
         self.drop(key)
         if not _is_ready(manifest):
             self._waiting.add(key)
@@ -33,7 +33,7 @@ class DeploymentIndex:
             self._asking[address].add(key)
 
     def drop(self, key: Key) -> None:
-        """It is gone."""
+        """Remove a ModelDeployment."""
         self._waiting.discard(key)
         if (address := self._addresses.pop(key, "")) in self._asking:
             self._asking[address].discard(key)
@@ -42,11 +42,11 @@ class DeploymentIndex:
 
     @property
     def waiting(self) -> frozenset[Key]:
-        """Those for which another node could make a difference."""
+        """ModelDeployments whose state a change of a node may alter."""
         return frozenset(self._waiting)
 
     def asking_for(self, address: str) -> tuple[Key, ...]:
-        """Those that ask for this load balancer address."""
+        """ModelDeployments that request this load balancer address."""
         return tuple(sorted(self._asking.get(address, ()))) if address else ()
 
 

@@ -1,4 +1,4 @@
-"""Which objects lead to the pods of which model: kept by watch, for objects of everybody, in few fields each."""
+"""Index of the objects, of any owner, that lead traffic to a model's pods; few fields of each are kept."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from hermetic.plan.snapshot import WayIn
 
 SMALL = 2**10
 ROOM = 2**20
-"""Bytes that the objects of a namespace that are not small may take together."""
+"""Bytes that the objects larger than SMALL may take together, per namespace."""
 DEEPEST = 4
-"""Names that stand for names: an ExternalName is followed as often."""
+"""How many ExternalName references are followed in a chain."""
 Key = tuple[str, str]
 
 
 class Ways:
-    """Not safe for threads; every method returns at once."""
+    """Services, EndpointSlices, Ingresses, Gateways and routes by the models they lead to. Not thread-safe; no I/O."""
 
     def __init__(self, policy: Configuration) -> None:
         self._policy = policy
@@ -36,10 +36,10 @@ class Ways:
         self._taken: dict[str, int] = defaultdict(int)
         self._crowded: set[Name] = set()
 
-    # ------------------------------------------------------------------ taking in
+    # ------------------------------------------------------------------ updates
 
     def put(self, manifest: Mapping[str, Any]) -> frozenset[Key]:
-        """Take an object in; returns the models to which it leads, or led."""
+        """Add or update an object; returns the models to which it leads or led."""
         kind, metadata = _kind(manifest), manifest["metadata"]
         name, version = (metadata.get("namespace") or "", metadata["name"]), int(metadata["resourceVersion"])
         known = self._known[kind].get(name)
@@ -56,7 +56,7 @@ class Ways:
         return before | self._models(kind, found)
 
     def drop(self, manifest: Mapping[str, Any]) -> frozenset[Key]:
-        """Forget an object that was seen to go."""
+        """Remove a deleted object; returns the models to which it led."""
         kind, metadata = _kind(manifest), manifest["metadata"]
         name = (metadata.get("namespace") or "", metadata["name"])
         known = self._known[kind].get(name)
@@ -65,13 +65,13 @@ class Ways:
         return self._forget(kind, name)
 
     def sweep(self, kind: Kind, listed: set[str], version: int) -> frozenset[Key]:
-        """After a full list at `version`: forget what it did not hold and is no younger."""
+        """After a full list at `version`: remove objects that it lacks, unless they are newer."""
         known = self._known[kind].items()
         stale = [name for name, (uid, since, _) in known if uid not in listed and since <= version]
         return frozenset(key for name in stale for key in self._forget(kind, name))
 
     def put_pod(self, pod: Mapping[str, Any], key: Key) -> None:
-        """A pod of a model: what selects it, and what names its addresses, leads to that model."""
+        """Add or update a pod: objects that select it or name its addresses lead to its model."""
         metadata, status = pod["metadata"], pod.get("status") or {}
         uid = metadata["uid"]
         if status.get("phase") in ("Succeeded", "Failed"):  # its address may be another pod's by now
@@ -89,7 +89,7 @@ class Ways:
             self._at[address] = (uid, self._slices_with(address))
 
     def drop_pod(self, uid: str) -> None:
-        """A pod that is gone."""
+        """Remove a pod."""
         known = self._pods.pop(uid, None)
         if known is None:
             return
@@ -101,10 +101,10 @@ class Ways:
             if self._at.get(address, ("",))[0] == uid:
                 del self._at[address]
 
-    # ------------------------------------------------------------------ asking
+    # ------------------------------------------------------------------ queries
 
     def into(self, owner: Owner, templates: Iterable[Mapping[str, str]] = ()) -> tuple[WayIn, ...]:
-        """Everything that leads to the pods of a model and is not known to be private; sorted."""
+        """Everything that leads to a model's pods and is not known to be private; sorted."""
         services = self._services_of(owner, tuple(templates))
         found = {self._said(one) for one in services.values() if one.opens and not _is_own(one, owner)}
         found |= {self._said(one) for one in self._slices_of(owner)}
@@ -117,7 +117,7 @@ class Ways:
         return tuple(sorted(found))
 
     def _services_of(self, owner: Owner, templates: tuple[Mapping[str, str], ...]) -> dict[Name, Leading]:
-        """Every Service behind which are pods of the model, by selection, by a slice or by name."""
+        """Every Service that leads to the model's pods: by its selector, by an EndpointSlice or by an ExternalName."""
         labels = [*templates, *(self._pods[uid][1] for uid in self._pods_of.get(owner.key, ()))]
         found = {
             (owner.namespace, name): one
@@ -136,7 +136,7 @@ class Ways:
         return found
 
     def _slices_of(self, owner: Owner) -> Iterator[Leading]:
-        """Slices that no controller keeps: in the model's namespace, or without a Service that would say more."""
+        """Unmanaged EndpointSlices with the model's pods that are in its namespace or known to be open."""
         for where in self._slices_with_pods(owner.key) | self._crowded:
             one = self._slice(where)
             if one.opens or where[0] == owner.namespace:
@@ -148,7 +148,7 @@ class Ways:
         return {where for where in found if not self._is_kept(self._slice(where))}
 
     def _is_kept(self, one: Leading) -> bool:
-        """Whether the controller of slices keeps it: then it says no more than the selector of its Service."""
+        """Whether the EndpointSlice controller manages it: then it adds nothing to the selector of its Service."""
         if not one.kept:
             return False
         behind = [self._services.get(namespace, {}).get(name) for namespace, name in one.services]
@@ -173,7 +173,7 @@ class Ways:
         words = why or slices or "was not made by the controller of EndpointSlices"
         return WayIn(one.kind, one.namespace, one.name, words, one.writer)
 
-    # ------------------------------------------------------------------ who is concerned
+    # ------------------------------------------------------------------ models concerned
 
     def _models(self, kind: Kind, one: Leading) -> frozenset[Key]:
         if kind is GATEWAY:
@@ -215,10 +215,10 @@ class Ways:
         here = (self._at[address][0] for address in one.addresses.split(",") if address in self._at)
         return frozenset(self._pods[uid][0] for uid in here)
 
-    # ------------------------------------------------------------------ inside
+    # ------------------------------------------------------------------ bookkeeping
 
     def _within_bounds(self, found: Leading, known: Leading | None) -> Leading:
-        """The object, without its details where its namespace has no room for them."""
+        """The object; without its details where they would exceed ROOM for its namespace."""
         taken = self._taken.get(found.namespace, 0) - (_large(known) if known is not None else 0)
         return found if taken + _large(found) <= ROOM else found.without_details()
 

@@ -1,12 +1,12 @@
-"""Who writes: one Lease in the operator's namespace, held by one process at a time.
+"""Leader election: one Lease in the operator's namespace, held by one process at a time.
 
-A rival's lease has ended when *we* have seen no change of it for as long as it is granted, by our own monotonic clock:
-no two clocks are ever compared. The holder is stricter with itself: it stops writing when 20 s have passed since the
-start of its last renewal, while nobody may take over before 30 s have passed since that renewal reached the server.
+A candidate considers the Lease of another holder expired when it has observed no change of it for the granted duration,
+by the candidate's own monotonic clock: no two clocks are ever compared. The holder stops writing 20 s after the start
+of its last renewal; no other process may take over before 40 s have passed since that renewal reached the server.
 
     lease = LeaderLease(api, namespace=..., identity=..., clock=clock)
     await lease.acquire()
-    keeper = asyncio.create_task(lease.keep())      # returns, and sets `lost`, when somebody else may lead
+    keeper = asyncio.create_task(lease.keep())      # returns, and sets `lost`, when another process may lead
     ...                                             # write only while `lease.held`
     keeper.cancel(); await lease.release()          # after the last write
 """
@@ -33,7 +33,7 @@ log = structlog.get_logger(__name__)
 
 
 class LeaseApi(Protocol):
-    """What a Lease needs of an API server. Every write carries a resourceVersion: Conflict means to look again."""
+    """What a Lease needs of an API server. Every write has a resourceVersion; on Conflict, read the Lease again."""
 
     async def get_lease(self, namespace: str, name: str) -> Manifest:
         """The Lease, or NotFound."""
@@ -50,7 +50,7 @@ class LeaseApi(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class LeaseTiming:
-    """Seconds. `deadline` < `duration`: the difference is what writes in flight have to land (`Timeouts.write`)."""
+    """Seconds. `deadline` < `duration`: the difference must exceed the time of a write in flight (`Timeouts.write`)."""
 
     duration: float = 40.0
     renew_every: float = 10.0
@@ -60,7 +60,7 @@ class LeaseTiming:
 
 
 class LeaderLease:
-    """The Lease as one candidate sees it; for one turn of leading, a second turn takes a second object.
+    """One candidate for the Lease, for one term; a second term takes a second object.
 
     `identity` must be unique among processes that can run at the same time: a restarted container may share it with
     its predecessor and then takes over at once, a second replica may not.
@@ -93,11 +93,11 @@ class LeaderLease:
 
     @property
     def held(self) -> bool:
-        """Whether this process may write now; false from the moment the deadline passes, even if nobody told us yet."""
+        """Whether this process may write now; false once the deadline has passed, even before `keep` returns."""
         return self._held_until is not None and self._clock.monotonic() < self._held_until
 
     async def acquire(self) -> None:
-        """Return when the Lease is ours; until then look every 2 s, whatever the API server says."""
+        """Return once this process holds the Lease; until then try every 2 s, whatever the API server answers."""
         told = ""
         while True:
             refused = ""
@@ -119,7 +119,7 @@ class LeaderLease:
             await self._sleep(self._timing.poll_every)
 
     async def keep(self) -> None:
-        """Renew every 10 s; return with `lost` set when somebody else holds it or no renewal got through in time."""
+        """Renew every 10 s; return with `lost` set when another process holds it or no renewal succeeded in time."""
         while self.held:
             await self._next_renewal()
             await self._renew()
@@ -128,7 +128,7 @@ class LeaderLease:
         log.error("lease lost", identity=self._identity, holder=_holder(self._lease))
 
     def renew_soon(self) -> None:
-        """Renew without waiting for the next time: the annotations are others now."""
+        """Renew without waiting for the interval: the annotations have changed."""
         self._soon.set()
 
     async def _next_renewal(self) -> None:
@@ -145,9 +145,9 @@ class LeaderLease:
             await asyncio.gather(timer, asked, return_exceptions=True)
 
     async def release(self) -> None:
-        """Let go, so that the next one need not wait for the end; `held` is false from here on.
+        """Release the Lease, so that the next holder need not wait for its expiry; `held` is false from here on.
 
-        Never raises: the process is going away, and a Lease that could not be released ends by itself.
+        Never raises: the process is shutting down, and a Lease that could not be released expires.
         """
         self._held_until = None
         try:
@@ -157,7 +157,7 @@ class LeaderLease:
             log.warning("lease not released", identity=self._identity, because=error.message)
 
     async def _take_if_free(self) -> str:
-        """What still stands in the way, or "" when the Lease is now ours."""
+        """Take the Lease if it is free; returns "" on success, else why not."""
         asked_at = self._clock.monotonic()
         try:
             self._observe(await self._api.get_lease(self._namespace, LEASE_NAME))
@@ -171,7 +171,7 @@ class LeaderLease:
         return ""
 
     async def _renew(self) -> None:
-        """Try until the deadline; every answer but a rival's name leaves hope."""
+        """Retry until the deadline unless another holder is seen."""
         while self.held:
             try:
                 await self._within(self._left(), self._renew_once())
@@ -188,7 +188,7 @@ class LeaderLease:
         except NotFound:
             renewed = await self._api.create_lease(self._claim({}))
         except Conflict:
-            # An annotation, or an earlier renewal of ours whose answer got lost, is no reason to step down.
+            # An annotation, or an earlier renewal of ours whose answer got lost, must not end our term.
             self._observe(await self._api.get_lease(self._namespace, LEASE_NAME))
             if _holder(self._lease) != self._identity:
                 self._held_until = None
@@ -216,17 +216,17 @@ class LeaderLease:
         self._held_until = asked_at + self._timing.deadline
 
     def _observe(self, lease: Manifest) -> None:
-        """Remember the Lease, and when we first saw its holder say this: a label is no sign of life."""
+        """Keep the Lease, and when its holder or renewTime was first seen; a change of metadata renews nothing."""
         if _sign_of_life(lease) != _sign_of_life(self._lease):
             self._observed_at = self._clock.monotonic()
         self._lease = lease
 
     def _granted(self) -> float:
-        """Seconds that the present holder was given: its own word, as replicas may be configured differently."""
+        """Seconds granted to the present holder, as its Lease states: replicas may be configured differently."""
         return float((self._lease.get("spec") or {}).get("leaseDurationSeconds") or self._timing.duration)
 
     def _claim(self, lease: Manifest) -> Manifest:
-        """The Lease with us as its holder from now on; everything that others wrote into it stays."""
+        """The Lease with this process as its holder from now on; fields of other writers stay."""
         spec, now = dict(lease.get("spec") or {}), self._stamp()
         if spec.get("holderIdentity") != self._identity:
             spec["acquireTime"] = now
@@ -245,7 +245,7 @@ class LeaderLease:
         return self._clock.now().strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
     async def _within(self, seconds: float, attempt: Awaitable[T]) -> T:
-        """The attempt's result, or Unreachable when it takes longer by the clock we were given."""
+        """The attempt's result; raises Unreachable when it takes longer by `_sleep`, the injected clock."""
         work, timer = asyncio.ensure_future(attempt), asyncio.ensure_future(self._sleep(seconds))
         try:
             await asyncio.wait((work, timer), return_when=asyncio.FIRST_COMPLETED)

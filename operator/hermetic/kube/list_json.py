@@ -1,6 +1,6 @@
-"""A list of objects parsed item by item: a page of dense objects takes longer than the event loop may be held.
+"""Parses a list of objects item by item: a page of dense objects takes longer than the event loop may be blocked.
 
-`json.loads` runs to its end in one piece, and so does a thread that calls it.
+`json.loads` holds the GIL until it returns, in a thread as well.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ import re
 from typing import Any
 
 PARSED_AT_ONCE = 64 * 2**10
-"""Characters between two chances for everything else."""
+"""Characters parsed before control returns to the event loop."""
 
 _decode = json.JSONDecoder().raw_decode
 _blank = re.compile(r"[ \t\n\r]*")
 
 
 async def parsed_list(body: bytes) -> Any:
-    """What `json.loads` would return. Raises ValueError for what is no JSON."""
+    """Return what `json.loads` would. Raises ValueError for invalid JSON."""
     text = body.decode()
     at = _skipped(text, 0)
     if text[at : at + 1] != "{":
@@ -57,7 +57,7 @@ def _skipped(text: str, at: int) -> int:
 
 
 def _after(text: str, at: int, expected: str) -> int:
-    """Where the next word begins after this one. Raises ValueError where it is not there."""
+    """Position of the token that follows this one. Raises ValueError if this one is missing."""
     at = _skipped(text, at)
     if text[at : at + 1] != expected:
         raise ValueError(f"no '{expected}' at character {at}")

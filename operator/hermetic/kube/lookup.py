@@ -1,4 +1,4 @@
-"""One object by its name, by listing: a role can allow that for this name alone."""
+"""Reads one object by name with a list request: a role can grant that for this name alone."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from hermetic.ports import ClusterReader, KubeApi, Manifest
 async def named(
     api: KubeApi | ClusterReader, kind: Kind, name: str, *, namespace: str | None = None
 ) -> Manifest | None:
-    """The object of this name; None where there is none. Raises what the API server says to a list.
+    """The object of this name; None where there is none. Raises the leaves of `errors`, as a list does.
 
     `namespace` is None for a cluster-scoped kind.
     """

@@ -1,4 +1,4 @@
-"""The metadata of an object without its larger half: the book of who wrote which field."""
+"""Reduces the metadata of an object: managedFields, its larger half, is dropped or cut."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from hermetic.objects.names import MANAGED_BY, SELECTED_BY
 from hermetic.plan.field_owners import kept, labellers
 
 UNNAMED = frozenset(kind.kind for kind in (CORE_EVENT, EVENT, LEASE, MODEL_DEPLOYMENT, NODE))
-"""Kinds of which no verdict says who wrote them."""
+"""Kinds whose writer no verdict names."""
 
 
 def names_its_writer(manifest: Mapping[str, Any]) -> bool:
-    """Whether a verdict may say who wrote this object; of a pod that a controller made, it is the controller's."""
+    """Whether a verdict may name the writer of this object; for a pod of a controller, the controller's is named."""
     kind = manifest.get("kind")
     if kind == POD.kind:
         return not any(one.get("controller") for one in manifest["metadata"].get("ownerReferences") or ())
@@ -23,16 +23,16 @@ def names_its_writer(manifest: Mapping[str, Any]) -> bool:
 
 
 def lean_metadata(metadata: Mapping[str, Any], *, say_who: bool = False, pod: bool = False) -> dict[str, Any]:
-    """The metadata without managed fields; of children, what others than us wrote into the spec is kept.
+    """The metadata without managedFields, except entries that decisions need.
 
-    Of a pod it is who holds a label by which we find our own. With `say_who` the names of who wrote an object of others
-    last, and the fields of it that a verdict blames, are kept.
+    Kept are, of children: entries of other managers for fields of the spec; of pods: managers of the labels that select
+    our pods; with `say_who`: names of the last writers, and their entries for fields that a verdict blames.
     """
     known = {key: value for key, value in metadata.items() if key != "managedFields"}
     is_ours = (metadata.get("labels") or {}).get(MANAGED_BY[0]) == MANAGED_BY[1]
     managed = metadata.get("managedFields")
     ours = labellers(managed, SELECTED_BY) if pod else kept(managed) if is_ours else ()
-    # Beside a book of ours a field that is cut short would stand for everything below it.
+    # Beside managedFields of ours a truncated field path would cover every field below it.
     who = (newest if is_ours or pod else record)(managed) if say_who else ()
     found = [*ours, *who]
     return {**known, "managedFields": found} if found else known

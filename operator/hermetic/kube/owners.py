@@ -1,4 +1,4 @@
-"""Which object an object is, and whose: by what it says of itself, and of a pod by what it can never change."""
+"""Identity and owner of an object: by ownerReferences and labels; of a pod also by fields that cannot change."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ DEFAULT_ACCOUNT = "default"
 
 
 def about_of(metadata: Mapping[str, Any]) -> About:
-    """What an Event about the object of this metadata says that it is about."""
+    """How an Event refers to the object with this metadata."""
     return (metadata["uid"], metadata.get("namespace") or "", metadata["name"])
 
 
@@ -31,7 +31,7 @@ def name_of(metadata: Mapping[str, Any]) -> Name:
 
 
 def kind_of(manifest: Manifest) -> Kind:
-    """The kind; a pod without our label is of a kind of its own, for it comes by another watch."""
+    """The kind; UNLABELLED_POD for a pod without our label, which another watch delivers."""
     labels = manifest["metadata"].get("labels") or {}
     if manifest["kind"] == POD.kind and labels.get(MANAGED_BY[0]) != MANAGED_BY[1]:
         return UNLABELLED_POD
@@ -39,7 +39,7 @@ def kind_of(manifest: Manifest) -> Kind:
 
 
 def owners_of(kind: Kind, manifest: Manifest) -> tuple[Key, ...]:
-    """Whose object this is. A pod is of the model whose service account it has, and of the one that its label names."""
+    """The models that own it: for a pod, the one of its service account and the one that its label names."""
     said = _owner(kind, manifest)
     born = _born_of(manifest) if kind in PODS else None
     return tuple(dict.fromkeys(key for key in (born, said) if key is not None))
@@ -54,7 +54,7 @@ def _born_of(pod: Manifest) -> Key | None:
 
 
 def _owner(kind: Kind, manifest: Manifest) -> Key | None:
-    """Whose object this is: the controller that it names, else (volumes, pods, strangers) what its labels say."""
+    """The owner: the controller in ownerReferences, else (volumes, pods, objects of others) what the labels name."""
     metadata = manifest["metadata"]
     labels = metadata.get("labels") or {}
     if kind is MODEL_DEPLOYMENT:

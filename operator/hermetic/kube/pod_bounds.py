@@ -1,8 +1,8 @@
-"""How much is kept of pods: a tenant can create pods with the label or the ServiceAccount of a model by the thousand.
+"""Bounds the memory for pods: a tenant can create thousands of pods with the label or ServiceAccount of a model.
 
-Those that look like a model's own have a budget of bytes for each model and one for all. Every other pod is charged the
-same number of bytes, to a smaller budget of its model and of all. A pod for which there is no room is not kept; its
-model is crowded until two full lists of pods found room for all of them.
+Pods that match what is rendered for a model have a budget of bytes per model and one for all models. Every other pod is
+charged a fixed number of bytes, to smaller budgets per model and for all. A pod that exceeds a budget is not kept; its
+model is crowded until no pod of it was refused between the ends of two full lists.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Key = tuple[str, str]  # (namespace, name) of a ModelDeployment
 Place = tuple[Kind, tuple[str, str]]
 
 OVERHEAD = 2**10
-"""Bytes that the indexes take for a pod, beside its body and its labels."""
+"""Bytes that the indexes need for a pod, in addition to its body and labels."""
 LARGEST_WHOLE = 4 * 2**10
 """Bytes of a pod beyond which the messages of its status are cut."""
 SHORT_MESSAGE = 256
@@ -33,7 +33,7 @@ STRANGER = 32 * 2**10
 STRANGERS_OF_ONE = 8 * STRANGER
 STRANGERS = 256 * STRANGER
 MOST_CROWDED = 10_000
-"""Models that are known to be crowded; of more, their namespaces are."""
+"""Crowded models that are recorded one by one; beyond that, whole namespaces are recorded."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class _Kept:
 
 
 class _Budget:
-    """Bytes of one model, and of all."""
+    """Bytes taken per model and by all; limits `of_one` and `of_all`."""
 
     def __init__(self, of_one: int, of_all: int) -> None:
         self._of_one, self._of_all = of_one, of_all
@@ -64,7 +64,7 @@ class _Budget:
 
 
 class PodBounds:
-    """The account of every pod that is kept. Not safe for threads; every method returns at once."""
+    """Budgets, and the size of every pod that is kept. Not thread-safe; no I/O."""
 
     def __init__(self) -> None:
         self._kept: dict[Place, _Kept] = {}
@@ -74,12 +74,12 @@ class PodBounds:
         self._crowded: dict[Kind, set[Key]] = defaultdict(set)
 
     def admit(self, place: Place, pod: Mapping[str, Any], owners: tuple[Key, ...]) -> bytes | None:
-        """The pod as compact JSON; None where there is no room for it."""
+        """The pod as compact JSON; None where it exceeds a budget."""
         self.forget(place)
         looks_own = len(owners) == 1 and looks_rendered(pod, Owner(*owners[0], uid=""))
         own = looks_own and self._own.has_room(owners, STRANGER)
         if not own and not self._strangers.has_room(owners, STRANGER):
-            return None  # before any work is done on it
+            return None  # before it is projected and serialized
         body = compact(lean_pod(pod))
         if len(body) > LARGEST_WHOLE:
             body = compact(lean_pod(pod, longest=SHORT_MESSAGE))
@@ -92,7 +92,7 @@ class PodBounds:
         return body
 
     def refuse(self, place: Place, owners: tuple[Key, ...]) -> bool:
-        """Note that a pod of these models was not kept; whether that is news of one of them."""
+        """Record that a pod of these models was not kept; returns whether one of them was not crowded before."""
         crowded, refused = self._crowded[place[0]], self._refused[place[0]]
         keys = owners if len(crowded) < MOST_CROWDED else tuple((namespace, "") for namespace, _ in owners)
         is_news = not crowded.issuperset(keys)
@@ -101,11 +101,11 @@ class PodBounds:
         return is_news
 
     def is_crowded(self, owner: Key) -> bool:
-        """Whether pods claim this model that are not kept."""
+        """Whether pods of this model were not kept."""
         return any(owner in crowded or (owner[0], "") in crowded for crowded in self._crowded.values())
 
     def listed(self, kind: Kind, namespace: str | None) -> frozenset[Key]:
-        """A full list (of a namespace, or of all) was taken in; returns the models that may be crowded no more."""
+        """Note the end of a full list (of a namespace, or of all); returns the models that are no longer crowded."""
         here = {key for key in self._crowded[kind] if namespace in (None, key[0])}
         ended = here - self._refused[kind]
         self._crowded[kind] -= ended
@@ -113,7 +113,7 @@ class PodBounds:
         return frozenset(ended)
 
     def forget(self, place: Place) -> None:
-        """The pod is gone, or another one."""
+        """Release the bytes of a pod that is deleted or replaced."""
         if (known := self._kept.pop(place, None)) is not None:
             self._budget(known).take(known.owners, -known.size)
 

@@ -1,4 +1,4 @@
-"""What is kept of each object: the fields that a decision may rest on, and nothing of the rest."""
+"""Projections: reduce each object to the fields that a decision may read."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 LONGEST_WARNING = 1024
 LONGEST_OWNER = 253
 MOST_CONTAINERS = 4
-LONGEST_MESSAGE = 4096  # what the kubelet keeps of the last words of a container
+LONGEST_MESSAGE = 4096  # characters; the kubelet's limit for a termination message
 LONGEST_IMAGE = 512
 READ_OF_A_CONTAINER = ("name", "image", "ready", "started", "restartCount")
 READ_STATES = frozenset({"waiting", "running", "terminated"})
@@ -31,7 +31,7 @@ GPU_RESOURCES = ("nvidia.com/", "amd.com/")
 
 
 def lean(manifest: Mapping[str, Any]) -> dict[str, Any]:
-    """The object without what nobody reads: managed fields and kubectl's copy of it."""
+    """The object without managedFields and without kubectl's copy of it (last-applied-configuration)."""
     metadata = lean_metadata(manifest["metadata"])
     if LAST_APPLIED in (metadata.get("annotations") or {}):
         metadata["annotations"] = {k: v for k, v in metadata["annotations"].items() if k != LAST_APPLIED}
@@ -39,7 +39,7 @@ def lean(manifest: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def lean_pod(pod: Mapping[str, Any], *, longest: int = LONGEST_MESSAGE) -> dict[str, Any]:
-    """Identity and state of a pod, and of its spec what tells whether it is the template's; messages are cut."""
+    """Identity and state of a pod, and the fields of its spec that are compared with a template; messages are cut."""
     metadata, status = pod["metadata"], pod.get("status") or {}
     kept = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp", "deletionTimestamp")
     labels = {name: value for name, value in (metadata.get("labels") or {}).items() if name in LABELS}
@@ -59,7 +59,7 @@ def lean_pod(pod: Mapping[str, Any], *, longest: int = LONGEST_MESSAGE) -> dict[
 
 
 def _state(status: Mapping[str, Any], longest: int) -> dict[str, Any]:
-    """What kubelet and scheduler say of a pod. It holds texts of the pod's author: names of images, last words."""
+    """Status of a pod as kubelet and scheduler write it; it holds texts of the pod's author (images, messages)."""
     kept: dict[str, Any] = {"phase": status["phase"]} if "phase" in status else {}
     if conditions := status.get("conditions"):
         kept["conditions"] = [_cut(one, longest) for one in conditions if one.get("type") in READ_CONDITIONS]
@@ -82,7 +82,7 @@ def _cut(found: Mapping[str, Any], longest: int) -> dict[str, Any]:
 
 
 def _contents(spec: Mapping[str, Any]) -> dict[str, Any]:
-    """A pod with more containers than are kept differs from every template all the same."""
+    """The first containers; a pod with more than are kept differs from every template all the same."""
     return contents({**spec, **{kind: spec[kind][:MOST_CONTAINERS] for kind in CONTAINERS if spec.get(kind)}})
 
 
@@ -110,7 +110,7 @@ def warned(event: Mapping[str, Any]) -> Warned:
 
 
 def evidence(audit: Mapping[str, Any]) -> IsolationEvidence:
-    """What an EgressAudit says of its present spec; a status that cannot be read says nothing."""
+    """The evidence in an EgressAudit's status; None for an unreadable status or one of an earlier spec."""
     generation = audit["metadata"].get("generation", 0)
     try:
         found = EgressAuditStatus.model_validate(audit.get("status") or {}, extra="ignore")
@@ -135,5 +135,5 @@ def evidence(audit: Mapping[str, Any]) -> IsolationEvidence:
 
 
 def _aware(moment: datetime) -> datetime:
-    """A moment without a zone is one of UTC, whatever zone this process is set to."""
+    """The time with its zone; without one it is UTC, not the zone of this process."""
     return moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)

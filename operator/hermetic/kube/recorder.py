@@ -1,8 +1,8 @@
-"""Kubernetes Events: what `kubectl describe` shows of what the operator decided.
+"""Records and posts the Kubernetes Events that `kubectl describe` shows.
 
-When something is worth an Event is the caller's decision (once per condition change); here it is given the shape the
-API server accepts, said once, and kept away from the reconcile: a task of its own posts it, and an Event that cannot be
-posted is a log line and a count.
+The caller decides what is an Event (once per condition change). The recorder brings it into the form that the API
+server accepts, drops repetitions, and posts it from a task of its own, so that no reconcile waits or fails for it. An
+Event that cannot be posted is logged and counted.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ REPORTING_CONTROLLER = "hermetic.dev/operator"
 SAME_THING_FOR = 600.0
 REMEMBERED = 4096
 MOST_WAITING = 512
-"""Events that wait to be posted: a MiB of memory, and what a busy API server takes in ten seconds."""
+"""Limit of waiting Events: about 1 MiB of memory, and what a busy API server accepts in ten seconds."""
 QUEUE_FULL, CUT_OFF, DEFECT = "QueueFull", "CutOff", "Defect"
-"""Why an Event was lost, beside the codes of errors."""
+"""Why an Event was lost, in addition to the codes of errors."""
 NOTE_BYTES = 1024
 NAME_LENGTH = 253
 INSTANCE_LENGTH = 128
@@ -36,7 +36,7 @@ log = structlog.get_logger(__name__)
 
 
 class EventApi(Protocol):
-    """The one verb of `ports.KubeApi` that is needed here."""
+    """The one verb of `ports.KubeApi` that the recorder needs."""
 
     async def create_event(self, event: Manifest) -> None:
         """POST one events.k8s.io/v1 Event."""
@@ -47,10 +47,10 @@ Said = tuple[str, str, int]  # (uid, reason, hash of the note)
 
 
 class EventRecorder:
-    """Posts Events in the name of this pod, one after the other; the same (object, reason, note) once in ten minutes.
+    """Posts Events with this pod as reporting instance, one at a time; the same (object, reason, note) once in 10 min.
 
     `record` returns at once, and `run` posts. `on_loss` is called for every Event that was not posted, with the error's
-    code ("HRM-KUB-403") or one of the words above.
+    code ("HRM-KUB-403") or QUEUE_FULL, CUT_OFF or DEFECT.
     """
 
     def __init__(
@@ -66,13 +66,13 @@ class EventRecorder:
 
     @property
     def unposted(self) -> int:
-        """How many Events wait or are on their way."""
+        """Number of Events that wait or are being posted."""
         return self._unposted
 
     def record(
         self, regarding: Manifest, *, severity: Literal["Normal", "Warning"], reason: str, action: str, note: str
     ) -> None:
-        """Have `note` said about the live object `regarding` (its metadata must hold the uid).
+        """Queue an Event with `note` about the live object `regarding` (its metadata must have the uid).
 
         `reason` is CamelCase, `action` names what was done or tried ("Apply", "Gate"); both at most 128 characters.
         """
@@ -89,7 +89,7 @@ class EventRecorder:
         self._unposted += 1
 
     async def run(self) -> NoReturn:
-        """Post what is recorded, until cancelled; what waits then is lost."""
+        """Post the queued Events until cancelled; Events that wait then are lost."""
         try:
             while True:
                 key, event = await self._waiting.get()
@@ -101,7 +101,7 @@ class EventRecorder:
             self._drop_waiting()
 
     async def flushed(self, within: float) -> None:
-        """Wait for so many seconds until all is posted; drop what waits then, and wait for what is on its way."""
+        """Wait up to so many seconds until all are posted; then drop the waiting ones and await the one in flight."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(within):
                 await self._waiting.join()
@@ -109,14 +109,14 @@ class EventRecorder:
         await self._waiting.join()
 
     async def _post(self, key: Said, event: Manifest) -> None:
-        # Nothing depends on an Event: no reconcile fails or is repeated for one.
+        # A lost Event has no consequence: no reconcile fails or is repeated for it.
         try:
             await self._api.create_event(event)
         except NotLeading as error:
-            self._forget(key, error.code)  # this process is on its way out
+            self._forget(key, error.code)  # this process is shutting down
         except HermeticError as error:
             self._lose(key, event, error.code, error.message)
-        except Exception as error:  # noqa: BLE001 - the task serves all Events, and its end would end the process
+        except Exception as error:  # noqa: BLE001 - this task posts all Events, and its end would end the process
             self._lose(key, event, DEFECT, repr(error))
 
     def _drop_waiting(self) -> None:
@@ -134,11 +134,11 @@ class EventRecorder:
         log.warning("event not posted", reason=event["reason"], regarding=event["regarding"]["name"], because=because)
 
     def _forget(self, key: Said, why: str) -> None:
-        self._said.pop(key, None)  # it was never said, and may be said again
+        self._said.pop(key, None)  # it was not posted, and may be recorded again
         self._on_loss(why)
 
     def _said_lately(self, key: Said) -> bool:
-        """Whether this was said within ten minutes; forgets what is older, and the oldest when there is too much."""
+        """Whether this was recorded within ten minutes; drops older entries, and the oldest beyond the limit."""
         horizon = self._clock.monotonic() - SAME_THING_FOR
         while self._said and (next(iter(self._said.values())) <= horizon or len(self._said) >= REMEMBERED):
             self._said.popitem(last=False)
@@ -153,7 +153,7 @@ class EventRecorder:
             "kind": EVENT.kind,
             "metadata": {
                 "name": metadata["name"][: NAME_LENGTH - len(suffix)] + suffix,
-                "namespace": namespace or "default",  # where the API server wants those of cluster-scoped objects
+                "namespace": namespace or "default",  # the API server requires it for cluster-scoped objects
             },
             "eventTime": self._clock.now().strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
             "reportingController": REPORTING_CONTROLLER,

@@ -1,7 +1,7 @@
-"""A reflector, as client-go calls it: lists one kind, watches it from there, and goes on whatever the API server does.
+"""Reflector (the term of client-go): lists one kind, watches it from that version, and recovers from every error.
 
-The only one of Hermetic. kopf watches what people write (kube/watch_specs.py); everything else is followed by this,
-for the operator's store (kube/store_watches.py) and for the audit's cache (collect/kube/cache_watches.py) alike.
+The only one of Hermetic. kopf watches what people write (PRIMARY_WATCHES in kube/watch_specs.py); the reflector follows
+everything else, for the operator's store (kube/store_watches.py) and the audit's cache (collect/kube/cache_watches.py).
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from hermetic.ports import ClusterReader, Manifest
 GONE = 410
 BACKOFF = (0.2, 1.0, 3.0, 10.0)
 LASTING_SECONDS = 30.0
-"""A watch that lasted this long was no failure to begin one."""
+"""A watch that lasted this long resets the back-off."""
 UNAVAILABLE_SECONDS = 60.0
-"""Until a kind that is not served, or not granted, is tried again: a definition may be installed, a role granted."""
+"""Pause before a kind that is not served or not granted is tried again: a CRD or a role may be added."""
 SECONDS_PER_ATTEMPT = 1.0
-"""At most one attempt per second: a watch that ends as soon as it opens must not become a storm."""
+"""At most one attempt per second: a watch may end as soon as it opens."""
 
 log = structlog.get_logger(__name__)
 
@@ -47,13 +47,13 @@ class WatchTarget(Protocol):
 
     @property
     def selection(self) -> Selection:
-        """What to watch now. `list` may change it, for a kind may be served in another version than before."""
+        """What to watch now. `list` may change it, as a kind may be served in another version than before."""
         ...
 
     async def list(self) -> str:
-        """List anew and keep that; returns the resourceVersion to watch from, "" where there is none to be had now.
+        """List anew and keep the result; returns the resourceVersion to watch from, "" where none is available now.
 
-        Raises HermeticError for what may pass: it is tried again.
+        Raises HermeticError for transient errors: the list is tried again.
         """
         ...
 
@@ -62,7 +62,7 @@ class WatchTarget(Protocol):
         ...
 
     def failed(self, error: HermeticError, *, watched_for: float, failing_for: float) -> bool:
-        """The list failed, or the watch after `watched_for` seconds (0 for a list); returns whether to list anew.
+        """Note that the list failed, or the watch after `watched_for` seconds (0 for a list); returns whether to list.
 
         `failing_for`: seconds since the first failure after which nothing was listed and no event came.
         """
@@ -73,7 +73,7 @@ class Reflector:
     """Keeps one target up to date until cancelled.
 
     `since`: the version of a list that the target already holds, "" for none. `relist_seconds`: the longest time
-    between two lists. `on_fault` is told of an exception that is no HermeticError: it ends nothing.
+    between two lists. `on_fault` gets every exception that is no HermeticError; the reflector goes on.
     """
 
     def __init__(
@@ -107,7 +107,7 @@ class Reflector:
             except HermeticError as error:
                 pause = self._failed(error, began)
             except Exception as error:
-                # A defect in following one kind must end nothing else.
+                # A defect in one kind must not end the reflectors of others.
                 log.exception("following failed", kind=self._target.selection.kind.plural)
                 self._on_fault(error)
                 pause = self._failed(ServerTrouble(f"following it failed: {error!r}", status=GONE), began)
@@ -139,14 +139,14 @@ class Reflector:
                 self._target.take(event, manifest)
                 self._since = _version(manifest)
                 self._failing_since = None
-                await asyncio.sleep(0)  # a burst of events must not keep anything else waiting
+                await asyncio.sleep(0)  # a burst of events must not block the event loop
 
     def _failed(self, error: HermeticError, began: float) -> float:
-        """Note it; returns the pause until the next attempt, in seconds."""
+        """Report the error to the target; returns the pause until the next attempt, in seconds."""
         now = asyncio.get_running_loop().time()
         self._failures = 0 if now - began >= LASTING_SECONDS else self._failures + 1
         watched_for = 0.0 if self._watching_since is None else now - self._watching_since
-        if self._failing_since is None:  # until it broke, a watch told the truth; a list that fails told nothing
+        if self._failing_since is None:  # a watch was current until it broke; a failed list was not
             self._failing_since = began if self._watching_since is None else now
         anew = self._target.failed(error, watched_for=watched_for, failing_for=now - self._failing_since)
         if anew or isinstance(error, NotFound | Forbidden) or _is_gone(error):

@@ -1,7 +1,7 @@
-"""What is kept of children and ModelDeployments, whatever a tenant writes into one or calls a child.
+"""Limits what is kept of children and ModelDeployments, and of objects of tenants with the labels of children.
 
-Objects with the labels of children may be anyone's, a megabyte each, and by the thousand. What no decision reads is cut
-off on arrival: annotations, labels and owners of others, and everything but the head of an object that is no child.
+A tenant can create thousands of objects with those labels, a megabyte each. What no decision reads is dropped on
+arrival: annotations, labels and owners of others, and all but the identity of an object that is no child.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Manifest = Mapping[str, Any]
 
 CUT = frozenset({MODEL_DEPLOYMENT, *CHILD_KINDS})
 LONGEST_ANNOTATION = 1024
-LARGEST_CLAIM = 16 * 2**10  # bytes; what is rendered takes less than one
+LARGEST_CLAIM = 16 * 2**10  # bytes; a rendered claim takes less than 1 KiB
 KEPT = (
     "name", "namespace", "uid", "resourceVersion", "generation", "creationTimestamp", "deletionTimestamp",
     "managedFields",
@@ -37,11 +37,11 @@ LABELS = frozenset({
 })  # fmt: skip
 ANNOTATIONS = frozenset({"hermetic.dev/intent", "hermetic.dev/pod-template"})
 OF_OTHERS = ("secrets", "imagePullSecrets")
-"""Lists of a ServiceAccount that we render none of: the first item tells that there are some."""
+"""Lists of a ServiceAccount that are never rendered: one item is kept, to show that the list is not empty."""
 
 
 def cut(kind: Kind, manifest: Manifest, owner: tuple[str, str] | None) -> dict[str, Any]:
-    """What is kept of an object whose owner, by its controller or its labels, has this namespace and name."""
+    """The kept part of an object; `owner` is the (namespace, name) that its controller or labels name."""
     if owner is None or not _is_named_after(kind, manifest, owner[1]):
         return head(kind, manifest)
     kept = {**manifest, **{name: _first_of(manifest[name]) for name in OF_OTHERS if manifest.get(name)}}
@@ -56,18 +56,18 @@ def _first_of(items: Sequence[Manifest]) -> list[dict[str, str]]:
 
 
 def head(kind: Kind, manifest: Manifest) -> dict[str, Any]:
-    """Which object it is, and whose: enough to see that it is in the way."""
+    """Identity and owner of an object: enough to see that it occupies the name of a child."""
     metadata = _metadata(kind, manifest["metadata"])
     return {
         **{name: manifest[name] for name in ("apiVersion", "kind") if name in manifest},
         "metadata": {name: value for name, value in metadata.items() if name not in ("annotations", "managedFields")},
-        # What every Deployment has.
+        # Fields that every Deployment has.
         "spec": {"template": {"metadata": {}, "spec": {}}} if kind is DEPLOYMENT else {},
     }
 
 
 def _is_named_after(kind: Kind, manifest: Manifest, owner: str) -> bool:
-    """Whether the name is one that is rendered for this owner: of no other is anything but its head read."""
+    """Whether the name is one that is rendered for this owner; of other objects only `head` is read."""
     name = manifest["metadata"]["name"]
     if kind is PERSISTENT_VOLUME_CLAIM:
         return bool(name.startswith(f"{owner}-weights-"))

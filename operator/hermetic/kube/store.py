@@ -1,8 +1,8 @@
-"""Everything that was seen of the cluster, by kind and name; it does not care who feeds it.
+"""Store of the objects last seen of the cluster, by kind and name; fed by lists, watches and answers to writes.
 
 Objects are kept as compact JSON: a thousand deployments with their children fit in a few tens of megabytes, and a
-reconcile parses only its own. An object is taken only when its resourceVersion is newer than what is known of its
-name, and than the moment at which it was seen to go.
+reconcile parses only its own. An object is stored only if its resourceVersion is newer than the known one of its
+name, and not older than its deletion.
 """
 
 from __future__ import annotations
@@ -56,12 +56,12 @@ class _Entry:
 
     @property
     def owner(self) -> Key | None:
-        """Whose object it is; a pod may also be of another model than its labels say."""
+        """The first owner; a pod may have a second one (`owners_of`)."""
         return next(iter(self.owners), None)
 
 
 class Store:
-    """The cluster as it was last seen. Not safe for threads; every method returns at once."""
+    """The cluster as last seen. Not thread-safe; no I/O."""
 
     def __init__(self, policy: Configuration) -> None:
         self.server_version: tuple[int, int] = (0, 0)
@@ -84,7 +84,7 @@ class Store:
         self._deployments = DeploymentIndex()
 
     def put(self, manifest: Manifest) -> frozenset[Key]:
-        """Take an object in; returns the deployments that should look again (none when nothing was learnt)."""
+        """Store an object; returns the ModelDeployments to reconcile (none when nothing changed)."""
         kind = kind_of(manifest)
         if kind is CORE_EVENT:
             return self._put_warning(manifest)
@@ -95,7 +95,7 @@ class Store:
         metadata = manifest["metadata"]
         name, version = name_of(metadata), int(metadata["resourceVersion"])
         known = self._entries[kind].get(name)
-        # Versions grow across objects of one kind: late news of a predecessor is older than its successor.
+        # Versions grow across objects of one kind: a late event of a predecessor has a lower version.
         if (known is not None and known.version >= version) or self._gone.get(metadata["uid"], -1) > version:
             return frozenset()
         if known is not None and known.uid != metadata["uid"]:
@@ -109,7 +109,7 @@ class Store:
         return self._put_entry(kind, name, manifest, version)
 
     def drop(self, manifest: Manifest) -> frozenset[Key]:
-        """Forget an object that was seen to go; returns the deployments that should look again."""
+        """Remove a deleted object; returns the ModelDeployments to reconcile."""
         kind, metadata = kind_of(manifest), manifest["metadata"]
         if kind is CORE_EVENT:
             return frozenset()
@@ -123,7 +123,7 @@ class Store:
         return led | self._forget(kind, name, version)
 
     def sweep(self, kind: Kind, listed: set[str], version: int, *, namespace: str | None = None) -> frozenset[Key]:
-        """After a full list at `version` (of a namespace, or of all): forget what it did not hold and is no younger."""
+        """After a full list at `version` (of a namespace, or of all): remove objects that it lacks, unless newer."""
         if kind is CORE_EVENT:
             return frozenset()
         stale = [
@@ -138,11 +138,11 @@ class Store:
         return led.union(key for name in stale for key in self._forget(kind, name, version))
 
     def note_listed(self, kind: Kind, namespace: str | None, version: str) -> None:
-        """A full list of a kind (in a namespace, None: everywhere) was as of this resourceVersion."""
+        """Record the resourceVersion of a full list of a kind (in a namespace; None: everywhere)."""
         self._listed_at[kind, namespace] = version
 
     def note_served(self, kind: Kind, *, may_be_listed: bool) -> frozenset[Key]:
-        """Whether the operator may list an optional kind; one that is not served leads nowhere, and may be."""
+        """Record whether an optional kind may be listed; one that is not served counts as listable and empty."""
         if (kind not in self._refused) is may_be_listed:
             return frozenset()
         (self._refused.discard if may_be_listed else self._refused.add)(kind)
@@ -167,21 +167,21 @@ class Store:
         yield from self._entries[MODEL_DEPLOYMENT]
 
     def versions(self, kind: Kind) -> dict[str, int]:
-        """The resourceVersion of every cluster-scoped object of a kind, by name: another number, another object."""
+        """The resourceVersion of every cluster-scoped object of a kind, by name."""
         return {name: entry.version for (_, name), entry in sorted(self._entries[kind].items())}
 
     def object(self, kind: Kind, name: str) -> dict[str, Any] | None:
-        """A cluster-scoped object as it was last seen."""
+        """A cluster-scoped object as last seen."""
         entry = self._entries[kind].get(("", name))
         return None if entry is None else json.loads(entry.body)
 
     def manifest(self, key: Key) -> dict[str, Any] | None:
-        """The ModelDeployment as it was last seen."""
+        """The ModelDeployment as last seen."""
         entry = self._entries[MODEL_DEPLOYMENT].get(key)
         return None if entry is None else json.loads(entry.body)
 
     def snapshot(self, key: Key, *, truces: Mapping[ChildKey, frozenset[str]] | None = None) -> ClusterSnapshot | None:
-        """One frozen look at everything that concerns this deployment; None when it is gone."""
+        """One frozen snapshot of everything that concerns this ModelDeployment; None when it is gone."""
         seen = self.manifest(key)
         if seen is None:
             return None
@@ -211,7 +211,7 @@ class Store:
         )
 
     def volumes(self) -> Iterator[dict[str, Any]]:
-        """Every PersistentVolume of ours for a namespace that we look after: of others we cannot see who needs them."""
+        """Our PersistentVolumes for watched namespaces; owners in other namespaces are not visible."""
         watched = self._policy.watch_namespaces
         for entry in self._entries[PERSISTENT_VOLUME].values():
             if entry.owner is not None and (not watched or entry.owner[0] in watched):
@@ -230,24 +230,24 @@ class Store:
 
     @property
     def evidence(self) -> IsolationEvidence | None:
-        """What the EgressAudit says, and when this process last came to the same."""
+        """The evidence in the EgressAudit's status, and when this process last confirmed it."""
         return self._evidence and replace(self._evidence, confirmed_at=self._confirmed_at)
 
     @property
     def awaits_judgement(self) -> bool:
-        """Whether the EgressAudit says Pass and this process has not looked yet: it may have ceased to be true."""
+        """Whether the EgressAudit's verdict is Pass and this process has not evaluated it yet."""
         return self._evidence is not None and self._evidence.verdict == "Pass" and not self._was_judged
 
     def judge(self, *, confirmed_at: datetime | None) -> frozenset[Key]:
-        """This process came to a Pass at this moment, or (None) to something else.
+        """Record that this process confirmed a Pass at this time, or (None) did not.
 
-        Returns the deployments for which a Pass that stood unconfirmed counts from now on.
+        Returns the ModelDeployments to reconcile because an unconfirmed Pass counts from now on.
         """
         is_news = self._confirmed_at is None and confirmed_at is not None
         self._was_judged, self._confirmed_at = True, confirmed_at
         return frozenset(self.deployments()) if is_news else frozenset()
 
-    # ------------------------------------------------------------------ taking in
+    # ------------------------------------------------------------------ updates
 
     def _put_entry(self, kind: Kind, name: Name, manifest: Manifest, version: int) -> frozenset[Key]:
         owners = owners_of(kind, manifest)
@@ -267,13 +267,13 @@ class Store:
         return concerned | self._concerned(kind, self._entries[kind][name])
 
     def _put_pod(self, kind: Kind, name: Name, manifest: Manifest, version: int) -> frozenset[Key]:
-        """Keep a pod of a model, as far as there is room; of a pod of no model, nothing is kept."""
+        """Store a pod of a model unless `PodBounds` refuses it; a pod of no model is not stored."""
         owners, place = owners_of(kind, manifest), (kind, name)
         before = self._entries[kind].get(name)
         body = self._pod_bounds.admit(place, manifest, owners) if owners else None
         if body is None:
             concerned = self._forget(kind, name, version) if before is not None else frozenset()
-            # What has ended, or is about to, needs no mention: evicted pods stay by the thousand.
+            # Ended or terminating pods do not make a model crowded: evicted pods stay by the thousand.
             runs = bool(owners) and not has_ended(manifest) and "deletionTimestamp" not in manifest["metadata"]
             is_news = runs and self._pod_bounds.refuse(place, owners)
             return concerned | frozenset(owners if is_news else ())
@@ -303,11 +303,11 @@ class Store:
         version = int(event["metadata"]["resourceVersion"])
         if not about[0] or len("".join(about)) > LONGEST_ABOUT or self._warnings.get(about, (-1,))[0] >= version:
             return frozenset()
-        # A warning may overtake its pod, so those of strangers are kept for a while too.
+        # An Event can arrive before its pod, so Events of unknown pods are kept, as far as REMEMBERED_WARNINGS allows.
         self._warnings[about] = (version, warned(event))
         self._warnings.move_to_end(about)
         if len(self._warnings) > REMEMBERED_WARNINGS:
-            # The oldest about a foreign pod goes first: a flood of Events displaces only those.
+            # The oldest Event of an unknown pod is dropped first: a flood of Events displaces only those.
             oldest = next((one for one in self._warnings if one not in self._pods), next(iter(self._warnings)))
             del self._warnings[oldest]
         return frozenset({self._pods[about]} if about in self._pods else ())
@@ -318,7 +318,7 @@ class Store:
         self._evidence = seen
         return frozenset(self.deployments())
 
-    # ------------------------------------------------------------------ letting go
+    # ------------------------------------------------------------------ removals
 
     def _forget(self, kind: Kind, name: Name, version: int) -> frozenset[Key]:
         entry = self._entries[kind].pop(name)
@@ -337,9 +337,9 @@ class Store:
         return self._concerned(kind, entry)
 
     def _leaves_the_other_part(self, kind: Kind, name: Name, version: int) -> bool:
-        """Whether a pod is newer than what is known of it in the other part of all pods, which then forgets it.
+        """Whether the pod is newer than its entry in the other part (labelled, unlabelled); if so, drop that entry.
 
-        A label was put on or taken off; the watches of the two parts tell of it in any order.
+        When the label is added or removed, the watches of the two parts report it in any order.
         """
         (other,) = (part for part in PODS if part is not kind)
         known = self._entries[other].get(name)
@@ -363,19 +363,20 @@ class Store:
             self._ways.drop_pod(entry.uid)
 
     def _remember_departure(self, uid: str, version: int) -> None:
-        """A late answer to our own write must not bring an object back that was seen to go.
+        """Record a deletion, so that a late answer to our own write does not restore the object.
 
-        Only what is older than the departure is late: an object that lost its labels goes as well, and may come back.
+        Only versions below that of the deletion are ignored: an object that lost its labels leaves the watch as well,
+        and may come back.
         """
         self._gone[uid] = version
         self._gone.move_to_end(uid)
         while len(self._gone) > REMEMBERED_DEPARTURES:
             self._gone.popitem(last=False)
 
-    # ------------------------------------------------------------------ who is concerned
+    # ------------------------------------------------------------------ ModelDeployments concerned
 
     def _is_of_others(self, kind: Kind, manifest: Manifest) -> bool:
-        """Whether nothing more is kept of the object than where it leads."""
+        """Whether the object is of no interest here, except to the exposure index."""
         if kind is SERVICE:
             return not owners_of(kind, manifest) and name_of(manifest["metadata"]) not in self._entries[kind]
         if kind is UNLABELLED_POD:
@@ -400,7 +401,7 @@ class Store:
         return {about[0]: self._warnings[about][1] for about in abouts if about in self._warnings}
 
     def _rivals(self, manifest: Manifest) -> Iterator[Key]:
-        """Other deployments that ask for the same load balancer address."""
+        """Other ModelDeployments that request the same load balancer address."""
         address, name = requested_address(manifest), name_of(manifest["metadata"])
         return (key for key in self._deployments.asking_for(address) if key != name)
 

@@ -1,7 +1,7 @@
-"""Watches behind the operator's store: children, pods, nodes, Events, and what leads to a model's pods.
+"""Reflectors of the operator's store: children, pods, nodes, Events, and objects that lead to a model's pods.
 
-kopf watches ModelDeployments and EgressAudits. For these kinds its services (a worker and a memory per object,
-contexts, causes) would be most of what the operator costs. Here an event is parsed, put and forgotten.
+kopf watches ModelDeployments and EgressAudits. For these kinds its worker and memory per object would be most of the
+operator's cost; a reflector parses an event, stores the projection and keeps nothing else.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Look = Callable[[WatchSpec], Awaitable[None]]
 
 
 class StoreWatches:
-    """Follows every kind of `STORE_WATCHES` from where it was last listed, whatever breaks, until cancelled.
+    """Watches every kind of `STORE_WATCHES` from the version of its last list, until cancelled.
 
     `see(manifest, gone=...)` gets every event; `look(watched)` must list a kind anew and note its version in the store.
     """
@@ -39,7 +39,7 @@ class StoreWatches:
         self._namespaces = namespaces
 
     async def run(self) -> None:
-        """Follow everything. Everything must have been listed once."""
+        """Run all reflectors. Every kind must have been listed once."""
         async with asyncio.TaskGroup() as group:
             for watched in STORE_WATCHES:
                 for namespace in scopes(watched, self._namespaces):
@@ -68,8 +68,8 @@ class _StoreTarget:
         try:
             self._see(manifest, gone=event == "DELETED")
         except Exception:
-            # One object that is not understood must not keep all others from being seen.
+            # One malformed object must not stop the watch.
             log.exception("event not understood", kind=manifest.get("kind"), name=manifest["metadata"].get("name"))
 
     def failed(self, error: HermeticError, *, watched_for: float, failing_for: float) -> bool:  # noqa: ARG002
-        return False  # a watch goes on from its last version, and the resync lists what it may have missed
+        return False  # the watch resumes from its last version; the resync lists what it may have missed

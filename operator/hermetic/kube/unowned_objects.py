@@ -1,7 +1,7 @@
-"""How an object is kept, and how much is kept of large ones whose ModelDeployment is not known.
+"""Serializes objects for the store, and bounds the memory for large ones whose ModelDeployment is not known.
 
-Children may be listed before their ModelDeployment. An object that names a ModelDeployment which does not exist costs
-its author nothing, so all of them together are bounded.
+Children may be listed before their ModelDeployment. Objects that name a ModelDeployment which does not
+exist can be created at no cost, so all of them together are bounded.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ MOST_BYTES = 32 * 2**20
 
 
 class Unclaimed:
-    """Keeps count of the large objects without a known owner."""
+    """Accounts for the large objects without a known owner."""
 
     def __init__(self) -> None:
         self._sizes: dict[tuple[Kind, tuple[str, str]], int] = {}
@@ -40,7 +40,7 @@ class Unclaimed:
         return body
 
     def forget(self, kind: Kind, name: tuple[str, str]) -> None:
-        """The object is gone, or another one."""
+        """Drop an object that is deleted or replaced."""
         self._sizes.pop((kind, name), None)
 
 

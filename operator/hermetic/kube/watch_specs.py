@@ -1,4 +1,4 @@
-"""List is truth, watch is latency: a full look at one kind, with everything that vanished unseen swept out."""
+"""The kinds that are listed and watched, and `relist`, which removes from the store what a watch missed."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ WARNINGS_ABOUT_PODS = "type=Warning,involvedObject.kind=Pod"
 
 @dataclass(frozen=True, slots=True)
 class WatchSpec:
-    """A kind that is listed and watched, narrowed on the server to what concerns us.
+    """A kind that is listed and watched, filtered by the server.
 
     `everywhere`: in other namespaces than the watched ones too, for what leads to a pod may be in any. `optional`: a
     cluster may not serve it, or a role may not grant it.
@@ -51,7 +51,7 @@ class WatchSpec:
     optional: bool = False
 
 
-# Children, nodes, Events and what leads to pods; and what people and auditors write, which kopf watches.
+# Children, nodes, Events and objects that lead to pods (reflector); and user-created kinds (kopf).
 STORE_WATCHES: tuple[WatchSpec, ...] = (
     WatchSpec(NODE),
     *(WatchSpec(kind, label_selector=CHILD_SELECTOR) for kind in (*CHILD_KINDS, POD) if kind is not SERVICE),
@@ -63,12 +63,12 @@ STORE_WATCHES: tuple[WatchSpec, ...] = (
 )
 PRIMARY_WATCHES: tuple[WatchSpec, ...] = (WatchSpec(EGRESS_AUDIT), WatchSpec(MODEL_DEPLOYMENT))
 
-# ModelDeployments are listed last, so that everything that their decisions need is in the store.
+# ModelDeployments are listed last: everything that their decisions need is then in the store.
 ALL_WATCHES: tuple[WatchSpec, ...] = (*STORE_WATCHES, *PRIMARY_WATCHES)
 
 
 async def relist(api: KubeApi, store: Store, watched: WatchSpec, namespaces: tuple[str, ...] = ()) -> frozenset[Key]:
-    """Bring the store in line with the API server for one kind; returns the deployments that should look again."""
+    """List one kind and bring the store in line with it; returns the ModelDeployments to reconcile."""
     concerned: set[Key] = set()
     for namespace in scopes(watched, namespaces):
         concerned |= await _relist_scope(api, store, watched, namespace)
@@ -87,7 +87,7 @@ async def _relist_scope(api: KubeApi, store: Store, watched: WatchSpec, namespac
     )
     try:
         async for items, version in pages:
-            if version != as_of:  # the server forgot the list, and it was begun anew: what it held before is void
+            if version != as_of:  # the list expired and started again: discard what came before
                 listed, as_of = set(), version
             store.note_listed(watched.kind, namespace, version)
             async for item in cooperatively(items, every=PUT_AT_ONCE):
@@ -96,7 +96,7 @@ async def _relist_scope(api: KubeApi, store: Store, watched: WatchSpec, namespac
     except (NotFound, Forbidden) as error:
         if not watched.optional:
             raise
-        # What may not be listed is refused before it is looked up: only discovery tells whether there is any.
+        # The API server checks the right before the kind: with 403, only discovery shows whether the kind is served.
         refused = isinstance(error, Forbidden) and await api.serves(watched.kind)
         store.note_listed(watched.kind, namespace, "")
         concerned |= store.note_served(watched.kind, may_be_listed=not refused)

@@ -1,4 +1,4 @@
-"""Azure resources as the checks read them; field names are ARM's, in snake case. api-versions are pinned here.
+"""Azure resources as models for the checks; field names are ARM's, in snake case. api-versions are pinned here.
 
-A read with an older version leaves newer fields out, and what is left out looks innocent: raise a pin, never lower it.
+An older version omits newer fields, and an omitted field looks harmless: raise a pin, never lower it.
 """

@@ -1,8 +1,8 @@
-"""The activity log of a resource group: what was written in it lately.
+"""The activity log of a resource group: its recent write operations.
 
 Azure keeps it for 90 days, and shows an event some minutes after it happened. `since` and `until` are the ends of the
-time that was asked for, `count` the number of all events in it, `events` those about virtual networks and what lies
-below them. Ask for it by the id of the group: `estate.one(ActivityLog, group)`.
+period that was queried, `count` the number of all events in it, `events` those about virtual networks and their child
+resources. Query it by the id of the group: `estate.one(ActivityLog, group)`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ SHOWN_AFTER = timedelta(hours=1)
 """How long an event may be missing from the log after it happened; documented as minutes, taken with a margin."""
 
 _CHANGES_NOTHING = ("/join/action", "/joinviaserviceendpoint/action")
-"""Operations on a subnet that leave its properties as they are. Every other one counts as a write."""
+"""Operations on a subnet that do not change its properties. Every other one counts as a write."""
 
 
 class Event(Part):
@@ -31,7 +31,7 @@ class Event(Part):
 
 
 class ActivityLog(Resource):
-    """Microsoft.Insights/eventtypes/management/values, asked for one resource group."""
+    """Microsoft.Insights/eventtypes/management/values of one resource group."""
 
     TYPE: ClassVar[str] = "Microsoft.Insights/eventtypes/values"
     API_VERSION: ClassVar[str] = ACTIVITY_LOG
@@ -43,16 +43,16 @@ class ActivityLog(Resource):
 
     @property
     def start(self) -> datetime:
-        """From when on it was asked for. Raises FactDamaged."""
+        """The start of the period that was queried. Raises FactDamaged."""
         return self._moment(self.since)
 
     @property
     def horizon(self) -> datetime:
-        """Up to when it is known to show every event. Raises FactDamaged."""
+        """The end of the period for which it is known to be complete. Raises FactDamaged."""
         return self._moment(self.until) - SHOWN_AFTER
 
     def last_write(self, *resources: str) -> datetime | None:
-        """The last event that may have changed any of these; None where there is none. Raises FactDamaged."""
+        """The time of the last event that may have changed any of these; None without one. Raises FactDamaged."""
         wanted = {one.lower().rstrip("/") for one in resources}
         found = [
             self._moment(one.at)

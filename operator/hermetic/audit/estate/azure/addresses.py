@@ -1,4 +1,4 @@
-"""Public addresses and prefixes, and what holds them."""
+"""Public addresses and prefixes, and the resources that use them."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class PublicPrefix(Resource):
 
 
 class ScaleSetPublicAddress(Resource):
-    """A public address that an instance of a scale set has now, whatever its model says."""
+    """A public address that an instance of a scale set has now, independent of the scale set's model."""
 
     TYPE: ClassVar[str] = "Microsoft.Compute/virtualMachineScaleSets/publicipaddresses"
     API_VERSION: ClassVar[str] = SCALE_SET_CHILDREN

@@ -1,4 +1,4 @@
-"""The AKS cluster and its pools. Absent is what ARM means by absent: mostly the permissive default."""
+"""The AKS cluster and its pools. An absent field has ARM's default, which is mostly the permissive one."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from hermetic.audit.estate.resource import Part, Resource
 
 
 class LocalDns(Part):
-    """localDNSProfile of a pool. `mode` is what was asked for; `state`, Enabled or Disabled, what holds."""
+    """localDNSProfile of a pool. `mode` is the requested value; `state`, Enabled or Disabled, the actual one."""
 
     state: str | None = None
 
@@ -46,7 +46,7 @@ class AgentPool(Part):
 
 
 class ManagedCluster(Resource):
-    """Microsoft.ContainerService/managedClusters: every property that anything reads has its place here."""
+    """Microsoft.ContainerService/managedClusters: every property that a check reads."""
 
     TYPE: ClassVar[str] = "Microsoft.ContainerService/managedClusters"
     API_VERSION: ClassVar[str] = CONTAINER_SERVICE
@@ -63,7 +63,7 @@ class ManagedCluster(Resource):
     http_proxy_config: HttpProxy | None = None
     addon_profiles: FreeMap[AddOn] | None = None
     azure_monitor_profile: dict[str, Any] | None = None
-    """Open: whatever is `enabled` in it sends measurements."""
+    """Open: any entry that is `enabled` sends measurements."""
     security_profile: SecurityProfile | None = None
     metrics_profile: MetricsProfile | None = None
     ingress_profile: IngressProfile | None = None

@@ -1,4 +1,4 @@
-"""What the AKS cluster says of itself, area by area. Absent is what ARM takes it for, mostly permissive."""
+"""The profiles of an AKS cluster. An absent field has ARM's default, which is mostly the permissive one."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from hermetic.audit.estate.resource import Part
 
 
 class OutboundAddresses(Part):
-    """Public addresses that a cluster leaves by."""
+    """Public addresses that a cluster's outbound traffic uses."""
 
     effective_outbound_ips: list[dict[str, Any]] | None = None
 
 
 class Enabled(Part):
-    """Something that is on or off."""
+    """A feature that is on or off."""
 
     enabled: bool | None = None
 
@@ -27,7 +27,7 @@ class AdvancedNetworking(Part):
 
 
 class NatGatewayProfile(OutboundAddresses):
-    """natGatewayProfile of a cluster: a gateway that AKS makes; Standard or StandardV2."""
+    """natGatewayProfile of a cluster: a gateway that AKS creates; Standard or StandardV2."""
 
     sku: str | None = None
 
@@ -55,14 +55,14 @@ class NetworkProfile(Part):
 
 
 class BootstrapProfile(Part):
-    """Where nodes get their images from: Direct (Microsoft's public registry) or Cache (a registry of ours)."""
+    """The source of the nodes' images: Direct (Microsoft's public registry) or Cache (a registry of ours)."""
 
     artifact_source: str | None = None
     container_registry_id: str | None = None
 
 
 class HttpProxy(Part):
-    """The proxy that AKS puts into nodes and pods."""
+    """The HTTP proxy that AKS configures on nodes and in pods."""
 
     enabled: bool | None = None
     http_proxy: str | None = None
@@ -76,7 +76,7 @@ class AddOn(Part):
 
 
 class NginxIngress(Part):
-    """AnnotationControlled, External, Internal or None; absent makes a public load balancer."""
+    """AnnotationControlled, External, Internal or None; absent creates a public load balancer."""
 
     default_ingress_controller_type: str | None = None
 
@@ -94,7 +94,7 @@ class GatewayApis(Part):
 
 
 class AppRouting(Part):
-    """The application routing add-on; its Gateway API is switched on by itself."""
+    """The application routing add-on; its Gateway API is enabled separately."""
 
     enabled: bool | None = None
     nginx: NginxIngress | None = None
@@ -143,7 +143,7 @@ class Defender(Part):
 
 
 class SecurityProfile(Part):
-    """securityProfile of a cluster, as far as it sends anything."""
+    """securityProfile of a cluster: the parts that send data."""
 
     defender: Defender | None = None
 

@@ -1,4 +1,4 @@
-"""Load balancers and the gateways that translate source addresses."""
+"""Load balancers and the gateways that do source address translation."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Frontend(Part):
 
     @property
     def is_public(self) -> bool:
-        """Anything but an address in a subnet: a frontend that shows neither is not known to be private."""
+        """False only for an address in a subnet: a frontend with neither is not known to be private."""
         return self.public_ip_address is not None or self.public_ip_prefix is not None or self.subnet is None
 
 
@@ -47,7 +47,7 @@ class BackendPool(Part):
 
 
 class BalancingRule(Part):
-    """One port of a frontend, handed on to pools."""
+    """One port of a frontend, forwarded to pools."""
 
     name: str = ""
     frontend_ip_configuration: Reference | None = None
@@ -58,13 +58,13 @@ class BalancingRule(Part):
 
     @property
     def pool_ids(self) -> tuple[str, ...]:
-        """Singular and plural together."""
+        """Singular and plural fields merged."""
         alone = (self.backend_address_pool,) if self.backend_address_pool else ()
         return tuple(dict.fromkeys(one.id.lower() for one in (*alone, *(self.backend_address_pools or ()))))
 
 
 class OutboundRule(Part):
-    """Source address translation for a pool, spelled out."""
+    """Explicit source address translation for a pool."""
 
     name: str = ""
     frontend_ip_configurations: list[Reference] | None = None
@@ -99,7 +99,7 @@ class NatGateway(Resource):
 
 
 class ServiceGateway(Resource):
-    """Microsoft.Network/serviceGateways: gives single pods a public source address."""
+    """Microsoft.Network/serviceGateways: give individual pods a public source address."""
 
     TYPE: ClassVar[str] = "Microsoft.Network/serviceGateways"
     API_VERSION: ClassVar[str] = NETWORK

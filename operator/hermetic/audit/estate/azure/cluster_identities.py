@@ -1,4 +1,4 @@
-"""The identities that the AKS cluster names, wherever in its body: AKS has grown places for them."""
+"""The identities that the AKS cluster names anywhere in its body, since AKS adds fields for them."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ HOLDERS = frozenset(
         "webapprouting",
     }
 )
-"""What leads to identities: when it is no object, there may be some that cannot be read."""
+"""Fields that contain identities: when one is not an object, identities in it may be unreadable."""
 WRITTEN_BY_PEOPLE = frozenset({"config", "nodelabels", "podlabels", "tags"})
 
 
 class ClusterIdentities(Resource):
-    """The same cluster, read for its identities alone."""
+    """The cluster, read for its identities alone."""
 
     TYPE: ClassVar[str] = "Microsoft.ContainerService/managedClusters"
     API_VERSION: ClassVar[str] = CONTAINER_SERVICE
@@ -36,12 +36,12 @@ class ClusterIdentities(Resource):
 
     @classmethod
     def read(cls, body: Body) -> Self:
-        """With the whole body: no model would know a place that is new."""
+        """Keep the whole body: no model has a field that is new."""
         whole = {"id": body.value.get("id"), "properties": {"everything": body.value}}
         return super().read(Body(whole, body.evidence))
 
     def named(self) -> Iterator[tuple[str, str | None]]:
-        """Where one is named, and its object id; None where something else stands."""
+        """The path of each identity, and its object id; None where the value has another form."""
         yield from _named(self.everything, ())
 
 

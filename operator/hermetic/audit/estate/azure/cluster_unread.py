@@ -1,7 +1,7 @@
-"""The AKS cluster read for fields that no model knows: a feature that came after this release.
+"""The AKS cluster read for fields that no model has: features newer than this release.
 
 The fields are those of the stable specification 2026-06-01 (Azure/azure-rest-api-specs,
-containerservice/resource-manager/Microsoft.ContainerService/aks), in the spelling of `spelling`.
+containerservice/resource-manager/Microsoft.ContainerService/aks), normalised by `arm_fields.spelling`.
 """
 
 from __future__ import annotations
@@ -64,14 +64,14 @@ KNOWN: Mapping[str, frozenset[str]] = {
     "securityprofile": _names("defender azureKeyVaultKms workloadIdentity imageCleaner customCATrustCertificates"),
     "metricsprofile": _names("costAnalysis"),
 }
-"""Fields by the object, or the objects of a list, that hold them. `azureMonitorProfile` is not here: whatever is on in
-it is judged."""
+"""Fields by the object, or the objects of a list, that contain them. `azureMonitorProfile` is not here: a check judges
+everything that is on in it."""
 
 OFF = frozenset({"", "disabled", "none", "notspecified", "unmanaged", "manual"})
 
 
 class ClusterUnread(Resource):
-    """The same cluster, read for what nothing else reads."""
+    """The cluster, read for the fields that no other model reads."""
 
     TYPE: ClassVar[str] = "Microsoft.ContainerService/managedClusters"
     API_VERSION: ClassVar[str] = CONTAINER_SERVICE
@@ -80,7 +80,7 @@ class ClusterUnread(Resource):
 
     @classmethod
     def read(cls, body: Body) -> Self:
-        """With the properties as they were answered: no model would know a field that is new."""
+        """Keep the properties as answered: no model has a field that is new."""
         inner = child(body.value, "properties")
         kept = {"everything": inner} if isinstance(inner, Mapping) else {}
         whole = {"id": body.value.get("id"), "properties": kept if isinstance(inner, Mapping) else inner}
@@ -88,7 +88,7 @@ class ClusterUnread(Resource):
 
     @property
     def unread(self) -> tuple[str, ...]:
-        """Dotted paths, as written, of fields that are not known and not off; sorted."""
+        """Dotted paths, as written, of unknown fields whose value is not off; sorted."""
         return tuple(sorted(set(_unread(self.everything, "", ""))))
 
 
@@ -106,7 +106,7 @@ def _unread(value: Mapping[str, Any], path: str, written: str) -> Iterator[str]:
 
 
 def _is_off(value: Any) -> bool:
-    """Nothing in it is on: false, empty, Disabled, or an object of nothing else."""
+    """Whether nothing in it is on: false, empty, Disabled, or an object of such values only."""
     if isinstance(value, Mapping):
         return all(_is_off(inner) for inner in value.values())
     if isinstance(value, str):

@@ -1,4 +1,4 @@
-"""Diagnostic settings: where the logs of a resource are sent."""
+"""Diagnostic settings: the destinations of a resource's logs."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class DiagnosticSetting(Resource):
 
     @property
     def sinks(self) -> Iterator[tuple[str, str]]:
-        """What receives the logs: in a word, and its ARM id."""
+        """The destinations of the logs: the kind of each, and its ARM id."""
         named = {
             "storage account": self.storage_account_id,
             "workspace": self.workspace_id,

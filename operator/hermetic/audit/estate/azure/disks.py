@@ -1,4 +1,4 @@
-"""Managed disks, snapshots of them, and what lets them be read through private endpoints."""
+"""Managed disks, their snapshots, and disk accesses, through which private endpoints read them."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from hermetic.audit.estate.resource import Part, Resource
 
 
 class Exportable(Resource):
-    """What disks and snapshots have in common: who may have a link (SAS) to all that is on them.
+    """The common fields of disks and snapshots: who may get a link (SAS) to all their data.
 
     network_access_policy: AllowAll where absent, AllowPrivate through a disk access, DenyAll. public_network_access:
-    Disabled closes AllowAll. disk_state: ActiveSAS while a link is out.
+    Disabled restricts AllowAll. disk_state: ActiveSAS while a link is valid.
     """
 
     network_access_policy: str | None = None
@@ -30,11 +30,11 @@ class Disk(Exportable):
 
     os_type: str | None = None
     managed_by: str | None = None
-    """The machine it is attached to."""
+    """The VM that it is attached to."""
 
 
 class CreationData(Part):
-    """What a snapshot was made of."""
+    """The source of a snapshot."""
 
     source_resource_id: str | None = None
 
@@ -49,7 +49,7 @@ class DiskSnapshot(Exportable):
 
 
 class DiskAccess(Resource):
-    """Microsoft.Compute/diskAccesses: what private endpoints to disks lead to."""
+    """Microsoft.Compute/diskAccesses: the targets of private endpoints to disks."""
 
     TYPE: ClassVar[str] = "Microsoft.Compute/diskAccesses"
     API_VERSION: ClassVar[str] = DISKS

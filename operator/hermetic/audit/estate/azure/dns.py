@@ -1,4 +1,4 @@
-"""Names: DNS security policies, forwarding rulesets, private zones."""
+"""DNS security policies, forwarding rulesets, private zones."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from hermetic.audit.estate.resource import Part, Reference, Resource
 
 
 class LinkedToNetwork(Resource):
-    """What of one kind is linked to a network; each kind has an action of its own that lists it."""
+    """Resources of one kind that are linked to a network; each kind has its own POST action that lists them."""
 
     TYPE: ClassVar[str] = "Microsoft.Network/virtualNetworks"
     API_VERSION: ClassVar[str] = DNS_RESOLVER
@@ -20,7 +20,7 @@ class LinkedToNetwork(Resource):
 
     @property
     def is_whole(self) -> bool:
-        """Whether all of it is on this page."""
+        """Whether this page has all of them."""
         return self.value is not None and not self.next_link
 
 
@@ -37,7 +37,7 @@ class LinkedRulesets(LinkedToNetwork):
 
 
 class LinkToNetwork(Resource):
-    """A link as its owner lists it: which network the owner decides for."""
+    """A link as its owner lists it: the network to which the owner's rules apply."""
 
     API_VERSION: ClassVar[str] = DNS_RESOLVER
 
@@ -46,12 +46,12 @@ class LinkToNetwork(Resource):
 
     @property
     def is_in_force(self) -> bool:
-        """Whether Azure has finished it."""
+        """Whether Azure has finished creating it."""
         return (self.provisioning_state or "").lower() == "succeeded"
 
 
 class DnsPolicy(Resource):
-    """Microsoft.Network/dnsResolverPolicies; what it says is in its rules."""
+    """Microsoft.Network/dnsResolverPolicies; its content is in its rules."""
 
     TYPE: ClassVar[str] = "Microsoft.Network/dnsResolverPolicies"
     API_VERSION: ClassVar[str] = DNS_RESOLVER
@@ -64,7 +64,7 @@ class DnsPolicyLink(LinkToNetwork):
 
 
 class Ruleset(Resource):
-    """Microsoft.Network/dnsForwardingRulesets; what it says is in its rules."""
+    """Microsoft.Network/dnsForwardingRulesets; its content is in its rules."""
 
     TYPE: ClassVar[str] = "Microsoft.Network/dnsForwardingRulesets"
     API_VERSION: ClassVar[str] = DNS_RESOLVER
@@ -83,7 +83,7 @@ class DnsRuleAction(Part):
 
 
 class DnsSecurityRule(Resource):
-    """Microsoft.Network/dnsResolverPolicies/dnsSecurityRules; the lowest number that matches a name decides."""
+    """Microsoft.Network/dnsResolverPolicies/dnsSecurityRules; of those that match, the lowest priority applies."""
 
     TYPE: ClassVar[str] = "Microsoft.Network/dnsResolverPolicies/dnsSecurityRules"
     API_VERSION: ClassVar[str] = DNS_RESOLVER
@@ -96,7 +96,7 @@ class DnsSecurityRule(Resource):
 
 
 class DomainList(Resource):
-    """Microsoft.Network/dnsResolverDomainLists; "." stands for every name."""
+    """Microsoft.Network/dnsResolverDomainLists; "." matches every name."""
 
     TYPE: ClassVar[str] = "Microsoft.Network/dnsResolverDomainLists"
     API_VERSION: ClassVar[str] = DNS_RESOLVER
@@ -139,4 +139,4 @@ class ZoneLink(Resource):
 
     virtual_network: Reference | None = None
     resolution_policy: str | None = None
-    """Default or NxDomainRedirect; absent where the zone has no such choice."""
+    """Default or NxDomainRedirect; absent where the zone does not support it."""

@@ -1,4 +1,4 @@
-"""What Azure itself says that an interface's packets meet: routes, rules, the next hop. Read-like POST actions."""
+"""Effective routes, rules and next hop of an interface, as Azure computes them. POST actions that only read."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ class EffectiveRoutes(Resource):
 
 
 class Association(Part):
-    """What a security group is attached to."""
+    """The resource that a security group is attached to."""
 
     subnet: Reference | None = None
     network_interface: Reference | None = None
 
 
 class EffectiveGroup(Part):
-    """One security group in an interface's way, its rules with tags and application groups spelled out."""
+    """One security group that applies to an interface, its rules with tags and application groups expanded."""
 
     network_security_group: Reference | None = None
     association: Association | None = None
@@ -67,7 +67,7 @@ class NetworkWatcher(Resource):
 
 
 class NextHop(Resource):
-    """nextHop of a network watcher: which way a packet of one machine would take."""
+    """nextHop of a network watcher: the route that a packet of one VM would take."""
 
     TYPE: ClassVar[str] = "Microsoft.Network/networkWatchers"
     API_VERSION: ClassVar[str] = NETWORK

@@ -1,4 +1,4 @@
-"""What is attached to a cluster from outside: extensions, Flux, Azure Arc, trusted services, identities, fleets."""
+"""Resources that extend a cluster: extensions, Flux, Azure Arc, trusted access, identities, fleets."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class FluxConfiguration(Resource):
 
 
 class ConnectedCluster(Resource):
-    """Microsoft.Kubernetes/connectedClusters: a cluster that dials out to Azure Arc."""
+    """Microsoft.Kubernetes/connectedClusters: a cluster with an outbound connection to Azure Arc."""
 
     TYPE: ClassVar[str] = "Microsoft.Kubernetes/connectedClusters"
     API_VERSION: ClassVar[str] = CONNECTED_CLUSTERS

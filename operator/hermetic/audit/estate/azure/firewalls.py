@@ -1,4 +1,4 @@
-"""Azure Firewall: where it stands, and every rule that it goes by (its own, its policy's, those of base policies)."""
+"""Azure Firewall: its subnets, and every rule that applies (its own, its policy's, those of base policies)."""
 
 from __future__ import annotations
 
@@ -66,12 +66,12 @@ class AzureFirewall(Resource):
 
     @property
     def subnet_ids(self) -> tuple[str, ...]:
-        """The subnets that it stands in."""
+        """The subnets that it has an address in."""
         return tuple(one.subnet.id for one in self.ip_configurations or () if one.subnet is not None)
 
     @property
     def private_addresses(self) -> tuple[str, ...]:
-        """Where routes can send packets to it."""
+        """The addresses that routes can use as next hop."""
         hub = self.hub_ip_addresses.private_ip_address if self.hub_ip_addresses else None
         return tuple(one for one in (*(one.private_ip_address for one in self.ip_configurations or ()), hub) if one)
 

@@ -1,4 +1,4 @@
-"""What Network Watcher keeps of the packets of a network: flow logs, and captures of packets."""
+"""What Network Watcher records of a network's packets: flow logs and packet captures."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class FlowLog(Resource):
 
 
 class CaptureLocation(Part):
-    """Where a capture is kept: an account, a file on the machine, or both."""
+    """Destination of a capture: a storage account, a file on the VM, or both."""
 
     storage_id: str | None = None
     storage_path: str | None = None

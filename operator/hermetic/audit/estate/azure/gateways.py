@@ -1,4 +1,4 @@
-"""Gateways of virtual networks (VPN, ExpressRoute), their connections, and the routes they have learned."""
+"""Gateways of virtual networks (VPN, ExpressRoute), their connections, and the routes learned by them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from hermetic.audit.estate.resource import Part, Reference, Resource
 
 
 class GatewaySubnet(Resource):
-    """A subnet, read for who sits in it. Gateways may live in no other than the one called GatewaySubnet."""
+    """A subnet, read for the resources in it. Gateways are allowed only in the one named GatewaySubnet."""
 
     TYPE: ClassVar[str] = "Microsoft.Network/virtualNetworks/subnets"
     API_VERSION: ClassVar[str] = NETWORK
@@ -26,7 +26,7 @@ class GatewayIpConfiguration(Part):
 
 
 class VpnClients(Part):
-    """Point-to-site: the addresses that laptops get."""
+    """Point-to-site: the address range of VPN clients."""
 
     vpn_client_address_pool: AddressSpace | None = None
 
@@ -44,12 +44,12 @@ class VirtualNetworkGateway(Resource):
 
     @property
     def subnet_ids(self) -> tuple[str, ...]:
-        """The gateway subnets that it sits in."""
+        """The gateway subnets that it has an address in."""
         return tuple(one.subnet.id for one in self.ip_configurations or () if one.subnet is not None)
 
 
 class VirtualNetworkGatewayConnection(Resource):
-    """Microsoft.Network/connections: site to site, ExpressRoute, network to network. Lists leave the status out."""
+    """Microsoft.Network/connections: site to site, ExpressRoute, network to network. Lists omit the status."""
 
     TYPE: ClassVar[str] = "Microsoft.Network/connections"
     API_VERSION: ClassVar[str] = NETWORK
@@ -68,14 +68,14 @@ class VirtualNetworkGatewayConnection(Resource):
 
 
 class GatewayConnection(Resource):
-    """The connections of one gateway, wherever they were made."""
+    """The connections of one gateway, in every resource group."""
 
     TYPE: ClassVar[str] = "Microsoft.Network/virtualNetworkGateways/connections"
     API_VERSION: ClassVar[str] = NETWORK
 
 
 class LearnedRoute(Part):
-    """One route that a gateway has learned; `origin` is Network for the network's own prefixes."""
+    """One route learned by a gateway; `origin` is Network for the network's own prefixes."""
 
     network: str | None = None
     next_hop: str | None = None
@@ -83,7 +83,7 @@ class LearnedRoute(Part):
 
 
 class LearnedRoutes(Resource):
-    """What a gateway has learned by BGP."""
+    """The routes that a gateway has learned by BGP."""
 
     TYPE: ClassVar[str] = "Microsoft.Network/virtualNetworkGateways"
     API_VERSION: ClassVar[str] = NETWORK

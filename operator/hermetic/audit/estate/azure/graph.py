@@ -1,8 +1,8 @@
-"""What only Resource Graph can be asked for.
+"""Data that only Resource Graph has.
 
-Ask as for every list: `estate.every(ScaleSetNicInGraph, scale_set.id)`. Resource Graph is an index that lags and that
-leaves out, without a word, what the caller may not read: a row that is there tells something, a row that is missing
-tells nothing. Under `--discovery list` the answer is NotAsked.
+Query as every list: `estate.every(ScaleSetNicInGraph, scale_set.id)`. Resource Graph is an index that lags and that
+silently omits what the caller may not read: a row that is present is evidence, a missing row is none. Under
+`--discovery list` the answer is NotAsked.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from hermetic.audit.estate.resource import Reference, Resource
 
 
 class ScaleSetNicInGraph(NicFields):
-    """Network interface of an instance of a scale set, as the table ComputeResources has it; listed below the set.
+    """Network interface of an instance of a scale set, from the table ComputeResources; listed below the set.
 
-    Match it by id (without regard to case) with the interface that ARM lists, and read from it only what ARM's lacks.
+    Match it by id (without regard to case) with the interface that ARM lists, and use only fields that ARM's lacks.
     """
 
     TYPE: ClassVar[str] = "Microsoft.Compute/virtualMachineScaleSets/virtualMachines/networkInterfaces"
@@ -25,12 +25,12 @@ class ScaleSetNicInGraph(NicFields):
 
 
 class ConnectivityInGraph(Resource):
-    """Connectivity configurations that Network Manager applies to a network, as the table NetworkResources has them;
+    """Connectivity configurations that Network Manager applies to a network, from the table NetworkResources;
     listed below the network.
 
     MicrosoftDocs/azure-docs, virtual-network-manager/query-azure-resource-graph, shows the rows of admin rules: one per
-    network, below its id, with references to the snapshots that are deployed. Those of connectivity are taken to be
-    alike.
+    network, below its id, with references to the deployed snapshots. Those of connectivity are assumed to have the same
+    form.
     """
 
     TYPE: ClassVar[str] = "Microsoft.Network/effectiveConnectivityConfigurations"
@@ -40,12 +40,12 @@ class ConnectivityInGraph(Resource):
 
     @property
     def applied(self) -> list[Reference]:
-        """The snapshots that are deployed."""
+        """The deployed snapshots."""
         return self.effective_connectivity_configurations or []
 
 
 class AdminRulesInGraph(Resource):
-    """The same of security admin configurations."""
+    """Security admin configurations applied to a network, in the same form."""
 
     TYPE: ClassVar[str] = "Microsoft.Network/effectiveSecurityAdminRules"
     API_VERSION: ClassVar[str] = RESOURCE_GRAPH
@@ -54,7 +54,7 @@ class AdminRulesInGraph(Resource):
 
     @property
     def applied(self) -> list[Reference]:
-        """The snapshots that are deployed."""
+        """The deployed snapshots."""
         return self.effective_security_admin_configurations or []
 
 
@@ -63,4 +63,4 @@ TABLES = {
     ConnectivityInGraph.TYPE.lower(): "NetworkResources",
     AdminRulesInGraph.TYPE.lower(): "NetworkResources",
 }
-"""What is asked of Resource Graph alone, and the table that has it."""
+"""The questions that only Resource Graph answers, and the table of each."""

@@ -1,4 +1,4 @@
-"""Virtual WAN: hubs, the networks connected to them, and what a hub routes."""
+"""Virtual WAN: hubs, the networks connected to them, and the routes of a hub."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class NetworkRoutes(Part):
 
 
 class RoutingConfiguration(Part):
-    """Which route table of the hub a connection follows."""
+    """The route table of the hub that a connection uses."""
 
     associated_route_table: Reference | None = None
     vnet_routes: NetworkRoutes | None = None
@@ -44,7 +44,7 @@ class HubConnection(Resource):
 
     remote_virtual_network: Reference | None = None
     enable_internet_security: bool | None = None
-    """True: the hub may hand its default route to the network."""
+    """True: the hub may propagate its default route to the network."""
     routing_configuration: RoutingConfiguration | None = None
 
 
@@ -56,7 +56,7 @@ class HubRoute(Part):
 
 
 class HubRoutes(Resource):
-    """What a hub routes: the answer of effectiveRoutes."""
+    """The effective routes of a hub: the answer of effectiveRoutes."""
 
     TYPE: ClassVar[str] = "Microsoft.Network/virtualHubs"
     API_VERSION: ClassVar[str] = NETWORK

@@ -1,7 +1,7 @@
-"""Machines: when Azure created them, which identities they have, and what their agents run.
+"""Virtual machines: when Azure created them, their identities, and what their agents run.
 
-`timeCreated` is the time at which the machine's resource was created (api-version 2021-11-01 and later). A re-image and
-a node image upgrade keep the resource, and so the date; only a new machine has a new one.
+`timeCreated` is the time at which the VM's resource was created (api-version 2021-11-01 and later). A re-image and a
+node image upgrade keep the resource, and so the date; only a new VM has a new one.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ from hermetic.errors import FactDamaged
 
 
 class ExtensionHandler(Part):
-    """A handler that the agent runs: `type` is publisher and type of the extension in one, with a dot between."""
+    """A handler that the agent runs: `type` is publisher and type of the extension, separated by a dot."""
 
     type: str | None = None
 
 
 class AgentStatus(Part):
-    """What the agent says of itself, such as ProvisioningState/succeeded."""
+    """A status that the agent reports, such as ProvisioningState/succeeded."""
 
     code: str | None = None
 
 
 class MachineAgent(Part):
-    """vmAgent: while no agent reports, Azure gives no handlers, or none yet."""
+    """vmAgent: without a reporting agent, Azure returns no handlers, or none yet."""
 
     extension_handlers: list[ExtensionHandler] | None = None
     statuses: list[AgentStatus] | None = None
@@ -46,14 +46,14 @@ class ExtensionView(Part):
 
 
 class InstanceView(Part):
-    """instanceView: there only where the request expands it."""
+    """instanceView: present only where the request expands it."""
 
     vm_agent: MachineAgent | None = None
     extensions: list[ExtensionView] | None = None
 
 
 class OwnExtension(Part):
-    """A child resource of an instance. Its `type` is that of the resource, which hides the one of the extension."""
+    """A child resource of an instance. Its `type` is that of the resource and hides the extension's own."""
 
     name: str = ""
     publisher: str | None = None
@@ -61,7 +61,7 @@ class OwnExtension(Part):
 
 
 class Machine(Resource):
-    """What both kinds have. `resources` are the extensions that Azure keeps at the machine."""
+    """The common fields of both kinds. `resources` are the extensions of the VM."""
 
     time_created: str | None = None
     instance_view: InstanceView | None = None
@@ -69,7 +69,7 @@ class Machine(Resource):
 
     @property
     def created_at(self) -> datetime | None:
-        """When it was created; None where the answer does not say. Raises FactDamaged for a time without a zone."""
+        """When it was created; None where absent. Raises FactDamaged for a time without a zone."""
         if self.time_created is None:
             return None
         found = zoned(self.time_created)
@@ -87,7 +87,7 @@ class ScaleSetInstance(Machine):
 
 
 class VirtualMachine(Machine):
-    """Microsoft.Compute/virtualMachines: a machine of its own, or an instance of a flexible scale set."""
+    """Microsoft.Compute/virtualMachines: a standalone VM, or an instance of a flexible scale set."""
 
     TYPE: ClassVar[str] = "Microsoft.Compute/virtualMachines"
     API_VERSION: ClassVar[str] = COMPUTE
@@ -96,9 +96,9 @@ class VirtualMachine(Machine):
 
 
 class VirtualMachineExtension(Resource):
-    """Microsoft.Compute/virtualMachines/extensions: code that Azure puts onto one machine, and runs as root.
+    """Microsoft.Compute/virtualMachines/extensions: code that Azure installs on one VM and runs as root.
 
-    Its own `type` is that of the extension, and the answer has the type of the resource beside it.
+    Its own `type` is that of the extension; the answer also has the type of the resource.
     """
 
     TYPE: ClassVar[str] = "Microsoft.Compute/virtualMachines/extensions"
@@ -108,16 +108,16 @@ class VirtualMachineExtension(Resource):
 
     @classmethod
     def read(cls, body: Body) -> Self:
-        """With the properties in a place of their own, so that the outer `type` does not stand for the inner one."""
+        """Keep the properties apart, so that the outer `type` does not replace the inner one."""
         inner, name = child(body.value, "properties"), body.value.get("name")
         kept = {"code": {**inner, "name": name}} if isinstance(inner, Mapping) else inner
         return super().read(Body({"id": body.value.get("id"), "name": name, "properties": kept}, body.evidence))
 
 
 class VirtualMachineRunCommand(Resource):
-    """Microsoft.Compute/virtualMachines/runCommands: a script that Azure keeps beside one machine, and runs as root.
+    """Microsoft.Compute/virtualMachines/runCommands: a script that Azure stores with one VM and runs as root.
 
-    Neither the script nor where it is fetched from is kept: both can hold a secret.
+    Neither the script nor its URL is kept: both can contain a secret.
     """
 
     TYPE: ClassVar[str] = "Microsoft.Compute/virtualMachines/runCommands"

@@ -1,4 +1,4 @@
-"""User-assigned managed identities, and the tokens of other issuers that Microsoft Entra exchanges for theirs."""
+"""User-assigned managed identities, and the foreign tokens that Microsoft Entra exchanges for theirs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class UserAssignedIdentity(Resource):
 
 
 class FederatedCredential(Resource):
-    """Microsoft.ManagedIdentity/userAssignedIdentities/federatedIdentityCredentials: whose tokens are exchanged."""
+    """Microsoft.ManagedIdentity/userAssignedIdentities/federatedIdentityCredentials: the issuer that it trusts."""
 
     TYPE: ClassVar[str] = "Microsoft.ManagedIdentity/userAssignedIdentities/federatedIdentityCredentials"
     API_VERSION: ClassVar[str] = MANAGED_IDENTITY
@@ -28,14 +28,14 @@ class FederatedCredential(Resource):
 
 
 class OidcIssuer(Part):
-    """oidcIssuerProfile of a cluster: who signs the tokens of its service accounts, for readers outside of it."""
+    """oidcIssuerProfile of a cluster: the issuer of its service account tokens for verifiers outside of it."""
 
     enabled: bool | None = None
     issuer_url: str | None = None
 
 
 class IssuingCluster(Resource):
-    """Microsoft.ContainerService/managedClusters: the same cluster, read for its token issuer alone."""
+    """Microsoft.ContainerService/managedClusters: the cluster, read for its token issuer alone."""
 
     TYPE: ClassVar[str] = "Microsoft.ContainerService/managedClusters"
     API_VERSION: ClassVar[str] = CONTAINER_SERVICE

@@ -1,4 +1,4 @@
-"""Managed services with a face to the internet and a foot in a virtual network."""
+"""Managed services with a public address and an address in a virtual network."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class ApplicationGateway(Resource):
 
 
 class Bastion(Resource):
-    """Microsoft.Network/bastionHosts. Every absent switch is what Azure makes of it: copying is on, the rest off."""
+    """Microsoft.Network/bastionHosts. An absent switch has Azure's default: copying is on, the rest off."""
 
     TYPE: ClassVar[str] = "Microsoft.Network/bastionHosts"
     API_VERSION: ClassVar[str] = NETWORK

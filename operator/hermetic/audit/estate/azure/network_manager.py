@@ -1,4 +1,4 @@
-"""What Virtual Network Manager does to a network from outside: connections without peerings, rules above all groups."""
+"""What Virtual Network Manager applies to a network: connectivity without peerings, rules that precede all NSGs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class AppliedConnectivity(Part):
 
 
 class EffectiveConnectivity(Resource):
-    """One page of the connectivity configurations applied to a network; `skip_token` leads to the next."""
+    """One page of the connectivity configurations applied to a network; `skip_token` requests the next."""
 
     TYPE: ClassVar[str] = "Microsoft.Network/virtualNetworks"
     API_VERSION: ClassVar[str] = NETWORK
@@ -35,7 +35,7 @@ class AdminAddress(Part):
 
 
 class SecurityAdminRule(Part):
-    """A security admin rule. Allow hands on to security groups, AlwaysAllow passes them over."""
+    """A security admin rule. Allow leaves the decision to security groups, AlwaysAllow bypasses them."""
 
     id: str = ""
     access: str | None = None
@@ -46,7 +46,7 @@ class SecurityAdminRule(Part):
 
 
 class EffectiveAdminRules(Resource):
-    """One page of the security admin rules applied to a network; `skip_token` leads to the next."""
+    """One page of the security admin rules applied to a network; `skip_token` requests the next."""
 
     TYPE: ClassVar[str] = "Microsoft.Network/virtualNetworks"
     API_VERSION: ClassVar[str] = NETWORK
@@ -58,14 +58,14 @@ class EffectiveAdminRules(Resource):
 
 
 class AdminRuleCollection(Resource):
-    """Microsoft.Network/networkManagers/securityAdminConfigurations/ruleCollections; what it says is in its rules."""
+    """Microsoft.Network/networkManagers/securityAdminConfigurations/ruleCollections; its content is in its rules."""
 
     TYPE: ClassVar[str] = "Microsoft.Network/networkManagers/securityAdminConfigurations/ruleCollections"
     API_VERSION: ClassVar[str] = NETWORK
 
 
 class HeldAdminRule(Resource, SecurityAdminRule):
-    """A rule of a collection, whether it is deployed or not."""
+    """A rule of a collection, deployed or not."""
 
     TYPE: ClassVar[str] = "Microsoft.Network/networkManagers/securityAdminConfigurations/ruleCollections/rules"
     API_VERSION: ClassVar[str] = NETWORK

@@ -1,4 +1,4 @@
-"""A virtual network read for who lives in it: Azure writes that down, whoever may read the inhabitants."""
+"""The resources with addresses in a virtual network: Azure names them even where the caller may not read them."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ class InhabitedSubnet(Part):
 
     @property
     def inhabitant_ids(self) -> tuple[str, ...]:
-        """Children of what lives there, and private endpoints. A delegated subnet is its service's own business."""
+        """Ids of ip_configurations and private endpoints; empty for a delegated subnet, whose service manages them."""
         if self.delegations:
             return ()
         return tuple(one.id for one in (*(self.ip_configurations or ()), *(self.private_endpoints or ())))
 
 
 class InhabitedNetwork(Resource):
-    """Microsoft.Network/virtualNetworks: the same answer that `VirtualNetwork` reads. Its peerings are in it too."""
+    """Microsoft.Network/virtualNetworks: the answer that `VirtualNetwork` also reads. It has its peerings too."""
 
     TYPE: ClassVar[str] = "Microsoft.Network/virtualNetworks"
     API_VERSION: ClassVar[str] = NETWORK

@@ -1,4 +1,4 @@
-"""Private endpoints (pipes out of a network), private link services (pipes into it), and Azure Monitor's scopes."""
+"""Private endpoints (from a network), private link services (into a network), and Azure Monitor's scopes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class ConnectionState(Part):
 
 
 class LinkConnection(Part):
-    """What a private endpoint leads to: an ARM id, or an alias that names no owner."""
+    """The target of a private endpoint: an ARM id, or an alias without an owner."""
 
     private_link_service_id: str | None = None
     group_ids: list[str] | None = None
@@ -34,7 +34,7 @@ class PrivateEndpoint(Resource):
 
     @property
     def connections(self) -> tuple[LinkConnection, ...]:
-        """Automatic and manual ones."""
+        """Automatic and manual connections."""
         return (
             *(self.private_link_service_connections or ()),
             *(self.manual_private_link_service_connections or ()),
@@ -42,19 +42,19 @@ class PrivateEndpoint(Resource):
 
 
 class Audience(Part):
-    """Subscriptions that may see a service, or are let in unasked; `*` is everybody."""
+    """Subscriptions that may see a service, or are approved automatically; `*` is all of them."""
 
     subscriptions: list[str] | None = None
 
 
 class Consumer(Part):
-    """A private endpoint that is connected; Azure leaves the id out where it may not show it."""
+    """A connected private endpoint; Azure omits the id where it may not show it."""
 
     id: str | None = None
 
 
 class ConsumerConnection(Part):
-    """Somebody's private endpoint at our service."""
+    """A consumer's private endpoint at our service."""
 
     id: str | None = None
     name: str = ""
@@ -81,7 +81,7 @@ class PrivateLinkService(Resource):
 
 
 class AccessModes(Part):
-    """Open or PrivateOnly; Azure reads absent as Open."""
+    """Open or PrivateOnly; Azure treats absent as Open."""
 
     private_endpoint_connection_name: str | None = None
     ingestion_access_mode: str | None = None
@@ -89,7 +89,7 @@ class AccessModes(Part):
 
 
 class ScopeModes(AccessModes):
-    """The modes of a scope, and the connections to which they do not apply."""
+    """The modes of a scope, and the connections that they do not apply to."""
 
     exclusions: list[AccessModes] | None = None
 

@@ -1,4 +1,4 @@
-"""Container registries and what is attached to them, and who may do what there."""
+"""Container registries, their child resources, and their role assignments and tokens."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ class Switch(Part):
 
 
 class RegistryPolicies(Part):
-    """Absent is what Azure ships: export enabled."""
+    """Policies of a registry; absent is Azure's default: export enabled."""
 
     export_policy: Switch | None = None
     azure_ad_authentication_as_arm_policy: Switch | None = None
 
 
 class NetworkRuleSet(Part):
-    """Who may come in by the public endpoint."""
+    """Network rules of the public endpoint."""
 
     default_action: str | None = None
     ip_rules: list[dict[str, Any]] | None = None
@@ -60,7 +60,7 @@ class Registry(Resource):
 
 
 class RegistryInPreview(Resource):
-    """The same registry, as a preview shows it: fields that no stable version has."""
+    """The registry in a preview version: fields that no stable version has."""
 
     TYPE: ClassVar[str] = "Microsoft.ContainerRegistry/registries"
     API_VERSION: ClassVar[str] = CONTAINER_REGISTRY_PREVIEW
@@ -71,7 +71,7 @@ class RegistryInPreview(Resource):
 
 
 class PipelineTarget(Part):
-    """Where an export pipeline writes: a container of a storage account."""
+    """The destination of an export pipeline: a container of a storage account."""
 
     uri: str | None = None
 
@@ -86,7 +86,7 @@ class ExportPipeline(Resource):
 
 
 class RegistryTask(Resource):
-    """Microsoft.ContainerRegistry/registries/tasks: containers that run in machines of the registry's own."""
+    """Microsoft.ContainerRegistry/registries/tasks: containers that run on machines of the registry service."""
 
     TYPE: ClassVar[str] = "Microsoft.ContainerRegistry/registries/tasks"
     API_VERSION: ClassVar[str] = REGISTRY_TASKS
@@ -104,7 +104,7 @@ class RegistryAgentPool(Resource):
 
 
 class CacheRule(Resource):
-    """Microsoft.ContainerRegistry/registries/cacheRules: what the registry fetches from elsewhere when asked."""
+    """Microsoft.ContainerRegistry/registries/cacheRules: upstreams that the registry fetches images from on demand."""
 
     TYPE: ClassVar[str] = "Microsoft.ContainerRegistry/registries/cacheRules"
     API_VERSION: ClassVar[str] = CONTAINER_REGISTRY
@@ -138,14 +138,14 @@ class Replication(Resource):
 
 
 class TokenCredentials(Part):
-    """What a token signs in with; Azure shows no secret of it."""
+    """The credentials of a token; Azure returns no secret."""
 
     passwords: list[dict[str, Any]] | None = None
     certificates: list[dict[str, Any]] | None = None
 
 
 class RegistryToken(Resource):
-    """Microsoft.ContainerRegistry/registries/tokens: a name and a password that Entra ID does not know."""
+    """Microsoft.ContainerRegistry/registries/tokens: a name and a password outside Entra ID."""
 
     TYPE: ClassVar[str] = "Microsoft.ContainerRegistry/registries/tokens"
     API_VERSION: ClassVar[str] = CONTAINER_REGISTRY
@@ -156,7 +156,7 @@ class RegistryToken(Resource):
 
 
 class ScopeMap(Resource):
-    """Microsoft.ContainerRegistry/registries/scopeMaps: what tokens may do, repositories/NAME/content/read."""
+    """Microsoft.ContainerRegistry/registries/scopeMaps: permissions of tokens, repositories/NAME/content/read."""
 
     TYPE: ClassVar[str] = "Microsoft.ContainerRegistry/registries/scopeMaps"
     API_VERSION: ClassVar[str] = CONTAINER_REGISTRY

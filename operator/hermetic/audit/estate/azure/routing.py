@@ -25,7 +25,7 @@ class RouteTable(Resource):
 
     routes: list[Route] | None = None
     disable_bgp_route_propagation: bool | None = None
-    """None means false: what gateways learn is routed."""
+    """None means false: routes learned by gateways are propagated."""
 
 
 class VirtualNetworkAppliance(Resource):

@@ -9,7 +9,7 @@ from hermetic.audit.estate.resource import Part, Reference, Resource
 
 
 class SecurityRule(Part):
-    """One rule of a group; the lowest number that matches a packet decides."""
+    """One rule of a group; of the rules that match a packet, the lowest priority applies."""
 
     name: str = ""
     priority: int | None = None
@@ -29,12 +29,12 @@ class SecurityRule(Part):
 
     @property
     def sources(self) -> tuple[str, ...]:
-        """Prefixes and tags that it holds for."""
+        """Prefixes and tags of the source."""
         return _both(self.source_address_prefix, self.source_address_prefixes)
 
     @property
     def destinations(self) -> tuple[str, ...]:
-        """Prefixes and tags that it leads to."""
+        """Prefixes and tags of the destination."""
         return _both(self.destination_address_prefix, self.destination_address_prefixes)
 
     @property
@@ -59,7 +59,7 @@ class SecurityGroup(Resource):
 
     @property
     def rules(self) -> tuple[SecurityRule, ...]:
-        """Its own rules and the default ones, in no order."""
+        """Its own rules and the default ones, unordered."""
         return (*(self.security_rules or ()), *(self.default_security_rules or ()))
 
 

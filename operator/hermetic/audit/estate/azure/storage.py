@@ -1,4 +1,4 @@
-"""Storage accounts, and the file shares that need none."""
+"""Storage accounts, and file shares without an account."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class AccountRules(Part):
 
 
 class StorageAccount(Resource):
-    """Microsoft.Storage/storageAccounts. Absent is mostly the permissive default."""
+    """Microsoft.Storage/storageAccounts. An absent field mostly has the permissive default."""
 
     TYPE: ClassVar[str] = "Microsoft.Storage/storageAccounts"
     API_VERSION: ClassVar[str] = STORAGE
@@ -40,7 +40,7 @@ class StorageAccount(Resource):
 
 
 class StaticWebsite(Part):
-    """Whether what lies in the container $web is served as a website, without a login."""
+    """Whether the content of the container $web is served as a website, without a login."""
 
     enabled: bool | None = None
 
@@ -55,7 +55,7 @@ class BlobService(Resource):
 
 
 class ReplicationPolicy(Resource):
-    """Microsoft.Storage/storageAccounts/objectReplicationPolicies: blobs that are copied by themselves.
+    """Microsoft.Storage/storageAccounts/objectReplicationPolicies: automatic copies of blobs.
 
     Source and destination are names of accounts, or ids where replication across tenants is off.
     """
@@ -68,21 +68,21 @@ class ReplicationPolicy(Resource):
 
 
 class LocalUser(Resource):
-    """Microsoft.Storage/storageAccounts/localUsers: who signs in by SFTP, without Entra ID."""
+    """Microsoft.Storage/storageAccounts/localUsers: SFTP users without Entra ID."""
 
     TYPE: ClassVar[str] = "Microsoft.Storage/storageAccounts/localUsers"
     API_VERSION: ClassVar[str] = STORAGE
 
 
 class NfsProperties(Part):
-    """How a share speaks NFS."""
+    """The NFS settings of a share."""
 
     root_squash: str | None = None
     encryption_in_transit_required: str | None = None
 
 
 class PublicAccess(Part):
-    """Subnets that reach a share by its public endpoint."""
+    """Subnets that may reach a share by its public endpoint."""
 
     allowed_subnets: list[str] | None = None
 

@@ -12,13 +12,13 @@ from hermetic.errors import FactDamaged
 
 
 class Delegation(Part):
-    """A subnet lent to a service."""
+    """A subnet delegated to a service."""
 
     service_name: str | None = None
 
 
 class ServiceEndpoint(Part):
-    """A direct way from a subnet to a service of Azure."""
+    """A direct route from a subnet to a service of Azure."""
 
     service: str | None = None
     locations: list[str] = []
@@ -46,7 +46,7 @@ class Subnet(Resource):
 
     @property
     def prefixes(self) -> tuple[str, ...]:
-        """Singular and plural together, as CIDRs."""
+        """Singular and plural fields merged, as CIDRs."""
         return tuple(
             dict.fromkeys((*((self.address_prefix,) if self.address_prefix else ()), *(self.address_prefixes or ())))
         )
@@ -59,7 +59,7 @@ class AddressSpace(Part):
 
 
 class DhcpOptions(Part):
-    """What machines of a virtual network are told; no server means Azure's own resolver."""
+    """DHCP options of a virtual network; without a server, Azure's own resolver is used."""
 
     dns_servers: list[str] = []
 
@@ -68,7 +68,7 @@ UNCONNECTED = {"initiated", "disconnected"}
 
 
 class Peering(Resource):
-    """Microsoft.Network/virtualNetworks/virtualNetworkPeerings, seen from our side."""
+    """Microsoft.Network/virtualNetworks/virtualNetworkPeerings, on our side."""
 
     TYPE: ClassVar[str] = "Microsoft.Network/virtualNetworks/virtualNetworkPeerings"
     API_VERSION: ClassVar[str] = NETWORK
@@ -87,7 +87,7 @@ class Peering(Resource):
 
     @property
     def connects(self) -> bool:
-        """Whether packets can pass. A state that is not known counts as connected."""
+        """Whether packets can pass. An unknown state counts as connected."""
         return (self.peering_state or "").lower() not in UNCONNECTED
 
 
@@ -119,7 +119,7 @@ class IpConfiguration(Part):
 
 
 class TapConfiguration(Part):
-    """A copy of all packets of an interface that is sent to a virtual network tap."""
+    """A copy of all packets of an interface, sent to a virtual network tap."""
 
     id: str = ""
     virtual_network_tap: Reference | None = None
@@ -132,7 +132,7 @@ class NicDns(Part):
 
 
 class NicFields(Resource):
-    """What all network interfaces have, wherever they are read."""
+    """The common fields of all network interfaces, from every source."""
 
     READS_ITS_FIELDS_ONLY: ClassVar[bool] = True
 
@@ -141,7 +141,7 @@ class NicFields(Resource):
     network_security_group: Reference | None = None
     enable_ip_forwarding: bool | None = None
     default_outbound_connectivity_enabled: bool | None = None
-    """None: this api-version does not tell."""
+    """None: this api-version does not have it."""
     virtual_machine: Reference | None = None
     private_endpoint: Reference | None = None
     private_link_service: Reference | None = None
@@ -150,7 +150,7 @@ class NicFields(Resource):
 
     @classmethod
     def read(cls, body: Body) -> Self:
-        """An interface always has an address: an answer without the list was cut, and is no interface without one."""
+        """An interface always has an address: an answer without the list is incomplete, and read as damaged."""
         nic = super().read(body)
         if "ip_configurations" not in nic.model_fields_set and nic.id:
             words = f"{nic.id}: ipConfigurations: not in the answer"
@@ -164,7 +164,7 @@ class NicFields(Resource):
 
 
 class NetworkInterface(NicFields):
-    """Microsoft.Network/networkInterfaces: of machines that stand alone, and of private endpoints."""
+    """Microsoft.Network/networkInterfaces: of standalone VMs, and of private endpoints."""
 
     TYPE: ClassVar[str] = "Microsoft.Network/networkInterfaces"
     API_VERSION: ClassVar[str] = NETWORK
@@ -178,7 +178,7 @@ class ScaleSetNic(NicFields):
 
 
 class ModelIpConfiguration(Part):
-    """One address of the model of a scale set; with `public_ip_address_configuration`, a public one each."""
+    """One address in the model of a scale set; `public_ip_address_configuration` gives each instance a public one."""
 
     name: str = ""
     subnet: Reference | None = None
@@ -188,7 +188,7 @@ class ModelIpConfiguration(Part):
 
 
 class ModelNic(Part):
-    """One network interface of the model of a scale set."""
+    """One network interface in the model of a scale set."""
 
     name: str = ""
     ip_configurations: list[ModelIpConfiguration] = []
@@ -203,13 +203,13 @@ class ModelNetwork(Part):
 
 
 class ExtensionSettings(Part):
-    """What of the public settings of an extension says where its code comes from."""
+    """The public settings of an extension that name the source of its code."""
 
     file_uris: list[str] = []
 
 
 class MachineExtension(Part):
-    """Code that Azure puts onto every machine of a scale set, and runs as root."""
+    """Code that Azure installs on every instance of a scale set and runs as root."""
 
     name: str = ""
     publisher: str | None = None
@@ -224,7 +224,7 @@ class ExtensionProfile(Part):
 
 
 class BootDiagnostics(Part):
-    """Where the serial console of each machine is kept; without an address, in storage that Azure manages."""
+    """Storage of the serial console logs; without an address, managed by Azure."""
 
     enabled: bool | None = None
     storage_uri: str | None = None
@@ -245,7 +245,7 @@ class MachineProfile(Part):
 
 
 class Sku(Part):
-    """Size and number."""
+    """Size and capacity."""
 
     name: str | None = None
     tier: str | None = None
@@ -253,13 +253,13 @@ class Sku(Part):
 
 
 class AttachedIdentity(Part):
-    """One user-assigned identity of a machine: every process on it gets tokens of the identity."""
+    """One user-assigned identity of a VM: every process on it can get tokens of the identity."""
 
     principal_id: str | None = None
 
 
 class MachineIdentity(Part):
-    """The identities of a machine, or of all instances of a scale set; user-assigned ones by ARM id."""
+    """The identities of a VM, or of all instances of a scale set; user-assigned ones by ARM id."""
 
     principal_id: str | None = None
     user_assigned_identities: FreeMap[AttachedIdentity] | None = None
@@ -273,14 +273,14 @@ class ScaleSet(Resource):
 
     sku: Sku | None = None
     orchestration_mode: str | None = None
-    """Uniform or Flexible; in the latter, instances are virtual machines that stand alone."""
+    """Uniform or Flexible; in the latter, instances are standalone VMs."""
     tags: FreeMap[str] = {}
     virtual_machine_profile: MachineProfile | None = None
     identity: MachineIdentity | None = None
 
     @property
     def pool(self) -> str:
-        """The pool that it is of, as AKS tags it; "" where the tags do not say, or cannot be read."""
+        """Its pool, from AKS's tags; "" where the tags lack it or cannot be read."""
         try:
             return self.tags.get("aks-managed-poolName", "")
         except FactDamaged:
@@ -288,7 +288,7 @@ class ScaleSet(Resource):
 
     @property
     def nics(self) -> tuple[ModelNic, ...]:
-        """The interfaces of its model."""
+        """The network interfaces of its model."""
         profile = self.virtual_machine_profile
         network = profile.network_profile if profile else None
         return tuple(network.network_interface_configurations) if network else ()

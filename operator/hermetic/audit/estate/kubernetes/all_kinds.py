@@ -1,4 +1,4 @@
-"""Every kind that can be asked for, and what the checks of the cluster ask: what a collector has to be able to see."""
+"""Every kind that can be queried, and the questions of the cluster's checks: what a collector needs to read."""
 
 from __future__ import annotations
 
@@ -118,11 +118,11 @@ KINDS: tuple[type[KubernetesObject], ...] = (
 )
 BY_TYPE = {kind.TYPE.lower(): kind for kind in KINDS}
 
-# Asked for only beside Azure, by checks that compare the two.
+# Queried only together with Azure, by checks that compare the two.
 BESIDE_AZURE = frozenset({Namespace, AksNodeClass})
 
-# What checks of the cluster alone ask for. The ConfigMaps of the resolvers have lists of their own: who may not list
-# all ConfigMaps can still be shown those.
+# The questions of checks that need the cluster alone. The ConfigMaps of the resolvers have lists of their own: a caller
+# who may not list all ConfigMaps may still read those.
 ASKED: tuple[tuple[type[KubernetesObject], str], ...] = (
     *((kind, EVERYWHERE) for kind in KINDS if kind not in BESIDE_AZURE),
     (ConfigMap, COREDNS),
@@ -132,5 +132,5 @@ ASKED: tuple[tuple[type[KubernetesObject], str], ...] = (
 
 
 def question(kind: type[KubernetesObject], scope: str) -> Question:
-    """The question that a look at all objects of a kind in a scope puts."""
+    """The question for all objects of a kind in a scope."""
     return Question(kind.SOURCE, "list", kind.TYPE, scope, kind.API_VERSION)

@@ -1,4 +1,4 @@
-"""Kinds of which one object is enough to send packets another way: gateways, second networks, proxies of their own."""
+"""Kinds whose presence alone can change the path of packets: gateways, second networks, separate proxies."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whom the API server itself calls (webhooks, aggregated APIs), and how names are resolved."""
+"""Outbound calls of the API server (webhooks, aggregated APIs), CSI drivers, and ConfigMaps."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from hermetic.audit.estate.kubernetes.objects import KubernetesObject, Trimmed
 from hermetic.audit.estate.resource import Part
 
 IMPORTED = (".server", ".override")
-"""How keys of kube-system/coredns-custom end that AKS's Corefile imports."""
+"""Suffixes of the keys of kube-system/coredns-custom that AKS's Corefile imports."""
 
 
 class ServiceReference(Part):
@@ -24,7 +24,7 @@ class ServiceReference(Part):
 
 
 class ClientConfig(Part):
-    """Whom to call: a URL, or a Service of the cluster."""
+    """The target of a call: a URL, or a Service of the cluster."""
 
     url: str | None = None
     service: ServiceReference | None = None
@@ -38,7 +38,7 @@ class Webhook(Part):
 
 
 class WebhookConfiguration(KubernetesObject):
-    """What both kinds hold."""
+    """The common fields of both kinds."""
 
     NAMESPACED: ClassVar[bool] = False
 
@@ -60,7 +60,7 @@ class MutatingWebhookConfiguration(WebhookConfiguration):
 
 
 class ConversionWebhook(Part):
-    """Whom the API server asks to turn an object of one version into another."""
+    """The target that the API server calls to convert an object to another version."""
 
     client_config: ClientConfig = ClientConfig()
 
@@ -72,7 +72,7 @@ class Conversion(Part):
 
 
 class CustomResourceDefinitionSpec(Part):
-    """Of a definition the conversion alone: its schemas are hundreds of KiB."""
+    """Only the conversion of a definition: its schemas are hundreds of KiB."""
 
     conversion: Conversion | None = None
 
@@ -88,7 +88,7 @@ class CustomResourceDefinition(Trimmed, KubernetesObject):
 
     @classmethod
     def trimmed(cls, kept: dict[str, Any]) -> dict[str, Any]:
-        """Of the metadata the name, and the field manager that wrote last."""
+        """Keep the name and the field managers of the metadata only."""
         metadata = kept.get("metadata")
         if not isinstance(metadata, Mapping):
             return kept
@@ -96,17 +96,17 @@ class CustomResourceDefinition(Trimmed, KubernetesObject):
 
     @classmethod
     def tells(cls, kept: Mapping[str, Any]) -> bool:
-        """Most of them have no conversion webhook."""
+        """False without a conversion webhook, as for most of them."""
         value: Any = kept
         for field in ("spec", "conversion", "webhook"):
             value = value.get(field)
             if not isinstance(value, Mapping):
-                return value is not None  # what cannot be read is for the check to say
+                return value is not None  # a check must report a value that cannot be read
         return True
 
 
 class ApiServiceSpec(Part):
-    """Who answers for an API group; no Service: the API server itself."""
+    """The Service of an API group; without one, the API server itself."""
 
     service: ServiceReference | None = None
 
@@ -130,21 +130,21 @@ class CsiDriver(KubernetesObject):
 
 
 class ConfigMap(Trimmed, KubernetesObject):
-    """v1/configmaps. Kept are Corefiles, what a mesh is configured to call, and what matters as a variable of a pod."""
+    """v1/configmaps. Kept are Corefiles, the mesh's outbound configuration, and values that matter as variables."""
 
     TYPE: ClassVar[str] = "v1/configmaps"
     KIND: ClassVar[str] = "ConfigMap"
 
     data: FreeMap[str] | None = None
     binary_data: FreeMap[str] | None = None
-    """By name only: files like all others to CoreDNS."""
+    """Names only: CoreDNS reads these files like all others."""
     variables: FreeMap[str] | None = None
-    """What is kept of each value, as `config_values` says."""
+    """What is kept of each value, see `config_values`."""
     mesh: MeshConfig | None = None
 
     @classmethod
     def trimmed(cls, kept: dict[str, Any]) -> dict[str, Any]:
-        """Without everything that CoreDNS does not import, but for what is made of the rest."""
+        """Keep files that CoreDNS imports, and the summaries made of the other keys."""
         data, binary = kept.get("data"), kept.get("binaryData")
         named = {"metadata": kept["metadata"]} if "metadata" in kept else {}
         metadata = named.get("metadata")
@@ -164,7 +164,7 @@ class ConfigMap(Trimmed, KubernetesObject):
 
     @classmethod
     def tells(cls, kept: Mapping[str, Any]) -> bool:
-        """Most of them hold nothing that matters here."""
+        """False where nothing was kept, as for most of them."""
         return any(kept.get(key) for key in ("data", "binaryData", "variables", "mesh"))
 
 

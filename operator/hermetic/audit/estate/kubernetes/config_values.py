@@ -1,7 +1,7 @@
-"""What is kept of a ConfigMap for the variables that pods take from it: addresses, switches, and names that matter.
+"""What is kept of a ConfigMap for variables that pods take from it: addresses, switches, and names that checks read.
 
-Of a value that is an address the scheme and the host are kept, of a switch such as "true" the value, and of everything
-else at most that there is one. A ConfigMap can hold a megabyte: what is kept of one is bounded.
+Of a value that is an address the scheme and the host are kept, of a switch such as "true" the value, and of all others
+at most that they are set. A ConfigMap can have a megabyte: the amount kept of one is bounded.
 """
 
 from __future__ import annotations
@@ -15,20 +15,20 @@ from hermetic.audit.estate.kubernetes.environment import ENDPOINTS, HUB_KEYS, NO
 from hermetic.audit.estate.kubernetes.external_hosts import host_outside, outside
 
 ADDRESS_NOT_KEPT = f"{NOT_KEPT}://"
-"""An address that leads nowhere outside."""
+"""Stands for an address inside the cluster or its private networks."""
 HOST_NOT_KEPT = "not-kept.example"
-"""What may be a name outside, and may be a token (RFC 2606)."""
+"""Stands for a value that may be an external host name or a token (RFC 2606)."""
 MORE = ""
-"""The key that says that not everything was kept; no key of a ConfigMap is empty."""
+"""The key that marks that not all keys were kept; no key of a ConfigMap is empty."""
 MOST_VARIABLES = 200
 MOST_HOSTS = 8
 # Linux starts no program with a longer variable (MAX_ARG_STRLEN).
 LONGEST = 131_072
 NIM = "NIM_"
-"""How variables of NVIDIA's NIM begin: one of them is enough to know a NIM by."""
+"""The prefix of NVIDIA NIM's variables: one of them identifies a NIM."""
 _SWITCHES = frozenset({"0", "1", "ON", "OFF", "YES", "NO", "TRUE", "FALSE"})
 _ADDRESS = re.compile(r"://|^[^\s:]+:\d+/?$")
-# A name of the internet, and nothing that could be a token: labels and a last one of letters.
+# A host name: labels, the last one of letters only, which excludes most tokens.
 _HOST_AND_PORT = re.compile(
     r"([A-Za-z0-9_-]{1,40}\.){1,8}[A-Za-z]{2,18}\.?(:\d{1,5})?(/\S{0,256})?|[0-9.]{7,15}(:\d{1,5})?"
 )
@@ -36,7 +36,7 @@ _NAMES = PROXIES | HUB_KEYS | ENDPOINTS | VALUES_READ
 
 
 def kept_variables(data: Mapping[Any, Any]) -> dict[str, str]:
-    """Each key whose value could matter as a variable, and what is kept of the value."""
+    """The keys whose value could matter as a variable, and what is kept of each value."""
     found = ((str(key), _kept(str(key), value)) for key, value in data.items())
     some = dict(islice(((key, value) for key, value in found if value), MOST_VARIABLES + 1))
     if len(some) <= MOST_VARIABLES:
@@ -53,10 +53,10 @@ def _kept(key: str, value: Any) -> str:
         return value
     bare = value.strip()
     if len(bare) < 512 and _HOST_AND_PORT.fullmatch(bare) and (host := host_outside(bare)):
-        # A token in three parts looks like a name, but in upper and lower case.
+        # A token in three parts has the form of a name, but in mixed case.
         return host if host in {host.lower(), host.upper()} else HOST_NOT_KEPT
     if _ADDRESS.search(value):
         return ADDRESS_NOT_KEPT
-    # With a prefix, the end of a name is enough: `prefix: HF_` and the key TOKEN.
+    # With a prefix in `envFrom`, the end of a name is enough: `prefix: HF_` and the key TOKEN.
     is_named = any(name.endswith(key.upper()) for name in _NAMES) or key.startswith(NIM)
     return NOT_KEPT if is_named else ""

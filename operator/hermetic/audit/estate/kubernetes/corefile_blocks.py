@@ -1,4 +1,4 @@
-"""The directives of a Corefile with what is in their blocks: in a server block, in a snippet, or bare in a file."""
+"""Parses a Corefile into directives with their blocks: in a server block, in a snippet, or top-level in a file."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from hermetic.audit.estate.kubernetes.corefile import lines
 
-# Every plug-in of CoreDNS's own build (plugin.cfg), and the words of its server blocks.
+# Every plug-in of CoreDNS's standard build (plugin.cfg), and the directives of its server blocks.
 _PLUGINS = """
 acl any auto autopath azure bind bufsize cache cancel chaos clouddns debug dns64 dnssec dnstap doh3 erratic errors
 etcd file forward geoip grpc grpc_server header health hosts https https3 import k8s_external kubernetes loadbalance
@@ -35,12 +35,12 @@ class Directive:
         return self.words[1:]
 
     def options(self, name: str) -> Iterator[list[str]]:
-        """What follows a word in its block, line by line."""
+        """The words after this name in its block, line by line."""
         yield from (one.arguments for one in self.block if one.words and one.name == name)
 
 
 def directives(text: str) -> Iterator[Directive]:
-    """Every directive. What has a block and is no plug-in is a server block or a snippet, and holds directives."""
+    """Every directive. A block whose name is no plug-in is a server block or a snippet, and contains directives."""
     for one in _parsed(text):
         if one.name in PLUGINS or not one.block:
             yield one

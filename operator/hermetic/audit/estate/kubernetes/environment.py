@@ -1,4 +1,4 @@
-"""Environment variables of containers, of which little is kept: credentials are typed into them."""
+"""Environment variables of containers. Most values are dropped: they may contain credentials."""
 
 from __future__ import annotations
 
@@ -48,17 +48,17 @@ ENDPOINTS = frozenset(
         "SENTRY_DSN",
     }
 )
-"""Variables that name where models, packages or telemetry are fetched or sent, whatever pod they are in."""
+"""Variables that set where models, packages or telemetry are fetched or sent, in any pod."""
 _TELEMETRY = ("OTEL_EXPORTER_",)
 VALUES_READ = frozenset({"HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE", "NIM_DISABLE_MODEL_DOWNLOAD"})
-"""Variables whose value a check reads. Of the others it is kept at most that they are set."""
+"""Variables whose value a check reads. Of the others only that they are set is kept, if anything."""
 NOT_KEPT = "(not kept)"
 _ADDRESS = re.compile(r"://|^[^\s:]+:\d+/?$")
 _NO_PROXY = frozenset({"NO_PROXY", "KUBE_PROXY"})
 
 
 class EnvVar(Trimmed):
-    """A variable: a literal, or something that the kubelet fills in (`value_from`)."""
+    """A variable: a literal, or a reference that the kubelet resolves (`value_from`)."""
 
     name: str = ""
     value: str | None = None
@@ -66,7 +66,7 @@ class EnvVar(Trimmed):
 
     @classmethod
     def trimmed(cls, kept: dict[str, Any]) -> dict[str, Any]:
-        """Without values that no check reads: they may hold credentials."""
+        """Drop values that no check reads: they may contain credentials."""
         named = {"name": kept["name"]} if "name" in kept else {}
         if kept.get("valueFrom"):
             return {**named, "valueFrom": {str(one): _pointer(some) for one, some in _items(kept["valueFrom"])}}
@@ -79,12 +79,12 @@ class EnvVar(Trimmed):
 
     @property
     def config_map(self) -> tuple[str, str] | None:
-        """(Name, key) of the ConfigMap that it comes from."""
+        """(Name, key) of the ConfigMap that it is taken from."""
         return self._source("configMapKeyRef")
 
     @property
     def secret(self) -> str:
-        """Name of the Secret that it comes from."""
+        """Name of the Secret that it is taken from."""
         found = self._source("secretKeyRef")
         return found[0] if found else ""
 
@@ -96,12 +96,12 @@ class EnvVar(Trimmed):
 
     @property
     def is_set(self) -> bool:
-        """Whether it could hold anything."""
+        """Whether it may have a value that is not empty."""
         return bool(self.value) or bool(self.value_from)
 
 
 class EnvSource(Part):
-    """All keys of a ConfigMap or a Secret as variables, their names behind a prefix."""
+    """All keys of a ConfigMap or a Secret as variables, with a prefix before their names."""
 
     prefix: str | None = None
     config_map_ref: FreeMap[Any] | None = None
@@ -109,7 +109,7 @@ class EnvSource(Part):
 
 
 def is_kept(variable: Mapping[str, Any]) -> bool:
-    """Whether a check asks about a variable."""
+    """Whether a check reads the variable."""
     name, value = variable.get("name"), variable.get("value")
     if not isinstance(name, str):
         return True
@@ -121,13 +121,13 @@ def is_kept(variable: Mapping[str, Any]) -> bool:
 
 
 def is_proxy(name: str) -> bool:
-    """Whether a variable names a proxy, by the names that programs read and those that tools give their own."""
+    """Whether a variable sets a proxy, by the names that programs read and the tool-specific ones."""
     bare = name.upper()
     return bare in PROXIES or (bare.endswith(("_PROXY", "_HTTPS_PROXY")) and bare not in _NO_PROXY)
 
 
 def is_endpoint(name: str) -> bool:
-    """Whether a variable names where models, packages or telemetry are fetched or sent."""
+    """Whether a variable sets where models, packages or telemetry are fetched or sent."""
     return name.upper() in ENDPOINTS or (name.upper().startswith(_TELEMETRY) and name.upper().endswith("_ENDPOINT"))
 
 
@@ -136,7 +136,7 @@ def _items(source: Any) -> Iterable[tuple[Any, Any]]:
 
 
 def _pointer(reference: Any) -> dict[str, Any]:
-    """Where a value comes from: names, and no value."""
+    """The source of a value: names, and no value."""
     if not isinstance(reference, Mapping):
         return {}
     return {key: reference[key] for key in ("name", "key") if isinstance(reference.get(key), str)}

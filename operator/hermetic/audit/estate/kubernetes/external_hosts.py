@@ -1,6 +1,6 @@
-"""Addresses outside that a text names: the host of each URL, and nothing else of it.
+"""External addresses in a text: the scheme and host of each URL.
 
-A variable or an argument may hold a credential, in the URL itself too: what is kept is the scheme and the host.
+A variable or an argument may contain a credential, in the URL itself too: only the scheme and the host are kept.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ from hermetic.audit.estate.kubernetes.private_zones import is_of_azure
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*$")
 _REST = re.compile(r"[^\s'\"<>,;]+")
 _MARK = "://"
-# Longer than any scheme, and than any host with credentials before it. A text may be a megabyte in one word.
+# Longer than any scheme, and than any host with credentials before it. A text may be one word of a megabyte.
 _BEFORE, _AFTER = 64, 2048
 _HOST = re.compile(r"(?P<host>\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9_]([A-Za-z0-9_.-]*[A-Za-z0-9_])?\.?)(:\d+)?(?=[/?#]|$)")
-# Schemes of services on the internet whose name is no host: a bucket, a repository of a model hub.
+# Schemes of internet services whose name is not a host: a bucket, a repository of a model hub.
 _SERVICES = frozenset({"s3", "s3a", "gs", "hf", "r2", "oss", "cos", "modelscope", "ngc", "wandb", "kaggle"})
-# Schemes that name no other machine.
+# Schemes without another machine.
 _LOCAL = frozenset({"file", "unix", "unixgram", "tokenizer", "inproc", "ipc", "jdbc", "data", "urn"})
 
 
 def outside(text: str) -> Iterator[str]:
-    """ "https://api.example.com" for every URL in a text that leads outside."""
+    """ "https://api.example.com" for every external URL in a text."""
     for scheme, rest in _urls(text):
         found = _HOST.match(rest.rpartition("@")[2] if "@" in rest.split("/")[0] else rest)
         if scheme in _LOCAL or found is None:
@@ -35,7 +35,7 @@ def outside(text: str) -> Iterator[str]:
 
 
 def _urls(text: str) -> Iterator[tuple[str, str]]:
-    """(Scheme, what follows the two slashes) of every URL, in time that grows with the text and no faster."""
+    """(Scheme, text after the two slashes) of every URL, in linear time."""
     at = text.find(_MARK)
     while at >= 0:
         after = at + len(_MARK)
@@ -46,7 +46,7 @@ def _urls(text: str) -> Iterator[tuple[str, str]]:
 
 
 def host_outside(text: str) -> str:
-    """The host of "host", "host:port" or "host/path" without a scheme, where it leads outside; else nothing."""
+    """The host of "host", "host:port" or "host/path" without a scheme, where it is external; else ""."""
     found = _HOST.match(text.strip())
     if found is None or ("." not in found["host"] and ":" not in found["host"]):
         return ""
@@ -54,7 +54,7 @@ def host_outside(text: str) -> str:
 
 
 def is_outside(host: str) -> bool:
-    """Whether a host lies outside. Names of Azure's services do not count: they may lead to a private endpoint."""
+    """Whether a host is external. Names of Azure's services are not: they may resolve to a private endpoint."""
     bare = host.strip("[]").rstrip(".").lower()
     if is_inside(bare):
         return False

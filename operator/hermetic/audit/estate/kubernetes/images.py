@@ -1,4 +1,4 @@
-"""Image references: which registry and repository one names, and whether that is Microsoft's."""
+"""Image references: the registry and repository of one, and whether that is Microsoft's."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from collections.abc import Collection
 
 DEFAULT = "docker.io"
 MICROSOFT = frozenset({"mcr.microsoft.com", "mcr.azk8s.cn"})
-"""Where AKS's own images come from. Nodes of an isolated cluster ask the bootstrap registry for them by this name."""
+"""The registry of AKS's own images. Nodes of an isolated cluster ask the bootstrap registry for them by this name."""
 MIRROR = "aks-managed-repository/"
-"""Where the cache rule aks-managed-mcr of an isolated cluster puts Microsoft's images."""
+"""The repository prefix that the cache rule aks-managed-mcr of an isolated cluster gives to Microsoft's images."""
 
 
 def registry_of(image: str) -> str:
@@ -38,7 +38,7 @@ def digest_of(image: str) -> str:
 def microsofts(image: str, approved: Collection[str]) -> str:
     """The path of an image of Microsoft's registry, "oss/v2/calico/node"; "" for every other.
 
-    The mirror of that registry counts in one that the policy allows.
+    The mirror of that registry in a registry that the policy allows is accepted too.
     """
     registry, path = registry_of(image), repository_of(image).partition("/")[2]
     if registry in MICROSOFT:

@@ -1,4 +1,4 @@
-"""What Istio's objects say of the world outside of the mesh."""
+"""Istio's objects that concern destinations outside of the mesh."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class ServiceEntry(KubernetesObject):
 
     @property
     def leads_to(self) -> tuple[str, ...]:
-        """Where its traffic goes: its endpoints, or else its hosts and addresses."""
+        """The destinations of its traffic: its endpoints, or else its hosts and addresses."""
         endpoints = tuple(one.address for one in self.spec.endpoints or () if one.address)
         return endpoints or (*(self.spec.hosts or ()), *(self.spec.addresses or ()))
 
@@ -52,7 +52,7 @@ class WorkloadEntry(KubernetesObject):
 
 
 class MeshGatewaySpec(Part):
-    """Which proxies take it on."""
+    """The selector of the proxies that serve it."""
 
     selector: FreeMap[str] | None = None
 
@@ -80,7 +80,7 @@ class OutboundTrafficPolicy(Part):
 
 
 class SidecarSpec(Part):
-    """What proxies of pods let through to what the mesh does not know."""
+    """The outbound traffic policy of sidecars for destinations that the mesh does not know."""
 
     outbound_traffic_policy: OutboundTrafficPolicy | None = None
 
@@ -101,13 +101,13 @@ class MeshRoute(Part):
 
 
 class MeshMirror(Part):
-    """A destination that gets a copy."""
+    """A destination that gets a copy of the traffic."""
 
     destination: MeshDestination | None = None
 
 
 class MeshRule(Part):
-    """One rule: its destinations, and those that get a copy."""
+    """One rule: its destinations, and those of copies."""
 
     route: list[MeshRoute] | None = None
     mirror: MeshDestination | None = None
@@ -141,7 +141,7 @@ class VirtualService(KubernetesObject):
 
 
 class JwtRule(Part):
-    """Whose tokens are accepted. Without keys in the rule itself, istiod fetches them."""
+    """An accepted issuer of tokens. Without keys in the rule itself, istiod fetches them."""
 
     issuer: str = ""
     jwks_uri: str = ""
@@ -164,14 +164,14 @@ class RequestAuthentication(KubernetesObject):
 
     @property
     def fetches(self) -> Iterator[str]:
-        """Every URL that keys are fetched from: that of the keys, or else the issuer's, which tells where they are."""
+        """Every URL that keys are fetched from: that of the keys, or else the issuer, whose metadata names it."""
         for rule in self.spec.jwt_rules or ():
             if url := rule.jwks_uri or ("" if rule.jwks else rule.issuer):
                 yield url
 
 
 class WasmPluginSpec(Part):
-    """Where the code comes from: a URL (oci, http, https, file), or an image without a scheme."""
+    """The source of the code: a URL (oci, http, https, file), or an image without a scheme."""
 
     url: str = ""
 
@@ -186,7 +186,7 @@ class WasmPlugin(KubernetesObject):
 
     @property
     def host(self) -> str:
-        """Where the code is fetched; "" for a file that is there already, and where nothing is named."""
+        """The host that the code is fetched from; "" for a local file, and without a source."""
         scheme, mark, rest = self.spec.url.partition("://")
         if scheme.lower() == "file" or not self.spec.url:
             return ""

@@ -1,7 +1,7 @@
-"""What Istio's mesh ConfigMap says of the world outside: istio.io/docs/reference/config/istio.mesh.v1alpha1.
+"""The outbound settings of Istio's mesh ConfigMap: istio.io/docs/reference/config/istio.mesh.v1alpha1.
 
-Its key `mesh` is a MeshConfig as YAML, its key `meshNetworks` the gateways of other networks. Kept are the mode for
-what the mesh does not know, and every address that proxies or istiod are configured to call.
+Its key `mesh` is a MeshConfig as YAML, its key `meshNetworks` has the gateways of other networks. Kept are the mode
+for unknown destinations, and every address that proxies or istiod are configured to call.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from hermetic.audit.estate.resource import Part
 
 MESH, NETWORKS = "mesh", "meshNetworks"
 SHARED = "istio-shared-configmap-"
-"""How AKS names the ConfigMap of a revision (after it) that is the user's; that of AKS is istio-REVISION."""
+"""Prefix (before the revision) of the user's ConfigMap in AKS; that of AKS is istio-REVISION."""
 LONGEST = 262_144
 MOST_PARTS = 20_000
 MOST_ADDRESSES = 100
 _ADDRESSES = frozenset({"address", "service", "host", "hostname", "url", "uri", "discoveryaddress", "jwksuri"})
-# Providers that need no address: they send to their maker's service.
+# Providers without an address: they send to their vendor's service.
 _SERVICES_OUTSIDE = {"stackdriver": "monitoring.googleapis.com"}
 
 
 class MeshConfig(Part):
-    """`mode` is "" where the ConfigMap says nothing; `unread` is why it could not be read."""
+    """`mode` is "" where the ConfigMap does not set it; `unread` is why it could not be read."""
 
     mode: str = ""
     addresses: list[str] = []
@@ -34,7 +34,7 @@ class MeshConfig(Part):
 
 
 def mesh_summary(name: str, data: Mapping[Any, Any]) -> dict[str, Any]:
-    """What is kept of a mesh ConfigMap; nothing of any other."""
+    """What is kept of a mesh ConfigMap; empty for any other."""
     if name != "istio" and not name.startswith("istio-"):
         return {}
     texts = {key: data[key] for key in (MESH, NETWORKS) if key in data}
@@ -62,14 +62,14 @@ def _read(text: Any) -> Mapping[str, Any]:
 
 
 class _Walk:
-    """Every address in a document. Aliases can make a small text endless: the number of parts is bounded."""
+    """Every address in a document. YAML aliases can make a small text unbounded, so the number of nodes is limited."""
 
     def __init__(self, root: str) -> None:
         self._root = root
         self._parts = 0
 
     def addresses(self, value: Any, key: str = "") -> Iterator[str]:
-        """Hosts, without a namespace before them and a port behind them."""
+        """Hosts, without a namespace before or a port after them."""
         self._parts += 1
         if self._parts > MOST_PARTS:
             raise ValueError("too many parts")

@@ -1,4 +1,4 @@
-"""Which names and addresses lie inside the cluster or its private networks. What is not known to be inside, is not."""
+"""Which names and addresses are inside the cluster or its private networks. Anything unknown counts as outside."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from hermetic.api import ip_ranges
 from hermetic.audit.estate.kubernetes.private_zones import is_of_private_link
 
 _INSIDE_THE_CLUSTER = (".svc", ".svc.cluster.local", ".cluster.local", ".pod.cluster.local")
-# Names that no public resolver answers for: RFC 8375, 6762, 2606, 6761, and ICANN's reserve for private use.
+# Names that no public resolver answers for: RFC 8375, 6762, 2606, 6761, and ICANN's reservation for private use.
 _PRIVATE_ZONES = (".home.arpa", ".local", ".localhost", ".internal", ".test", ".invalid")
 
 
 @lru_cache(maxsize=65536)
 def is_public(text: str) -> bool:
-    """Whether an address, or whatever stands in its place, is not known to be private: a host name can be anything."""
+    """Whether an address, or the text in its place, is not known to be private: a host name may have any address."""
     return ip_ranges.is_public(text) if ip_ranges.is_address(text) else bool(text)
 
 
@@ -25,7 +25,7 @@ def is_inside(host: str) -> bool:
         return not ip_ranges.is_public(name)
     if not name:
         return False
-    # A name of one label is completed by the cluster's own search list; the internet has no such names.
+    # A single-label name is completed by the cluster's search list; the internet has no such names.
     if "." not in name:
         return True
     return name.endswith((*_INSIDE_THE_CLUSTER, *_PRIVATE_ZONES)) or is_of_private_link(name)

@@ -1,4 +1,4 @@
-"""Machines, what runs on each of them, and the namespaces and classes that new ones come from."""
+"""Nodes, their addresses and GPUs, namespaces, and the classes that new nodes are made from."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class NodeAddress(Part):
 
 
 class NodeStatus(Part):
-    """What it says of itself."""
+    """The status of a node."""
 
     addresses: list[NodeAddress] | None = None
     capacity: FreeMap[Any] | None = None
@@ -37,7 +37,7 @@ class Node(KubernetesObject):
 
     @property
     def external(self) -> tuple[str, ...]:
-        """Addresses and names outside."""
+        """External addresses and names."""
         kinds = {"ExternalIP", "ExternalDNS"}
         return tuple(one.address for one in self.status.addresses or () if one.type in kinds and one.address)
 
@@ -48,7 +48,7 @@ class Node(KubernetesObject):
 
     @property
     def has_gpu(self) -> bool:
-        """Whether it has GPUs, or is labelled so: a device plugin that is down hides them."""
+        """Whether it has GPUs, or a label of such: without its device plug-in it reports none."""
         return any(is_gpu(name) for name in self.status.capacity or ()) or any(
             self.labels.get(label) for label in GPU_LABELS
         )
@@ -63,7 +63,7 @@ class Namespace(KubernetesObject):
 
 
 class NodeClassSpec(Part):
-    """Where new nodes are put; absent: the subnet of the cluster's first pool."""
+    """The subnet of new nodes; absent: the subnet of the cluster's first pool."""
 
     vnet_subnet_id: str | None = None
 

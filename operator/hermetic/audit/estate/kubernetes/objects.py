@@ -1,4 +1,4 @@
-"""What every Kubernetes object has, and how one is named in a finding."""
+"""The common fields of all Kubernetes objects, and their references in findings."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from hermetic.errors import FactDamaged
 EVERYWHERE = ""
 """The scope of a list across all namespaces; "inference" is one namespace, "kube-system/coredns" one object of it."""
 
-# Annotations can hold whole manifests with what people typed into them: only these are ever kept.
+# Annotations can contain whole manifests with user input: only these prefixes are kept.
 ANNOTATIONS_READ = (
     "service.beta.kubernetes.io/",
     "kubernetes.azure.com/",
@@ -26,16 +26,16 @@ ANNOTATIONS_READ = (
 
 
 class Trimmed(Part):
-    """A part of which less is kept than its fields: what people typed into it may be a secret, or change for ever."""
+    """A part that keeps less than its declared fields: user input may be secret, and status changes constantly."""
 
     @classmethod
     def trimmed(cls, kept: dict[str, Any]) -> dict[str, Any]:
-        """What remains of an object that already holds nothing but the fields of this model."""
+        """Reduce an object that already has declared fields only."""
         raise NotImplementedError
 
 
 class OwnerReference(Part):
-    """Who made the object."""
+    """An owner of the object."""
 
     api_version: str = ""
     kind: str = ""
@@ -44,7 +44,7 @@ class OwnerReference(Part):
 
 
 class ManagedFields(Part):
-    """Who wrote some fields, and when. Of which fields, only those are kept that a finding may blame."""
+    """A field manager, the time, and those of its fields that a finding may blame."""
 
     manager: str | None = None
     operation: str | None = None
@@ -54,7 +54,7 @@ class ManagedFields(Part):
 
 
 class Metadata(Trimmed):
-    """Name, labels, the annotations that a check reads, and of all who wrote the object the one to ask."""
+    """Name, labels, the annotations that a check reads, and the field managers that a finding may name."""
 
     name: str = ""
     namespace: str = ""
@@ -65,7 +65,7 @@ class Metadata(Trimmed):
 
     @classmethod
     def trimmed(cls, kept: dict[str, Any]) -> dict[str, Any]:
-        """Without annotations that no check reads, and with no more of who wrote it than a finding may name."""
+        """Drop annotations that no check reads, and field managers that no finding may name."""
         if "managedFields" in kept:
             last = record(kept["managedFields"])
             rest = {key: value for key, value in kept.items() if key != "managedFields"}
@@ -78,15 +78,15 @@ class Metadata(Trimmed):
 
     @property
     def controller(self) -> OwnerReference | None:
-        """The owner that manages it; None where nobody does."""
+        """The owner that manages it; None without one."""
         return next((owner for owner in self.owner_references if owner.controller), None)
 
 
 class KubernetesObject(Resource):
     """One object of the API server. `TYPE` is group/version/plural without an empty group: "apps/v1/daemonsets".
 
-    Its `id` is the reference that findings bear and exceptions match: "apps/v1/DaemonSet kube-system/cilium", and for
-    objects without a namespace "v1/Node aks-gpu-0".
+    Its `id` is the reference that findings contain and exceptions match: "apps/v1/DaemonSet kube-system/cilium", and
+    for objects without a namespace "v1/Node aks-gpu-0".
     """
 
     SOURCE: ClassVar[Source] = "kube"
@@ -94,24 +94,24 @@ class KubernetesObject(Resource):
     KIND: ClassVar[str]
     NAMESPACED: ClassVar[bool] = True
     ALSO_SERVED_AS: ClassVar[tuple[str, ...]] = ()
-    """Other versions of the kind in which the fields that are read are the same, the newest first."""
+    """Other versions of the kind that have the same fields, as far as they are read; the newest first."""
 
     metadata: Metadata = Metadata()
 
     @classmethod
     def read(cls, body: Body) -> Self:
-        """The typed fact of an answer, named by its reference."""
+        """Parse the fact of an answer; its id is its reference."""
         value = {key: field for key, field in body.value.items() if key not in {"id", "name"}}
         return super().read(Body({**value, "id": reference(cls, body.value)}, body.evidence))
 
     @classmethod
     def tells(cls, kept: Mapping[str, Any]) -> bool:  # noqa: ARG003
-        """Whether what is kept of an object can matter to a check; what cannot is forgotten."""
+        """Whether what is kept of an object can matter to a check; otherwise the object is dropped."""
         return True
 
     @property
     def namespace(self) -> str:
-        """Its namespace; "" for what has none."""
+        """Its namespace; "" for a cluster-scoped object."""
         return self.metadata.namespace
 
     @property
@@ -125,7 +125,7 @@ class KubernetesObject(Resource):
         return self.metadata.annotations or {}
 
     def writer(self, *places: Place) -> str:
-        """Who wrote the first of these places, or else the object, last, in one bounded line; "" where not known."""
+        """The last writer of the first of these places, else of the object, in one bounded line; "" where unknown."""
         try:
             entries = self.metadata.managed_fields or ()
             return last_writer([_as_written(one) for one in entries], *places)
@@ -139,12 +139,12 @@ def _as_written(one: ManagedFields) -> dict[str, Any]:
 
 
 def reference(kind: type[KubernetesObject], manifest: Mapping[str, Any]) -> str:
-    """ "v1/Service inference/llama" of a manifest."""
+    """ "v1/Service inference/llama" from a manifest."""
     metadata = manifest.get("metadata")
     named = metadata if isinstance(metadata, Mapping) else {}
     return reference_to(kind, str(named.get("namespace") or ""), str(named.get("name") or "(no name)"))
 
 
 def reference_to(kind: type[KubernetesObject], namespace: str, name: str) -> str:
-    """ "v1/Namespace inference" of a name."""
+    """ "v1/Namespace inference" from a name."""
     return f"{kind.TYPE.rpartition('/')[0]}/{kind.KIND} {namespace + '/' if namespace else ''}{name}"

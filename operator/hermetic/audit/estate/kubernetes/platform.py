@@ -1,9 +1,9 @@
-"""What AKS and Hermetic themselves run, and which of it may do what others may not.
+"""Workloads that AKS and Hermetic run, and the exceptions to the rules that each of them needs.
 
-A part of the platform is known by several things at once: its namespace, which controller made it (or the service
-account that it runs as), and that every one of its images comes from Microsoft's registry or its mirror. A name alone
-excuses nothing. Names come from AKS's documentation and its components' own repositories; what is not here needs an
-exception, or `trustedNodeAgents` in the policy. Each part may do what it is documented to need, and no more.
+A part of the platform is recognised by several properties together: its namespace, the controller that made it (or its
+service account), and that all its images come from Microsoft's registry or its mirror. A name alone is not enough.
+Names come from AKS's documentation and its components' own repositories; what is not here needs an exception, or
+`trustedNodeAgents` in the policy. Each part is allowed what it is documented to need, and no more.
 """
 
 from __future__ import annotations
@@ -18,35 +18,35 @@ from hermetic.audit.estate.kubernetes.pods import POLICY_ENGINES, Pod
 KUBE_SYSTEM = "kube-system"
 CALICO, TIGERA = "calico-system", "tigera-operator"
 PLATFORM_NAMESPACES = frozenset({KUBE_SYSTEM, CALICO, TIGERA})
-"""Namespaces in which the platform runs its own, under policies of its own."""
+"""Namespaces in which the platform runs its own workloads, under its own policies."""
 
 
 SHOWN_BY = {CALICO: "operator.tigera.io", TIGERA: "operator.tigera.io", "gatekeeper-system": "templates.gatekeeper.sh"}
-"""API groups that are there wherever the platform runs something in these namespaces.
+"""API groups that exist wherever the platform runs something in these namespaces.
 
-Who may make a namespace can give it such a name. Only who administers the whole cluster can add an API group.
+A user who may create namespaces can use such a name. Only a cluster administrator can add an API group.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class PlatformTrust:
-    """What the recognition of a part rests on beside the pod itself.
+    """The settings that the recognition of a part needs beside the pod itself.
 
     `approved` are the registries that the policy allows: the mirror of Microsoft's images may be in one of them.
-    `namespaces` are those of `SHOWN_BY`, and kube-system, that are the platform's in this cluster.
+    `namespaces` are kube-system and those of `SHOWN_BY` that belong to the platform in this cluster.
     """
 
     approved: frozenset[str]
     namespaces: frozenset[str]
 
     def holds_in(self, namespace: str) -> bool:
-        """Whether a name of the platform may count in this namespace at all."""
+        """Whether a name of the platform counts in this namespace."""
         return namespace not in SHOWN_BY or namespace in self.namespaces
 
 
 @dataclass(frozen=True, slots=True)
 class PlatformPart:
-    """A controller of the platform. A `name` that ends in "*" is a beginning; "" is any, told by the service account.
+    """A controller of the platform. A `name` ending in "*" is a prefix; "" is any, checked by the service account.
 
     `node` are rights over the node and its folders, `host_network` is the node's network.
     """
@@ -105,7 +105,7 @@ _IN_KUBE_SYSTEM: tuple[PlatformPart, ...] = (
     ),
     *_on_every_node("aks-secrets-store-csi-driver", node=True),
     # Azure Monitor: microsoft/Docker-Provider, Azure/prometheus-collector. On AKS Automatic a DaemonSet for each size
-    # of node. Where they send what they collect is for `aks-monitoring` to judge.
+    # of node. `aks-monitoring` judges where they send the data.
     *_on_every_node("ama-logs", "ama-logs-windows", "ama-metrics-node", "ama-metrics-node-*", node=True),
     *_controllers("ama-logs-rs", "ama-metrics", node=True),
     # Defender for Containers: defender-for-containers-architecture.md (hostPID, eBPF, folders of the node)
@@ -125,21 +125,21 @@ _BY_NAMESPACE: Mapping[str, tuple[PlatformPart, ...]] = {
     TIGERA: _controllers("tigera-operator", node=True, host_network=True),
 }
 _GROUPS = {"DaemonSet": "apps", "Deployment": "apps", "ImageJob": "eraser.sh"}
-# The control plane of a cluster that runs its own, as pods that the kubelet starts from files.
+# Static pods of the control plane, in a cluster that runs its own.
 _STATIC = frozenset({"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler"})
-# What Azure Policy runs in a namespace that anybody could have made: these alone, and without rights over a node.
+# What Azure Policy runs in a namespace that any user could have created: these alone, without rights over a node.
 _ADD_ONS: Mapping[str, tuple[PlatformPart, ...]] = {
     "gatekeeper-system": _controllers("gatekeeper-audit", "gatekeeper-controller"),
 }
-# In namespaces that anybody could have made, only images of the project that belongs there: Microsoft's registry also
-# has images that run whatever they are told.
+# In namespaces that any user could have created, only images of the project that belongs there: Microsoft's registry
+# also has images that run arbitrary commands.
 _PROJECTS: Mapping[str, re.Pattern[str]] = {
     CALICO: re.compile(r"oss/(v2/)?(calico|tigera)/.+"),
     TIGERA: re.compile(r"oss/(v2/)?(calico|tigera)/.+"),
     "gatekeeper-system": re.compile(r"oss/(v2/)?open-policy-agent/.+"),
 }
-# More that AKS runs from Microsoft's registry, in namespaces that anybody could have made: proxies and their control
-# planes. They may go where a policy lets them, as every workload.
+# Other workloads that AKS runs from Microsoft's registry, in namespaces that any user could have created: proxies and
+# their control planes. Policies limit their egress, as for every workload.
 _UNDER_POLICIES: Mapping[str, tuple[PlatformPart, ...]] = {
     "app-routing-system": _controllers("nginx*"),
     "aks-istio-system": _controllers("istiod*"),
@@ -149,17 +149,17 @@ _UNDER_POLICIES: Mapping[str, tuple[PlatformPart, ...]] = {
 
 
 def may_control_its_node(pod: Pod, trust: PlatformTrust) -> bool:
-    """Whether a pod is a component of AKS that works as its node's administrator."""
+    """Whether a pod is a component of AKS that needs administrator rights on its node."""
     return _is_static(pod) or any(part.node for part in _parts(pod, _BY_NAMESPACE, trust))
 
 
 def may_use_the_host_network(pod: Pod, trust: PlatformTrust) -> bool:
-    """Whether a pod is a component of AKS that works on its node's network."""
+    """Whether a pod is a component of AKS that needs its node's network."""
     return _is_static(pod) or any(part.host_network for part in _parts(pod, _BY_NAMESPACE, trust))
 
 
 def is_the_platforms(pod: Pod, trust: PlatformTrust) -> bool:
-    """Whether a pod is run by the platform, from Microsoft's images and under policies of the platform's own."""
+    """Whether a pod is run by the platform, from Microsoft's images and under the platform's own policies."""
     if pod.namespace in trust.namespaces & PLATFORM_NAMESPACES:
         return _is_static(pod) or _runs_microsofts_images(pod, trust)
     return bool(_parts(pod, _ADD_ONS, trust))
@@ -171,7 +171,7 @@ def may_run_microsofts_images(pod: Pod, trust: PlatformTrust) -> bool:
 
 
 def _parts(pod: Pod, known: Mapping[str, tuple[PlatformPart, ...]], trust: PlatformTrust) -> tuple[PlatformPart, ...]:
-    """The parts that a pod is one of, by namespace, controller, service account and images together."""
+    """The parts that a pod matches by namespace, controller, service account and images together."""
     parts = known.get(pod.namespace, ()) if trust.holds_in(pod.namespace) else ()
     owner = pod.metadata.controller
     if not parts or owner is None or not _runs_microsofts_images(pod, trust):
@@ -184,7 +184,7 @@ def _parts(pod: Pod, known: Mapping[str, tuple[PlatformPart, ...]], trust: Platf
 
 
 def _runs_microsofts_images(pod: Pod, trust: PlatformTrust) -> bool:
-    """Every container, init and ephemeral ones too: a container that was added later is no part of the platform."""
+    """Checks every container, init and ephemeral ones too: one that was added later is no part of the platform."""
     paths = [microsofts(container.image, trust.approved) for container in pod.containers]
     wanted = _PROJECTS.get(pod.namespace)
     return bool(paths) and all(path and (wanted is None or wanted.fullmatch(path)) for path in paths)
@@ -215,7 +215,7 @@ def is_operator(pod: Pod, namespaces: Collection[str]) -> bool:
 
 
 def is_probe(pod: Pod, namespaces: Collection[str]) -> bool:
-    """Whether a pod carries Hermetic's own probe, which has to be able to try what others must not."""
+    """Whether a pod is Hermetic's own probe, which must be able to try connections that others must not make."""
     owner = pod.metadata.controller
     return _is_hermetic(pod, "egress-probe", namespaces) and owner is not None and owner.kind == "Job"
 

@@ -1,4 +1,4 @@
-"""Pods: what they run, what they may do to their node, and what they were told of the world outside."""
+"""Pods: what they run, their privileges on the node, and the external addresses in their configuration."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ POLICY_ENGINES: Mapping[str, str] = {
 
 
 class Capabilities(Part):
-    """Capabilities beyond the runtime's own; "ALL" is all."""
+    """Added capabilities beyond the runtime's default; "ALL" is all."""
 
     add: list[str] | None = None
 
 
 class WindowsOptions(Part):
-    """A host process on Windows is what privileged is on Linux."""
+    """On Windows a host process is what a privileged container is on Linux."""
 
     host_process: bool | None = None
 
 
 class SecurityContext(Part):
-    """What a container may do to its node."""
+    """Privileges of a container on its node."""
 
     privileged: bool | None = None
     proc_mount: str | None = None
@@ -49,13 +49,13 @@ class ContainerResources(Trimmed):
 
     @classmethod
     def trimmed(cls, kept: dict[str, Any]) -> dict[str, Any]:
-        """Without what is no GPU."""
+        """Keep GPUs only."""
         found = {key: _gpus(some) if isinstance(some, Mapping) else some for key, some in kept.items()}
         return {key: some for key, some in found.items() if some}
 
 
 class HostAction(Part):
-    """What the kubelet itself calls; without a host, the pod."""
+    """The target of a kubelet request; without a host, the pod."""
 
     host: str | None = None
 
@@ -68,7 +68,7 @@ class Handler(Part):
 
     @property
     def host(self) -> str:
-        """The machine that the kubelet calls for it; "" for the pod."""
+        """The host that the kubelet calls for it; "" for the pod."""
         hosts = (one.host for one in (self.http_get, self.tcp_socket) if one is not None and one.host)
         return next(hosts, "")
 
@@ -87,7 +87,7 @@ class ContainerPort(Part):
 
 
 class Container(Trimmed):
-    """One container, of whatever sort."""
+    """One container of any type."""
 
     name: str = ""
     image: str = ""
@@ -106,7 +106,7 @@ class Container(Trimmed):
 
     @classmethod
     def trimmed(cls, kept: dict[str, Any]) -> dict[str, Any]:
-        """Without variables, arguments and quantities that no check asks about: they are most of a pod."""
+        """Drop variables, arguments and quantities that no check reads: they are most of a pod."""
         env = kept.get("env")
         if isinstance(env, list):
             kept = {**kept, "env": [one for one in env if not isinstance(one, Mapping) or is_kept(one)]}
@@ -119,33 +119,33 @@ class Container(Trimmed):
 
     @property
     def called_by_the_kubelet(self) -> Iterator[str]:
-        """Machines that its probes and hooks name."""
+        """Hosts that its probes and hooks name."""
         hooks = self.lifecycle or Lifecycle()
         handlers = (self.liveness_probe, self.readiness_probe, self.startup_probe, hooks.post_start, hooks.pre_stop)
         yield from (one.host for one in handlers if one is not None and one.host)
 
     @property
     def wants_gpu(self) -> bool:
-        """Whether it asks for a GPU."""
+        """Whether it requests a GPU."""
         resources = self.resources or ContainerResources()
         return any(is_gpu(name) for name in (*(resources.requests or ()), *(resources.limits or ())))
 
 
 class DnsConfig(Part):
-    """Resolvers of the pod's own."""
+    """Resolvers in the pod's DNS configuration."""
 
     nameservers: list[str] | None = None
 
 
 class HostAlias(Part):
-    """Names that the pod takes for an address."""
+    """Host names that the pod maps to an address."""
 
     ip: str = ""
     hostnames: list[str] | None = None
 
 
 class PodSpec(Part):
-    """What was asked for."""
+    """The spec of a pod."""
 
     node_name: str | None = None
     service_account_name: str | None = None
@@ -175,7 +175,7 @@ class PodAddress(Part):
 
 
 class PodStatus(Part):
-    """What became of it."""
+    """The status of a pod."""
 
     phase: str | None = None
     pod_ips: list[PodAddress] | None = None
@@ -193,9 +193,9 @@ class Pod(Trimmed, KubernetesObject):
 
     @classmethod
     def trimmed(cls, kept: dict[str, Any]) -> dict[str, Any]:
-        """Without conditions but those of policy engines, and without volumes and mounts that are no node's or share's.
+        """Keep conditions of policy engines only, and only volumes and mounts that a check reads.
 
-        Conditions change for ever, and every pod has volumes that tell nothing.
+        Conditions change constantly, and most volumes do not matter to a check.
         """
         spec, status, metadata = kept.get("spec"), kept.get("status"), kept.get("metadata")
         is_agent = isinstance(metadata, Mapping) and metadata.get("namespace") in POLICY_ENGINES.values()
@@ -205,28 +205,28 @@ class Pod(Trimmed, KubernetesObject):
 
     @property
     def has_ended(self) -> bool:
-        """Whether none of its containers will run again."""
+        """Whether its phase is final: none of its containers will run again."""
         return self.status.phase in {"Succeeded", "Failed"}
 
     @property
     def is_ready(self) -> bool:
-        """Whether it says so."""
+        """Whether its condition Ready is True."""
         return any(one.type == "Ready" and one.status == "True" for one in self.status.conditions or ())
 
     @property
     def on_host_network(self) -> bool:
-        """Whether it has the node's network instead of its own."""
+        """Whether it uses the node's network."""
         return self.spec.host_network is True
 
     @property
     def containers(self) -> Iterator[Container]:
-        """All of them: init and ephemeral ones can do what the others can."""
+        """All containers: init and ephemeral ones have the same capabilities as the others."""
         for some in (self.spec.init_containers, self.spec.containers, self.spec.ephemeral_containers):
             yield from some or ()
 
     @property
     def wants_gpu(self) -> bool:
-        """Whether one of its containers asks for a GPU."""
+        """Whether one of its containers requests a GPU."""
         return any(one.wants_gpu for one in self.containers)
 
     @property
@@ -236,9 +236,9 @@ class Pod(Trimmed, KubernetesObject):
 
     @property
     def workload(self) -> str:
-        """The reference of what was written to have it: the thing to change. Its own where nobody made it.
+        """The reference of the object to change: its controller, or itself without one.
 
-        A ReplicaSet that bears its template's hash belongs to the Deployment of the name before it.
+        A ReplicaSet with its template's hash in its name belongs to the Deployment of the name before it.
         """
         owner = self.metadata.controller
         if owner is None or owner.kind == "Node":
@@ -251,7 +251,7 @@ class Pod(Trimmed, KubernetesObject):
 
     @property
     def workload_name(self) -> str:
-        """The bare name of the workload; of a static pod without its node's name."""
+        """The name of the workload; of a static pod without its node's name."""
         owner = self.metadata.controller
         if owner is not None and owner.kind == "Node":
             return self.metadata.name.removesuffix(f"-{owner.name}")
@@ -259,7 +259,7 @@ class Pod(Trimmed, KubernetesObject):
 
 
 def is_gpu(resource: str) -> bool:
-    """Whether a resource name stands for a GPU or a slice of one."""
+    """Whether a resource name is that of a GPU or a slice of one."""
     return resource.startswith(("nvidia.com/gpu", "nvidia.com/mig-", "amd.com/gpu"))
 
 
@@ -267,7 +267,7 @@ _HANDLERS = ("lifecycle", "livenessProbe", "readinessProbe", "startupProbe")
 
 
 def _says_something(value: Any) -> bool:
-    """Whether anything is in it: most probes call the pod itself, and most ports are the pod's own."""
+    """Whether it has any value: most probes call the pod itself, and most ports are the pod's own."""
     if isinstance(value, Mapping):
         return any(_says_something(one) for one in value.values())
     if isinstance(value, list):

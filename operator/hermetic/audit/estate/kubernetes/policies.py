@@ -1,4 +1,4 @@
-"""Network policies of Kubernetes, Cilium and Calico: whom they select, and where they let traffic go."""
+"""Network policies of Kubernetes, Cilium and Calico: the pods that they select, and the egress that they allow."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Requirement(Part):
     values: list[str] | None = None
 
     def holds(self, labels: Mapping[str, str]) -> bool | None:
-        """Whether labels meet it; None for an operator that nobody knows."""
+        """Whether labels meet it; None for an unknown operator."""
         match self.operator:
             case "In":
                 return labels.get(self.key) in (self.values or ())
@@ -32,14 +32,14 @@ class Requirement(Part):
 
 
 class LabelSelector(Part):
-    """Empty selects everything."""
+    """A label selector; an empty one selects everything."""
 
     match_labels: FreeMap[str] | None = None
     match_expressions: list[Requirement] | None = None
 
     @property
     def requirements(self) -> tuple[Requirement, ...]:
-        """All that it asks for; labels by their values are written as expressions."""
+        """All its requirements; matchLabels are converted to expressions."""
         named = (
             Requirement.model_construct(key=key, operator="In", values=[value])
             for key, value in (self.match_labels or {}).items()
@@ -48,7 +48,7 @@ class LabelSelector(Part):
 
 
 class IpBlock(Part):
-    """A range of addresses, and what is taken out of it."""
+    """An address range, and its exceptions."""
 
     cidr: str = ""
     except_: list[str] | None = None
@@ -86,13 +86,13 @@ class NetworkPolicy(KubernetesObject):
 
     @property
     def closes_egress(self) -> bool:
-        """Whether pods that it selects may go only where some policy lets them."""
+        """Whether pods that it selects may connect only where some policy allows it."""
         types = self.spec.policy_types
         return bool(self.spec.egress) if types is None else "Egress" in types
 
 
 class CidrRule(Part):
-    """A range by its text, and what is taken out of it; or a group of ranges that stands elsewhere."""
+    """A range as text, and its exceptions; or a reference to a group of ranges."""
 
     cidr: str | None = None
     cidr_group_ref: str | None = None
@@ -100,7 +100,7 @@ class CidrRule(Part):
 
 
 class CiliumEgressRule(Part):
-    """Where Cilium lets traffic go. With no destination at all but ports, everywhere."""
+    """Egress that Cilium allows. Without a destination, only ports: everywhere."""
 
     to_entities: list[str] | None = None
     to_cidr: list[str] | None = None
@@ -115,7 +115,7 @@ class CiliumEgressRule(Part):
 
     @property
     def names_a_destination(self) -> bool:
-        """Whether it says where to."""
+        """Whether it has a destination field."""
         some = (
             self.to_entities, self.to_cidr, self.to_cidr_set, self.to_fqdns, self.to_endpoints, self.to_services,
             self.to_nodes, self.to_groups,
@@ -124,7 +124,7 @@ class CiliumEgressRule(Part):
 
 
 class DefaultDeny(Part):
-    """Whether a policy closes a direction; absent: where it has rules."""
+    """Whether a policy denies a direction by default; absent: where it has rules."""
 
     egress: bool | None = None
 
@@ -139,13 +139,13 @@ class CiliumSpec(Part):
 
     @property
     def closes_egress(self) -> bool:
-        """Whether what it selects may go only where some policy lets it. An empty list of rules says nothing."""
+        """Whether what it selects may connect only where some policy allows it. An empty list has no effect."""
         default = self.enable_default_deny.egress if self.enable_default_deny is not None else None
         return bool(self.egress or self.egress_deny) if default is None else default
 
 
 class CiliumPolicy(KubernetesObject):
-    """What both kinds of Cilium policies hold: one rule in `spec`, or several in `specs`."""
+    """The common fields of both kinds of Cilium policies: one rule in `spec`, or several in `specs`."""
 
     spec: CiliumSpec | None = None
     specs: list[CiliumSpec] | None = None
@@ -174,7 +174,7 @@ class CiliumClusterwideNetworkPolicy(CiliumPolicy):
 
 
 class CalicoDestination(Part):
-    """Where a Calico rule leads; without any field, everywhere. `domains` are names outside."""
+    """Destination of a Calico rule; without any field, everywhere. `domains` are external names."""
 
     nets: list[str] | None = None
     not_nets: list[str] | None = None
@@ -201,7 +201,7 @@ class CalicoSpec(Part):
 
     @property
     def closes_egress(self) -> bool:
-        """Whether what it selects may go only where some policy lets it."""
+        """Whether what it selects may connect only where some policy allows it."""
         return bool(self.egress) if self.types is None else "Egress" in self.types
 
 
@@ -225,7 +225,7 @@ class CalicoGlobalNetworkPolicy(KubernetesObject):
 
 
 class CalicoSetSpec(Part):
-    """Addresses and names that selectors of policies can stand for."""
+    """Addresses and names that selectors of policies can refer to."""
 
     nets: list[str] | None = None
     allowed_egress_domains: list[str] | None = None

@@ -1,6 +1,6 @@
 """The zones of private endpoints: the `privatelink.*` zones that Azure documents, by cloud.
 
-A name with "privatelink" in it is anybody's to register: only these zones are Microsoft's own.
+Anyone can register a name with "privatelink" in it: only these zones are Microsoft's own.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ mysql.database.chinacloudapi.cn notebooks.chinacloudapi.cn postgres.database.chi
 queue.core.chinacloudapi.cn redis.cache.chinacloudapi.cn servicebus.chinacloudapi.cn signalr.azure.cn
 table.core.chinacloudapi.cn table.cosmos.azure.cn vaultcore.azure.cn web.core.chinacloudapi.cn wvd.azure.cn
 """
-# privatelink.REGION.…: one label more, which Azure gives.
+# privatelink.REGION.…: one more label, assigned by Azure.
 _BY_REGION = """
 azmk8s.io azurecontainerapps.io azurestaticapps.net backup.windowsazure.com database.windows.net kusto.windows.net
 prometheus.monitor.azure.com backup.windowsazure.us cx.aks.containerservice.azure.us database.usgovcloudapi.net
@@ -56,7 +56,7 @@ cx.prod.service.azk8s.cn kusto.windows.cn
 
 _ZONES = frozenset(f"{_PUBLIC} {_US_GOVERNMENT} {_CHINA}".split())
 _REGIONAL_ZONES = frozenset(_BY_REGION.split())
-# Names of Azure that are no zone of private link, and under which a service answers that has one, or its sign-in.
+# Names of Azure outside the private link zones: of services that have such a zone, or of their sign-in.
 _BESIDE = """
 login.microsoftonline.com login.microsoftonline.us login.partner.microsoftonline.cn login.chinacloudapi.cn
 sts.windows.net vault.azure.net vault.usgovcloudapi.net vault.azure.cn management.azure.com
@@ -66,9 +66,9 @@ _SERVICES = (_ZONES | frozenset(_BESIDE.split())) - {"azure.com"}
 
 
 def is_of_azure(name: str) -> bool:
-    """Whether a name in lower case, without the last dot, is one under which a service of Azure answers.
+    """Whether a name in lower case, without the last dot, belongs to a service of Azure.
 
-    Such a name may lead to a private endpoint: whether it does, and whose service it is, is for Azure's side to show.
+    Such a name may resolve to a private endpoint: whether it does, and whose service it is, the Azure checks decide.
     """
     labels = name.split(".")
     endings = {".".join(labels[start:]) for start in range(len(labels))}

@@ -1,7 +1,7 @@
-"""What is kept of an object: the fields that its model declares, and nothing that a check does not read.
+"""What is kept of an object: the fields that its model declares, that is, those that a check reads.
 
-Snapshots, digests and what the operator holds in memory are made of this. A Secret's name may be in it, a secret never:
-values of environment variables and annotations are trimmed by the models that hold them.
+Snapshots, digests and the operator's cache use this form. It may contain a Secret's name, never a secret: values of
+environment variables and annotations are reduced by their models.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from hermetic.audit.estate.kubernetes.objects import KubernetesObject, Trimmed
 
 
 def projected(kind: type[KubernetesObject], manifest: Mapping[str, Any]) -> dict[str, Any]:
-    """The manifest reduced to what its model reads. A value of a wrong type stays: its check must meet it."""
+    """The manifest reduced to what its model reads. A value of a wrong type is kept: its check must report it."""
     kept: dict[str, Any] = _projected(kind, manifest)
     return kept
 

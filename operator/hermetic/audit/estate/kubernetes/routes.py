@@ -1,4 +1,4 @@
-"""Routes of the Gateway API: where a gateway sends what it takes in."""
+"""Routes of the Gateway API: the backends of a gateway's traffic."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def _field(name: str) -> str:
 
 
 class ObjectReference(Part):
-    """An object; without a kind a Service, without a namespace in that of the route."""
+    """A reference to an object; the default kind is Service, the default namespace the route's."""
 
     group: str | None = None
     kind: str | None = None
@@ -30,7 +30,7 @@ class ReferringFilter(Part):
 
 
 class RouteFilter(Part):
-    """`type` is open; a redirect is followed by the client, and sends nothing."""
+    """`type` is open; a redirect is followed by the client, so it has no backend."""
 
     type: str = ""
     request_mirror: ReferringFilter | None = None
@@ -39,7 +39,7 @@ class RouteFilter(Part):
 
     @property
     def leads_to(self) -> Iterator[ObjectReference]:
-        """Every object that it sends to."""
+        """Every object that it sends requests to."""
         for name in SENDING_FILTERS:
             one: ReferringFilter | None = getattr(self, _field(name))
             if one is not None and one.backend_ref is not None:
@@ -47,7 +47,7 @@ class RouteFilter(Part):
 
 
 class BackendReference(ObjectReference):
-    """A backend, with filters of its own."""
+    """A backend, with its own filters."""
 
     filters: list[RouteFilter] | None = None
 
@@ -60,7 +60,7 @@ class RouteRule(Part):
 
     @property
     def all_filters(self) -> Iterator[RouteFilter]:
-        """Its own, and those of its backends."""
+        """Its own filters, and those of its backends."""
         yield from self.filters or ()
         for one in self.backend_refs or ():
             yield from one.filters or ()
@@ -73,7 +73,7 @@ class RouteSpec(Part):
 
 
 class GatewayApiRoute(KubernetesObject):
-    """What the kinds have in common."""
+    """The common fields of the kinds."""
 
     spec: RouteSpec = RouteSpec()
 

@@ -1,4 +1,4 @@
-"""Which kinds the API server serves: its own list of them, group by group."""
+"""The kinds that the API server serves, from its discovery, by group."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ALWAYS_SERVED = frozenset(
         "storage.k8s.io",
     }
 )
-"""Groups of the API server itself. A kind of any other group may not be there, and discovery tells."""
+"""Built-in groups, which are always served. Kinds of any other group may be absent, which discovery shows."""
 
 
 class ServedKind(Part):
@@ -32,7 +32,7 @@ class ServedKind(Part):
 
 
 class ServedGroup(Resource):
-    """One API group; `id` is its name. `stale` versions are those whose server did not say what it serves."""
+    """One API group; `id` is its name. `stale` versions are those whose server did not answer discovery."""
 
     SOURCE: ClassVar[Source] = "kube"
     TYPE: ClassVar[str] = "apis"
@@ -43,4 +43,4 @@ class ServedGroup(Resource):
 
 
 SERVED = Question("kube", "list", ServedGroup.TYPE, "")
-"""The question what is served."""
+"""The question for the served kinds."""

@@ -1,4 +1,4 @@
-"""What leads into the cluster, and what a name inside it can lead out to."""
+"""Objects that open the cluster to traffic, and Services that lead to external destinations."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from hermetic.audit.estate.resource import Part
 
 
 class Address(Part):
-    """An address that a load balancer gave: one of the two."""
+    """An address of a load balancer: one of the two fields."""
 
     ip: str | None = None
     hostname: str | None = None
 
 
 class LoadBalancerStatus(Part):
-    """Every address that was given so far."""
+    """The addresses assigned so far."""
 
     ingress: list[Address] | None = None
 
@@ -29,7 +29,7 @@ class LoadBalancerStatus(Part):
 
 
 class ServicePort(Part):
-    """A port, and the port of every node that leads to it."""
+    """A port of a Service, and its node port."""
 
     port: int | None = None
     node_port: int | None = None
@@ -49,7 +49,7 @@ class ServiceSpec(Part):
 
 
 class ServiceStatus(Part):
-    """What became of it."""
+    """The status of a Service."""
 
     load_balancer: LoadBalancerStatus | None = None
 
@@ -65,28 +65,28 @@ class Service(KubernetesObject):
 
     @property
     def is_load_balancer(self) -> bool:
-        """Whether a cloud is asked for an address."""
+        """Whether it requests a load balancer of the cloud."""
         return self.spec.type == "LoadBalancer"
 
     @property
     def is_internal(self) -> bool:
-        """Whether its load balancer is asked to be private."""
+        """Whether it requests an internal load balancer."""
         return is_internal(self.annotations)
 
     @property
     def given(self) -> tuple[str, ...]:
-        """Every address or host name that its load balancer gave."""
+        """Every address or host name of its load balancer."""
         balancer = self.status.load_balancer
         return balancer.given if balancer else ()
 
     @property
     def node_ports(self) -> tuple[int, ...]:
-        """Ports of every node that lead to it."""
+        """Its ports on every node."""
         return tuple(port.node_port for port in self.spec.ports or () if port.node_port)
 
 
 class SliceEndpoint(Part):
-    """One place behind a Service."""
+    """One endpoint of a Service."""
 
     addresses: list[str] | None = None
 
@@ -107,18 +107,18 @@ class EndpointSlice(KubernetesObject):
 
     @property
     def service(self) -> str:
-        """Name of the Service in the same namespace; "" where it serves none."""
+        """Name of the Service in the same namespace; "" without one."""
         return self.labels.get("kubernetes.io/service-name", "")
 
 
 class IngressSpec(Part):
-    """Which class serves it."""
+    """The class of an Ingress."""
 
     ingress_class_name: str | None = None
 
 
 class IngressStatus(Part):
-    """What became of it."""
+    """The status of an Ingress."""
 
     load_balancer: LoadBalancerStatus | None = None
 
@@ -134,18 +134,18 @@ class Ingress(KubernetesObject):
 
     @property
     def class_name(self) -> str:
-        """The class by field, or by the annotation that came before it."""
+        """The class by field, or by the older annotation."""
         return ingress_class(self.spec.ingress_class_name, self.annotations)
 
     @property
     def given(self) -> tuple[str, ...]:
-        """Every address or host name that it was given."""
+        """Every address or host name assigned to it."""
         balancer = self.status.load_balancer
         return balancer.given if balancer else ()
 
 
 class IngressClassSpec(Part):
-    """Who serves a class, by a name such as "k8s.io/ingress-nginx"."""
+    """The controller of a class, such as "k8s.io/ingress-nginx"."""
 
     controller: str | None = None
 
@@ -161,21 +161,21 @@ class IngressClass(KubernetesObject):
 
 
 class GatewayAddress(Part):
-    """`type` is IPAddress, Hostname, or a name of its controller's own; `value` may be either."""
+    """`type` is IPAddress, Hostname, or a controller-specific name; `value` may be either."""
 
     type: str | None = None
     value: str | None = None
 
 
 class GatewaySpec(Part):
-    """Which class serves it, and which addresses it asks for."""
+    """The class of a Gateway, and the addresses that it requests."""
 
     gateway_class_name: str | None = None
     addresses: list[GatewayAddress] | None = None
 
 
 class GatewayStatus(Part):
-    """What became of it."""
+    """The status of a Gateway."""
 
     addresses: list[GatewayAddress] | None = None
 
@@ -191,13 +191,13 @@ class Gateway(KubernetesObject):
 
     @property
     def given(self) -> tuple[str, ...]:
-        """Every address or host name that it was given, or asks for."""
+        """Every address or host name that is assigned to it, or that it requests."""
         asked, given = self.spec.addresses or (), self.status.addresses or ()
         return tuple(dict.fromkeys(one.value for one in (*given, *asked) if one.value))
 
 
 class GatewayClassSpec(Part):
-    """Who serves a class."""
+    """The controller of a class."""
 
     controller_name: str | None = None
 

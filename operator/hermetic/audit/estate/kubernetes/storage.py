@@ -40,19 +40,19 @@ class NfsVolume(Part):
 
 
 class AzureFileVolume(Part):
-    """A volume of the old in-tree driver."""
+    """A volume of the in-tree driver for Azure Files."""
 
     read_only: bool | None = None
 
 
 class AzureDiskVolume(Part):
-    """A volume of the old in-tree driver for disks."""
+    """A volume of the in-tree driver for Azure Disks."""
 
     disk_uri: str | None = None
 
 
 class VolumeSpec(Part):
-    """What the volume is."""
+    """The source of a volume."""
 
     mount_options: list[str] | None = None
     csi: CsiVolume | None = None

@@ -1,8 +1,8 @@
-"""What will run although no pod shows it now: templates of which there is no pod.
+"""Pod templates that no pod shows now, and that may run later.
 
-The controller is scaled to zero, paused or suspended; it found no node for its pods; they were refused by a quota or an
-admission policy; or its template is newer than its pods. Of a controller whose latest template has pods, the pods are
-judged: of the controller no more is kept than who wrote it last.
+The controller is scaled to zero, paused or suspended; its pods were not scheduled, or were refused by a quota or an
+admission policy; or its template is newer than its pods. Where the latest template has pods, the pods are judged: of
+that controller only its last writer is kept.
 """
 
 from __future__ import annotations
@@ -18,20 +18,20 @@ from hermetic.errors import FactDamaged
 
 
 class PodTemplate(Trimmed):
-    """What each pod of a controller is made from."""
+    """The template of a controller's pods."""
 
     metadata: Metadata = Metadata()
     spec: PodSpec | None = None
 
     @classmethod
     def trimmed(cls, kept: dict[str, Any]) -> dict[str, Any]:
-        """Without what tells nothing, as of a pod."""
+        """Reduce it as a pod's spec is."""
         spec = kept.get("spec")
         return {**kept, "spec": without_plain_volumes(spec)} if isinstance(spec, Mapping) else kept
 
 
 class ControllerSpec(Part):
-    """How many pods there should be, and of what."""
+    """The number of pods, and their template."""
 
     replicas: int | None = None
     paused: bool | None = None
@@ -41,7 +41,7 @@ class ControllerSpec(Part):
 
 
 class ControllerStatus(Part):
-    """How many pods there are of the latest template, as each kind counts them. Never kept: it changes for ever."""
+    """Number of pods of the latest template, in the field of each kind. Never kept: it changes constantly."""
 
     replicas: int | None = None
     updated_replicas: int | None = None
@@ -51,7 +51,7 @@ class ControllerStatus(Part):
 
 
 class Controller(Trimmed, KubernetesObject):
-    """What the kinds have in common. `COUNTED` is the field of the status that counts pods of the latest template."""
+    """The common fields of the kinds. `COUNTED` is the status field that counts pods of the latest template."""
 
     COUNTED: ClassVar[str] = "updatedReplicas"
 
@@ -60,7 +60,7 @@ class Controller(Trimmed, KubernetesObject):
 
     @classmethod
     def trimmed(cls, kept: dict[str, Any]) -> dict[str, Any]:
-        """Without the status, and without the template where there are pods of it."""
+        """Drop the status, and the template where it has pods."""
         spec, status = kept.get("spec"), kept.get("status")
         rest = {key: value for key, value in kept.items() if key != "status"}
         if not isinstance(spec, Mapping) or cls.rests(spec, status if isinstance(status, Mapping) else {}):
@@ -69,7 +69,7 @@ class Controller(Trimmed, KubernetesObject):
 
     @staticmethod
     def _signature(metadata: Any) -> Any:
-        """Which object it is, and who wrote it; of what another controller made that is the other's to say."""
+        """Its identity and its field managers; of an object made by another controller without the latter."""
         if not isinstance(metadata, Mapping):
             return metadata
         owners = metadata.get("ownerReferences")
@@ -79,12 +79,12 @@ class Controller(Trimmed, KubernetesObject):
 
     @classmethod
     def rests(cls, spec: Mapping[str, Any], status: Mapping[str, Any]) -> bool:
-        """Whether it has no pod of its latest template."""
+        """Whether there is no pod of its latest template, or may soon be none: zero replicas, or paused."""
         return spec.get("replicas") == 0 or bool(spec.get("paused")) or not status.get(cls.COUNTED)
 
     @classmethod
     def tells(cls, kept: Mapping[str, Any]) -> bool:
-        """Of a controller that has pods nothing is read but who wrote it."""
+        """False where neither a template nor field managers were kept."""
         spec, metadata = kept.get("spec"), kept.get("metadata")
         signed = isinstance(metadata, Mapping) and bool(metadata.get("managedFields"))
         return not isinstance(spec, Mapping) or bool(spec) or signed
@@ -110,7 +110,7 @@ class StatefulSet(Controller):
 
 
 class ReplicaSet(Controller):
-    """apps/v1/replicasets. Of a Deployment's nothing is kept: what it runs next is in its own template."""
+    """apps/v1/replicasets. Nothing is kept of a Deployment's: the Deployment has the template that runs next."""
 
     TYPE: ClassVar[str] = "apps/v1/replicasets"
     KIND: ClassVar[str] = "ReplicaSet"
@@ -118,7 +118,7 @@ class ReplicaSet(Controller):
 
     @classmethod
     def trimmed(cls, kept: dict[str, Any]) -> dict[str, Any]:
-        """Without the template, where a Deployment made it."""
+        """Drop the template, where a Deployment made it."""
         metadata = kept.get("metadata")
         owners = metadata.get("ownerReferences") if isinstance(metadata, Mapping) else None
         is_deployments = isinstance(owners, list) and any(_is_a_deployment(one) for one in owners)
@@ -134,7 +134,7 @@ class ReplicationController(Controller):
 
 
 class DaemonSet(Controller):
-    """apps/v1/daemonsets. Each is kept, for the name of a policy engine's is enough."""
+    """apps/v1/daemonsets. All are kept: the name of one identifies a policy engine."""
 
     TYPE: ClassVar[str] = "apps/v1/daemonsets"
     KIND: ClassVar[str] = "DaemonSet"
@@ -142,7 +142,7 @@ class DaemonSet(Controller):
 
     @classmethod
     def tells(cls, kept: Mapping[str, Any]) -> bool:  # noqa: ARG003
-        """Its name does."""
+        """True: its name matters."""
         return True
 
 
@@ -154,9 +154,9 @@ class Job(Controller):
 
     @classmethod
     def rests(cls, spec: Mapping[str, Any], status: Mapping[str, Any]) -> bool:
-        """Suspended, or waiting: for a controller of its own, for another attempt. One that has ended runs no more.
+        """Whether it is suspended, or waits for an external controller or another attempt. Not once it has ended.
 
-        One without a status is so new that its controller has not seen it: its pods are about to be made.
+        One without a status is new, and its controller is about to create its pods: False.
         """
         conditions = status.get("conditions")
         some = [one for one in conditions if isinstance(one, Mapping)] if isinstance(conditions, list) else []
@@ -167,13 +167,13 @@ class Job(Controller):
 
 
 class JobTemplate(Part):
-    """What each Job of a CronJob is made from."""
+    """The template of a CronJob's Jobs."""
 
     spec: ControllerSpec = ControllerSpec()
 
 
 class CronJobSpec(Part):
-    """A CronJob has pods at its hours only: its template always counts."""
+    """A CronJob has pods at scheduled times only: its template always counts."""
 
     job_template: JobTemplate = JobTemplate()
 
@@ -188,7 +188,7 @@ class CronJob(KubernetesObject):
 
     @property
     def template(self) -> PodTemplate | None:
-        """The template of its Jobs' pods."""
+        """The template of the pods of its Jobs."""
         return self.spec.job_template.spec.template
 
 
@@ -207,7 +207,7 @@ CONTROLLERS: tuple[type[Resting], ...] = (
 
 
 def as_pod(one: Resting) -> Pod | None:
-    """The pod that a template would make, named by its controller; None where the template was not kept."""
+    """The pod that a template would create, named by its controller; None where the template was not kept."""
     owner = OwnerReference.model_construct(
         api_version=one.TYPE.rpartition("/")[0], kind=one.KIND, name=one.metadata.name, controller=True
     )

@@ -1,4 +1,4 @@
-"""Volumes of pods: folders of the node, shares, files of images, Secrets and tokens."""
+"""Volumes of pods: host paths, shares, image volumes, Secrets and tokens."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ class VolumeMount(Part):
 
 
 class HostPath(Part):
-    """A folder or file of the node."""
+    """A path on the node."""
 
     path: str = ""
 
 
 class InlineShare(Part):
-    """A share that the pod itself names, without a volume of the cluster."""
+    """A share that the pod defines inline, without a PersistentVolume."""
 
     driver: str | None = None
     read_only: bool | None = None
@@ -44,7 +44,7 @@ class GitRepo(Part):
 
 
 class SecretVolume(Part):
-    """Keys of a Secret as files; `name` where it is one source of several."""
+    """Keys of a Secret as files; `name` where it is a source of a projected volume."""
 
     secret_name: str | None = None
     name: str | None = None
@@ -70,7 +70,7 @@ class Projected(Part):
 
 
 class NetworkDisk(Part):
-    """A disk or file system in the network, of the drivers inside Kubernetes."""
+    """A network disk or file system of an in-tree driver."""
 
     target_portal: str | None = None
     portals: list[str] | None = None
@@ -97,7 +97,7 @@ class Volume(Part):
 
 
 def without_plain_volumes(spec: Mapping[str, Any]) -> dict[str, Any]:
-    """A pod's spec without volumes and mounts that tell nothing; Secrets and tokens tell only in a model server."""
+    """A pod's spec without volumes and mounts that no check reads; Secrets and tokens matter in a model server only."""
     volumes = spec.get("volumes")
     if not isinstance(volumes, list):
         volumes = []

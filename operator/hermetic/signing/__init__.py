@@ -1,1 +1,1 @@
-"""Pure: keys, DSSE envelopes, signatures and canonical JSON, for whatever is signed: evidence, bundles, weights."""
+"""Pure: keys, DSSE envelopes, signatures and canonical JSON for everything signed: evidence, bundles, weights."""

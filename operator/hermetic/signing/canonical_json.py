@@ -1,7 +1,7 @@
-"""JSON that has one reading and one writing.
+"""JSON with one parsed value and one byte form.
 
-Written as RFC 8785 says, for what evidence is made of: objects, lists, text, whole numbers up to 2**53 - 1, true, false
-and null. Fractions are left out: nothing here needs them, and they are where two canonical forms would differ.
+Written by RFC 8785, for the values that evidence has: objects, lists, text, integers up to 2**53 - 1, true, false and
+null. Fractions are excluded: nothing here needs them, and canonical forms differ in them.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _BEGUN = re.compile(r"-|tr?u?|fa?l?s?|nu?l?|u[0-9a-fA-F]{0,4}")
 
 
 def canonical(value: Any) -> bytes:
-    """The bytes of RFC 8785. Raises ValueError for what evidence may not hold: fractions, huge numbers, no text."""
+    """The bytes of RFC 8785. Raises ValueError for what is not allowed: fractions, huge numbers, invalid text."""
     _must_be_plain(value)
     text = json.dumps(_in_order(value), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     return text.encode("utf-8")
@@ -31,8 +31,8 @@ def canonical(value: Any) -> bytes:
 def read_json(content: bytes, what: str) -> Any:
     """The one value that the bytes hold; `what` names them in messages. Raises EnvelopeRefused.
 
-    Refused: bytes that are not UTF-8, an end that is missing, a key that stands twice, NaN and the infinities,
-    fractions, whole numbers beyond 2**53 - 1, anything after the value, and nesting beyond DEEPEST.
+    Refused: bytes that are not UTF-8, a missing end, a duplicate key, NaN and the infinities, fractions, integers
+    beyond 2**53 - 1, anything after the value, and nesting beyond DEEPEST.
     """
     try:
         text = content.decode("utf-8")
@@ -60,7 +60,7 @@ def read_canonical_json(content: bytes, what: str) -> Any:
     value = read_json(content, what)
     try:
         same = canonical(value) == content
-    except ValueError as error:  # half a surrogate pair
+    except ValueError as error:  # a lone surrogate
         raise refused(EnvelopeFault.MALFORMED, f"{what} holds {error}") from None
     if not same:
         raise refused(EnvelopeFault.NOT_CANONICAL, f"{what} is not canonical JSON (RFC 8785)")
@@ -68,7 +68,7 @@ def read_canonical_json(content: bytes, what: str) -> Any:
 
 
 def _in_order(value: Any) -> Any:
-    """Keys by their UTF-16 code units, which differs from the order of code points beyond U+FFFF."""
+    """Keys by their UTF-16 code units: beyond U+FFFF that order differs from the order of code points."""
     if isinstance(value, dict):
         return {key: _in_order(value[key]) for key in sorted(value, key=lambda key: key.encode("utf-16-be"))}
     return [_in_order(item) for item in value] if isinstance(value, list | tuple) else value
@@ -101,7 +101,7 @@ def _must_be_unicode(text: str) -> None:
 
 
 def _must_not_be_deep(text: str, what: str) -> None:
-    """Before a parser that recurses sees it. Linear: a string without an end ends with the text."""
+    """Checks nesting before a recursive parser runs. Linear: an unterminated string ends with the text."""
     depth = 0
     for bracket in _NO_BRACKETS.sub("", _STRINGS.sub("", text)):
         depth += 1 if bracket in "[{" else -1

@@ -1,10 +1,10 @@
-"""DSSE: what stands around the payload, and the bytes that are signed.
+"""DSSE: the envelope of a payload, and the bytes that are signed.
 
 ::
 
     {"payloadType": "application/vnd.in-toto+json", "payload": BASE64, "signatures": [{"keyid": ID, "sig": BASE64}]}
 
-Exactly these fields and exactly one signature: whatever else stood there, nobody would have signed it.
+Exactly these fields and exactly one signature: anything else in the envelope would not be signed.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ PAYLOAD_TYPE = "application/vnd.in-toto+json"
 LARGEST_PAYLOAD = 900_000
 """Characters of base64."""
 LARGEST_FILE = 1_000_000
-"""Bytes of a file or object that is read at all; etcd takes little more."""
+"""Bytes of a file or object that is parsed at all; etcd accepts little more."""
 
 _LARGEST_SIGNATURE = 1024
 _LARGEST_KEYID = 256
@@ -38,7 +38,7 @@ class Envelope:
 
     @property
     def digest(self) -> str:
-        """By which the attestation is called: "sha256:" and the SHA-256 of the payload."""
+        """The digest that identifies an attestation: "sha256:" and the SHA-256 of the payload."""
         return "sha256:" + hashlib.sha256(self.payload).hexdigest()
 
     def as_json(self) -> dict[str, Any]:
@@ -50,12 +50,12 @@ class Envelope:
         }
 
     def as_bytes(self) -> bytes:
-        """The file: canonical JSON on one line."""
+        """The content of a file: canonical JSON on one line."""
         return canonical(self.as_json()) + b"\n"
 
 
 def signed_bytes(payload: bytes) -> bytes:
-    """DSSE's pre-authentication encoding: type and payload with their lengths, so that neither lends to the other."""
+    """DSSE's pre-authentication encoding: type and payload with their lengths, no byte can shift between them."""
     kind = PAYLOAD_TYPE.encode()
     return b"DSSEv1 %d %s %d %s" % (len(kind), kind, len(payload), payload)
 

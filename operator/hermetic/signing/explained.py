@@ -1,4 +1,4 @@
-"""Words for programs that carry their own explanation for people."""
+"""Words for programs, with their explanation for people."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Self
 
 
 class ExplainedWord(StrEnum):
-    """A CamelCase word with what it means and what to do about it: a page of `hermetic explain`."""
+    """A CamelCase word with its meaning and what to do about it: a page of `hermetic explain`."""
 
     meaning: str
     remedy: str

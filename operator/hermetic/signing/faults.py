@@ -1,4 +1,4 @@
-"""Why an envelope, its JSON or its signature is not accepted: one word for programs, what it means, and what to do."""
+"""Why an envelope, its JSON or its signature is refused: one word for programs, its meaning, and what to do."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _OURS = "Use an attestation that 'hermetic audit --sign' of this release wrote."
 class EnvelopeFault(ExplainedWord):
     """The reason and its page, in the order in which they are checked: the first that applies is reported."""
 
-    # What was read
+    # Form of the input
     OVERSIZED = "Oversized", "The file or its payload is larger than an attestation may be; it was not read.", _OURS
     TRUNCATED = "Truncated", "The end is missing: of the file, of the payload, or of the signature.", _WHOLE
     MALFORMED = "Malformed", "It does not have the form of an attestation.", _OURS
@@ -47,7 +47,7 @@ class EnvelopeFault(ExplainedWord):
         "Use the envelope with the signature of one trusted key; a key is replaced by trusting two for a while.",
     )
 
-    # Whose it is, and whether it is what was signed
+    # Key and signature
     UNKNOWN_KEY = (
         "UnknownKey",
         "No trusted key has the id that the envelope names.",
@@ -66,5 +66,5 @@ class EnvelopeFault(ExplainedWord):
 
 
 def refused(fault: EnvelopeFault, message: str) -> EnvelopeRefused:
-    """The error to raise: `message` says what was found and what would be accepted."""
+    """The error to raise: `message` gives what was found and what would be accepted."""
     return EnvelopeRefused(message, refusal=fault.value, fix=fault.remedy)

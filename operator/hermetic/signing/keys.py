@@ -1,4 +1,4 @@
-"""Keys: Ed25519 and P-256, from PEM. A key decides its algorithm; nothing in an envelope can.
+"""Keys: Ed25519 and P-256, from PEM. The algorithm follows from the key, never from the envelope.
 
 The id of a key is "sha256:" and the SHA-256 of its SubjectPublicKeyInfo in DER, as
 `openssl pkey -pubin -in KEY -outform DER | sha256sum` prints it.
@@ -37,7 +37,7 @@ PrivateHalf: TypeAlias = Ed25519PrivateKey | EllipticCurvePrivateKey
 _ONE_PUBLIC_KEY = re.compile(r"\s*-----BEGIN PUBLIC KEY-----[A-Za-z0-9+/=\s]+-----END PUBLIC KEY-----\s*")
 _LARGEST_PEM = 8192
 
-# The y-coordinates, in little-endian order, of the points whose order divides 8: under such a "key" anybody can sign.
+# Y-coordinates (little-endian) of the points whose order divides 8: for such a key, signatures can be forged.
 # 0 and 1 are given with their aliases p and p + 1; the sign bit of x does not count. p = 2**255 - 19.
 _P = 2**255 - 19
 _ORDER_8 = 0x7A03AC9277FDC74EC6CC392CFA53202A0F67100D760B3CBA4FD84D3D706A17C7
@@ -45,7 +45,7 @@ _WEAK = frozenset({0, 1, _P - 1, _P, _P + 1, _ORDER_8, _P - _ORDER_8})
 
 
 class Algorithm(StrEnum):
-    """What a key signs with."""
+    """The algorithm of a key."""
 
     ED25519 = "Ed25519"
     P256 = "ECDSA P-256 with SHA-256"
@@ -53,7 +53,7 @@ class Algorithm(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class PublicKey:
-    """A key whose signatures count. `name` is the reader's; attestations observed after `not_after` do not count."""
+    """A key whose signatures count. `name` is for messages; attestations observed after `not_after` do not count."""
 
     name: str
     key: PublicHalf
@@ -110,7 +110,7 @@ def read_signing_key(name: str, pem: str, passphrase: bytes | None = None) -> Si
             f"{name}: {wants}", fix="set HERMETIC_SIGNING_PASSPHRASE exactly for an encrypted key"
         ) from None
     except (ValueError, UnsupportedAlgorithm):
-        # the text of the error could hold what stands in the file
+        # the text of the error could quote the file's content
         raise KeyUnusable(f"{name}: holds no private key that can be read, or the passphrase is wrong") from None
     if not isinstance(key, Ed25519PrivateKey | EllipticCurvePrivateKey):
         raise KeyUnusable(f"{name}: is a key of another algorithm than Ed25519 or P-256")

@@ -1,7 +1,7 @@
-"""Signatures, in the one encoding that counts for each algorithm.
+"""Signatures, in the only encoding that is accepted for each algorithm.
 
 Ed25519: the 64 bytes of RFC 8032. P-256: ECDSA with SHA-256, an ASN.1 DER sequence of r and s, in the shortest form,
-with s in the lower half of the order: else whoever holds one signature could write a second one for the same payload.
+with s in the lower half of the order: otherwise a second valid signature could be derived from the first.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ def sign(key: SigningKey, message: bytes) -> bytes:
     """The signature over the message, in the encoding above."""
     if isinstance(key.key, Ed25519PrivateKey):
         return key.key.sign(message)
-    # RFC 6979: no chance in it, so the same report gives the same bytes and no poor randomness gives away the key
+    # RFC 6979: deterministic, so the same report gives the same bytes, and poor randomness cannot reveal the key
     r, s = decode_dss_signature(key.key.sign(message, ECDSA(SHA256(), deterministic_signing=True)))
     return encode_dss_signature(r, min(s, P256_ORDER - s))
 
 
 def must_be_well_formed(algorithm: Algorithm, signature: bytes) -> None:
-    """Raises EnvelopeRefused for what is no signature of this algorithm, whatever was signed by whomever."""
+    """Raises EnvelopeRefused for bytes that cannot be a signature of this algorithm, for any key and message."""
     if algorithm is Algorithm.ED25519:
         _must_be_ed25519(signature)
     else:
@@ -42,7 +42,7 @@ def must_be_well_formed(algorithm: Algorithm, signature: bytes) -> None:
 
 
 def matches(key: PublicKey, message: bytes, signature: bytes) -> bool:
-    """Whether the signature, which is well-formed, is one of this key over the message."""
+    """Whether the (well-formed) signature is one of this key over the message."""
     try:
         if isinstance(key.key, Ed25519PublicKey):
             key.key.verify(signature, message)
@@ -90,7 +90,7 @@ def _refuse_confusion(found: str, algorithm: Algorithm) -> NoReturn:
 
 
 def _der_numbers(signature: bytes) -> tuple[int, int] | None:
-    """r and s of the shortest DER form, None for all else."""
+    """r and s of the shortest DER form; None for anything else."""
     try:
         r, s = decode_dss_signature(signature)
         shortest = encode_dss_signature(r, s)

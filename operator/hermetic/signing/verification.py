@@ -9,7 +9,7 @@ from hermetic.signing.signatures import matches, must_be_well_formed
 
 
 def key_named_by(envelope: Envelope, trusted: TrustedKeys) -> PublicKey:
-    """The trusted key that the envelope names. Its signature is not verified yet. Raises EnvelopeRefused."""
+    """The trusted key that the envelope names. The signature is not verified yet. Raises EnvelopeRefused."""
     key = trusted.get(envelope.keyid)
     if key is None:
         known = ", ".join(f"{each.name} ({each.keyid})" for each in trusted.values()) or "none"
@@ -20,6 +20,6 @@ def key_named_by(envelope: Envelope, trusted: TrustedKeys) -> PublicKey:
 
 
 def is_signed_by(key: PublicKey, envelope: Envelope) -> bool:
-    """Whether the signature matches. Raises EnvelopeRefused for one that is no signature of the key's algorithm."""
+    """Whether the signature matches. Raises EnvelopeRefused for bytes that are no signature of the key's algorithm."""
     must_be_well_formed(key.algorithm, envelope.signature)
     return matches(key, signed_bytes(envelope.payload), envelope.signature)

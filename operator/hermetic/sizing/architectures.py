@@ -1,4 +1,4 @@
-"""Which families of models the formula computes, and why not the others. The list is `architectures.toml`."""
+"""Which families of models the formula covers, and why the others are not. The list is `architectures.toml`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from importlib.resources import files
 
 @dataclass(frozen=True, slots=True)
 class Architectures:
-    """The families that are computed, those of them with latent attention, and the reasons of the others."""
+    """The families that are computed, those of them with latent attention, and the reasons for the others."""
 
     computed: frozenset[str]
     latent: frozenset[str]

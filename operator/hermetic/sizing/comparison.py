@@ -1,4 +1,4 @@
-"""One model on every VM size: the fewest GPUs on which it fits, the sizes in the order of what they cost."""
+"""One model on every VM size: the fewest GPUs on which it fits, with sizes ordered by cost."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ BEST_FIRST = (FitAnswer.FITS, FitAnswer.TIGHT, FitAnswer.UNKNOWN, FitAnswer.DOES
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """One VM size, and the tensor parallelism that serves best on it; `fit` None where no cut of the model works."""
+    """One VM size, and the tensor parallelism that serves best on it; `fit` None where no parallelism is possible."""
 
     size: Size
     fit: Fit | None
@@ -33,7 +33,7 @@ def choose(facts: ModelFacts, serving: Serving, size: Size) -> Choice:
         fit(facts, replace(serving, tensor_parallel=parts, pipeline_parallel=1), size.gpu, confirmed=size.confirmed)
         for parts in possible(facts, size.gpus.value)
     ]
-    # What does not fit is shown with all GPUs: that is how much is missing at least.
+    # A model that does not fit is shown with all GPUs: the smallest amount that is missing.
     best = min(fits, key=lambda one: (BEST_FIRST.index(one.answer), _gpus(one)), default=None)
     return Choice(size, best)
 
@@ -45,10 +45,10 @@ def _gpus(found: Fit) -> int:
 def compare(
     facts: ModelFacts, serving: Serving, sizes: Iterable[Size], prices: Mapping[str, float] | None = None
 ) -> tuple[Choice, ...]:
-    """Every size, those that fit first, and of these the cheapest: by the prices given, else by what a VM has.
+    """Every size: those that fit first, then the cheapest by the given prices, or by resources of the VM.
 
-    Hermetic knows no prices. Without them a VM with less GPU memory, then with fewer CPUs and less memory, counts as
-    cheaper; with them, a size that has none comes after those that have one.
+    Hermetic has no price list. Without prices a VM with less GPU memory, then with fewer CPUs and less memory, counts
+    as cheaper; with them, sizes without a price come after those with one.
     """
     known = prices or {}
 

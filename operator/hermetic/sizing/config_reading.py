@@ -1,6 +1,6 @@
-"""Reading `config.json` as a stranger wrote it: every value of any type and size, and never an exception.
+"""Reads values of an untrusted `config.json`, which may have any type and size, without raising.
 
-A reader returns the value where it is usable and None where the key is absent; what is there and not usable is noted in
+A reader returns a usable value, or None where the key is absent. Numbers and lists that are not usable are noted in
 `problems`, so that the caller can say Unknown with the name of the key.
 """
 
@@ -16,13 +16,13 @@ NESTED = ("text_config", "llm_config", "language_config", "thinker_config")
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """One object of config.json, and what in it could not be used."""
+    """One object of config.json, and the values in it that could not be used."""
 
     values: Mapping[str, Any]
     problems: list[str] = field(default_factory=list)
 
     def whole(self, *keys: str, least: int = 1, most: int) -> int | None:
-        """The first of the keys that is there, as an integer in the range."""
+        """The value of the first key that is present, as an integer in the range."""
         for key in keys:
             if self.values.get(key) is None:
                 continue
@@ -36,7 +36,7 @@ class Config:
         return None
 
     def word(self, *keys: str) -> str | None:
-        """The first of the keys that is a text of at most 64 characters."""
+        """The first value that is a text of at most 64 characters; others are skipped."""
         for key in keys:
             value = self.values.get(key)
             if isinstance(value, str) and 0 < len(value) <= 64:
@@ -54,13 +54,13 @@ class Config:
         return None
 
     def inner(self, key: str) -> Config | None:
-        """An object inside of this one; its problems are noted here."""
+        """A nested object, which shares `problems`; None where there is none."""
         value = self.values.get(key)
         return Config(value, self.problems) if isinstance(value, dict) else None
 
 
 def text_part(top: Config) -> Config:
-    """The object that describes the language model: one inside of a multimodal config.json, else all of it."""
+    """The object that describes the language model: a nested one in a multimodal config.json, else the whole."""
     for name in NESTED:
         inner = top.inner(name)
         if inner is not None:

@@ -1,4 +1,4 @@
-"""The longest context that a model was made for, as vLLM derives it from `config.json`."""
+"""The longest context of a model, as vLLM derives it from `config.json`."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ KEYS = (
     "max_target_positions",
     "max_sequence_length",
 )
-# Their config.json already says the longest context with the scaling in it.
+# The longest context in their config.json already includes the scaling.
 NOT_MULTIPLIED = frozenset({"su", "longrope", "llama3", "mrope", "default"})
 
 
 def context_length(text: Config) -> int | None:
-    """Tokens; None where config.json does not say."""
+    """Tokens; None where config.json does not give it."""
     stated = [length for key in KEYS if (length := text.whole(key, most=MOST_TOKENS)) is not None]
     if not stated:
         return None

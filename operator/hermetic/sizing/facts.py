@@ -1,7 +1,7 @@
-"""A model's facts from its `config.json` and the sums of its safetensors headers. Pure and total: bad input says why.
+"""A model's facts from its `config.json` and the sums of its safetensors headers. Pure, and raises no exceptions.
 
-`facts_of` never raises for what a config.json holds: a value that cannot be used becomes a clause of `not_computed`,
-and a size that rests on it is Unknown. Keys and their order are those that vLLM reads.
+A value of config.json that cannot be used becomes a clause of `not_computed`, and a size that rests on it is Unknown.
+Keys and their order are those that vLLM reads.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ NO_WORD = "unknown"
 DTYPES = ("bfloat16", "float16", "float32")
 OTHER_INPUTS = ("vision_config", "audio_config", "vision_tower", "vit_config", "visual")
 WINDOWED = "sliding_attention"
-# Chunked attention keeps at most its chunk: counting everything is an upper bound.
+# Chunked attention keeps at most its chunk: counting the whole context is an upper bound.
 WHOLE = frozenset({"full_attention", "chunked_attention", "attention", "global_attention", "global"})
 
 
 @dataclass(frozen=True, slots=True)
 class TensorSums:
-    """What the headers of all safetensors files add up to.
+    """Sums over the headers of all safetensors files.
 
     `by_format` maps a number format of safetensors (BF16, F8_E4M3, ...) to the bytes of its tensors; `largest_shard` is
     the size in bytes of the largest file.
@@ -57,7 +57,7 @@ def facts_of(config: object, tensors: TensorSums, quantization_file: object = No
     """The facts of a model.
 
     `config` is the parsed config.json, `quantization_file` the parsed hf_quant_config.json of ModelOpt where there is
-    one. Both may be anything that JSON can say.
+    one. Both may be any JSON value.
     """
     top = Config(config if isinstance(config, dict) else {})
     text = text_part(top)
@@ -150,7 +150,7 @@ def _attention(text: Config, family: str, said: list[str]) -> Attention | None:
 
 def _key_value_heads(text: Config, family: str, heads: int) -> int:
     if family in {"gpt_bigcode", "falcon"} and text.values.get("multi_query") is True:
-        # Falcon's new decoder has groups, which its config.json names in another key.
+        # Falcon's new decoder architecture has groups, under another key of config.json.
         grouped = text.whole("num_kv_heads", "n_head_kv", most=100_000)
         return grouped if grouped and text.values.get("new_decoder_architecture") is True else 1
     stated = text.whole(
@@ -176,7 +176,7 @@ def _latent(text: Config, family: str) -> LatentAttention | None:
 
 
 def _sliding_window(text: Config, family: str, layers: int) -> SlidingWindow | None:
-    """Layers with a window; all of them full where config.json does not say it plainly, which is an upper bound."""
+    """Layers with a window. Where config.json is not explicit, all count as full attention, which is an upper bound."""
     kinds = text.words("layer_types")
     if kinds is not None and (other := sorted(set(kinds) - WHOLE - {WINDOWED})):
         text.problems.append(f"config.json: layers of type {', '.join(other)[:120]} keep another kind of state")

@@ -1,4 +1,4 @@
-"""The file that carries a model's facts beside its weights: `{"schema": ..., "facts": {...}}`."""
+"""The file with a model's facts that is stored with its weights: `{"schema": ..., "facts": {...}}`."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from hermetic.api.validation_errors import problems_of
 
 
 def as_json(facts: ModelFacts) -> dict[str, Any]:
-    """The facts as `spec.weights.facts` takes them: defaults that say nothing are left out."""
+    """The facts as `spec.weights.facts` takes them, without fields at their defaults."""
     return facts.model_dump(by_alias=True, exclude_none=True, exclude_defaults=True)
 
 
 def file_content(facts: ModelFacts) -> bytes:
-    """The bytes of the file: the same facts give the same bytes."""
+    """The bytes of the file: equal facts give equal bytes."""
     return (json.dumps({"schema": SCHEMA, "facts": as_json(facts)}, indent=2, sort_keys=True) + "\n").encode()
 
 
 def parsed_facts(value: object) -> ModelFacts:
-    """The facts of a parsed file, or of what stands under `facts:` in a manifest. Raises ValueError, naming a field."""
+    """The facts of a parsed file, or of the value of `facts:` in a manifest. Raises ValueError, naming a field."""
     if not isinstance(value, dict):
-        raise ValueError("the facts of a model are an object")  # noqa: TRY004 - of the file, not of the caller
+        raise ValueError("the facts of a model are an object")  # noqa: TRY004 - the file is at fault, not the caller
     if "schema" in value and value["schema"] != SCHEMA:
         raise ValueError(f"schema is {str(value['schema'])[:80]!r}, and this release reads '{SCHEMA}'")
     facts = value.get("facts", value)

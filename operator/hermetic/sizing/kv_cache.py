@@ -1,4 +1,4 @@
-"""The key-value cache: bytes of one token on one GPU, and of one request of a given length.
+"""The key-value cache: bytes of one token on one GPU, and of a request of a given length.
 
 Formula and names of vLLM's `v1/core/kv_cache_utils.py` and `config/model.py`: key-value heads are divided by tensor
 parallelism until one is left on each GPU, MLA keeps its vector on every GPU, and a layer with a window holds at most
@@ -34,12 +34,12 @@ class KvCache:
         """Bytes of one request that is `tokens` long."""
         whole = self.layer_bytes * self.whole_layers * _in_blocks(tokens)
         held = min(tokens, self.window_tokens)
-        # A window may begin in the middle of a block: one more is held.
+        # A window may begin in the middle of a block: one more block is needed.
         windowed = self.layer_bytes * self.windowed_layers * min(_in_blocks(held) + BLOCK, _in_blocks(tokens))
         return round(whole + windowed)
 
     def longest(self, room: float, requests: int = 1) -> int:
-        """The longest context in tokens of which so many requests take no more than `room` bytes; 0 for none."""
+        """The longest context in tokens of which this many requests take at most `room` bytes; 0 for none."""
         least, most = 0, MOST_TOKENS
         while least < most:
             middle = (least + most + 1) // 2
@@ -51,7 +51,7 @@ class KvCache:
 
 
 def kv_cache(facts: ModelFacts, attention: Attention, serving: Serving) -> KvCache:
-    """The key-value cache that each GPU of the replica holds; of several pipeline stages, of the largest."""
+    """The key-value cache on each GPU of the replica; with several pipeline stages, that of the largest stage."""
     size, _ = kv_bytes(serving.kv_cache_dtype, facts)
     if attention.latent is not None:
         layer = (attention.latent.key_value_rank + attention.latent.rope_head_dimension) * size

@@ -1,8 +1,8 @@
-"""How long weights take from storage to the GPUs, and the start-up budget that follows.
+"""How long weights take from storage to the GPUs, and the resulting start-up budget.
 
-The load cannot be faster than any of the ways that the bytes pass: what the storage delivers in all, what one file
-delivers times the files that are read at once, the network of the node, and PCIe. The slowest way is the prediction.
-What the engine does beside it (imports, compiling, CUDA graphs) is in the budget, not in the load time.
+The load is bounded by each step that the bytes pass: the total rate of the storage, the rate of one file times the
+files that are read at once, the network of the node, and PCIe. The slowest one is the prediction. What the engine does
+besides (imports, compiling, CUDA graphs) is in the budget, not in the load time.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from hermetic.sizing.catalogue import Storage, Value
 THREADS = 8
 """Files that vLLM reads at a time from NFS and Lustre."""
 PCIE = 25e9
-"""Bytes per second that PCIe generation 4 x16 carries to one GPU."""
+"""Bytes per second of PCIe generation 4 x16 to one GPU."""
 IMPORTS = 60
 COMPILING = 180
 LEAST_BUDGET = 600
@@ -25,7 +25,7 @@ MOST_BUDGET = 3600
 
 @dataclass(frozen=True, slots=True)
 class LoadTime:
-    """Seconds that the weights take; `bound` says what decides them, `estimate` that it rests on unconfirmed values."""
+    """Seconds that the weights take; `bound` names the slowest step, `estimate`: it rests on unconfirmed values."""
 
     seconds: float
     bound: str
@@ -34,7 +34,7 @@ class LoadTime:
 
 @dataclass(frozen=True, slots=True)
 class Files:
-    """What is read: bytes in all, how many files, and the size of the largest."""
+    """The files to read: bytes in total, how many files, and the size of the largest."""
 
     total: int
     count: int
@@ -54,8 +54,8 @@ def load_time(
 ) -> LoadTime:
     """The time until the weights are on `gpus` GPUs of a node, while `replicas` of them start together.
 
-    `nic` is the network of the node in bytes per second, None where it is not known: then it bounds nothing, and the
-    result is an estimate. Storage on the node needs no network.
+    `nic` is the network of the node in bytes per second. None: not known, so it bounds nothing and the result is an
+    estimate. Storage on the node needs no network.
     """
     sharing = replicas if storage.shared else 1
     ways: list[tuple[float, str, bool]] = [
@@ -77,13 +77,13 @@ def _by_file(files: Files, rate: float, threads: int) -> float:
 
 
 def startup_budget(load: LoadTime) -> int:
-    """Seconds that a pod should be given until it serves: imports, the load, compiling; 600 to 3600."""
+    """Seconds that a pod should be given until it serves: imports, load, compiling; 600 to 3600."""
     needed = IMPORTS + load.seconds + COMPILING
     return min(MOST_BUDGET, max(LEAST_BUDGET, math.ceil(needed / 60) * 60))
 
 
 def files_wanted(storage: Storage, nic: Value[float] | None) -> int:
-    """Into how many files a model should be cut so that the cap of one file does not decide; 1 where there is none."""
+    """Into how many files a model should be split so that the per-file cap is not the bound; 1 without such a cap."""
     if storage.file is None:
         return 1
     fastest = min(storage.total.value, nic.value) if nic is not None else storage.total.value

@@ -1,4 +1,4 @@
-"""Does the model fit into the memory of its GPUs? The arithmetic, and one of four answers.
+"""Whether a model fits into the memory of its GPUs: the arithmetic, and one of four answers.
 
 For each GPU::
 
@@ -7,8 +7,8 @@ For each GPU::
     KV cache    of `requests` requests of the longest context
     allowed     utilization x memory of the GPU
 
-The overhead stands for activations, CUDA graphs and the collectives library; its constants are those of KAITO's
-estimator. The formula is good to about a tenth: between 0.9 and 1.1 of what is allowed the answer is Tight.
+The overhead covers activations, CUDA graphs and the collectives library; its constants are those of KAITO's
+estimator. The formula is accurate to about 10 %: between 0.9 and 1.1 of what is allowed the answer is Tight.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ from hermetic.sizing.kv_cache import KvCache, kv_cache
 from hermetic.sizing.serving import Lora, Serving, kv_bytes
 
 EXPANSION = 1.02
-"""Norms, small embeddings and the like, which every GPU holds whole."""
+"""Factor on the weights for norms, small embeddings and the like, which every GPU holds whole."""
 BASE_OVERHEAD = 2.3 * GIB
 SHARE_OVERHEAD = 0.05
 COLLECTIVES = 1 * GIB
 TOLERANCE = 0.1
-"""How far the formula may be off, of what is allowed."""
+"""Possible error of the formula, as a share of what is allowed."""
 
 
 class FitAnswer(StrEnum):
-    """Whether a model fits. Unknown is never to be taken for Fits."""
+    """Whether a model fits. Unknown must never be treated as Fits."""
 
     FITS = "Fits"
     TIGHT = "Tight"
@@ -46,8 +46,8 @@ class Fit:
     """The arithmetic of one GPU of a replica; every size in bytes.
 
     `context` is the longest context asked for, `longest_context` the longest that fits, both in tokens and None where
-    they cannot be computed; `needed` is None in the same case. `unknown` are the clauses that keep the answer from
-    being Fits; `cache` is None where the key-value cache cannot be computed.
+    they cannot be computed; `needed` is None in the same case. `unknown`: clauses that prevent the answer Fits;
+    `cache` is None where the key-value cache cannot be computed.
     """
 
     answer: FitAnswer
@@ -65,24 +65,24 @@ class Fit:
 
     @property
     def needed(self) -> int | None:
-        """Weights, overhead and the key-value cache asked for."""
+        """Weights, overhead and the requested key-value cache."""
         return None if self.requested is None else self.weights + self.overhead + self.requested
 
     @property
     def spare(self) -> int:
-        """What is left for the key-value cache; negative where the weights alone do not fit."""
+        """Memory left for the key-value cache; negative where the weights alone do not fit."""
         return self.allowed - self.weights - self.overhead
 
     @property
     def full_requests(self) -> int | None:
-        """How many requests of the longest context asked for fit at a time."""
+        """How many requests of the requested longest context fit at a time."""
         if not self.cache or not self.context:
             return None
         return max(0, self.spare) // max(1, self.cache.request_bytes(self.context))
 
 
 def fit(facts: ModelFacts, serving: Serving, gpu: Gpu, *, confirmed: bool = True) -> Fit:
-    """The answer for GPUs of this kind; `confirmed` False where something else of the VM size is not confirmed."""
+    """The answer for GPUs of this kind; `confirmed` False: another value of the VM size is not confirmed."""
     memory: Value[int] = gpu.memory
     allowed = memory.value * serving.utilization_percent // 100
     weights = weights_per_gpu(facts, serving)
@@ -111,7 +111,7 @@ def fit(facts: ModelFacts, serving: Serving, gpu: Gpu, *, confirmed: bool = True
 
 
 def weights_per_gpu(facts: ModelFacts, serving: Serving) -> int:
-    """Bytes of the weights on the GPU that holds most."""
+    """Bytes of the weights on the GPU with the most."""
     stages, total = serving.pipeline_parallel, facts.parameter_bytes
     attention = facts.attention
     share = 1 / stages if attention is None else -(-attention.layers // stages) / attention.layers
@@ -120,7 +120,7 @@ def weights_per_gpu(facts: ModelFacts, serving: Serving) -> int:
 
 
 def _replicated(facts: ModelFacts, attention: Attention, serving: Serving) -> float:
-    """Projections of key-value heads that are on several GPUs because there are fewer heads than GPUs."""
+    """Bytes of key-value projections that are replicated because there are fewer heads than GPUs."""
     parts, heads = serving.tensor_parallel, attention.key_value_heads
     if attention.latent is not None or heads >= parts:
         return 0.0
@@ -156,7 +156,7 @@ def _answer(
     held, requested, allowed = sizes
     too_much = allowed * (1 + TOLERANCE)
     if confirmed and not serving.may_shrink_weights and facts.parameter_bytes / serving.gpus > too_much:
-        return FitAnswer.DOES_NOT_FIT  # whatever else the engine needs, the weights alone are too large
+        return FitAnswer.DOES_NOT_FIT  # the weights alone are too large
     if unknown or requested is None:
         return FitAnswer.UNKNOWN
     needed = held + requested

@@ -1,4 +1,4 @@
-"""What it would cost to keep a part of the weights in the memory of the node."""
+"""The cost of keeping a part of the weights in the memory of the node."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ USABLE_STEPS = 10
 
 @dataclass(frozen=True, slots=True)
 class Offload:
-    """`missing` bytes of each GPU lie in the memory of the node and pass PCIe once for every step."""
+    """`missing` bytes of each GPU stay in the memory of the node and pass PCIe once per step."""
 
     missing: int
     seconds_per_step: float
@@ -21,7 +21,7 @@ class Offload:
 
 
 def offload(found: Fit) -> Offload | None:
-    """The cost of what is missing; None where nothing is, or it cannot be computed."""
+    """The cost of the missing bytes; None where nothing is missing, or it cannot be computed."""
     needed = found.needed
     if needed is None or needed <= found.allowed:
         return None

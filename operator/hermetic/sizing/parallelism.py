@@ -1,4 +1,4 @@
-"""Into how many parts a model can be cut: the rules that end an engine at once when they are broken.
+"""Into how many parts a model can be divided: the rules whose violation ends an engine at the start.
 
 vLLM refuses a number of attention heads that tensor parallelism does not divide, key-value heads that neither divide it
 nor are divided by it, a share of a feed-forward layer that is no multiple of the quantization block, and a pipeline of
@@ -15,7 +15,7 @@ from hermetic.api.model_facts import Attention, ModelFacts
 def broken_rules(
     facts: ModelFacts, tensor_parallel: int, pipeline_parallel: int = 1, *, expert_parallel: bool = False
 ) -> Iterator[str]:
-    """One clause for every rule that this cut breaks; none where config.json says too little to tell."""
+    """One clause for every rule that this parallelism breaks; none where config.json lacks the values."""
     attention = facts.attention
     if attention is None:
         return
@@ -45,5 +45,5 @@ def _cut_blocks(facts: ModelFacts, attention: Attention, parts: int, expert_para
 
 
 def possible(facts: ModelFacts, gpus: int) -> tuple[int, ...]:
-    """Every tensor parallel size up to so many GPUs that breaks no rule, smallest first."""
+    """Every tensor parallel size up to this many GPUs that breaks no rule, smallest first."""
     return tuple(size for size in range(1, gpus + 1) if not any(broken_rules(facts, size)))

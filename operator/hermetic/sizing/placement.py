@@ -1,4 +1,4 @@
-"""A deployment as written, on one VM size: are its GPUs there, is the cut possible, and is the memory enough?"""
+"""A deployment as written, on one VM size: whether GPUs, parallelism and memory suffice."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ VENDOR_OF = {"nvidia.com/gpu": "nvidia", "amd.com/gpu": "amd"}
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """The answer for one VM size; `objections` are what speaks against it besides memory, one clause each."""
+    """The answer for one VM size; `objections` are reasons against it other than memory, one clause each."""
 
     size: Size
     fit: Fit
@@ -24,7 +24,7 @@ class Placement:
 
     @property
     def answer(self) -> FitAnswer:
-        """The answer of the memory; Unknown becomes DoesNotFit where something else speaks against the size."""
+        """The answer for memory; DoesNotFit where there are objections."""
         return FitAnswer.DOES_NOT_FIT if self.objections else self.fit.answer
 
 

@@ -1,4 +1,4 @@
-"""How the weights are quantized, and the block that tensor parallelism must not cut."""
+"""How the weights are quantized, and the block that tensor parallelism must not divide."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ import re
 from hermetic.api.model_facts import Quantization
 from hermetic.sizing.config_reading import Config
 
-# The tile of vLLM's Marlin kernels for weights of 4 and 8 bits.
+# The tile of vLLM's Marlin kernels for 4-bit and 8-bit weights.
 MARLIN_TILE = 64
 MARLIN = frozenset({"awq", "auto_awq", "awq_marlin", "gptq", "auto_gptq", "gptq_marlin"})
 
 
 def quantization(top: Config, text: Config, file: object) -> Quantization | None:
-    """What config.json (or ModelOpt's file of its own) says; None where the weights are stored as they are."""
+    """The quantization in config.json (or ModelOpt's own file); None where the weights are not quantized."""
     stated = next(
         (
             found

@@ -1,4 +1,4 @@
-"""What one entry of a safetensors header says of its tensor, whoever wrote it."""
+"""Parses one entry of an untrusted safetensors header."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 
 def tensor_bytes(name: str, tensor: Any) -> tuple[str, int]:
-    """Number format and bytes of one tensor. Raises ValueError for what no header says."""
+    """Number format and bytes of one tensor. Raises ValueError for an invalid entry."""
     offsets = tensor.get("data_offsets") if isinstance(tensor, dict) else None
     number_format = tensor.get("dtype") if isinstance(tensor, dict) else None
     if not isinstance(number_format, str) or not 0 < len(number_format) <= 64:

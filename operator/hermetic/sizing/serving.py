@@ -1,4 +1,4 @@
-"""How an engine is asked to serve a model, as far as it decides memory."""
+"""The settings of an engine that decide how much memory it takes."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from typing import Literal
 from hermetic.api.model_facts import ModelFacts
 
 BLOCK = 16
-"""Tokens that vLLM keeps together in its key-value cache."""
+"""Tokens per block of vLLM's key-value cache."""
 DEFAULT_UTILIZATION = 92
-"""Percent of each GPU's memory that vLLM takes unless it is told otherwise, from 0.21 on."""
+"""Percent of each GPU's memory that vLLM takes by default, from 0.21 on."""
 DEFAULT_BATCHED_TOKENS = 8192
-"""Tokens of one step of vLLM on large GPUs, where `--max-num-batched-tokens` does not say."""
+"""Tokens of one step of vLLM on large GPUs, unless `--max-num-batched-tokens` is set."""
 
 
 @dataclass(frozen=True, slots=True)
 class Lora:
-    """Adapters that may be active at a time, and the largest rank of one."""
+    """Adapters that may be active at a time, and the largest rank."""
 
     active: int
     rank: int
@@ -27,8 +27,8 @@ class Lora:
 class Serving:
     """One replica: its GPUs, and the settings of vLLM that decide memory.
 
-    `max_model_length` None means the model's own. `not_computed` are settings whose memory the formula does not know,
-    one clause each: with any, nothing is said to fit.
+    `max_model_length` None means the model's own. `not_computed`: settings whose memory the formula does not cover, one
+    clause each: with any, the answer is never Fits.
     """
 
     tensor_parallel: int = 1
@@ -49,7 +49,7 @@ class Serving:
         return self.tensor_parallel * self.pipeline_parallel
 
     def context(self, facts: ModelFacts) -> int | None:
-        """Longest context that the engine will be asked to hold, in tokens."""
+        """Longest context that the engine must hold, in tokens."""
         return self.max_model_length or facts.max_model_length
 
 
@@ -57,7 +57,7 @@ KvBytes = tuple[float, Literal["exact", "at most"]]
 
 
 def kv_bytes(kv_cache_dtype: str, facts: ModelFacts) -> KvBytes:
-    """Bytes of one value in the key-value cache; "at most" where the format is not known."""
+    """Bytes of one value in the key-value cache; an upper bound where the format is not known."""
     own: float = {"float32": 4}.get(facts.dtype, 2)
     known: dict[str, float] = {"auto": own, "bfloat16": 2, "float16": 2, "float32": 4}
     known |= {"fp8": 1, "fp8_e4m3": 1, "fp8_e5m2": 1}

@@ -1,7 +1,7 @@
 """GPU sizes and storage of Azure: every value with its source, and whether it is confirmed.
 
-The three TOML files next to this one are all there is to know. A value that is left out is not known; one that is
-listed as not confirmed may be shown, and is never the ground on which a model is said to fit.
+The data are the three TOML files in this folder. A value that is left out is not known; one that is listed as not
+confirmed may be shown, but an answer that rests on it is never Fits.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ MIB = 2**20
 
 @dataclass(frozen=True, slots=True)
 class Value(Generic[T]):
-    """One value of the catalogue, the source that it is from, and whether it is confirmed."""
+    """One value of the catalogue, its source, and whether it is confirmed."""
 
     value: T
     source: str
@@ -30,9 +30,9 @@ class Value(Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class Gpu:
-    """One GPU model, or a fraction that a VM is given of one.
+    """One GPU model, or the fraction of one that a VM is given.
 
-    `memory` is in bytes, as a process finds it; `capability` the CUDA compute capability, None for other vendors.
+    `memory` is in bytes, as a process sees it; `capability` the CUDA compute capability, None for other vendors.
     """
 
     key: str
@@ -63,7 +63,7 @@ class Size:
 
 @dataclass(frozen=True, slots=True)
 class Storage:
-    """One kind of storage; rates in bytes per second. `file` is what one file delivers, None where nothing caps it."""
+    """One kind of storage; rates in bytes per second. `file`: the rate of one file, None without a cap."""
 
     name: str
     total: Value[float]

@@ -1,1 +1,1 @@
-"""What users type and read: the models of every kind, condition types, reasons, and the CRDs made from them."""
+"""What users write and read: the models of every kind, condition types, reasons, and the CRDs made from them."""

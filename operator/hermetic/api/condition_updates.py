@@ -1,4 +1,4 @@
-"""Conditions as they are decided, and as they are written: the same for every kind that has a status of ours."""
+"""Conditions as they are computed and as they are written, for every kind with a status of Hermetic's."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class ConditionUpdate:
 
 
 def dated(said: ConditionUpdate, generation: int, before: Mapping[str, Any] | None, now: datetime) -> dict[str, Any]:
-    """The condition as it is written. `before` is the one that is there: its time stays with its status."""
+    """The condition as it is written. `before` is the present one: its transition time stays while its status does."""
     unchanged = before is not None and before.get("status") == said.status
     return {
         "type": said.type.value,

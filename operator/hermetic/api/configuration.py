@@ -24,7 +24,7 @@ Namespaces = Annotated[
 
 
 def covers(namespaces: list[str], namespace: str) -> bool:
-    """Whether a list of namespaces names this one, or every one by '*'."""
+    """Whether a list of namespaces contains this one, or '*' for every one."""
     return "*" in namespaces or namespace in namespaces
 
 
@@ -182,7 +182,7 @@ class IsolationFloor(ApiModel):
     policy 'hermetic-pod-gate'. Default: Refuse."""
 
     def minimum_of(self, namespace: str) -> Enforcement:
-        """The least enforcement that counts in a namespace."""
+        """The minimum enforcement in a namespace."""
         named = [one.minimum_enforcement for one in self.overrides if covers(one.namespaces, namespace)]
         return min(named, key=STRICTEST_FIRST.index) if named else self.minimum_enforcement
 

@@ -45,7 +45,7 @@ DEFINITIONS = (
 
 
 def crd(definition: Definition) -> dict[str, Any]:
-    """The CustomResourceDefinition as the YAML file says it."""
+    """The CustomResourceDefinition in the form of the YAML file."""
     schema = _root_schema(definition)
     return {
         "apiVersion": "apiextensions.k8s.io/v1",
@@ -76,7 +76,7 @@ def _names(definition: Definition) -> dict[str, Any]:
         "plural": definition.kind.plural,
         "singular": definition.kind.kind.lower(),
         "shortNames": [definition.short_name],
-        # `all` is for what namespace users work with; cluster-scoped evidence stays out of `kubectl get all`.
+        # `all` is for kinds that namespace users work with; cluster-scoped evidence is left out of `kubectl get all`.
         "categories": ["all", "hermetic"] if definition.kind.namespaced else ["hermetic"],
     }
 
@@ -94,7 +94,7 @@ def _root_schema(definition: Definition) -> Schema:
 
 
 def _metadata(schema: Schema) -> Schema:
-    """The API server knows metadata by itself; only a rule that points at the name needs the name to be there."""
+    """The API server adds the schema of metadata; only a rule about the name requires the name here."""
     if any(rule.get("fieldPath") == ".metadata.name" for rule in schema.get(VALIDATIONS, ())):
         return {"type": "object", "properties": {"name": {"type": "string"}}}
     return {"type": "object"}

@@ -200,11 +200,11 @@ class Engine(ApiModel):
 
     @property
     def member(self) -> Member:
-        """The field that is set: exactly one is, in a spec that its rules accept."""
+        """The field that is set: a spec that satisfies the rules has exactly one."""
         return next(member for member in MEMBERS if getattr(self, member) is not None)
 
     @property
     def chosen(self) -> Vllm | Nim | Sglang:
-        """What it says."""
+        """The value of that field."""
         chosen: Vllm | Nim | Sglang = getattr(self, self.member)
         return chosen

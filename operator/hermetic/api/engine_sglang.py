@@ -1,4 +1,4 @@
-"""`spec.engine.sglang`: what people type of SGLang, and what they may not."""
+"""`spec.engine.sglang`: the settings of SGLang, and its reserved flags."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ SGLANG_FLAGS: dict[str, str] = {
 }
 RESERVED_OF_SGLANG = _ReservedFlags(
     SGLANG_FLAGS,
-    # Whole flags that begin a reserved one. Held against the derived tables by a test.
+    # Whole flags that are a prefix of a reserved one. Compared with the derived tables by a test.
     whole=("--ep", "--log-requests", "--speculative-draft-model"),
 )
 

@@ -1,4 +1,4 @@
-"""The environment variables that people give to an engine."""
+"""The environment variables that users give to an engine."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Who wrote an object, or a field of it, last, as metadata.managedFields has it.
+"""Which field manager wrote an object, or a field of it, last, from metadata.managedFields.
 
-A field manager is a name that a client gives itself: it says where to look first, and proves nothing.
+A client chooses the name of its field manager: it shows where to look first, and proves nothing.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from hermetic.api.text import one_line
 OURS = ("hermetic", "Apply")
 LONGEST_NAME = 128
 LONGEST_MOMENT = 32
-# Garbage collectors, finalizers and clients that label objects write these; they make nothing public.
+# Garbage collectors, finalizers and clients that label objects write only these, which make nothing public.
 _ASIDE = frozenset({"f:labels", "f:finalizers", "f:ownerReferences"})
 
 
@@ -23,7 +23,7 @@ MOST_HOLDERS = 8
 
 
 def annotation(name: str) -> Place:
-    """The place of an annotation."""
+    """The path of an annotation."""
     return ("metadata", "annotations", name)
 
 
@@ -39,17 +39,17 @@ BLAMED: tuple[Place, ...] = (
 
 
 def newest(managed: Any) -> list[dict[str, str]]:
-    """Of metadata.managedFields, the newest entry of others that is not about the status, without fields; bounded.
+    """Of metadata.managedFields, the newest entry of others that is not about the status, without its fields; bounded.
 
-    An entry with nothing but labels, finalizers or owners counts only where there is no other.
+    An entry with only labels, finalizers or owners counts only if there is no other.
     """
     return [_named(max(written, key=_age))] if (written := _written(managed)) else []
 
 
 def record(managed: Any) -> list[dict[str, Any]]:
-    """Of metadata.managedFields, the newest entry, and with it those that hold a place of `BLAMED`; bounded.
+    """Of metadata.managedFields, the newest entry and those that contain a path of `BLAMED`; bounded.
 
-    Each holds only the places of which it is the newest writer; one entry alone holds no fields.
+    Each keeps only the paths of which it is the newest writer; a single entry keeps no fields.
     """
     written = _written(managed)
     if not written:
@@ -65,7 +65,7 @@ def record(managed: Any) -> list[dict[str, Any]]:
 
 
 def last_writer(managed: Any, *places: Place) -> str:
-    """Who wrote the first of these places that is written, else the object, last, in one bounded line.
+    """The last writer of the first of these paths that has one, else of the object, as one bounded line.
 
     "'kubectl' (Update, 2026-11-22T10:00:00Z)"; "" if not known.
     """
@@ -117,12 +117,12 @@ def _spelled(place: Place) -> Iterator[str]:
 
 
 def written_by(writer: str) -> str:
-    """The words that end a message: "; written by field manager 'kubectl' (Update, ...)"; "" for no writer."""
+    """The end of a message: "; written by field manager 'kubectl' (Update, ...)"; "" for no writer."""
     return f"; written by field manager {writer}" if writer else ""
 
 
 def _has_content(entry: Mapping[str, Any]) -> bool:
-    """Whether it holds more than `_ASIDE`; one whose fields were not kept does."""
+    """Whether it contains more than `_ASIDE`; True if its fields were not kept."""
     fields = entry.get("fieldsV1")
     if not isinstance(fields, Mapping) or not fields:
         return True

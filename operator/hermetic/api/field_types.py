@@ -1,4 +1,4 @@
-"""The kinds of value that several fields share: each bounded, each refusing in words what it cannot accept."""
+"""Types of values that several fields share: each bounded, each with a message for what it refuses."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ REFERENCE = (
     r"^[a-z0-9]+([.-][a-z0-9]+)*(:[0-9]{1,5})?(/[a-z0-9]+([._-]+[a-z0-9]+)*)+(:[A-Za-z0-9_][A-Za-z0-9._-]{0,127})?"
     r"@sha256:[a-f0-9]{64}$"
 )
-# Never finer than a thousandth: the API server rounds such a quantity up, and it would differ from the spec for ever.
+# Never finer than a thousandth: the API server rounds such a quantity up, and it would always differ from the spec.
 QUANTITY = r"^([0-9]+m|[0-9]+(\.[0-9]{1,3})?(k|Ki|M|Mi|G|Gi|T|Ti)?)$"
 
 _INT64 = range(-(2**63), 2**63)
@@ -148,7 +148,7 @@ SourceRange = Annotated[
 
 
 def _as_text(value: Any) -> Any:
-    """An integer of JSON as the text of a quantity; what the API server does not take for an integer stays as it is."""
+    """A JSON integer as the text of a quantity; what the API server does not accept as an integer is unchanged."""
     return str(value) if isinstance(value, int) and not isinstance(value, bool) and value in _INT64 else value
 
 
@@ -170,7 +170,7 @@ Quantity = Annotated[
 
 
 def at_most(most: str) -> Rule:
-    """A quantity that is no larger than this one: beyond it the API server caps, and pods differ for ever."""
+    """A quantity of at most this value: the API server caps larger ones, and pods would always differ from the spec."""
     number = parse_quantity(most)
     return Rule(
         cel=f"type(self) == int ? self <= {int(number)} : "
@@ -212,7 +212,7 @@ Labels = Annotated[
 
 
 def name_of(metadata: dict[str, Any]) -> str:
-    """The name of an object, or the like of it where the API server is asked to make one."""
+    """The name of an object, or its generateName with five characters in place of those that the API server adds."""
     name = metadata.get("name") or f"{metadata.get('generateName', '')}xxxxx"
     return name if isinstance(name, str) else ""
 

@@ -1,7 +1,7 @@
-"""Ranges of IP addresses: which are private, which the internet never forwards, and whether an address is in one.
+"""Ranges of IP addresses: which are private, which are not forwarded on the internet, and whether they contain one.
 
-The only such table of the product: the plan, the audit and the builders of objects read it. The probe's own program
-runs without Hermetic in a pod and reports addresses as they are.
+The only such table of the product, used by plan, audit and the builders of objects. The probe's own program runs
+without Hermetic in a pod and reports addresses unchanged.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ PRIVATE_IPV6 = "fc00::/7"
 AZURE_HOST = "168.63.129.16"
 """Azure's host channel: a public address by number, but answered by the host itself."""
 
-# RFC 3927, 1122. Documentation ranges are left out on purpose: they stand for public ones.
+# RFC 3927, 1122. Documentation ranges are left out on purpose: examples use them in place of public addresses.
 _LOCAL_IPV4 = ("0.0.0.0/8", "127.0.0.0/8", "169.254.0.0/16", f"{AZURE_HOST}/32")
 # RFC 4291.
 _LOCAL_IPV6 = ("fe80::/10", "::1/128", "::/128")
-# RFC 5771 (multicast) and RFC 1112 (reserved): no router forwards them, and no host can have one of its own.
+# RFC 5771 (multicast) and RFC 1112 (reserved): no router forwards them, and no host has one as its own address.
 _UNUSABLE_IPV4 = ("224.0.0.0/4", "240.0.0.0/4")
 
 NEVER_FORWARDED_IPV4 = tuple(IPv4Network(one) for one in (*PRIVATE_IPV4, *_LOCAL_IPV4, *_UNUSABLE_IPV4))
@@ -38,7 +38,7 @@ _PRIVATE: tuple[Network, ...] = tuple(ip_network(one) for one in (*PRIVATE_IPV4,
 
 
 def parse_address(text: str) -> Address | None:
-    """The address, an IPv4 one written as IPv6 (::ffff:10.0.0.1) as IPv4; None for what is none."""
+    """The address, with an IPv4 address written as IPv6 (::ffff:10.0.0.1) as IPv4; None for any other text."""
     try:
         address = ip_address(text)
     except ValueError:
@@ -53,20 +53,20 @@ def is_address(text: str) -> bool:
 
 
 def is_in(address: Address | None, networks: Iterable[Network]) -> bool:
-    """Whether one of the networks holds the address; no network holds None."""
+    """Whether one of the networks contains the address; False for None."""
     return address is not None and any(address.version == one.version and address in one for one in networks)
 
 
 def is_private(text: str, additional: Iterable[str] = ()) -> bool:
-    """Whether it is an address of RFC 1918, 6598 or 4193, or of the additional ranges (CIDRs); a name is not."""
+    """Whether it is an address of RFC 1918, 6598 or 4193, or of the additional ranges (CIDRs); False for a name."""
     address = parse_address(text)
     return is_in(address, _PRIVATE) or is_in(address, map(ip_network, additional))
 
 
 def is_public(text: str) -> bool:
-    """Whether it is an address outside of every range that can be somebody's own; False for what is no address.
+    """Whether it is an address outside of every private, local and platform range; False if it is no address.
 
-    Multicast and reserved addresses count as public: a configuration that names one is not known to stay inside.
+    Multicast and reserved addresses count as public: traffic to them is not known to stay in the network.
     """
     address = parse_address(text)
     return address is not None and not is_in(address, _INSIDE)

@@ -1,8 +1,8 @@
-"""YAML as Kubernetes' own tools read and write it, told more strictly.
+"""YAML as Kubernetes' own tools read and write it, with stricter rules.
 
 kubectl reads YAML 1.1 the way its Go library does, which is not Python's: `1e3` is a number, `16:30` and `2026-01-31`
-are text, `y` is true, `017` is fifteen. What is read here is what the API server would be sent; what kubectl lets pass
-without a word (a key that stands twice, a value that JSON cannot say) is a fault here, with line and column.
+are text, `y` is true, `017` is fifteen. The values read here are those that the API server would receive; what kubectl
+accepts silently (a duplicate key, a value that JSON cannot express) is a fault here, with line and column.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import yaml
 
 from hermetic.api.validation_errors import child_path
 
-# Enough for any object that the API server takes, and far too little for a bomb of aliases or brackets.
+# Enough for any object that the API server accepts, and far too little for an alias or nesting bomb.
 DEEPEST = 100
 MOST_FROM_ALIASES = 100_000
 
@@ -35,7 +35,7 @@ _FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
 _UINT64 = 2**64
 _BREAKS = frozenset("\x85\u2028\u2029\ufeff")
 
-# libyaml where PyYAML was built with it: ten times as fast, and the parser that kubectl's is a translation of.
+# libyaml if PyYAML was built with it: ten times as fast, and kubectl's parser is a translation of it.
 LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
@@ -77,14 +77,14 @@ class Document:
     faults: tuple[Fault, ...] = ()
 
     def place(self, path: str) -> YamlPosition | None:
-        """Where a field stands (`spec.engine.vllm.extraArgs[0]`), or the nearest object around it that is there."""
+        """The place of a field (`spec.engine.vllm.extraArgs[0]`), or of the nearest object around it that exists."""
         while path and path not in self.places:
             path = path[: max(path.rfind("."), path.rfind("["), 0)]
         return self.places.get(path)
 
 
 def read_documents(text: str) -> Iterator[Document]:
-    """Every document that is not empty. Raises NotReadable where the text ends being YAML."""
+    """Every document that is not empty. Raises NotReadable where the text stops being valid YAML."""
     if text.lstrip()[:1] == "{" and (document := _json_document(text)) is not None:
         yield document
         return
@@ -98,14 +98,14 @@ def read_documents(text: str) -> Iterator[Document]:
 
 
 def dump(manifest: Mapping[str, Any]) -> str:
-    """The manifest as YAML: keys in their order, nothing abbreviated, quoted wherever any reader could go astray."""
+    """The manifest as YAML: keys in their order, without aliases, quoted wherever readers could differ."""
     return yaml.dump(
         manifest, Dumper=_Dumper, sort_keys=False, allow_unicode=True, default_flow_style=False, width=1_000_000
     )
 
 
 def _json_document(text: str) -> Document | None:
-    """The one JSON document of the text, which YAML would misread (tabs, surrogate pairs); None where it is none."""
+    """The only JSON document of the text, which YAML would misread (tabs, surrogate pairs); None if it is not JSON."""
     faults: list[Fault] = []
 
     def without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -119,7 +119,7 @@ def _json_document(text: str) -> Document | None:
     try:
         value = json.loads(text, object_pairs_hook=without_duplicates, parse_constant=_refuse_constant)
         json.dumps(value, ensure_ascii=False).encode()
-    except (ValueError, RecursionError):  # UnicodeEncodeError, of half a surrogate pair, is a ValueError
+    except (ValueError, RecursionError):  # UnicodeEncodeError, of a lone surrogate, is a ValueError
         return None
     return Document(1, value, {"": YamlPosition(1, 1)}, tuple(faults))
 
@@ -259,7 +259,7 @@ class _Composer:
 
 
 def _plain(text: str) -> str | int | float | bool | None:
-    """What a value without quotes is taken for."""
+    """The value of a scalar without quotes."""
     if text in _WORDS:
         return _WORDS[text]
     if text[0] not in "+-.0123456789":
@@ -291,11 +291,11 @@ class _Dumper(yaml.SafeDumper):
     """Writes every value out, and quotes what either family of readers would not take for text."""
 
     def ignore_aliases(self, data: Any) -> bool:  # noqa: ARG002
-        """An alias saves bytes and costs the reader: none is written."""
+        """Never writes aliases: they save bytes and are hard to read."""
         return True
 
     def resolve(self, kind: Any, value: Any, implicit: Any) -> Any:
-        """Called for what the value would be read as, to decide whether it needs quotes."""
+        """The tag that readers would give to an unquoted value: decides whether it needs quotes."""
         tag = super().resolve(kind, value, implicit)  # type: ignore[no-untyped-call]
         if kind is yaml.ScalarNode and implicit[0] and tag == "tag:yaml.org,2002:str" and _plain(value) != value:
             return "tag:yaml.org,2002:null"

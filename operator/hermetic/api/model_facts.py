@@ -1,8 +1,9 @@
-"""The facts of a model that decide what memory it needs: read once from its folder, then carried with it.
+"""The facts of a model that decide what memory it needs: read once from its folder, then kept with it.
 
-`hermetic.sizing.facts` derives them from `config.json` and the sums of the safetensors headers. They are the file
-`.hermetic/model-facts.json` of a staged model, the answer of `hermetic plan --show-facts`, and `spec.weights.facts`,
-from which the operator sizes a deployment without reading the share. Every value is an integer or a short word.
+`hermetic.sizing.facts` derives them from `config.json` and the sums of the safetensors headers. They are the content
+of the file `.hermetic/model-facts.json` of a staged model, the output of `hermetic plan --show-facts`, and
+`spec.weights.facts`, from which the operator sizes a deployment without reading the share. Every value is an integer or
+a short word.
 """
 
 from __future__ import annotations

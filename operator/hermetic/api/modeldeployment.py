@@ -14,7 +14,7 @@ from hermetic.api.field_types import LabelKey, LabelValue, Quantity, at_most, li
 from hermetic.api.rules import ApiModel, Rule, immutable
 from hermetic.api.weights import Weights
 
-# 46 leaves room for the suffixes of ReplicaSet and Pod (17 characters) within a host name of 63.
+# 46 characters: the suffixes of ReplicaSet and Pod need 17 of the 63 characters of a host name.
 NAME_PATTERN = r"^[a-z]([-a-z0-9]{0,44}[a-z0-9])?$"
 NAME_RULE = Rule(
     cel=f"self.metadata.name.matches('{NAME_PATTERN}')",

@@ -1,6 +1,6 @@
-"""What makes a Service, an Ingress or a route public, in plain values: for EndpointPrivate and the audit.
+"""What makes a Service, an Ingress or a route public, as plain values: for EndpointPrivate and the audit.
 
-The annotations and comparisons are here alone; what follows from them, and its words, differ.
+Only this module has the annotations and comparisons; consequences and messages are those of its callers.
 """
 
 from __future__ import annotations
@@ -63,36 +63,36 @@ SENDING_FILTERS = ("requestMirror", "externalAuth")
 
 
 def ingress_class(of_spec: str | None, annotations: Mapping[str, Any]) -> str:
-    """The class of an Ingress by its field, or by the annotation that came before it."""
+    """The class of an Ingress by its field, or by the older annotation."""
     return of_spec or str(annotations.get(CLASS) or "")
 
 
 def class_is_public(class_name: str, annotations: Mapping[str, Any], controller: str = "") -> bool:
-    """Whether the controller of this class makes public addresses; `controller` is "" where it is not known."""
+    """Whether the controller of this class creates public addresses; `controller` is "" where it is not known."""
     public = controller.startswith(PUBLIC_CONTROLLERS) or class_name in PUBLIC_CLASSES
     return public and annotations.get(PRIVATE_FRONT) != "true"
 
 
 def is_internal(annotations: Mapping[str, Any]) -> bool:
-    """Whether a load balancer is private: Azure's controller takes every value but "true" for public."""
+    """Whether a load balancer is private: for Azure's controller every value but "true" means public."""
     return bool(annotations.get(INTERNAL) == "true")
 
 
 def set_among(names: Iterable[str], annotations: Mapping[str, Any]) -> Iterator[str]:
-    """Those of the annotations that have a value."""
+    """The annotations of these names that have a value."""
     return (name for name in names if str(annotations.get(name) or "").strip())
 
 
 def switched_on(names: Iterable[str], annotations: Mapping[str, Any]) -> Iterator[str]:
-    """Those of the annotations that have a value other than "false"."""
+    """The annotations of these names that have a value other than "false"."""
     return (name for name in names if str(annotations.get(name) or "false").lower() != "false")
 
 
 def given(ingress: Iterable[tuple[str | None, str | None]]) -> tuple[str, ...]:
-    """What a load balancer gave, of (ip, hostname): an address, or a name, which can point anywhere."""
+    """What a load balancer assigned, from (ip, hostname): an address, or a host name, which can point anywhere."""
     return tuple(ip or hostname or "" for ip, hostname in ingress)
 
 
 def names_a_service(group: str | None, kind: str | None, default: str = "Service") -> bool:
-    """Whether a reference of the Gateway API names a Service; `default` is its kind where it says none."""
+    """Whether a reference of the Gateway API names a Service; `default` is the kind of a reference without one."""
     return not group and (kind or default) == "Service"

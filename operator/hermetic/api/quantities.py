@@ -15,7 +15,7 @@ _UNITS = {
 
 
 def parse_quantity(text: str | int) -> Decimal:
-    """The number behind '400Gi', '500m' or 2, in base units (bytes, CPUs). Raises ValueError for anything else."""
+    """The number of '400Gi', '500m' or 2, in base units (bytes, CPUs). Raises ValueError for anything else."""
     matched = _FORM.match(str(text))
     if matched is None:
         raise ValueError(f"'{text}' is not a quantity such as '400Gi' or '500m'")

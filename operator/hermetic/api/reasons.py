@@ -1,4 +1,4 @@
-"""Every reason that a condition or event can carry, and what it means: the text behind `hermetic explain`."""
+"""Every reason of a condition or event, and its meaning: the text behind `hermetic explain`."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Reason(StrEnum):
         "Read the message of Ready; if it does not pass, mend what it names.",
     )
 
-    # Spec and policy: nothing but a change by a person helps
+    # Spec and policy: only a change by a person helps
     SPEC_INVALID = (
         "SpecInvalid",
         "The stored object does not satisfy the rules of this version of Hermetic.",
@@ -345,7 +345,7 @@ class Reason(StrEnum):
         True,
     )
 
-    # Pods and what stands in their way
+    # Pods and what blocks them
     IMAGE_PULL_FAILED = (
         "ImagePullFailed",
         "The node cannot pull the image.",
@@ -464,7 +464,7 @@ class Reason(StrEnum):
         True,
     )
 
-    # What the API server said
+    # Responses of the API server
     QUOTA_EXCEEDED = "QuotaExceeded", "A ResourceQuota of the namespace is used up.", "Raise the quota or ask for less."
     ADMISSION_DENIED = (
         "AdmissionDenied",
@@ -501,6 +501,6 @@ class Reason(StrEnum):
 
 # Holds for now: a person should act soon.
 RUNNING_OUT = frozenset({Reason.EVIDENCE_AGING, Reason.EVIDENCE_EXPIRING, Reason.EXCEPTION_EXPIRING})
-# True for now, and a platform team should know it.
+# True for now; the platform team should know it.
 WARNED_OF = RUNNING_OUT | {Reason.SERVING_NOT_ENFORCED, Reason.AUDIT_FAULT, Reason.GPU_MEMORY_TIGHT}
 REASONS: dict[str, Reason] = {reason.value: reason for reason in Reason}

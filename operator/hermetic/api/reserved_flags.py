@@ -1,4 +1,4 @@
-"""What a user may not pass to an engine, and why: flags and variables that are Hermetic's own or open a way out."""
+"""Flags and variables that users may not set: Hermetic sets them itself, or they would weaken isolation."""
 
 from __future__ import annotations
 
@@ -83,10 +83,10 @@ _JSON_KEY = rf'"[^"]*{_KEYS}"\s*:'
 _RESERVED_KEY = (
     rf"^-[^=]*\.[^=]*{_KEYS}",
     _JSON_KEY,
-    r"\{.*\\u",  # a key could be spelled in escapes, and nothing that is worth saying needs them
+    r"\{.*\\u",  # escapes could spell a key, and no useful value needs them
 )
 
-# A value may stick to a short flag, and "-t" is understood as "-tp": whatever starts like one of these is refused.
+# A value may be appended to a short flag, and "-t" is parsed as "-tp": every argument with such a prefix is refused.
 SHORT_FLAGS: dict[str, str] = {
     "-t": "--tensor-parallel-size",
     "-pp": "--pipeline-parallel-size",
@@ -95,15 +95,15 @@ SHORT_FLAGS: dict[str, str] = {
     "-dpa": "--data-parallel-address",
 }
 
-# vLLM lower-cases the host of a URL before it looks for it in the list: no host is ever this one, and none is resolved.
-# A name in lower case would be, and `media.invalid` could even be a Service of the cluster.
+# vLLM lower-cases the host of a URL before it compares it with the list: no host equals this one, and none is resolved.
+# A lower-case name could match, and `media.invalid` could even be a Service of the cluster.
 NOWHERE = "NOWHERE.invalid"
-# Reserved, and still accepted when written out exactly like this: it closes what Hermetic cannot close itself in a NIM
-# that may be of either engine. One word, so that no further domain can follow it.
+# Reserved, but accepted in exactly this form: it blocks media URLs in a NIM that may contain either engine, which
+# Hermetic cannot do itself. One argument, so that no further domain can follow it.
 MEDIA_FROM_NOWHERE = f"--allowed-media-domains={NOWHERE}"
 
-# Whole flags of vLLM that happen to be a prefix of a reserved one and are harmless themselves. Held against the
-# derived tables by a test.
+# Whole flags of vLLM that are a prefix of a reserved one and are harmless themselves. Compared with the derived tables
+# by a test.
 NOT_AN_ABBREVIATION: tuple[str, ...] = ("--reasoning-parser", "--tokenizer")
 
 ENVIRONMENT: dict[str, str] = {
@@ -149,18 +149,18 @@ ENVIRONMENT: dict[str, str] = {
     **dict.fromkeys(("SGLANG_PLUGINS", "SGLANG_EXTERNAL_MODEL_PACKAGE", "SGLANG_HTTP_SERVER_APP_PATH"), OUT),
     **dict.fromkeys(("SGLANG_EXTERNAL_MM_MODEL_ARCH", "SGLANG_EXTERNAL_MM_PROCESSOR_PACKAGE"), OUT),
 }
-# Whatever ends like this, in any case, is a proxy or a credential.
+# Any variable with such an ending, in any case, is a proxy or a credential.
 RESERVED_ENDINGS: tuple[str, ...] = ("_PROXY", "TOKEN", "SECRET", "PASSWORD", "_KEY")
 _RESERVED_ENDING = f"(?i)({'|'.join(RESERVED_ENDINGS)})$"
 
 
 def reserved_variable(name: str) -> bool:
-    """Whether the variable is one that a user may not set, by its name or by its kind."""
+    """Whether a user may not set the variable, because of its name or its ending."""
     return name in ENVIRONMENT or re.search(_RESERVED_ENDING, name) is not None
 
 
 def _sets_reserved_key(argument: str) -> bool:
-    """Linear in the length of the argument: every tenant may write 64 of 1,024 characters into one object."""
+    """Linear in the length of the argument: a tenant may write 64 arguments of 1,024 characters into one object."""
     dotted = argument.partition("=")[0].partition(".")[2] if argument.startswith("-") else ""
     return (
         re.search(_KEYS, dotted) is not None
@@ -206,7 +206,7 @@ class ReservedFlags:
         return next((flag for flag in self.flags if flag.startswith(name)), "")
 
     def rule(self) -> Rule:
-        """The same, for one argument, on the API server and here."""
+        """The same as a rule about one argument, for the API server and for Python."""
         exception = f"self == '{self.except_for}' || " if self.except_for else ""
         short = f" && !{_words(self.short)}.exists(flag, self.startsWith(flag))" if self.short else ""
         return Rule(

@@ -1,7 +1,7 @@
-"""One rule, two judges: the CEL that the API server runs and the Python that `hermetic validate` runs.
+"""Rules with two implementations: the CEL that the API server runs and the Python that `hermetic validate` runs.
 
 A rule is written once, next to the field or model that it guards. The CRD generator copies `cel` and `message` into
-`x-kubernetes-validations`; pydantic calls `holds`. A corpus test holds the two verdicts against each other.
+`x-kubernetes-validations`; pydantic calls `holds`. A test over a corpus compares the two verdicts.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Rule:
         return entry
 
     def check(self, value: Any) -> Any:
-        """Return the value, or raise what pydantic turns into an error with the field's path."""
+        """Return the value, or raise the error that pydantic reports with the field's path."""
         if self.is_broken_by(value):
             raise self.as_problem()
         return value
@@ -63,7 +63,7 @@ class Rule:
         return self.holds is not None and not self.holds(value)
 
     def as_problem(self) -> PydanticCustomError:
-        """What pydantic is told: the message, and the field that it blames."""
+        """The error for pydantic: the message, and the field at fault."""
         return PydanticCustomError("rule", "{message}", {"message": self.message, "field": self.field})
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
@@ -79,7 +79,7 @@ def with_rules(schema: dict[str, Any], rules: tuple[Rule, ...]) -> dict[str, Any
 
 
 def exactly_one(*fields: str) -> Rule:
-    """Of optional siblings exactly one is set: the union of this API."""
+    """Exactly one of these optional siblings is set: a union of this API."""
     return Rule(
         cel=f"{_number_set(fields)} == 1",
         message=f"must set exactly one of {_in_backquotes(fields)}",
@@ -89,7 +89,7 @@ def exactly_one(*fields: str) -> Rule:
 
 
 def member_is_immutable(*fields: str) -> Rule:
-    """Which member of a union is set is chosen once; what it says may change."""
+    """The member of a union that is set may not change; its content may."""
     return Rule(
         cel=" && ".join(f"has(self.{to_camel(field)}) == has(oldSelf.{to_camel(field)})" for field in fields),
         message=f"the choice among {_in_backquotes(fields)} is immutable; "
@@ -133,7 +133,7 @@ class ApiModel(BaseModel):
 
     @classmethod
     def model_validate(cls, obj: Any, **options: Any) -> Self:
-        """The model of a manifest, which says camelCase only; raises pydantic.ValidationError."""
+        """The model of a manifest, which has camelCase names only; raises pydantic.ValidationError."""
         return super().model_validate(obj, **{"by_name": False, **options})
 
     @model_validator(mode="before")
@@ -153,7 +153,7 @@ class ApiModel(BaseModel):
         broken = [rule for rule in type(self).RULES if rule.is_broken_by(self)]
         if len(broken) == 1:
             raise broken[0].as_problem()
-        if broken:  # all of them at once, as the API server tells them
+        if broken:  # all of them at once, as in the API server's response
             typed = self.model_dump(mode="json", by_alias=True, exclude_unset=True)
             raise ValidationError.from_exception_data(
                 type(self).__name__, [InitErrorDetails(type=rule.as_problem(), input=typed) for rule in broken]
@@ -176,7 +176,7 @@ def _number_set(fields: tuple[str, ...]) -> str:
 
 
 def _names_set(variable: str, fields: tuple[str, ...]) -> str:
-    """CEL: which of the fields are set, each after a space. Joining a list would cost more than the server grants."""
+    """CEL: the names of the set fields, each after a space. Joining a list would exceed the API server's cost limit."""
     return " + ".join(f"(has({variable}.{to_camel(field)}) ? ' `{to_camel(field)}`' : '')" for field in fields)
 
 

@@ -1,4 +1,4 @@
-"""From pydantic's JSON schema to the structural schema that a CustomResourceDefinition may hold.
+"""Converts pydantic's JSON schema to the structural schema of a CustomResourceDefinition.
 
 The difference is small and strict: no `$ref`, no unions, no `title`; null means absent; a default is what the API
 server writes into the object. What has no structural counterpart is refused with the path of the field, never dropped.
@@ -14,7 +14,7 @@ from hermetic.api.rules import VALIDATIONS
 
 Schema = dict[str, Any]
 
-# In the order in which a reader wants them; every other keyword of JSON schema is refused.
+# In the order of the output; every other keyword of JSON schema is refused.
 _KEYWORDS = (
     "description",
     "type",
@@ -55,7 +55,7 @@ def structural_schema(model: type[BaseModel]) -> Schema:
 
 
 def without_defaults(schema: Schema) -> Schema:
-    """The schema of what a controller writes: the API server fills nothing in."""
+    """The schema for objects that a controller writes: the API server fills in no defaults."""
     kept = {key: value for key, value in schema.items() if key != "default"}
     if "properties" in kept:
         kept["properties"] = {name: without_defaults(field) for name, field in kept["properties"].items()}
@@ -66,7 +66,7 @@ def without_defaults(schema: Schema) -> Schema:
 
 
 def with_defaults(schema: Schema, value: Any) -> Any:
-    """What the API server makes of a value: absent properties that have a default are filled in, at every depth."""
+    """The value with the API server's defaults: absent properties that have a default are filled in, at every depth."""
     if isinstance(value, list):
         return [with_defaults(schema.get("items", {}), item) for item in value]
     if not isinstance(value, dict):
@@ -108,7 +108,7 @@ class _Inliner:
         return _with_structural_default(node)
 
     def _inlined(self, node: Schema) -> Schema:
-        """The node with its `$ref` replaced; what stands beside the reference wins, rules add up."""
+        """The node with its `$ref` replaced; keys beside the reference take precedence, rules are combined."""
         if "$ref" not in node:
             return dict(node)
         target = self._inlined(self._definitions[node["$ref"].removeprefix("#/$defs/")])
@@ -133,7 +133,7 @@ def _merged(target: Schema, beside: Schema) -> Schema:
 
 
 def _with_structural_default(node: Schema) -> Schema:
-    """None for null and for empty collections, which absence says as well; `{}` where the fields' own say it all."""
+    """No default for null and for empty collections, equal to absence; `{}` where the fields' defaults suffice."""
     if "default" not in node:
         return node
     default = _without_nulls(node.pop("default"))
@@ -163,7 +163,7 @@ def _without_empty(value: Any) -> Any:
 
 
 def _on_one_line(text: str) -> str:
-    """The docstring without the line breaks that only the source's width asked for; paragraphs stay apart."""
+    """The docstring without the line breaks of the source; paragraphs are kept."""
     return "\n\n".join(" ".join(paragraph.split()) for paragraph in text.split("\n\n"))
 
 

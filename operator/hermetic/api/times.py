@@ -1,4 +1,4 @@
-"""Moments as people and Kubernetes write them: UTC, whole seconds, 2026-03-01T09:30:00Z."""
+"""Times in the form of Kubernetes: UTC, whole seconds, 2026-03-01T09:30:00Z."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ _RFC3339 = re.compile(r"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(\.\d{1,9})?([Zz]|[+-]\
 
 
 def timestamp(moment: datetime) -> str:
-    """A moment that knows its zone, cut to the second."""
+    """A time with a zone, truncated to the second."""
     return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def moment_in(text: object) -> datetime | None:
-    """The moment that somebody wrote; None where it is none."""
+    """The time in a text; None for any other value."""
     try:
         return datetime.fromisoformat(str(text))
     except ValueError:
@@ -22,7 +22,7 @@ def moment_in(text: object) -> datetime | None:
 
 
 def zoned(text: object) -> datetime | None:
-    """The moment of an RFC 3339 date-time, in UTC; None for everything else, a time without a zone included."""
+    """The time of an RFC 3339 date-time, in UTC; None for anything else, including a time without a zone."""
     if not isinstance(text, str) or _RFC3339.fullmatch(text) is None:
         return None
     try:

@@ -1,4 +1,4 @@
-"""What is wrong with a manifest, said as the API server says it: field, value, and what would be accepted."""
+"""Errors of a manifest in the form of the API server: field, value, and what would be accepted."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def _problem(error: ErrorDetails, model: type[BaseModel]) -> FieldError:
 
 
 def meant(model: type[BaseModel], loc: tuple[int | str, ...]) -> str:
-    """The field of the object around `loc` whose name is most like the last part of it; "" where none is like it."""
+    """The field of the object around `loc` with the most similar name; "" where none is similar."""
     *around, name = loc
     found: list[Any] = [model]
     for step in around:
@@ -104,7 +104,7 @@ def child_path(path: str, step: int | str) -> str:
 
 
 def _value(error: ErrorDetails, field: str) -> Any:
-    """What was typed at the field: nothing where it is missing, nor where the whole object is at fault."""
+    """The value of the field: nothing where it is missing, or where the whole object is at fault."""
     value = _NOTHING if error["type"] == "missing" else error["input"]
     for name in field.split(".")[1:]:
         value = value.get(name, _NOTHING) if isinstance(value, dict) else _NOTHING
@@ -127,6 +127,6 @@ def _message(error: ErrorDetails) -> str:
 
 
 def first_problem(refusal: ValidationError, root: str) -> str:
-    """The first problem of an object that the API server has taken and this version cannot read: `spec.a.b`: why."""
+    """The first problem of an object that the API server accepted and this version cannot read: `spec.a.b`: why."""
     first = refusal.errors(include_url=False)[0]
     return f"`{'.'.join(str(part) for part in (root, *first['loc']))}`: {first['msg']}"

@@ -18,7 +18,7 @@ from hermetic.audit.estate.observation import Observation
 
 
 def only_caches_for_aks(estate: Estate, registry: Registry) -> tuple[Observation, ...] | None:
-    """Evidence that AKS manages this registry and that no workload image is pulled from it; None without it.
+    """Evidence that AKS manages this registry and that pods pull only Microsoft's mirrored images from it; or None.
 
     Where the audit has no source kube, it is enough that AKS manages the registry.
     """

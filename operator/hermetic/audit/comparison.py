@@ -47,7 +47,7 @@ class FindingChange:
 
     @property
     def matters(self) -> bool:
-        """Whether it is, or was, neither Pass nor NotApplicable."""
+        """Whether it is, or was, Fail, Unknown or Excepted."""
         return any(state is not None and state.verdict in _NOT_FINE for state in (self.before, self.now))
 
     @property
@@ -89,7 +89,7 @@ class Comparison:
 
     @property
     def that_matter(self) -> list[FindingChange]:
-        """Those that are, or were, neither Pass nor NotApplicable."""
+        """Those that are, or were, Fail, Unknown or Excepted."""
         return [change for change in self.changes if change.matters]
 
 

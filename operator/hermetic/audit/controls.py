@@ -17,7 +17,7 @@ from typing import Any
 NAMES: Mapping[str, str] = {"mcsb": "MCSB v1", "nist": "NIST SP 800-53 r5", "cis_aks": "CIS AKS 1.8"}
 
 _LAST_OF_DOMAIN = {"NS": 10, "IM": 9, "PA": 8, "DP": 8, "AM": 5, "LT": 7, "IR": 7, "PV": 7, "ES": 3, "BR": 4, "DS": 7}
-# the controls of the benchmark that an audit of egress gives evidence for
+# the controls that an audit of egress can give evidence for
 _NIST = """
 AC-3 AC-4 AC-6 AC-14 AC-17 AC-20 AU-12 CA-3 CA-9 CM-2 CM-6 CM-7 IA-2 IA-5 IA-5(7) SA-9 SC-4 SC-7 SC-7(3) SC-7(4)
 SC-7(5) SC-7(7) SC-7(8) SC-7(10) SC-7(11) SC-7(21) SC-8 SC-8(1) SC-20 SC-21 SC-22 SI-2 SI-4 SI-4(4) SI-7 SR-3 SR-4

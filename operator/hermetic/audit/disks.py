@@ -29,7 +29,7 @@ def disks_of(estate: Estate) -> Listing[Disk]:
 
 
 def snapshots_of(estate: Estate) -> Listing[DiskSnapshot]:
-    """Every snapshot in the node resource group, and in the resource groups of volumes those of disks in scope."""
+    """Every snapshot in the node resource group; in groups of volumes, those of disks in scope or of unknown source."""
     return estate.once("snapshots", lambda: _snapshots(estate))
 
 

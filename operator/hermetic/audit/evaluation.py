@@ -196,8 +196,8 @@ def _settled(page: CheckPage, said: Judgement, around: RemedyContext) -> Finding
 
 
 def _both(first: Finding, second: Finding) -> Finding:
-    """Merge two findings of one resource: verdict and severity of the more serious one. The other's message, paths,
-    evidence and remedy are added.
+    """Merge two findings of one resource: verdict and severity of the more serious one. Paths and evidence of the other
+    are added, and its message and remedy where it is Fail or Unknown or has the same verdict.
     """
     worse, other = sorted((first, second), key=_seriousness)
     is_wrong = other.verdict in {Verdict.FAIL, Verdict.UNKNOWN}

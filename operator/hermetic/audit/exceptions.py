@@ -102,7 +102,7 @@ class Exceptions(BaseModel):
     exceptions: tuple[AcceptedRisk, ...] = Field(default=())
 
     def applied(self, findings: Iterable[Finding], today: date) -> tuple[tuple[Finding, ...], tuple[str, ...]]:
-        """The findings with accepted ones as Excepted, and a sentence for each exception that ended or ends soon."""
+        """Accepted findings become Excepted. Also returns a sentence for each exception that has ended or ends soon."""
         valid = [one for one in self.exceptions if not one.has_expired(today)]
         settled = tuple(self._settled(finding, valid) for finding in findings)
         return settled, to_tell(self.terms, today)

@@ -55,7 +55,7 @@ _PLAIN = tuple(
 
 
 def gives_the_node_away(path: str) -> bool:
-    """Whether a host path is, contains, or is below one of the node's system folders."""
+    """Whether a host path is, contains, or is below one of the node's system folders, except those of `_PLAIN`."""
     if "\\" in path or path[1:2] == ":" or not path.startswith("/"):
         return True  # a Windows path, or none that a Linux node can mount
     # POSIX keeps two leading slashes as two.

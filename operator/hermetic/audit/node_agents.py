@@ -85,6 +85,6 @@ def _is_run_by(agent: TrustedNodeAgent, pod: Pod) -> bool:
 
 
 def _names(agent: TrustedNodeAgent, image: str) -> bool:
-    """Compare by digest where the entry has one; the registry's host always, as the API allows it by host."""
+    """Whether the repository, with its registry's host, is the same, and the digest if the entry has one."""
     wanted = digest_of(agent.image)
     return repository_of(image) == repository_of(agent.image) and (not wanted or digest_of(image) == wanted)

@@ -40,7 +40,7 @@ class PrivateSubnet:
 
 
 def private_subnets(estate: Estate, policy: Policy, finished_at: datetime) -> tuple[PrivateSubnet, ...]:
-    """Those of the cluster that hold machines, by id. Without other evidence the period begins at `finished_at`."""
+    """The private ones of the cluster, API server subnets excepted, by id. Without evidence since `finished_at`."""
     return tuple(_private_subnets(estate, policy, finished_at))
 
 
@@ -63,7 +63,7 @@ def _private_subnets(estate: Estate, policy: Policy, finished_at: datetime) -> I
 
 
 def statement_notes(estate: Estate, policy: Policy, findings: Iterable[Finding]) -> Iterator[str]:
-    """A sentence for each moment of a statement that makes a check pass; and one for statements without effect."""
+    """A sentence for each statement that makes a check pass, and for each about a subnet not of the cluster."""
     if "azure" not in estate.sources or not policy.subnets_private_since:
         return
     rest_on = Counter(seen for one in findings if one.verdict is Verdict.PASS for seen in set(one.evidence))

@@ -124,7 +124,7 @@ class _Shown:
             yield from self._since(report.comparison)
 
     def _since(self, comparison: Comparison) -> Iterator[TableLine]:
-        """Changes since the baseline: every finding that is, or was, neither Pass nor NotApplicable."""
+        """Changes since the baseline: every finding that is, or was, Fail, Unknown or Excepted."""
         yield TableLine("")
         yield TableLine(f"Since {printable(comparison.finished_at)} (then {comparison.verdict})", Tone.STRONG)
         yield from self._prose(since(comparison), "  ")

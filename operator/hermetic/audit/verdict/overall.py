@@ -31,7 +31,7 @@ from hermetic.errors import AttestationRefused
 MOST_NAMED = 3
 """How many exceptions a condition names; the report has all of them."""
 SEEN_BETTER_HERE = frozenset(check.page.id for check in CHECKS if check.needs == {"kube"})
-"""Checks with source kube only: the operator evaluates them itself, so the attested findings of these are ignored.
+"""Checks with source kube only: once the operator has evaluated them itself, the attested findings are ignored.
 
 Not those of the probe: an attested way out stays a Fail until the attestation is replaced.
 """

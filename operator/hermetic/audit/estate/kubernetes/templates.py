@@ -79,7 +79,7 @@ class Controller(Trimmed, KubernetesObject):
 
     @classmethod
     def rests(cls, spec: Mapping[str, Any], status: Mapping[str, Any]) -> bool:
-        """Whether there is no pod of its latest template, or may soon be none: zero replicas, or paused."""
+        """Whether its latest template may have no pod: zero replicas, paused, or none counted in the status."""
         return spec.get("replicas") == 0 or bool(spec.get("paused")) or not status.get(cls.COUNTED)
 
     @classmethod

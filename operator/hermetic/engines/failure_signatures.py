@@ -29,7 +29,7 @@ SIGNATURES: Signatures = compiled(
     (r"model architectures .* (are|is) not supported", Reason.MODEL_UNSUPPORTED),
     (r"cannot find any model weights with", Reason.MODEL_INCOMPLETE),
     (r"weight files referenced in index but missing", Reason.MODEL_INCOMPLETE),
-    # A file that is cut short, empty, or the pointer that Git LFS leaves in its place.
+    # A truncated or empty file, or a Git LFS pointer in its place.
     (r"safetensorerror: error while deserializing header", Reason.MODEL_INCOMPLETE),
     (r"config file at .* is not a valid json file", Reason.MODEL_INCOMPLETE),
     (r"couldn't instantiate the backend tokenizer", Reason.MODEL_INCOMPLETE),

@@ -18,7 +18,7 @@ ENGINES: Mapping[Member, EngineAdapter] = MappingProxyType({engine.member: engin
 
 
 def engine_of(spec: ModelDeploymentSpec) -> EngineAdapter:
-    """The engine of this spec, which has exactly one (the union rule says so)."""
+    """The engine of this spec, which has exactly one by the union rule."""
     return ENGINES[spec.engine.member]
 
 

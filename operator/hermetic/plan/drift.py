@@ -30,7 +30,7 @@ QUANTITIES = frozenset({"requests", "limits", "capacity"})
 
 
 def intent(manifest: Mapping[str, Any]) -> str:
-    """The digest of the manifest that an object was applied from; "" when it carries none."""
+    """The digest of the manifest that an object was applied from; "" when it has none."""
     return str((manifest["metadata"].get("annotations") or {}).get(INTENT_ANNOTATION, ""))
 
 

@@ -167,7 +167,7 @@ def _opens_balancer(spec: Mapping[str, Any], annotations: Mapping[str, Any]) -> 
 
 
 def _named(target: object, namespace: str) -> frozenset[Name]:
-    """The Service of the cluster that an external name stands for."""
+    """The Service of the cluster that an external name refers to."""
     words = str(target or "").rstrip(".").lower().split(".")
     if len(words) >= 3 and words[2] == "svc":
         return frozenset({(words[1], words[0])})

@@ -1,4 +1,4 @@
-"""What fits where: memory of GPUs, tensor parallelism, and how long weights take to load. Pure.
+"""Which model fits which GPUs: GPU memory, tensor parallelism, and how long weights take to load. Pure.
 
 `facts.facts_of` derives a model's facts from its `config.json` and the sums of its safetensors headers;
 `hermetic.weights.model_folder` reads the folder. `catalogue` holds the GPU sizes and storage of Azure, each value with

@@ -1,7 +1,7 @@
 """Reads values of an untrusted `config.json`, which may have any type and size, without raising.
 
 A reader returns a usable value, or None where the key is absent. Numbers and lists that are not usable are noted in
-`problems`, so that the caller can say Unknown with the name of the key.
+`problems`, so that the caller can answer Unknown with the name of the key.
 """
 
 from __future__ import annotations

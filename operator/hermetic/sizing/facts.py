@@ -1,4 +1,4 @@
-"""A model's facts from its `config.json` and the sums of its safetensors headers. Pure, and raises no exceptions.
+"""A model's facts from its `config.json` and the sums of its safetensors headers. Pure; invalid values do not raise.
 
 A value of config.json that cannot be used becomes a clause of `not_computed`, and a size that rests on it is Unknown.
 Keys and their order are those that vLLM reads.

@@ -27,7 +27,7 @@ class KvCache:
 
     @property
     def token_bytes(self) -> float:
-        """Bytes of one token if every layer held it: no request of any length takes more for each token."""
+        """Bytes of one token if every layer keeps it: an upper bound per token for requests of any length."""
         return self.layer_bytes * (self.whole_layers + self.windowed_layers)
 
     def request_bytes(self, tokens: int) -> int:

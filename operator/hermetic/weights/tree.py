@@ -149,7 +149,7 @@ class Tree:
             try:
                 return os.open(name, flags | os.O_NONBLOCK, dir_fd=folder)
             except OSError as error:
-                # an NFS server was restarted: the name is looked up once more
+                # an NFS server was restarted: the name is resolved once more
                 if error.errno != errno.ESTALE or attempt == _STALE_IS_TRIED:
                     raise _stopped(error, path) from None
         raise AssertionError("the loop returns or raises")

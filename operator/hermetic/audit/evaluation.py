@@ -98,7 +98,7 @@ def cannot_say(
     remedy: str = "",
     fill: Fill | None = None,
 ) -> Judgement:
-    """What was seen does not decide it."""
+    """An Unknown: what was observed does not decide the check."""
     return Judgement(
         Verdict.UNKNOWN, resource, reason, message, looks, severity=severity, remedy=remedy, fill=fill or {}
     )

@@ -54,7 +54,7 @@ def excerpt(look: Observation, words: Mapping[str, str]) -> str:
 
 
 def _fields(resource: Part, words: Mapping[str, str]) -> Iterator[str]:
-    """Each field that is named; of a named object those of its own fields that are named, where there are any."""
+    """Each field in `words`; of an object, those of its fields that are in `words` too, where it has any."""
     for name in type(resource).model_fields:
         spelt = words.get(name.replace("_", ""))
         if spelt is None or name in {"id", "name"} or name not in resource.__dict__:

@@ -168,7 +168,7 @@ class Run:
 class Report:
     """One complete audit: equal reports give equal bytes in every format.
 
-    `cluster` is the ARM id (or what the kubeconfig names), `sources` those that were asked (azure, kube, probe),
+    `cluster` is the ARM id (or what the kubeconfig names), `sources` those that were queried (azure, kube, probe),
     `not_asked` the check ids that a source left out would have answered, by source. `notes` are sentences about the
     audit itself, such as an exception that has expired. Times are aware, in UTC. `comparison` says what changed since
     an earlier audit, where one was named, `private_subnets` since when subnets are known to be private, `run` who ran

@@ -113,7 +113,7 @@ class Policy(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", alias_generator=to_camel, validate_by_name=True)
 
     profile: Profile = "sealed"
-    """Sealed: no way out. Filtered: one declared firewall is allowed, and judged. From --profile, not from the file."""
+    """Sealed: no way out. Filtered: one declared firewall, which is judged. From --profile, not from the policy file."""
     own_subscriptions: tuple[str, ...] = ()
     """Subscription ids that are ours, beside those of the cluster and its virtual network."""
     allowed_peerings: tuple[str, ...] = ()
@@ -135,7 +135,7 @@ class Policy(BaseModel):
     trusted_node_agents: tuple[TrustedNodeAgent, ...] = ()
     """The team's own agents on the nodes, by namespace, controller and image: these may have rights over their node."""
     sentinel_nics: tuple[str, ...] = ()
-    """ARM ids of network interfaces of virtual machines in the cluster's subnets, asked for effective routes."""
+    """ARM ids of network interfaces of virtual machines in the cluster's subnets, queried for effective routes."""
     firewall: str = ""
     """ARM id of the one Azure Firewall that the profile `filtered` allows."""
     subnets_private_since: tuple[DeclaredPrivateSubnet, ...] = ()

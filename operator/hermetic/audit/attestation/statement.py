@@ -14,7 +14,7 @@
        "reportDigest": DIGEST of the whole report, "omitted": {VERDICT: {CHECK: COUNT}}, "report": {...}}}
 
 A DIGEST is "sha256:" and 64 hexadecimal digits; times are UTC to the second, "2026-11-21T10:00:00Z". The subject is the
-cluster as it was seen: tools that know in-toto but not Hermetic can match it with the snapshot file.
+cluster as it was read: tools that know in-toto but not Hermetic can match it with the snapshot file.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ from collections.abc import Collection
 
 DEFAULT = "docker.io"
 MICROSOFT = frozenset({"mcr.microsoft.com", "mcr.azk8s.cn"})
-"""The registry of AKS's own images. Nodes of an isolated cluster ask the bootstrap registry for them by this name."""
+"""The registry of AKS's own images. Nodes of an isolated cluster use this name with the bootstrap registry."""
 MIRROR = "aks-managed-repository/"
 """The repository prefix that the cache rule aks-managed-mcr of an isolated cluster gives to Microsoft's images."""
 

@@ -105,7 +105,7 @@ class ProbeRun(Resource):
 
 
 class _Unreadable(Exception):
-    """Why a line is not an answer to what was asked."""
+    """The line is not an answer to the questions; the message says why."""
 
 
 def _said(run: ProbeRun) -> ProbeReport:

@@ -41,7 +41,7 @@ class AdminPolicy(KubernetesObject):
 
     @property
     def denies_ranges(self) -> bool:
-        """Whether a rule of it denies egress to addresses: pods may then be isolated, if the engine implements the kind."""
+        """Whether a rule of it denies egress to addresses: it isolates pods if the engine implements the kind."""
         return any(rule.action == "Deny" and peer.networks for rule in self.spec.egress or () for peer in rule.to or ())
 
 

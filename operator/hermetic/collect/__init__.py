@@ -1,1 +1,1 @@
-"""What looks at the world and brings back an estate: Azure, the cluster, and the probe."""
+"""Collectors, which answer the questions of an audit: Azure, the cluster, and the probe."""

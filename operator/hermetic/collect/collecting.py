@@ -1,4 +1,4 @@
-"""Collecting is judging: ask what the checks wanted to know, and judge again, until they want nothing more."""
+"""Collects for an audit: evaluates, fetches what the checks asked, and repeats until nothing is missing."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from hermetic.errors import NeverSettled
 from hermetic.ports import AuditProgress
 
 MOST_ROUNDS = 80
-"""The estate is followed hop by hop, and no chain of checks is nearly as long, its long rounds in parts included."""
+"""Limit of rounds. Each answer may lead to new questions; no chain of checks needs nearly as many."""
 AT_ONCE = 500
 PARTS = 3
-"""Of more questions than AT_ONCE a round asks the first third, and the next round wants the rest again.
+"""Of more questions than AT_ONCE a round asks the first third; the next round asks for the rest again.
 
-Quotas refill evenly, so judging costs no time while there is more to ask; and what depends on the first answers is
-asked beside the rest, not after it.
+Quotas refill evenly, so evaluating between the parts costs no time, and questions that depend on the first answers are
+asked together with the rest, not after it.
 """
 
 
@@ -28,7 +28,7 @@ class Answerer(Protocol):
     """One source: Azure, the cluster, or the probe."""
 
     async def answers(self, questions: Sequence[Question]) -> Mapping[Question, Answer]:
-        """An answer for each question, a problem where there is none; and earlier answers that it now knows better."""
+        """An answer or a problem for each question; and corrections of earlier answers."""
 
 
 async def collected(
@@ -37,9 +37,9 @@ async def collected(
     judge: Callable[[Estate], Any],
     progress: AuditProgress,
 ) -> dict[Question, Answer]:
-    """Everything that `judge` wants to know about the cluster, answered.
+    """The estate with an answer to every question that `judge` asks.
 
-    Raises what the answerers raise, and NeverSettled for checks that go on wanting.
+    Raises what the answerers raise, and NeverSettled for checks that never stop asking.
     """
     answers: dict[tuple[str, ...], tuple[Question, Answer]] = {}
     estate = Estate(cluster, answerers, {})
@@ -60,7 +60,7 @@ async def collected(
 
 @contextmanager
 def _no_cycles_sought() -> Iterator[None]:
-    """Judging makes hundreds of thousands of objects and no cycle: looking for some would take a third of its time."""
+    """Disable cyclic garbage collection, which would take a third of the time: evaluation makes no cycles."""
     was_on = gc.isenabled()
     gc.disable()
     try:
@@ -75,7 +75,7 @@ def _first(wanted: list[Question]) -> list[Question]:
 
 
 async def _asked(answerers: Mapping[Source, Answerer], wanted: Sequence[Question]) -> list[tuple[Question, Answer]]:
-    """All sources at once, each with what is meant for it."""
+    """Ask all sources concurrently, each with its own questions."""
     by_source = {source: [one for one in wanted if one.source == source] for source in answerers}
     found = await side_by_side(answerers[source].answers(asked) for source, asked in by_source.items() if asked)
     return [pair for answers in found for pair in answers.items()]

@@ -1,4 +1,4 @@
-"""Several things at once; the first that fails ends the others."""
+"""Runs coroutines concurrently; the first failure cancels the others."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ T = TypeVar("T")
 
 
 async def side_by_side(things: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
-    """All results, in the order of what was asked. Raises what failed first, itself and not in a group."""
+    """All results, in the order of the arguments. Raises the first failure itself, not an exception group."""
     tasks: list[asyncio.Task[T]] = []
     try:
         async with asyncio.TaskGroup() as group:
@@ -23,7 +23,7 @@ async def side_by_side(things: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
 
 
 async def both(one: Coroutine[Any, Any, A], other: Coroutine[Any, Any, B]) -> tuple[A, B]:
-    """As `side_by_side`, for two of different kinds."""
+    """As `side_by_side`, for two of different types."""
     things: tuple[Coroutine[Any, Any, Any], ...] = (one, other)
     first, second = await side_by_side(things)
     return first, second

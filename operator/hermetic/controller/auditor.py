@@ -149,7 +149,7 @@ class Auditor:
             raise
         except HermeticError:
             raise
-        except Exception as error:  # noqa: BLE001 - a defect must not leave a verdict that is never confirmed again
+        except Exception as error:  # noqa: BLE001 - after a defect no earlier verdict may stay without confirmation
             return await self._broken(live, error, outcome)
 
     async def _attempt(self, live: Manifest, outcome: Outcome) -> Outcome:

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 
 class SystemClock:
-    """Wall time, and a monotonic reading that goes on while the machine sleeps."""
+    """Wall time, and a monotonic reading that includes the time for which the machine is suspended."""
 
     def now(self) -> datetime:
         """Now, in UTC."""

@@ -216,7 +216,7 @@ class LeaderLease:
         self._held_until = asked_at + self._timing.deadline
 
     def _observe(self, lease: Manifest) -> None:
-        """Keep the Lease, and when its holder or renewTime was first seen; a change of metadata renews nothing."""
+        """Keep the Lease, and when its holder or renewTime was first seen; a change of metadata alone is no renewal."""
         if _sign_of_life(lease) != _sign_of_life(self._lease):
             self._observed_at = self._clock.monotonic()
         self._lease = lease

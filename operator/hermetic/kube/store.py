@@ -297,8 +297,8 @@ class Store:
 
     def _put_warning(self, event: Manifest) -> frozenset[Key]:
         subject = event.get("involvedObject") or event.get("regarding") or {}
-        # By uid, namespace and name: the API server lets a tenant put the uid of another's pod into an Event of his own
-        # namespace, and lets nobody name a namespace that is not the Event's.
+        # By uid, namespace and name: a tenant can put the uid of another tenant's pod into an Event, but the API server
+        # rejects a namespace that is not the Event's own.
         about = (str(subject.get("uid") or ""), str(subject.get("namespace") or ""), str(subject.get("name") or ""))
         version = int(event["metadata"]["resourceVersion"])
         if not about[0] or len("".join(about)) > LONGEST_ABOUT or self._warnings.get(about, (-1,))[0] >= version:

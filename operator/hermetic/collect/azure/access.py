@@ -1,4 +1,4 @@
-"""What the caller may read, asked of Azure before an audit: `hermetic audit --check-access`."""
+"""Reads the caller's permissions from Azure before an audit: `hermetic audit --check-access`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MOST_PAGES = 50
 
 
 async def access_at(client: ArmClient, scopes: Iterable[str]) -> tuple[Access, ...]:
-    """What the caller may do at each of these resource groups, in their order."""
+    """The caller's permissions on each of these resource groups, in their order."""
     return tuple(await side_by_side(_access(client, scope) for scope in scopes))
 
 
@@ -29,7 +29,7 @@ async def _access(client: ArmClient, scope: str) -> Access:
 
 
 async def _grants(client: ArmClient, target: str, kind: str) -> tuple[tuple[Grant, ...], str]:
-    """Every grant of a list and "", or why it is not the whole truth."""
+    """Every grant of a list and "", or why the list is incomplete."""
     found: list[Grant] = []
     ask: Ask | None = Ask("GET", target, f"{kind}/read")
     for _ in range(MOST_PAGES):
@@ -50,7 +50,7 @@ async def _grants(client: ArmClient, target: str, kind: str) -> tuple[tuple[Gran
 
 
 def _of_page(value: Any) -> list[Grant] | None:
-    """The grants of one page; None where any of it cannot be read."""
+    """The grants of one page; None where any of them cannot be read."""
     rows = value.get("value") if isinstance(value, Mapping) else None
     if not isinstance(rows, list):
         return None
@@ -60,7 +60,7 @@ def _of_page(value: Any) -> list[Grant] | None:
 
 
 def _permissions(row: Any) -> list[Any]:
-    """A row of the caller's permissions is one; a deny assignment has a list of them in its properties."""
+    """The permissions in a row: the row itself, or of a deny assignment the list in its properties."""
     properties = row.get("properties") if isinstance(row, Mapping) else None
     inner = properties.get("permissions", ()) if isinstance(properties, Mapping) else [row]
     return list(inner) if isinstance(inner, list) else [None]

@@ -1,7 +1,7 @@
-"""The activity log of a resource group, read to its end and cut down to what a check may ask.
+"""Reads the activity log of a resource group to its end, reduced to the fields that checks use.
 
-The filter takes a resource group as a whole: whether the filter for one resource compares letter case, and whether it
-shows what lies below, is not documented, and an empty answer to it would look like a subnet that was never written.
+The filter names a whole resource group. For the filter by one resource it is not documented whether it is
+case-sensitive and whether it covers child resources; a wrong empty answer would mean a subnet that was never written.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from hermetic.collect.azure.messages import Ask
 from hermetic.collect.azure.pages import all_pages
 
 KEPT = timedelta(days=89)
-"""Azure keeps events for 90 days and refuses to be asked for older ones."""
+"""Azure keeps events for 90 days and refuses queries for older ones."""
 
 _NETWORKS = "/providers/microsoft.network/virtualnetworks/"
 
 
 def is_of_the_log(question: Question) -> bool:
-    """Whether this asks for an activity log."""
+    """Whether this is a question for an activity log."""
     return question.verb == "get" and question.kind.lower() == ActivityLog.TYPE.lower()
 
 
@@ -51,7 +51,7 @@ async def activity(client: ArmClient, question: Question) -> Answer:
 
 
 def _ask(question: Question, group: str, since: datetime, until: datetime) -> Ask:
-    """By the one filter that is documented for a group."""
+    """The request, with the one filter that is documented for a group."""
     conditions = (
         f"eventTimestamp ge '{timestamp(since)}'",
         f"eventTimestamp le '{timestamp(until)}'",
@@ -63,7 +63,7 @@ def _ask(question: Question, group: str, since: datetime, until: datetime) -> As
 
 
 def _event(value: Mapping[str, Any]) -> dict[str, str] | None:
-    """The three fields of an event that count; None where one of them is not there."""
+    """The three fields of an event that are kept; None where one is missing."""
     operation = value.get("operationName")
     named = operation.get("value") if isinstance(operation, Mapping) else None
     found = {"at": value.get("eventTimestamp"), "operation": named, "resource": value.get("resourceId")}

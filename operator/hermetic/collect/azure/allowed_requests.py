@@ -1,4 +1,4 @@
-"""What may be sent at all: GET, and the POST actions that only read. Closed; whatever is not here cannot leave."""
+"""The closed table of requests that may be sent: GET, and the POST actions that only read."""
 
 from __future__ import annotations
 
@@ -45,6 +45,6 @@ def _only_reads(path: str) -> bool:
 
 
 def _is_plain(path: str) -> bool:
-    """No dot segments, no doubled or hidden slashes: somebody might resolve them on the way, to another action."""
+    """Whether it has no dot segments, no doubled or encoded slashes: a proxy might resolve them to another action."""
     segments = unquote(path).split("/")[1:]
     return len(segments) == path.count("/") and not {"", ".", ".."} & set(segments) and "\\" not in unquote(path)

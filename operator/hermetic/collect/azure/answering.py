@@ -1,4 +1,4 @@
-"""Answers the questions of an audit to Azure: each by the way that costs least and decides."""
+"""Answers the questions of an audit about Azure, each by the cheapest request that is conclusive."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ How = Literal["graph", "list"]
 CLUSTER = "Microsoft.ContainerService/managedClusters"
 SCOPES_A_QUERY = 50
 _BELOW = re.compile(r"/virtualmachines/|/providers/microsoft\.network/effective")
-"""Where the id of a row goes on from that of the scale set or network that it lies below."""
+"""Separates the id of a child row from that of its scale set or network."""
 
 
 class AzureAnswerer:
-    """Everything that is asked of Azure about one cluster. `how` is what --discovery says."""
+    """Answerer for all questions about Azure for one cluster. `how` is the value of --discovery."""
 
     def __init__(self, client: ArmClient, cluster: str, how: How = "graph") -> None:
         self._client, self._cluster, self._how = client, cluster, how
@@ -39,7 +39,7 @@ class AzureAnswerer:
     async def answers(self, questions: Sequence[Question]) -> Mapping[Question, Answer]:
         """An answer for each question, and corrections of earlier ones.
 
-        Raises InputError when the cluster is not there, Unreachable when ARM is not, or does not take the token.
+        Raises InputError when the cluster does not exist, Unreachable when ARM is unreachable or refuses the token.
         """
         found = await self._about_the_cluster(questions)
         rest = [question for question in questions if question not in found]
@@ -55,11 +55,11 @@ class AzureAnswerer:
         return {**found, **of_graph[0], **of_graph[1], **dict(zip(others, of_arm, strict=True))}
 
     async def access(self, scopes: Sequence[str]) -> tuple[Access, ...]:
-        """What the caller may read at each of these resource groups."""
+        """The caller's permissions on each of these resource groups."""
         return await access_at(self._client, scopes)
 
     async def _about_the_cluster(self, questions: Sequence[Question]) -> dict[Question, Answer]:
-        """The cluster itself comes first: whether to go on at all shows there."""
+        """Answer the question for the cluster itself first: if it fails, the audit ends."""
         question = next((one for one in questions if one.verb == "get" and same_id(one.target, self._cluster)), None)
         if question is None:
             return {}
@@ -86,7 +86,7 @@ class AzureAnswerer:
         return {question: answer for answers in found for question, answer in answers.items()}
 
     async def _rows_below(self, questions: Sequence[Question]) -> dict[Question, Answer]:
-        """One query for many scale sets or networks; each gets the rows below itself."""
+        """One query for many scale sets or networks; each gets its child rows."""
         kind, subscriptions = questions[0].kind, {subscription_of(question.target) for question in questions}
         rows = await rows_below(self._client, kind, [question.target for question in questions], subscriptions)
         below: dict[str, list[int]] = {}
@@ -103,7 +103,7 @@ class AzureAnswerer:
 
 
 def cluster_id(text: str) -> str:
-    """The ARM id of a cluster as it was typed, without a slash at its end. Raises InputError for anything else."""
+    """The ARM id of a cluster as typed, without a trailing slash. Raises InputError for anything else."""
     found = text.strip().rstrip("/")
     segments = found.split("/")
     if len(segments) != 9 or "" in segments[1:] or type_of(found).lower() != CLUSTER.lower():

@@ -1,4 +1,4 @@
-"""Questions that one request, one list or one action answers. No request is sent twice, but lists of instances."""
+"""Answers questions by one request, one list or one action. Only lists of instances are requested twice."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from hermetic.collect.azure.registrations import Registrations
 from hermetic.collect.concurrency import side_by_side
 
 GROUP_LISTS_ONLY = frozenset({"microsoft.network/virtualnetworkgateways", "microsoft.network/connections"})
-"""Their provider has no list of them for a subscription, only for each resource group."""
+"""Types whose provider lists them only per resource group, not per subscription."""
 OF_INSTANCES = frozenset(
     {
         "microsoft.compute/virtualmachinescalesets/networkinterfaces",
         "microsoft.compute/virtualmachinescalesets/publicipaddresses",
     }
 )
-"""Listed below a scale set, from what each of its instances has."""
+"""Types listed below a scale set, collected from its instances."""
 
 
 class Direct:
@@ -36,7 +36,7 @@ class Direct:
         self._answers: dict[tuple[str, ...], Answer] = {}
 
     async def answer(self, question: Question) -> Answer:
-        """The answer; asked for once, however many want it."""
+        """The answer; concurrent and later callers share one request."""
         async with self._asking.setdefault(question.key, asyncio.Lock()):
             if question.key not in self._answers:
                 self._answers[question.key] = await self._answer(question)
@@ -57,7 +57,7 @@ class Direct:
         return await self._got(ask)
 
     async def _listed(self, question: Question, ask: Ask) -> PagedList:
-        """A list of what the instances of a scale set have is not found while one of them is made or removed."""
+        """The list; of instances it is retried after NotFound, as one may be being created or removed."""
         found = await all_pages(self._client, ask, question.kind)
         if question.kind.lower() not in OF_INSTANCES or not _is_not_found(found):
             return found
@@ -78,7 +78,7 @@ class Direct:
         return Answer((PackedBody(reply.value, reply.evidence),), reply.evidence)
 
     async def _group_by_group(self, question: Question) -> Answer:
-        """Every group of the subscription asked on its own: the only list there is, and one that can be trusted."""
+        """The list of every resource group of the subscription, combined: the type has no other list."""
         groups = await all_pages(self._client, groups_in(question.target))
         ids = [body.value.get("id") for body in groups.bodies]
         asked = [_at(question, one) for one in ids if isinstance(one, str)]

@@ -1,4 +1,4 @@
-"""Asks until there is an answer or no patience left: pacing, retries, and a token that may die on the way."""
+"""ARM client: rate limits, retries within the budget, and renewal of an expired token."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from hermetic.ports import AuditProgress, Clock
 
 
 class Caller:
-    """Who asks: its token, and whether ARM takes it.
+    """The caller's token, and whether ARM accepts it.
 
-    Until `is_known`, a refused token ends the audit; from then on it only ends the asking.
+    Until `is_known`, a refused token ends the audit; from then on it only ends further requests.
     """
 
     def __init__(self, tokens: Tokens) -> None:
@@ -29,7 +29,7 @@ class Caller:
         self.is_refused = False
 
     async def token(self) -> str:
-        """What is shown; "" when midway there is none to be had any more."""
+        """The token to send; "" when none can be obtained any more during the audit."""
         try:
             return await self._tokens.current()
         except Unreachable:
@@ -39,7 +39,7 @@ class Caller:
             return ""
 
     async def can_go_on(self, refused: str) -> bool:
-        """Whether there is another token than the one that was just refused. Only one is ever asked for."""
+        """Whether there is another token than the refused one. At most one new token is requested."""
         async with self._renewing:
             if self.is_refused:
                 return False
@@ -53,9 +53,9 @@ class Caller:
 
 
 class ArmClient:
-    """GETs and reading POSTs of one management endpoint. What it cannot get comes back as a reply with a problem."""
+    """GETs and read-only POSTs of one management endpoint. A failure is returned as a reply with a problem."""
 
-    def __init__(  # noqa: PLR0913 - the parts of asking, put together in one place
+    def __init__(  # noqa: PLR0913 - the session passes each part once
         self,
         wire: Wire,
         caller: Caller,
@@ -72,9 +72,9 @@ class ArmClient:
         self._somebody_answered = False
 
     async def ask(self, ask: Ask, *, until: float | None = None) -> ArmReply:
-        """The answer, or the problem that stands for it; retried within the budget, and not beyond `until` (monotonic).
+        """The answer, or a reply with a problem; retried within the budget, and not beyond `until` (monotonic).
 
-        Raises Unreachable where there is no point in going on: nobody answers there, or the token is not taken at all.
+        Raises Unreachable where no request can succeed: the endpoint does not answer, or ARM refuses the token.
         """
         tries = 0
         while True:
@@ -101,7 +101,7 @@ class ArmClient:
             return reply
 
     async def _attempt(self, ask: Ask, token: str) -> RequestAttempt | None:
-        """None when there is no point any more: while this one stood in line, the token was refused to another."""
+        """One attempt; None if the token was refused to another request while this one waited for its turn."""
         async with self._pacing.turn(ask.lane) as told:
             if self.caller.is_refused:
                 return None
@@ -112,7 +112,7 @@ class ArmClient:
         return attempt
 
     async def _waited(self, reply: ArmReply, tries: int, until: float | None) -> bool:
-        """Waits before the next try; False, at once, when there is to be none."""
+        """Wait before the next attempt; False, at once, when there is none."""
         now = self.clock.monotonic()
         seconds = self._patience.before_the_next(tries, wait_asked(reply.headers, self.clock.now()))
         is_throttled = reply.status == 429

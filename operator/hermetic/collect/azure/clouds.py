@@ -1,4 +1,4 @@
-"""The clouds: which management endpoint belongs to which authority and token scope, and how fast it may be read."""
+"""The Azure clouds: management endpoint, authority, token scope and read quota of each."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ PUBLIC = "https://management.azure.com"
 
 @dataclass(frozen=True, slots=True)
 class Cloud:
-    """One cloud. `authority` is a host name, "" for what azure-identity's own settings say.
+    """One cloud. `authority` is a host name, "" for azure-identity's own settings.
 
     `reads_per_second` is what a subscription's bucket refills: 25 in Azure; 21Vianet still documents 12,000 an hour.
     """
@@ -25,12 +25,12 @@ class Cloud:
 
     @property
     def host(self) -> str:
-        """As it is compared: scheme, host in lower case, port."""
+        """Scheme, host in lower case and port, for comparison."""
         return origin_of(self.endpoint)
 
     @property
     def is_on_this_machine(self) -> bool:
-        """Such an endpoint is never asked by way of a proxy, and may be plain HTTP."""
+        """Whether the endpoint is on this machine: no proxy is used for it, and plain HTTP is allowed."""
         return _is_loopback(urlsplit(self.endpoint).hostname or "")
 
 
@@ -53,7 +53,7 @@ _KNOWN = (
 def cloud_of(endpoint: str = PUBLIC) -> Cloud:
     """The cloud of a management endpoint. One that is not in the table (Azure Stack) names its own token scope.
 
-    Raises InputError for what is no https URL of a host: a token must not travel in the clear, but on this machine.
+    Raises InputError for anything but an https URL of a host: a token is sent unencrypted only on this machine.
     """
     text = endpoint.strip().rstrip("/")
     try:
@@ -70,7 +70,7 @@ def cloud_of(endpoint: str = PUBLIC) -> Cloud:
 
 
 def origin_of(url: str) -> str:
-    """Scheme, host and port of a URL in one form. Raises ValueError for a port that is none."""
+    """Scheme, host and port of a URL in one form. Raises ValueError for an invalid port."""
     parts = urlsplit(url)
     scheme = parts.scheme.lower()
     port = parts.port if parts.port is not None else {"http": 80, "https": 443}.get(scheme, 0)

@@ -1,4 +1,4 @@
-"""What is the cluster's own, as far as it is known yet: which rows of an index are worth asking ARM for."""
+"""The ids that belong to the cluster, as far as known; rows of Resource Graph that name one are read from ARM."""
 
 from __future__ import annotations
 
@@ -16,25 +16,25 @@ _NETWORK = re.compile(
 
 
 class ClusterIds:
-    """The ids of the cluster, of its node resource group, and of every virtual network that was looked at by its id."""
+    """Ids of the cluster, of its node resource group, and of every virtual network that a question names."""
 
     def __init__(self, cluster: str) -> None:
         self._cluster = cluster
         self._ids = {cluster.lower()}
 
     def learn_from(self, questions: Iterable[Question]) -> bool:
-        """Whether something was learnt: a check that looks at a network thinks it matters."""
+        """Add the virtual networks that questions name, as a check found them relevant; returns whether any is new."""
         found = {match[0].lower() for question in questions if (match := _NETWORK.match(question.target))}
         return self._learn(found)
 
     def learn_nodes(self, cluster: Answer) -> bool:
-        """The same, from the cluster itself."""
+        """Add the node resource group from the cluster's answer; returns whether it is new."""
         groups = {_node_group(body.value) for body in cluster.bodies}
         subscription = subscription_of(self._cluster)
         return self._learn({f"/subscriptions/{subscription}/resourcegroups/{one}".lower() for one in groups - {""}})
 
     def mentioned_in(self, row: Mapping[str, Any]) -> bool:
-        """Whether a row names any of it, anywhere; a longer name that begins alike counts too, and costs a request."""
+        """Whether a row contains any of the ids; a longer id with the same prefix matches too, and costs a request."""
         text = json.dumps(row, ensure_ascii=False).lower()
         return any(one in text for one in self._ids)
 

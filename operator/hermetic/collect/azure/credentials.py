@@ -1,6 +1,6 @@
-"""Whose token is shown to ARM: HERMETIC_ARM_TOKEN, or azure-identity's default chain. It is kept here and nowhere else.
+"""The token for ARM: from HERMETIC_ARM_TOKEN, or from azure-identity's default chain. It is kept only here.
 
-Nothing of this package has the token in a repr, a log line, an error or a snapshot.
+No repr, log line, error or snapshot of this package contains the token.
 """
 
 from __future__ import annotations
@@ -21,24 +21,24 @@ _REFUSED = re.compile(r"AADSTS[0-9]+: [^\n]*")
 _CLI = re.compile(r"AzureCliCredential: ([^\n]*)")
 _NONE = "DefaultAzureCredential failed to retrieve a token"
 EARLY_SECONDS = 300
-"""A token is renewed so long before it expires."""
+"""A token is renewed this long before it expires."""
 
 
 class Tokens(Protocol):
-    """Where bearer tokens come from."""
+    """A source of bearer tokens."""
 
     async def current(self) -> str:
-        """A token. Raises Unreachable when there is none to be had."""
+        """A token. Raises Unreachable when none can be obtained."""
 
     async def another(self) -> str:
-        """A new one, for ARM has refused the current one; "" when there is no way to get one."""
+        """A new token, after ARM refused the current one; "" when none can be obtained."""
 
 
 class GivenToken:
-    """The one of the environment; it cannot be renewed."""
+    """The token of the environment; it cannot be renewed."""
 
     def __init__(self, token: str) -> None:
-        # It goes into a header: what is no token there must not fail later, in words that would show it.
+        # It goes into a header: an invalid value must fail here, and not later in an error that would show it.
         if not token.isascii() or not token.isprintable() or " " in token:
             raise InputError(f"{VARIABLE} is no bearer token: it holds blanks or characters that a header cannot carry")
         self._token = token
@@ -48,7 +48,7 @@ class GivenToken:
         return self._token
 
     async def another(self) -> str:
-        """There is none."""
+        """Always ""."""
         return ""
 
 
@@ -70,7 +70,7 @@ class IdentityTokens:
         return self._token
 
     async def another(self) -> str:
-        """From a new credential: the old one would give its cached token again."""
+        """A token of a new credential: the old one would return its cached token."""
         self._credential = None
         try:
             await self._fetch()
@@ -79,7 +79,7 @@ class IdentityTokens:
         return self._token
 
     async def _fetch(self) -> None:
-        # Its chain runs subprocesses and blocking HTTP, which must not hold up the event loop.
+        # The chain runs subprocesses and blocking HTTP, which must not block the event loop.
         token, expires = await asyncio.to_thread(self._asked)
         self._token, self._expires = token, float(expires)
 
@@ -104,13 +104,13 @@ def tokens_for(cloud: Cloud, environment: Mapping[str, str], now: Callable[[], f
 def _default_chain(cloud: Cloud) -> Any:
     from azure.identity import DefaultAzureCredential
 
-    # It logs a page of what it tried; the error has what matters of it.
+    # It logs a page about its attempts; the error has the relevant part.
     logging.getLogger("azure.identity").setLevel(logging.CRITICAL)
     return DefaultAzureCredential(authority=cloud.authority) if cloud.authority else DefaultAzureCredential()
 
 
 def _why(error: BaseException) -> str:
-    """One sentence of the many that azure-identity says of all it tried."""
+    """One sentence of azure-identity's long error message."""
     text = str(error)
     if (refused := _REFUSED.search(text)) is not None:
         return f"Microsoft Entra ID refused the one that was found: {refused[0][:LONGEST]}"

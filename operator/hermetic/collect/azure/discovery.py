@@ -1,9 +1,9 @@
-"""Lists of a whole subscription with the help of Resource Graph: it discovers, ARM decides.
+"""Lists of a whole subscription from ARM, completed with Resource Graph: Graph finds rows, ARM confirms them.
 
-Every list is read from ARM to its end: the index lags, and it leaves out what may not be read, so nothing that it says
-stands in for a page of ARM. It is asked beside, for what ARM's list does not show: each such row is read from ARM
-before it counts, and is gone when ARM does not have it. Beside a list that did not come whole, only rows that mention
-what is the cluster's own are read: the rest makes no difference to what is Unknown in any case.
+Every list is read from ARM to its end: the index of Resource Graph lags and leaves out what may not be read, so it
+replaces no page of ARM. It is queried for rows that ARM's list lacks: each is read from ARM before it counts, and is
+dropped when ARM does not have it. With an incomplete list only rows that name an id of the cluster are read: the
+result is Unknown in any case, and the others would not change it.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ NOT_IN_GRAPH = frozenset(
         "microsoft.fileshares/fileshares",
     }
 )
-"""Whether Resource Graph has these is unconfirmed, so it is not asked."""
+"""Types that are not confirmed to be in Resource Graph; it is not queried for them."""
 FEW = 3
-"""From so many rows of one type in one resource group on, the group is listed instead of asking for each."""
+"""With more rows of one type in one resource group than this, the group is listed instead of reading each row."""
 
 
 def is_discoverable(question: Question) -> bool:
-    """Whether this is a list that Resource Graph can help with."""
+    """Whether this is a list that Resource Graph can complete."""
     kind = question.kind.lower()
     is_list = question.verb == "list" and is_subscription(question.target)
     return is_list and kind.count("/") == 1 and kind not in NOT_IN_GRAPH | GROUP_LISTS_ONLY
@@ -42,7 +42,7 @@ def is_discoverable(question: Question) -> bool:
 
 @dataclass(slots=True)
 class _Found:
-    """One list: what ARM listed, what it said of rows beside, and the rows, by id, that it was not asked for."""
+    """One list: ARM's list, ARM's answers for further rows, and the rows by id that were not read from ARM."""
 
     listed: Answer
     rows: dict[str, Body] = field(default_factory=dict)
@@ -58,7 +58,7 @@ class _Found:
 
 
 class Discovery:
-    """Answers lists of subscriptions, and corrects itself when more turns out to be the cluster's own."""
+    """Answers lists of subscriptions, and corrects them when more ids of the cluster become known."""
 
     def __init__(self, client: ArmClient, direct: Direct, own: ClusterIds) -> None:
         self._client, self._direct, self._own = client, direct, own
@@ -80,13 +80,13 @@ class Discovery:
         return {question: self._found[question].answer for question in questions}
 
     async def corrections(self) -> dict[Question, Answer]:
-        """Earlier answers that change, because rows in them mention what is only now known to be the cluster's own."""
+        """Earlier answers that change because their rows contain an id that is only now known to be the cluster's."""
         again = {question: ids for question, found in self._found.items() if (ids := self._ours(found.rows))}
         await side_by_side(self._decide(question, self._found[question], ids) for question, ids in again.items())
         return {question: self._found[question].answer for question in again}
 
     async def _rows(self, questions: Sequence[Question]) -> Rows:
-        """What Resource Graph has of these types; nothing at all where it did not say all of it."""
+        """All rows of these types in Resource Graph; none where the result is incomplete."""
         if self._is_without_graph:
             return Rows()
         kinds = {question.kind for question in questions}
@@ -98,7 +98,7 @@ class Discovery:
         return Rows()
 
     async def _compared(self, question: Question, listed: Answer, rows: list[GraphRow]) -> _Found:
-        """Asks ARM for the rows that its list does not show."""
+        """Read from ARM the rows that its list lacks."""
         shown = {_id(body) for body in listed.bodies} if rows else set()
         found = _Found(listed, {name: row.body for row in rows if (name := row.id.lower()) not in shown})
         await self._decide(question, found, self._ours(found.rows) if listed.problem else list(found.rows))
@@ -108,7 +108,7 @@ class Discovery:
         return [one for one, body in rows.items() if self._own.mentioned_in(body.value)]
 
     async def _decide(self, question: Question, found: _Found, ids: Sequence[str]) -> None:
-        """Ask ARM for these rows: what it says replaces them, and what it does not have is gone."""
+        """Read these rows from ARM: its answers replace them, and rows that it does not have are dropped."""
         said = await self._listed_in_groups(question, found.rows, ids)
         alone = [one for one in ids if one not in said]
         answers = await side_by_side(self._direct.answer(_get(question, found.rows[one])) for one in alone)
@@ -124,7 +124,7 @@ class Discovery:
     async def _listed_in_groups(
         self, question: Question, rows: Mapping[str, Body], ids: Sequence[str]
     ) -> dict[str, Answer]:
-        """What ARM's lists of resource groups say of these rows, where a group holds more than a few of them."""
+        """These rows from ARM's lists of resource groups, for groups that have more than FEW of them."""
         groups: dict[str, list[str]] = {}
         for one in ids:
             groups.setdefault(group_of(one), []).append(one)

@@ -1,4 +1,4 @@
-"""One request to ARM and what came of it."""
+"""One request to ARM, its attempts and its reply."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from hermetic.collect.azure.allowed_requests import RESOURCE_GRAPH
 
 Method = Literal["GET", "POST"]
 Lane = tuple[str, str]
-"""What is paced together: reads or actions of one subscription, or the queries of one user."""
+"""What shares a quota: reads or actions of one subscription, or the queries of one user."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """One request. `target` is path and query without a host; `permission` what a role would have to allow for it."""
+    """One request. `target` is path and query without a host; `permission` what a role must allow for it."""
 
     method: Method
     target: str
@@ -27,12 +27,12 @@ class Ask:
 
     @property
     def words(self) -> str:
-        """As evidence tells it."""
+        """Method and target, as evidence shows them."""
         return f"{self.method} {self.target}"
 
     @property
     def lane(self) -> Lane:
-        """Whose quota it counts against."""
+        """The quota it counts against."""
         if self.target.partition("?")[0].lower() == RESOURCE_GRAPH.lower():
             return ("graph", "")
         return ("reads" if self.method == "GET" else "actions", subscription_of(self.target.partition("?")[0]))
@@ -44,9 +44,9 @@ class Ask:
 
 @dataclass(frozen=True, slots=True)
 class RequestAttempt:
-    """What one sending brought: an HTTP answer, or `error` in words where there is none.
+    """The result of one attempt: an HTTP answer, or the text of the `error`.
 
-    `never_arrived` tells that no connection came about at all, `began` that an answer broke off in the middle.
+    `never_arrived`: no connection was made. `began`: the answer broke off in the middle.
     """
 
     status: int | None = None
@@ -59,9 +59,9 @@ class RequestAttempt:
 
 @dataclass(frozen=True, slots=True)
 class ArmReply:
-    """The end of asking: JSON (None where an accepted action has not ended yet), or the problem that stands for it.
+    """The final reply: JSON (None where an accepted action has not ended yet), or a problem.
 
-    `code` is ARM's own word for why it refused, "" where it did not or has none.
+    `code` is ARM's error code, "" where there is none.
     """
 
     ask: Ask
@@ -74,9 +74,9 @@ class ArmReply:
 
     @property
     def evidence(self) -> tuple[Evidence, ...]:
-        """The exchange."""
+        """The request and its status as evidence."""
         return (Evidence(self.ask.words, self.status, self.sha256),)
 
     def but(self, trouble: Trouble, detail: str) -> ArmReply:
-        """The same exchange, which turned out to be of no use."""
+        """The same reply with a problem instead of its content."""
         return replace(self, value=None, problem=Problem(trouble, f"{self.ask.words}: {detail}", self.ask.permission))

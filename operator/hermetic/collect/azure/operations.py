@@ -13,7 +13,7 @@ from hermetic.collect.azure.replies import wait_asked
 
 LONGEST_ACTION_SECONDS = 60.0
 FIRST_POLL_SECONDS, LONGEST_POLL_SECONDS = 0.1, 2.0
-"""How long to wait at least: doubling, for an action that does not say, or says nothing at all."""
+"""Least seconds between polls, doubling; for an action that gives no Retry-After."""
 MOST_PAGES = 200
 
 _SUCCEEDED = "succeeded"
@@ -42,7 +42,7 @@ async def act(client: ArmClient, ask: Ask) -> Answer:
 
 
 def _unread(reply: ArmReply) -> Problem | None:
-    """How the next page of a POST is asked for is not documented, so nothing is guessed."""
+    """The reply as a problem: how the next page of this POST is requested is not documented."""
     if reply.value.get("nextLink"):
         return reply.but(Trouble.TRUNCATED, "there are further pages, and no documented way to read them").problem
     return None
@@ -60,7 +60,7 @@ def _answer(whole: dict[str, Any] | None, evidence: tuple[Evidence, ...], proble
 
 
 async def _ended(client: ArmClient, ask: Ask) -> tuple[ArmReply, tuple[Evidence, ...]]:
-    """The reply with the result, and the exchanges that brought it: the action itself and the last poll."""
+    """The reply with the result, and its evidence: the action itself and the last poll."""
     until = client.clock.monotonic() + LONGEST_ACTION_SECONDS
     accepted = await client.ask(ask)
     if accepted.problem is not None or accepted.status != 202:
@@ -70,7 +70,7 @@ async def _ended(client: ArmClient, ask: Ask) -> tuple[ArmReply, tuple[Evidence,
 
 
 async def _polled(client: ArmClient, accepted: ArmReply, until: float) -> ArmReply:
-    """Ask for the state of the action while it says how it stands, then for its result."""
+    """Poll the state of the action until it ends, then read its result."""
     state, place = (_link(client, accepted, name) for name in ("azure-asyncoperation", "location"))
     if not state and not place:
         return accepted.but(Trouble.UNREADABLE, "accepted, but without a place on this host to ask for the result")
@@ -89,7 +89,7 @@ async def _polled(client: ArmClient, accepted: ArmReply, until: float) -> ArmRep
 async def _asked_while(
     client: ArmClient, last: ArmReply, place: str, until: float, is_pending: Callable[[ArmReply], bool]
 ) -> ArmReply:
-    """The first reply that is not pending any more, or has a problem. Waits before each as the one before it asks."""
+    """The first reply that is not pending, or has a problem. Waits before each poll as the previous answer asks."""
     reply, shortest = last, FIRST_POLL_SECONDS
     while True:
         asked = wait_asked(reply.headers, client.clock.now())

@@ -1,4 +1,4 @@
-"""Lists that come in pages: followed to their end, which is never guessed."""
+"""Reads paged lists to their end; a list whose end was not seen has a problem."""
 
 from __future__ import annotations
 
@@ -15,15 +15,14 @@ from hermetic.collect.azure.messages import ArmReply, Ask
 
 MOST_PAGES = 5_000
 MOST_BARREN_PAGES = 20
-"""So many pages in a row that bring nothing new are a list without an end."""
+"""After this many pages in a row without a new row, the list is considered endless."""
 
 
 @dataclass(slots=True)
 class PagedList:
-    """What has come of a list so far. `more` is the request for the next page, None when there is none.
+    """A list as far as it was read. `more` is the request for the next page, None when there is none.
 
-    `refusal` is ARM's code where it refused a page. `reduce` makes of a row what is kept of it, and `kept`
-    names that.
+    `refusal` is ARM's code where it refused a page. `reduce` projects a row, and `kept` names the projection.
     """
 
     bodies: list[Body] = field(default_factory=list)
@@ -39,11 +38,11 @@ class PagedList:
 
     @property
     def answer(self) -> Answer:
-        """As the estate takes it."""
+        """The list as an answer of the estate."""
         return Answer(tuple(self.bodies), self.evidence, self.problem, self.kept)
 
     def take(self, reply: ArmReply, rows: list[Any]) -> None:
-        """The rows of one page, reduced; one that was brought before, word for word, is not taken again."""
+        """Add the rows of one page, projected; an identical row is not added twice."""
         evidence, before = reply.evidence, len(self.bodies)
         self.evidence += evidence
         for row in rows:
@@ -55,7 +54,7 @@ class PagedList:
         self._barren = 0 if len(self.bodies) > before else self._barren + 1
 
     def goes_on_at(self, target: str) -> bool:
-        """Whether the next page may be asked for; False for a page that was there before, or for too many."""
+        """Whether to request the next page; False for a link that was followed before, or after too many pages."""
         is_new = target not in self._followed
         self._followed.add(target)
         return is_new and self._barren < MOST_BARREN_PAGES and len(self._followed) < MOST_PAGES
@@ -69,9 +68,9 @@ class PagedList:
 
 
 async def all_pages(client: ArmClient, ask: Ask, kind: str = "") -> PagedList:
-    """The list to its end. What came before a page that did not come is kept, beside the problem.
+    """The list to its end. Rows before a page that failed are kept, together with the problem.
 
-    With a resource type, no more is kept of a row than its models read.
+    With a resource type, only the fields of a row that its models read are kept.
     """
     listed = PagedList(more=ask)
     if kind:
@@ -83,7 +82,7 @@ async def all_pages(client: ArmClient, ask: Ask, kind: str = "") -> PagedList:
 
 
 async def _next_page(client: ArmClient, listed: PagedList) -> None:
-    """Ask for the page that is next; afterwards `more` is the one after it, or None."""
+    """Read the next page; afterwards `more` is the request for the one after it, or None."""
     ask, listed.more = listed.more, None
     if ask is None:
         return
@@ -115,6 +114,6 @@ def _follow(client: ArmClient, listed: PagedList, reply: ArmReply, link: Any) ->
 
 
 def _field(value: Mapping[str, Any], name: str) -> Any:
-    """A field of the envelope, letter case apart: a nextLink in another spelling would look like the end."""
+    """A field of the envelope, case-insensitive: a nextLink in another case would otherwise end the list early."""
     found: Iterator[Any] = (field for key, field in value.items() if key.lower() == name.lower())
     return next(found, None)

@@ -1,4 +1,4 @@
-"""From a question to the request that answers it."""
+"""Translates a question into the ARM request that answers it."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ WITH_INSTANCE_VIEW = frozenset(
         ("get", "microsoft.compute/virtualmachines"),
     }
 )
-"""Asked with what the agent of each machine reports: the same request, and a larger answer."""
+"""Types requested with the instance view (what the agent of each VM reports); the answer is larger."""
 
 _KIND = re.compile(r"[A-Za-z][A-Za-z0-9.]*(/[A-Za-z0-9]+)+")
 _VERSION = re.compile(r"\d{4}-\d\d-\d\d(-preview)?")
 _KEPT = "!$&'()*+,;=:@-._~"
-"""Characters that may stand in a segment of a path as they are."""
+"""Characters that need no escape in a path segment."""
 
 
 def ask_for(question: Question) -> Ask | Problem:
-    """The request of a get, a list or a POST action; a problem where the question cannot be put to ARM.
+    """The request of a get, a list or a POST action; a problem where there is none for the question.
 
-    Ids come out of answers, so one that is none must not become another request: it is Unreadable.
+    Ids come from answers; an invalid one must not become another request, so it is Unreadable.
     """
     path = _path(question.target)
     if not path or not _KIND.fullmatch(question.kind) or not _VERSION.fullmatch(question.api_version):
@@ -56,7 +56,7 @@ def groups_in(subscription: str) -> Ask:
 
 
 def provider_in(subscription: str, namespace: str) -> Ask:
-    """What a subscription (a bare id) says of a resource provider."""
+    """The registration of a resource provider in a subscription (a bare id)."""
     target = f"{_path(f'/subscriptions/{subscription}')}/providers/{namespace}?api-version={PROVIDERS_VERSION}"
     return Ask("GET", target, f"{PROVIDERS}/read")
 
@@ -67,7 +67,7 @@ def is_subscription(target: str) -> bool:
 
 
 def _path(arm_id: str) -> str:
-    """The id as the path of a URL; "" for what is none: dot segments, empty ones, control characters."""
+    """The id as a URL path; "" for an invalid one: dot segments, empty segments, control characters."""
     segments = arm_id.rstrip("/").split("/")[1:]
     if not is_arm_id(arm_id.rstrip("/")) or not arm_id.isprintable():
         return ""
@@ -80,7 +80,7 @@ def _path(arm_id: str) -> str:
 
 
 def _listed(kind: str, scope: str) -> str:
-    """Below its parent, in a subscription or group, or attached to whatever the scope is; "" for none of these."""
+    """The list's path: below a parent, in a subscription or group, or attached to a scope; "" for none of these."""
     above, _, last = kind.rpartition("/")
     at = type_of(scope)
     if at and at.lower() == above.lower():
@@ -95,7 +95,7 @@ def _is_container(scope: str) -> bool:
 
 
 def _empty_body(action: str) -> dict[str, Any] | None:
-    """Those of Network Manager require a body, if only an empty one; the others define none."""
+    """The body of an action: Network Manager requires an empty object; the others define none."""
     return {} if action.lower().startswith("listnetworkmanagereffective") else None
 
 

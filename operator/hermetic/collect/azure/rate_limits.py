@@ -1,8 +1,8 @@
-"""Keeps below the quotas of ARM and Resource Graph, so that nothing is ever refused for asking too fast.
+"""Keeps below the quotas of ARM and Resource Graph, so that no request is throttled.
 
-Every request passes a lane: the reads or the actions of one subscription (a token bucket, as ARM counts since 2024), or
-the queries of this user (a window, as Resource Graph counts). What the answers say of the quota is believed when it is
-less than we thought: somebody else may be using it too.
+Every request belongs to a lane: the reads or the actions of one subscription (a token bucket, ARM's method since 2024),
+or the queries of this user (a window, as Resource Graph counts). The remaining quota in an answer is adopted when it is
+lower than our own count: others may use the same quota.
 """
 
 from __future__ import annotations
@@ -20,33 +20,33 @@ Sleep = Callable[[float], Awaitable[None]]
 
 READ_BURST, ACTION_BURST, ACTIONS_PER_SECOND = 250, 200, 10.0
 SLACK = 0.995
-"""Of a refill we use so much: two clocks never run quite alike."""
+"""Share of a refill that is used: two clocks never run at exactly the same rate."""
 GRAPH_QUERIES, GRAPH_SECONDS = 15, 5.0
 SHORTEST_SECONDS = 0.001
-"""What is left of a wait after rounding may be too short for any clock to notice."""
+"""The shortest wait: a rest after rounding may be below the resolution of the clock."""
 
 
 class Gauge(Protocol):
-    """How much may be asked now."""
+    """The state of one quota. Times are monotonic seconds."""
 
     def wait(self, now: float) -> float:
         """Seconds until one more may be sent; 0.0 when it may be now."""
 
     def sent(self, now: float) -> None:
-        """One leaves."""
+        """Count a request that is sent."""
 
     def landed(self, now: float, headers: Mapping[str, str]) -> None:
-        """One came back, with what it says of the quota."""
+        """Count an answer, and adopt the remaining quota in its headers."""
 
     def emptied(self, now: float) -> None:
-        """The other side says that nothing is left."""
+        """Note that the server reports an exhausted quota."""
 
 
 class Bucket:
-    """Starts full, refills evenly.
+    """Token bucket: starts full, refills evenly.
 
-    `most_on_the_way` is kept back: so many requests at most are held up on their way and may arrive closer together
-    than they left, when the other side's bucket has long been full and gained nothing meanwhile.
+    `most_on_the_way` tokens are held in reserve: that many requests may be in flight and arrive closer together than
+    they were sent, while the server's bucket was full and gained nothing.
     """
 
     def __init__(self, size: int, refill: float, header: str, *, most_on_the_way: int, now: float) -> None:
@@ -55,18 +55,18 @@ class Bucket:
         self._on_the_way = 0
 
     def wait(self, now: float) -> float:
-        """Until there is a whole token."""
+        """Seconds until there is a whole token."""
         self._fill(now)
         return 0.0 if self._level >= 1 else (1 - self._level) / self._refill
 
     def sent(self, now: float) -> None:
-        """One token less."""
+        """Take one token."""
         self._fill(now)
         self._level -= 1
         self._on_the_way += 1
 
     def landed(self, now: float, headers: Mapping[str, str]) -> None:
-        """Those on the way are not yet counted in what the answer says is left."""
+        """Adopt the remaining quota of the answer, less the requests in flight, which it does not count yet."""
         self._fill(now)
         self._on_the_way -= 1
         left = headers.get(self._header, "")
@@ -74,7 +74,7 @@ class Bucket:
             self._level = min(self._level, float(left[:9]) - self._on_the_way)
 
     def emptied(self, now: float) -> None:
-        """Nothing is left."""
+        """Empty the bucket."""
         self._fill(now)
         self._level = min(self._level, 0.0)
 
@@ -84,7 +84,7 @@ class Bucket:
 
 
 class Window:
-    """No more than so many answers within any so many seconds, whenever the other side's window begins."""
+    """At most `most` answers within any `seconds`, as the start of the server's window is unknown."""
 
     def __init__(self, most: int, seconds: float) -> None:
         self._most, self._seconds = most, seconds
@@ -93,29 +93,29 @@ class Window:
         self._not_before = 0.0
 
     def wait(self, now: float) -> float:
-        """Until the oldest answer that counts is old enough."""
+        """Seconds until the oldest counted answer leaves the window."""
         while self._landings and now - self._landings[0] >= self._seconds:
             self._landings.popleft()
         if now < self._not_before:
             return self._not_before - now
         if len(self._landings) + self._on_the_way < self._most:
             return 0.0
-        # all of them are on the way: look again when one may have landed
+        # all of them are in flight: check again when one may have been answered
         return self._seconds - (now - self._landings[0]) if self._landings else 0.05
 
     def sent(self, now: float) -> None:  # noqa: ARG002 - it counts from when it came back
-        """One is on the way."""
+        """Count a request in flight."""
         self._on_the_way += 1
 
     def landed(self, now: float, headers: Mapping[str, str]) -> None:
-        """Counted from now on; when the other side says that none is left, nothing goes before its window ends."""
+        """Count the answer from now on; if the server reports no quota left, wait for the end of its window."""
         self._on_the_way -= 1
         self._landings.append(now)
         if headers.get("x-ms-user-quota-remaining", "").strip() == "0":
             self._not_before = now + _span(headers.get("x-ms-user-quota-resets-after", ""), self._seconds)
 
     def emptied(self, now: float) -> None:
-        """Nothing before a whole window has passed."""
+        """Wait for a whole window."""
         self._not_before = max(self._not_before, now + self._seconds)
 
 
@@ -131,7 +131,7 @@ class _Lane:
 
 
 class Pacing:
-    """The lanes, and the few connections that they share. `waits` is told of every wait, in seconds."""
+    """The lanes, and the connections that they share. `waits` is called with every wait, in seconds."""
 
     def __init__(
         self, clock: Clock, sleep: Sleep, *, connections: int, reads_per_second: float, waits: Callable[[float], None]
@@ -144,7 +144,7 @@ class Pacing:
 
     @asynccontextmanager
     async def turn(self, lane: Lane) -> AsyncIterator[dict[str, str]]:
-        """Wait for this request's turn; whoever sends puts the headers of the answer into what is given."""
+        """Wait for this request's turn; the sender puts the headers of the answer into the yielded dict."""
         gauge, headers = await self._taken(lane), dict[str, str]()
         try:
             yield headers
@@ -153,22 +153,22 @@ class Pacing:
             gauge.landed(self._clock.monotonic(), headers)
 
     def close(self, lane: Lane, seconds: float) -> None:
-        """The other side has had enough of this lane: all that would use it wait."""
+        """Make all requests of this lane wait: the server throttled one."""
         now, closed = self._clock.monotonic(), self._lane(lane)
         closed.gauge.emptied(now)
         closed.closed_until = max(closed.closed_until, now + seconds)
 
     def bar(self, lane: Lane, seconds: float) -> None:
-        """As `close`, but nobody is willing to wait: until then, nothing goes there."""
+        """As `close`, but the budget does not cover the wait: until then no request is sent in this lane."""
         barred = self._lane(lane)
         barred.barred_until = max(barred.barred_until, self._clock.monotonic() + seconds)
 
     def is_barred(self, lane: Lane) -> bool:
-        """Whether asking there would only be refused, with no patience left."""
+        """Whether the lane is throttled beyond the retry budget."""
         return self._clock.monotonic() < self._lane(lane).barred_until
 
     async def _taken(self, lane: Lane) -> Gauge:
-        """One at a time stands first in a lane: it takes a connection only when it may go, and goes at once."""
+        """Wait in the lane, first come first served; take a connection only when the request may be sent at once."""
         entered = self._lane(lane)
         async with entered.queue:
             while True:
@@ -197,7 +197,7 @@ class Pacing:
 
 
 def _span(text: str, otherwise: float) -> float:
-    """Seconds of hh:mm:ss."""
+    """hh:mm:ss in seconds."""
     parts = text.strip().split(":")
     if len(parts) != 3 or not all(part.isascii() and part.isdigit() for part in parts):
         return otherwise

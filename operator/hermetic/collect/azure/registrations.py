@@ -1,9 +1,9 @@
-"""Types of which a subscription can hold nothing: their provider is not registered, or the cloud does not offer them.
+"""Types that a subscription cannot have: their provider is not registered, or the cloud does not offer them.
 
-A list of such a type is refused, though there is only nothing to list. Azure wants a provider registered before its
-types are used, and does not unregister it while something of them is left. A region or a sovereign cloud that lags
-behind leaves a type out of the provider's `resourceTypes`. So the provider itself decides, and never the refusal alone:
-the same words also refuse an api-version that a cloud does not know of a type that it has.
+A list of such a type is refused, although it is empty. Azure requires a provider to be registered before its types are
+used, and does not unregister it while resources of them exist. A region or a sovereign cloud that lags behind leaves a
+type out of the provider's `resourceTypes`. So the provider's own record decides, never the refusal alone: the same
+error also refuses an api-version that a cloud does not know for a type that it has.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ _NOT_OFFERED = frozenset(
 )
 _VERSIONS = re.compile(r"supported api-versions are '[^']")
 _NOTHING_THERE = frozenset({"notregistered", "unregistered"})
-"""Every other state leaves it open: while one is registering or unregistering there may be something."""
+"""In every other state (registering, unregistering) there may be resources."""
 
 
 class Registrations:
-    """What subscriptions say of providers; each is asked for once, and only after a refusal."""
+    """Provider registrations by subscription; each is read once, and only after a refused list."""
 
     def __init__(self, client: ArmClient) -> None:
         self._client = client
@@ -43,7 +43,7 @@ class Registrations:
         self._replies: dict[tuple[str, str], ArmReply] = {}
 
     async def weighed(self, question: Question, listed: PagedList) -> Answer:
-        """What a list comes to: nothing, where the provider shows that there can be nothing of the type."""
+        """The answer of a list; an empty one, where the provider's record proves that there can be no resources."""
         if not _asks_for_registration(question, listed):
             return listed.answer
         namespace = question.kind.partition("/")[0]
@@ -61,9 +61,9 @@ class Registrations:
 
 
 def _asks_for_registration(question: Question, listed: PagedList) -> bool:
-    """Only for a list, and only where nothing of it came.
+    """Whether to read the provider: only for a list, and only if no row was read.
 
-    What lies below a resource shows that its provider is in use, but its own type may be one that is not offered.
+    A parent resource proves that its provider is in use, but the child's type may be one that is not offered.
     """
     refusals = _NOT_REGISTERED | _NOT_OFFERED if question.kind.count("/") == 1 else _NOT_OFFERED
     is_refused = listed.problem is not None and listed.problem.trouble is Trouble.REFUSED and not listed.bodies
@@ -71,13 +71,13 @@ def _asks_for_registration(question: Question, listed: PagedList) -> bool:
 
 
 def _names_versions(listed: PagedList) -> bool:
-    """Whether the refusal names api-versions that would do: then the type is there."""
+    """Whether the refusal names supported api-versions: then the type exists."""
     return listed.problem is not None and _VERSIONS.search(listed.problem.detail) is not None
 
 
 def _can_hold_none(reply: ArmReply, kind: str, refusal: str) -> bool:
     if refusal == "invalidresourcenamespace" and reply.code.lower() == refusal:
-        return True  # the cloud does not know the provider at all, and says so of the provider itself
+        return True  # the cloud does not know the provider: this is the answer for the provider itself
     namespace, _, wanted = kind.partition("/")
     if not _is_about(reply, namespace):
         return False
@@ -95,7 +95,7 @@ def _is_about(reply: ArmReply, namespace: str) -> bool:
 
 
 def _lacks(types: Any, wanted: str) -> bool:
-    """Whether a list of types, whole and readable, is without this one."""
+    """Whether a complete and readable list of types lacks this one."""
     if not isinstance(types, list) or not types:
         return False
     names = [one.get("resourceType") if isinstance(one, Mapping) else None for one in types]
@@ -104,6 +104,6 @@ def _lacks(types: Any, wanted: str) -> bool:
 
 
 def _tells_of(wanted: str, known: set[str]) -> bool:
-    """Whether a list that names other types below the same resource; a type of resources is always named."""
+    """Whether the list names sibling types of a child type, and so covers it; top-level types are always listed."""
     above, _, _ = wanted.lower().rpartition("/")
     return not above or any(one.startswith(f"{above}/") for one in known)

@@ -1,4 +1,4 @@
-"""What an HTTP answer of ARM means: JSON, a problem, or something that may pass by itself."""
+"""Interprets an HTTP answer of ARM: JSON, a problem, or a transient failure."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _UNKNOWN_TYPES = frozenset({"invalidresourcetype", "noregisteredproviderfound", 
 
 
 def reply_of(ask: Ask, attempt: RequestAttempt) -> ArmReply:
-    """The end of asking, as far as this attempt goes; `may_pass` says whether to try again instead."""
+    """The reply that this attempt gives if it is the last one; `may_pass` decides whether to retry instead."""
     sha256 = hashlib.sha256(attempt.content).hexdigest() if attempt.content else None
     value = parsed(attempt.content)
     status = attempt.status
@@ -41,12 +41,12 @@ def reply_of(ask: Ask, attempt: RequestAttempt) -> ArmReply:
 
 
 def may_pass(reply: ArmReply) -> bool:
-    """Whether it is worth another try: no answer, 408, 429, 5xx, or a success whose body was cut short."""
+    """Whether to retry: no answer, 408, 429, 5xx, or a success whose body was cut short."""
     return reply.problem is not None and reply.problem.trouble is Trouble.UNAVAILABLE
 
 
 def parsed(content: bytes) -> Any:
-    """The JSON of a body; None where it is none, or nested as no answer of Azure is. `null` is none either."""
+    """The JSON of a body; None where it is invalid, `null`, or nested deeper than any answer of Azure."""
     try:
         value = json.loads(content)
     except (ValueError, RecursionError):
@@ -55,7 +55,7 @@ def parsed(content: bytes) -> Any:
 
 
 def wait_asked(headers: Mapping[str, str], now: datetime) -> float | None:
-    """Seconds that the answer asks to wait, None where it does not say: Retry-After, or what Resource Graph has."""
+    """Seconds that the answer asks to wait (Retry-After, or Resource Graph's own header); None without either."""
     said = headers.get("retry-after", "").strip()
     if said:
         return _seconds(said, now)

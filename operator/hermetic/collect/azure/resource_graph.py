@@ -1,7 +1,7 @@
-"""Resource Graph: many rows for few requests, from an index that lags and that leaves out what the caller may not read.
+"""Resource Graph: many rows per request, from an index that lags and leaves out what the caller may not read.
 
-What it says is only ever used for more than ARM's own list has said: see `discovery`. A result that is not whole in any
-respect (truncated, fewer rows than it counts, a row without an id) counts for nothing.
+Its rows only add to ARM's own lists (see `discovery`). A result that is incomplete in any respect (truncated, fewer
+rows than it counts, a row without an id) is not used.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ MOST_PAGES = 2_000
 
 _TARGET = f"{PATH}?api-version={VERSION}"
 _PERMISSION = "Microsoft.ResourceGraph/resources/read"
-# `id` among the columns is what makes pages follow each other, and the order what keeps them apart
+# paging needs the column `id`, and the order keeps pages from overlapping
 _COLUMNS = "project id, name, type, kind, location, sku, tags, properties | order by id asc"
 
 
@@ -41,7 +41,7 @@ class GraphRow:
 
 @dataclass(slots=True)
 class Rows:
-    """What a query brought; with a problem, nothing of it may be relied on."""
+    """The rows of a query; with a problem, none of them may be used."""
 
     items: list[GraphRow] = field(default_factory=list)
     evidence: tuple[Evidence, ...] = ()
@@ -49,7 +49,7 @@ class Rows:
 
 
 async def resources(client: ArmClient, kinds: Iterable[str], subscriptions: Iterable[str]) -> Rows:
-    """All resources of these types in these subscriptions (bare ids), as far as Resource Graph shows them."""
+    """All resources of these types in these subscriptions (bare ids) that Resource Graph has."""
     query = f"Resources | where type in~ ({_listed(kinds)}) | {_COLUMNS}"
     every = sorted(subscriptions)
     rows = Rows()
@@ -68,7 +68,7 @@ async def rows_below(client: ArmClient, kind: str, scopes: Iterable[str], subscr
 
 
 async def _read(client: ArmClient, query: str, subscriptions: list[str], rows: Rows) -> None:
-    """Every page of one query, added to the rows."""
+    """Read every page of one query into the rows."""
     token, tokens, before = "", set[str](), len(rows.items)
     while rows.problem is None:
         reply = await client.ask(_page(query, subscriptions, token))
@@ -97,7 +97,7 @@ def _page(query: str, subscriptions: list[str], token: str) -> Ask:
 
 
 def _not_whole(reply: ArmReply) -> Problem | None:
-    """Why a page cannot be relied on; None when it can."""
+    """Why a page cannot be used; None when it can."""
     value, data = reply.value, reply.value.get("data") if isinstance(reply.value, Mapping) else None
     if not isinstance(data, list) or not all(_is_row(row) for row in data):
         return reply.but(Trouble.UNREADABLE, "the answer has no list `data` of rows with an id").problem
@@ -115,7 +115,7 @@ def _is_row(row: Any) -> bool:
 
 
 def _row(row: Mapping[str, Any], reply: ArmReply) -> GraphRow:
-    """A table has every column in every row: null in one says that the resource does not have it."""
+    """The row without null columns: a table has every column in every row, null where the resource has none."""
     there = {column: value for column, value in row.items() if value is not None}
     return GraphRow(row["id"], sys.intern(row["type"].lower()), PackedBody(there, reply.evidence))
 
@@ -133,5 +133,5 @@ def _listed(words: Iterable[str]) -> str:
 
 
 def _quoted(text: str) -> str:
-    """A string of the query language. JSON's escapes are among its own; quotes of either kind cannot end it."""
+    """A string literal of the query language; it accepts JSON's escapes, so no quote in the text can end it."""
     return "'" + json.dumps(text, ensure_ascii=False)[1:-1].replace("'", "\\'") + "'"

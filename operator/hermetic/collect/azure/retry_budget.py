@@ -1,4 +1,4 @@
-"""How long an audit waits before it tries again: one budget for the whole run."""
+"""Retry budget: seconds that one audit may wait before retries, in all."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from collections.abc import Callable
 
 FIRST_SECONDS, LONGEST_SECONDS = 0.5, 30.0
 SHORTEST_ASKED_SECONDS = 1.0
-"""Asked to wait for less, it waits as if nobody had asked: waits of nothing would never use up a budget."""
+"""A shorter Retry-After is replaced by the back-off: waits of zero would never use up the budget."""
 
 
 class RetryBudget:
-    """Seconds of waiting before retries, in all. Waits that overlap count once: it is the run that must not drag on."""
+    """Seconds of waiting before retries, in all. Overlapping waits count once: the budget bounds the run's duration."""
 
     def __init__(self, seconds: float, chance: Callable[[], float] = random.random) -> None:
         self._left = seconds
@@ -19,7 +19,7 @@ class RetryBudget:
         self._chance = chance
 
     def grants(self, now: float, seconds: float) -> bool:
-        """Whether so long a wait from now on is still within the budget; if so it is taken from it."""
+        """Whether a wait of so many seconds from now is within the budget; if so it is deducted."""
         end = now + seconds
         cost = max(0.0, end - max(now, self._covered_until))
         if cost > self._left:
@@ -29,12 +29,12 @@ class RetryBudget:
         return True
 
     def before_the_next(self, tries: int, asked: float | None) -> float:
-        """Seconds before try number `tries` + 1, where the answer asked for so many."""
+        """Seconds before attempt `tries` + 1; `asked` is the Retry-After of the last answer."""
         if asked is not None and asked >= SHORTEST_ASKED_SECONDS:
             return asked
         return max(asked or 0.0, self.backoff(tries))
 
     def backoff(self, tries: int) -> float:
-        """Seconds before try number `tries` + 1 where nobody said how long: doubling, jittered by half."""
+        """Seconds before attempt `tries` + 1 without a Retry-After: doubling, with a jitter of half."""
         seconds = min(LONGEST_SECONDS, FIRST_SECONDS * 2.0 ** min(tries - 1, 16))
         return seconds * (0.5 + self._chance())

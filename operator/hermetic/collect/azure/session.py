@@ -1,4 +1,4 @@
-"""The door: everything that asking Azure needs, put together and taken down again."""
+"""Builds and closes the Azure client session."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from hermetic.ports import AuditProgress, Clock
 
 RETRY_BUDGET_SECONDS = 120.0
 TOLD_FROM_SECONDS = 1.0
-"""Waits for the quota that are shorter are nobody's business."""
+"""Shorter waits for the quota are not shown as progress."""
 
 
 @dataclass(frozen=True, slots=True)
 class AzureSettings:
-    """What the command line says about Azure. `cluster` is the ARM id of the cluster."""
+    """Settings of the command line for Azure. `cluster` is the ARM id of the cluster."""
 
     cluster: str
     arm_endpoint: str = PUBLIC
@@ -41,9 +41,9 @@ async def azure_opened(
     sleep: Sleep = asyncio.sleep,
     tokens: Tokens | None = None,
 ) -> AsyncIterator[AzureAnswerer]:
-    """Answers about one cluster. The token comes from the environment (or azure-identity) unless it is given.
+    """An answerer for one cluster. The token comes from the environment (or azure-identity) unless it is given.
 
-    Raises InputError for a cluster id or an endpoint that is none, before anything is sent.
+    Raises InputError for an invalid cluster id or endpoint, before anything is sent.
     """
     cluster, cloud = cluster_id(settings.cluster), cloud_of(settings.arm_endpoint)
     tokens = tokens or tokens_for(cloud, environment, lambda: clock.now().timestamp())

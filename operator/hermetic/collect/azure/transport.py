@@ -1,4 +1,4 @@
-"""The way out: one function sends, to one host, and only what reads."""
+"""HTTP transport to ARM: one function sends, to one host, and only requests that read."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from hermetic.collect.azure.clouds import Cloud, origin_of
 from hermetic.collect.azure.messages import Ask, RequestAttempt
 
 CONNECTIONS = 8
-"""More make httpx slower, and the quota is the limit anyway."""
+"""More connections make httpx slower, and the quota is the limit anyway."""
 CONNECT_SECONDS = 5.0
 REQUEST_SECONDS = 30.0
 LARGEST_BODY = 64 * 1024 * 1024
 OPTIONAL = "sniffio"
-"""What httpcore asks which event loop is running, where it is installed."""
+"""The module that httpcore imports, if installed, to detect the event loop."""
 
 _NO_CONNECTION = (httpx.ConnectError, httpx.ConnectTimeout, httpx.ProxyError, httpx.UnsupportedProtocol)
 
@@ -36,11 +36,11 @@ class Wire:
 
     @property
     def endpoint(self) -> str:
-        """The one it talks to."""
+        """The URL of the management endpoint."""
         return self._cloud.endpoint
 
     async def send(self, ask: Ask, token: str) -> RequestAttempt:
-        """One request, answered or not. Raises WriteAttempted, before anything else, for what does not only read."""
+        """Send one request; returns an attempt, answered or not. First raises WriteAttempted unless it only reads."""
         must_read(ask.method, ask.target)
         try:
             async with asyncio.timeout(REQUEST_SECONDS):
@@ -53,7 +53,7 @@ class Wire:
             return RequestAttempt(error=_in_words(error), never_arrived=isinstance(error, _NO_CONNECTION))
 
     async def _exchange(self, ask: Ask, token: str) -> RequestAttempt:
-        # the host is that of the configuration whatever the target says: a link to another one cannot even be written
+        # always the configured host: `target` has no host, so a link to another one cannot be expressed
         url = self._cloud.endpoint + ask.target
         headers = {"Authorization": f"Bearer {token}"}
         async with self._client.stream(ask.method, url, headers=headers, json=ask.body) as response:
@@ -68,7 +68,7 @@ class Wire:
             return RequestAttempt(response.status_code, response.headers, bytes(content))
 
     def local(self, link: str) -> str:
-        """Path and query of a link as it stands, "" when it leads to another host or is none."""
+        """Path and query of a link, unchanged; "" when it leads to another host or is invalid."""
         if not link.isprintable():
             return ""
         try:
@@ -87,9 +87,9 @@ def _in_words(error: httpx.RequestError) -> str:
 
 
 def _remember_what_is_not_installed() -> None:
-    """httpcore tries to import `sniffio` at each request; where it is not installed, each try searches the whole path.
+    """Record that `sniffio` is missing: httpcore tries to import it at each request, which searches the whole path.
 
-    None among the modules is how Python remembers that there is no such module.
+    None in `sys.modules` makes the import fail at once.
     """
     if importlib.util.find_spec(OPTIONAL) is None:
         sys.modules[OPTIONAL] = None  # type: ignore[assignment]
@@ -97,10 +97,10 @@ def _remember_what_is_not_installed() -> None:
 
 @asynccontextmanager
 async def opened(cloud: Cloud) -> AsyncIterator[Wire]:
-    """A wire to a cloud.
+    """A transport to a cloud.
 
-    A proxy and private certificate authorities of the environment (HTTPS_PROXY, NO_PROXY, SSL_CERT_FILE) count: a jump
-    box often has no other way to ARM, and TLS still ends at ARM. An endpoint on this machine is asked directly.
+    A proxy and private certificate authorities of the environment (HTTPS_PROXY, NO_PROXY, SSL_CERT_FILE) are used: a
+    jump box often has no other way to ARM, and TLS still ends at ARM. An endpoint on this machine is reached directly.
     Redirects are never followed.
     """
     _remember_what_is_not_installed()

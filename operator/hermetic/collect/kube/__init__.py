@@ -1,1 +1,1 @@
-"""The cluster as a source: answers from one look (command line), or from watches that go on (operator)."""
+"""The cluster as a source: answers from lists (command line), or from a watched cache (operator)."""

@@ -1,4 +1,4 @@
-"""Answers about the cluster from one look at it: what `hermetic audit --kube` rests on."""
+"""Answers about the cluster from one list of each kind, for `hermetic audit --kube`."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ LONGEST_PAUSE = 10.0
 
 
 class KubeAnswerer:
-    """Every question of source "kube", by listing; nothing is written and no object is read by its name alone.
+    """Answers every question of source "kube" by lists; writes nothing, and gets no object by name.
 
-    What passes by itself (429, 5xx, a broken connection) is asked again, `pauses` seconds later each time.
+    Transient errors (429, 5xx, a broken connection) are retried after each of `pauses`, in seconds.
     """
 
     def __init__(
@@ -38,8 +38,8 @@ class KubeAnswerer:
     async def answers(self, questions: Sequence[Question]) -> Mapping[Question, Answer]:
         """An answer for each question.
 
-        Raises Unreachable when the API server was never reached, and Forbidden when it never knew who is asking; later
-        both are problems of the answers concerned.
+        Raises Unreachable when the API server was never reached, and Forbidden when it never authenticated the caller;
+        after a first answer both are problems of the answers concerned.
         """
         found = await side_by_side(self._answer(question) for question in questions)
         return dict(zip(questions, found, strict=True))
@@ -81,7 +81,7 @@ class KubeAnswerer:
         return seen
 
     def _note(self, error: HermeticError | None) -> None:
-        """Exit 4 is for a host that is not there or refuses the credentials from the start."""
+        """Note whether any list was answered: only a failure from the start ends the audit (exit 4)."""
         unknown = isinstance(error, Forbidden) and error.status == UNAUTHENTICATED
         if error is not None and not self._was_reached and (unknown or isinstance(error, Unreachable)):
             raise error

@@ -1,7 +1,7 @@
-"""The cluster as the operator keeps seeing it: what the checks read of each object, and whether that has changed.
+"""The audit's cache of the cluster: the fields of each object that checks read, and whether they have changed.
 
-Kept beside the operator's own store, which holds its children and not the cluster. A heartbeat, a new condition or a
-changed annotation that no check reads changes nothing here, so that judging again follows from what matters alone.
+Separate from the operator's store, which holds children only. A heartbeat, a new condition or a changed annotation that
+no check reads does not change the cache, so only relevant changes cause an evaluation.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from hermetic.collect.kube.listing import Listed, Name, Packed, kept, number, pa
 from hermetic.ports import Manifest
 
 LOOKS: tuple[ListRequest, ...] = tuple(ListRequest(model, scope) for model, scope in ASKED)
-"""Everything that is listed and watched: the rights to list and watch these are all that it takes."""
+"""Everything that is listed and watched; the rights to list and watch these suffice."""
 
 
 @dataclass(slots=True)
 class _Seen:
-    """What is known of one list. `version` is the resourceVersion of the last change that mattered."""
+    """The state of one list. `version` is the resourceVersion of the last change of a kept field."""
 
     entries: dict[Name, Packed] = field(default_factory=dict)
     version: int = 0
@@ -34,7 +34,7 @@ class _Seen:
 
 
 class ClusterObservations:
-    """Not safe for threads; every method returns at once. `CacheWatches` feeds it."""
+    """The cache; `CacheWatches` fills it. Not thread-safe; no I/O."""
 
     def __init__(self) -> None:
         self._seen: dict[ListRequest, _Seen] = {look: _Seen() for look in LOOKS}
@@ -43,20 +43,20 @@ class ClusterObservations:
 
     @property
     def revision(self) -> int:
-        """Grows whenever something changed that a check reads."""
+        """Grows with every change of a field that a check reads."""
         return self._revision
 
     @property
     def is_complete(self) -> bool:
-        """Whether everything was looked at once, whatever came of it."""
+        """Whether every list was tried once, successfully or not."""
         return self._served is not None and all(seen.was_settled for seen in self._seen.values())
 
     def changed_since(self, revision: int) -> bool:
-        """Whether judging again could give another result."""
+        """Whether another evaluation could give another result."""
         return self._revision != revision
 
     def take(self, look: ListRequest, listed: Listed[Packed]) -> None:
-        """A whole list replaces what was known; one that broke off changes nothing but for `trouble`."""
+        """Replace the known objects by a complete list; a list that broke off only records its `trouble`."""
         seen = self._seen[look]
         entries = dict(listed.items)
         same = entries.keys() == seen.entries.keys() and all(
@@ -68,7 +68,7 @@ class ClusterObservations:
             self._change(seen, number(listed.version))
 
     def see(self, manifest: Manifest, *, gone: bool = False) -> bool:
-        """One object as it is now, or as it was when it went; returns whether that changed anything."""
+        """Store one object, or remove a deleted one; returns whether that changed anything."""
         changed = [self._see(look, manifest, gone=gone) for look in _looks_at(manifest)]
         return any(changed)
 
@@ -87,7 +87,7 @@ class ClusterObservations:
         return True
 
     def trouble(self, look: ListRequest, problem: Problem) -> None:
-        """This list cannot be seen (any more): its checks are Unknown until it is."""
+        """Record that this list cannot be read or watched: its checks are Unknown until it can."""
         seen = self._seen[look]
         if seen.problem == problem:
             return
@@ -95,14 +95,14 @@ class ClusterObservations:
         self._revision += 1
 
     def well(self, look: ListRequest) -> None:
-        """The list is followed again without having been interrupted."""
+        """Clear the trouble of a list whose watch goes on without a gap."""
         seen = self._seen[look]
         if seen.problem is not None:
             seen.problem = None
             self._revision += 1
 
     def absent(self, look: ListRequest, shown: tuple[Evidence, ...]) -> None:
-        """The kind is not served at all, and this shows it."""
+        """Record that the kind is not served at all, with the evidence."""
         seen = self._seen[look]
         changed = not seen.shown_absent or seen.problem is not None
         seen.entries, seen.was_settled, seen.problem, seen.shown_absent = {}, True, None, shown
@@ -110,18 +110,18 @@ class ClusterObservations:
             self._revision += 1
 
     def serves(self, served: Answer) -> None:
-        """Which kinds the API server serves, or why that is not known."""
+        """Record which kinds the API server serves, or why that is not known."""
         known = self._served
         self._served = served
         if known is None or _said(known) != _said(served):
             self._revision += 1
 
     def observed(self) -> CacheSnapshot:
-        """What is known now, to be read elsewhere. Takes milliseconds for tens of thousands of objects."""
+        """A snapshot for another process. Takes milliseconds for tens of thousands of objects."""
         return CacheSnapshot(self._served, {look: self._list(seen) for look, seen in self._seen.items()})
 
     def answers(self) -> Mapping[Question, Answer]:
-        """The same as the answers of an estate."""
+        """The snapshot as answers of an estate."""
         return self.observed().answers()
 
     @staticmethod
@@ -131,7 +131,7 @@ class ClusterObservations:
 
     def _forget(self, seen: _Seen, name: Name, manifest: Manifest, version: int) -> bool:
         if seen.entries[name].uid != str(manifest["metadata"].get("uid", "")):
-            return False  # late news of a predecessor
+            return False  # a late event of a predecessor
         del seen.entries[name]
         self._change(seen, version)
         return True

@@ -1,4 +1,4 @@
-"""One moment of what is kept in sight of the cluster: bytes that cost little to take, to be read in another process."""
+"""A snapshot of the audit's cache: bytes that are cheap to take and are parsed in another process."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class CacheSnapshot:
     lists: Mapping[ListRequest, ObservedList]
 
     def answers(self) -> Mapping[Question, Answer]:
-        """As the answers of an estate with the source "kube". Costs as the cluster is large."""
+        """The snapshot as answers of an estate with the source "kube". Time grows with the cluster."""
         served = self.served or Answer(problem=Problem(Trouble.NOT_ASKED, "GET /apis: not read yet"))
         return {SERVED: served, **{look.question: _answer(look, seen) for look, seen in self.lists.items()}}
 

@@ -1,4 +1,4 @@
-"""Lists and watches behind `ClusterObservations`: everything that the checks read, followed until cancelled."""
+"""Reflectors of the audit's cache (`ClusterObservations`): all kinds that the checks read."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ SERVED_SECONDS = 30.0
 RELIST_SECONDS = 1800.0
 SILENT_SECONDS = 30.0
 GRACE_SECONDS = 60.0
-"""What is not older than this is still the truth: an API server that restarts must not close the gate."""
+"""A list that fails for less than this still counts as current: a restart of the API server must not close the gate."""
 
 
 class CacheWatches:
-    """Feeds the observations; `on_change` is called after whatever changed them, and must return at once.
+    """Fills the observations; `on_change` is called after every change, and must return at once.
 
-    `on_fault` is told of an exception that no part expects: the checks of that kind become Unknown, and nothing ends.
+    `on_fault` gets every unexpected exception: the checks of that kind become Unknown, and watching goes on.
     """
 
     def __init__(
@@ -55,7 +55,7 @@ class CacheWatches:
                 group.create_task(reflector.run())
 
     async def _discover(self) -> NoReturn:
-        """Which kinds are served, once a minute; all lists of kinds that are not go by the same document."""
+        """Read discovery once a minute; the lists of all kinds that are not served use this one document."""
         now = asyncio.get_running_loop().time
         began, failures = now(), 0
         while True:
@@ -118,17 +118,17 @@ class _CacheTarget:
             try:
                 self._observations.see(manifest, gone=event == "DELETED")
             except (KeyError, TypeError, AttributeError) as error:
-                # What was not understood was not seen, and the list will say so again.
+                # A malformed object is not in the cache: list again, which records the error.
                 raise ServerTrouble(f"not an object: {error!r}", status=GONE) from error
         self._announce()
 
     def failed(self, error: HermeticError, *, watched_for: float, failing_for: float) -> bool:
         if watched_for >= SILENT_SECONDS:
-            return True  # of a kind that never changes nothing is heard, and of a dead connection neither: a list tells
+            return True  # a quiet watch cannot be distinguished from a dead connection: only a list shows it
         if failing_for < GRACE_SECONDS:
             return False
         self._lose(error)
-        return True  # a watch would be silent about what has not changed; a list says it
+        return True  # a watch does not report what has not changed; a list does
 
     async def _settle(self, refused: HermeticError) -> None:
         shown = await self._served.shows_absence(self._look, anew=True)
@@ -140,7 +140,7 @@ class _CacheTarget:
 
     def _lose(self, error: HermeticError) -> None:
         problem = problem_of(self._look, error)
-        if problem.trouble is Trouble.UNAVAILABLE:  # the words differ each time, and mean the same
+        if problem.trouble is Trouble.UNAVAILABLE:  # the text differs each time with the same meaning
             words = f"{self._look.path}: not seen for more than {GRACE_SECONDS:.0f} seconds"
             problem = Problem(Trouble.UNAVAILABLE, words)
         self._observations.trouble(self._look, problem)

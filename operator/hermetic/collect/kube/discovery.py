@@ -1,7 +1,7 @@
-"""The API server's own list of what it serves, in one request where the server can give it so.
+"""API discovery: the kinds that the API server serves, in one request where the server supports that.
 
 Kubernetes answers GET /apis with all groups, versions and resources at once (aggregated discovery, on by default since
-1.27). A server that cannot names the groups only, and each version is asked for.
+1.27). An older server names the groups only, and each version is requested.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ class Group:
     read_by: list[Evidence] = field(default_factory=list)
 
     def serve(self, plural: str, kind: str, version: str) -> None:
-        """One kind more, or one version more of it."""
+        """Add a kind, or a version of it."""
         self.kinds.setdefault(plural, (kind, []))[1].append(version)
 
 
 @dataclass(frozen=True, slots=True)
 class Catalogue:
-    """Everything that is served outside of the core group, and the documents that say so."""
+    """All kinds outside of the core group that are served, and the documents that show it."""
 
     groups: Mapping[str, Group]
     evidence: Evidence
@@ -56,7 +56,7 @@ class Catalogue:
 
     @property
     def documents(self) -> tuple[Evidence, ...]:
-        """All that was read."""
+        """All documents that were read."""
         return (self.evidence, *(one for group in self.groups.values() for one in group.read_by))
 
     @property

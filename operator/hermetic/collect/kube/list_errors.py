@@ -1,4 +1,4 @@
-"""What a refusal of the API server means for a list."""
+"""Translates a refused list into the problem and the evidence of its answer."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from hermetic.errors import (
 
 UNAUTHENTICATED = 401
 PASSING = (Throttled, ServerTrouble, Unreachable)
-"""Worth another attempt."""
+"""Errors that are retried."""
 
 
 def problem_of(look: ListRequest, error: HermeticError) -> Problem:
-    """Why the list is not there, or not whole."""
+    """Why the list is missing or incomplete."""
     words = f"{look.path}: {error.message}"
     match error:
         case Forbidden() if error.status == UNAUTHENTICATED:

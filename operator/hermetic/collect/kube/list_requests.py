@@ -1,4 +1,4 @@
-"""From a question about the cluster to the list request that answers it."""
+"""Translates a question about the cluster into the list request that answers it."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class ListRequest:
 
     @property
     def is_optional(self) -> bool:
-        """Whether a cluster may not know the kind."""
+        """Whether a cluster may not serve the kind."""
         return self.kind.group not in ALWAYS_SERVED
 
     @property
@@ -49,7 +49,7 @@ class ListRequest:
 
     @property
     def path(self) -> str:
-        """What is asked, as evidence tells it."""
+        """The URL path, as evidence shows it."""
         selector = self.field_selector.replace("=", "%3D")
         return self.kind.path(self.namespace) + (f"?fieldSelector={selector}" if selector else "")
 
@@ -65,13 +65,13 @@ class ListRequest:
 
 
 def look_of(asked: Question) -> ListRequest | None:
-    """The list that answers a question; None for what this source cannot be asked."""
+    """The list that answers a question; None for a question that this source cannot answer."""
     model = BY_TYPE.get(asked.kind.lower())
     return ListRequest(model, asked.target) if model is not None and asked.verb == "list" else None
 
 
 def digest_of(bodies: Iterable[Mapping[str, Any]]) -> str:
-    """SHA-256 over what was kept of a list: each object as JSON in one fixed form, a line each, in their order."""
+    """SHA-256 over the kept part of a list: each object as canonical JSON on a line, in order."""
     digest = sha256()
     for body in bodies:
         digest.update(fixed_json(body).encode() + b"\n")

@@ -1,4 +1,4 @@
-"""One list, whole: projected page by page, so that no more than a page of full objects is ever held."""
+"""Reads one complete list, projected page by page: at most one page of full objects is in memory."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ KEPT_AT_ONCE = 10
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """What is kept of one object, and which one it is. `version` is its resourceVersion."""
+    """Identity and projection of one object. `version` is its resourceVersion."""
 
     uid: str
     version: str
@@ -30,7 +30,7 @@ class Kept:
 
 @dataclass(frozen=True, slots=True)
 class Packed:
-    """The same with the body as JSON in one fixed form: a tenth of the memory, and nothing for a collector to walk."""
+    """The same with the body as canonical JSON: a tenth of the memory, and no objects for the garbage collector."""
 
     uid: str
     version: int
@@ -39,7 +39,7 @@ class Packed:
 
 @dataclass(frozen=True, slots=True)
 class Listed(Generic[K]):
-    """A list as of resourceVersion `version`; with an error, as far as it came."""
+    """A list as of resourceVersion `version`; with an error, as far as it was read."""
 
     items: Mapping[Name, K]
     version: str
@@ -47,7 +47,7 @@ class Listed(Generic[K]):
 
 
 async def listed(api: ClusterReader, look: ListRequest) -> Listed[Kept]:
-    """All objects of a list. Never raises what the API server answers: what came before an error is kept."""
+    """All objects of a list. An error of the API server is returned, with the objects that came before it."""
     return await _gathered(api, look, lambda one: one)
 
 
@@ -61,7 +61,7 @@ async def _gathered(api: ClusterReader, look: ListRequest, pack: Callable[[Kept]
     as_of = ""
     try:
         async for items, version in api.pages(look.kind, namespace=look.namespace, field_selector=look.field_selector):
-            if version != as_of:  # the server forgot the list, and it was begun anew
+            if version != as_of:  # the list expired and started again
                 found, as_of = {}, version
             async for item in cooperatively(items, every=KEPT_AT_ONCE):
                 name, one = identity(item), kept(look, item)
@@ -76,17 +76,17 @@ async def _gathered(api: ClusterReader, look: ListRequest, pack: Callable[[Kept]
 
 
 def kept(look: ListRequest, manifest: Manifest) -> Kept:
-    """What is kept of one object."""
+    """The projection of one object."""
     metadata = manifest["metadata"]
     body = projected(look.model, manifest)
     return Kept(str(metadata.get("uid", "")), str(metadata.get("resourceVersion", "")), body)
 
 
 def packed(one: Kept) -> Packed:
-    """The object as it is held for long."""
+    """The object in its packed form."""
     return Packed(one.uid, number(one.version), fixed_json(one.body).encode())
 
 
 def number(version: str) -> int:
-    """A resourceVersion as the number that it is; 0 for what is none."""
+    """A resourceVersion as a number; 0 for an invalid one."""
     return int(version) if version.isdigit() else 0

@@ -1,7 +1,7 @@
-"""Whether a kind is not served at all: shown by the API server's own list of what it serves, never assumed.
+"""Decides by API discovery whether a kind is not served at all; it is never assumed.
 
-A list that is refused says nothing about the kind: with 404 it may be served in another version, and with 403 the API
-server refuses before it looks whether there is such a kind. Discovery is open to everybody who may log in.
+A refused list proves nothing about the kind: with 404 it may be served in another version, and with 403 the API server
+refuses before it resolves the kind. Every authenticated caller may read discovery.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from hermetic.ports import ClusterReader
 
 
 class ServedKinds:
-    """What the API server serves, read when it is first asked for, and again when it is older than `lasts` seconds.
+    """What the API server serves: read at first use, and again when older than `lasts` seconds.
 
-    What passes by itself (429, 5xx, a broken connection) is asked again, `pauses` seconds later each time.
+    Transient errors (429, 5xx, a broken connection) are retried after each of `pauses`, in seconds.
     """
 
     def __init__(self, api: ClusterReader, *, lasts: float = math.inf, pauses: tuple[float, ...] = ()) -> None:
@@ -41,7 +41,7 @@ class ServedKinds:
         return known.shows_absence(look.kind.group, look.kind.plural) if isinstance(known, Catalogue) else ()
 
     async def as_served(self, look: ListRequest) -> ListRequest:
-        """The look in a version that is served, where the model has more than one."""
+        """The list request in a version that is served, where the model has more than one."""
         others = look.model.ALSO_SERVED_AS
         if not others:
             return look
@@ -52,7 +52,7 @@ class ServedKinds:
         return replace(look, served_as=known.version_of(own.group, own.plural, (own.version, *others)))
 
     async def answer(self) -> Answer:
-        """What is served, group by group."""
+        """The served kinds, by group."""
         return answer_of(await self._read(anew=False))
 
     async def _read(self, *, anew: bool) -> Catalogue | HermeticError:
@@ -82,7 +82,7 @@ class ServedKinds:
 
 
 def answer_of(known: Catalogue | HermeticError) -> Answer:
-    """The answer to the question what is served."""
+    """The answer to the question which kinds are served."""
     if isinstance(known, Catalogue):
         bodies = tuple(Body(body, known.documents) for body in known.bodies)
         return Answer(bodies, known.documents)

@@ -1,1 +1,1 @@
-"""The active probe: a small program for a pod, the pods that carry it, and what their words mean."""
+"""The active probe: a small program, the Jobs that run it, and the interpretation of its answers."""

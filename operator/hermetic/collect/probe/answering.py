@@ -1,4 +1,4 @@
-"""The probe as a source of an audit: one round, for whoever asks first."""
+"""The probe as a source of an audit: one round, started by the first question."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hermetic.ports import Clock
 
 
 class ProbeAnswerer:
-    """Runs one round from every pool and subnet when it is first asked; every question gets what came of it."""
+    """Runs one round from every pool and subnet at the first question; its result answers every question."""
 
     def __init__(self, probing: Probing, clock: Clock) -> None:
         self._probing = probing
@@ -20,7 +20,7 @@ class ProbeAnswerer:
         self._answer: Answer | None = None
 
     async def answers(self, questions: Sequence[Question]) -> Mapping[Question, Answer]:
-        """The runs, and a problem when some pod did not answer. Raises what the API server answers to a list."""
+        """The runs, and a problem when a pod did not answer. Raises the errors of the API server for a list."""
         if self._answer is None:
             chosen = seats(await self._probing.nodes())
             self._answer = await self._probing.whole_round(secrets.token_hex(4), chosen, self._clock)

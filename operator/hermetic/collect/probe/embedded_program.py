@@ -1,4 +1,4 @@
-"""The program as arguments of a Python interpreter: nothing has to be mounted, and nobody can change it in between."""
+"""The program as arguments of a Python interpreter: nothing is mounted, and the program is part of the pod's spec."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ PACKAGE = "hermetic.collect.probe.program"
 # each after those that it imports
 MODULES = ("racing", "calling", "dns", "metadata", "machine", "asking")
 
-# `from a.b.c import d` looks for "a.b.c" among the modules that are there, and asks no further when it is one of them.
+# `from a.b.c import d` searches no path when "a.b.c" is in `sys.modules`.
 LOADER = f"""
 import sys, types
 package = sys.modules[{PACKAGE!r}] = types.ModuleType("program")
@@ -22,7 +22,7 @@ package.asking.main()
 
 
 def command() -> list[str]:
-    """`python3 -c LOADER MODULE...`, about 20 KB in all; the questions come in the environment."""
+    """`python3 -c LOADER MODULE...`, about 20 KB in all; the questions are in the environment."""
     folder = resources.files(PACKAGE)
     sources = [folder.joinpath(f"{name}.py").read_text(encoding="utf-8") for name in MODULES]
     return ["python3", "-I", "-B", "-c", LOADER, *sources]

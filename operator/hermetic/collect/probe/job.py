@@ -1,8 +1,8 @@
-"""The pods that carry the probe: one in the pods' network and one in the machine's, for each pool and subnet.
+"""The Jobs of the probe: for each pool and subnet one pod in the pod network and one in the node's network.
 
-The first meets the Pod Security Standard `restricted`. The second shares the machine's network, which no standard but
-`privileged` lets through: it needs a namespace with `pod-security.kubernetes.io/enforce: privileged`, and nothing else
-there. Both run once, without a service account token, and are gone `ttlSecondsAfterFinished` later.
+The first meets the Pod Security Standard `restricted`. The second has hostNetwork, which only the standard `privileged`
+admits: it needs a namespace with `pod-security.kubernetes.io/enforce: privileged`, and nothing else should be there.
+Both run once, without a service account token, and are removed `ttlSecondsAfterFinished` later.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ NOBODY = 65534
 
 @dataclass(frozen=True, slots=True)
 class Seat:
-    """A machine that stands for its pool and subnet."""
+    """The node from which a pool and subnet is probed."""
 
     pool: str
     subnet: str
@@ -46,7 +46,7 @@ class ProbePods:
     namespace: str
     image: str
     host_namespace: str = ""
-    """Namespace of pods in the machine's network; the same one when empty."""
+    """Namespace of pods with hostNetwork; the same one when empty."""
     pull_secrets: tuple[str, ...] = ()
     targets: Targets = field(default_factory=Targets)
     audit: str = ""
@@ -55,7 +55,7 @@ class ProbePods:
     """How long a finished Job stays with its answer, before the cluster removes it."""
 
     def namespace_for(self, *, host_network: bool) -> str:
-        """Where a pod of this vantage belongs."""
+        """The namespace of a pod of this vantage."""
         return self.host_namespace or self.namespace if host_network else self.namespace
 
 
@@ -80,7 +80,7 @@ def probe_job(pods: ProbePods, seat: Seat, run: str, *, host_network: bool) -> d
             **metadata,
         },
         "spec": {
-            # A second try would hide that the first one could not run.
+            # A second attempt would hide that the first one could not run.
             "backoffLimit": 0,
             "activeDeadlineSeconds": DEADLINE_SECONDS,
             "ttlSecondsAfterFinished": pods.kept_seconds,
@@ -90,13 +90,13 @@ def probe_job(pods: ProbePods, seat: Seat, run: str, *, host_network: bool) -> d
 
 
 def job_name(seat: Seat, run: str, vantage: str) -> str:
-    """The same for the same seat and round, and never longer than a label: the job controller makes one of it."""
+    """The same for the same seat and round; at most as long as a label value, as the Job controller makes one of it."""
     told = "\n".join((seat.pool, seat.subnet, seat.node))
     return f"probe-{run}-{hashlib.sha256(told.encode()).hexdigest()[:10]}-{vantage}"
 
 
 def run_token(job: str, run: str) -> str:
-    """What a pod must say back: that of one round, seat and vantage, so that answers cannot be mistaken."""
+    """The token that a pod must return, unique to round, seat and vantage, so that answers cannot be confused."""
     return f"{run}/{job}"
 
 
@@ -138,12 +138,12 @@ def _container(image: str, questions: str) -> dict[str, Any]:
             "runAsNonRoot": True,
             "seccompProfile": {"type": "RuntimeDefault"},
         },
-        # The answer comes back in the pod's status; a crash leaves its last words there.
+        # The answer is read from the pod's status; after a crash it has the last log lines.
         "terminationMessagePolicy": "FallbackToLogsOnError",
     }
 
 
 def _on(node: str) -> dict[str, Any]:
-    """Through the scheduler, as a DaemonSet's pods go: it keeps account of what the machine has left."""
+    """Node affinity, as for a DaemonSet's pods: the scheduler accounts for the node's free resources."""
     name = {"key": "metadata.name", "operator": "In", "values": [node]}
     return {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [{"matchFields": [name]}]}}

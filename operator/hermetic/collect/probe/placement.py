@@ -1,4 +1,4 @@
-"""On which machines the probe runs: one for every pool and subnet. Pure."""
+"""Chooses the nodes for the probe: one for every pool and subnet. Pure."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ UNNAMED = "unnamed"
 
 
 def seats(nodes: Iterable[Mapping[str, Any]]) -> tuple[Seat, ...]:
-    """One seat per pool and subnet, on the machine that has been ready for longest, sorted.
+    """One seat per pool and subnet, on the node that has been ready for longest, sorted.
 
-    The oldest, because a machine keeps the hidden public address that it once got until it is deallocated. A pool
-    without any ready machine keeps its seat: that nobody answers from there must show.
+    The oldest, because a VM keeps a default outbound public address until it is deallocated. A pool without a ready
+    node keeps its seat, so that its missing answer is reported.
     """
     chosen: dict[tuple[str, str], Mapping[str, Any]] = {}
     for node in sorted(nodes, key=_preference):
@@ -25,7 +25,7 @@ def seats(nodes: Iterable[Mapping[str, Any]]) -> tuple[Seat, ...]:
 
 
 def place_of(node: Mapping[str, Any]) -> tuple[str, str]:
-    """(pool, subnet) by the labels that AKS gives its machines."""
+    """(pool, subnet) from the labels that AKS sets on nodes."""
     labels = node["metadata"].get("labels") or {}
     pool = next((labels[label] for label in POOL_LABELS if labels.get(label)), UNNAMED)
     return (pool, labels.get(SUBNET_LABEL) or UNNAMED)

@@ -1,7 +1,7 @@
-"""From the pods of one round to what the audit is handed. Pure.
+"""Reads the answer of one round from its pods. Pure.
 
-The answer of a pod is its container's termination message. It counts when the pod ran exactly what this release would
-have it run, with the questions of this round; anything else is somebody else's pod, or that of another release.
+The answer of a pod is its container's termination message. It counts only if the pod ran exactly the program of this
+release, with the questions of this round; any other pod is of another writer or another release.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class ExpectedPod:
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """How far a round is: what was answered, and which pods are still awaited."""
+    """The state of a round: its answer so far, and the pods still awaited."""
 
     answer: Answer
     awaited: tuple[ExpectedPod, ...]
@@ -51,16 +51,16 @@ def wanted_pods(seats: Iterable[Seat]) -> tuple[ExpectedPod, ...]:
 
 
 def question(cluster: str) -> Question:
-    """What the runs of a round answer."""
+    """The question that the runs of a round answer."""
     return Question(ProbeRun.SOURCE, "list", ProbeRun.TYPE, cluster)
 
 
 def read_round(
     pods: ProbePods, run: str, seats: Sequence[Seat], found: Iterable[Manifest], troubles: Mapping[str, str]
 ) -> Round:
-    """What a round has brought. `found` are pods, `troubles` says by Job name why no answer can come from it any more.
+    """The state of a round. `found` are its pods; `troubles` has by Job name why no answer of it can come any more.
 
-    While an answer is missing, the whole has a problem: no check of the probe can pass on the others alone.
+    While an answer is missing, the round has a problem, so that no check of the probe passes on the others alone.
     """
     by_job = {_label(pod, "batch.kubernetes.io/job-name"): pod for pod in found}
     bodies: list[Body] = []
@@ -128,7 +128,7 @@ def _label(pod: Manifest, name: str) -> str:
 
 
 def _why(pod: Manifest | None) -> str:
-    """Why a pod has not answered yet, as far as its status says."""
+    """Why a pod has not answered yet, by its status."""
     if pod is None:
         return "no pod yet"
     return "; ".join(_waiting_for(pod)) or f"pod {pod['metadata']['name']} has not ended"

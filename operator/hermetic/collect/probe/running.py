@@ -1,8 +1,7 @@
 """One round of the probe on a cluster: its Jobs applied, its pods read.
 
-Nothing is remembered between two calls, so an operator may call `start` and `look` from any reconcile, before or after
-a restart, and the command line in a loop: the same round always means the same Jobs. Finished Jobs are removed by the
-cluster itself.
+No state is kept between two calls, so an operator may call `start` and `look` from any reconcile, before or after a
+restart, and the command line in a loop: the same round always has the same Jobs. The cluster removes finished Jobs.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from hermetic.ports import Clock, KubeApi, Manifest
 LOOK_AGAIN_SECONDS = 2.0
 PATIENCE_SECONDS = DEADLINE_SECONDS + 30
 IMAGE_POLICY = "hermetic-operator-probe-image"
-"""Compares the image with the EgressAudit as the API server's own cache holds it, which may be behind for a moment."""
+"""Admission policy that compares the image with the EgressAudit in the API server's cache, which may lag briefly."""
 
 
 class Probing:
@@ -32,13 +31,13 @@ class Probing:
         self._pods = pods
 
     async def nodes(self) -> list[Manifest]:
-        """The machines of the cluster; `seats` chooses among them."""
+        """The nodes of the cluster; `seats` chooses among them."""
         return [node async for page, _ in self._kube.pages(NODE) for node in page]
 
     async def start(self, run: str, seats: Sequence[Seat]) -> Mapping[str, str]:
-        """Applies every Job of a round; those that are there stay as they are.
+        """Apply every Job of a round; existing ones stay unchanged.
 
-        Returns by Job name why one was refused for good. What may pass by itself is raised: call again.
+        Returns by Job name why one was refused finally. Raises transient errors: call again.
         """
         refused: dict[str, str] = {}
         for wanted in wanted_pods(seats):
@@ -52,7 +51,7 @@ class Probing:
         return refused
 
     async def look(self, run: str, seats: Sequence[Seat], refused: Mapping[str, str] | None = None) -> Round:
-        """What the round has brought by now."""
+        """The state of the round now."""
         pods = await self._of_the_round(POD, run)
         jobs = await self._of_the_round(JOB, run)
         failed = {job["metadata"]["name"]: why for job in jobs if (why := _failure(job))}
@@ -61,7 +60,7 @@ class Probing:
     async def whole_round(
         self, run: str, seats: Sequence[Seat], clock: Clock, patience: float = PATIENCE_SECONDS
     ) -> Answer:
-        """Starts a round and waits until every pod has answered, or can no longer, for `patience` seconds at most."""
+        """Start a round and wait until every pod has answered or failed, for `patience` seconds at most."""
         refused = await self.start(run, seats)
         until = clock.monotonic() + patience
         while True:
@@ -82,7 +81,7 @@ class Probing:
 
 
 def _failure(job: Mapping[str, Any]) -> str:
-    """Why a Job will not bring an answer; "" while it may. A program that crashed has ended, and is read as it is."""
+    """Why a Job will not give an answer; "" while it may. A crashed program has ended, and its message is read."""
     for condition in (job.get("status") or {}).get("conditions") or ():
         if condition.get("type") == "Failed" and condition.get("status") == "True":
             hint = " (no pod was let in: see the events of the Job)" if not job["status"].get("failed") else ""

@@ -1,4 +1,4 @@
-"""What the probe asks, unless the customer says otherwise.
+"""The targets of the probe, with their defaults.
 
 Every key of `Targets` can be set by the customer; what is set replaces the default as a whole. What is sent anywhere is
 fixed and carries no data: a TCP handshake, a TLS ClientHello, a DNS question for a random name below the canary, an NTP
@@ -19,23 +19,23 @@ from hermetic.api.ip_ranges import is_public
 AZURE_DNS = "168.63.129.16"
 METADATA = "169.254.169.254"
 
-# Anycast resolvers of three operators. All listen on 443 and 53, which is why a refusal there is a firewall's word.
+# Anycast resolvers of three operators. All listen on 443 and 53, so a refusal there comes from a firewall.
 PUBLIC_V4 = ("1.1.1.1", "8.8.8.8", "9.9.9.9")
 PUBLIC_V6 = ("2606:4700:4700::1111",)
 TCP_PORTS = (80, 22, 53, 49152)
 UDP_PORTS = (53, 123, 443)
 # Microsoft Entra, Azure Resource Manager and the registry of Microsoft's images.
 PUBLIC_NAMES = ("login.microsoftonline.com", "management.azure.com", "mcr.microsoft.com")
-# Reserved for ever, and it resolves (RFC 2606, RFC 6761): a resolver that denies it does not see the public tree.
+# Reserved for ever, and it resolves (RFC 2606, RFC 6761): a resolver that denies it has no access to public DNS.
 KNOWN_NAME = "example.com"
 WIRESERVER_PORTS = (80, 32526)
 FEWEST_V4 = 3
 MOST_CALLS = 64
-"""More would not fit into an answer: the kubelet passes on 4096 bytes."""
+"""Limit of calls: more would not fit into an answer, of which the kubelet keeps 4096 bytes."""
 
 
 def _canonical(text: str) -> str:
-    """As the kernel writes it. A zone (fe80::1%eth0) means something on one machine only."""
+    """The address in canonical form. A zone (fe80::1%eth0) is refused: it is valid on one machine only."""
     if "%" in text:
         raise ValueError(f"{text!r}: an address with a zone")
     return str(ip_address(text))
@@ -114,7 +114,7 @@ class Targets(BaseModel):
         return self
 
     def questions(self, run: str, *, host_network: bool) -> str:
-        """The JSON that one pod is given. `run` comes back with the answer: no other pod's answer is taken for it."""
+        """The questions of one pod as JSON. The answer must return `run`, so that no other pod's answer is accepted."""
         return json.dumps(
             {
                 "run": run,
@@ -141,7 +141,7 @@ class Targets(BaseModel):
             *(["proxy", "proxy", one.address, one.port] for one in self.proxies),
             *(["forbidden", "tcp", one.address, one.port] for one in self.forbidden),
             *(["wireserver", "http", AZURE_DNS, port] for port in WIRESERVER_PORTS),
-            # Names are asked there: worth knowing, and no way to the host's channel.
+            # DNS over TCP: reported, but no path to the host's channel.
             ["azureDns", "tcp", AZURE_DNS, 53],
             ["metadata", "tcp", METADATA, 80],
         ]

@@ -1,7 +1,7 @@
 """What runs in the pod. Python 3.8 or newer and its standard library are all it needs, so that it fits any image.
 
-The modules travel as arguments of `python3 -c` (see `carried`): the pod needs no ConfigMap, and what ran can be read in
-its own manifest. They import nothing of Hermetic but one another.
+The modules are arguments of `python3 -c` (see `embedded_program`): the pod needs no ConfigMap, and its manifest shows
+what ran. They import nothing of Hermetic but one another.
 
 In:   the environment variable HERMETIC_PROBE, one JSON object
       {"run": TEXT, "limit": SECONDS, "controls": [TARGET...], "targets": [TARGET...], "names": [[WHAT, NAME, PORT]...],

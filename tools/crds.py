@@ -15,7 +15,10 @@ def as_yaml(definition: Definition) -> str:
 
 
 class _Dumper(yaml.SafeDumper):
-    """Shows a text of several paragraphs as it is meant to be read."""
+    """Shows a text of several paragraphs as it is meant to be read, and everything in its place, without aliases."""
+
+    def ignore_aliases(self, data: object) -> bool:  # noqa: ARG002
+        return True
 
 
 def _represent_text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:

@@ -80,7 +80,7 @@ def in_a_new_group(path: Path) -> dict[str, Any]:
 
 def repeat_rules(schema: dict[str, Any], times: int) -> None:
     if "x-kubernetes-validations" in schema:
-        schema["x-kubernetes-validations"] *= times
+        schema["x-kubernetes-validations"] = schema["x-kubernetes-validations"] * times
     for part in (*schema.get("properties", {}).values(), schema.get("items"), schema.get("additionalProperties")):
         if part is not None:
             repeat_rules(part, times)

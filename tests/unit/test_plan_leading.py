@@ -249,6 +249,21 @@ def test_a_pod_that_ended_has_no_address_any_more() -> None:
     assert not ways.into(OWNER)
 
 
+def test_of_two_pods_with_one_address_the_other_keeps_it() -> None:
+    """Pods of the host's network share their node's address."""
+    for gone in ("uid-a", "uid-b"):
+        ways = Ways(POLICY)
+        ways.put(a_slice())
+        for uid in ("uid-a", "uid-b"):
+            pod = a_pod()
+            pod["metadata"]["uid"] = uid
+            ways.put_pod(pod, OWNER.key)
+        ways.drop_pod(gone)
+        assert ways.into(OWNER)
+    ways.drop_pod("uid-a")
+    assert not ways.into(OWNER)
+
+
 def test_the_manager_of_the_field_that_opens_is_named_and_not_who_came_later() -> None:
     of = {name: {"f:spec": {f"f:{name}": {}}} for name in ("type", "ports")}
     book = [

@@ -291,7 +291,7 @@ def peer_ids_of(estate: Estate) -> tuple[str, ...]:
     """
     ends = (one.remote_virtual_network for one in peerings_of(estate) if one.connects)
     remote = {one.id for one in ends if one is not None}
-    return tuple(sorted({one.lower(): one for one in remote}.values()))
+    return tuple(sorted({one.lower(): one for one in sorted(remote)}.values()))
 
 
 def subscriptions_of(estate: Estate, policy: Policy) -> tuple[str, ...]:

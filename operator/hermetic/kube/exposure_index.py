@@ -32,7 +32,7 @@ class Ways:
         self._pods: dict[str, tuple[Key, Mapping[str, str], tuple[str, ...]]] = {}
         self._pods_of: dict[Key, set[str]] = defaultdict(set)
         self._keys_in: dict[str, set[Key]] = defaultdict(set)
-        self._at: dict[str, tuple[str, set[Name]]] = {}
+        self._at: dict[str, tuple[set[str], set[Name]]] = {}
         self._taken: dict[str, int] = defaultdict(int)
         self._crowded: set[Name] = set()
 
@@ -86,7 +86,9 @@ class Ways:
         self._pods_of[key].add(uid)
         self._keys_in[key[0]].add(key)
         for address in addresses:
-            self._at[address] = (uid, self._slices_with(address))
+            if address not in self._at:
+                self._at[address] = (set(), self._slices_with(address))
+            self._at[address][0].add(uid)
 
     def drop_pod(self, uid: str) -> None:
         """Remove a pod."""
@@ -98,7 +100,9 @@ class Ways:
             del self._pods_of[known[0]]
             self._keys_in[known[0][0]].discard(known[0])
         for address in known[2]:
-            if self._at.get(address, ("",))[0] == uid:
+            here, _ = self._at[address]  # pods of the host's network share its address
+            here.discard(uid)
+            if not here:
                 del self._at[address]
 
     # ------------------------------------------------------------------ queries
@@ -144,7 +148,7 @@ class Ways:
 
     def _slices_with_pods(self, key: Key) -> set[Name]:
         pods = (self._pods[uid][2] for uid in self._pods_of.get(key, ()))
-        found = {where for addresses in pods for one in addresses for where in self._at[one][1] if one in self._at}
+        found = {where for addresses in pods for one in addresses for where in self._at[one][1]}
         return {where for where in found if not self._is_kept(self._slice(where))}
 
     def _is_kept(self, one: Leading) -> bool:
@@ -213,7 +217,7 @@ class Ways:
         if not one.addresses:
             return frozenset()
         here = (self._at[address][0] for address in one.addresses.split(",") if address in self._at)
-        return frozenset(self._pods[uid][0] for uid in here)
+        return frozenset(self._pods[uid][0] for uids in here for uid in uids)
 
     # ------------------------------------------------------------------ bookkeeping
 

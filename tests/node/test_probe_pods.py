@@ -20,6 +20,7 @@ from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.probe.runs import ProbeRun
 from hermetic.audit.evaluation import findings_of
 from hermetic.audit.findings import Finding, Verdict
+from hermetic.audit.hops import written
 from hermetic.audit.policy import Policy
 from hermetic.collect.probe.job import ProbePods, Seat
 from hermetic.collect.probe.placement import seats
@@ -183,8 +184,9 @@ async def test_an_open_way_is_found_from_the_pod_and_from_the_machine(node, prob
         found = (await probed())["probe-internet"]
 
     assert found.verdict is Verdict.FAIL
-    assert f"pool real -> pod on node {node.name} -> 198.51.100.1:443/tcp" in found.paths
-    assert f"pool real -> node {node.name} -> 198.51.100.1:443/tcp" in found.paths
+    paths = [written(path) for path in found.paths]
+    assert f"pool real -> pod on node {node.name} -> 198.51.100.1:443/tcp" in paths
+    assert f"pool real -> node {node.name} -> 198.51.100.1:443/tcp" in paths
 
 
 async def test_dropped_packets_read_as_dropped_and_not_as_no_route(node, probed):

@@ -54,8 +54,10 @@ class Config:
         return None
 
     def inner(self, key: str) -> Config | None:
-        """A nested object, which shares `problems`; None where there is none."""
+        """A nested object, which shares `problems`; None where there is none. Another value is a problem."""
         value = self.values.get(key)
+        if value is not None and not isinstance(value, dict):
+            self.problems.append(f"config.json: {key} is no object")
         return Config(value, self.problems) if isinstance(value, dict) else None
 
 

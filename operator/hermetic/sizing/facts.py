@@ -69,6 +69,7 @@ def facts_of(config: object, tensors: TensorSums, quantization_file: object = No
     window = context_length(text)
     experts, stored = _experts(text), quantization(top, text, quantization_file)
     architecture, parameter_bytes = _architecture(top), _bounded(tensors.total, top)
+    dtype = _dtype(top, text)
     said += top.problems + (text.problems if text.problems is not top.problems else [])
     return ModelFacts(
         model_type=family,
@@ -76,7 +77,7 @@ def facts_of(config: object, tensors: TensorSums, quantization_file: object = No
         parameter_bytes=parameter_bytes,
         tensor_bytes=_by_format(tensors),
         shards=_shards(tensors),
-        dtype=_dtype(top, text),
+        dtype=dtype,
         max_model_length=window,
         attention=attention,
         experts=experts,
@@ -120,9 +121,17 @@ def _shards(tensors: TensorSums) -> Shards | None:
 
 
 def _dtype(top: Config, text: Config) -> str:
-    stated = top.word("dtype", "torch_dtype") or text.word("dtype", "torch_dtype") or "bfloat16"
-    name = stated.removeprefix("torch.")
-    return {"half": "float16", "float": "float32"}.get(name, name) if name in (*DTYPES, "half", "float") else "bfloat16"
+    """The number format of the cache; one that is not known is a problem, for its size decides the memory."""
+    keys = ("dtype", "torch_dtype")
+    stated = next(
+        (value for one in (top, text) for key in keys if (value := one.values.get(key)) is not None), "bfloat16"
+    )
+    name = str(stated).removeprefix("torch.")
+    name = {"half": "float16", "float": "float32"}.get(name, name)
+    if name in DTYPES:
+        return name
+    top.problems.append(f"config.json: dtype {one_line(name)[:64]} is none of {', '.join(DTYPES)}")
+    return "bfloat16"
 
 
 def _attention(text: Config, family: str, said: list[str]) -> Attention | None:

@@ -266,6 +266,19 @@ def test_a_name_that_a_manifest_cannot_list_is_refused(tmp_path: Path, name: byt
     assert "NameRefused" in ran.err
 
 
+def test_a_signature_without_a_hint_may_be_of_any_trusted_key(tmp_path: Path) -> None:
+    """Releases of Model Signing before 1.0 do not say which key signed."""
+    folder = a_model(tmp_path / "model", shards=1)
+    private, public = keys(tmp_path)
+    (_, other), (_, third) = keys(tmp_path, "other"), keys(tmp_path, "third")
+    signed(folder, private)
+    bundle = json.loads((folder / SIGNATURE).read_text())
+    bundle["verificationMaterial"]["publicKey"] = {}
+    (folder / SIGNATURE).write_text(json.dumps(bundle))
+    assert verified(folder, "--public-key", other, "--public-key", public)[1] == []
+    assert verified(folder, "--public-key", other, "--public-key", third)[1] == [("SignatureInvalid", SIGNATURE)]
+
+
 @contextlib.contextmanager
 def as_no_root(folder: Path, within: Path) -> Iterator[None]:
     """Root reads everything: inside the block the process is another user, who may read down to the folder."""

@@ -103,17 +103,16 @@ class WeightsStatement:
     def unseal(self, trust: Trust) -> WeightsFinding | None:
         """Checks the signature of a bundle; returns why it does not count, or None. Raises NotJsonError."""
         bundle = read_bundle(self._file.chunks())
-        found = _signer(bundle, trust)
+        found = _signers(bundle, trust)
         if isinstance(found, WeightsFinding):
             return found
-        key, name = found
-        digest = digest_of(key, self._signed(bundle))
-        if not is_signed(key, bundle.signature, digest):
-            return WeightsFinding(
-                WeightsReason.SIGNATURE_INVALID, self._file.path, f"a signature of {name}", "none of it"
-            )
-        self._bundle, self._key, self._digest, self.signer = bundle, key, digest, name
-        return None
+        for key, name in found:
+            digest = digest_of(key, self._signed(bundle))
+            if is_signed(key, bundle.signature, digest):
+                self._bundle, self._key, self._digest, self.signer = bundle, key, digest, name
+                return None
+        names = " or ".join(name for _, name in found)
+        return WeightsFinding(WeightsReason.SIGNATURE_INVALID, self._file.path, f"a signature of {names}", "none of it")
 
     def unsealed_without_trust(self) -> None:
         """Takes the statement out of a bundle without checking the signature. Raises NotJsonError."""
@@ -141,8 +140,11 @@ class WeightsStatement:
         yield from payload(bundle, self._file.read)
 
 
-def _signer(bundle: SigstoreBundle, trust: Trust) -> tuple[EllipticCurvePublicKey, str] | WeightsFinding:
-    """The trusted key that the bundle names, and its name. `trust` decides between keys and certificates."""
+def _signers(bundle: SigstoreBundle, trust: Trust) -> list[tuple[EllipticCurvePublicKey, str]] | WeightsFinding:
+    """The trusted keys that may have signed the bundle, with their names: one that it names, or all of them.
+
+    `trust` decides between keys and certificates.
+    """
     if bundle.certificates:
         if not trust.roots:
             what = "a signature by certificate; --certificate-root names whom to trust"
@@ -151,10 +153,9 @@ def _signer(bundle: SigstoreBundle, trust: Trust) -> tuple[EllipticCurvePublicKe
         key = key_of_chain(bundle.certificates, trust.roots, trust.now)
         if isinstance(key, WeightsFinding):
             return key
-        return key, x509.load_der_x509_certificate(bundle.certificates[0]).subject.rfc4514_string()
-    for signer in trust.keys:
-        if bundle.hint in {signer.hint, ""}:
-            return signer.key, signer.name
+        return [(key, x509.load_der_x509_certificate(bundle.certificates[0]).subject.rfc4514_string())]
+    if found := [(signer.key, signer.name) for signer in trust.keys if bundle.hint in {signer.hint, ""}]:
+        return found
     expected = ", ".join(signer.hint[:16] for signer in trust.keys) or "a signature by certificate"
     return WeightsFinding(WeightsReason.WRONG_KEY, "", expected, bundle.hint[:16] or "a signature by key")
 

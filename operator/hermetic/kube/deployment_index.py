@@ -10,9 +10,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from hermetic.api.conditions import ConditionType
+from hermetic.kube.owners import Key
 from hermetic.plan.address_claims import requested_address
-
-Key = tuple[str, str]
 
 
 class DeploymentIndex:

@@ -8,6 +8,7 @@ from typing import Any
 
 from hermetic.api.configuration import Configuration
 from hermetic.kinds import BY_API_VERSION, BY_KIND, ENDPOINT_SLICE, GATEWAY, SERVICE, Kind
+from hermetic.kube.owners import Key
 from hermetic.objects.names import MODEL_LABEL, Owner
 from hermetic.plan.exposing_objects import Leading, Name, address_of, leading
 from hermetic.plan.snapshot import WayIn
@@ -17,7 +18,6 @@ ROOM = 2**20
 """Bytes that the objects larger than SMALL may take together, per namespace."""
 DEEPEST = 4
 """How many ExternalName references are followed in a chain."""
-Key = tuple[str, str]
 
 
 class Ways:

@@ -13,12 +13,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from hermetic.kinds import Kind
+from hermetic.kube.owners import Key
 from hermetic.kube.projections import lean_pod
 from hermetic.kube.unowned_objects import compact
 from hermetic.objects.names import Owner
 from hermetic.plan.runtime_drift import looks_rendered
 
-Key = tuple[str, str]  # (namespace, name) of a ModelDeployment
 Place = tuple[Kind, tuple[str, str]]
 
 OVERHEAD = 2**10

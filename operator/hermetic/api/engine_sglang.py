@@ -8,7 +8,7 @@ from pydantic import Field, StringConstraints
 
 from hermetic.api.engine_variables import Environment
 from hermetic.api.field_types import PinnedImage, list_of, matches
-from hermetic.api.reserved_flags import CODE, NO_CONTROL_CHARACTER, NO_RESERVED_KEY, NO_URL, OPEN, OURS, OUT
+from hermetic.api.reserved_flags import CODE, NO_CONTROL_CHARACTER, NO_RESERVED_KEY, NO_URL, OPEN, OURS, OUT, UNCHECKED
 from hermetic.api.reserved_flags import ReservedFlags as _ReservedFlags
 from hermetic.api.rules import ApiModel, Rule
 
@@ -35,7 +35,7 @@ SGLANG_FLAGS: dict[str, str] = {
     "--allowed-media-domains": "media from URLs is refused in a sealed cluster; send data: URLs",
     "--tokenizer-worker-num": "the server checks no API key with more than one tokenizer worker",
     "--fastapi-root-path": "would stand before every path: with '/health' each of them would answer without the key",
-    "--config": "would bring in flags that nobody checked",
+    "--config": UNCHECKED,
     **dict.fromkeys(("--decrypted-config-file", "--decrypted-draft-config-file"), OUT),
     **dict.fromkeys(
         ("--tokenizer-path", "--revision", "--download-dir", "--tool-server", "--modelexpress-config"), OUT

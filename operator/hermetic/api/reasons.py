@@ -152,7 +152,7 @@ class Reason(StrEnum):
     )
     CHILD_NOT_OWNED = (
         "ChildNotOwned",
-        "An object of the name that Hermetic needs exists already and belongs to somebody else.",
+        "An object of the name that Hermetic needs exists already and has another owner.",
         "Rename the ModelDeployment or remove the object; it is never overwritten.",
         True,
     )
@@ -437,7 +437,7 @@ class Reason(StrEnum):
         "Lower maxModelLength, use kvCacheDtype fp8, more GPUs, or a larger GPU.",
         True,
     )
-    GPU_BUSY = "GpuBusy", "Somebody else holds the GPU's memory.", "Find the process on the node.", True
+    GPU_BUSY = "GpuBusy", "Another process holds the GPU's memory.", "Find the process on the node.", True
     CACHE_UNWRITABLE = (
         "CacheUnwritable",
         "The engine cannot write its caches.",
@@ -494,7 +494,7 @@ class Reason(StrEnum):
     )
     DRIFT_CONTESTED = (
         "DriftContested",
-        "Somebody changes a field back as often as Hermetic corrects it.",
+        "Another writer changes a field back as often as Hermetic corrects it.",
         "Find the other writer in metadata.managedFields and stop it, or exempt the object from its policy.",
     )
 

@@ -13,6 +13,7 @@ OURS = "rendered by Hermetic from the spec"
 OUT = "would let the pod fetch from outside or run code from outside the image"
 CODE = "would run code that lies beside the weights; code comes in the image"
 OPEN = "would open a second way into the pod"
+UNCHECKED = "would bring in flags that are not checked"
 
 # vLLM flags. argparse accepts any unambiguous prefix, so prefixes of these are refused as well.
 VLLM_FLAGS: dict[str, str] = {
@@ -41,7 +42,7 @@ VLLM_FLAGS: dict[str, str] = {
     "--enable-offline-docs": OURS,
     "--disable-offline-docs": OURS,
     "--no-enable-offline-docs": OURS,
-    "--config": "would bring in flags that nobody checked",
+    "--config": UNCHECKED,
     "--config-format": OUT,
     "--download-dir": OUT,
     "--hf-token": OUT,

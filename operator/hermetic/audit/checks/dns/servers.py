@@ -54,8 +54,8 @@ def _named(nic: NicFields) -> list[str]:
 def _judge(estate: Estate, policy: Policy, resource: str, named: list[str], *looks: Observation) -> Iterator[Judgement]:
     custom = [one for one in named if _same(one) != AZURE_DNS]
     allowed = {_same(one) for one in policy.allowed_dns_servers}
-    nobody: Listing[RelayMachine] = Listing(estate.cluster)
-    machines = machines_of(estate, policy) if custom else nobody
+    no_machines: Listing[RelayMachine] = Listing(estate.cluster)
+    machines = machines_of(estate, policy) if custom else no_machines
     said = [f"{one} is not on the list" for one in custom if _same(one) not in allowed]
     leading = [(one, machine) for one in custom for machine in machines if _same(one) in map(_same, machine.addresses)]
     rests: list[Observation] = [*looks, machines]

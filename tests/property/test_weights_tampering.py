@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from hermetic.api.weights_reasons import WeightsReason
 from hermetic.weights.entries import MANIFEST, NAMES, SIGNATURE
-from hermetic.weights.findings import WeightsReason
 from hermetic.weights.sealing import Trust
 from hermetic.weights.signatures import public_key
 from hermetic.weights.statement import read_header

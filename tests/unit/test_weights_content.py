@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 from safetensors import SafetensorError, safe_open
 
+from hermetic.api.weights_reasons import WeightsReason
 from hermetic.weights.content import preflight
-from hermetic.weights.findings import WeightsReason
 from hermetic.weights.tree import Tree
 from tests.commandline import hermetic
 from tests.weights import a_model, a_shard

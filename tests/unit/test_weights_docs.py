@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from hermetic.weights.findings import WeightsReason
+from hermetic.api.weights_reasons import WeightsReason
 from tests.commandline import hermetic
 from tests.weights import a_model
 

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from hermetic.api.weights_reasons import WeightsReason
 from hermetic.weights.entries import FACTS, NAMES, Serialization
-from hermetic.weights.findings import WeightsReason
 from hermetic.weights.manifests import write_manifest
 from hermetic.weights.sealing import Trust
 from hermetic.weights.tree import Item, Tree

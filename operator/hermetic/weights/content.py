@@ -10,7 +10,8 @@ import unicodedata
 from collections.abc import Iterator
 from typing import Any
 
-from hermetic.weights.findings import WeightsFinding, WeightsReason
+from hermetic.api.weights_reasons import WeightsReason
+from hermetic.weights.findings import WeightsFinding
 from hermetic.weights.safetensors_layout import wrong_with_header, wrong_with_length
 from hermetic.weights.streamed_json import NotJsonError, read_small
 from hermetic.weights.tree import EntryKind, Item, Tree, WeightsStopped

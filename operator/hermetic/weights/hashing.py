@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 import os
 
-from hermetic.weights.findings import WeightsFinding, WeightsReason
+from hermetic.api.weights_reasons import WeightsReason
+from hermetic.weights.findings import WeightsFinding
 from hermetic.weights.tree import Item, Tree, WeightsStopped, finding_of, identity_of
 from hermetic.weights.workers import Progress
 

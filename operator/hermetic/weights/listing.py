@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from hermetic.api.weights_reasons import WeightsReason
 from hermetic.weights.entries import FILES, NOT_LISTED, Serialization, ranges
-from hermetic.weights.findings import WeightsFinding, WeightsReason
+from hermetic.weights.findings import WeightsFinding
 from hermetic.weights.tree import EntryKind, Item, Tree
 
 

@@ -11,9 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TypeAlias
 
+from hermetic.api.weights_reasons import WeightsReason
 from hermetic.errors import ModelFactsUnusable, StagingStopped, Unreachable, WeightsRefused
 from hermetic.weights.entries import FACTS, FILES, FOLDER, MANIFEST, NAMES, PARTIAL, SIGNATURE, Entry, Serialization
-from hermetic.weights.findings import WeightsFinding, WeightsReason
+from hermetic.weights.findings import WeightsFinding
 from hermetic.weights.hashing import hash_range
 from hermetic.weights.listing import content_of, listed, refusal_of, spans
 from hermetic.weights.names import NamesDigest, NamesSummary

@@ -11,6 +11,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey, EllipticCurvePublicKey
 from cryptography.hazmat.primitives.serialization import Encoding
 
+from hermetic.api.weights_reasons import WeightsReason
 from hermetic.weights.bundle import (
     SigstoreBundle,
     material_of_certificates,
@@ -21,7 +22,7 @@ from hermetic.weights.bundle import (
     read_bundle,
     written_bundle,
 )
-from hermetic.weights.findings import WeightsFinding, WeightsReason
+from hermetic.weights.findings import WeightsFinding
 from hermetic.weights.signatures import (
     TrustedSigner,
     digest_of,

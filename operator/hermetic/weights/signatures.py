@@ -32,8 +32,9 @@ from cryptography.hazmat.primitives.serialization import (
 from cryptography.x509 import verification
 from cryptography.x509.oid import ExtendedKeyUsageOID
 
+from hermetic.api.weights_reasons import WeightsReason
 from hermetic.errors import SigningKeyUnusable
-from hermetic.weights.findings import WeightsFinding, WeightsReason
+from hermetic.weights.findings import WeightsFinding
 
 _HASHES: dict[type, type[hashes.HashAlgorithm]] = {
     SECP256R1: hashes.SHA256,

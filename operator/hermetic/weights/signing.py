@@ -7,9 +7,10 @@ from collections.abc import Callable, Sequence
 from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
 
+from hermetic.api.weights_reasons import WeightsReason
 from hermetic.errors import SigningKeyUnusable, WeightsRefused
 from hermetic.weights.entries import MANIFEST, NAMES, SIGNATURE
-from hermetic.weights.findings import WeightsFinding, WeightsReason
+from hermetic.weights.findings import WeightsFinding
 from hermetic.weights.manifests import write_whole
 from hermetic.weights.sealing import ManifestFile, Trust, sealed
 from hermetic.weights.signatures import hint_of

@@ -18,10 +18,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from hermetic.api.weights_reasons import WeightsReason
 from hermetic.errors import InputError, StagingBusy, StagingStopped, Unreachable, WeightsRefused
 from hermetic.weights.content import preflight
 from hermetic.weights.entries import FACTS, NAMES, Serialization, key_of
-from hermetic.weights.findings import WeightsFinding, WeightsReason
+from hermetic.weights.findings import WeightsFinding
 from hermetic.weights.hashing import hash_range, must_be
 from hermetic.weights.journal import Journal
 from hermetic.weights.listing import listed, spans

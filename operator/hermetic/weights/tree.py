@@ -16,9 +16,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self, TypeAlias
 
+from hermetic.api.weights_reasons import WeightsReason
 from hermetic.errors import InputError, Unreachable
 from hermetic.weights.entries import DEEPEST_PATH, wrong_with_path
-from hermetic.weights.findings import WeightsFinding, WeightsReason
+from hermetic.weights.findings import WeightsFinding
 
 MOST_FILES = 8_000_000
 _FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC

@@ -15,6 +15,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import TypeAlias
 
+from hermetic.api.weights_reasons import WeightsReason
 from hermetic.weights.entries import (
     FILES,
     FOLDER,
@@ -27,7 +28,7 @@ from hermetic.weights.entries import (
     key_of,
     ranges,
 )
-from hermetic.weights.findings import WeightsFinding, WeightsReason
+from hermetic.weights.findings import WeightsFinding
 from hermetic.weights.hashing import hash_range
 from hermetic.weights.listing import content_of, refusal_of
 from hermetic.weights.names import LARGEST_NAMES, NamesDigest, NamesSummary, names_from

@@ -14,7 +14,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
-from hermetic.weights.findings import WeightsFinding, WeightsReason
+from hermetic.api.weights_reasons import WeightsReason
+from hermetic.weights.findings import WeightsFinding
 from hermetic.weights.tree import WeightsStopped
 
 Task = TypeVar("Task")

@@ -112,7 +112,7 @@ class ReportTooLarge(InputError):
     """What must be signed in full (all that is not Pass) does not fit into an EgressAttestation."""
 
     code = "HRM-ATT-004"
-    remedy = "Mend what the report finds, beginning with the check that has most findings, and audit again."
+    remedy = "Fix what the report finds, beginning with the check that has most findings, and audit again."
 
 
 class SigningKeyUnusable(InputError):
@@ -194,7 +194,7 @@ class StagingStopped(HermeticError):
     """Staging ended before its end: the destination is full or cannot be written. The same command goes on."""
 
     code = "HRM-WGT-004"
-    remedy = "Mend what the message names, and run the same command again: what is staged is kept."
+    remedy = "Fix what the message names, and run the same command again: what is staged is kept."
 
 
 class StagingBusy(HermeticError):

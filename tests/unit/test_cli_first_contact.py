@@ -13,11 +13,12 @@ from tests.commandline import Ran, hermetic, hermetic_process
 from tests.scenarios import a_baked_model, changed
 
 
-@pytest.mark.parametrize("arguments", [(), ("attest",)])
+@pytest.mark.parametrize("arguments", [(), ("attest",), ("bundle",)])
 def test_a_bare_command_prints_its_help(arguments: tuple[str, ...]) -> None:
     ran = hermetic(*arguments)
     assert (ran.code, ran.err) == (0, "")
     assert ran.out == hermetic(*arguments, "--help").out
+    assert "..." not in ran.out.split("Commands:")[1], "a summary that is cut off"
 
 
 def kubeconfig(folder: Path, user: dict[str, Any], server: str = "https://127.0.0.1:1") -> Path:
@@ -85,7 +86,51 @@ def test_a_key_with_a_bad_date_is_not_a_missing_file(tmp_path: Path) -> None:
     told(ran, 2, "'tomorrow' is not a moment in UTC", "good.pub@2026-12-31T23:59:59Z")
 
 
+@pytest.mark.parametrize("command", ["render", "images", "validate"])
+def test_a_file_needs_no_option_before_its_name(tmp_path: Path, command: str) -> None:
+    (tmp_path / "phi.yaml").write_text(yaml.safe_dump(a_baked_model()))
+    with_option = hermetic(command, "-f", tmp_path / "phi.yaml")
+    assert with_option.code == 0
+    assert hermetic(command, tmp_path / "phi.yaml").out == with_option.out
+
+
+def test_an_option_without_its_value_is_told_with_the_help_of_its_command() -> None:
+    told(hermetic("audit", "--azure"), 2, "'--azure' requires an argument", "'hermetic audit --help'")
+
+
+def test_a_name_of_a_cluster_is_told_with_the_command_that_prints_its_id() -> None:
+    told(hermetic("audit", "--azure", "aks-gpu"), 2, "'aks-gpu' is not the ARM id of a cluster", "az aks show")
+
+
+def test_a_tab_is_named() -> None:
+    manifest = "apiVersion: hermetic.dev/v1alpha1\nkind: ModelDeployment\nmetadata:\n\tname: x\n"
+    ran = hermetic("validate", "-f", "-", stdin=manifest)
+    told(ran, 2, "HRM-API-002: standard input:4:1: is not YAML: is indented with a tab", "correct the file there")
+
+
+def test_a_file_of_another_kind_is_told_with_what_a_folder_does(tmp_path: Path) -> None:
+    (tmp_path / "a.yaml").write_text("{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}")
+    told(hermetic("validate", tmp_path / "a.yaml"), 2, "kind: ConfigMap: must be one of", "skipped in a folder")
+
+
 # ------------------------------------------------------------------ did you mean
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [("help", "--help"), ("version", "--version"), ("get", "status"), ("statsu", "status"), ("lint", "validate")],
+)
+def test_a_command_of_another_name_is_told_with_the_one_that_was_meant(typed: str, meant: str) -> None:
+    told(hermetic(typed), 2, f"there is no command '{typed}'; did you mean 'hermetic {meant}'?", "--help")
+
+
+def test_a_mistyped_kind_is_told_with_the_one_that_was_meant() -> None:
+    ran = hermetic("validate", "-f", "-", stdin=yaml.safe_dump({**a_baked_model(), "kind": "ModelDeploymnt"}))
+    told(ran, 2, "did you mean 'ModelDeployment'?", "write `ModelDeployment` for `ModelDeploymnt`")
+
+
+def test_a_field_is_explained_elsewhere() -> None:
+    told(hermetic("explain", "spec.replicas"), 2, "'spec.replicas'", "kubectl explain modeldeployment.spec.replicas")
 
 
 @pytest.mark.parametrize(

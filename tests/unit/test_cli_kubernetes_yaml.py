@@ -77,7 +77,7 @@ def test_every_fault_of_a_document_is_told() -> None:
         ("a: [1\nb: 2", "2:2", "did not find expected"),
         ("a: 'x\n", "2:1", "unexpected end"),
         ("a: b: c\n", "1:5", "mapping values are not allowed"),
-        ("a:\n\t- 1\n", "2:1", "cannot start any token"),
+        ("a:\n\t- 1\n", "2:1", "indented with a tab"),
         ("a: \x01\n", "1:4", "a character that YAML does not allow"),
         ("a: &a [*a]\n", "1:8", "names no anchor that ended before it"),
         ("a: *nobody\n", "1:4", "names no anchor"),

@@ -134,11 +134,18 @@ def _events(text: str) -> Iterator[yaml.Event]:
     except yaml.MarkedYAMLError as error:
         what = ": ".join(part for part in (error.context, error.problem) if part)
         mark = error.problem_mark or error.context_mark
+        if mark is not None and _is_tab(text, mark):
+            what = "is indented with a tab, and YAML allows spaces only"
         raise NotReadable(what, _place(mark) if mark is not None else None) from error
     except yaml.reader.ReaderError as error:
         before = text[: error.position] if isinstance(error.position, int) else ""
         place = YamlPosition(before.count("\n") + 1, len(before) - before.rfind("\n"))
         raise NotReadable(f"holds a character that YAML does not allow: {error.reason}", place) from error
+
+
+def _is_tab(text: str, mark: Any) -> bool:
+    line = "".join(text.split("\n")[mark.line : mark.line + 1])
+    return line[mark.column : mark.column + 1] == "\t"
 
 
 def _place(mark: Any) -> YamlPosition:

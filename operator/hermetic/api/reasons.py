@@ -6,7 +6,7 @@ from enum import StrEnum
 
 
 class Reason(StrEnum):
-    """A reason and its page: what it means, what to do, and whether only a person can mend it (`needs_human`)."""
+    """A reason and its page: what it means, what to do, and whether only a person can fix it (`needs_human`)."""
 
     meaning: str
     remedy: str
@@ -51,7 +51,7 @@ class Reason(StrEnum):
     PROGRESSING_WITH_RETRY = (
         "ProgressingWithRetry",
         "Something that may pass by itself stands in the way; it is retried with growing pauses.",
-        "Read the message of Ready; if it does not pass, mend what it names.",
+        "Read the message of Ready; if it does not pass, fix what it names.",
     )
 
     # Spec and policy: only a change by a person helps
@@ -254,13 +254,13 @@ class Reason(StrEnum):
     EXCEPTION_EXPIRING = (
         "ExceptionExpiring",
         "An exception ends within two weeks; what it accepts will then count again.",
-        "Mend the finding, or renew the exception with a later last day: in the file of 'hermetic audit --exceptions', "
+        "Fix the finding, or renew the exception with a later last day: in the file of 'hermetic audit --exceptions', "
         "or in spec.exceptions of the EgressAudit.",
     )
     EXCEPTION_EXPIRED = (
         "ExceptionExpired",
         "The last day of an exception is over; what it accepted counts again.",
-        "Mend the finding, or renew the exception with a later last day: in the file of 'hermetic audit --exceptions', "
+        "Fix the finding, or renew the exception with a later last day: in the file of 'hermetic audit --exceptions', "
         "or in spec.exceptions of the EgressAudit. Remove it where it is no longer needed.",
         True,
     )

@@ -42,7 +42,7 @@ class Term:
         named = f"the exception of {self.owner} for {self.check} on {self.resource}"
         if self.has_ended(today):
             return f"{named} ended on {self.expiry} and counts for nothing"
-        return f"{named} ends on {self.expiry}: mend the finding or renew the exception before that"
+        return f"{named} ends on {self.expiry}: fix the finding or renew the exception before that"
 
 
 def to_tell(terms: Iterable[Term], today: date) -> tuple[str, ...]:

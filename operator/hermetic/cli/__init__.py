@@ -33,6 +33,18 @@ PACKAGES = frozenset({"plan", "status", "check", "audit", "attest", "bundle"})
 """Commands of several files: a package each, with the click command in its module `command`."""
 WEIGHTS = frozenset({"stage", "manifest", "sign", "verify"})
 """Commands about weights, which share one package."""
+MEANT = {
+    "help": "--help",
+    "version": "--version",
+    "get": "status",
+    "list": "status",
+    "describe": "status",
+    "lint": "validate",
+    "template": "render",
+    "preflight": "check",
+    "scan": "audit",
+}
+"""What commands of other programs are called here."""
 
 
 def module_of(name: str) -> str:
@@ -71,12 +83,24 @@ class LazyCommands(click.Group):
     def invoke(self, ctx: click.Context) -> Any:
         """Output of the commands happens here: a closed pipe is handled."""
         with reader_may_leave():
-            return super().invoke(ctx)
+            try:
+                return super().invoke(ctx)
+            except click.UsageError as error:
+                if error.ctx is None:  # click's parser does not say of which command an option lacks its value
+                    error.ctx = _context_below(ctx)
+                raise
+
+
+def _context_below(ctx: click.Context) -> click.Context:
+    """The context of the invoked command, or of this one."""
+    name = ctx.invoked_subcommand
+    command = ctx.command.get_command(ctx, name) if name and isinstance(ctx.command, click.Group) else None
+    return click.Context(command, ctx, name) if command is not None else ctx
 
 
 def _did_you_mean(name: str) -> str:
-    near = difflib.get_close_matches(name, COMMANDS, n=1)
-    return f"; did you mean '{near[0]}'?" if near else f"; there are {', '.join(COMMANDS)}"
+    near = [MEANT[name]] if name in MEANT else difflib.get_close_matches(name, COMMANDS, n=1)
+    return f"; did you mean 'hermetic {near[0]}'?" if near else f"; there are {', '.join(COMMANDS)}"
 
 
 @click.group(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 import textwrap
 from collections.abc import Iterator
 from typing import Any
@@ -45,7 +46,7 @@ def command(name: str | None, output: str) -> None:
         return
     page = page_of(name)
     if page is None:
-        raise InputError(f"nothing is called '{name}'{_did_you_mean(name)}", fix="hermetic explain lists every name")
+        raise InputError(f"nothing is called '{name}'{_did_you_mean(name)}", fix=_where_else(name))
     if output == "json":
         write_json({"schema": SCHEMA, **_as_json(page)})
     else:
@@ -117,7 +118,15 @@ def _as_json(page: Page) -> dict[str, Any]:
     }
 
 
+def _where_else(name: str) -> str:
+    if re.fullmatch(r"(spec|status)(\.\w+)*", name):
+        return f"docs/api.md describes fields (with a cluster: kubectl explain modeldeployment.{name})"
+    return "hermetic explain lists every name"
+
+
 def _did_you_mean(name: str) -> str:
+    if name.startswith(("spec.", "status.")):
+        return ""
     names = {each.casefold(): each for each in pages()}
     near = difflib.get_close_matches(name.casefold(), names, n=3, cutoff=0.6)
     return f"; did you mean {' or '.join(names[each] for each in near)}?" if near else ""

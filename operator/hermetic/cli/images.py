@@ -11,7 +11,7 @@ import click
 
 from hermetic.cli.manifest_validation import judge
 from hermetic.cli.manifests import read_manifests, tell_skipped
-from hermetic.cli.options import common_options
+from hermetic.cli.options import common_options, manifest_files
 from hermetic.cli.output import note, say_fitted, write_json
 from hermetic.kinds import DEPLOYMENT, EGRESS_AUDIT, MODEL_DEPLOYMENT
 
@@ -41,7 +41,7 @@ class Use:
     "images",
     epilog="Example: hermetic images -f models/\n\nExample: hermetic images --context production -o json",
 )
-@click.option("--file", "-f", "files", multiple=True, metavar="FILE", help="File, folder or '-'. May be repeated.")
+@manifest_files
 @click.option("--namespace", "-n", default="default", help="Namespace of manifests that name none. Default: default.")
 @common_options(cluster=True)
 def command(files: tuple[str, ...], namespace: str, kubeconfig: str | None, context: str | None, output: str) -> None:

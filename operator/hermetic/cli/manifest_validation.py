@@ -142,9 +142,9 @@ def _kind(typed: TypedManifest) -> str | FieldError:
     kind, version = typed.value.get("kind"), typed.value.get("apiVersion")
     if kind in KINDS:
         return str(kind)
-    near = difflib.get_close_matches(str(kind), KINDS, n=1)
-    meant = f"; did you mean '{near[0]}'?" if near and GROUP in str(version) else ""
-    return FieldError("kind", str(kind), f"must be one of {', '.join(KINDS)}{meant}")
+    near = difflib.get_close_matches(str(kind), KINDS, n=1) if GROUP in str(version) else []
+    meant = f"; did you mean '{near[0]}'?" if near else ""
+    return FieldError("kind", str(kind), f"must be one of {', '.join(KINDS)}{meant}", "".join(near))
 
 
 def _problems(kind: str, value: dict[str, Any]) -> list[FieldError]:
@@ -207,7 +207,9 @@ def _fix(problem: FieldError) -> str:
     """The remedy for this field; "" where the message about the whole object has it."""
     parent, _, name = problem.path.rpartition(".")
     if problem.near:
-        return f"write `{problem.near}` for `{name}`"
+        return f"write `{problem.near}` for `{problem.value if name == 'kind' else name}`"
+    if problem.path == "kind":
+        return "name a file of Hermetic's kinds, or the folder: other kinds are skipped in a folder"
     if not problem.path.startswith("spec"):
         return ""
     field = re.sub(r"\[.*", "", parent if problem.message == NO_SUCH_FIELD else problem.path)

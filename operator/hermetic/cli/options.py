@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -40,6 +41,19 @@ def common_options(*, cluster: bool) -> Callable[[Function], Function]:
         return function
 
     return decorated
+
+
+def manifest_files(function: Function) -> Function:
+    """-f, and further files without it, as shells expand `-f models/*.yaml`; the command gets all as `files`."""
+
+    @functools.wraps(function)
+    def with_files(named: tuple[str, ...], more: tuple[str, ...], **options: Any) -> Any:
+        return function(files=(*named, *more), **options)
+
+    decorated = click.argument("more", nargs=-1, metavar="[FILE]...")(with_files)
+    return click.option(  # type: ignore[return-value]
+        "--file", "-f", "named", multiple=True, metavar="FILE", help="File, folder or '-'. May be repeated."
+    )(decorated)
 
 
 def color_is_unwanted() -> bool:

@@ -10,7 +10,7 @@ import click
 from hermetic.api.kubernetes_yaml import dump
 from hermetic.cli.manifest_validation import NO_UID, AcceptedManifest, judge
 from hermetic.cli.manifests import ManifestFinding, TypedManifest, read_manifests, tell_skipped
-from hermetic.cli.options import common_options
+from hermetic.cli.options import common_options, manifest_files
 from hermetic.cli.output import note, write, write_json
 from hermetic.errors import InputError
 from hermetic.objects.rendering import render
@@ -25,7 +25,7 @@ Manifest = Mapping[str, Any]
     "Example: kubectl get mdep llama -n inference -o yaml | hermetic render -f -\n\n"
     "Example: hermetic render -f llama.yaml --volumes | kubectl apply -f -",
 )
-@click.option("--file", "-f", "files", multiple=True, metavar="FILE", help="File, folder or '-'. May be repeated.")
+@manifest_files
 @click.option("--namespace", "-n", default="default", help="Namespace of manifests that name none. Default: default.")
 @click.option(
     "--volumes",

@@ -9,7 +9,7 @@ import click
 
 from hermetic.cli.manifest_validation import AcceptedManifest, judge
 from hermetic.cli.manifests import ManifestFinding, ManifestsRead, read_manifests, tell_skipped
-from hermetic.cli.options import common_options
+from hermetic.cli.options import common_options, manifest_files
 from hermetic.cli.output import say, write_json
 from hermetic.errors import InputError
 
@@ -21,8 +21,7 @@ SCHEMA = "hermetic.dev/validation/v1"
     epilog="Example: hermetic validate -f llama.yaml\n\n"
     "Example: hermetic validate -f models/*.yaml --config config.yaml -o json",
 )
-@click.option("--file", "-f", "named", multiple=True, metavar="FILE", help="File, folder or '-'. May be repeated.")
-@click.argument("more", nargs=-1, metavar="[FILE]...")
+@manifest_files
 @click.option(
     "--config",
     type=click.Path(path_type=Path),
@@ -30,17 +29,17 @@ SCHEMA = "hermetic.dev/validation/v1"
 )
 @click.option("--namespace", "-n", default="default", help="Namespace of manifests that name none. Default: default.")
 @common_options(cluster=False)
-def command(named: tuple[str, ...], more: tuple[str, ...], config: Path | None, namespace: str, output: str) -> None:
+def command(files: tuple[str, ...], config: Path | None, namespace: str, output: str) -> None:
     """Check manifests without a cluster.
 
     Every field, every rule across fields, and the engine's arguments against the release that `version` names; with
     --config also registries and shares. Every problem is listed, with the place in the file.
     Of a folder every file below it is read: other kinds, templates and patches are skipped, and counted.
     """
-    if not named and not more:
+    if not files:
         raise InputError("no input file", fix="hermetic validate -f FILE")
     policy = _policy(config)
-    reading = read_manifests((*named, *more))
+    reading = read_manifests(files)
     accepted, findings = judge(reading.typed, namespace=namespace, policy=policy)
     reading.findings += findings
     if output == "json":

@@ -48,7 +48,7 @@ def command(ctx: click.Context, output: str) -> None:
     ctx.default_map = {name: {"output": output} for name in command.commands}
 
 
-@command.command("verify")
+@command.command("verify", short_help="Check one attestation.")
 @click.argument("file", metavar="FILE")
 @_public_keys
 @click.option("--cluster", metavar="ARM_ID", help="The cluster that it must be about. Default: not asked.")
@@ -80,7 +80,7 @@ def verify_command(
         say_fitted(line)
 
 
-@command.command("chain")
+@command.command("chain", short_help="Check that the attestations of a folder form one chain.")
 @click.argument("named", metavar="DIR")
 @_public_keys
 @click.option("--head", metavar="DIGEST", help="Digest of the newest one, kept elsewhere. Default: not known.")

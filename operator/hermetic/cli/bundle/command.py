@@ -29,7 +29,7 @@ def command(ctx: click.Context, output: str) -> None:
     ctx.default_map = {name: {"output": output} for name in command.commands}
 
 
-@command.command("verify")
+@command.command("verify", short_help="Check the checksums, the image and the signature.")
 @click.argument("file", metavar="FILE", type=click.Path(path_type=Path))
 @click.option(
     "--public-key",

@@ -121,7 +121,7 @@ def _cause(pool: Pool, node: Manifest, facts: Before) -> _Cause:
     """Cause, remedy and command for details; the first that applies, from the machine up to the plug-in."""
     labels = node["metadata"].get("labels") or {}
     if not _is_ready(node):
-        return "the node is not Ready", "mend the node first", ()
+        return "the node is not Ready", "get the node Ready first", ()
     if labels.get(MIG_STATE, "success") != "success":
         state = labels[MIG_STATE]
         return (

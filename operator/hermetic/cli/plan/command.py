@@ -14,7 +14,7 @@ from hermetic.api.model_facts import ModelFacts
 from hermetic.cli.exit_codes import DONE, FAILED, UNKNOWN
 from hermetic.cli.manifest_validation import GATES_OF_THE_SPEC, AcceptedManifest, judge
 from hermetic.cli.manifests import read_manifests, tell_skipped
-from hermetic.cli.options import common_options
+from hermetic.cli.options import common_options, manifest_files
 from hermetic.cli.output import say_fitted, write, write_json
 from hermetic.cli.plan.document import as_document
 from hermetic.cli.plan.planned import Planned, planned
@@ -40,7 +40,7 @@ HOW = "give --model DIR or --model-facts FILE, or write `weights.facts` into the
     "Example: hermetic plan --model /models/llama-3-1-8b --show-facts\n\n"
     "Exit codes: 0 fits or is tight, 1 does not fit, 2 wrong input, 3 not known, 4 a file is not there.",
 )
-@click.option("--file", "-f", "files", multiple=True, metavar="FILE", help="File, folder or '-'. May be repeated.")
+@manifest_files
 @click.option("--namespace", "-n", default="default", help="Namespace of manifests that name none. Default: default.")
 @click.option("--instance-type", metavar="SIZE", help="VM size to plan for, in place of `accelerator.instanceTypes`.")
 @click.option("--model-facts", type=click.Path(path_type=Path), metavar="FILE", help="Facts of the model.")

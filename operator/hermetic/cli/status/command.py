@@ -43,7 +43,7 @@ def command(
     context: str | None,
     output: str,
 ) -> None:
-    """Show what serves, what does not, and the command that mends it.
+    """Show what serves, what does not, and the command that fixes it.
 
     With NAME everything about one ModelDeployment, else a table of all in the namespace. Reads ModelDeployments, their
     pods and the EgressAudit; writes nothing. Exit code 0 whatever the state is: it was shown.

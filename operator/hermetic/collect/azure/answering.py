@@ -109,6 +109,7 @@ def cluster_id(text: str) -> str:
     if len(segments) != 9 or "" in segments[1:] or type_of(found).lower() != CLUSTER.lower():
         raise InputError(
             f"{text!r} is not the ARM id of a cluster",
-            fix=f"Give /subscriptions/SUBSCRIPTION/resourceGroups/GROUP/providers/{CLUSTER}/NAME.",
+            fix=f"Give /subscriptions/SUBSCRIPTION/resourceGroups/GROUP/providers/{CLUSTER}/NAME; "
+            "'az aks show --resource-group GROUP --name NAME --query id --output tsv' prints it.",
         )
     return found

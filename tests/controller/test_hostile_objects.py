@@ -11,13 +11,18 @@ import pytest
 
 from hermetic.api.configuration import Configuration
 from hermetic.kinds import BY_KIND
+from hermetic.kube import unowned_objects
 from hermetic.kube.size_limits import cut
 from hermetic.kube.store import Store
 from hermetic.kube.unowned_objects import MOST_BYTES
 from hermetic.objects.names import Owner
 from hermetic.objects.rendering import render
 from hermetic.plan.planning import is_ours
+from tests.controller.cluster_in_memory import ClusterInMemory
+from tests.controller.running import a_model, rest, running, where
+from tests.controller.virtual_time import virtually
 from tests.renderings import OWNER_UID, RENDERINGS
+from tests.scenarios import BAKED_IMAGE
 from tests.worlds import spec_of
 
 Manifest = dict[str, Any]
@@ -154,3 +159,25 @@ def test_what_is_kept_of_a_stranger_shows_that_it_is_in_the_way(kind: str) -> No
     world = store.snapshot(("team-a", "llama"))
     assert world is not None
     assert not is_ours(world.children[kind, "llama"], world.owner)
+
+
+def test_a_large_child_for_which_there_was_no_room_is_read_before_anything_is_decided_about_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """At a restart children come before their models, and those of others may have filled the room."""
+
+    async def scenario() -> None:
+        cluster = ClusterInMemory()
+        vllm = {"image": BAKED_IMAGE, "version": "0.32.0", "extraArgs": ["--response-role=" + "a" * 1000] * 40}
+        async with running(cluster):
+            cluster.put(a_model(engine={"vllm": vllm}))
+            await rest()
+        monkeypatch.setattr(unowned_objects, "MOST_BYTES", 0)
+        before, words = cluster.objects[where("Deployment")], len(cluster.writes)
+        async with running(cluster):
+            await rest()
+            assert len(cluster.writes) == words, cluster.writes[words:]
+        assert cluster.objects[where("Deployment")] == before
+        assert len(json.dumps(before)) > unowned_objects.LARGE
+
+    virtually(scenario)

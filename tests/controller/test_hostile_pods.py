@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 import tracemalloc
 from collections.abc import Callable
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 import pytest
 
 from hermetic.api.configuration import Configuration
+from hermetic.kube import pod_bounds
 from hermetic.kube.store import Store
 from tests.controller.cluster_in_memory import ClusterInMemory
 from tests.controller.running import NAMESPACE, RESYNC_SECONDS, a_model, condition, ready, rest, running
@@ -158,6 +160,74 @@ def test_pods_of_the_deployment_are_kept_whatever_strangers_fill(shape: str) -> 
     assert not world.is_crowded
 
 
+def test_what_one_namespace_fills_leaves_room_for_those_of_another() -> None:
+    """A pod of a tenant's debugging is kept and named, whatever another tenant filled before and afterwards."""
+    store = Store(Configuration())
+    store.put({**a_model(), "metadata": {**a_model()["metadata"], "uid": "uid-m", "resourceVersion": "2"}})
+    for number in range(1_000):
+        if number == 500:
+            debugging = small(a_hostile_pod(1, labels=labelled("llama")))
+            debugging["metadata"] |= {"name": "debugging", "uid": "d", "resourceVersion": "90000"}
+            store.put(debugging)
+        elsewhere = SHAPES["the label of another model each"](number)
+        elsewhere["metadata"]["namespace"] = "evil"
+        store.put(elsewhere)
+    world = store.snapshot((NAMESPACE, "llama"))
+    assert world is not None
+    assert [pod["metadata"]["name"] for pod in world.pods] == ["debugging"]
+    assert not world.is_crowded
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_rendered_pods_of_every_namespace_share_the_room_fairly(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In any order of news: who takes little has all of it, who takes most gives way, and is said to have more."""
+    monkeypatch.setattr(pod_bounds, "OWN", MEBIBYTE)
+    monkeypatch.setattr(pod_bounds, "STRANGERS", 0)
+    store, chosen = Store(Configuration()), random.Random(seed)
+    asked = [("small", number) for number in range(20)] + [("evil", number) for number in range(1_500)]
+    chosen.shuffle(asked)
+    versions = {pod: str(at + 10) for at, pod in enumerate(asked)}
+    for namespace, number in asked:
+        store.put(an_own_pod(namespace, number, versions[namespace, number]))
+    for namespace, name in (("small", "m0"), *(("evil", f"m{at}") for at in range(10))):
+        store.put(
+            {
+                "kind": "ModelDeployment",
+                "metadata": {"name": name, "namespace": namespace, "uid": f"{namespace}{name}", "resourceVersion": "5"},
+            }
+        )
+    world = store.snapshot(("small", "m0"))
+    assert world is not None
+    assert not world.is_crowded
+    assert len(world.pods) == 20
+    rest = [store.snapshot(("evil", f"m{at}")) for at in range(10)]
+    assert any(one is not None and one.is_crowded for one in rest)
+    assert store._pod_bounds._own._all <= MEBIBYTE
+
+
+def an_own_pod(namespace: str, number: int, version: str) -> Manifest:
+    model = "m0" if namespace == "small" else f"m{number % 10}"
+    pod = small(a_hostile_pod(number, account=model, labels=labelled(model), ownerReferences=replica_set(model)))
+    pod["metadata"] |= {"namespace": namespace, "uid": f"{namespace}-{number}", "resourceVersion": version}
+    return pod
+
+
+def test_many_crowded_models_of_one_namespace_crowd_none_of_another() -> None:
+    store = Store(Configuration())
+    for number in range(12_000):
+        elsewhere = small(SHAPES["the label of another model each"](number))
+        elsewhere["metadata"] |= {"namespace": "evil", "uid": f"u-{number}", "resourceVersion": str(number + 10)}
+        store.put(elsewhere)
+    for number in range(20):
+        store.put(SHAPES["the label of one model"](number))
+    phi = a_model("phi")
+    phi["metadata"] |= {"uid": "uid-phi", "resourceVersion": "5"}
+    store.put(phi)
+    world = store.snapshot((NAMESPACE, "phi"))
+    assert world is not None
+    assert not world.is_crowded
+
+
 def test_a_pod_that_no_longer_fits_is_forgotten_with_what_was_kept_of_it() -> None:
     store = Store(Configuration())
     for number in range(200):
@@ -168,7 +238,8 @@ def test_a_pod_that_no_longer_fits_is_forgotten_with_what_was_kept_of_it() -> No
         store.drop(gone)
     bounds = store._pod_bounds
     assert not bounds._kept
-    assert all((budget._all, dict(budget._taken)) == (0, {}) for budget in (bounds._own, bounds._strangers))
+    for budget in (bounds._own, bounds._strangers):
+        assert (budget._all, budget._taken, budget._in, budget._sizes) == (0, {}, {}, {})
 
 
 def test_evicted_pods_by_the_thousand_crowd_nothing() -> None:

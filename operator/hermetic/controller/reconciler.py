@@ -65,7 +65,13 @@ class Reconciler:
         self._specs: OrderedDict[Key, tuple[Version, ModelDeploymentSpec | str]] = OrderedDict()
 
     async def reconcile(self, key: Key) -> Outcome:
-        """Take a snapshot, plan, write, update the status. Reads from the API server only after a conflict."""
+        """Take a snapshot, plan, write, update the status.
+
+        Reads from the API server only after a conflict, and the children of which the store has the head alone.
+        """
+        for kind, (namespace, name) in self._store.incomplete(key):
+            if (live := await named(self._api, kind, name, namespace=namespace or None)) is not None:
+                self._store.put(live)
         world = self._look(key)
         if world is None:
             self._forget(key)

@@ -3,12 +3,15 @@
 Pods that match what is rendered for a model have a budget of bytes per model and one for all models. Every other pod is
 charged a fixed number of bytes, to smaller budgets per model and for all. A pod that exceeds a budget is not kept; its
 model is crowded until no pod of it was refused between the ends of two full lists.
+
+What all models share is divided fairly between namespaces: when it is used up, a pod of a namespace that uses less than
+another takes the place of the newest pods of the namespace that uses most.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,7 +20,7 @@ from hermetic.kube.owners import Key
 from hermetic.kube.projections import lean_pod
 from hermetic.kube.unowned_objects import compact
 from hermetic.objects.names import Owner
-from hermetic.plan.runtime_drift import looks_rendered
+from hermetic.plan.runtime_drift import has_ended, looks_rendered
 
 Place = tuple[Kind, tuple[str, str]]
 
@@ -32,8 +35,19 @@ OWN = 128 * 2**20
 STRANGER = 32 * 2**10
 STRANGERS_OF_ONE = 8 * STRANGER
 STRANGERS = 256 * STRANGER
-MOST_CROWDED = 10_000
-"""Crowded models that are recorded one by one; beyond that, whole namespaces are recorded."""
+MOST_CROWDED = 1_000
+"""Crowded models of a namespace that are recorded one by one; beyond that, all models of that namespace are crowded."""
+EVERY = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Admission:
+    """What became of a pod: its compact JSON, None where it is not kept; the pods that are dropped for it."""
+
+    body: bytes | None
+    dropped: tuple[Place, ...] = ()
+    crowded: frozenset[Key] = frozenset()
+    """The models that were not crowded before."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,24 +55,53 @@ class _Kept:
     owners: tuple[Key, ...]
     size: int
     own: bool
+    runs: bool
 
 
 class _Budget:
-    """Bytes taken per model and by all; limits `of_one` and `of_all`."""
+    """Bytes taken per model, per namespace and by all; limits `of_one` model and `of_all`."""
 
     def __init__(self, of_one: int, of_all: int) -> None:
         self._of_one, self._of_all = of_one, of_all
         self._taken: dict[Key, int] = defaultdict(int)
+        self._sizes: dict[str, dict[Place, int]] = defaultdict(dict)
+        self._in: dict[str, int] = defaultdict(int)
         self._all = 0
 
     def has_room(self, owners: tuple[Key, ...], size: int) -> bool:
-        of_each = all(self._taken.get(owner, 0) + size <= self._of_one for owner in owners)
-        return of_each and self._all + size <= self._of_all
+        """Whether a pod of these models fits, where needed in the place of pods of the namespace that uses most."""
+        if any(self._taken.get(owner, 0) + size > self._of_one for owner in owners):
+            return False
+        if self._all + size <= self._of_all:
+            return True
+        # Twice: that namespace must still use more when the last of its pods is dropped.
+        return self._in.get(owners[0][0], 0) + 2 * size < max(self._in.values(), default=0)
 
-    def take(self, owners: tuple[Key, ...], size: int) -> None:
+    def excess(self) -> Iterator[Place]:
+        """The pods to drop, each before the next is asked for, until the limit of all holds."""
+        while self._all > self._of_all:
+            most = max(self._in, key=lambda namespace: self._in[namespace])
+            yield next(reversed(self._sizes[most]))
+
+    def take(self, place: Place, owners: tuple[Key, ...], size: int) -> None:
+        """Charge a pod."""
+        namespace = owners[0][0]
+        self._sizes[namespace][place] = size
+        self._in[namespace] += size
         self._all += size
         for owner in owners:
             self._taken[owner] += size
+
+    def give_back(self, place: Place, owners: tuple[Key, ...]) -> None:
+        """Release the bytes of a pod."""
+        namespace = owners[0][0]
+        size = self._sizes[namespace].pop(place)
+        self._in[namespace] -= size
+        self._all -= size
+        if not self._sizes[namespace]:
+            del self._sizes[namespace], self._in[namespace]
+        for owner in owners:
+            self._taken[owner] -= size
             if not self._taken[owner]:
                 del self._taken[owner]
 
@@ -70,52 +113,67 @@ class PodBounds:
         self._kept: dict[Place, _Kept] = {}
         self._own = _Budget(OWN_OF_ONE, OWN)
         self._strangers = _Budget(STRANGERS_OF_ONE, STRANGERS)
-        self._refused: dict[Kind, set[Key]] = defaultdict(set)
-        self._crowded: dict[Kind, set[Key]] = defaultdict(set)
+        self._refused: dict[Kind, dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
+        self._crowded: dict[Kind, dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
 
-    def admit(self, place: Place, pod: Mapping[str, Any], owners: tuple[Key, ...]) -> bytes | None:
-        """The pod as compact JSON; None where it exceeds a budget."""
+    def admit(self, place: Place, pod: Mapping[str, Any], owners: tuple[Key, ...]) -> Admission:
+        """Keep a pod of these models, or refuse it where it exceeds a budget."""
         self.forget(place)
+        # Ended or terminating pods do not make a model crowded: evicted pods stay by the thousand.
+        runs = not has_ended(pod) and "deletionTimestamp" not in pod["metadata"]
         looks_own = len(owners) == 1 and looks_rendered(pod, Owner(*owners[0], uid=""))
         own = looks_own and self._own.has_room(owners, STRANGER)
-        if not own and not self._strangers.has_room(owners, STRANGER):
-            return None  # before it is projected and serialized
+        if not own and not self._strangers.has_room(owners, STRANGER):  # before it is projected and serialized
+            return Admission(None, crowded=self._refuse(place, owners) if runs else frozenset())
         body = compact(lean_pod(pod))
         if len(body) > LARGEST_WHOLE:
             body = compact(lean_pod(pod, longest=SHORT_MESSAGE))
         labels = (pod["metadata"].get("labels") or {}).items()
         size = len(body) + sum(len(name) + len(value) for name, value in labels) + OVERHEAD
         if size > STRANGER:
-            return None
-        self._kept[place] = kept = _Kept(owners, size if own else STRANGER, own)
-        self._budget(kept).take(owners, kept.size)
-        return body
+            return Admission(None, crowded=self._refuse(place, owners) if runs else frozenset())
+        self._kept[place] = _Kept(owners, size if own else STRANGER, own, runs)
+        self._budget(own=own).take(place, owners, self._kept[place].size)
+        dropped = dict(self._make_room(own=own))
+        gone = (self._refuse(one, kept.owners) for one, kept in dropped.items() if kept.runs)
+        return Admission(body, tuple(dropped), frozenset().union(*gone))
 
-    def refuse(self, place: Place, owners: tuple[Key, ...]) -> bool:
-        """Record that a pod of these models was not kept; returns whether one of them was not crowded before."""
-        crowded, refused = self._crowded[place[0]], self._refused[place[0]]
-        keys = owners if len(crowded) < MOST_CROWDED else tuple((namespace, "") for namespace, _ in owners)
-        is_news = not crowded.issuperset(keys)
-        refused.update(keys)
-        crowded.update(keys)
-        return is_news
+    def _make_room(self, *, own: bool) -> Iterator[tuple[Place, _Kept]]:
+        for place in self._budget(own=own).excess():
+            yield place, self._kept[place]
+            self.forget(place)
+
+    def _refuse(self, place: Place, owners: tuple[Key, ...]) -> frozenset[Key]:
+        """Record that a pod of these models is not kept; returns those that were not crowded before."""
+        kind, news = place[0], set[Key]()
+        for namespace, name in owners:
+            crowded = self._crowded[kind][namespace]
+            if name not in crowded and EVERY not in crowded:
+                news.add((namespace, name))
+            recorded = name if name in crowded or len(crowded) < MOST_CROWDED else EVERY
+            crowded.add(recorded)
+            self._refused[kind][namespace].add(recorded)
+        return frozenset(news)
 
     def is_crowded(self, owner: Key) -> bool:
         """Whether pods of this model were not kept."""
-        return any(owner in crowded or (owner[0], "") in crowded for crowded in self._crowded.values())
+        found = (of_kind.get(owner[0], set()) for of_kind in self._crowded.values())
+        return any(owner[1] in names or EVERY in names for names in found)
 
     def listed(self, kind: Kind, namespace: str | None) -> frozenset[Key]:
         """Note the end of a full list (of a namespace, or of all); returns the models that are no longer crowded."""
-        here = {key for key in self._crowded[kind] if namespace in (None, key[0])}
-        ended = here - self._refused[kind]
-        self._crowded[kind] -= ended
-        self._refused[kind] -= here
+        ended = set[Key]()
+        for one in [one for one in self._crowded[kind] if namespace in (None, one)]:
+            refused = self._refused[kind].pop(one, set())
+            ended |= {(one, name) for name in self._crowded[kind].pop(one) - refused}
+            if refused:
+                self._crowded[kind][one] = refused
         return frozenset(ended)
 
     def forget(self, place: Place) -> None:
         """Release the bytes of a pod that is deleted or replaced."""
         if (known := self._kept.pop(place, None)) is not None:
-            self._budget(known).take(known.owners, -known.size)
+            self._budget(own=known.own).give_back(place, known.owners)
 
-    def _budget(self, pod: _Kept) -> _Budget:
-        return self._own if pod.own else self._strangers
+    def _budget(self, *, own: bool) -> _Budget:
+        return self._own if own else self._strangers

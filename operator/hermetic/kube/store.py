@@ -33,12 +33,11 @@ from hermetic.kinds import (
 from hermetic.kube.deployment_index import DeploymentIndex
 from hermetic.kube.exposure_index import Ways
 from hermetic.kube.owners import PODS, About, Key, Manifest, Name, about_of, kind_of, name_of, owners_of
-from hermetic.kube.pod_bounds import PodBounds
+from hermetic.kube.pod_bounds import EVERY, Admission, PodBounds
 from hermetic.kube.projections import evidence, node, warned
 from hermetic.kube.unowned_objects import Unclaimed
 from hermetic.objects.names import Owner
 from hermetic.plan.address_claims import Claim, addresses_of, holder, requested_address
-from hermetic.plan.runtime_drift import has_ended
 from hermetic.plan.snapshot import ChildKey, ClusterSnapshot, IsolationEvidence, NodeFacts, Warned
 
 REMEMBERED_DEPARTURES = 20_000
@@ -96,7 +95,9 @@ class Store:
         name, version = name_of(metadata), int(metadata["resourceVersion"])
         known = self._entries[kind].get(name)
         # Versions grow across objects of one kind: a late event of a predecessor has a lower version.
-        if (known is not None and known.version >= version) or self._gone.get(metadata["uid"], -1) > version:
+        if self._gone.get(metadata["uid"], -1) > version:
+            return frozenset()
+        if known is not None and known.version >= version and not self._completes(kind, name, version):
             return frozenset()
         if known is not None and known.uid != metadata["uid"]:
             self._depart(known, name, version)
@@ -107,6 +108,16 @@ class Store:
         if kind in PODS:
             return self._put_pod(kind, name, manifest, version)
         return self._put_entry(kind, name, manifest, version)
+
+    def _completes(self, kind: Kind, name: Name, version: int) -> bool:
+        """Whether an object of this version may replace its entry, of which only the head is kept."""
+        return self._entries[kind][name].version == version and self._unclaimed.is_cut(kind, name)
+
+    def incomplete(self, key: Key) -> tuple[tuple[Kind, Name], ...]:
+        """The children of a model of which only the head is kept, because they were seen before the model."""
+        if key not in self._entries[MODEL_DEPLOYMENT]:
+            return ()
+        return tuple(one for one in self._owned_by(key) if self._unclaimed.is_cut(*one))
 
     def drop(self, manifest: Manifest) -> frozenset[Key]:
         """Remove a deleted object; returns the ModelDeployments to reconcile."""
@@ -134,7 +145,8 @@ class Store:
         self._swept.add((kind, namespace))
         led = self._ways.sweep(kind, listed, version) if kind in LEADING else frozenset()
         if kind in PODS:
-            led |= self._pod_bounds.listed(kind, namespace)
+            ended = self._pod_bounds.listed(kind, namespace)
+            led |= ended | {key for key in self.deployments() if (key[0], EVERY) in ended}
         return led.union(key for name in stale for key in self._forget(kind, name, version))
 
     def note_listed(self, kind: Kind, namespace: str | None, version: str) -> None:
@@ -268,19 +280,18 @@ class Store:
 
     def _put_pod(self, kind: Kind, name: Name, manifest: Manifest, version: int) -> frozenset[Key]:
         """Store a pod of a model unless `PodBounds` refuses it; a pod of no model is not stored."""
-        owners, place = owners_of(kind, manifest), (kind, name)
+        owners = owners_of(kind, manifest)
+        admission = self._pod_bounds.admit((kind, name), manifest, owners) if owners else Admission(None)
+        concerned = admission.crowded.union(
+            *(self._forget(of, gone, self._entries[of][gone].version) for of, gone in admission.dropped)
+        )
         before = self._entries[kind].get(name)
-        body = self._pod_bounds.admit(place, manifest, owners) if owners else None
-        if body is None:
-            concerned = self._forget(kind, name, version) if before is not None else frozenset()
-            # Ended or terminating pods do not make a model crowded: evicted pods stay by the thousand.
-            runs = bool(owners) and not has_ended(manifest) and "deletionTimestamp" not in manifest["metadata"]
-            is_news = runs and self._pod_bounds.refuse(place, owners)
-            return concerned | frozenset(owners if is_news else ())
-        concerned = frozenset(owners if before is None else (*before.owners, *owners))
+        if admission.body is None:
+            return concerned | (self._forget(kind, name, version) if before is not None else frozenset())
+        concerned |= frozenset(owners if before is None else (*before.owners, *owners))
         if before is not None and before.owners != owners:
             self._disown(before, kind, name)
-        self._entries[kind][name] = _Entry(manifest["metadata"]["uid"], version, body, owners)
+        self._entries[kind][name] = _Entry(manifest["metadata"]["uid"], version, admission.body, owners)
         for one in owners:
             self._owned[one].add((kind, name))
         self._pods[about_of(manifest["metadata"])] = owners[0]

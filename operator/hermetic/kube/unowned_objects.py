@@ -1,7 +1,8 @@
 """Serializes objects for the store, and bounds the memory for large ones whose ModelDeployment is not known.
 
 Children may be listed before their ModelDeployment. Objects that name a ModelDeployment which does not
-exist can be created at no cost, so all of them together are bounded.
+exist can be created at no cost, so all of them together are bounded. Of what exceeds the bound the head is kept; it is
+read again before a decision about its ModelDeployment.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ class Unclaimed:
 
     def __init__(self) -> None:
         self._sizes: dict[tuple[Kind, tuple[str, str]], int] = {}
+        self._cut: set[tuple[Kind, tuple[str, str]]] = set()
 
     def kept(
         self, kind: Kind, manifest: Mapping[str, Any], owner: tuple[str, str] | None, is_owner_known: bool
@@ -35,13 +37,19 @@ class Unclaimed:
         if len(body) <= LARGE or is_owner_known or kind not in CUT or kind is MODEL_DEPLOYMENT:
             return body
         if sum(self._sizes.values()) + len(body) > MOST_BYTES:
+            self._cut.add((kind, name))
             return compact(head(kind, manifest))
         self._sizes[kind, name] = len(body)
         return body
 
+    def is_cut(self, kind: Kind, name: tuple[str, str]) -> bool:
+        """Whether only the head of an object is kept for want of room."""
+        return (kind, name) in self._cut
+
     def forget(self, kind: Kind, name: tuple[str, str]) -> None:
         """Drop an object that is deleted or replaced."""
         self._sizes.pop((kind, name), None)
+        self._cut.discard((kind, name))
 
 
 def _lean(kind: Kind, manifest: Mapping[str, Any], owner: tuple[str, str] | None) -> dict[str, Any]:

@@ -166,6 +166,14 @@ def from_a_claim() -> Manifest:
     return a_share_model("claimed", weights={"persistentVolumeClaim": claim})
 
 
+def with_compile_caches() -> Manifest:
+    """Staged compile caches of two GPU models, of which one is the deployment's."""
+    key = {"engine": "vllm", "version": "0.32.0", "tensorParallelSize": 2}
+    model = a_share_model("warm", accelerator={"count": 2, "instanceTypes": ["Standard_NC80adis_H100_v5"]})
+    caches = [{**key, "gpu": "A100-80GB"}, {**key, "gpu": "H100-NVL"}]
+    return changed(model, weights={**model["spec"]["weights"], "caches": caches})
+
+
 def _nim(**fields: object) -> Manifest:
     return {"image": NIM_IMAGE, **fields}
 
@@ -185,4 +193,5 @@ RENDERINGS: dict[str, Manifest] = {
     "amd": on_amd(),
     "nfs": from_another_nfs_server(),
     "claim": from_a_claim(),
+    "compile-caches": with_compile_caches(),
 }

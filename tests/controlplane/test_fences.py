@@ -174,6 +174,10 @@ PODS: dict[str, tuple[Spoil, str]] = {
     "a sidecar": (
         in_pod(initContainers=[{**A_CONTAINER, "name": "link-cache", "restartPolicy": "Always"}]), "containers",
     ),
+    "another copy": (
+        in_pod(initContainers=[{**A_CONTAINER, "name": "copy-cache", "command": ["cp", "-Rsf", "/a", "/b"]}]),
+        "containers",
+    ),
     "a shell": (in_engine(command=["sh", "-c", "echo $P > /dev/termination-log"]), "containers"),
     "another program before the engine": (lambda one: engine(one)["command"].__setitem__(5, "import os"), "containers"),
     "an image by tag": (in_engine(image="evil.example/x:latest"), "containers.image"),

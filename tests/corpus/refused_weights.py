@@ -134,4 +134,41 @@ WEIGHTS = (
         blames="spec.weights.facts.modelType",
         prints="a b",
     ),
+    *(
+        case(
+            f"compile caches {what}",
+            "spec.weights.caches",
+            [{"engine": "vllm", "version": "0.32.0", "gpu": "H100-80GB", "tensorParallelSize": 2, **wrong}],
+            says,
+            server_says=server,
+            blames=f"spec.weights.caches[0].{next(iter(wrong))}",
+            prints=prints,
+        )
+        for what, wrong, says, server, prints in (
+            ("of another folder", {"version": "0.32.0/../.."}, "must be a release of the engine", "", "0.32.0/../.."),
+            ("of a GPU in two words", {"gpu": "H100 NVL"}, "must be one word", "", "H100 NVL"),
+            ("of a NIM", {"engine": "nim"}, "must be 'vllm' or 'sglang'", "supported values", "nim"),
+            (
+                "over no GPU",
+                {"tensorParallelSize": 0},
+                "must be greater than or equal to 1",
+                "should be greater than or equal to 1",
+                "0",
+            ),
+            (
+                "in 257 stages",
+                {"pipelineParallelSize": 257},
+                "must be less than or equal to 256",
+                "should be less than or equal to 256",
+                "257",
+            ),
+        )
+    ),
+    case(
+        "17 compile caches",
+        "spec.weights.caches",
+        [{"engine": "vllm", "version": "0.32.0", "gpu": "H200", "tensorParallelSize": count} for count in range(1, 18)],
+        "must have at most 16",
+        server_says="must have at most 16 items",
+    ),
 )

@@ -105,6 +105,22 @@ VALID: tuple[tuple[str, Manifest], ...] = (
         },
     ),
     _vllm("facts that say little", {"spec.weights.facts": {"modelType": "new", "parameterBytes": 1}}),
+    _vllm(
+        "compile caches of two engines",
+        {
+            "spec.weights.caches": [
+                {"engine": "vllm", "version": "0.32.0", "gpu": "H100-80GB", "tensorParallelSize": 256},
+                {
+                    "engine": "sglang",
+                    "version": "0.5.22.post1",
+                    "gpu": "MI300X",
+                    "tensorParallelSize": 1,
+                    "pipelineParallelSize": 256,
+                },
+            ]
+        },
+    ),
+    _vllm("no compile caches", {"spec.weights.caches": []}),
     (
         "largest numbers",
         changed(vllm_with_everything_said(), {f"{_VLLM}.maxModelLength": 10_000_000, "spec.drainSeconds": 3600}),

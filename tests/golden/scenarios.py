@@ -28,6 +28,7 @@ SCENARIOS = {
         "mig-slice",
         "amd",
         "nfs",
+        "compile-caches",
     )
 }
 

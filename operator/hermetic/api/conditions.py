@@ -30,6 +30,7 @@ class ConditionType(StrEnum):
     IMAGES_PINNED = "ImagesPinned", "Every image is named by digest and comes from a registry that may be used here."
     WEIGHTS_VERIFIED = "WeightsVerified", "The weights are exactly those that were published."
     MODEL_FITS = "ModelFits", "The model fits the memory of its GPUs; there only where the spec has `weights.facts`."
+    CACHES_USED = "CachesUsed", "The engine gets staged compile caches; there only where the spec has `weights.caches`."
     ISOLATION_VERIFIED = "IsolationVerified", "Fresh evidence says that the node subnets have no way out."
     ENDPOINT_PRIVATE = "EndpointPrivate", "The address that clients use is private."
     AVAILABLE = "Available", "As many replicas serve as were asked for."

@@ -183,6 +183,19 @@ class Reason(StrEnum):
         "anyway.",
     )
 
+    CACHES_MATCH = (
+        "CachesMatch",
+        "The engine gets the staged compile caches: engine, version, GPU model and parallelism are those of its key.",
+        "Nothing to do.",
+    )
+    CACHES_IGNORED = (
+        "CachesIgnored",
+        "None of the staged compile caches in spec.weights.caches is for this engine, version, GPU model and "
+        "parallelism; the engine starts without them, more slowly.",
+        "Read the message. Make the caches with a pod of this spec and stage them with 'hermetic stage --caches', or "
+        "name VM sizes of one GPU model in accelerator.instanceTypes.",
+    )
+
     # Isolation
     ISOLATION_PROVEN = "IsolationProven", "Fresh evidence says that the node subnets have no way out.", "Nothing to do."
     ISOLATION_NOT_ENFORCED = (
@@ -502,5 +515,10 @@ class Reason(StrEnum):
 # Holds for now: a person should act soon.
 RUNNING_OUT = frozenset({Reason.EVIDENCE_AGING, Reason.EVIDENCE_EXPIRING, Reason.EXCEPTION_EXPIRING})
 # True for now; the platform team should know it.
-WARNED_OF = RUNNING_OUT | {Reason.SERVING_NOT_ENFORCED, Reason.AUDIT_FAULT, Reason.GPU_MEMORY_TIGHT}
+WARNED_OF = RUNNING_OUT | {
+    Reason.SERVING_NOT_ENFORCED,
+    Reason.AUDIT_FAULT,
+    Reason.GPU_MEMORY_TIGHT,
+    Reason.CACHES_IGNORED,
+}
 REASONS: dict[str, Reason] = {reason.value: reason for reason in Reason}

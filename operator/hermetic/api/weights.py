@@ -7,6 +7,7 @@ from typing import Annotated
 
 from pydantic import Field, StringConstraints
 
+from hermetic.api.engine_caches import EngineCaches
 from hermetic.api.field_types import AbsolutePath, HostName, ObjectName, PinnedImage, RelativePath, list_of, matches
 from hermetic.api.model_facts import ModelFacts
 from hermetic.api.rules import ApiModel, Rule, exactly_one, member_is_immutable
@@ -175,3 +176,9 @@ class Weights(ApiModel):
     before a pod exists. Default: none, and the memory is not computed.
 
     facts: {modelType: llama, parameterBytes: 16060522496, maxModelLength: 131072}"""
+    caches: Annotated[list[EngineCaches], Field(max_length=16), list_of("atomic")] = []
+    """Compile caches that 'hermetic stage --caches' put beside the model, as it prints them; at most 16. The entry
+    that equals engine, version, GPU model and parallelism of the deployment is given to the engine; the condition
+    `CachesUsed` says which, or why none. Default: none.
+
+    caches: [{engine: vllm, version: "0.32.0", gpu: H100-80GB, tensorParallelSize: 2}]"""

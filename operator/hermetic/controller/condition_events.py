@@ -12,6 +12,7 @@ from hermetic.api.reasons import REASONS, WARNED_OF
 ANNOUNCED = (
     ConditionType.READY,
     ConditionType.MODEL_FITS,
+    ConditionType.CACHES_USED,
     ConditionType.ISOLATION_VERIFIED,
     ConditionType.ENDPOINT_PRIVATE,
     ConditionType.EVIDENCE_FRESH,
@@ -19,11 +20,18 @@ ANNOUNCED = (
     ConditionType.AUDIT_FAULTY,
 )
 ANNOUNCED_AT_ONCE = frozenset(
-    (ConditionType.READY, ConditionType.MODEL_FITS, ConditionType.EXCEPTIONS_CURRENT, ConditionType.AUDIT_FAULTY)
+    (
+        ConditionType.READY,
+        ConditionType.MODEL_FITS,
+        ConditionType.CACHES_USED,
+        ConditionType.EXCEPTIONS_CURRENT,
+        ConditionType.AUDIT_FAULTY,
+    )
 )
 ACTIONS = {
     ConditionType.READY: "Reconcile",
     ConditionType.MODEL_FITS: "ComputeMemory",
+    ConditionType.CACHES_USED: "ChooseCaches",
     ConditionType.ISOLATION_VERIFIED: "JudgeIsolation",
     ConditionType.ENDPOINT_PRIVATE: "CheckEndpoint",
     ConditionType.EVIDENCE_FRESH: "JudgeIsolation",

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from hermetic.api.engine import Member, Nim
+from hermetic.api.engine_caches import EngineCaches
 from hermetic.api.modeldeployment import ModelDeploymentSpec
 from hermetic.api.reasons import Reason
 from hermetic.api.reserved_flags import MEDIA_FROM_NOWHERE
@@ -22,6 +23,7 @@ from hermetic.engines.launch import (
     literal,
     pod_address,
 )
+from hermetic.engines.link_farm import linked
 from hermetic.engines.model_path import model_folders, model_path
 from hermetic.engines.nim_profiles import read_profile, shapes
 from hermetic.engines.offline_environment import OFFLINE
@@ -77,6 +79,9 @@ class _Nim:
             f"{profile.count}, or stage a profile with {shapes(count)} in its name",
             "spec.engine.nim.profile",
         )
+
+    def cache_key(self, spec: ModelDeploymentSpec) -> EngineCaches | str:  # noqa: ARG002 - none of a NIM is known
+        return "no public source says how the compile caches of a NIM could be staged"
 
     def refused_settings(self, spec: ModelDeploymentSpec, extra: Extra) -> Iterator[Refused]:
         nim = _of(spec)
@@ -170,7 +175,4 @@ def _init_containers(spec: ModelDeploymentSpec, nim: Nim) -> tuple[InitContainer
     """Builds a writable tree of links to a staged cache: the staged files stay where they are, read-only."""
     if nim.profile is None:
         return ()
-    # Forced, because the folder outlives the container: after a restart of the node this runs again.
-    command = ("cp", "-Rsf", f"{model_path(spec.weights)}/.", f"{CACHE}/")
-    mounts = frozenset({"weights", "nim-cache"})
-    return (InitContainer("link-cache", nim.image, command, mounts, cpu="100m", memory="64Mi", memory_limit="256Mi"),)
+    return (linked(nim.image, model_path(spec.weights), CACHE, "nim-cache"),)

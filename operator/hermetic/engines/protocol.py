@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Literal, Protocol
 
 from hermetic.api.engine import Member
+from hermetic.api.engine_caches import EngineCaches
 from hermetic.api.modeldeployment import ModelDeploymentSpec
 from hermetic.api.reasons import Reason
 from hermetic.engines.failure_signatures import Signatures
@@ -86,6 +87,9 @@ class EngineAdapter(Protocol):
 
     def gpu_models(self, spec: ModelDeploymentSpec) -> frozenset[str] | None:
         """The GPUs that it runs on, as keys of the catalogue of sizing; None where it is not known to need any."""
+
+    def cache_key(self, spec: ModelDeploymentSpec) -> EngineCaches | str:
+        """The key of the staged compile caches that it can use, or one clause why it can use none."""
 
     def objection(self, spec: ModelDeploymentSpec) -> Objection | None:
         """Why its release or its arguments would end it at the start; None where no such reason is known."""

@@ -6,10 +6,12 @@ from collections.abc import Iterator
 from typing import Any
 
 from hermetic.api.engine import Member, Vllm
+from hermetic.api.engine_caches import EngineCaches
 from hermetic.api.modeldeployment import ModelDeploymentSpec
 from hermetic.api.reserved_flags import NOWHERE, VLLM_FLAGS
 from hermetic.engines.allow_list import AllowedNames, flags_of, variables_of
 from hermetic.engines.allowed_settings import refused_flags, refused_variables
+from hermetic.engines.compile_caches import cache_containers, cache_key
 from hermetic.engines.error_capture import keeping_first_errors
 from hermetic.engines.failure_signatures import SIGNATURES, Signatures
 from hermetic.engines.flag_objections import Typed, objection
@@ -67,6 +69,9 @@ class _Vllm:
         chosen = (("kvCacheDtype", "--kv-cache-dtype", vllm.kv_cache_dtype),) if vllm.kv_cache_dtype is not None else ()
         return objection(Typed(self.member, vllm.version, vllm.extra_args, chosen), TABLES, VLLM_FLAGS)
 
+    def cache_key(self, spec: ModelDeploymentSpec) -> EngineCaches | str:
+        return cache_key(self.member, _of(spec).version, self.serving(spec), spec.accelerator)
+
     def refused_settings(self, spec: ModelDeploymentSpec, extra: Extra) -> Iterator[Refused]:
         vllm, weights = _of(spec), model_folders(spec.weights)
         if not TABLES.is_supported(vllm.version):  # reported by `objection`
@@ -106,6 +111,7 @@ def launch(spec: ModelDeploymentSpec, vllm: Vllm) -> Launch:
         read_only_root=True,
         sleep_before_stop_seconds=PROPAGATION_SECONDS,
         grace_seconds=PROPAGATION_SECONDS + spec.drain_seconds + TEARDOWN_SECONDS,
+        init_containers=cache_containers(spec.weights, VLLM.cache_key(spec), vllm.image, HOME),
     )
 
 

@@ -17,8 +17,8 @@ from hermetic.plan.foreign_fields import lasting
 from hermetic.plan.gates import image_is_allowed
 from hermetic.plan.snapshot import ClusterSnapshot
 
-OURS = {"containers": ENGINE, "initContainers": "link-cache"}
-"""The one container of each kind that is rendered."""
+OURS = {"containers": {ENGINE}, "initContainers": {"link-cache", "copy-cache"}}
+"""The containers of each kind that are rendered."""
 ROLLED_OUT = timedelta(minutes=1)
 """How long after a rollout a pod of an earlier template may still be seen: the watches of kinds are not in step."""
 
@@ -136,7 +136,7 @@ def _images(where: str, held: Mapping[str, Any], world: ClusterSnapshot) -> Iter
     for kind, container in containers(held):
         name, image = one_line(container["name"]), one_line(container["image"])
         runs = f"{where} holds container '{name}' ({kind}) with image '{image}'"
-        if OURS.get(kind) != container["name"]:
+        if container["name"] not in OURS.get(kind, ()):
             yield Strange(f"{runs}, which Hermetic did not render", of_image=True)
         elif "@sha256:" not in container["image"]:
             yield Strange(f"{runs}, which is not named by digest", of_image=True)

@@ -15,6 +15,7 @@ from hermetic.kinds import DEPLOYMENT, SERVICE
 from hermetic.objects.names import selector
 from hermetic.plan.addresses import load_balancer_addresses, public_addresses
 from hermetic.plan.api_rejections import ApiRejection
+from hermetic.plan.cache_use import cache_use
 from hermetic.plan.exposure import exposure
 from hermetic.plan.gates import Blocks
 from hermetic.plan.isolation import enforcement
@@ -40,6 +41,7 @@ def status(
         _images_pinned(odd, plan),
         _weights_verified(spec, plan),
         *((fits,) if (fits := model_fit(spec, world)) is not None else ()),
+        *((caches,) if (caches := cache_use(spec)) is not None else ()),
         _isolation_verified(spec, world, plan),
         _endpoint_private(spec, world, plan),
         _available(spec, world, found),

@@ -19,6 +19,7 @@ _LABELS = {
     ConditionType.IMAGES_PINNED: "images pinned",
     ConditionType.WEIGHTS_VERIFIED: "weights verified",
     ConditionType.MODEL_FITS: "model fits",
+    ConditionType.CACHES_USED: "compile caches",
     ConditionType.ISOLATION_VERIFIED: "isolation verified",
     ConditionType.ENDPOINT_PRIVATE: "endpoint private",
     ConditionType.AVAILABLE: "serving",

@@ -9,10 +9,12 @@ from collections.abc import Iterator
 from typing import Any
 
 from hermetic.api.engine import Member
+from hermetic.api.engine_caches import EngineCaches
 from hermetic.api.engine_sglang import SGLANG_FLAGS, Sglang
 from hermetic.api.modeldeployment import ModelDeploymentSpec
 from hermetic.engines.allow_list import variables_of
 from hermetic.engines.allowed_settings import refused_flags, refused_variables
+from hermetic.engines.compile_caches import cache_containers, cache_key
 from hermetic.engines.error_capture import keeping_first_errors
 from hermetic.engines.failure_signatures import Signatures
 from hermetic.engines.flag_objections import Typed, objection
@@ -83,6 +85,7 @@ class _Sglang:
             sleep_before_stop_seconds=PROPAGATION_SECONDS,
             # It ends when the last request has ended, however long that takes: the kubelet enforces the grace period.
             grace_seconds=PROPAGATION_SECONDS + spec.drain_seconds + TEARDOWN_SECONDS,
+            init_containers=cache_containers(spec.weights, self.cache_key(spec), sglang.image, HOME),
         )
 
     def tensor_parallel_size(self, spec: ModelDeploymentSpec) -> int:
@@ -108,6 +111,9 @@ class _Sglang:
         dtype = sglang.kv_cache_dtype
         chosen = (("kvCacheDtype", "--kv-cache-dtype", dtype),) if dtype is not None else ()
         return objection(Typed(self.member, sglang.version, sglang.extra_args, chosen), TABLES, SGLANG_FLAGS)
+
+    def cache_key(self, spec: ModelDeploymentSpec) -> EngineCaches | str:
+        return cache_key(self.member, _of(spec).version, self.serving(spec), spec.accelerator)
 
     def refused_settings(self, spec: ModelDeploymentSpec, extra: Extra) -> Iterator[Refused]:
         sglang, weights = _of(spec), model_folders(spec.weights)

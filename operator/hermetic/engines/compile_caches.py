@@ -1,0 +1,90 @@
+"""Compile caches that are staged with the weights: their key, what they hold of each engine, and how they are used.
+
+The twin that makes them is a pod of the same spec. Files go back to the path where that pod wrote them, because Triton
+keeps absolute paths. Every engine checks its own, longer key for each entry; the key here keeps caches away that would
+only be searched in vain.
+
+What can be used through links was read in the source of vLLM 0.24 and 0.33, SGLang 0.5.23, Triton (runtime/cache.py)
+and DeepGEMM (csrc/jit/compiler.hpp): they replace files and folders as a whole. FlashInfer's is left out: it calls
+ninja, which writes its log in place and compares times of files that a copy does not keep. vLLM's images contain the
+compiled kernels of FlashInfer. Nothing public describes the caches of a NIM.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
+
+from hermetic.api.engine import Member
+from hermetic.api.engine_caches import CACHES, EngineCaches
+from hermetic.api.modeldeployment import Accelerator
+from hermetic.api.weights import Weights
+from hermetic.engines.launch import InitContainer
+from hermetic.engines.link_farm import copied, linked
+from hermetic.engines.model_path import model_path
+from hermetic.sizing.catalogue import sizes
+from hermetic.sizing.serving import Serving
+
+FOLDERS: Mapping[Member, tuple[str, ...]] = MappingProxyType(
+    {
+        "vllm": ("vllm/torch_compile_cache", "triton", "deep_gemm"),
+        # SGLang below 0.5.23 has DeepGEMM's beside its own folder.
+        "sglang": ("triton", "deep_gemm", "sglang/deep_gemm"),
+        "nim": (),
+    }
+)
+"""Folders below `$HOME/.cache` of the engine that may be staged."""
+OPENED_FOR_WRITING = frozenset({"vllm_compile_cache.py"})
+"""Names of files that are written in place, where a link to a read-only file would end the engine."""
+LINKED, COPIED = "linked", "copied"
+"""The two parts of a staged cache."""
+
+
+def cache_key(engine: Member, version: str, serving: Serving, accelerator: Accelerator) -> EngineCaches | str:
+    """The key of the caches that this deployment can use; or one clause why it can use none.
+
+    The GPU model follows from `accelerator.instanceTypes` alone: the pod depends on the spec, not on the nodes.
+    """
+    if accelerator.resource != "nvidia.com/gpu":
+        return f"compile caches are for whole NVIDIA GPUs, and `accelerator.resource` is '{accelerator.resource}'"
+    if not accelerator.instance_types:
+        return "`accelerator.instanceTypes` names no VM size, so that the GPU model is not known"
+    known = sizes()
+    if unlisted := [name for name in accelerator.instance_types if name not in known]:
+        return f"the GPU model of VM size {', '.join(unlisted)} is not known"
+    models = sorted({known[name].gpu.key for name in accelerator.instance_types})
+    if len(models) > 1:
+        return f"`accelerator.instanceTypes` names several GPU models: {', '.join(models)}"
+    return EngineCaches.model_validate(
+        {
+            "engine": engine,
+            "version": version,
+            "gpu": models[0],
+            "tensorParallelSize": serving.tensor_parallel,
+            "pipelineParallelSize": serving.pipeline_parallel,
+        }
+    )
+
+
+def why_not_used(staged: Iterable[EngineCaches], key: EngineCaches | str) -> str:
+    """One clause why none of the staged caches is used; "" where the key is among them."""
+    if isinstance(key, str):
+        return key
+    found = list(staged)
+    if key in found:
+        return ""
+    return f"the deployment needs '{key.folder}', and staged are {', '.join(repr(one.folder) for one in found)}"
+
+
+def cache_containers(weights: Weights, key: EngineCaches | str, image: str, home: str) -> tuple[InitContainer, ...]:
+    """The init containers that give the engine the staged caches of its key; none where there are none.
+
+    `home` is the engine's home, on the volume 'cache'.
+    """
+    if isinstance(key, str) or why_not_used(weights.caches, key):
+        return ()
+    source, target = f"{model_path(weights)}/{CACHES}/{key.folder}", f"{home}/.cache"
+    return (
+        linked(image, f"{source}/{LINKED}", target, "cache"),
+        copied(image, f"{source}/{COPIED}", target, "cache"),
+    )

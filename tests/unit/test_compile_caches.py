@@ -1,0 +1,163 @@
+"""Staged compile caches reach the engine only where engine, version, GPU model and parallelism are those of the key."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hermetic.api.engine_caches import CACHES, EngineCaches
+from hermetic.controller.condition_events import announcements
+from hermetic.engines import registry
+from hermetic.engines.compile_caches import COPIED, LINKED
+from hermetic.plan.planning import plan
+from hermetic.plan.status import status
+from tests.corpus.manifests import changed
+from tests.renderings import RENDERINGS
+from tests.scenarios import Manifest, a_nim_model, a_share_model, an_sglang_model
+from tests.worlds import NOW, a_world, an_a100_node, carried_out, rendered, spec_of
+
+H100, A100, NVL = "Standard_ND96isr_H100_v5", "Standard_NC24ads_A100_v4", "Standard_NC40ads_H100_v5"
+KEY: dict[str, Any] = {"engine": "vllm", "version": "0.32.0", "gpu": "H100-80GB", "tensorParallelSize": 2}
+
+
+def warm(base: Manifest | None = None, key: dict[str, Any] | None = None, **changes: Any) -> Manifest:
+    values = {
+        "accelerator": {"count": 2, "instanceTypes": [H100]},
+        "weights.caches": [{**KEY, **(key or {})}],
+        **changes,
+    }
+    return changed(base or a_share_model(), {f"spec.{path}": value for path, value in values.items()})
+
+
+def conditions(manifest: Manifest) -> dict[str, Any]:
+    spec, world = spec_of(manifest), a_world()
+    decided = plan(spec, world, NOW)
+    found = status(spec, carried_out(world, decided), decided, (), NOW)
+    return {**{one["type"]: one for one in found["conditions"]}, "events": list(announcements({}, found))}
+
+
+def pod(manifest: Manifest) -> Manifest:
+    return rendered(manifest)["Deployment"]["spec"]["template"]["spec"]
+
+
+def test_the_matching_caches_are_linked_and_said():
+    found = pod(warm())["initContainers"]
+    folder = f"/weights/{CACHES}/vllm-0.32.0-H100-80GB-tp2-pp1"
+    assert [(one["name"], one["command"]) for one in found] == [
+        ("link-cache", ["cp", "-Rsf", f"{folder}/{LINKED}/.", "/home/hermetic/.cache/"]),
+        ("copy-cache", ["cp", "-Rf", f"{folder}/{COPIED}/.", "/home/hermetic/.cache/"]),
+    ]
+    weights = next(one for one in found[0]["volumeMounts"] if one["name"] == "weights")
+    assert weights["readOnly"]
+    said = conditions(warm())["CachesUsed"]
+    assert (said["status"], said["reason"]) == ("True", "CachesMatch")
+    assert "'vllm-0.32.0-H100-80GB-tp2-pp1'" in said["message"]
+
+
+@pytest.mark.parametrize(
+    ("manifest", "says"),
+    [
+        pytest.param(warm(key={"version": "0.32.1"}), "needs 'vllm-0.32.0-H100-80GB-tp2-pp1'", id="version"),
+        pytest.param(warm(key={"engine": "sglang"}), "staged are 'sglang-0.32.0-", id="engine"),
+        pytest.param(warm(key={"gpu": "H100-NVL"}), "staged are 'vllm-0.32.0-H100-NVL-tp2-pp1'", id="GPU"),
+        pytest.param(warm(key={"tensorParallelSize": 1}), "staged are 'vllm-0.32.0-H100-80GB-tp1-pp1'", id="parallel"),
+        pytest.param(warm(key={"pipelineParallelSize": 2}), "H100-80GB-tp2-pp2'", id="stages"),
+        pytest.param(warm(accelerator={"count": 2}), "`accelerator.instanceTypes` names no VM size", id="no size"),
+        pytest.param(
+            warm(accelerator={"count": 2, "instanceTypes": [H100, A100]}),
+            "several GPU models: A100-80GB, H100-80GB",
+            id="two GPU models",
+        ),
+        pytest.param(
+            warm(accelerator={"count": 2, "instanceTypes": ["Standard_NV6"]}),
+            "GPU model of VM size Standard_NV6 is not known",
+            id="a size not listed",
+        ),
+        pytest.param(
+            warm(accelerator={"count": 2, "instanceTypes": [H100], "resource": "nvidia.com/mig-1g.10gb"}),
+            "'nvidia.com/mig-1g.10gb'",
+            id="a slice",
+        ),
+        pytest.param(warm(a_nim_model()), "compile caches of a NIM", id="a NIM"),
+    ],
+)
+def test_caches_of_another_key_are_ignored_and_said(manifest: Manifest, says: str):
+    without = changed(manifest, {"spec.weights.caches": []})
+    assert pod(manifest) == pod(without)
+    found = conditions(manifest)
+    assert (found["CachesUsed"]["status"], found["CachesUsed"]["reason"]) == ("False", "CachesIgnored")
+    assert says in found["CachesUsed"]["message"]
+    assert ("Warning", "CachesIgnored") in [(one.severity, one.reason) for one in found["events"]]
+    assert found["Ready"]["reason"] != "CachesIgnored"
+
+
+def test_sizes_of_one_gpu_model_are_as_good_as_one():
+    sizes = {"count": 2, "instanceTypes": ["Standard_NC80adis_H100_v5", NVL]}
+    assert conditions(warm(key={"gpu": "H100-NVL"}, accelerator=sizes))["CachesUsed"]["status"] == "True"
+
+
+def test_pods_depend_on_the_spec_and_not_on_the_nodes_of_the_moment():
+    manifest = warm(accelerator={"count": 2}, key={"gpu": "A100-80GB"})
+    spec = spec_of(manifest)
+    for nodes in ((), (an_a100_node(),)):
+        world = a_world(nodes=nodes)
+        decided = plan(spec, world, NOW)
+        found = status(spec, carried_out(world, decided), decided, (), NOW)
+        assert next(one for one in found["conditions"] if one["type"] == "CachesUsed")["status"] == "False"
+
+
+def test_the_first_matching_entry_of_many_is_used():
+    many = [{**KEY, "gpu": "A100-80GB"}, KEY, {**KEY, "version": "0.33.0"}]
+    assert conditions(warm(**{"weights.caches": many}))["CachesUsed"]["status"] == "True"
+
+
+def test_sglang_gets_its_own():
+    sglang = an_sglang_model()
+    version = sglang["spec"]["engine"]["sglang"]["version"]
+    found = pod(warm(sglang, key={"engine": "sglang", "version": version}))["initContainers"]
+    assert f"sglang-{version}-H100-80GB-tp2-pp1" in found[0]["command"][2]
+
+
+def test_without_caches_there_is_no_condition_and_no_other_pod():
+    for name, manifest in RENDERINGS.items():
+        if name != "compile-caches":
+            assert "CachesUsed" not in conditions(manifest)
+
+
+@pytest.mark.parametrize("times", [1, 2])
+def test_the_commands_make_a_writable_cache_of_links_and_copies(tmp_path: Path, times: int):
+    """Run as rendered, with the paths of the container moved; the second run is that after a restart of the node."""
+    key = EngineCaches.model_validate(KEY)
+    staged, home = tmp_path / "weights" / CACHES / key.folder, tmp_path / "home"
+    index = "vllm/torch_compile_cache/a1/rank_0_0/vllm_compile_cache.py"
+    for path in (f"{LINKED}/triton/ABC/kernel.cubin", f"{COPIED}/{index}"):
+        (staged / path).parent.mkdir(parents=True)
+        (staged / path).write_text("staged")
+        (staged / path).chmod(0o444)
+    home.mkdir()
+    for _ in range(times):
+        for one in pod(warm())["initContainers"]:
+            moved = [
+                word.replace("/weights", f"{tmp_path}/weights").replace("/home/hermetic", str(home))
+                for word in one["command"]
+            ]
+            subprocess.run(moved, check=True)
+    linked = home / ".cache/triton/ABC/kernel.cubin"
+    assert linked.readlink() == staged / LINKED / "." / "triton/ABC/kernel.cubin"
+    assert linked.read_text() == "staged"
+    assert not (home / ".cache" / index).is_symlink()
+    # As Triton, Inductor and DeepGEMM write: beside the others, and in place of one by a rename.
+    (home / ".cache/triton/NEW").mkdir()
+    (linked.parent / "tmp").write_text("new")
+    (linked.parent / "tmp").replace(linked)
+    assert (staged / LINKED / "triton/ABC/kernel.cubin").read_text() == "staged"
+
+
+def test_the_key_of_every_rendering_is_a_key_or_a_clause():
+    for manifest in RENDERINGS.values():
+        spec = spec_of(manifest)
+        key = registry.engine_of(spec).cache_key(spec)
+        assert key if isinstance(key, str) else key.tensor_parallel_size * key.pipeline_parallel_size > 0

@@ -64,6 +64,11 @@ programs: $(INSTALLED) ## build Kubernetes, etcd, kwok, containerd, CoreDNS, Hel
 node-programs: $(INSTALLED)
 	$(BIN)/python -m testbed programs kubernetes etcd kwok containerd coredns
 
+# Without root there is no real node, and its programs would be built for nothing.
+.PHONY: demo-programs
+demo-programs: $(INSTALLED)
+	$(BIN)/python -m testbed programs kubernetes etcd kwok $(if $(filter 0,$(shell id -u)),containerd coredns) >/dev/null
+
 .PHONY: azure-cli
 azure-cli: $(INSTALLED) ## install the az CLI that the remedies are parsed with (0.8 GB, minutes when cold, cached outside the checkout)
 	$(BIN)/python -m testbed azure-cli
@@ -126,7 +131,7 @@ bench: packages node-programs ## measure against an idiomatic kopf operator; wri
 # ---------------------------------------------------------------- show: demo, audit-demo
 
 .PHONY: demo
-demo: packages node-programs ## from kubectl apply to a private endpoint that answers; DEMO_EXIT=1 ends it after success
+demo: packages demo-programs ## from kubectl apply to a private endpoint that answers; DEMO_EXIT=1 ends it after success
 	exec setpriv --pdeathsig TERM $(BIN)/python -m testbed demo
 
 .PHONY: audit-demo

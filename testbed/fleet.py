@@ -57,7 +57,8 @@ class Pool:
     """A node pool. A GPU pool carries the taint that AKS's documentation recommends unless `taints` says otherwise.
 
     `driver=False` is a pool whose nodes have the size of a GPU machine but advertise no GPU, as AKS leaves them when
-    nobody installs a device plug-in. `labels` and `annotations` are added to every node's.
+    nobody installs a device plug-in. `labels` and `annotations` are added to every node's. `subscription` is the one
+    that the machines are in, for their provider id.
     """
 
     name: str
@@ -68,6 +69,7 @@ class Pool:
     kubelet_version: str = KUBERNETES_VERSION
     labels: Mapping[str, str] = field(default_factory=dict)
     annotations: Mapping[str, str] = field(default_factory=dict)
+    subscription: str = "00000000-0000-0000-0000-000000000000"
 
 
 def add_nodes(api: Api, pool: Pool, count: int = 1) -> list[str]:
@@ -98,7 +100,7 @@ def node(pool: Pool, number: int) -> dict[str, Any]:
             "labels": {**_labels(pool, size, name), **pool.labels},
         },
         "spec": {
-            "providerID": f"azure:///subscriptions/00000000-0000-0000-0000-000000000000/resourceGroups/nodes/{name}",
+            "providerID": f"azure:///subscriptions/{pool.subscription}/resourceGroups/nodes/{name}",
             "taints": [dict(taint) for taint in taints],
         },
         "status": _status(pool, size),

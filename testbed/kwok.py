@@ -37,13 +37,13 @@ FLAGS = (
 
 def write_stages(path: Path) -> Path:
     """Writes kwok's configuration: the stock life of nodes and pods, and our own fates."""
-    stock = _stock_folder()
+    stock = stock_stages()
     quiet = [unless_fated(yaml.safe_load((stock / name).read_text())) for name in STOCK_STAGES]
     path.write_text(yaml.safe_dump_all([*quiet, *own_stages()], sort_keys=False, width=1000))
     return path
 
 
-def _stock_folder() -> Path:
+def stock_stages() -> Path:
     """The stages of kwok's module, kept beside the built programs: Go is needed only until they are."""
     said = "\0".join(STOCK_STAGES).encode() + (MODULES / "kwok" / "go.sum").read_bytes()
     pinned = hashlib.sha256(said).hexdigest()[:16]
@@ -54,6 +54,7 @@ def _stock_folder() -> Path:
         for name in STOCK_STAGES:
             (partial / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(_module_folder() / "kustomize" / "stage" / name, partial / name)
+        partial.chmod(0o755)  # as the folders of the programs: a cache may be shared
         try:
             partial.rename(folder)
         except OSError:  # another process was first

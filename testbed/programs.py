@@ -248,4 +248,8 @@ def main(arguments: list[str]) -> int:
         parser.error(f"no such family: {', '.join(unknown)} (there are {', '.join(FAMILIES)})")
     for program, path in programs(*chosen).items():
         print(program, path)
+    if not chosen or "kwok" in chosen:
+        from testbed.kwok import stock_stages  # it imports this module
+
+        stock_stages()  # kwok needs them to start; kept here, so that starting it needs no Go
     return 0

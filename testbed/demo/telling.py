@@ -34,13 +34,16 @@ def watch_phases(
 ) -> bool:
     """Print a row whenever a Ready reason changes, until `done(reasons by name)`; False when time is up."""
     seen: dict[str, str] = {}
+    told = ""
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
         for item in statuses():
             name, ready = item["metadata"]["name"], _ready(item)
             if seen.get(name) != ready["reason"]:
                 seen[name] = ready["reason"]
-                row(name, ready["status"], ready["reason"], _short(ready["message"]))
+                same = ready["message"] and ready["message"] == told
+                row(name, ready["status"], ready["reason"], "the same" if same else _short(ready["message"]))
+                told = ready["message"]
         if done(seen):
             return True
         time.sleep(0.3)

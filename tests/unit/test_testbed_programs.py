@@ -13,7 +13,7 @@ import pytest
 
 from testbed import programs as builds
 from testbed.errors import BuildError, CannotRunError
-from testbed.programs import FAMILIES, NODE_FAMILIES, Family, cache_folder, programs, require_go
+from testbed.programs import CONTROL_PLANE_FAMILIES, FAMILIES, NODE_FAMILIES, Family, cache_folder, programs, require_go
 
 # Answers for its version, and "builds" by copying main.go to the output, or fails as main.go says.
 FAKE_GO = """#!/bin/sh
@@ -164,9 +164,17 @@ def test_unknown_family_is_refused_with_the_known_ones(capsys: pytest.CaptureFix
     assert "no such family: nonsense (there are kubernetes, etcd" in capsys.readouterr().err
 
 
-def test_the_demo_builds_what_a_node_needs_and_no_more() -> None:
+@pytest.mark.parametrize(("user", "families"), [(0, NODE_FAMILIES), (1000, CONTROL_PLANE_FAMILIES)])
+def test_the_demo_builds_what_it_can_run_and_no_more(user: int, families: tuple[str, ...], tmp_path: Path) -> None:
+    (tmp_path / "id").write_text(f"#!/bin/sh\necho {user}\n")
+    (tmp_path / "id").chmod(0o755)
     said = subprocess.run(
-        ["make", "--dry-run", "demo"], cwd=builds.MODULES.parents[1], capture_output=True, text=True, check=True
+        ["make", "--dry-run", "demo"],
+        cwd=builds.MODULES.parents[1],
+        env={**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"},
+        capture_output=True,
+        text=True,
+        check=True,
     )
-    built = re.findall(r"-m testbed programs(.*)", said.stdout)
-    assert [names.split() for names in built] == [list(NODE_FAMILIES)]
+    built = re.findall(r"-m testbed programs([^>]*)", said.stdout)
+    assert [names.split() for names in built] == [list(families)]

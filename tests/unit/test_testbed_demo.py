@@ -1,0 +1,25 @@
+"""What the demo prints while it waits."""
+
+from __future__ import annotations
+
+import pytest
+
+from testbed.demo.telling import watch_phases
+
+
+def deployment(name: str, reason: str, message: str) -> dict[str, object]:
+    ready = {"type": "Ready", "status": "False", "reason": reason, "message": message}
+    return {"metadata": {"name": name}, "status": {"conditions": [ready]}}
+
+
+def test_a_message_that_several_deployments_share_is_printed_once(capsys: pytest.CaptureFixture[str]) -> None:
+    message = "no EgressAttestation is there"
+    seen = [deployment("llama", "Missing", message), deployment("phi", "Missing", message), deployment("x", "No", "y")]
+
+    assert watch_phases(lambda: seen, lambda reasons: len(reasons) == 3, 5)
+
+    first, second, third = capsys.readouterr().out.splitlines()
+    assert first.endswith(message)
+    assert second.split()[:3] == ["phi", "False", "Missing"]
+    assert second.endswith("the same")
+    assert third.endswith("y")

@@ -10,9 +10,8 @@ import json
 
 import httpx
 
-from hermetic.audit.estate.estate import Estate
 from hermetic.audit.findings import Finding
-from hermetic.audit.run import judge
+from hermetic.audit.run import Judging
 from hermetic.collect.azure.answering import AzureAnswerer, How
 from hermetic.collect.azure.client import ArmClient, Caller
 from hermetic.collect.azure.clouds import cloud_of
@@ -60,5 +59,5 @@ async def audited(estate: AzureEstate, discovery: How) -> tuple[Finding, ...]:
         caller, patience = Caller(GivenToken(TOKEN)), RetryBudget(120.0, lambda: 0.5)
         client = ArmClient(Wire(cloud, http), caller, pacing, patience, clock=clock, sleep=clock.sleep, progress=told)
         azure = AzureAnswerer(client, estate.cluster, discovery)
-        answers = await collected(estate.cluster, {"azure": azure}, lambda seen: judge(seen, policy), told)
-    return judge(Estate(estate.cluster, ["azure"], answers), policy)
+        _, findings = await collected(estate.cluster, {"azure": azure}, Judging(policy).findings, told)
+    return findings

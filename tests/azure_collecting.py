@@ -17,11 +17,10 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar
 
-from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.questions import Answer, Question
 from hermetic.audit.findings import Finding, Verdict, overall
 from hermetic.audit.policy import Policy
-from hermetic.audit.run import judge
+from hermetic.audit.run import Judging
 from hermetic.collect.azure.answering import AzureAnswerer, How
 from hermetic.collect.azure.client import ArmClient, Caller
 from hermetic.collect.azure.clouds import cloud_of
@@ -153,8 +152,7 @@ async def audited(
         sleep=clock.sleep,
         tokens=tokens,
     ) as azure:
-        answers = await collected(estate.cluster, {"azure": azure}, lambda seen: judge(seen, policy), told)
-    findings = judge(Estate(estate.cluster, ("azure",), answers), policy)
+        answers, findings = await collected(estate.cluster, {"azure": azure}, Judging(policy).findings, told)
     return Seen(estate.cluster, answers, findings, clock, told)
 
 

@@ -18,7 +18,7 @@ from hermetic.audit.estate.azure.graph import TABLES, ScaleSetNicInGraph
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.questions import Answer, Body, Problem, Question, Trouble
 from hermetic.audit.findings import Evidence, Finding
-from hermetic.audit.run import judge
+from hermetic.audit.run import Judging
 from hermetic.collect.azure.arm_reader import GROUP_LISTS_ONLY
 from hermetic.collect.azure.paths import ask_for, is_subscription
 from testbed.azure.actions import act
@@ -33,14 +33,7 @@ TROUBLES = {401: Trouble.UNAUTHENTICATED, 403: Trouble.FORBIDDEN, 404: Trouble.N
 
 def answers_of(stood_in: StandIn, first: Iterable[Question] = ()) -> dict[Question, Answer]:
     """Everything that the checks want to know, asked until nothing is wanted; `first` are questions surely put."""
-    policy, answers = policy_of(stood_in), {question: answered(stood_in, question) for question in first}
-    for _ in range(MOST_ROUNDS):
-        estate = Estate(stood_in.cluster, ("azure",), answers)
-        judge(estate, policy)
-        if not estate.wanted:
-            return answers
-        answers |= {question: answered(stood_in, question) for question in estate.wanted.values()}
-    raise AssertionError(f"still wanted after {MOST_ROUNDS} rounds: {sorted(estate.wanted)[:3]}")
+    return _audited(stood_in, first)[0]
 
 
 def collected(stood_in: StandIn) -> Estate:
@@ -50,8 +43,20 @@ def collected(stood_in: StandIn) -> Estate:
 
 def judged(stood_in: StandIn, first: Iterable[Question] = ()) -> tuple[Finding, ...]:
     """Every finding about an estate; `first` as above: what an estate like it was asked saves rounds."""
-    known = Estate(stood_in.cluster, ("azure",), answers_of(stood_in, first))
-    return judge(known, policy_of(stood_in))
+    return _audited(stood_in, first)[1]
+
+
+def _audited(stood_in: StandIn, first: Iterable[Question]) -> tuple[dict[Question, Answer], tuple[Finding, ...]]:
+    judging, answers = Judging(policy_of(stood_in)), {question: answered(stood_in, question) for question in first}
+    estate = Estate(stood_in.cluster, ("azure",), answers)
+    for _ in range(MOST_ROUNDS):
+        found = judging.findings(estate)
+        if not estate.wanted:
+            return answers, found
+        more = {question: answered(stood_in, question) for question in estate.wanted.values()}
+        answers |= more
+        estate = estate.with_answers(more)
+    raise AssertionError(f"still wanted after {MOST_ROUNDS} rounds: {sorted(estate.wanted)[:3]}")
 
 
 def answered(stood_in: StandIn, question: Question) -> Answer:

@@ -15,9 +15,9 @@ from hermetic.audit.estate.kubernetes.all_kinds import BY_TYPE
 from hermetic.audit.estate.kubernetes.projection import projected
 from hermetic.audit.estate.questions import Answer, Body, Question, fixed_json
 from hermetic.audit.exceptions import Exceptions
-from hermetic.audit.findings import Evidence, Report
+from hermetic.audit.findings import Evidence, Finding, Report
 from hermetic.audit.policy import Policy
-from hermetic.audit.run import audit, judge
+from hermetic.audit.run import Judging, audit
 from hermetic.collect.azure.answering import AzureAnswerer
 from hermetic.collect.azure.client import ArmClient, Caller
 from hermetic.collect.azure.clouds import cloud_of
@@ -68,12 +68,11 @@ def audited(
     said = estate.policy_file if policy is None else policy
     rules = Policy.model_validate({**said, "profile": stood_in.profile, "auditedAt": START})
     accepted = Exceptions.model_validate(estate.exceptions_file if exceptions is None else exceptions)
-    gathered = asyncio.run(_collected(stood_in, ApiServer(shown), rules))
-    whole = Estate(stood_in.cluster, ["azure", "kube"], gathered)
-    return audit(whole, judge(whole, rules), rules, accepted, started_at=START, finished_at=START, version="0.0.0")
+    whole, found = asyncio.run(_judged(stood_in, ApiServer(shown), rules))
+    return audit(whole, found, rules, accepted, started_at=START, finished_at=START, version="0.0.0")
 
 
-async def _collected(stood_in: AzureEstate, api_server: ApiServer, policy: Policy) -> dict[Question, Answer]:
+async def _judged(stood_in: AzureEstate, api_server: ApiServer, policy: Policy) -> tuple[Estate, tuple[Finding, ...]]:
     desk = Desk(stood_in, 100, None, 1, 1)
     desk.listen_at(ENDPOINT)
     clock, told, cloud = SleepingClock(), Told(), cloud_of(ENDPOINT)
@@ -83,4 +82,6 @@ async def _collected(stood_in: AzureEstate, api_server: ApiServer, policy: Polic
         client = ArmClient(Wire(cloud, http), caller, pacing, patience, clock=clock, sleep=clock.sleep, progress=told)
         azure = AzureAnswerer(client, stood_in.cluster, "graph")
         both = {"azure": azure, "kube": api_server}
-        return await collected(stood_in.cluster, both, lambda seen: judge(seen, policy), told)
+        judging = Judging(policy)
+        _, judged = await collected(stood_in.cluster, both, lambda seen: (seen, judging.findings(seen)), told)
+    return judged

@@ -19,7 +19,7 @@ from hermetic.audit.estate.kubernetes.policies import CalicoNetworkSet
 from hermetic.audit.evaluation import findings_of
 from hermetic.audit.findings import Finding, Verdict
 from hermetic.audit.policy import Policy
-from hermetic.audit.run import judge
+from hermetic.audit.run import Judging, judge
 from hermetic.collect.collecting import collected
 from hermetic.collect.kube.answering import KubeAnswerer
 from hermetic.collect.kube.cache import LOOKS, ClusterObservations
@@ -60,8 +60,8 @@ async def audit(kubeconfig: Path) -> list[Finding]:
     """One look with these rights, judged."""
     async with connected(kubeconfig) as kube:
         answerers = {"kube": KubeAnswerer(kube)}
-        answers = await collected("aks", answerers, lambda estate: judge(estate, POLICY), NoProgress())
-    return list(judge(Estate("aks", ("kube",), answers), POLICY))
+        _, findings = await collected("aks", answerers, Judging(POLICY).findings, NoProgress())
+    return list(findings)
 
 
 def about(found: list[Finding], reference: str) -> dict[str, Verdict]:

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.kubernetes.all_kinds import ASKED, question
 from hermetic.audit.estate.kubernetes.calls import ConfigMap
 from hermetic.audit.estate.kubernetes.nodes import Node
@@ -16,7 +15,7 @@ from hermetic.audit.estate.kubernetes.policies import CiliumNetworkPolicy, Netwo
 from hermetic.audit.estate.kubernetes.served import SERVED
 from hermetic.audit.estate.questions import Answer, Question, Trouble
 from hermetic.audit.findings import Verdict
-from hermetic.audit.run import judge
+from hermetic.audit.run import Judging
 from hermetic.collect.collecting import collected
 from hermetic.collect.kube.answering import KubeAnswerer
 from hermetic.collect.kube.cache import LOOKS
@@ -34,8 +33,7 @@ async def asked(api: Served, *questions: Question) -> list[Answer]:
 async def test_every_check_is_answered_in_one_round_from_lists_of_many_pages() -> None:
     api = Served(sealed_cluster())
     answerer = KubeAnswerer(api)
-    answers = await collected(CLUSTER, {"kube": answerer}, lambda estate: judge(estate, POLICY), NoProgress())
-    found = judge(Estate(CLUSTER, ("kube",), answers), POLICY)
+    _, found = await collected(CLUSTER, {"kube": answerer}, Judging(POLICY).findings, NoProgress())
     assert {one.verdict for one in found} == {Verdict.PASS}
     # A kind of a group that may not be there is listed only where it is served.
     assert sorted(api.lists) == sorted(look.kind.plural for look in LOOKS if not look.is_optional)

@@ -61,17 +61,17 @@ def _follow(estate: Estate, kind: type[Link] = Link) -> int:
 
 async def test_questions_are_followed_to_their_end_and_none_is_asked_twice() -> None:
     chain, told = Chain(5), Told()
-    answers = await collected("c", {"azure": chain}, _follow, told)
+    answers, found = await collected("c", {"azure": chain}, _follow, told)
     assert chain.asked == [["0"], ["1"], ["2"], ["3"], ["4"]]
     assert told.rounds == [1] * 5
     estate = Estate("c", ("azure",), answers)
-    assert _follow(estate) == 4
+    assert found == _follow(estate) == 4
     assert not estate.wanted
 
 
 async def test_each_source_is_asked_what_is_meant_for_it() -> None:
     azure, kube = Chain(2), Chain(3)
-    answers = await collected(
+    answers, _ = await collected(
         "c", {"azure": azure, "kube": kube}, lambda estate: (_follow(estate), _follow(estate, KubeLink)), Told()
     )
     assert (azure.asked, kube.asked) == ([["0"], ["1"]], [["0"], ["1"], ["2"]])
@@ -79,7 +79,7 @@ async def test_each_source_is_asked_what_is_meant_for_it() -> None:
 
 
 async def test_a_source_that_was_left_out_is_not_wanted_either() -> None:
-    assert await collected("c", {}, _follow, Told()) == {}
+    assert await collected("c", {}, _follow, Told()) == ({}, 0)
 
 
 async def test_checks_that_want_for_ever_do_not_collect_for_ever() -> None:
@@ -110,7 +110,7 @@ async def test_an_answer_may_be_corrected_later() -> None:
                 found[first] = self._answer(7)
             return found
 
-    answers = await collected("c", {"azure": Corrects(2)}, _follow, Told())
+    answers, _ = await collected("c", {"azure": Corrects(2)}, _follow, Told())
     assert [answer.bodies[0].value["id"] for answer in answers.values()] == ["7", "1"]
 
 
@@ -123,7 +123,7 @@ async def test_of_very_many_questions_a_part_is_asked_and_what_follows_from_it_b
                 estate.one(KubeLink, seen.value.id)
 
     azure, kube = Chain(0), Chain(0)
-    answers = await collected("c", {"azure": azure, "kube": kube}, judge, Told())
+    answers, _ = await collected("c", {"azure": azure, "kube": kube}, judge, Told())
     assert [len(asked) for asked in azure.asked] == [AT_ONCE + 1, AT_ONCE - 1, AT_ONCE, 3]
     assert azure.asked[0] == [str(number) for number in range(AT_ONCE + 1)]
     assert kube.asked == [["0"]]

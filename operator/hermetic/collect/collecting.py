@@ -5,13 +5,15 @@ from __future__ import annotations
 import gc
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, Protocol
+from typing import Protocol, TypeVar
 
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.questions import Answer, Question, Source
 from hermetic.collect.concurrency import side_by_side
 from hermetic.errors import NeverSettled
 from hermetic.ports import AuditProgress
+
+T = TypeVar("T")
 
 MOST_ROUNDS = 80
 """Limit of rounds. Each answer may lead to new questions; no chain of checks needs nearly as many."""
@@ -34,10 +36,10 @@ class Answerer(Protocol):
 async def collected(
     cluster: str,
     answerers: Mapping[Source, Answerer],
-    judge: Callable[[Estate], Any],
+    judge: Callable[[Estate], T],
     progress: AuditProgress,
-) -> dict[Question, Answer]:
-    """The estate with an answer to every question that `judge` asks.
+) -> tuple[dict[Question, Answer], T]:
+    """An answer to every question that `judge` asks, and its result for the estate with all of them.
 
     Raises what the answerers raise, and NeverSettled for checks that never stop asking.
     """
@@ -45,9 +47,10 @@ async def collected(
     estate = Estate(cluster, answerers, {})
     for _ in range(MOST_ROUNDS):
         with _no_cycles_sought():
-            judge(estate)
+            result = judge(estate)
         if not estate.wanted:
-            return dict(answers.values())
+            return dict(answers.values()), result
+        del result  # before the next round's, which takes as much memory
         wanted = _first(list(estate.wanted.values()))
         progress.asks(len(wanted))
         found = await _asked(answerers, wanted)

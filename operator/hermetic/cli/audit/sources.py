@@ -87,24 +87,22 @@ def _loaded(file: Path, wish: Wish) -> Snapshot:
 async def _looked(wish: Wish, policy: Policy) -> tuple[Snapshot, Estate, tuple[Finding, ...]]:
     from hermetic import __version__
 
-    judgements: list[tuple[Estate, tuple[Finding, ...]]] = []
     clock = SystemClock()
     started_at = clock.now().replace(microsecond=0)
     rules = policy.model_copy(update={"audited_at": started_at})
     judging = Judging(rules)
 
-    def judged(estate: Estate) -> None:
+    def judged(estate: Estate) -> tuple[Estate, tuple[Finding, ...]]:
         _sentinels_must_be_there(estate, rules)
-        judgements.clear()  # free the previous round's, which take as much memory as the new ones
-        judgements.append((estate, judging.findings(estate)))
+        return estate, judging.findings(estate)
 
     with ProgressLine() as progress:
         async with AsyncExitStack() as opened:
             asked = await _asked(opened, wish, progress)
-            answers = await collected(asked.cluster, asked.answerers, judged, progress)
+            answers, (estate, findings) = await collected(asked.cluster, asked.answerers, judged, progress)
     finished_at = clock.now().replace(microsecond=0)
     seen = Snapshot(asked.cluster, tuple(asked.answerers), started_at, finished_at, __version__, answers)
-    return seen, *judgements[0]  # of the last round, whose questions were all answered
+    return seen, estate, findings
 
 
 def _sentinels_must_be_there(estate: Estate, policy: Policy) -> None:

@@ -67,6 +67,10 @@ ELSEWHERE = {
     "test_a_share_model_answers_through_its_internal_load_balancer",
     ("docs/first-audit.md", r""): "tests/unit/test_cli_first_audit.py::"
     "test_the_page_leads_from_an_empty_folder_to_a_signed_pass",
+    ("docs/first-model.md", r"curl "): "tests/node/test_serving.py::"
+    "test_a_share_model_answers_through_its_internal_load_balancer",
+    ("docs/first-model.md", r""): "tests/controlplane/test_first_model.py::"
+    "test_the_pages_lead_from_an_empty_cluster_to_a_ready_model",
     # The remedies of findings: there is no finding here. Each is also filled in from a plant (tests/unit).
     ("docs/checks.md", r""): "tests/commands/test_kubectl.py::"
     "test_every_kubectl_command_is_understood_by_the_real_kubectl",

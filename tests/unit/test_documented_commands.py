@@ -14,8 +14,8 @@ from tests.documented import ELSEWHERE, NOT_HERE, PAGES, ROOT, blocks, reason_of
 TEST = re.compile(r"(tests/[\w/]+\.py)::\s*(\w+)")
 # What begins a command: a block of anything else is no commands, and says so by its language.
 PROGRAMS = {
-    "CLUSTER", "chmod", "ctr", "flux", "git", "helm", "hermetic", "install", "kubectl", "make", "mkdir", "mv",
-    "openssl", "oras", "sha256sum", "skopeo", "tar", "az",
+    "CLUSTER", "URL", "chmod", "ctr", "curl", "flux", "git", "helm", "hermetic", "install", "kubectl", "make", "mkdir",
+    "mv", "openssl", "oras", "sha256sum", "skopeo", "tar", "az",
 }  # fmt: skip
 # The programs that the test of this page's own commands has on its path.
 RUN_HERE = {"CLUSTER", "chmod", "git", "hermetic", "kubectl", "make", "mv", "openssl"}

@@ -65,6 +65,10 @@ ELSEWHERE = {
     "test_ctr_imports_the_image_under_the_name_by_which_pods_ask_for_it",
     ("docs/cli.md", r"hermetic run --config /etc"): "tests/node/test_serving.py::"
     "test_a_share_model_answers_through_its_internal_load_balancer",
+    ("docs/cli.md", r"hermetic stage .*--caches "): "tests/unit/test_weights_caches.py::"
+    "test_caches_are_staged_for_their_key_and_nothing_else_of_the_twin",
+    ("docs/weights.md", r"hermetic stage .*--caches "): "tests/unit/test_weights_docs.py::"
+    "test_the_command_of_compile_caches_runs_and_prints_what_the_page_shows",
     ("docs/first-audit.md", r""): "tests/unit/test_cli_first_audit.py::"
     "test_the_page_leads_from_an_empty_folder_to_a_signed_pass",
     ("docs/first-model.md", r"curl "): "tests/node/test_serving.py::"

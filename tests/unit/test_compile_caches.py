@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from hermetic.api.engine_caches import CACHES, EngineCaches
+from hermetic.api.engine_caches import EngineCaches
+from hermetic.api.staged_folders import CACHES
 from hermetic.controller.condition_events import announcements
 from hermetic.engines import registry
 from hermetic.engines.compile_caches import COPIED, LINKED

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
 import subprocess
 from pathlib import Path
 
 import pytest
+import yaml
 
+from hermetic.api.conditions import ConditionType
+from hermetic.api.reasons import Reason
 from hermetic.api.weights_reasons import WeightsReason
+from hermetic.plan.cache_use import cache_use
 from tests.commandline import hermetic
+from tests.scenarios import a_share_model, changed
 from tests.weights import a_model
+from tests.worlds import spec_of
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "weights.md").read_text(encoding="utf-8")
 
@@ -36,7 +43,28 @@ def test_every_reason_is_explained(reason: WeightsReason) -> None:
     assert reason.meaning in " ".join(hermetic("explain", reason.value).out.split())
 
 
-def test_every_reason_of_the_page_is_one() -> None:
+def test_every_reason_and_condition_of_the_page_is_one() -> None:
     named = set(re.findall(r"`([A-Z][a-z]+(?:[A-Z][a-z]+)+)`", PAGE))
     assert named
-    assert named <= {reason.value for reason in WeightsReason}
+    assert named <= {one.value for kind in (WeightsReason, Reason, ConditionType) for one in kind}
+
+
+def test_the_command_of_compile_caches_runs_and_prints_what_the_page_shows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    a_model(tmp_path / "model")
+    (tmp_path / "share").mkdir()
+    (tmp_path / "cache" / "triton" / "A").mkdir(parents=True)
+    (tmp_path / "cache" / "triton" / "A" / "kernel.cubin").write_text("compiled")
+    llama = a_share_model(accelerator={"instanceTypes": ["Standard_ND96isr_H100_v5"]})
+    (tmp_path / "llama.yaml").write_text(yaml.safe_dump(llama))
+    chapter = PAGE.split("## Compile caches")[1].split("\n## ")[0]
+    ran = hermetic(*shlex.split(chapter.split("```")[1].strip())[1:])
+    assert ran.code == 0, ran.err
+    printed = next(line for line in ran.out.splitlines() if line.startswith("weights.caches: "))
+    shown = yaml.safe_load(chapter.split("```yaml")[1].split("```")[0])["weights"]
+    assert json.loads(printed.removeprefix("weights.caches: ")) == shown["caches"]
+    said = cache_use(spec_of(changed(llama, weights=shown)))
+    assert said is not None
+    assert said.reason is Reason.CACHES_MATCH

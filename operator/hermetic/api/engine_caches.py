@@ -10,9 +10,6 @@ from hermetic.api.field_types import matches
 from hermetic.api.model_facts import Word
 from hermetic.api.rules import ApiModel
 
-CACHES = ".hermetic/caches"
-"""The folder of a staged model that holds them, one folder for each key."""
-
 
 class EngineCaches(ApiModel):
     """The key of staged compile caches: an engine uses them only where all of it matches."""

@@ -16,8 +16,9 @@ from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 
 from hermetic.api.engine import Member
-from hermetic.api.engine_caches import CACHES, EngineCaches
+from hermetic.api.engine_caches import EngineCaches
 from hermetic.api.modeldeployment import Accelerator
+from hermetic.api.staged_folders import CACHES
 from hermetic.api.weights import Weights
 from hermetic.engines.launch import InitContainer
 from hermetic.engines.link_farm import copied, linked

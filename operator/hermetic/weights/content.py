@@ -10,6 +10,7 @@ import unicodedata
 from collections.abc import Iterator
 from typing import Any
 
+from hermetic.api.staged_folders import CACHES
 from hermetic.api.weights_reasons import WeightsReason
 from hermetic.weights.findings import WeightsFinding
 from hermetic.weights.safetensors_layout import wrong_with_header, wrong_with_length
@@ -78,6 +79,8 @@ def _findings(tree: Tree, allowed: frozenset[str], twins: _Twins | None) -> Iter
             yield WeightsFinding(
                 WeightsReason.CASE_COLLISION, item.path, "one spelling", "a name that differs only in case or form"
             )
+        if item.path.startswith(f"{CACHES}/"):
+            continue  # compiled code by nature; no engine reads them unless `weights.caches` names them
         name = item.path.rpartition("/")[2]
         kind = _KINDS.get(os.path.splitext(name)[1].lower())  # noqa: PTH122 - a name, not a path of this machine
         if kind is not None and not {item.path, name} & allowed:

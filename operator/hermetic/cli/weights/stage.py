@@ -10,6 +10,7 @@ import click
 
 from hermetic.cli.options import common_options
 from hermetic.cli.output import note, say, write
+from hermetic.cli.weights.caches import caches_options, keys_of, source_with_caches
 from hermetic.cli.weights.options import allow_option, limits_of, method_options, serialization_of, threads_option
 from hermetic.cli.weights.progress import ProgressEvents, TransferProgress
 
@@ -25,6 +26,7 @@ FILE_CAP = 300
     "stage",
     epilog="Example: hermetic stage ./Llama-3.1-8B-Instruct /mnt/models/llama-3-1-8b\n\n"
     "Example: hermetic stage ./phi-4 /mnt/models/phi-4 --read-back\n\n"
+    "Example: hermetic stage ./phi-4 ./warm --caches ./cache --caches-for phi-4.yaml\n\n"
     "The same command goes on where a run was ended.",
 )
 @click.argument("source", metavar="SRC", type=click.Path(path_type=Path))
@@ -37,6 +39,7 @@ FILE_CAP = 300
     metavar="MIBPS",
     help="What the share delivers, in MiB/s: says whether the model has enough files for it.",
 )
+@caches_options
 @method_options
 @threads_option
 @common_options(cluster=False)
@@ -46,23 +49,28 @@ def command(source: Path, destination: Path, output: str, **options: Any) -> Non
     Content that must not be served is refused before anything is copied. Files are copied side by side, hashed on
     the way, and readable by all; the model appears at DEST when all of it is there, with .hermetic/manifest.json.
     """
-    from hermetic.weights.sources import source_tree
     from hermetic.weights.staging import Options, stage
     from hermetic.weights.workers import Progress
 
     serialization = serialization_of(options["method"], options["shard_size"], links=True)
     how = Options(serialization, frozenset(options["allow"]), options["read_back"])
-    with source_tree(source) as tree, TransferProgress("staged") as line:
+    with (
+        source_with_caches(source, options["caches"], options["caches_for"]) as tree,
+        TransferProgress("staged") as line,
+    ):
         tell = ProgressEvents() if output == "json" else line
         staged = stage(tree, destination, how, (Progress(), limits_of(options["threads"]), tell))
     advice = _advice(staged, options["share_throughput"])
     if staged.without_facts:
         advice.append(f"no facts for sizing: {staged.without_facts}")
     if output == "json":
-        write(json.dumps({"event": "staged", "schema": SCHEMA, **_facts(destination, staged), "advice": advice}) + "\n")
+        told = {"event": "staged", "schema": SCHEMA, **_facts(destination, staged), **keys_of(tree), "advice": advice}
+        write(json.dumps(told) + "\n")
         return
     say(f"{destination}: {staged.names.files} files, {staged.names.size} bytes; {staged.kept} were there already")
     say(f"digest: {staged.root}")
+    for name, keys in keys_of(tree).items():
+        say(f"weights.{name}: {json.dumps(keys)}")
     for each in advice:
         note(each)
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from hermetic.api.staged_folders import CACHES
 from hermetic.cli.options import common_options
 from hermetic.cli.output import note, say_fitted, write_json
 from hermetic.cli.weights.options import allow_option, digest_option, pem_of, threads_option
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
 SCHEMA = "hermetic.dev/weights-verification/v1"
 DEFAULT_STALL = 120.0
 _TOLD = 20
+_KEY = re.compile(r"[0-9A-Za-z.+_-]{1,255}")
 
 
 @click.command(
@@ -126,10 +129,13 @@ def _tell(folder: Path, found: Verified, trust: Trust, output: str) -> None:
                 "folder": str(folder),
                 "findings": [each.as_json() for each in found.findings],
                 "omitted": found.omitted,
+                "caches": _caches(folder) if found.is_right else [],
             }
         )
         return
     if found.is_right:
+        for key in _caches(folder):
+            note(f"compile caches for {key}")
         rate = found.bytes / 2**20 / found.seconds if found.seconds else 0
         say_fitted(
             f"{folder}: {found.files} files, {found.bytes} bytes as listed; {found.seconds:.1f} s, {rate:.0f} MiB/s"
@@ -143,6 +149,14 @@ def _tell(folder: Path, found: Verified, trust: Trust, output: str) -> None:
         say_fitted(each.message)
     if (more := len(found.findings) - _TOLD + found.omitted) > 0:
         say_fitted(f"and {more} more")
+
+
+def _caches(folder: Path) -> list[str]:
+    """The keys of compile caches that a verified model holds, as names of their folders."""
+    try:
+        return sorted(path.name for path in (folder / CACHES).iterdir() if _KEY.fullmatch(path.name))
+    except OSError:
+        return []
 
 
 def _summary(found: Verified) -> dict[str, Any]:

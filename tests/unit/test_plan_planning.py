@@ -435,6 +435,57 @@ def test_behind_a_closed_gate_a_rollout_of_a_changed_template_that_is_complete_i
     assert corrected(planned(manifest, counting(replace(world, pods=pods), replicas=2, updated=2))) == [0]
 
 
+def closed_at(world: ClusterSnapshot, moment: str, status: str = "False") -> ClusterSnapshot:
+    """The status says since when the gate is closed, or (True) does not say it yet."""
+    said = {"type": "IsolationVerified", "status": status, "reason": "x", "lastTransitionTime": moment}
+    return replace(world, status={"conditions": [said]})
+
+
+def created(moment: str, pod: Manifest) -> Manifest:
+    pod["metadata"]["creationTimestamp"] = moment
+    return pod
+
+
+BEFORE, CLOSING, AFTER = (f"2026-11-24T1{hour}:00:00Z" for hour in range(3))
+BY_WEBHOOK = {"sidecar": a_sidecar, "variable": another_variable, "image": another_image}
+
+
+@every_closed_gate
+@pytest.mark.parametrize("by_webhook", BY_WEBHOOK)
+@pytest.mark.parametrize("status", ["True", "False", "Unknown"])
+def test_behind_a_closed_gate_what_a_webhook_adds_to_deployments_ends_no_pod(seen, by_webhook, status):
+    manifest = changed(a_share_model(), replicas=3)
+    world = edited(running(manifest, 3, evidence=seen), "Deployment", BY_WEBHOOK[by_webhook])
+    pods = tuple(created(BEFORE, of_the_live_template(world, number)) for number in range(3))
+    after = closed_at(counting(replace(world, pods=pods), replicas=3, updated=3), CLOSING, status)
+    assert corrected(planned(manifest, after)) == []
+
+
+@every_closed_gate
+@pytest.mark.parametrize("edit", [another_image, a_sidecar])
+@pytest.mark.parametrize("strangers", [0, 1])
+def test_behind_a_closed_gate_a_change_besides_that_of_a_webhook_ends_its_own_pods_alone(seen, edit, strangers):
+    manifest = changed(a_share_model(), replicas=3)
+    world = edited(running(manifest, 3, evidence=seen), "Deployment", another_variable)
+    pods = [created(BEFORE, of_the_live_template(world, number)) for number in range(3 - strangers)]
+    after = edited(world, "Deployment", edit)
+    theirs = [created(AFTER, of_the_live_template(after, 7 + number)) for number in range(strangers)]
+    after = counting(replace(after, pods=(*pods, *theirs)), replicas=3, updated=strangers)
+    assert corrected(planned(manifest, closed_at(after, CLOSING))) == [3 - strangers]
+
+
+@every_closed_gate
+@pytest.mark.parametrize("late", [1, 3])
+def test_behind_a_closed_gate_pods_of_a_changed_template_that_started_there_are_stopped(seen, late):
+    manifest = changed(a_share_model(), replicas=3)
+    world = edited(running(manifest, 3, evidence=seen), "Deployment", a_sidecar)
+    pods = tuple(
+        created(AFTER if number < late else BEFORE, of_the_live_template(world, number)) for number in range(3)
+    )
+    after = counting(replace(world, pods=pods), replicas=3, updated=3)
+    assert corrected(planned(manifest, closed_at(after, CLOSING))) == [0]
+
+
 @every_closed_gate
 @pytest.mark.parametrize("by_webhook", ["", "sidecar"])
 @pytest.mark.parametrize(("updated", "applied"), [(0, [2]), (1, []), (2, [])])

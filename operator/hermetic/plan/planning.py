@@ -29,7 +29,7 @@ from hermetic.plan.field_owners import spelled, writers
 from hermetic.plan.foreign_fields import foreign, foreign_to_template, whole
 from hermetic.plan.gates import Blocks, Holds, first_block
 from hermetic.plan.isolation import closes_at, enforcement, gate
-from hermetic.plan.pods_of_template import not_of_the_changed
+from hermetic.plan.pods_of_template import not_of_the_changed, were_started_with_a_proof
 from hermetic.plan.runtime_drift import all_of, has_ended, is_left_over, rolled_out_at
 from hermetic.plan.scheduling import patience_ends
 from hermetic.plan.snapshot import ChildKey, ClusterSnapshot
@@ -233,13 +233,17 @@ def _behind_closed_gate(desired: tuple[Manifest, ...], world: ClusterSnapshot, r
 def _startless(manifest: Manifest, live: Manifest, world: ClusterSnapshot) -> int | None:
     """The most replicas with which the manifest can be applied without starting a pod; None: only 0.
 
-    None for a template that the spec changed: the running pods are of the earlier template, and keep it.
+    None for a template that the spec changed: the running pods are of the earlier template, and keep it. None for one
+    that others changed and rolled out before the gate closed: to correct it would end every pod.
     """
     replicas, template = int(live["spec"].get("replicas", 1)), manifest["spec"]["template"]
     if replicas == 0 or _same_template(manifest, live):
         return replicas
     is_changed_by_others = _template_mark(live) == _template_mark(manifest) or all_of(template, world)
-    return not_of_the_changed(template, world) if is_changed_by_others else None
+    if not is_changed_by_others:
+        return None
+    most = not_of_the_changed(template, world)
+    return None if most == 0 and were_started_with_a_proof(template, world) else most
 
 
 def _same_template(manifest: Manifest, live: Manifest) -> bool:

@@ -7,8 +7,10 @@ template only where that is shown: by its content, or by the Deployment controll
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from datetime import datetime
 from typing import Any
 
+from hermetic.api.conditions import ConditionType
 from hermetic.kinds import DEPLOYMENT
 from hermetic.objects.names import template_of
 from hermetic.plan.container_digests import completed, containers, contents
@@ -16,6 +18,7 @@ from hermetic.plan.runtime_drift import running
 from hermetic.plan.snapshot import ClusterSnapshot
 
 Place = tuple[str, ...]
+LATEST = "9999-12-31T23:59:59Z"
 
 
 def not_of_the_changed(template: Mapping[str, Any], world: ClusterSnapshot) -> int | None:
@@ -32,10 +35,30 @@ def not_of_the_changed(template: Mapping[str, Any], world: ClusterSnapshot) -> i
     older = _of_earlier_templates(live)
     if not differing:
         return len(held) if older is None or older >= len(held) else None
-    theirs = [one for one in held if any(one.get(place) == changed.get(place) for place in differing)]
-    ours = [one for one in held if one not in theirs and any(one.get(at) == wanted.get(at) for at in differing)]
+    # Every place: a webhook that changes Deployments is in the pods of the rendered template as well.
+    theirs = [one for one in held if all(one.get(place) == changed.get(place) for place in differing)]
+    ours = [one for one in held if one not in theirs and all(one.get(at) == wanted.get(at) for at in differing)]
     unclear = len(held) - len(theirs) - len(ours)
     return len(ours) + (unclear if older is None else min(unclear, max(0, older - len(ours))))
+
+
+def were_started_with_a_proof(template: Mapping[str, Any], world: ClusterSnapshot) -> bool:
+    """Whether every running pod is of the live template, by the controller's count, and older than the gate's closing.
+
+    Such a template starts no pod. A webhook that changes Deployments leads to it, and would change the correction too.
+    """
+    held = [pod for pod in running(world) if template_of(pod) == template_of(template)]
+    if not held or _of_earlier_templates(world.child(DEPLOYMENT) or {}) != 0:
+        return False
+    said = world.condition(ConditionType.ISOLATION_VERIFIED)
+    if said is None or said.get("status") == "True":  # the status does not say yet that the gate is closed
+        return said is not None
+    closed = datetime.fromisoformat(said["lastTransitionTime"])
+    return all(_created(pod) <= closed for pod in held)
+
+
+def _created(pod: Mapping[str, Any]) -> datetime:
+    return datetime.fromisoformat(pod["metadata"].get("creationTimestamp") or LATEST)
 
 
 def _of_earlier_templates(live: Mapping[str, Any]) -> int | None:

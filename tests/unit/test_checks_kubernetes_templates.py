@@ -83,6 +83,16 @@ def test_a_template_of_which_there_are_pods_is_not_even_kept(kind: Any) -> None:
     assert verdict("k8s-hostnetwork", one) is FINE
 
 
+def test_a_paused_controller_is_judged_by_the_pods_of_its_latest_template() -> None:
+    spec = {"replicas": 2, "paused": True, "template": OPEN_TEMPLATE}
+    with_pods, changed = (
+        manifest(Deployment, "web", "team", spec=spec, status={"replicas": 2, "updatedReplicas": updated})
+        for updated in (2, 0)
+    )
+    assert projected(Deployment, with_pods)["spec"] == {}
+    assert verdict("k8s-hostnetwork", changed) is OPEN
+
+
 @pytest.mark.parametrize(
     ("kind", "status"),
     [

@@ -9,11 +9,12 @@ import pytest
 from hermetic.api.field_managers import BLAMED as BLAMED_PLACES
 from hermetic.api.field_managers import last_writer, newest, record
 from hermetic.audit.estate.kubernetes.calls import CustomResourceDefinition
+from hermetic.audit.estate.kubernetes.mesh import Sidecar
 from hermetic.audit.estate.kubernetes.policies import NetworkPolicy
 from hermetic.audit.estate.kubernetes.projection import projected
 from hermetic.audit.estate.kubernetes.routes import HttpRoute
 from hermetic.audit.estate.kubernetes.services import EndpointSlice, Gateway, Ingress, Service
-from hermetic.audit.estate.kubernetes.templates import Deployment, Job, ReplicaSet
+from hermetic.audit.estate.kubernetes.templates import CronJob, Deployment, Job, ReplicaSet
 from tests.kubernetes_estates import container, findings, manifest, owned, pod, sealed_cluster, with_one
 
 Manifest = dict[str, Any]
@@ -205,6 +206,57 @@ def test_who_wrote_the_field_that_offends_is_named_and_not_who_came_later(shape:
     check, blamed = BLAMED[shape]
     book = [entry("helm", 8, fields=OFFENDING[shape]), later()]
     assert message(check, signed(blamed, book[::-1] if turned else book)).endswith(HIS)
+
+
+EGRESS_PROXY = {"outboundTrafficPolicy": {"mode": "ALLOW_ANY", "egressProxy": {"host": "proxy.example.com"}}}
+OPEN_TEMPLATES: dict[str, tuple[str, Manifest, Manifest]] = {
+    "container": ("k8s-proxy-env", PROXY, {"f:containers": {'k:{"name":"engine"}': {"f:env": {}}}}),
+    "host network": ("k8s-hostnetwork", {"hostNetwork": True, "containers": [container()]}, {"f:hostNetwork": {}}),
+    "processes": ("k8s-privileged", {"hostPID": True, "containers": [container()]}, {"f:hostPID": {}}),
+    "volume": (
+        "k8s-privileged",
+        {"volumes": [{"name": "x", "hostPath": {"path": "/"}}], "containers": [container()]},
+        {"f:volumes": {}},
+    ),
+}
+AFTERWARDS: dict[str, Manifest] = {
+    "annotations of the object": {"f:metadata": {"f:annotations": {"f:a": {}}}},
+    "replicas": {"f:spec": {"f:replicas": {}}},
+    "another field of the pods": {"f:spec": {"f:template": {"f:spec": {"f:terminationGracePeriodSeconds": {}}}}},
+}
+
+
+@pytest.mark.parametrize("shape", OPEN_TEMPLATES)
+@pytest.mark.parametrize("afterwards", AFTERWARDS)
+@pytest.mark.parametrize("has_pods", [False, True])
+def test_of_a_template_who_wrote_the_field_that_offends_is_named(shape: str, afterwards: str, has_pods: bool) -> None:
+    check, spec, fields = OPEN_TEMPLATES[shape]
+    book = [
+        entry("helm", 8, fields={"f:spec": {"f:template": {"f:spec": fields}}}),
+        entry("kubectl", 12, fields=AFTERWARDS[afterwards]),
+    ]
+    status = {"replicas": 1, "updatedReplicas": 1} if has_pods else {}
+    workload = manifest(Deployment, "a", "inference", spec={"replicas": 1, "template": {"spec": spec}}, status=status)
+    made = pod("a-5d9c-x", "inference", ownerReferences=owned("ReplicaSet", "a-5d9c"), spec=spec)
+    made["metadata"]["labels"] = {"pod-template-hash": "5d9c"}
+    assert message(check, *([made] if has_pods else []), signed(workload, book)).endswith(HIS)
+
+
+def test_of_a_cron_job_who_wrote_the_field_that_offends_is_named() -> None:
+    night = manifest(CronJob, "a", "inference", spec={"jobTemplate": {"spec": {"template": {"spec": PROXY}}}})
+    template = {"f:spec": {"f:jobTemplate": {"f:spec": {"f:template": {"f:spec": {"f:containers": {}}}}}}}
+    book = [entry("helm", 8, fields=template), later("kubectl", 12, **{"f:spec": {"f:schedule": {}}})]
+    assert message("k8s-proxy-env", signed(night, book)).endswith(HIS)
+
+
+def test_of_an_object_of_the_mesh_who_wrote_its_spec_is_named() -> None:
+    sidecar = manifest(Sidecar, "a", "inference", spec=EGRESS_PROXY)
+    book = [
+        entry("helm", 8, fields={"f:spec": {"f:outboundTrafficPolicy": {}}}),
+        entry("kubectl", 12, fields=AFTERWARDS["annotations of the object"]),
+    ]
+    (found,) = [one for one in findings("k8s-mesh-egress", [*sealed_cluster(), signed(sidecar, book)]) if one.paths]
+    assert found.message.endswith(HIS)
 
 
 def test_of_two_who_wrote_the_field_the_later_is_named() -> None:

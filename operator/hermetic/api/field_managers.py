@@ -27,13 +27,30 @@ def annotation(name: str) -> Place:
     return ("metadata", "annotations", name)
 
 
+SPEC: Place = ("spec",)
+DATA: Place = ("data",)
+TEMPLATE: Place = ("spec", "template")
+JOB_TEMPLATE: Place = ("spec", "jobTemplate", "spec", "template")
+CONTAINERS: tuple[Place, ...] = (("spec", "containers"), ("spec", "initContainers"))
+VOLUMES: Place = ("spec", "volumes")
+LABELS: Place = ("metadata", "labels")
+ANNOTATIONS: Place = ("metadata", "annotations")
+"""Places in a pod, and in a template below `TEMPLATE` or `JOB_TEMPLATE`."""
+
 BLAMED: tuple[Place, ...] = (
+    SPEC, DATA, TEMPLATE, JOB_TEMPLATE,
     *(("spec", name) for name in (
         "type", "externalName", "externalIPs", "loadBalancerClass", "egress", "rules", "defaultBackend",
         "ingressClassName", "gatewayClassName", "addresses", "conversion",
     )),
     ("endpoints",), ("webhooks",),
     *map(annotation, (INTERNAL, *PUBLIC_SIDE, *PUBLISHES, CLASS, PRIVATE_FRONT)),
+    *(
+        (*root, *place) for root in (TEMPLATE, JOB_TEMPLATE) for place in (
+            *CONTAINERS, VOLUMES, ("spec", "hostNetwork"), ("spec", "hostPID"), ("spec", "hostIPC"),
+            ("spec", "securityContext"), ("spec", "dnsConfig"), ANNOTATIONS, LABELS,
+        )
+    ),
 )  # fmt: skip
 """The places of which it is kept who wrote them, where that is not who wrote the object last."""
 

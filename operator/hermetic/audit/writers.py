@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
-from hermetic.api.field_managers import Place
+from hermetic.api.field_managers import JOB_TEMPLATE, TEMPLATE, Place
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.kubernetes.objects import EVERYWHERE
-from hermetic.audit.estate.kubernetes.templates import CONTROLLERS
+from hermetic.audit.estate.kubernetes.templates import CONTROLLERS, CronJob, Resting
 from hermetic.audit.estate.observation import Observation
 from hermetic.audit.estate.resource import Resource
 
@@ -18,14 +18,23 @@ def writer_of(estate: Estate, resource: str, looks: Iterable[Observation], blame
     """The last field manager of what is blamed, or of the object, in one bounded line; "" where unknown.
 
     `looks` are the observations of the finding. A finding about a workload rests on its pods, which a controller made:
-    then the writer of the workload itself is returned.
+    then the writer of its template is returned, and `blames` are places of the pod.
     """
+    is_workload = resource.startswith(_WORKLOADS)
+    places = tuple(_in_template(resource, blames)) if is_workload else tuple(blames)
     blamed = (look for look in looks if isinstance(look, Resource) and look.id == resource)
-    found = next((one.writer(*blames) for one in blamed), "")
-    if found or not resource.startswith(_WORKLOADS):
+    found = next((one.writer(*places) for one in blamed), "")
+    if found or not is_workload:
         return found
-    return estate.once("writers of workloads", lambda: _of_workloads(estate)).get(resource, "")
+    workload = estate.once("workloads by id", lambda: _workloads(estate)).get(resource)
+    return "" if workload is None else workload.writer(*places)
 
 
-def _of_workloads(estate: Estate) -> Mapping[str, str]:
-    return {one.id: one.writer() for kind in CONTROLLERS for one in estate.every(kind, EVERYWHERE)}
+def _in_template(resource: str, blames: Iterable[Place]) -> Iterator[Place]:
+    root = JOB_TEMPLATE if f"/{CronJob.KIND} " in resource else TEMPLATE
+    yield from ((*root, *place) for place in blames)
+    yield root
+
+
+def _workloads(estate: Estate) -> Mapping[str, Resting]:
+    return {one.id: one for kind in CONTROLLERS for one in estate.every(kind, EVERYWHERE)}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from hermetic.api.field_managers import DATA
 from hermetic.api.ip_ranges import is_address, is_public
 from hermetic.audit import hops
 from hermetic.audit.checks.family import check
@@ -82,6 +83,7 @@ def _judge_target(config_map: ConfigMap, key: str, target: str, allowed: frozens
             f"{key} forwards to {target}",
             config_map,
             paths=(path_of(POD, hops.dns("CoreDNS"), target),),
+            blames=(DATA,),
         )
     else:
         yield cannot_say(

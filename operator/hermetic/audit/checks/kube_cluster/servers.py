@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
+from hermetic.api.field_managers import SPEC, VOLUMES
 from hermetic.audit.checks.family import check
 from hermetic.audit.estate.arm_ids import subscription_of
 from hermetic.audit.estate.estate import Estate
@@ -91,7 +92,9 @@ def _fails(
     resource: str, found: tuple[str, ...], look: StorageClass | VolumeSnapshotClass | PersistentVolume | Pod
 ) -> Judgement:
     message = f"its data lies at {', '.join(found[:3])}"
-    return fails(resource, "StorageOutside", message, look, paths=(path_of(POD, "volume", found[0]),))
+    return fails(
+        resource, "StorageOutside", message, look, paths=(path_of(POD, "volume", found[0]),), blames=(VOLUMES, SPEC)
+    )
 
 
 def _leads_to(driver: str, said: Mapping[str, str], options: Iterable[str]) -> tuple[str, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from hermetic.api.field_managers import VOLUMES
 from hermetic.audit import hops
 from hermetic.audit.checks.family import check
 from hermetic.audit.estate.estate import Estate
@@ -76,7 +77,13 @@ def weights_share_writable(estate: Estate, _policy: Policy) -> Iterator[Judgemen
             return
         names = tuple(one.name for one in pod.spec.volumes or () if _is_writable_inline(pod, one))
         if names:
-            yield fails(pod.workload, "ShareWritable", f"mounts a share it can write to: {', '.join(names)}", pod)
+            yield fails(
+                pod.workload,
+                "ShareWritable",
+                f"mounts a share it can write to: {', '.join(names)}",
+                pod,
+                blames=(VOLUMES,),
+            )
 
     said = (*objections(volumes, judge_volume), *objections(pods, judge_pod))
     fine = f"{counted(len(volumes), 'PersistentVolume')}: every share among them is mounted read-only"

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 
+from hermetic.api.field_managers import SPEC
 from hermetic.api.ip_ranges import is_address
 from hermetic.audit import hops
 from hermetic.audit.checks.family import check
@@ -97,7 +98,7 @@ def _is(way: _Way, one: KubernetesObject) -> Iterator[Judgement]:
         return  # made for a Gateway, an Ingress or a Service, which other checks judge
     if way.verdict is Verdict.FAIL:
         path = path_of(POD, hops.kubernetes(one.id), "outside of the cluster's network")
-        yield fails(one.id, "OtherWay", way.does, one, paths=(path,), severity=way.severity)
+        yield fails(one.id, "OtherWay", way.does, one, paths=(path,), severity=way.severity, blames=(SPEC,))
     else:
         message = f"{way.does}: where that leads is not read"
         yield cannot_say(one.id, "OtherWayNotRead", message, one, severity=way.severity)
@@ -161,7 +162,7 @@ def _judge_sidecar(sidecar: Sidecar) -> Iterator[Judgement]:
         message = (
             f"outboundTrafficPolicy.mode is {ALLOW_ANY}: proxies let everything through that the mesh does not know"
         )
-        yield fails(sidecar.id, "AllowAny", message, sidecar, severity=Severity.MEDIUM)
+        yield fails(sidecar.id, "AllowAny", message, sidecar, severity=Severity.MEDIUM, blames=(SPEC,))
 
 
 def _judge_service(service: VirtualService) -> Iterator[Judgement]:
@@ -185,7 +186,7 @@ def _judge_plugin(policy: Policy, plugin: WasmPlugin) -> Iterator[Judgement]:
 
 
 def _leads_out(one: KubernetesObject, message: str, target: str) -> Judgement:
-    return fails(one.id, "MeshEgress", message, one, paths=(path_of(POD, "proxy of the mesh", target),))
+    return fails(one.id, "MeshEgress", message, one, paths=(path_of(POD, "proxy of the mesh", target),), blames=(SPEC,))
 
 
 def _is_outside(destination: str) -> bool:

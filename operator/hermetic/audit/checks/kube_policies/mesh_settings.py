@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from hermetic.api.field_managers import DATA
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.kubernetes.calls import ConfigMap
 from hermetic.audit.estate.kubernetes.mesh_config import SHARED, MeshConfig
@@ -56,7 +57,7 @@ def _judge_addresses(one: ConfigMap, mesh: MeshConfig, services: frozenset[str])
     if outside:
         message = f"the mesh is configured to call {', '.join(outside[:3])}"
         path = path_of("proxy of the mesh", outside[0])
-        yield fails(one.id, "MeshEgress", message, one, paths=(path,), remedy=_EDIT)
+        yield fails(one.id, "MeshEgress", message, one, paths=(path,), remedy=_EDIT, blames=(DATA,))
     elif mesh.unread:
         yield cannot_say(one.id, "MeshConfigNotRead", mesh.unread, one)
 
@@ -64,7 +65,7 @@ def _judge_addresses(one: ConfigMap, mesh: MeshConfig, services: frozenset[str])
 def _allows_any(one: ConfigMap, mode: str) -> Judgement:
     words = f"outboundTrafficPolicy.mode is {mode}" if mode else "outboundTrafficPolicy.mode is not set: ALLOW_ANY"
     message = f"{words}; proxies let everything through that the mesh does not know"
-    return fails(one.id, "AllowAny", message, one, severity=Severity.MEDIUM, remedy=_EDIT)
+    return fails(one.id, "AllowAny", message, one, severity=Severity.MEDIUM, remedy=_EDIT, blames=(DATA,))
 
 
 _EDIT = """

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from hermetic.api.field_managers import ANNOTATIONS, LABELS, SPEC
 from hermetic.audit import hops
 from hermetic.audit.checks.family import check
 from hermetic.audit.estate.estate import Estate
@@ -26,7 +27,14 @@ def k8s_static_egress(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
 
     def judge_gateway(gateway: StaticGatewayConfiguration) -> Iterator[Judgement]:
         path = path_of(hops.pod("annotated pod"), hops.kubernetes(gateway.id), hops.gateway("gateway node"), INTERNET)
-        yield fails(gateway.id, "StaticEgressGateway", "a static egress gateway is configured", gateway, paths=(path,))
+        yield fails(
+            gateway.id,
+            "StaticEgressGateway",
+            "a static egress gateway is configured",
+            gateway,
+            paths=(path,),
+            blames=(SPEC,),
+        )
 
     def judge_pod(pod: Pod) -> Iterator[Judgement]:
         if not pod.has_ended and STATIC_GATEWAY in pod.annotations:
@@ -39,6 +47,7 @@ def k8s_static_egress(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
                 paths=(
                     path_of(hops.kubernetes(pod.workload), hops.gateway(f"static egress gateway {name}"), INTERNET),
                 ),
+                blames=(ANNOTATIONS,),
             )
 
     said = (*objections(gateways, judge_gateway), *objections(pods, judge_pod))
@@ -59,6 +68,7 @@ def k8s_svc_egress_gateway(estate: Estate, _policy: Policy) -> Iterator[Judgemen
                 f"its pods are labelled {SERVICE_GATEWAY}={pod.labels[SERVICE_GATEWAY]}",
                 pod,
                 paths=(path_of(hops.kubernetes(pod.workload), hops.service("service gateway"), INTERNET),),
+                blames=(LABELS,),
             )
 
     fine = f"{counted(len(pods), 'pod')}: none is labelled for the service gateway"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from hermetic.api.field_managers import annotation
+from hermetic.api.field_managers import CONTAINERS, annotation
 from hermetic.api.public_services import CLASS, PRIVATE_FRONT, PUBLIC_CLASSES, class_is_public
 from hermetic.audit import hops
 from hermetic.audit.checks.family import check
@@ -49,7 +49,7 @@ def k8s_nodeport(estate: Estate, policy: Policy) -> Iterator[Judgement]:
         if ports and public and not (pod.has_ended or is_the_platforms(pod, trust)):
             message = f"host port {', '.join(map(str, ports[:5]))} is open on its node, and {public[0]}"
             path = path_of(INTERNET, public[0], "host port", hops.kubernetes(pod.workload))
-            yield fails(pod.workload, "HostPortExposed", message, pod, paths=(path,))
+            yield fails(pod.workload, "HostPortExposed", message, pod, paths=(path,), blames=CONTAINERS)
 
     said = (*objections(services, judge), *objections(pods, judge_pod))
     fine = "no node has an external address and no load balancer a public one, so that node ports stay inside"

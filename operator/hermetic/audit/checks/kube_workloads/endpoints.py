@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from hermetic.api.field_managers import CONTAINERS
 from hermetic.api.ip_ranges import is_public
 from hermetic.audit import hops
 from hermetic.audit.checks.family import check
@@ -57,6 +58,7 @@ def _told(pod: Pod, found: tuple[str, ...]) -> Judgement:
         f"its pods are configured to call {', '.join(found[:SHOWN])}",
         pod,
         paths=(path_of(hops.kubernetes(pod.workload), found[0]),),
+        blames=(*CONTAINERS, ("spec", "dnsConfig")),
     )
 
 
@@ -68,6 +70,7 @@ def _by_the_kubelet(pod: Pod, host: str) -> Judgement:
         pod,
         paths=(path_of(hops.kubernetes(pod.workload), "kubelet", host),),
         severity=Severity.HIGH,
+        blames=CONTAINERS,
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from hermetic.api.field_managers import CONTAINERS
 from hermetic.audit.checks.family import check
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.kubernetes.images import MICROSOFT, registry_of
@@ -49,7 +50,9 @@ def k8s_image_origin(estate: Estate, policy: Policy) -> Iterator[Judgement]:
         registries = {registry_of(image) for image in _images(pod)} - approved - of_platform
         foreign = sorted(one for one in registries if approved or _is_public(one))
         if foreign:
-            yield fails(pod.workload, "ForeignImage", f"its images come from {', '.join(foreign)}", pod)
+            yield fails(
+                pod.workload, "ForeignImage", f"its images come from {', '.join(foreign)}", pod, blames=CONTAINERS
+            )
         for one in registries.difference(foreign):
             undeclared.setdefault(one, pod)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from hermetic.api.field_managers import CONTAINERS
 from hermetic.audit.checks.family import check
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.kubernetes.environment import HUB_KEYS, EnvVar
@@ -37,13 +38,19 @@ def k8s_hf_offline(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
                 missing |= set(off)
                 unseen |= set(unclear)
         if keys:
-            yield fails(pod.workload, "HubKey", f"its pods hold a key to a model hub: {_listed(keys)}", pod)
+            yield fails(
+                pod.workload, "HubKey", f"its pods hold a key to a model hub: {_listed(keys)}", pod, blames=CONTAINERS
+            )
         unread = maps.unread(pod) if pod.wants_gpu else ()
         if unread and not keys:
             yield cannot_say(pod.workload, "ConfigMapsNotSeen", "it takes variables from ConfigMaps", pod, *unread)
         elif missing:
             yield fails(
-                pod.workload, "NotOffline", f"its model server is not told to stay offline: {_listed(missing)}", pod
+                pod.workload,
+                "NotOffline",
+                f"its model server is not told to stay offline: {_listed(missing)}",
+                pod,
+                blames=CONTAINERS,
             )
         elif unseen or (pod.wants_gpu and maps.beyond(pod)):
             message = (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from hermetic.api.field_managers import CONTAINERS
 from hermetic.audit import hops
 from hermetic.audit.checks.family import check
 from hermetic.audit.estate.estate import Estate
@@ -42,7 +43,12 @@ def _judged(pod: Pod, maps: ConfigMaps) -> Iterator[Judgement]:
     if found:
         message = f"its pods are told of a proxy: {', '.join(found[:5])}"
         yield fails(
-            pod.workload, "ProxySet", message, pod, paths=(path_of(hops.kubernetes(pod.workload), "proxy", INTERNET),)
+            pod.workload,
+            "ProxySet",
+            message,
+            pod,
+            paths=(path_of(hops.kubernetes(pod.workload), "proxy", INTERNET),),
+            blames=CONTAINERS,
         )
     elif unread := maps.unread(pod):
         yield cannot_say(pod.workload, "ConfigMapsNotSeen", "it takes variables from ConfigMaps", pod, *unread)

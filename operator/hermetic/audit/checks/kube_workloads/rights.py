@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from hermetic.api.field_managers import CONTAINERS, VOLUMES, Place
 from hermetic.audit import hops
 from hermetic.audit.checks.family import check
 from hermetic.audit.estate.estate import Estate
@@ -62,6 +63,7 @@ def k8s_hostnetwork(estate: Estate, policy: Policy) -> Iterator[Judgement]:
             pod,
             paths=(path_of(hops.kubernetes(pod.workload), NODE, hops.node("whatever the node can reach")),),
             remedy=with_entries(_TAKE_IT_OUT, pod, policy, host_network=True),
+            blames=(("spec", "hostNetwork"),),
         )
 
     fine = f"{counted(len(pods), 'pod')}: only the platform's own have their node's network"
@@ -80,10 +82,21 @@ def k8s_privileged(estate: Estate, policy: Policy) -> Iterator[Judgement]:
         if why and not is_trusted(pod, policy.trusted_node_agents):
             words = f"its pods have {', '.join(why)}{_not_the_trusted_image(pod, policy)}"
             remedy = with_entries(_NO_RIGHTS, pod, policy, host_network=pod.on_host_network)
-            yield fails(pod.workload, "RightsOverNode", words, pod, remedy=remedy)
+            yield fails(pod.workload, "RightsOverNode", words, pod, remedy=remedy, blames=_places(pod))
 
     fine = f"{counted(len(pods), 'pod')}: only the platform's own and named agents have rights over their node"
     yield from settled(estate, objections(pods, judge), "NoRightsOverNode", fine, pods)
+
+
+def _places(pod: Pod) -> Iterator[Place]:
+    """The fields that give rights over the node."""
+    if pod.spec.host_pid:
+        yield ("spec", "hostPID")
+    if pod.spec.host_ipc:
+        yield ("spec", "hostIPC")
+    if _is_host_process(pod.spec.security_context):
+        yield ("spec", "securityContext")
+    yield from CONTAINERS if any(True for one in pod.containers for _ in _rights_of(one)) else (VOLUMES,)
 
 
 def _not_the_trusted_image(pod: Pod, policy: Policy) -> str:

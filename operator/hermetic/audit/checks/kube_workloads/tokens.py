@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from hermetic.api.field_managers import LABELS, VOLUMES
 from hermetic.audit import hops
 from hermetic.audit.checks.family import check
 from hermetic.audit.estate.estate import Estate
@@ -42,15 +43,26 @@ def k8s_model_token(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
         if pod.labels.get(WORKLOAD_IDENTITY) == "true" and not foreign:
             foreign = ("Microsoft Entra ID",)
         if keys:
-            yield fails(pod.workload, "KeyMounted", f"its model server has the Secret {', '.join(keys)} as files", pod)
+            yield fails(
+                pod.workload,
+                "KeyMounted",
+                f"its model server has the Secret {', '.join(keys)} as files",
+                pod,
+                blames=(VOLUMES,),
+            )
         if foreign:
             message = f"its model server has a token of its service account for {', '.join(foreign)}"
             yield fails(
-                pod.workload, "TokenMounted", message, pod, paths=(path_of(hops.kubernetes(pod.workload), foreign[0]),)
+                pod.workload,
+                "TokenMounted",
+                message,
+                pod,
+                paths=(path_of(hops.kubernetes(pod.workload), foreign[0]),),
+                blames=(VOLUMES, LABELS),
             )
         elif API in audiences:
             message = f"its model server has a token for {API}: what its service account may do, it may do"
-            yield fails(pod.workload, "ApiTokenMounted", message, pod, severity=Severity.LOW)
+            yield fails(pod.workload, "ApiTokenMounted", message, pod, severity=Severity.LOW, blames=(VOLUMES,))
 
     fine = f"{counted(len(pods), 'pod')}: no model server has a token"
     yield from settled(estate, objections(pods, judge), "NoToken", fine, pods)

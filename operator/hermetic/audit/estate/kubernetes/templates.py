@@ -1,8 +1,8 @@
 """Pod templates that no pod shows now, and that may run later.
 
-The controller is scaled to zero, paused or suspended; its pods were not scheduled, or were refused by a quota or an
-admission policy; or its template is newer than its pods. Where the latest template has pods, the pods are judged: of
-that controller only its last writer is kept.
+The controller is scaled to zero or suspended; its pods were not scheduled, or were refused by a quota or an admission
+policy; or its template is newer than its pods, as when it is changed while paused. Where the latest template has pods,
+the pods are judged: of that controller only who wrote it is kept.
 """
 
 from __future__ import annotations
@@ -79,8 +79,8 @@ class Controller(Trimmed, KubernetesObject):
 
     @classmethod
     def rests(cls, spec: Mapping[str, Any], status: Mapping[str, Any]) -> bool:
-        """Whether its latest template may have no pod: zero replicas, paused, or none counted in the status."""
-        return spec.get("replicas") == 0 or bool(spec.get("paused")) or not status.get(cls.COUNTED)
+        """Whether its latest template may have no pod: zero replicas, or none counted in the status."""
+        return spec.get("replicas") == 0 or not status.get(cls.COUNTED)
 
     @classmethod
     def tells(cls, kept: Mapping[str, Any]) -> bool:

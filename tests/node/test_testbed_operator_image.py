@@ -11,7 +11,6 @@ from hermetic.audit.attestation.custom_resource import as_object
 from testbed.images.oci import write_archive
 from testbed.images.recipes import operator_image
 from tests.attestations import a_report, an_ed25519_key, public_pem_of, signed
-from tests.install_page import commands, manifest
 
 LOCKED = {
     "allowPrivilegeEscalation": False,
@@ -69,19 +68,6 @@ def test_the_image_brings_no_development_tools(said_in):
 
 def test_the_command_is_there_by_its_name(said_in):
     assert "attest" in said_in("help", command=["hermetic"], args=["--help"])
-
-
-def test_the_pod_of_the_page_proves_the_pull(image, kubectl):
-    """With the node's own image in the place of one that is pulled: no registry is there."""
-    page = manifest("What the cluster must have")
-    page = page.replace("contoso.azurecr.io/hermetic@sha256:DIGEST", image.by_digest).replace("Always", "Never")
-    apply, wait, delete = (line.split()[1:] for line in commands("What the cluster must have")[-3:])
-    kubectl(*apply[:-1], "-", stdin=page)
-    try:
-        kubectl(*wait)
-        assert "HRM-NET-001" in kubectl("logs", "hermetic-pull", "-n", "default")
-    finally:
-        kubectl(*delete)
 
 
 def test_an_attestation_is_verified_in_the_image(said_in, kubectl, namespace):

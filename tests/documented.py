@@ -63,6 +63,8 @@ ELSEWHERE = {
     "test_oras_copies_the_unpacked_layout_under_its_digest",
     ("docs/bundle.md", r"ctr "): "tests/shipping/test_bundle.py::"
     "test_ctr_imports_the_image_under_the_name_by_which_pods_ask_for_it",
+    ("docs/weights.md", r"hermetic stage model image|skopeo copy "): "tests/commands/test_oci_images.py::"
+    "test_skopeo_pushes_it_under_its_digest_as_the_page_says",
     ("docs/cli.md", r"hermetic run --config /etc"): "tests/node/test_serving.py::"
     "test_a_share_model_answers_through_its_internal_load_balancer",
     ("docs/cli.md", r"hermetic stage .*--caches "): "tests/unit/test_weights_caches.py::"

@@ -19,9 +19,10 @@ import pytest
 
 from hermetic.errors import StagingStopped, WeightsRefused
 from hermetic.weights import staging
+from hermetic.weights.copying import Staged
 from hermetic.weights.entries import FACTS, MANIFEST, NAMES, Serialization
 from hermetic.weights.sources import source_tree
-from hermetic.weights.staging import Options, Staged, stage
+from hermetic.weights.staging import Options, stage
 from hermetic.weights.tree import Tree
 from hermetic.weights.workers import Limits, Progress
 from tests.commandline import PROGRAM, hermetic
@@ -200,6 +201,15 @@ def test_a_source_that_changed_between_two_runs_is_copied_anew(model: Path, shar
     flip_a_bit(model / "model-00001-of-00003.safetensors")
     staged(model, share / "llama", read_back=True)
     assert without_manifest(share / "llama") == contents(model)
+
+
+def test_what_the_source_no_longer_has_is_not_staged(model: Path, share: Path) -> None:
+    copied_until(model, share / "llama", 90)
+    (model / "config.json").unlink()
+    (model / "extra" / "chat_template.jinja").rename(model / "chat_template.jinja")
+    staged(model, share / "llama")
+    assert without_manifest(share / "llama") == contents(model)
+    assert hermetic("verify", share / "llama").code == 0
 
 
 @pytest.mark.parametrize("change", ["content", "another file", "gone"])

@@ -8,7 +8,7 @@ import click
 
 from hermetic.cli.options import common_options
 from hermetic.cli.output import note, say, write_json
-from hermetic.cli.weights.options import limits_of, method_options, serialization_of, threads_option
+from hermetic.cli.weights.options import folder_argument, limits_of, method_options, serialization_of, threads_option
 from hermetic.cli.weights.progress import TransferProgress
 
 SCHEMA = "hermetic.dev/weights-manifest/v1"
@@ -20,7 +20,7 @@ SCHEMA = "hermetic.dev/weights-manifest/v1"
     "Example: hermetic manifest ./phi-4 --method files\n\n"
     "'hermetic stage' copies and writes the manifest in one pass.",
 )
-@click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
+@folder_argument
 @method_options
 @click.option("--links", is_flag=True, help="List symbolic links to files in the folder, as a NIM cache has them.")
 @threads_option

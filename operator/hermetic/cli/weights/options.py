@@ -6,13 +6,16 @@ import os
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from hermetic.errors import InputError, Unreachable
 from hermetic.weights.entries import FILES, LARGEST_SHARD, SHARD_SIZE, SHARDS, SMALLEST_SHARD, Serialization
 from hermetic.weights.workers import Limits
+
+if TYPE_CHECKING:
+    from hermetic.weights.signing import Signer
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -62,6 +65,50 @@ def allow_option(function: Function) -> Function:
     )(function)
 
 
+def folder_argument(function: Function) -> Function:
+    """DIR: the folder of weights."""
+    return click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))(function)
+
+
+def digest_option(meaning: str) -> Callable[[Function], Function]:
+    """--digest, checked for its form."""
+    return click.option("--digest", default="", metavar="DIGEST", callback=_root_digest, help=meaning)
+
+
+def signer_options(*, required: bool) -> Callable[[Function], Function]:
+    """--key and --certificate: who signs; `signer_of` reads them."""
+    key = click.option(
+        "--key",
+        required=required,
+        type=click.Path(path_type=Path),
+        metavar="FILE",
+        help=f"Private key{'' if required else ' to sign with'}: P-256, P-384 or P-521, PEM.",
+    )
+    certificate = click.option(
+        "--certificate",
+        type=click.Path(path_type=Path),
+        metavar="FILE",
+        help="Certificate of the key, and the chain below the root, PEM.",
+    )
+
+    def both(function: Function) -> Function:
+        return key(certificate(function))
+
+    return both
+
+
+def signer_of(key: Path | None, certificate: Path | None) -> Signer | None:
+    """The private key and its certificates; None without a key. Raises InputError, Unreachable, SigningKeyUnusable."""
+    from hermetic.weights.signatures import certificates, private_key
+
+    if key is None:
+        if certificate is not None:
+            raise InputError(f"--certificate {certificate}: needs a key", fix="--key FILE --certificate FILE")
+        return None
+    chain = certificates(str(certificate), pem_of(certificate)) if certificate is not None else []
+    return private_key(str(key), pem_of(key), _passphrase()), chain
+
+
 def serialization_of(method: str, shard_size: int, *, links: bool) -> Serialization:
     """The manifest's own description of how it was made."""
     from hermetic.weights.entries import MANIFEST, SIGNATURE
@@ -75,8 +122,7 @@ def limits_of(threads: int) -> Limits:
     return Limits(threads=threads)
 
 
-def digest_option(value: str) -> str:
-    """A root digest from the command line. Raises InputError."""
+def _root_digest(_context: click.Context, _option: click.Parameter, value: str) -> str:
     if value and not DIGEST.fullmatch(value):
         raise InputError(
             f"--digest {value}: is no root digest",
@@ -94,8 +140,7 @@ def pem_of(file: Path) -> bytes:
         raise Unreachable(f"{file}: {error.strerror}", fix="name a file that can be read") from None
 
 
-def passphrase() -> bytes | None:
-    """Passphrase of an encrypted key, from the environment."""
+def _passphrase() -> bytes | None:
     from hermetic.cli.attest.files import PASSPHRASE_VARIABLE  # a third of a second to import, for signing
 
     value = os.environ.get(PASSPHRASE_VARIABLE)

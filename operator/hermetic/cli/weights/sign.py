@@ -8,7 +8,14 @@ import click
 
 from hermetic.cli.options import common_options
 from hermetic.cli.output import say, write_json
-from hermetic.cli.weights.options import digest_option, limits_of, passphrase, pem_of, threads_option
+from hermetic.cli.weights.options import (
+    digest_option,
+    folder_argument,
+    limits_of,
+    signer_of,
+    signer_options,
+    threads_option,
+)
 from hermetic.cli.weights.progress import TransferProgress
 
 SCHEMA = "hermetic.dev/weights-signature/v1"
@@ -20,26 +27,9 @@ SCHEMA = "hermetic.dev/weights-signature/v1"
     "Example: hermetic sign ./phi-4 --key platform.pem --digest sha256:9b2e...\n\n"
     "The passphrase of an encrypted key is read from HERMETIC_SIGNING_PASSPHRASE.",
 )
-@click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
-@click.option(
-    "--key",
-    required=True,
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="Private key: P-256, P-384 or P-521, PEM.",
-)
-@click.option(
-    "--certificate",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="Certificate of the key, and the chain below the root, PEM.",
-)
-@click.option(
-    "--digest",
-    default="",
-    metavar="DIGEST",
-    help="Root digest that 'hermetic stage' or 'manifest' printed: the files are not read again.",
-)
+@folder_argument
+@signer_options(required=True)
+@digest_option("Root digest that 'hermetic stage' or 'manifest' printed: the files are not read again.")
 @threads_option
 @common_options(cluster=False)
 def command(folder: Path, key: Path, certificate: Path | None, digest: str, threads: int, output: str) -> None:
@@ -47,15 +37,13 @@ def command(folder: Path, key: Path, certificate: Path | None, digest: str, thre
 
     The files are compared with the manifest first, unless --digest says which manifest it must be.
     """
-    from hermetic.weights.signatures import certificates, private_key
     from hermetic.weights.signing import sign_folder
     from hermetic.weights.tree import Tree
 
-    wanted = digest_option(digest)
-    private = private_key(str(key), pem_of(key), passphrase())
-    chain = certificates(str(certificate), pem_of(certificate)) if certificate is not None else []
+    signer = signer_of(key, certificate)
+    assert signer is not None  # noqa: S101 - the key is required
     with Tree(folder) as tree, TransferProgress("verified") as line:
-        root = sign_folder(tree, (private, chain), wanted, limits_of(threads), line)
+        root = sign_folder(tree, signer, digest, limits_of(threads), line)
     if output == "json":
         write_json({"schema": SCHEMA, "folder": str(folder), "digest": root, "signature": ".hermetic/model.sig"})
     else:

@@ -11,11 +11,20 @@ import click
 from hermetic.cli.options import common_options
 from hermetic.cli.output import note, say, write
 from hermetic.cli.weights.caches import caches_options, keys_of, source_with_caches
-from hermetic.cli.weights.options import allow_option, limits_of, method_options, serialization_of, threads_option
+from hermetic.cli.weights.image import image_of, image_options
+from hermetic.cli.weights.options import (
+    allow_option,
+    limits_of,
+    method_options,
+    serialization_of,
+    signer_of,
+    signer_options,
+    threads_option,
+)
 from hermetic.cli.weights.progress import ProgressEvents, TransferProgress
 
 if TYPE_CHECKING:
-    from hermetic.weights.staging import Staged
+    from hermetic.weights.copying import Staged
 
 SCHEMA = "hermetic.dev/weights-staging/v1"
 FILE_CAP = 300
@@ -26,11 +35,14 @@ FILE_CAP = 300
     "stage",
     epilog="Example: hermetic stage ./Llama-3.1-8B-Instruct /mnt/models/llama-3-1-8b\n\n"
     "Example: hermetic stage ./phi-4 /mnt/models/phi-4 --read-back\n\n"
+    "Example: hermetic stage ./phi-4 phi-4.oci --format oci --key platform.pem\n\n"
     "Example: hermetic stage ./phi-4 ./warm --caches ./cache --caches-for phi-4.yaml\n\n"
     "The same command goes on where a run was ended.",
 )
 @click.argument("source", metavar="SRC", type=click.Path(path_type=Path))
 @click.argument("destination", metavar="DEST", type=click.Path(path_type=Path))
+@image_options
+@signer_options(required=False)
 @allow_option
 @click.option("--read-back", is_flag=True, help="Hash again what was written, read from the destination.")
 @click.option(
@@ -47,13 +59,15 @@ def command(source: Path, destination: Path, output: str, **options: Any) -> Non
     """Copy a model from a folder, a Hugging Face snapshot, or a NIM cache or model store, into a folder of a share.
 
     Content that must not be served is refused before anything is copied. Files are copied side by side, hashed on
-    the way, and readable by all; the model appears at DEST when all of it is there, with .hermetic/manifest.json.
+    the way, and readable by all; the model appears at DEST when all of it is there, with .hermetic/manifest.json,
+    and with --key .hermetic/model.sig.
     """
     from hermetic.weights.staging import Options, stage
     from hermetic.weights.workers import Progress
 
     serialization = serialization_of(options["method"], options["shard_size"], links=True)
-    how = Options(serialization, frozenset(options["allow"]), options["read_back"])
+    signer = signer_of(options["key"], options["certificate"])
+    how = Options(serialization, frozenset(options["allow"]), options["read_back"], signer, image_of(options))
     with (
         source_with_caches(source, options["caches"], options["caches_for"]) as tree,
         TransferProgress("staged") as line,
@@ -69,6 +83,8 @@ def command(source: Path, destination: Path, output: str, **options: Any) -> Non
         return
     say(f"{destination}: {staged.names.files} files, {staged.names.size} bytes; {staged.kept} were there already")
     say(f"digest: {staged.root}")
+    if staged.image:
+        say(f"image: {staged.image}")
     for name, keys in keys_of(tree).items():
         say(f"weights.{name}: {json.dumps(keys)}")
     for each in advice:
@@ -79,7 +95,7 @@ def _facts(destination: Path, staged: Staged) -> dict[str, Any]:
     names = staged.names
     return {
         "destination": str(destination), "digest": staged.root, "files": names.files, "bytes": names.size,
-        "bytesKept": staged.kept,
+        "bytesKept": staged.kept, **({"image": staged.image} if staged.image else {}),
     }  # fmt: skip
 
 

@@ -12,7 +12,7 @@ import click
 from hermetic.api.staged_folders import CACHES
 from hermetic.cli.options import common_options
 from hermetic.cli.output import note, say_fitted, write_json
-from hermetic.cli.weights.options import allow_option, digest_option, pem_of, threads_option
+from hermetic.cli.weights.options import allow_option, digest_option, folder_argument, pem_of, threads_option
 from hermetic.cli.weights.progress import TransferProgress
 from hermetic.errors import InputError, WeightsRefused, WeightsUnread
 
@@ -32,7 +32,7 @@ _KEY = re.compile(r"[0-9A-Za-z.+_-]{1,255}")
     "Example: hermetic verify ./phi-4 --digest sha256:9b2e...\n\n"
     "Example: hermetic verify /weights --public-key platform.pub --timeout 900 --termination-log /dev/termination-log",
 )
-@click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
+@folder_argument
 @click.option(
     "--public-key",
     "public_keys",
@@ -49,9 +49,7 @@ _KEY = re.compile(r"[0-9A-Za-z.+_-]{1,255}")
     metavar="FILE",
     help="Certificate that the signer's must lead to, PEM. May be repeated.",
 )
-@click.option(
-    "--digest", default="", metavar="DIGEST", help="Root digest that the manifest must have (weights.integrity.digest)."
-)
+@digest_option("Root digest that the manifest must have (weights.integrity.digest).")
 @click.option(
     "--signature",
     default="",
@@ -118,7 +116,7 @@ def _trust(options: dict[str, Any]) -> Trust:
     roots = tuple(each for file in options["roots"] for each in certificates(str(file), pem_of(file)))
     if (keys or roots) and options["signature"].startswith("/"):
         raise InputError("--signature: is a path in DIR", fix="--signature model.sig")
-    return Trust(keys, roots, digest_option(options["digest"]), datetime.now(UTC))
+    return Trust(keys, roots, options["digest"], datetime.now(UTC))
 
 
 def _tell(folder: Path, found: Verified, trust: Trust, output: str) -> None:

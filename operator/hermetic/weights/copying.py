@@ -1,0 +1,251 @@
+"""Copies the files of a model by ranges: each range is read once, hashed and written, then noted in a journal."""
+
+from __future__ import annotations
+
+import hashlib
+import heapq
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Protocol
+
+from hermetic.api.weights_reasons import WeightsReason
+from hermetic.weights.entries import FACTS, MANIFEST, NAMES, PARTIAL, Serialization, key_of
+from hermetic.weights.findings import WeightsFinding
+from hermetic.weights.hashing import hash_range, must_be
+from hermetic.weights.journal import Journal
+from hermetic.weights.listing import listed, spans
+from hermetic.weights.manifests import (
+    ManifestJob,
+    Watched,
+    must_be_same,
+    names_in,
+    with_content,
+    write_facts,
+    write_manifest_of,
+    write_names,
+)
+from hermetic.weights.names import NamesSummary
+from hermetic.weights.sources import NOT_COPIED
+from hermetic.weights.tree import EntryKind, Item, Tree, WeightsStopped, finding_of, identity_of
+from hermetic.weights.workers import Progress
+
+FILE_MODE, FOLDER_MODE = 0o644, 0o755
+"""a+rX: the pod's user differs from the one that stages."""
+_OWN = frozenset({MANIFEST, f"{MANIFEST}{PARTIAL}", NAMES, FACTS})
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where the content of a file is written: from offset `start` of a file that has `size` bytes in the end."""
+
+    path: Path
+    start: int
+    size: int
+
+
+class Places(Protocol):
+    """The places of all contents. `folder` holds those of the files that are written as files."""
+
+    folder: Path
+
+    def of(self, content: Item) -> Place:
+        """The place of a content."""
+
+    def staged(self, content: Item, span: tuple[int, int], *, is_new: bool) -> None:
+        """Called when a range is on the disk; `is_new`: it was copied by this run."""
+
+
+class FolderPlaces:
+    """Every file as a file of its own, below one folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def of(self, content: Item) -> Place:
+        """The file of the same path."""
+        return Place(self.folder / content.path, 0, content.size)
+
+    def staged(self, content: Item, span: tuple[int, int], *, is_new: bool) -> None:
+        """Nothing is left to do."""
+
+
+@dataclass(slots=True)
+class Staged:
+    """What was staged, and how much of it existed before this run. `image`: the digest of the image, if it is one."""
+
+    root: str = ""
+    names: NamesSummary = field(default_factory=lambda: NamesSummary(0, 0, ""))
+    kept: int = 0
+    largest: int = 0
+    without_facts: str = ""
+    weight_files: int = 0
+    image: str = ""
+
+
+class Copy:
+    """The copy of one model's files."""
+
+    def __init__(
+        self, source: Tree, places: Places, journal: Journal, serialization: Serialization, progress: Progress
+    ) -> None:
+        self.result = Staged()
+        self.folder = places.folder
+        self._places, self._journal = places, journal
+        self._source, self._serialization, self._progress = source, serialization, progress
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self.folder.chmod(FOLDER_MODE)
+
+    def run(self, name: str, names: NamesSummary, watched: Watched) -> str:
+        """Copies what is missing and writes the manifest; returns the root digest."""
+        self.result.names = names
+        self._progress.bytes_total, self._progress.files_total = names.size, names.files
+        write_names(self.folder, names)
+        self.result.without_facts = write_facts(self._source.root, self.folder)
+        with Tree(self.folder) as target:
+            own = [item for path in (FACTS, NAMES) if (item := target.look(path)) is not None]
+
+            def digest_of(content: Item, span: tuple[int, int], buffer: memoryview) -> bytes:
+                if content in own:
+                    return hash_range(target, content, span, buffer, self._progress)
+                return self._digest_of(content, span, buffer)
+
+            def must_be_unchanged() -> None:
+                must_be_same(names_in(self._source, self._serialization, NOT_COPIED), names)
+                self._must_be_copied()
+                self._remove_others(target)
+
+            listing = heapq.merge(
+                self._listing(), ((item, item) for item in own), key=lambda pair: key_of(pair[0].path)
+            )
+            job = ManifestJob(self.folder, name, self._listed_as(), listing, digest_of, must_be_unchanged)
+            return write_manifest_of(job, watched)
+
+    def _listing(self) -> Iterator[tuple[Item, Item]]:
+        """The source in order; creates folders, links and empty files on the way."""
+        for item, content in with_content(self._source, copied_items(self._source)):
+            self._make_folders(item.path)
+            if item.kind is EntryKind.LINK:
+                self._link(item)
+                self._make_folders(content.path)
+            elif content.size == 0:
+                os.close(_written(self._places.of(content)))
+            if item.path.endswith(".safetensors"):
+                self.result.weight_files += 1
+            self.result.largest = max(self.result.largest, content.size)
+            yield item, content
+
+    def _listed_as(self) -> Serialization:
+        """The serialization; links are allowed if the source has any."""
+        links = any(item.kind is EntryKind.LINK for item in self._source.walk())
+        return replace(self._serialization, allow_symlinks=links)
+
+    def _must_be_copied(self) -> None:
+        """Raises WeightsStopped for a file of the source that is no longer the one that was copied."""
+        for _, content in with_content(self._source, copied_items(self._source)):
+            for span in spans(content.size, self._serialization):
+                if self._journal.digest(content, span) is None:
+                    finding = WeightsFinding(
+                        WeightsReason.CHANGED_WHILE_READING, content.path, "the file that was copied", "another"
+                    )
+                    raise WeightsStopped(finding)
+
+    def _remove_others(self, target: Tree) -> None:
+        """Removes files of an earlier run that the source no longer has."""
+        wanted = (item.path for item in copied_items(self._source))
+        path = next(wanted, None)
+        for item in target.walk():
+            while path is not None and key_of(path) < key_of(item.path):
+                path = next(wanted, None)
+            if item.path != path and item.path not in _OWN:
+                (self.folder / item.path).unlink()
+
+    def _make_folders(self, path: str) -> None:
+        for part in reversed(Path(path).parents[:-1]):
+            folder = self.folder / part
+            if not folder.is_dir():
+                folder.mkdir(exist_ok=True)
+                folder.chmod(FOLDER_MODE)
+
+    def _link(self, item: Item) -> None:
+        link = self.folder / item.path
+        target = os.readlink(item.path, dir_fd=self._source.descriptor)
+        if not link.is_symlink() or str(link.readlink()) != target:
+            link.unlink(missing_ok=True)
+            link.symlink_to(target)
+
+    def _digest_of(self, content: Item, span: tuple[int, int], buffer: memoryview) -> bytes:
+        """The digest of a range, which is copied unless it is staged already."""
+        place = self._places.of(content)
+        known = self._journal.digest(content, span)
+        if known is not None and _is_there(place):
+            self.result.kept += span[1] - span[0]
+            self._progress.read(span[1] - span[0])
+            self._places.staged(content, span, is_new=False)
+            return known
+        digest = self._copied(content, span, buffer, place)
+        self._journal.add(content, span, digest)
+        self._places.staged(content, span, is_new=True)
+        return digest
+
+    def _copied(self, content: Item, span: tuple[int, int], buffer: memoryview, place: Place) -> bytes:
+        reading = self._source.open(content.path)
+        try:
+            must_be(content, identity_of(os.fstat(reading)))
+            writing = _written(place)
+            try:
+                digest = self._pumped(content, span, buffer, (reading, writing, place.start))
+                os.fdatasync(writing)
+            finally:
+                os.close(writing)
+            must_be(content, identity_of(os.fstat(reading)))
+        finally:
+            os.close(reading)
+        return digest
+
+    def _pumped(self, content: Item, span: tuple[int, int], buffer: memoryview, files: tuple[int, int, int]) -> bytes:
+        reading, writing, start = files
+        digest = hashlib.sha256()
+        offset, end = span
+        while offset < end:
+            try:
+                count = self._source.read_into(reading, buffer[: min(len(buffer), end - offset)], offset)
+            except OSError as error:
+                raise WeightsStopped(finding_of(error, content.path)) from None
+            if count == 0:
+                finding = WeightsFinding(
+                    WeightsReason.CHANGED_WHILE_READING, content.path, f"{end} bytes", f"{offset} bytes"
+                )
+                raise WeightsStopped(finding)
+            digest.update(buffer[:count])
+            done = 0
+            while done < count:
+                done += os.pwrite(writing, buffer[done:count], start + offset + done)
+            offset += count
+            self._progress.read(count)
+        return digest.digest()
+
+
+def copied_items(source: Tree) -> Iterator[Item]:
+    """Everything of a source that is copied, in the order of a manifest."""
+    return (item for item in listed(source) if item.path not in NOT_COPIED)
+
+
+def _written(place: Place) -> int:
+    """A descriptor of the destination file, at its full size."""
+    descriptor = os.open(place.path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, FILE_MODE)
+    if (size := os.fstat(descriptor).st_size) != place.size:
+        os.ftruncate(descriptor, place.size)
+        if size > place.size:
+            os.fsync(descriptor)
+    os.fchmod(descriptor, FILE_MODE)
+    return descriptor
+
+
+def _is_there(place: Place) -> bool:
+    try:
+        found = place.path.lstat()
+    except OSError:
+        return False
+    return found.st_size == place.size

@@ -211,3 +211,14 @@ def test_every_field_of_the_json_is_described():
     parts = [found, found["offload"], found["loadTimes"][0], found["asWritten"][0], found["sizes"][0]]
     names = {key for part in parts for key in part}
     assert [name for name in names if f"`{name}`" not in page.split("\n## ")[0]] == []
+
+
+@pytest.mark.parametrize(("gpu", "used", "says"), [("A100-80GB", True, "are linked"), ("H200", False, "are ignored")])
+def test_it_says_whether_staged_compile_caches_would_be_used(gpu, used, says):
+    caches = [{"engine": "vllm", "version": "0.32.0", "gpu": gpu, "tensorParallelSize": 1}]
+    warm = with_facts(**{"weights.caches": caches, "accelerator.instanceTypes": [A100]})
+    found = document(plan(warm, "-o", "json"))["compileCaches"]
+    assert (found["used"], says in found["message"]) == (used, True)
+    assert "Compile caches: the" in plan(warm).out
+    assert document(plan(with_facts(), "-o", "json"))["compileCaches"] is None
+    assert "Compile caches" not in plan(with_facts()).out

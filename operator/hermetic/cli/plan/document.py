@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from hermetic.cli.plan.planned import Load, Planned
+from hermetic.plan.cache_use import cache_use
 from hermetic.sizing.catalogue import Size
 from hermetic.sizing.comparison import Choice
 from hermetic.sizing.facts_file import as_json
@@ -21,7 +22,7 @@ def as_document(plans: Iterable[Planned]) -> dict[str, Any]:
 
 
 def _deployment(plan: Planned) -> dict[str, Any]:
-    cost = plan.offload
+    cost, caches = plan.offload, cache_use(plan.spec)
     return {
         "namespace": plan.namespace,
         "name": plan.name,
@@ -35,6 +36,9 @@ def _deployment(plan: Planned) -> dict[str, Any]:
         "offload": None
         if cost is None
         else {"bytes": cost.missing, "secondsPerStep": round(cost.seconds_per_step, 3), "advised": cost.advised},
+        "compileCaches": None
+        if caches is None
+        else {"used": caches.status == "True", "reason": caches.reason.value, "message": caches.message},
         "facts": as_json(plan.facts),
     }
 

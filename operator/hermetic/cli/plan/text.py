@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from hermetic.api.model_facts import ModelFacts
 from hermetic.cli.plan.planned import Load, Planned
+from hermetic.plan.cache_use import cache_use
 from hermetic.sizing.catalogue import GIB
 from hermetic.sizing.comparison import Choice
 from hermetic.sizing.memory import Fit, FitAnswer
@@ -41,6 +42,9 @@ def lines(plan: Planned, *, priced: bool) -> Iterator[str]:
     )
     given = plan.spec.startup_budget_seconds
     yield f"The deployment gives {given} s to start; '<' marks storage from which that is not enough."
+    if (caches := cache_use(plan.spec)) is not None:
+        yield ""
+        yield f"Compile caches: {caches.message}"
 
 
 def arithmetic(one: Placement) -> Iterator[str]:

@@ -58,3 +58,19 @@ def test_it_fits_a_phone_and_fetches_nothing_from_elsewhere(
     assert phone.evaluate("document.documentElement.scrollWidth") <= PHONE
     assert phone.evaluate("document.body.dataset.mdColorScheme") == {"light": "default", "dark": "slate"}[scheme]
     assert phone.evaluate("document.querySelector('h1').textContent.trim().length") > 0
+
+
+CUT = """
+[...document.querySelectorAll("td code")]
+    .filter(code => /^\\w+$/.test(code.textContent) && code.getClientRects().length > 1)
+    .map(code => code.textContent)
+"""
+
+
+@pytest.mark.parametrize("page", ["observability", "troubleshooting", "configuration"])
+def test_no_name_in_a_table_is_cut(phone: Tab, docs_site: Path, page: str) -> None:
+    phone.open((docs_site / f"{page}.html").as_uri())
+
+    assert phone.evaluate("document.querySelectorAll('td code').length") > 20
+    assert phone.evaluate(CUT) == []
+    assert phone.evaluate("document.documentElement.scrollWidth") <= PHONE

@@ -11,6 +11,7 @@ from pydantic import ValidationError
 from hermetic.audit.estate.questions import Trouble
 from hermetic.audit.findings import Finding, Severity, Verdict
 from hermetic.audit.policy import Policy
+from hermetic.audit.remedies.placeholders import CHOSEN
 from tests.audit_estates import (
     API_SERVER,
     CLUSTER,
@@ -134,6 +135,16 @@ def test_unknown_names_the_order_that_settles_it_with_its_names_filled_in() -> N
     assert f"az aks nodepool add {OF_THE_CLUSTER} --name NEW_POOL --vnet-subnet-id {NODES}" in lines
     assert f"az aks nodepool delete {OF_THE_CLUSTER} --name gpu" in lines
     assert f"hermetic audit --azure {CLUSTER} --policy policy.yaml" in lines
+
+
+def test_where_the_pool_is_not_known_the_remedy_lists_the_pools_and_leaves_it_to_be_chosen() -> None:
+    world = silent("2026-06-01T00:00:00+00:00")
+    assert "tags" not in world.bodies[SCALE_SET.lower()]
+    remedy = judged(world, stated()).remedy
+    assert "POOL_NAME" not in remedy
+    assert f"az aks nodepool list {OF_THE_CLUSTER}" in remedy
+    assert f"az aks nodepool delete {OF_THE_CLUSTER} --name OLD_POOL" in remedy.splitlines()
+    assert "OLD_POOL" in CHOSEN
 
 
 def test_without_a_moment_it_is_unknown_and_says_how_to_state_one() -> None:

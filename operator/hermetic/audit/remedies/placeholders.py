@@ -111,6 +111,7 @@ CHOSEN = {
     "NODE_NSG_GROUP": "its resource group",
     "NODE_NSG": "the security group of the nodes",
     "NODE_ROUTE_TABLE_ID": "the route table of the node subnets",
+    "OLD_POOL": "the pool of the machine",
     "OTHER_CLUSTER_ID": "another cluster",
     "OTHER_DOMAIN": "a domain that your workloads need",
     "OUR_ACCOUNT_IDS": "storage accounts that are yours",

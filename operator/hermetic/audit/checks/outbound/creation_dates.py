@@ -22,7 +22,7 @@ from hermetic.audit.estate.observation import Observation, Seen
 from hermetic.audit.evaluation import Judgement, cannot_say, passes
 from hermetic.audit.findings import Severity, Verdict
 from hermetic.audit.policy import Policy
-from hermetic.audit.remedies.filling import Fill
+from hermetic.audit.remedies.filling import Fill, values_of
 from hermetic.errors import FactDamaged
 
 Subnets = tuple[Seen[Subnet], ...]
@@ -59,6 +59,13 @@ az aks nodepool delete --subscription CLUSTER_SUBSCRIPTION --resource-group CLUS
 Then audit again:
 hermetic audit --azure CLUSTER_ID --policy policy.yaml
 """
+OF_NO_KNOWN_POOL = REPLACE_IT.replace(
+    "Move the workloads, then delete the old pool.\n",
+    "Move the workloads, then delete the pool of the machine. Its scale set has no tag aks-managed-poolName. These\n"
+    "are the pools, with their subnets:\n"
+    "az aks nodepool list --subscription CLUSTER_SUBSCRIPTION --resource-group CLUSTER_GROUP \\\n"
+    '--cluster-name CLUSTER_NAME --query "[].{pool:name, subnet:vnetSubnetId}" --output table\n',
+).replace("POOL_NAME", "OLD_POOL")
 IN_FUTURE = """\
 Set the clock of the machine that audits right, and audit again. If the date is still ahead, Azure's answer is wrong: \
 accept this finding with an exception only where the machine is known to be younger than the private subnet.
@@ -111,7 +118,8 @@ def _by_dates(
         return _unknown(nic, "CreationInFuture", words, IN_FUTURE, *looks)
     reason = "CreationNotSeen" if machine.at is None else "MachineOlder"
     fill = {"SUBNET_ID": subnet.target, **_pool_of(estate, nic)}
-    return _unknown(nic, reason, words, REPLACE_IT, *looks, fill=fill)
+    remedy = REPLACE_IT if "POOL_NAME" in {**values_of(nic.id, ""), **fill} else OF_NO_KNOWN_POOL
+    return _unknown(nic, reason, words, remedy, *looks, fill=fill)
 
 
 def _unknown(

@@ -26,17 +26,17 @@ SAMPLES = {
     "object": ("{}", "{", "nothing"),
     "text": ("text",),
 }
+MAPS = {"--reasoning-effort-map": ('{"medium": "low"}', '{"ultra": "max"}', '{"medium": 1}', '["medium"]')}
 # What a parse does besides: it prints help and ends, or reads a file.
 NOT_TRIED = {"--help", "--config", "--log-config-file", "--chat-template"}
-# Left to the parser: choices that it compares after a change of the value, a list of JSON objects, an object of texts
-# alone, and flags that only make sense with others that no spec can give.
+# Left to the parser: choices that it compares after a change of the value, a list of JSON objects, and flags that only
+# make sense with others that no spec can give.
 LEFT_TO_THE_PARSER = {
     "--linear-backend",
     "--mm-processor-device",
     "--moe-backend",
     "--sparse-indexer-topk-backend",
     "--lora-modules",
-    "--reasoning-effort-map",
     "--grpc-port",
     "--data-parallel-multi-port-external-lb",
 }
@@ -77,6 +77,8 @@ def told(environment: Path, folder: Path, asked: list[list[str]]) -> dict[str, A
 
 def tried(flags: list[Flag]) -> list[list[str]]:
     asked = [["--enable-auto-tool-choice"], ["--enable-auto-tool-choice", "--tool-call-parser", "hermes"]]
+    known = {flag.name for flag in flags}
+    asked += [[name, value] for name, values in MAPS.items() if name in known for value in values]
     for flag in flags:
         if flag.name in NOT_TRIED | LEFT_TO_THE_PARSER:
             continue

@@ -75,6 +75,41 @@ def test_what_the_parser_takes_is_taken(arguments, minor):
     assert clauses(arguments, minor) == []
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["--reasoning-effort-map", '{"ultra": "max"}'],
+        ["--reasoning-effort-map", '{"medium": 1}'],
+        ["--reasoning-effort-map", '["medium"]'],
+        ["--reasoning-effort-map", "3"],
+        ['--reasoning-effort-map={"medium": null}'],
+        ["--reasoning_effort_map", '{"ultra": "max"}'],
+        ["--reasoning-effort-map.ultra", "max"],
+        ["--reasoning-effort-map.medium=1"],
+        ["--reasoning-effort-map", "{medium: low}"],
+    ],
+    ids=" ".join,
+)
+def test_what_validate_parsed_serve_args_refuses_is_refused(arguments):
+    """The first three are of vLLM's own test, test_reasoning_effort_map_rejects_invalid of 0.33."""
+    (clause,) = clauses(arguments, "0.33")
+    assert "-" in clause
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["--reasoning-effort-map", '{"medium": "low", "xhigh": "max"}'],
+        ["--reasoning-effort-map", "{}"],
+        ["--reasoning-effort-map", "null"],
+        ["--reasoning-effort-map.medium", "low"],
+    ],
+    ids=" ".join,
+)
+def test_what_validate_parsed_serve_args_takes_is_taken(arguments):
+    assert clauses(arguments, "0.33") == []
+
+
 def test_the_gate_says_the_flag_the_value_and_what_it_takes():
     engine = {"vllm": {"image": VLLM_IMAGE, "version": "0.32.0", "extraArgs": ["--max-num-seqs", "many"]}}
     verdict = engine_flags_are_known(spec_of(a_share_model(engine=engine)), a_world())

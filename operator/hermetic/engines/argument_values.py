@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator, Sequence
+from typing import Any, TypeGuard
 
 from hermetic.engines.extra_arguments import Told
 from hermetic.engines.flag_tables import FlagTable
@@ -23,9 +24,12 @@ _SI_SIZE = re.compile(r"\d+(?:\.\d+)?[kMGT]|\d+[KMGT]i", re.ASCII)
 
 def refused(told: Sequence[Told], table: FlagTable) -> Iterator[str]:
     """One clause for each argument that this release would refuse; nothing for keys of JSON values."""
+    maps = dict(table.dialect.maps)
     for one in told:
         if "." not in one.written.partition("=")[0]:
             yield from _refused(one, table)
+        if one.flag.name in maps:
+            yield from _wrong_maps(one, maps[one.flag.name])
     names = {one.flag.name for one in told if one.written.partition("=")[0] not in one.flag.negations}
     for flag, needed in table.dialect.together:
         if flag in names and needed not in names:
@@ -43,6 +47,25 @@ def _refused(one: Told, table: FlagTable) -> Iterator[str]:
     for value in one.values:
         if value not in table.dialect.nothing and (wanted := _wanted(one.flag.type, value)):
             yield f"'{shown(value)}' for {one.flag.name}, which takes {wanted}"
+
+
+def _wrong_maps(one: Told, keys: tuple[str, ...]) -> Iterator[str]:
+    """Values that are no map of texts with these keys; `--flag.key value` gives one text of it."""
+    name, dot, key = one.written.partition("=")[0].partition(".")
+    for value in one.values:
+        try:
+            read = json.loads(value)
+        except (ValueError, RecursionError):
+            if not dot:
+                continue  # refused as no JSON, or a word that means no value
+            read = value
+        found = {key: read} if dot else read
+        if found is not None and not (_is_map_of_texts(found) and found.keys() <= {*keys}):
+            yield f"'{shown(value)}' for {name}{dot}{key}, which takes texts by the keys {', '.join(keys)}"
+
+
+def _is_map_of_texts(found: Any) -> TypeGuard[dict[str, str]]:
+    return isinstance(found, dict) and all(isinstance(text, str) for text in found.values())
 
 
 def _is_glued(name: str, one: Told, table: FlagTable) -> bool:

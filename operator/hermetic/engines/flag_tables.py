@@ -61,12 +61,14 @@ class Dialect:
 
     `dashes`: '_' counts as '-', and `--flag.key value` sets a key of a JSON value. `nothing`: words that mean no value,
     whatever the type. `together`: a flag, and the one that is required with it.
+    `maps`: flags that take a JSON object of texts, with its possible keys.
     """
 
     product: str
     dashes: bool
     nothing: tuple[str, ...] = ()
     together: tuple[tuple[str, str], ...] = ()
+    maps: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
 
 @dataclass(frozen=True)

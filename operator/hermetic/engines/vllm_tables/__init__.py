@@ -20,6 +20,7 @@ TABLES = TableFolder(
             ("--enable-auto-tool-choice", "--tool-call-parser"),
             ("--enable-log-outputs", "--enable-log-requests"),
         ),
+        maps=(("--reasoning-effort-map", ("none", "minimal", "low", "medium", "high", "xhigh", "max")),),
     ),
     release=r"v?(\d+\.\d+)(?!\d)",
 )

@@ -60,11 +60,16 @@ def stage_weights(shares: Path) -> None:
 
 def overlay(estate: Estate, folder: Path, minimum_enforcement: str = "Enforce") -> Path:
     """A kustomize overlay as a platform team writes it: the operator's image by digest, and what may be used."""
-    configuration = {**CONFIGURATION, "isolation": {"minimumEnforcement": minimum_enforcement}}
+    image = next(image for name, image in estate.images.items() if name.endswith("/hermetic"))
+    configuration = {
+        **CONFIGURATION,
+        "isolation": {"minimumEnforcement": minimum_enforcement},
+        # Only deployments that pin their weights are verified.
+        "integrity": {"verifiers": [image.by_digest], "minimumPolicy": "Off"},
+    }
     shutil.copytree(REPOSITORY / "manifests", folder / "manifests")
     shutil.copytree(REPOSITORY / "crds", folder / "crds")
     (folder / "manifests/operator/config.yaml").write_text(yaml.safe_dump(configuration))
-    image = next(image for name, image in estate.images.items() if name.endswith("/hermetic"))
     name, digest = image.by_digest.split("@")
     ours = folder / "overlay"
     ours.mkdir()

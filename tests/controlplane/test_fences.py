@@ -12,6 +12,7 @@ from hermetic.collect.probe.job import ProbePods, Seat, probe_job
 from hermetic.kinds import THE_EGRESS_AUDIT
 from hermetic.objects.names import Owner
 from hermetic.objects.rendering import render
+from hermetic.objects.weights_verifier import Signers, Verifier
 from testbed.api import Api
 from testbed.errors import ApiError
 from testbed.installation import operator_kubeconfig, wait_for
@@ -81,6 +82,16 @@ def test_every_child_that_is_rendered_is_admitted(stolen: Api, namespace: str, s
         assert refusal(stolen, child, namespace) == "", child["kind"]
 
 
+@pytest.mark.parametrize("shape", ["share", "nim-profile"])
+def test_the_verification_of_weights_is_admitted(stolen: Api, namespace: str, shape: str) -> None:
+    manifest = RENDERINGS[shape]
+    owner = Owner(namespace, manifest["metadata"]["name"], "7d3f9c52-0f5e-4c0f-9d0a-6f1f3f8f2b11")
+    verifier = Verifier(IMAGE, "Warn", Signers(("-----BEGIN PUBLIC KEY-----",)))
+    deployment = next(one for one in render(owner, spec_of(manifest), verifier) if one["kind"] == "Deployment")
+    assert pod(deployment)["initContainers"][0]["name"] == "verify-weights"
+    assert refusal(stolen, deployment, namespace) == ""
+
+
 @pytest.mark.parametrize("host_network", [False, True], ids=["pod", "host"])
 def test_the_probe_is_admitted(stolen: Api, host_network: bool) -> None:
     assert refusal(stolen, a_probe(host_network=host_network), "hermetic-probe") == ""
@@ -130,6 +141,12 @@ def named(name: str) -> Spoil:
     return lambda one: one["metadata"].update(name=name)
 
 
+def before_it(**fields: object) -> Spoil:
+    """An init container that verifies weights, with these fields of its own."""
+    verifying = {**A_CONTAINER, "name": "verify-weights", "args": ["verify", "/weights", "--timeout", "1200"]}
+    return in_pod(initContainers=[{**verifying, **fields}])
+
+
 def labelled(**labels: str) -> Spoil:
     return lambda one: one["metadata"].update(labels=labels)
 
@@ -177,6 +194,13 @@ PODS: dict[str, tuple[Spoil, str]] = {
     "another copy": (
         in_pod(initContainers=[{**A_CONTAINER, "name": "copy-cache", "command": ["cp", "-Rsf", "/a", "/b"]}]),
         "containers",
+    ),
+    "a verification that runs another program": (before_it(command=["sh"]), "containers"),
+    "a verification of another folder": (before_it(args=["verify", "/tmp", "--timeout", "1"]), "containers"),
+    "another command of Hermetic": (before_it(args=["run", "/weights", "--config"]), "containers"),
+    "a verification with variables": (before_it(env=[{"name": "PYTHONPATH", "value": "/weights"}]), "containers"),
+    "a verification that writes": (
+        before_it(volumeMounts=[{"name": "tmp", "mountPath": "/tmp"}]), "containers",
     ),
     "a shell": (in_engine(command=["sh", "-c", "echo $P > /dev/termination-log"]), "containers"),
     "another program before the engine": (lambda one: engine(one)["command"].__setitem__(5, "import os"), "containers"),

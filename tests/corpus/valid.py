@@ -104,6 +104,18 @@ VALID: tuple[tuple[str, Manifest], ...] = (
             }
         },
     ),
+    _vllm(
+        "weights that are pinned",
+        {
+            "spec.weights.integrity": {
+                "policy": "Warn",
+                "digest": f"sha256:{'0a' * 32}",
+                "publicKey": "-----BEGIN PUBLIC KEY-----\nAAAA\n-----END PUBLIC KEY-----\n",
+                "allow": ["modeling_x.py", "code/tokenization x.py"],
+            }
+        },
+    ),
+    _vllm("weights that need not be verified", {"spec.weights.integrity": {"policy": "Off"}}),
     _vllm("facts that say little", {"spec.weights.facts": {"modelType": "new", "parameterBytes": 1}}),
     _vllm(
         "compile caches of two engines",

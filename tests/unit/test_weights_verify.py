@@ -7,6 +7,7 @@ import contextlib
 import json
 import os
 import shutil
+import signal
 import stat
 import subprocess
 import sys
@@ -18,6 +19,7 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from hermetic.weights.entries import MANIFEST, NAMES, SIGNATURE
+from testbed.processes import wait_until
 from tests.commandline import Ran, hermetic
 from tests.weights import Damage, a_certificate, a_model, flip_a_bit, keys
 
@@ -318,6 +320,58 @@ def test_what_is_no_folder_of_weights_is_said(tmp_path: Path) -> None:
 def test_the_files_of_a_manifest_are_readable_by_all(model: tuple[Path, Path]) -> None:
     folder, _ = model
     assert all(stat.S_IMODE((folder / path).stat().st_mode) == 0o644 for path in (MANIFEST, SIGNATURE, NAMES))
+
+
+def test_keys_and_roots_are_taken_as_text_too(tmp_path: Path) -> None:
+    folder = a_model(tmp_path / "model", shards=1)
+    private, public = keys(tmp_path)
+    _, other = keys(tmp_path, "other")
+    signed(folder, private)
+    assert verified(folder, "--public-key-pem", public.read_text())[1] == []
+    assert verified(folder, "--public-key-pem", other.read_text())[1] == [("WrongKey", "")]
+    assert verified(folder, "--public-key-pem", other.read_text(), "--public-key", public)[1] == []
+    unusable = hermetic("verify", folder, "--public-key-pem", "-----BEGIN PUBLIC KEY-----")
+    assert unusable.code == 2
+    assert "text 1 of --public-key-pem" in unusable.err
+
+
+def test_a_report_ends_with_success_and_leaves_the_verdict_for_the_kubelet(tmp_path: Path) -> None:
+    folder, message = a_model(tmp_path / "model", shards=1), tmp_path / "termination-log"
+    hermetic("manifest", folder)
+    flip_a_bit(folder / "model-00001-of-00001.safetensors", 4000)
+    ran = hermetic("verify", folder, "--report-only", "--termination-log", message)
+    assert ran.code == 0
+    found = json.loads(message.read_text())
+    assert (found["verdict"], found["findings"][0]["reason"]) == ("Fail", "DigestMismatch")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="a process namespace of its own needs root")
+def test_as_the_first_process_of_a_container_it_ends_on_sigterm(tmp_path: Path) -> None:
+    folder = a_model(tmp_path / "model", shards=1)
+    hermetic("manifest", folder, "--method", "files")
+    shard = folder / "model-00001-of-00001.safetensors"
+    os.truncate(shard, 2**42)  # sparse: more than can be hashed while the test runs
+    command = ["unshare", "--pid", "--fork", sys.executable, "-m", "hermetic", "verify", str(folder)]
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as outer:
+        first = wait_for_child(outer.pid)
+        wait_until("the shard is read", lambda: str(shard) in opened_by(first), (), 60)
+        os.kill(first, signal.SIGTERM)
+        assert outer.wait(timeout=60) == 128 + signal.SIGTERM
+
+
+def wait_for_child(process: int) -> int:
+    children = Path(f"/proc/{process}/task/{process}/children")
+    wait_until("the process is there", lambda: bool(children.read_text()), (), 60)
+    return int(children.read_text().split()[0])
+
+
+def opened_by(process: int) -> set[str]:
+    """The files that a process has open."""
+    found = set()
+    for each in Path(f"/proc/{process}/fd").iterdir():
+        with contextlib.suppress(FileNotFoundError):
+            found.add(str(each.readlink()))
+    return found
 
 
 def test_verification_loads_neither_the_api_nor_the_audit() -> None:

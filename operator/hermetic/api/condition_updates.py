@@ -11,6 +11,7 @@ from hermetic.api.conditions import ConditionType
 from hermetic.api.reasons import Reason
 from hermetic.api.text import one_line
 from hermetic.api.times import timestamp
+from hermetic.api.weights_reasons import WeightsReason
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +20,7 @@ class ConditionUpdate:
 
     type: ConditionType
     status: str
-    reason: Reason
+    reason: Reason | WeightsReason
     message: str
 
 

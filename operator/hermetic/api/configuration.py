@@ -8,7 +8,17 @@ from typing import Annotated, Literal
 from pydantic import Field, StringConstraints
 
 from hermetic.api.engine import Member
-from hermetic.api.field_types import AbsolutePath, DnsLabel, HostName, RelativePath, SourceRange, matches
+from hermetic.api.field_types import (
+    AbsolutePath,
+    DnsLabel,
+    HostName,
+    PinnedImage,
+    PublicKeyPem,
+    RelativePath,
+    SourceRange,
+    matches,
+)
+from hermetic.api.integrity import STRICTEST_POLICY_FIRST, IntegrityPolicy
 from hermetic.api.ip_ranges import is_address, is_in, parse_address
 from hermetic.api.modeldeployment import Enforcement
 from hermetic.api.node_agents import TrustedNodeAgent
@@ -26,6 +36,12 @@ Namespaces = Annotated[
 def covers(namespaces: list[str], namespace: str) -> bool:
     """Whether a list of namespaces contains this one, or '*' for every one."""
     return "*" in namespaces or namespace in namespaces
+
+
+def _sign_weights(keys: list[str]) -> bool:
+    from hermetic.signing.keys import is_ecdsa_public_key  # a tenth of a second to import, for `hermetic validate`
+
+    return all(is_ecdsa_public_key(pem) for pem in keys)
 
 
 def _is_address(text: str) -> bool:
@@ -187,6 +203,59 @@ class IsolationFloor(ApiModel):
         return min(named, key=STRICTEST_FIRST.index) if named else self.minimum_enforcement
 
 
+class IntegrityOverride(ApiModel):
+    """Another least policy of integrity for some namespaces."""
+
+    minimum_policy: IntegrityPolicy
+    """The least `weights.integrity.policy` that counts in these namespaces: Require, Warn or "Off"."""
+    namespaces: Namespaces
+    """Namespaces that it is about; '*' means every namespace. Of several that name one, the strictest counts."""
+
+
+CertificatePem = Annotated[
+    str,
+    StringConstraints(max_length=8192),
+    Rule(
+        cel="self.contains('-----BEGIN CERTIFICATE-----') && !self.contains('PRIVATE')",
+        message="must be a certificate in PEM ('-----BEGIN CERTIFICATE-----'); no private key belongs in the cluster",
+        holds=lambda pem: "-----BEGIN CERTIFICATE-----" in pem and "PRIVATE" not in pem,
+    ),
+]
+
+
+class IntegrityFloor(ApiModel):
+    """How weights on shares and claims are verified before an engine starts."""
+
+    RULES = (
+        Rule(
+            cel="",
+            message="`publicKeys`: each must be one P-256, P-384 or P-521 public key in PEM",
+            holds=lambda floor: not floor.public_keys or _sign_weights(floor.public_keys),
+        ),
+    )
+
+    verifiers: Annotated[list[PinnedImage], Field(max_length=8)] = []
+    """Images of Hermetic by digest that verify weights in an init container of the pods, the newest first. New pod
+    templates take the first; a template that has another one of the list keeps it, so that adding an image restarts no
+    pod, and removing one restarts those that have it. Default: none, and no weights are verified."""
+    public_keys: Annotated[list[PublicKeyPem], Field(max_length=16)] = []
+    """PEM of the keys that may sign weights. With one, every manifest must be signed by one of them, beside any
+    `digest` that a deployment pins. A template keeps its keys while all of them are listed. Default: none, and each
+    deployment pins a digest or names a key."""
+    certificate_roots: Annotated[list[CertificatePem], Field(max_length=8)] = []
+    """PEM of certificates that a signer's may lead to, beside the keys, and as these. Default: none."""
+    minimum_policy: IntegrityPolicy = "Require"
+    """The least `weights.integrity.policy` that counts once `verifiers` names an image: a deployment that asks for less
+    is treated as if it asked for this. Require, Warn or "Off" (quote it). Default: Require."""
+    overrides: Annotated[list[IntegrityOverride], Field(max_length=64)] = []
+    """Namespaces with another minimum. Default: none."""
+
+    def minimum_of(self, namespace: str) -> IntegrityPolicy:
+        """The minimum policy in a namespace."""
+        named = [one.minimum_policy for one in self.overrides if covers(one.namespaces, namespace)]
+        return min(named, key=STRICTEST_POLICY_FIRST.index) if named else self.minimum_policy
+
+
 class Volumes(ApiModel):
     """PersistentVolumes for shares."""
 
@@ -230,6 +299,8 @@ class Configuration(ApiModel):
     """Namespaces to look after. Default: every namespace."""
     isolation: IsolationFloor = IsolationFloor()
     """The least that any deployment may ask of the proof of isolation."""
+    integrity: IntegrityFloor = IntegrityFloor()
+    """How weights on shares and claims are verified before an engine starts."""
     volumes: Volumes = Volumes()
     """PersistentVolumes for shares."""
     lease: Lease = Lease()

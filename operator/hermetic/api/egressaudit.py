@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, StringConstraints, field_validator
 
 from hermetic.api.conditions import Condition
-from hermetic.api.field_types import PinnedImage, Timestamp, list_of, matches
+from hermetic.api.field_types import PinnedImage, PublicKeyPem, Timestamp, list_of, matches
 from hermetic.api.rules import ApiModel, Rule, immutable
 from hermetic.signing.envelope import LARGEST_PAYLOAD
 
@@ -37,15 +37,7 @@ class TrustedKey(ApiModel):
 
     name: KeyName
     """Name of the key, shown wherever its evidence is used."""
-    public_key: Annotated[
-        str,
-        StringConstraints(max_length=2048),
-        Rule(
-            cel="self.contains('-----BEGIN PUBLIC KEY-----') && !self.contains('PRIVATE')",
-            message="must be a PEM public key ('-----BEGIN PUBLIC KEY-----'); no private key belongs in the cluster",
-            holds=lambda pem: "-----BEGIN PUBLIC KEY-----" in pem and "PRIVATE" not in pem,
-        ),
-    ]
+    public_key: PublicKeyPem
     """PEM of an Ed25519 or P-256 public key."""
     not_after: Timestamp | None = None
     """Evidence observed after this moment does not count: set it on a key that is being replaced. Default: no end."""

@@ -83,6 +83,15 @@ PinnedImage = Annotated[
     StringConstraints(min_length=1, max_length=512),
     matches(REFERENCE, "must be an image pinned by digest: registry/repository@sha256:<64 lower-case hex digits>"),
 ]
+PublicKeyPem = Annotated[
+    str,
+    StringConstraints(max_length=2048),
+    Rule(
+        cel="self.contains('-----BEGIN PUBLIC KEY-----') && !self.contains('PRIVATE')",
+        message="must be a PEM public key ('-----BEGIN PUBLIC KEY-----'); no private key belongs in the cluster",
+        holds=lambda pem: "-----BEGIN PUBLIC KEY-----" in pem and "PRIVATE" not in pem,
+    ),
+]
 RelativePath = Annotated[
     str,
     StringConstraints(min_length=1, max_length=1024),

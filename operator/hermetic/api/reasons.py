@@ -161,8 +161,38 @@ class Reason(StrEnum):
     PINNED_BY_DIGEST = "PinnedByDigest", "Every image is named by its digest.", "Nothing to do."
     INTEGRITY_NOT_CHECKED = (
         "IntegrityNotChecked",
-        "The weights are read as they were staged; no digest or signature is checked for this kind of source.",
-        "Use a baked image or an image volume for weights that are pinned by digest.",
+        "The weights are read as they were staged; no digest or signature of them is checked.",
+        "Name an image that verifies in the operator's configuration, under integrity.verifiers; or use a baked image "
+        "or an image volume, which are pinned by digest.",
+    )
+    INTEGRITY_VERIFIED = (
+        "IntegrityVerified",
+        "In every pod the weights were verified on the mount that is served, before the engine started.",
+        "Nothing to do.",
+    )
+    INTEGRITY_PENDING = (
+        "IntegrityPending",
+        "The weights are verified before the engine starts, and no pod has finished that yet.",
+        "Wait; 'kubectl logs POD -c verify-weights' shows how far it is.",
+    )
+    INTEGRITY_NOT_PINNED = (
+        "IntegrityNotPinned",
+        "The weights must be verified, and neither a digest nor a trusted key says what they must be.",
+        "Set weights.integrity.digest to what 'hermetic stage' printed, or weights.integrity.publicKey; or list keys "
+        "in the operator's configuration, under integrity.publicKeys.",
+        True,
+    )
+    INTEGRITY_KEY_REFUSED = (
+        "IntegrityKeyRefused",
+        "spec.weights.integrity.publicKey is unusable, or none of those that the operator's configuration lists.",
+        "Sign the weights with a listed key and leave publicKey out, or have it listed under integrity.publicKeys.",
+        True,
+    )
+    VERIFIER_NOT_CONFIGURED = (
+        "VerifierNotConfigured",
+        "spec.weights.integrity asks for verification, and the operator's configuration names no image that does it.",
+        "Have the platform team name one under integrity.verifiers, or leave weights.integrity out.",
+        True,
     )
 
     GPU_MEMORY_SUFFICIENT = (

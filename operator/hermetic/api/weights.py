@@ -9,6 +9,7 @@ from pydantic import Field, StringConstraints
 
 from hermetic.api.engine_caches import EngineCaches
 from hermetic.api.field_types import AbsolutePath, HostName, ObjectName, PinnedImage, RelativePath, list_of, matches
+from hermetic.api.integrity import Integrity
 from hermetic.api.model_facts import ModelFacts
 from hermetic.api.rules import ApiModel, Rule, exactly_one, member_is_immutable
 
@@ -145,7 +146,16 @@ SOURCES = ("azure_files", "nfs", "persistent_volume_claim", "baked_image", "imag
 class Weights(ApiModel):
     """Exactly one source of staged weights."""
 
-    RULES = (exactly_one(*SOURCES), member_is_immutable(*SOURCES))
+    RULES = (
+        exactly_one(*SOURCES),
+        member_is_immutable(*SOURCES),
+        Rule(
+            cel="!has(self.integrity) || (!has(self.bakedImage) && !has(self.imageVolume))",
+            message="must be left out with `bakedImage` and `imageVolume`, which are pinned by the digest of the image",
+            holds=lambda weights: weights.integrity is None or weights.is_mounted,
+            field=".integrity",
+        ),
+    )
 
     azure_files: AzureFiles | None = None
     """Read from an Azure Files NFS share, through the driver file.csi.azure.com. The share must be on the operator's
@@ -182,3 +192,13 @@ class Weights(ApiModel):
     `CachesUsed` says which, or why none. Default: none.
 
     caches: [{engine: vllm, version: "0.32.0", gpu: H100-80GB, tensorParallelSize: 2}]"""
+    integrity: Integrity | None = None
+    """How the weights are verified on the mount that is served, before the engine starts; for azureFiles, nfs and
+    persistentVolumeClaim. Default: as the operator's configuration demands of every deployment of the namespace.
+
+    integrity: {digest: "sha256:…"}"""
+
+    @property
+    def is_mounted(self) -> bool:
+        """Whether they are read from storage that others can write, and not from an image."""
+        return self.baked_image is None and self.image_volume is None

@@ -143,3 +143,6 @@ class WeightsReason(StrEnum):
         True,
     )
     SHARE_HANGS = "ShareHangs", "The share stopped to answer.", _TRY_AGAIN, True
+
+
+WEIGHTS_REASONS: dict[str, WeightsReason] = {reason.value: reason for reason in WeightsReason}

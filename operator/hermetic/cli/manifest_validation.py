@@ -34,6 +34,7 @@ from hermetic.plan.gates import (
     share_is_allowed,
 )
 from hermetic.plan.snapshot import ClusterSnapshot
+from hermetic.plan.weights_integrity import integrity_is_pinned, integrity_key_is_usable
 
 NO_UID = "00000000-0000-0000-0000-000000000000"
 
@@ -43,8 +44,14 @@ GATES_OF_THE_SPEC: tuple[Gate, ...] = (
     memory_holds_shared_memory,
     gpus_are_the_engine_s,
     model_fits_the_gpus,
+    integrity_key_is_usable,
 )
-GATES_OF_THE_PLATFORM: tuple[Gate, ...] = (registry_is_allowed, share_is_allowed, address_is_allowed)
+GATES_OF_THE_PLATFORM: tuple[Gate, ...] = (
+    registry_is_allowed,
+    share_is_allowed,
+    integrity_is_pinned,
+    address_is_allowed,
+)
 
 
 # The field to point at for a gate's message, which names fields in its text.

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 import click
 
+from hermetic.api.configuration import Configuration
 from hermetic.api.kubernetes_yaml import dump
 from hermetic.cli.manifest_validation import NO_UID, AcceptedManifest, judge
 from hermetic.cli.manifests import ManifestFinding, TypedManifest, read_manifests, tell_skipped
 from hermetic.cli.options import common_options, manifest_files
 from hermetic.cli.output import note, write, write_json
+from hermetic.controller.settings import load_configuration
 from hermetic.errors import InputError
 from hermetic.objects.rendering import render
 from hermetic.objects.weights_volume import platform_volumes, share_of
+from hermetic.plan.snapshot import ClusterSnapshot
+from hermetic.plan.weights_integrity import verifier
 
 Manifest = Mapping[str, Any]
 
@@ -33,8 +38,14 @@ Manifest = Mapping[str, Any]
     help="Print only the PersistentVolume and the claim that the platform team should create where the operator may "
     "not (`volumes.create: false`).",
 )
+@click.option(
+    "--config",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="The operator's configuration: it names the image that verifies weights.",
+)
 @common_options(cluster=False)
-def command(files: tuple[str, ...], namespace: str, volumes: bool, output: str) -> None:
+def command(files: tuple[str, ...], namespace: str, volumes: bool, config: Path | None, output: str) -> None:
     """Print the objects that the operator would apply, in the order in which it applies them.
 
     Nothing is printed unless every manifest is valid. No cluster is asked. The uid of an object decides the names of
@@ -42,8 +53,9 @@ def command(files: tuple[str, ...], namespace: str, volumes: bool, output: str) 
     """
     if not files:
         raise InputError("no input file", fix="hermetic render -f FILE")
+    policy = load_configuration(config) if config is not None else Configuration()
     deployments = _deployments(files, namespace)
-    printed = [manifest for one in deployments for manifest in (_volumes(one) if volumes else _objects(one))]
+    printed = [manifest for one in deployments for manifest in (_volumes(one) if volumes else _objects(one, policy))]
     if not volumes:
         _tell_missing_uids(deployments)
     if output == "json":
@@ -80,9 +92,12 @@ def _nameless(one: AcceptedManifest) -> ManifestFinding:
     )
 
 
-def _objects(one: AcceptedManifest) -> tuple[Manifest, ...]:
+def _objects(one: AcceptedManifest, policy: Configuration) -> tuple[Manifest, ...]:
     assert one.spec is not None  # noqa: S101 - called for ModelDeployments only
-    return render(one.owner, one.spec)
+    world = ClusterSnapshot(owner=one.owner, generation=0, policy=policy)
+    if one.spec.weights.integrity is not None and not policy.integrity.verifiers:
+        note(f"{one.typed.where()}: without --config, or `integrity.verifiers` in it, no weights are verified")
+    return render(one.owner, one.spec, verifier(one.spec, world))
 
 
 def _volumes(one: AcceptedManifest) -> Iterator[Manifest]:

@@ -26,8 +26,9 @@ class WritableFolder:
 class InitContainer:
     """A container that runs to completion before the engine: as the engine's user, read-only root, no network.
 
-    `mounts`: names of its volumes, among "weights" and those of `Launch.writable`. `cpu`, `memory`: requests;
-    `memory_limit`: the memory limit. All three are Kubernetes quantities.
+    `command`: empty for the entry point of the image. `mounts`: names of its volumes, among "weights" and those of
+    `Launch.writable`. `cpu`, `memory`: requests; `memory_limit`: the memory limit, None for none. All three are
+    Kubernetes quantities.
     """
 
     name: str
@@ -36,7 +37,8 @@ class InitContainer:
     mounts: frozenset[str]
     cpu: str
     memory: str
-    memory_limit: str
+    memory_limit: str | None
+    args: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

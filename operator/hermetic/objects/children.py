@@ -28,6 +28,7 @@ from hermetic.objects.network_policy import network_policy
 from hermetic.objects.pod_disruption_budget import pod_disruption_budget
 from hermetic.objects.service import cluster_service, load_balancer_service
 from hermetic.objects.service_account import service_account
+from hermetic.objects.weights_verifier import Verifier, verified_first
 from hermetic.objects.weights_volume import persistent_volume, persistent_volume_claim, share_of
 
 Manifest = dict[str, Any]
@@ -37,44 +38,53 @@ Manifest = dict[str, Any]
 class Child:
     """One kind of child.
 
-    `build`: the manifest for a spec, None where the spec does not ask for one. `wave`: children of one wave are written
-    concurrently, the next wave only when all of the earlier ones exist. `keeps_in`: isolates or exposes pods, and is
-    built even if the engine cannot be started. `dispensable`: deleted when the spec no longer asks for it.
+    `build`: the manifest for a spec and what verifies its weights, None where the spec does not ask for one. `wave`:
+    children of one wave are written concurrently, the next wave only when all of the earlier ones exist. `keeps_in`:
+    isolates or exposes pods, and is built even if the engine cannot be started. `dispensable`: deleted when the spec no
+    longer asks for it.
     `merge_keys`: lists whose items the API server identifies by these fields; every other list is one value.
     """
 
     kind: Kind
-    build: Callable[[Owner, ModelDeploymentSpec], Manifest | None]
+    build: Callable[[Owner, ModelDeploymentSpec, Verifier | None], Manifest | None]
     wave: int = 0
     keeps_in: bool = False
     dispensable: bool = False
     merge_keys: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
-def _volume(owner: Owner, spec: ModelDeploymentSpec) -> Manifest | None:
+def _volume(owner: Owner, spec: ModelDeploymentSpec, _: Verifier | None) -> Manifest | None:
     share = share_of(spec.weights)
     return None if share is None else persistent_volume(owner, engine_name(spec), share)
 
 
-def _claim(owner: Owner, spec: ModelDeploymentSpec) -> Manifest | None:
+def _claim(owner: Owner, spec: ModelDeploymentSpec, _: Verifier | None) -> Manifest | None:
     share = share_of(spec.weights)
     return None if share is None else persistent_volume_claim(owner, engine_name(spec), share)
 
 
-def _disruption_budget(owner: Owner, spec: ModelDeploymentSpec) -> Manifest | None:
+def _disruption_budget(owner: Owner, spec: ModelDeploymentSpec, _: Verifier | None) -> Manifest | None:
     return pod_disruption_budget(owner, engine_name(spec)) if spec.replicas > 1 else None
 
 
-def _service(owner: Owner, spec: ModelDeploymentSpec) -> Manifest:
+def _network_policy(owner: Owner, spec: ModelDeploymentSpec, _: Verifier | None) -> Manifest:
+    return network_policy(owner, engine_name(spec), spec.endpoint)
+
+
+def _service(owner: Owner, spec: ModelDeploymentSpec, _: Verifier | None) -> Manifest:
     engine, balancer = engine_name(spec), spec.endpoint.internal_load_balancer
     if balancer is None:
         return cluster_service(owner, engine, spec.endpoint)
     return load_balancer_service(owner, engine, spec.endpoint, balancer, health_path=ready_path(spec))
 
 
+def _deployment(owner: Owner, spec: ModelDeploymentSpec, verifier: Verifier | None) -> Manifest:
+    return deployment(owner, spec, verified_first(launch(spec), spec, verifier))
+
+
 TABLE: tuple[Child, ...] = (
-    Child(SERVICE_ACCOUNT, lambda owner, spec: service_account(owner, engine_name(spec)), keeps_in=True),
-    Child(NETWORK_POLICY, lambda owner, spec: network_policy(owner, engine_name(spec), spec.endpoint), keeps_in=True),
+    Child(SERVICE_ACCOUNT, lambda owner, spec, _: service_account(owner, engine_name(spec)), keeps_in=True),
+    Child(NETWORK_POLICY, _network_policy, keeps_in=True),
     Child(PERSISTENT_VOLUME, _volume),
     # A claim that is created before its volume is bound only after the 15 s resync of Kubernetes' volume controller.
     Child(PERSISTENT_VOLUME_CLAIM, _claim, wave=1, dispensable=True),
@@ -82,7 +92,7 @@ TABLE: tuple[Child, ...] = (
     Child(SERVICE, _service, keeps_in=True, merge_keys={"ports": ("port", "protocol")}),
     Child(
         DEPLOYMENT,
-        lambda owner, spec: deployment(owner, spec, launch(spec)),
+        _deployment,
         wave=2,
         merge_keys={
             "containers": ("name",),

@@ -8,6 +8,7 @@ from hermetic.api.modeldeployment import ModelDeploymentSpec
 from hermetic.engines.launch import Launch
 from hermetic.objects.names import TEMPLATE_ANNOTATION, TEMPLATE_LABEL, Owner, digest, metadata, selector
 from hermetic.objects.pod import pod_template
+from hermetic.objects.weights_verifier import VERIFIER
 
 REPLACE = {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1}}
 SURGE = {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}}
@@ -16,6 +17,9 @@ SURGE = {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1, "maxUnavailab
 def deployment(owner: Owner, spec: ModelDeploymentSpec, launch: Launch) -> dict[str, Any]:
     """A Deployment whose progress deadline outlasts the slowest start and drain that the spec allows."""
     template = pod_template(owner, spec, launch)
+    # Verifying the weights has the same budget as starting the engine, before it.
+    budgets = 2 if VERIFIER in {each.name for each in launch.init_containers} else 1
+    budget = budgets * spec.startup_budget_seconds
     mark = digest(template)[:16]
     return {
         "apiVersion": "apps/v1",
@@ -28,7 +32,7 @@ def deployment(owner: Owner, spec: ModelDeploymentSpec, launch: Launch) -> dict[
         "spec": {
             "replicas": spec.replicas,
             "revisionHistoryLimit": 2,
-            "progressDeadlineSeconds": spec.startup_budget_seconds + launch.grace_seconds + 60,
+            "progressDeadlineSeconds": budget + launch.grace_seconds + 60,
             "selector": {"matchLabels": selector(owner)},
             "strategy": SURGE if spec.rollout == "Surge" else REPLACE,
             "template": _labelled(template, mark),

@@ -10,6 +10,7 @@ from hermetic.objects.names import Owner, labels, selector
 from hermetic.objects.volumes import Mounted, mounted_volumes
 
 STARTUP_PERIOD_SECONDS = 5
+REQUESTED_MEMORY = "16Gi"
 ENGINE = "engine"
 """The one container that every pod has."""
 
@@ -92,7 +93,7 @@ def _resources(spec: ModelDeploymentSpec) -> dict[str, Any]:
     return {
         "requests": {
             "cpu": wanted.cpu,
-            "memory": wanted.memory or "16Gi",
+            "memory": wanted.memory or REQUESTED_MEMORY,
             "ephemeral-storage": wanted.scratch,
             spec.accelerator.resource: gpus,
         },
@@ -127,12 +128,14 @@ def _init_containers(launch: Launch, mounted: tuple[Mounted, ...]) -> dict[str, 
 
 
 def _init_container(one: InitContainer, mounted: tuple[Mounted, ...]) -> dict[str, Any]:
+    words = {"command": one.command, "args": one.args}
+    limits = {"limits": {"memory": one.memory_limit}} if one.memory_limit is not None else {}
     return {
         "name": one.name,
         "image": one.image,
         "imagePullPolicy": "IfNotPresent",
-        "command": [verbatim(word) for word in one.command],
-        "resources": {"requests": {"cpu": one.cpu, "memory": one.memory}, "limits": {"memory": one.memory_limit}},
+        **{name: [verbatim(word) for word in given] for name, given in words.items() if given},
+        "resources": {"requests": {"cpu": one.cpu, "memory": one.memory}, **limits},
         "securityContext": _locked(read_only_root=True),
         "terminationMessagePolicy": "FallbackToLogsOnError",
         "volumeMounts": [item.mount for item in mounted if item.mount["name"] in one.mounts],

@@ -17,6 +17,7 @@ from hermetic.plan.gpu_sizes import gpus_are_the_engine_s
 from hermetic.plan.model_fit import model_fits_the_gpus
 from hermetic.plan.scheduling import eligible_nodes
 from hermetic.plan.snapshot import ClusterSnapshot
+from hermetic.plan.weights_integrity import integrity_is_pinned, integrity_key_is_usable
 
 __all__ = [
     "GATES",
@@ -229,6 +230,8 @@ def address_is_free(spec: ModelDeploymentSpec, world: ClusterSnapshot) -> Verdic
 GATES: tuple[Gate, ...] = (
     registry_is_allowed,
     share_is_allowed,
+    integrity_key_is_usable,
+    integrity_is_pinned,
     engine_flags_are_known,
     engine_settings_are_allowed,
     image_volumes_are_supported,

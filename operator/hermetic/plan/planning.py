@@ -33,6 +33,7 @@ from hermetic.plan.pods_of_template import not_of_the_changed, were_started_with
 from hermetic.plan.runtime_drift import all_of, has_ended, is_left_over, rolled_out_at
 from hermetic.plan.scheduling import patience_ends
 from hermetic.plan.snapshot import ChildKey, ClusterSnapshot
+from hermetic.plan.weights_integrity import verifier
 
 Manifest = Mapping[str, Any]
 
@@ -109,7 +110,7 @@ def plan(spec: ModelDeploymentSpec, world: ClusterSnapshot, now: datetime) -> Pl
         return Plan()
     if (block := first_block(spec, world)) is not None:
         return _while_blocked(spec, world, block)
-    desired = render(world.owner, spec)
+    desired = render(world.owner, spec, verifier(spec, world))
     if (obstacle := _first_obstacle(desired, world)) is not None:
         return _while_blocked(spec, world, obstacle)
     isolation = gate(spec, world, now)

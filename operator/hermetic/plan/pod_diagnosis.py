@@ -10,13 +10,16 @@ from typing import Any
 
 from hermetic.api.modeldeployment import ModelDeploymentSpec
 from hermetic.api.reasons import Reason
+from hermetic.api.weights_reasons import WeightsReason
 from hermetic.engines.failure_signatures import diagnose, telling_line
 from hermetic.engines.registry import engine_of, launch
 from hermetic.kinds import DEPLOYMENT
 from hermetic.objects.names import template_of
+from hermetic.objects.weights_verifier import VERIFIER
 from hermetic.plan.api_rejections import refused_pod
 from hermetic.plan.scheduling import is_being_placed, unschedulable
 from hermetic.plan.snapshot import ClusterSnapshot, Warned
+from hermetic.plan.weights_verification import verification_of
 
 Pod = Mapping[str, Any]
 Status = Mapping[str, Any]
@@ -41,7 +44,7 @@ _PULL_PREFIX = re.compile(r"^Back-off pulling image \"[^\"]*\"(: (ErrImagePull: 
 class PodDiagnosis:
     """Why pods do not serve."""
 
-    reason: Reason
+    reason: Reason | WeightsReason
     message: str
 
 
@@ -108,6 +111,8 @@ def _pull_message(image: str, message: str) -> str:
 
 def _of_end(spec: ModelDeploymentSpec, status: Status, ended: Status) -> PodDiagnosis | None:
     """Why the container ended: out of memory, a cause in the engine's output, a start that took too long, unknown."""
+    if status.get("name") == VERIFIER and (verified := verification_of(status)) is not None and verified.reason:
+        return PodDiagnosis(verified.reason, f"the weights do not serve, {verified.message}"[:500])
     words, code, signatures = ended.get("message", ""), ended.get("exitCode", 0), engine_of(spec).signatures
     if ended.get("reason") == "OOMKilled":
         limit = spec.resources.memory or "the node's memory"

@@ -11,13 +11,14 @@ from hermetic.api.text import one_line
 from hermetic.kinds import DEPLOYMENT
 from hermetic.objects.names import MANAGED_BY, Owner, selector, template_of
 from hermetic.objects.pod import ENGINE
+from hermetic.objects.weights_verifier import VERIFIER
 from hermetic.plan.container_digests import containers, contents, differing
 from hermetic.plan.field_owners import FieldStep, spelled, writers
 from hermetic.plan.foreign_fields import lasting
 from hermetic.plan.gates import image_is_allowed
 from hermetic.plan.snapshot import ClusterSnapshot
 
-OURS = {"containers": {ENGINE}, "initContainers": {"link-cache", "copy-cache"}}
+OURS = {"containers": {ENGINE}, "initContainers": {VERIFIER, "link-cache", "copy-cache"}}
 """The containers of each kind that are rendered."""
 ROLLED_OUT = timedelta(minutes=1)
 """How long after a rollout a pod of an earlier template may still be seen: the watches of kinds are not in step."""
@@ -140,6 +141,8 @@ def _images(where: str, held: Mapping[str, Any], world: ClusterSnapshot) -> Iter
             yield Strange(f"{runs}, which Hermetic did not render", of_image=True)
         elif "@sha256:" not in container["image"]:
             yield Strange(f"{runs}, which is not named by digest", of_image=True)
+        elif container["name"] == VERIFIER and container["image"] in world.policy.integrity.verifiers:
+            continue
         elif not image_is_allowed(world, container["image"]):
             yield Strange(f"{runs}, whose registry may not be used in this namespace", of_image=True)
 

@@ -10,6 +10,7 @@ from hermetic.api.condition_updates import ConditionUpdate, dated
 from hermetic.api.conditions import ConditionType
 from hermetic.api.modeldeployment import ModelDeploymentSpec
 from hermetic.api.reasons import Reason
+from hermetic.api.weights_reasons import WeightsReason
 from hermetic.engines.registry import engine_name, engine_of, tensor_parallel_size
 from hermetic.kinds import DEPLOYMENT, SERVICE
 from hermetic.objects.names import selector
@@ -25,6 +26,8 @@ from hermetic.plan.pod_diagnosis import PodDiagnosis, trouble
 from hermetic.plan.public_side import public_side
 from hermetic.plan.runtime_drift import Strange, strange
 from hermetic.plan.snapshot import ClusterSnapshot
+from hermetic.plan.weights_integrity import integrity_policy, signers
+from hermetic.plan.weights_verification import weights_verified
 
 Status = dict[str, Any]
 OURS = frozenset(kind.value for kind in ConditionType)
@@ -39,7 +42,7 @@ def status(
     odd = strange(world, now)
     parts = [
         _images_pinned(odd, plan),
-        _weights_verified(spec, plan),
+        _weights_verified(spec, world, plan),
         *((fits,) if (fits := model_fit(spec, world)) is not None else ()),
         *((caches,) if (caches := cache_use(spec)) is not None else ()),
         _isolation_verified(spec, world, plan),
@@ -93,7 +96,7 @@ def _images_pinned(found: Strange | None, plan: Plan) -> ConditionUpdate:
     return ConditionUpdate(kind, "True", Reason.PINNED_BY_DIGEST, "every image is named by digest and allowed here")
 
 
-def _weights_verified(spec: ModelDeploymentSpec, plan: Plan) -> ConditionUpdate:
+def _weights_verified(spec: ModelDeploymentSpec, world: ClusterSnapshot, plan: Plan) -> ConditionUpdate:
     kind = ConditionType.WEIGHTS_VERIFIED
     blocked = _blocks(plan, kind)
     if blocked is not None:
@@ -102,6 +105,9 @@ def _weights_verified(spec: ModelDeploymentSpec, plan: Plan) -> ConditionUpdate:
         return ConditionUpdate(
             kind, "True", Reason.PINNED_BY_DIGEST, "the weights are part of an image that is named by digest"
         )
+    if integrity_policy(spec, world) != "Off":
+        asked = spec.weights.integrity
+        return weights_verified(world, pinned=bool(signers(spec, world)) or bool(asked and asked.digest))
     return ConditionUpdate(
         kind, "Unknown", Reason.INTEGRITY_NOT_CHECKED, "the weights are read as staged; no digest of them is checked"
     )
@@ -305,7 +311,7 @@ def _was_ready(world: ClusterSnapshot) -> bool:
     return (ready.get("status"), ready.get("observedGeneration")) == ("True", world.generation)
 
 
-def _not_ready(reason: Reason, message: str) -> ConditionUpdate:
+def _not_ready(reason: Reason | WeightsReason, message: str) -> ConditionUpdate:
     return ConditionUpdate(ConditionType.READY, "False", reason, message[:2000])
 
 

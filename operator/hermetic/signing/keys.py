@@ -18,6 +18,8 @@ from typing import TypeAlias
 from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric.ec import (
     SECP256R1,
+    SECP384R1,
+    SECP521R1,
     EllipticCurvePrivateKey,
     EllipticCurvePublicKey,
 )
@@ -98,6 +100,17 @@ def read_public_key(name: str, pem: str, *, not_after: datetime | None = None) -
     except (ValueError, UnsupportedAlgorithm) as error:
         raise KeyUnusable(f"{name}: holds no public key that can be read: {error}") from None
     return _public(name, key, not_after)
+
+
+def is_ecdsa_public_key(pem: str) -> bool:
+    """Whether the text is one P-256, P-384 or P-521 public key in PEM: those that sign manifests of weights."""
+    if not _ONE_PUBLIC_KEY.fullmatch(pem):
+        return False
+    try:
+        key = load_pem_public_key(pem.encode())
+    except (ValueError, UnsupportedAlgorithm):
+        return False
+    return isinstance(key, EllipticCurvePublicKey) and isinstance(key.curve, SECP256R1 | SECP384R1 | SECP521R1)
 
 
 def read_signing_key(name: str, pem: str, passphrase: bytes | None = None) -> SigningKey:

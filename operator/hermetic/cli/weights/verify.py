@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
+import signal
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -49,6 +52,20 @@ _KEY = re.compile(r"[0-9A-Za-z.+_-]{1,255}")
     metavar="FILE",
     help="Certificate that the signer's must lead to, PEM. May be repeated.",
 )
+@click.option(
+    "--public-key-pem",
+    "public_key_texts",
+    multiple=True,
+    metavar="PEM",
+    help="A key as text, for the arguments of a container. May be repeated.",
+)
+@click.option(
+    "--certificate-root-pem",
+    "root_texts",
+    multiple=True,
+    metavar="PEM",
+    help="Such a certificate as text. May be repeated.",
+)
 @digest_option("Root digest that the manifest must have (weights.integrity.digest).")
 @click.option(
     "--signature",
@@ -77,10 +94,11 @@ _KEY = re.compile(r"[0-9A-Za-z.+_-]{1,255}")
     metavar="FILE",
     help="Write the result there, as JSON of at most 4096 bytes, for a kubelet.",
 )
+@click.option("--report-only", is_flag=True, help="End with 0 whatever is found, and say it all the same.")
 @allow_option
 @threads_option
 @common_options(cluster=False)
-def command(folder: Path, output: str, termination_log: Path | None, **options: Any) -> int:
+def command(folder: Path, output: str, termination_log: Path | None, report_only: bool, **options: Any) -> int:
     """Compare a folder with its manifest, and the manifest with its signature and the pinned root digest.
 
     Every file is read. Ends with 1 where something is wrong, naming file, expected and found, and with 3 where not
@@ -91,6 +109,9 @@ def command(folder: Path, output: str, termination_log: Path | None, **options: 
     from hermetic.weights.verification import Verified, opened, verify
     from hermetic.weights.workers import Limits
 
+    if os.getpid() == 1:
+        # The first process of a container ignores SIGTERM otherwise, and a deleted pod waits for its grace period.
+        signal.signal(signal.SIGTERM, lambda number, _: os._exit(128 + number))
     trust, allowed = _trust(options), frozenset(options["allow"])
     limits = Limits(options["timeout"], options["stall"], options["threads"])
     with TransferProgress("verified") as line:
@@ -104,7 +125,8 @@ def command(folder: Path, output: str, termination_log: Path | None, **options: 
     if termination_log is not None:
         _leave(termination_log, found)
     _tell(folder, found, trust, output)
-    _end(folder, found)
+    if not report_only:
+        _end(folder, found)
     return 0
 
 
@@ -112,11 +134,18 @@ def _trust(options: dict[str, Any]) -> Trust:
     from hermetic.weights.sealing import Trust
     from hermetic.weights.signatures import certificates, public_key
 
-    keys = tuple(public_key(str(file), pem_of(file)) for file in options["public_keys"])
-    roots = tuple(each for file in options["roots"] for each in certificates(str(file), pem_of(file)))
+    keys = tuple(public_key(*each) for each in _pems(options, "--public-key", "public_keys", "public_key_texts"))
+    given = _pems(options, "--certificate-root", "roots", "root_texts")
+    roots = tuple(root for each in given for root in certificates(*each))
     if (keys or roots) and options["signature"].startswith("/"):
         raise InputError("--signature: is a path in DIR", fix="--signature model.sig")
     return Trust(keys, roots, options["digest"], datetime.now(UTC))
+
+
+def _pems(options: dict[str, Any], option: str, files: str, texts: str) -> Iterator[tuple[str, bytes]]:
+    """(name for messages, PEM) of the options that name a file, and of those with '-pem' that are the text."""
+    yield from ((str(file), pem_of(file)) for file in options[files])
+    yield from ((f"text {place} of {option}-pem", text.encode()) for place, text in enumerate(options[texts], 1))
 
 
 def _tell(folder: Path, found: Verified, trust: Trust, output: str) -> None:

@@ -1,0 +1,92 @@
+"""The init container that verifies the weights on the mount that is served, before the engine starts.
+
+It runs `hermetic verify` with the rights of the engine's container. Its result is its termination message.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Any, Literal
+
+from hermetic.api.integrity import Integrity
+from hermetic.api.modeldeployment import ModelDeploymentSpec
+from hermetic.engines.launch import WEIGHTS, InitContainer, Launch
+from hermetic.objects.pod import REQUESTED_MEMORY
+
+VERIFIER = "verify-weights"
+_KEY, _ROOT = "--public-key-pem", "--certificate-root-pem"
+
+
+@dataclass(frozen=True, slots=True)
+class Signers:
+    """Who may sign weights: public keys, and certificates that a signer's may lead to, in PEM."""
+
+    public_keys: tuple[str, ...] = ()
+    certificate_roots: tuple[str, ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.public_keys or self.certificate_roots)
+
+    def are_among(self, others: Signers) -> bool:
+        """Whether each of these is one of the others."""
+        return {*self.public_keys} <= {*others.public_keys} and {*self.certificate_roots} <= {*others.certificate_roots}
+
+
+@dataclass(frozen=True, slots=True)
+class Verifier:
+    """Which image verifies, who must have signed, and whether a mismatch keeps the engine from starting."""
+
+    image: str
+    policy: Literal["Require", "Warn"]
+    signers: Signers = Signers()
+
+
+def verified_first(launch: Launch, spec: ModelDeploymentSpec, verifier: Verifier | None) -> Launch:
+    """The launch with the verification before everything else; unchanged without a verifier."""
+    if verifier is None:
+        return launch
+    return replace(launch, init_containers=(_container(spec, verifier), *launch.init_containers))
+
+
+def verifier_in(template: Mapping[str, Any]) -> tuple[str, Signers] | None:
+    """Image and signers of the verification in a pod template; None where it has none."""
+    for container in (template.get("spec") or {}).get("initContainers") or ():
+        if container.get("name") == VERIFIER:
+            words = container.get("args") or []
+            found = {flag: tuple(after for word, after in pairwise(words) if word == flag) for flag in (_KEY, _ROOT)}
+            return str(container.get("image", "")), Signers(found[_KEY], found[_ROOT])
+    return None
+
+
+def _container(spec: ModelDeploymentSpec, verifier: Verifier) -> InitContainer:
+    return InitContainer(
+        VERIFIER,
+        verifier.image,
+        command=(),
+        args=tuple(_arguments(spec, verifier)),
+        mounts=frozenset({"weights"}),
+        # The requests of the engine, which runs later: they cost nothing more. A lower memory limit would drop from the
+        # page cache what the engine reads next.
+        cpu=spec.resources.cpu,
+        memory=spec.resources.memory or REQUESTED_MEMORY,
+        memory_limit=spec.resources.memory,
+    )
+
+
+def _arguments(spec: ModelDeploymentSpec, verifier: Verifier) -> Iterator[str]:
+    asked = spec.weights.integrity or Integrity()
+    yield from ("verify", WEIGHTS)
+    if asked.digest is not None:
+        yield from ("--digest", asked.digest)
+    for key in verifier.signers.public_keys:
+        yield from (_KEY, key)
+    for root in verifier.signers.certificate_roots:
+        yield from (_ROOT, root)
+    for name in asked.allow:
+        yield from ("--allow", name)
+    yield from ("--timeout", str(spec.startup_budget_seconds))
+    yield from ("--termination-log", "/dev/termination-log")
+    if verifier.policy == "Warn":
+        yield "--report-only"

@@ -1,0 +1,133 @@
+"""How weights are verified: what the spec asks for, within what the operator's configuration allows.
+
+A template keeps its image and its keys while the configuration lists them: a new release of the image, or one more key,
+restarts no pod.
+"""
+
+from __future__ import annotations
+
+from hermetic.api.conditions import ConditionType
+from hermetic.api.integrity import STRICTEST_POLICY_FIRST, IntegrityPolicy
+from hermetic.api.modeldeployment import ModelDeploymentSpec
+from hermetic.api.reasons import Reason
+from hermetic.api.weights_reasons import WeightsReason
+from hermetic.kinds import DEPLOYMENT
+from hermetic.objects.weights_verifier import Signers, Verifier, verifier_in
+from hermetic.plan.gate_results import HOLDS, Blocks, Verdict
+from hermetic.plan.snapshot import ClusterSnapshot
+from hermetic.plan.weights_verification import verifications
+
+_KIND = ConditionType.WEIGHTS_VERIFIED
+_FIELD = "spec.weights.integrity"
+
+
+def integrity_policy(spec: ModelDeploymentSpec, world: ClusterSnapshot) -> IntegrityPolicy:
+    """The policy in effect: a deployment may ask for more than its namespace's minimum, never for less."""
+    if not (spec.weights.is_mounted and world.policy.integrity.verifiers):
+        return "Off"
+    minimum, asked = world.policy.integrity.minimum_of(world.owner.namespace), spec.weights.integrity
+    return min(asked.policy, minimum, key=STRICTEST_POLICY_FIRST.index) if asked is not None else minimum
+
+
+def integrity_is_pinned(spec: ModelDeploymentSpec, world: ClusterSnapshot) -> Verdict:
+    """Where the weights must be verified, an image does it, and a digest or a trusted key says what they must be."""
+    asked, configured = spec.weights.integrity, world.policy.integrity
+    if asked is not None and asked.policy == "Require" and not configured.verifiers:
+        return _blocks(
+            Reason.VERIFIER_NOT_CONFIGURED,
+            "`weights.integrity` asks for verification, and the operator's configuration names no image under "
+            "`integrity.verifiers`; have one named, or leave `weights.integrity` out",
+            _FIELD,
+        )
+    policy = integrity_policy(spec, world)
+    if policy == "Off":
+        return HOLDS
+    if (refused := _key_is_refused(spec, world)) is not None:
+        return refused
+    pinned = (asked is not None and asked.digest is not None) or bool(signers(spec, world))
+    return HOLDS if pinned or policy == "Warn" else _not_pinned(spec, world)
+
+
+def integrity_key_is_usable(spec: ModelDeploymentSpec, _: ClusterSnapshot) -> Verdict:
+    """The key of the spec is one that signs manifests of weights."""
+    key = _key_of(spec)
+    if key is None:
+        return HOLDS
+    from hermetic.signing.keys import is_ecdsa_public_key  # a tenth of a second to import, for `hermetic validate`
+
+    if is_ecdsa_public_key(key):
+        return HOLDS
+    return _blocks(
+        Reason.INTEGRITY_KEY_REFUSED,
+        "`weights.integrity.publicKey` is not one P-256, P-384 or P-521 public key in PEM and nothing else; "
+        "'openssl ec -in KEY -pubout' prints one",
+        f"{_FIELD}.publicKey",
+    )
+
+
+def _key_of(spec: ModelDeploymentSpec) -> str | None:
+    return spec.weights.integrity.public_key if spec.weights.integrity is not None else None
+
+
+def _key_is_refused(spec: ModelDeploymentSpec, world: ClusterSnapshot) -> Blocks | None:
+    key, listed = _key_of(spec), _listed(world)
+    if key is None or not listed or key.strip() in {each.strip() for each in listed.public_keys}:
+        return None
+    return _blocks(
+        Reason.INTEGRITY_KEY_REFUSED,
+        "`weights.integrity.publicKey` is none of those that the operator's configuration lists under "
+        "`integrity.publicKeys`; sign the weights with one of these and leave `publicKey` out, or have this one listed",
+        f"{_FIELD}.publicKey",
+    )
+
+
+def _not_pinned(spec: ModelDeploymentSpec, world: ClusterSnapshot) -> Blocks:
+    asked = spec.weights.integrity
+    raised = (
+        f"`weights.integrity.policy` {asked.policy} is raised to Require, the minimum that the operator's "
+        f"configuration sets for namespace '{world.owner.namespace}'; "
+        if asked is not None and asked.policy != "Require"
+        else ""
+    )
+    return _blocks(
+        Reason.INTEGRITY_NOT_PINNED,
+        f"{raised}the weights must be verified, and nothing says what they must be: set `weights.integrity.digest` to "
+        "what 'hermetic stage' printed, or `weights.integrity.publicKey` to the key that signed them",
+        _FIELD,
+    )
+
+
+def signers(spec: ModelDeploymentSpec, world: ClusterSnapshot) -> Signers:
+    """Who must have signed the weights: the key of the spec, else all that the configuration lists."""
+    key = _key_of(spec)
+    return Signers((key,)) if key is not None else _listed(world)
+
+
+def _listed(world: ClusterSnapshot) -> Signers:
+    configured = world.policy.integrity
+    return Signers(tuple(configured.public_keys), tuple(configured.certificate_roots))
+
+
+def verifier(spec: ModelDeploymentSpec, world: ClusterSnapshot) -> Verifier | None:
+    """What verifies the weights of the next pods; None where they are not verified."""
+    policy = integrity_policy(spec, world)
+    if policy == "Off":
+        return None
+    images, wanted = world.policy.integrity.verifiers, signers(spec, world)
+    live = world.child(DEPLOYMENT)
+    present = verifier_in(live["spec"]["template"]) if live is not None else None
+    if present is None:
+        return Verifier(images[0], policy, wanted)
+    image, known = present
+    keeps = bool(known) == bool(wanted) and known.are_among(wanted) and not _lacks_a_key(world)
+    return Verifier(image if image in images else images[0], policy, known if keeps else wanted)
+
+
+def _lacks_a_key(world: ClusterSnapshot) -> bool:
+    """Whether a pod does not know the signer of its weights: a key that was listed later may be the one."""
+    unknown = {WeightsReason.WRONG_KEY, WeightsReason.CERTIFICATE_UNTRUSTED}
+    return any(found.reason in unknown for _, found in verifications(world))
+
+
+def _blocks(reason: Reason, message: str, field: str) -> Blocks:
+    return Blocks(reason, message, _KIND, field=field)

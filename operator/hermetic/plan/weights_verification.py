@@ -1,0 +1,121 @@
+"""What the init container `verify-weights` of each pod found, from its termination message, and the condition from it.
+
+Only the kubelet writes that message; a pod that others made is none of the snapshot's present template.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from hermetic.api.condition_updates import ConditionUpdate
+from hermetic.api.conditions import ConditionType
+from hermetic.api.reasons import Reason
+from hermetic.api.text import one_line
+from hermetic.api.weights_reasons import WEIGHTS_REASONS, WeightsReason
+from hermetic.kinds import DEPLOYMENT
+from hermetic.objects.names import template_of
+from hermetic.objects.weights_verifier import VERIFIER, verifier_in
+from hermetic.plan.snapshot import ClusterSnapshot
+
+_KIND = ConditionType.WEIGHTS_VERIFIED
+_LONGEST = 400
+
+
+@dataclass(frozen=True, slots=True)
+class WeightsVerification:
+    """One result. `digest`, `signed_by`: "" where none was read. `reason` and `message` are of the first finding."""
+
+    verdict: Literal["Pass", "Fail", "Unknown"]
+    digest: str = ""
+    signed_by: str = ""
+    files: int = 0
+    bytes: int = 0
+    reason: WeightsReason | None = None
+    message: str = ""
+
+
+def verification_of(status: Mapping[str, Any]) -> WeightsVerification | None:
+    """The result in a container's status; None while there is none, and for a message of another form."""
+    ended = (status.get("state") or {}).get("terminated") or (status.get("lastState") or {}).get("terminated") or {}
+    try:
+        return _read(json.loads(ended.get("message") or ""))
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        return None
+
+
+def _read(found: Mapping[str, Any]) -> WeightsVerification:
+    """Raises ValueError, TypeError or KeyError for another form."""
+    verdict: Literal["Pass", "Fail", "Unknown"] = found["verdict"]
+    if verdict not in ("Pass", "Fail", "Unknown"):
+        raise ValueError(verdict)
+    told = found["findings"]
+    reason = WEIGHTS_REASONS[told[0]["reason"]] if told else None
+    if (verdict == "Pass") != (reason is None):
+        raise ValueError(verdict)
+    return WeightsVerification(
+        verdict,
+        one_line(str(found["digest"]))[:_LONGEST],
+        one_line(str(found["signedBy"]))[:_LONGEST],
+        int(found["files"]),
+        int(found["bytes"]),
+        reason,
+        _sentence(told[0], len(told) + int(found["omitted"])) if told else "",
+    )
+
+
+def _sentence(finding: Mapping[str, Any], count: int) -> str:
+    file, expected, found = (one_line(str(finding[name]))[:_LONGEST] for name in ("file", "expected", "found"))
+    compared = f"expected {expected}, found {found}" if expected else found
+    more = f", and {count - 1} more" if count > 1 else ""
+    return f"'{file}': {compared}{more}" if file else f"{compared}{more}"
+
+
+def verifications(world: ClusterSnapshot) -> Iterator[tuple[str, WeightsVerification]]:
+    """(name of the pod, result) of the pods of the Deployment's present template."""
+    for name, status in _verifying(world):
+        if (found := verification_of(status)) is not None:
+            yield name, found
+
+
+def _verifying(world: ClusterSnapshot) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    mark = template_of((world.child(DEPLOYMENT) or {}).get("spec", {}).get("template", {}))
+    for pod in world.pods:
+        if not mark or template_of(pod) != mark or pod["metadata"].get("deletionTimestamp"):
+            continue
+        for status in (pod.get("status") or {}).get("initContainerStatuses") or ():
+            if status.get("name") == VERIFIER:
+                yield str(pod["metadata"]["name"]), status
+
+
+def weights_verified(world: ClusterSnapshot, *, pinned: bool) -> ConditionUpdate:
+    """The condition of weights that are verified in their pods. `pinned`: a digest or a key says what they must be."""
+    if verifier_in((world.child(DEPLOYMENT) or {}).get("spec", {}).get("template", {})) is None:
+        return ConditionUpdate(
+            _KIND, "Unknown", Reason.INTEGRITY_PENDING, "no pod that verifies the weights exists yet"
+        )
+    results = sorted(verifications(world), key=lambda each: (each[1].verdict != "Fail", each[1].verdict, each[0]))
+    for name, found in results:
+        if found.reason is not None:
+            truth = "Unknown" if found.verdict == "Unknown" else "False"
+            return ConditionUpdate(_KIND, truth, found.reason, f"pod '{name}': {found.message}"[:2000])
+    if not results:
+        return ConditionUpdate(_KIND, "Unknown", Reason.INTEGRITY_PENDING, "no pod has verified the weights yet")
+    return _all_right([found for _, found in results], pinned=pinned)
+
+
+def _all_right(results: list[WeightsVerification], *, pinned: bool) -> ConditionUpdate:
+    first = results[0]
+    if len({found.digest for found in results}) > 1:
+        words = "pods verified different weights: the share was changed between their starts, and no digest is pinned"
+        return ConditionUpdate(_KIND, "Unknown", Reason.INTEGRITY_NOT_PINNED, words)
+    what = f"{first.files} files, {first.bytes} bytes, root digest {first.digest}"
+    if not pinned:
+        words = f"they match their own manifest ({what}); neither digest nor key says that it is the right one"
+        return ConditionUpdate(_KIND, "Unknown", Reason.INTEGRITY_NOT_PINNED, words)
+    signed = f", signed by {first.signed_by}" if first.signed_by else ""
+    return ConditionUpdate(
+        _KIND, "True", Reason.INTEGRITY_VERIFIED, f"verified before each engine started: {what}{signed}"
+    )

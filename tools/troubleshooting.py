@@ -78,6 +78,9 @@ SYMPTOMS = (
             Reason.INSUFFICIENT_GPU_MEMORY,
             Reason.TENSOR_PARALLEL_IMPOSSIBLE,
             Reason.NIM_PROFILE_MISMATCH,
+            Reason.INTEGRITY_NOT_PINNED,
+            Reason.INTEGRITY_KEY_REFUSED,
+            Reason.VERIFIER_NOT_CONFIGURED,
             Reason.IMAGE_VOLUME_UNSUPPORTED,
             Reason.VOLUME_CREATION_OFF,
             Reason.ENDPOINT_CONFLICT,
@@ -108,6 +111,7 @@ SYMPTOMS = (
         ),
         (
             Reason.STARTING,
+            Reason.INTEGRITY_PENDING,
             Reason.IMAGE_PULL_FAILED,
             Reason.UNSCHEDULABLE,
             Reason.VOLUME_NOT_BOUND,
@@ -169,6 +173,7 @@ SYMPTOMS = (
             Reason.INTEGRITY_NOT_CHECKED,
             Reason.GPU_MEMORY_TIGHT,
             Reason.GPU_MEMORY_UNKNOWN,
+            Reason.CACHES_IGNORED,
         ),
     ),
 )

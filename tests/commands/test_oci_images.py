@@ -56,12 +56,12 @@ def test_skopeo_pushes_it_under_its_digest_as_the_page_says(
 ) -> None:
     monkeypatch.chdir(folder)
     (line,) = (line for line in commands("As an image", PAGE) if line.startswith("skopeo copy "))
-    source, target = shlex.split(line.replace(REGISTRY, registry.host))[2:]
-    skopeo("copy", "--dest-tls-verify=false", source, target)
+    *words, target = shlex.split(line.replace(REGISTRY, registry.host))[2:]
+    skopeo("copy", "--dest-tls-verify=false", *words, target)
     inspected = skopeo("inspect", "--tls-verify=false", "--format", "{{.Digest}}", target)
     assert inspected.strip() == told(folder)["image"]
     back = f"oci:{folder}/back:latest"
-    skopeo("copy", "--src-tls-verify=false", target, back)
+    skopeo("copy", "--src-tls-verify=false", "--preserve-digests", target, back)
     assert skopeo("inspect", "--format", "{{.Digest}}", back).strip() == told(folder)["image"]
 
 

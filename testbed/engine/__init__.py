@@ -67,7 +67,7 @@ def sglang_environment(version: str) -> dict[str, str]:
 
 
 def nim_entrypoint(line: str) -> tuple[str, ...]:
-    """Line 1 images start a script by default; line 2 has a command of its own."""
+    """Line 1 images start a script by default, line 2 the action `nim-serve` of NVIDIA's CLI reference."""
     return ("nim-serve",) if line.startswith("2.") else (f"/{START_SCRIPT}",)
 
 

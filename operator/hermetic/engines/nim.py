@@ -108,13 +108,14 @@ def launch(spec: ModelDeploymentSpec, nim: Nim) -> Launch:
     """The container of a NIM.
 
     The NIM cache is always writable and private: a read-only cache is not known to work. A staged cache (`profile`) is
-    linked into it; a model folder is read where it is mounted.
+    linked into it; a model folder is read where it is mounted. The image's own entrypoint starts every line: NVIDIA
+    documents arguments for it (of line 2, `docker run IMAGE --max-model-len 4096`), and no program to name instead.
     """
     line_two = nim.line.startswith("2.")
     return Launch(
         engine="NIM",
         image=nim.image,
-        command=("nim-serve",) if line_two else (),
+        command=(),
         args=(*_closed_to_media(nim), *nim.extra_args),
         env=tuple(_environment(spec, nim)),
         live_path="/v1/health/live",

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 from hermetic.api.text import one_line
@@ -25,7 +26,7 @@ _SECRET = re.compile(r"key|secret|token|password|credential|signature|connection
 
 def evidence_of(looks: Iterable[Observation], reads: Iterable[str]) -> tuple[Evidence, ...]:
     """The evidence of the observations, each exchange once, with the values of the fields in `reads`."""
-    words = {word.lower(): word for text in reads for word in _WORD.findall(text)}
+    words = _words(tuple(reads))
     found: dict[Evidence, Evidence] = {}
     for look in looks:
         value = excerpt(look, words)
@@ -33,6 +34,11 @@ def evidence_of(looks: Iterable[Observation], reads: Iterable[str]) -> tuple[Evi
             if one not in found or (value and not found[one].value):
                 found[one] = one if value in {"", one.value} else replace(one, value=value)
     return tuple(found.values())
+
+
+@cache
+def _words(reads: tuple[str, ...]) -> Mapping[str, str]:
+    return {word.lower(): word for text in reads for word in _WORD.findall(text)}
 
 
 def merged(evidence: Iterable[Evidence]) -> tuple[Evidence, ...]:

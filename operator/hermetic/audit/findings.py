@@ -54,12 +54,15 @@ class Severity(StrEnum):
     @property
     def rank(self) -> int:
         """0 for critical, 4 for info."""
-        return tuple(Severity).index(self)
+        return _MOST_SERIOUS_FIRST.index(self)
 
     @property
     def decides(self) -> bool:
         """Whether a finding of this severity affects the overall verdict."""
         return self in {Severity.CRITICAL, Severity.HIGH}
+
+
+_MOST_SERIOUS_FIRST = tuple(Severity)
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import lru_cache
 from ipaddress import IPv4Network, IPv6Network, ip_network
 
 from hermetic.api.ip_ranges import Network
@@ -10,6 +11,7 @@ from hermetic.api.ip_ranges import Network
 ANY_V4, ANY_V6 = IPv4Network("0.0.0.0/0"), IPv6Network("::/0")
 
 
+@lru_cache(maxsize=4096)
 def network(text: str) -> Network | None:
     """A prefix or a single address; None for a service tag and for anything else that is neither."""
     try:

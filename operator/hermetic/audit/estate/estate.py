@@ -6,8 +6,7 @@ wanted, evaluate again, until nothing is wanted. Collectors do not know what che
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any, TypeVar, cast
 
@@ -74,7 +73,7 @@ class Estate:
             items = tuple(sorted(read, key=_id_of))
             self._read[memo] = Listing(scope, items, answer.evidence, answer.problem)
         else:
-            self._note_again(question)
+            self._note_again(question, memo[1])
         found = cast("Listing[R]", self._read[memo])
         return found if found.target == scope else replace(found, target=scope)
 
@@ -84,20 +83,17 @@ class Estate:
         Questions that `derive` asks are recorded in `wanted` at each call; an exception is not cached.
         """
         if key not in self._derived:
-            with self._apart() as wanted:
-                found = derive()
-            self._derived[key] = found, wanted
+            self._derived[key] = self._apart(derive)
         else:
             self._noted.update(self._derived[key][1])
         return cast("T", self._derived[key][0])
 
-    @contextmanager
-    def _apart(self) -> Iterator[Mapping[tuple[str, ...], Question]]:
-        """Record all questions that lack an answer within the block, those already in `wanted` included."""
+    def _apart(self, derive: Callable[[], T]) -> tuple[T, Mapping[tuple[str, ...], Question]]:
+        """The value, and all questions that it asked without an answer, those already in `wanted` included."""
         around, inside = self._noted, dict[tuple[str, ...], Question]()
         self._noted = inside
         try:
-            yield inside
+            return derive(), inside
         finally:
             self._noted = around
             around.update(inside)
@@ -105,10 +101,10 @@ class Estate:
     def _note(self, question: Question) -> None:
         self.wanted[question.key] = self._noted[question.key] = question
 
-    def _note_again(self, question: Question) -> None:
+    def _note_again(self, question: Question, key: tuple[str, ...]) -> None:
         """Record a memoised question again if it had no answer."""
-        if question.key in self.wanted:
-            self._noted[question.key] = question
+        if key in self.wanted:
+            self._noted[key] = question
 
     def _one(self, kind: type[R], question: Question) -> Seen[R]:
         memo = (kind, question.key)
@@ -118,7 +114,7 @@ class Estate:
             evidence = value.evidence if value is not None else answer.evidence
             self._read[memo] = Seen(question.target, value, evidence, answer.problem)
         else:
-            self._note_again(question)
+            self._note_again(question, memo[1])
         found = cast("Seen[R]", self._read[memo])
         return found if found.target == question.target else replace(found, target=question.target)
 

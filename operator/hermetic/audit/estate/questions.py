@@ -67,7 +67,7 @@ class Question:
         """The identity of a question: without regard to case, as in ARM."""
         told = (self.source, self.verb, self.kind, self.target, self.action, self.body)
         preview = (self.api_version,) if self.api_version.lower().endswith(PREVIEW) else ()
-        return tuple(one.lower() for one in (*told, *preview))
+        return tuple(map(str.lower, (*told, *preview)))
 
     @property
     def permission(self) -> str:

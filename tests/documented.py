@@ -69,6 +69,10 @@ ELSEWHERE = {
     "test_a_share_model_answers_through_its_internal_load_balancer",
     ("docs/cli.md", r"hermetic stage .*--caches "): "tests/unit/test_weights_caches.py::"
     "test_caches_are_staged_for_their_key_and_nothing_else_of_the_twin",
+    (
+        "docs/weights.md",
+        r"hermetic (stage nim-cache|plan --model share/llama-nim) ",
+    ): "tests/unit/test_weights_docs.py::test_the_commands_of_a_nim_cache_run_and_print_its_profiles",
     ("docs/weights.md", r"hermetic stage .*--caches "): "tests/unit/test_weights_docs.py::"
     "test_the_command_of_compile_caches_runs_and_prints_what_the_page_shows",
     ("docs/first-audit.md", r""): "tests/unit/test_cli_first_audit.py::"

@@ -207,4 +207,18 @@ WEIGHTS = (
         "must be left out with `bakedImage` and `imageVolume`",
         blames="spec.weights.integrity",
     ),
+    *(
+        case(
+            f"facts of a NIM profile with {what}",
+            "spec.weights.facts",
+            {"modelType": "nim", "parameterBytes": 1, "nimProfiles": [{"name": "vllm-bf16-tp2", **wrong}]},
+            says,
+            blames=f"spec.weights.facts.nimProfiles[0].{next(iter(wrong))}",
+            prints=next(iter(wrong.values())),
+        )
+        for what, wrong, says in (
+            ("a name in two words", {"name": "vllm bf16"}, "must be the name of a profile"),
+            ("a short id", {"id": "abc"}, "must be 64 lower-case hex digits"),
+        )
+    ),
 )

@@ -116,6 +116,19 @@ VALID: tuple[tuple[str, Manifest], ...] = (
         },
     ),
     _vllm("weights that need not be verified", {"spec.weights.integrity": {"policy": "Off"}}),
+    _vllm(
+        "facts of a NIM cache",
+        {
+            "spec.weights.facts": {
+                "modelType": "nim",
+                "parameterBytes": 1,
+                "nimProfiles": [
+                    {"id": "a" * 64, "name": "tensorrt_llm-h100_nvl-fp8-tp2-pp1-throughput-2321:10de-5e20-4"},
+                    {"name": "vllm-bf16-tp2-pp1"},
+                ],
+            }
+        },
+    ),
     _vllm("facts that say little", {"spec.weights.facts": {"modelType": "new", "parameterBytes": 1}}),
     _vllm(
         "compile caches of two engines",

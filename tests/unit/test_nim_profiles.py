@@ -12,7 +12,7 @@ from hermetic.engines.nim_profiles import read_profile, shapes
 from hermetic.plan.gates import first_block
 from tests.commandline import hermetic
 from tests.corpus.manifests import Manifest, changed, nim_with_profile
-from tests.worlds import a_world, an_a100_node, spec_of
+from tests.worlds import a_world, an_a100_node, rendered, spec_of
 
 A100, NVL, H100, HALF = (
     "Standard_NC24ads_A100_v4",
@@ -111,3 +111,87 @@ def test_the_nodes_count_where_the_spec_names_no_size():
 def test_validate_refuses_it_at_its_field():
     ran = hermetic("validate", "-f", "-", stdin=yaml.safe_dump(nim("vllm-bf16-tp2")))
     assert (ran.code, "NimProfileMismatch" in ran.err) == (2, True)
+
+
+# ---------------------------------------------------------------- the staged profiles are known
+
+OTHER = "6f0c0c6dbb5a1b7e9b4f2c4e54d5f0ec7a6f8b61a2f04d5fd1c76a2e5bd3c511"
+TP2, TP1_NVL, TP1_A100 = (
+    "vllm-bf16-tp2-pp1",
+    "tensorrt_llm-h100_nvl-fp8-tp1-pp1-throughput",
+    "tensorrt_llm-a100-bf16-tp1",
+)
+STAGED = [{"id": ID, "name": TP2}, {"id": OTHER, "name": TP1_NVL}, {"name": TP1_A100}, {"name": "vllm-bf16-tp1-pp1"}]
+
+
+def staged(profile: str | None, count: int = 1, *sizes: str, profiles: Any = STAGED) -> Manifest:
+    facts = {"modelType": "nim", "parameterBytes": 1, "nimProfiles": profiles}
+    found = changed(nim(profile or "x", count, *sizes), {"spec.weights.facts": facts})
+    if profile is None:
+        del found["spec"]["engine"]["nim"]["profile"]
+    return found
+
+
+@pytest.mark.parametrize(
+    ("manifest", "says"),
+    [
+        pytest.param(staged(ID, 1), f"'{ID}' is for 2 GPUs", id="an id for another number of GPUs"),
+        pytest.param(staged(ID, 4), "none of the 4 staged profiles fits", id="nothing staged for four GPUs"),
+        pytest.param(staged("vllm-bf16-tp4", 4), "'vllm-bf16-tp4' is not among the staged profiles", id="not staged"),
+        pytest.param(staged("f" * 64), "is not among the staged profiles", id="an id that is not staged"),
+        pytest.param(staged(None), "names no profile of it", id="no profile for a NIM cache"),
+        pytest.param(staged(OTHER, 1, A100), "is built for NVIDIA H100 NVL", id="an id for another GPU"),
+    ],
+)
+def test_a_profile_that_is_not_staged_or_does_not_fit_is_refused_by_what_its_id_stands_for(manifest, says):
+    found = first_block(spec_of(manifest), a_world())
+    assert (found.reason, found.field) == (Reason.NIM_PROFILE_MISMATCH, "spec.engine.nim.profile")
+    assert says in found.message
+
+
+@pytest.mark.parametrize(
+    ("sizes", "listed"),
+    [
+        ((), f"these fit: '{TP1_NVL}' ({OTHER}), '{TP1_A100}', 'vllm-bf16-tp1-pp1'"),
+        ((A100,), f"these fit: '{TP1_A100}', 'vllm-bf16-tp1-pp1'"),
+        ((NVL,), f"these fit: '{TP1_NVL}' ({OTHER}), 'vllm-bf16-tp1-pp1'"),
+        ((H100,), "these fit: 'vllm-bf16-tp1-pp1'"),
+    ],
+)
+def test_the_message_lists_the_staged_profiles_that_would_fit_these_gpus(sizes, listed):
+    assert first_block(spec_of(staged(ID, 1, *sizes)), a_world()).message.endswith(listed)
+
+
+def test_the_message_about_another_gpu_lists_those_for_the_gpus_of_the_nodes():
+    found = first_block(spec_of(staged(OTHER, 1)), a_world(nodes=(an_a100_node(),)))
+    assert f"these fit: '{TP1_A100}', 'vllm-bf16-tp1-pp1'" in found.message
+
+
+def test_a_long_list_is_cut_with_its_number():
+    many = [{"name": f"vllm-bf16-tp1-pp1-{number}"} for number in range(64)]
+    found = first_block(spec_of(staged("vllm-bf16-tp2", 1, profiles=many)), a_world())
+    assert found.message.endswith("'vllm-bf16-tp1-pp1-3' and 60 more")
+
+
+@pytest.mark.parametrize(
+    "manifest",
+    [
+        pytest.param(staged(ID, 2, A100), id="by id"),
+        pytest.param(staged(TP2, 2), id="by name"),
+        pytest.param(staged(OTHER, 1, NVL), id="the GPU that it is for"),
+        pytest.param(staged("f" * 64, profiles=[]), id="profiles not known"),
+        pytest.param(staged("anything", profiles=[{"name": "anything"}]), id="a name that says nothing"),
+    ],
+)
+def test_a_staged_profile_that_fits_is_let_through(manifest):
+    assert first_block(spec_of(manifest), a_world()) is None
+
+
+def test_a_model_folder_of_a_nim_needs_no_profile():
+    served = changed(staged(None), {"spec.engine.nim.modelPath": "/opt/models/llama"})
+    assert first_block(spec_of(served), a_world()) is None
+
+
+def test_profiles_in_the_facts_change_no_pod():
+    without = changed(staged(ID, 2), {"spec.weights.facts.nimProfiles": []})
+    assert rendered(staged(ID, 2)) == rendered(without)

@@ -15,6 +15,7 @@ from hermetic.api.conditions import ConditionType
 from hermetic.api.reasons import Reason
 from hermetic.api.weights_reasons import WeightsReason
 from hermetic.plan.cache_use import cache_use
+from hermetic.weights.nim_cache import PROFILES
 from tests.commandline import hermetic
 from tests.scenarios import a_share_model, changed
 from tests.weights import a_model
@@ -47,6 +48,20 @@ def test_every_reason_and_condition_of_the_page_is_one() -> None:
     named = set(re.findall(r"`([A-Z][a-z]+(?:[A-Z][a-z]+)+)`", PAGE))
     assert named
     assert named <= {one.value for kind in (WeightsReason, Reason, ConditionType) for one in kind}
+
+
+def test_the_commands_of_a_nim_cache_run_and_print_its_profiles(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "share").mkdir()
+    (tmp_path / "nim-cache").mkdir()
+    (tmp_path / "nim-cache" / "blob").write_text("content")
+    (tmp_path / "nim-cache" / PROFILES).write_text(f"- {'a' * 64} (vllm-bf16-tp2-pp1)\n")
+    commands = PAGE.split("## A NIM cache")[1].split("```")[1].strip().splitlines()
+    ran = [hermetic(*shlex.split(line)[1:]) for line in commands]
+    assert [one.code for one in ran] == [0, 0], ran
+    assert yaml.safe_load(ran[1].out)["facts"]["nimProfiles"] == [{"id": "a" * 64, "name": "vllm-bf16-tp2-pp1"}]
 
 
 def test_the_command_of_compile_caches_runs_and_prints_what_the_page_shows(

@@ -121,6 +121,22 @@ class Attention(ApiModel):
     """Layers that look back over a window only. Default: none."""
 
 
+class StagedProfile(ApiModel):
+    """One profile of an NVIDIA NIM that a staged NIM cache holds."""
+
+    name: Annotated[
+        str,
+        StringConstraints(min_length=1, max_length=128),
+        matches(r"^[A-Za-z0-9_.:-]+$", "must be the name of a profile: letters, digits, '-', '_', '.' and ':'"),
+    ]
+    """Name as `list-model-profiles` prints it, for example 'vllm-bf16-tp2-pp1'."""
+    id: (
+        Annotated[str, StringConstraints(max_length=64), matches(r"^[a-f0-9]{64}$", "must be 64 lower-case hex digits")]
+        | None
+    ) = None
+    """Id as `list-model-profiles` prints it. Default: not known."""
+
+
 class ModelFacts(ApiModel):
     """What sizing needs to know of a model, as its folder says it."""
 
@@ -148,3 +164,6 @@ class ModelFacts(ApiModel):
     """How the weights are stored in fewer bits. Default: as they are."""
     not_computed: Annotated[list[Clause], Field(max_length=16), list_of("atomic")] = []
     """What of the model sizing cannot compute, one clause each. With any, no size is said to fit. Default: none."""
+    nim_profiles: Annotated[list[StagedProfile], Field(max_length=64), list_of("atomic")] = []
+    """Profiles of an NVIDIA NIM that the staged cache holds. With any, `engine.nim.profile` must be one of them.
+    Default: not known."""

@@ -127,9 +127,10 @@ class Reason(StrEnum):
     )
     NIM_PROFILE_MISMATCH = (
         "NimProfileMismatch",
-        "The name of the NIM profile says that it is for another number of GPUs than the pod has, or for another GPU.",
-        "Set accelerator.count to the profile's tensor parallel times pipeline stages, or stage a profile for these "
-        "GPUs: 'list-model-profiles' of the image shows them.",
+        "The NIM profile is for another number of GPUs than the pod has or for another GPU, as its name says, or it is "
+        "not among the staged profiles that weights.facts lists.",
+        "Set engine.nim.profile to one that the message lists, or accelerator.count to the profile's tensor parallel "
+        "times pipeline stages, or stage a profile for these GPUs: 'list-model-profiles' of the image shows them.",
         True,
     )
     MEMORY_TOO_SMALL = (

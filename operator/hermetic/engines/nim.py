@@ -7,6 +7,7 @@ from typing import Any
 
 from hermetic.api.engine import Member, Nim
 from hermetic.api.engine_caches import EngineCaches
+from hermetic.api.model_facts import StagedProfile
 from hermetic.api.modeldeployment import ModelDeploymentSpec
 from hermetic.api.reasons import Reason
 from hermetic.api.reserved_flags import MEDIA_FROM_NOWHERE
@@ -25,10 +26,11 @@ from hermetic.engines.launch import (
 )
 from hermetic.engines.link_farm import linked
 from hermetic.engines.model_path import model_folders, model_path
-from hermetic.engines.nim_profiles import read_profile, shapes
+from hermetic.engines.nim_profiles import Profile, chosen, fitting, listed, read_profile, shapes
 from hermetic.engines.offline_environment import OFFLINE
 from hermetic.engines.protocol import Extra, Objection, Refused
 from hermetic.engines.vllm_tables import supported_minors, table_for
+from hermetic.sizing.catalogue import sizes
 from hermetic.sizing.serving import Serving
 
 CACHE = "/opt/nim/.cache"
@@ -63,22 +65,21 @@ class _Nim:
 
     def gpu_models(self, spec: ModelDeploymentSpec) -> frozenset[str] | None:
         """The GPUs that the profile is built for, if its name contains them."""
-        profile = read_profile(_of(spec).profile or "")
+        profile = _profile(spec)
         return profile.gpus if profile is not None else None
 
+    def alternatives(self, spec: ModelDeploymentSpec, gpus: frozenset[str]) -> str:
+        staged = _staged(spec)
+        return listed(fitting(staged, spec.accelerator.count, gpus), len(staged))
+
     def objection(self, spec: ModelDeploymentSpec) -> Objection | None:
-        """A profile for another number of GPUs than the pod has; there are no flag tables for NIM."""
-        name, count = _of(spec).profile or "", spec.accelerator.count
-        profile = read_profile(name)
-        if profile is None or profile.count == count:
+        """A profile that is not staged, or for another number of GPUs; there are no flag tables for NIM."""
+        if not (clause := _not_staged(spec) or _another_count(spec)):
             return None
-        return Objection(
-            Reason.NIM_PROFILE_MISMATCH,
-            f"`engine.nim.profile` '{name}' is for {profile.count} GPUs (tensor parallel {profile.tensor_parallel}, "
-            f"{profile.pipeline_parallel} pipeline stages), and `accelerator.count` is {count}; set the count to "
-            f"{profile.count}, or stage a profile with {shapes(count)} in its name",
-            "spec.engine.nim.profile",
-        )
+        known, sizes_named = sizes(), spec.accelerator.instance_types
+        found = self.alternatives(spec, frozenset(known[name].gpu.key for name in sizes_named if name in known))
+        more = f"; {found}" if found else ""
+        return Objection(Reason.NIM_PROFILE_MISMATCH, f"{clause}{more}", "spec.engine.nim.profile")
 
     def cache_key(self, spec: ModelDeploymentSpec) -> EngineCaches | str:  # noqa: ARG002 - none of a NIM is known
         return "no public source says how the compile caches of a NIM could be staged"
@@ -102,6 +103,42 @@ NIM = _Nim()
 def _of(spec: ModelDeploymentSpec) -> Nim:
     assert spec.engine.nim is not None  # noqa: S101 - the registry passes specs of this engine only
     return spec.engine.nim
+
+
+def _staged(spec: ModelDeploymentSpec) -> list[StagedProfile]:
+    return spec.weights.facts.nim_profiles if spec.weights.facts is not None else []
+
+
+def _profile(spec: ModelDeploymentSpec) -> Profile | None:
+    """What the name of the profile says: its own, or that of the staged profile with this id."""
+    text = _of(spec).profile or ""
+    staged = chosen(_staged(spec), text)
+    return read_profile(staged.name if staged is not None else text)
+
+
+def _not_staged(spec: ModelDeploymentSpec) -> str:
+    """One clause where the staged profiles are known and the spec names none of them."""
+    nim, staged = _of(spec), _staged(spec)
+    if not staged or (nim.profile is not None and chosen(staged, nim.profile) is not None):
+        return ""
+    if nim.profile is not None:
+        return f"`engine.nim.profile` '{nim.profile}' is not among the staged profiles of `weights.facts.nimProfiles`"
+    if nim.model_path is not None:
+        return ""
+    return (
+        "`weights.facts.nimProfiles` says that a NIM cache is staged, and `engine.nim.profile` names no profile of it"
+    )
+
+
+def _another_count(spec: ModelDeploymentSpec) -> str:
+    profile, count = _profile(spec), spec.accelerator.count
+    if profile is None or profile.count == count:
+        return ""
+    return (
+        f"`engine.nim.profile` '{_of(spec).profile}' is for {profile.count} GPUs (tensor parallel "
+        f"{profile.tensor_parallel}, {profile.pipeline_parallel} pipeline stages), and `accelerator.count` is {count}; "
+        f"set the count to {profile.count}, or stage a profile with {shapes(count)} in its name"
+    )
 
 
 def launch(spec: ModelDeploymentSpec, nim: Nim) -> Launch:

@@ -8,10 +8,14 @@ concluded from them.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
+from hermetic.api.model_facts import StagedProfile
+
+SHOWN = 4
+"""Profiles that one message names."""
 _NAME = re.compile(
     r"(?P<backend>tensorrt_llm|trtllm|vllm|sglang)"
     r"(-(?P<gpu>[a-z0-9_]+))?"
@@ -58,6 +62,36 @@ def read_profile(text: str) -> Profile | None:
     compiled = found["backend"].lower() in {"tensorrt_llm", "trtllm"}
     gpus = _GPUS.get((found["gpu"] or "").lower()) if compiled else None
     return Profile(int(found["tensor"]), max(1, int(found["pipeline"] or 1)), gpus)
+
+
+def chosen(profiles: Iterable[StagedProfile], text: str) -> StagedProfile | None:
+    """The staged profile with this id or name."""
+    return next((one for one in profiles if text in (one.id, one.name)), None)
+
+
+def fitting(profiles: Iterable[StagedProfile], count: int, gpus: frozenset[str]) -> list[StagedProfile]:
+    """The staged profiles for this many GPUs whose names do not say that they are compiled for others than `gpus`.
+
+    `gpus` are keys of the catalogue; empty where they are not known.
+    """
+    return [one for one in profiles if _fits(read_profile(one.name), count, gpus)]
+
+
+def _fits(profile: Profile | None, count: int, gpus: frozenset[str]) -> bool:
+    if profile is None or profile.count != count:
+        return False
+    return profile.gpus is None or not gpus or bool(profile.gpus & gpus)
+
+
+def listed(profiles: Sequence[StagedProfile], staged: int) -> str:
+    """One clause that names the profiles that would fit, out of so many that are staged; "" where none is known."""
+    if not staged:
+        return ""
+    if not profiles:
+        return f"none of the {staged} staged profiles fits"
+    named = ", ".join(f"'{one.name}'" + (f" ({one.id})" if one.id else "") for one in profiles[:SHOWN])
+    more = f" and {len(profiles) - SHOWN} more" if len(profiles) > SHOWN else ""
+    return f"of the staged profiles these fit: {named}{more}"
 
 
 def shapes(gpus: int) -> str:

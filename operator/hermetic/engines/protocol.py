@@ -88,6 +88,9 @@ class EngineAdapter(Protocol):
     def gpu_models(self, spec: ModelDeploymentSpec) -> frozenset[str] | None:
         """The GPUs that it runs on, as keys of the catalogue of sizing; None where it is not known to need any."""
 
+    def alternatives(self, spec: ModelDeploymentSpec, gpus: frozenset[str]) -> str:
+        """One clause: what else is staged that would run on these GPUs, keys of the catalogue; "" where not known."""
+
     def cache_key(self, spec: ModelDeploymentSpec) -> EngineCaches | str:
         """The key of the staged compile caches that it can use, or one clause why it can use none."""
 

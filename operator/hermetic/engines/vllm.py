@@ -69,6 +69,9 @@ class _Vllm:
         chosen = (("kvCacheDtype", "--kv-cache-dtype", vllm.kv_cache_dtype),) if vllm.kv_cache_dtype is not None else ()
         return objection(Typed(self.member, vllm.version, vllm.extra_args, chosen), TABLES, VLLM_FLAGS)
 
+    def alternatives(self, spec: ModelDeploymentSpec, gpus: frozenset[str]) -> str:  # noqa: ARG002 - nothing else
+        return ""
+
     def cache_key(self, spec: ModelDeploymentSpec) -> EngineCaches | str:
         return cache_key(self.member, _of(spec).version, self.serving(spec), spec.accelerator)
 

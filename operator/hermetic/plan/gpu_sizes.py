@@ -30,9 +30,11 @@ def gpus_are_the_engine_s(spec: ModelDeploymentSpec, world: ClusterSnapshot) -> 
     found = ", ".join(sorted({f"{size.name} ({size.gpu.name})" for size in listed}))
     names = sorted({size.gpu.name for size in sizes().values() if size.gpu.key in models})
     built = f"is built for {' or '.join(names)}" if names else "is built for a GPU that no VM size of Azure has"
+    staged = engine_of(spec).alternatives(spec, frozenset(size.gpu.key for size in listed))
     return Blocks(
         Reason.NIM_PROFILE_MISMATCH,
         f"`engine.nim.profile` {built}, and the pods would run on {found}; choose a profile for that GPU or one that "
-        "runs on any (its name begins with 'vllm'), or other `accelerator.instanceTypes`",
+        "runs on any (its name begins with 'vllm'), or other `accelerator.instanceTypes`"
+        + (f"; {staged}" if staged else ""),
         field="spec.engine.nim.profile",
     )

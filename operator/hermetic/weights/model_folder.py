@@ -19,6 +19,7 @@ from hermetic.api.model_facts import ModelFacts
 from hermetic.errors import ModelFactsUnusable, Unreachable
 from hermetic.sizing.facts import TensorSums, facts_of
 from hermetic.sizing.safetensors_header import tensor_bytes
+from hermetic.weights.nim_cache import LARGEST_PROFILES, PROFILES, facts_of_cache, profiles_in
 from hermetic.weights.safetensors_layout import MOST_TENSORS, wrong_with_length
 from hermetic.weights.streamed_json import JsonStream
 
@@ -32,11 +33,16 @@ MOST_VALUES = 2_000_000
 
 
 def read_model_facts(folder: Path) -> ModelFacts:
-    """The facts of the model in a folder.
+    """The facts of the model in a folder; of a NIM cache, the profiles that it says it holds.
 
     Raises Unreachable where the folder or config.json does not exist or may not be read, and ModelFactsUnusable where a
     file is invalid: no JSON, too large, truncated, or a header that contradicts itself.
     """
+    named = folder / PROFILES
+    profiles = profiles_in(_bytes(named, LARGEST_PROFILES)) if named.exists() else []
+    if profiles and not (folder / CONFIG).exists():
+        with _readable(folder):
+            return facts_of_cache(folder, profiles)
     config = _json(folder / CONFIG, LARGEST_CONFIG)
     ours = folder / QUANTIZATION
     quantization = _json(ours, LARGEST_CONFIG) if ours.exists() else None
@@ -47,7 +53,8 @@ def read_model_facts(folder: Path) -> ModelFacts:
         count, largest = count + 1, max(largest, size)
     if not count:
         raise ModelFactsUnusable(f"{folder} holds no safetensors file", fix="name the folder that holds the model")
-    return facts_of(config, TensorSums(by_format, count, largest), quantization)
+    facts = facts_of(config, TensorSums(by_format, count, largest), quantization)
+    return facts.model_copy(update={"nim_profiles": profiles})
 
 
 def _shards(folder: Path) -> Iterator[Path]:

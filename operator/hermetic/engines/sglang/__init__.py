@@ -112,6 +112,9 @@ class _Sglang:
         chosen = (("kvCacheDtype", "--kv-cache-dtype", dtype),) if dtype is not None else ()
         return objection(Typed(self.member, sglang.version, sglang.extra_args, chosen), TABLES, SGLANG_FLAGS)
 
+    def alternatives(self, spec: ModelDeploymentSpec, gpus: frozenset[str]) -> str:  # noqa: ARG002 - nothing else
+        return ""
+
     def cache_key(self, spec: ModelDeploymentSpec) -> EngineCaches | str:
         return cache_key(self.member, _of(spec).version, self.serving(spec), spec.accelerator)
 

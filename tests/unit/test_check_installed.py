@@ -13,6 +13,7 @@ from hermetic.api.configuration import Configuration
 from hermetic.api.crd import DEFINITIONS, crd
 from hermetic.api.kubernetes_yaml import dump
 from hermetic.cli.allowed import allowed
+from hermetic.cli.check.command import lines
 from hermetic.cli.check.facts import Installed, Read
 from hermetic.cli.check.installed import rows_installed
 from hermetic.cli.check.rows import CheckRow, RowVerdict, overall
@@ -220,3 +221,27 @@ def test_an_installation_without_limits_is_warned() -> None:
     facts = an_installation()
     (row,) = complaints(replace(facts, config_maps=Read(facts.config_maps.items[:1])))
     assert (row.verdict, "hermetic-allowed is not there" in row.message) == (RowVerdict.WARNING, True)
+
+
+def test_a_cluster_without_anything_of_hermetic_is_told_in_one_row() -> None:
+    (row,) = rows_installed(Installed("hermetic-system", "0.1.0"))
+    assert (row.verdict, row.check) == (RowVerdict.FAIL, "operator")
+    assert "nothing of Hermetic is in this cluster" in row.message
+    assert "--context" in row.fix
+
+
+def test_what_could_not_be_read_is_not_taken_for_nothing() -> None:
+    rows = rows_installed(Installed("hermetic-system", "0.1.0", definitions=Read(problem="Forbidden")))
+    assert len(rows) > 1
+    assert RowVerdict.UNKNOWN in {row.verdict for row in rows}
+
+
+def test_policies_that_are_missing_are_not_beside_a_pass_and_their_fix_is_told_once() -> None:
+    whole = an_installation()
+    rows = rows_installed(replace(whole, policies=Read(whole.policies.items[2:])))
+    told = [row for row in rows if row.check == "policies"]
+    assert {row.verdict for row in told} == {RowVerdict.FAIL}
+    printed = list(lines(told, 0))
+    assert len(told) == 2
+    assert len([line for line in printed if line.startswith("  fix: ")]) == 1
+    assert [line.split(": ")[0].split()[-1] for line in printed[:2]] == ["policies", "policies"]

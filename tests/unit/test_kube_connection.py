@@ -220,10 +220,11 @@ async def test_a_kubeconfig_keeps_its_tls_words(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "context", "says"),
     [
-        ("{", None, "cannot be used"),
-        ("just words", None, "cannot be used"),
-        ("", None, "cannot be used"),
-        ("apiVersion: v1\nkind: Config\n", None, "current-context"),
+        ("{", None, "is not a kubeconfig: it has no contexts"),
+        ("just words", None, "is not a kubeconfig: it has no contexts"),
+        ("", None, "is not a kubeconfig: it has no contexts"),
+        ("apiVersion: v1\nkind: Config\n", None, "has no contexts"),
+        ("contexts: [{name: production}]", None, "has no current-context"),
         (None, "elsewhere", "has no context 'elsewhere'"),
     ],
 )

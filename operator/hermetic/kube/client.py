@@ -466,7 +466,7 @@ def _unreachable(request: _Request, server: str, error: Exception) -> HermeticEr
         fix = f"check that the API server is healthy and that nothing drops its packets; {_PRIVATE}"
     elif isinstance(error, aiohttp.ClientSSLError):
         cause, fix = (
-            f"TLS failed: {error}",
+            f"TLS failed: {getattr(error, 'certificate_error', None) or error}",
             "check the CA and the server name of the kubeconfig against its certificate",
         )
     elif isinstance(error, aiohttp.ClientConnectorDNSError):

@@ -6,11 +6,12 @@ commands without a cluster should not pay for it.
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 import logging
 import os
 import re
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
@@ -120,11 +121,7 @@ async def from_kubeconfig(path: str, context: str | None = None) -> Connection:
             )
     # For bad files the library raises its own exception, KeyError, YAML errors and base64 errors alike.
     except Exception as error:
-        chosen = f"context {context!r} of " if context else ""
-        raise InputError(
-            f"{chosen}the kubeconfig {path} cannot be used: {type(error).__name__}: {error}",
-            fix="`kubectl config get-contexts` lists what it holds",
-        ) from error
+        raise _unusable(path, context, error) from error
     # The library only logs a plug-in that fails; the request would continue unauthenticated.
     if found.host.startswith("https") and not found.api_key and not found.cert_file:
         raise _without_credentials(path, heard.said)
@@ -198,16 +195,42 @@ def _without_credentials(path: str, said: str) -> Unreachable:
     )
 
 
+def _unusable(path: str, context: str | None, error: Exception) -> InputError:
+    """Says what a person can act on; the library's own words otherwise."""
+    known = _contexts(path)
+    if not known:
+        what = f"the file {path} is not a kubeconfig: it has no contexts"
+        return InputError(what, fix="pass --kubeconfig PATH or set KUBECONFIG")
+    if not context and not _current_context(path):
+        what = f"the kubeconfig {path} has no current-context"
+        return InputError(what, fix=f"pass --context, one of: {', '.join(known)}")
+    chosen = f"context {context!r} of " if context else ""
+    what = f"{chosen}the kubeconfig {path} cannot be used: {type(error).__name__}: {error}"
+    return InputError(what, fix="`kubectl config get-contexts` lists what it holds")
+
+
 def _contexts(paths: str) -> list[str]:
     """The names of all contexts; none where a file cannot be read: the library reports that."""
     found: list[str] = []
+    for config in _files(paths):
+        with contextlib.suppress(AttributeError, KeyError, TypeError):
+            found += [str(one["name"]) for one in config.get("contexts") or ()]
+    return found
+
+
+def _current_context(paths: str) -> str:
+    return next((str(one["current-context"]) for one in _files(paths) if one.get("current-context")), "")
+
+
+def _files(paths: str) -> Iterator[dict[str, Any]]:
+    """The objects in these files; what cannot be read is left to the library."""
     for path in filter(None, paths.split(os.pathsep)):
         try:
             config = yaml.safe_load(Path(path).expanduser().read_text(encoding="utf-8"))
-            found += [str(one["name"]) for one in config.get("contexts") or ()]
-        except (OSError, ValueError, AttributeError, KeyError, TypeError, yaml.YAMLError):
+        except (OSError, ValueError, yaml.YAMLError):
             continue
-    return found
+        if isinstance(config, dict):
+            yield config
 
 
 def _any_file(paths: str) -> bool:

@@ -100,23 +100,26 @@ class LeaderLease:
         """Return once this process holds the Lease; until then try every 2 s, whatever the API server answers."""
         told = ""
         while True:
-            refused = ""
+            failed: HermeticError | None = None
             try:
                 hindrance = await self._within(self._timing.deadline, self._take_if_free())
-            except ApiRefused as error:
-                hindrance = refused = error.message
             except HermeticError as error:
-                hindrance = error.message
+                hindrance, failed = error.message, error
             if not hindrance:
                 log.info("lease acquired", identity=self._identity, namespace=self._namespace)
                 return
             if hindrance != told:
-                if refused:
-                    log.warning("lease refused", identity=self._identity, because=refused)
-                else:
-                    log.info("waiting for the lease", identity=self._identity, because=hindrance)
+                self._tell(hindrance, failed)
                 told = hindrance
             await self._sleep(self._timing.poll_every)
+
+    def _tell(self, hindrance: str, failed: HermeticError | None) -> None:
+        if isinstance(failed, ApiRefused):
+            log.warning("lease refused", identity=self._identity, because=hindrance)
+        elif failed is not None:
+            log.warning("lease not reached", identity=self._identity, because=hindrance)
+        else:
+            log.info("waiting for the lease", identity=self._identity, because=hindrance)
 
     async def keep(self) -> None:
         """Renew every 10 s; return with `lost` set when another process holds it or no renewal succeeded in time."""

@@ -118,9 +118,14 @@ def as_document(rows: Sequence[CheckRow], mode: str) -> dict[str, object]:
 
 
 def lines(rows: Sequence[CheckRow], width: int) -> Iterator[str]:
-    """Each row in lines of this width (0: not wrapped), and last the overall verdict."""
-    for row in rows:
+    """Each row in lines of this width (0: not wrapped), and last the overall verdict.
+
+    What consecutive rows have in common (why it matters, what to do) is said once, below the last of them.
+    """
+    for row, following in zip(rows, (*rows[1:], None), strict=True):
         yield from fitted(f"{row.verdict:<{_WIDEST_VERDICT}}  {row.check}: {row.message}", width)
+        if following is not None and _advice(following) == _advice(row):
+            continue
         for label, text in (("why", row.why), ("fix", row.fix)):
             if text:
                 yield from wrapped(f"{label}: {text}", width, "  ", "    ")
@@ -128,3 +133,7 @@ def lines(rows: Sequence[CheckRow], width: int) -> Iterator[str]:
     counts = Counter(row.verdict for row in rows)
     told = ", ".join(f"{counts[verdict]} {verdict}" for verdict in RowVerdict if counts[verdict])
     yield from wrapped(f"{overall(rows)}: {told}", width)
+
+
+def _advice(row: CheckRow) -> tuple[str, str, tuple[str, ...]]:
+    return row.why, row.fix, row.commands

@@ -15,6 +15,7 @@ from hermetic.api.kubernetes_yaml import LOADER
 from hermetic.api.validation_errors import problems_of
 from hermetic.cli.allowed import NAME as ALLOWED
 from hermetic.cli.allowed import allowed
+from hermetic.cli.check.absent import NOTHING_THERE, nothing_there
 from hermetic.cli.check.facts import Installed, Manifest, Read
 from hermetic.cli.check.rows import CheckRow, RowVerdict, passes, unread
 from hermetic.cli.installation import ACCOUNT, Installation, rights
@@ -33,6 +34,8 @@ def rows_installed(facts: Installed) -> tuple[CheckRow, ...]:
     """Every row."""
     configuration, rows = _configuration(facts)
     expected = rights(Installation(configuration or Configuration(), _account(facts), limited=False))
+    if nothing_there(facts, expected, DEPLOYMENT):
+        return (NOTHING_THERE,)
     return (
         *_definitions(facts),
         *_policies(facts, expected),
@@ -106,7 +109,7 @@ def _policies(facts: Installed, expected: Sequence[Manifest]) -> Iterator[CheckR
         if read.problem:
             yield unread(check, what, read.problem)
             return
-    before = 0
+    before, told = 0, 0
     for manifest in expected:
         if manifest["kind"] == "ValidatingAdmissionPolicy":
             problem = _of_policy(manifest, facts.policies)
@@ -116,8 +119,10 @@ def _policies(facts: Installed, expected: Sequence[Manifest]) -> Iterator[CheckR
             continue
         before += 1
         if problem is not None:
+            told += 1
             yield problem
-    yield passes(check, f"{before} admission policies and bindings were compared with those of this release")
+    if not told:
+        yield passes(check, f"{before} admission policies and bindings are those of this release")
 
 
 def _of_policy(expected: Manifest, read: Read) -> CheckRow | None:

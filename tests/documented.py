@@ -32,6 +32,8 @@ ELSEWHERE = {
     "test_skopeo_pushes_what_make_image_writes_as_the_page_says",
     ("README.md", r"helm install "): "tests/controlplane/test_chart.py::"
     "test_a_release_is_installed_upgraded_rolled_back_and_taken_away",
+    ("docs/weights.md", r"kubectl (apply|wait|get) "): "tests/node/test_weights_verified.py::"
+    "test_the_page_leads_from_the_jump_box_to_ready",
     ("docs/install.md", r"helm "): "tests/controlplane/test_chart.py::"
     "test_a_release_is_installed_upgraded_rolled_back_and_taken_away",
     ("docs/operations.md", r"helm "): "tests/controlplane/test_chart.py::"

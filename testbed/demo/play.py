@@ -17,6 +17,7 @@ from typing import Any
 
 from testbed.demo.stage import HERMETIC, Stage, set_stage, statuses
 from testbed.demo.telling import chapter, tell, watch_phases
+from testbed.demo.weights import verified_weights
 from testbed.errors import BedError
 from testbed.installation import REPOSITORY, wait_for
 
@@ -46,12 +47,15 @@ def _play(stage: Stage) -> None:
     for stand_in in stage.stand_ins:
         tell(stand_in)
     if stage.node is None:
-        tell("left out without a real node: the chat call, and the rolling update under load")
+        tell(
+            "left out without a real node: the chat call, the rolling update under load, and weights that are verified"
+        )
     _hold_back(stage)
     _open_the_gate(stage)
     if stage.node is not None:
         _ask(stage)
         _roll_under_load(stage)
+        verified_weights(stage)
     _lose_isolation(stage)
     _regain_isolation(stage)
     _delete(stage)

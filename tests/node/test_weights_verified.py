@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 import os
+import re
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
+from testbed.demo.estate import Estate
 from testbed.images.model import model_files, stage_model
-from tests.commandline import hermetic
-from tests.node.serving import Model
-from tests.scenarios import Manifest, a_share_model
+from testbed.installation import REPOSITORY
+from testbed.kubectl import Kubectl
+from testbed.node.handle import RunningNode
+from tests.commandline import hermetic as run
+from tests.node.serving import SMALL, Model
+from tests.scenarios import Manifest, a_share_model, reporting
 from tests.weights import flip_a_bit, keys
 
 Deploy = Callable[..., Model]
@@ -25,10 +33,10 @@ def pinned(weights: Path, tmp_path: Path) -> Manifest:
     private, public = keys(tmp_path)
     stage_model(tmp_path / "model")
     weights.parent.mkdir(parents=True)
-    staged = hermetic("stage", tmp_path / "model", weights)
+    staged = run("stage", tmp_path / "model", weights)
     assert staged.code == 0, staged.err
     digest = staged.out.split("digest: ")[1].split()[0]
-    signed = hermetic("sign", weights, "--key", private, "--digest", digest)
+    signed = run("sign", weights, "--key", private, "--digest", digest)
     assert signed.code == 0, signed.err
     manifest = a_share_model()
     manifest["spec"]["weights"]["integrity"] = {"digest": digest, "publicKey": public.read_text()}
@@ -72,3 +80,55 @@ def test_no_engine_starts_on_weights_that_do_not_match_and_a_repair_is_enough(
 
     model.until_reason("Serving", timeout=400)
     assert model.condition("WeightsVerified")["status"] == "True"
+
+
+PAGE = (REPOSITORY / "docs" / "weights.md").read_text(encoding="utf-8")
+
+
+def test_the_page_leads_from_the_jump_box_to_ready(
+    hermetic: Kubectl,  # noqa: ARG001
+    estate: Estate,
+    node: RunningNode,
+    namespace: str,
+    tmp_path: Path,
+) -> None:
+    """The commands of docs/weights.md as they stand there; of its manifest only names and digests are filled in."""
+    stage_model(tmp_path / "model")
+    share = node.shares / "contosomodels" / "models" / namespace
+    share.mkdir(parents=True)
+    (tmp_path / "share").symlink_to(share)
+    typed = block_of("## In short", "")
+    staged = in_a_shell(tmp_path, node, typed)
+    manifest = yaml.safe_load(
+        block_of("## Verified before serving", "yaml", "ModelDeployment").replace("DIGEST", "3f1c" * 16)
+    )
+    manifest["metadata"]["namespace"] = namespace
+    manifest["spec"]["weights"]["azureFiles"]["folder"] = f"{namespace}/llama-3-1-8b"
+    manifest["spec"]["weights"]["integrity"]["digest"] = staged.split("digest: ")[1].split()[0]
+    manifest["spec"]["resources"] = SMALL
+    placed = estate.with_digests(reporting(manifest))
+    (tmp_path / "llama.yaml").write_text(yaml.safe_dump(placed))
+
+    said = in_a_shell(
+        tmp_path, node, block_of("## Verified before serving", "", "kubectl").replace("inference", namespace)
+    )
+
+    assert "verified before each engine started" in said
+
+
+def block_of(chapter: str, language: str, having: str = "") -> str:
+    text = PAGE.split(chapter)[1].split("\n## ")[0]
+    blocks = re.findall(rf"^```{language}\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    return next(str(one) for one in blocks if having in one)
+
+
+def in_a_shell(folder: Path, node: RunningNode, lines: str) -> str:
+    """Runs the lines in one shell, which has hermetic and kubectl; returns what they print."""
+    path = os.pathsep.join(
+        [str(Path(sys.executable).parent), str(Path(node.kubectl.program).parent), os.environ["PATH"]]
+    )
+    environment = {**os.environ, "PATH": path, "KUBECONFIG": str(node.kubeconfig)}
+    command = ["sh", "-euc", lines]
+    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout

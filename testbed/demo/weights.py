@@ -1,0 +1,85 @@
+"""The part of the demo about weights: staged and signed, one flipped bit refused, repaired in place, served."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from testbed.demo.stage import HERMETIC, Stage, statuses
+from testbed.demo.telling import chapter, tell, watch_phases
+from testbed.errors import BedError
+from testbed.images.model import stage_model
+
+NAME = "llama-pinned"
+SHARD = "model.safetensors"
+SHARE = "contosomodels/models"
+
+
+def verified_weights(stage: Stage) -> None:
+    """Plays it on the real node of the stage, and removes the deployment again."""
+    assert stage.node is not None
+    chapter("A model is staged and signed, and a bit of it flips on the share: no engine starts on it")
+    with tempfile.TemporaryDirectory(prefix="hermetic-weights-") as folder:
+        model, staged = Path(folder) / "model", stage.node.shares / SHARE / NAME
+        stage_model(model)
+        integrity = _staged(Path(folder), model, staged)
+        _flip(staged / SHARD)
+        tell(f"one bit of {SHARD} is flipped on the share; kubectl apply -f {NAME}.yaml")
+        stage.kubectl.apply(_manifest(stage, integrity))
+        _until(stage, "DigestMismatch")
+        tell("WeightsVerified: " + _condition(stage)["message"])
+        tell(f"{SHARD} is copied again, and nothing else is done")
+        shutil.copyfile(model / SHARD, staged / SHARD)
+        _until(stage, "Serving")
+        tell("WeightsVerified: " + _condition(stage)["message"])
+    stage.kubectl("delete", "mdep", NAME, "-n", "inference", "--wait=true")
+
+
+def _staged(folder: Path, model: Path, staged: Path) -> dict[str, str]:
+    """Stages and signs the model with the real commands; returns `weights.integrity`."""
+    private, public = folder / "platform.pem", folder / "platform.pub"
+    _run("openssl", "ecparam", "-name", "prime256v1", "-genkey", "-noout", "-out", str(private))
+    _run("openssl", "ec", "-in", str(private), "-pubout", "-out", str(public))
+    said = _run(HERMETIC, "stage", str(model), str(staged))
+    digest = said.split("digest: ")[1].split()[0]
+    _run(HERMETIC, "sign", str(staged), "--key", str(private), "--digest", digest)
+    tell(f"hermetic stage model {SHARE}/{NAME}; hermetic sign: {digest}")
+    return {"digest": digest, "publicKey": public.read_text()}
+
+
+def _manifest(stage: Stage, integrity: dict[str, str]) -> dict[str, Any]:
+    files = {"account": "contosomodels", "share": "models", "folder": NAME}
+    weights = {"azureFiles": files, "integrity": integrity}
+    manifest = stage.estate.sample("vllm-azure-files", weights=weights, replicas=1, endpoint={})
+    manifest["metadata"]["name"] = NAME
+    return manifest
+
+
+def _flip(file: Path) -> None:
+    content = bytearray(file.read_bytes())
+    content[-1] ^= 1
+    file.write_bytes(content)
+
+
+def _ours(stage: Stage) -> list[dict[str, Any]]:
+    return [item for item in statuses(stage) if item["metadata"]["name"] == NAME]
+
+
+def _condition(stage: Stage) -> dict[str, str]:
+    conditions = _ours(stage)[0]["status"]["conditions"]
+    return next(one for one in conditions if one["type"] == "WeightsVerified")
+
+
+def _until(stage: Stage, reason: str) -> None:
+    if not watch_phases(lambda: _ours(stage), lambda seen: seen.get(NAME) == reason, 180):
+        raise BedError("the demo did not go as it should; what was last seen is above")
+
+
+def _run(*command: str) -> str:
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise BedError(f"{command[0]}: {done.stderr.strip()}")
+    return done.stdout

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import resource
 import shutil
 import statistics
 import subprocess
@@ -31,12 +32,14 @@ from testbed.errors import CannotRunError
 from testbed.model_signing import ENVIRONMENT
 
 MEMORY = Path("/dev/shm")
-FILES, FILE_SIZE = 8, 2**27
+FILES, FILE_SIZE = 8, 3 * 2**27
 ROUNDS = 3
 CAP = 40 * 2**20
 """Bytes per second of one stream of the server."""
 STREAMS = 16
-CAPPED_SIZE = 2**28
+CAPPED_SIZE, SEQUENTIAL_SIZE = 2**30, 2**27
+ON_DISK = 2
+"""Files of the model that is staged on the disk."""
 MANY = 50_000
 _PEAK = (
     "import sys; from hermetic.cli import main\n"
@@ -58,8 +61,10 @@ def measure() -> Figures:
             "bytes": FILES * FILE_SIZE,
             "files": FILES,
             "rounds": ROUNDS,
+            "cores": len(os.sched_getaffinity(0)),
             "verify": _verified(folder),
             "stage": _staged(folder),
+            "stage_on_disk": _staged_on_disk(folder),
             "capped": _capped(folder),
             "memory": _memory(folder),
         }
@@ -103,6 +108,7 @@ def _verified(folder: Path) -> Figures:
         FILES * FILE_SIZE,
         {
             "hash_ceiling": _ceiling,
+            "read_ceiling": lambda: _read_ceiling(model),
             "sha256sum": lambda: _run("sha256sum", "--check", "--quiet", folder / "sums", cwd=model),
             "model_signing": lambda: _run(*theirs),
             "hermetic": lambda: _run("hermetic", "verify", model, "--public-key", key),
@@ -121,6 +127,25 @@ def _ceiling() -> None:
             digest.update(block)
 
     threads = [threading.Thread(target=work) for _ in range(cores)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+
+def _read_ceiling(model: Path) -> None:
+    """The same, and the files are read: what no program can do without."""
+    left = sorted(model.glob("*.safetensors"))
+
+    def work() -> None:
+        buffer = memoryview(bytearray(2**20))
+        while left:
+            digest = hashlib.sha256()
+            with left.pop().open("rb", buffering=0) as file:
+                while count := file.readinto(buffer):
+                    digest.update(buffer[:count])
+
+    threads = [threading.Thread(target=work) for _ in os.sched_getaffinity(0)]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -151,15 +176,46 @@ def _staged(folder: Path) -> Figures:
     )
 
 
+def _staged_on_disk(folder: Path) -> Figures:
+    """From memory to the disk of this machine, until it is durable."""
+    model = folder / "part"
+    model.mkdir()
+    for file in sorted((folder / "model").glob("*.safetensors"))[:ON_DISK]:
+        (model / file.name).hardlink_to(file)
+    with tempfile.TemporaryDirectory(dir=Path.cwd()) as name:
+        copy = Path(name) / "copy"
+
+        def copied() -> None:
+            shutil.rmtree(copy, ignore_errors=True)
+            _run("cp", "-r", model, copy)
+            _run("sync", "--file-system", copy)
+
+        def staged() -> None:
+            shutil.rmtree(copy, ignore_errors=True)
+            _run("hermetic", "stage", model, copy)
+
+        return _rates(ON_DISK * FILE_SIZE, {"cp_and_sync": copied, "hermetic": staged})
+
+
 def _rates(size: int, contestants: dict[str, Callable[[], object]]) -> Figures:
-    seconds: dict[str, list[float]] = {name: [] for name in contestants}
+    """GB a second of each, and GB a second of one core that does nothing else."""
+    taken: dict[str, list[tuple[float, float]]] = {name: [] for name in contestants}
     for turn in range(ROUNDS + 1):
         for name, run in contestants.items():
-            started = time.monotonic()
+            started, used = time.monotonic(), _processor_seconds()
             run()
             if turn:
-                seconds[name].append(time.monotonic() - started)
-    return {name: round(size / statistics.median(taken) / 1e9, 3) for name, taken in seconds.items()}
+                taken[name].append((time.monotonic() - started, _processor_seconds() - used))
+    medians = {name: [statistics.median(each) for each in zip(*rounds, strict=True)] for name, rounds in taken.items()}
+    return {
+        **{name: round(size / seconds / 1e9, 3) for name, (seconds, _) in medians.items()},
+        "of_one_core": {name: round(size / used / 1e9, 3) for name, (_, used) in medians.items()},
+    }
+
+
+def _processor_seconds() -> float:
+    every = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    return sum(usage.ru_utime + usage.ru_stime for usage in every)
 
 
 class _CappedTree(Tree):
@@ -183,13 +239,13 @@ class _CappedTree(Tree):
 
 def _capped(folder: Path) -> Figures:
     """One file, read by ranges on many streams, and by one."""
-    model = folder / "capped"
-    model.mkdir()
-    with (model / "one.gguf").open("wb") as file:
-        file.truncate(CAPPED_SIZE)
-    _run("hermetic", "manifest", model, "--shard-size", str(2**23))
     rates = {}
-    for name, threads, size in (("sharded", STREAMS, CAPPED_SIZE), ("sequential", 1, CAPPED_SIZE)):
+    for name, threads, size in (("sharded", STREAMS, CAPPED_SIZE), ("sequential", 1, SEQUENTIAL_SIZE)):
+        model = folder / name
+        model.mkdir()
+        with (model / "one.gguf").open("wb") as file:
+            file.truncate(size)
+        _run("hermetic", "manifest", model, "--shard-size", str(2**23))
         with _CappedTree(model) as tree:
             started = time.monotonic()
             found = verify(tree, Trust(), Limits(threads=threads))

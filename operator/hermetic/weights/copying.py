@@ -94,6 +94,7 @@ class Copy:
         self.folder = places.folder
         self._places, self._journal = places, journal
         self._source, self._serialization, self._progress = source, serialization, progress
+        self._copied_states = hashlib.sha256()
         self.folder.mkdir(parents=True, exist_ok=True)
         self.folder.chmod(FOLDER_MODE)
 
@@ -134,22 +135,32 @@ class Copy:
             if item.path.endswith(".safetensors"):
                 self.result.weight_files += 1
             self.result.largest = max(self.result.largest, content.size)
+            self._copied_states.update(_state_of(content))
             yield item, content
 
     def _listed_as(self) -> Serialization:
         """The serialization; links are allowed if the source has any."""
         links = any(item.kind is EntryKind.LINK for item in self._source.walk())
+        self._journal.remembers = links  # then a content may be listed twice
         return replace(self._serialization, allow_symlinks=links)
 
     def _must_be_copied(self) -> None:
-        """Raises WeightsStopped for a file of the source that is no longer the one that was copied."""
+        """Raises WeightsStopped unless every file of the source is still the one that was copied."""
+        now = hashlib.sha256()
         for _, content in with_content(self._source, copied_items(self._source)):
-            for span in spans(content.size, self._serialization):
-                if self._journal.digest(content, span) is None:
-                    finding = WeightsFinding(
-                        WeightsReason.CHANGED_WHILE_READING, content.path, "the file that was copied", "another"
-                    )
-                    raise WeightsStopped(finding)
+            now.update(_state_of(content))
+        if now.digest() != self._copied_states.digest():
+            what = "the file that was copied", "another"
+            raise WeightsStopped(WeightsFinding(WeightsReason.CHANGED_WHILE_READING, self._changed(), *what))
+
+    def _changed(self) -> str:
+        """A file of the source of which a range is not in the journal; "" where every one is."""
+        journal = Journal(self._journal.path)
+        journal.close()
+        for _, content in with_content(self._source, copied_items(self._source)):
+            if any(journal.digest(content, span) is None for span in spans(content.size, self._serialization)):
+                return content.path
+        return ""
 
     def _remove_others(self, target: Tree) -> None:
         """Removes files of an earlier run that the source no longer has."""
@@ -225,6 +236,10 @@ class Copy:
             offset += count
             self._progress.read(count)
         return digest.digest()
+
+
+def _state_of(content: Item) -> bytes:
+    return repr((content.path, *content.identity)).encode()
 
 
 def copied_items(source: Tree) -> Iterator[Item]:

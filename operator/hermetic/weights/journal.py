@@ -6,11 +6,12 @@ ignored: that range is copied again.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import threading
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from hermetic.weights.tree import Item
@@ -19,14 +20,19 @@ _LARGEST_LINE = 2**14
 
 
 class Journal:
-    """The journal of one destination, read as a whole and appended to."""
+    """The journal of one destination, read as a whole and appended to.
+
+    What is added is found again only by the next run, unless `remembers`: a million files fit into little memory.
+    """
 
     def __init__(self, path: Path) -> None:
-        self._known: dict[tuple[str, int, int], tuple[list[int], bytes]] = {}
-        self._lock = threading.Lock()
+        self.path = path
+        self.remembers = False
         self.damaged = 0
-        for path_, start, end, identity, digest in self._lines(path):
-            self._known[path_, start, end] = identity, digest
+        self._known: dict[bytes, bytes] = {}
+        self._lock = threading.Lock()
+        for name, start, end, identity, digest in self._lines(path):
+            self._known[_key(name, (start, end), identity)] = digest
         self._descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
         if path.stat().st_size:
             os.write(self._descriptor, b"\n")  # ends an incomplete line
@@ -47,18 +53,23 @@ class Journal:
 
     def digest(self, item: Item, span: tuple[int, int]) -> bytes | None:
         """The digest of a range that is staged, of this same file; None where it is not."""
-        found = self._known.get((item.path, *span))
-        return found[1] if found is not None and found[0] == list(item.identity) else None
+        return self._known.get(_key(item.path, span, item.identity))
 
     def add(self, item: Item, span: tuple[int, int], digest: bytes) -> None:
         """Records a range that is staged and synchronised."""
         text = json.dumps([item.path, *span, list(item.identity), digest.hex()]).encode()
         line = b"%08x %s\n" % (zlib.crc32(text), text)
         with self._lock:
-            self._known[item.path, *span] = list(item.identity), digest
+            if self.remembers:
+                self._known[_key(item.path, span, item.identity)] = digest
             os.write(self._descriptor, line)
 
     def close(self) -> None:
         """Synchronises the journal and closes it."""
         os.fsync(self._descriptor)
         os.close(self._descriptor)
+
+
+def _key(path: str, span: tuple[int, int], identity: Sequence[int]) -> bytes:
+    """16 bytes for a range of a file in one state."""
+    return hashlib.blake2b(repr((path, *span, *identity)).encode(), digest_size=16).digest()

@@ -167,9 +167,9 @@ def from_a_claim() -> Manifest:
 
 
 def with_compile_caches() -> Manifest:
-    """Staged compile caches of two GPU models, of which one is the deployment's."""
+    """Compile caches of two GPU models in the image of the weights, of which one is the deployment's."""
     key = {"engine": "vllm", "version": "0.32.0", "tensorParallelSize": 2}
-    model = a_share_model("warm", accelerator={"count": 2, "instanceTypes": ["Standard_NC80adis_H100_v5"]})
+    model = an_image_volume_model("warm", accelerator={"count": 2, "instanceTypes": ["Standard_NC80adis_H100_v5"]})
     caches = [{**key, "gpu": "A100-80GB"}, {**key, "gpu": "H100-NVL"}]
     return changed(model, weights={**model["spec"]["weights"], "caches": caches})
 

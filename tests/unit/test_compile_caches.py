@@ -3,22 +3,35 @@
 from __future__ import annotations
 
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from hermetic.api.configuration import Configuration
 from hermetic.api.engine_caches import EngineCaches
 from hermetic.api.staged_folders import CACHES
 from hermetic.controller.condition_events import announcements
 from hermetic.engines import registry
 from hermetic.engines.compile_caches import COPIED, LINKED
+from hermetic.objects.rendering import render
 from hermetic.plan.planning import plan
+from hermetic.plan.snapshot import ClusterSnapshot
 from hermetic.plan.status import status
+from hermetic.plan.weights_integrity import verifier
 from tests.corpus.manifests import changed
 from tests.renderings import RENDERINGS
-from tests.scenarios import Manifest, a_nim_model, a_share_model, an_sglang_model
-from tests.worlds import NOW, a_world, an_a100_node, carried_out, rendered, spec_of
+from tests.scenarios import (
+    DIGEST,
+    Manifest,
+    a_baked_model,
+    a_nim_model,
+    a_share_model,
+    an_image_volume_model,
+    an_sglang_model,
+)
+from tests.worlds import NOW, POLICY, a_world, an_a100_node, carried_out, owner_of, spec_of
 
 H100, A100, NVL = "Standard_ND96isr_H100_v5", "Standard_NC24ads_A100_v4", "Standard_NC40ads_H100_v5"
 KEY: dict[str, Any] = {"engine": "vllm", "version": "0.32.0", "gpu": "H100-80GB", "tensorParallelSize": 2}
@@ -33,19 +46,33 @@ def warm(base: Manifest | None = None, key: dict[str, Any] | None = None, **chan
     return changed(base or a_share_model(), {f"spec.{path}": value for path, value in values.items()})
 
 
-def conditions(manifest: Manifest) -> dict[str, Any]:
-    spec, world = spec_of(manifest), a_world()
+def verifying(**integrity: Any) -> ClusterSnapshot:
+    """A world whose operator verifies weights before an engine starts."""
+    written = {"verifiers": [f"contoso.azurecr.io/hermetic@sha256:{DIGEST}"], **integrity}
+    return a_world(policy=Configuration.model_validate({**POLICY.model_dump(by_alias=True), "integrity": written}))
+
+
+def conditions(manifest: Manifest, world: ClusterSnapshot | None = None) -> dict[str, Any]:
+    spec, world = spec_of(manifest), world or verifying()
     decided = plan(spec, world, NOW)
     found = status(spec, carried_out(world, decided), decided, (), NOW)
     return {**{one["type"]: one for one in found["conditions"]}, "events": list(announcements({}, found))}
 
 
-def pod(manifest: Manifest) -> Manifest:
-    return rendered(manifest)["Deployment"]["spec"]["template"]["spec"]
+def pod(manifest: Manifest, world: ClusterSnapshot | None = None) -> Manifest:
+    spec = spec_of(manifest)
+    found = render(owner_of(manifest), spec, verifier(spec, world or verifying()))
+    return next(one for one in found if one["kind"] == "Deployment")["spec"]["template"]["spec"]
+
+
+def caching(found: Manifest) -> list[Manifest]:
+    """The init containers for caches."""
+    return [one for one in found.get("initContainers", ()) if one["name"] != "verify-weights"]
 
 
 def test_the_matching_caches_are_linked_and_said():
-    found = pod(warm())["initContainers"]
+    assert pod(warm())["initContainers"][0]["name"] == "verify-weights"
+    found = caching(pod(warm()))
     folder = f"/weights/{CACHES}/vllm-0.32.0-H100-80GB-tp2-pp1"
     assert [(one["name"], one["command"]) for one in found] == [
         ("link-cache", ["cp", "-Rsf", f"{folder}/{LINKED}/.", "/home/hermetic/.cache/"]),
@@ -104,7 +131,7 @@ def test_pods_depend_on_the_spec_and_not_on_the_nodes_of_the_moment():
     manifest = warm(accelerator={"count": 2}, key={"gpu": "A100-80GB"})
     spec = spec_of(manifest)
     for nodes in ((), (an_a100_node(),)):
-        world = a_world(nodes=nodes)
+        world = replace(verifying(), nodes=nodes)
         decided = plan(spec, world, NOW)
         found = status(spec, carried_out(world, decided), decided, (), NOW)
         assert next(one for one in found["conditions"] if one["type"] == "CachesUsed")["status"] == "False"
@@ -118,7 +145,7 @@ def test_the_first_matching_entry_of_many_is_used():
 def test_sglang_gets_its_own():
     sglang = an_sglang_model()
     version = sglang["spec"]["engine"]["sglang"]["version"]
-    found = pod(warm(sglang, key={"engine": "sglang", "version": version}))["initContainers"]
+    found = caching(pod(warm(sglang, key={"engine": "sglang", "version": version})))
     assert f"sglang-{version}-H100-80GB-tp2-pp1" in found[0]["command"][2]
 
 
@@ -126,6 +153,28 @@ def test_without_caches_there_is_no_condition_and_no_other_pod():
     for name, manifest in RENDERINGS.items():
         if name != "compile-caches":
             assert "CachesUsed" not in conditions(manifest)
+
+
+@pytest.mark.parametrize(
+    ("world", "integrity"),
+    [
+        pytest.param(a_world(), {}, id="no verifier"),
+        pytest.param(verifying(minimumPolicy="Off"), {"policy": "Off"}, id="not verified"),
+        pytest.param(verifying(minimumPolicy="Warn"), {"policy": "Warn"}, id="mismatches are only said"),
+    ],
+)
+def test_code_is_not_taken_from_weights_that_need_not_match(world: ClusterSnapshot, integrity: dict[str, Any]):
+    manifest = warm(**({"weights.integrity": integrity} if integrity else {}))
+    assert caching(pod(manifest, world)) == []
+    found = conditions(manifest, world)["CachesUsed"]
+    assert (found["reason"], "not verified" in found["message"]) == ("CachesIgnored", True)
+
+
+@pytest.mark.parametrize("base", [a_baked_model(), an_image_volume_model()], ids=["baked", "image volume"])
+def test_weights_in_an_image_are_pinned_by_its_digest(base: Manifest):
+    found = caching(pod(warm(base), a_world()))
+    assert [one["name"] for one in found] == ["link-cache", "copy-cache"]
+    assert conditions(warm(base), a_world())["CachesUsed"]["reason"] == "CachesMatch"
 
 
 @pytest.mark.parametrize("times", [1, 2])
@@ -140,7 +189,7 @@ def test_the_commands_make_a_writable_cache_of_links_and_copies(tmp_path: Path, 
         (staged / path).chmod(0o444)
     home.mkdir()
     for _ in range(times):
-        for one in pod(warm())["initContainers"]:
+        for one in caching(pod(warm())):
             moved = [
                 word.replace("/weights", f"{tmp_path}/weights").replace("/home/hermetic", str(home))
                 for word in one["command"]

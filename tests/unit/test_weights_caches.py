@@ -10,12 +10,13 @@ import pytest
 import yaml
 
 from hermetic.api.staged_folders import CACHES
+from hermetic.engines.registry import launch
 from hermetic.weights.caches import KEY_FILE
 from tests.commandline import Ran, hermetic
 from tests.corpus.manifests import changed
 from tests.scenarios import a_nim_model, a_share_model
 from tests.weights import a_model, contents, flip_a_bit, keys
-from tests.worlds import rendered, spec_of
+from tests.worlds import spec_of
 
 KEY = "vllm-0.32.0-H100-80GB-tp1-pp1"
 SIZES = {"instanceTypes": ["Standard_ND96isr_H100_v5"]}
@@ -27,6 +28,7 @@ STAGED = {
     "vllm/torch_compile_cache/torch_aot_compile/3f/rank_0_0/model": "linked",
     "triton/ABCDEF/__grp__kernel.json": "linked",
     "triton/ABCDEF/kernel.cubin": "linked",
+    "triton/ABCDEF/__triton_launcher.so": "copied",
     "deep_gemm/cache/kernel.x.0/kernel.cubin": "linked",
 }
 LEFT = (
@@ -87,10 +89,10 @@ def test_what_stage_prints_is_what_the_deployment_needs(model, share, cache, tmp
     line = next(line for line in ran.out.splitlines() if line.startswith("weights.caches: "))
     caches = json.loads(line.removeprefix("weights.caches: "))
     deployment = changed(a_share_model(accelerator=SIZES), {"spec.weights.caches": caches})
-    assert spec_of(deployment).weights.caches
-    containers = rendered(deployment)["Deployment"]["spec"]["template"]["spec"]["initContainers"]
+    containers = launch(spec_of(deployment)).init_containers
+    assert [one.name for one in containers] == ["link-cache", "copy-cache"]
     for one in containers:
-        source = one["command"][2].replace("/weights", str(share), 1)
+        source = one.command[2].replace("/weights", str(share), 1)
         assert Path(source).is_dir(), source
 
 

@@ -222,7 +222,7 @@ class Reason(StrEnum):
     CACHES_IGNORED = (
         "CachesIgnored",
         "None of the staged compile caches in spec.weights.caches is for this engine, version, GPU model and "
-        "parallelism; the engine starts without them, more slowly.",
+        "parallelism, or the weights are not verified; the engine starts without them, more slowly.",
         "Read the message. Make the caches with a pod of this spec and stage them with 'hermetic stage --caches', or "
         "name VM sizes of one GPU model in accelerator.instanceTypes.",
     )

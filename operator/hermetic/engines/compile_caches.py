@@ -35,10 +35,17 @@ FOLDERS: Mapping[Member, tuple[str, ...]] = MappingProxyType(
     }
 )
 """Folders below `$HOME/.cache` of the engine that may be staged."""
-OPENED_FOR_WRITING = frozenset({"vllm_compile_cache.py"})
-"""Names of files that are written in place, where a link to a read-only file would end the engine."""
 LINKED, COPIED = "linked", "copied"
 """The two parts of a staged cache."""
+
+
+def part_of(name: str) -> str:
+    """The part that a file of this name belongs to: COPIED where the engine could not use a link to it.
+
+    vLLM opens its index for writing in place. Libraries are mapped as executable, which an image volume, mounted
+    noexec, does not allow.
+    """
+    return COPIED if name == "vllm_compile_cache.py" or name.endswith(".so") else LINKED
 
 
 def cache_key(engine: Member, version: str, serving: Serving, accelerator: Accelerator) -> EngineCaches | str:
@@ -86,6 +93,6 @@ def cache_containers(weights: Weights, key: EngineCaches | str, image: str, home
         return ()
     source, target = f"{model_path(weights)}/{CACHES}/{key.folder}", f"{home}/.cache"
     return (
-        linked(image, f"{source}/{LINKED}", target, "cache"),
-        copied(image, f"{source}/{COPIED}", target, "cache"),
+        linked(image, f"{source}/{LINKED}", target, "cache", brings_code=True),
+        copied(image, f"{source}/{COPIED}", target, "cache", brings_code=True),
     )

@@ -28,7 +28,7 @@ class InitContainer:
 
     `command`: empty for the entry point of the image. `mounts`: names of its volumes, among "weights" and those of
     `Launch.writable`. `cpu`, `memory`: requests; `memory_limit`: the memory limit, None for none. All three are
-    Kubernetes quantities.
+    Kubernetes quantities. `brings_code`: what it takes from the weights is executed by the engine.
     """
 
     name: str
@@ -39,6 +39,7 @@ class InitContainer:
     memory: str
     memory_limit: str | None
     args: tuple[str, ...] = ()
+    brings_code: bool = False
 
 
 @dataclass(frozen=True, slots=True)

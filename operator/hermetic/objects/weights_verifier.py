@@ -44,10 +44,15 @@ class Verifier:
 
 
 def verified_first(launch: Launch, spec: ModelDeploymentSpec, verifier: Verifier | None) -> Launch:
-    """The launch with the verification before everything else; unchanged without a verifier."""
-    if verifier is None:
-        return launch
-    return replace(launch, init_containers=(_container(spec, verifier), *launch.init_containers))
+    """The launch with the verification before everything else.
+
+    Code of the weights (compile caches) is left out where an engine may start on weights that do not match.
+    """
+    required = verifier is not None and verifier.policy == "Require"
+    trusted = required or not spec.weights.is_mounted
+    kept = tuple(each for each in launch.init_containers if trusted or not each.brings_code)
+    first = () if verifier is None else (_container(spec, verifier),)
+    return replace(launch, init_containers=(*first, *kept))
 
 
 def verifier_in(template: Mapping[str, Any]) -> tuple[str, Signers] | None:

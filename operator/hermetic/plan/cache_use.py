@@ -4,21 +4,31 @@ from __future__ import annotations
 
 from hermetic.api.condition_updates import ConditionUpdate
 from hermetic.api.conditions import ConditionType
+from hermetic.api.integrity import IntegrityPolicy
 from hermetic.api.modeldeployment import ModelDeploymentSpec
 from hermetic.api.reasons import Reason
 from hermetic.engines.compile_caches import why_not_used
 from hermetic.engines.registry import engine_of
 
 _KIND = ConditionType.CACHES_USED
+NOT_VERIFIED = (
+    "they are code, and these weights are not verified: set `weights.integrity` with the policy Require, which needs "
+    "`integrity.verifiers` in the operator's configuration"
+)
 
 
-def cache_use(spec: ModelDeploymentSpec) -> ConditionUpdate | None:
-    """The condition for a spec that lists compile caches; None for one that lists none."""
+def cache_use(spec: ModelDeploymentSpec, policy: IntegrityPolicy) -> ConditionUpdate | None:
+    """The condition for a spec that lists compile caches; None for one that lists none.
+
+    `policy` is the one in effect for its weights: compiled kernels are code.
+    """
     staged = spec.weights.caches
     if not staged:
         return None
     key = engine_of(spec).cache_key(spec)
     clause = why_not_used(staged, key)
+    if not clause and spec.weights.is_mounted and policy != "Require":
+        clause = NOT_VERIFIED
     if clause or isinstance(key, str):
         words = f"the staged compile caches are ignored, and the engine compiles its own: {clause}"
         return ConditionUpdate(_KIND, "False", Reason.CACHES_IGNORED, words[:2000])

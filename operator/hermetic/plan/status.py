@@ -44,7 +44,7 @@ def status(
         _images_pinned(odd, plan),
         _weights_verified(spec, world, plan),
         *((fits,) if (fits := model_fit(spec, world)) is not None else ()),
-        *((caches,) if (caches := cache_use(spec)) is not None else ()),
+        *((caches,) if (caches := cache_use(spec, integrity_policy(spec, world))) is not None else ()),
         _isolation_verified(spec, world, plan),
         _endpoint_private(spec, world, plan),
         _available(spec, world, found),

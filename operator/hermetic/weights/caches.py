@@ -1,8 +1,8 @@
 """Compile caches that are staged with a model: a folder of a twin, listed below the model as if it were a part of it.
 
-Their place is `.hermetic/caches/KEY`: `linked` holds what the engine reads, `copied` what it opens for writing. They
-are listed, signed and verified like weights. Locks and temporary files of the twin are left out: an engine could not
-open a link to a read-only lock.
+Their place is `.hermetic/caches/KEY`: `linked` holds what the engine reads, `copied` what it cannot use through a link.
+They are listed, signed and verified like weights. Locks and temporary files of the twin are left out: an engine could
+not open a link to a read-only lock.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from types import TracebackType
 
 from hermetic.api.engine_caches import EngineCaches
 from hermetic.api.staged_folders import CACHES
-from hermetic.engines.compile_caches import COPIED, FOLDERS, LINKED, OPENED_FOR_WRITING
+from hermetic.engines.compile_caches import COPIED, FOLDERS, part_of
 from hermetic.errors import InputError
 from hermetic.weights.entries import key_of
 from hermetic.weights.tree import EntryKind, Item, Tree
@@ -94,8 +94,7 @@ class WithCaches(Tree):
             *folders, name = item.path.split("/")
             usable = any(item.path.startswith(f"{folder}/") for folder in FOLDERS[self.key.engine])
             if usable and not name.endswith(_TEMPORARY) and not _TEMPORARY_FOLDERS & set(folders):
-                part = COPIED if name in OPENED_FOR_WRITING else LINKED
-                yield f"{self._place}{part}/{item.path}", item.path
+                yield f"{self._place}{part_of(name)}/{item.path}", item.path
 
 
 def _moved(found: Item, path: str) -> Item:

@@ -14,6 +14,8 @@ import contextlib
 import http.client
 import json
 import os
+import re
+import shutil
 import signal
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -26,6 +28,7 @@ from testbed.processes import Component, free_port, wait_until
 from testbed.programs import module_folder, programs
 
 NAMESPACE = "flux-system"
+FLUX_VERSION = "v2.9.5"
 CONTROLLERS = ("source-controller", "kustomize-controller", "helm-controller")
 # Every program has a port of its own, and what waits for a minute elsewhere is looked at again within seconds.
 FLAGS = (
@@ -93,21 +96,97 @@ def _status(host: str, path: str) -> int | None:
 
 
 def components(kubectl: Kubectl, registry: str) -> str:
-    """CRDs, roles, Deployments and namespace as `flux install --export --registry=REGISTRY` prints them.
+    """What `flux install --export --components=... --registry=REGISTRY --network-policy=false` prints, in other order.
 
-    Made of the kustomizations in the Go modules, as the manifests of `flux install` are.
+    Made as the flux command makes it (github.com/fluxcd/flux2, pkg/manifestgen/install): of its own kustomizations,
+    with the manifests of the controllers from their modules, not from their releases. Compared with the command
+    itself, v2.9.5, on 2026-11-23: every object was equal. It cannot be built from its module alone, which lacks the
+    manifests that it embeds.
     """
-    with tempfile.TemporaryDirectory() as folder:
-        parts = [module(name) / "config" / part for name in CONTROLLERS for part in ("crd", "rbac", "manager")]
-        whole = {
+    parts = module_folder("flux-manifests", "github.com/fluxcd/flux2/v2") / "manifests"
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name).resolve()
+        for controller in CONTROLLERS:
+            _put_base(parts / "bases" / controller, folder / controller)
+        roles = {
             "namespace": NAMESPACE,
-            "resources": ["namespace.json", *(os.path.relpath(part, Path(folder).resolve()) for part in parts)],
-            "images": [{"name": f"fluxcd/{name}", "newName": f"{registry}/{name}"} for name in CONTROLLERS],
+            "nameSuffix": f"-{NAMESPACE}",
+            "resources": [_from(folder / "roles", parts / "rbac")],
         }
-        space = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}
-        Path(folder, "namespace.json").write_text(json.dumps(space))
-        Path(folder, "kustomization.yaml").write_text(json.dumps(whole))
-        return kubectl("kustomize", folder)
+        files = {
+            "roles/kustomization.yaml": roles,
+            "namespace.yaml": _NAMESPACE,
+            "labels.yaml": _LABELS,
+            "kustomization.yaml": {
+                "namespace": NAMESPACE,
+                "transformers": ["labels.yaml"],
+                "resources": ["namespace.yaml", "roles", *CONTROLLERS],
+                "patches": [
+                    {"target": {"kind": "Deployment"}, "patch": json.dumps(_ON_LINUX)},
+                    *map(_arguments, CONTROLLERS),
+                ],
+                "images": [{"name": f"fluxcd/{one}", "newName": f"{registry}/{one}"} for one in CONTROLLERS],
+            },
+        }
+        (folder / "roles").mkdir()
+        for file, content in files.items():
+            (folder / file).write_text(json.dumps(content))
+        return kubectl("kustomize", str(folder))
+
+
+_NAMESPACE = {
+    "apiVersion": "v1",
+    "kind": "Namespace",
+    "metadata": {
+        "name": NAMESPACE,
+        "labels": {
+            "pod-security.kubernetes.io/warn": "restricted",
+            "pod-security.kubernetes.io/warn-version": "latest",
+        },
+    },
+}
+_LABELS = {
+    "apiVersion": "builtin",
+    "kind": "LabelTransformer",
+    "metadata": {"name": "labels"},
+    "labels": {
+        "app.kubernetes.io/instance": NAMESPACE,
+        "app.kubernetes.io/version": FLUX_VERSION,
+        "app.kubernetes.io/part-of": "flux",
+    },
+    "fieldSpecs": [
+        {"path": "metadata/labels", "create": True},
+        {"kind": "Deployment", "path": "spec/template/metadata/labels", "create": True},
+    ],
+}
+_ON_LINUX = {
+    "apiVersion": "apps/v1",
+    "kind": "Deployment",
+    "metadata": {"name": "all"},
+    "spec": {"template": {"spec": {"nodeSelector": {"kubernetes.io/os": "linux"}}}},
+}
+
+
+def _put_base(base: Path, folder: Path) -> None:
+    """A controller's kustomization, which fetches its CRDs and its Deployment: here they come from its module."""
+    shutil.copytree(base, folder, copy_function=shutil.copyfile)
+    config, file = module(base.name) / "config", folder / "kustomization.yaml"
+    made_of = {"crds": _from(folder, config / "crd"), "deployment": _from(folder, config / "manager")}
+    file.write_text(re.sub(r"https://\S+\.(crds|deployment)\.yaml", lambda found: made_of[found[1]], file.read_text()))
+
+
+def _arguments(controller: str) -> dict[str, object]:
+    """The flags that `flux install` sets itself, by their place."""
+    flags = {0: "--events-addr=", 1: "--watch-all-namespaces=true", 2: "--log-level=info"}
+    if controller == "source-controller":
+        flags[6] = "--storage-adv-addr=source-controller.$(RUNTIME_NAMESPACE).svc.cluster.local."
+    place = "/spec/template/spec/containers/0/args"
+    patch = [{"op": "replace", "path": f"{place}/{number}", "value": flag} for number, flag in flags.items()]
+    return {"target": {"kind": "Deployment", "name": controller}, "patch": json.dumps(patch)}
+
+
+def _from(folder: Path, target: Path) -> str:
+    return os.path.relpath(target, folder)
 
 
 def module(name: str) -> Path:

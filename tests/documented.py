@@ -21,8 +21,8 @@ NOT_HERE = {
     r"kubectl logs ": "nodes that kwok plays keep no logs; the real kubectl parses it: tests/commands/test_kubectl.py::"
     "test_every_kubectl_command_is_understood_by_the_real_kubectl",
     r"make test\b": "it runs this test",
-    r"flux install ": "the flux command holds manifests that its Go module has not; the tests make the same of the "
-    "controllers' own modules: testbed/flux.py",
+    r"flux install ": "the flux command embeds manifests that its Go module lacks; the tests make what it prints of "
+    "its own kustomizations, equal object by object: testbed/flux.py",
 }
 # Lines that another test runs: by page, what they begin with, and the test.
 ELSEWHERE = {

@@ -12,8 +12,11 @@ import yaml
 
 from hermetic.cli.images import uses_of
 from hermetic.kinds import DEPLOYMENT
+from hermetic.objects.rendering import render
+from hermetic.objects.weights_verifier import Verifier
 from tests.commandline import Ran, hermetic
 from tests.scenarios import a_baked_model, a_nim_model, a_share_model, an_egress_audit, an_image_volume_model
+from tests.worlds import owner_of, spec_of
 
 PROBE = f"contoso.azurecr.io/hermetic@sha256:{'9' * 64}"
 EVERY_FORM = (a_share_model(), a_nim_model(), a_baked_model(), an_image_volume_model())
@@ -92,3 +95,20 @@ def test_every_field_of_the_json_is_documented() -> None:
     printed = json.loads(of(a_baked_model(), options=("-o", "json")).out)
     fields = [*printed, *printed["images"][0], *printed["images"][0]["usedBy"][0]]
     assert [field for field in fields if f"`{field}`" not in page.split("\n## ")[0]] == []
+
+
+def test_what_verifies_weights_is_in_the_configuration(tmp_path: Path) -> None:
+    (tmp_path / "config.yaml").write_text(yaml.safe_dump({"integrity": {"verifiers": [PROBE]}}))
+    found = listed(of(a_baked_model(), options=("--config", str(tmp_path / "config.yaml"), "-o", "json")))
+    assert found[PROBE] == [
+        {"kind": "Configuration", "namespace": "", "name": "config.yaml", "field": "integrity.verifiers[0]"}
+    ]
+    alone = hermetic("images", "--config", tmp_path / "config.yaml")
+    assert (alone.code, alone.errors[0].count("--config")) == (2, 1)
+
+
+def test_of_the_deployment_of_a_model_only_what_verifies_its_weights_is_listed() -> None:
+    pinned = a_share_model()
+    verifier = Verifier(PROBE, "Require")
+    rendered = next(one for one in render(owner_of(pinned), spec_of(pinned), verifier) if one["kind"] == "Deployment")
+    assert [(use.image, use.field) for use in uses_of(rendered)] == [(PROBE, "container verify-weights")]

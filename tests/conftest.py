@@ -68,7 +68,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_collection_finish(session: pytest.Session) -> None:
     """Builds programs before the first test: a cold build takes longer than any test may."""
-    used = {name for item in session.items for name in getattr(item, "fixturenames", ())}
+    used = {name for item in session.items for name in _fixtures_of(item)}
     families = {family for name in used & PROGRAMS_FOR.keys() for family in PROGRAMS_FOR[name]}
     if not families or session.config.option.collectonly:
         return
@@ -79,6 +79,12 @@ def pytest_collection_finish(session: pytest.Session) -> None:
         except BedError as error:
             # the fixture that needs them says it again, test by test
             say(str(error))
+
+
+def _fixtures_of(item: pytest.Item) -> set[str]:
+    """Without the parameters of the test: one called `cluster` needs no cluster."""
+    given = getattr(getattr(item, "callspec", None), "params", {})
+    return set(getattr(item, "fixturenames", ())) - set(given)
 
 
 @pytest.hookimpl(wrapper=True)

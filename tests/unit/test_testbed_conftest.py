@@ -57,6 +57,10 @@ def run(folder: Path, test: str, **environment: str) -> subprocess.CompletedProc
     )
 
 
+ASKS = "import pytest\n{}\ndef test_it(cluster): ...\n"
+GIVEN = "@pytest.mark.parametrize('cluster', ['aks-1'])"
+
+
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     (tmp_path / "conftest.py").write_text(CONFTEST.read_text() + LOGS)
@@ -81,3 +85,13 @@ def test_failing_test_shows_the_logs_of_its_own_time(folder: Path) -> None:
     assert "log of engine" in output
     assert "during the test" in output
     assert "before the test" not in output.split("log of engine")[1]
+
+
+@pytest.mark.parametrize(("given", "needed"), [("", True), (GIVEN, False)], ids=["fixture", "parameter"])
+def test_programs_are_built_for_a_fixture_and_not_for_a_parameter_of_its_name(
+    given: str, needed: bool, folder: Path
+) -> None:
+    done = run(folder, ASKS.format(given), XDG_CACHE_HOME=str(folder / "cache"), PATH="")
+
+    assert ("Go is not installed" in done.stdout + done.stderr) is needed
+    assert ("1 skipped" if needed else "1 passed") in done.stdout

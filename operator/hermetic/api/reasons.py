@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
+from hermetic.signing.explained import ExplainedWord
 
 
-class Reason(StrEnum):
+class Reason(ExplainedWord):
     """A reason and its page: what it means, what to do, and whether only a person can fix it (`needs_human`)."""
 
-    meaning: str
-    remedy: str
     needs_human: bool
 
-    def __new__(cls, value: str, meaning: str, remedy: str, needs_human: bool = False) -> Reason:
-        member = str.__new__(cls, value)
-        member._value_ = value
-        member.meaning = meaning
-        member.remedy = remedy
-        member.needs_human = needs_human
-        return member
+    def __init__(self, value: str, meaning: str, remedy: str, needs_human: bool = False) -> None:
+        super().__init__(value, meaning, remedy)
+        self.needs_human = needs_human
 
     # Ready and progress
     SERVING = "Serving", "Every replica serves and the endpoint is private.", "Nothing to do."

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 _RFC3339 = re.compile(r"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(\.\d{1,9})?([Zz]|[+-]\d\d:\d\d)", re.ASCII)
 
@@ -11,6 +11,13 @@ _RFC3339 = re.compile(r"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(\.\d{1,9})?([Zz]|[+-]\
 def timestamp(moment: datetime) -> str:
     """A time with a zone, truncated to the second."""
     return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def must_be_utc(*moments: datetime) -> None:
+    """Raises ValueError for a time without a zone or of another zone."""
+    for moment in moments:
+        if moment.utcoffset() != timedelta(0):
+            raise ValueError(f"{moment} is not a time in UTC")
 
 
 def moment_in(text: object) -> datetime | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
+from hermetic.signing.explained import ExplainedWord
 
 _COPY = "Copy the file again from where it was staged ('hermetic stage' reads only what is missing), and verify again."
 _STAGE = "Stage the model again: 'hermetic stage SRC DEST' writes the manifest with the files."
@@ -10,20 +10,14 @@ _SIGN = "Sign the staged folder with the key that is trusted: 'hermetic sign DIR
 _TRY_AGAIN = "Look at the share and the network to it, then verify again; nothing was decided about the weights."
 
 
-class WeightsReason(StrEnum):
+class WeightsReason(ExplainedWord):
     """The reason and its page. `is_unknown`: nothing was found wrong, but not everything could be read."""
 
-    meaning: str
-    remedy: str
     is_unknown: bool
 
-    def __new__(cls, value: str, meaning: str, remedy: str, is_unknown: bool = False) -> WeightsReason:
-        member = str.__new__(cls, value)
-        member._value_ = value
-        member.meaning = meaning
-        member.remedy = remedy
-        member.is_unknown = is_unknown
-        return member
+    def __init__(self, value: str, meaning: str, remedy: str, is_unknown: bool = False) -> None:
+        super().__init__(value, meaning, remedy)
+        self.is_unknown = is_unknown
 
     @property
     def needs_human(self) -> bool:

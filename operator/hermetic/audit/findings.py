@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import datetime
 from enum import StrEnum
 from itertools import groupby
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
+from hermetic.api.times import must_be_utc
 from hermetic.audit.controls import NONE, Controls
 from hermetic.audit.hops import Path, written
 
@@ -194,9 +195,7 @@ class Report:
     ended_exceptions: tuple[Term, ...] = ()
 
     def __post_init__(self) -> None:
-        for moment in (self.started_at, self.finished_at):
-            if moment.utcoffset() != timedelta(0):
-                raise ValueError(f"{moment} is not a time in UTC")
+        must_be_utc(self.started_at, self.finished_at)
 
     @property
     def summary(self) -> dict[Verdict, int]:

@@ -12,9 +12,11 @@ class ExplainedWord(StrEnum):
     meaning: str
     remedy: str
 
-    def __new__(cls, value: str, meaning: str, remedy: str) -> Self:
+    def __new__(cls, value: str, *_: object) -> Self:
         member = str.__new__(cls, value)
         member._value_ = value
-        member.meaning = meaning
-        member.remedy = remedy
         return member
+
+    def __init__(self, _: str, meaning: str, remedy: str) -> None:
+        self.meaning = meaning
+        self.remedy = remedy

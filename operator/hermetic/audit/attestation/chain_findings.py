@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
+from hermetic.signing.explained import ExplainedWord
 
 
-class ChainFinding(StrEnum):
+class ChainFinding(ExplainedWord):
     """The code of an issue, and whether it breaks the chain or is informational (`breaks`)."""
 
-    meaning: str
-    remedy: str
     breaks: bool
 
-    def __new__(cls, value: str, meaning: str, remedy: str, breaks: bool = True) -> ChainFinding:
-        member = str.__new__(cls, value)
-        member._value_ = value
-        member.meaning = meaning
-        member.remedy = remedy
-        member.breaks = breaks
-        return member
+    def __init__(self, value: str, meaning: str, remedy: str, breaks: bool = True) -> None:
+        super().__init__(value, meaning, remedy)
+        self.breaks = breaks
 
     REFUSED = (
         "Refused",

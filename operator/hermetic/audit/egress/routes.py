@@ -9,6 +9,7 @@ from enum import StrEnum
 from hermetic.api.ip_ranges import Network
 from hermetic.audit.egress.address_ranges import Space, is_public
 from hermetic.audit.egress.prefixes import is_default, network
+from hermetic.audit.estate.arm_fields import folded
 from hermetic.audit.estate.azure.routing import Route
 from hermetic.audit.hops import Hop, Path, path_of, written
 from hermetic.audit.topology import PlaceKind
@@ -45,11 +46,7 @@ APPLIANCE = "virtualappliance"
 
 def hop_of(next_hop_type: str | None) -> NextHopKind:
     """The kind of a next hop type, an open string in route tables and effective routes; UNKNOWN for any other."""
-    return _HOPS.get(_spelt(next_hop_type), NextHopKind.UNKNOWN)
-
-
-def _spelt(next_hop_type: str | None) -> str:
-    return (next_hop_type or "").replace(" ", "").lower()
+    return _HOPS.get(folded(next_hop_type), NextHopKind.UNKNOWN)
 
 
 _PLACES = {
@@ -69,7 +66,7 @@ _PLACES = {
 
 def next_hop(next_hop_type: str | None, words: str) -> Hop:
     """A hop of a path for this next hop type; `words` is its text."""
-    return Hop(_PLACES.get(_spelt(next_hop_type), PlaceKind.OTHER), words)
+    return Hop(_PLACES.get(folded(next_hop_type), PlaceKind.OTHER), words)
 
 
 @dataclass(frozen=True, slots=True)

@@ -46,6 +46,13 @@ class SubnetContext:
     is_for_the_api_server_only: bool = False
 
     @property
+    def read_combinations(self) -> tuple[Layers, ...]:
+        """The groups of each combination that were read: no other group can open what they deny."""
+        return tuple(
+            Layers(tuple(one for one in layers.groups if one.value is not None)) for layers in self.combinations
+        )
+
+    @property
     def ways(self) -> tuple[OutboundRoute, ...]:
         """User-defined routes with a default, a public prefix or a service tag."""
         if self.table is None or self.table.value is None:

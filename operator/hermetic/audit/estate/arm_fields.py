@@ -45,6 +45,11 @@ def spelling(name: str) -> str:
     return name.replace("_", "").lower()
 
 
+def folded(word: str | None) -> str:
+    """An open word as it is compared, "" for None: "Virtual Appliance" is VirtualAppliance."""
+    return (word or "").replace(" ", "").lower()
+
+
 def flat(value: Any, model: type[BaseModel] | None) -> Any:
     """Merge all levels of `properties` with the other fields; where both have a name, the outer one is used.
 

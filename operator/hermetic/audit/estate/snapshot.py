@@ -13,12 +13,13 @@ import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, StrictInt, ValidationError
 from pydantic.alias_generators import to_camel
 
+from hermetic.api.times import must_be_utc
 from hermetic.audit.estate.depth import DEEPEST, is_too_deep
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.questions import Answer, Body, Problem, Question, Source, Trouble, Verb
@@ -44,9 +45,7 @@ class Snapshot:
     answers: Mapping[Question, Answer]
 
     def __post_init__(self) -> None:
-        for moment in (self.started_at, self.finished_at):
-            if moment.utcoffset() != timedelta(0):
-                raise ValueError(f"{moment} is not a time in UTC")
+        must_be_utc(self.started_at, self.finished_at)
 
     def estate(self) -> Estate:
         """The estate of these answers."""

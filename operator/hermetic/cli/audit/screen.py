@@ -8,9 +8,9 @@ from collections.abc import Mapping
 
 import click
 
-from hermetic.api.text import printable
 from hermetic.audit.findings import CheckPage, Report
 from hermetic.audit.report.table import WIDTH, Tone, lines
+from hermetic.cli.output import shown
 
 WIDEST = 140
 _COLORS: Mapping[Tone, dict[str, object]] = {
@@ -28,11 +28,5 @@ def show(report: Report, pages: Mapping[str, CheckPage], *, plain: bool) -> None
     colored = is_terminal and not plain
     width = min(shutil.get_terminal_size((WIDTH, 24)).columns, WIDEST) if is_terminal else WIDTH
     for line in lines(report, pages, width=width):
-        text = _as_shown(line.text.rstrip())
+        text = shown(line.text.rstrip())
         click.echo(click.style(text, **_COLORS[line.tone]) if colored else text)  # type: ignore[arg-type]
-
-
-def _as_shown(text: str) -> str:
-    """The text in characters that the terminal can show, without control characters."""
-    encoding = sys.stdout.encoding or "utf-8"
-    return printable(text).encode(encoding, errors="backslashreplace").decode(encoding)

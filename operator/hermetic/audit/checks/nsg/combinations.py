@@ -47,15 +47,9 @@ def nsg_internet_deny(estate: Estate, policy: Policy) -> Iterator[Judgement]:
             if not around.is_sealed(layers):
                 yield _open(around, layers)
         words = "some layer denies the internet, on every port, before any layer allows it"
-        yield passes(around.id, "InternetDenied", words, *looks_of(around, *_deciding(around)))
+        yield passes(around.id, "InternetDenied", words, *looks_of(around, *around.read_combinations))
 
     yield from each_surrounded(estate, judge)
-
-
-def _deciding(around: SubnetContext) -> Iterator[Layers]:
-    """The groups of each combination that were read: no other group can open what they deny."""
-    for layers in around.combinations:
-        yield Layers(tuple(one for one in layers.groups if one.value is not None))
 
 
 def _open(around: SubnetContext, layers: Layers) -> Judgement:

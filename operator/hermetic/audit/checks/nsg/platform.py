@@ -28,7 +28,7 @@ def nsg_platform_dns(estate: Estate, policy: Policy) -> Iterator[Judgement]:
         names = names_by_default(estate, policy, parent_of(around.id))
         if all(_denies(around, layers, DNS_TAG, DNS_PORT) for layers in around.combinations):
             words = f"rules deny {DNS_TAG} to every interface"
-            yield passes(around.id, "PlatformDnsDenied", words, *looks_of(around, *_seen(around)))
+            yield passes(around.id, "PlatformDnsDenied", words, *looks_of(around, *around.read_combinations))
         elif names.verdict is ByDefault.BLOCKED:
             yield passes(
                 around.id, names.reason, f"{DNS_TAG} is not denied; {names.words}", around.subnet, *names.looks
@@ -60,7 +60,7 @@ def nsg_platform_imds(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
     def judge(around: SubnetContext) -> Iterator[Judgement]:
         if all(_denies(around, layers, METADATA_TAG, METADATA_PORT) for layers in around.combinations):
             words = f"rules deny {METADATA_TAG} to every interface"
-            yield passes(around.id, "MetadataDenied", words, *looks_of(around, *_seen(around)))
+            yield passes(around.id, "MetadataDenied", words, *looks_of(around, *around.read_combinations))
         else:
             words = "it answers on the host itself, and the kubelet's identity needs it: nothing leaves the node by it"
             yield does_not_apply(around.id, "HostLocal", words, around.subnet)
@@ -72,11 +72,6 @@ def _denies(around: SubnetContext, layers: Layers, tag: str, port: int) -> bool:
     """Whether some group of a combination that was read denies the tag."""
     seen = [one.value for one in layers.groups if one.value is not None]
     return any(denies_tag(group.rules, tag, around.ground, port) for group in seen)
-
-
-def _seen(around: SubnetContext) -> Iterator[Layers]:
-    for layers in around.combinations:
-        yield Layers(tuple(one for one in layers.groups if one.value is not None))
 
 
 def _group_named(around: SubnetContext) -> dict[str, str]:

@@ -8,6 +8,7 @@ from typing import TypeVar
 from hermetic.audit import hops
 from hermetic.audit.checks.family import check
 from hermetic.audit.checks.registries.tiers import lesser_tier
+from hermetic.audit.estate.arm_fields import folded
 from hermetic.audit.estate.azure.registries import CacheRule, ConnectedRegistry, Registry, RegistryWebhook, Replication
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.observation import Seen
@@ -64,7 +65,7 @@ def acr_replications(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     """Copies in other regions; the home region is one of its own replications."""
 
     def more(registry: Registry, one: Replication) -> str:
-        here, there = _region(registry.location), _region(one.location)
+        here, there = folded(registry.location), folded(one.location)
         return "" if here and here == there else f"{one.name} copies images to {one.location or 'a region not named'}"
 
     path = path_of(REGISTRY, "other region")
@@ -100,7 +101,3 @@ def _each(  # noqa: PLR0913 - the columns of a table
             yield passes(seen.target, f"No{reason}", f"nothing leaves by {what}", seen, children)
 
     yield from each_registry(estate, policy, judge)
-
-
-def _region(location: str | None) -> str:
-    return (location or "").replace(" ", "").lower()

@@ -1,8 +1,9 @@
 """How long judging a large cluster holds the event loop, and how long it takes: seconds in which nothing else is done.
 
 The API server is played in this process from JSON text, so parsing, projecting, packing and sending are the product's
-own. While the cluster is listed and judged, a task sleeps again and again; what it sleeps too long is what the loop was
-held for by something else. For comparison the same case is judged in the loop, and in a thread.
+own; the lists feed the operator's store as well. While the cluster is listed and judged, a task sleeps again and again;
+what it sleeps too long is what the loop was held for by something else. For comparison the same case is judged in the
+loop, and in a thread.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.crowd import crowd
+from hermetic.api.configuration import Configuration
 from hermetic.audit.findings import Finding
 from hermetic.audit.policy import Policy
 from hermetic.controller.audit_faults import AuditFaults
@@ -27,6 +29,9 @@ from hermetic.controller.evaluation_input import Case
 from hermetic.kinds import Kind
 from hermetic.kube.client import PAGE_SIZE
 from hermetic.kube.list_json import parsed_list
+from hermetic.kube.store import Store
+from hermetic.kube.store_watches import StoreWatches
+from hermetic.kube.watch_specs import WatchSpec
 from hermetic.ports import Manifest
 
 PODS = 10_000
@@ -133,7 +138,9 @@ def measure(pods: int = PODS) -> Figures:
 async def _measured(pods: int) -> Figures:
     objects, clock = crowd(pods), SystemClock()
     faults = AuditFaults(clock, count=lambda _part: None)
-    sight = ClusterCache(Played(objects), clock, on_change=lambda: None, faults=faults)
+    api, store = Played(objects), Store(Configuration())
+    watches = StoreWatches(api, store, see=_see(store), look=_no_list, listed=lambda _kind, _keys: None)
+    sight = ClusterCache(api, clock, on_change=lambda: None, faults=faults, feeds=watches.feed)
     gc.collect()
     gc.freeze()  # what the bench itself holds is not the operator's
     async with Loop() as listing:
@@ -153,6 +160,17 @@ async def _measured(pods: int) -> Figures:
     figures["loop"] = [await _round(sight, _in_the_loop)]
     following.cancel()
     return figures
+
+
+def _see(store: Store) -> Callable[..., None]:
+    def see(manifest: Manifest, *, gone: bool) -> None:
+        (store.drop if gone else store.put)(manifest)
+
+    return see
+
+
+async def _no_list(watched: WatchSpec) -> None:
+    raise AssertionError(f"{watched.kind.plural} is fed")
 
 
 async def _round(sight: ClusterCache, judge: Judge) -> Figures:

@@ -63,17 +63,19 @@ class ClusterInMemory:
     lists: Counter[str] = field(default_factory=Counter)
     events: list[Manifest] = field(default_factory=list)
     happened: list[tuple[str, Manifest]] = field(default_factory=list)
+    watching: Counter[str] = field(default_factory=Counter)
     _applied: dict[Coordinates, Manifest] = field(default_factory=dict)
     _versions: Any = field(default_factory=lambda: itertools.count(2))  # as etcd's first write
     _uids: Any = field(default_factory=lambda: itertools.count(1))
     _news: asyncio.Event = field(default_factory=asyncio.Event)
+    _told_at: list[float] = field(default_factory=list)
 
     # ------------------------------------------------------------------ KubeApi
 
     async def pages(
         self, kind: Kind, *, namespace: str | None = None, label_selector: str = "", field_selector: str = ""
     ) -> AsyncIterator[tuple[list[Manifest], str]]:
-        self.lists[f"{kind.plural}.{kind.version}" if kind in ROUTES else f"{kind.part} {kind.plural}".lstrip()] += 1
+        self.lists[_name_of(kind)] += 1
         await self.fault("list", (kind.kind, namespace or "", ""))
         found = [
             copy.deepcopy(manifest)
@@ -152,18 +154,32 @@ class ClusterInMemory:
         label_selector: str = "",
         field_selector: str = "",
     ) -> AsyncIterator[tuple[str, Manifest]]:
-        """Never ends by itself."""
-        read = 0
-        while True:
-            for what, manifest in self.happened[read:]:
-                read += 1
-                wanted = manifest["kind"] == kind.kind and int(manifest["metadata"]["resourceVersion"]) > int(since)
-                wanted = wanted and namespace in (None, manifest["metadata"].get("namespace", ""))
-                if wanted and _selected(manifest, label_selector) and _named(manifest, field_selector):
-                    yield what, copy.deepcopy(manifest)
-            if self._news.is_set():
-                self._news = asyncio.Event()
-            await self._news.wait()
+        """Never ends by itself; `watching` counts the watches that are open, by path.
+
+        What leaves the selection is DELETED, as it was before, at the version of the change: a real API server does so.
+        """
+        path, read = f"{kind.path()} {kind.part}".rstrip(), 0
+        held: dict[Coordinates, Manifest] = {}
+        self.watching[path] += 1
+        try:
+            while True:
+                for what, manifest in self.happened[read:]:
+                    if self.late and (wait := self._told_at[read] + self.late - asyncio.get_running_loop().time()) > 0:
+                        await asyncio.sleep(wait)
+                    read += 1
+                    if manifest["kind"] != kind.kind or namespace not in (
+                        None,
+                        manifest["metadata"].get("namespace", ""),
+                    ):
+                        continue
+                    event = _as_selected(what, manifest, held, label_selector, field_selector)
+                    if event is not None and int(event[1]["metadata"]["resourceVersion"]) > int(since):
+                        yield event
+                if self._news.is_set():
+                    self._news = asyncio.Event()
+                await self._news.wait()
+        finally:
+            self.watching[path] -= 1
 
     async def discovered(self, path: str) -> Manifest:
         """Every kind that an audit reads is served, in one document."""
@@ -239,6 +255,7 @@ class ClusterInMemory:
 
     def _tell(self, what: str, manifest: Manifest) -> None:
         self.happened.append((what, manifest))
+        self._told_at.append(_now())
         self._news.set()
         if manifest["kind"] not in BY_KIND or self.see is _unwatched:
             return
@@ -261,7 +278,43 @@ def _selected(manifest: Manifest, selector: str) -> bool:
 
 
 def _named(manifest: Manifest, selector: str) -> bool:
-    return not selector.startswith("metadata.name=") or selector == f"metadata.name={manifest['metadata']['name']}"
+    """Whether every `path=value` and `path!=value` holds; what is not set is ""."""
+    for term in filter(None, selector.split(",")):
+        path, _, value = term.partition("=")
+        found: Any = manifest
+        for part in path.rstrip("!").split("."):
+            found = (found or {}).get(part, "")
+        if (str(found) == value) is path.endswith("!"):
+            return False
+    return True
+
+
+def _as_selected(
+    what: str, manifest: Manifest, held: dict[Coordinates, Manifest], labels: str, fields: str
+) -> tuple[str, Manifest] | None:
+    """The event that a watch with these selectors brings; `held` is what is selected so far, by coordinates."""
+    before = held.pop(_coordinates(manifest), None)
+    matches = _selected(manifest, labels) and _named(manifest, fields)
+    if matches and what != "DELETED":
+        held[_coordinates(manifest)] = manifest
+        return "MODIFIED" if before else "ADDED", copy.deepcopy(manifest)
+    if not before and not matches:
+        return None
+    gone = copy.deepcopy(before or manifest)
+    gone["metadata"]["resourceVersion"] = manifest["metadata"]["resourceVersion"]
+    return "DELETED", gone
+
+
+def _now() -> float:
+    """The time of the loop; 0 where none runs yet."""
+    try:
+        return asyncio.get_running_loop().time()
+    except RuntimeError:
+        return 0.0
+
+
+def _name_of(kind: Kind) -> str:
+    return f"{kind.plural}.{kind.version}" if kind in ROUTES else f"{kind.part} {kind.plural}".lstrip()
 
 
 def _merged(live: Any, ours: Any) -> Any:

@@ -23,9 +23,13 @@ from hermetic.controller.report_publisher import Publisher
 from hermetic.controller.telemetry import Telemetry
 from hermetic.controller.volume_gc import VolumeCollector
 from hermetic.controller.workqueue import WorkQueue
+from hermetic.kinds import Kind
 from hermetic.kube.owners import Key
 from hermetic.kube.recorder import EventRecorder
+from hermetic.kube.reflector import Feed
 from hermetic.kube.store import Store
+from hermetic.kube.store_watches import StoreWatches
+from hermetic.kube.watch_specs import PRIMARY_WATCHES
 from tests.attestations import CA, UID
 from tests.controller.cluster_in_memory import ClusterInMemory, Coordinates, Manifest
 from tests.controller.virtual_time import VirtualClock
@@ -44,15 +48,24 @@ MOMENT = 1.0  # of virtual time: longer than any write takes
 
 
 @contextlib.asynccontextmanager
-async def running(cluster: ClusterInMemory, *, workers: int = 8) -> AsyncIterator[Manager]:
-    """The operator at work on the cluster, primed; what it was told of before it started is listed, not watched."""
-    configuration, clock = Configuration.model_validate(POLICY), VirtualClock()
+async def running(
+    cluster: ClusterInMemory, *, workers: int = 8, reflectors: bool = False, namespaces: tuple[str, ...] = ()
+) -> AsyncIterator[Manager]:
+    """The operator at work on the cluster, primed; what it was told of before it started is listed, not watched.
+
+    With `reflectors` it watches by its own, as in a process; otherwise the cluster tells it of every change.
+    """
+    configuration, clock = Configuration.model_validate({**POLICY, "watchNamespaces": list(namespaces)}), VirtualClock()
     store, telemetry = Store(configuration), Telemetry()
     queue: WorkQueue[Key] = WorkQueue(clock.monotonic, jitter=lambda: 1.0)
     recorder = EventRecorder(cluster, instance="tests", clock=clock, on_loss=telemetry.count_lost_event)
     judge_soon = partial(queue.add_after, JUDGE, JUDGE_SECONDS, routine=True)
     faults = AuditFaults(clock, count=telemetry.count_audit_fault, on_fault=judge_soon)
-    sight = ClusterCache(cluster, clock, on_change=judge_soon, faults=faults)
+
+    def feed(kind: Kind) -> Feed | None:
+        return following.feed(kind)
+
+    sight = ClusterCache(cluster, clock, on_change=judge_soon, faults=faults, feeds=feed)
     auditor = Auditor(
         api=cluster,
         store=store,
@@ -77,18 +90,27 @@ async def running(cluster: ClusterInMemory, *, workers: int = 8) -> AsyncIterato
         judging=judging,
         telemetry=telemetry,
         clock=clock,
-        namespaces=(),
+        namespaces=namespaces,
         resync_seconds=RESYNC_SECONDS,
     )
+    following = StoreWatches(
+        cluster, store, see=operator.see, look=operator.look, listed=operator.listed, namespaces=namespaces
+    )
     await operator.prime()
-    cluster.see = operator.see
-    work = [asyncio.ensure_future(each) for each in (operator.work(workers), judging.run(), recorder.run())]
+    cluster.see = partial(_as_kopf, operator) if reflectors else operator.see
+    each = [operator.work(workers), judging.run(), recorder.run(), *([following.run()] if reflectors else [])]
+    work = [asyncio.ensure_future(one) for one in each]
     try:
         yield operator
     finally:
         for task in work:
             task.cancel()
         await asyncio.gather(*work, return_exceptions=True)
+
+
+def _as_kopf(operator: Manager, manifest: Manifest, *, gone: bool) -> None:
+    if any(watched.kind.kind == manifest["kind"] for watched in PRIMARY_WATCHES):
+        operator.see(manifest, gone=gone)
 
 
 class JudgedHere:

@@ -14,6 +14,7 @@ import pytest
 from hermetic.api.configuration import Configuration
 from hermetic.errors import HermeticError, ServerTrouble, Throttled, Unreachable
 from hermetic.kinds import DEPLOYMENT, NODE, Kind
+from hermetic.kube.owners import Key
 from hermetic.kube.store import Store
 from hermetic.kube.store_watches import StoreWatches
 from hermetic.kube.watch_specs import STORE_WATCHES, WatchSpec
@@ -81,6 +82,9 @@ class Follower:
         self.looked.append(watched.kind.plural)
         self._note(watched.kind, "100")
 
+    def listed(self, kind: Kind, concerned: frozenset[Key]) -> None:
+        raise AssertionError(f"nothing feeds {kind.plural}, which concerns {concerned}")
+
     def _note(self, kind: Kind, version: str) -> None:
         for namespace in self.namespaces or (None,):
             self.store.note_listed(kind, namespace if kind.namespaced else None, version)
@@ -88,7 +92,9 @@ class Follower:
     async def follow(self, seconds: float) -> None:
         for watched in STORE_WATCHES:
             self._note(watched.kind, "7")
-        following = StoreWatches(self.server, self.store, see=self.see, look=self.look, namespaces=self.namespaces)
+        following = StoreWatches(
+            self.server, self.store, see=self.see, look=self.look, listed=self.listed, namespaces=self.namespaces
+        )
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 await following.run()

@@ -5,15 +5,16 @@ from __future__ import annotations
 import asyncio
 import itertools
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any
 
 import pytest
 from structlog.testing import capture_logs
 
 from hermetic.controller.manager import Manager
 from hermetic.errors import Forbidden, HermeticError, ServerTrouble, Throttled, Unreachable
-from hermetic.kinds import SERVICE
-from tests.controller.cluster_in_memory import ClusterInMemory, Coordinates
+from hermetic.kinds import DEPLOYMENT, SERVICE, Kind
+from tests.controller.cluster_in_memory import ClusterInMemory, Coordinates, Manifest
 from tests.controller.running import RESYNC_SECONDS, a_model, reason, rest, running, where, written
 from tests.controller.virtual_time import virtually
 from tests.scenarios import an_image_volume_model
@@ -394,6 +395,35 @@ def test_an_event_that_cannot_be_posted_costs_no_reconcile() -> None:
             await rest(60)
             assert reason(cluster) == "Starting"
             assert written(cluster).count("status") == 1
+
+    virtually(scenario)
+
+
+class BreaksOff(ClusterInMemory):
+    """Lists of Deployments break off after their last object."""
+
+    breaks_off = False
+
+    async def pages(self, kind: Kind, **how: Any) -> AsyncIterator[tuple[list[Manifest], str]]:
+        async for page in super().pages(kind, **how):
+            yield page
+        if self.breaks_off and kind is DEPLOYMENT:
+            raise Unreachable("the list broke off")
+
+
+def test_what_a_list_brought_before_it_broke_off_is_reconciled() -> None:
+    """The next list finds it in the store already, and so concerns no model."""
+
+    async def scenario() -> None:
+        cluster = BreaksOff()
+        async with running(cluster) as operator:
+            cluster.put(a_model())
+            await rest()
+            cluster.edit(where("Deployment"), lambda live: live["spec"].update(replicas=7), seen=False)
+            cluster.breaks_off = True
+            operator.started_over(DEPLOYMENT)
+            await rest()
+            assert cluster.objects[where("Deployment")]["spec"]["replicas"] == 1
 
     virtually(scenario)
 

@@ -12,7 +12,8 @@ from hermetic.api.configuration import Configuration
 from hermetic.kinds import DEPLOYMENT, POD, SERVICE, UNLABELLED_POD
 from hermetic.kube.projections import _aware
 from hermetic.kube.store import REMEMBERED_WARNINGS, Store
-from hermetic.kube.watch_specs import STORE_WATCHES, WatchSpec, relist
+from hermetic.kube.store_lists import relist
+from hermetic.kube.watch_specs import STORE_WATCHES, WatchSpec
 from tests.controller.cluster_in_memory import ClusterInMemory
 from tests.controller.virtual_time import virtually
 from tests.scenarios import a_baked_model
@@ -153,7 +154,8 @@ def test_a_relist_forgets_what_vanished_unseen_and_tells_its_owner(store: Store)
         store.put(cluster.put(child))
     cluster.remove("Deployment", "team-a", "lost", seen=False)
 
-    concerned = virtually(lambda: relist(cluster, store, WatchSpec(DEPLOYMENT)))
+    concerned: set[tuple[str, str]] = set()
+    virtually(lambda: relist(cluster, store, WatchSpec(DEPLOYMENT), listed=concerned.update))
 
     world = store.snapshot(LLAMA)
     assert world is not None
@@ -331,6 +333,24 @@ def test_a_pod_whose_labels_are_put_back_is_one_pod(store: Store) -> None:
     assert (store.count(POD), store.count(UNLABELLED_POD)) == (0, 0)
 
 
+def test_a_pod_whose_label_is_put_back_is_seen_after_a_list_of_pods_without_it(store: Store) -> None:
+    """The list at version 9 shows that it is gone from there, before the watch of labelled pods tells of version 8."""
+    store.put(a_pod(5, labels={}))
+    store.sweep(UNLABELLED_POD, set(), 9)
+    store.put(a_pod(8))
+
+    assert pods(store) == ["pod-1"]
+
+
+def test_a_pod_that_left_every_selection_is_forgotten_as_of_either_part(store: Store) -> None:
+    """Who watches all pods is told of the change, with labels as they are now, and not of a deletion."""
+    store.put(a_pod(5))
+    assert store.holds(a_pod(8, labels={}))
+    assert LLAMA in store.drop(a_pod(8, labels={}))
+    assert pods(store) == []
+    assert not store.holds(a_pod(8, labels={}))
+
+
 def test_a_pod_that_is_given_the_label_of_another_model_is_seen_with_both(store: Store) -> None:
     store.put(the_model("b"))
     stolen = a_pod(5, labels={**LABELS, "hermetic.dev/modeldeployment": "b"})
@@ -363,9 +383,9 @@ async def test_a_list_of_one_part_of_the_pods_forgets_none_of_the_other(store: S
     cluster.put({**a_pod(1), "metadata": {"name": "one", "namespace": "team-a", "labels": LABELS}})
     cluster.put({**a_pod(1), "metadata": {"name": "two", "namespace": "team-a", "labels": {}}})
     for watched in (UNLABELLED, WatchSpec(POD, label_selector="app.kubernetes.io/managed-by=hermetic"), UNLABELLED):
-        await relist(cluster, store, watched)
+        await relist(cluster, store, watched, listed=lambda _: None)
 
     assert len(pods(store)) == 2
     cluster.remove("Pod", "team-a", "two")
-    await relist(cluster, store, UNLABELLED)
+    await relist(cluster, store, UNLABELLED, listed=lambda _: None)
     assert len(pods(store)) == 1

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import re
 import time
+from collections import Counter
 from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
@@ -323,6 +324,37 @@ def test_the_probe_s_namespace_that_is_not_there_is_said(sealed: SealedCluster) 
         sealed.api.create(binding.rpartition("/")[0], kept)
     sealed.attest()
     sealed.until("Pass", timeout=90)
+
+
+# ---------------------------------------------------------------------- what it costs the API server
+
+READ_BY_BOTH = (
+    "nodes", "services", "endpointslices", "ingresses", "networkpolicies", "persistentvolumes", "deployments",
+)  # fmt: skip
+OPEN_WATCHES = re.compile(r'^apiserver_longrunning_requests\{.*resource="(\w+)".*verb="WATCH".*\} (\d+)$', re.M)
+
+
+def test_what_the_audit_and_the_operator_both_read_is_watched_once(sealed: SealedCluster) -> None:
+    """By the API server's own count; pods are watched by labels, and then as a whole in place of two selections."""
+    sealed.operator.stop()
+    others = open_watches(sealed)
+    sealed.operator.start()
+    alone = dict.fromkeys(READ_BY_BOTH, 1) | {"pods": 2}
+    sealed.wait("the watches of the operator", lambda: more_than(others, open_watches(sealed)) == alone)
+    sealed.open_gate()
+    once = dict.fromkeys((*READ_BY_BOTH, "pods"), 1)
+    sealed.wait("one watch for both", lambda: more_than(others, open_watches(sealed)) == once)
+
+
+def open_watches(sealed: SealedCluster) -> Counter[str]:
+    found: Counter[str] = Counter()
+    for resource, number in OPEN_WATCHES.findall(sealed.api.text("/metrics")):
+        found[resource] += int(number)
+    return found
+
+
+def more_than(others: Counter[str], watches: Counter[str]) -> dict[str, int]:
+    return {resource: watches[resource] - others[resource] for resource in (*READ_BY_BOTH, "pods")}
 
 
 # ---------------------------------------------------------------------- for others

@@ -44,7 +44,9 @@ def test_the_audit_in_the_cluster_is_told_what_the_configuration_allows() -> Non
         "harmlessKinds": ["x.example.com/*"],
     }
     others = {field.name: Mock() for field in fields(Shared)}
-    auditor, _ = assemble_audit(Shared(**{**others, "configuration": Configuration.model_validate(told)}), Mock())
+    auditor, _ = assemble_audit(
+        Shared(**{**others, "configuration": Configuration.model_validate(told)}), Mock(), Mock()
+    )
 
     assert auditor._policy.allowed_dns_servers == ("10.1.0.4",)
     assert auditor._policy.harmless_kinds == ("x.example.com/*",)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from pathlib import Path
 
 from hermetic.audit.attestation.cluster_identity import ca_fingerprint
@@ -17,21 +18,25 @@ from hermetic.controller.manager import JUDGE, JUDGE_SECONDS
 from hermetic.controller.probe_scheduler import Prober
 from hermetic.controller.report_publisher import Publisher
 from hermetic.errors import NotFound
-from hermetic.kinds import NAMESPACE
+from hermetic.kinds import NAMESPACE, Kind
 from hermetic.kube.client import KubernetesApi
 from hermetic.kube.connection import Connection
 from hermetic.kube.lookup import named
 from hermetic.kube.owners import Key
+from hermetic.kube.reflector import Feed
 
 
-def assemble_audit(shared: Shared, faults: AuditFaults) -> tuple[Auditor, ClusterCache]:
-    """Return the auditor, and the cluster cache that it reads."""
+def assemble_audit(
+    shared: Shared, faults: AuditFaults, feeds: Callable[[Kind], Feed | None]
+) -> tuple[Auditor, ClusterCache]:
+    """Return the auditor, and the cluster cache that it reads and whose watches `feeds` are fed from."""
     queue, configuration = shared.queue, shared.configuration
     sight = ClusterCache(
         shared.api,
         shared.clock,
         on_change=lambda: queue.add_after(JUDGE, JUDGE_SECONDS, routine=True),
         faults=faults,
+        feeds=feeds,
     )
     auditor = Auditor(
         api=shared.api,

@@ -17,7 +17,9 @@ from hermetic.collect.kube.cache_watches import CacheWatches
 from hermetic.collect.kube.list_requests import ListRequest
 from hermetic.collect.probe.placement import place_of
 from hermetic.controller.audit_faults import AuditFaults
+from hermetic.kinds import Kind
 from hermetic.kube.cooperative import cooperatively
+from hermetic.kube.reflector import Feed
 from hermetic.ports import Clock, ClusterReader
 
 NODES, SERVICES = ListRequest(Node, EVERYWHERE), ListRequest(Service, EVERYWHERE)
@@ -26,14 +28,29 @@ AGAIN_SECONDS = 10.0
 
 
 class ClusterCache:
-    """Lists and watches everything that the checks read; without an EgressAudit nothing is listed or watched."""
+    """Lists and watches everything that the checks read; without an EgressAudit nothing is listed or watched.
 
-    def __init__(self, api: ClusterReader, clock: Clock, *, on_change: Callable[[], None], faults: AuditFaults) -> None:
+    `feeds`: as of `CacheWatches`.
+    """
+
+    def __init__(
+        self,
+        api: ClusterReader,
+        clock: Clock,
+        *,
+        on_change: Callable[[], None],
+        faults: AuditFaults,
+        feeds: Callable[[Kind], Feed | None] = lambda _kind: None,
+    ) -> None:
         self._clock = clock
         self._observations = ClusterObservations()
         self._faults = faults
         self._observing = CacheWatches(
-            api, self._observations, on_change=on_change, on_fault=lambda error: faults.met("collection", error)
+            api,
+            self._observations,
+            on_change=on_change,
+            on_fault=lambda error: faults.met("collection", error),
+            feeds=feeds,
         )
         self._wanted = asyncio.Event()
         self._cause: tuple[int, str] = (-1, "")

@@ -9,6 +9,7 @@ import os
 import signal
 import socket
 import uuid
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -29,11 +30,13 @@ from hermetic.controller.reconciler import Reconciler
 from hermetic.controller.telemetry import Telemetry
 from hermetic.controller.volume_gc import VolumeCollector
 from hermetic.controller.workqueue import WorkQueue
+from hermetic.kinds import Kind
 from hermetic.kube.client import KubernetesApi
 from hermetic.kube.connection import Connection, find_connection
 from hermetic.kube.lease import RELEASE, LeaderLease, LeaseTiming
 from hermetic.kube.owners import Key
 from hermetic.kube.recorder import EventRecorder
+from hermetic.kube.reflector import Feed
 from hermetic.kube.store import Store
 from hermetic.kube.store_watches import StoreWatches
 
@@ -89,7 +92,7 @@ def assemble(configuration: Configuration, connection: Connection, telemetry: Te
         count=telemetry.count_audit_fault,
         on_fault=lambda: queue.add_after(JUDGE, JUDGE_SECONDS, routine=True),
     )
-    judging = LazyAuditor(store, lambda: _audit(shared, faults), faults)
+    judging = LazyAuditor(store, lambda: _audit(shared, faults, following.feed), faults)
     operator = Manager(
         api=api,
         store=store,
@@ -103,17 +106,22 @@ def assemble(configuration: Configuration, connection: Connection, telemetry: Te
         resync_seconds=configuration.resync_seconds,
     )
     following = StoreWatches(
-        api, store, see=operator.see, look=operator.look, namespaces=tuple(configuration.watch_namespaces)
+        api,
+        store,
+        see=operator.see,
+        look=operator.look,
+        listed=operator.listed,
+        namespaces=tuple(configuration.watch_namespaces),
     )
     return OperatorParts(operator, following, judging, recorder, lease, api, telemetry)
 
 
-def _audit(shared: Shared, faults: AuditFaults) -> tuple[Auditor, ClusterCache]:
+def _audit(shared: Shared, faults: AuditFaults, feeds: Callable[[Kind], Feed | None]) -> tuple[Auditor, ClusterCache]:
     from hermetic.controller.audit_composition import (
         assemble_audit,
     )  # costs 20 MiB, and is not needed without an EgressAudit
 
-    parts = assemble_audit(shared, faults)
+    parts = assemble_audit(shared, faults, feeds)
     gc.freeze()
     return parts
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Iterable, Mapping
+from functools import partial
 from typing import Any
 
 import structlog
@@ -30,7 +31,8 @@ from hermetic.kinds import (
 )
 from hermetic.kube.owners import Key
 from hermetic.kube.store import Store
-from hermetic.kube.watch_specs import ALL_WATCHES, PRIMARY_WATCHES, WatchSpec, relist
+from hermetic.kube.store_lists import relist
+from hermetic.kube.watch_specs import ALL_WATCHES, PRIMARY_WATCHES, WatchSpec
 from hermetic.ports import Clock, KubeApi
 
 log = structlog.get_logger(__name__)
@@ -120,9 +122,13 @@ class Manager:
 
     async def look(self, watched: WatchSpec) -> None:
         """List a kind anew and queue the ModelDeployments concerned."""
-        concerned = await relist(self._api, self._store, watched, self._namespaces)
+        listed = partial(self.listed, watched.kind)
+        await relist(self._api, self._store, watched, self._namespaces, listed=listed)
+
+    def listed(self, kind: Kind, concerned: frozenset[Key]) -> None:
+        """Queue the ModelDeployments that a list of the kind concerns."""
         self._enqueue(concerned)
-        if concerned and self.primed and watched.kind in SWEEPING_KINDS:
+        if concerned and self.primed and kind in SWEEPING_KINDS:
             # An object missing from the list was deleted, as by a DELETED event.
             self._queue.add_after(SWEEP, SWEEP_SECONDS, routine=True)
 

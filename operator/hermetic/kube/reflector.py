@@ -2,6 +2,7 @@
 
 The only one of Hermetic. kopf watches what people write (PRIMARY_WATCHES in kube/watch_specs.py); the reflector follows
 everything else, for the operator's store (kube/store_watches.py) and the audit's cache (collect/kube/cache_watches.py).
+What both read is watched once: a watch of the audit feeds the store as well (kube/store_feed.py).
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import math
 import random
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from contextlib import aclosing
 from dataclasses import dataclass
 from typing import NoReturn, Protocol
@@ -18,6 +19,7 @@ import structlog
 
 from hermetic.errors import Forbidden, HermeticError, NotFound, ServerTrouble, Throttled
 from hermetic.kinds import Kind
+from hermetic.kube.cooperative import cooperatively
 from hermetic.ports import ClusterReader, Manifest
 
 GONE = 410
@@ -28,6 +30,8 @@ UNAVAILABLE_SECONDS = 60.0
 """Pause before a kind that is not served or not granted is tried again: a CRD or a role may be added."""
 SECONDS_PER_ATTEMPT = 1.0
 """At most one attempt per second: a watch may end as soon as it opens."""
+KEPT_AT_ONCE = 10
+"""Objects of a list that are projected before the event loop runs on."""
 
 log = structlog.get_logger(__name__)
 
@@ -40,6 +44,63 @@ class Selection:
     namespace: str | None = None
     label_selector: str = ""
     field_selector: str = ""
+
+
+class Lister(Protocol):
+    """The part of the API server that a list needs."""
+
+    def pages(
+        self, kind: Kind, *, namespace: str | None = None, label_selector: str = "", field_selector: str = ""
+    ) -> AsyncIterator[tuple[list[Manifest], str]]:
+        """As `ClusterReader.pages`."""
+        ...
+
+
+async def list_each(
+    api: Lister, selection: Selection, *, begin: Callable[[str], None], add: Callable[[Manifest], None]
+) -> None:
+    """List; `add` gets every object, and is done with it when it returns: one page of whole objects is in memory.
+
+    `begin` gets the resourceVersion before the first object. It is called again where the list expired and started
+    again: what came before no longer counts.
+    """
+    as_of = None
+    pages = api.pages(
+        selection.kind,
+        namespace=selection.namespace,
+        label_selector=selection.label_selector,
+        field_selector=selection.field_selector,
+    )
+    async for items, version in pages:
+        if version != as_of:
+            as_of = version
+            begin(version)
+        async for item in cooperatively(items, every=KEPT_AT_ONCE):
+            add(item)
+
+
+class Feed(Protocol):
+    """A second reader of a list and watch, for what it keeps of the objects itself. No method raises."""
+
+    def begin(self, version: str) -> None:
+        """As `begin` of `list_each`."""
+        ...
+
+    def add(self, manifest: Manifest) -> None:
+        """One object of the list."""
+        ...
+
+    def complete(self) -> None:
+        """The list was read to its end, and the watch goes on from its version."""
+        ...
+
+    def take(self, event: str, manifest: Manifest) -> None:
+        """One event of the watch, BOOKMARK included."""
+        ...
+
+    def lost(self) -> None:
+        """No event comes until a list is complete again: read by yourself."""
+        ...
 
 
 class WatchTarget(Protocol):

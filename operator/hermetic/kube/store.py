@@ -129,25 +129,36 @@ class Store:
         known = self._entries[kind].get(name)
         if known is not None or not self._is_of_others(kind, manifest):
             self._remember_departure(metadata["uid"], version)
+        if known is None and kind in PODS:
+            kind = self._other_part(kind)
+            known = self._entries[kind].get(name)
+            if known is not None and known.version == version:  # it has only changed its part
+                return led
         if known is None or known.uid != metadata["uid"] or known.version > version:
             return led
         return led | self._forget(kind, name, version)
+
+    def holds(self, manifest: Manifest) -> bool:
+        """Whether an object of this name is stored; a pod, in either part."""
+        kind, name = kind_of(manifest), name_of(manifest["metadata"])
+        return any(name in self._entries[part] for part in (PODS if kind in PODS else (kind,)))
 
     def sweep(self, kind: Kind, listed: set[str], version: int, *, namespace: str | None = None) -> frozenset[Key]:
         """After a full list at `version` (of a namespace, or of all): remove objects that it lacks, unless newer."""
         if kind is CORE_EVENT:
             return frozenset()
-        stale = [
-            name
+        # A pod that a list of one part lacks may have changed its part before: what is known of that must still count.
+        stale = {
+            name: entry.version if kind in PODS else version
             for name, entry in self._entries[kind].items()
             if namespace in (None, name[0]) and entry.uid not in listed and entry.version <= version
-        ]
+        }
         self._swept.add((kind, namespace))
         led = self._ways.sweep(kind, listed, version) if kind in LEADING else frozenset()
         if kind in PODS:
             ended = self._pod_bounds.listed(kind, namespace)
             led |= ended | {key for key in self.deployments() if (key[0], EVERY) in ended}
-        return led.union(key for name in stale for key in self._forget(kind, name, version))
+        return led.union(key for name, since in stale.items() for key in self._forget(kind, name, since))
 
     def note_listed(self, kind: Kind, namespace: str | None, version: str) -> None:
         """Record the resourceVersion of a full list of a kind (in a namespace; None: everywhere)."""
@@ -352,13 +363,18 @@ class Store:
 
         When the label is added or removed, the watches of the two parts report it in any order.
         """
-        (other,) = (part for part in PODS if part is not kind)
+        other = self._other_part(kind)
         known = self._entries[other].get(name)
         if known is not None and known.version >= version:
             return False
         if known is not None:
             self._forget(other, name, known.version)
         return True
+
+    @staticmethod
+    def _other_part(kind: Kind) -> Kind:
+        (other,) = (part for part in PODS if part is not kind)
+        return other
 
     def _disown(self, entry: _Entry, kind: Kind, name: Name) -> None:
         for owner in entry.owners if kind is not MODEL_DEPLOYMENT else ():

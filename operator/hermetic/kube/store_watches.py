@@ -7,69 +7,50 @@ operator's cost; a reflector parses an event, stores the projection and keeps no
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
 
-import structlog
-
-from hermetic.errors import HermeticError
-from hermetic.kube.reflector import Reflector, Selection
+from hermetic.kinds import Kind
+from hermetic.kube.reflector import Feed
 from hermetic.kube.store import Store
-from hermetic.kube.watch_specs import STORE_WATCHES, WatchSpec, scopes
-from hermetic.ports import ClusterReader, Manifest
-
-log = structlog.get_logger(__name__)
-
-See = Callable[..., None]
-Look = Callable[[WatchSpec], Awaitable[None]]
+from hermetic.kube.store_feed import Listed, StoreFeed
+from hermetic.kube.store_watch import Look, See, StoreTarget, StoreWatch
+from hermetic.kube.watch_specs import STORE_WATCHES, scopes
+from hermetic.ports import ClusterReader
 
 
 class StoreWatches:
     """Watches every kind of `STORE_WATCHES` from the version of its last list, until cancelled.
 
-    `see(manifest, gone=...)` gets every event; `look(watched)` must list a kind anew and note its version in the store.
+    `see(manifest, gone=...)` gets every event; `look(watched)` must list a kind anew and note its version in the store;
+    `listed(kind, keys)` gets the ModelDeployments that the list of a feed concerns. What is fed is not watched.
     """
 
     def __init__(
-        self, api: ClusterReader, store: Store, *, see: See, look: Look, namespaces: tuple[str, ...] = ()
+        self,
+        api: ClusterReader,
+        store: Store,
+        *,
+        see: See,
+        look: Look,
+        listed: Listed,
+        namespaces: tuple[str, ...] = (),
     ) -> None:
         self._api = api
         self._store = store
         self._see = see
-        self._look = look
-        self._namespaces = namespaces
+        self._listed = listed
+        self._watches = [
+            StoreWatch(StoreTarget(watched, namespace, store, see, look))
+            for watched in STORE_WATCHES
+            for namespace in scopes(watched, namespaces)
+        ]
 
     async def run(self) -> None:
         """Run all reflectors. Every kind must have been listed once."""
         async with asyncio.TaskGroup() as group:
-            for watched in STORE_WATCHES:
-                for namespace in scopes(watched, self._namespaces):
-                    target = _StoreTarget(watched, namespace, self._store, self._see, self._look)
-                    since = self._store.listed_at(watched.kind, namespace)
-                    group.create_task(Reflector(self._api, target, since=since).run())
+            for watch in self._watches:
+                group.create_task(watch.run(self._api))
 
-
-class _StoreTarget:
-    """One kind of one namespace, or of all."""
-
-    def __init__(self, watched: WatchSpec, namespace: str | None, store: Store, see: See, look: Look) -> None:
-        self.selection = Selection(watched.kind, namespace, watched.label_selector, watched.field_selector)
-        self._watched = watched
-        self._store = store
-        self._see = see
-        self._look = look
-
-    async def list(self) -> str:
-        await self._look(self._watched)
-        return self._store.listed_at(self.selection.kind, self.selection.namespace)
-
-    def take(self, event: str, manifest: Manifest) -> None:
-        if event == "BOOKMARK":
-            return
-        try:
-            self._see(manifest, gone=event == "DELETED")
-        except Exception:
-            # One malformed object must not stop the watch.
-            log.exception("event not understood", kind=manifest.get("kind"), name=manifest["metadata"].get("name"))
-
-    def failed(self, error: HermeticError, *, watched_for: float, failing_for: float) -> bool:  # noqa: ARG002
-        return False  # the watch resumes from its last version; the resync lists what it may have missed
+    def feed(self, kind: Kind) -> Feed | None:
+        """For a watch of the whole kind in the whole cluster; None for a kind of which the store keeps nothing."""
+        watches = tuple(watch for watch in self._watches if watch.target.selection.kind.path() == kind.path())
+        return StoreFeed(self._store, watches, see=self._see, listed=self._listed) if watches else None

@@ -1,10 +1,11 @@
-"""The kinds that are listed and watched, and `relist`, which removes from the store what a watch missed."""
+"""The kinds that are listed and watched for the operator's store, with their selectors."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
-from hermetic.errors import Forbidden, NotFound
 from hermetic.kinds import (
     CORE_EVENT,
     EGRESS_ATTESTATION,
@@ -20,15 +21,9 @@ from hermetic.kinds import (
     UNLABELLED_POD,
     Kind,
 )
-from hermetic.kube.cooperative import cooperatively
-from hermetic.kube.owners import Key
-from hermetic.kube.store import Store
 from hermetic.objects.children import CHILD_KINDS
 from hermetic.objects.names import CHILD_SELECTOR, MANAGED_BY
-from hermetic.ports import KubeApi
 
-NEWEST = 2**63
-PUT_AT_ONCE = 10
 # A tenant may take labels off a pod and change its owners, but not its service account. Most pods of others have the
 # account 'default', which no model has, and are not sent.
 UNLABELLED_SELECTOR = "!=".join(MANAGED_BY)
@@ -50,6 +45,11 @@ class WatchSpec:
     everywhere: bool = False
     optional: bool = False
 
+    def selects(self, manifest: Mapping[str, Any]) -> bool:
+        """Whether the API server would send this object of the kind for these selectors, in any namespace."""
+        labels = manifest["metadata"].get("labels") or {}
+        return _holds(self.label_selector, labels.get) and _holds(self.field_selector, lambda at: _field(manifest, at))
+
 
 # Children, nodes, Events and objects that lead to pods (reflector); and user-created kinds (kopf).
 STORE_WATCHES: tuple[WatchSpec, ...] = (
@@ -67,44 +67,24 @@ PRIMARY_WATCHES: tuple[WatchSpec, ...] = (WatchSpec(EGRESS_AUDIT), WatchSpec(MOD
 ALL_WATCHES: tuple[WatchSpec, ...] = (*STORE_WATCHES, *PRIMARY_WATCHES)
 
 
-async def relist(api: KubeApi, store: Store, watched: WatchSpec, namespaces: tuple[str, ...] = ()) -> frozenset[Key]:
-    """List one kind and bring the store in line with it; returns the ModelDeployments to reconcile."""
-    concerned: set[Key] = set()
-    for namespace in scopes(watched, namespaces):
-        concerned |= await _relist_scope(api, store, watched, namespace)
-    return frozenset(concerned)
-
-
-async def _relist_scope(api: KubeApi, store: Store, watched: WatchSpec, namespace: str | None) -> set[Key]:
-    concerned: set[Key] = set()
-    listed: set[str] = set()
-    as_of = ""
-    pages = api.pages(
-        watched.kind,
-        namespace=namespace,
-        label_selector=watched.label_selector,
-        field_selector=watched.field_selector,
-    )
-    try:
-        async for items, version in pages:
-            if version != as_of:  # the list expired and started again: discard what came before
-                listed, as_of = set(), version
-            store.note_listed(watched.kind, namespace, version)
-            async for item in cooperatively(items, every=PUT_AT_ONCE):
-                listed.add(item["metadata"]["uid"])
-                concerned |= store.put(item)
-    except (NotFound, Forbidden) as error:
-        if not watched.optional:
-            raise
-        # The API server checks the right before the kind: with 403, only discovery shows whether the kind is served.
-        refused = isinstance(error, Forbidden) and await api.serves(watched.kind)
-        store.note_listed(watched.kind, namespace, "")
-        concerned |= store.note_served(watched.kind, may_be_listed=not refused)
-        return concerned | store.sweep(watched.kind, set(), NEWEST)
-    concerned |= store.note_served(watched.kind, may_be_listed=True)
-    return concerned | store.sweep(watched.kind, listed, int(as_of or 0), namespace=namespace)
-
-
 def scopes(watched: WatchSpec, namespaces: tuple[str, ...]) -> tuple[str | None, ...]:
     """The namespaces in which a kind is listed and watched one by one, or None for everywhere at once."""
     return namespaces if namespaces and watched.kind.namespaced and not watched.everywhere else (None,)
+
+
+def _holds(selector: str, value_of: Callable[[str], str | None]) -> bool:
+    """Whether every term of the selector holds: `name=value` or `name!=value`."""
+    for term in filter(None, selector.split(",")):
+        is_unequal = "!=" in term
+        name, _, value = term.partition("!=" if is_unequal else "=")
+        if (value_of(name) == value) is is_unequal:
+            return False
+    return True
+
+
+def _field(manifest: Mapping[str, Any], path: str) -> str:
+    """The field at a dotted path; "" where it is not set, as for the API server."""
+    found: Any = manifest
+    for name in path.split("."):
+        found = (found or {}).get(name)
+    return str(found or "")

@@ -1,7 +1,7 @@
 """The audit's cache of the cluster: the fields of each object that checks read, and whether they have changed.
 
-Separate from the operator's store, which holds children only. A heartbeat, a new condition or a changed annotation that
-no check reads does not change the cache, so only relevant changes cause an evaluation.
+Separate from the operator's store, which keeps other fields of fewer objects. A heartbeat, a new condition or a changed
+annotation that no check reads does not change the cache, so only relevant changes cause an evaluation.
 """
 
 from __future__ import annotations

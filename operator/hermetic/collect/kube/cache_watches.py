@@ -7,6 +7,7 @@ import random
 from collections.abc import Callable
 from typing import NoReturn
 
+from hermetic.audit.estate.kubernetes.objects import EVERYWHERE
 from hermetic.audit.estate.questions import Problem, Trouble
 from hermetic.collect.kube.cache import LOOKS, ClusterObservations
 from hermetic.collect.kube.list_errors import evidence_of, problem_of
@@ -14,7 +15,8 @@ from hermetic.collect.kube.list_requests import ListRequest
 from hermetic.collect.kube.listing import listed_packed
 from hermetic.collect.kube.unserved_kinds import ServedKinds
 from hermetic.errors import Forbidden, HermeticError, NotFound, ServerTrouble
-from hermetic.kube.reflector import BACKOFF, GONE, UNAVAILABLE_SECONDS, Reflector, Selection
+from hermetic.kinds import Kind
+from hermetic.kube.reflector import BACKOFF, GONE, UNAVAILABLE_SECONDS, Feed, Reflector, Selection
 from hermetic.ports import ClusterReader, Manifest
 
 SERVED_SECONDS = 30.0
@@ -27,7 +29,8 @@ GRACE_SECONDS = 60.0
 class CacheWatches:
     """Fills the observations; `on_change` is called after every change, and must return at once.
 
-    `on_fault` gets every unexpected exception: the checks of that kind become Unknown, and watching goes on.
+    `on_fault` gets every unexpected exception: the checks of that kind become Unknown, and watching goes on. `feeds`:
+    who else reads what is listed and watched of a kind in the whole cluster.
     """
 
     def __init__(
@@ -37,8 +40,10 @@ class CacheWatches:
         *,
         on_change: Callable[[], None] = lambda: None,
         on_fault: Callable[[Exception], None] = lambda _error: None,
+        feeds: Callable[[Kind], Feed | None] = lambda _kind: None,
     ) -> None:
         self._api = api
+        self._feeds = feeds
         self._observations = observations
         self._on_change = on_change
         self._on_fault = on_fault
@@ -50,9 +55,14 @@ class CacheWatches:
         async with asyncio.TaskGroup() as group:
             group.create_task(self._discover())
             for look in LOOKS:
-                target = _CacheTarget(look, self._api, self._observations, self._served, self._announce)
-                reflector = Reflector(self._api, target, relist_seconds=RELIST_SECONDS, on_fault=self._on_fault)
-                group.create_task(reflector.run())
+                group.create_task(self._follow(look))
+
+    async def _follow(self, look: ListRequest) -> NoReturn:
+        target = _CacheTarget(look, self._api, self._observations, self._served, self._announce, self._feeds)
+        try:
+            await Reflector(self._api, target, relist_seconds=RELIST_SECONDS, on_fault=self._on_fault).run()
+        finally:
+            target.lost()
 
     async def _discover(self) -> NoReturn:
         """Read discovery once a minute; the lists of all kinds that are not served use this one document."""
@@ -84,8 +94,11 @@ class _CacheTarget:
         observations: ClusterObservations,
         served: ServedKinds,
         announce: Callable[[], None],
+        feeds: Callable[[Kind], Feed | None],
     ) -> None:
         self._look = look
+        self._feeds = feeds
+        self._feed: Feed | None = None
         self._api = api
         self._observations = observations
         self._served = served
@@ -93,16 +106,23 @@ class _CacheTarget:
 
     @property
     def selection(self) -> Selection:
-        return Selection(self._look.kind, self._look.namespace, field_selector=self._look.field_selector)
+        return self._look.selection
+
+    def lost(self) -> None:
+        """Until a list is complete again, what is fed must read by itself."""
+        if self._feed is not None:
+            self._feed.lost()
 
     async def list(self) -> str:
+        self.lost()
         self._look = look = await self._served.as_served(self._look)
+        self._feed = self._feeds(look.kind) if look.scope == EVERYWHERE else None
         shown = await self._served.shows_absence(look) if look.is_optional else ()
         if shown:
             self._observations.absent(look, shown)
             self._announce()
             return ""
-        seen = await listed_packed(self._api, look)
+        seen = await listed_packed(self._api, look, self._feed)
         if isinstance(seen.error, NotFound | Forbidden):
             await self._settle(seen.error)
             return ""
@@ -110,9 +130,13 @@ class _CacheTarget:
             raise seen.error
         self._observations.take(look, seen)
         self._announce()
+        if self._feed is not None:
+            self._feed.complete()
         return seen.version
 
     def take(self, event: str, manifest: Manifest) -> None:
+        if self._feed is not None:
+            self._feed.take(event, manifest)
         self._observations.well(self._look)
         if event != "BOOKMARK":
             try:

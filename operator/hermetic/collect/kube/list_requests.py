@@ -12,6 +12,7 @@ from hermetic.audit.estate.kubernetes.objects import KubernetesObject
 from hermetic.audit.estate.kubernetes.served import ALWAYS_SERVED
 from hermetic.audit.estate.questions import Question, fixed_json
 from hermetic.kinds import Kind
+from hermetic.kube.reflector import Selection
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +47,11 @@ class ListRequest:
         """Narrows the list to one object: a role can name that object."""
         name = self.scope.partition("/")[2]
         return f"metadata.name={name}" if name else ""
+
+    @property
+    def selection(self) -> Selection:
+        """What is listed and watched."""
+        return Selection(self.kind, self.namespace, field_selector=self.field_selector)
 
     @property
     def path(self) -> str:

@@ -10,13 +10,11 @@ from hermetic.audit.estate.kubernetes.projection import projected
 from hermetic.audit.estate.questions import fixed_json
 from hermetic.collect.kube.list_requests import ListRequest, identity
 from hermetic.errors import HermeticError, ServerTrouble
-from hermetic.kube.cooperative import cooperatively
+from hermetic.kube.reflector import Feed, list_each
 from hermetic.ports import ClusterReader, Manifest
 
 Name = tuple[str, str]
 K = TypeVar("K")
-
-KEPT_AT_ONCE = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,22 +49,33 @@ async def listed(api: ClusterReader, look: ListRequest) -> Listed[Kept]:
     return await _gathered(api, look, lambda one: one)
 
 
-async def listed_packed(api: ClusterReader, look: ListRequest) -> Listed[Packed]:
-    """The same, packed page by page."""
-    return await _gathered(api, look, packed)
+async def listed_packed(api: ClusterReader, look: ListRequest, feed: Feed | None) -> Listed[Packed]:
+    """The same, packed page by page; `feed` gets every object as well."""
+    return await _gathered(api, look, packed, feed)
 
 
-async def _gathered(api: ClusterReader, look: ListRequest, pack: Callable[[Kept], K]) -> Listed[K]:
+async def _gathered(
+    api: ClusterReader, look: ListRequest, pack: Callable[[Kept], K], feed: Feed | None = None
+) -> Listed[K]:
     found: dict[Name, K] = {}
     as_of = ""
+
+    def begin(version: str) -> None:
+        nonlocal as_of
+        as_of = version
+        found.clear()
+        if feed is not None:
+            feed.begin(version)
+
+    def add(item: Manifest) -> None:
+        if feed is not None:
+            feed.add(item)
+        name, one = identity(item), kept(look, item)
+        if look.model.tells(one.body):
+            found[name] = pack(one)
+
     try:
-        async for items, version in api.pages(look.kind, namespace=look.namespace, field_selector=look.field_selector):
-            if version != as_of:  # the list expired and started again
-                found, as_of = {}, version
-            async for item in cooperatively(items, every=KEPT_AT_ONCE):
-                name, one = identity(item), kept(look, item)
-                if look.model.tells(one.body):
-                    found[name] = pack(one)
+        await list_each(api, look.selection, begin=begin, add=add)
     except HermeticError as error:
         return Listed(found, as_of, error)
     except (KeyError, TypeError, AttributeError, ValueError) as error:

@@ -1,0 +1,69 @@
+"""Lists into the operator's store: they remove what a watch missed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from hermetic.errors import Forbidden, NotFound
+from hermetic.kube.owners import Key
+from hermetic.kube.reflector import Selection, list_each
+from hermetic.kube.store import Store
+from hermetic.kube.watch_specs import WatchSpec, scopes
+from hermetic.ports import KubeApi, Manifest
+
+NEWEST = 2**63
+
+Concerned = Callable[[frozenset[Key]], None]
+
+
+class StoreList:
+    """One list of a kind, of a namespace or of all, into the store. `listed` gets the ModelDeployments to reconcile."""
+
+    def __init__(self, store: Store, watched: WatchSpec, namespace: str | None, listed: Concerned) -> None:
+        self._store = store
+        self._watched = watched
+        self._namespace = namespace
+        self._report = listed
+        self._listed: set[str] = set()
+        self._version = ""
+
+    def begin(self, version: str) -> None:
+        """A list at this resourceVersion begins; objects of an earlier one that expired no longer count."""
+        self._listed, self._version = set(), version
+
+    def add(self, manifest: Manifest) -> None:
+        """Store one object. Its models are reported at once: if the list breaks off, the next one shows no change."""
+        self._listed.add(manifest["metadata"]["uid"])
+        self._report(self._store.put(manifest))
+
+    def complete(self) -> None:
+        """Remove from the store what the list lacks."""
+        kind, namespace = self._watched.kind, self._namespace
+        self._store.note_listed(kind, namespace, self._version)
+        self._report(self._store.note_served(kind, may_be_listed=True))
+        self._report(self._store.sweep(kind, self._listed, int(self._version or 0), namespace=namespace))
+
+    def refused(self, *, is_served: bool) -> None:
+        """Forget an optional kind that is not served, or not granted."""
+        kind = self._watched.kind
+        self._store.note_listed(kind, self._namespace, "")
+        self._report(self._store.note_served(kind, may_be_listed=not is_served))
+        self._report(self._store.sweep(kind, set(), NEWEST))
+
+
+async def relist(
+    api: KubeApi, store: Store, watched: WatchSpec, namespaces: tuple[str, ...] = (), *, listed: Concerned
+) -> None:
+    """List one kind and bring the store in line with it; `listed` gets the ModelDeployments to reconcile."""
+    for namespace in scopes(watched, namespaces):
+        found = StoreList(store, watched, namespace, listed)
+        selection = Selection(watched.kind, namespace, watched.label_selector, watched.field_selector)
+        try:
+            await list_each(api, selection, begin=found.begin, add=found.add)
+        except (NotFound, Forbidden) as error:
+            if not watched.optional:
+                raise
+            # The API server checks the right before the kind: with 403, only discovery shows whether it is served.
+            found.refused(is_served=isinstance(error, Forbidden) and await api.serves(watched.kind))
+        else:
+            found.complete()

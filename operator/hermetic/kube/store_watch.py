@@ -1,0 +1,96 @@
+"""One watch of the operator's store: a kind of one namespace or of all."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import NoReturn
+
+import structlog
+
+from hermetic.errors import HermeticError
+from hermetic.kube.reflector import Reflector, Selection
+from hermetic.kube.store import Store
+from hermetic.kube.watch_specs import WatchSpec
+from hermetic.ports import ClusterReader, Manifest
+
+log = structlog.get_logger(__name__)
+
+See = Callable[..., None]
+Look = Callable[[WatchSpec], Awaitable[None]]
+
+
+class StoreWatch:
+    """Watches for one target, except while it is closed: another watch brings the same objects then."""
+
+    def __init__(self, target: StoreTarget) -> None:
+        self.target = target
+        self._since = ""
+        self._is_open = asyncio.Event()
+        self._is_open.set()
+        self._reflecting: asyncio.Future[NoReturn] | None = None
+
+    def close(self) -> None:
+        """End the watch."""
+        self._is_open.clear()
+        if self._reflecting is not None:
+            self._reflecting.cancel()
+
+    def open(self, since: str) -> None:
+        """Watch again, from this resourceVersion on."""
+        self._since = since
+        self._is_open.set()
+
+    async def run(self, api: ClusterReader) -> NoReturn:
+        """Watch while it is open, at first from the version of the last list, until cancelled."""
+        while True:
+            while not self._is_open.is_set():
+                await self._is_open.wait()
+            reflector = Reflector(api, self.target, since=self._since or self.target.listed_at)
+            self._reflecting = asyncio.ensure_future(reflector.run())
+            try:
+                await asyncio.wait({self._reflecting})
+            finally:
+                self._reflecting.cancel()
+            if not self._reflecting.cancelled():
+                self._reflecting.result()  # it ends by itself only on a defect
+
+
+class StoreTarget:
+    """What its reflector fills. `see` and `look` as of `StoreWatches`."""
+
+    def __init__(self, watched: WatchSpec, namespace: str | None, store: Store, see: See, look: Look) -> None:
+        self.selection = Selection(watched.kind, namespace, watched.label_selector, watched.field_selector)
+        self.watched = watched
+        self._store = store
+        self._see = see
+        self._look = look
+
+    @property
+    def scope(self) -> tuple[WatchSpec, str | None]:
+        """What is watched, and in which namespace."""
+        return self.watched, self.selection.namespace
+
+    @property
+    def listed_at(self) -> str:
+        """The version of the last list; "" for none."""
+        return self._store.listed_at(self.selection.kind, self.selection.namespace)
+
+    async def list(self) -> str:
+        """As of `WatchTarget`."""
+        await self._look(self.watched)
+        return self.listed_at
+
+    def take(self, event: str, manifest: Manifest) -> None:
+        """As of `WatchTarget`."""
+        if event == "BOOKMARK":
+            return
+        try:
+            self._see(manifest, gone=event == "DELETED")
+        except Exception:
+            # One malformed object must not stop the watch.
+            log.exception("event not understood", kind=manifest.get("kind"), name=manifest["metadata"].get("name"))
+
+    def failed(self, error: HermeticError, *, watched_for: float, failing_for: float) -> bool:  # noqa: ARG002
+        """As of `WatchTarget`."""
+        return False  # the watch resumes from its last version; the resync lists what it may have missed

@@ -166,6 +166,13 @@ def from_a_claim() -> Manifest:
     return a_share_model("claimed", weights={"persistentVolumeClaim": claim})
 
 
+def from_a_claim_for_a_group() -> Manifest:
+    """A NIM cache on a claim whose files only a group may read."""
+    nim = _nim(line="2.1", profile="vllm-bf16-tp1-pp1")
+    weights = {"persistentVolumeClaim": {"claimName": "staged-weights"}, "supplementalGroups": [2000, 2147483647]}
+    return changed(a_nim_model("nim-of-a-group"), engine={"nim": nim}, weights=weights)
+
+
 def with_compile_caches() -> Manifest:
     """Compile caches of two GPU models in the image of the weights, of which one is the deployment's."""
     key = {"engine": "vllm", "version": "0.32.0", "tensorParallelSize": 2}
@@ -194,4 +201,5 @@ RENDERINGS: dict[str, Manifest] = {
     "nfs": from_another_nfs_server(),
     "claim": from_a_claim(),
     "compile-caches": with_compile_caches(),
+    "nim-of-a-group": from_a_claim_for_a_group(),
 }

@@ -182,6 +182,12 @@ PODS: dict[str, tuple[Spoil, str]] = {
         lambda one: pod(one)["securityContext"].update(sysctls=[{"name": "net.core.somaxconn", "value": "1"}]),
         "securityContext",
     ),
+    "the group of root": (
+        lambda one: pod(one)["securityContext"].update(supplementalGroups=[2000, 0]), "securityContext",
+    ),
+    "a group for the files of every volume": (
+        lambda one: pod(one)["securityContext"].update(fsGroup=2000), "securityContext",
+    ),
     "no seccomp": (
         lambda one: pod(one)["securityContext"].update(seccompProfile={"type": "Unconfined"}), "securityContext",
     ),

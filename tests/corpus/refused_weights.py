@@ -221,4 +221,26 @@ WEIGHTS = (
             ("a short id", {"id": "abc"}, "must be 64 lower-case hex digits"),
         )
     ),
+    *(
+        case(
+            f"weights for the group {group}",
+            "spec.weights.supplementalGroups",
+            [2000, group],
+            says,
+            server_says=f"should be {says.removeprefix('must be ')}",
+            blames="spec.weights.supplementalGroups[1]",
+            prints=str(group),
+        )
+        for group, says in (
+            (0, "must be greater than or equal to 1"),
+            (2**31, "must be less than or equal to 2147483647"),
+        )
+    ),
+    case(
+        "weights for nine groups",
+        "spec.weights.supplementalGroups",
+        list(range(1, 10)),
+        "must have at most 8",
+        server_says="must have at most 8 items",
+    ),
 )

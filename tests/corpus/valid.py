@@ -145,6 +145,7 @@ VALID: tuple[tuple[str, Manifest], ...] = (
             ]
         },
     ),
+    _vllm("groups that may read the weights", {"spec.weights.supplementalGroups": [1, 2000, 2147483647]}),
     _vllm("no compile caches", {"spec.weights.caches": []}),
     (
         "largest numbers",

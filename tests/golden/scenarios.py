@@ -29,6 +29,7 @@ SCENARIOS = {
         "amd",
         "nfs",
         "compile-caches",
+        "nim-of-a-group",
     )
 }
 

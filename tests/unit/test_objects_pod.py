@@ -371,3 +371,11 @@ def test_the_kubelet_replaces_nothing_in_what_the_spec_says():
     assert engine["args"][-2:] == ["--response-role=$$(VLLM_LOGGING_PREFIX)", "--chat-template=$$$$(A)"]
     assert {"name": "VLLM_LOGGING_PREFIX", "value": "$$(HOME)$$x"} in engine["env"]
     assert [word.replace("$$", "$") for word in engine["args"][-2:]] == said
+
+
+def test_groups_that_may_read_the_weights_are_the_pod_s_and_nothing_on_the_share_is_changed():
+    context = pod_of(RENDERINGS["nim-of-a-group"])["securityContext"]
+    assert (context["supplementalGroups"], "fsGroup" in context) == ([2000, 2147483647], False)
+    for name, manifest in RENDERINGS.items():
+        if name != "nim-of-a-group":
+            assert "supplementalGroups" not in pod_of(manifest)["securityContext"]

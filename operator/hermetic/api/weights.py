@@ -23,6 +23,7 @@ MountOption = Annotated[
     ),
 ]
 
+ReaderGroup = Annotated[int, Field(ge=1, le=2**31 - 1, description="A group id, 1 to 2147483647.")]
 
 # What the driver file.csi.azure.com refuses in `folderName` since its pull request 3071: earlier releases let a
 # backslash through to a shell script, where '.\\./secret' became '../secret', a folder outside of the one named.
@@ -197,6 +198,10 @@ class Weights(ApiModel):
     persistentVolumeClaim. Default: as the operator's configuration demands of every deployment of the namespace.
 
     integrity: {digest: "sha256:…"}"""
+    supplemental_groups: Annotated[list[ReaderGroup], Field(max_length=8), list_of("set")] = []
+    """Group ids, beside the engine's own, that the pods have: for a share whose files only a group may read; each 1 to
+    2147483647, at most 8. Nothing on the share is changed. Default: none, for 'hermetic stage' makes files readable by
+    all."""
 
     @property
     def is_mounted(self) -> bool:

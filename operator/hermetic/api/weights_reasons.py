@@ -81,7 +81,8 @@ class WeightsReason(ExplainedWord):
     MODE_UNREADABLE = (
         "ModeUnreadable",
         "The mode of a file or folder does not let the user of a pod read it.",
-        "chmod -R a+rX on the folder, from a machine that mounts the share with write access.",
+        "chmod -R a+rX on the folder, from a machine that mounts the share with write access; or name the group that "
+        "may read it in weights.supplementalGroups.",
     )
 
     # the content

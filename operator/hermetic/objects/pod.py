@@ -29,6 +29,7 @@ def pod_template(owner: Owner, spec: ModelDeploymentSpec, launch: Launch) -> dic
                 "runAsNonRoot": True,
                 "runAsUser": launch.user,
                 "runAsGroup": launch.group,
+                **_reader_groups(spec),
                 "seccompProfile": {"type": "RuntimeDefault"},
             },
             "terminationGracePeriodSeconds": launch.grace_seconds,
@@ -38,6 +39,12 @@ def pod_template(owner: Owner, spec: ModelDeploymentSpec, launch: Launch) -> dic
             "volumes": [item.volume for item in mounted],
         },
     }
+
+
+def _reader_groups(spec: ModelDeploymentSpec) -> dict[str, Any]:
+    # No fsGroup: the kubelet would change the group of every file of a volume, which is mounted read-only here.
+    groups = spec.weights.supplemental_groups
+    return {"supplementalGroups": list(groups)} if groups else {}
 
 
 def _engine(spec: ModelDeploymentSpec, launch: Launch, mounted: tuple[Mounted, ...]) -> dict[str, Any]:

@@ -62,6 +62,7 @@ def measure() -> Figures:
             "files": FILES,
             "rounds": ROUNDS,
             "cores": len(os.sched_getaffinity(0)),
+            "priority": _has_priority(),
             "verify": _verified(folder),
             "stage": _staged(folder),
             "stage_on_disk": _staged_on_disk(folder),
@@ -211,6 +212,14 @@ def _rates(size: int, contestants: dict[str, Callable[[], object]]) -> Figures:
         **{name: round(size / seconds / 1e9, 3) for name, (seconds, _) in medians.items()},
         "of_one_core": {name: round(size / used / 1e9, 3) for name, (_, used) in medians.items()},
     }
+
+
+def _has_priority() -> bool:
+    """Whether the kernel prefers this session to all others (a negative nice of its autogroup)."""
+    try:
+        return int(Path("/proc/self/autogroup").read_text().split()[-1]) < 0
+    except OSError:
+        return False
 
 
 def _processor_seconds() -> float:

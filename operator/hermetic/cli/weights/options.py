@@ -99,12 +99,12 @@ def signer_options(*, required: bool) -> Callable[[Function], Function]:
 
 def signer_of(key: Path | None, certificate: Path | None) -> Signer | None:
     """The private key and its certificates; None without a key. Raises InputError, Unreachable, SigningKeyUnusable."""
-    from hermetic.weights.signatures import certificates, private_key
-
     if key is None:
         if certificate is not None:
             raise InputError(f"--certificate {certificate}: needs a key", fix="--key FILE --certificate FILE")
         return None
+    from hermetic.weights.signatures import certificates, private_key
+
     chain = certificates(str(certificate), pem_of(certificate)) if certificate is not None else []
     return private_key(str(key), pem_of(key), _passphrase()), chain
 

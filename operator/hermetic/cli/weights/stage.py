@@ -74,19 +74,20 @@ def command(source: Path, destination: Path, output: str, **options: Any) -> Non
     ):
         tell = ProgressEvents() if output == "json" else line
         staged = stage(tree, destination, how, (Progress(), limits_of(options["threads"]), tell))
+    keys = keys_of(tree) if options["caches"] is not None else {}
     advice = _advice(staged, options["share_throughput"])
     if staged.without_facts:
         advice.append(f"no facts for sizing: {staged.without_facts}")
     if output == "json":
-        told = {"event": "staged", "schema": SCHEMA, **_facts(destination, staged), **keys_of(tree), "advice": advice}
+        told = {"event": "staged", "schema": SCHEMA, **_facts(destination, staged), **keys, "advice": advice}
         write(json.dumps(told) + "\n")
         return
     say(f"{destination}: {staged.names.files} files, {staged.names.size} bytes; {staged.kept} were there already")
     say(f"digest: {staged.root}")
     if staged.image:
         say(f"image: {staged.image}")
-    for name, keys in keys_of(tree).items():
-        say(f"weights.{name}: {json.dumps(keys)}")
+    for name, wanted in keys.items():
+        say(f"weights.{name}: {json.dumps(wanted)}")
     for each in advice:
         note(each)
 

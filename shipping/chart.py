@@ -197,7 +197,7 @@ def _role_binding(namespace: str, role: str, kind: str) -> Manifest:
 
 def _crds() -> str:
     """Kept when the release goes: with a CRD every object of its kind would go, and every model with them."""
-    names = yaml.safe_load((REPOSITORY / "crds" / "kustomization.yaml").read_text())["resources"]
+    names = yaml.safe_load((REPOSITORY / "crds" / "Kustomization").read_text())["resources"]
     documents = []
     for name in names:
         crd = yaml.safe_load((REPOSITORY / "crds" / name).read_text())

@@ -312,7 +312,7 @@ class Unauthenticated(Forbidden):
 
 
 class Throttled(ApiRefused):
-    """429: the API server asks for patience; `retry_after` is what it asked for, in seconds."""
+    """429: the API server asks to wait; `retry_after` is for how long, in seconds."""
 
     code = "HRM-KUB-429"
     remedy = "Wait and try again; if it stays, look at the API server's flow control."
@@ -330,7 +330,7 @@ class Rejected(ApiRefused):
 
 
 class ServerTrouble(ApiRefused):
-    """5xx: the server is ill or restarting."""
+    """5xx: the server fails or restarts."""
 
     code = "HRM-KUB-500"
     remedy = "Try again; if it stays, look at the API server's log."

@@ -88,4 +88,4 @@ def test_an_attestation_is_verified_in_the_image(said_in, kubectl, namespace):
         volumes=[{"name": "signed", "configMap": {"name": "signed"}}],
     )
 
-    assert "authentic, and counts until" in said.splitlines()[0]
+    assert "authentic, and valid until" in said.splitlines()[0]

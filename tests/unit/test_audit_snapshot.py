@@ -135,8 +135,8 @@ REFUSED = {
     "all but the end": (GOOD.rstrip()[:-1], "ends too early"),
     "something behind it": (GOOD + "{}", "not JSON"),
     "not UTF-8": (b"\xff\xfe\x00", "not"),
-    "a list": ("[]", "no snapshot"),
-    "a report": ('{"schema": "hermetic.dev/audit/v1", "cluster": ""}', "no snapshot"),
+    "a list": ("[]", "not a snapshot"),
+    "a report": ('{"schema": "hermetic.dev/audit/v1", "cluster": ""}', "not a snapshot"),
     "a later schema": (_changed(lambda it: it.update(schema="hermetic.dev/snapshot/v2")), "snapshot/v2"),
     "a changed body": (
         _changed(lambda it: it["content"]["bodies"][0].update(id="/other"), digest=False),
@@ -170,7 +170,7 @@ REFUSED = {
         _changed(lambda it: it["content"]["bodies"][0].update(a=json.loads("[" * 300 + "]" * 300))),
         "nested",
     ),
-    "a number without end": ("9" * 5000, "no snapshot|not JSON"),
+    "a number without end": ("9" * 5000, "not a snapshot|not JSON"),
 }
 
 

@@ -69,7 +69,7 @@ def verify(folder: Path, file: str = "a.yaml", *options: str, **process: Any) ->
 def test_an_attestation_that_counts_ends_with_0_and_says_what_it_says(folder: Path, file: str) -> None:
     ran = verify(folder, file, "--cluster", CLUSTER, "--report", str(folder / "report.json"))
     assert (ran.code, ran.err) == (0, "")
-    assert "authentic, and counts until" in ran.out.splitlines()[0]
+    assert "authentic, and valid until" in ran.out.splitlines()[0]
     for said in ("verdict    Pass", "1 Pass", CLUSTER, KEY.public.keyid, "number 1, the first one", "that was given"):
         assert said in ran.out
 

@@ -133,7 +133,7 @@ def test_a_cluster_that_is_not_there_is_2(arm: ArmStandIn, part: str) -> None:
 
 def test_a_token_that_is_refused_at_the_start_is_4(arm: ArmStandIn) -> None:
     with environment(HERMETIC_ARM_TOKEN="not-this-one"):
-        refused(hermetic(*arguments_for(arm)), 4, "does not take the token")
+        refused(hermetic(*arguments_for(arm)), 4, "rejected the token")
     assert len(arm.requests) == 1
 
 

@@ -152,8 +152,8 @@ def test_a_server_that_is_not_there_ends_with_4(tmp_path: Path) -> None:
     ("text", "code", "says"),
     [
         (None, 4, "no kubeconfig at"),
-        ("", 2, "cannot be used"),
-        ("clusters: [", 2, "cannot be used"),
+        ("", 2, "is not a kubeconfig"),
+        ("clusters: [", 2, "is not a kubeconfig"),
     ],
 )
 def test_a_kubeconfig_that_cannot_be_used_is_told(tmp_path: Path, text: str | None, code: int, says: str) -> None:

@@ -50,7 +50,7 @@ def test_a_file_of_comments_is_every_default(tmp_path: Path) -> None:
         ("registries:\n- host: a.io\n", "config.yaml:2:3: registries[0].namespaces: is required"),
         ("registry: []\n", "config.yaml:1:1: registry: []: is not a field"),
         ("shares: [{account: abc, namespaces: ['*']}]\n", "config.yaml:1:10: shares[0]: "),
-        ("workers: 1\nworkers: 2\n", "config.yaml:2:1: key 'workers' stands here twice, first in line 1"),
+        ("workers: 1\nworkers: 2\n", "config.yaml:2:1: duplicate key 'workers' (first on line 1)"),
         ("workers: [1\n", "config.yaml:2:1: is not YAML: while parsing a flow sequence"),
         ("allowedDnsServers: [dns]\n", 'config.yaml:1:21: allowedDnsServers[0]: "dns": must be an IP address'),
         ("allowedDnsServers: ['::1%e']\n", 'config.yaml:1:21: allowedDnsServers[0]: "::1%e": must be an IP address'),

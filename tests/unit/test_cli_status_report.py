@@ -150,7 +150,7 @@ def test_evidence_that_still_counts_and_will_not_for_long_is_told_with_what_rene
     found = proof(audit)
     assert found.remedy is not None
     assert found.remedy.commands[0].startswith("hermetic audit --azure")
-    assert "its age: EvidenceExpiring: it counts until noon" in list(cluster_lines(found, NOW))
+    assert "evidence age: EvidenceExpiring: it counts until noon" in list(cluster_lines(found, NOW))
 
 
 @pytest.mark.parametrize(("truth", "reason"), [("True", "ExceptionExpiring"), ("False", "ExceptionExpired")])

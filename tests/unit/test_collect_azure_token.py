@@ -49,7 +49,7 @@ class Renewable:
 
 async def test_a_token_that_is_refused_at_the_start_ends_the_audit() -> None:
     with ArmStandIn(ESTATE) as arm:
-        with pytest.raises(Unreachable, match="does not take the token") as caught:
+        with pytest.raises(Unreachable, match="rejected the token") as caught:
             await audited(arm, tokens=GivenToken("wrong"))
         assert len(arm.requests) == 1
     assert "wrong" not in caught.value.message

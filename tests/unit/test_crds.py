@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import pytest
+import yaml
 from pydantic import BaseModel, Field
 
 from hermetic.api.crd import DEFINITIONS, Definition, crd
@@ -224,3 +225,11 @@ def test_what_no_crd_can_say_is_refused_by_path() -> None:
         structural_schema(WithUnion)
     with pytest.raises(NotStructural, match=r"^share: exclusiveMinimum cannot be said in a CRD"):
         structural_schema(WithFloat)
+
+
+def test_kubectl_apply_takes_the_whole_folder() -> None:
+    """`kubectl apply -f crds/` reads every file with these endings; what kustomize needs has none."""
+    read = [path for path in CRDS.iterdir() if path.suffix in {".yaml", ".yml", ".json"}]
+    assert {yaml.safe_load(path.read_text())["kind"] for path in read} == {"CustomResourceDefinition"}
+    made_of = yaml.safe_load((CRDS / "Kustomization").read_text())["resources"]
+    assert set(made_of) == {path.name for path in read}

@@ -34,7 +34,7 @@ class ConditionType(StrEnum):
     ISOLATION_VERIFIED = "IsolationVerified", "Fresh evidence says that the node subnets have no way out."
     ENDPOINT_PRIVATE = "EndpointPrivate", "The address that clients use is private."
     AVAILABLE = "Available", "As many replicas serve as were asked for."
-    ATTESTATION_ACCEPTED = "AttestationAccepted", "An attestation from outside is there, and nothing speaks against it."
+    ATTESTATION_ACCEPTED = "AttestationAccepted", "An attestation from outside is there, and it is accepted."
     EVIDENCE_FRESH = "EvidenceFresh", "The attestation is not too old; its reason says when it will be soon."
     CLUSTER_CHECKED = "ClusterChecked", "The cluster's own objects were judged as they are now."
     PROBE_CURRENT = "ProbeCurrent", "The probe has tried every known way out from every pool, not long ago."

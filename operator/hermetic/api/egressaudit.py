@@ -97,7 +97,7 @@ class Probe(ApiModel):
 
 
 class ExceptionSpec(ApiModel):
-    """A finding that somebody answers for, until a date."""
+    """An accepted risk: a finding, its owner and its last day."""
 
     check: Annotated[
         str,

@@ -112,7 +112,7 @@ def _json_document(text: str) -> Document | None:
         seen: dict[str, Any] = {}
         for key, value in pairs:
             if key in seen:
-                faults.append(Fault(YamlPosition(1, 1), f"key '{key}' stands here twice in one object"))
+                faults.append(Fault(YamlPosition(1, 1), f"duplicate key '{key}' in one object"))
             seen[key] = value
         return seen
 
@@ -216,7 +216,7 @@ class _Composer:
             key = self._key(event, depth)
             here = child_path(path, key)
             if key in fields:
-                self._fault(event, f"key '{key}' stands here twice, first in line {self._places[here].line}")
+                self._fault(event, f"duplicate key '{key}' (first on line {self._places[here].line})")
             self._places[here] = _place(event.start_mark)
             fields[key] = self._value(next(self._events), here, depth + 1)
         return {**merged, **fields} if merged else fields

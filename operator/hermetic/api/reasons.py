@@ -44,7 +44,7 @@ class Reason(ExplainedWord):
     )
     PROGRESSING_WITH_RETRY = (
         "ProgressingWithRetry",
-        "Something that may pass by itself stands in the way; it is retried with growing pauses.",
+        "A cause that may pass by itself blocks the deployment; it is retried with growing pauses.",
         "Read the message of Ready; if it does not pass, fix what it names.",
     )
 
@@ -273,7 +273,7 @@ class Reason(ExplainedWord):
     )
     ATTESTATION_REFUSED = (
         "AttestationRefused",
-        "Attestations are there, and something speaks against each of them.",
+        "Attestations are there, and each is refused.",
         "Read the message: it names the refusal, and 'hermetic explain REFUSAL' what to do about it.",
         True,
     )
@@ -524,7 +524,7 @@ class Reason(ExplainedWord):
         True,
     )
     OBJECT_REFUSED = "ObjectRefused", "The API server refuses an object as invalid.", "Read the message.", True
-    API_SERVER_TROUBLE = "ApiServerTrouble", "The API server is ill or overloaded.", "Wait; writes are retried."
+    API_SERVER_TROUBLE = "ApiServerTrouble", "The API server fails or is overloaded.", "Wait; writes are retried."
     NOT_AS_RENDERED = (
         "NotAsRendered",
         "A pod or the pod template is not as Hermetic rendered it: a container, image, field, label or owner differs.",

@@ -62,7 +62,7 @@ def from_json(text: str | bytes) -> Snapshot:
     """Parse a file. Raises SnapshotUnusable for anything that `to_json` did not write."""
     document = _parsed(text)
     if not isinstance(document, Mapping) or document.keys() != {"schema", "sha256", "content"}:
-        raise SnapshotUnusable(f"this is no snapshot: not an object with schema, sha256 and content ({SCHEMA})")
+        raise SnapshotUnusable(f"not a snapshot: no object with schema, sha256 and content ({SCHEMA})")
     if document["schema"] != SCHEMA:
         raise SnapshotUnusable(f"the snapshot is of schema {document['schema']!r}, and this release reads {SCHEMA}")
     if _digest(_compact(document["content"])) != document["sha256"]:

@@ -149,9 +149,9 @@ def _fresh(spec: EgressAuditSpec, looks: Looks, now: datetime) -> ConditionUpdat
     if accepted is None and expired is not None:
         return ConditionUpdate(kind, "False", Reason.ISOLATION_EVIDENCE_STALE, _expired(spec, expired))
     if accepted is None:
-        return ConditionUpdate(kind, "Unknown", Reason.ATTESTATION_MISSING, "there is no attestation that counts")
+        return ConditionUpdate(kind, "Unknown", Reason.ATTESTATION_MISSING, "no valid attestation")
     age = age_of(accepted, spec)
-    ends = f"the attestation counts until {timestamp(age.ends_at)}"
+    ends = f"the attestation is valid until {timestamp(age.ends_at)}"
     share = age.share(now)
     if share >= 1:
         return ConditionUpdate(kind, "False", Reason.ISOLATION_EVIDENCE_STALE, _expired(spec, accepted))

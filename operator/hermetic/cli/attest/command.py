@@ -107,7 +107,7 @@ def chain_command(named: str, public_keys: tuple[str, ...], head: str | None, ou
 def _arm_id(cluster: str | None) -> str | None:
     if cluster is not None and re.fullmatch(CLUSTER_ARM_ID, cluster) is None:
         raise InputError(
-            f"--cluster {cluster}: is no ARM id of an AKS cluster",
+            f"--cluster {cluster}: is not the ARM id of an AKS cluster",
             fix="--cluster /subscriptions/.../managedClusters/NAME",
         )
     return cluster

@@ -128,7 +128,7 @@ def _yaml(content: bytes) -> Any:
     if len(documents) != 1:
         raise refused(EnvelopeFault.MALFORMED, f"the file holds {len(documents)} documents, not one")
     for fault in documents[0].faults:
-        twice = "stands here twice" in fault.message
+        twice = fault.message.startswith("duplicate key")
         raise refused(
             EnvelopeFault.DUPLICATE_KEYS if twice else EnvelopeFault.MALFORMED, f"{fault.place}: {fault.message}"
         )

@@ -44,7 +44,7 @@ def lines(
 ) -> Iterator[str]:
     """A valid attestation as text, with notes on what was not compared."""
     predicate, report = attestation.predicate, attestation.read_report
-    yield f"{file}: authentic, and counts until {predicate.expires_at}"
+    yield f"{file}: authentic, and valid until {predicate.expires_at}"
     yield f"  verdict    {_verdict(attestation, now)}"
     yield f"  findings   {', '.join(f'{count} {name}' for name, count in _counts(attestation).items())}"
     yield f"  looked at  {', '.join(report.sources)}, profile {report.profile}"

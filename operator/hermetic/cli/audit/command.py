@@ -132,7 +132,7 @@ def command(**said: Any) -> int:
     """Audit a cluster for ways out.
 
     Azure is only ever read. What cannot be seen is Unknown, never Pass, and the missing permission is named.
-    docs/audit.md tells how to run, read, sign and carry it.
+    docs/audit.md explains how to run, read, sign and import it.
     """
     return _audit(said)
 
@@ -264,7 +264,8 @@ def _idle(exceptions: Exceptions, report: Report) -> Iterator[str]:
         if one.has_expired(report.finished_at.date()) or one.check in not_asked:
             continue
         if not any(one.is_about(finding) for finding in excepted):
-            yield f"the exception of {one.owner} for {one.check} on {one.resource} meets no Fail and no Unknown"
+            named = f"the exception of {one.owner} for {one.check} on {one.resource}"
+            yield f"{named} matches no finding that is Fail or Unknown"
 
 
 def _old_pins(report: Report) -> Iterator[str]:

@@ -92,7 +92,7 @@ def sign(signing: Signing, collected: Collected, report: Report, said: dict[str,
     write_attestation(signing.file, envelope)
     found = authenticate(envelope, trusted([signing.key.public]))
     until = f"{found.expires_at:%Y-%m-%d %H:%M:%S} UTC"
-    note(f"signed: {signing.file}, number {found.sequence} of its chain, counts until {until}")
+    note(f"signed: {signing.file}, number {found.sequence} of its chain, valid until {until}")
 
 
 def _must_be_about(cluster: str, previous: Attestation | None, tie: Tie) -> None:

@@ -19,7 +19,7 @@ Manifest = Mapping[str, Any]
 
 LOOKS = {
     ConditionType.ATTESTATION_ACCEPTED: "attestation",
-    ConditionType.EVIDENCE_FRESH: "its age",
+    ConditionType.EVIDENCE_FRESH: "evidence age",
     ConditionType.CLUSTER_CHECKED: "cluster",
     ConditionType.PROBE_CURRENT: "probe",
     ConditionType.EXCEPTIONS_CURRENT: "exceptions",

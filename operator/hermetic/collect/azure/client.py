@@ -144,7 +144,7 @@ class ArmClient:
         if not self.caller.is_known:
             detail = reply.problem.detail if reply.problem else ""
             raise Unreachable(
-                f"{self.wire.endpoint} does not take the token: {detail}",
+                f"{self.wire.endpoint} rejected the token: {detail}",
                 fix="Log in again ('az login'), or put a token that is valid there into HERMETIC_ARM_TOKEN.",
             )
 

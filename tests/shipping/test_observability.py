@@ -103,6 +103,11 @@ SERIES: dict[str, tuple[str, str, str]] = {
         "2x60",
         "0x60",
     ),
+    "HermeticWeightsDiffer": (
+        'hermetic_model_condition{condition="WeightsVerified",status="False"}',
+        "1x60",
+        "0x60",
+    ),
     "HermeticReconcilesRetried": ('hermetic_reconcile_total{result="retried"}', "0+10x60", "0+1x60"),
     "HermeticQueueStuck": ("hermetic_workqueue_oldest_age_seconds", "0+60x60", "2x60"),
 }

@@ -23,7 +23,9 @@ from hermetic.collect.collecting import collected
 from testbed.azure.answering import Desk
 from testbed.azure.estate import Estate as AzureEstate
 from testbed.azure.requests import ArmRequest
-from tests.azure_collecting import SleepingClock, Told, policy_of
+from tests.azure_collecting import policy_of
+from tests.fakes.clocks import SleepingClock
+from tests.fakes.progress import Progress
 
 ENDPOINT, TOKEN = "http://127.0.0.1:1", "a-token"
 
@@ -53,7 +55,7 @@ async def audited(estate: AzureEstate, discovery: How) -> tuple[Finding, ...]:
     """The findings about an estate, before exceptions."""
     desk = Desk(estate, 100, None, 1, 1)
     desk.listen_at(ENDPOINT)
-    clock, told, cloud, policy = SleepingClock(), Told(), cloud_of(ENDPOINT), policy_of(estate)
+    clock, told, cloud, policy = SleepingClock(), Progress(), cloud_of(ENDPOINT), policy_of(estate)
     pacing = Pacing(clock, clock.sleep, connections=CONNECTIONS, reads_per_second=25.0, waits=lambda _: None)
     async with httpx.AsyncClient(transport=Counter(desk), follow_redirects=False) as http:
         caller, patience = Caller(GivenToken(TOKEN)), RetryBudget(120.0, lambda: 0.5)

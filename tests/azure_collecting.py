@@ -10,11 +10,9 @@ The requests really go over loopback; only waiting is played, and only the waiti
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from hermetic.audit.estate.questions import Answer, Question
@@ -32,79 +30,10 @@ from hermetic.collect.azure.transport import CONNECTIONS, opened
 from hermetic.collect.collecting import collected
 from testbed.azure.estate import Estate as ArmEstate
 from testbed.azure.server import ArmStandIn
+from tests.fakes.clocks import START, SleepingClock
+from tests.fakes.progress import Progress
 
 T = TypeVar("T")
-START = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
-
-
-class SleepingClock:
-    """Time passes only by sleeping. Sleeps that overlap pass together."""
-
-    def __init__(self) -> None:
-        self.seconds = 1000.0
-        self.slept: list[float] = []
-
-    def now(self) -> datetime:
-        return START + timedelta(seconds=self.seconds - 1000.0)
-
-    def monotonic(self) -> float:
-        return self.seconds
-
-    async def sleep(self, seconds: float) -> None:
-        end = self.seconds + seconds
-        self.slept.append(seconds)
-        await asyncio.sleep(0)
-        self.seconds = max(self.seconds, end)
-
-    @property
-    def passed(self) -> float:
-        """Seconds since the beginning."""
-        return self.seconds - 1000.0
-
-
-class RealTime(SleepingClock):
-    """Time passes as it does."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._began = time.monotonic()
-
-    def monotonic(self) -> float:
-        return time.monotonic()
-
-    async def sleep(self, seconds: float) -> None:
-        self.slept.append(seconds)
-        await asyncio.sleep(seconds)
-
-    @property
-    def passed(self) -> float:
-        return time.monotonic() - self._began
-
-
-@dataclass
-class Told:
-    """What the progress was told."""
-
-    rounds: list[int] = field(default_factory=list)
-    requests: list[str] = field(default_factory=list)
-    resources: int = 0
-    waited: list[tuple[str, float]] = field(default_factory=list)
-    sentences: list[str] = field(default_factory=list)
-
-    def asks(self, questions: int) -> None:
-        self.rounds.append(questions)
-
-    def answered(self, request: str, seconds: float) -> None:  # noqa: ARG002 - the port has it
-        self.requests.append(request)
-
-    def saw(self, resources: int) -> None:
-        self.resources += resources
-
-    def waits(self, why: str, seconds: float) -> None:
-        self.waited.append((why, seconds))
-
-    def says(self, sentence: str) -> None:
-        self.sentences.append(sentence)
 
 
 @dataclass
@@ -115,7 +44,7 @@ class Seen:
     answers: Mapping[Question, Answer]
     findings: tuple[Finding, ...]
     clock: SleepingClock
-    told: Told
+    told: Progress
 
     @property
     def overall(self) -> Verdict:
@@ -142,7 +71,7 @@ async def audited(
     clock: SleepingClock | None = None,
 ) -> Seen:
     """Collect and judge what the stand-in serves, by the policy of its estate."""
-    estate, clock, told = arm.estate, clock or SleepingClock(), Told()
+    estate, clock, told = arm.estate, clock or SleepingClock(), Progress()
     policy = policy_of(estate)
     async with azure_opened(
         AzureSettings(estate.cluster, arm.url, discovery, retry_budget),
@@ -168,7 +97,7 @@ class Bench:
     client: ArmClient
     answerer: AzureAnswerer
     clock: SleepingClock
-    told: Told
+    told: Progress
 
     async def answer(self, question: Question) -> Answer:
         return (await self.answerer.answers([question]))[question]
@@ -185,7 +114,7 @@ async def client_of(
     chance: Callable[[], float] = lambda: 0.5,
 ) -> AsyncIterator[Bench]:
     """A client of a stand-in whose waiting takes no time unless its clock says so; backoff is not jittered."""
-    clock, told, cloud = clock or SleepingClock(), Told(), cloud_of(arm.url)
+    clock, told, cloud = clock or SleepingClock(), Progress(), cloud_of(arm.url)
     pacing = Pacing(clock, clock.sleep, connections=CONNECTIONS, reads_per_second=25.0, waits=lambda _: None)
     async with opened(cloud) as wire:
         client = ArmClient(

@@ -30,7 +30,8 @@ from testbed.azure.answering import Desk
 from testbed.azure.estate import Estate as AzureEstate
 from testbed.textbook import TextbookEstate
 from tests.azure_audits import ENDPOINT, TOKEN, Counter
-from tests.azure_collecting import START, SleepingClock, Told
+from tests.fakes.clocks import START, SleepingClock
+from tests.fakes.progress import Progress
 from tests.kubernetes_estates import answers
 
 
@@ -75,7 +76,7 @@ def audited(
 async def _judged(stood_in: AzureEstate, api_server: ApiServer, policy: Policy) -> tuple[Estate, tuple[Finding, ...]]:
     desk = Desk(stood_in, 100, None, 1, 1)
     desk.listen_at(ENDPOINT)
-    clock, told, cloud = SleepingClock(), Told(), cloud_of(ENDPOINT)
+    clock, told, cloud = SleepingClock(), Progress(), cloud_of(ENDPOINT)
     pacing = Pacing(clock, clock.sleep, connections=CONNECTIONS, reads_per_second=25.0, waits=lambda _: None)
     async with httpx.AsyncClient(transport=Counter(desk), follow_redirects=False) as http:
         caller, patience = Caller(GivenToken(TOKEN)), RetryBudget(120.0, lambda: 0.5)

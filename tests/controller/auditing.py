@@ -12,9 +12,9 @@ from hermetic.audit.attestation.custom_resource import as_object
 from hermetic.collect.probe.targets import Targets
 from hermetic.signing.keys import SigningKey
 from tests.attestations import CLUSTER, a_report, an_ed25519_key, public_pem_of, signed
-from tests.controller.cluster_in_memory import ClusterInMemory, Coordinates, Manifest
 from tests.controller.running import rest, running
-from tests.controller.virtual_time import START, VirtualClock, virtually
+from tests.fakes.cluster_in_memory import ClusterInMemory, Coordinates, Manifest
+from tests.fakes.virtual_loop import START, VirtualClock, virtually
 from tests.kubernetes_estates import sealed_cluster
 from tests.probe_runs import SUBSCRIPTION, sealed
 from tests.scenarios import an_egress_audit

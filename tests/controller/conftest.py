@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import structlog
 
-from tests.controller.cluster_in_memory import LATE
+from tests.fakes.cluster_in_memory import LATE
 
 
 @pytest.fixture(autouse=True, params=[0.0, 0.02], ids=["at once", "late"])

@@ -31,8 +31,8 @@ from hermetic.kube.store import Store
 from hermetic.kube.store_watches import StoreWatches
 from hermetic.kube.watch_specs import PRIMARY_WATCHES
 from tests.attestations import CA, UID
-from tests.controller.cluster_in_memory import ClusterInMemory, Coordinates, Manifest
-from tests.controller.virtual_time import VirtualClock
+from tests.fakes.cluster_in_memory import ClusterInMemory, Coordinates, Manifest
+from tests.fakes.virtual_loop import VirtualClock
 from tests.scenarios import a_baked_model, reporting
 
 NAMESPACE = "team-a"

@@ -20,9 +20,9 @@ from tests.controller.auditing import (
     status,
     writes,
 )
-from tests.controller.cluster_in_memory import ClusterInMemory, Manifest
 from tests.controller.running import a_model, rest, running, written
-from tests.controller.virtual_time import virtually
+from tests.fakes.cluster_in_memory import ClusterInMemory, Manifest
+from tests.fakes.virtual_loop import virtually
 
 HOUR = 3600.0
 LATER = 1200.0

@@ -24,9 +24,9 @@ from tests.controller.auditing import (
     status,
     writes,
 )
-from tests.controller.cluster_in_memory import ClusterInMemory, Coordinates
 from tests.controller.running import a_model, reason, rest, running
-from tests.controller.virtual_time import START, virtually
+from tests.fakes.cluster_in_memory import ClusterInMemory, Coordinates
+from tests.fakes.virtual_loop import START, virtually
 
 
 def test_three_looks_make_a_pass_and_each_is_named_with_its_age() -> None:

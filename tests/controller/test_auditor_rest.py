@@ -18,9 +18,9 @@ from tests.controller.auditing import (
     without_rounds,
     writes,
 )
-from tests.controller.cluster_in_memory import ClusterInMemory, Manifest
 from tests.controller.running import rest, running
-from tests.controller.virtual_time import virtually
+from tests.fakes.cluster_in_memory import ClusterInMemory, Manifest
+from tests.fakes.virtual_loop import virtually
 
 HOUR, DAY = 3600.0, 86400.0
 

@@ -21,9 +21,9 @@ from tests.controller.auditing import (
     passing,
     status,
 )
-from tests.controller.cluster_in_memory import ClusterInMemory, Coordinates
 from tests.controller.running import PROBES, rest, running
-from tests.controller.virtual_time import START, virtually
+from tests.fakes.cluster_in_memory import ClusterInMemory, Coordinates
+from tests.fakes.virtual_loop import START, virtually
 
 HOUR = 3600.0
 

@@ -7,9 +7,9 @@ from collections.abc import Callable
 
 from hermetic.controller.drift_backoff import Contests
 from hermetic.plan.planning import Change
-from tests.controller.cluster_in_memory import ClusterInMemory, Coordinates, Manifest
 from tests.controller.running import a_model, ready, reason, rest, running, where, written
-from tests.controller.virtual_time import virtually
+from tests.fakes.cluster_in_memory import ClusterInMemory, Coordinates, Manifest
+from tests.fakes.virtual_loop import virtually
 
 KEY = ("team-a", "llama")
 CHILD = ("Service", "llama")

@@ -18,7 +18,7 @@ from hermetic.kube.owners import Key
 from hermetic.kube.store import Store
 from hermetic.kube.store_watches import StoreWatches
 from hermetic.kube.watch_specs import STORE_WATCHES, WatchSpec
-from tests.controller.virtual_time import virtually
+from tests.fakes.virtual_loop import virtually
 
 Event = tuple[str, dict[str, Any]]
 Script = list[list[Event | Exception]]

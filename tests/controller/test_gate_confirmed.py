@@ -19,9 +19,9 @@ from tests.controller.auditing import (
     status,
     without_rounds,
 )
-from tests.controller.cluster_in_memory import ClusterInMemory, Coordinates, Manifest
 from tests.controller.running import NAMESPACE, rest, running, where
-from tests.controller.virtual_time import virtually
+from tests.fakes.cluster_in_memory import ClusterInMemory, Coordinates, Manifest
+from tests.fakes.virtual_loop import virtually
 from tests.scenarios import a_baked_model
 
 HOUR = 3600.0

@@ -18,9 +18,9 @@ from hermetic.kube.unowned_objects import MOST_BYTES
 from hermetic.objects.names import Owner
 from hermetic.objects.rendering import render
 from hermetic.plan.planning import is_ours
-from tests.controller.cluster_in_memory import ClusterInMemory
 from tests.controller.running import a_model, rest, running, where
-from tests.controller.virtual_time import virtually
+from tests.fakes.cluster_in_memory import ClusterInMemory
+from tests.fakes.virtual_loop import virtually
 from tests.renderings import OWNER_UID, RENDERINGS
 from tests.scenarios import BAKED_IMAGE
 from tests.worlds import spec_of

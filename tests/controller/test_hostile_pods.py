@@ -13,9 +13,9 @@ import pytest
 from hermetic.api.configuration import Configuration
 from hermetic.kube import pod_bounds
 from hermetic.kube.store import Store
-from tests.controller.cluster_in_memory import ClusterInMemory
 from tests.controller.running import NAMESPACE, RESYNC_SECONDS, a_model, condition, ready, rest, running
-from tests.controller.virtual_time import virtually
+from tests.fakes.cluster_in_memory import ClusterInMemory
+from tests.fakes.virtual_loop import virtually
 
 Manifest = dict[str, Any]
 PODS = 10_000

@@ -6,9 +6,9 @@ import asyncio
 
 from hermetic.errors import Unreachable
 from hermetic.kube.recorder import MOST_WAITING
-from tests.controller.cluster_in_memory import ClusterInMemory, Coordinates, Manifest
 from tests.controller.running import a_model, reason, rest, running
-from tests.controller.virtual_time import virtually
+from tests.fakes.cluster_in_memory import ClusterInMemory, Coordinates, Manifest
+from tests.fakes.virtual_loop import virtually
 from tests.scenarios import BAKED_IMAGE
 
 LATE_SECONDS = 30.0

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from hermetic.sizing.facts_file import as_json
-from tests.controller.cluster_in_memory import ClusterInMemory, Manifest
 from tests.controller.running import a_model, reason, rest, running, where, written
-from tests.controller.virtual_time import virtually
+from tests.fakes.cluster_in_memory import ClusterInMemory, Manifest
+from tests.fakes.virtual_loop import virtually
 from tests.model_configs import LLAMA_8B, LLAMA_8B_BYTES, LLAMA_70B, LLAMA_70B_BYTES, facts
 
 A100 = "Standard_NC24ads_A100_v4"

@@ -14,9 +14,9 @@ from structlog.testing import capture_logs
 from hermetic.controller.manager import Manager
 from hermetic.errors import Forbidden, HermeticError, ServerTrouble, Throttled, Unreachable
 from hermetic.kinds import DEPLOYMENT, SERVICE, Kind
-from tests.controller.cluster_in_memory import ClusterInMemory, Coordinates, Manifest
 from tests.controller.running import RESYNC_SECONDS, a_model, reason, rest, running, where, written
-from tests.controller.virtual_time import virtually
+from tests.fakes.cluster_in_memory import ClusterInMemory, Coordinates, Manifest
+from tests.fakes.virtual_loop import virtually
 from tests.scenarios import an_image_volume_model
 
 

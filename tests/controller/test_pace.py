@@ -10,7 +10,7 @@ from yarl import URL
 
 from hermetic.controller.kopf_runtime import RetryPauses, _watched_paths
 from hermetic.controller.kopf_throttle import Pace
-from tests.controller.virtual_time import virtually
+from tests.fakes.virtual_loop import virtually
 
 PODS = "https://10.0.0.1/api/v1/namespaces/team-a/pods"
 

@@ -22,9 +22,9 @@ from tests.controller.auditing import (
     run_pod_of,
     status,
 )
-from tests.controller.cluster_in_memory import ClusterInMemory, Coordinates, Manifest
 from tests.controller.running import rest, running
-from tests.controller.virtual_time import START, virtually
+from tests.fakes.cluster_in_memory import ClusterInMemory, Coordinates, Manifest
+from tests.fakes.virtual_loop import START, virtually
 
 HOUR = 3600.0
 INTERNAL = {**PUBLIC, "metadata": {"name": "inner", "namespace": "inference"}, "status": {}}

@@ -6,9 +6,9 @@ import asyncio
 from collections import Counter
 
 from hermetic.errors import Forbidden, ServerTrouble, Unreachable
-from tests.controller.cluster_in_memory import ClusterInMemory, Coordinates, Manifest
 from tests.controller.running import a_model, condition, ready, reason, rest, running, where, written
-from tests.controller.virtual_time import virtually
+from tests.fakes.cluster_in_memory import ClusterInMemory, Coordinates, Manifest
+from tests.fakes.virtual_loop import virtually
 
 CHILDREN = Counter({"ServiceAccount": 1, "NetworkPolicy": 1, "Service": 1, "Deployment": 1})
 

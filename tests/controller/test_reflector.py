@@ -13,7 +13,7 @@ import pytest
 from hermetic.errors import Forbidden, HermeticError, NotFound, ServerTrouble, Throttled, Unreachable
 from hermetic.kinds import POD
 from hermetic.kube.reflector import Reflector, Selection
-from tests.controller.virtual_time import virtually
+from tests.fakes.virtual_loop import virtually
 
 Event = tuple[str, dict[str, Any]]
 Lasting = tuple[float, Exception]

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from hermetic.controller.status_writes import REPEATS
-from tests.controller.cluster_in_memory import ClusterInMemory, Coordinates, Manifest
 from tests.controller.running import a_model, ready, rest, running, where
-from tests.controller.virtual_time import virtually
+from tests.fakes.cluster_in_memory import ClusterInMemory, Coordinates, Manifest
+from tests.fakes.virtual_loop import virtually
 
 MODEL = where("ModelDeployment")
 

@@ -9,7 +9,7 @@ import pytest
 
 from hermetic.controller.composition import DRAIN_SECONDS, FLUSH_SECONDS, _drain, _let_go
 from hermetic.kube.recorder import CUT_OFF, EventRecorder
-from tests.controller.virtual_time import VirtualClock, virtually
+from tests.fakes.virtual_loop import VirtualClock, virtually
 
 
 class AnOperator:

@@ -14,8 +14,8 @@ from hermetic.kube.projections import _aware
 from hermetic.kube.store import REMEMBERED_WARNINGS, Store
 from hermetic.kube.store_lists import relist
 from hermetic.kube.watch_specs import STORE_WATCHES, WatchSpec
-from tests.controller.cluster_in_memory import ClusterInMemory
-from tests.controller.virtual_time import virtually
+from tests.fakes.cluster_in_memory import ClusterInMemory
+from tests.fakes.virtual_loop import virtually
 from tests.scenarios import a_baked_model
 
 Manifest = dict[str, Any]

@@ -9,9 +9,9 @@ import pytest
 from hermetic.errors import Conflict, Forbidden, HermeticError, ServerTrouble
 from hermetic.kinds import PERSISTENT_VOLUME_CLAIM
 from hermetic.kube.watch_specs import STORE_WATCHES
-from tests.controller.cluster_in_memory import ClusterInMemory, Coordinates, Manifest
 from tests.controller.running import NAMESPACE, rest, running
-from tests.controller.virtual_time import virtually
+from tests.fakes.cluster_in_memory import ClusterInMemory, Coordinates, Manifest
+from tests.fakes.virtual_loop import virtually
 from tests.scenarios import a_share_model, reporting
 
 

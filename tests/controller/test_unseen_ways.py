@@ -8,9 +8,9 @@ import pytest
 
 from hermetic.errors import Forbidden, NotFound
 from hermetic.kinds import ENDPOINT_SLICE, GATEWAY, INGRESS, ROUTES, Kind
-from tests.controller.cluster_in_memory import ClusterInMemory, Coordinates
 from tests.controller.running import RESYNC_SECONDS, rest, running
-from tests.controller.virtual_time import virtually
+from tests.fakes.cluster_in_memory import ClusterInMemory, Coordinates
+from tests.fakes.virtual_loop import virtually
 from tests.scenarios import a_baked_model, reporting
 
 LEADING = (ENDPOINT_SLICE, INGRESS, GATEWAY, ROUTES[0], ROUTES[-1])

@@ -23,9 +23,9 @@ from hermetic.kube.store_watches import StoreWatches
 from hermetic.kube.watch_specs import STORE_WATCHES, WatchSpec
 from hermetic.plan.snapshot import ClusterSnapshot
 from tests.controller.auditing import a_cluster, an_attestation, an_audit, condition
-from tests.controller.cluster_in_memory import ClusterInMemory, Manifest
 from tests.controller.running import NAMESPACE, a_model, rest, running, where, written
-from tests.controller.virtual_time import virtually
+from tests.fakes.cluster_in_memory import ClusterInMemory, Manifest
+from tests.fakes.virtual_loop import virtually
 from tests.schedules.world import World
 
 PODS, UNLABELLED = "/api/v1/pods", "/api/v1/pods unlabelled"

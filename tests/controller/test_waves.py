@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from tests.controller.cluster_in_memory import ClusterInMemory, Coordinates
 from tests.controller.running import NAMESPACE, rest, running
-from tests.controller.virtual_time import virtually
+from tests.fakes.cluster_in_memory import ClusterInMemory, Coordinates
+from tests.fakes.virtual_loop import virtually
 from tests.scenarios import a_share_model, reporting
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from hermetic.controller.workqueue import LONGEST_DELAY, WorkQueue
-from tests.controller.virtual_time import virtually
+from tests.fakes.virtual_loop import virtually
 
 
 def a_queue(jitter: Callable[[], float] = lambda: 1.0) -> WorkQueue[str]:

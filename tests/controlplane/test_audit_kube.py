@@ -32,17 +32,11 @@ from testbed.errors import ApiError
 from testbed.fleet import Pool
 from testbed.installation import operator_kubeconfig
 from tests.controlplane.ways_out import CHECKS_PLANTED, planted_in, pod, unique
+from tests.fakes.progress import NoProgress
 
 Manifest = dict[str, Any]
 POLICY = Policy(allowedRegistries=("contoso.azurecr.io",))
 INTERNAL = {"service.beta.kubernetes.io/azure-load-balancer-internal": "true"}
-
-
-class NoProgress:
-    """Tells nobody."""
-
-    def __getattr__(self, name: str) -> Callable[..., None]:
-        return lambda *_: None
 
 
 @asynccontextmanager

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import AsyncIterator
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from hermetic.controller.clock import SystemClock
 from hermetic.kinds import LEASE
 from hermetic.kube.client import KubernetesApi
 from hermetic.kube.connection import from_kubeconfig
@@ -23,16 +22,6 @@ from testbed.processes import wait_until
 QUICK = LeaseTiming(duration=5.0, renew_every=0.3, deadline=4.0, poll_every=0.1, release_within=5.0)
 
 
-class Clock:
-    """The real one."""
-
-    def now(self) -> datetime:
-        return datetime.now(UTC)
-
-    def monotonic(self) -> float:
-        return time.monotonic()
-
-
 @pytest.fixture
 async def kube(cluster: Path) -> AsyncIterator[KubernetesApi]:
     async with KubernetesApi(await from_kubeconfig(str(cluster))) as client:
@@ -40,7 +29,7 @@ async def kube(cluster: Path) -> AsyncIterator[KubernetesApi]:
 
 
 def candidate(kube: KubernetesApi, namespace: str, identity: str) -> LeaderLease:
-    return LeaderLease(kube, namespace=namespace, identity=identity, clock=Clock(), timing=QUICK)
+    return LeaderLease(kube, namespace=namespace, identity=identity, clock=SystemClock(), timing=QUICK)
 
 
 async def test_a_lease_is_taken_renewed_released_and_taken_over(kube: KubernetesApi, api: Api, namespace: str) -> None:
@@ -94,7 +83,7 @@ async def test_an_event_is_accepted_and_kubectl_shows_it_with_its_object(
 ) -> None:
     account = api.get(f"/api/v1/namespaces/{namespace}/serviceaccounts/default")
     failures: list[str] = []
-    recorder = EventRecorder(kube, instance="p" * 253, clock=Clock(), on_loss=failures.append)
+    recorder = EventRecorder(kube, instance="p" * 253, clock=SystemClock(), on_loss=failures.append)
     regarding = account | {"apiVersion": "v1", "kind": "ServiceAccount"}
     recorder.record(regarding, severity="Warning", reason="Gated", action="Gate", note=note)
     await posted(recorder)
@@ -112,7 +101,7 @@ async def test_an_event_the_server_refuses_is_counted_and_raises_nothing(
 ) -> None:
     account = api.get(f"/api/v1/namespaces/{namespace}/serviceaccounts/default")
     failures: list[str] = []
-    recorder = EventRecorder(kube, instance="pod", clock=Clock(), on_loss=failures.append)
+    recorder = EventRecorder(kube, instance="pod", clock=SystemClock(), on_loss=failures.append)
     regarding = account | {"apiVersion": "v1", "kind": "ServiceAccount"}
     recorder.record(regarding, severity="Warning", reason="R" * 129, action="Gate", note="x")
     await posted(recorder)
@@ -125,7 +114,7 @@ async def test_an_event_about_a_cluster_scoped_object_is_accepted(
 ) -> None:
     itself = api.get(f"/api/v1/namespaces/{namespace}")
     failures: list[str] = []
-    recorder = EventRecorder(kube, instance="pod", clock=Clock(), on_loss=failures.append)
+    recorder = EventRecorder(kube, instance="pod", clock=SystemClock(), on_loss=failures.append)
     regarding = itself | {"apiVersion": "v1", "kind": "Namespace"}
     recorder.record(regarding, severity="Normal", reason="Audited", action="Audit", note="all closed")
     await posted(recorder)

@@ -18,7 +18,7 @@ from testbed.azure.plants import PLANTS
 from testbed.kubernetes_plants import PLANTS as KUBERNETES_PLANTS
 from testbed.textbook import TEXTBOOK, TextbookEstate, azure
 from testbed.textbook.estates import EFFECTIVE_RULES
-from tests.azure_collecting import START
+from tests.fakes.clocks import START
 from tests.kubernetes_estates import findings as kubernetes_findings
 from tests.stand_in_answers import answers_of, judged
 from tests.textbook_audits import audited

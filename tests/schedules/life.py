@@ -27,7 +27,7 @@ from hermetic.kube.store import Store
 from hermetic.kube.store_watches import StoreWatches
 from hermetic.kube.watch_specs import PRIMARY_WATCHES, WatchSpec
 from tests.controller.running import NAMESPACE, POLICY, RESYNC_SECONDS, a_model
-from tests.controller.virtual_time import VirtualClock, virtually
+from tests.fakes.virtual_loop import VirtualClock, virtually
 from tests.scenarios import Manifest, a_share_model, reporting
 from tests.schedules.world import World
 

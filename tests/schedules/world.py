@@ -15,7 +15,7 @@ from typing import Any
 
 from hermetic.errors import Conflict, Forbidden, Rejected, ServerTrouble, Throttled, Unreachable
 from hermetic.kinds import Kind
-from tests.controller.cluster_in_memory import ClusterInMemory, Coordinates, Manifest, _named, _selected
+from tests.fakes.cluster_in_memory import ClusterInMemory, Coordinates, Manifest, _named, _selected
 
 QUOTA = 'serviceaccounts "llama" is forbidden: exceeded quota: small, requested: count/serviceaccounts=1'
 POLICY = "admission webhook denied the request: not today"

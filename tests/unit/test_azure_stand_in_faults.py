@@ -25,6 +25,7 @@ from testbed.azure.faults import (
 )
 from testbed.azure.quota import Meter, Quota
 from testbed.azure.refusals import Refusal
+from tests.fakes.clocks import HandClock
 from tests.unit.azure_stand_in import calling, code_of
 
 NICS = f"/subscriptions/{WORKLOAD}/providers/Microsoft.Network/networkInterfaces"
@@ -130,23 +131,15 @@ def test_slow_answer_takes_its_time() -> None:
         assert time.monotonic() - began >= 0.2
 
 
-class Clock:
-    def __init__(self) -> None:
-        self.now = 100.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
 def test_bucket_empties_per_subscription_and_refills() -> None:
-    clock = Clock()
-    meter = Meter(Quota(reads=3, reads_per_second=2), clock)
+    clock = HandClock(100.0)
+    meter = Meter(Quota(reads=3, reads_per_second=2), clock.monotonic)
 
     left = [meter.arm("GET", "a")["x-ms-ratelimit-remaining-subscription-reads"] for _ in range(3)]
     with pytest.raises(Refusal) as refused:
         meter.arm("GET", "A")
     meter.arm("GET", "b")
-    clock.now += 0.5
+    clock.seconds += 0.5
     meter.arm("GET", "a")
 
     assert left == ["2", "1", "0"]
@@ -154,13 +147,13 @@ def test_bucket_empties_per_subscription_and_refills() -> None:
 
 
 def test_graph_refuses_the_sixteenth_query_of_a_window() -> None:
-    clock = Clock()
-    meter = Meter(Quota(), clock)
+    clock = HandClock(100.0)
+    meter = Meter(Quota(), clock.monotonic)
 
     remaining = [meter.graph()["x-ms-user-quota-remaining"] for _ in range(15)]
     with pytest.raises(Refusal) as refused:
         meter.graph()
-    clock.now += 5
+    clock.seconds += 5
     meter.graph()
 
     assert remaining == [str(number) for number in range(14, -1, -1)]

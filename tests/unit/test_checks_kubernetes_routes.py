@@ -14,8 +14,8 @@ from hermetic.audit.findings import Verdict
 from hermetic.collect.kube.answering import KubeAnswerer
 from hermetic.collect.kube.cache import ClusterObservations
 from hermetic.collect.kube.cache_watches import CacheWatches
+from tests.fakes.served_cluster import Served
 from tests.kubernetes_estates import CLUSTER, Manifest, manifest, sealed_cluster, verdicts
-from tests.served_cluster import Served
 
 FINE, OPEN, UNSEEN = Verdict.PASS, Verdict.FAIL, Verdict.UNKNOWN
 CHECK = "k8s-gateway-routes"

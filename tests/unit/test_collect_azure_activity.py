@@ -14,7 +14,8 @@ from testbed.azure.baseline import sealed_estate
 from testbed.azure.estate import Estate
 from testbed.azure.faults import Action, Edit, EndlessPages, Fault, ForeignNextLink, NotJson
 from testbed.azure.server import ArmStandIn
-from tests.azure_collecting import START, client_of
+from tests.azure_collecting import client_of
+from tests.fakes.clocks import START
 
 WRITE = "Microsoft.Network/virtualNetworks/subnets/write"
 

@@ -3,59 +3,24 @@
 from __future__ import annotations
 
 import asyncio
-import heapq
-import itertools
 import random
-from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from hermetic.collect.azure.rate_limits import Bucket, Pacing, Window
 from testbed.azure.quota import Meter, Quota
 from testbed.azure.refusals import Refusal
+from tests.fakes.clocks import SleepersClock
 
 SUBSCRIPTION = "0000"
 READS, ACTIONS, GRAPH = ("reads", SUBSCRIPTION), ("actions", SUBSCRIPTION), ("graph", "")
 HEADERS = {"reads": "x-ms-ratelimit-remaining-subscription-reads"}
 
 
-class Simulation:
-    """Virtual time for tasks that only sleep: when all of them do, it moves to the first that wakes."""
-
-    def __init__(self) -> None:
-        self.seconds = 0.0
-        self._order = itertools.count()
-        self._sleepers: list[tuple[float, int, asyncio.Future[None]]] = []
-
-    def now(self) -> datetime:
-        return datetime(2026, 11, 21, tzinfo=UTC) + timedelta(seconds=self.seconds)
-
-    def monotonic(self) -> float:
-        return self.seconds
-
-    async def sleep(self, seconds: float) -> None:
-        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        heapq.heappush(self._sleepers, (self.seconds + seconds, next(self._order), future))
-        await future
-
-    async def run(self, tasks: list[asyncio.Task[None]]) -> None:
-        while not await self._all_done(tasks):
-            at, _, future = heapq.heappop(self._sleepers)
-            self.seconds = max(self.seconds, at)
-            future.set_result(None)
-        await asyncio.gather(*tasks)
-
-    @staticmethod
-    async def _all_done(tasks: list[asyncio.Task[None]]) -> bool:
-        for _ in range(8):
-            await asyncio.sleep(0)
-        return all(task.done() for task in tasks)
-
-
 class Azure:
     """The stand-in's meter at the far end of a line with delays; counts what it refused, and may keep what is left."""
 
-    def __init__(self, simulation: Simulation, seed: int, *, tells: bool = True) -> None:
+    def __init__(self, simulation: SleepersClock, seed: int, *, tells: bool = True) -> None:
         self.simulation, self.random, self.tells = simulation, random.Random(seed), tells
         self.meter = Meter(Quota(), simulation.monotonic)
         self.refused = 0
@@ -79,14 +44,14 @@ def _method(lane: tuple[str, str]) -> str:
     return "GET" if lane[0] == "reads" else "POST"
 
 
-def _pacing(simulation: Simulation) -> Pacing:
+def _pacing(simulation: SleepersClock) -> Pacing:
     return Pacing(simulation, simulation.sleep, connections=8, reads_per_second=25.0, waits=lambda _: None)
 
 
 async def _asked(
     lane: tuple[str, str], times: int, *, seed: int, slowest: float, used: int = 0, tells: bool = True
 ) -> Azure:
-    simulation = Simulation()
+    simulation = SleepersClock()
     azure, pacing = Azure(simulation, seed, tells=tells), _pacing(simulation)
     for _ in range(used):
         azure.meter.arm(_method(lane), SUBSCRIPTION)
@@ -115,7 +80,7 @@ async def test_an_azure_that_does_not_say_what_is_left_refuses_nothing_either(
 
 
 async def test_what_was_held_up_on_a_full_bucket_does_not_overfill_it() -> None:
-    simulation = Simulation()
+    simulation = SleepersClock()
     azure, pacing = Azure(simulation, 1, tells=False), _pacing(simulation)
 
     async def held_up() -> None:
@@ -147,7 +112,7 @@ async def test_what_somebody_else_has_used_is_learnt_from_the_first_answers(used
 
 
 async def test_one_subscription_that_is_used_up_does_not_hold_up_another() -> None:
-    simulation = Simulation()
+    simulation = SleepersClock()
     azure, pacing = Azure(simulation, 1), _pacing(simulation)
     pacing.close(READS, 60)
     other = asyncio.create_task(azure.ask(pacing, ("reads", "1111"), 0.01))

@@ -14,7 +14,8 @@ from testbed.azure.baseline import estate_of, sealed_estate
 from testbed.azure.estate import Estate
 from testbed.azure.faults import Edit, Fault, NotJson, Remove, Status
 from testbed.azure.server import ArmStandIn
-from tests.azure_collecting import START, audited, client_of, question
+from tests.azure_collecting import audited, client_of, question
+from tests.fakes.clocks import START
 
 ARC, EXTENSIONS = "Microsoft.Kubernetes", "Microsoft.KubernetesConfiguration"
 CONNECTED = f"{ARC}/connectedClusters"

@@ -18,7 +18,8 @@ from hermetic.collect.azure.retry_budget import RetryBudget
 from testbed.azure.baseline import sealed_estate
 from testbed.azure.faults import Fault, NotJson, Reset, Status, Truncate
 from testbed.azure.server import ArmStandIn
-from tests.azure_collecting import START, RealTime, all_of, client_of, question
+from tests.azure_collecting import all_of, client_of, question
+from tests.fakes.clocks import START, RealTime
 
 ESTATE = sealed_estate()
 VNET = question("get", "Microsoft.Network/virtualNetworks", ESTATE.site.vnet)

@@ -22,7 +22,9 @@ from hermetic.errors import InputError, Unreachable
 from testbed.azure.baseline import sealed_estate
 from testbed.azure.faults import Fault, Reset, Slow, Status
 from testbed.azure.server import ArmStandIn
-from tests.azure_collecting import START, SleepingClock, Told, audited, client_of, question
+from tests.azure_collecting import audited, client_of, question
+from tests.fakes.clocks import START, SleepingClock
+from tests.fakes.progress import Progress
 
 ESTATE = sealed_estate()
 CLUSTER = question("get", "Microsoft.ContainerService/managedClusters", ESTATE.cluster, "2026-01-01")
@@ -150,7 +152,11 @@ async def test_a_host_that_is_not_there_ends_the_audit_at_once() -> None:
         settings = AzureSettings(ESTATE.cluster, endpoint)
         with pytest.raises(Unreachable, match="cannot be reached"):
             async with azure_opened(
-                settings, environment={"HERMETIC_ARM_TOKEN": "t"}, clock=clock, progress=Told(), sleep=clock.sleep
+                settings,
+                environment={"HERMETIC_ARM_TOKEN": "t"},
+                clock=clock,
+                progress=Progress(),
+                sleep=clock.sleep,
             ) as azure:
                 await azure.answers([CLUSTER])
         assert clock.passed == 0
@@ -167,7 +173,11 @@ async def test_a_host_that_never_answers_ends_the_audit_when_the_budget_is_spent
         settings = AzureSettings(ESTATE.cluster, endpoint, retry_budget=5)
         with pytest.raises(Unreachable):
             async with azure_opened(
-                settings, environment={"HERMETIC_ARM_TOKEN": "t"}, clock=clock, progress=Told(), sleep=clock.sleep
+                settings,
+                environment={"HERMETIC_ARM_TOKEN": "t"},
+                clock=clock,
+                progress=Progress(),
+                sleep=clock.sleep,
             ) as azure:
                 await azure.answers([CLUSTER])
 
@@ -203,7 +213,7 @@ async def test_a_cluster_that_may_not_be_read_is_unknown_and_no_error() -> None:
 )
 async def test_what_is_no_cluster_id_is_bad_input_before_anything_is_sent(cluster: str) -> None:
     with pytest.raises(InputError):
-        async with azure_opened(AzureSettings(cluster), environment={}, clock=SleepingClock(), progress=Told()):
+        async with azure_opened(AzureSettings(cluster), environment={}, clock=SleepingClock(), progress=Progress()):
             pass
 
 

@@ -21,8 +21,9 @@ from hermetic.collect.kube.answering import KubeAnswerer
 from hermetic.collect.kube.cache import LOOKS
 from hermetic.errors import ServerTrouble, Throttled, Unreachable
 from hermetic.kinds import Kind
+from tests.fakes.progress import NoProgress
+from tests.fakes.served_cluster import Manifest, Served, forbidden
 from tests.kubernetes_estates import CLUSTER, POLICY, manifest, pod, sealed_cluster
-from tests.served_cluster import Manifest, NoProgress, Served, forbidden
 
 
 async def asked(api: Served, *questions: Question) -> list[Answer]:

@@ -15,8 +15,8 @@ from hermetic.collect.kube.list_requests import ListRequest
 from hermetic.collect.kube.listing import listed, listed_packed
 from hermetic.kinds import Kind
 from hermetic.kube.client import SMALL_PAGES
+from tests.fakes.served_cluster import Manifest, Served
 from tests.kubernetes_estates import manifest
-from tests.served_cluster import Manifest, Served
 
 LOOK = ListRequest(CustomResourceDefinition, "")
 PAGES = 3

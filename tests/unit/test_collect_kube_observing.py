@@ -22,8 +22,8 @@ from hermetic.collect.kube.cache import LOOKS, ClusterObservations
 from hermetic.collect.kube.cache_watches import CacheWatches
 from hermetic.errors import ServerTrouble, Unreachable
 from hermetic.kinds import Kind
+from tests.fakes.served_cluster import Manifest, Served, forbidden
 from tests.kubernetes_estates import CLUSTER, POLICY, manifest, pod, sealed_cluster
-from tests.served_cluster import Manifest, Served, forbidden
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from hermetic.audit.findings import Evidence
 from hermetic.collect.collecting import AT_ONCE, MOST_ROUNDS, PARTS, collected
 from hermetic.collect.concurrency import both, side_by_side
 from hermetic.errors import NeverSettled, Unreachable
-from tests.azure_collecting import Told
+from tests.fakes.progress import Progress
 
 
 class Link(Resource):
@@ -60,7 +60,7 @@ def _follow(estate: Estate, kind: type[Link] = Link) -> int:
 
 
 async def test_questions_are_followed_to_their_end_and_none_is_asked_twice() -> None:
-    chain, told = Chain(5), Told()
+    chain, told = Chain(5), Progress()
     answers, found = await collected("c", {"azure": chain}, _follow, told)
     assert chain.asked == [["0"], ["1"], ["2"], ["3"], ["4"]]
     assert told.rounds == [1] * 5
@@ -72,20 +72,23 @@ async def test_questions_are_followed_to_their_end_and_none_is_asked_twice() -> 
 async def test_each_source_is_asked_what_is_meant_for_it() -> None:
     azure, kube = Chain(2), Chain(3)
     answers, _ = await collected(
-        "c", {"azure": azure, "kube": kube}, lambda estate: (_follow(estate), _follow(estate, KubeLink)), Told()
+        "c",
+        {"azure": azure, "kube": kube},
+        lambda estate: (_follow(estate), _follow(estate, KubeLink)),
+        Progress(),
     )
     assert (azure.asked, kube.asked) == ([["0"], ["1"]], [["0"], ["1"], ["2"]])
     assert {question.source for question in answers} == {"azure", "kube"}
 
 
 async def test_a_source_that_was_left_out_is_not_wanted_either() -> None:
-    assert await collected("c", {}, _follow, Told()) == ({}, 0)
+    assert await collected("c", {}, _follow, Progress()) == ({}, 0)
 
 
 async def test_checks_that_want_for_ever_do_not_collect_for_ever() -> None:
     chain = Chain(10_000)
     with pytest.raises(NeverSettled):
-        await collected("c", {"azure": chain}, _follow, Told())
+        await collected("c", {"azure": chain}, _follow, Progress())
     assert len(chain.asked) == MOST_ROUNDS
 
 
@@ -97,7 +100,7 @@ async def test_an_answerer_that_leaves_a_question_open_is_a_defect_and_no_loop()
 
     silent = Silent(1)
     with pytest.raises(NeverSettled, match="left 1 questions open"):
-        await collected("c", {"azure": silent}, _follow, Told())
+        await collected("c", {"azure": silent}, _follow, Progress())
     assert len(silent.asked) == 1
 
 
@@ -110,7 +113,7 @@ async def test_an_answer_may_be_corrected_later() -> None:
                 found[first] = self._answer(7)
             return found
 
-    answers, _ = await collected("c", {"azure": Corrects(2)}, _follow, Told())
+    answers, _ = await collected("c", {"azure": Corrects(2)}, _follow, Progress())
     assert [answer.bodies[0].value["id"] for answer in answers.values()] == ["7", "1"]
 
 
@@ -123,7 +126,7 @@ async def test_of_very_many_questions_a_part_is_asked_and_what_follows_from_it_b
                 estate.one(KubeLink, seen.value.id)
 
     azure, kube = Chain(0), Chain(0)
-    answers, _ = await collected("c", {"azure": azure, "kube": kube}, judge, Told())
+    answers, _ = await collected("c", {"azure": azure, "kube": kube}, judge, Progress())
     assert [len(asked) for asked in azure.asked] == [AT_ONCE + 1, AT_ONCE - 1, AT_ONCE, 3]
     assert azure.asked[0] == [str(number) for number in range(AT_ONCE + 1)]
     assert kube.asked == [["0"]]
@@ -162,7 +165,7 @@ class Derives:
 async def test_what_wants_no_more_is_not_derived_again_and_what_shares_an_open_derivation_is() -> None:
     chain, derives = Chain(3), Derives()
     seen: list[tuple[int, ...]] = []
-    await collected("c", {"azure": chain}, lambda estate: seen.append(derives.judge(estate)), Told())
+    await collected("c", {"azure": chain}, lambda estate: seen.append(derives.judge(estate)), Progress())
     assert chain.asked == [["0"], ["1"], ["2"]]
     assert seen == [(0, 0, 0), (1, 1, 1), (2, 2, 1), (2, 2, 1)]
     assert derives.ran == {"derivation": 4, "first": 4, "second": 4, "other": 2}

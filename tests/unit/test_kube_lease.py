@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import copy
-import heapq
-import itertools
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -16,51 +13,9 @@ import pytest
 from hermetic.errors import Conflict, HermeticError, NotFound, Unreachable
 from hermetic.kube.client import Timeouts
 from hermetic.kube.lease import LeaderLease, LeaseTiming
+from tests.fakes.clocks import SleepersClock, settle
 
 Manifest = dict[str, Any]
-START = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
-
-
-class VirtualTime:
-    """A clock and a sleep; `pass_by` wakes sleepers in order and lets everything they start come to rest."""
-
-    def __init__(self, wall_clock_error: float = 0.0) -> None:
-        self.seconds = 1000.0
-        self._wall_clock_error = wall_clock_error
-        self._order = itertools.count()
-        self._sleepers: list[tuple[float, int, asyncio.Future[None]]] = []
-
-    def now(self) -> datetime:
-        return START + timedelta(seconds=self.seconds + self._wall_clock_error)
-
-    def monotonic(self) -> float:
-        return self.seconds
-
-    async def sleep(self, seconds: float) -> None:
-        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        heapq.heappush(self._sleepers, (self.seconds + seconds, next(self._order), future))
-        await future
-
-    async def pass_by(self, seconds: float) -> None:
-        end = self.seconds + seconds
-        await settle()
-        while self._sleepers and self._sleepers[0][0] <= end:
-            at, _, future = heapq.heappop(self._sleepers)
-            self.seconds = max(self.seconds, at)
-            if not future.done():
-                future.set_result(None)
-            await settle()
-        self.seconds = end
-
-    def stand_still_for(self, seconds: float) -> None:
-        """The process is paused: time passes, and none of its tasks runs."""
-        self.seconds += seconds
-
-
-async def settle() -> None:
-    """Let every task that can run do so until it waits again."""
-    for _ in range(50):
-        await asyncio.sleep(0)
 
 
 @dataclass
@@ -115,11 +70,11 @@ class OneLease:
         self._write(self.lease | {"spec": self.spec | spec})
 
 
-def candidate(api: OneLease, time: VirtualTime, identity: str = "one") -> LeaderLease:
+def candidate(api: OneLease, time: SleepersClock, identity: str = "one") -> LeaderLease:
     return LeaderLease(api, namespace="ops", identity=identity, clock=time, sleep=time.sleep)
 
 
-async def leading(api: OneLease, time: VirtualTime) -> tuple[LeaderLease, asyncio.Task[None]]:
+async def leading(api: OneLease, time: SleepersClock) -> tuple[LeaderLease, asyncio.Task[None]]:
     """A candidate that has acquired the Lease and keeps it."""
     lease = candidate(api, time)
     await lease.acquire()
@@ -135,7 +90,7 @@ async def finish(*tasks: asyncio.Task[None]) -> None:
 
 
 async def test_the_first_candidate_creates_the_lease_and_holds_it() -> None:
-    api, time = OneLease(), VirtualTime()
+    api, time = OneLease(), SleepersClock(1000.0)
     lease = candidate(api, time)
     assert not lease.held
     await lease.acquire()
@@ -155,7 +110,7 @@ async def test_the_first_candidate_creates_the_lease_and_holds_it() -> None:
 
 
 async def test_of_two_candidates_that_start_together_one_leads() -> None:
-    api, time = OneLease(), VirtualTime()
+    api, time = OneLease(), SleepersClock(1000.0)
     both = [candidate(api, time, identity) for identity in ("one", "two")]
     tasks = [asyncio.create_task(lease.acquire()) for lease in both]
     await time.pass_by(3)
@@ -164,7 +119,7 @@ async def test_of_two_candidates_that_start_together_one_leads() -> None:
 
 
 async def test_a_second_candidate_takes_over_as_soon_as_it_looks_after_a_release() -> None:
-    api, time = OneLease(), VirtualTime()
+    api, time = OneLease(), SleepersClock(1000.0)
     first, keeper = await leading(api, time)
     second = candidate(api, time, "two")
     waiting = asyncio.create_task(second.acquire())
@@ -180,7 +135,7 @@ async def test_a_second_candidate_takes_over_as_soon_as_it_looks_after_a_release
 
 @pytest.mark.parametrize("wall_clock_error", [-7200.0, 0.0, 7200.0])
 async def test_a_silent_holder_is_followed_after_its_term_whatever_the_clocks_say(wall_clock_error: float) -> None:
-    api, time, skewed = OneLease(), VirtualTime(), VirtualTime(wall_clock_error)
+    api, time, skewed = OneLease(), SleepersClock(1000.0), SleepersClock(1000.0, wall_clock_error)
     _, keeper = await leading(api, time)
     await finish(keeper)  # the process is gone without a word
     second = candidate(api, skewed, "two")
@@ -193,7 +148,7 @@ async def test_a_silent_holder_is_followed_after_its_term_whatever_the_clocks_sa
 
 
 async def test_a_candidate_counts_from_when_it_first_saw_the_last_renewal() -> None:
-    api, time = OneLease(), VirtualTime()
+    api, time = OneLease(), SleepersClock(1000.0)
     await candidate(api, time).acquire()
     second = candidate(api, time, "two")
     waiting = asyncio.create_task(second.acquire())
@@ -207,7 +162,7 @@ async def test_a_candidate_counts_from_when_it_first_saw_the_last_renewal() -> N
 
 
 async def test_a_label_on_the_lease_is_no_sign_of_life() -> None:
-    api, time = OneLease(), VirtualTime()
+    api, time = OneLease(), SleepersClock(1000.0)
     await candidate(api, time).acquire()
     second = candidate(api, time, "two")
     waiting = asyncio.create_task(second.acquire())
@@ -219,7 +174,7 @@ async def test_a_label_on_the_lease_is_no_sign_of_life() -> None:
 
 
 async def test_a_restarted_container_of_the_same_pod_does_not_wait_for_itself() -> None:
-    api, time = OneLease(), VirtualTime()
+    api, time = OneLease(), SleepersClock(1000.0)
     await candidate(api, time).acquire()
     again = candidate(api, time)
     await again.acquire()
@@ -228,7 +183,7 @@ async def test_a_restarted_container_of_the_same_pod_does_not_wait_for_itself() 
 
 
 async def test_a_candidate_outlives_an_api_server_that_is_away() -> None:
-    api, time = OneLease(), VirtualTime()
+    api, time = OneLease(), SleepersClock(1000.0)
     api.trouble = lambda: Unreachable("away")
     lease = candidate(api, time)
     waiting = asyncio.create_task(lease.acquire())
@@ -241,7 +196,7 @@ async def test_a_candidate_outlives_an_api_server_that_is_away() -> None:
 
 
 async def test_a_quiet_day_costs_one_write_every_ten_seconds() -> None:
-    api, time = OneLease(), VirtualTime()
+    api, time = OneLease(), SleepersClock(1000.0)
     lease, keeper = await leading(api, time)
     await time.pass_by(3600)
     assert lease.held
@@ -250,7 +205,7 @@ async def test_a_quiet_day_costs_one_write_every_ten_seconds() -> None:
 
 
 async def test_what_others_wrote_into_the_lease_survives_a_renewal() -> None:
-    api, time = OneLease(), VirtualTime()
+    api, time = OneLease(), SleepersClock(1000.0)
     lease, keeper = await leading(api, time)
     assert api.lease is not None
     api.lease["metadata"]["labels"] = {"team": "platform"}
@@ -263,7 +218,7 @@ async def test_what_others_wrote_into_the_lease_survives_a_renewal() -> None:
 
 
 async def test_a_deleted_lease_is_made_again() -> None:
-    api, time = OneLease(), VirtualTime()
+    api, time = OneLease(), SleepersClock(1000.0)
     lease, keeper = await leading(api, time)
     api.lease = None
     await time.pass_by(11)
@@ -273,7 +228,7 @@ async def test_a_deleted_lease_is_made_again() -> None:
 
 
 async def test_an_outage_shorter_than_the_deadline_changes_nothing() -> None:
-    api, time = OneLease(), VirtualTime()
+    api, time = OneLease(), SleepersClock(1000.0)
     lease, keeper = await leading(api, time)
     api.trouble = lambda: Unreachable("restarting")
     await time.pass_by(17)
@@ -286,7 +241,7 @@ async def test_an_outage_shorter_than_the_deadline_changes_nothing() -> None:
 
 
 async def test_a_renewal_whose_answer_got_lost_is_recognised_as_our_own() -> None:
-    api, time = OneLease(), VirtualTime()
+    api, time = OneLease(), SleepersClock(1000.0)
     lease, keeper = await leading(api, time)
     api.touch(renewTime="2026-11-21T12:16:50.000000Z")  # landed, but we only saw a timeout
     await time.pass_by(30)
@@ -296,7 +251,7 @@ async def test_a_renewal_whose_answer_got_lost_is_recognised_as_our_own() -> Non
 
 @pytest.mark.parametrize("hangs", [False, True])
 async def test_a_leader_that_cannot_renew_stops_writing_before_anybody_may_take_over(hangs: bool) -> None:
-    api, time = OneLease(), VirtualTime()
+    api, time = OneLease(), SleepersClock(1000.0)
     lease, keeper = await leading(api, time)
     api.trouble, api.hangs = lambda: Unreachable("away"), hangs
     await time.pass_by(19.9)
@@ -308,7 +263,7 @@ async def test_a_leader_that_cannot_renew_stops_writing_before_anybody_may_take_
 
 
 async def test_a_rivals_name_in_the_lease_ends_the_turn_at_once() -> None:
-    api, time = OneLease(), VirtualTime()
+    api, time = OneLease(), SleepersClock(1000.0)
     lease, keeper = await leading(api, time)
     api.touch(holderIdentity="two")
     await time.pass_by(10.1)
@@ -319,7 +274,7 @@ async def test_a_rivals_name_in_the_lease_ends_the_turn_at_once() -> None:
 
 @pytest.mark.parametrize("holder_meanwhile", ["one", "two"])
 async def test_a_paused_leader_finds_the_lease_lost_before_it_writes_again(holder_meanwhile: str) -> None:
-    api, time = OneLease(), VirtualTime()
+    api, time = OneLease(), SleepersClock(1000.0)
     lease, keeper = await leading(api, time)
     api.touch(holderIdentity=holder_meanwhile)
     time.stand_still_for(60)
@@ -331,7 +286,7 @@ async def test_a_paused_leader_finds_the_lease_lost_before_it_writes_again(holde
 
 
 async def test_at_no_moment_do_two_candidates_hold_the_lease() -> None:
-    api, time = OneLease(), VirtualTime()
+    api, time = OneLease(), SleepersClock(1000.0)
     first, keeper = await leading(api, time)
     second = candidate(api, time, "two")
     waiting = asyncio.create_task(second.acquire())
@@ -355,7 +310,7 @@ async def test_at_no_moment_do_two_candidates_hold_the_lease() -> None:
 
 
 async def test_a_release_looks_first_and_takes_nothing_from_a_rival() -> None:
-    api, time = OneLease(), VirtualTime()
+    api, time = OneLease(), SleepersClock(1000.0)
     lease, keeper = await leading(api, time)
     api.touch(holderIdentity="two")
     writes = api.writes
@@ -365,7 +320,7 @@ async def test_a_release_looks_first_and_takes_nothing_from_a_rival() -> None:
 
 
 async def test_a_release_that_fails_or_finds_nothing_lets_the_process_end() -> None:
-    api, time = OneLease(), VirtualTime()
+    api, time = OneLease(), SleepersClock(1000.0)
     lease, keeper = await leading(api, time)
     await finish(keeper)
     api.trouble = lambda: Unreachable("away")
@@ -376,7 +331,7 @@ async def test_a_release_that_fails_or_finds_nothing_lets_the_process_end() -> N
 
 
 async def test_a_release_is_given_up_after_five_seconds() -> None:
-    api, time = OneLease(), VirtualTime()
+    api, time = OneLease(), SleepersClock(1000.0)
     lease, keeper = await leading(api, time)
     await finish(keeper)
     api.hangs = True
@@ -388,7 +343,7 @@ async def test_a_release_is_given_up_after_five_seconds() -> None:
 
 
 async def test_a_candidate_stopped_while_waiting_leaves_the_lease_alone() -> None:
-    api, time = OneLease(), VirtualTime()
+    api, time = OneLease(), SleepersClock(1000.0)
     _, keeper = await leading(api, time)
     second = candidate(api, time, "two")
     waiting = asyncio.create_task(second.acquire())

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -13,24 +12,13 @@ from hypothesis import strategies as st
 
 from hermetic.errors import Forbidden, NotLeading, Unreachable
 from hermetic.kube.recorder import CUT_OFF, DEFECT, MOST_WAITING, QUEUE_FULL, REMEMBERED, EventRecorder, shortened
+from tests.fakes.clocks import HandClock
 
-START = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 A_DEPLOYMENT = {
     "apiVersion": "hermetic.dev/v1alpha1",
     "kind": "ModelDeployment",
     "metadata": {"namespace": "models", "name": "llama", "uid": "u-1"},
 }
-
-
-@dataclass
-class Clock:
-    seconds: float = 0.0
-
-    def now(self) -> datetime:
-        return START + timedelta(seconds=self.seconds)
-
-    def monotonic(self) -> float:
-        return self.seconds
 
 
 @dataclass
@@ -59,12 +47,12 @@ def posted() -> Posted:
 
 
 @pytest.fixture
-def clock() -> Clock:
-    return Clock()
+def clock() -> HandClock:
+    return HandClock()
 
 
 @pytest.fixture
-def recorder(posted: Posted, clock: Clock) -> EventRecorder:
+def recorder(posted: Posted, clock: HandClock) -> EventRecorder:
     return EventRecorder(posted, instance="hermetic-6c9f", clock=clock)
 
 
@@ -118,7 +106,7 @@ async def test_an_event_about_a_cluster_scoped_object_lives_in_default(posted: P
     assert "namespace" not in posted.events[0]["regarding"]
 
 
-async def test_the_longest_names_still_make_valid_events(posted: Posted, clock: Clock) -> None:
+async def test_the_longest_names_still_make_valid_events(posted: Posted, clock: HandClock) -> None:
     recorder = EventRecorder(posted, instance="p" * 253, clock=clock)
     longest = A_DEPLOYMENT | {"metadata": {"namespace": "models", "name": "n" * 253, "uid": "u"}}
     recorder.record(longest, severity="Normal", reason="Applied", action="Apply", note="x")
@@ -128,7 +116,7 @@ async def test_the_longest_names_still_make_valid_events(posted: Posted, clock: 
 
 
 async def test_the_same_thing_is_said_once_in_ten_minutes(
-    posted: Posted, recorder: EventRecorder, clock: Clock
+    posted: Posted, recorder: EventRecorder, clock: HandClock
 ) -> None:
     for clock.seconds in (0, 1, 599):
         await say(recorder, "no evidence")
@@ -165,7 +153,7 @@ LOSSES = {
 
 @pytest.mark.parametrize(("trouble", "why"), LOSSES.values(), ids=LOSSES)
 async def test_an_event_that_cannot_be_posted_is_counted_and_fails_nothing(
-    posted: Posted, clock: Clock, trouble: Exception, why: str
+    posted: Posted, clock: HandClock, trouble: Exception, why: str
 ) -> None:
     failures: list[str] = []
     recorder = EventRecorder(posted, instance="hermetic-6c9f", clock=clock, on_loss=failures.append)
@@ -178,7 +166,7 @@ async def test_an_event_that_cannot_be_posted_is_counted_and_fails_nothing(
 
 
 async def test_who_records_does_not_wait_and_what_is_too_much_is_dropped_and_counted(
-    posted: Posted, clock: Clock
+    posted: Posted, clock: HandClock
 ) -> None:
     losses: list[str] = []
     recorder = EventRecorder(posted, instance="hermetic-6c9f", clock=clock, on_loss=losses.append)
@@ -193,7 +181,7 @@ async def test_who_records_does_not_wait_and_what_is_too_much_is_dropped_and_cou
 
 
 async def test_at_the_end_the_event_on_its_way_is_waited_for_and_the_rest_is_dropped(
-    posted: Posted, clock: Clock
+    posted: Posted, clock: HandClock
 ) -> None:
     losses: list[str] = []
     recorder = EventRecorder(posted, instance="hermetic-6c9f", clock=clock, on_loss=losses.append)
@@ -212,7 +200,7 @@ async def test_at_the_end_the_event_on_its_way_is_waited_for_and_the_rest_is_dro
     await asyncio.gather(running, return_exceptions=True)
 
 
-async def test_a_recorder_that_is_stopped_keeps_nobody_waiting(posted: Posted, clock: Clock) -> None:
+async def test_a_recorder_that_is_stopped_keeps_nobody_waiting(posted: Posted, clock: HandClock) -> None:
     losses: list[str] = []
     recorder = EventRecorder(posted, instance="hermetic-6c9f", clock=clock, on_loss=losses.append)
     posted.opened = asyncio.Event()

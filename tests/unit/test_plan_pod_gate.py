@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -22,6 +22,7 @@ from hermetic.plan.pod_gate import (
     unproven_namespaces,
 )
 from hermetic.plan.snapshot import IsolationEvidence
+from tests.fakes.clocks import HandClock
 from tests.worlds import NOW, evidence
 
 HOUR = timedelta(hours=1)
@@ -123,7 +124,7 @@ def test_with_too_many_to_name_every_model_waits() -> None:
 
 def test_the_lease_names_them_once_every_model_was_listed() -> None:
     store = Store(policy(minimumEnforcement="Report"))
-    gate = PodGate(policy(minimumEnforcement="Report"), store, Clock())
+    gate = PodGate(policy(minimumEnforcement="Report"), store, HandClock(start=NOW))
     for number, (name, isolation) in enumerate({"strict": {}, "loose": {"enforcement": "Report"}}.items(), 1):
         metadata = {"namespace": "lab", "name": name, "uid": name, "resourceVersion": str(number)}
         store.put({"kind": "ModelDeployment", "metadata": metadata, "spec": {"isolation": isolation}})
@@ -133,19 +134,9 @@ def test_the_lease_names_them_once_every_model_was_listed() -> None:
     assert gate.annotations()[ENFORCED] == "lab/strict"
 
 
-class Clock:
-    """At NOW for ever."""
-
-    def now(self) -> datetime:
-        return NOW
-
-    def monotonic(self) -> float:
-        return 0.0
-
-
 def a_gate(store: Store) -> tuple[PodGate, list[str]]:
     asked: list[str] = []
-    gate = PodGate(policy(), store, Clock())
+    gate = PodGate(policy(), store, HandClock(start=NOW))
     gate.renew = lambda: asked.append("now")
     return gate, asked
 

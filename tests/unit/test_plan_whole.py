@@ -11,7 +11,7 @@ import pytest
 from hermetic.plan.drift import has_drifted
 from hermetic.plan.field_owners import LARGEST_BOOK, MOST_MANAGERS, FieldStep, kept, spelled, writers
 from hermetic.plan.foreign_fields import foreign, lasting, whole
-from tests.controller.cluster_in_memory import _merge_patched
+from tests.fakes.cluster_in_memory import _merge_patched
 from tests.renderings import RENDERINGS
 from tests.worlds import living, rendered
 

@@ -18,6 +18,7 @@ from hermetic.collect.probe.readings import read_round, wanted_pods
 from hermetic.collect.probe.running import IMAGE_POLICY, Probing
 from hermetic.errors import Forbidden, NotFound, Rejected, ServerTrouble
 from hermetic.kinds import JOB, NODE, POD
+from tests.fakes.clocks import HandClock
 from tests.pod_security import violations
 from tests.probe_runs import sealed
 
@@ -275,15 +276,6 @@ class ClusterWithPods:
             yield [{**job, "status": failed if self.fails else {}} for job in mine], "1"
 
 
-class Clock:
-    def __init__(self) -> None:
-        self.seconds = 0.0
-
-    def monotonic(self) -> float:
-        self.seconds += 60
-        return self.seconds
-
-
 @pytest.fixture
 def at_once(monkeypatch):
     monkeypatch.setattr("hermetic.collect.probe.running.LOOK_AGAIN_SECONDS", 0.0)
@@ -303,14 +295,16 @@ async def test_a_round_is_started_once_however_often_it_is_started():
 async def test_a_whole_round_waits_for_every_pod():
     cluster = ClusterWithPods(answers_after=3)
     probing = Probing(cluster, PODS)
-    answer = await probing.whole_round(RUN, seats(await probing.nodes()), Clock(), patience=600)
+    answer = await probing.whole_round(RUN, seats(await probing.nodes()), HandClock(step=60), patience=600)
 
     assert (len(answer.bodies), answer.problem) == (2, None)
 
 
 @pytest.mark.usefixtures("at_once")
 async def test_patience_ends():
-    answer = await Probing(ClusterWithPods(answers_after=10**6), PODS).whole_round(RUN, [SEAT], Clock(), patience=300)
+    answer = await Probing(ClusterWithPods(answers_after=10**6), PODS).whole_round(
+        RUN, [SEAT], HandClock(step=60), patience=300
+    )
 
     assert (answer.bodies, bool(answer.problem)) == ((), True)
 
@@ -318,7 +312,7 @@ async def test_patience_ends():
 @pytest.mark.parametrize("refusal", [Forbidden("quota", status=403), NotFound("no namespace", status=404)])
 async def test_a_vantage_that_is_refused_is_missing_and_named(refusal):
     cluster = ClusterWithPods(refuses=refusal)
-    answer = await Probing(cluster, PODS).whole_round(RUN, [SEAT], Clock())
+    answer = await Probing(cluster, PODS).whole_round(RUN, [SEAT], HandClock(step=60))
 
     assert len(answer.bodies) == 1
     assert answer.problem is not None
@@ -326,7 +320,7 @@ async def test_a_vantage_that_is_refused_is_missing_and_named(refusal):
 
 
 async def test_a_job_that_failed_without_a_pod_hints_at_who_kept_it_out():
-    answer = await Probing(ClusterWithPods(fails=True), PODS).whole_round(RUN, [SEAT], Clock())
+    answer = await Probing(ClusterWithPods(fails=True), PODS).whole_round(RUN, [SEAT], HandClock(step=60))
 
     assert answer.problem is not None
     assert "no pod was let in" in answer.problem.detail

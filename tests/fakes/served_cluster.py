@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator
 from typing import Any
 
 from hermetic.audit.estate.kubernetes.served import ALWAYS_SERVED
@@ -11,13 +11,6 @@ from hermetic.errors import Forbidden, NotFound
 from hermetic.kinds import Kind
 
 Manifest = dict[str, Any]
-
-
-class NoProgress:
-    """Tells nobody."""
-
-    def __getattr__(self, name: str) -> Callable[..., None]:
-        return lambda *_: None
 
 
 class Served:

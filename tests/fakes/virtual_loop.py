@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 import selectors
 from collections.abc import Callable, Coroutine
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any, TypeVar
 
-START = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
+from tests.fakes.clocks import START
 
 TICK = 1e-6
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import tracemalloc
 from collections.abc import AsyncIterator
+from functools import partial
 from typing import Any
 
 import pytest
@@ -75,7 +76,7 @@ def test_of_a_definition_nothing_is_kept_but_its_name_and_conversion_webhook() -
     }
 
 
-@pytest.mark.parametrize("look", [listed, listed_packed])
+@pytest.mark.parametrize("look", [listed, partial(listed_packed, feed=None)], ids=["listed", "listed_packed"])
 @pytest.mark.parametrize("converts", [True, False])
 async def test_definitions_take_little_memory(look: Any, converts: bool) -> None:
     api = Large(converts=converts)

@@ -51,9 +51,9 @@ def differences(desired: Mapping[str, Any], live: Mapping[str, Any]) -> Iterator
 
 
 def holds_template(desired: Mapping[str, Any], live: Mapping[str, Any]) -> bool:
-    """Whether the live Deployment's pod template still holds every value of the desired one."""
+    """Whether the live object's pod template still holds every value of the desired one."""
     wanted, found = desired["spec"]["template"], live["spec"]["template"]
-    return not any(True for _ in _differences(wanted, found, _first_keys("Deployment"), (FieldStep("template"),)))
+    return not any(True for _ in _differences(wanted, found, _first_keys(desired["kind"]), (FieldStep("template"),)))
 
 
 def _differences(wanted: Any, found: Any, merged: Mapping[str, str], at: Steps) -> Iterator[Steps]:

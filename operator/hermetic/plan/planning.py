@@ -13,7 +13,6 @@ from hermetic.api.reasons import Reason
 from hermetic.engines.registry import engine_name
 from hermetic.kinds import (
     BY_KIND,
-    DEPLOYMENT,
     MODEL_DEPLOYMENT,
     PERSISTENT_VOLUME,
     PERSISTENT_VOLUME_CLAIM,
@@ -34,6 +33,7 @@ from hermetic.plan.runtime_drift import all_of, has_ended, is_left_over, rolled_
 from hermetic.plan.scheduling import patience_ends
 from hermetic.plan.snapshot import ChildKey, ClusterSnapshot
 from hermetic.plan.weights_integrity import verifier
+from hermetic.plan.workload import Workload
 
 Manifest = Mapping[str, Any]
 
@@ -136,7 +136,7 @@ def _while_blocked(spec: ModelDeploymentSpec, world: ClusterSnapshot, block: Blo
 
 def _around_what_runs(spec: ModelDeploymentSpec, world: ClusterSnapshot) -> Iterator[Manifest]:
     """ServiceAccount, NetworkPolicy and Service of a live Deployment, and its scale-down. No volumes, no new pods."""
-    live = world.child(DEPLOYMENT)
+    live = world.workload.live
     if live is None or not is_ours(live, world.owner):
         return
     for manifest in render_isolation(world.owner, spec):
@@ -145,7 +145,7 @@ def _around_what_runs(spec: ModelDeploymentSpec, world: ClusterSnapshot) -> Iter
             continue
         if manifest["kind"] != SERVICE.kind or not _takes_a_held_address(manifest, standing, spec, world):
             yield manifest
-    if spec.replicas < live["spec"].get("replicas", 1):
+    if spec.replicas < world.workload.replicas:
         yield _scaled_down(live, spec, world.owner)
 
 
@@ -163,8 +163,8 @@ def _scaled_down(live: Manifest, spec: ModelDeploymentSpec, owner: Owner) -> Man
     marked = {TEMPLATE_ANNOTATION: mark} if (mark := _template_mark(live)) else {}
     return with_intent(
         {
-            "apiVersion": DEPLOYMENT.api_version,
-            "kind": DEPLOYMENT.kind,
+            "apiVersion": Workload.KIND.api_version,
+            "kind": Workload.KIND.kind,
             "metadata": {**metadata(owner, engine_name(spec)), "annotations": marked},
             "spec": {**live["spec"], "replicas": spec.replicas},
         }
@@ -221,14 +221,14 @@ def _behind_closed_gate(desired: tuple[Manifest, ...], world: ClusterSnapshot, r
     A template that others changed is corrected at once, with at most as many replicas as running pods that are not
     shown to be of the changed template.
     """
-    live = world.child(DEPLOYMENT)
+    live = world.workload.live
     if live is None:
         return
     for manifest in desired:
-        if manifest["kind"] != DEPLOYMENT.kind or replicas == 0:
+        if manifest["kind"] != Workload.KIND.kind or replicas == 0:
             yield manifest
         elif (most := _startless(manifest, live, world)) is not None:
-            yield _with_replicas(manifest, min(replicas, live["spec"].get("replicas", 1), most))
+            yield _with_replicas(manifest, min(replicas, world.workload.replicas, most))
 
 
 def _startless(manifest: Manifest, live: Manifest, world: ClusterSnapshot) -> int | None:
@@ -237,7 +237,7 @@ def _startless(manifest: Manifest, live: Manifest, world: ClusterSnapshot) -> in
     None for a template that the spec changed: the running pods are of the earlier template, and keep it. None for one
     that others changed and rolled out before the gate closed: to correct it would end every pod.
     """
-    replicas, template = int(live["spec"].get("replicas", 1)), manifest["spec"]["template"]
+    replicas, template = world.workload.replicas, manifest["spec"]["template"]
     if replicas == 0 or _same_template(manifest, live):
         return replicas
     is_changed_by_others = _template_mark(live) == _template_mark(manifest) or all_of(template, world)
@@ -335,10 +335,9 @@ def _may_be_mounted(claim: Manifest, world: ClusterSnapshot) -> bool:
 
     Kubernetes keeps a deleted claim until its last pod ends, and starts no further pod that mounts it.
     """
-    live = world.child(DEPLOYMENT)
-    if live is None:
+    template = world.workload.template
+    if not template:
         return bool(world.pods)
-    template = live["spec"]["template"]
     named = (volume.get("persistentVolumeClaim") or {} for volume in template["spec"].get("volumes") or ())
     if any(mounted.get("claimName") == claim["metadata"]["name"] for mounted in named):
         return True

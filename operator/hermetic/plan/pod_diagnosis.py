@@ -13,8 +13,6 @@ from hermetic.api.reasons import Reason
 from hermetic.api.weights_reasons import WeightsReason
 from hermetic.engines.failure_signatures import diagnose, telling_line
 from hermetic.engines.registry import engine_of, launch
-from hermetic.kinds import DEPLOYMENT
-from hermetic.objects.names import template_of
 from hermetic.objects.weights_verifier import VERIFIER
 from hermetic.plan.api_rejections import refused_pod
 from hermetic.plan.scheduling import is_being_placed, unschedulable
@@ -49,27 +47,21 @@ class PodDiagnosis:
 
 
 def trouble(spec: ModelDeploymentSpec, world: ClusterSnapshot, now: datetime) -> PodDiagnosis | None:
-    """The first problem of the newest pods that do not serve, else what the Deployment itself reports."""
+    """The first problem of the newest pods of the template that do not serve, else what the Deployment reports."""
+    workload = world.workload
     waiting = sorted(
-        (pod for pod in _present_pods(world) if _has_had_its_chance(pod, now)),
+        (pod for pod in world.pods if workload.is_present(pod) and _has_had_its_chance(pod, now)),
         key=lambda pod: (pod["metadata"].get("creationTimestamp", ""), pod["metadata"]["name"]),
         reverse=True,
     )
     for pod in waiting:
         if (found := _of_pod(spec, world, pod)) is not None:
             return found
-    return _of_deployment(spec, world)
+    return _of_workload(spec, world)
 
 
 def _has_had_its_chance(pod: Pod, now: datetime) -> bool:
     return not (_serves(pod) or pod["metadata"].get("deletionTimestamp") or is_being_placed(pod, now))
-
-
-def _present_pods(world: ClusterSnapshot) -> Iterator[Pod]:
-    """Pods of the Deployment's current template only; older ones are being replaced."""
-    template = (world.child(DEPLOYMENT) or {}).get("spec", {}).get("template", {})
-    mark = template_of(template)
-    return (pod for pod in world.pods if mark and template_of(pod) == mark)
 
 
 def _serves(pod: Pod) -> bool:
@@ -186,20 +178,16 @@ def _mount_trouble(warned: Warned) -> PodDiagnosis:
     return PodDiagnosis(Reason.MOUNT_FAILED, warned.message[:400])
 
 
-def _of_deployment(spec: ModelDeploymentSpec, world: ClusterSnapshot) -> PodDiagnosis | None:
-    deployment = world.child(DEPLOYMENT) or {"metadata": {}}
-    found = deployment.get("status") or {}
-    if found.get("observedGeneration", 0) < deployment["metadata"].get("generation", 1):
-        return None  # of an earlier generation
-    conditions = found.get("conditions") or ()
-    for condition in conditions:
-        if condition.get("type") == "ReplicaFailure" and condition.get("status") == "True":
-            reason, message = refused_pod(condition.get("message", ""))
-            return PodDiagnosis(reason, message[:500])
-    for condition in conditions:
-        if condition.get("reason") == "ProgressDeadlineExceeded":
-            return PodDiagnosis(
-                Reason.STARTUP_BUDGET_EXCEEDED,
-                f"no pod served within `startupBudgetSeconds` {spec.startup_budget_seconds}, and none says why",
-            )
+def _of_workload(spec: ModelDeploymentSpec, world: ClusterSnapshot) -> PodDiagnosis | None:
+    workload = world.workload
+    if not workload.is_observed:
+        return None
+    if (failure := workload.conditions.get(("ReplicaFailure", "True"))) is not None:
+        reason, message = refused_pod(failure.get("message", ""))
+        return PodDiagnosis(reason, message[:500])
+    if ("Progressing", "ProgressDeadlineExceeded") in workload.conditions:
+        return PodDiagnosis(
+            Reason.STARTUP_BUDGET_EXCEEDED,
+            f"no pod served within `startupBudgetSeconds` {spec.startup_budget_seconds}, and none says why",
+        )
     return None

@@ -11,7 +11,6 @@ from datetime import datetime
 from typing import Any
 
 from hermetic.api.conditions import ConditionType
-from hermetic.kinds import DEPLOYMENT
 from hermetic.objects.names import template_of
 from hermetic.plan.container_digests import completed, containers, contents
 from hermetic.plan.runtime_drift import running
@@ -27,12 +26,11 @@ def not_of_the_changed(template: Mapping[str, Any], world: ClusterSnapshot) -> i
     None where pods of the live template run and no compared field differs from what was rendered, for example an
     annotation only: such pods need not be replaced.
     """
-    live = world.child(DEPLOYMENT) or {}
     wanted = _places(contents(completed(template["spec"])))
-    changed = _places(contents(completed((live.get("spec") or {}).get("template", {}).get("spec") or {})))
+    changed = _places(contents(completed(world.workload.template.get("spec") or {})))
     differing = {place for place in {*wanted, *changed} if wanted.get(place) != changed.get(place)}
     held = [_places(pod.get("spec") or {}) for pod in running(world) if template_of(pod) == template_of(template)]
-    older = _of_earlier_templates(live)
+    older = _of_earlier_templates(world)
     if not differing:
         return len(held) if older is None or older >= len(held) else None
     # Every place: a webhook that changes Deployments is in the pods of the rendered template as well.
@@ -48,7 +46,7 @@ def were_started_with_a_proof(template: Mapping[str, Any], world: ClusterSnapsho
     Such a template starts no pod. A webhook that changes Deployments leads to it, and would change the correction too.
     """
     held = [pod for pod in running(world) if template_of(pod) == template_of(template)]
-    if not held or _of_earlier_templates(world.child(DEPLOYMENT) or {}) != 0:
+    if not held or _of_earlier_templates(world) != 0:
         return False
     said = world.condition(ConditionType.ISOLATION_VERIFIED)
     if said is None or said.get("status") == "True":  # the status does not say yet that the gate is closed
@@ -61,12 +59,10 @@ def _created(pod: Mapping[str, Any]) -> datetime:
     return datetime.fromisoformat(pod["metadata"].get("creationTimestamp") or LATEST)
 
 
-def _of_earlier_templates(live: Mapping[str, Any]) -> int | None:
+def _of_earlier_templates(world: ClusterSnapshot) -> int | None:
     """How many pods the Deployment controller counts that are not of the live template; None until it observed that."""
-    status = live.get("status") or {}
-    if status.get("observedGeneration", 0) < (live.get("metadata") or {}).get("generation", 1):
-        return None
-    return int(status.get("replicas") or 0) - int(status.get("updatedReplicas") or 0)
+    workload = world.workload
+    return workload.existing - workload.updated if workload.is_observed else None
 
 
 def _places(found: Mapping[str, Any]) -> dict[Place, str]:

@@ -8,7 +8,6 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from hermetic.api.text import one_line
-from hermetic.kinds import DEPLOYMENT
 from hermetic.objects.names import MANAGED_BY, Owner, selector, template_of
 from hermetic.objects.pod import ENGINE
 from hermetic.objects.weights_verifier import VERIFIER
@@ -45,17 +44,16 @@ def strange(world: ClusterSnapshot, now: datetime) -> Strange | None:
 
 def rolled_out_at(world: ClusterSnapshot) -> datetime | None:
     """When pods of earlier templates must be gone after the last rollout; None while a rollout is in progress."""
-    found = (world.child(DEPLOYMENT) or {}).get("status") or {}
-    for condition in found.get("conditions") or ():
-        if (condition.get("type"), condition.get("reason")) == ("Progressing", "NewReplicaSetAvailable"):
-            over = datetime.fromisoformat(condition["lastUpdateTime"]) + ROLLED_OUT
-            return over if _is_of_the_present(world) else None
-    return None
+    workload = world.workload
+    complete = workload.conditions.get(("Progressing", "NewReplicaSetAvailable"))
+    if complete is None or not workload.is_observed:
+        return None
+    return datetime.fromisoformat(complete["lastUpdateTime"]) + ROLLED_OUT
 
 
 def is_left_over(pod: Mapping[str, Any], world: ClusterSnapshot) -> bool:
     """Whether a pod still runs and is not of the present template."""
-    template = ((world.child(DEPLOYMENT) or {}).get("spec") or {}).get("template") or {}
+    template = world.workload.template
     ended = has_ended(pod) or "deletionTimestamp" in pod["metadata"]
     return not ended and bool(template) and template_of(pod) != template_of(template)
 
@@ -71,11 +69,6 @@ def running(world: ClusterSnapshot) -> Iterator[Mapping[str, Any]]:
     return (pod for pod in world.pods if not has_ended(pod) and "deletionTimestamp" not in pod["metadata"])
 
 
-def _is_of_the_present(world: ClusterSnapshot) -> bool:
-    live = world.child(DEPLOYMENT) or {"metadata": {}}
-    return bool((live.get("status") or {}).get("observedGeneration", 0) >= live["metadata"].get("generation", 1))
-
-
 def has_ended(pod: Mapping[str, Any]) -> bool:
     """Whether the pod's phase is final: none of its containers runs again."""
     return (pod.get("status") or {}).get("phase") in ("Succeeded", "Failed")
@@ -88,9 +81,8 @@ def looks_rendered(pod: Mapping[str, Any], owner: Owner) -> bool:
 
 
 def _everything(world: ClusterSnapshot, now: datetime) -> Iterator[Strange]:
-    live = world.child(DEPLOYMENT)
-    template = live["spec"]["template"] if live is not None else {}
-    expected, rolled_out = contents(template.get("spec") or {}), rolled_out_at(world)
+    workload, rolled_out = world.workload, rolled_out_at(world)
+    expected = contents(workload.template.get("spec") or {})
     yield from _images(f"the template of Deployment '{world.owner.name}'", expected, world)
     yield from _lasting(world)
     if world.is_crowded:
@@ -102,7 +94,7 @@ def _everything(world: ClusterSnapshot, now: datetime) -> Iterator[Strange]:
         yield from _images(where, held, world)
         yield from _identity(where, pod, world.owner)
         # A pod of an earlier template is being replaced, and that template is not known any more.
-        if template_of(pod) and template_of(pod) == template_of(template):
+        if workload.is_present(pod):
             yield from _fields(where, held, expected)
         elif is_left_over(pod, world) and rolled_out is not None and rolled_out <= now:
             words = f"is not of the present template of Deployment '{world.owner.name}', whose rollout is complete"

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from hermetic.api.configuration import Configuration
 from hermetic.kinds import Kind
 from hermetic.objects.names import Owner
+from hermetic.plan.workload import Workload
 
 if TYPE_CHECKING:  # for `hermetic render`: building the models of the audit takes 20 ms
     from hermetic.api.egressaudit import Verdict
@@ -100,6 +101,11 @@ class ClusterSnapshot:
     def child(self, kind: Kind, name: str = "") -> Mapping[str, Any] | None:
         """The live child of this kind, by default the one with the ModelDeployment's own name."""
         return self.children.get((kind.kind, name or self.owner.name))
+
+    @property
+    def workload(self) -> Workload:
+        """What runs the pods."""
+        return Workload.of(self.child(Workload.KIND))
 
     def condition(self, kind: str) -> Mapping[str, Any] | None:
         """The condition of this type as the status holds it now."""

@@ -12,7 +12,7 @@ from hermetic.api.modeldeployment import ModelDeploymentSpec
 from hermetic.api.reasons import Reason
 from hermetic.api.weights_reasons import WeightsReason
 from hermetic.engines.registry import engine_name, engine_of, tensor_parallel_size
-from hermetic.kinds import DEPLOYMENT, SERVICE
+from hermetic.kinds import SERVICE
 from hermetic.objects.names import selector
 from hermetic.plan.addresses import load_balancer_addresses, public_addresses
 from hermetic.plan.api_rejections import ApiRejection
@@ -54,7 +54,7 @@ def status(
     whole = {
         "observedGeneration": world.generation,
         "conditions": [_dated(one, world, now) for one in said],
-        "replicas": _serving(world),
+        "replicas": world.workload.serving,
         "selector": ",".join(f"{key}={value}" for key, value in selector(world.owner).items()),
         "plan": {
             "engine": engine_name(spec),
@@ -182,10 +182,10 @@ def _available(spec: ModelDeploymentSpec, world: ClusterSnapshot, found: PodDiag
     kind = ConditionType.AVAILABLE
     if spec.replicas == 0:
         return ConditionUpdate(kind, "False", Reason.SCALED_TO_ZERO, "`replicas` is 0")
-    serving = _serving(world)
+    serving = world.workload.serving
     if serving >= spec.replicas:
         return ConditionUpdate(kind, "True", Reason.SERVING, f"{_of(spec.replicas, spec.replicas)} serve")
-    if world.child(DEPLOYMENT) is None:
+    if world.workload.live is None:
         return ConditionUpdate(kind, "False", Reason.WORKLOAD_NOT_CREATED, "the Deployment does not exist yet")
     if found is not None:
         return ConditionUpdate(kind, "False", found.reason, found.message[:2000])
@@ -195,10 +195,6 @@ def _available(spec: ModelDeploymentSpec, world: ClusterSnapshot, found: PodDiag
 
 def _of(count: int, total: int) -> str:
     return f"{count} of {total} replicas"
-
-
-def _serving(world: ClusterSnapshot) -> int:
-    return int((world.child(DEPLOYMENT) or {}).get("status", {}).get("availableReplicas") or 0)
 
 
 def _hindered(
@@ -212,7 +208,7 @@ def _hindered(
     if refusals:
         return _not_ready(refusals[0].reason, refusals[0].message)
     if plan.blocked is not None:
-        kept = "; the pods that run keep serving" if _serving(world) else ""
+        kept = "; the pods that run keep serving" if world.workload.serving else ""
         kept += _replacements(plan, world) if kept else ""
         held = "; the change of the pods waits for it" if plan.held and kept else ""
         return _not_ready(plan.blocked.reason, plan.blocked.message + kept + held)
@@ -272,7 +268,7 @@ def _not_settled(spec: ModelDeploymentSpec, world: ClusterSnapshot, found: PodDi
         return _not_ready(found.reason, found.message)
     if spec.replicas == 0:
         return _not_ready(Reason.ROLLING_OUT, "scaling to zero; pods are ending")
-    serving = _of(_serving(world), spec.replicas)
+    serving = _of(world.workload.serving, spec.replicas)
     if _has_older_pods(world):
         return _not_ready(Reason.ROLLING_OUT, f"{serving} serve; a change is being rolled out")
     return _not_ready(Reason.STARTING, f"{serving} serve; pods are starting")
@@ -280,25 +276,16 @@ def _not_settled(spec: ModelDeploymentSpec, world: ClusterSnapshot, found: PodDi
 
 def _has_older_pods(world: ClusterSnapshot) -> bool:
     """Whether pods of an earlier template remain, or the Deployment's present generation is not observed yet."""
-    live = world.child(DEPLOYMENT) or {"metadata": {}}
-    found = live.get("status") or {}
-    unheard = found.get("observedGeneration", 0) < live["metadata"].get("generation", 1)
-    return bool(found.get("replicas") and (unheard or found["replicas"] > (found.get("updatedReplicas") or 0)))
+    workload = world.workload
+    return bool(workload.existing) and (not workload.is_observed or workload.existing > workload.updated)
 
 
 def _settled(spec: ModelDeploymentSpec, world: ClusterSnapshot) -> bool:
     """Whether every pod is of the present template and serves, and no older one is left."""
-    live = world.child(DEPLOYMENT)
-    if live is None:
+    workload = world.workload
+    if workload.live is None or not (workload.is_observed or _was_ready(world)):
         return False
-    found, wanted = live.get("status") or {}, live["spec"].get("replicas", 1)
-    return bool(
-        (found.get("observedGeneration", 0) >= live["metadata"].get("generation", 1) or _was_ready(world))
-        and wanted == spec.replicas
-        and (found.get("updatedReplicas") or 0) == wanted
-        and (found.get("replicas") or 0) == wanted
-        and (found.get("availableReplicas") or 0) == wanted
-    )
+    return {workload.replicas, workload.updated, workload.existing, workload.serving} == {spec.replicas}
 
 
 def _was_ready(world: ClusterSnapshot) -> bool:

@@ -11,7 +11,6 @@ from hermetic.api.integrity import STRICTEST_POLICY_FIRST, IntegrityPolicy
 from hermetic.api.modeldeployment import ModelDeploymentSpec
 from hermetic.api.reasons import Reason
 from hermetic.api.weights_reasons import WeightsReason
-from hermetic.kinds import DEPLOYMENT
 from hermetic.objects.weights_verifier import Signers, Verifier, verifier_in
 from hermetic.plan.gate_results import HOLDS, Blocks, Verdict
 from hermetic.plan.snapshot import ClusterSnapshot
@@ -114,8 +113,7 @@ def verifier(spec: ModelDeploymentSpec, world: ClusterSnapshot) -> Verifier | No
     if policy == "Off":
         return None
     images, wanted = world.policy.integrity.verifiers, signers(spec, world)
-    live = world.child(DEPLOYMENT)
-    present = verifier_in(live["spec"]["template"]) if live is not None else None
+    present = verifier_in(world.workload.template)
     if present is None:
         return Verifier(images[0], policy, wanted)
     image, known = present

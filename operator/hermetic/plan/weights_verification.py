@@ -15,8 +15,6 @@ from hermetic.api.conditions import ConditionType
 from hermetic.api.reasons import Reason
 from hermetic.api.text import one_line
 from hermetic.api.weights_reasons import WEIGHTS_REASONS, WeightsReason
-from hermetic.kinds import DEPLOYMENT
-from hermetic.objects.names import template_of
 from hermetic.objects.weights_verifier import VERIFIER, verifier_in
 from hermetic.plan.snapshot import ClusterSnapshot
 
@@ -81,9 +79,9 @@ def verifications(world: ClusterSnapshot) -> Iterator[tuple[str, WeightsVerifica
 
 
 def _verifying(world: ClusterSnapshot) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    mark = template_of((world.child(DEPLOYMENT) or {}).get("spec", {}).get("template", {}))
+    workload = world.workload
     for pod in world.pods:
-        if not mark or template_of(pod) != mark or pod["metadata"].get("deletionTimestamp"):
+        if not workload.is_present(pod) or pod["metadata"].get("deletionTimestamp"):
             continue
         for status in (pod.get("status") or {}).get("initContainerStatuses") or ():
             if status.get("name") == VERIFIER:
@@ -92,7 +90,7 @@ def _verifying(world: ClusterSnapshot) -> Iterator[tuple[str, Mapping[str, Any]]
 
 def weights_verified(world: ClusterSnapshot, *, pinned: bool) -> ConditionUpdate:
     """The condition of weights that are verified in their pods. `pinned`: a digest or a key says what they must be."""
-    if verifier_in((world.child(DEPLOYMENT) or {}).get("spec", {}).get("template", {})) is None:
+    if verifier_in(world.workload.template) is None:
         return ConditionUpdate(
             _KIND, "Unknown", Reason.INTEGRITY_PENDING, "no pod that verifies the weights exists yet"
         )

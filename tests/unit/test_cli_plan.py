@@ -15,6 +15,7 @@ from tests.corpus.manifests import changed
 from tests.golden.planned import PLANS, file_of, printed
 from tests.model_configs import DEEPSEEK_V3, LLAMA_8B, LLAMA_8B_BYTES, facts, model_folder
 from tests.scenarios import Manifest, a_nim_model, a_share_model
+from tests.weights import a_shard
 
 A100, H100, HALF = "Standard_NC24ads_A100_v4", "Standard_NC40ads_H100_v5", "Standard_NC72ds_xl_RTXPro6000_v6"
 L8 = facts(LLAMA_8B, LLAMA_8B_BYTES, 4)
@@ -119,6 +120,22 @@ def test_the_facts_of_a_file_are_those_of_the_folder(tmp_path):
     file = tmp_path / "facts.json"
     file.write_text(hermetic("plan", "--model", folder, "--show-facts", "-o", "json").out)
     assert plan(a_share_model(), "--model-facts", file).out == plan(a_share_model(), "--model", folder).out
+
+
+@pytest.mark.parametrize("command", ["stage", "manifest"])
+def test_the_facts_that_are_staged_with_a_model_are_planned_with(tmp_path, command):
+    folder = tmp_path / "model"
+    folder.mkdir()
+    (folder / "config.json").write_text(json.dumps(LLAMA_8B))
+    a_shard(folder / "model.safetensors")
+    by_folder = plan(a_share_model(), "--model", folder, "-o", "json")
+    assert by_folder.code == 0
+    target = tmp_path / "staged" if command == "stage" else folder
+    ran = hermetic(command, folder, *([target] if command == "stage" else []))
+    assert ran.code == 0, ran.err
+    (folder / "model.safetensors").unlink()
+    by_file = plan(a_share_model(), "--model-facts", target / ".hermetic" / "model-facts.json", "-o", "json")
+    assert (by_file.code, by_file.out) == (0, by_folder.out)
 
 
 def test_facts_of_the_command_line_count_before_those_of_the_manifest(tmp_path):

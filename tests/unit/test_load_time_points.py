@@ -67,6 +67,7 @@ CALCULATED = (
     *row("provisioned v1 share of 1 TiB", MANY, V1_1, FAST, 38, 662, 1903),
     *row("one file at a time", 1, ACCOUNT, FAST, 25, 448, 1288),
     *row("two shards in flight", 2, ACCOUNT, FAST, 13, 224, 644),
+    *row("NFS mount at 500 MiB/s", MANY, disk(500), FAST, 15, 269, 772),
     *row("provisioned v1 share of 10 TiB", MANY, V1_10, FAST, 6.8, 120, 343),
     *row("eight files in flight", 8, ACCOUNT, FAST, 3.2, 56, 161),
     *row("NIC of NC24ads A100", MANY, ACCOUNT, nic(20), 3.2, 56, 162),
@@ -75,6 +76,8 @@ CALCULATED = (
     *row("Lustre 500, 16 TiB", MANY, LUSTRE_16, FAST, 1.0, 18, 51),
     *row("most of one account", MANY, ACCOUNT, FAST, 0.7, 13, 37),
     *row("NIC of 80 Gb/s", MANY, Storage("", Value(1e15, "", True), None, True), nic(80), 0.8, 14, 41),
+    *row("NIC of 90 Gb/s", MANY, Storage("", Value(1e15, "", True), None, True), nic(90), 0.7, 13, 36),
+    *row("NIC of 180 Gb/s", MANY, Storage("", Value(1e15, "", True), None, True), nic(180), 0.4, 6.3, 18),
 )
 # Times that were measured, with the cap that their source names. The first is predicted; in the other two something
 # decided that the prediction does not know, and the page says so.

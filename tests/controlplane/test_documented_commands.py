@@ -133,6 +133,7 @@ def prepare(place: Place) -> None:
         (files / name).write_text("sha256:" + "0" * 64)
     stage_model(files / "model")
     (files / "share").mkdir()
+    (files / "hpa.yaml").write_text(documented("docs/serving.md", "Replicas and autoscaling"))
     kubeconfig = yaml.safe_load(place.sealed.plane.kubeconfig.read_text())
     kubeconfig["contexts"].append({**kubeconfig["contexts"][0], "name": "production"})
     (files / "kubeconfig").write_text(yaml.safe_dump(kubeconfig))
@@ -149,6 +150,7 @@ def prepare(place: Place) -> None:
     openssl ec -in platform.pem -pubout -out weights.pub
     hermetic manifest model -o json > manifest.json
     hermetic sign model --key platform.pem
+    openssl req -x509 -key platform.pem -out tls.crt -subj /CN=llama && cp platform.pem tls.key
     """
     done = place.run(place.typed(script), files)
     assert done.returncode == 0, done.stdout + done.stderr

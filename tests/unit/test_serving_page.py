@@ -1,0 +1,45 @@
+"""The YAML of docs/serving.md is accepted, and does what the page says."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.commandline import hermetic
+from tests.install_page import documented
+from tests.scenarios import a_share_model, changed
+
+PAGE = "docs/serving.md"
+
+
+@pytest.mark.parametrize("heading", ["A key for clients", "TLS", "Clients in the cluster, and Prometheus"])
+def test_an_endpoint_of_the_page_is_valid(heading: str) -> None:
+    endpoint = yaml.safe_load(documented(PAGE, heading))
+    ran = hermetic("validate", "-f", "-", stdin=yaml.safe_dump(changed(a_share_model(), endpoint=endpoint)))
+    assert ran.code == 0, ran.err
+
+
+def model_of(team: str, folder: str, address: str) -> dict[str, Any]:
+    model = changed(a_share_model(), endpoint={"internalLoadBalancer": {"address": address}})
+    model["metadata"]["namespace"] = team
+    model["spec"]["weights"] = {"azureFiles": {"account": "contosomodels", "share": "models", "folder": folder}}
+    return model
+
+
+@pytest.mark.parametrize(
+    ("folder", "address", "reason"),
+    [
+        ("team-a/llama", "10.13.76.33", ""),
+        ("team-b/llama", "10.13.76.33", "ShareNotAllowed"),
+        ("team-a/llama", "10.13.76.41", "AddressNotAllowed"),
+    ],
+)
+def test_a_team_may_use_what_is_its_own(tmp_path: Path, folder: str, address: str, reason: str) -> None:
+    (tmp_path / "config.yaml").write_text(documented(PAGE, "Several teams"))
+    manifest = yaml.safe_dump(model_of("team-a", folder, address))
+    ran = hermetic("validate", "-f", "-", "--config", tmp_path / "config.yaml", stdin=manifest)
+    assert ran.code == (2 if reason else 0), ran.err
+    assert reason in ran.err

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tracemalloc
 
 import pytest
 import yaml
@@ -103,6 +104,38 @@ def test_an_alias_bomb_is_refused_before_it_goes_off() -> None:
     layers = [f"l{i}: &l{i} [{', '.join([f'*l{i - 1}'] * 10)}]" for i in range(1, 40)]
     with pytest.raises(NotReadable, match="aliases stand for more than 100000 values"):
         list(read_documents("\n".join(["l0: &l0 [x]", *layers])))
+
+
+LONG, LIST = "k" * 200_000, f"[{','.join(['0'] * 20_000)}]"
+NESTED = "".join(f"{' ' * at}{'k' * 900}:\n" for at in range(90))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"? {LONG}\n: {LIST}\n",
+        f"? {LONG}\n: {{{','.join(f'k{at}: 0' for at in range(20_000))}}}\n",
+        f"a: {{? {LONG} : {LIST}}}\n",
+        f"{NESTED}{' ' * 90}{LIST}\n",
+    ],
+    ids=["a key above a list", "a key above an object", "a key inside", "keys above keys"],
+)
+def test_what_is_kept_of_places_is_bounded_by_the_text(text: str) -> None:
+    tracemalloc.start()
+    try:
+        document = read(text)
+        _, highest = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert highest < 64 * 2**20, f"{highest / 2**20:.0f} MiB"
+    assert document.place("no.such.field") == YamlPosition(1, 1)
+
+
+def test_the_place_of_what_is_below_a_long_key_is_that_of_the_object_around_it() -> None:
+    document = read(f"a:\n  ? {'k' * 2_000}\n  : b: 1\n    b: 2\n")
+    assert document.place(f"a.{'k' * 2_000}.b") == YamlPosition(1, 1)
+    (fault,) = document.faults
+    assert (str(fault.place), fault.message) == ("4:5", "key 'b' stands here twice, first in line 3")
 
 
 def test_aliases_and_merges_of_a_person_are_understood() -> None:

@@ -21,6 +21,9 @@ from hermetic.api.validation_errors import child_path
 # Enough for any object that the API server accepts, and far too little for an alias or nesting bomb.
 DEEPEST = 100
 MOST_FROM_ALIASES = 100_000
+LONGEST_PATH = 1024
+"""Characters of a path whose place is kept; of a longer one, that of the nearest object around it is told. Each place
+has its whole path: a long key above a long list would take gigabytes."""
 
 _TEXT_TAGS = frozenset({"!", "tag:yaml.org,2002:str"})
 _TAGS = frozenset({None, "tag:yaml.org,2002:map", "tag:yaml.org,2002:seq"})
@@ -177,7 +180,17 @@ class _Composer:
         next(self._events)
         return Document(number, value, self._places, tuple(self._faults))
 
-    def _value(self, event: Any, path: str, depth: int) -> Any:
+    def _below(self, path: str | None, step: int | str, event: Any) -> str | None:
+        """The path of a child, whose place is recorded; None where it is longer than `LONGEST_PATH`."""
+        if path is None or (isinstance(step, str) and len(step) > LONGEST_PATH):
+            return None
+        here = child_path(path, step)
+        if len(here) > LONGEST_PATH:
+            return None
+        self._places[here] = _place(event.start_mark)
+        return here
+
+    def _value(self, event: Any, path: str | None, depth: int) -> Any:
         if depth > DEEPEST:
             raise NotReadable(f"is nested more than {DEEPEST} deep", _place(event.start_mark))
         if isinstance(event, yaml.AliasEvent):
@@ -189,7 +202,7 @@ class _Composer:
             self._anchors[event.anchor] = _Anchored(value, self._size - before)
         return value
 
-    def _fresh(self, event: Any, path: str, depth: int) -> Any:
+    def _fresh(self, event: Any, path: str | None, depth: int) -> Any:
         if isinstance(event, yaml.ScalarEvent):
             return self._scalar(event)
         if event.tag not in _TAGS:
@@ -198,26 +211,25 @@ class _Composer:
             return self._list(path, depth)
         return self._object(path, depth)
 
-    def _list(self, path: str, depth: int) -> list[Any]:
+    def _list(self, path: str | None, depth: int) -> list[Any]:
         items: list[Any] = []
         while not isinstance(event := next(self._events), yaml.SequenceEndEvent):
-            here = child_path(path, len(items))
-            self._places[here] = _place(event.start_mark)
-            items.append(self._value(event, here, depth + 1))
+            items.append(self._value(event, self._below(path, len(items), event), depth + 1))
         return items
 
-    def _object(self, path: str, depth: int) -> dict[str, Any]:
+    def _object(self, path: str | None, depth: int) -> dict[str, Any]:
         fields: dict[str, Any] = {}
+        lines: dict[str, int] = {}
         merged: dict[str, Any] = {}
         while not isinstance(event := next(self._events), yaml.MappingEndEvent):
             if isinstance(event, yaml.ScalarEvent) and event.value == "<<" and event.implicit[0]:
                 merged = {**self._merged(next(self._events), path, depth), **merged}
                 continue
             key = self._key(event, depth)
-            here = child_path(path, key)
             if key in fields:
-                self._fault(event, f"duplicate key '{key}' (first on line {self._places[here].line})")
-            self._places[here] = _place(event.start_mark)
+                self._fault(event, f"duplicate key '{key}' (first on line {lines[key]})")
+            lines[key] = _place(event.start_mark).line
+            here = self._below(path, key, event)
             fields[key] = self._value(next(self._events), here, depth + 1)
         return {**merged, **fields} if merged else fields
 
@@ -231,7 +243,7 @@ class _Composer:
         self._fault(event, "a key must be text")
         return ""
 
-    def _merged(self, event: Any, path: str, depth: int) -> dict[str, Any]:
+    def _merged(self, event: Any, path: str | None, depth: int) -> dict[str, Any]:
         found = self._value(event, path, depth + 1)
         parts = found if isinstance(found, list) else [found]
         if not all(isinstance(part, dict) for part in parts):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 import random
 from typing import Any
@@ -10,7 +11,10 @@ import pytest
 
 from hermetic.api.configuration import Configuration
 from hermetic.kube.store import Store
-from tests.scenarios import a_baked_model
+from tests.controller.cluster_in_memory import ClusterInMemory, Coordinates
+from tests.controller.running import a_model, ready, rest, running, where
+from tests.controller.virtual_time import virtually
+from tests.scenarios import DIGEST, a_baked_model
 
 Manifest = dict[str, Any]
 ADDRESS = "10.13.76.40"
@@ -163,3 +167,33 @@ def test_in_any_order_of_news_exactly_one_has_it_and_who_holds_it_keeps_it(seed)
         assert len([one for one in found.values() if one]) <= max(0, len(live) - 1), "somebody must be free to have it"
         if holding:
             assert found == {one: "" if one == holding else f"{holding}/m" for one in live}
+
+
+# ---------------------------------------------------------------------- the operator itself
+
+FOREIGN = {"vllm": {"image": f"evil.example/x@sha256:{DIGEST}", "version": "0.32.0"}}
+
+
+def at(address: str) -> Manifest:
+    return {"internalLoadBalancer": {"address": address}}
+
+
+def test_who_waits_has_the_address_once_the_status_of_the_older_says_that_it_is_refused():
+    """The answer to the status write is in the store before the watch brings it."""
+
+    async def scenario() -> None:
+        async def slow(verb: str, where_: Coordinates) -> None:
+            if verb == "patch status" and where_ == where("ModelDeployment", "a"):
+                await asyncio.sleep(5)
+
+        cluster = ClusterInMemory(fault=slow)
+        cluster.put(a_model("a", endpoint=at(ADDRESS), engine=FOREIGN))
+        cluster.put(a_model("b", endpoint=at(ADDRESS)))
+        async with running(cluster):
+            await rest(3)
+            assert ready(cluster, "b")["reason"] == "EndpointConflict"
+            await rest(30)
+            assert ready(cluster, "a")["reason"] == "RegistryNotAllowed"
+            assert ready(cluster, "b")["reason"] == "Starting"
+
+    virtually(scenario)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import time
+from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
 from hermetic.api.configuration import Configuration
-from hermetic.kinds import DEPLOYMENT, POD, SERVICE, UNLABELLED_POD
+from hermetic.kinds import DEPLOYMENT, POD, SERVICE, UNLABELLED_POD, Kind
 from hermetic.kube.projections import _aware
 from hermetic.kube.store import REMEMBERED_WARNINGS, Store
 from hermetic.kube.store_lists import relist
@@ -161,6 +162,58 @@ def test_a_relist_forgets_what_vanished_unseen_and_tells_its_owner(store: Store)
     assert world is not None
     assert [name for _, name in world.children] == ["kept"]
     assert concerned == {LLAMA}
+
+
+def test_a_list_that_begins_anew_half_way_forgets_what_vanished_meanwhile(store: Store) -> None:
+    """Of the pages before it the API server says nothing any more: what they held may be gone."""
+
+    class Restarted(ClusterInMemory):
+        async def pages(self, kind: Kind, **chosen: Any) -> AsyncIterator[tuple[list[Manifest], str]]:
+            async for page, version in super().pages(kind, **chosen):
+                yield page, version
+            self.remove("Deployment", "team-a", "lost", seen=False)
+            async for page, version in super().pages(kind, **chosen):
+                yield page, version
+
+    cluster = Restarted()
+    for name in ("kept", "lost"):
+        cluster.put(a_child(version=1, name=name, uid=name))
+
+    concerned = virtually(lambda: relist(cluster, store, WatchSpec(DEPLOYMENT)))
+
+    world = store.snapshot(LLAMA)
+    assert world is not None
+    assert [name for _, name in world.children] == ["kept"]
+    assert concerned == {LLAMA}
+
+
+def test_a_list_of_one_namespace_forgets_nothing_of_another(store: Store) -> None:
+    store.put(a_child(version=3))
+    assert store.sweep(DEPLOYMENT, set(), 50, namespace="team-b") == frozenset()
+    assert version_of(store) == "3"
+    assert store.sweep(DEPLOYMENT, set(), 50, namespace="team-a") == {LLAMA}
+
+
+def test_of_warnings_of_unknown_pods_the_one_that_was_not_repeated_longest_makes_room(store: Store) -> None:
+    for number in range(2, REMEMBERED_WARNINGS + 2):
+        store.put(warning(number, name=f"p-{number}", uid=f"u-{number}"))
+    store.put(warning(REMEMBERED_WARNINGS + 2, "again", name="p-2", uid="u-2"))
+    store.put(warning(REMEMBERED_WARNINGS + 3, name="new", uid="new"))
+    held = {uid for uid, _, _ in store._warnings}
+    assert {"u-2", "new"} <= held
+    assert "u-3" not in held
+
+
+def test_of_objects_that_are_gone_the_one_that_went_longest_ago_is_forgotten(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("hermetic.kube.store.REMEMBERED_DEPARTURES", 2)
+    for version, name in enumerate(("first", "second", "first", "third"), start=1):
+        store.put(a_child(version=2 * version, name=name, uid=name))
+        store.drop(a_child(version=2 * version + 1, name=name, uid=name))
+    assert store.put(a_child(version=1, name="first", uid="first")) == frozenset()
+    assert store.put(a_child(version=1, name="third", uid="third")) == frozenset()
+    assert store.put(a_child(version=1, name="second", uid="second")) == {LLAMA}
 
 
 def test_a_relist_keeps_what_is_younger_than_itself(store: Store) -> None:

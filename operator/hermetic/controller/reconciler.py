@@ -40,8 +40,8 @@ REMEMBERED_SPECS = 256
 class Outcome:
     """What one reconcile wrote, what was refused, and after how many seconds to reconcile again without an event.
 
-    `unsaid`: it wrote children and left the status to the next pass. `concerned`: deployments affected by an object in
-    an answer; it is in the store already, so its watch event will queue none of them.
+    `unsaid`: it wrote children and left the status to the next pass. `concerned`: other deployments affected by the
+    status; it is in the store already, so its watch event will queue none of them.
     """
 
     wrote: list[str] = field(default_factory=list)
@@ -232,10 +232,7 @@ class Reconciler:
             live = await write_status(self._api, MODEL_DEPLOYMENT, {"metadata": metadata, "status": world.status}, said)
         except NotFound:
             return  # deleted meanwhile
-        concerned = self._store.put(live)
-        if live["metadata"].get("generation") != world.generation:
-            # The answer holds a newer spec; the store has it now and will ignore its watch event.
-            outcome.concerned |= concerned | {key}
+        outcome.concerned = self._store.put(live) - {key}
         outcome.wrote.append("status")
         for one in announcements(world.status, said):
             self._recorder.record(live, severity=one.severity, reason=one.reason, action=one.action, note=one.note)

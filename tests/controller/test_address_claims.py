@@ -11,9 +11,9 @@ import pytest
 
 from hermetic.api.configuration import Configuration
 from hermetic.kube.store import Store
-from tests.controller.cluster_in_memory import ClusterInMemory, Coordinates
 from tests.controller.running import a_model, ready, rest, running, where
-from tests.controller.virtual_time import virtually
+from tests.fakes.cluster_in_memory import ClusterInMemory, Coordinates
+from tests.fakes.virtual_loop import virtually
 from tests.scenarios import DIGEST, a_baked_model
 
 Manifest = dict[str, Any]

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from hermetic.api.modeldeployment import ModelDeploymentSpec
 from hermetic.errors import Unreachable
 from tests.controller.running import a_model, ready, rest, running, where
 from tests.fakes.cluster_in_memory import ClusterInMemory, Coordinates, Manifest
@@ -54,6 +55,41 @@ def test_a_spec_that_arrives_while_another_is_written_is_not_called_ready_with_i
         assert said[-1] == (3, "True", 70)
         assert (3, "True", 60) not in said, "the third generation was vouched for with the second"
 
+    virtually(scenario)
+
+
+def test_a_spec_is_validated_once_for_each_generation_of_each_object(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A tenant pays for the longest spec once, not at every look; another object of the name has another spec."""
+    read: list[int] = []
+    validate = ModelDeploymentSpec.model_validate
+
+    def counted(spec: Manifest, **how: Any) -> ModelDeploymentSpec:
+        read.append(spec["drainSeconds"])
+        return validate(spec, **how)
+
+    async def scenario() -> None:
+        cluster = ClusterInMemory()
+        async with running(cluster):
+            cluster.put(a_model(drainSeconds=5))
+            await rest()
+            for _ in range(5):
+                cluster.edit(DEPLOYMENT, lambda deployment: deployment["spec"].update(paused=True))
+                await rest(30)
+            assert read.count(5) == 1
+            cluster.remove(*MODEL, seen=False)
+            for child in [at for at in cluster.objects if at[2] == "llama"]:
+                cluster.remove(*child)
+            cluster.put(a_model(drainSeconds=7))
+            cluster.edit(MODEL, lambda model: model["metadata"].update(labels={"a": "b"}))
+            await rest()
+            assert cluster.objects[MODEL]["metadata"]["generation"] == 1
+            assert read.count(7) == 1
+            cluster.edit(MODEL, drains(8))
+            await rest()
+            assert read.count(8) == 1
+            assert cluster.objects[DEPLOYMENT]["spec"]["template"]["spec"]["terminationGracePeriodSeconds"] == 58
+
+    monkeypatch.setattr("hermetic.controller.reconciler.ModelDeploymentSpec.model_validate", counted)
     virtually(scenario)
 
 

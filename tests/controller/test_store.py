@@ -179,7 +179,8 @@ def test_a_list_that_begins_anew_half_way_forgets_what_vanished_meanwhile(store:
     for name in ("kept", "lost"):
         cluster.put(a_child(version=1, name=name, uid=name))
 
-    concerned = virtually(lambda: relist(cluster, store, WatchSpec(DEPLOYMENT)))
+    concerned: set[tuple[str, str]] = set()
+    virtually(lambda: relist(cluster, store, WatchSpec(DEPLOYMENT), listed=concerned.update))
 
     world = store.snapshot(LLAMA)
     assert world is not None

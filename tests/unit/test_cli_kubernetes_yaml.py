@@ -135,7 +135,7 @@ def test_the_place_of_what_is_below_a_long_key_is_that_of_the_object_around_it()
     document = read(f"a:\n  ? {'k' * 2_000}\n  : b: 1\n    b: 2\n")
     assert document.place(f"a.{'k' * 2_000}.b") == YamlPosition(1, 1)
     (fault,) = document.faults
-    assert (str(fault.place), fault.message) == ("4:5", "key 'b' stands here twice, first in line 3")
+    assert (str(fault.place), fault.message) == ("4:5", "duplicate key 'b' (first on line 3)")
 
 
 def test_aliases_and_merges_of_a_person_are_understood() -> None:

@@ -42,6 +42,9 @@ def test_the_audit_in_the_cluster_is_told_what_the_configuration_allows() -> Non
         "registries": [{"host": "contoso.azurecr.io", "namespaces": ["*"]}],
         "allowedDnsServers": ["10.1.0.4"],
         "harmlessKinds": ["x.example.com/*"],
+        "additionalPrivateRanges": ["192.0.2.0/24"],
+        "trustedNodeAgents": [{"namespace": "gpu", "owner": "DaemonSet/agent", "image": "contoso.azurecr.io/agent"}],
+        "probeNamespace": "probes",
     }
     others = {field.name: Mock() for field in fields(Shared)}
     auditor, _ = assemble_audit(
@@ -51,3 +54,6 @@ def test_the_audit_in_the_cluster_is_told_what_the_configuration_allows() -> Non
     assert auditor._policy.allowed_dns_servers == ("10.1.0.4",)
     assert auditor._policy.harmless_kinds == ("x.example.com/*",)
     assert auditor._policy.allowed_registries == ("contoso.azurecr.io",)
+    assert auditor._policy.additional_private_ranges == ("192.0.2.0/24",)
+    assert [one.owner for one in auditor._policy.trusted_node_agents] == ["DaemonSet/agent"]
+    assert auditor._policy.hermetic_namespaces == ("hermetic-system", "probes")
